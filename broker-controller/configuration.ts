@@ -108,7 +108,7 @@ export const emptyControllerConfiguration: ControllerConfigurationFile = {
 type Given = {
   readonly flags: ControllerFlags
   readonly file: ControllerConfigurationFile
-  /** Without a word on it: is there a person in front? */
+  /** The default if it is not configured: whether the program runs on a terminal. */
   readonly isTerminal: boolean
 }
 

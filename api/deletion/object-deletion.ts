@@ -11,7 +11,7 @@ export type Deletion =
   /** The very same object when nothing needs writing. */
   | { readonly remove: false; readonly object: AnyObject }
 
-export type DeletionWish = Pick<DeleteOptions, 'gracePeriodSeconds' | 'propagationPolicy' | 'orphanDependents'> & {
+export type DeletionTerms = Pick<DeleteOptions, 'gracePeriodSeconds' | 'propagationPolicy' | 'orphanDependents'> & {
   readonly nowMs: number
 }
 
@@ -19,16 +19,16 @@ export type DeletionWish = Pick<DeleteOptions, 'gracePeriodSeconds' | 'propagati
 export const dependentsFinalizers = { Orphan: 'orphan', Foreground: 'foregroundDeletion' } as const
 
 /** Pods end on their node first, namespaces when they are empty, and finalizers hold whatever they stand on. */
-export function planDeletion(given: AnyObject, wish: DeletionWish): Deletion {
-  const object = withDependentsFinalizer(given, policyOf(wish))
+export function planDeletion(given: AnyObject, options: DeletionTerms): Deletion {
+  const object = withDependentsFinalizer(given, policyOf(options))
   if (isPod(object)) {
-    const plan = planPodDeletion(object, wish)
+    const plan = planPodDeletion(object, options)
     return plan.remove ? plan : { remove: false, object: plan.pod }
   }
   const { metadata } = object
   if (!isNamespace(object) && (metadata.finalizers ?? []).length === 0) return { remove: true }
   if (metadata.deletionTimestamp !== undefined) return { remove: false, object }
-  const deletionTimestamp = `${new Date(wish.nowMs).toISOString().slice(0, 19)}Z`
+  const deletionTimestamp = `${new Date(options.nowMs).toISOString().slice(0, 19)}Z`
   if (!isNamespace(object)) {
     const marked = { ...metadata, deletionTimestamp, deletionGracePeriodSeconds: 0 }
     return { remove: false, object: { ...object, metadata: marked } }
@@ -49,7 +49,7 @@ export function isReleased(object: AnyObject): boolean {
 }
 
 /** undefined: the earlier value stays. */
-function policyOf({ propagationPolicy, orphanDependents }: DeletionWish): DeleteOptions['propagationPolicy'] {
+function policyOf({ propagationPolicy, orphanDependents }: DeletionTerms): DeleteOptions['propagationPolicy'] {
   if (propagationPolicy !== undefined || orphanDependents === undefined) return propagationPolicy
   return orphanDependents ? 'Orphan' : 'Background'
 }

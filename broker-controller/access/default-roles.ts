@@ -103,7 +103,7 @@ function certificateRoles(): { readonly [name: string]: readonly PolicyRule[] } 
   return Object.fromEntries([...approvers, ...clients])
 }
 
-/** What nodes are allowed by the fixed rules is narrower; the role is here for those who name it. */
+/** The fixed rules for nodes are narrower; the role exists for bindings that name it. */
 function nodeRules(): readonly PolicyRule[] {
   return [
     onResources('create', 'authentication.k8s.io', 'tokenreviews'),

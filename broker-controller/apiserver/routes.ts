@@ -1,4 +1,4 @@
-/** What does this method on this path ask for? */
+/** Routes requests: method and path → verb, resource and subresource. */
 import { sessionOfPath } from '../../api/sessions.ts'
 import { type UsageRoute, usageRouteOf } from './figures/usage-routes.ts'
 import { type KindRegistry, type ResourceRoute, subresourceOf, type Verb } from './handlers/strategy.ts'

@@ -153,12 +153,12 @@ async function revocationsBefore(dataDir: string, brokenOff: boolean): Promise<R
   return { lists, isUnused: isUnused && found === undefined, ...(found && { found }) }
 }
 
-/** Writes a backup where it shall be kept: whole and looked at, or not at all. Throws when there is something. */
+/** Writes a backup to its final path: complete and verified, or not at all. Throws when the path exists. */
 export async function keepBackup(content: AsyncIterable<Uint8Array>, target: string): Promise<Backup> {
   const part = `${target}.part`
   try {
     await rm(part, { force: true })
-    const file = await open(part, 'wx', 0o600) // never into a file, or through a link, that somebody else put there
+    const file = await open(part, 'wx', 0o600) // never into a file, or through a link, that another user created
     try {
       for await (const piece of content) await file.write(piece)
       await file.sync()

@@ -1,5 +1,5 @@
 import { type Test, test } from 'tap'
-import { type DeletionWish, planDeletion } from '../../api/deletion/object-deletion.ts'
+import { type DeletionTerms, planDeletion } from '../../api/deletion/object-deletion.ts'
 import type { ObjectMeta, OwnerReference } from '../../api/meta.ts'
 import { builtInResources } from '../../api/resources.ts'
 import { revocationsIn, revocationsKey } from '../store/revocations.ts'
@@ -25,10 +25,10 @@ async function aMap({ store }: Fleet, name: string, metadata: ObjectMeta = {}): 
 }
 
 /** As the API does. */
-async function deleted({ store, clock }: Fleet, name: string, wish: Partial<DeletionWish> = {}): Promise<void> {
+async function deleted({ store, clock }: Fleet, name: string, options: Partial<DeletionTerms> = {}): Promise<void> {
   const present = await store.get('configmaps', key(name))
   if (present === undefined) throw new Error(`No config map ${name}`)
-  const plan = planDeletion(present, { nowMs: clock.wallMs(), ...wish })
+  const plan = planDeletion(present, { nowMs: clock.wallMs(), ...options })
   if (plan.remove) await store.delete('configmaps', key(name))
   else await store.update('configmaps', plan.object as typeof present)
 }

@@ -66,7 +66,7 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
     isComplete = false
     server = await serverCertificate(authority, needs)
     share = random()
-    // Before the kubeconfig: who is no longer trusted is cut off even if the kubeconfig cannot be written.
+    // Before the kubeconfig: clients that are no longer trusted are disconnected even if the kubeconfig cannot be written.
     for (const listener of listeners) await listener()
     await writeKubeconfig()
   }

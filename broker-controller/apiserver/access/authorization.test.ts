@@ -80,7 +80,7 @@ test('a token may ask for a certificate and look for its answer, and nothing els
 
 test('a node writes itself, its lease and what happens to its pods', async (t) => {
   const lease = { group: 'coordination.k8s.io', resource: 'leases', namespace: 'kube-node-lease' }
-  for (const [allowed, wish] of [
+  for (const [allowed, attributes] of [
     [true, { verb: 'create' }],
     [true, { name: 'pi-01' }],
     [true, { verb: 'patch', name: 'pi-01' }],
@@ -97,14 +97,14 @@ test('a node writes itself, its lease and what happens to its pods', async (t) =
     [false, { resource: 'events', namespace: 'default', verb: 'list' }],
     [false, { resource: 'namespaces', verb: 'list' }],
   ] satisfies [boolean, Asked][]) {
-    t.equal(may(node, about(wish)), allowed, JSON.stringify(wish))
+    t.equal(may(node, about(attributes)), allowed, JSON.stringify(attributes))
   }
 })
 
 test('a node sees the pods that are bound to it, and what these name', async (t) => {
   const fields = new Map([['spec.nodeName', 'pi-01']])
   const here = { namespace: 'default' }
-  for (const [allowed, wish] of [
+  for (const [allowed, attributes] of [
     [true, { resource: 'pods', verb: 'watch', fields }],
     [false, { resource: 'pods', verb: 'watch' }],
     [false, { resource: 'pods', verb: 'list', fields: new Map([['spec.nodeName', 'pi-02']]) }],
@@ -128,7 +128,7 @@ test('a node sees the pods that are bound to it, and what these name', async (t)
     [false, { namespace: 'other', resource: 'secrets', name: 'tls' }],
     [false, { ...here, resource: 'secrets', name: 'tls', verb: 'update' }],
   ] satisfies [boolean, Asked][]) {
-    t.equal(may(node, about(wish)), allowed, JSON.stringify(wish))
+    t.equal(may(node, about(attributes)), allowed, JSON.stringify(attributes))
   }
   t.ok(dependsOnPods(node, about({ resource: 'secrets' })))
   t.notOk(dependsOnPods(administrator, about({ resource: 'secrets' })))

@@ -15,7 +15,7 @@ type ResourceAttributes = Attributes & { readonly kind: 'resource' }
 /** Paths that anonymous users may read: liveness and version. */
 const publicPaths = ['/healthz', '/livez', '/readyz', '/version']
 
-/** Does `authorize` need the pods bound to this identity's node? They decide what it may read. */
+/** Whether `authorize` needs the pods bound to this identity's node. They decide what it may read. */
 export function dependsOnPods(identity: Identity, attributes: Attributes): boolean {
   const kinds = ['pods', 'secrets', 'configmaps']
   return attributes.kind === 'resource' && kinds.includes(attributes.resource) && nodeOf(identity) !== undefined
@@ -116,7 +116,7 @@ function isWrite(verb: string): boolean {
   return verb === 'update' || verb === 'patch'
 }
 
-/** Does the pod need this secret or config map in order to run? */
+/** Whether the pod needs this Secret or ConfigMap in order to run. */
 export function needsForPod(pod: Pod, resource: 'secrets' | 'configmaps', name: string): boolean {
   if (name === '') return false
   return (resource === 'secrets' ? secretsOf(pod) : configMapsOf(pod)).has(name)

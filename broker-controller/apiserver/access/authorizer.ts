@@ -1,4 +1,4 @@
-/** May this identity do that? The fixed rules of the system first, then the roles that are bound to it. */
+/** Decides whether an identity may do something: by the fixed rules of the system first, then by the roles that are bound to it. */
 import { ApiError } from '../../../api/api-error.ts'
 import { type Identity, lapsedNodesGroup, mastersGroup, nodeOf } from '../../../api/identity.ts'
 import type { Clock } from '../../../daemon/clock.ts'

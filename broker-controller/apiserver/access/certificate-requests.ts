@@ -1,4 +1,4 @@
-/** Whose certificate requests may be read, and how many one identity may have? */
+/** Which certificate requests an identity may read, and how many it may have. */
 import { ApiError } from '../../../api/api-error.ts'
 import { type CertificateSigningRequest, isVerdict } from '../../../api/certificate-signing-request.ts'
 import { bootstrappersGroup, type Identity, lapsedNodesGroup, mastersGroup, nodesGroup } from '../../../api/identity.ts'

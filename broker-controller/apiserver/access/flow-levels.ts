@@ -1,4 +1,4 @@
-/** Whose share does a request count against? As Kubernetes' API priority and fairness, with fixed levels. */
+/** The priority level and the flow of a request. As Kubernetes' API priority and fairness, with fixed levels. */
 import {
   anonymous,
   bootstrappersGroup,

@@ -30,20 +30,20 @@ export function headersOf(incoming: IncomingMessage): Headers {
 
 /** The identity that the request is made as. Throws BadRequest for headers that are malformed, Forbidden for what is not allowed. */
 export async function impersonated(identity: Identity, headers: Headers, access: Authorizer): Promise<Identity> {
-  const wish = wishIn(headers)
-  if (wish === undefined) return identity
-  for (const attributes of attributesOf(wish)) await permit(access, identity, attributes)
-  return identityOf(wish)
+  const requested = impersonationIn(headers)
+  if (requested === undefined) return identity
+  for (const attributes of attributesOf(requested)) await permit(access, identity, attributes)
+  return identityOf(requested)
 }
 
-type Wish = {
+type ImpersonationRequest = {
   readonly user: string
   readonly groups: readonly string[]
   readonly uid: string | undefined
   readonly extra: ReadonlyMap<string, readonly string[]>
 }
 
-function wishIn(headers: Headers): Wish | undefined {
+function impersonationIn(headers: Headers): ImpersonationRequest | undefined {
   const names = Object.keys(headers).filter((name) => name.startsWith(prefix))
   if (names.length === 0) return undefined
   const known = ['impersonate-user', 'impersonate-group', 'impersonate-uid']
@@ -84,7 +84,7 @@ function unescaped(key: string): string {
   }
 }
 
-function attributesOf({ user, groups, uid, extra }: Wish): readonly Attributes[] {
+function attributesOf({ user, groups, uid, extra }: ImpersonationRequest): readonly Attributes[] {
   const account = serviceAccountOf(user)
   const asked = (
     resource: string,
@@ -114,7 +114,7 @@ function attributesOf({ user, groups, uid, extra }: Wish): readonly Attributes[]
 }
 
 /** A service account has its groups; everybody but the anonymous user is authenticated. */
-function identityOf({ user, groups: asked, uid, extra }: Wish): Identity {
+function identityOf({ user, groups: asked, uid, extra }: ImpersonationRequest): Identity {
   const account = serviceAccountOf(user)
   const groups = asked.length === 0 && account !== undefined ? serviceAccountGroups(account.namespace) : asked
   const [unauthenticated = ''] = anonymous.groups

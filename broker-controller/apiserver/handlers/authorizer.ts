@@ -1,4 +1,4 @@
-/** What handlers ask about access: may this identity do that, and which rules does it have? */
+/** The interface of handlers to authorization: whether an identity may do something, and the rules that it has. */
 import type { PolicyRule } from '../../../api/access/role.ts'
 import type { RoleRef } from '../../../api/access/role-binding.ts'
 import type { Identity } from '../../../api/identity.ts'

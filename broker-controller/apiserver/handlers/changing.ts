@@ -23,7 +23,7 @@ import {
 import { strategicMergePatch } from '../wire/strategic-merge-patch.ts'
 import { prepareForUpdate } from './admission.ts'
 import { represent } from './representation.ts'
-import { forbid, keyOfRoute, presentObject, wishOf } from './resource-request.ts'
+import { forbid, keyOfRoute, presentObject, representationOptions } from './resource-request.ts'
 import { type ResourceNeeds, type ResourceRequest, replaceStatus, subresourceOf, writeBy } from './strategy.ts'
 
 /** Readers see a write only once it is kept, so trying again at once would meet the same conflict. */
@@ -31,7 +31,7 @@ const waitsMs = [10, 20, 40, 80, 160]
 
 export async function changeObject(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query } = request
-  const wish = wishOf(request, needs)
+  const options = representationOptions(request, needs)
   const dryRun = isDryRun(query)
   const wantedFrom = route.verb === 'patch' ? await patched(request) : await replaced(request, needs)
   for (let failures = 0; ; failures++) {
@@ -47,7 +47,7 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
       })
       const put = async (one: AnyObject) => (dryRun ? one : written(request, present, one, needs))
       const result = await (route.subresource === '' ? writeBy(route.resource, next, present, needs, put) : put(next))
-      return objectAnswer(represent(route.resource, result, wish), 200, warnings)
+      return objectAnswer(represent(route.resource, result, options), 200, warnings)
     } catch (error) {
       // A client that named the version is refused on the next reading; for any other the change is repeated.
       const waitMs = waitsMs[failures]
@@ -57,7 +57,7 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
   }
 }
 
-/** What the client wants, worked out from what is there. */
+/** The object that the client requests, computed from the present one. */
 type Wanted = (present: AnyStored) => Read<AnyObject>
 
 async function replaced(request: ResourceRequest, { parseYaml }: ResourceNeeds): Promise<Wanted> {

@@ -7,7 +7,7 @@ import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { fieldValidation, inNamespace, isDryRun, parseBody, readObject } from '../wire/request-body.ts'
 import { prepareForCreate } from './admission.ts'
 import { represent } from './representation.ts'
-import { forbid, wishOf } from './resource-request.ts'
+import { forbid, representationOptions } from './resource-request.ts'
 import { type Put, type ResourceNeeds, type ResourceRequest, subresourceOf, writeBy } from './strategy.ts'
 
 export async function createObject(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
@@ -15,7 +15,7 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
   const { resource: kind } = route
   const subresource = subresourceOf(kind, route.subresource)
   if (subresource?.access === 'create') return subresource.create(request, needs)
-  const wish = wishOf(request, needs)
+  const options = representationOptions(request, needs)
   const dryRun = isDryRun(query)
   const input = parseBody(await request.readBody(), request, kind.schema, needs.parseYaml)
   const { value, warnings } = readObject(kind, input, fieldValidation(query))
@@ -36,7 +36,7 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
     ? (one) => rehearsed(one, request, needs)
     : (one) => needs.store.create(kind.id, one)
   const made = await created(() => writeBy(kind, prepare(), undefined, needs, put), placed)
-  return objectAnswer(represent(kind, made, wish), 201, warnings)
+  return objectAnswer(represent(kind, made, options), 201, warnings)
 }
 
 const attempts = 8

@@ -11,7 +11,7 @@ import { isDryRun, parseBody, readAs } from '../wire/request-body.ts'
 import { successStatus } from '../wire/status-errors.ts'
 import { selectionOf } from './list-options.ts'
 import { represent, representList } from './representation.ts'
-import { forbid, keyOfRoute, wishOf } from './resource-request.ts'
+import { forbid, keyOfRoute, representationOptions } from './resource-request.ts'
 import type { KindStrategy, ResourceNeeds, ResourceRequest } from './strategy.ts'
 
 export type DeletionRequest = {
@@ -43,7 +43,7 @@ export async function deleteOne(
       if (dryRun) return { removed: plan.remove, object: plan.remove ? present : plan.object }
       if (plan.remove) await kind.beforeRemoval?.(key.name, { store, clock })
       if (plan.remove) return { removed: true, object: await store.delete(kind.id, key, { uid, resourceVersion }) }
-      // The same where nothing is new: writing what is there changes nothing.
+      // The same if nothing is new: writing the present object changes nothing.
       return { removed: false, object: await store.update(kind.id, plan.object) }
     } catch (error) {
       const waitMs = waitsMs[failures]
@@ -56,11 +56,11 @@ export async function deleteOne(
 export async function deleteObject(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query } = request
   const { resource } = route
-  const wish = wishOf(request, needs)
+  const representation = representationOptions(request, needs)
   const options = await deleteOptions(request, needs)
   const dryRun = isDryRun(query, options.dryRun)
   const { removed, object } = await deleteOne(resource, { key: keyOfRoute(route), options, dryRun }, needs)
-  if (!removed || resource.returnsDeletedObject) return objectAnswer(represent(resource, object, wish))
+  if (!removed || resource.returnsDeletedObject) return objectAnswer(represent(resource, object, representation))
   const { name, group } = resource
   const { uid } = object.metadata
   return objectAnswer(successStatus({ name: route.name, ...(group && { group }), kind: name, ...(uid && { uid }) }))
@@ -72,7 +72,7 @@ const writtenTogether = 500
 export async function deleteCollection(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query } = request
   const { resource, namespace } = route
-  const wish = wishOf(request, needs)
+  const representation = representationOptions(request, needs)
   const { matches } = selectionOf(resource, query)
   const options = await deleteOptions(request, needs)
   const dryRun = isDryRun(query, options.dryRun)
@@ -90,7 +90,7 @@ export async function deleteCollection(request: ResourceRequest, needs: Resource
       else if (!isApiError(result.reason, 'NotFound')) throw result.reason
     }
   }
-  return objectAnswer(representList(resource, ended, { resourceVersion }, wish))
+  return objectAnswer(representList(resource, ended, { resourceVersion }, representation))
 }
 
 /** In the body, or, as older clients do, in the query. */
@@ -117,7 +117,7 @@ function optionsInQuery(query: URLSearchParams): unknown {
   }
 }
 
-/** Throws Conflict when this is not the object, or not the version, that shall go. */
+/** Throws Conflict when this is not the object, or not the version, that is to be deleted. */
 export function refuseOther(kind: KindStrategy, { metadata }: AnyObject, { preconditions = {} }: DeleteOptions): void {
   const { uid, resourceVersion } = preconditions
   if (uid && uid !== metadata.uid) {

@@ -115,7 +115,7 @@ export type PagedList = {
 }
 
 /**
- * One page of what is there now. All pages carry the version of the first, so a watch from there also delivers
+ * One page of the present objects. All pages carry the version of the first, so a watch from there also delivers
  * what changed while they were read.
  */
 export function pageOfList(
@@ -155,7 +155,7 @@ function compare(a: string, b: string): number {
 }
 
 export type WatchStart = {
-  /** Undefined: begin with what is there. */
+  /** Undefined: begin with the present objects. */
   readonly from: string | undefined
   readonly bookmarks: boolean
   readonly markInitialEnd: boolean

@@ -4,19 +4,19 @@ import type { AnyStored } from '../../store/store.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { pageOf, pageOfList, selectionOf, watchStart } from './list-options.ts'
 import { represent, representBookmark, representList } from './representation.ts'
-import { presentObject, wishOf } from './resource-request.ts'
+import { presentObject, representationOptions } from './resource-request.ts'
 import type { ResourceNeeds, ResourceRequest } from './strategy.ts'
 import { watchLines } from './watch.ts'
 
 export async function getObject(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
-  const wish = wishOf(request, needs)
-  return objectAnswer(represent(request.route.resource, await presentObject(request, needs), wish))
+  const representation = representationOptions(request, needs)
+  return objectAnswer(represent(request.route.resource, await presentObject(request, needs), representation))
 }
 
 /** Always the newest state, which is no older than any version a client may ask for. */
 export async function listObjects(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query } = request
-  const wish = wishOf(request, needs)
+  const representation = representationOptions(request, needs)
   const { matches, isEverything } = selectionOf(route.resource, query)
   const nowMs = needs.clock.wallMs()
   const page = pageOf(query, nowMs)
@@ -29,13 +29,13 @@ export async function listObjects(request: ResourceRequest, needs: ResourceNeeds
   }
   const selected = isEverything ? items : items.filter(matches)
   const { items: found, metadata } = pageOfList(selected, { resourceVersion, nowMs }, page, isEverything)
-  return objectAnswer(representList(route.resource, found, metadata, wish))
+  return objectAnswer(representList(route.resource, found, metadata, representation))
 }
 
 export async function watchObjects(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query, signal } = request
   const { resource } = route
-  const wish = wishOf(request, needs)
+  const representation = representationOptions(request, needs)
   const { matches } = selectionOf(resource, query)
   const start = watchStart(query, await needs.store.version())
   const options = {
@@ -43,10 +43,10 @@ export async function watchObjects(request: ResourceRequest, needs: ResourceNeed
     namespace: route.namespace || undefined,
     matches,
     shown: (object: AnyStored, first: boolean) => {
-      const shown = represent(resource, object, { ...wish, nowMs: needs.clock.wallMs() })
-      return wish.form === 'table' && !first ? withoutHeader(shown) : shown
+      const shown = represent(resource, object, { ...representation, nowMs: needs.clock.wallMs() })
+      return representation.form === 'table' && !first ? withoutHeader(shown) : shown
     },
-    bookmark: (metadata: { resourceVersion: string }) => representBookmark(resource, metadata, wish),
+    bookmark: (metadata: { resourceVersion: string }) => representBookmark(resource, metadata, representation),
   }
   return { kind: 'stream', pieces: watchLines(needs, resource.id, options, signal) }
 }

@@ -5,10 +5,14 @@ import type { AnswerForm } from '../wire/content-negotiation.ts'
 import type { KindStrategy } from './strategy.ts'
 import { type IncludeObject, type ListMeta, tableOf } from './tables.ts'
 
-export type Wish = { readonly form: AnswerForm; readonly includeObject: IncludeObject; readonly nowMs: number }
+export type RepresentationOptions = {
+  readonly form: AnswerForm
+  readonly includeObject: IncludeObject
+  readonly nowMs: number
+}
 
-export function represent(resource: KindStrategy, object: AnyObject, wish: Wish): unknown {
-  switch (wish.form) {
+export function represent(resource: KindStrategy, object: AnyObject, options: RepresentationOptions): unknown {
+  switch (options.form) {
     case 'object':
       return object
     case 'metadata':
@@ -16,7 +20,7 @@ export function represent(resource: KindStrategy, object: AnyObject, wish: Wish)
     case 'table': {
       const { resourceVersion } = object.metadata
       const listMeta = resourceVersion === undefined ? {} : { resourceVersion }
-      return tableOf(resource, [object], { nowMs: wish.nowMs, listMeta, includeObject: wish.includeObject })
+      return tableOf(resource, [object], { nowMs: options.nowMs, listMeta, includeObject: options.includeObject })
     }
   }
 }
@@ -25,9 +29,9 @@ export function representList(
   resource: KindStrategy,
   objects: readonly AnyObject[],
   listMeta: ListMeta,
-  wish: Wish,
+  options: RepresentationOptions,
 ): unknown {
-  switch (wish.form) {
+  switch (options.form) {
     case 'object':
       return { kind: `${resource.kind}List`, apiVersion: apiVersionOf(resource), metadata: listMeta, items: objects }
     case 'metadata':
@@ -38,12 +42,12 @@ export function representList(
         items: objects.map(metadataOf),
       }
     case 'table':
-      return tableOf(resource, objects, { nowMs: wish.nowMs, listMeta, includeObject: wish.includeObject })
+      return tableOf(resource, objects, { nowMs: options.nowMs, listMeta, includeObject: options.includeObject })
   }
 }
 
 /** A bookmark has a version only, in the form of the events around it. */
-export function representBookmark(resource: Resource, metadata: ObjectMeta, { form }: Wish): unknown {
+export function representBookmark(resource: Resource, metadata: ObjectMeta, { form }: RepresentationOptions): unknown {
   switch (form) {
     case 'object':
       return { kind: resource.kind, apiVersion: apiVersionOf(resource), metadata }

@@ -5,7 +5,7 @@ import type { Resource } from '../../../api/resources.ts'
 import type { Facts } from '../../../daemon/log.ts'
 import type { AnyStored, ObjectKey } from '../../store/store.ts'
 import { answerForm, watchForm } from '../wire/content-negotiation.ts'
-import type { Wish } from './representation.ts'
+import type { RepresentationOptions } from './representation.ts'
 import type { ResourceNeeds, ResourceRequest, ResourceRoute } from './strategy.ts'
 
 /** Logs what a client can cause again and again; the key names the client. */
@@ -26,7 +26,10 @@ export async function presentObject({ route }: ResourceRequest, { store }: Resou
 }
 
 /** The form of the answer that the client accepts. */
-export function wishOf({ route, accept, query }: ResourceRequest, { clock }: ResourceNeeds): Wish {
+export function representationOptions(
+  { route, accept, query }: ResourceRequest,
+  { clock }: ResourceNeeds,
+): RepresentationOptions {
   const asked = query.get('includeObject')
   const includeObject = asked === 'Object' || asked === 'None' ? asked : 'Metadata'
   const form = route.verb === 'watch' ? watchForm(accept) : answerForm(accept)

@@ -186,7 +186,7 @@ export type OfferedProtocols = {
 
 export type ResourceNeeds = {
   readonly store: Store
-  /** Who may do what: also for what a handler does on behalf of the requester. */
+  /** Authorization, also of what a handler does on behalf of the requester. */
   readonly access: Authorizer
   /** Issues tokens of service accounts; undefined: there are none. */
   readonly tokens?: TokenIssuer
@@ -202,7 +202,7 @@ export type ResourceNeeds = {
   readonly commonNameOf: (request: string) => string | undefined
   /** Which store this is; undefined: one that never takes checkpoints of nodes. */
   readonly origin?: StoreOrigin
-  /** Are checkpoints of nodes accepted? undefined: no. */
+  /** Whether checkpoints of nodes are accepted. undefined: no. */
   readonly checkpoints?: Pick<CheckpointWindow, 'isOpen'>
   /** undefined: there is no way to nodes. */
   readonly sessions?: Pick<SessionBoard, 'open' | 'awaits' | 'connect'>

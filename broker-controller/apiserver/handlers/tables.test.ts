@@ -9,10 +9,10 @@ import { humanDuration } from './cells.ts'
 import { tableOf } from './tables.ts'
 
 const nowMs = Date.parse('2026-01-01T00:10:00Z')
-const wish = { nowMs, listMeta: { resourceVersion: '7' }, includeObject: 'Metadata' } as const
+const options = { nowMs, listMeta: { resourceVersion: '7' }, includeObject: 'Metadata' } as const
 
 const row = (resource: BuiltInName, object: BuiltInTypes[BuiltInName]) => {
-  const { columnDefinitions, rows } = tableOf(kinds[resource], [object], wish)
+  const { columnDefinitions, rows } = tableOf(kinds[resource], [object], options)
   const names = columnDefinitions.map(({ name }) => name)
   return Object.fromEntries((rows[0]?.cells ?? []).map((cell, index) => [names[index], cell]))
 }
@@ -43,7 +43,7 @@ test('a duration is printed as kubectl does', async (t) => {
 
 test('a table describes its columns, and the object of each row', async (t) => {
   const node = aNode()
-  const table = tableOf(kinds.nodes, [node], wish)
+  const table = tableOf(kinds.nodes, [node], options)
   t.match(table, { kind: 'Table', apiVersion: 'meta.k8s.io/v1', metadata: { resourceVersion: '7' } })
   t.match(table.columnDefinitions[0], { name: 'Name', type: 'string', format: 'name', priority: 0 })
   t.equal(table.columnDefinitions.find(({ name }) => name === 'Internal-IP')?.priority, 1)
@@ -52,8 +52,8 @@ test('a table describes its columns, and the object of each row', async (t) => {
     apiVersion: 'meta.k8s.io/v1',
     metadata: node.metadata,
   })
-  t.equal(tableOf(kinds.nodes, [node], { ...wish, includeObject: 'Object' }).rows[0]?.object, node)
-  t.notOk('object' in (tableOf(kinds.nodes, [node], { ...wish, includeObject: 'None' }).rows[0] ?? {}))
+  t.equal(tableOf(kinds.nodes, [node], { ...options, includeObject: 'Object' }).rows[0]?.object, node)
+  t.notOk('object' in (tableOf(kinds.nodes, [node], { ...options, includeObject: 'None' }).rows[0] ?? {}))
 })
 
 test('the row of a node shows its status, its roles and its versions', async (t) => {
@@ -149,7 +149,7 @@ test('the row of a pod shows ready containers, restarts and addresses', async (t
     'Nominated Node': '<none>',
     'Readiness Gates': '<none>',
   })
-  const over = tableOf(kinds.pods, [aPod({ phase: 'Succeeded' })], wish)
+  const over = tableOf(kinds.pods, [aPod({ phase: 'Succeeded' })], options)
   t.match(over.rows[0], { conditions: [{ type: 'Completed', status: 'True', reason: 'Succeeded' }] })
 })
 

@@ -9,7 +9,7 @@ export type ListMeta = {
   readonly continue?: string
   readonly remainingItemCount?: number
 }
-export type TableWish = {
+export type TableOptions = {
   readonly nowMs: number
   readonly listMeta: ListMeta
   /** What each row carries beside its cells; without it kubectl can show neither namespace nor labels. */
@@ -17,13 +17,13 @@ export type TableWish = {
 }
 
 /** The objects, all of that kind, as rows. */
-export function tableOf({ table }: Pick<KindStrategy, 'table'>, objects: readonly AnyObject[], wish: TableWish) {
+export function tableOf({ table }: Pick<KindStrategy, 'table'>, objects: readonly AnyObject[], options: TableOptions) {
   return {
     kind: 'Table',
     apiVersion: 'meta.k8s.io/v1',
-    metadata: wish.listMeta,
+    metadata: options.listMeta,
     columnDefinitions: table.columns.map((column) => ({ format: '', description: '', ...column })),
-    rows: objects.map((object) => rowOf(table, object, wish)),
+    rows: objects.map((object) => rowOf(table, object, options)),
   }
 }
 
@@ -33,7 +33,7 @@ type Row = {
   readonly object?: unknown
 }
 
-function rowOf(table: KindStrategy['table'], object: AnyObject, { nowMs, includeObject }: TableWish): Row {
+function rowOf(table: KindStrategy['table'], object: AnyObject, { nowMs, includeObject }: TableOptions): Row {
   const conditions = table.rowConditions?.(object)
   return {
     cells: table.cells(object, nowMs),

@@ -1,4 +1,4 @@
-/** Which connections does the API keep, and for how long? Those of strangers are few and short. */
+/** Limits the connections to the API and their duration. Unauthenticated ones are few and short. */
 import type { ServerResponse } from 'node:http'
 import type { Server } from 'node:https'
 import type { Socket } from 'node:net'

@@ -8,7 +8,7 @@ import type { ClientCertificate } from '../access/authentication.ts'
 
 export type ConnectionNeeds = {
   readonly revocations: RevocationList | undefined
-  /** Is this certificate (DER) of our authority and for clients, whatever its dates? */
+  /** Whether this certificate (DER) is for clients and was issued by the fleet's authority, whatever its dates. */
   readonly isOurs: (der: Uint8Array) => boolean
   readonly log: Log
 }

@@ -56,7 +56,7 @@ export type ApiServerNeeds = Pick<
   readonly services?: ServiceNetwork
   /** undefined: no certificate is revoked. */
   readonly revocations?: RevocationList
-  /** Did a trusted authority issue this client certificate (DER), whatever its dates? undefined: expired ones are not trusted. */
+  /** Whether a trusted authority issued this client certificate (DER), whatever its dates. undefined: expired ones are not trusted. */
   readonly isOurs?: (der: Uint8Array) => boolean
   readonly connectionLimits?: Partial<ConnectionLimits>
   readonly connectionTimes?: Partial<ConnectionTimes>

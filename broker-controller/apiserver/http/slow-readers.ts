@@ -1,4 +1,4 @@
-/** How long may a reader take nothing of what waits for it? Less while slow readers hold much memory together. */
+/** The time after which a client that reads nothing is disconnected. Shorter while slow readers hold much memory together. */
 
 import type { Clock } from '../../../daemon/clock.ts'
 import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'

@@ -1,4 +1,4 @@
-/** May this pod be asked to leave, as far as the disruption budgets go? As Kubernetes' eviction subresource. */
+/** Decides whether the disruption budgets allow the eviction of a pod, as Kubernetes' eviction subresource does. */
 import { ApiError } from '../../../api/api-error.ts'
 import { podCondition, withPodCondition } from '../../../api/pod/pod-conditions.ts'
 import { isFinished } from '../../../api/pod/pod-deletion.ts'

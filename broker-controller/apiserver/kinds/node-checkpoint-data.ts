@@ -26,7 +26,7 @@ import type { ResourceNeeds } from '../handlers/strategy.ts'
 export const ownNamespaces: readonly string[] = ['kube-system', 'kube-public', nodeLeaseNamespace]
 
 /**
- * Do these pods name the object, outside the fleet's own namespaces? The names are collected once: a checkpoint may
+ * Whether these pods name the object, outside the fleet's own namespaces. The names are collected once: a checkpoint may
  * have thousands of objects, and a node hundreds of pods.
  */
 export function namedBy(

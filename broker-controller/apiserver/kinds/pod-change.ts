@@ -1,4 +1,4 @@
-/** What of a pod may change while it lives? */
+/** The fields of a pod that may change after its creation. */
 import { isDeepStrictEqual } from 'node:util'
 import {
   type Container,

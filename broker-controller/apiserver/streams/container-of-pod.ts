@@ -1,4 +1,4 @@
-/** Which container does a stream concern? (validateContainer and streamLocation in pkg/registry/core/pod/strategy.go) */
+/** Chooses the container of a stream (validateContainer and streamLocation in pkg/registry/core/pod/strategy.go). */
 import { ApiError } from '../../../api/api-error.ts'
 import type { AnyObject } from '../../../api/meta.ts'
 import type { Pod } from '../../../api/pod.ts'

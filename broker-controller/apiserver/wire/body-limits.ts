@@ -1,5 +1,5 @@
 /**
- * How large and how intricate may a body be? What is parsed, decoded and validated without a pause holds up everything
+ * Limits the size and the nesting of bodies. What is parsed, decoded and validated without a pause holds up everything
  * else, and that work grows with the number of values in a body, not only with its bytes. The numbers are chosen with
  * `bench/budget.ts` so that no allowed body takes more than 100 ms.
  */
@@ -37,7 +37,7 @@ export function refuseIntricateJson(body: Uint8Array, most = mostValues): void {
   if (isIntricate(body, most)) throw tooManyValues(most)
 }
 
-/** Has this JSON more than so many fields and items? Throws BadRequest for too many levels. */
+/** Whether this JSON has more than so many fields and items. Throws BadRequest for too many levels. */
 export function isIntricate(json: Uint8Array, most = mostValues): boolean {
   let values = 0 // the first of each object or list with its bracket, the others with their comma
   let levels = 0

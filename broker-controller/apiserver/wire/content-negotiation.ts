@@ -1,4 +1,4 @@
-/** In which form does the client want its answer, and in which form did it send its body? */
+/** Content negotiation: the media type of the answer, and that of the request's body. */
 import { ApiError } from '../../../api/api-error.ts'
 
 export type AnswerForm = 'object' | 'table' | 'metadata'
@@ -52,7 +52,7 @@ function formOf(parameters: ReadonlyMap<string, string>): AnswerForm | undefined
   return as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList' ? 'metadata' : undefined
 }
 
-/** Does the client name JSON itself, before anything else? */
+/** Whether the client prefers JSON to every other type. */
 export function prefersJson(accept: string | undefined): boolean {
   return mediaType((accept ?? '').split(',')[0] ?? '').type === 'application/json'
 }

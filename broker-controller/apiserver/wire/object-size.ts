@@ -1,4 +1,4 @@
-/** How large may an object become? Larger ones are refused before they reach the store. */
+/** The largest size of an object. Larger ones are rejected before they reach the store. */
 import { ApiError } from '../../../api/api-error.ts'
 import type { AnyObject } from '../../../api/meta.ts'
 import { isIntricate, mostValues } from './body-limits.ts'

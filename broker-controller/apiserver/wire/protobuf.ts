@@ -34,7 +34,7 @@ export function readProtobuf(bytes: Buffer, schema: TSchema): JsonObject {
   return { apiVersion, kind, ...readMessage(Buffer.isBuffer(raw) ? raw : Buffer.alloc(0), message, budget) }
 }
 
-/** Does a schema of one or more words, or of any text, allow this one? */
+/** Whether a schema of one or more words, or of any text, allows this one. */
 function mayBe(schema: TSchema | undefined, word: string): boolean {
   const { anyOf = [] } = schema === undefined ? {} : keywordsOf(schema)
   return anyOf.length === 0 || anyOf.some((choice) => keywordsOf(choice).const === word)

@@ -27,7 +27,7 @@ export function fieldValidation(query: URLSearchParams): FieldValidation {
   )
 }
 
-/** Is the answer to be computed and nothing stored? `more`: the values in the body of a deletion. */
+/** Whether this is a dry run: the answer is computed, and nothing is stored. `more`: the values in the body of a deletion. */
 export function isDryRun(query: URLSearchParams, more: readonly string[] = []): boolean {
   const asked = [...query.getAll('dryRun'), ...more].filter((value) => value !== '')
   if (asked.every((value) => value === 'All')) return asked.length > 0

@@ -65,7 +65,7 @@ function addItem(lines: string[], item: unknown, pad: string): void {
 
 type Filled = { readonly [key: string]: unknown } | readonly unknown[]
 
-/** Has it fields or items to write below it? Empty ones stand on the line of their key. */
+/** Whether it has fields or items, which are written below it. Empty ones are on the line of their key. */
 function isFilled(value: unknown): value is Filled {
   if (Array.isArray(value)) return value.length > 0
   return isRecord(value) && Object.values(value).some((field) => field !== undefined)
@@ -91,7 +91,7 @@ function isPlain(text: string): boolean {
   return plain.test(text) && !reserved.test(text)
 }
 
-/** Can a literal block hold it as it is? Its first line begins with text, no line ends in a blank, no control characters. */
+/** Whether a literal block can hold it as it is: its first line begins with text, no line ends in a blank, no control characters. */
 function isLiteral(text: string): boolean {
   if (/^\s/.test(text)) return false
   return text.split('\n').every((line) => !/[\p{C}\u2028\u2029]|\s$/u.test(line))
