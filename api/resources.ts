@@ -10,6 +10,12 @@ import { type ServiceAccount, ServiceAccountSchema } from './access/service-acco
 import { type CertificateSigningRequest, CertificateSigningRequestSchema } from './certificate-signing-request.ts'
 import { type ConfigMap, ConfigMapSchema } from './config-map.ts'
 import { type Event, EventSchema } from './event.ts'
+import { type FlowSchema, FlowSchemaSchema } from './flow-control/flow-schema.ts'
+import {
+  flowControlGroup,
+  type PriorityLevelConfiguration,
+  PriorityLevelConfigurationSchema,
+} from './flow-control/priority-level-configuration.ts'
 import { type Lease, LeaseSchema } from './lease.ts'
 import type { AnyObject } from './meta.ts'
 import { type Namespace, NamespaceSchema } from './namespace.ts'
@@ -46,6 +52,8 @@ export type BuiltInTypes = {
   readonly endpoints: Endpoints
   readonly endpointslices: EndpointSlice
   readonly podtemplates: PodTemplate
+  readonly prioritylevelconfigurations: PriorityLevelConfiguration
+  readonly flowschemas: FlowSchema
   readonly controllerrevisions: ControllerRevision
 }
 export type BuiltInName = keyof BuiltInTypes
@@ -150,6 +158,14 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
     categories: ['all'],
   }),
   endpoints: row('endpoints', 'Endpoints', '', EndpointsSchema, { namespaced: true, shortNames: ['ep'] }),
+  prioritylevelconfigurations: row(
+    'prioritylevelconfigurations',
+    'PriorityLevelConfiguration',
+    flowControlGroup,
+    PriorityLevelConfigurationSchema,
+    { counted: true },
+  ),
+  flowschemas: row('flowschemas', 'FlowSchema', flowControlGroup, FlowSchemaSchema, { counted: true }),
   podtemplates: row('podtemplates', 'PodTemplate', '', PodTemplateSchema, { namespaced: true }),
   controllerrevisions: row('controllerrevisions', 'ControllerRevision', 'apps', ControllerRevisionSchema, {
     namespaced: true,

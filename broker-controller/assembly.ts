@@ -22,7 +22,7 @@ import { openAuthorizer } from './apiserver/access/authorizer.ts'
 import { serviceAccountTokens } from './apiserver/access/tokens/service-account-tokens.ts'
 import { serviceNetwork } from './apiserver/handlers/service-network.ts'
 import { apiServer } from './apiserver/http/http-server.ts'
-import { ensureClusterInfo, ensureNamespaces, ensurePriorityClasses } from './bootstrap-objects.ts'
+import { ensureClusterInfo, ensureFlowControl, ensureNamespaces, ensurePriorityClasses } from './bootstrap-objects.ts'
 import { limitMessages } from './broker/inbox/message-limits.ts'
 import { nodeInbox } from './broker/inbox/node-inbox.ts'
 import { openMqttBroker } from './broker/mqtt/mqtt-broker.ts'
@@ -106,6 +106,7 @@ async function openParts(
   })
   await ensureNamespaces(store)
   await ensurePriorityClasses(store)
+  await ensureFlowControl(store)
   await ensureDefaultRoles({ store, clock })
   const access = await openAuthorizer({ store, clock, log })
   const keyFolder = join(flags.dataDir, authorityFolderName)

@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { systemClock as clock } from '../daemon/clock.ts'
-import { ensureClusterInfo, ensureNamespaces, ensurePriorityClasses } from './bootstrap-objects.ts'
+import { ensureClusterInfo, ensureFlowControl, ensureNamespaces, ensurePriorityClasses } from './bootstrap-objects.ts'
 import { memoryStore } from './store/memory-store.ts'
 
 test('a fleet has its namespaces from the first start on, and keeps what was done to them', async (t) => {
@@ -29,6 +29,16 @@ test('a fleet has the two classes of the system', async (t) => {
   )
   const version = await store.version()
   await ensurePriorityClasses(store)
+  t.equal(await store.version(), version)
+})
+
+test('the standard levels and schemas of flow control are created once', async (t) => {
+  const store = memoryStore({ clock })
+  await ensureFlowControl(store)
+  t.equal((await store.list('prioritylevelconfigurations')).items.length, 8)
+  t.equal((await store.list('flowschemas')).items.length, 11)
+  const version = await store.version()
+  await ensureFlowControl(store)
   t.equal(await store.version(), version)
 })
 

@@ -1,6 +1,7 @@
 /** The objects every fleet has from its first moment. */
 import { isApiError } from '../api/api-error.ts'
 import type { ConfigMap } from '../api/config-map.ts'
+import { standardFlowSchemas, standardPriorityLevels } from '../api/flow-control/standard-objects.ts'
 import { systemPriorityClasses } from '../api/priority-class.ts'
 import { kubeconfigText } from '../certs/kubeconfig.ts'
 import type { Clock } from '../daemon/clock.ts'
@@ -34,6 +35,21 @@ export async function ensurePriorityClasses(store: Store): Promise<void> {
       await store.create('priorityclasses', priorityClass)
     }),
   )
+}
+
+/** The priority levels and flow schemas that every cluster has. The limits of this API do not follow them. */
+export async function ensureFlowControl(store: Store): Promise<void> {
+  await Promise.all([
+    ...standardPriorityLevels.map(async (level) => {
+      const key = { namespace: '', name: level.metadata.name ?? '' }
+      if ((await store.get('prioritylevelconfigurations', key)) !== undefined) return
+      await store.create('prioritylevelconfigurations', level)
+    }),
+    ...standardFlowSchemas.map(async (schema) => {
+      const key = { namespace: '', name: schema.metadata.name ?? '' }
+      if ((await store.get('flowschemas', key)) === undefined) await store.create('flowschemas', schema)
+    }),
+  ])
 }
 
 export type ClusterInfo = {

@@ -6,6 +6,8 @@ import type { KindRegistry, KindStrategy } from './apiserver/handlers/strategy.t
 import { certificateSigningRequestStrategy } from './apiserver/kinds/certificate-signing-request.ts'
 import { configMapStrategy } from './apiserver/kinds/config-map.ts'
 import { eventStrategy } from './apiserver/kinds/event.ts'
+import { flowSchemaStrategy } from './apiserver/kinds/flow-control/flow-schema.ts'
+import { priorityLevelConfigurationStrategy } from './apiserver/kinds/flow-control/priority-level-configuration.ts'
 import { leaseStrategy } from './apiserver/kinds/lease.ts'
 import { namespaceStrategy } from './apiserver/kinds/namespace.ts'
 import { endpointSliceStrategy } from './apiserver/kinds/network/endpoint-slice.ts'
@@ -63,6 +65,8 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   endpoints: endpointsStrategy,
   endpointslices: endpointSliceStrategy,
   podtemplates: podTemplateStrategy,
+  prioritylevelconfigurations: priorityLevelConfigurationStrategy,
+  flowschemas: flowSchemaStrategy,
   controllerrevisions: controllerRevisionStrategy,
 }
 
