@@ -1,4 +1,4 @@
-/** How much may one node publish? A message over its rate waits, and so do all its later messages. */
+/** Limits what a node publishes. A message over its rate waits, and so do all its later messages. */
 
 import type { Clock } from '../../../daemon/clock.ts'
 import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'

@@ -1,4 +1,4 @@
-/** Fingerprints of what each node published: do they match the digest that the node computed? */
+/** Fingerprints of what each node published, compared with the digest that the node computed. */
 import { digestText, emptyDigest, foldDigest } from '../../../api/digest.ts'
 
 export interface NodeDigests {

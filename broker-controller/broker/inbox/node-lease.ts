@@ -70,7 +70,7 @@ export function leaseAfter(
   }
 }
 
-/** Has an agent ever reported the status of this node? */
+/** Whether an agent has ever reported the status of this node. */
 export function hasReported({ status }: Node): boolean {
   return status?.conditions?.some(({ type, reason }) => type === 'Ready' && reason !== neverReportedReason) ?? false
 }
@@ -106,7 +106,7 @@ function ownedBy(name: string, uid: string): OwnerReference {
   return { apiVersion: 'v1', kind: 'Node', name, uid }
 }
 
-/** Does the lease belong to this Node, and not to an earlier or later one of the same name? */
+/** Whether the lease belongs to this Node, and not to an earlier or later one of the same name. */
 export function isOwnedBy({ metadata }: Lease, nodeUID: string): boolean {
   return metadata.ownerReferences?.some(({ uid }) => uid === nodeUID) ?? false
 }

@@ -1,4 +1,4 @@
-/** How large may a node's report be? A longer list or text is cut, so that a node cannot fill the store and its readers. */
+/** Bounds the size of reports. A longer list or text is cut, so that a node cannot fill the store and its readers. */
 import { type NodeCondition, type NodeStatus, nodeConditionTypes } from '../../../api/node.ts'
 import type { ContainerStatus, PodCondition, PodStatus } from '../../../api/pod.ts'
 

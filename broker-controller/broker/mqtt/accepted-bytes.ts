@@ -1,4 +1,4 @@
-/** How much of the data of a TLS connection has the kernel accepted? */
+/** The amount of data of a TLS connection that the kernel has accepted. */
 import type { TLSSocket } from 'node:tls'
 
 /**

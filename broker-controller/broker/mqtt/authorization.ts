@@ -1,4 +1,4 @@
-/** May this node publish or subscribe to a topic? Its certificate identifies the node; the table of topics has the rules. */
+/** Decides whether a node may publish or subscribe to a topic. Its certificate identifies the node; the table of topics has the rules. */
 import { parseTopic, type Topic, topicRules } from '../../../api/topics.ts'
 
 export type Publication = { readonly topic: string; readonly qos: number; readonly retain: boolean }

@@ -1,4 +1,4 @@
-/** May this client connect? Its certificate is its identity; client id, user name and password of the CONNECT packet are ignored. */
+/** Decides whether a client may connect. Its certificate is its identity; client id, user name and password of the CONNECT packet are ignored. */
 import type { IConnectPacket } from 'mqtt-packet'
 import type { NodeTopic } from '../../../api/topics.ts'
 import { mayPublish, type Refusal } from './authorization.ts'
