@@ -39,6 +39,16 @@ test("without a file everything is as the kubelet's defaults", async (t) => {
   t.ok(Object.isFrozen(agentConfiguration(emptyAgentConfiguration).evictionHard))
 })
 
+test('the size and number of log files have the limits of the kubelet, or others', async (t) => {
+  t.same(read('').containerLogs, { maxBytes: 10_485_760, maxFiles: 5 })
+  const other = read('containerLogMaxSize: 512Ki\ncontainerLogMaxFiles: 2')
+  t.same(other.containerLogs, { maxBytes: 524_288, maxFiles: 2 })
+  t.match(problemsOf('containerLogMaxSize: 1Ki\ncontainerLogMaxFiles: 1'), [
+    /^containerLogMaxSize/,
+    /^containerLogMaxFiles/,
+  ])
+})
+
 test('a metered link has a lease of 20 min unless another one is configured', async (t) => {
   const of = (more: Partial<AgentConfigurationFile>) => agentConfiguration({ ...emptyAgentConfiguration, ...more })
   t.match(of({ metered: true }), { metered: true, nodeLeaseDurationSeconds: 1_200 })

@@ -21,6 +21,7 @@ import { ConfigurationError, type FieldOf } from '../daemon/process/configuratio
 import { type EvictionThresholds, evictionThresholds } from './eviction/eviction-settings.ts'
 import type { GarbagePolicy } from './pods/garbage/garbage-collector.ts'
 import type { ImagePullerSettings } from './pods/images/image-puller.ts'
+import type { LogLimits } from './pods/runtime/runtime.ts'
 import type { ShutdownSettings } from './shutdown/shutdown-groups.ts'
 
 /** The configuration file. Omitted fields have the kubelet's defaults. */
@@ -67,6 +68,8 @@ export const AgentConfigurationSchema = object({
   minimumContainerTTLDuration: optional(text),
   maximumDeadContainersPerContainer: optional(integer),
   maximumDeadContainers: optional(integer),
+  containerLogMaxSize: optional(text),
+  containerLogMaxFiles: optional(integer),
 })
 export type AgentConfigurationFile = Described<typeof AgentConfigurationSchema>
 
@@ -106,6 +109,8 @@ export type AgentConfiguration = EvictionThresholds & {
   readonly devices: readonly { readonly resource: string; readonly paths: readonly string[] }[]
   readonly garbage: GarbagePolicy
   readonly imagePulls: ImagePullerSettings
+  /** Of each container. */
+  readonly containerLogs: LogLimits
 }
 
 export const emptyAgentConfiguration: AgentConfigurationFile = {
@@ -168,6 +173,10 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
       parallel: parallelPulls(file, whole('maxParallelImagePulls', 2, 1, 1000)),
       stallMs: span('imagePullProgressDeadline', 60_000, 1_000),
     },
+    containerLogs: {
+      maxBytes: logBytesOf(file.containerLogMaxSize ?? '10Mi', problems),
+      maxFiles: whole('containerLogMaxFiles', 5, 2, 1000),
+    },
     garbage: {
       containers: {
         minAgeMs: span('minimumContainerTTLDuration', 0, 0),
@@ -207,6 +216,15 @@ function pidsLimitOf(written: number, problems: string[]): number {
   if (written === -1) return 0
   if (written < 1) problems.push(`podPidsLimit: ${written} must be -1 (no limit) or greater than 0`)
   return written
+}
+
+/** The engine looks at the size after each message, which is at most 16 KiB long. */
+function logBytesOf(written: string, problems: string[]): number {
+  const amount = tryParseQuantity(written)
+  const bytes = amount === undefined ? Number.NaN : quantityToNumber(amount)
+  if (Number.isSafeInteger(bytes) && bytes >= 16_384) return bytes
+  problems.push(`containerLogMaxSize: ${JSON.stringify(written)} must be a quantity of at least 16Ki (like 10Mi)`)
+  return 0
 }
 
 /**

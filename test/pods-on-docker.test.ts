@@ -122,7 +122,7 @@ test('pods on a real engine', { skip: whyNoDockerd() }, async (t) => {
       MemorySwap: 64 * 1024 ** 2,
       OomScoreAdj: 993,
       RestartPolicy: { Name: 'no' },
-      LogConfig: { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '5' } },
+      LogConfig: { Type: 'json-file', Config: { 'max-size': '10485760', 'max-file': '5' } },
     })
   })
 

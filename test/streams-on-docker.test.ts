@@ -28,7 +28,8 @@ function manifest(name: string, containers: readonly Script[], spec: object = {}
 }
 
 test('kubectl logs', async (t) => {
-  const { controller, startReady } = await joinedFleet(t)
+  const agents = { containerLogMaxSize: '64Ki', containerLogMaxFiles: 2 }
+  const { controller, startReady } = await joinedFleet(t, { agents })
   const [agent] = await startReady()
   const { kubectl, kubectlWith, tryKubectl } = controller
   const run = async (text: string, name: string, condition = 'condition=Ready') => {
@@ -123,6 +124,16 @@ test('kubectl logs', async (t) => {
     const [first, second] = (await kubectl('logs', 'wide', '--timestamps')).split('\n')
     t.match(first, /^20\S+Z x{40000}$/)
     t.match(second, /^20\S+Z end$/)
+  })
+
+  await t.test('of which the oldest files are removed', async (t) => {
+    const script = 'i=0; while [ $i -lt 6000 ]; do echo "this is line $i"; i=$((i+1)); done; echo end; exec sleep 1000'
+    await run(manifest('long', [{ name: 'main', script }]), 'long')
+    await eventually('it has written all', async () => (await kubectl('logs', 'long', '--tail=1')) === 'end\n')
+    const lines = (await kubectl('logs', 'long')).split('\n')
+    t.ok(lines.length > 500 && lines.length < 3_000, `${lines.length} lines are left`)
+    const first = Number(/\d+$/.exec(lines[0] ?? '')?.[0])
+    t.equal(lines.length - 2, 6_000 - first, 'without a gap')
   })
 
   await t.test('of a node that is away is an error at once', async (t) => {

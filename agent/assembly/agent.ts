@@ -61,6 +61,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
     socketPath: request.dockerSocket,
     nodeName,
     seccompDirectory: join(dataDir, 'seccomp'),
+    logs: configuration.containerLogs,
     root,
   })
   const health = runtimeView(board.runtime, clock)

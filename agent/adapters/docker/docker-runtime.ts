@@ -4,7 +4,7 @@ import { Agent } from 'node:http'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import Dockerode from 'dockerode'
-import { type ContainerRuntime, RuntimeError } from '../../pods/runtime/runtime.ts'
+import { type ContainerRuntime, type LogLimits, RuntimeError } from '../../pods/runtime/runtime.ts'
 import type { EngineStreams } from '../../sessions/engine-streams.ts'
 import { readRoutes } from '../kernel/host-routes.ts'
 import { infoOf } from './answers.ts'
@@ -23,6 +23,8 @@ export type DockerSettings = {
   readonly nodeName: string
   /** The folder of the seccomp profiles that pods may name. */
   readonly seccompDirectory?: string
+  /** Default: the kubelet's. */
+  readonly logs?: LogLimits
   /** The kernel's file of IPv4 routes. */
   readonly root?: string
 }
@@ -34,7 +36,11 @@ export interface DockerRuntime extends ContainerRuntime {
   streams(): Promise<EngineStreams>
 }
 
-export function dockerRuntime({ socketPath, nodeName, seccompDirectory, root = '/' }: DockerSettings): DockerRuntime {
+/** containerLogMaxSize and containerLogMaxFiles (pkg/kubelet/apis/config/v1beta1/defaults.go). */
+const usualLogs: LogLimits = { maxBytes: 10 * 1024 ** 2, maxFiles: 5 }
+
+export function dockerRuntime(settings: DockerSettings): DockerRuntime {
+  const { socketPath, nodeName, seccompDirectory, logs = usualLogs, root = '/' } = settings
   const docker = connection(socketPath)
   const network = podNetwork(docker, nodeName, () => readRoutes(root))
   const { imageIDOf, makeSandboxImage, ...images } = dockerImages(docker)
@@ -81,7 +87,7 @@ export function dockerRuntime({ socketPath, nodeName, seccompDirectory, root = '
       const unprotected = options.oomScoreAdj < 0 && !(await mayProtect())
       const { seccomp } = options.security
       const profile = seccomp.kind === 'own' ? await readProfile(seccompDirectory, seccomp.name) : undefined
-      const request = containerRequest(nodeName, unprotected ? { ...options, oomScoreAdj: 0 } : options, profile)
+      const request = containerRequest(nodeName, unprotected ? { ...options, oomScoreAdj: 0 } : options, logs, profile)
       return await create(tried, identity, request)
     },
 

@@ -1,12 +1,16 @@
 /** Requests that create containers and sandboxes in Docker. */
 import type Dockerode from 'dockerode'
 import { sandboxImage } from '../../pods/images/sandbox-image.ts'
-import type { ContainerOptions, ContainerSecurity, PortMapping, SandboxOptions } from '../../pods/runtime/runtime.ts'
+import type {
+  ContainerOptions,
+  ContainerSecurity,
+  LogLimits,
+  PortMapping,
+  SandboxOptions,
+} from '../../pods/runtime/runtime.ts'
 import { labelsOf } from './labels.ts'
 import { networkName } from './network.ts'
 
-/** The kubelet's defaults: 10 Mi, five files (containerLogMaxSize, containerLogMaxFiles). */
-const logs = { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '5' } }
 /** Only the agent restarts containers. */
 const noRestart = { Name: 'no' }
 /** Pods declare their probes. An image's own health check would run in addition, and write to the disk each time. */
@@ -53,6 +57,7 @@ function resolving({ servers, searches, options }: NonNullable<SandboxOptions['r
 export function containerRequest(
   nodeName: string,
   options: ContainerOptions,
+  logs: LogLimits,
   seccompProfile?: string,
 ): Dockerode.ContainerCreateOptions {
   const { identity, sandboxID, command, args, limits, requests } = options
@@ -100,7 +105,11 @@ export function containerRequest(
         // Private is the engine's own choice, and stated explicitly it refuses mounts that contain its own folders: `/`, or `/var/lib`.
         ...(propagation === 'rprivate' ? {} : { BindOptions: { Propagation: propagation } }),
       })),
-      LogConfig: logs,
+      // Stated for each container: what the engine is configured to do may have no limit.
+      LogConfig: {
+        Type: 'json-file',
+        Config: { 'max-size': String(logs.maxBytes), 'max-file': String(logs.maxFiles) },
+      },
       RestartPolicy: noRestart,
     },
   }

@@ -148,6 +148,9 @@ export type RuntimeInfo = KernelLimits & {
   readonly storageDriver: string
 }
 
+/** Of what one container wrote: the engine keeps so many files of this size, and removes the oldest. */
+export type LogLimits = { readonly maxBytes: number; readonly maxFiles: number }
+
 export type ExecResult = { readonly exitCode: number | undefined; readonly output: string }
 
 /** Credentials of a registry: either a name and a password, or a token; the others are ''. Never logged. */
