@@ -6,10 +6,11 @@ import { createServer } from 'node:net'
 /**
  * The first three numbers of a `/20` that no other test of this machine gets while this process lives: `10.64.16`, and
  * with it `10.64.17` to `10.64.31`. Of no engine's bridge and no test machine: those are in 10.128.0.0/9.
+ * Of no Service either: by default those are in 10.96.0.0/12.
  */
 export async function ownAddresses(): Promise<string> {
   for (;;) {
-    const prefix = `10.${64 + randomInt(64)}.${randomInt(16) * 16}`
+    const prefix = `10.${64 + randomInt(32)}.${randomInt(16) * 16}`
     if (await take(prefix)) return prefix
   }
 }
