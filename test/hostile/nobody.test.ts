@@ -32,6 +32,41 @@ test('an attacker without credentials', async (t) => {
     wrongToken.close()
   })
 
+  await t.test('gets nowhere with forged tokens and impersonation headers', (t) =>
+    fleet.unnoticed(t, async () => {
+      const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+      const claims = part({
+        iss: 'https://kubernetes.default.svc.cluster.local',
+        sub: 'system:serviceaccount:kube-system:default',
+        aud: ['https://kubernetes.default.svc.cluster.local'],
+        exp: 4_000_000_000,
+      })
+      const forged = [
+        `${part({ alg: 'none' })}.${claims}.`,
+        `${part({ alg: 'HS256', kid: 'x' })}.${claims}.${'A'.repeat(86)}`,
+        `${part({ alg: 'ES256', kid: '../../ca.key' })}.${claims}.${'A'.repeat(86)}`,
+        `${'a.'.repeat(10_000)}`,
+        `${part({ alg: 'ES256' })}.${'A'.repeat(100_000)}.${'A'.repeat(86)}`,
+      ]
+      for (const token of forged) {
+        const holder = apiAttacker(fleet.controller.apiUrl, { ca }, { token })
+        t.equal((await holder.send('GET', '/api/v1/nodes')).status, 401, token.slice(0, 40))
+        holder.close()
+      }
+      const as = { 'impersonate-user': 'kubernetes-admin', 'impersonate-group': 'system:masters' }
+      t.equal((await api.send('GET', '/api/v1/nodes', { headers: as })).status, 403)
+      t.equal((await api.send('GET', '/healthz', { headers: { 'impersonate-group': 'system:masters' } })).status, 400)
+      const review = { spec: { user: 'a', resourceAttributes: { verb: 'get', resource: 'secrets' } } }
+      for (const [group, kind] of [
+        ['authorization', 'SubjectAccessReview'],
+        ['authentication', 'TokenReview'],
+      ] as const) {
+        const path = `/apis/${group}.k8s.io/v1/${kind.toLowerCase()}s`
+        t.equal((await api.sendJson('POST', path, { kind, ...review })).status, 403, kind)
+      }
+    }),
+  )
+
   await t.test('cannot keep half-open TLS connections', (t) =>
     fleet.unnoticed(t, async () => {
       await halfOpen(t, 'MQTT', fleet.mqtt)
