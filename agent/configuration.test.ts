@@ -30,6 +30,20 @@ test("without a file everything is as the kubelet's defaults", async (t) => {
     registerNode: true,
     healthzPort: 10248,
     healthzBindAddress: '127.0.0.1',
+    podsPerCore: 0,
+    podPidsLimit: 0,
+    evictionMaxPodGraceSeconds: 0,
+    systemReserved: {},
+    kubeReserved: {},
+    registerWithTaints: [],
+    nodeLabels: {},
+    nodeIP: undefined,
+    highTemperatureCelsius: undefined,
+    restartDocker: true,
+    staticPodPath: '/etc/bramble/manifests',
+    fileCheckMs: 20_000,
+    devices: [],
+    imagePulls: { parallel: 2, stallMs: 60_000 },
   })
   t.same(agentConfiguration(emptyAgentConfiguration).garbage, {
     containers: { minAgeMs: 0, maxPerPodContainer: 1, maxContainers: -1 },
@@ -95,6 +109,121 @@ test('thresholds of image collection that contradict each other are rejected', a
   t.equal(read('imageMaximumGCAge: 24h\nmaximumDeadContainers: 5').garbage.images.maxAgeMs, 86_400_000)
 })
 
+test('a setting has the unit of the decision that uses it', async (t) => {
+  const all = `metered: true
+maxPods: 20
+podsPerCore: 5
+podPidsLimit: 100
+evictionMaxPodGracePeriod: 7
+evictionPressureTransitionPeriod: 1m
+kubeReserved: { cpu: 250m }
+registerNode: false
+registerWithTaints: [{ key: room, value: attic, effect: NoSchedule }]
+nodeLabels: { room: attic }
+nodeIP: 10.0.0.7
+healthzPort: 0
+healthzBindAddress: 0.0.0.0
+highTemperatureCelsius: 75
+restartDocker: false
+staticPodPath: ""
+fileCheckFrequency: 5s
+maxParallelImagePulls: 3
+imagePullProgressDeadline: 2m
+minimumContainerTTLDuration: 30s
+maximumDeadContainersPerContainer: 4
+maximumDeadContainers: 50
+imageGCHighThresholdPercent: 60
+imageGCLowThresholdPercent: 50
+imageMinimumGCAge: 3m
+imageMaximumGCAge: 4m
+`
+  t.match(read(all), {
+    metered: true,
+    maxPods: 20,
+    podsPerCore: 5,
+    podPidsLimit: 100,
+    evictionMaxPodGraceSeconds: 7,
+    evictionPressureTransitionMs: 60_000,
+    kubeReserved: { cpu: 0.25 },
+    registerNode: false,
+    registerWithTaints: [{ key: 'room', value: 'attic', effect: 'NoSchedule' }],
+    nodeLabels: { room: 'attic' },
+    nodeIP: '10.0.0.7',
+    healthzPort: 0,
+    healthzBindAddress: '0.0.0.0',
+    highTemperatureCelsius: 75,
+    restartDocker: false,
+    staticPodPath: '',
+    fileCheckMs: 5_000,
+    imagePulls: { parallel: 3, stallMs: 120_000 },
+    garbage: {
+      containers: { minAgeMs: 30_000, maxPerPodContainer: 4, maxContainers: 50 },
+      images: { highPercent: 60, lowPercent: 50, minAgeMs: 180_000, maxAgeMs: 240_000 },
+    },
+  })
+})
+
+test('the time of a shutdown is shared as the kubelet does, and by all pods where it is left out', async (t) => {
+  const nothing = { graceMs: undefined, criticalMs: undefined, byPriority: [] }
+  const table = (...rows: readonly (readonly [number, number])[]) =>
+    `shutdownGracePeriodByPodPriority: ${JSON.stringify(rows.map(([priority, shutdownGracePeriodSeconds]) => ({ priority, shutdownGracePeriodSeconds })))}`
+  for (const [yaml, shutdown] of [
+    ['', nothing],
+    ['shutdownGracePeriod: 30s', { ...nothing, graceMs: 30_000, criticalMs: 0 }],
+    ['shutdownGracePeriod: 1s\nshutdownGracePeriodCriticalPods: 1s', { ...nothing, graceMs: 1_000, criticalMs: 1_000 }],
+    ['shutdownGracePeriod: 0s', { ...nothing, graceMs: 0, criticalMs: 0 }],
+    ['shutdownGracePeriodCriticalPods: 0s', nothing],
+    [
+      table([0, 20], [1000, 0]),
+      {
+        ...nothing,
+        byPriority: [
+          { priority: 0, graceMs: 20_000 },
+          { priority: 1000, graceMs: 0 },
+        ],
+      },
+    ],
+  ] as const) {
+    t.same(read(yaml).shutdown, shutdown, yaml)
+  }
+  const beside = 'shutdownGracePeriodByPodPriority: cannot be set beside shutdownGracePeriod'
+  const tooLong = 'shutdownGracePeriodCriticalPods: must not be longer than shutdownGracePeriod'
+  const span = 'must be 0s or a span of time of at least 1s (like 30s)'
+  for (const [yaml, ...problems] of [
+    ['shutdownGracePeriod: 999ms', `shutdownGracePeriod: "999ms" ${span}`],
+    ['shutdownGracePeriod: soon', `shutdownGracePeriod: "soon" ${span}`],
+    ['shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 31s', tooLong],
+    ['shutdownGracePeriodCriticalPods: 1s', tooLong],
+    [`shutdownGracePeriod: 30s\n${table([0, 20])}`, beside],
+    [`shutdownGracePeriodCriticalPods: 0s\n${table([0, 20])}`, beside],
+    [
+      table([7, 20], [8, -1], [7, 1]),
+      'shutdownGracePeriodByPodPriority[1].shutdownGracePeriodSeconds: -1 must not be below 0',
+      'shutdownGracePeriodByPodPriority[2].priority: 7 is there already',
+    ],
+  ] as const) {
+    t.same(problemsOf(yaml), problems, yaml)
+  }
+})
+
+test('devices are offered under the prefix of Bramble, and only those below /dev', async (t) => {
+  const of = (name: string, ...paths: readonly string[]) => ({ name, paths })
+  const yaml = (...devices: readonly object[]) => `devices: ${JSON.stringify(devices)}`
+  t.same(read(yaml(of('camera', '/dev/video?', '/dev/media*'), of('serial', '/dev/serial/by-id/usb-*'))).devices, [
+    { resource: 'bramble.dev/camera', paths: ['/dev/video?', '/dev/media*'] },
+    { resource: 'bramble.dev/serial', paths: ['/dev/serial/by-id/usb-*'] },
+  ])
+  const outside = (path: string) => `devices[0].paths: ${path} must be below /dev, with * and ? in its last part only`
+  for (const path of ['/etc/shadow', 'dev/video0', '/sys/dev/', '/dev/../etc', '/dev/*/x', '/dev/bus?yy/x']) {
+    t.same(problemsOf(yaml(of('camera', path))), [outside(path)])
+  }
+  t.match(problemsOf(yaml(of('a/b'), of('c', '/dev/c'), of('c'), of('no name'))), [
+    'devices[0].name: "a/b" must have no prefix: it gets ours',
+    'devices[2].name: c is there already',
+    /^devices\[3].name: "no name" /,
+  ])
+})
+
 test('all mistakes are reported at once, each with its place', async (t) => {
   const problems = problemsOf(
     [
@@ -131,4 +260,40 @@ test('all mistakes are reported at once, each with its place', async (t) => {
       place,
     )
   t.equal(problems.length, places.length)
+})
+
+test('a number or a span outside its limits is reported with them', async (t) => {
+  const least = (name: string, written: string) =>
+    `${name}: "${written}" must be a span of time of at least 1s (like 10s or 5m)`
+  const between = (name: string, written: number, limits: string) => `${name}: ${written} must be between ${limits}`
+  for (const [yaml, problem] of [
+    ['nodeStatusUpdateFrequency: 999ms', least('nodeStatusUpdateFrequency', '999ms')],
+    ['fileCheckFrequency: 0s', least('fileCheckFrequency', '0s')],
+    [
+      'evictionPressureTransitionPeriod: 0s',
+      'evictionPressureTransitionPeriod: "0s" must be a span of time (like 10s or 5m)',
+    ],
+    ['nodeLeaseDurationSeconds: 3', between('nodeLeaseDurationSeconds', 3, '4 and 3600')],
+    ['nodeLeaseDurationSeconds: 3601', between('nodeLeaseDurationSeconds', 3601, '4 and 3600')],
+    ['highTemperatureCelsius: 29', between('highTemperatureCelsius', 29, '30 and 120')],
+    ['imageGCLowThresholdPercent: 85', 'imageGCLowThresholdPercent: 85 must be below imageGCHighThresholdPercent (85)'],
+    ['imageMaximumGCAge: 2m', 'imageMaximumGCAge: must be longer than imageMinimumGCAge, or 0s'],
+    ['systemReserved: { memory: -1 }', 'systemReserved[memory]: -1 must be a quantity (like 100m or 64Mi)'],
+    ['systemReserved: { gpu: 1 }', 'systemReserved[gpu]: only cpu, memory, ephemeral-storage, pid can be reserved'],
+    ['staticPodPath: manifests', 'staticPodPath: "manifests" must start with /'],
+    ['podPidsLimit: 0', 'podPidsLimit: 0 must be -1 (no limit) or greater than 0'],
+  ] as const) {
+    t.same(problemsOf(yaml), [problem])
+  }
+  for (const yaml of [
+    'nodeStatusUpdateFrequency: 1s',
+    'nodeLeaseDurationSeconds: 4',
+    'nodeLeaseDurationSeconds: 3600',
+    'podPidsLimit: 1',
+    'podPidsLimit: -1',
+    'serializeImagePulls: true\nmaxParallelImagePulls: 1',
+    'systemReserved: { memory: 0 }',
+  ]) {
+    t.same(problemsOf(yaml), [], yaml)
+  }
 })
