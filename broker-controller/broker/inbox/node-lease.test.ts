@@ -1,5 +1,6 @@
 import { test } from 'tap'
-import { leaseAfter, renewedLease } from './node-lease.ts'
+import { aNode } from '../../../api/testing/builders.ts'
+import { hasReported, isOwnedBy, leaseAfter, renewedLease, restoredLease } from './node-lease.ts'
 
 const nowMs = Date.parse('2026-01-01T00:10:00.500Z')
 const connection = (state: 'online' | 'lost' | 'goodbye', more = {}) =>
@@ -74,4 +75,54 @@ test('only the lease of a node that is online is renewed by its time alone', asy
   })
   const lost = leaseAfter('pi-1', online, connection('lost'), { nowMs })
   t.equal(lost && renewedLease(lost, nowMs), undefined)
+})
+
+test('the lease belongs to the Node of this uid, and is given to its successor', async (t) => {
+  const owner = (uid: string) => ({ apiVersion: 'v1', kind: 'Node', name: 'pi-1', uid })
+  const after = (before: ReturnType<typeof leaseAfter>, nodeUID?: string) =>
+    leaseAfter('pi-1', before, { kind: 'heartbeat' }, { nowMs, nodeUID })
+  const orphan = after(undefined)
+  t.equal(orphan?.metadata.ownerReferences, undefined)
+  const first = after(orphan, 'uid-1')
+  t.same(first?.metadata.ownerReferences, [owner('uid-1')])
+  t.same(after(undefined, 'uid-1')?.metadata.ownerReferences, [owner('uid-1')])
+  t.same(after(first)?.metadata.ownerReferences, [owner('uid-1')])
+  t.same(after(first, 'uid-2')?.metadata.ownerReferences, [owner('uid-2')])
+  if (first === undefined || orphan === undefined) return t.fail('no lease')
+  const shared = { ...first, metadata: { ...first.metadata, ownerReferences: [owner('other'), owner('uid-1')] } }
+  t.same(after(shared, 'uid-1')?.metadata.ownerReferences, shared.metadata.ownerReferences, 'other owners stay')
+  t.same(
+    [isOwnedBy(first, 'uid-1'), isOwnedBy(first, 'uid-2'), isOwnedBy(orphan, 'uid-1'), isOwnedBy(shared, 'uid-1')],
+    [true, false, false, true],
+  )
+})
+
+test('after a restart of the controller a node has a lease that was never renewed', async (t) => {
+  const node = aNode({ name: 'pi-1' })
+  const metadata = { ...node.metadata, uid: 'uid-1', creationTimestamp: '2026-01-01T00:00:00Z', resourceVersion: '1' }
+  t.same(restoredLease({ ...node, metadata }), {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: {
+      name: 'pi-1',
+      namespace: 'kube-node-lease',
+      creationTimestamp: '2026-01-01T00:00:00Z',
+      ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'pi-1', uid: 'uid-1' }],
+    },
+    spec: { holderIdentity: 'pi-1' },
+  })
+})
+
+test('a node has reported once its Ready condition is its own', async (t) => {
+  const reported = (...conditions: readonly (readonly [string, string])[]) => {
+    const all = conditions.map(([type, reason]) => ({ type, status: 'Unknown' as const, reason }))
+    return hasReported({ ...aNode({ name: 'pi-1' }), status: { conditions: all } })
+  }
+  t.notOk(hasReported({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'pi-1' } }))
+  t.notOk(hasReported({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'pi-1' }, status: {} }))
+  t.notOk(reported())
+  t.notOk(reported(['Ready', 'NodeStatusNeverUpdated']), 'the node lifecycle controller wrote it')
+  t.notOk(reported(['DockerUnhealthy', 'DockerHangs']))
+  t.ok(reported(['DockerUnhealthy', 'DockerHangs'], ['Ready', 'KubeletReady']))
+  t.ok(reported(['Ready', 'NodeStatusUnknown']), 'a report came before the silence')
 })
