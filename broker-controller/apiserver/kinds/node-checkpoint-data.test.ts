@@ -1,7 +1,20 @@
-import { test } from 'tap'
+import { type Test, test } from 'tap'
+import type { ConfigMap } from '../../../api/config-map.ts'
+import { nodeIdentity } from '../../../api/identity.ts'
+import type { ObjectMeta } from '../../../api/meta.ts'
+import {
+  checkpointCopyAnnotation,
+  checkpointCopyLabel,
+  contestedByAnnotation,
+  learntDigestAnnotation,
+  learntFromAnnotation,
+} from '../../../api/node/node-checkpoint.ts'
 import { secretsOf } from '../../../api/pod/pod-references.ts'
 import type { Pod } from '../../../api/pod.ts'
-import { aPod } from '../../../api/testing/builders.ts'
+import type { Secret } from '../../../api/secret.ts'
+import { aNode, aPod } from '../../../api/testing/builders.ts'
+import { nodeReference } from '../../store/references.ts'
+import { anApi, type Document } from '../../testing/api-in-memory.ts'
 import { namedBy } from './node-checkpoint-data.ts'
 
 test('the names that pods give are collected once, however many objects a checkpoint has', async (t) => {
@@ -22,3 +35,189 @@ test('the names that pods give are collected once, however many objects a checkp
   t.same(named, ['shop/a', 'shop/b', 'bank/c'], 'by namespace, and none in a namespace of the fleet itself')
   t.equal(reads, pods.length)
 })
+
+const [settingsPath, hiddenPath] = [
+  '/api/v1/namespaces/shop/configmaps/settings',
+  '/api/v1/namespaces/shop/secrets/hidden',
+]
+
+test('what a node delivers is stored with its content and the name of the node, and no other metadata', async (t) => {
+  const { deliver, get } = await fleet(t)
+  const more = { labels: { a: 'b' }, annotations: { c: 'd' }, finalizers: ['e/f'] }
+  const map = settings({ a: '1' })
+  t.same(await deliver('pi-1', { configMaps: [{ ...map, metadata: { ...map.metadata, ...more } }] }), '')
+  t.match(await get(settingsPath), { data: { a: '1' } })
+  const { labels, annotations, finalizers } = await metadataOf(get, settingsPath)
+  t.same([labels, finalizers], [undefined, undefined])
+  t.same(Object.keys(annotations ?? {}).sort(), [learntDigestAnnotation, learntFromAnnotation])
+  t.equal(annotations?.[learntFromAnnotation], 'pi-1')
+})
+
+test('each node that delivers the same content is named, once', async (t) => {
+  const { deliver, get } = await fleet(t)
+  const same = { configMaps: [settings({ a: '1' })], secrets: [hidden('sesame')] }
+  for (const node of ['pi-2', 'pi-1']) t.equal(await deliver(node, same), '')
+  for (const path of [settingsPath, hiddenPath]) {
+    const before = await metadataOf(get, path)
+    t.equal(before.annotations?.[learntFromAnnotation], 'pi-1,pi-2')
+    t.equal(before.annotations?.[contestedByAnnotation], undefined)
+    await deliver('pi-1', same)
+    t.equal((await metadataOf(get, path)).resourceVersion, before.resourceVersion, 'not written again')
+  }
+})
+
+test('of an object of an operator only nodes without an assigned pod are noted', async (t) => {
+  const { deliver, get, store, assign } = await fleet(t)
+  await store.create('configmaps', settings({ a: '1' }))
+  await assign('pi-1')
+  await deliver('pi-1', { configMaps: [settings({ a: '1' })] })
+  t.equal((await metadataOf(get, settingsPath)).annotations, undefined)
+  await deliver('pi-2', { configMaps: [settings({ a: '1' })] })
+  t.match((await metadataOf(get, settingsPath)).annotations, { [learntFromAnnotation]: 'pi-2' })
+  await deliver('pi-1', { configMaps: [settings({ a: '1' })] })
+  t.match((await metadataOf(get, settingsPath)).annotations, { [learntFromAnnotation]: 'pi-1,pi-2' })
+})
+
+test('a node that delivers other content than before changes nothing, and contradicts only itself', async (t) => {
+  const { deliver, get, store } = await fleet(t)
+  await deliver('pi-1', { configMaps: [settings({ a: '1' })] })
+  t.equal(await deliver('pi-1', { configMaps: [settings({ a: '2' })] }), '')
+  t.match(await get(settingsPath), { data: { a: '1' } })
+  t.same([(await store.list('events')).items.length, (await store.list('secrets')).items.length], [0, 0])
+})
+
+test('other content than that of another node is kept apart, and both nodes get an Event', async (t) => {
+  const { deliver, get, store, copies } = await fleet(t)
+  await deliver('pi-1', { configMaps: [settings({ a: '1' })] })
+  const binary = { ...settings({ a: '2' }), binaryData: { b: 'Mg==' } }
+  const answered = await deliver('pi-2', { configMaps: [binary] })
+  const [copy] = await copies()
+  const message = `ConfigMap shop/settings of node pi-2 differs from what node pi-1 delivered and was not applied; an operator must decide: its copy is Secret kube-system/${copy?.metadata.name}`
+  t.equal(answered, message)
+  t.same(
+    (await store.list('events')).items.map((event) => [event.involvedObject, event.type, event.reason, event.message]),
+    ['pi-2', 'pi-1'].map((node) => [nodeReference(node), 'Warning', 'CheckpointContradiction', message]).reverse(),
+  )
+  t.match(await get(settingsPath), { data: { a: '1' } })
+  t.match((await metadataOf(get, settingsPath)).annotations, {
+    [learntFromAnnotation]: 'pi-1',
+    [contestedByAnnotation]: 'pi-2',
+  })
+  t.match(copy, {
+    metadata: {
+      name: /^checkpoint-[0-9a-f]{16}$/,
+      labels: { [checkpointCopyLabel]: 'true' },
+      annotations: { [checkpointCopyAnnotation]: 'configmaps shop/settings', [learntFromAnnotation]: 'pi-2' },
+    },
+    type: 'bramble.dev/checkpoint-copy',
+  })
+  t.same(JSON.parse(Buffer.from(copy?.data?.['object.json'] ?? '', 'base64').toString()), {
+    ...binary,
+    apiVersion: 'v1',
+  })
+})
+
+test('nodes that deliver the same contradicting content share a copy', async (t) => {
+  const { deliver, get, copies } = await fleet(t)
+  await deliver('pi-1', { secrets: [hidden('forged')] })
+  const honest = { ...hidden('honest'), type: 'example.org/own' }
+  for (const node of ['pi-3', 'pi-2', 'pi-3']) await deliver(node, { secrets: [honest] })
+  const [copy, ...others] = await copies()
+  t.same(others, [])
+  t.equal(copy?.metadata.annotations?.[learntFromAnnotation], 'pi-2,pi-3')
+  t.same(JSON.parse(Buffer.from(copy?.data?.['object.json'] ?? '', 'base64').toString()), honest)
+  t.equal((await metadataOf(get, hiddenPath)).annotations?.[contestedByAnnotation], 'pi-2,pi-3')
+  await deliver('pi-2', { secrets: [hidden('a third')] })
+  t.equal((await copies()).length, 2)
+})
+
+test('content that an operator changed is the operator’s decision', async (t) => {
+  const { deliver, get, ask } = await fleet(t)
+  await deliver('pi-1', { configMaps: [settings({ a: '1' })] })
+  await ask('PATCH', settingsPath, { body: { data: { a: '2' } }, type: 'application/merge-patch+json' })
+  t.match(await deliver('pi-1', { configMaps: [settings({ a: '1' })] }), /differs from the existing object and was not/)
+  t.equal((await metadataOf(get, settingsPath)).annotations?.[contestedByAnnotation], undefined)
+})
+
+test('of a node that contradicts too often no more copies are kept', async (t) => {
+  const { deliver, store, copies } = await fleet(t)
+  await deliver('pi-1', { configMaps: [settings({ a: '1' })] })
+  const copy = (index: number, from: string, labels: { readonly [name: string]: string }) =>
+    store.create('secrets', {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: {
+        namespace: 'kube-system',
+        name: `c-${from}-${index}`,
+        labels,
+        annotations: { [learntFromAnnotation]: from },
+      },
+    })
+  const label = { [checkpointCopyLabel]: 'true' }
+  for (let index = 0; index < 49; index++) await copy(index, 'pi-2', label)
+  await copy(0, 'pi-3', label)
+  await copy(49, 'pi-2', {})
+  t.match(await deliver('pi-2', { configMaps: [settings({ a: '2' })] }), /its copy is Secret kube-system\/checkpoint-/)
+  const before = (await copies()).length
+  t.match(await deliver('pi-2', { configMaps: [settings({ a: '3' })] }), /an operator must decide: no copy was kept$/)
+  t.match(await deliver('pi-2', { configMaps: [settings({ a: '2' })] }), /its copy is/, 'one that is there is named')
+  t.equal((await copies()).length, before)
+})
+
+type Got = (path: string) => Promise<Document>
+
+async function metadataOf(get: Got, path: string): Promise<ObjectMeta> {
+  return (await get(path))['metadata'] as ObjectMeta
+}
+
+function settings(data: { readonly [key: string]: string }): ConfigMap {
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'settings', namespace: 'shop' }, data }
+}
+
+function hidden(text: string): Secret {
+  const data = { b: Buffer.from(text).toString('base64') }
+  return { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'hidden', namespace: 'shop' }, data }
+}
+
+/** Nodes whose pods name ConfigMap shop/settings and Secret shop/hidden. */
+async function fleet(t: Test) {
+  const origin = { id: 'store-2', acceptsCheckpoints: true }
+  const { ask, store } = await anApi(t, { origin, checkpoints: { isOpen: () => true } })
+  await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } })
+  const env = [
+    { name: 'A', valueFrom: { configMapKeyRef: { name: 'settings', key: 'a' } } },
+    { name: 'B', valueFrom: { secretKeyRef: { name: 'hidden', key: 'b' } } },
+  ]
+  const podOf = (nodeName: string, name: string): Pod => {
+    const pod = aPod({ name, nodeName, namespace: 'shop', containers: [{ name: 'main', image: 'web:1', env }] })
+    const { resourceVersion: _, ...metadata } = pod.metadata
+    return { ...pod, metadata }
+  }
+  const deliver = async (node: string, part: object): Promise<unknown> => {
+    const body = { apiVersion: 'bramble.dev/v1alpha1', kind: 'NodeCheckpoint', store: origin.id, ...part }
+    const sent = { body, as: nodeIdentity(node), serialNumber: '01' }
+    const { code, body: answer } = await ask('POST', `/api/v1/nodes/${node}/checkpoint`, sent)
+    t.equal(code, 201)
+    return answer['message'] ?? ''
+  }
+  for (const name of ['pi-1', 'pi-2', 'pi-3']) {
+    const node = aNode({ name })
+    const { resourceVersion: _, ...metadata } = node.metadata
+    await store.create('nodes', { ...node, metadata })
+    await deliver(name, {
+      pods: [{ ...podOf(name, `of-${name}`), metadata: { ...podOf(name, `of-${name}`).metadata, uid: `uid-${name}` } }],
+    })
+  }
+  return {
+    ask,
+    store,
+    deliver,
+    get: async (path: string) => (await ask('GET', path)).body,
+    assign: (node: string) =>
+      store.create('pods', { ...podOf(node, 'assigned'), metadata: { name: 'assigned', namespace: 'shop' } }),
+    copies: async () => {
+      const { items } = await store.list('secrets', 'kube-system')
+      return items.filter(({ metadata }) => metadata.labels?.[checkpointCopyLabel] !== undefined)
+    },
+  }
+}
