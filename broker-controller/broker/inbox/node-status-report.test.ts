@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import type { NodeStatus } from '../../../api/node.ts'
-import { isUnchangedStatus, nodeStatusAfter } from './node-status-report.ts'
+import { isUnchangedStatus, lastReport, nodeStatusAfter } from './node-status-report.ts'
 
 const nowMs = Date.parse('2026-01-01T00:10:00.500Z')
 const now = '2026-01-01T00:10:00Z'
@@ -82,4 +82,17 @@ test('a status that is reported again is unchanged, until its heartbeat times ar
   t.equal(again({ ...report, conditions: [{ type: 'Ready', status: 'False', reason: 'KubeletReady' }] }, 1_000), false)
   t.equal(again({ ...report, conditions: [{ type: 'Ready', status: 'True', reason: 'Other' }] }, 1_000), false)
   t.equal(isUnchangedStatus(undefined, before, nowMs), false)
+})
+
+test('the last report of a node is what was stamped together with its Ready condition', async (t) => {
+  const at = (type: string, status: 'True' | 'Unknown', lastHeartbeatTime?: string) =>
+    ({ type, status, ...(lastHeartbeatTime && { lastHeartbeatTime }) }) as const
+  const own = [at('MemoryPressure', 'True', now), at('Ready', 'True', now)]
+  const foreign = [at('NetworkUnavailable', 'True', '2026-01-01T00:00:00Z'), at('KernelDeadlock', 'True')]
+  t.same(lastReport({ capacity: { pods: '110' }, conditions: [...foreign, ...own] }), {
+    capacity: { pods: '110' },
+    conditions: own,
+  })
+  t.equal(lastReport({ conditions: [at('MemoryPressure', 'True', now), at('Ready', 'Unknown', now)] }), undefined)
+  for (const status of [undefined, {}, { conditions: foreign }]) t.equal(lastReport(status), undefined)
 })
