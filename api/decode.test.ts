@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { Check } from 'typebox/schema'
-import { Integer } from 'typebox/type'
+import { Integer, String as Text } from 'typebox/type'
 import { decode } from './decode.ts'
 import { LeaseSchema } from './lease.ts'
 import { NodeSchema } from './node.ts'
@@ -10,11 +10,13 @@ import {
   bytes,
   integer,
   intOrString,
+  list,
   mapOf,
   microTime,
   object,
   oneOf,
   optional,
+  quantity,
   text,
   time,
 } from './schema.ts'
@@ -190,4 +192,48 @@ test('the walk ends with the hundredth problem, and a hundred unknown fields are
   }
   const unknown = decode(object({}), Object.fromEntries(items.map((one, index) => [`k${index}`, one])))
   t.equal(unknown.unknownFields.length, 100)
+})
+
+test('each kind of value is refused in its own words', async (t) => {
+  const refusals = (schema: Parameters<typeof decode>[0], value: unknown) => {
+    const decoded = decode(object({ f: schema }), { f: value })
+    return decoded.ok ? [] : decoded.problems.map(({ field, reason, message }) => `${field} ${reason}: ${message}`)
+  }
+  const ofType = (shown: string, wanted: string) => [
+    `f FieldValueTypeInvalid: Invalid value: ${shown}: must be ${wanted}`,
+  ]
+  const invalid = (shown: string, because: string) => [`f FieldValueInvalid: Invalid value: ${shown}: ${because}`]
+  const aTime = 'a time (like 2026-01-02T03:04:05Z)'
+  t.same(refusals(list(text), 'x'), ofType('"x"', 'a list'))
+  t.same(refusals(mapOf(text), 7), ofType('7', 'an object'))
+  t.same(refusals(mapOf(text), JSON.parse('{"__proto__":"x"}')), invalid('"__proto__"', 'this key is not allowed'))
+  t.same(refusals(quantity, true), ofType('true', 'a quantity (like 100m or 64Mi)'))
+  t.same(refusals(time, 7), ofType('7', aTime))
+  t.same(refusals(time, '2026-02-30T00:00:00Z'), ofType('"2026-02-30T00:00:00Z"', aTime))
+  t.same(refusals(bytes, 'YQ='), ['f FieldValueInvalid: Invalid value: must be base64'])
+  t.same(refusals(bytes, 'YQ=!'), ['f FieldValueInvalid: Invalid value: must be base64'])
+  t.same(refusals(oneOf('A', 'B'), 1), ofType('1', 'text'))
+  t.same(refusals(Integer({ minimum: 1 }), 0), invalid('0', 'must be at least 1'))
+  t.same(refusals(Integer({ maximum: 1 }), 2), invalid('2', 'must be at most 1'))
+  t.same(refusals(Integer({ multipleOf: 2 }), 3), invalid('3', 'is not allowed here'))
+  t.same(refusals(Text({ pattern: '^a' }), 'b'), invalid('"b"', 'must match ^a'))
+  t.same(refusals(Text({ minLength: 1 }), ''), invalid('""', 'must not be empty'))
+  t.same(refusals(list(integer), [1, null, '2']), [
+    'f[1] FieldValueRequired: Required value',
+    'f[2] FieldValueTypeInvalid: Invalid value: "2": must be an integer',
+  ])
+})
+
+test('a field of any shape is copied as it is, 32 levels deep', async (t) => {
+  const schema = object({ any: anything })
+  const nested = (levels: number) => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`)
+  const any = { a: [1, null, { b: false }], c: null }
+  t.same(decode(schema, { any }), { ok: true, value: { any }, unknownFields: [] })
+  t.ok(decode(schema, { any: nested(33) }).ok)
+  const refused = decode(schema, { any: { a: nested(33) } })
+  t.match(!refused.ok && refused.problems, [
+    { field: /^any\.a(\[0\]){32}$/, message: 'Invalid value: "...": is nested deeper than 32 levels' },
+  ])
+  const inside = decode(schema, JSON.parse('{"any":[{"a":{"__proto__":1}}]}'))
+  t.match(!inside.ok && inside.problems, [{ field: 'any[0].a', message: /this key is not allowed/ }])
 })
