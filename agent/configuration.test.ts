@@ -188,7 +188,7 @@ test('the time of a shutdown is shared as the kubelet does, and by all pods wher
   }
   const beside = 'shutdownGracePeriodByPodPriority: cannot be set beside shutdownGracePeriod'
   const tooLong = 'shutdownGracePeriodCriticalPods: must not be longer than shutdownGracePeriod'
-  const span = 'must be 0s or a span of time of at least 1s (like 30s)'
+  const span = 'must be 0s or a duration of at least 1s (like 30s)'
   for (const [yaml, ...problems] of [
     ['shutdownGracePeriod: 999ms', `shutdownGracePeriod: "999ms" ${span}`],
     ['shutdownGracePeriod: soon', `shutdownGracePeriod: "soon" ${span}`],
@@ -199,7 +199,7 @@ test('the time of a shutdown is shared as the kubelet does, and by all pods wher
     [
       table([7, 20], [8, -1], [7, 1]),
       'shutdownGracePeriodByPodPriority[1].shutdownGracePeriodSeconds: -1 must not be below 0',
-      'shutdownGracePeriodByPodPriority[2].priority: 7 is there already',
+      'shutdownGracePeriodByPodPriority[2].priority: 7 is set twice',
     ],
   ] as const) {
     t.same(problemsOf(yaml), problems, yaml)
@@ -218,8 +218,8 @@ test('devices are offered under the prefix of Bramble, and only those below /dev
     t.same(problemsOf(yaml(of('camera', path))), [outside(path)])
   }
   t.match(problemsOf(yaml(of('a/b'), of('c', '/dev/c'), of('c'), of('no name'))), [
-    'devices[0].name: "a/b" must have no prefix: it gets ours',
-    'devices[2].name: c is there already',
+    'devices[0].name: "a/b" must not contain "/"; the prefix bramble.dev/ is added',
+    'devices[2].name: c is set twice',
     /^devices\[3].name: "no name" /,
   ])
 })
@@ -262,16 +262,16 @@ test('all mistakes are reported at once, each with its place', async (t) => {
   t.equal(problems.length, places.length)
 })
 
-test('a number or a span outside its limits is reported with them', async (t) => {
+test('a number or a duration outside its limits is reported with them', async (t) => {
   const least = (name: string, written: string) =>
-    `${name}: "${written}" must be a span of time of at least 1s (like 10s or 5m)`
+    `${name}: "${written}" must be a duration of at least 1s (like 10s or 5m)`
   const between = (name: string, written: number, limits: string) => `${name}: ${written} must be between ${limits}`
   for (const [yaml, problem] of [
     ['nodeStatusUpdateFrequency: 999ms', least('nodeStatusUpdateFrequency', '999ms')],
     ['fileCheckFrequency: 0s', least('fileCheckFrequency', '0s')],
     [
       'evictionPressureTransitionPeriod: 0s',
-      'evictionPressureTransitionPeriod: "0s" must be a span of time (like 10s or 5m)',
+      'evictionPressureTransitionPeriod: "0s" must be a duration (like 10s or 5m)',
     ],
     ['nodeLeaseDurationSeconds: 3', between('nodeLeaseDurationSeconds', 3, '4 and 3600')],
     ['nodeLeaseDurationSeconds: 3601', between('nodeLeaseDurationSeconds', 3601, '4 and 3600')],
