@@ -1,9 +1,9 @@
 import { test } from 'tap'
-import type { Container, NodeSelectorTerm, PodSpec } from '../../../api/pod.ts'
+import type { Container, NodeSelectorTerm, Pod, PodSpec } from '../../../api/pod.ts'
 import { problemText } from '../../../api/problem.ts'
 import { requiringNodes } from '../../../api/testing/builders.ts'
 import { causes, createdPod, fields, pod, update } from '../../testing/admitting.ts'
-import { gateChangeProblems, narrowingProblems } from './pod-change.ts'
+import { ephemeralChangeProblems, gateChangeProblems, narrowingProblems } from './pod-change.ts'
 
 test('only images, tolerations and deadlines of a pod may change', async (t) => {
   const old = createdPod()
@@ -120,4 +120,48 @@ test('gates may only be removed; node selection of a gated pod may only become n
   t.same(problems(requiringNodes(asking('roof')), requiringNodes(asking('cellar'))), ['terms[0]'])
   t.same(problems(requiringNodes(asking('roof')), requiringNodes(asking('roof'), asking('cellar'))), ['terms'])
   t.same(problems(requiringNodes(asking('roof')), {}), ['terms'])
+})
+
+test('ephemeral containers are added; one that is there stays as it is', async (t) => {
+  const debug = {
+    name: 'debug',
+    image: 'busybox:1.36',
+    imagePullPolicy: 'IfNotPresent',
+    terminationMessagePolicy: 'File',
+  }
+  const other = { ...debug, name: 'other' }
+  const having = (...ephemeralContainers: Container[]) => {
+    const stored = createdPod()
+    return { ...stored, spec: { ...stored.spec, ...(ephemeralContainers.length > 0 && { ephemeralContainers }) } }
+  }
+  const problems = (old: Pod, now: Pod) => ephemeralChangeProblems(old, now).map(problemText)
+  t.same(problems(having(), having()), [])
+  t.same(problems(having(), having(debug)), [])
+  t.same(problems(having(debug), having(debug, other)), [])
+  t.same(problems(having(debug), having()), [
+    'spec.ephemeralContainers: Forbidden: existing ephemeral containers "debug" may not be removed',
+  ])
+  t.same(problems(having(debug, other), having({ ...debug, image: 'busybox:1.37' }, other)), [
+    'spec.ephemeralContainers: Forbidden: existing ephemeral containers "debug" may not be changed',
+  ])
+  t.match(problems(having(), having({ ...debug, image: '' })), [/^spec\.ephemeralContainers\[0\]\.image: Required/])
+  const mirror = having()
+  const annotations = { 'kubernetes.io/config.mirror': 'hash' }
+  t.match(problems({ ...mirror, metadata: { ...mirror.metadata, annotations } }, having(debug)), [
+    /Forbidden: static pods do not support ephemeral containers$/,
+  ])
+})
+
+test('the deadline stays within its range, and a pod does not become a mirror pod', async (t) => {
+  const old = createdPod()
+  const deadline = (activeDeadlineSeconds: number) =>
+    causes(() => update('pods', old, { ...old, spec: { ...old.spec, activeDeadlineSeconds } }))
+  const range = 'must be between 0 and 2147483647, inclusive'
+  t.same(deadline(2 ** 31), [`spec.activeDeadlineSeconds: Invalid value: 2147483648: ${range}`])
+  t.same([deadline(2 ** 31 - 1), deadline(1)], [[], []])
+  const annotations = { ...old.metadata.annotations, 'kubernetes.io/config.mirror': 'hash' }
+  t.match(
+    causes(() => update('pods', old, { ...old, metadata: { ...old.metadata, annotations } })),
+    [/Forbidden: may not add, change or remove the mirror pod annotation$/],
+  )
 })
