@@ -2,7 +2,7 @@ import { test } from 'tap'
 import type { NodeSelectorTerm, PodAffinityTerm, PodSpec, TopologySpreadConstraint } from '../pod.ts'
 import { problemText } from '../problem.ts'
 import { requiringNodes } from '../testing/builders.ts'
-import { schedulingProblems } from './scheduling-validation.ts'
+import { policyProblems, schedulingProblems } from './scheduling-validation.ts'
 
 const wrong = (spec: Partial<PodSpec>) =>
   schedulingProblems('spec', { containers: [], ...spec }).map((problem) => problemText(problem).replace('spec.', ''))
@@ -91,4 +91,37 @@ test('gates have names, and hold off a node', async (t) => {
   const schedulingGates = ['a', 'a', 'not this'].map((name) => ({ name }))
   const fields = wrong({ schedulingGates, nodeName: 'pi-1' }).map((text) => text.slice(0, text.indexOf(':')))
   t.same(fields, ['schedulingGates[1]', 'schedulingGates[2]', 'nodeName'])
+})
+
+test('what a pod or a class may preempt is one of two words', async (t) => {
+  const problems = (policy: string) => policyProblems('preemptionPolicy', policy).map(problemText)
+  t.same([problems('Never'), problems('PreemptLowerPriority')], [[], []])
+  t.same(problems(''), ['preemptionPolicy: Required value'])
+  t.same(problems('Always'), [
+    'preemptionPolicy: Unsupported value: "Always": supported values: "Never", "PreemptLowerPriority"',
+  ])
+  t.same(wrong({ preemptionPolicy: 'Always' }).length, 1)
+})
+
+test('preferred nodes have a weight, and a field of a node is compared with one name', async (t) => {
+  const at = 'affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution'
+  const preferring = (weight: number, ...matchFields: NonNullable<NodeSelectorTerm['matchFields']>) =>
+    wrong({
+      affinity: {
+        nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight, preference: { matchFields } }] },
+      },
+    })
+  const name = { key: 'metadata.name', operator: 'In', values: ['pi-1'] }
+  for (const weight of [1, 100]) t.same(preferring(weight, name, { ...name, operator: 'NotIn' }), [])
+  for (const weight of [0, 101]) {
+    t.same(preferring(weight, name), [`${at}[0].weight: Invalid value: ${weight}: must be in the range 1-100`])
+  }
+  const field = `${at}[0].preference.matchFields[0]`
+  t.same(preferring(1, { ...name, operator: 'Exists' }), [
+    `${field}.operator: Invalid value: "Exists": not a valid selector operator`,
+  ])
+  t.same(preferring(1, { ...name, operator: 'NotIn', values: [] }), [
+    `${field}.values: Required value: must be only one value when \`operator\` is 'In' or 'NotIn' for node field selector`,
+  ])
+  t.match(preferring(1, { ...name, values: ['Pi_1'] }), [/matchFields\[0\]\.values\[0\]: Invalid value: "Pi_1"/])
 })

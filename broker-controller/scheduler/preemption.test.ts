@@ -144,3 +144,24 @@ test('whatever the fleet: victims matter less, with them gone the pod fits, with
     }
   }
 })
+
+test('of two nodes with equal victims the one is taken whose most important victim began last', async (t) => {
+  const two = [small('a'), small('b')]
+  const began = (minute: number) => ({ status: { startTime: `2026-01-01T00:0${minute}:00Z` } })
+  const both = (aImportant: number, aLesser: number, bImportant: number, bLesser: number) =>
+    aCluster(two, [
+      one('a', 9, began(aImportant)),
+      one('a', 1, began(aLesser)),
+      one('b', 9, began(bImportant)),
+      one('b', 1, began(bLesser)),
+    ])
+  t.equal(outcome(asking('2'), both(1, 2, 2, 1)), 'b: p2 p3')
+  t.equal(outcome(asking('2'), both(2, 1, 1, 2)), 'a: p0 p1', 'the lesser ones do not count')
+  const equals = aCluster(two, [
+    one('a', 9, began(1)),
+    one('a', 9, began(8)),
+    one('b', 9, began(3)),
+    one('b', 9, began(4)),
+  ])
+  t.equal(outcome(asking('2'), equals), 'b: p2 p3', 'of equal ones the longest running counts')
+})
