@@ -140,3 +140,97 @@ test('containers that ran before the agent have no result until they are probed'
   await clock.advance(2_000)
   await running
 })
+
+test('a command is judged by its exit code, and one that does not end in time has failed', async (t) => {
+  const clock = fakeClock()
+  const events: string[] = []
+  const commands: unknown[] = []
+  let exec: () => Promise<{ exitCode: number | undefined; output: string }> = async () => ({ exitCode: 0, output: '' })
+  const probes = prober({
+    runtime: {
+      exec: (id, command, timeoutMs) => {
+        commands.push([id, command, timeoutMs])
+        return exec()
+      },
+    },
+    network: { ask: async () => well },
+    clock,
+    random: () => 0,
+    log: quietLog(t),
+    recordEvent: (_, { message }) => events.push(message),
+    changed: () => undefined,
+  })
+  const stopping = new AbortController()
+  const running = probes.run(stopping.signal)
+  t.teardown(async () => {
+    stopping.abort()
+    await clock.advance(2_000)
+    await running
+  })
+  const readinessProbe = {
+    exec: { command: ['check', '-q'] },
+    timeoutSeconds: 2,
+    periodSeconds: 10,
+    failureThreshold: 1,
+  }
+  const pod = aPod({ name: 'web', uid: 'uid', containers: [{ name: 'main', image: 'app:1', readinessProbe }] })
+  probes.observe('uid', { pod, containers: [found('one', clock)], podIP: '10.0.0.1', leaving: false })
+  const isReady = () => probes.vitals('uid').get('one')?.ready
+  await clock.advance(0)
+  t.same(commands, [['one', ['check', '-q'], 2_000]])
+  t.equal(isReady(), true)
+  exec = async () => ({ exitCode: 1, output: 'disk full' })
+  await clock.advance(10_000)
+  t.equal(isReady(), false)
+  exec = async () => ({ exitCode: 0, output: '' })
+  await clock.advance(10_000)
+  t.equal(isReady(), true)
+  exec = () => Promise.reject(new Error('the container is gone'))
+  await clock.advance(10_000)
+  t.equal(isReady(), true, 'a command that could not be started shows nothing')
+  exec = async () => ({ exitCode: undefined, output: '' })
+  await clock.advance(10_000)
+  t.equal(isReady(), false)
+  t.same(events, [
+    'Readiness probe failed: disk full',
+    'Readiness probe failed: command timed out: "check -q" timed out after 2s',
+  ])
+})
+
+test('the readiness of a container is probed as soon as its startup probe succeeds', async (t) => {
+  const clock = fakeClock()
+  const asked: string[] = []
+  let startup = ill
+  const probes = prober({
+    runtime: { exec: async () => ({ exitCode: 0, output: '' }) },
+    network: {
+      ask: async (target) => {
+        const port = 'port' in target ? String(target.port) : ''
+        asked.push(port)
+        return port === '1' ? startup : well
+      },
+    },
+    clock,
+    random: () => 0,
+    log: quietLog(t),
+    recordEvent: () => undefined,
+    changed: () => undefined,
+  })
+  const stopping = new AbortController()
+  const running = probes.run(stopping.signal)
+  t.teardown(async () => {
+    stopping.abort()
+    await clock.advance(2_000)
+    await running
+  })
+  const probe = (port: number, periodSeconds: number) => ({ tcpSocket: { port }, periodSeconds })
+  const main: Container = { name: 'main', image: 'app:1', startupProbe: probe(1, 7), readinessProbe: probe(2, 1000) }
+  const pod = aPod({ name: 'web', uid: 'uid', containers: [main] })
+  probes.observe('uid', { pod, containers: [found('one', clock)], podIP: '10.0.0.1', leaving: false })
+  await clock.advance(0)
+  t.same(asked, ['1'])
+  startup = well
+  await clock.advance(7_000)
+  t.same(asked, ['1', '1', '2'])
+  t.same(probes.vitals('uid').get('one'), { started: true, ready: true })
+})
