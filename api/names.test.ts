@@ -6,6 +6,7 @@ import {
   environmentNameProblem,
   labelKeyProblem,
   labelValueProblem,
+  pathSegmentProblem,
   portNameProblem,
 } from './names.ts'
 
@@ -49,5 +50,15 @@ test('names are validated, and the problem is stated', async (t) => {
   for (const { name, check, good, bad } of cases) {
     for (const text of good) t.equal(check(text), undefined, `${name} may be ${JSON.stringify(text)}`)
     for (const text of bad) t.match(check(text), /must/, `${name} may not be ${JSON.stringify(text)}`)
+  }
+})
+
+test('a name that is only a part of a path has no slash, no percent sign and no dots alone', async (t) => {
+  for (const good of ['system:node:pi', 'A b', '...', '.a', 'x'.repeat(253)])
+    t.equal(pathSegmentProblem(good), undefined)
+  t.equal(pathSegmentProblem('.'), "must not be '.'")
+  t.equal(pathSegmentProblem('..'), "must not be '..'")
+  for (const bad of ['a/b', 'a%2f', 'x'.repeat(254)]) {
+    t.equal(pathSegmentProblem(bad), "must be no longer than 253 characters, without '/' or '%'")
   }
 })

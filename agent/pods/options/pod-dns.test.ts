@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { aPod } from '../../../api/testing/builders.ts'
-import { parseResolver, podHostname, podResolver } from './pod-dns.ts'
+import { asksForHostResolver, parseResolver, podHostname, podResolver } from './pod-dns.ts'
 
 const host = parseResolver(
   '# made by hand\nnameserver 192.0.2.1\nnameserver 192.0.2.2\nsearch lan .\noptions ndots:1 edns0\n',
@@ -34,4 +34,11 @@ test('a pod has a short name, and a full one where it names a subdomain', async 
     hostname: 'web.shop.default.svc.cluster.local',
     domain: '',
   })
+})
+
+test('the settings of the machine are read only for a pod that adds to them', async (t) => {
+  const asks = (dnsPolicy: string | undefined, dnsConfig?: object) =>
+    asksForHostResolver({ containers: [], ...(dnsPolicy && { dnsPolicy }), ...(dnsConfig && { dnsConfig }) })
+  t.same([asks('Default', {}), asks(undefined, {})], [true, true])
+  t.same([asks('Default'), asks('None', {}), asks('None')], [false, false, false])
 })
