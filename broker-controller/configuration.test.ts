@@ -55,6 +55,12 @@ test('nodes get addresses for pods from the range that is configured, or none', 
 test('Services get their addresses from the range that is configured, which no pod has', async (t) => {
   t.equal(configured(['run'], '').serviceCIDR, '10.96.0.0/12')
   t.equal(configured(['run'], 'serviceCIDR: 172.16.0.0/20\n').serviceCIDR, '172.16.0.0/20')
+  t.equal(
+    configured(['run'], 'clusterCIDR: 10.100.0.0/16\n').serviceCIDR,
+    '10.43.0.0/16',
+    'the default avoids the pods',
+  )
+  t.equal(configured(['run'], 'clusterCIDR: 10.32.0.0/11\n').serviceCIDR, '10.96.0.0/12')
   const problems = (file: string) => {
     const error = t.throws(() => configured(['run'], file)) as { problems?: readonly string[] }
     return error.problems

@@ -1,7 +1,7 @@
 /** ControllerConfiguration: flags before file before defaults, decoded once, all problems reported at once. */
 import { isIP } from 'node:net'
 import { dnsSubdomainProblem } from '../api/names.ts'
-import { defaultServiceCIDR, serviceCidrProblem } from '../api/network/service-range.ts'
+import { serviceCidrBeside, serviceCidrProblem } from '../api/network/service-range.ts'
 import { bool, type Described, double, integer, list, object, oneOf, optional, text } from '../api/schema.ts'
 import { parseDuration } from '../daemon/duration.ts'
 import type { LogFormat, LogLevel } from '../daemon/log.ts'
@@ -239,8 +239,10 @@ function nodeCidrsIn(file: ControllerConfigurationFile, problems: string[]): Nod
 }
 
 function serviceCidrIn(file: ControllerConfigurationFile, problems: string[]): string {
-  const { serviceCIDR = defaultServiceCIDR, clusterCIDR = defaultNodeCidrSettings.clusterCIDR } = file
-  const problem = serviceCidrProblem(serviceCIDR, file.allocateNodeCIDRs === false ? undefined : clusterCIDR)
+  const { clusterCIDR = defaultNodeCidrSettings.clusterCIDR } = file
+  const podCIDR = file.allocateNodeCIDRs === false ? undefined : clusterCIDR
+  const { serviceCIDR = serviceCidrBeside(podCIDR) } = file
+  const problem = serviceCidrProblem(serviceCIDR, podCIDR)
   if (problem !== undefined) problems.push(problem)
   return serviceCIDR
 }

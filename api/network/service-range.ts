@@ -4,6 +4,14 @@ import type { Service } from './service.ts'
 
 /** As kubeadm's `networking.serviceSubnet`. */
 export const defaultServiceCIDR = '10.96.0.0/12'
+/** That of k3s: the default where pods have addresses in the other one. */
+const otherServiceCIDR = '10.43.0.0/16'
+
+/** The range where none is configured. `clusterCIDR`: of the pods; undefined: Bramble assigns none. */
+export function serviceCidrBeside(clusterCIDR: string | undefined): string {
+  const overlaps = serviceCidrProblem(defaultServiceCIDR, clusterCIDR) !== undefined
+  return overlaps ? otherServiceCIDR : defaultServiceCIDR
+}
 
 /** kube-apiserver accepts no larger range than /12; a /29 is the smallest with some addresses to allocate. */
 const bits = { least: 12, most: 29 } as const
