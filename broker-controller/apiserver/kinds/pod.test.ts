@@ -1,8 +1,10 @@
 import { test } from 'tap'
 import { decode } from '../../../api/decode.ts'
-import type { Toleration } from '../../../api/pod.ts'
-import { PodSchema } from '../../../api/pod.ts'
+import { nodeIdentity } from '../../../api/identity.ts'
+import type { Pod, Toleration } from '../../../api/pod.ts'
+import { mirrorAnnotation, PodSchema } from '../../../api/pod.ts'
 import { create, createdPod, createPod, pod, updatePod } from '../../testing/admitting.ts'
+import { anApi } from '../../testing/api-in-memory.ts'
 
 test('a new pod gets the defaults', async (t) => {
   const made = createdPod(
@@ -104,4 +106,56 @@ test('label keys of a neighbourly term become part of its selector', async (t) =
   t.match(made, {
     spec: { affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } } },
   })
+})
+
+test('a new pod with gates waits for them, and what admission took from its class stays', async (t) => {
+  const gated = createdPod({ schedulingGates: [{ name: 'a' }] })
+  t.same(gated.status, {
+    phase: 'Pending',
+    qosClass: 'BestEffort',
+    conditions: [
+      {
+        type: 'PodScheduled',
+        status: 'False',
+        reason: 'SchedulingGated',
+        message: 'Scheduling is blocked due to non-empty scheduling gates',
+        lastTransitionTime: '1970-01-01T00:00:00Z',
+      },
+    ],
+  })
+  t.equal(createdPod({ schedulingGates: [] }).status?.conditions, undefined)
+  const admitted = createdPod({ priority: 0, preemptionPolicy: 'Never' })
+  const { priority: _, preemptionPolicy: __, ...bare } = admitted.spec
+  t.match(updatePod(admitted, { ...admitted, spec: bare }).spec, { priority: 0, preemptionPolicy: 'Never' })
+  const plain = createdPod()
+  t.same(updatePod(plain, plain).spec, plain.spec)
+})
+
+test('a node creates as many mirror pods as it may have pods, between 110 and 500', async (t) => {
+  const limited = async (capacity: { readonly [resource: string]: string } | undefined, most: number) => {
+    const { ask, store } = await anApi(t)
+    const node = await store.create('nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: 'pi-1' } })
+    if (capacity !== undefined) await store.updateStatus('nodes', { ...node, status: { capacity } })
+    const owner = { apiVersion: 'v1', kind: 'Node', name: 'pi-1', uid: node.metadata.uid, controller: true }
+    const mirror = (index: number): Pod => ({
+      ...pod({ nodeName: 'pi-1' }),
+      metadata: {
+        name: `mirror-${index}`,
+        namespace: 'default',
+        annotations: { [mirrorAnnotation]: 'hash' },
+        ownerReferences: [owner],
+      },
+    })
+    await store.create('pods', { ...pod({ nodeName: 'pi-1' }), metadata: { name: 'other', namespace: 'default' } })
+    for (let index = 2; index <= most; index++) await store.create('pods', mirror(index))
+    const post = (body: Pod) => ask('POST', '/api/v1/namespaces/default/pods', { body, as: nodeIdentity('pi-1') })
+    t.match(await post(mirror(0)), { code: 201 })
+    const message = new RegExp(`node "pi-1" can not create more than ${most} mirror pods`)
+    t.match(await post(mirror(1)), { code: 403, body: { message } })
+  }
+  await limited(undefined, 110)
+  await limited({}, 110)
+  await limited({ pods: 'many' }, 110)
+  await limited({ pods: '112' }, 112)
+  await limited({ pods: '9999' }, 500)
 })
