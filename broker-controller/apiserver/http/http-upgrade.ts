@@ -21,8 +21,15 @@ export async function httpUpgrade({ incoming, socket, head }: UpgradeEvent, need
   if (!(socket instanceof Socket)) return void socket.destroy()
   const outgoing = new ServerResponse(incoming)
   outgoing.shouldKeepAlive = false
-  outgoing.assignSocket(socket)
-  outgoing.once('finish', () => socket.end())
+  try {
+    outgoing.assignSocket(socket)
+  } catch (error) {
+    // The client did not wait for an answer before it: this one cannot follow it, as Node.js has given up the connection.
+    needs.log.debug('Upgrade within another request refused', { error })
+    return void socket.destroy()
+  }
+  // Nothing is read after the answer: a client that does not close its end would keep the connection.
+  outgoing.once('finish', () => socket.destroySoon())
   await httpExchange(incoming, outgoing, needs, {
     request: {
       offered: offeredBy(incoming),
