@@ -19,7 +19,10 @@ const workloads = [
   'replicasets/scale',
 ]
 
-/** Beside `view`. With it one acts as any service account of the namespace. */
+/**
+ * Beside `view`. With it one acts as any service account of the namespace. Endpoints are not written: they would lead a Service into
+ * another namespace (CVE-2021-25740).
+ */
 export const editRules = [
   onResources(readVerbs, '', ...streams, 'secrets', 'services/proxy'),
   onResources('impersonate', '', 'serviceaccounts'),
@@ -33,7 +36,6 @@ export const editRules = [
     'serviceaccounts',
     'services',
     'services/proxy',
-    'endpoints',
     'persistentvolumeclaims',
     'configmaps',
     'secrets',
