@@ -29,7 +29,10 @@ function coversName({ resourceNames = [] }: PolicyRule, name: string): boolean {
 
 /** A star at the end of a path stands for any rest of it. */
 export function coversPath(url: string, path: string): boolean {
-  return url === path || (url.endsWith(all) && path.startsWith(url.replace(/\*+$/, '')))
+  if (url === path) return true
+  let end = url.length
+  while (url[end - 1] === all) end-- // an expression for this takes the square of the time
+  return end < url.length && path.startsWith(url.slice(0, end))
 }
 
 export function includesOrAll(list: readonly string[] = [], wanted: string): boolean {
