@@ -185,3 +185,13 @@ test('all rules of a user in a namespace', async (t) => {
   t.same(index.rulesOf(eve, 'b'), [on('get', 'pods')])
   t.equal(index.rulesOfRole({ kind: 'Role', name: 'writer' }, 'b'), undefined)
 })
+
+test('a role that many bindings give to one user counts once', async (t) => {
+  const index = roleIndex()
+  index.updateRole(role('default', 'reader', on('get', 'pods')), undefined)
+  const one = binding('default', { kind: 'Role', name: 'reader' }, user('eve'))
+  for (const name of ['a', 'b', 'c']) index.updateBinding({ ...one, metadata: { ...one.metadata, name } }, undefined)
+  t.equal(index.rulesOf(eve, 'default').length, 1)
+  index.updateBinding(undefined, { ...one, metadata: { ...one.metadata, name: 'a' } })
+  t.ok(index.decide(eve, asking('get', 'pods', { namespace: 'default' })).allowed, 'until the last of them is gone')
+})

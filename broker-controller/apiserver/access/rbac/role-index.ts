@@ -25,7 +25,7 @@ export interface RoleIndex extends Pick<Authorizer, 'rulesOf' | 'rulesOfRole'> {
 type Binding = RoleBinding | ClusterRoleBinding
 type Grant = { readonly binding: Binding; readonly subject: Subject }
 type SourcedRule = { readonly rule: PolicyRule; readonly grant: Grant }
-/** The rules of one subject in one namespace, by what a request can ask for. */
+/** The rules of one subject in one namespace, by what a request can ask for. A role counts once, with its first binding. */
 type SubjectRules = {
   readonly byResource: ReadonlyMap<string, readonly SourcedRule[]>
   readonly paths: readonly SourcedRule[]
@@ -116,8 +116,12 @@ function subjectRules(granted: readonly Grant[], rulesOfRole: RoleIndex['rulesOf
   const paths: SourcedRule[] = []
   const all: PolicyRule[] = []
   const missing: string[] = []
+  const seen = new Set<string>()
   for (const grant of granted) {
     const { roleRef, metadata } = grant.binding
+    const role = roleKey(roleRef.kind, '', roleRef.name)
+    if (seen.has(role)) continue // the author of one long role could have any number of bindings for it
+    seen.add(role)
     const rules = rulesOfRole(roleRef, metadata.namespace ?? '')
     if (rules === undefined)
       missing.push(`${roleRef.kind.toLowerCase()}.rbac.authorization.k8s.io "${roleRef.name}" not found`)
