@@ -58,3 +58,13 @@ test('the rules that another set lacks', async (t) => {
   t.same(missingRules([on('get', 'pods')], [on('get', 'pods'), on('list', 'pods')]), [on('list', 'pods')])
   t.same(missingRules([everything], [on('list', 'pods')]), [])
 })
+
+test('rights are not compared with more rules than time allows', async (t) => {
+  const own = Array.from({ length: 20_000 }, (_, index) => on('get', 'pods', { resourceNames: [`x${index}`] }))
+  const verbs = Array.from({ length: 10_000 }, (_, index) => `v${index}`)
+  const startMs = performance.now()
+  t.match(escalationProblem(eve, own, [{ verbs, apiGroups: [''], resources: ['pods'] }]), 'comparisons')
+  t.ok(performance.now() - startMs < 1000)
+  t.match(escalationProblem(eve, own, [on('get', 'pods', { resourceNames: ['y'] })]), 'not currently held')
+  t.equal(escalationProblem(eve, own, [on('get', 'pods', { resourceNames: ['x7'] })]), undefined)
+})
