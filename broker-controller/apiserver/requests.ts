@@ -9,7 +9,7 @@ import { permit } from './access/authorizer.ts'
 import type { FlowAdmission, FlowControl } from './access/flow-control.ts'
 import { flowOf, strangersFlow } from './access/flow-levels.ts'
 import { impersonated } from './access/impersonation.ts'
-import type { ServiceAccountTokens } from './access/tokens/service-account-tokens.ts'
+import { otherAudience, type ServiceAccountTokens, tokenIssuer } from './access/tokens/service-account-tokens.ts'
 import { usageAnswer } from './figures/usage-answers.ts'
 import type { Attributes } from './handlers/authorizer.ts'
 import { changeObject } from './handlers/changing.ts'
@@ -130,10 +130,14 @@ async function identify({ certificate, headers }: ApiRequest, needs: RequestNeed
   return impersonated(identity, headers, access)
 }
 
-/** For a TokenReview. Tokens of joining machines have no audience. */
+/** For a TokenReview. Tokens of joining machines are for this API only (audience.WrapAudienceAgnostic of Kubernetes). */
 async function tokenHolder(token: string, audiences: readonly string[], needs: RequestNeeds): Promise<TokenHolder> {
   const account = await needs.tokens?.identify(token, audiences, needs.clock.wallMs())
-  return account ?? { identity: await identityOfToken(token, tokenNeeds(needs)), audiences: [] }
+  if (account !== undefined) return account
+  const identity = await identityOfToken(token, tokenNeeds(needs))
+  const own = [tokenIssuer]
+  if (audiences.length === 0 || audiences.includes(tokenIssuer)) return { identity, audiences: own }
+  throw otherAudience(own, audiences)
 }
 
 function tokenNeeds({ store, clock, tokens }: RequestNeeds) {

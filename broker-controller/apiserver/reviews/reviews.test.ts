@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { encodeToken } from '../../../api/node/bootstrap-token.ts'
 import { anApi, type Document } from '../../testing/api-in-memory.ts'
+import { tokenIssuer } from '../access/tokens/service-account-tokens.ts'
 
 const authorization = '/apis/authorization.k8s.io/v1'
 const authentication = '/apis/authentication.k8s.io/v1'
@@ -129,14 +130,26 @@ test('a token is reviewed', async (t) => {
     'secrets',
     encodeToken({ id: 'abcdef', secret: '0123456789abcdef', usages: ['authentication'], groups: [] }),
   )
-  const review = (token: string) =>
+  const review = (token: string, audiences?: readonly string[]) =>
     ask('POST', `${authentication}/tokenreviews`, {
-      body: { kind: 'TokenReview', apiVersion: 'authentication.k8s.io/v1', spec: { token } },
+      body: {
+        kind: 'TokenReview',
+        apiVersion: 'authentication.k8s.io/v1',
+        spec: { token, ...(audiences && { audiences }) },
+      },
     })
   t.match(await review('abcdef.0123456789abcdef'), {
     code: 201,
     body: { status: { authenticated: true, user: { username: 'system:bootstrap:abcdef' } } },
   })
+  for (const audiences of [[], ['vault', tokenIssuer]]) {
+    t.match(await review('abcdef.0123456789abcdef', audiences), {
+      body: { status: { authenticated: true, audiences: [tokenIssuer] } },
+    })
+  }
+  const elsewhere = await review('abcdef.0123456789abcdef', ['vault'])
+  t.match(elsewhere.body, { status: { error: /is invalid for the target audiences \["vault"\]/ } })
+  t.notMatch(elsewhere.body, { status: { authenticated: true } }, 'it is for this API only')
   const wrong = await review('abcdef.0123456789abcdee')
   t.match(wrong, { code: 201, body: { status: { error: /abcdef is not known/ } } })
   t.notMatch(wrong.body, { status: { authenticated: true } })

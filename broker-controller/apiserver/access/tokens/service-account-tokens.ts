@@ -61,11 +61,7 @@ export function serviceAccountTokens(keys: () => TokenKeys, store: Reader): Serv
       const claims = decoded.value
       const wanted = asked.length === 0 ? [tokenIssuer] : asked
       const audiences = claims.aud.filter((audience) => wanted.includes(audience))
-      if (audiences.length === 0) {
-        throw invalidated(
-          `token audiences ${JSON.stringify(claims.aud)} is invalid for the target audiences ${JSON.stringify(wanted)}`,
-        )
-      }
+      if (audiences.length === 0) throw otherAudience(claims.aud, wanted)
       const problem = dateProblem(claims, nowMs) ?? (await objectProblem(claims, store, nowMs))
       if (problem !== undefined) throw invalidated(problem)
       return { identity: identityOf(claims), audiences }
@@ -85,6 +81,13 @@ function claimsFor({ namespace, account, audiences, expirationSeconds, bound }: 
     nbf: now,
     sub: serviceAccountUser(namespace, account.name),
   }
+}
+
+/** Unauthorized: the token is for none of the audiences that are asked for. */
+export function otherAudience(own: readonly string[], wanted: readonly string[]): ApiError {
+  return invalidated(
+    `token audiences ${JSON.stringify(own)} is invalid for the target audiences ${JSON.stringify(wanted)}`,
+  )
 }
 
 function invalidated(because: string): ApiError {
