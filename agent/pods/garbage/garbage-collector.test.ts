@@ -165,3 +165,16 @@ test('a removal that never ends delays other collections for ten minutes, and is
   await t.rejects(onDemand, /freed 60 bytes space with errors .*: Image stuck:1 not removed within 600 s/)
   t.same([...runtime.images], ['used:1', 'stuck:1'])
 })
+
+test('a stop waits for no list of images', async (t) => {
+  const { clock, collector } = world(t, () => ({ imagesInUse: () => new Promise(() => undefined) }))
+  const stopping = new AbortController()
+  let isStopped = false
+  void collector.run(stopping.signal).then(() => {
+    isStopped = true
+  })
+  await clock.settle()
+  stopping.abort()
+  await clock.settle()
+  t.ok(isStopped)
+})

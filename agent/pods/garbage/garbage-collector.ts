@@ -116,7 +116,8 @@ export function podGarbageCollector(given: PodGarbageCollectorNeeds, policy: Gar
     name: 'garbage',
     async run(signal) {
       // Images older than this process have no age limit: they may be removed at once.
-      await exclusively(lookAtImages).catch((error) => log.debug('Cannot list images', { error }))
+      const listing = exclusively(lookAtImages).catch((error) => log.debug('Cannot list images', { error }))
+      await unlessAborted(listing, signal)
       for (let turn = 1; !signal.aborted; turn++) {
         await clock.sleep(containersPeriodMs, signal)
         // A stop waits for no removal: Docker finishes it, or the next start repeats it.
