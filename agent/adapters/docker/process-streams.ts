@@ -31,6 +31,7 @@ export async function startCommand(
   const stream = duplex(await call(tried, askMs, () => exec.start({ hijack: true, stdin: true, Tty: tty })))
   const stop = () => void killCommand(exec, id)
   signal.addEventListener('abort', stop, { once: true })
+  if (signal.aborted) stop() // the client has left while Docker started it
   return {
     ...standardStreams(stream, tty, signal, tried),
     // Of a process that has just ended there is no terminal left.
