@@ -78,8 +78,10 @@ export function mqttConnection(needs: MqttConnectionNeeds, settings: MqttConnect
 
   const open = (signal: AbortSignal): Promise<MqttLink> => {
     const { keepaliveSeconds } = terms
-    const link = linkSettings({ keepaliveSeconds, ...settings, ...credentials }, will)
-    return againWhenNetworkComesUp(network, (own) => openLink(link, session.receive, own), signal)
+    // Each attempt uses the credentials of its time: they may change while one hangs.
+    const attempt = (own: AbortSignal) =>
+      openLink(linkSettings({ keepaliveSeconds, ...settings, ...credentials }, will), session.receive, own)
+    return againWhenNetworkComesUp(network, attempt, signal)
   }
 
   /** Resolves with what `ended` gives. */

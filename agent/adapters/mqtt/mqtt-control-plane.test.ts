@@ -1,5 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import type { Desired } from '../../../api/desired.ts'
@@ -321,6 +325,35 @@ test('an agent is stopped at once while it tries to connect', { skip }, async (t
   const before = performance.now()
   await node.stop()
   t.ok(performance.now() - before < 10_000)
+})
+
+test('an attempt that is repeated when a network comes up uses the latest credentials', { skip }, async (t) => {
+  const at = await broker(t)
+  const root = await mkdtemp(join(tmpdir(), 'mqtt-root-'))
+  t.teardown(() => rm(root, { recursive: true }))
+  let attempts = 0
+  const door = createServer((socket) => {
+    t.teardown(() => void socket.destroy())
+    socket.on('error', () => undefined)
+    if (++attempts === 1) return
+    const onward = connect(at.port, 'localhost')
+    onward.on('error', () => socket.destroy())
+    socket.pipe(onward).pipe(socket)
+  })
+  door.listen(0, 'localhost')
+  await once(door, 'listening')
+  t.teardown(() => void door.close())
+  const address = door.address()
+  const port = typeof address === 'object' ? address?.port : undefined
+  const expired = at.keysOf('pi-1', { nowMs: Date.now() - 2 * 86_400_000, lifeMs: 86_400_000 })
+  const node = agent(t, { ...settingsFor(`mqtts://localhost:${port}`, expired), root })
+  await until('the first attempt hangs', () => attempts === 1)
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  node.use(at.keysOf('pi-1'))
+  await mkdir(join(root, 'sys/class/net/eth0'), { recursive: true })
+  await writeFile(join(root, 'sys/class/net/eth0/carrier'), '1')
+  await until('connected', () => node.connected)
+  t.same(node.log.messages('warn'), [])
 })
 
 test('a broker that hangs is detected, though heartbeats can still be sent', { skip }, async (t) => {
