@@ -47,7 +47,7 @@ test('a request for a certificate has a lower size limit', async (t) => {
   const { ask } = await anApi(t)
   const metadata = { name: 'csr', annotations: { a: 'x'.repeat(70_000) } }
   t.match(await ask('POST', requests, { body: { metadata }, as: applicant }), { code: 413 })
-  t.match(await ask('POST', requests, { body: { metadata } }), { code: 400 }, 'an administrator may send more')
+  t.match(await ask('POST', requests, { body: { metadata } }), { code: 422 }, 'an administrator may send more')
 })
 
 test('JSON is bounded in its values and levels before it is parsed', async (t) => {
