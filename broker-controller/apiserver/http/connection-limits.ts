@@ -100,11 +100,26 @@ export function limitConnections(server: Server, needs: ConnectionLimitNeeds): L
     if (reason !== undefined) refuse(reason, peerAddress(socket), error)
     const line = reason === undefined ? undefined : statusLines[reason]
     const isAnswering = answers.get(socket)?.headersSent === true && answers.get(socket)?.writableFinished !== true
-    if (line !== undefined && socket.writable && !isAnswering) socket.write(`${line}\r\nConnection: close\r\n\r\n`)
-    socket.destroy()
+    if (line === undefined || !socket.writable || isAnswering) socket.destroy()
+    else endAfterAnswer(socket, `${line}\r\nConnection: close\r\n\r\n`)
   })
 
   return { answering: (socket, outgoing) => void answers.set(socket, outgoing) }
+}
+
+/** As long as Go's server waits (rstAvoidanceDelay in net/http/server.go). */
+const discardMs = 500
+
+/**
+ * Sends the answer and discards what the client still sends, for a moment: closing a connection with unread bytes resets it, and
+ * the client loses the answer.
+ */
+function endAfterAnswer(socket: Socket, answer: string): void {
+  socket.removeAllListeners('data')
+  socket.end(answer)
+  socket.resume()
+  const timer = setTimeout(() => socket.destroy(), discardMs).unref()
+  socket.once('end', () => socket.destroy()).once('close', () => clearTimeout(timer))
 }
 
 /** As Node.js answers them itself (`socketOnError` in lib/_http_server.js). */
