@@ -274,7 +274,8 @@ test('kubectl port-forward', async (t) => {
   const { controller, startReady } = await joinedFleet(t)
   await startReady()
   const { kubectl, kubectlWith } = controller
-  const script = 'head -c 2000000 /dev/zero > /tmp/large; echo here > /tmp/index.html; exec httpd -f -p 8080 -h /tmp'
+  const script =
+    'head -c 2000000 /dev/zero > /tmp/large; head -c 60000000 /dev/zero > /tmp/endless; echo here > /tmp/index.html; exec httpd -f -p 8080 -h /tmp'
   await kubectlWith(manifest('web', [{ name: 'main', script }]), 'apply', '-f', '-')
   await kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=80s')
 
@@ -307,6 +308,8 @@ test('kubectl port-forward', async (t) => {
       const pages = await Promise.all(Array.from({ length: 20 }, () => textOf(`${base}/index.html`)))
       t.same(new Set(pages), new Set(['here\n']), 'twenty connections at once')
       t.equal((await textOf(`${base}/large`)).length, 2_000_000)
+      await abandonDownload(`${base}/endless`)
+      t.equal(await textOf(`${base}/index.html`), 'here\n', 'after a download that the client abandoned')
       await t.rejects(textOf(`http://127.0.0.1:${closed}/`))
       t.notMatch(errors, /fallback/i)
       t.match(errors, /failed to connect to port 1 of the pod: .*ECONNREFUSED/)
@@ -317,6 +320,14 @@ test('kubectl port-forward', async (t) => {
 async function textOf(url: string): Promise<string> {
   const answer = await fetch(url, { headers: { connection: 'close' } })
   return answer.text()
+}
+
+/** Reads the first bytes, and closes the connection. */
+async function abandonDownload(url: string): Promise<void> {
+  const stop = new AbortController()
+  const { body } = await fetch(url, { headers: { connection: 'close' }, signal: stop.signal })
+  await body?.getReader().read()
+  stop.abort()
 }
 
 async function residentKiB(pid: number): Promise<number> {

@@ -73,6 +73,9 @@ async function forward(
   try {
     if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new Error('the port is not valid')
     const frames = await openNodeSession(pod, { portForward: { port } }, request, needs)
+    // The program on the client's side has gone: kubectl resets the stream, and nothing would be read from the node any more.
+    data.signal.addEventListener('abort', frames.destroy, { once: true })
+    if (data.signal.aborted) frames.destroy()
     const toNode = passToNode(data, frames)
     try {
       await passToClient(frames, data)
@@ -83,6 +86,8 @@ async function forward(
     await data.reset()
     await toNode
   } catch (cause) {
+    // The client ended it by itself: that is no error to report.
+    if (data.signal.aborted) return void (await error.end().catch(() => undefined))
     const message = `error forwarding port ${port} to pod ${pod.metadata.uid}: ${messageOf(cause)}`
     await error.send(Buffer.from(message)).catch(() => undefined)
     await Promise.all([error.end(), data.reset()]).catch(() => undefined)

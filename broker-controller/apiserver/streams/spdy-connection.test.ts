@@ -67,6 +67,18 @@ test('a client has a bounded number of streams', async (t) => {
   t.equal(await more, undefined, 'no more than 256')
 })
 
+test('a stream that the client resets is over for its reader and its writer', async (t) => {
+  const client = await aClient()
+  await client.open(1, [])
+  const stream = await client.connection.accept()
+  if (stream === undefined) return t.fail('no stream')
+  t.notOk(stream.signal.aborted)
+  client.send(Buffer.from('8003000300000008' + '00000001' + '00000005', 'hex'))
+  t.equal(await stream.next(), undefined)
+  t.ok(stream.signal.aborted)
+  await t.rejects(stream.send(Buffer.from('late')), /closed/)
+})
+
 async function deflated(block: Buffer): Promise<Buffer> {
   const name = block.toString('latin1')
   return await headerWriter().write(new Map([[name, '']]))

@@ -9,6 +9,8 @@ import { type HeaderWriter, headerReader, headerWriter } from './spdy-headers.ts
 
 export interface SpdyStream {
   readonly headers: ReadonlyMap<string, string>
+  /** Aborts when the stream is reset, by either side, and when the client is gone. */
+  readonly signal: AbortSignal
   /** The next data; undefined: the client has ended or reset the stream, or is gone. */
   next(): Promise<Buffer | undefined>
   /** Rejects where the client is gone or has reset the stream. */
@@ -38,6 +40,7 @@ const mostData = 64 * 1024
 
 type Open = {
   readonly data: Mailbox<Buffer>
+  readonly stop: AbortController
   isReset: boolean
   /** By this side. */
   isEnded: boolean
@@ -63,11 +66,13 @@ export function spdyConnection(channel: ByteChannel): SpdyConnection {
   const reset = (id: number, stream: Open) => {
     stream.isReset = true
     finish(id, stream)
+    stream.stop.abort()
   }
 
   const open = async (id: number, flags: number, headers: ReadonlyMap<string, string>) => {
     if (streams.size >= mostStreams || streams.has(id)) return write.control(types.rstStream, [id, refusedStream])
-    const stream: Open = { data: mailbox<Buffer>(), isReset: false, isEnded: false, isFinished: false }
+    const stop = new AbortController()
+    const stream: Open = { data: mailbox<Buffer>(), stop, isReset: false, isEnded: false, isFinished: false }
     streams.set(id, stream)
     await write.reply(id)
     if ((flags & finFlag) !== 0) finish(id, stream)
@@ -76,6 +81,7 @@ export function spdyConnection(channel: ByteChannel): SpdyConnection {
     }
     await accepted.put({
       headers,
+      signal: stop.signal,
       next: () => stream.data.take(),
       async send(data) {
         for (let at = 0; at < data.length; at += mostData) {
