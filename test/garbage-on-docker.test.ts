@@ -30,6 +30,26 @@ test('unused objects are removed from a small disk, and nothing else', {
   const runtime = dockerRuntime({ socketPath: dockerd.socket, nodeName: 'pi-01' })
   const signals = hostSignals({ root: '/', dataDirectory: tmpdir(), imageDirectory: () => dataRoot })
   const clock = fakeClock()
+  let calls = 0
+  const counted =
+    <A extends readonly unknown[], T>(call: (...args: A) => Promise<T>) =>
+    async (...args: A): Promise<T> => {
+      calls++
+      try {
+        return await call(...args)
+      } finally {
+        calls--
+      }
+    }
+  // A call sleeps too, until its deadline.
+  const idle = () => eventually(() => calls === 0 && clock.sleepers === 1)
+  const passOfImages = async (count: number) => {
+    for (let minute = 0; minute < count; minute++) {
+      await idle()
+      await clock.advance(minutes)
+    }
+    await idle()
+  }
   const eventTexts: string[] = []
   const needs = new Map<string, PodNeed>()
   const used = async () => {
@@ -77,9 +97,15 @@ test('unused objects are removed from a small disk, and nothing else', {
   const collect = (images: ImagePolicy) => {
     const collector = podGarbageCollector(
       {
-        runtime,
+        runtime: {
+          listContainers: counted(runtime.listContainers),
+          removeContainer: counted(runtime.removeContainer),
+          listImages: counted(runtime.listImages),
+          imagesInUse: counted(runtime.imagesInUse),
+          removeImage: counted(runtime.removeImage),
+        },
         pods: { needOf: (uid) => needs.get(uid) ?? 'needed' },
-        signals,
+        signals: { ...signals, observe: counted(signals.observe) },
         event: ({ reason, message }) => eventTexts.push(`${reason}: ${message}`),
         clock,
         log: quietLog(t),
@@ -105,7 +131,7 @@ test('unused objects are removed from a small disk, and nothing else', {
     for (const attempt of [0, 1]) await container(`other-${attempt}`, 'test/used:1', ours('pod', attempt, 'pi-02'))
     for (const attempt of [0, 1]) await container(`hand-${attempt}`, 'test/byhand:1', {})
     needs.set('gone', 'gone')
-    await eventually(() => clock.sleepers === 1)
+    await idle()
     await clock.advance(minutes)
     const kept = ['hand-0', 'hand-1', 'other-0', 'other-1', 'pod-2', 'runs']
     await eventually(
@@ -125,9 +151,9 @@ test('unused objects are removed from a small disk, and nothing else', {
 
   t.test('the longest unused images go until the disk is down to the low mark', async (t) => {
     await container('uses-a', 'test/a:1', {})
-    await passOfImages(clock, 4)
+    await passOfImages(4)
     await docker.getContainer((await idOf(dockerd, 'uses-a')) ?? '').remove()
-    await passOfImages(clock, 1)
+    await passOfImages(1)
     await eventually(async () => (await used()).percent <= full.percent - 15, undefined, 60_000)
     const left = await tags()
     t.ok(left.includes('test/used:1') && left.includes('test/byhand:1'), 'in use, if only by what is dead')
@@ -152,9 +178,9 @@ test('unused objects are removed from a small disk, and nothing else', {
       const texts = () => eventTexts.map((one) => one.replace(/\d+ bytes/g, 'N bytes'))
       const failed =
         'Failed to garbage collect required amount of images. Attempted to free N bytes, but only found N bytes eligible to free.'
-      await passOfImages(clock, 5)
+      await passOfImages(5)
       await eventually(() => eventTexts.length === 1)
-      await passOfImages(clock, 5)
+      await passOfImages(5)
       await eventually(() => eventTexts.length === 3)
       t.same(texts(), [`FreeDiskSpaceFailed: ${failed}`, `FreeDiskSpaceFailed: ${failed}`, `ImageGCFailed: ${failed}`])
       t.same((await tags()).sort(), ['test/byhand:1', 'test/used:1'])
@@ -165,22 +191,13 @@ test('unused objects are removed from a small disk, and nothing else', {
     await collector.stop()
     await make('test/old:1', megabyte)
     collect({ highPercent: 100, lowPercent: 99, minAgeMs: 2 * minutes, maxAgeMs: 12 * minutes })
-    await passOfImages(clock, 12)
+    await passOfImages(12)
     t.ok((await tags()).includes('test/old:1'))
-    await passOfImages(clock, 6)
+    await passOfImages(6)
     await eventually(async () => !(await tags()).includes('test/old:1'))
     t.same((await tags()).sort(), ['test/byhand:1', 'test/used:1'])
   })
 })
-
-/** So many minutes, each of them looked at. */
-async function passOfImages(clock: ReturnType<typeof fakeClock>, count: number): Promise<void> {
-  for (let minute = 0; minute < count; minute++) {
-    await eventually(() => clock.sleepers === 1)
-    await clock.advance(minutes)
-  }
-  await eventually(() => clock.sleepers === 1)
-}
 
 async function importImage({ docker }: TestDockerd, name: string, parts: readonly Buffer[]): Promise<void> {
   const colon = name.lastIndexOf(':')
