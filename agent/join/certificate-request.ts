@@ -1,12 +1,24 @@
-/** A joining machine asks for its certificate, and waits for the answer. */
-import type { KeyObject } from 'node:crypto'
+/** The CertificateSigningRequest of a node: created, posted, polled until it is answered, and its certificate checked. */
+import { createHash, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
+import {
+  type CertificateSigningRequest,
+  CertificateSigningRequestSchema,
+  nodeClientSigner,
+  nodeClientUsages,
+  waitingCondition,
+} from '../../api/certificate-signing-request.ts'
+import { decode } from '../../api/decode.ts'
+import { nodeIdentity, nodesGroup } from '../../api/identity.ts'
+import { type HardwareIdentity, hardwareIdentityAnnotation } from '../../api/node/hardware-identity.ts'
 import { newKey } from '../../certs/authority.ts'
+import { createCSR } from '../../certs/csr.ts'
 import { type ApiAnswer, type ApiClient, ApiUnreachable } from '../../daemon/api-client.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
 import { clockSkewMs, describeSkew, JoinError, strangeAnswer, tokenRefused, unreachable } from './failures.ts'
 import type { JoinNeeds, JoinRequest } from './join.ts'
 import { keepPendingKey, readPendingKey, removePendingKey } from './pending-key.ts'
-import { type Progress, progressOf, signingRequest, signingRequestsPath } from './signing-request.ts'
+
+export const signingRequestsPath = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
 
 const worthWarningMs = 60_000
 const polling = { firstMs: 500, maxMs: 2_000 }
@@ -21,18 +33,27 @@ export type IssuedCertificate = { readonly certificate: string; readonly key: Ke
 
 type Asked = { readonly key: KeyObject; readonly name: string; readonly answer: ApiAnswer; readonly isNew: boolean }
 
-/** The certificate, PEM, and its key. Rejects with a `JoinError`; a key is kept only while its request waits. */
+/**
+ * The certificate, PEM, signed by `authority`, and its key. Rejects with a `JoinError`; a key is kept only while its request
+ * waits for an operator.
+ */
 export async function requestCertificate(
   request: JoinRequest,
-  client: ApiClient,
+  { client, authority }: { readonly client: ApiClient; readonly authority: X509Certificate },
   needs: JoinNeeds,
 ): Promise<IssuedCertificate> {
-  const { dataDir } = request
+  const { dataDir, nodeName } = request
   const asked = await ask(request, client, needs)
+  const { key } = asked
   try {
     const certificate = await answered(request, asked, client, needs)
     await removePendingKey(dataDir)
-    return { certificate, key: asked.key }
+    const problem = certificateProblem(certificate, { key, nodeName, authority })
+    if (problem === undefined) return { certificate, key }
+    throw new JoinError(
+      `The controller issued an unusable certificate: ${problem}`,
+      'Look at the log of the controller, then run the same command again.',
+    )
   } catch (error) {
     if (error instanceof JoinError && error.isFinal) await removePendingKey(dataDir)
     throw error
@@ -166,4 +187,76 @@ function ifStopped(error: unknown, signal: AbortSignal): ApiUnreachable {
 function ifUnreachable(error: unknown): ApiUnreachable {
   if (error instanceof ApiUnreachable) return error
   throw error
+}
+
+/**
+ * A node's request for its client certificate. Named after the key, so that no two machines' requests meet, and after
+ * `series`, which separates the requests for one key.
+ */
+export function signingRequest(
+  nodeName: string,
+  key: KeyObject,
+  hardware: HardwareIdentity,
+  series = '',
+): CertificateSigningRequest {
+  const publicKey = createPublicKey(key).export({ type: 'spki', format: 'der' })
+  const digest = createHash('sha256').update(publicKey).update(series).digest('hex')
+  const pem = createCSR({ commonName: nodeIdentity(nodeName).user, organization: nodesGroup, key })
+  return {
+    apiVersion: 'certificates.k8s.io/v1',
+    kind: 'CertificateSigningRequest',
+    metadata: {
+      name: `node-csr-${digest.slice(0, 40)}`,
+      annotations: { [hardwareIdentityAnnotation]: JSON.stringify(hardware) },
+    },
+    spec: {
+      request: Buffer.from(pem).toString('base64'),
+      signerName: nodeClientSigner,
+      usages: [...nodeClientUsages],
+    },
+  }
+}
+
+type Progress =
+  /** `waitsBecause`: it waits for an operator. */
+  | { readonly state: 'pending'; readonly waitsBecause?: string }
+  | { readonly state: 'approved' }
+  | { readonly state: 'issued'; readonly certificate: string }
+  | { readonly state: 'denied'; readonly reason: string; readonly message: string }
+  | { readonly state: 'failed'; readonly message: string }
+  /** It is no CertificateSigningRequest at all. */
+  | { readonly state: 'strange' }
+
+/** The state of the request in the API's answer. A denial counts whatever else is there. */
+export function progressOf(body: unknown): Progress {
+  const decoded = decode(CertificateSigningRequestSchema, body)
+  if (!decoded.ok) return { state: 'strange' }
+  const { conditions = [], certificate } = decoded.value.status ?? {}
+  const condition = (type: string) => conditions.find((one) => one.type === type)
+  const [denied, failed] = [condition('Denied'), condition('Failed')]
+  if (denied) return { state: 'denied', reason: denied.reason ?? 'Denied', message: denied.message ?? '' }
+  if (failed) return { state: 'failed', message: failed.message ?? '' }
+  if (certificate) return { state: 'issued', certificate: Buffer.from(certificate, 'base64').toString() }
+  if (condition('Approved')) return { state: 'approved' }
+  const waiting = condition(waitingCondition)
+  return { state: 'pending', ...(waiting && { waitsBecause: waiting.message ?? 'the controller gives no reason' }) }
+}
+
+/** Why this is not the certificate that was asked for; undefined when it is. */
+export function certificateProblem(
+  pem: string,
+  wanted: { readonly key: KeyObject; readonly nodeName: string; readonly authority: X509Certificate },
+): string | undefined {
+  let certificate: X509Certificate
+  try {
+    certificate = new X509Certificate(pem)
+  } catch {
+    return 'it cannot be read'
+  }
+  if (!certificate.checkPrivateKey(wanted.key)) return "it is not for this machine's key"
+  if (!certificate.verify(wanted.authority.publicKey)) return 'it is not signed by the authority'
+  const { user } = nodeIdentity(wanted.nodeName)
+  const subject = `O=${nodesGroup}\nCN=${user}`
+  if (certificate.subject !== subject) return `it is for ${certificate.subject.replaceAll('\n', ', ')}, not for ${user}`
+  return undefined
 }

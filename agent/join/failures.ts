@@ -1,4 +1,4 @@
-/** Why joining did not work, and what to do about it: texts for the person at the machine. */
+/** The errors of a join, each with a remedy, for the person at the machine. */
 
 import type { X509Certificate } from 'node:crypto'
 import { statusMessage } from '../../daemon/api-client.ts'

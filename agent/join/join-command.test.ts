@@ -232,7 +232,7 @@ test('a certificate that is not ours is not kept', async (t) => {
   const stranger = await openAuthority(path(t.testdir({}), 'stranger'), Date.now())
   const machine = aMachine(t)
   const { stderr } = await machine.join(await aDoor(t, { signWith: stranger }))
-  t.match(stderr, /of no use: it is not signed by the authority/)
+  t.match(stderr, /issued an unusable certificate: it is not signed by the authority/)
   nothingIn(t, machine.dataDir)
 })
 

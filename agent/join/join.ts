@@ -11,9 +11,8 @@ import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { KnownTime } from '../../daemon/server-check.ts'
 import { reached, requestCertificate } from './certificate-request.ts'
-import { clockTrouble, JoinError, strangeAnswer, unreachable, wrongHash } from './failures.ts'
+import { clockTrouble, strangeAnswer, unreachable, wrongHash } from './failures.ts'
 import { type AgentIdentity, readIdentity, writeIdentity } from './identity.ts'
-import { certificateProblem } from './signing-request.ts'
 import { authorityIn, readServerChain } from './trust.ts'
 
 export type JoinRequest = {
@@ -50,14 +49,7 @@ export async function join(request: JoinRequest, needs: JoinNeeds): Promise<Agen
 
   const token = formatToken(request.token)
   const client = apiClient({ url: url.origin, ca, knownTime, token, ...(await proofOf(request)) })
-  const { certificate, key } = await requestCertificate(request, client, needs)
-  const problem = certificateProblem(certificate, { key, nodeName, authority })
-  if (problem !== undefined) {
-    throw new JoinError(
-      `The certificate that the controller gave is of no use: ${problem}`,
-      'Look at the log of the controller; joining again does no harm.',
-    )
-  }
+  const { certificate, key } = await requestCertificate(request, { client, authority }, needs)
   needs.print(`This machine has its certificate as node ${nodeName}`)
 
   const ours = { certificate, key: privateKeyPem(key) }

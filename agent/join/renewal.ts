@@ -5,7 +5,7 @@ import { certificatesIn } from '../../api/text/pem.ts'
 import { newKey, privateKeyPem } from '../../certs/authority.ts'
 import { type ApiAnswer, type ApiClient, ApiUnreachable, statusMessage } from '../../daemon/api-client.ts'
 import type { Clock } from '../../daemon/clock.ts'
-import { certificateProblem, progressOf, signingRequest, signingRequestsPath } from './signing-request.ts'
+import { certificateProblem, progressOf, signingRequest, signingRequestsPath } from './certificate-request.ts'
 
 export type RenewalRequest = {
   readonly nodeName: string
@@ -40,7 +40,7 @@ export async function renewedCertificate(
     switch (progress.state) {
       case 'issued': {
         const problem = problemOf(progress.certificate, key, nodeName, trusted)
-        if (problem !== undefined) throw new Error(`The certificate that came is of no use: ${problem}`)
+        if (problem !== undefined) throw new Error(`The controller issued an unusable certificate: ${problem}`)
         return { certificate: progress.certificate, key: privateKeyPem(key) }
       }
       case 'denied':
@@ -48,12 +48,12 @@ export async function renewedCertificate(
       case 'failed':
         throw new Error(`Not signed: ${progress.message}`)
       case 'strange':
-        throw new Error('The controller answered with something that is no certificate request')
+        throw new Error('The answer of the controller is not a CertificateSigningRequest')
       case 'pending':
       case 'approved':
         if (clock.monotonicMs() >= endMs) {
           throw new Error(
-            `No operator approved ${asked.metadata.name}: kubectl certificate approve ${asked.metadata.name}`,
+            `Not approved yet: ${asked.metadata.name}: kubectl certificate approve ${asked.metadata.name}`,
           )
         }
     }

@@ -1,4 +1,4 @@
-/** What a machine needs to join a fleet, by command or by file: the address, a token, and the authority to trust. */
+/** The terms of a join, from a command or a file: the address, a token, and the authority to trust. */
 import { parseToken, type TokenParts } from '../../api/node/bootstrap-token.ts'
 import { isCaHash } from '../../certs/ca-hash.ts'
 

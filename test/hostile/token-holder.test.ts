@@ -1,7 +1,7 @@
 /** Somebody with a bootstrap token: may ask for the certificate of a new machine, and for nothing else. */
 import { readFile } from 'node:fs/promises'
 import { test } from 'tap'
-import { signingRequest, signingRequestsPath } from '../../agent/join/signing-request.ts'
+import { signingRequest, signingRequestsPath } from '../../agent/join/certificate-request.ts'
 import { newKey } from '../../certs/authority.ts'
 import { eventually } from '../support/wait.ts'
 import { type AttackedFleet, attackedFleet, honest } from './support/attacked-fleet.ts'
