@@ -1,4 +1,4 @@
-/** What does a connection cost Node.js itself, without Bramble? `--help` prints the usage. */
+/** Measures the cost of a TLS connection in Node.js itself, without Bramble. `--help` prints the usage. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { constants } from 'node:crypto'
 import { once } from 'node:events'

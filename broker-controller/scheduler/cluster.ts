@@ -1,12 +1,12 @@
-/** The nodes and what is taken of them: from the store, and from the scheduler's own last decisions. */
+/** The nodes and their allocated resources: from the store, and from the scheduler's own last decisions. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Labels } from '../../api/selectors.ts'
 import type { StoredObject, StoredPod } from '../store/store.ts'
-import { type Crowds, crowds } from './crowds.ts'
 import { nodeCounts } from './node-counts.ts'
-import { type NodeAllocation, type NodeLedger, nodeLedger } from './node-usage.ts'
+import { type NodeAllocation, type NodeInfo, nodeInfo } from './node-usage.ts'
 import { nominations } from './nominations.ts'
 import { type PodPlacement, placements } from './placements.ts'
+import { type PodClasses, podClasses } from './pod-classes.ts'
 
 export type KeyedPod = { readonly key: string; readonly pod: StoredPod }
 
@@ -15,17 +15,17 @@ export type PodTrial = { readonly putBack: (one: KeyedPod) => void; readonly tak
 
 export interface Cluster {
   readonly nodeCount: number
-  readonly crowds: Crowds
+  readonly podClasses: PodClasses
   node(name: string): NodeAllocation | undefined
-  /** Every node once, from a changing start: two decisions in a row should not filter the same nodes first. */
+  /** Every node once, from the index `start`: consecutive decisions start at different nodes. */
   from(start: number): Iterable<NodeAllocation>
-  /** How many nodes have each value of that label. */
+  /** The number of nodes by value of that label. */
   domains(label: string): ReadonlyMap<string, number>
   /** How many nodes have that image. */
   carriers(image: string): number
-  /** Undefined: there is no such namespace. */
+  /** Undefined: the namespace does not exist. */
   namespaceLabels(name: string): Labels | undefined
-  /** Pods that were promised room on that node, which others are still leaving. */
+  /** Pods nominated to that node, whose preempted pods are still terminating. */
   nominatedTo(nodeName: string): readonly KeyedPod[]
   nominationOf(key: string): string | undefined
   /** The result of `act` with those pods removed, or added. The state is restored afterwards. */
@@ -33,68 +33,68 @@ export interface Cluster {
   with<T>(pods: readonly KeyedPod[], nodeName: string, act: () => T): T
 }
 
-/** The one that changes; decisions see `Cluster`. */
-export interface ClusterLedger extends Cluster {
+/** The cluster with its changes; decisions see `Cluster`. */
+export interface ClusterCache extends Cluster {
   putNode(node: StoredObject<'nodes'>): void
   deleteNode(name: string): void
   putNamespace(name: string, labels: Labels | undefined): void
-  /** The pod takes its share of that node, and of no other. */
+  /** Assigns the pod's requests to that node, and to no other. */
   place(key: string, pod: StoredPod, nodeName: string): void
   remove(key: string): void
   /** '': to none. */
   nominate(key: string, pod: StoredPod, nodeName: string): void
 }
 
-export function cluster(): ClusterLedger {
-  const nodes = new Map<string, NodeLedger>()
+export function cluster(): ClusterCache {
+  const nodes = new Map<string, NodeInfo>()
   const { nominate, nominatedTo, nominationOf } = nominations()
   const namespaces = new Map<string, Labels>()
   const { countLabels, countImages, domains, carriers } = nodeCounts(nodes)
-  const neighbours = crowds((nodeName) => nodes.get(nodeName)?.labels ?? {})
-  let order: readonly NodeLedger[] | undefined
+  const neighbours = podClasses((nodeName) => nodes.get(nodeName)?.labels ?? {})
+  let order: readonly NodeInfo[] | undefined
 
   const { enter, leave, place, remove, moved } = placements(nodes, neighbours, (key, pod) => nominate(key, pod, ''))
 
   const open = (name: string, node: StoredObject<'nodes'>) =>
     moved(name, () => {
       order = undefined
-      const ledger = nodeLedger(node)
-      nodes.set(name, ledger)
-      countLabels(ledger.labels, 1)
+      const info = nodeInfo(node)
+      nodes.set(name, info)
+      countLabels(info.labels, 1)
       countImages(node, 1)
     })
 
-  const relabel = (ledger: NodeLedger, node: StoredObject<'nodes'>) =>
-    moved(ledger.name, () => {
+  const relabel = (info: NodeInfo, node: StoredObject<'nodes'>) =>
+    moved(info.name, () => {
       order = undefined
-      countLabels(ledger.labels, -1)
-      ledger.become(node)
-      countLabels(ledger.labels, 1)
+      countLabels(info.labels, -1)
+      info.become(node)
+      countLabels(info.labels, 1)
     })
 
   return {
     get nodeCount() {
       return nodes.size
     },
-    crowds: neighbours,
+    podClasses: neighbours,
     putNode(node) {
       const { name, labels } = node.metadata
-      const ledger = nodes.get(name)
-      if (ledger === undefined) return open(name, node)
-      const before = ledger.node
-      if (isDeepStrictEqual(ledger.labels, labels ?? {})) ledger.become(node)
-      else relabel(ledger, node)
+      const info = nodes.get(name)
+      if (info === undefined) return open(name, node)
+      const before = info.node
+      if (isDeepStrictEqual(info.labels, labels ?? {})) info.become(node)
+      else relabel(info, node)
       if (before.status?.images === node.status?.images) return
       countImages(before, -1)
       countImages(node, 1)
     },
     deleteNode(name) {
-      const ledger = nodes.get(name)
-      if (ledger === undefined) return
-      countImages(ledger.node, -1)
+      const info = nodes.get(name)
+      if (info === undefined) return
+      countImages(info.node, -1)
       moved(name, () => {
         order = undefined
-        countLabels(ledger.labels, -1)
+        countLabels(info.labels, -1)
         nodes.delete(name)
       })
     },

@@ -1,5 +1,5 @@
 /** Decides on the next pod. Later decisions take this one into account before it is written. */
-import type { ClusterLedger, KeyedPod } from './cluster.ts'
+import type { ClusterCache, KeyedPod } from './cluster.ts'
 import type { Plugin } from './filter.ts'
 import { type Misfit, placePod } from './placement.ts'
 import { type DisruptionBudget, preempt, priorityOf } from './preemption.ts'
@@ -33,7 +33,7 @@ export type DecisionFacts = {
 }
 
 /** Enters into `known` that the pod is placed, or that room is promised to it. */
-export function decide({ key, pod }: KeyedPod, known: ClusterLedger, facts: DecisionFacts): Decision {
+export function decide({ key, pod }: KeyedPod, known: ClusterCache, facts: DecisionFacts): Decision {
   const start = Math.floor(facts.random() * known.nodeCount)
   const placement = placePod(pod, known, start, facts.random)
   if (!placement.found) return decideMisfit({ key, pod }, placement, known, facts)
@@ -44,7 +44,7 @@ export function decide({ key, pod }: KeyedPod, known: ClusterLedger, facts: Deci
 function decideMisfit(
   { key, pod }: KeyedPod,
   misfit: Misfit,
-  known: ClusterLedger,
+  known: ClusterCache,
   { budgets, random }: DecisionFacts,
 ): Decision {
   const { message, refusedBy } = misfit

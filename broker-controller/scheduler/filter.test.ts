@@ -4,36 +4,36 @@ import { aNode, aPod, type NodeOverrides, requiringNodes } from '../../api/testi
 import type { StoredObject } from '../store/store.ts'
 import { aCluster } from '../testing/scheduling.ts'
 import { countedReasons, refusal, unavailable } from './filter.ts'
-import { type NodeLedger, nodeLedger } from './node-usage.ts'
+import { type NodeInfo, nodeInfo } from './node-usage.ts'
 import { placePod } from './placement.ts'
 import { podNeeds } from './pod-needs.ts'
 
-function aLedger(over: NodeOverrides = {}, ...pods: readonly StoredObject<'pods'>[]): NodeLedger {
-  const ledger = nodeLedger(aNode(over))
-  for (const [i, pod] of pods.entries()) ledger.add(`p${i}`, pod)
-  return ledger
+function aNodeInfo(over: NodeOverrides = {}, ...pods: readonly StoredObject<'pods'>[]): NodeInfo {
+  const info = nodeInfo(aNode(over))
+  for (const [i, pod] of pods.entries()) info.add(`p${i}`, pod)
+  return info
 }
 
-function refusals(pod: Pod, ledger: NodeLedger): readonly string[] {
-  return refusal({ pod, needs: podNeeds(pod), spread: undefined, neighbours: undefined }, ledger)?.reasons ?? []
+function refusals(pod: Pod, info: NodeInfo): readonly string[] {
+  return refusal({ pod, needs: podNeeds(pod), spread: undefined, neighbours: undefined }, info)?.reasons ?? []
 }
 
 test('an empty Ready node takes an ordinary pod', async (t) => {
-  t.same(refusals(aPod(), aLedger()), [])
+  t.same(refusals(aPod(), aNodeInfo()), [])
 })
 
 test('requests are held against what is allocatable and not yet requested', async (t) => {
   const half = aPod({ requests: { cpu: '2', memory: '1Gi' } })
-  t.same(refusals(half, aLedger({}, half)), [], 'an exact fit is a fit')
-  t.same(refusals(aPod({ requests: { cpu: '2001m' } }), aLedger({}, half)), ['Insufficient cpu'])
-  t.same(refusals(aPod({ requests: { cpu: '9', memory: '9Gi' } }), aLedger()), [
+  t.same(refusals(half, aNodeInfo({}, half)), [], 'an exact fit is a fit')
+  t.same(refusals(aPod({ requests: { cpu: '2001m' } }), aNodeInfo({}, half)), ['Insufficient cpu'])
+  t.same(refusals(aPod({ requests: { cpu: '9', memory: '9Gi' } }), aNodeInfo()), [
     'Insufficient cpu',
     'Insufficient memory',
   ])
-  t.same(refusals(aPod({ requests: { 'example.com/camera': '1' } }), aLedger()), ['Insufficient example.com/camera'])
-  t.same(refusals(aPod({ limits: { cpu: '5' } }), aLedger()), ['Insufficient cpu'], 'a limit alone is a request')
+  t.same(refusals(aPod({ requests: { 'example.com/camera': '1' } }), aNodeInfo()), ['Insufficient example.com/camera'])
+  t.same(refusals(aPod({ limits: { cpu: '5' } }), aNodeInfo()), ['Insufficient cpu'], 'a limit alone is a request')
   t.same(
-    refusals(aPod(), aLedger({}, aPod({ requests: { cpu: '9' } }))),
+    refusals(aPod(), aNodeInfo({}, aPod({ requests: { cpu: '9' } }))),
     [],
     'who asks for nothing fits an overfull node',
   )
@@ -49,27 +49,27 @@ test('the most of init steps and the sum of containers counts, sidecars with bot
 })
 
 test('a node holds so many pods and no more', async (t) => {
-  t.same(refusals(aPod(), aLedger({ allocatable: { pods: '1' } }, aPod())), ['Too many pods'])
+  t.same(refusals(aPod(), aNodeInfo({ allocatable: { pods: '1' } }, aPod())), ['Too many pods'])
 })
 
 test('taints keep pods away that do not tolerate them', async (t) => {
-  const tainted = aLedger({ taints: [{ key: 'camera', value: 'hd', effect: 'NoSchedule' }] })
+  const tainted = aNodeInfo({ taints: [{ key: 'camera', value: 'hd', effect: 'NoSchedule' }] })
   t.same(refusals(aPod(), tainted), ['node(s) had untolerated taint {camera: hd}'])
   t.same(refusals(aPod({ tolerations: [{ key: 'camera', value: 'hd' }] }), tainted), [])
-  t.same(refusals(aPod(), aLedger({ taints: [{ key: 'a', effect: 'NoExecute' }] })), [
+  t.same(refusals(aPod(), aNodeInfo({ taints: [{ key: 'a', effect: 'NoExecute' }] })), [
     'node(s) had untolerated taint {a: }',
   ])
-  t.same(refusals(aPod(), aLedger({ taints: [{ key: 'a', effect: 'PreferNoSchedule' }] })), [])
+  t.same(refusals(aPod(), aNodeInfo({ taints: [{ key: 'a', effect: 'PreferNoSchedule' }] })), [])
 })
 
 test('a cordoned node takes only what tolerates that', async (t) => {
-  const cordoned = aLedger({ unschedulable: true })
+  const cordoned = aNodeInfo({ unschedulable: true })
   t.same(refusals(aPod(), cordoned), ['node(s) were unschedulable'])
   t.same(refusals(aPod({ tolerations: [{ operator: 'Exists' }] }), cordoned), [])
 })
 
 test('selector and required affinity must both hold; terms are alternatives', async (t) => {
-  const arm = aLedger({ labels: { place: 'roof' } })
+  const arm = aNodeInfo({ labels: { place: 'roof' } })
   const no = ["node(s) didn't match Pod's node affinity/selector"]
   const terms = (...places: string[]) =>
     requiringNodes(
@@ -93,7 +93,7 @@ test('host ports meet on the same address, or on all', async (t) => {
         },
       ],
     })
-  const busy = aLedger({}, listening(80), listening(90, '10.0.0.1'))
+  const busy = aNodeInfo({}, listening(80), listening(90, '10.0.0.1'))
   const no = ["node(s) didn't have free ports for the requested pod ports"]
   t.same(refusals(listening(80, '10.0.0.1'), busy), no)
   t.same(refusals(listening(90), busy), no)
@@ -103,11 +103,11 @@ test('host ports meet on the same address, or on all', async (t) => {
 })
 
 test('what is given back is free again', async (t) => {
-  const ledger = aLedger({}, aPod({ requests: { cpu: '4' } }))
-  t.same(refusals(aPod({ requests: { cpu: '1' } }), ledger), ['Insufficient cpu'])
-  ledger.remove('p0')
-  t.same([ledger.requested('cpu'), ledger.scored('memory'), ledger.podCount], [0, 0, 0])
-  t.same(refusals(aPod({ requests: { cpu: '4' } }), ledger), [])
+  const info = aNodeInfo({}, aPod({ requests: { cpu: '4' } }))
+  t.same(refusals(aPod({ requests: { cpu: '1' } }), info), ['Insufficient cpu'])
+  info.remove('p0')
+  t.same([info.requested('cpu'), info.scored('memory'), info.podCount], [0, 0, 0])
+  t.same(refusals(aPod({ requests: { cpu: '4' } }), info), [])
 })
 
 test('the sentence counts the nodes by reason, in order', async (t) => {
@@ -147,30 +147,30 @@ test('pods that ask for the same share one record of it, and others do not', asy
 test('each refusal names its plugin, and whether evicting pods from the node could help', async (t) => {
   const port = { containers: [{ name: 'c', ports: [{ containerPort: 80, hostPort: 80 }] }] }
   const cases = [
-    { pod: aPod(), on: aLedger({ unschedulable: true }), plugin: 'NodeUnschedulable', isFinal: true },
-    { pod: aPod({ nodeName: 'other' }), on: aLedger(), plugin: 'NodeName', isFinal: true },
+    { pod: aPod(), on: aNodeInfo({ unschedulable: true }), plugin: 'NodeUnschedulable', isFinal: true },
+    { pod: aPod({ nodeName: 'other' }), on: aNodeInfo(), plugin: 'NodeName', isFinal: true },
     {
       pod: aPod(),
-      on: aLedger({ taints: [{ key: 'a', effect: 'NoSchedule' }] }),
+      on: aNodeInfo({ taints: [{ key: 'a', effect: 'NoSchedule' }] }),
       plugin: 'TaintToleration',
       isFinal: true,
     },
-    { pod: aPod({ nodeSelector: { place: 'roof' } }), on: aLedger(), plugin: 'NodeAffinity', isFinal: true },
-    { pod: aPod(port), on: aLedger({}, aPod(port)), plugin: 'NodePorts', isFinal: false },
+    { pod: aPod({ nodeSelector: { place: 'roof' } }), on: aNodeInfo(), plugin: 'NodeAffinity', isFinal: true },
+    { pod: aPod(port), on: aNodeInfo({}, aPod(port)), plugin: 'NodePorts', isFinal: false },
     {
       pod: aPod({ requests: { cpu: '4' } }),
-      on: aLedger({}, aPod({ requests: { cpu: '1m' } })),
+      on: aNodeInfo({}, aPod({ requests: { cpu: '1m' } })),
       plugin: 'NodeResourcesFit',
       isFinal: false,
     },
-    { pod: aPod({ requests: { cpu: '4001m' } }), on: aLedger(), plugin: 'NodeResourcesFit', isFinal: true },
+    { pod: aPod({ requests: { cpu: '4001m' } }), on: aNodeInfo(), plugin: 'NodeResourcesFit', isFinal: true },
     {
       pod: aPod({ requests: { 'example.com/camera': '1' } }),
-      on: aLedger(),
+      on: aNodeInfo(),
       plugin: 'NodeResourcesFit',
       isFinal: true,
     },
-    { pod: aPod(), on: aLedger({ allocatable: { pods: '1' } }, aPod()), plugin: 'NodeResourcesFit', isFinal: false },
+    { pod: aPod(), on: aNodeInfo({ allocatable: { pods: '1' } }, aPod()), plugin: 'NodeResourcesFit', isFinal: false },
   ] as const
   for (const { pod, on, plugin, isFinal } of cases) {
     const found = refusal({ pod, needs: podNeeds(pod), spread: undefined, neighbours: undefined }, on)
@@ -179,25 +179,25 @@ test('each refusal names its plugin, and whether evicting pods from the node cou
 })
 
 test('a pod that names its node goes there alone', async (t) => {
-  t.same(refusals(aPod({ nodeName: 'pi-01' }), aLedger()), [])
-  t.same(refusals(aPod({ nodeName: 'pi-02' }), aLedger()), ["node(s) didn't match the requested node name"])
+  t.same(refusals(aPod({ nodeName: 'pi-01' }), aNodeInfo()), [])
+  t.same(refusals(aPod({ nodeName: 'pi-02' }), aNodeInfo()), ["node(s) didn't match the requested node name"])
 })
 
 test('only the first filter gives reasons; resources give all of theirs', async (t) => {
   const taints = [{ key: 'a', effect: 'NoSchedule' }] as const
-  t.same(refusals(aPod(), aLedger({ unschedulable: true, taints })), ['node(s) were unschedulable'])
-  const full = aLedger({ allocatable: { pods: '1' } }, aPod())
+  t.same(refusals(aPod(), aNodeInfo({ unschedulable: true, taints })), ['node(s) were unschedulable'])
+  const full = aNodeInfo({ allocatable: { pods: '1' } }, aPod())
   t.same(refusals(aPod({ requests: { cpu: '9', memory: '9Gi' } }), full), [
     'Too many pods',
     'Insufficient cpu',
     'Insufficient memory',
   ])
   const { pods: _, ...allocatable } = aNode().status?.allocatable ?? {}
-  t.same(refusals(aPod(), aLedger({ status: { ...aNode().status, allocatable } })), ['Too many pods'])
+  t.same(refusals(aPod(), aNodeInfo({ status: { ...aNode().status, allocatable } })), ['Too many pods'])
 })
 
 test('a toleration of another taint does not open a cordoned node', async (t) => {
-  const cordoned = aLedger({ unschedulable: true })
+  const cordoned = aNodeInfo({ unschedulable: true })
   t.same(refusals(aPod({ tolerations: [{ key: 'camera', operator: 'Exists' }] }), cordoned), [
     'node(s) were unschedulable',
   ])

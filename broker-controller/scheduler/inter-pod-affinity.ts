@@ -1,23 +1,23 @@
 /** InterPodAffinity: affinity and anti-affinity, of the pod and of the pods that run already. */
 import type { Pod } from '../../api/pod.ts'
 import type { Cluster } from './cluster.ts'
-import type { Crowd } from './crowds.ts'
 import type { NodeAllocation } from './node-usage.ts'
+import type { PodClass } from './pod-classes.ts'
 import { type PodTerm, podTerms, termMatches, type WeightedTerm } from './pod-terms.ts'
 
-/** What the neighbours mean for one pod, on all nodes. */
+/** The affinity of one pod and of its neighbours, on all nodes. */
 export type Neighbours = {
   /** Each must hold, unless `isFirst`. */
-  readonly near: readonly Wish[]
+  readonly near: readonly TermDomains[]
   /** No such pod exists yet, and the pod matches its own term: it may run on any node with the topology label. */
   readonly isFirst: boolean
-  readonly far: readonly Wish[]
+  readonly far: readonly TermDomains[]
   /** Required anti-affinity of existing pods that matches this pod. */
-  readonly unwanted: readonly Wish[]
+  readonly unwanted: readonly TermDomains[]
 }
 
-/** Values of that label of the nodes where matching pods are, with their number. */
-type Wish = { readonly topologyKey: string; readonly domains: ReadonlyMap<string, number> }
+/** The number of matching pods by the value of that label of their nodes. */
+type TermDomains = { readonly topologyKey: string; readonly domains: ReadonlyMap<string, number> }
 
 export const affinityText = "node(s) didn't match pod affinity rules"
 const antiAffinityText = "node(s) didn't match pod anti-affinity rules"
@@ -28,27 +28,27 @@ export function neighboursOf(pod: Pod, cluster: Cluster): Neighbours | undefined
   const { affinity, antiAffinity } = podTerms(pod)
   const unwanted = unwantedNear(pod, cluster)
   if (affinity.length + antiAffinity.length + unwanted.length === 0) return undefined
-  const friends = [...crowdsFor(affinity, cluster)].filter((crowd) =>
-    affinity.every((term) => matches(term, crowd.pod, cluster)),
+  const friends = [...classesFor(affinity, cluster)].filter((podClass) =>
+    affinity.every((term) => matches(term, podClass.pod, cluster)),
   )
-  const near = affinity.map(({ topologyKey }) => wish(topologyKey, friends))
+  const near = affinity.map(({ topologyKey }) => termDomains(topologyKey, friends))
   return {
     near,
     isFirst: near.every(({ domains }) => domains.size === 0) && affinity.every((term) => matches(term, pod, cluster)),
     far: antiAffinity.map((term) =>
-      wish(
+      termDomains(
         term.topologyKey,
-        [...crowdsFor([term], cluster)].filter((crowd) => matches(term, crowd.pod, cluster)),
+        [...classesFor([term], cluster)].filter((podClass) => matches(term, podClass.pod, cluster)),
       ),
     ),
     unwanted,
   }
 }
 
-/** The sentence of what stands against the node; removing pods never helps against the first of the three. */
+/** Why the pod does not fit on the node; undefined: it fits. Removing pods never resolves the first of the three reasons. */
 export function neighbourRefusal(neighbours: Neighbours, { labels }: NodeAllocation): string | undefined {
   const { near, isFirst, far, unwanted } = neighbours
-  const isThere = ({ topologyKey, domains }: Wish) => {
+  const isThere = ({ topologyKey, domains }: TermDomains) => {
     const value = labels[topologyKey]
     return value !== undefined && domains.has(value)
   }
@@ -67,10 +67,10 @@ export function neighbourScores(
   nodes: readonly NodeAllocation[],
   cluster: Cluster,
 ): readonly number[] | undefined {
-  const pulls = [...ownPulls(pod, cluster), ...othersPulls(pod, cluster)]
-  if (pulls.length === 0) return undefined
+  const weighted = [...ownPreferences(pod, cluster), ...preferencesOfOthers(pod, cluster)]
+  if (weighted.length === 0) return undefined
   const sums = nodes.map(({ labels }) =>
-    pulls.reduce((sum, { topologyKey, domains, weight }) => {
+    weighted.reduce((sum, { topologyKey, domains, weight }) => {
       const value = labels[topologyKey]
       return value === undefined ? sum : sum + weight * (domains.get(value) ?? 0)
     }, 0),
@@ -79,53 +79,53 @@ export function neighbourScores(
   return sums.map((sum) => (most === least ? 0 : Math.trunc((100 * (sum - least)) / (most - least))))
 }
 
-type Pull = Wish & { readonly weight: number }
+type WeightedDomains = TermDomains & { readonly weight: number }
 
-function ownPulls(pod: Pod, cluster: Cluster): readonly Pull[] {
+function ownPreferences(pod: Pod, cluster: Cluster): readonly WeightedDomains[] {
   return podTerms(pod).preferred.flatMap(({ term, weight }) =>
-    [...crowdsFor([term], cluster)]
-      .filter((crowd) => matches(term, crowd.pod, cluster))
-      .map((crowd) => pull(term, crowd, weight)),
+    [...classesFor([term], cluster)]
+      .filter((podClass) => matches(term, podClass.pod, cluster))
+      .map((podClass) => pull(term, podClass, weight)),
   )
 }
 
-function othersPulls(pod: Pod, cluster: Cluster): readonly Pull[] {
-  return [...cluster.crowds.choosy].flatMap((crowd) => {
-    const { affinity, preferred } = crowd.terms
+function preferencesOfOthers(pod: Pod, cluster: Cluster): readonly WeightedDomains[] {
+  return [...cluster.podClasses.withTerms].flatMap((podClass) => {
+    const { affinity, preferred } = podClass.terms
     const required = affinity.map((term): WeightedTerm => ({ term, weight: requiredWeight }))
     return [...required, ...preferred]
       .filter(({ term }) => matches(term, pod, cluster))
-      .map(({ term, weight }) => pull(term, crowd, weight))
+      .map(({ term, weight }) => pull(term, podClass, weight))
   })
 }
 
-function pull({ topologyKey }: PodTerm, crowd: Crowd, weight: number): Pull {
-  return { topologyKey, domains: crowd.domains(topologyKey), weight }
+function pull({ topologyKey }: PodTerm, podClass: PodClass, weight: number): WeightedDomains {
+  return { topologyKey, domains: podClass.domains(topologyKey), weight }
 }
 
-function unwantedNear(pod: Pod, cluster: Cluster): readonly Wish[] {
-  const keepers = new Map<string, Crowd[]>()
-  for (const crowd of cluster.crowds.choosy) {
-    for (const term of crowd.terms.antiAffinity) {
+function unwantedNear(pod: Pod, cluster: Cluster): readonly TermDomains[] {
+  const keepers = new Map<string, PodClass[]>()
+  for (const podClass of cluster.podClasses.withTerms) {
+    for (const term of podClass.terms.antiAffinity) {
       if (!matches(term, pod, cluster)) continue
-      keepers.set(term.topologyKey, [...(keepers.get(term.topologyKey) ?? []), crowd])
+      keepers.set(term.topologyKey, [...(keepers.get(term.topologyKey) ?? []), podClass])
     }
   }
-  return [...keepers].map(([topologyKey, crowds]) => wish(topologyKey, crowds))
+  return [...keepers].map(([topologyKey, podClasses]) => termDomains(topologyKey, podClasses))
 }
 
-function wish(topologyKey: string, crowds: readonly Crowd[]): Wish {
-  const [first, ...others] = crowds.map((crowd) => crowd.domains(topologyKey))
+function termDomains(topologyKey: string, podClasses: readonly PodClass[]): TermDomains {
+  const [first, ...others] = podClasses.map((podClass) => podClass.domains(topologyKey))
   if (first === undefined) return { topologyKey, domains: new Map() }
   return { topologyKey, domains: others.length === 0 ? first : new Map([first, ...others].flatMap((one) => [...one])) }
 }
 
 /** Those in the namespaces of the first term; a term with a selector of namespaces may mean any. */
-function crowdsFor([term]: readonly PodTerm[], { crowds }: Cluster): Iterable<Crowd> {
+function classesFor([term]: readonly PodTerm[], { podClasses }: Cluster): Iterable<PodClass> {
   if (term === undefined) return []
-  if (term.namespaceRequirements !== undefined) return crowds.all()
-  if (term.namespaces.length === 1) return crowds.in(term.namespaces[0] ?? '')
-  return new Set(term.namespaces.flatMap((namespace) => [...crowds.in(namespace)]))
+  if (term.namespaceRequirements !== undefined) return podClasses.all()
+  if (term.namespaces.length === 1) return podClasses.in(term.namespaces[0] ?? '')
+  return new Set(term.namespaces.flatMap((namespace) => [...podClasses.in(namespace)]))
 }
 
 function matches(term: PodTerm, pod: Pod, cluster: Cluster): boolean {

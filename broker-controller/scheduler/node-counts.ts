@@ -1,4 +1,4 @@
-/** How many nodes have each value of a label, and each image. */
+/** Counts the nodes with each value of a label, and with each image. */
 import type { Labels } from '../../api/selectors.ts'
 import { addTo } from './counts.ts'
 import { imageNames } from './image-locality.ts'

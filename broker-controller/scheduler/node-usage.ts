@@ -23,18 +23,18 @@ export interface NodeAllocation {
   hasConflict(ports: readonly HostPort[]): boolean
 }
 
-export interface NodeLedger extends NodeAllocation {
+export interface NodeInfo extends NodeAllocation {
   become(node: StoredObject<'nodes'>): void
   add(key: string, pod: StoredObject<'pods'>): void
   remove(key: string): void
 }
 
-export function nodeLedger(node: StoredObject<'nodes'>): NodeLedger {
-  return new Ledger(node)
+export function nodeInfo(node: StoredObject<'nodes'>): NodeInfo {
+  return new PodTotals(node)
 }
 
-/** A class: of a fleet's nodes each would else have closures of its own, 2 kB of them. */
-class Ledger implements NodeLedger {
+/** A class, because closures would cost 2 kB for each node. */
+class PodTotals implements NodeInfo {
   readonly name: string
   readonly pods = new Map<string, StoredObject<'pods'>>()
   node: StoredObject<'nodes'>

@@ -1,7 +1,7 @@
-/** Which pod takes room on which node. Pods of a node that is not there yet wait for it. */
+/** The assignment of pods to nodes. Pods of a node that is not in the cache yet are counted when it is added. */
 import type { StoredPod } from '../store/store.ts'
-import type { Crowds } from './crowds.ts'
-import type { NodeLedger } from './node-usage.ts'
+import type { NodeInfo } from './node-usage.ts'
+import type { PodClasses } from './pod-classes.ts'
 
 export type PodPlacement = { readonly pod: StoredPod; readonly nodeName: string }
 
@@ -9,7 +9,7 @@ export interface Placements {
   /** Counts the pod on the node, without recording the placement. */
   enter(key: string, placement: PodPlacement): void
   leave(key: string, placement: PodPlacement): void
-  /** The pod takes its share of that node, and of no other. */
+  /** Assigns the pod's requests to that node, and to no other. */
   place(key: string, pod: StoredPod, nodeName: string): void
   remove(key: string): void
   /** Makes a change to a node while its pods are taken off it. */
@@ -18,8 +18,8 @@ export interface Placements {
 
 /** `onPlaced` is called before a pod is placed. */
 export function placements(
-  nodes: ReadonlyMap<string, NodeLedger>,
-  neighbours: Pick<Crowds, 'enter' | 'leave'>,
+  nodes: ReadonlyMap<string, NodeInfo>,
+  neighbours: Pick<PodClasses, 'enter' | 'leave'>,
   onPlaced: (key: string, pod: StoredPod) => void,
 ): Placements {
   const placed = new Map<string, PodPlacement>()
@@ -27,16 +27,16 @@ export function placements(
   const waiting = new Map<string, Set<string>>()
 
   const enter = (key: string, { pod, nodeName }: PodPlacement) => {
-    const ledger = nodes.get(nodeName)
-    if (ledger === undefined) return void waiting.set(nodeName, (waiting.get(nodeName) ?? new Set()).add(key))
-    ledger.add(key, pod)
+    const info = nodes.get(nodeName)
+    if (info === undefined) return void waiting.set(nodeName, (waiting.get(nodeName) ?? new Set()).add(key))
+    info.add(key, pod)
     neighbours.enter(pod, nodeName)
   }
 
   const leave = (key: string, { pod, nodeName }: PodPlacement) => {
-    const ledger = nodes.get(nodeName)
-    if (ledger === undefined) return void waiting.get(nodeName)?.delete(key)
-    ledger.remove(key)
+    const info = nodes.get(nodeName)
+    if (info === undefined) return void waiting.get(nodeName)?.delete(key)
+    info.remove(key)
     neighbours.leave(pod, nodeName)
   }
 

@@ -1,4 +1,4 @@
-/** What a pod asks of its neighbours, read once: near whom, far from whom, how evenly. */
+/** The affinity, anti-affinity and topology spread terms of a pod, read once. */
 import type { LabelSelector } from '../../api/meta.ts'
 import type { Pod, PodAffinityTerm, TopologySpreadConstraint } from '../../api/pod.ts'
 import { type Labels, matchesLabels, type Requirement, requirementsOf } from '../../api/selectors.ts'

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import type { Pod } from '../../api/pod.ts'
 import { aPod } from '../../api/testing/builders.ts'
 import { aCluster, type Bound, dice, requires } from '../testing/scheduling.ts'
-import type { ClusterLedger } from './cluster.ts'
+import type { ClusterCache } from './cluster.ts'
 import { refusal, roundFor } from './filter.ts'
 import { placePod } from './placement.ts'
 import { type DisruptionBudget, preempt, readBudget } from './preemption.ts'
@@ -17,7 +17,7 @@ const one = (nodeName: string, priority: number, more: Partial<Bound> = {}): Bou
 const asking = (cpu: string, priority = 100, more = {}) => aPod({ name: 'new', requests: { cpu }, priority, ...more })
 
 /** `NODE: victims`, or the message instead. */
-function outcome(pod: Pod, known: ClusterLedger, budgets: readonly DisruptionBudget[] = []): string {
+function outcome(pod: Pod, known: ClusterCache, budgets: readonly DisruptionBudget[] = []): string {
   const placement = placePod(pod, known, 0, () => 0)
   if (placement.found) return `fits ${placement.nodeName}`
   const found = preempt(pod, known, placement, { budgets, random: () => 0 })

@@ -1,10 +1,10 @@
-/** What the watches deliver to the scheduler: the cluster's state, the queue of pending pods, and what may let them fit. */
+/** The scheduler's cache of the cluster, its queue of pending pods, and the events that may let them fit. */
 import { isDeepStrictEqual } from 'node:util'
 import { comesBack } from '../../api/node/node-shutdown.ts'
 import { isFinished } from '../../api/pod/pod-deletion.ts'
 import { keyText } from '../store/informer.ts'
 import type { StoredObject, StoredPod } from '../store/store.ts'
-import type { ClusterLedger } from './cluster.ts'
+import type { ClusterCache } from './cluster.ts'
 import type { Decision } from './decision.ts'
 import type { ClusterChange } from './hints.ts'
 import { isOurs } from './scheduler-writes.ts'
@@ -27,7 +27,7 @@ export interface SchedulerCache {
 }
 
 /** `wake` is called when a decision may be possible. */
-export function schedulerCache(known: ClusterLedger, queue: SchedulingQueue, wake: () => void): SchedulerCache {
+export function schedulerCache(known: ClusterCache, queue: SchedulingQueue, wake: () => void): SchedulerCache {
   /** What may let pods fit that did not: nodes once each, the rest as it came. */
   const betterNodes = new Set<string>()
   const changes: ClusterChange[] = []

@@ -1,4 +1,4 @@
-/** What the scheduler decided, written: a binding, a reason, room made. */
+/** The writes of the scheduler: a binding, a condition with the reason, deletions of preempted pods. */
 
 import { boundPod, withPodCondition } from '../../api/pod/pod-conditions.ts'
 import { planPodDeletion } from '../../api/pod/pod-deletion.ts'

@@ -114,7 +114,7 @@ test('counts stay right when nodes come late, move to another zone, and go', asy
   const labels = { app: 'web' }
   const zone = 'topology.kubernetes.io/zone'
   const inZone = (name: string) => aNode({ name: 'a', labels: { [zone]: name } })
-  const zones = () => [...known.crowds.in('default')].flatMap((crowd) => [...crowd.domains(zone)])
+  const zones = () => [...known.podClasses.in('default')].flatMap((podClass) => [...podClass.domains(zone)])
   known.place('x', aPod({ labels, requests: { cpu: '1' } }), 'a')
   t.same(zones(), [])
   known.putNode(inZone('1'))

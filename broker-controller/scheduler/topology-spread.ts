@@ -3,9 +3,9 @@ import type { Pod } from '../../api/pod.ts'
 import { matchesLabels } from '../../api/selectors.ts'
 import type { Cluster } from './cluster.ts'
 import { addTo } from './counts.ts'
-import { type Crowd, groupOf } from './crowds.ts'
 import { isWanted, repellingTaint, wantsAnyNode } from './node-choice.ts'
 import type { NodeAllocation } from './node-usage.ts'
+import { groupOf, type PodClass } from './pod-classes.ts'
 import { podTerms, type SpreadConstraint } from './pod-terms.ts'
 
 /** One constraint, with what it counts: worked out once for all nodes. */
@@ -75,7 +75,7 @@ function isOnEveryNode(topologyKey: string, cluster: Cluster): boolean {
 function countedByNode(
   constraint: SpreadConstraint,
   all: readonly SpreadConstraint[],
-  likes: readonly Crowd[],
+  likes: readonly PodClass[],
   pod: Pod,
   cluster: Cluster,
 ): { readonly counts: ReadonlyMap<string, number>; readonly domainCount: number } {
@@ -86,7 +86,7 @@ function countedByNode(
     if (value === undefined || all.some(({ topologyKey }) => usage.labels[topologyKey] === undefined)) continue
     if (!isCounted(constraint, pod, usage)) continue
     domains.add(value)
-    for (const crowd of likes) addTo(counts, value, crowd.on(usage.name))
+    for (const podClass of likes) addTo(counts, value, podClass.on(usage.name))
   }
   return { counts, domainCount: domains.size }
 }
@@ -97,15 +97,15 @@ function isCounted({ honorsAffinity, honorsTaints }: SpreadConstraint, pod: Pod,
 }
 
 /** Pods on their way out do not count. */
-function likesOf({ requirements }: SpreadConstraint, { metadata }: Pod, { crowds }: Cluster): readonly Crowd[] {
+function likesOf({ requirements }: SpreadConstraint, { metadata }: Pod, { podClasses }: Cluster): readonly PodClass[] {
   if (requirements === undefined) return []
-  return [...crowds.in(metadata.namespace ?? '')].filter(
+  return [...podClasses.in(metadata.namespace ?? '')].filter(
     ({ pod, isLeaving }) => !isLeaving && matchesLabels(requirements, pod.metadata.labels),
   )
 }
 
-function summed(crowds: readonly Crowd[], topologyKey: string): ReadonlyMap<string, number> {
-  const [first, ...others] = crowds.map((crowd) => crowd.domains(topologyKey))
+function summed(podClasses: readonly PodClass[], topologyKey: string): ReadonlyMap<string, number> {
+  const [first, ...others] = podClasses.map((podClass) => podClass.domains(topologyKey))
   if (first === undefined || others.length === 0) return first ?? new Map()
   const sums = new Map(first)
   for (const counts of others) for (const [value, count] of counts) addTo(sums, value, count)
@@ -118,7 +118,7 @@ function leastOf(counts: ReadonlyMap<string, number>): number {
   return counts.size === 0 ? 0 : least
 }
 
-type Preference = { readonly constraint: SpreadConstraint; readonly likes: readonly Crowd[] }
+type Preference = { readonly constraint: SpreadConstraint; readonly likes: readonly PodClass[] }
 
 const hostname = 'kubernetes.io/hostname'
 
@@ -142,12 +142,12 @@ export function spreadScores(
     !asked || preferences.every(({ constraint }) => labels[constraint.topologyKey] !== undefined)
   const scored = nodes.filter(isScored)
   const views = preferences.map((preference) => crowding(preference, scored, isScored, pod, cluster))
-  const crowd = nodes.map((usage) =>
+  const podClass = nodes.map((usage) =>
     isScored(usage) ? Math.round(views.reduce((sum, view) => sum + view(usage), 0)) : undefined,
   )
-  const present = crowd.filter((count) => count !== undefined)
+  const present = podClass.filter((count) => count !== undefined)
   const [least, most] = [Math.min(...present), Math.max(0, ...present)]
-  return crowd.map((count) => {
+  return podClass.map((count) => {
     if (count === undefined) return 0
     return most === 0 ? 100 : Math.trunc((100 * (most + least - count)) / most)
   })
@@ -157,10 +157,10 @@ function askedPreferences(pod: Pod, cluster: Cluster): readonly Preference[] {
   return podTerms(pod).softSpread.map((constraint) => ({ constraint, likes: likesOf(constraint, pod, cluster) }))
 }
 
-function usualPreferences(pod: Pod, { crowds }: Cluster): readonly Preference[] {
+function usualPreferences(pod: Pod, { podClasses }: Cluster): readonly Preference[] {
   const group = groupOf(pod)
   if (group === undefined) return []
-  const likes = [...crowds.ofGroup(group)].filter(({ isLeaving }) => !isLeaving)
+  const likes = [...podClasses.ofGroup(group)].filter(({ isLeaving }) => !isLeaving)
   return usual.map((constraint) => ({ constraint, likes }))
 }
 
@@ -190,20 +190,20 @@ function crowding(
   }
 }
 
-function onNode(likes: readonly Crowd[], { name }: NodeAllocation): number {
-  return likes.reduce((sum, crowd) => sum + crowd.on(name), 0)
+function onNode(likes: readonly PodClass[], { name }: NodeAllocation): number {
+  return likes.reduce((sum, podClass) => sum + podClass.on(name), 0)
 }
 
 function countedWherePresent(
   constraint: SpreadConstraint,
-  likes: readonly Crowd[],
+  likes: readonly PodClass[],
   isScored: (usage: NodeAllocation) => boolean,
   pod: Pod,
   cluster: Cluster,
 ): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
-  for (const crowd of likes) {
-    for (const [nodeName, count] of crowd.byNode) {
+  for (const podClass of likes) {
+    for (const [nodeName, count] of podClass.byNode) {
       const usage = cluster.node(nodeName)
       if (usage === undefined || !isScored(usage) || !isCounted(constraint, pod, usage)) continue
       addTo(counts, usage.labels[constraint.topologyKey], count)

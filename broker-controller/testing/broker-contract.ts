@@ -1,4 +1,4 @@
-/** What every implementation of `Broker` must do, shown by clients with the certificates of nodes. */
+/** The contract of every implementation of `Broker`, exercised by clients with the certificates of nodes. */
 import mqtt, { type MqttClient } from 'mqtt'
 import { type Test, test } from 'tap'
 import { topicName } from '../../api/topics.ts'

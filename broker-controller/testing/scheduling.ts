@@ -1,13 +1,13 @@
 /** A cluster as the scheduler sees it, from a few words. */
 import type { Pod, PodAffinityTerm, PodSpec, TopologySpreadConstraint } from '../../api/pod.ts'
 import { aNode, aPod, type NodeOverrides, type PodOverrides } from '../../api/testing/builders.ts'
-import { type ClusterLedger, cluster } from '../scheduler/cluster.ts'
+import { type ClusterCache, cluster } from '../scheduler/cluster.ts'
 import { refusal, roundFor } from '../scheduler/filter.ts'
 
 export type Bound = PodOverrides & { readonly nodeName: string }
 
 /** Pods are called `p0`, `p1`, … where they have no name. */
-export function aCluster(nodes: readonly NodeOverrides[], bound: readonly Bound[] = []): ClusterLedger {
+export function aCluster(nodes: readonly NodeOverrides[], bound: readonly Bound[] = []): ClusterCache {
   const known = cluster()
   for (const over of nodes) known.putNode(aNode(over))
   for (const [i, over] of bound.entries()) {
@@ -18,7 +18,7 @@ export function aCluster(nodes: readonly NodeOverrides[], bound: readonly Bound[
 }
 
 /** Node to the reasons against it, for those that refuse. */
-export function refusalsOf(pod: Pod, known: ClusterLedger): { readonly [nodeName: string]: readonly string[] } {
+export function refusalsOf(pod: Pod, known: ClusterCache): { readonly [nodeName: string]: readonly string[] } {
   const round = roundFor(pod, known)
   const refused = [...known.from(0)].flatMap((usage) => {
     const found = refusal(round, usage)

@@ -1,36 +1,36 @@
 /**
- * Pods that no selector distinguishes and that ask the same of their neighbours, counted together: a decision then looks
- * at a handful of crowds in place of a hundred thousand pods.
+ * Classes of equivalent pods: pods that no selector distinguishes and that have the same affinity terms are counted together, so a
+ * decision reads a few classes and not a hundred thousand pods.
  */
 import type { Pod } from '../../api/pod.ts'
 import type { Labels } from '../../api/selectors.ts'
 import { addTo } from './counts.ts'
 import { type PodTerms, podTerms } from './pod-terms.ts'
 
-export interface Crowd {
-  /** One of them: what holds for it holds for all. */
+export interface PodClass {
+  /** A representative: a term that matches it matches all pods of the class. */
   readonly pod: Pod
   readonly terms: PodTerms
   readonly isLeaving: boolean
   on(nodeName: string): number
-  /** How many are on each node that has any. */
+  /** The number of pods by node; nodes without any are absent. */
   readonly byNode: ReadonlyMap<string, number>
-  /** How many are on nodes with each value of that label; values without any are absent. */
+  /** The number of pods by the value of that label of their nodes; values without any are absent. */
   domains(topologyKey: string): ReadonlyMap<string, number>
 }
 
-export interface Crowds {
+export interface PodClasses {
   enter(pod: Pod, nodeName: string): void
   leave(pod: Pod, nodeName: string): void
-  all(): Iterable<Crowd>
-  in(namespace: string): Iterable<Crowd>
-  /** Pods that are one another's likes. */
-  ofGroup(group: string): Iterable<Crowd>
-  /** Those with required anti-affinity or affinity of their own. */
-  readonly choosy: ReadonlySet<Crowd>
+  all(): Iterable<PodClass>
+  in(namespace: string): Iterable<PodClass>
+  /** The classes of a group; see `groupOf`. */
+  ofGroup(group: string): Iterable<PodClass>
+  /** The classes with affinity or anti-affinity terms. */
+  readonly withTerms: ReadonlySet<PodClass>
 }
 
-/** Pods that are one another's likes: of one controller, or else with the same labels. Undefined: it is like no other pod. */
+/** The group within which pods are spread by default: the controller of the pod, or else its labels. Undefined: none. */
 export function groupOf({ metadata }: Pod): string | undefined {
   const owner = metadata.ownerReferences?.find(({ controller }) => controller === true)
   if (owner !== undefined) return owner.uid
@@ -39,42 +39,42 @@ export function groupOf({ metadata }: Pod): string | undefined {
 }
 
 /** `labelsOf`: of the node; they may not change while a pod of ours is on it. */
-export function crowds(labelsOf: (nodeName: string) => Labels): Crowds {
+export function podClasses(labelsOf: (nodeName: string) => Labels): PodClasses {
   const byKey = new Map<string, Counted>()
-  const byNamespace = new Map<string, Set<Crowd>>()
-  const byGroup = new Map<string, Set<Crowd>>()
-  const choosy = new Set<Crowd>()
+  const byNamespace = new Map<string, Set<PodClass>>()
+  const byGroup = new Map<string, Set<PodClass>>()
+  const withTerms = new Set<PodClass>()
 
   const open = (key: string, pod: Pod) => {
-    const crowd = counted(pod, labelsOf)
-    byKey.set(key, crowd)
-    join(byNamespace, pod.metadata.namespace ?? '', crowd)
-    join(byGroup, groupOf(pod), crowd)
-    const { affinity, antiAffinity, preferred } = crowd.terms
-    if (affinity.length + antiAffinity.length + preferred.length > 0) choosy.add(crowd)
-    return crowd
+    const podClass = counted(pod, labelsOf)
+    byKey.set(key, podClass)
+    join(byNamespace, pod.metadata.namespace ?? '', podClass)
+    join(byGroup, groupOf(pod), podClass)
+    const { affinity, antiAffinity, preferred } = podClass.terms
+    if (affinity.length + antiAffinity.length + preferred.length > 0) withTerms.add(podClass)
+    return podClass
   }
 
-  const close = (key: string, crowd: Counted) => {
+  const close = (key: string, podClass: Counted) => {
     byKey.delete(key)
-    part(byNamespace, crowd.pod.metadata.namespace ?? '', crowd)
-    part(byGroup, groupOf(crowd.pod), crowd)
-    choosy.delete(crowd)
+    part(byNamespace, podClass.pod.metadata.namespace ?? '', podClass)
+    part(byGroup, groupOf(podClass.pod), podClass)
+    withTerms.delete(podClass)
   }
 
   return {
-    choosy,
+    withTerms,
     enter(pod, nodeName) {
-      const key = crowdKey(pod)
-      const crowd = byKey.get(key) ?? open(key, pod)
-      crowd.count(nodeName, 1)
+      const key = classKey(pod)
+      const podClass = byKey.get(key) ?? open(key, pod)
+      podClass.count(nodeName, 1)
     },
     leave(pod, nodeName) {
-      const key = crowdKey(pod)
-      const crowd = byKey.get(key)
-      if (crowd === undefined) return
-      crowd.count(nodeName, -1)
-      if (crowd.byNode.size === 0) close(key, crowd)
+      const key = classKey(pod)
+      const podClass = byKey.get(key)
+      if (podClass === undefined) return
+      podClass.count(nodeName, -1)
+      if (podClass.byNode.size === 0) close(key, podClass)
     },
     all: () => byKey.values(),
     in: (namespace) => byNamespace.get(namespace) ?? [],
@@ -82,7 +82,7 @@ export function crowds(labelsOf: (nodeName: string) => Labels): Crowds {
   }
 }
 
-interface Counted extends Crowd {
+interface Counted extends PodClass {
   count(nodeName: string, change: 1 | -1): void
 }
 
@@ -116,7 +116,7 @@ function counted(pod: Pod, labelsOf: (nodeName: string) => Labels): Counted {
 
 const keys = new WeakMap<Pod, string>()
 
-function crowdKey(pod: Pod): string {
+function classKey(pod: Pod): string {
   const before = keys.get(pod)
   if (before !== undefined) return before
   const { namespace = '', labels = {}, deletionTimestamp } = pod.metadata
@@ -128,15 +128,15 @@ function crowdKey(pod: Pod): string {
   return key
 }
 
-function join(sets: Map<string, Set<Crowd>>, name: string | undefined, crowd: Crowd): void {
+function join(sets: Map<string, Set<PodClass>>, name: string | undefined, podClass: PodClass): void {
   if (name === undefined) return
   const set = sets.get(name) ?? new Set()
-  sets.set(name, set.add(crowd))
+  sets.set(name, set.add(podClass))
 }
 
-function part(sets: Map<string, Set<Crowd>>, name: string | undefined, crowd: Crowd): void {
+function part(sets: Map<string, Set<PodClass>>, name: string | undefined, podClass: PodClass): void {
   const set = name === undefined ? undefined : sets.get(name)
   if (name === undefined || set === undefined) return
-  set.delete(crowd)
+  set.delete(podClass)
   if (set.size === 0) sets.delete(name)
 }
