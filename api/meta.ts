@@ -1,4 +1,4 @@
-/** What every object carries: apimachinery's meta/v1, field for field. */
+/** The metadata of every object: apimachinery's meta/v1, field for field. */
 import {
   bool,
   type Described,

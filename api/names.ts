@@ -1,4 +1,4 @@
-/** What things may be called. Each check returns the problem as a sentence, or undefined. */
+/** The rules of names. Each check returns the problem as a sentence, or undefined. */
 
 const dnsLabel = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/
 const dnsSubdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/

@@ -1,4 +1,4 @@
-/** What is wrong with a field, in Kubernetes' words: one problem is one cause of a 422, or one line about a file. */
+/** A problem of a field, in Kubernetes' words: one cause of a 422, or one line about a file. */
 import { ApiError } from './api-error.ts'
 
 export type ProblemReason =

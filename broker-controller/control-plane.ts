@@ -1,4 +1,4 @@
-/** What this control plane is made of: the kinds that its API serves, and the controllers that reconcile their objects. */
+/** The parts of this control plane: the kinds that its API serves, and the controllers that reconcile their objects. */
 import type { AnyObject } from '../api/meta.ts'
 import { type BuiltInName, type BuiltInTypes, resourceRegistry } from '../api/resources.ts'
 import type { Loop } from '../daemon/run.ts'

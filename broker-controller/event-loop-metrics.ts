@@ -1,4 +1,4 @@
-/** What blocks the controller's event loop is counted, and logged with its name. */
+/** Counts the tasks that block the controller's event loop, and logs their names. */
 
 import type { Clock } from '../daemon/clock.ts'
 import type { Log } from '../daemon/log.ts'

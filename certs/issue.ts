@@ -1,4 +1,4 @@
-/** What the authority signs: certificates for servers, administrators and nodes. */
+/** Issues the certificates of servers, administrators and nodes. */
 import { createPublicKey, type KeyObject, randomBytes } from 'node:crypto'
 import { administrator, type Identity, nodeIdentity } from '../api/identity.ts'
 import {

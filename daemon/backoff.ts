@@ -1,4 +1,4 @@
-/** How long to wait before trying again. */
+/** The wait before an operation is retried. */
 
 export type BackoffSettings = { readonly firstMs: number; readonly maxMs: number }
 

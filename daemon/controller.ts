@@ -1,4 +1,4 @@
-/** What drives every controller: keys in, one visit each, failures retried later. */
+/** The loop of every controller: takes keys from its queue, reconciles each, and retries failures. */
 
 import type { Log } from './log.ts'
 import { beginOperation } from './watchdog/event-loop.ts'

@@ -1,4 +1,4 @@
-/** What a thrown value is, for code that catches `unknown`. */
+/** Reads thrown values, for code that catches `unknown`. */
 
 /** `ENOENT`, `ECONNREFUSED`: of an error of Node's; '' where it has none. */
 export function codeOf(error: unknown): string {

@@ -1,4 +1,4 @@
-/** What keeps the node from running out of memory, disk and process IDs: eviction, storage limits, garbage collection. */
+/** Builds the parts that keep memory, disk and process IDs available: eviction, storage limits, garbage collection. */
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'

@@ -4,7 +4,7 @@ import { storyOf } from '../../daemon/log.ts'
 import { type PrintText, printText, readArguments, refuse } from '../../daemon/process/command-line.ts'
 import { doctorRow } from '../commands/command-table.ts'
 import type { DoctorFinding } from './doctor-finding.ts'
-import { examine, type Wishes } from './examine.ts'
+import { type DoctorOptions, examine } from './examine.ts'
 import { type Done, doctorReport, exitStatusOf } from './report.ts'
 import type { DoctorSources } from './sources.ts'
 import { reportText } from './text.ts'
@@ -30,12 +30,12 @@ export type DoctorNeeds = {
 export async function doctorCommand(argv: readonly string[], needs: DoctorNeeds): Promise<number> {
   const read = readArgumentsOfDoctor(argv)
   if (read.want !== 'look') return printText(read, needs)
-  const { request, wishes, format, fix, yes } = read
+  const { request, options, format, fix, yes } = read
   const sources = needs.sourcesFor(request)
-  const first = await examine(sources, wishes)
+  const first = await examine(sources, options)
   const done = fix ? await putRight(first, sources, needs, yes) : []
   const isChanged = done.some(({ error }) => error === undefined)
-  const findings = isChanged ? await examine(sources, wishes) : first
+  const findings = isChanged ? await examine(sources, options) : first
   const report = doctorReport(await aboutOf(sources, request.root, needs.version), findings, done)
   needs.stdout(format === 'json' ? `${JSON.stringify(report, null, 2)}\n` : reportText(report, needs.terminal))
   return exitStatusOf(report)
@@ -87,7 +87,7 @@ type ReadArguments =
   | {
       readonly want: 'look'
       readonly request: DoctorRequest
-      readonly wishes: Wishes
+      readonly options: DoctorOptions
       readonly format: 'text' | 'json'
       readonly fix: boolean
       readonly yes: boolean
@@ -102,7 +102,7 @@ function readArgumentsOfDoctor(argv: readonly string[]): ReadArguments {
   return {
     want: 'look',
     request: { root, dataDir: values['data-dir'], dockerSocket: values['docker-socket'], configPath: config },
-    wishes: { healthzPort: values['healthz-port'], ports },
+    options: { healthzPort: values['healthz-port'], ports },
     format,
     fix,
     yes,

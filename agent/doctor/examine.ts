@@ -21,7 +21,7 @@ import { journalFinding, spaceFindings } from './storage.ts'
 import { assignmentsOf, inOrder, settingFolders } from './systemd-settings.ts'
 import { clockFinding } from './time.ts'
 
-export type Wishes = {
+export type DoctorOptions = {
   readonly healthzPort: number | undefined
   /** Additional ports to check. */
   readonly ports: readonly number[]
@@ -32,8 +32,8 @@ type Look = { readonly about: string; readonly look: () => Promise<readonly Doct
 /** Each call below has its own deadline, so all checks take less than five seconds. */
 const lookMs = 4_000
 
-export async function examine(sources: DoctorSources, wishes: Wishes): Promise<readonly DoctorFinding[]> {
-  const looks = [...conditionLooks(sources), ...machineLooks(sources), ...agentLooks(sources, wishes)]
+export async function examine(sources: DoctorSources, options: DoctorOptions): Promise<readonly DoctorFinding[]> {
+  const looks = [...conditionLooks(sources), ...machineLooks(sources), ...agentLooks(sources, options)]
   return (await Promise.all(looks.map(inTime))).flat()
 }
 
@@ -130,7 +130,7 @@ function machineLooks({ machine, live, agent, configuration }: DoctorSources): r
   ]
 }
 
-function agentLooks(sources: DoctorSources, { healthzPort, ports }: Wishes): readonly Look[] {
+function agentLooks(sources: DoctorSources, { healthzPort, ports }: DoctorOptions): readonly Look[] {
   const { machine, live, agent, configuration, nowMs } = sources
   const { files } = machine
   return [

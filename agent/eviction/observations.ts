@@ -1,4 +1,4 @@
-/** What is available on the machine: the signals of eviction, and the interface that reads them. */
+/** The eviction signals: amounts available on the machine, and the interface that reads them. */
 
 export const signals = [
   'memory.available',

@@ -1,4 +1,4 @@
-/** How long a pod is held back for a boot loop, how it is released, and the messages about it. */
+/** The hold of a pod after a boot loop: its duration, its release, and its messages. */
 import type { Pod } from '../../api/pod.ts'
 import { guiltyAfter } from './boot-loop.ts'
 

@@ -1,4 +1,4 @@
-/** What sessions need of the container engine. The one on Docker is `agent/adapters/docker/container-streams.ts`. */
+/** The interface of sessions to the container engine. `agent/adapters/docker/container-streams.ts` implements it on Docker. */
 
 export type LogOptions = {
   readonly follow: boolean

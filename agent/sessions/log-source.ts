@@ -1,4 +1,4 @@
-/** Which container is a log read of? (validateContainerLogStatus in pkg/kubelet/kubelet_pods.go) */
+/** Selects the container whose log is read (validateContainerLogStatus in pkg/kubelet/kubelet_pods.go). */
 import type { ContainerStatus, Pod } from '../../api/pod.ts'
 
 /** `id` as the engine writes it. */

@@ -1,4 +1,4 @@
-/** What the controller requests in a session → the containers of this node's pods. */
+/** Executes the request of a session on the containers of this node's pods. */
 import type { Duplex } from 'node:stream'
 import { decode } from '../../api/decode.ts'
 import type { Pod } from '../../api/pod.ts'

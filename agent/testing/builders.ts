@@ -1,4 +1,4 @@
-/** What an engine gives, for tests: each test passes only the fields that matter to it. */
+/** Builders of the engine's answers, for tests: each test passes only the fields that matter to it. */
 import type { ContainerIdentity, RuntimeContainer, RuntimeInfo } from '../pods/runtime/runtime.ts'
 
 /** A container that runs for the pod default/web; with the name '' a sandbox. */

@@ -1,4 +1,4 @@
-/** What every container engine behind ContainerRuntime must do, the one in memory as well as the real ones. */
+/** The contract of ContainerRuntime, for the engine in memory and the real ones. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { test } from 'tap'
 import type {

@@ -1,4 +1,4 @@
-/** Where the saved trees are, for tests. They stay with the sources; compiled tests run from `dist/`. */
+/** Paths of the saved trees, for tests. They stay with the sources; compiled tests run from `dist/`. */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,4 @@
-/** What the doctor found, in short. */
+/** The doctor's findings in a short form, for tests. */
 import type { DoctorFinding } from '../doctor/doctor-finding.ts'
 
 /** Check to verdict. */

@@ -1,4 +1,4 @@
-/** Which machine this is, beneath its name: so that two machines of one name are detected and distinguished. */
+/** The identity of a machine's hardware, which distinguishes two machines with one node name. */
 import { type Described, object, optional, text } from '../schema.ts'
 
 export const HardwareIdentitySchema = object({

@@ -1,4 +1,4 @@
-/** Which labels a node may give itself. */
+/** The labels that a node may set on itself. */
 
 /** Labels that a node may set on itself, as NodeRestriction lists them. */
 const allowed = new Set([

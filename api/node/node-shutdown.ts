@@ -1,4 +1,4 @@
-/** What a node that shuts down reports of its pods, and how both sides recognise those that run again after the boot. */
+/** The report of a node's pods at shutdown, and the rule by which both sides recognise those that run again after the boot. */
 import type { Pod, PodStatus } from '../pod.ts'
 
 /** As the kubelet writes them. */

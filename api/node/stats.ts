@@ -1,4 +1,4 @@
-/** How much a node and its pods use: stats/v1alpha1's Summary, field for field. Times are RFC 3339. */
+/** Resource usage of a node and its pods: stats/v1alpha1's Summary, field for field. Times are RFC 3339. */
 import { type Described, integer, list, object, optional, text } from '../schema.ts'
 
 /** `usageNanoCores` is over the time since the reading before. */

@@ -1,4 +1,4 @@
-/** What is wrong with a priority level or a flow schema? (pkg/apis/flowcontrol/validation/validation.go; messages as there) */
+/** Validation of priority levels and flow schemas (pkg/apis/flowcontrol/validation/validation.go; messages as there). */
 import type { FlowRule, FlowSchema, FlowSubject } from '../flow-control/flow-schema.ts'
 import type {
   FlowControlStatus,

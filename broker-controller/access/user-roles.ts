@@ -1,4 +1,4 @@
-/** What the roles `admin`, `edit` and `view` for the people of a namespace consist of. */
+/** The rules of the roles `admin`, `edit` and `view`. */
 import { onResources, readVerbs, writeVerbs } from './rule-words.ts'
 
 /** Beside `edit`: to grant rights to others. */

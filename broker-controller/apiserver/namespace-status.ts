@@ -1,4 +1,4 @@
-/** What the status of a namespace reports of its deletion (pkg/controller/namespace/deletion/status_condition_utils.go). */
+/** The conditions of a namespace during its deletion (pkg/controller/namespace/deletion/status_condition_utils.go). */
 import type { Namespace } from '../../api/namespace.ts'
 import type { Resource } from '../../api/resources.ts'
 

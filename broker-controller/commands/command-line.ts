@@ -1,4 +1,4 @@
-/** What was typed after `bramble-controller` → what to do. */
+/** Parses the command line of `bramble-controller`. */
 import { type Command, type PrintText, readArguments, type Values } from '../../daemon/process/command-line.ts'
 import { bashCompletion } from '../../daemon/process/completion.ts'
 import { version } from '../../daemon/process/version.ts'

@@ -1,4 +1,4 @@
-/** What the commands of the controller have in common: arguments in, text and exit status out. */
+/** Common parts of the controller's commands: arguments in, text and exit status out. */
 import {
   type Arguments,
   type Command,

@@ -1,4 +1,4 @@
-/** What the garbage collector writes: deletions, owner references and finalizers. */
+/** The writes of the garbage collector: deletions, owner references and finalizers. */
 import { isReleased, planDeletion } from '../../api/deletion/object-deletion.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'

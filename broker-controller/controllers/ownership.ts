@@ -1,4 +1,4 @@
-/** What belongs to what: an object whose owners are all gone goes too. */
+/** The graph of owners and dependents: an object whose owners are all gone is deleted. */
 import type { OwnerReference } from '../../api/meta.ts'
 import type { Resource, ResourceRegistry } from '../../api/resources.ts'
 

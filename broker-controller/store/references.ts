@@ -1,4 +1,4 @@
-/** How Events refer to objects. */
+/** References from Events to objects. */
 import type { ObjectReference } from '../../api/meta.ts'
 import type { StoredObject } from './store.ts'
 

@@ -1,4 +1,4 @@
-/** Which release this is. */
+/** The version of this release. */
 
 export const version = '0.1.0'
 

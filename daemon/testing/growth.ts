@@ -1,4 +1,4 @@
-/** How does the cost of something grow with its input? For tests: a ratio of CPU times, which a slow or busy machine does not change. */
+/** Measures how a cost grows with its input, for tests: a ratio of CPU times, which a slow or busy machine does not change. */
 
 const factor = 8
 const runs = 7

@@ -1,4 +1,4 @@
-/** What a test does where a part that it needs is missing: it fails, unless the developer asked for such tests to be skipped. */
+/** Fails a test whose required part is missing, unless the developer asked for such tests to be skipped. */
 
 /** With how to get it. `scripts/test.sh` installs all of them but the first and the last. */
 const parts = {

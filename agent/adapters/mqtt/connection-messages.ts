@@ -1,4 +1,4 @@
-/** What a node publishes on its connection topic: that it is online, why it leaves, and the last will. */
+/** The messages of a node on its connection topic: online, the reason of a disconnect, and the last will. */
 import type { ConnectionMessage } from '../../../api/topics.ts'
 import { within } from '../../../daemon/deadline.ts'
 import type { Log } from '../../../daemon/log.ts'

@@ -1,4 +1,4 @@
-/** What a node reports, as messages: its state, Events, usage and heartbeats. */
+/** The reports of a node as messages: its status, Events, usage and heartbeats. */
 import type { Log } from '../../../daemon/log.ts'
 import type { ControlPlane } from '../../node/connection/control-plane.ts'
 import type { LeaseMessages } from '../../node/connection/lease-messages.ts'

@@ -1,4 +1,4 @@
-/** What the health checks read, for a doctor that reads once and runs beside the agent. It writes nothing. */
+/** The inputs of the health checks for a doctor that reads once and runs beside the agent. It writes nothing. */
 import { systemClock } from '../../../daemon/clock.ts'
 import { openLog } from '../../../daemon/log.ts'
 import { bootFile } from '../../adapters/disk/boot-file.ts'

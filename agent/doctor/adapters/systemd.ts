@@ -1,4 +1,4 @@
-/** What the doctor reads of systemd, logind and timedated over D-Bus. Undefined: no answer, or an answer of another type. */
+/** The doctor's reads of systemd, logind and timedated over D-Bus. Undefined: no answer, or an answer of another type. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { onSystemBus, type SystemBus } from '../../adapters/systemd/system-bus.ts'
 import {

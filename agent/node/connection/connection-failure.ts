@@ -1,4 +1,4 @@
-/** Why a connection to the control plane failed, and what an operator can do. */
+/** The cause of a failed connection to the control plane, and its remedy. */
 import { codeOf } from '../../../daemon/errors.ts'
 import type { CertificateDates } from '../certificate/certificate-dates.ts'
 

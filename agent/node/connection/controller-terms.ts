@@ -1,4 +1,4 @@
-/** What the controller on the other end grants: how long a lease may be, and how long it waits for a silent node. */
+/** The terms that the controller grants: the longest lease, and the time until a silent node is disconnected. */
 import { heartbeatsPerLease, usualLeaseDurationSeconds } from '../../../api/lease.ts'
 import type { ControllerMessage } from '../../../api/topics.ts'
 

@@ -1,4 +1,4 @@
-/** What can carry traffic to the controller, and whether more can than before. */
+/** The links and addresses that can carry traffic to the controller, and whether there are more than before. */
 
 /**
  * What can carry traffic now, each as a short text: every interface that has a carrier, with the number of its carrier changes,

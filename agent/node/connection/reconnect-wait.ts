@@ -1,4 +1,4 @@
-/** How long to wait before the next attempt to connect, and what ends the wait early. */
+/** The wait before the next attempt to connect, and the events that end it early. */
 import { withOwnSignal } from '../../../daemon/aborted.ts'
 import { backoffMs } from '../../../daemon/backoff.ts'
 import type { Clock } from '../../../daemon/clock.ts'

@@ -1,4 +1,4 @@
-/** Which stopped containers and sandboxes to remove, in the order of pkg/kubelet/kuberuntime/kuberuntime_gc.go. */
+/** Selects the stopped containers and sandboxes to remove, in the order of pkg/kubelet/kuberuntime/kuberuntime_gc.go. */
 import { compareInstants } from '../../../daemon/clock.ts'
 import { isRunning } from '../record/pod-containers.ts'
 import type { RuntimeContainer } from '../runtime/runtime.ts'

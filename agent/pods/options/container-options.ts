@@ -1,4 +1,4 @@
-/** PodSpec → what to make: the sandbox, and one container. */
+/** A pod's specification → the options of its sandbox and of one container. */
 
 import { sysctlName } from '../../../api/pod/sysctls.ts'
 import type { Container, Pod } from '../../../api/pod.ts'

@@ -1,4 +1,4 @@
-/** What pods' volumes need of this machine. The file system's own words stop at `adapters/volume-store.ts`. */
+/** The interface to the volumes on this machine. `agent/adapters/disk/volume-store.ts` implements it on files. */
 
 /** A file of a volume: `path` within it, already found safe. */
 export type VolumeFile = { readonly path: string; readonly content: Buffer; readonly mode: number }

@@ -1,4 +1,4 @@
-/** Which certificate requests an identity may read, and how many it may have. */
+/** The certificate requests that an identity may read, and the limit of their number. */
 import { ApiError } from '../../../api/api-error.ts'
 import { type CertificateSigningRequest, isVerdict } from '../../../api/certificate-signing-request.ts'
 import { bootstrappersGroup, type Identity, lapsedNodesGroup, mastersGroup, nodesGroup } from '../../../api/identity.ts'

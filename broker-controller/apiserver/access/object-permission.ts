@@ -1,4 +1,4 @@
-/** What `authorize` cannot decide without the object that is asked for. */
+/** The part of authorization that needs the requested object. */
 import { type Identity, nodeOf } from '../../../api/identity.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { isAssigned, isContested, mayHave } from '../../store/checkpoint-data.ts'

@@ -1,4 +1,4 @@
-/** How an object's fields become figures, alike for every kind. */
+/** Metrics from the fields of objects, by one rule for every kind. */
 import type { Node } from '../../../api/node.ts'
 import { milliValue, quantityToNumber } from '../../../api/quantity.ts'
 import type { MetricSample } from '../../../daemon/prometheus-text.ts'

@@ -1,4 +1,4 @@
-/** What a cell of a table may hold, and the texts that all tables share. */
+/** The types of table cells, and the texts that all tables share. */
 
 export type TableCell = string | number | boolean
 export type Column = {

@@ -1,4 +1,4 @@
-/** What the handlers of the verbs share: the object of a path, and the form of its answer. */
+/** Common parts of the handlers of verbs: the object of a path, and the form of its answer. */
 import { ApiError, notFound } from '../../../api/api-error.ts'
 import { clipped } from '../../../api/problem.ts'
 import type { Resource } from '../../../api/resources.ts'

@@ -1,4 +1,4 @@
-/** What all Services share: the range of their addresses, and the order in which they are written. */
+/** State shared by all Services: the range of their addresses, and the order in which they are written. */
 import { defaultServiceCIDR } from '../../../api/network/service-range.ts'
 import { type Cidr, parseCidr } from '../../../api/text/cidr.ts'
 import { type Mutex, mutex } from '../../../daemon/mutex.ts'

@@ -1,4 +1,4 @@
-/** What handlers ask for: a token of a service account. */
+/** The interface that issues the token of a service account. */
 export type TokenReference = { readonly name: string; readonly uid: string }
 
 export type IssuedFor = {

@@ -1,4 +1,4 @@
-/** What ConfigMaps and Secrets share: keys with data of bounded size, and immutability. */
+/** Rules shared by ConfigMaps and Secrets: keys, data of bounded size, and immutability. */
 import { isDeepStrictEqual } from 'node:util'
 import type { ConfigMap } from '../../../api/config-map.ts'
 import { dataKeyProblem } from '../../../api/names.ts'

@@ -1,4 +1,7 @@
-/** What the OpenAPI documents call a type: `io.k8s.api.core.v1.Pod`, as Kubernetes names its own (kube-openapi, GetOpenAPIDefinitionName). */
+/**
+ * The names of types in the OpenAPI documents: `io.k8s.api.core.v1.Pod`, as Kubernetes names its own (kube-openapi,
+ * GetOpenAPIDefinitionName).
+ */
 import type { Resource } from '../../../api/resources.ts'
 
 const metaPackage = 'io.k8s.apimachinery.pkg.apis.meta.v1'

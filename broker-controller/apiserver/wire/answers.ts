@@ -1,4 +1,4 @@
-/** What a request is answered with, before it becomes bytes. */
+/** The types of answers to a request, before they are encoded. */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { AnswerEncoding } from './content-negotiation.ts'

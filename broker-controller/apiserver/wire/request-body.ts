@@ -1,4 +1,4 @@
-/** What was sent → an object of the kind that the path names, or every reason why it is none. */
+/** Decodes a request body into an object of the kind that the path names, or lists every problem. */
 
 import { ApiError } from '../../../api/api-error.ts'
 import { decode } from '../../../api/decode.ts'

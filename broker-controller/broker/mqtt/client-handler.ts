@@ -1,4 +1,4 @@
-/** What a client of the broker does, and what follows: its CONNECT, its messages, its subscriptions, its end. */
+/** Handles the packets of one MQTT client: CONNECT, PUBLISH, SUBSCRIBE and the end of its connection. */
 import type { IConnectPacket, IPublishPacket } from 'mqtt-packet'
 import { isBelowNode, namedTopic } from '../../../api/topics.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'

@@ -1,4 +1,4 @@
-/** Which ConfigMaps and Secrets does a pod refer to? Its node receives those, and no others. */
+/** The ConfigMaps and Secrets that a pod refers to. Its node receives those, and no others. */
 import type { ConfigMap } from '../../../api/config-map.ts'
 import type { Container, Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'

@@ -1,4 +1,4 @@
-/** How patient the node lifecycle controller is. Defaults are Kubernetes' own where it has the setting. */
+/** The settings of the node lifecycle controller. Defaults are Kubernetes' own where it has the setting. */
 import type { FlappingSettings } from './flapping.ts'
 import type { LinkSettings } from './link-suspicion.ts'
 import type { RosterSettings } from './node-roster.ts'

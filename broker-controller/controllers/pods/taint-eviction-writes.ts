@@ -1,4 +1,4 @@
-/** What the taint eviction writes: deletions of pods, their status messages and their Events. */
+/** The writes of taint eviction: deletions of pods, their status messages and their Events. */
 import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'

@@ -1,4 +1,7 @@
-/** What a rule of a role allows (pkg/apis/rbac/v1/evaluation_helpers.go, plugin/pkg/auth/authorizer/rbac/rbac.go). */
+/**
+ * Matches a request against the rules of a role (pkg/apis/rbac/v1/evaluation_helpers.go,
+ * plugin/pkg/auth/authorizer/rbac/rbac.go).
+ */
 import type { PolicyRule } from '../../../../api/access/role.ts'
 import type { Attributes } from '../../handlers/authorizer.ts'
 

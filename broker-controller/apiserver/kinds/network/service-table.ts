@@ -1,4 +1,4 @@
-/** What `kubectl get services` prints (printService in pkg/printers/internalversion/printers.go). */
+/** The columns of `kubectl get services` (printService in pkg/printers/internalversion/printers.go). */
 import type { Service } from '../../../../api/network/service.ts'
 import { ageOf, orNone, type TableOf, tableColumns } from '../../handlers/cells.ts'
 

@@ -1,4 +1,7 @@
-/** Who may write a role or a binding: a user grants only rights that it has itself (pkg/registry/rbac/escalation_check.go, policybased storages). */
+/**
+ * Permission to write a role or a binding: a user grants only rights that it has itself (pkg/registry/rbac/escalation_check.go,
+ * policybased storages).
+ */
 import { isDeepStrictEqual } from 'node:util'
 import type { ClusterRole } from '../../../../api/access/cluster-role.ts'
 import type { ClusterRoleBinding } from '../../../../api/access/cluster-role-binding.ts'

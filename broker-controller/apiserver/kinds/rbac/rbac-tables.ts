@@ -1,4 +1,4 @@
-/** What `kubectl get` prints of roles and their bindings (pkg/printers/internalversion/printers.go). */
+/** The columns of `kubectl get` for roles and their bindings (pkg/printers/internalversion/printers.go). */
 import type { ClusterRole } from '../../../../api/access/cluster-role.ts'
 import type { ClusterRoleBinding } from '../../../../api/access/cluster-role-binding.ts'
 import type { Role } from '../../../../api/access/role.ts'
