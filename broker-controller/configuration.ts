@@ -44,17 +44,11 @@ export const ControllerConfigurationSchema = object({
   terminatedPodGCThreshold: optional(integer),
   plannedAbsenceLimit: optional(text),
   linkSuspicionPatience: optional(text),
-  linkSuspicionWindow: optional(text),
-  linkSuspicionShare: optional(double),
-  linkSuspicionNodes: optional(integer),
   flappingLosses: optional(integer),
-  flappingWindow: optional(text),
-  flappingSettleTime: optional(text),
   conditionTaints: optional(list(text)),
   evictUnmanagedPods: optional(bool),
   eventTTL: optional(text),
   clusterSigningDuration: optional(text),
-  servingCertificateDuration: optional(text),
   expiredCertificateWindow: optional(text),
   expiredCertificateQuarantine: optional(bool),
   checkpointWindow: optional(text),
@@ -84,9 +78,8 @@ export type ControllerConfiguration = {
   readonly terminatedPodGCThreshold: number
   readonly eventLifetimeMs: number
   readonly certificates: {
-    /** The longest a node's certificate is good for, and how long the servers' own is. */
+    /** The longest life of a node's certificate. */
     readonly signingMs: number
-    readonly servingMs: number
     /** For so long after its end a node's certificate serves to get a new one; 0: not at all. */
     readonly expiredWindowMs: number
     /** Nodes whose certificate has ended wait for an operator's approval. */
@@ -186,7 +179,6 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
     eventLifetimeMs: read.span('eventTTL', defaultEventCleanup.lifetimeMs, 1_000),
     certificates: {
       signingMs: read.span('clusterSigningDuration', 365 * dayMs, 600_000),
-      servingMs: read.span('servingCertificateDuration', 5 * 365 * dayMs, 600_000),
       expiredWindowMs: read.span('expiredCertificateWindow', 365 * dayMs, 0),
       quarantine: file.expiredCertificateQuarantine ?? false,
     },
@@ -202,6 +194,7 @@ function nodeLifecycleIn(file: ControllerConfigurationFile, read: Fields): NodeL
   const { check, span, share, count } = read
   const usual = defaultNodeLifecycleSettings
   return {
+    ...usual,
     nodeMonitorPeriodMs: span('nodeMonitorPeriod', usual.nodeMonitorPeriodMs, 100),
     nodeMonitorGracePeriodMs: span('nodeMonitorGracePeriod', usual.nodeMonitorGracePeriodMs, 1_000),
     nodeStartupGracePeriodMs: span('nodeStartupGracePeriod', usual.nodeStartupGracePeriodMs, 1_000),
@@ -214,12 +207,7 @@ function nodeLifecycleIn(file: ControllerConfigurationFile, read: Fields): NodeL
     largeClusterSizeThreshold: count('largeClusterSizeThreshold', usual.largeClusterSizeThreshold),
     plannedAbsenceLimitMs: span('plannedAbsenceLimit', usual.plannedAbsenceLimitMs, 0),
     linkSuspicionPatienceMs: span('linkSuspicionPatience', usual.linkSuspicionPatienceMs, 0),
-    linkSuspicionWindowMs: span('linkSuspicionWindow', usual.linkSuspicionWindowMs, 0),
-    linkSuspicionShare: share('linkSuspicionShare', usual.linkSuspicionShare),
-    linkSuspicionNodes: count('linkSuspicionNodes', usual.linkSuspicionNodes, 2),
     flappingLosses: count('flappingLosses', usual.flappingLosses),
-    flappingWindowMs: span('flappingWindow', usual.flappingWindowMs, 1_000),
-    flappingSettleTimeMs: span('flappingSettleTime', usual.flappingSettleTimeMs, 0),
     conditionTaints: (file.conditionTaints ?? []).map((type) =>
       check(
         type,

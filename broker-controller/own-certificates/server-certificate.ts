@@ -13,7 +13,8 @@ export type ServerCertificateNeeds = {
   readonly dataDir: string
   /** Of this server: DNS names and addresses. */
   readonly names: readonly string[]
-  readonly servingMs: number
+  /** Life of the certificate, five years unless given. */
+  readonly servingMs?: number
   readonly clock: Clock
   readonly log: Log
 }
@@ -39,7 +40,11 @@ export async function serverCertificate(
     log.warn('Clock is wrong: the server uses its last certificate until the clock is set', { because: wrong })
     return { ...kept, isKept: true }
   }
-  const { key, certificate } = issueServer(authority, { names, nowMs, lifeMs: servingMs })
+  const { key, certificate } = issueServer(authority, {
+    names,
+    nowMs,
+    ...(servingMs !== undefined && { lifeMs: servingMs }),
+  })
   const chain = `${certificate.trimEnd()}\n${authority.certificate}`
   await replaceFile(join(dataDir, files.key), key, 0o600)
   await replaceFile(join(dataDir, files.certificate), chain, 0o644)
