@@ -1,4 +1,4 @@
-/** A user of a machine of the fleet who is not root, and a pod on the machine's own network, which reaches the same ports. */
+/** A local user of a machine of the fleet who is not root, and a pod on the host network, which reaches the same ports. */
 import { execFile } from 'node:child_process'
 import { chmod } from 'node:fs/promises'
 import { test } from 'tap'

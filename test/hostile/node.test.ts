@@ -1,4 +1,4 @@
-/** Somebody who has taken over one machine of the fleet, and with it a valid certificate of a node. */
+/** An attacker with root on one machine of the fleet, and so with a valid certificate of a node. */
 import type { TLSSocket } from 'node:tls'
 import { test } from 'tap'
 import { podManifest } from '../support/manifests.ts'

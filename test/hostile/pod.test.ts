@@ -1,4 +1,4 @@
-/** A pod that wants more than it was given: of its machine, of other pods and of the fleet. */
+/** A pod that attacks its machine, other pods and the fleet. */
 import { test } from 'tap'
 import { podManifest } from '../support/manifests.ts'
 import { image } from '../support/pods.ts'

@@ -1,4 +1,4 @@
-/** Somebody with a bootstrap token: may ask for the certificate of a new machine, and for nothing else. */
+/** The holder of a bootstrap token, which may request the certificate of a new machine and nothing else. */
 import { readFile } from 'node:fs/promises'
 import { test } from 'tap'
 import { signingRequest, signingRequestsPath } from '../../agent/join/certificate-request.ts'

@@ -1,4 +1,4 @@
-/** Somebody without a certificate and without a token, who reaches both ports of the controller. */
+/** A client without a certificate and without a token that reaches both ports of the controller. */
 import { readFile } from 'node:fs/promises'
 import { type Test, test } from 'tap'
 import { eventually } from '../support/wait.ts'
