@@ -575,7 +575,7 @@ const PodConditionSchema = object('core.v1.PodCondition', {
 })
 export type PodCondition = Described<typeof PodConditionSchema>
 
-/** On a pod that shows in the API what a node runs of its own accord. */
+/** On the mirror pod of a static pod. */
 export const mirrorAnnotation = 'kubernetes.io/config.mirror'
 
 export const podPhases = ['Pending', 'Running', 'Succeeded', 'Failed', 'Unknown'] as const

@@ -162,7 +162,7 @@ export function isBelowNode(name: string, node: string): boolean {
 /** A UID of the store has 36 characters. The controller keeps topics in memory, and MQTT allows 65,535 bytes for one. */
 const longestUID = 128
 
-/** What a name on the wire means; undefined when it is none of ours. */
+/** Parses a topic; undefined if it is not a topic of Bramble. */
 export function parseTopic(name: string): Topic | undefined {
   if (!name.startsWith(`${topicPrefix}/`)) return undefined
   const [first, node, kind, uid, ...rest] = name.slice(topicPrefix.length + 1).split('/')

@@ -156,7 +156,7 @@ function withNewKey(certify: (publicKey: KeyObject) => string): Issued {
   return { certificate: certify(createPublicKey(key)), key: privateKeyPem(key) }
 }
 
-/** As the authority wrote it, byte for byte: a verifier compares no less. */
+/** Byte for byte as in the authority's certificate, because verifiers compare the encoded names. */
 function subjectIn(certificate: string) {
   const body = itemsOf(
     itemsOf(decodeDer(readCertificate(certificate, 'the authority').raw), 'sequence')?.[0],

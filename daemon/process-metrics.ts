@@ -141,7 +141,7 @@ function nodeFamilies(): readonly MetricFamily[] {
 
 const startSeconds = Math.round(Date.now() / 1000 - process.uptime())
 
-/** Types of what Node.js lists with a function that its documentation deprecates (DEP0161); none where it has gone. */
+/** The types of active resources, by a function that Node.js deprecates (DEP0161); none where it was removed. */
 function inside(name: '_getActiveHandles' | '_getActiveRequests'): readonly string[] {
   const list: unknown = Reflect.get(process, name)
   const found: unknown = typeof list === 'function' ? Reflect.apply(list, process, []) : []

@@ -69,7 +69,7 @@ test('power cuts', async (t) => {
         const { sinceDockerS } = await comeBack(machine, pods)
         seconds.push(sinceDockerS)
         t.same(await runningPods(machine), ['a', 'b', 'c'])
-        t.notMatch(await agentFiles(machine), /unreadable/, 'nothing was set aside')
+        t.notMatch(await agentFiles(machine), /unreadable/, 'nothing was renamed')
         await delay(moments() * 1_000)
       } else {
         const booting = machine.powerOn().catch(() => undefined)
@@ -84,7 +84,7 @@ test('power cuts', async (t) => {
     t.notMatch(await readFile(machine.disk(`${dataDir}/boot-id`), 'utf8'), /held/, 'no pod is blamed for it')
   })
 
-  await t.test('what a card spoiled is set aside and logged, and what runs is left alone', async (t) => {
+  await t.test('what a card damaged is renamed and logged, and what runs is left alone', async (t) => {
     const running = () => machine.run('docker ps --quiet --no-trunc')
     const before = await running()
     await machine.run(
@@ -97,14 +97,14 @@ test('power cuts', async (t) => {
     t.equal(await running(), before, 'no container was stopped, removed or added')
     t.match(await agentFiles(machine), /desired\.json\.unreadable,.*identity\.json,.*identity\.json\.unreadable/)
     t.match(await journal(), /The checkpoint cannot be used .*checksum does not match/)
-    t.match(await machine.journal('bramble-agent'), /The identity of this node was spoiled, its copy is used/)
+    t.match(await machine.journal('bramble-agent'), /The identity of this node is damaged, its copy is used/)
   })
 
-  await t.test('of a checkpoint that is spoiled the copy restores the pods without a controller', async (t) => {
+  await t.test('of a checkpoint that is damaged the copy restores the pods without a controller', async (t) => {
     await machine.cutPower()
     await want(pods, 2)
     await checkpoint().keepCopy()
-    await writeFile(machine.disk(`${dataDir}/desired.json`), 'spoiled')
+    await writeFile(machine.disk(`${dataDir}/desired.json`), 'damaged')
     const { sinceDockerS } = await comeBack(machine, pods)
     t.ok(sinceDockerS < 30)
     t.match(await machine.journal('bramble-agent'), /Using the copy of the checkpoint/)

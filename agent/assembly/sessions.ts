@@ -1,4 +1,4 @@
-/** Streams of `kubectl logs` and its like: nothing of them is loaded before the first is requested. */
+/** Streams such as that of `kubectl logs`. Their code is loaded with the first request. */
 
 import { aborted } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'

@@ -35,8 +35,8 @@ test('the certificates of a node', async (t) => {
     verdict: 'problem',
     found: /key/,
   })
-  t.match(at(0, { certificate: 'nothing' }), [{ verdict: 'problem', found: /spoiled/ }])
-  t.match(at(0, { ca: '' }), [{ verdict: 'problem', found: /spoiled/ }])
+  t.match(at(0, { certificate: 'nothing' }), [{ verdict: 'problem', found: /damaged/ }])
+  t.match(at(0, { ca: '' }), [{ verdict: 'problem', found: /damaged/ }])
   t.match(identityFindings(undefined, nowMs), [{ verdict: 'warning', remedy: /--print-join-command/ }])
 })
 

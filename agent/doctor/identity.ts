@@ -26,7 +26,7 @@ export function identityFindings(identity: AgentIdentity | undefined, nowMs: num
     authorities = authoritiesIn(identity.ca)
     isKeyOurs = certificate.checkPrivateKey(createPrivateKey(identity.key))
   } catch {
-    return [problem('identity', 'The certificate, the key or the authority in identity.json is spoiled', joinAgain)]
+    return [problem('identity', 'The certificate, the key or the authority in identity.json is damaged', joinAgain)]
   }
   return [
     names(identity, certificate, isKeyOurs),

@@ -26,7 +26,7 @@ export interface MachineFiles {
 
 export interface ExaminedMachine {
   readonly files: MachineFiles
-  /** What the checks of health read. A reading that cannot be had rejects with the reason. */
+  /** The inputs of the health checks. A failed read rejects with the reason. */
   health(): Promise<HealthSource>
   commandLineFile(path: string): Promise<CommandLineFile | undefined>
   hardware(): Promise<HardwareIdentity>

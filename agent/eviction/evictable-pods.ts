@@ -22,7 +22,7 @@ export interface EvictablePods {
   /** Resolves when no container of the pod runs and its volumes are removed, or when `signal` aborts. */
   stopped(uid: string, signal: AbortSignal): Promise<void>
   /**
-   * Stops the pod for good: its phase is Failed, with this reason. Does nothing when the pod has ended or is not on this node.
+   * Terminates the pod: its phase becomes Failed, with this reason. Does nothing if the pod has ended or is not on this node.
    */
   endPod(uid: string, ending: Ending): void
 }

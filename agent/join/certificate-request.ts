@@ -60,7 +60,7 @@ export async function requestCertificate(
   }
 }
 
-/** Goes on with a request of before that waits still; else makes one. */
+/** Continues with a pending request of an earlier run; else creates one. */
 async function ask(request: JoinRequest, client: ApiClient, needs: JoinNeeds): Promise<Asked> {
   const { url, nodeName, token } = request
   const { signal, hardware } = needs

@@ -11,7 +11,7 @@ import {
   writeIdentity,
 } from './identity.ts'
 
-const copyUsed = 'The identity of this node was spoiled, its copy is used'
+const copyUsed = 'The identity of this node is damaged, its copy is used'
 
 function identity(key = 'key'): AgentIdentity {
   const [apiUrl, mqttUrl] = ['https://hub.example:6443', 'mqtts://hub.example:8883']
@@ -29,7 +29,7 @@ test('who this machine is, is written twice, for its owner alone', async (t) => 
   t.equal((await stat(join(folder, 'identity.json'))).ino, before.ino, 'what is as it should be is not written again')
 })
 
-test('a file that a card spoiled is set aside, and written again from its copy', async (t) => {
+test('a file that a card damaged is renamed, and written again from its copy', async (t) => {
   for (const damage of [
     (text: string) => text.replace('hub', 'hvb'),
     (text: string) => text.replace('"key": "key"', '"key": "kez"'),
@@ -46,17 +46,17 @@ test('a file that a card spoiled is set aside, and written again from its copy',
     await writeFile(path, damaged)
     await t.rejects(readIdentity(folder), {
       message: 'Restart the agent, the copy of its identity is good',
-      cause: { message: /identity.json is spoiled/ },
+      cause: { message: /identity.json is damaged/ },
     })
     const found = await findIdentity(folder)
-    t.match(found, { identity: identity(), spoiled: Error })
+    t.match(found, { identity: identity(), damaged: Error })
     if (found !== undefined) await repairIdentity(folder, found, quietLog(t, copyUsed))
     t.same(await findIdentity(folder), { identity: identity() }, 'from now on it is whole')
     t.equal(await readFile(`${path}.unreadable`, 'utf8'), damaged)
   }
 })
 
-test('a copy that was spoiled is written again, too', async (t) => {
+test('a copy that was damaged is written again, too', async (t) => {
   const folder = t.testdir()
   await writeIdentity(folder, identity())
   const copy = join(folder, 'identity.json.copy')
@@ -98,11 +98,11 @@ test('what an earlier agent wrote has no checksum and no copy, and gets them', a
   t.equal(file, copy)
 })
 
-test('without a copy one that is spoiled is an error, not a machine that has not joined', async (t) => {
+test('without a copy one that is damaged is an error, not a machine that has not joined', async (t) => {
   const folder = t.testdir({ 'identity.json': '{"nodeName": "pi"}' })
   await t.rejects(findIdentity(folder), {
     message: 'Join again with a new token',
-    cause: { message: /identity.json is spoiled: apiUrl: Required/ },
+    cause: { message: /identity.json is damaged: apiUrl: Required/ },
   })
   t.ok(await readFile(join(folder, 'identity.json')), 'it is left as it was')
   await writeIdentity(folder, identity())
@@ -116,7 +116,7 @@ test('a disk that takes no writes is logged, and the copy is used', async (t) =>
   await rm(join(folder, 'identity.json'))
   await mkdir(join(folder, 'identity.json'))
   const found = await findIdentity(folder)
-  t.match(found, { identity: identity(), spoiled: { message: /Cannot read/ } })
+  t.match(found, { identity: identity(), damaged: { message: /Cannot read/ } })
   if (found === undefined) return
   await repairIdentity(
     folder,

@@ -1,6 +1,6 @@
 /**
- * What joining leaves behind: one file that names this machine's node and fleet, and proves it; and a copy of it, for a
- * card that spoils the first. Each is written whole or not at all, one after the other: one of them is always good.
+ * The identity of a joined machine: a file with its node name, the addresses of its fleet, and its certificate and key; and a copy
+ * of the file, in case the card damages it. Each is replaced atomically, one after the other, so that one of them is always valid.
  */
 
 import { createHash } from 'node:crypto'
@@ -31,8 +31,8 @@ export type AgentIdentity = Described<typeof IdentitySchema>
 /** Of all that is in the file. Earlier agents wrote none. */
 const SumSchema = object({ sha256: optional(text) })
 
-/** `spoiled`: what is wrong with the file itself; `identity` is then that of its copy. */
-export type FoundIdentity = { readonly identity: AgentIdentity; readonly spoiled?: unknown }
+/** `damaged`: what is wrong with the file itself; `identity` is then that of its copy. */
+export type FoundIdentity = { readonly identity: AgentIdentity; readonly damaged?: unknown }
 
 export function identityPath(dataDir: string): string {
   return join(dataDir, 'identity.json')
@@ -42,11 +42,11 @@ function copyPath(dataDir: string): string {
   return `${identityPath(dataDir)}.copy`
 }
 
-/** Undefined when the machine has not joined. Throws when the file cannot be read or is none of ours. */
+/** Undefined when the machine has not joined. Throws when the file cannot be read or is invalid. */
 export async function readIdentity(dataDir: string): Promise<AgentIdentity | undefined> {
   const found = await findIdentity(dataDir)
-  if (found?.spoiled === undefined) return found?.identity
-  throw new Error('Restart the agent, the copy of its identity is good', { cause: found.spoiled })
+  if (found?.damaged === undefined) return found?.identity
+  throw new Error('Restart the agent, the copy of its identity is good', { cause: found.damaged })
 }
 
 /** The same, or the content of the copy where the file cannot be used. Throws when neither is. */
@@ -54,19 +54,19 @@ export async function findIdentity(dataDir: string): Promise<FoundIdentity | und
   try {
     const identity = await readFrom(identityPath(dataDir))
     return identity && { identity }
-  } catch (spoiled) {
+  } catch (damaged) {
     const identity = await readFrom(copyPath(dataDir)).catch(() => undefined)
-    if (identity !== undefined) return { identity, spoiled }
-    throw spoiled instanceof Spoiled ? new Error('Join again with a new token', { cause: spoiled }) : spoiled
+    if (identity !== undefined) return { identity, damaged }
+    throw damaged instanceof Damaged ? new Error('Join again with a new token', { cause: damaged }) : damaged
   }
 }
 
-/** Writes the identity to both files and sets a spoiled one aside. A disk that takes no writes is logged, and no error. */
-export async function repairIdentity(dataDir: string, { identity, spoiled }: FoundIdentity, log: Log): Promise<void> {
+/** Writes the identity to both files and sets a damaged one aside. A disk that takes no writes is logged, and no error. */
+export async function repairIdentity(dataDir: string, { identity, damaged }: FoundIdentity, log: Log): Promise<void> {
   const path = identityPath(dataDir)
-  if (spoiled !== undefined) {
+  if (damaged !== undefined) {
     const aside = `${path}.unreadable`
-    log.error('The identity of this node was spoiled, its copy is used', { path, aside, error: spoiled })
+    log.error('The identity of this node is damaged, its copy is used', { path, aside, error: damaged })
     // Not moved: where there is no such file a machine has not joined.
     await copyFile(path, aside).catch((error) => log.warn('Cannot rename a damaged file', { path, error }))
   }
@@ -114,9 +114,9 @@ function sumOf({ nodeName, apiUrl, mqttUrl, ca, certificate, key }: AgentIdentit
 }
 
 /** The disk gives it, and it is not what we wrote. */
-class Spoiled extends Error {
+class Damaged extends Error {
   constructor(path: string, why: string) {
-    super(`${path} is spoiled: ${why}`)
+    super(`${path} is damaged: ${why}`)
   }
 }
 
@@ -129,12 +129,12 @@ async function readFrom(path: string): Promise<AgentIdentity | undefined> {
     throw new Error(`Cannot read ${path}`, { cause })
   }
   const content = parseJson(written)
-  if (content === undefined) throw new Spoiled(path, 'it is no JSON')
+  if (content === undefined) throw new Damaged(path, 'it is not JSON')
   const decoded = decode(IdentitySchema, content)
-  if (!decoded.ok) throw new Spoiled(path, decoded.problems.map(problemText).join(', '))
+  if (!decoded.ok) throw new Damaged(path, decoded.problems.map(problemText).join(', '))
   const sum = decode(SumSchema, content)
   if (sum.ok && sum.value.sha256 !== undefined && sum.value.sha256 !== sumOf(decoded.value)) {
-    throw new Spoiled(path, 'the checksum does not fit the content')
+    throw new Damaged(path, 'the checksum does not fit the content')
   }
   return decoded.value
 }

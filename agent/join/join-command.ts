@@ -61,7 +61,7 @@ function failureText(error: unknown, { dataDir }: JoinRequest, signal: AbortSign
   return `Cannot join: ${storyOf(error)}.\nNothing was written to ${dataDir}.`
 }
 
-/** Undefined also when the file is spoiled: joining replaces it. */
+/** Undefined also when the file is damaged: joining replaces it. */
 async function nameBefore(dataDir: string): Promise<string | undefined> {
   const identity = await readIdentity(dataDir).catch(() => undefined)
   return identity?.nodeName

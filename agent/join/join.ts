@@ -39,7 +39,7 @@ export type JoinNeeds = {
 
 /**
  * The identity this machine now has, already written to the data directory in place of any earlier one. Rejects with a
- * `JoinError` when it cannot be had; nothing is written then.
+ * `JoinError` on failure; nothing is written then.
  */
 export async function join(request: JoinRequest, needs: JoinNeeds): Promise<AgentIdentity> {
   const { url, nodeName } = request

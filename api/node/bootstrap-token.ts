@@ -89,7 +89,7 @@ export type TokenJudgement =
 
 /**
  * Authenticates the holder of `presented`; `kept` is what the Secret of that id holds. Expiry is stated only to one who
- * presents the right secret; a token not meant for authentication, or whose expiry cannot be read, is as good as unknown.
+ * presents the right secret; a token not meant for authentication, or whose expiry cannot be read, counts as unknown.
  */
 export function judgeToken(kept: BootstrapToken | undefined, presented: TokenParts, nowMs: number): TokenJudgement {
   if (kept === undefined || kept.id !== presented.id) return { verdict: 'unknown' }

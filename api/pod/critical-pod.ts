@@ -1,4 +1,4 @@
-/** Pods the machine itself needs: they are let in before others, and stay when others must go. */
+/** Critical pods: they are admitted before others and evicted after them. */
 import type { Pod } from '../pod.ts'
 import { isMirrorPod, isStaticPod } from './static-pod.ts'
 

@@ -1,4 +1,4 @@
-/** Pods that a machine runs of its own accord, from a file, and the mirrors that show them in the API. */
+/** Static pods, which a node runs from a file, and their mirror pods in the API. */
 import type { KubeObject } from '../meta.ts'
 import { mirrorAnnotation } from '../pod.ts'
 

@@ -1,4 +1,4 @@
-/** Loop: every node gets a range of addresses for its pods, once and for good. */
+/** Loop: allocates a range of pod addresses to each node. It does not change afterwards. */
 import type { Node } from '../../api/node.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { runController } from '../../daemon/controller.ts'

@@ -23,7 +23,7 @@ type Waiting = KeyedPod & {
   readonly decided: 'wait'
   readonly message: string
   readonly refusedBy: ReadonlySet<Plugin>
-  /** Room that was promised to it is not to be had any more. */
+  /** The pod does not fit on its nominated node any more. */
   readonly withdraws: boolean
 }
 

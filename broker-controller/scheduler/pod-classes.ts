@@ -38,7 +38,7 @@ export function groupOf({ metadata }: Pod): string | undefined {
   return labels.length === 0 ? undefined : `${metadata.namespace}/${JSON.stringify(labels.sort())}`
 }
 
-/** `labelsOf`: of the node; they may not change while a pod of ours is on it. */
+/** `labelsOf`: the labels of a node; they must not change while it has pods here. */
 export function podClasses(labelsOf: (nodeName: string) => Labels): PodClasses {
   const byKey = new Map<string, Counted>()
   const byNamespace = new Map<string, Set<PodClass>>()

@@ -14,7 +14,7 @@ export type Preemption =
       readonly helps: false
       /** What is added to the sentence of the misfit. */
       readonly message: string
-      /** Room that was promised to the pod is not to be had any more. */
+      /** The pod does not fit on its nominated node any more. */
       readonly withdraws: boolean
     }
 

@@ -115,7 +115,7 @@ function whose({ metadata }: Pod) {
   return { key: { namespace, name }, uid }
 }
 
-/** Undefined: nothing of that changes. */
+/** Undefined: no change. */
 function withNomination(pod: StoredPod, nodeName: string | undefined): StoredPod | undefined {
   const { nominatedNodeName = '', ...status } = pod.status ?? {}
   if (nodeName === undefined || nodeName === nominatedNodeName) return undefined

@@ -81,7 +81,7 @@ function lateNodes(
 
 const emptyMap: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...checkpointWindowKey } }
 
-/** Resolves with the state as it is now, before any node is let in. */
+/** Resolves with the state as it is now, before any node connects. */
 export async function openCheckpointWindow(
   needs: CheckpointWindowNeeds,
   origin: StoreOrigin,

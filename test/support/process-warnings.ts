@@ -1,4 +1,4 @@
-/** Warnings that Node prints of a program: each is a fault of ours, a listener that leaks or an API that goes away. */
+/** Warnings that Node.js prints in a program: each is a defect, such as a leaking listener or the use of a deprecated API. */
 
 /** As Node prints them: `(node:4711) MaxListenersExceededWarning: Possible EventTarget memory leak detected. …` */
 const processWarning = /^\(node:\d+\) (\[\w+\] )?\w*Warning: /

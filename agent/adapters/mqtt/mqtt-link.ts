@@ -1,6 +1,6 @@
 /**
  * One MQTT 3.1.1 connection over mutual TLS, from its opening to its end. Each connection gets a client of its own, so
- * nothing of the library's queues, retries and stores outlives a link: its owner publishes again what must be.
+ * the library's queues, retries and stores end with the link: its owner publishes again what must be published.
  */
 import { setMaxListeners } from 'node:events'
 import type { TLSSocket } from 'node:tls'
@@ -22,7 +22,7 @@ export type MqttLinkSettings = {
   readonly key: string
   /** What the server's certificate is judged by where our clock may be wrong. */
   readonly knownTime?: KnownTime | undefined
-  /** The broker finds us dead after one and a half times this without a packet of ours. */
+  /** The broker closes the connection after one and a half times this without a packet. */
   readonly keepaliveSeconds: number
   /** Where the machine's files are. */
   readonly root?: string

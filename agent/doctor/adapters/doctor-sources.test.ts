@@ -80,7 +80,7 @@ test('a saved tree is looked at, and nothing of this machine', async (t) => {
   t.match(found.of('shutdown-delay'), { verdict: 'warning', found: /20 s.*set by .*unattended-upgrades/ })
   t.match(found.of('automatic-restart'), { verdict: 'warning' })
   t.match(found.of('clock'), { verdict: 'ok' })
-  t.match(found.of('identity'), { verdict: 'unknown', found: /spoiled/ })
+  t.match(found.of('identity'), { verdict: 'unknown', found: /damaged/ })
   t.match(found.of('identity-file'), { verdict: 'problem' })
   t.match(found.of('docker'), { verdict: 'unknown' })
   t.equal(found.of('controller-port'), undefined)

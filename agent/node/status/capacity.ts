@@ -9,7 +9,7 @@ export type MachineCapacity = {
   readonly memoryBytes: number
   /** The size of the filesystem with the data directory. */
   readonly ephemeralStorageBytes: number
-  /** Pages set aside, by the name of their resource: `hugepages-2Mi`. */
+  /** Reserved huge pages, by the name of their resource: `hugepages-2Mi`. */
   readonly hugePageBytes: Amounts
 }
 

@@ -93,7 +93,7 @@ function afterHooks(pod: Pod, found: PodContainers, facts: PodFacts): readonly C
   })
 }
 
-/** All regular containers are done for good: sidecars are stopped too, in reverse order of their start. */
+/** All regular containers have terminated: sidecars are stopped too, in reverse order of their start. */
 function lastSidecar(
   pod: Pod,
   sidecars: readonly Container[],

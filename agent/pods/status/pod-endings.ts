@@ -21,7 +21,7 @@ export function refusedStatus(
 
 /**
  * The pod was ended by a decision. Reason and message are the decision's, whatever the state of its containers.
- * Its phase is final only once nothing of it runs.
+ * Its phase is final only once all its containers have stopped.
  */
 export function endedStatus(found: PodStatus, ending: PodStatus): PodStatus {
   const { phase = 'Failed', reason, message } = ending

@@ -20,7 +20,7 @@ export interface WantedPods {
   readonly undecodable: ReadonlySet<string>
   /** Oldest first: older pods have precedence if not all fit. Without duplicates. */
   oldestFirst(uids: Iterable<string>): readonly string[]
-  /** All sources that may desire this pod, or another of its name, were read. Before that, nothing of it is removed. */
+  /** All sources that may desire this pod, or another of its name, were read. Before that, its containers and volumes are kept. */
   isDecided(uid: string): boolean
   /** These three return the UIDs of static pods that may now run, or may no longer run. `isAll`: see `isWhole`. */
   setDesired(message: Desired, isAll?: boolean): readonly string[]

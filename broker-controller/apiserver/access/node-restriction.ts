@@ -23,7 +23,7 @@ export function restrictNode(node: string, object: Node, previous: Node | undefi
   if (labels.length > 0) return `node "${node}" is not allowed to modify labels: ${labels.join(', ')}`
   const annotations = changedKeys(object.metadata.annotations, previous?.metadata.annotations).filter(isControllers)
   if (annotations.length > 0) return `node "${node}" is not allowed to modify annotations: ${annotations.join(', ')}`
-  // With one of its own it would stay, and stay let in, when it is deleted.
+  // With its own finalizer the Node would outlive its deletion and keep its access.
   if (!isDeepStrictEqual(object.metadata.finalizers ?? [], previous?.metadata.finalizers ?? [])) {
     return `node "${node}" is not allowed to modify finalizers`
   }
@@ -70,7 +70,7 @@ export function restrictPod(
 /** No pod that a person writes is as large; each is sent back to the node with every change of its pods. */
 const mostMirrorBytes = 64 * 1024
 
-/** A node shows the pods it runs of its own accord, and may not use that to get at what only placed pods may have. */
+/** A node creates mirror pods of its static pods. They give it no access to data that only scheduled pods may read. */
 function mirrorPod(node: string, pod: Pod, { nodeUid, mirrors }: NodeRestrictionFacts): string | undefined {
   const { metadata, spec } = pod
   if (metadata.annotations?.[mirrorAnnotation] === undefined) {

@@ -62,7 +62,7 @@ export function singleFigure(value: number, labels: MetricLabels): MetricSample 
 
 const breathEvery = 256
 
-/** Nothing is held but the one at hand; after some of them comes undefined, where others may have a turn. */
+/** Yields one object at a time; undefined after every few, so that the caller can yield to the event loop. */
 export function* flat<T, U>(items: Iterable<T>, partsOf: (item: T) => Iterable<U>): Iterable<U | undefined> {
   let seen = 0
   for (const item of items) {

@@ -24,7 +24,7 @@ export interface DesiredSources {
 
 export type DesiredSourcesNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
 
-/** `changed` is called with the name of a node whose message may be another one now, and with why. */
+/** `changed` is called with the name of a node whose message may have changed, and the cause. */
 export function desiredSources(
   needs: DesiredSourcesNeeds,
   changed: (node: string, because: 'node' | 'content') => void,

@@ -50,7 +50,7 @@ export type CertificateStep =
   | { readonly step: 'deny' | 'fail'; readonly reason: string; readonly message: string; readonly isNameTaken?: true }
   /** `replaces`: earlier certificates of the name are revoked, because the operator gave it to another key. */
   | { readonly step: 'sign'; readonly nodeName: string; readonly replaces: boolean }
-  /** An operator must approve it. `message` is for the asker: it names nothing of the machine that has the name. */
+  /** An operator must approve it. `message` is for the requester: it does not describe the machine that has the name. */
   | {
       readonly step: 'wait'
       readonly reason: string

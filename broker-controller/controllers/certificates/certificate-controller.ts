@@ -70,7 +70,7 @@ async function runCertificates(
   signal: AbortSignal,
 ): Promise<void> {
   const startedMs = clock.monotonicMs()
-  /** For lines that a requester can cause. A token may let in a rack of machines at one time. */
+  /** For lines that a requester can cause. A rack of machines may join with one token at one time. */
   const limited = limitLog(log, clock, { linesPerKey: 100, linesInTotal: 300, longestText: 1000 })
   const queue = workQueue(clock)
   const requests = informer({ store, clock, log }, 'certificatesigningrequests', (present) => {

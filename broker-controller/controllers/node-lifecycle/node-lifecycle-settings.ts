@@ -31,7 +31,7 @@ export const defaultNodeLifecycleSettings: NodeLifecycleSettings = {
   secondaryNodeEvictionRate: 0.01,
   unhealthyZoneThreshold: 0.55,
   largeClusterSizeThreshold: 50,
-  /** Ours: a node that promises to be away for longer is believed so long. */
+  /** Bramble's own: an announced absence delays evictions at most so long. */
   plannedAbsenceLimitMs: 30 * 60_000,
   linkSuspicionPatienceMs: 15 * 60_000,
   /** A silent link is noticed by each connection's keep-alive, and those are up to a heartbeat apart. */

@@ -5,7 +5,7 @@ import { readyCondition } from './node-health.ts'
 const notReadyTaint = 'node.kubernetes.io/not-ready'
 const unreachableTaint = 'node.kubernetes.io/unreachable'
 const unschedulableTaint = 'node.kubernetes.io/unschedulable'
-/** Set by an operator for a machine that is off for good. */
+/** Set by an operator for a machine that does not come back. */
 const outOfServiceTaint = 'node.kubernetes.io/out-of-service'
 
 export function isOutOfService(node: Node): boolean {
@@ -97,7 +97,7 @@ export function withNoExecuteTaint<N extends Node>(node: N, now: string): N | un
   return withTaints(node, [...others, { key: wanted, effect: 'NoExecute', timeAdded: now }])
 }
 
-/** The node without either NoExecute taint of ours. Undefined: it has none. */
+/** The node without the NoExecute taints of this controller. Undefined: it has none. */
 export function withoutNoExecuteTaints<N extends Node>(node: N): N | undefined {
   const kept = withoutKeys(node, [notReadyTaint, unreachableTaint])
   return kept.length === (node.spec?.taints ?? []).length ? undefined : withTaints(node, kept)
