@@ -7,21 +7,27 @@ export const NamespaceSchema = object({
   kind: oneOf('Namespace'),
   metadata: field(1, ObjectMetaSchema),
   spec: field(2, optional(object({ finalizers: field(1, optional(list(text))) }))),
-  status: optional(
-    object({
-      phase: optional(text),
-      conditions: optional(
-        list(
-          object({
-            type: text,
-            status: text,
-            lastTransitionTime: optional(time),
-            reason: optional(text),
-            message: optional(text),
-          }),
+  status: field(
+    3,
+    optional(
+      object({
+        phase: field(1, optional(text)),
+        conditions: field(
+          2,
+          optional(
+            list(
+              object({
+                type: field(1, text),
+                status: field(2, text),
+                lastTransitionTime: field(4, optional(time)),
+                reason: field(5, optional(text)),
+                message: field(6, optional(text)),
+              }),
+            ),
+          ),
         ),
-      ),
-    }),
+      }),
+    ),
   ),
 })
 export type Namespace = Described<typeof NamespaceSchema>

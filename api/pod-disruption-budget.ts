@@ -25,24 +25,27 @@ export const EvictionSchema = object({
 export type Eviction = Described<typeof EvictionSchema>
 
 const PodDisruptionBudgetStatusSchema = object({
-  observedGeneration: optional(integer),
+  observedGeneration: field(1, optional(integer)),
   /** Pods whose eviction was granted and is not seen yet, by name. */
-  disruptedPods: optional(mapOf(time)),
-  disruptionsAllowed: integer,
-  currentHealthy: integer,
-  desiredHealthy: integer,
-  expectedPods: integer,
-  conditions: optional(
-    listBy(
-      'type',
-      object({
-        type: text,
-        status: oneOf('True', 'False', 'Unknown'),
-        observedGeneration: optional(integer),
-        lastTransitionTime: optional(time),
-        reason: optional(text),
-        message: optional(text),
-      }),
+  disruptedPods: field(2, optional(mapOf(time))),
+  disruptionsAllowed: field(3, integer),
+  currentHealthy: field(4, integer),
+  desiredHealthy: field(5, integer),
+  expectedPods: field(6, integer),
+  conditions: field(
+    7,
+    optional(
+      listBy(
+        'type',
+        object({
+          type: field(1, text),
+          status: field(2, oneOf('True', 'False', 'Unknown')),
+          observedGeneration: field(3, optional(integer)),
+          lastTransitionTime: field(4, optional(time)),
+          reason: field(5, optional(text)),
+          message: field(6, optional(text)),
+        }),
+      ),
     ),
   ),
 })
@@ -64,6 +67,6 @@ export const PodDisruptionBudgetSchema = object({
       }),
     ),
   ),
-  status: optional(PodDisruptionBudgetStatusSchema),
+  status: field(3, optional(PodDisruptionBudgetStatusSchema)),
 })
 export type PodDisruptionBudget = Described<typeof PodDisruptionBudgetSchema>

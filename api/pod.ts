@@ -529,49 +529,57 @@ const PodSpecSchema = object('core.v1.PodSpec', {
   ),
   os: field(36, optional(object('core.v1.PodOS', { name: field(1, text) }))),
   schedulingGates: field(38, optional(listBy('name', object('core.v1.PodSchedulingGate', { name: field(1, text) })))),
-  resourceClaims: optional(listBy('name', anything)),
+  resourceClaims: field(39, optional(listBy('name', anything))),
   resources: field(40, optional(ResourceRequirementsSchema)),
 })
 export type PodSpec = Described<typeof PodSpecSchema>
 
 const ContainerStateSchema = object('core.v1.ContainerState', {
-  waiting: optional(object('core.v1.ContainerStateWaiting', { reason: optional(text), message: optional(text) })),
-  running: optional(object('core.v1.ContainerStateRunning', { startedAt: optional(time) })),
-  terminated: optional(
-    object('core.v1.ContainerStateTerminated', {
-      exitCode: integer,
-      signal: optional(integer),
-      reason: optional(text),
-      message: optional(text),
-      startedAt: optional(time),
-      finishedAt: optional(time),
-      containerID: optional(text),
-    }),
+  waiting: field(
+    1,
+    optional(
+      object('core.v1.ContainerStateWaiting', { reason: field(1, optional(text)), message: field(2, optional(text)) }),
+    ),
+  ),
+  running: field(2, optional(object('core.v1.ContainerStateRunning', { startedAt: field(1, optional(time)) }))),
+  terminated: field(
+    3,
+    optional(
+      object('core.v1.ContainerStateTerminated', {
+        exitCode: field(1, integer),
+        signal: field(2, optional(integer)),
+        reason: field(3, optional(text)),
+        message: field(4, optional(text)),
+        startedAt: field(5, optional(time)),
+        finishedAt: field(6, optional(time)),
+        containerID: field(7, optional(text)),
+      }),
+    ),
   ),
 })
 export type ContainerState = Described<typeof ContainerStateSchema>
 
 const ContainerStatusSchema = object('core.v1.ContainerStatus', {
-  name: text,
-  state: optional(ContainerStateSchema),
-  lastState: optional(ContainerStateSchema),
-  ready: bool,
-  restartCount: integer,
-  image: text,
-  imageID: text,
-  containerID: optional(text),
-  started: optional(bool),
+  name: field(1, text),
+  state: field(2, optional(ContainerStateSchema)),
+  lastState: field(3, optional(ContainerStateSchema)),
+  ready: field(4, bool),
+  restartCount: field(5, integer),
+  image: field(6, text),
+  imageID: field(7, text),
+  containerID: field(8, optional(text)),
+  started: pointer(9, optional(bool)),
 })
 export type ContainerStatus = Described<typeof ContainerStatusSchema>
 
 const PodConditionSchema = object('core.v1.PodCondition', {
-  type: text,
-  status: oneOf('True', 'False', 'Unknown'),
-  observedGeneration: optional(integer),
-  lastProbeTime: optional(time),
-  lastTransitionTime: optional(time),
-  reason: optional(text),
-  message: optional(text),
+  type: field(1, text),
+  status: field(2, oneOf('True', 'False', 'Unknown')),
+  observedGeneration: field(7, optional(integer)),
+  lastProbeTime: field(3, optional(time)),
+  lastTransitionTime: field(4, optional(time)),
+  reason: field(5, optional(text)),
+  message: field(6, optional(text)),
 })
 export type PodCondition = Described<typeof PodConditionSchema>
 
@@ -582,21 +590,21 @@ export const podPhases = ['Pending', 'Running', 'Succeeded', 'Failed', 'Unknown'
 export type PodPhase = (typeof podPhases)[number]
 
 export const PodStatusSchema = object('core.v1.PodStatus', {
-  phase: optional(oneOf('Pending', 'Running', 'Succeeded', 'Failed', 'Unknown')),
-  conditions: optional(listBy('type', PodConditionSchema)),
-  message: optional(text),
-  reason: optional(text),
-  nominatedNodeName: optional(text),
-  hostIP: optional(text),
-  hostIPs: optional(listBy('ip', object('core.v1.HostIP', { ip: text }))),
-  podIP: optional(text),
-  podIPs: optional(listBy('ip', object('core.v1.PodIP', { ip: text }))),
-  startTime: optional(time),
-  initContainerStatuses: optional(list(ContainerStatusSchema)),
-  containerStatuses: optional(list(ContainerStatusSchema)),
-  ephemeralContainerStatuses: optional(list(ContainerStatusSchema)),
-  qosClass: optional(text),
-  resize: optional(text),
+  phase: field(1, optional(oneOf('Pending', 'Running', 'Succeeded', 'Failed', 'Unknown'))),
+  conditions: field(2, optional(listBy('type', PodConditionSchema))),
+  message: field(3, optional(text)),
+  reason: field(4, optional(text)),
+  nominatedNodeName: field(11, optional(text)),
+  hostIP: field(5, optional(text)),
+  hostIPs: field(16, optional(listBy('ip', object('core.v1.HostIP', { ip: field(1, text) })))),
+  podIP: field(6, optional(text)),
+  podIPs: field(12, optional(listBy('ip', object('core.v1.PodIP', { ip: field(1, text) })))),
+  startTime: field(7, optional(time)),
+  initContainerStatuses: field(10, optional(list(ContainerStatusSchema))),
+  containerStatuses: field(8, optional(list(ContainerStatusSchema))),
+  ephemeralContainerStatuses: field(13, optional(list(ContainerStatusSchema))),
+  qosClass: field(9, optional(text)),
+  resize: field(14, optional(text)),
 })
 export type PodStatus = Described<typeof PodStatusSchema>
 
@@ -605,7 +613,7 @@ export const PodSchema = object({
   kind: oneOf('Pod'),
   metadata: field(1, ObjectMetaSchema),
   spec: field(2, PodSpecSchema),
-  status: optional(PodStatusSchema),
+  status: field(3, optional(PodStatusSchema)),
 })
 export type Pod = Described<typeof PodSchema>
 

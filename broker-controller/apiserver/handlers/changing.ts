@@ -8,7 +8,7 @@ import { equalJSON } from '../../store/equal-json.ts'
 import type { AnyStored } from '../../store/store.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { mostPatchValues } from '../wire/body-limits.ts'
-import { bodyForm, patchForm, unsupportedBody } from '../wire/content-negotiation.ts'
+import { patchForm } from '../wire/content-negotiation.ts'
 import { jsonPatch } from '../wire/json-patch.ts'
 import { mergePatch } from '../wire/patch.ts'
 import {
@@ -61,9 +61,7 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
 type Wanted = (present: AnyStored) => Read<AnyObject>
 
 async function replaced(request: ResourceRequest, { parseYaml }: ResourceNeeds): Promise<Wanted> {
-  const { route, query, contentType } = request
-  // Of protobuf we do not read every status, and half a status would take the other half away.
-  if (route.subresource === 'status' && bodyForm(contentType) === 'protobuf') throw unsupportedBody()
+  const { route, query } = request
   const input = parseBody(await request.readBody(), request, route.resource.schema, parseYaml)
   const read = readObject(route.resource, input, fieldValidation(query))
   return () => read

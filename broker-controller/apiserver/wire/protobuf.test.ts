@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { DeleteOptionsSchema } from '../../../api/deletion/delete-options.ts'
 import { PriorityClassSchema } from '../../../api/priority-class.ts'
 import { builtInResources } from '../../../api/resources.ts'
-import { object, text } from '../../../api/schema.ts'
+import { keywordsOf, object, type TSchema, text } from '../../../api/schema.ts'
 import { anApi } from '../../testing/api-in-memory.ts'
 import { ProtobufError, readProtobuf } from './protobuf.ts'
 
@@ -170,7 +170,67 @@ test('of an object of another kind only apiVersion and kind are read', async (t)
   t.same(readProtobuf(pod, PriorityClassSchema), { apiVersion: 'v1', kind: 'Pod' })
 })
 
-test('a body in protobuf is as good as one in JSON, but for statuses', async (t) => {
+test('in a status the numbers and booleans that are required keep their zero', async (t) => {
+  const allowed = message(field(1, 0), field(3, 0), field(4, 2), field(5, 0), field(6, 0))
+  t.same(read('policy/v1', 'PodDisruptionBudget', message(field(1, field(1, 'web')), field(3, allowed))), {
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    metadata: { name: 'web' },
+    status: { disruptionsAllowed: 0, currentHealthy: 2, desiredHealthy: 0, expectedPods: 0 },
+  })
+  const ended = message(field(1, 0), field(2, 0), field(3, 'Completed'), field(5, ''), field(6, field(1, 1767225600)))
+  const container = message(
+    field(1, 'main'),
+    field(2, field(3, ended)),
+    field(3, ''),
+    field(4, 0),
+    field(5, 0),
+    field(9, 0),
+  )
+  const status = message(field(1, 'Succeeded'), field(3, ''), field(8, container), field(12, field(1, '10.1.0.2')))
+  t.match(read('v1', 'Pod', message(field(3, status))), {
+    status: {
+      phase: 'Succeeded',
+      message: undefined,
+      podIPs: [{ ip: '10.1.0.2' }],
+      containerStatuses: [
+        {
+          name: 'main',
+          state: { terminated: { exitCode: 0, reason: 'Completed', finishedAt: '2026-01-01T00:00:00Z' } },
+          lastState: {},
+          ready: false,
+          restartCount: 0,
+          started: false,
+        },
+      ],
+    },
+  })
+})
+
+test('a field of a served kind without a number is one that Go does not send', async (t) => {
+  const missing: string[] = []
+  const walk = (schema: TSchema, path: string) => {
+    const {
+      properties = {},
+      items,
+      patternProperties = {},
+      'x-bramble-field-numbers': numbers = {},
+    } = keywordsOf(schema)
+    for (const [name, inner] of Object.entries(properties)) {
+      if (numbers[name] === undefined) missing.push(`${path}.${name}`)
+      walk(inner, `${path}.${name}`)
+    }
+    for (const inner of [items, ...Object.values(patternProperties)]) if (inner !== undefined) walk(inner, path)
+  }
+  for (const { kind, schema } of builtInResources.all) walk(schema, kind)
+  const typeOrMeta = /^\w+\.(apiVersion|kind)$|\.metadata\.(managedFields|selfLink)/
+  t.same(
+    missing.filter((path) => !typeOrMeta.test(path)),
+    [],
+  )
+})
+
+test('a body in protobuf is as good as one in JSON', async (t) => {
   const { ask, store } = await anApi(t)
   const type = 'application/vnd.kubernetes.protobuf'
   const map = message(field(1, field(1, 'settings')), field(2, entry('a', '1')))
@@ -182,7 +242,12 @@ test('a body in protobuf is as good as one in JSON, but for statuses', async (t)
   const body = envelope('v1', 'DeleteOptions', field(5, 'All'))
   t.match(await ask('DELETE', '/api/v1/namespaces/default/configmaps/settings', { type, body }), { code: 200 })
   t.ok(await store.get('configmaps', { namespace: 'default', name: 'settings' }), 'it was a rehearsal')
-  const status = { type, body: envelope('v1', 'Namespace', field(1, field(1, 'default'))) }
-  t.match(await ask('PUT', '/api/v1/namespaces/default/status', status), { code: 415 })
+  const condition = message(field(1, 'Tested'), field(2, 'True'), field(5, 'Suite'))
+  const namespace = message(field(1, field(1, 'default')), field(3, message(field(1, 'Active'), field(2, condition))))
+  const status = { type, body: envelope('v1', 'Namespace', namespace) }
+  t.match(await ask('PUT', '/api/v1/namespaces/default/status', status), {
+    code: 200,
+    body: { status: { phase: 'Active', conditions: [{ type: 'Tested', status: 'True', reason: 'Suite' }] } },
+  })
   t.match(await ask('POST', '/api/v1/namespaces', { type, body: Buffer.from('{}') }), { code: 415 })
 })

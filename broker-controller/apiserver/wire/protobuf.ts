@@ -47,8 +47,7 @@ type Field = {
   readonly name: string
   /** `inline`: its fields belong to the message around it. */
   readonly shape: 'one' | 'list' | 'map' | 'inline'
-  /** Its zero is kept. */
-  readonly pointer: boolean
+  readonly keepsZero: boolean
   readonly inline?: Map<number, Field>
   readonly read: ReadValue
 }
@@ -62,12 +61,20 @@ function messageOf(schema: TSchema): Message {
   if (known !== undefined) return known
   const message = new Map<number, Field>()
   messages.set(schema, message)
-  const { properties = {}, 'x-bramble-field-numbers': numbers = {} } = keywordsOf(schema)
+  const { properties = {}, required = [], 'x-bramble-field-numbers': numbers = {} } = keywordsOf(schema)
   for (const [name, { path, pointer }] of Object.entries(numbers)) {
     const field = properties[name]
-    if (field !== undefined) place(message, path, { name, pointer, ...shapeOf(field) })
+    if (field === undefined) continue
+    const keepsZero = pointer || (required.includes(name) && isNumberOrBoolean(field))
+    place(message, path, { name, keepsZero, ...shapeOf(field) })
   }
   return message
+}
+
+/** JSON has these also where they are zero, if they are required: `disruptionsAllowed: 0`, `ready: false`. */
+function isNumberOrBoolean(schema: TSchema): boolean {
+  const { type } = keywordsOf(schema)
+  return type === 'integer' || type === 'boolean'
 }
 
 /** Puts the field where its path leads. */
@@ -80,7 +87,7 @@ function place(message: Map<number, Field>, [number = 0, ...further]: readonly n
   const inline = present?.inline ?? new Map<number, Field>()
   if (present === undefined) {
     const read: ReadValue = (value, budget) => readMessage(asBytes(value), inline, budget)
-    message.set(number, { name: '', shape: 'inline', pointer: false, inline, read })
+    message.set(number, { name: '', shape: 'inline', keepsZero: false, inline, read })
   }
   place(inline, further, field)
 }
@@ -152,7 +159,7 @@ function timeReader(digits: 0 | 6): ReadValue {
   }
 }
 
-const one = (name: string, read: ReadValue, pointer = false): Field => ({ name, read, pointer, shape: 'one' })
+const one = (name: string, read: ReadValue, keepsZero = false): Field => ({ name, read, keepsZero, shape: 'one' })
 const quantityMessage: Message = new Map([[1, one('text', readText)]])
 const rawJsonMessage: Message = new Map([[1, one('raw', asBytes)]])
 const textsMessage: Message = new Map([[1, { ...one('items', readText), shape: 'list' }]])
@@ -181,14 +188,14 @@ function readMessage(bytes: Buffer, message: Message, budget: Budget): JsonObjec
   const maps = new Map<string, [string, unknown][]>()
   for (const { number, value } of wireFields(bytes, budget)) {
     const field = message.get(number)
-    if (field === undefined) continue // newer than this table, or a status, which is not the client's to set
-    const { name, shape, pointer, read } = field
+    if (field === undefined) continue // newer than this table
+    const { name, shape, keepsZero, read } = field
     if (shape === 'map') added(maps, name, entryOf(asBytes(value), read, budget))
     else if (shape === 'list') added(lists, name, read(value, budget))
     else if (shape === 'inline') Object.assign(result, read(value, budget))
     else {
       const found = read(value, budget)
-      if (pointer || !isEmpty(found)) result[name] = found
+      if (keepsZero || !isEmpty(found)) result[name] = found
     }
   }
   for (const [name, list] of lists) result[name] = list
