@@ -6,12 +6,14 @@ import { createReadStream } from 'node:fs'
 import { chmod, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { aborted } from '../daemon/aborted.ts'
 import { type Log, storyOf } from '../daemon/log.ts'
 
 const backupPath = '/backup'
 const reloadPath = '/reload'
+const rotateSecretsKeyPath = '/rotate-secrets-key'
 /** The kernel's limit for the path of a socket, with its closing zero. */
 const longestSocketPath = 107
 
@@ -25,6 +27,8 @@ export type AdminSocketNeeds = {
   readonly backup: () => Promise<string>
   /** Reads the authority's folder again. */
   readonly reload: () => Promise<void>
+  /** Encrypts all Secrets with another key. Its ID. */
+  readonly rotateSecretsKey: () => Promise<string>
   readonly log: Log
 }
 
@@ -35,7 +39,7 @@ export interface AdminSocket {
 }
 
 /** Call it while holding the lock on the data directory: it removes the socket that a killed controller left. */
-export function adminSocket({ path, backup, reload, log }: AdminSocketNeeds): AdminSocket {
+export function adminSocket({ path, backup, reload, rotateSecretsKey, log }: AdminSocketNeeds): AdminSocket {
   const server = createServer((incoming, outgoing) => void answer(incoming, outgoing))
 
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
@@ -45,6 +49,11 @@ export function adminSocket({ path, backup, reload, log }: AdminSocketNeeds): Ad
       case `POST ${reloadPath}`:
         return reload().then(
           () => void outgoing.writeHead(200).end(),
+          (error: unknown) => refuse(outgoing, 500, storyOf(error)),
+        )
+      case `POST ${rotateSecretsKeyPath}`:
+        return rotateSecretsKey().then(
+          (id) => void outgoing.writeHead(200, { 'content-type': 'text/plain' }).end(id),
           (error: unknown) => refuse(outgoing, 500, storyOf(error)),
         )
       default:
@@ -103,6 +112,12 @@ export async function requestReload(path: string, signal: AbortSignal): Promise<
   const answer = await call(path, 'POST', reloadPath, signal)
   answer?.resume()
   return answer !== undefined
+}
+
+/** The ID of the key that the running controller made; undefined when none listens. Rejects with the controller's message. */
+export async function requestSecretsKeyRotation(path: string, signal: AbortSignal): Promise<string | undefined> {
+  const answer = await call(path, 'POST', rotateSecretsKeyPath, signal)
+  return answer && text(answer)
 }
 
 function call(path: string, method: string, what: string, signal: AbortSignal): Promise<IncomingMessage | undefined> {

@@ -42,7 +42,7 @@ import { sessionBoard } from './sessions/session-board.ts'
 import { openCheckpointWindow } from './store/checkpoint-window.ts'
 import { eventRecorder } from './store/event-recorder.ts'
 import { openRevocationList } from './store/revocations.ts'
-import type { BackUp, OpenedStore, Store } from './store/store.ts'
+import type { OpenedStore, Store } from './store/store.ts'
 import { usageBoard } from './usage/usage-board.ts'
 
 const storeDeadlineMs = 5_000
@@ -76,7 +76,7 @@ export async function runBrokerController(needs: BrokerControllerNeeds, signal: 
     const parts = await openParts(needs, opened, closing)
     const ports = await openPorts(needs, parts, closing)
     await publishAddresses(needs, parts, ports)
-    const socket = await openAdminSocket(needs, parts, opened.backUp)
+    const socket = await openAdminSocket(needs, parts, opened)
     await runLoops([...ownLoops(needs, parts, ports), { name: 'admin-socket', run: socket.run }], signal, log)
   } finally {
     for (const close of closings) await close()
@@ -248,7 +248,7 @@ async function publishAddresses(
 async function openAdminSocket(
   { flags, log }: BrokerControllerNeeds,
   { own, reloadTokenKeys }: Parts,
-  backUp: BackUp | undefined,
+  { backUp, rotateSecretsKey }: Pick<OpenedStore, 'backUp' | 'rotateSecretsKey'>,
 ) {
   const { dataDir } = flags
   const backup = async () => {
@@ -259,7 +259,11 @@ async function openAdminSocket(
     await reloadTokenKeys()
     await own.reload()
   }
-  const socket = adminSocket({ path: adminSocketPath(dataDir), reload, backup, log })
+  const rotate = async () => {
+    if (rotateSecretsKey === undefined) throw new Error('This store does not encrypt Secrets itself')
+    return rotateSecretsKey()
+  }
+  const socket = adminSocket({ path: adminSocketPath(dataDir), reload, backup, rotateSecretsKey: rotate, log })
   await socket.listen().catch((error) => log.warn('No backup can be made while this controller runs', { error }))
   return socket
 }

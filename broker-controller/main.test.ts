@@ -1,7 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { type Test, test } from 'tap'
 import { apiClient } from '../daemon/api-client.ts'
 import { readKubeconfig } from './kubeconfig.ts'
@@ -16,7 +18,7 @@ test('a controller starts in an empty folder, is the only one there, and stops o
   t.match(mqtt, /^mqtts:\/\/127\.0\.0\.1:\d+$/)
   t.match(caHash, /^sha256:[0-9a-f]{64}$/)
   t.equal(kubeconfig, join(dataDir, 'kubeconfig'))
-  for (const name of ['kubeconfig', 'server.key', 'store.db', 'authority/ca.key']) {
+  for (const name of ['kubeconfig', 'server.key', 'store.db', 'secrets.key', 'authority/ca.key']) {
     t.equal(statSync(join(dataDir, name)).mode & 0o777, 0o600, name)
   }
   const answer = await get(kubeconfig, '/api/v1/namespaces/kube-public/configmaps/cluster-info')
@@ -92,6 +94,63 @@ test('a lost authority is logged with its consequence', async (t) => {
     .find((one) => one.includes('The fleet trusts another authority'))
   t.match(JSON.parse(line ?? '{}'), { level: 'warn', trusted: caHash, remedy: /every machine join again/ })
 })
+
+test('a controller without the key of its Secrets ends with status 78 and names the file and the remedy', async (t) => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'main-')) // short enough for the path of the admin socket
+  t.teardown(() => rmSync(dataDir, { recursive: true }))
+  const first = started(t, dataDir)
+  const { kubeconfig } = await first.ready()
+  const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, data: { password: 'aHVudGVyMg==' } }
+  const client = apiClient(await readKubeconfig(kubeconfig))
+  t.equal((await client.post('/api/v1/namespaces/default/secrets', secret)).status, 201)
+  first.child.kill('SIGTERM')
+  await first.ended
+  t.notMatch(first.output(), /aHVudGVyMg==|hunter2/)
+  const key = join(dataDir, 'secrets.key')
+  const text = readFileSync(key)
+  rmSync(key)
+  const without = started(t, dataDir)
+  t.equal(await without.ended, 78)
+  t.match(
+    without.output(),
+    /Secrets in .*store\.db are encrypted with key [0-9a-f]{16}, and .*secrets\.key does not exist/,
+  )
+  t.match(without.output(), /bramble-controller restore FILE --replace --passphrase-file FILE/)
+  t.throws(() => statSync(key), { code: 'ENOENT' }, 'no other key is made')
+  writeFileSync(key, `${Buffer.alloc(32, 7).toString('base64')}\n`)
+  const another = started(t, dataDir)
+  t.equal(await another.ended, 78)
+  t.match(another.output(), /secrets\.key does not contain it/)
+  writeFileSync(key, 'no key')
+  const broken = started(t, dataDir)
+  t.equal(await broken.ended, 78)
+  t.match(broken.output(), /There are no keys of Secrets in .*secrets\.key/)
+  writeFileSync(key, text)
+  const back = started(t, dataDir)
+  const access = apiClient(await readKubeconfig((await back.ready()).kubeconfig))
+  t.match((await access.get('/api/v1/namespaces/default/secrets/s')).body, { data: { password: 'aHVudGVyMg==' } })
+  t.equal(statSync(key).mode & 0o777, 0o600)
+  const id = await rotated(dataDir)
+  t.match((await access.get('/api/v1/namespaces/default/secrets/s')).body, { data: { password: 'aHVudGVyMg==' } })
+  back.child.kill('SIGTERM')
+  await back.ended
+  t.not(await rotated(dataDir), id, 'a stopped one is rotated, too')
+  t.notMatch(readFileSync(join(dataDir, 'store.db'), 'latin1'), 'aHVudGVyMg==')
+  const last = started(t, dataDir)
+  await last.ready()
+  const again = apiClient(await readKubeconfig(kubeconfig))
+  t.match((await again.get('/api/v1/namespaces/default/secrets/s')).body, { data: { password: 'aHVudGVyMg==' } })
+})
+
+/** The key ID that `secrets show` prints after a rotation. */
+async function rotated(dataDir: string): Promise<string> {
+  const run = promisify(execFile)
+  const rotation = await run(process.execPath, [program, 'secrets', 'rotate-key', '--data-dir', dataDir])
+  const shown = await run(process.execPath, [program, 'secrets', 'show', '--data-dir', dataDir])
+  const [, id = ''] = /^Key ([0-9a-f]{16}) encrypts all Secrets now/.exec(rotation.stdout) ?? []
+  if (shown.stdout !== `${id}  encrypts\n`) throw new Error(`${rotation.stdout}${shown.stdout}`)
+  return id
+}
 
 test('a configuration that is wrong ends with status 78, all mistakes reported; --check starts nothing', async (t) => {
   const dataDir = t.testdir()

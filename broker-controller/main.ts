@@ -14,6 +14,7 @@ import { certificatesCommand } from './commands/certificates-command.ts'
 import { checkpointsCommand } from './commands/checkpoints-command.ts'
 import { type ControllerFlags, readControllerCommandLine } from './commands/command-line.ts'
 import { kubeconfigCommand } from './commands/kubeconfig-command.ts'
+import { secretsCommand } from './commands/secrets-command.ts'
 import { serviceAccountKeyCommand } from './commands/service-account-key-command.ts'
 import { tokenCommand } from './commands/token-command.ts'
 import {
@@ -22,7 +23,7 @@ import {
   controllerConfiguration,
   emptyControllerConfiguration,
 } from './configuration.ts'
-import { LaterStoreError } from './store/store.ts'
+import { LaterStoreError, SecretsKeyError } from './store/store.ts'
 
 process.exit(await main(process.argv.slice(2), stopSignal()))
 
@@ -50,6 +51,8 @@ async function main(argv: readonly string[], signal: AbortSignal): Promise<numbe
       return kubeconfigCommand(wanted.argv, output)
     case 'service-account-key':
       return serviceAccountKeyCommand(wanted.argv, output)
+    case 'secrets':
+      return secretsCommand(wanted.argv, output)
     case 'backup':
       return backupCommand(wanted.argv, output)
     case 'restore':
@@ -79,14 +82,17 @@ async function configured(want: 'run' | 'check', flags: ControllerFlags, signal:
     return exitCode.fine
   }
   const log = openLog({ ...configuration.log, write: (line) => void process.stdout.write(line) })
+  const service = await openSystemdNotifier(process.env, log)
   try {
-    const service = await openSystemdNotifier(process.env, log)
     await runBrokerController({ configuration, flags, log, service }, signal)
     log.info('Controller stopped')
     return exitCode.fine
   } catch (error) {
     log.error('Controller failed', { error })
-    return error instanceof LaterStoreError ? exitCode.configuration : exitCode.failed
+    service?.status(`Failed: ${storyOf(error)}`)
+    return error instanceof LaterStoreError || error instanceof SecretsKeyError
+      ? exitCode.configuration
+      : exitCode.failed
   }
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Clock } from '../daemon/clock.ts'
 import type { Log } from '../daemon/log.ts'
 import { authorityFolderName, isThere, storeFileName, unfinishedRestore } from './commands/backup.ts'
+import { secretsKeyName } from './commands/backup-secrets.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import { type OpenedStore, StoreInUseError } from './store/store.ts'
 
@@ -19,7 +20,8 @@ export async function openStore({ dataDir, clock, log }: OpenStoreNeeds): Promis
   const unfinished = await unfinishedRestore(dataDir)
   if (unfinished !== undefined) throw new Error(unfinished)
   try {
-    return await openSqliteStore({ path, clock, log, acceptsCheckpointsIfNew })
+    const secretsKeyFile = join(dataDir, secretsKeyName)
+    return await openSqliteStore({ path, clock, log, acceptsCheckpointsIfNew, secretsKeyFile })
   } catch (cause) {
     if (!(cause instanceof StoreInUseError)) throw cause
     const pid = await readFile(join(dataDir, pidFileName), 'utf8').catch(() => 'unknown')

@@ -1,10 +1,12 @@
 /** `bramble-controller backup` and `bramble-controller restore`. */
-import { createReadStream } from 'node:fs'
+import { createReadStream, createWriteStream } from 'node:fs'
 import { rm, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import { rfc3339 } from '../../daemon/clock.ts'
 import { adminSocketPath, requestBackup } from '../admin-socket.ts'
 import { type Backup, backUpIdleStore, isIdle } from '../store/sqlite/sqlite-backup.ts'
+import type { BackupContents } from '../store/store.ts'
 import {
   authorityFolderName,
   isThere,
@@ -14,6 +16,7 @@ import {
   restore,
   storeFileName,
 } from './backup.ts'
+import { lockBackup, readPassphrase, secretsKeyName } from './backup-secrets.ts'
 import { backupRow, restoreRow } from './command-table.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 
@@ -22,45 +25,81 @@ export type BackupCommandNeeds = CommandOutput & { readonly nowMs: number; reado
 /** `argv`: what follows `backup`. The exit code. */
 export async function backupCommand(argv: readonly string[], needs: BackupCommandNeeds): Promise<number> {
   return runCommand(backupRow, argv, needs, ({ args: [target = '.'], values }) => () => {
-    return backup(target, resolve(values['data-dir']), needs)
+    return backup(target, resolve(values['data-dir']), values['passphrase-file'], needs)
   })
 }
 
 /** `argv`: what follows `restore`. The exit code. */
 export async function restoreCommand(argv: readonly string[], needs: BackupCommandNeeds): Promise<number> {
   return runCommand(restoreRow, argv, needs, ({ args: [file = ''], values }) => () => {
-    return restoreBackup(file, resolve(values['data-dir']), values.replace, needs)
+    return restoreBackup(file, resolve(values['data-dir']), values, needs)
   })
 }
 
-async function backup(wanted: string, dataDir: string, { nowMs, version, signal }: BackupCommandNeeds) {
+async function backup(
+  wanted: string,
+  dataDir: string,
+  passphraseFile: string | undefined,
+  { nowMs, version, signal }: BackupCommandNeeds,
+) {
   const now = rfc3339(nowMs)
   const isFolder = (await stat(wanted).catch(() => undefined))?.isDirectory() ?? false
   const target = isFolder ? join(wanted, `bramble-controller-${now.replaceAll(':', '')}.backup`) : wanted
   if (await isThere(target)) throw new Error(`${target} exists: give another name, or remove it`)
+  const passphrase = passphraseFile === undefined ? undefined : await readPassphrase(passphraseFile)
+  const keep = async (content: AsyncIterable<Uint8Array>) => summary(await keepBackup(content, target), target, dataDir)
+  /** Beside the keys: what is there for a moment without a passphrase never reaches the medium of the backup. */
+  const lockAndKeep = async (made: string) => {
+    if (passphrase !== undefined) await lockBackup(made, dataDir, passphrase)
+    return keep(createReadStream(made))
+  }
   const running = await requestBackup(adminSocketPath(dataDir), signal)
-  if (running !== undefined) return summary(await keepBackup(running, target), target)
+  if (running !== undefined && passphrase === undefined) return keep(running)
 
   const store = join(dataDir, storeFileName)
-  if (!(await isThere(store)))
+  if (running === undefined && !(await isThere(store)))
     throw new Error(`There is no state of a controller in ${dataDir}: name its directory with --data-dir`)
-  const made = await makeBackup(
-    { dataDir, backUp: (path, contents) => backUpIdleStore(store, path, contents), now, version },
-    `idle-${process.pid}`,
-  )
+  const name = `command-${process.pid}`
+  const source = {
+    dataDir,
+    backUp: (path: string, contents: BackupContents) => backUpIdleStore(store, path, contents),
+    now,
+    version,
+  }
+  const made =
+    running === undefined ? await makeBackup(source, name) : join(dataDir, `backup-${name}.${process.pid}.new`)
   try {
-    return summary(await keepBackup(createReadStream(made), target), target)
+    if (running !== undefined) await pipeline(running, createWriteStream(made, { flags: 'wx', mode: 0o600 }))
+    return await lockAndKeep(made)
   } finally {
     await rm(made, { force: true })
   }
 }
 
-async function restoreBackup(file: string, dataDir: string, replace: boolean, { nowMs }: BackupCommandNeeds) {
+type RestoreOptions = {
+  readonly replace: boolean
+  readonly 'passphrase-file'?: string | undefined
+  readonly 'secrets-key'?: string | undefined
+  readonly 'without-secrets': boolean
+}
+
+async function restoreBackup(file: string, dataDir: string, options: RestoreOptions, { nowMs }: BackupCommandNeeds) {
   const store = join(dataDir, storeFileName)
   if ((await isThere(store)) && !isIdle(store)) {
     throw new Error(`A controller uses ${dataDir}: stop it first (systemctl stop bramble-controller)`)
   }
-  const { backup: restored, aside, revocations, otherAuthority } = await restore(file, dataDir, replace, rfc3339(nowMs))
+  const passphraseFile = options['passphrase-file']
+  const unlocking = {
+    passphrase: passphraseFile === undefined ? undefined : await readPassphrase(passphraseFile),
+    secretsKey: options['secrets-key'],
+    withoutSecrets: options['without-secrets'],
+  }
+  const {
+    backup: restored,
+    aside,
+    revocations,
+    otherAuthority,
+  } = await restore(file, dataDir, options.replace, rfc3339(nowMs), unlocking)
   const before = aside === undefined ? '' : `The previous state is in ${aside}.\n`
   return `Restored ${basename(file)}, made ${restored.made}: ${contents(restored)}.
 ${before}Start the controller: each node that connects reports what it runs, so pods created since the backup come back, and no pod is
@@ -87,10 +126,22 @@ function revocationsText(revocations: Restored['revocations']): string {
   return `${unread}Nodes that were revoked or deleted since the backup are admitted again: revoke and delete them again.`
 }
 
-function summary(backup: Backup, target: string): string {
+function summary(backup: Backup, target: string, dataDir: string): string {
+  const { passphrase, secretsKeyIDs } = backup
+  if (passphrase !== undefined) {
+    return `${target}: ${contents(backup)}.
+Its private keys and its Secrets can be read with the passphrase only: without it the backup cannot be restored.
+`
+  }
+  const secrets =
+    secretsKeyIDs.length === 0
+      ? ''
+      : `Its Secrets are encrypted with key ${secretsKeyIDs.join(', ')}, which is not in it: keep a copy of ${join(dataDir, secretsKeyName)} elsewhere,
+or make backups with --passphrase-file.
+`
   return `${target}: ${contents(backup)}.
 It holds the fleet's authority with its key: its holder can act as any member of the fleet. Protect it as you protect the machine.
-`
+${secrets}`
 }
 
 function contents({ counts, authority }: Backup): string {

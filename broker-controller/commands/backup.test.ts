@@ -7,12 +7,12 @@ import { systemClock as clock } from '../../daemon/clock.ts'
 import { removeUnfinished } from '../../daemon/durable-file.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { isRoot, skipWithout } from '../../test/support/missing-parts.ts'
-import { adminSocket, adminSocketPath, requestBackup } from '../admin-socket.ts'
+import { adminSocket, adminSocketPath, requestBackup, requestSecretsKeyRotation } from '../admin-socket.ts'
 import { revocationsIn, revocationsKey, revoke } from '../store/revocations.ts'
 import { readBackup } from '../store/sqlite/sqlite-backup.ts'
 import { openSqliteStore } from '../store/sqlite/sqlite-store.ts'
 import { giveToOwner, keepBackup, makeBackup, restore, unfinishedRestore } from './backup.ts'
-import { restoreCommand } from './backup-command.ts'
+import { backupCommand, restoreCommand } from './backup-command.ts'
 
 const now = '2026-03-01T12:00:00Z'
 const authority = { 'ca.key': 'a key', 'ca.crt': 'a certificate' }
@@ -258,12 +258,133 @@ test('an admin socket that nothing serves is no error; a failure of the controll
   const stop = new AbortController()
   const log = quietLog(t)
   const refuse = () => Promise.reject(new Error('the disk is full'))
-  const socket = adminSocket({ path: adminSocketPath(folder), backup: refuse, reload: refuse, log })
+  const socket = adminSocket({
+    path: adminSocketPath(folder),
+    backup: refuse,
+    reload: refuse,
+    rotateSecretsKey: refuse,
+    log,
+  })
   await socket.listen()
   const running = socket.run(stop.signal)
   t.equal((await stat(adminSocketPath(folder))).mode & 0o777, 0o600)
   await t.rejects(requestBackup(adminSocketPath(folder), stop.signal), { message: 'the disk is full' })
   t.same(log.messages('warn'), ['Backup failed'])
+  await t.rejects(requestSecretsKeyRotation(adminSocketPath(folder), stop.signal), { message: 'the disk is full' })
+  stop.abort()
+  await running
+})
+
+test('with a passphrase a backup has its keys, none readable, and is restored with the passphrase only', async (t) => {
+  const { store, dataDir, folder, target } = await controller(t, { secrets: true })
+  const secret = await store.create('secrets', aSecret)
+  const passphraseFile = join(folder, 'passphrase')
+  await writeFile(passphraseFile, 'correct horse battery\n')
+  await store.close()
+  const { code, printed } = await backingUp(target, '--data-dir', dataDir, '--passphrase-file', passphraseFile)
+  t.equal(code, 0, printed)
+  t.match(printed, /can be read with the passphrase only/)
+  const content = await readFile(target)
+  const [key = ''] = (await readFile(join(dataDir, 'secrets.key'), 'utf8')).split('\n')
+  for (const hidden of ['aHVudGVyMg==', 'a key', key, Buffer.from(key, 'base64')]) t.notOk(content.includes(hidden))
+  t.ok(content.includes('a certificate'))
+
+  const fresh = join(folder, 'fresh')
+  const without = await restoring(target, '--data-dir', fresh)
+  t.equal(without.code, 1)
+  t.match(without.printed, /The private keys in .*kept are encrypted: give --passphrase-file/)
+  await writeFile(join(folder, 'wrong'), 'correct horse battery?\n')
+  const wrong = await restoring(target, '--data-dir', fresh, '--passphrase-file', join(folder, 'wrong'))
+  t.equal(wrong.code, 1)
+  t.match(wrong.printed, /The passphrase is not that of the backup/)
+  t.equal((await restoring(target, '--data-dir', fresh, '--passphrase-file', passphraseFile)).code, 0)
+  t.equal(await readFile(join(fresh, 'authority', 'ca.key'), 'utf8'), 'a key')
+  t.equal((await stat(join(fresh, 'secrets.key'))).mode & 0o777, 0o600)
+  t.same((await readdir(join(fresh, 'authority'))).sort(), ['ca.crt', 'ca.key'])
+  t.same(await secretIn(t, fresh), secret)
+})
+
+test('without a passphrase the key of Secrets is not in a backup: it is taken from its place, a copy, or done without', async (t) => {
+  const { store, dataDir, folder, target } = await controller(t, { secrets: true })
+  const secret = await store.create('secrets', aSecret)
+  await store.close()
+  const { printed } = await backingUp(target, '--data-dir', dataDir)
+  t.match(printed, /Its Secrets are encrypted with key [0-9a-f]{16}, which is not in it: keep a copy of .*secrets\.key/)
+  const content = await readFile(target)
+  const keyFile = join(dataDir, 'secrets.key')
+  const [key = ''] = (await readFile(keyFile, 'utf8')).split('\n')
+  for (const hidden of ['aHVudGVyMg==', key, Buffer.from(key, 'base64')]) t.notOk(content.includes(hidden))
+
+  const [fresh, bare] = [join(folder, 'fresh'), join(folder, 'bare')]
+  const refused = await restoring(target, '--data-dir', fresh)
+  t.equal(refused.code, 1)
+  t.match(refused.printed, /which is not in .*secrets\.key: give --secrets-key .* or --without-secrets/)
+  await t.rejects(stat(fresh), { code: 'ENOENT' }, 'nothing was changed')
+  t.equal((await restoring(target, '--data-dir', fresh, '--secrets-key', keyFile)).code, 0)
+  t.same(await secretIn(t, fresh), secret)
+  t.equal((await restoring(target, '--data-dir', dataDir, '--replace')).code, 0, 'the key in its place is used')
+  t.same(await secretIn(t, dataDir), secret)
+  t.equal((await restoring(target, '--data-dir', bare, '--without-secrets')).code, 0)
+  t.equal(await secretIn(t, bare), undefined)
+})
+
+test('a restore without a passphrase that was broken off finds the key where it was moved to', async (t) => {
+  const { store, dataDir, folder, target } = await controller(t, { secrets: true })
+  const secret = await store.create('secrets', aSecret)
+  await store.close()
+  await backingUp(target, '--data-dir', dataDir)
+  const broken = join(folder, 'broken')
+  await cp(dataDir, join(broken, 'replaced-before'), { recursive: true })
+  t.equal((await restoring(target, '--data-dir', broken, '--replace')).code, 1)
+  await mkdir(join(broken, 'restoring'))
+  t.equal((await restoring(target, '--data-dir', broken, '--replace')).code, 0)
+  t.same(await secretIn(t, broken), secret)
+})
+
+test('a passphrase that is too short is refused, and one that cannot be read is named', async (t) => {
+  const { dataDir, folder, target, store } = await controller(t)
+  await store.close()
+  const file = join(folder, 'passphrase')
+  for (const [text, length] of [
+    ['', 0],
+    ['elevenchars\nmore text', 11],
+  ] as const) {
+    await writeFile(file, text)
+    const { code, printed } = await backingUp(target, '--data-dir', dataDir, '--passphrase-file', file)
+    t.equal(code, 1)
+    t.match(printed, new RegExp(`has ${length} characters: its first line must have 12 or more`))
+  }
+  await writeFile(file, 'twelve chars')
+  t.equal((await backingUp(target, '--data-dir', dataDir, '--passphrase-file', file)).code, 0)
+  t.match(
+    (await backingUp('x', '--passphrase-file', join(folder, 'none'))).printed,
+    /Cannot read the passphrase in .*none/,
+  )
+})
+
+test('a running controller is backed up with a passphrase, and nothing plain is left beside its store', async (t) => {
+  const { store, dataDir, folder, target, make } = await controller(t, { secrets: true })
+  await store.create('secrets', aSecret)
+  const stop = new AbortController()
+  const refuse = () => Promise.reject(new Error('not asked for'))
+  const needs = { backup: make, reload: refuse, rotateSecretsKey: refuse, log: quietLog(t) }
+  const socket = adminSocket({ path: adminSocketPath(dataDir), ...needs })
+  await socket.listen()
+  const running = socket.run(stop.signal)
+  await writeFile(join(folder, 'passphrase'), 'correct horse battery')
+  const { code, printed } = await backingUp(
+    target,
+    '--data-dir',
+    dataDir,
+    '--passphrase-file',
+    join(folder, 'passphrase'),
+  )
+  t.equal(code, 0, printed)
+  t.same(
+    (await readdir(dataDir)).filter((name) => name.startsWith('backup')),
+    [],
+  )
+  t.notOk((await readFile(target)).includes('a key'))
   stop.abort()
   await running
 })
@@ -290,12 +411,42 @@ async function restoring(...argv: readonly string[]) {
   return { code, printed }
 }
 
-async function controller(t: Test) {
+/** The same for `backup`. */
+async function backingUp(...argv: readonly string[]) {
+  let printed = ''
+  const print = (text: string) => {
+    printed += text
+  }
+  const needs = { stdout: print, stderr: print, signal: new AbortController().signal, nowMs: Date.parse(now) }
+  return { code: await backupCommand(argv, { ...needs, version: '1.2.3' }), printed }
+}
+
+const aSecret = {
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: { name: 'db', namespace: 'default' },
+  data: { password: 'aHVudGVyMg==' },
+} as const
+
+async function secretIn(t: Test, dataDir: string) {
+  const secretsKeyFile = join(dataDir, 'secrets.key')
+  const { store } = await openSqliteStore({ path: join(dataDir, 'store.db'), secretsKeyFile, clock, log: quietLog(t) })
+  const found = await store.get('secrets', aSecret.metadata)
+  await store.close()
+  return found
+}
+
+async function controller(t: Test, { secrets = false } = {}) {
   const folder = await temporaryFolder(t)
   const dataDir = join(folder, 'data')
   await mkdir(join(dataDir, 'authority'), { recursive: true })
   for (const [name, text] of Object.entries(authority)) await writeFile(join(dataDir, 'authority', name), text)
-  const { store, origin, backUp } = await openSqliteStore({ path: join(dataDir, 'store.db'), clock, log: quietLog(t) })
+  const { store, origin, backUp } = await openSqliteStore({
+    path: join(dataDir, 'store.db'),
+    clock,
+    log: quietLog(t),
+    ...(secrets && { secretsKeyFile: join(dataDir, 'secrets.key') }),
+  })
   t.teardown(() => store.close())
   const target = join(folder, 'kept')
   const make = (at = now) => makeBackup({ dataDir, backUp, now: at, version: '1.2.3' }, 'one')

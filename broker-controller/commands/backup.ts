@@ -21,6 +21,7 @@ import { replaceFile } from '../../daemon/durable-file.ts'
 import { storyOf } from '../../daemon/log.ts'
 import { type Backup, hadNoNodes, readBackup, revocationsInStore, unsealBackup } from '../store/sqlite/sqlite-backup.ts'
 import type { AuthorityFiles, BackUp } from '../store/store.ts'
+import { secretsKeyName, type Unlocking, unlockBackup } from './backup-secrets.ts'
 
 export const storeFileName = 'store.db'
 export const authorityFolderName = 'authority'
@@ -83,9 +84,16 @@ export type Restored = {
  * Puts a backup in the place of what is in the data directory, which is moved aside and not removed. Broken off at any
  * moment it can be run again. Throws when the backup is not whole, or when something is there and `replace` is not set.
  */
-export async function restore(file: string, dataDir: string, replace: boolean, now: string): Promise<Restored> {
+export async function restore(
+  file: string,
+  dataDir: string,
+  replace: boolean,
+  now: string,
+  unlocking: Unlocking = {},
+): Promise<Restored> {
   await access(file, constants.R_OK) // SQLite's error does not name the file
   const backup = readBackup(file)
+  const { authority, secretsKey } = await unlockBackup(file, backup, unlocking, [dataDir, ...(await asidesIn(dataDir))])
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const brokenOff = await isThere(join(dataDir, restoringName))
   const before = await revocationsBefore(dataDir, brokenOff)
@@ -100,24 +108,32 @@ export async function restore(file: string, dataDir: string, replace: boolean, n
   const restoring = join(dataDir, restoringName)
   if (brokenOff) await rm(restoring, { recursive: true })
   await mkdir(join(restoring, authorityFolderName), { recursive: true, mode: 0o700 })
-  for (const [name, body] of backup.authority) {
+  for (const [name, body] of authority) {
     await replaceFile(join(restoring, authorityFolderName, name), body, name.endsWith('.crt') ? 0o644 : 0o600)
   }
+  if (secretsKey !== undefined) await replaceFile(join(restoring, secretsKeyName), secretsKey)
   const store = join(restoring, storeFileName)
   await copyFile(file, store, constants.COPYFILE_EXCL)
   await chmod(store, 0o600)
-  unsealBackup(store, before.lists)
+  unsealBackup(store, before.lists, unlocking)
   await flush(store)
 
   const aside = join(dataDir, `replaced-${now.replaceAll(':', '')}`)
   if (present.length > 0) await mkdir(aside, { recursive: true, mode: 0o700 })
   for (const name of present) await rename(join(dataDir, name), join(aside, name))
-  for (const name of [authorityFolderName, storeFileName]) await rename(join(restoring, name), join(dataDir, name))
+  const restored = [authorityFolderName, ...(secretsKey === undefined ? [] : [secretsKeyName]), storeFileName]
+  for (const name of restored) await rename(join(restoring, name), join(dataDir, name))
   await giveToOwner(dataDir)
   await rm(restoring, { recursive: true })
   await flush(dataDir)
   const found = { ...(present.length > 0 && { aside }), ...(before.found && { revocations: before.found }) }
   return { backup, otherAuthority, ...found }
+}
+
+/** Where restores that were broken off may have moved what was there. */
+async function asidesIn(dataDir: string): Promise<readonly string[]> {
+  if (!(await isThere(join(dataDir, restoringName)))) return []
+  return (await readdir(dataDir)).filter((name) => name.startsWith('replaced-')).map((name) => join(dataDir, name))
 }
 
 async function isOther(path: string, content: Uint8Array = new Uint8Array()): Promise<boolean> {

@@ -219,7 +219,13 @@ async function aFleet(t: Test) {
     async openSocket() {
       const reload = async () => void reloads++
       const backup = () => Promise.reject(new Error('not asked for'))
-      const socket = adminSocket({ path: adminSocketPath(dataDir), backup, reload, log: quietLog(t) })
+      const socket = adminSocket({
+        path: adminSocketPath(dataDir),
+        backup,
+        reload,
+        rotateSecretsKey: backup,
+        log: quietLog(t),
+      })
       await socket.listen()
       const stop = new AbortController()
       const running = socket.run(stop.signal)

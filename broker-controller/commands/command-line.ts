@@ -36,6 +36,7 @@ const commands = [
   'checkpoints',
   'kubeconfig',
   'service-account-key',
+  'secrets',
 ] as const
 
 /** `argv`: what follows the program's name. */

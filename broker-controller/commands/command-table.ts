@@ -14,6 +14,11 @@ const kubeconfig = {
   defaultText: 'DIR/kubeconfig',
 } as const
 
+const passphraseFile = {
+  value: 'FILE',
+  help: 'file with the passphrase of the backup in its first line; - for the standard input',
+} as const
+
 const port = [0, 65_535] as const
 
 const run = {
@@ -99,9 +104,10 @@ export const backupRow = {
   name: 'bramble-controller backup',
   about: 'back up the whole state to one file',
   text: `Write the whole state of a controller, running or stopped, to one new file: every object, and the authority of the fleet.
-The file is read back and verified before it gets its name. In a folder it is named by the time; the default is the current folder.`,
+The file is read back and verified before it gets its name. In a folder it is named by the time; the default is the current folder.
+Secrets in it are encrypted. Their key is contained only with a passphrase, which then encrypts all private keys.`,
   forms: { '[FILE|FOLDER]': '' },
-  options: { 'data-dir': dataDir },
+  options: { 'passphrase-file': passphraseFile, 'data-dir': dataDir },
 } as const satisfies Command
 
 export const restoreRow = {
@@ -110,7 +116,17 @@ export const restoreRow = {
   text: `Restore a backup in place of the state of a stopped controller. Nodes keep running their pods meanwhile, and report
 afterwards what was created since the backup.`,
   forms: { FILE: '' },
-  options: { 'data-dir': dataDir, replace: { help: 'move the present state aside' } },
+  options: {
+    'data-dir': dataDir,
+    replace: { help: 'move the present state aside' },
+    'passphrase-file': passphraseFile,
+    'secrets-key': {
+      value: 'FILE',
+      help: 'copy of secrets.key, for a backup without a passphrase',
+      defaultText: 'DIR/secrets.key',
+    },
+    'without-secrets': { help: 'restore everything but Secrets, whose key is lost' },
+  },
 } as const satisfies Command
 
 export const checkpointsRow = {
@@ -157,6 +173,19 @@ them: after the first, tokens of both keys are valid.`,
   options: { 'data-dir': dataDir },
 } as const satisfies Command
 
+export const secretsRow = {
+  name: 'bramble-controller secrets',
+  about: 'replace the key that encrypts Secrets in the store',
+  text: `Show or replace the key that encrypts Secrets in the store of a controller, running or stopped. All Secrets are encrypted with the
+new key, and the present one is removed. Copies of secrets.key that you keep for backups without a passphrase stay good for those backups.`,
+  forms: {
+    show: 'show the key by its key ID',
+    'rotate-key': 'create another key, encrypt all Secrets with it, and remove the present one',
+  },
+  defaultForm: 'show',
+  options: { 'data-dir': dataDir },
+} as const satisfies Command
+
 const completion = {
   name: 'bramble-controller completion',
   about: 'print the completion script of a shell',
@@ -173,6 +202,7 @@ export const commands = {
   checkpoints: checkpointsRow,
   kubeconfig: kubeconfigRow,
   'service-account-key': serviceAccountKeyRow,
+  secrets: secretsRow,
   completion,
 } as const
 

@@ -81,6 +81,8 @@ export type OpenedStore = {
   readonly origin: StoreOrigin
   /** undefined: the store is backed up with its own tools; the admin socket then answers with an error. */
   readonly backUp?: BackUp
+  /** Encrypts all Secrets with another key, and returns its ID. undefined: the store does not encrypt them itself. */
+  readonly rotateSecretsKey?: () => Promise<string>
 }
 
 /** Another process has the store open. */
@@ -91,6 +93,11 @@ export class StoreInUseError extends Error {
 /** A later version of the program wrote the store. The message has a remedy; a retry does not help. */
 export class LaterStoreError extends Error {
   override readonly name = 'LaterStoreError'
+}
+
+/** The keys that encrypt Secrets are missing, or are others. The message names the file and a remedy; a retry does not help. */
+export class SecretsKeyError extends Error {
+  override readonly name = 'SecretsKeyError'
 }
 
 /**

@@ -8,9 +8,11 @@ import Database from 'better-sqlite3'
 import { type ConfigMap, ConfigMapSchema } from '../../../api/config-map.ts'
 import { decode } from '../../../api/decode.ts'
 import { problemText } from '../../../api/problem.ts'
+import type { PassphraseParameters } from '../encryption/passphrase.ts'
 import { revocationsIn, revocationsKey, withAllOf } from '../revocations.ts'
 import type { AuthorityFiles, BackupContents } from '../store.ts'
 import { acceptCheckpointsStatement, storeFormat } from './sqlite-file.ts'
+import { deleteSecretsStatement, sealedKeyIDs } from './sqlite-secrets.ts'
 
 export type Backup = {
   /** RFC 3339 */
@@ -20,6 +22,10 @@ export type Backup = {
   readonly authority: AuthorityFiles
   /** How many objects there are of each kind. */
   readonly counts: ReadonlyMap<string, number>
+  /** The keys that its Secrets need. */
+  readonly secretsKeyIDs: readonly string[]
+  /** Private keys of `authority` are encrypted with a passphrase, and so are the keys of Secrets, which are among them then. */
+  readonly passphrase?: PassphraseParameters
 }
 
 /** A backup of a store that no controller has open. Throws if one has, or if the store cannot be read. */
@@ -66,6 +72,33 @@ export function sealBackup(path: string, made: string, version: string, authorit
     database.close()
   }
   chmodSync(path, 0o600)
+}
+
+/**
+ * Replaces the authority's files of a backup that `readBackup` accepts, without remains of the present ones, and adds what opens
+ * them.
+ */
+export function replaceAuthority(path: string, authority: AuthorityFiles, passphrase: PassphraseParameters): void {
+  const database = new Database(path, { fileMustExist: true })
+  try {
+    const put = database.prepare<[string, Uint8Array]>('INSERT INTO authority VALUES (?, ?)')
+    const { salt, cost, blockSize, parallelization } = passphrase
+    const replace = database.transaction(() => {
+      database.exec(
+        `DELETE FROM authority;
+         CREATE TABLE passphrase (salt BLOB NOT NULL, cost INTEGER NOT NULL, blockSize INTEGER NOT NULL, parallelization INTEGER NOT NULL) STRICT;`,
+      )
+      for (const [name, body] of authority) put.run(name, body)
+      database
+        .prepare<[Uint8Array, number, number, number]>('INSERT INTO passphrase VALUES (?, ?, ?, ?)')
+        .run(salt, cost, blockSize, parallelization)
+      database.prepare<[string]>('UPDATE backup SET sha256 = ?').run(digest(database))
+    })
+    replace.immediate()
+    database.exec('VACUUM')
+  } finally {
+    database.close()
+  }
 }
 
 /** The verified content of the file. Throws when it is not a backup, damaged, or of a newer version. */
@@ -125,9 +158,13 @@ function revocationList(database: Database.Database): ConfigMap | undefined {
 
 /**
  * Turns a copy of a backup into the store of a controller. It is a new store, which accepts checkpoints for what was created after
- * the backup. Certificates revoked by `revocations` are revoked in it, too.
+ * the backup. Certificates revoked by `revocations` are revoked in it, too. `withoutSecrets`: it has none.
  */
-export function unsealBackup(path: string, revocations: readonly ConfigMap[] = []): void {
+export function unsealBackup(
+  path: string,
+  revocations: readonly ConfigMap[] = [],
+  { withoutSecrets = false }: { readonly withoutSecrets?: boolean } = {},
+): void {
   const database = new Database(path, { fileMustExist: true })
   try {
     for (const list of revocations) addRevocations(database, list)
@@ -137,6 +174,8 @@ export function unsealBackup(path: string, revocations: readonly ConfigMap[] = [
        ${deleteWrongDate}
        DROP TABLE authority;
        DROP TABLE backup;
+       DROP TABLE IF EXISTS passphrase;
+       ${withoutSecrets ? deleteSecretsStatement : ''}
        UPDATE counters SET value = value + ${versionLeap} WHERE name = 'reservedVersion';
        COMMIT;`,
     )
@@ -186,7 +225,19 @@ function contentOf(database: Database.Database, path: string): Backup {
     version: sealed.version,
     authority: new Map(files.map(({ name, body }) => [name, body])),
     counts: new Map(kinds.map(({ resource, count }) => [resource, count])),
+    secretsKeyIDs: sealedKeyIDs(database),
+    ...passphraseOf(database),
   }
+}
+
+function passphraseOf(database: Database.Database): Pick<Backup, 'passphrase'> {
+  const table = database.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'passphrase'").get()
+  if (table === undefined) return {}
+  const passphrase = database
+    .prepare<[], PassphraseParameters>('SELECT salt, cost, blockSize, parallelization FROM passphrase')
+    .get()
+  if (passphrase === undefined) throw new Error('Its table passphrase is empty')
+  return { passphrase }
 }
 
 /** Of all objects and of the authority. */

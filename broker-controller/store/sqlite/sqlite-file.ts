@@ -2,18 +2,20 @@
 import { chmodSync, closeSync, openSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { LaterStoreError, StoreInUseError, type StoreOrigin } from '../store.ts'
+import { plainSecretsStatement, type SealedRows, sealedRows } from './sqlite-secrets.ts'
 
 export type Row = {
   readonly resource: string
   readonly namespace: string
   readonly name: string
   readonly version: number
-  /** JSON; null removes the row. */
+  /** JSON, which is encrypted in the file where the kind is; null removes the row. */
   readonly body: string | null
 }
 
 export interface SqliteFile {
   readonly origin: StoreOrigin
+  readonly sealed: SealedRows
   rows(): Iterable<{ readonly resource: string; readonly body: string }>
   /** Every version up to this one may have been assigned. */
   reserved(): number
@@ -40,6 +42,7 @@ const migrations: readonly string[] = [
    INSERT INTO counters VALUES ('reservedVersion', 0);`,
   `CREATE TABLE origin (id TEXT NOT NULL, learns INTEGER NOT NULL) STRICT;
    INSERT INTO origin VALUES (lower(hex(randomblob(16))), 0);`,
+  plainSecretsStatement, // bodies of Secrets are encrypted at the start, which earlier versions cannot read
 ]
 
 /**
@@ -82,12 +85,16 @@ export function openSqliteFile(path: string, { acceptsCheckpointsIfNew = false }
   const remove = database.prepare<Row>(
     'DELETE FROM objects WHERE resource = :resource AND namespace = :namespace AND name = :name',
   )
-  const all = database.prepare<[], { resource: string; body: string }>('SELECT resource, body FROM objects')
+  const all = database.prepare<[], StoredRow>('SELECT resource, namespace, name, body FROM objects')
   const counter = database.prepare<[], { value: number }>("SELECT value FROM counters WHERE name = 'reservedVersion'")
   const count = database.prepare<[number]>("UPDATE counters SET value = ? WHERE name = 'reservedVersion'")
   const write = database.transaction((rows: readonly Row[]) => {
-    for (const row of rows) (row.body === null ? remove : put).run(row)
+    for (const row of rows) {
+      if (row.body === null) remove.run(row)
+      else put.run({ ...row, body: sealed.stored(row.resource, row, row.body) })
+    }
   })
+  const sealed = sealedRows(database, path)
 
   const origin = database.prepare<[], { id: string; learns: number }>('SELECT id, learns FROM origin').get()
   if (origin === undefined) throw new Error(`${path} has no row in its table origin`)
@@ -95,7 +102,10 @@ export function openSqliteFile(path: string, { acceptsCheckpointsIfNew = false }
 
   return {
     origin: { id: origin.id, acceptsCheckpoints: origin.learns !== 0, ...(since && { sinceMs: since.value * 1000 }) },
-    rows: () => all.iterate(),
+    sealed,
+    *rows() {
+      for (const row of all.iterate()) yield { ...row, body: sealed.read(row.resource, row, row.body) }
+    },
     reserved: () => counter.get()?.value ?? 0,
     reserve: (version) => void count.run(version),
     write: (rows) => write.immediate(rows),
@@ -106,6 +116,8 @@ export function openSqliteFile(path: string, { acceptsCheckpointsIfNew = false }
     close: () => void database.close(),
   }
 }
+
+type StoredRow = { readonly resource: string; readonly namespace: string; readonly name: string; readonly body: string }
 
 /** What to do about a store that cannot be read. */
 export function unreadable(path: string, cause: unknown): Error {

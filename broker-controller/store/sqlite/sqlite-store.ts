@@ -9,7 +9,8 @@ import { cachedStore } from '../cached-store.ts'
 import type { AnyStoredObject } from '../changes.ts'
 import { frozenCopy } from '../frozen-copy.ts'
 import { type ObjectCache, objectCache } from '../object-cache.ts'
-import type { BackUp, OpenedStore } from '../store.ts'
+import { type BackUp, type OpenedStore, SecretsKeyError } from '../store.ts'
+import { type ProtectedSecrets, protectSecrets } from './protected-secrets.ts'
 import { sealBackup } from './sqlite-backup.ts'
 import { openSqliteFile, type SqliteFile, unreadable } from './sqlite-file.ts'
 import { versionCounter } from './version-counter.ts'
@@ -27,13 +28,23 @@ export type SqliteStoreNeeds = {
   readonly historyLength?: number
   /** A new file begins without the objects of a running fleet: its origin accepts checkpoints. */
   readonly acceptsCheckpointsIfNew?: boolean
+  /** The keys that encrypt Secrets; made where there is none. undefined: Secrets are stored as they are. */
+  readonly secretsKeyFile?: string
 }
 
 export type SqliteStore = OpenedStore & { readonly backUp: BackUp }
 
-/** Throws StoreInUseError, LaterStoreError, or another error if the file is damaged. */
+/** Throws StoreInUseError, LaterStoreError, SecretsKeyError, or another error if the file is damaged. */
 export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteStore> {
-  const { path, resources = builtInResources, clock, log, statusDelayMs = 100, historyLength } = needs
+  const {
+    path,
+    resources = builtInResources,
+    clock,
+    log,
+    statusDelayMs = 100,
+    historyLength,
+    secretsKeyFile: keyFile,
+  } = needs
   const file = openSqliteFile(path, { acceptsCheckpointsIfNew: needs.acceptsCheckpointsIfNew ?? false })
   const versions = versionCounter(file)
   const cache = objectCache({
@@ -43,16 +54,19 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
     latestVersion: versions.last,
     ...(historyLength !== undefined && { historyLength }),
   })
+  let secrets: ProtectedSecrets | undefined
   try {
+    if (keyFile !== undefined) secrets = await protectSecrets({ rows: file.sealed, path, keyFile, log })
     load(file, cache, resources, log)
   } catch (cause) {
     file.close()
-    throw unreadable(path, cause)
+    throw cause instanceof SecretsKeyError ? cause : unreadable(path, cause)
   }
   const writer = writeBatches({ path, file, versions, cache, clock, log, statusDelayMs })
   return {
     store: cachedStore({ resources, cache, writer, clock }),
     origin: file.origin,
+    ...(secrets !== undefined && { rotateSecretsKey: secrets.rotateKey }),
     async backUp(target, { made, version, authority }) {
       writer.flush()
       await file.copyTo(target)

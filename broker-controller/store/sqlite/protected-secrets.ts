@@ -1,0 +1,90 @@
+/** Encryption of the Secrets in a store: its keys at the start, encryption of what is plain, and replacement of the key. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Log } from '../../../daemon/log.ts'
+import { newSecretKey, type SecretKeys } from '../encryption/secret-keys.ts'
+import { readSecretKeys, writeSecretKeys } from '../encryption/secret-keys-file.ts'
+import { type ObjectKey, SecretsKeyError } from '../store.ts'
+import type { SealedRows } from './sqlite-secrets.ts'
+
+export type ProtectedSecretsNeeds = {
+  readonly rows: SealedRows
+  /** Of the store, for messages. */
+  readonly path: string
+  /** Of the keys. */
+  readonly keyFile: string
+  readonly log: Log
+}
+
+export interface ProtectedSecrets {
+  /** Encrypts all Secrets with another key and removes the present one. The ID of the new key. */
+  rotateKey(): Promise<string>
+}
+
+/**
+ * Opens the keys, and makes one for a store that has none. Plain Secrets are encrypted, and a rotation that was interrupted is
+ * finished. The key is on the disk before the first body that needs it, and removed after the last one, so an interruption loses
+ * nothing. Rejects with SecretsKeyError when a key is missing.
+ */
+export async function protectSecrets({ rows, path, keyFile, log }: ProtectedSecretsNeeds): Promise<ProtectedSecrets> {
+  let keys = await openKeys(rows, path, keyFile)
+  rows.use(keys)
+  const finish = async () => {
+    await resealAll(rows)
+    if (keys.length > 1) await writeSecretKeys(keyFile, [keys[0]])
+    keys = [keys[0]]
+    rows.use(keys)
+  }
+  await finish()
+  if (rows.mayHoldPlain()) {
+    try {
+      rows.removePlain()
+      log.info('Secrets in the store are encrypted', { key: keys[0].id, keyFile })
+    } catch (error) {
+      // A full disk: the next start tries again.
+      log.warn('Free pages of the store may hold Secrets from before their encryption', { path, error })
+    }
+  }
+  let isRotating = false
+  return {
+    async rotateKey() {
+      if (isRotating) throw new Error('Cannot rotate the key of Secrets: a rotation is in progress')
+      isRotating = true
+      try {
+        const wanted: SecretKeys = [newSecretKey(), ...keys]
+        await writeSecretKeys(keyFile, wanted)
+        keys = wanted
+        rows.use(keys)
+        await finish()
+        log.info('Key of Secrets rotated', { key: keys[0].id })
+        return keys[0].id
+      } finally {
+        isRotating = false
+      }
+    },
+  }
+}
+
+async function openKeys(rows: SealedRows, path: string, keyFile: string): Promise<SecretKeys> {
+  const needed = rows.keyIDs()
+  const found = await readSecretKeys(keyFile)
+  const missing = needed.filter((id) => !found?.some((key) => key.id === id))
+  if (missing.length > 0) {
+    const why = found === undefined ? `${keyFile} does not exist` : `${keyFile} does not contain it`
+    throw new SecretsKeyError(
+      `Secrets in ${path} are encrypted with key ${missing.join(', ')}, and ${why}. Put a copy of that file back, or restore a backup with its passphrase ('bramble-controller restore FILE --replace --passphrase-file FILE')`,
+    )
+  }
+  if (found !== undefined) return found
+  const made: SecretKeys = [newSecretKey()]
+  await writeSecretKeys(keyFile, made)
+  return made
+}
+
+/** Others get their turn between transactions. */
+async function resealAll(rows: SealedRows): Promise<void> {
+  let after: ObjectKey | undefined = { namespace: '', name: '' }
+  while (after !== undefined) {
+    after = rows.resealSome(after)
+    await nextTurn()
+  }
+}
