@@ -1,5 +1,6 @@
 /** Admission of a pod on this node: the decision and its reason. A rejection is final. */
 
+import { isDevice } from '../../../api/node/extended-resources.ts'
 import { shutdownRefusal } from '../../../api/node/node-shutdown.ts'
 import type { PressureType } from '../../../api/node.ts'
 import { isCriticalPod } from '../../../api/pod/critical-pod.ts'
@@ -9,7 +10,6 @@ import { untolerated } from '../../../api/pod/tolerations.ts'
 import type { Container, Pod } from '../../../api/pod.ts'
 import { milliValue, quantityToNumber } from '../../../api/quantity.ts'
 import { hostPorts } from '../options/container-options.ts'
-import { isDevice } from '../options/device-names.ts'
 import { isSidecar } from '../record/pod-containers.ts'
 import type { PortMapping } from '../runtime/runtime.ts'
 import { podsToPreempt } from './preemption.ts'

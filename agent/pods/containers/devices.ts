@@ -2,9 +2,10 @@
  * Allocates the devices of this machine to containers. A device belongs to one container at a time, and the container keeps it
  * over restarts.
  */
+
+import { isDevice } from '../../../api/node/extended-resources.ts'
 import type { Container } from '../../../api/pod.ts'
 import { quantityToNumber } from '../../../api/quantity.ts'
-import { isDevice } from '../options/device-names.ts'
 import type { ContainerIdentity, ContainerRuntime, RuntimeContainer } from '../runtime/runtime.ts'
 
 /** Paths by resource: `bramble.dev/ttyUSB0` → `/dev/ttyUSB0`. */

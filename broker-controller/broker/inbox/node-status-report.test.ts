@@ -56,6 +56,26 @@ test('a report of a node replaces the one before; conditions that others wrote s
   )
 })
 
+test('extended resources that others added stay, all of them allocatable; devices are those of the report', async (t) => {
+  const before: NodeStatus = {
+    capacity: { cpu: '4', 'example.com/gpu': '5', 'bramble.dev/camera': '1', 'kubernetes.io/x': '1', old: '1' },
+    allocatable: { cpu: '4', 'example.com/gpu': '2', 'example.com/only-here': '1' },
+  }
+  const report: NodeStatus = { capacity: { cpu: '2' }, allocatable: { cpu: '1' }, conditions: [] }
+  const first = nodeStatusAfter(before, report, nowMs)
+  t.same(first, {
+    capacity: { cpu: '2', 'example.com/gpu': '5' },
+    allocatable: { cpu: '1', 'example.com/gpu': '5' },
+    conditions: [],
+  })
+  const own = { ...report, capacity: { cpu: '2', 'example.com/gpu': '3' }, allocatable: { 'example.com/gpu': '1' } }
+  t.same(nodeStatusAfter(first, own, nowMs), { ...own, conditions: [] }, 'what the node reports itself is its own')
+  t.same(nodeStatusAfter({ capacity: { cpu: '4' } }, { conditions: [] }, nowMs), { conditions: [] })
+  const many = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`example.com/r${i}`, '1']))
+  t.equal(Object.keys(nodeStatusAfter({ capacity: many }, report, nowMs).capacity ?? {}).length, 1 + 64)
+  t.equal(isUnchangedStatus(first, nodeStatusAfter(first, report, nowMs), nowMs), true)
+})
+
 test('a health condition that a machine no longer has is removed', async (t) => {
   const status: NodeStatus = { conditions: [{ type: 'UnderVoltage', status: 'True' }] }
   const after = nodeStatusAfter(status, { conditions: [{ type: 'Ready', status: 'True' }] }, nowMs)

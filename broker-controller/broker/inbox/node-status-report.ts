@@ -1,11 +1,14 @@
 /** The status of a Node after its report. The controller's clock stamps the conditions; the node's own is not trusted. */
+
+import { isDevice, isExtendedResource } from '../../../api/node/extended-resources.ts'
 import { healthConditionTypes, type NodeCondition, type NodeStatus, nodeConditionTypes } from '../../../api/node.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { equalJSON } from '../../store/equal-json.ts'
 
 /**
  * The node's status after its report, which replaces the one before. The heartbeat time of its conditions is now; so is the
- * transition time where the status differs. Conditions that others wrote stay, up to `mostForeignConditions`.
+ * transition time where the status differs. Conditions that others wrote stay, up to `mostForeignConditions`, and so do
+ * extended resources (pkg/kubelet/nodestatus/setters.go, MachineInfo, changes only the capacity that the machine has).
  */
 export function nodeStatusAfter(before: NodeStatus | undefined, report: NodeStatus, nowMs: number): NodeStatus {
   const now = rfc3339(nowMs)
@@ -18,7 +21,20 @@ export function nodeStatusAfter(before: NodeStatus | undefined, report: NodeStat
   const types = new Set(reported.map(({ type }) => type))
   const ready = present.find(({ type }) => type === 'Ready')
   const others = present.filter((condition) => !types.has(condition.type) && !isReported(condition, ready))
-  return { ...report, conditions: [...others.slice(0, mostForeignConditions), ...reported] }
+  const conditions = [...others.slice(0, mostForeignConditions), ...reported]
+  return { ...report, ...resourcesAfter(before, report), conditions }
+}
+
+type Resources = Pick<NodeStatus, 'capacity' | 'allocatable'>
+
+/** All of an added resource is allocatable. Devices are the node's own: one that it no longer reports is gone. */
+function resourcesAfter(before: NodeStatus | undefined, { capacity = {}, allocatable = {} }: NodeStatus): Resources {
+  const added = Object.entries(before?.capacity ?? {})
+    .filter(([name]) => isExtendedResource(name) && !isDevice(name) && !Object.hasOwn(capacity, name))
+    .slice(0, mostForeignResources)
+  if (added.length === 0) return {}
+  const resources = Object.fromEntries(added)
+  return { capacity: { ...capacity, ...resources }, allocatable: { ...allocatable, ...resources } }
 }
 
 /**
@@ -48,6 +64,9 @@ function isSameButHeartbeat(after: NodeCondition, before: NodeCondition | undefi
 
 /** Conditions of controllers and node-problem detectors, which write them through the API. */
 const mostForeignConditions = 32
+
+/** Extended resources that administrators write through the API. */
+const mostForeignResources = 64
 
 const agentTypes: ReadonlySet<string> = new Set([...nodeConditionTypes, ...healthConditionTypes])
 
