@@ -2,7 +2,17 @@ import { test } from 'tap'
 import { DeleteOptionsSchema } from '../../../api/deletion/delete-options.ts'
 import { PriorityClassSchema } from '../../../api/priority-class.ts'
 import { builtInResources } from '../../../api/resources.ts'
-import { keywordsOf, object, type TSchema, text } from '../../../api/schema.ts'
+import {
+  integer,
+  keywordsOf,
+  field as numbered,
+  object,
+  oneOf,
+  optional,
+  type TSchema,
+  text,
+  time,
+} from '../../../api/schema.ts'
 import { anApi } from '../../testing/api-in-memory.ts'
 import { ProtobufError, readProtobuf } from './protobuf.ts'
 
@@ -170,7 +180,7 @@ test('of an object of another kind only apiVersion and kind are read', async (t)
   t.same(readProtobuf(pod, PriorityClassSchema), { apiVersion: 'v1', kind: 'Pod' })
 })
 
-test('in a status the numbers and booleans that are required keep their zero', async (t) => {
+test('in a status the numbers, booleans and texts that are required keep their zero', async (t) => {
   const allowed = message(field(1, 0), field(3, 0), field(4, 2), field(5, 0), field(6, 0))
   t.same(read('policy/v1', 'PodDisruptionBudget', message(field(1, field(1, 'web')), field(3, allowed))), {
     apiVersion: 'policy/v1',
@@ -185,6 +195,9 @@ test('in a status the numbers and booleans that are required keep their zero', a
     field(3, ''),
     field(4, 0),
     field(5, 0),
+    field(6, 'web:1'),
+    field(7, ''),
+    field(8, ''),
     field(9, 0),
   )
   const status = message(field(1, 'Succeeded'), field(3, ''), field(8, container), field(12, field(1, '10.1.0.2')))
@@ -200,11 +213,29 @@ test('in a status the numbers and booleans that are required keep their zero', a
           lastState: {},
           ready: false,
           restartCount: 0,
+          image: 'web:1',
+          imageID: '',
+          containerID: undefined,
           started: false,
         },
       ],
     },
   })
+})
+
+test('the texts that an object must have are read as they are in JSON; a time or a word of a list that is empty is absent', async (t) => {
+  const [word, when] = [oneOf('Yes', 'No'), time]
+  const schema = object({
+    apiVersion: oneOf('v1'),
+    kind: oneOf('It'),
+    name: numbered(1, text),
+    note: numbered(2, optional(text)),
+    answer: numbered(3, word),
+    at: numbered(4, when),
+    count: numbered(5, optional(integer)),
+  })
+  const raw = message(field(1, ''), field(2, ''), field(3, ''), field(4, ''), field(5, 0))
+  t.same(readProtobuf(envelope('v1', 'It', raw), schema), { apiVersion: 'v1', kind: 'It', name: '' })
 })
 
 test('a field of a served kind without a number is one that Go does not send', async (t) => {

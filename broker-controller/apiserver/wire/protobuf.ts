@@ -65,16 +65,16 @@ function messageOf(schema: TSchema): Message {
   for (const [name, { path, pointer }] of Object.entries(numbers)) {
     const field = properties[name]
     if (field === undefined) continue
-    const keepsZero = pointer || (required.includes(name) && isNumberOrBoolean(field))
+    const keepsZero = pointer || (required.includes(name) && isPlain(field))
     place(message, path, { name, keepsZero, ...shapeOf(field) })
   }
   return message
 }
 
-/** JSON has these also where they are zero, if they are required: `disruptionsAllowed: 0`, `ready: false`. */
-function isNumberOrBoolean(schema: TSchema): boolean {
-  const { type } = keywordsOf(schema)
-  return type === 'integer' || type === 'boolean'
+/** JSON has these also where they are zero, if they are required: `disruptionsAllowed: 0`, `ready: false`, `imageID: ""`. */
+function isPlain(schema: TSchema): boolean {
+  const { type, format } = keywordsOf(schema)
+  return type === 'integer' || type === 'boolean' || (type === 'string' && format === undefined)
 }
 
 /** Puts the field where its path leads. */
