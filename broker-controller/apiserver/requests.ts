@@ -198,7 +198,7 @@ function answerTo(route: ApiRoute, identity: Identity, request: ApiRequest, need
     case 'review': {
       const contentType = oneOf(headers['content-type'])
       const identityOfToken = (token: string, audiences: readonly string[]) => tokenHolder(token, audiences, needs)
-      return reviewAnswer({ route, identity, query, contentType, readBody }, { ...needs, identityOfToken })
+      return reviewAnswer({ route, identity, query, accept, contentType, readBody }, { ...needs, identityOfToken })
     }
     case 'resource': {
       const contentType = oneOf(headers['content-type'])

@@ -14,6 +14,7 @@ import type { Resource } from '../../../api/resources.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import type { ResourceNeeds } from '../handlers/strategy.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
+import { assertObjectForm } from '../wire/content-negotiation.ts'
 import { fieldValidation, isDryRun, parseBody, readObject } from '../wire/request-body.ts'
 import { accessReviewProblems, answeredAccess, answeredRules } from './access-reviews.ts'
 import { type ReviewRoute, reviewKinds } from './review-kinds.ts'
@@ -22,6 +23,7 @@ export type ReviewRequest = {
   readonly route: ReviewRoute
   readonly identity: Identity
   readonly query: URLSearchParams
+  readonly accept: string | undefined
   readonly contentType: string | undefined
   readonly readBody: () => Promise<Buffer>
 }
@@ -42,7 +44,8 @@ type Review =
   | SubjectAccessReview
 
 export async function reviewAnswer(request: ReviewRequest, needs: ReviewNeeds): Promise<ApiResponse> {
-  const { route, identity, query } = request
+  const { route, identity, query, accept } = request
+  assertObjectForm(accept)
   const kind = reviewKinds[route.name]
   isDryRun(query) // nothing is stored either way, but a wrong value is refused
   const input = parseBody(await request.readBody(), request, kind.schema, needs.parseYaml)

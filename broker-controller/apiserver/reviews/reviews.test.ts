@@ -49,6 +49,19 @@ test('questions about access are answered for the user they name', async (t) => 
   })
 })
 
+test('the answer to a question is no Table', async (t) => {
+  const { ask } = await anApi(t)
+  const body = {
+    kind: 'SelfSubjectAccessReview',
+    apiVersion: 'authorization.k8s.io/v1',
+    spec: { resourceAttributes: asking },
+  }
+  const path = `${authorization}/selfsubjectaccessreviews`
+  const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io'
+  t.match(await ask('POST', path, { body, accept }), { code: 406, body: { reason: 'NotAcceptable' } })
+  t.match(await ask('POST', path, { body, accept: `${accept},application/json` }), { code: 201 })
+})
+
 test('a question that is none is refused with the fields at fault', async (t) => {
   const { ask } = await anApi(t)
   const refusal = async (kind: string, spec: Document, metadata?: Document) => {

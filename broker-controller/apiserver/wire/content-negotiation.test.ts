@@ -1,5 +1,12 @@
 import { test } from 'tap'
-import { aggregatedDiscovery, answerForm, bodyForm, patchForm, prefersJson } from './content-negotiation.ts'
+import {
+  aggregatedDiscovery,
+  answerForm,
+  assertObjectForm,
+  bodyForm,
+  patchForm,
+  prefersJson,
+} from './content-negotiation.ts'
 
 const table =
   'application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json'
@@ -13,6 +20,14 @@ test('the first supported media type in Accept is used', async (t) => {
   t.equal(answerForm('application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io'), 'metadata')
   t.equal(answerForm('application/json; charset=utf-8'), 'object')
   t.throws(() => answerForm('application/vnd.kubernetes.protobuf'), { code: 406 })
+})
+
+test('an answer that is no stored object is given as itself only', async (t) => {
+  const rows = 'application/json;as=Table;v=v1;g=meta.k8s.io'
+  for (const accept of [undefined, 'application/yaml', '*/*', `${rows},application/json`]) assertObjectForm(accept)
+  for (const accept of [rows, rows.replace('Table', 'PartialObjectMetadata'), 'text/plain']) {
+    t.throws(() => assertObjectForm(accept), { code: 406, message: /only the following media types are accepted/ })
+  }
 })
 
 test('aggregated discovery is served on request, in the version requested', async (t) => {

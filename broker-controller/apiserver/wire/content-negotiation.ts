@@ -13,6 +13,13 @@ export function answerForm(accept: string | undefined): AnswerForm {
   throw notAcceptable(['application/json', 'application/yaml'])
 }
 
+/** As answerForm, for an answer that has no rows and no metadata of its own: a Table of it is NotAcceptable. */
+export function assertObjectForm(accept: string | undefined): void {
+  if (chosenClause(accept, ['json', 'yaml'], ['object']) === undefined) {
+    throw notAcceptable(['application/json', 'application/yaml'])
+  }
+}
+
 /** The text of the first clause of `Accept` that can be written. Errors of clients that accept neither are JSON. */
 export function answerEncoding(accept: string | undefined): AnswerEncoding {
   return chosenClause(accept)?.encoding ?? 'json'
@@ -29,12 +36,17 @@ function notAcceptable(types: readonly string[]): ApiError {
   return new ApiError('NotAcceptable', `only the following media types are accepted: ${types.join(', ')}`)
 }
 
-function chosenClause(accept: string | undefined, encodings: readonly AnswerEncoding[] = ['json', 'yaml']) {
+function chosenClause(
+  accept: string | undefined,
+  encodings: readonly AnswerEncoding[] = ['json', 'yaml'],
+  forms: readonly AnswerForm[] = ['object', 'table', 'metadata'],
+) {
   for (const clause of (accept || '*/*').split(',')) {
     const { type, parameters } = mediaType(clause)
     const encoding = encodingOf(type)
     const form = formOf(parameters)
-    if (encoding !== undefined && encodings.includes(encoding) && form !== undefined) return { encoding, form }
+    if (encoding === undefined || form === undefined) continue
+    if (encodings.includes(encoding) && forms.includes(form)) return { encoding, form }
   }
   return undefined
 }
