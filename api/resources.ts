@@ -17,6 +17,8 @@ import {
   PriorityLevelConfigurationSchema,
 } from './flow-control/priority-level-configuration.ts'
 import { type Lease, LeaseSchema } from './lease.ts'
+import { type LimitRange, LimitRangeSchema } from './limits/limit-range.ts'
+import { type ResourceQuota, ResourceQuotaSchema } from './limits/resource-quota.ts'
 import type { AnyObject } from './meta.ts'
 import { type Namespace, NamespaceSchema } from './namespace.ts'
 import { type EndpointSlice, EndpointSliceSchema } from './network/endpoint-slice.ts'
@@ -55,6 +57,8 @@ export type BuiltInTypes = {
   readonly prioritylevelconfigurations: PriorityLevelConfiguration
   readonly flowschemas: FlowSchema
   readonly controllerrevisions: ControllerRevision
+  readonly limitranges: LimitRange
+  readonly resourcequotas: ResourceQuota
 }
 export type BuiltInName = keyof BuiltInTypes
 
@@ -169,6 +173,11 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
   podtemplates: row('podtemplates', 'PodTemplate', '', PodTemplateSchema, { namespaced: true }),
   controllerrevisions: row('controllerrevisions', 'ControllerRevision', 'apps', ControllerRevisionSchema, {
     namespaced: true,
+  }),
+  limitranges: row('limitranges', 'LimitRange', '', LimitRangeSchema, { namespaced: true, shortNames: ['limits'] }),
+  resourcequotas: row('resourcequotas', 'ResourceQuota', '', ResourceQuotaSchema, {
+    namespaced: true,
+    shortNames: ['quota'],
   }),
   endpointslices: row('endpointslices', 'EndpointSlice', 'discovery.k8s.io', EndpointSliceSchema, {
     namespaced: true,

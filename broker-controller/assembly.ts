@@ -22,6 +22,7 @@ import { openAuthorizer } from './apiserver/access/authorizer.ts'
 import { serviceAccountTokens } from './apiserver/access/tokens/service-account-tokens.ts'
 import { serviceNetwork } from './apiserver/handlers/service-network.ts'
 import { apiServer } from './apiserver/http/http-server.ts'
+import { usageLedger } from './apiserver/quota/quota-ledger.ts'
 import { ensureClusterInfo, ensureFlowControl, ensureNamespaces, ensurePriorityClasses } from './bootstrap-objects.ts'
 import { limitMessages } from './broker/inbox/message-limits.ts'
 import { nodeInbox } from './broker/inbox/node-inbox.ts'
@@ -119,7 +120,14 @@ async function openParts(
     stopMeter()
     stopProcessMetrics()
   })
-  const shared = { store, kinds: builtInKinds, events: eventRecorder({ store, clock }), clock, log }
+  const shared = {
+    store,
+    kinds: builtInKinds,
+    events: eventRecorder({ store, clock }),
+    quotas: usageLedger({ store, kinds: builtInKinds, clock }),
+    clock,
+    log,
+  }
   const checkpoints = await openCheckpointWindow(shared, origin, configuration.checkpoints)
   return {
     shared,

@@ -9,6 +9,8 @@ import { eventStrategy } from './apiserver/kinds/event.ts'
 import { flowSchemaStrategy } from './apiserver/kinds/flow-control/flow-schema.ts'
 import { priorityLevelConfigurationStrategy } from './apiserver/kinds/flow-control/priority-level-configuration.ts'
 import { leaseStrategy } from './apiserver/kinds/lease.ts'
+import { limitRangeStrategy } from './apiserver/kinds/limits/limit-range.ts'
+import { resourceQuotaStrategy } from './apiserver/kinds/limits/resource-quota.ts'
 import { namespaceStrategy } from './apiserver/kinds/namespace.ts'
 import { endpointSliceStrategy } from './apiserver/kinds/network/endpoint-slice.ts'
 import { endpointsStrategy } from './apiserver/kinds/network/endpoints.ts'
@@ -26,6 +28,7 @@ import { serviceAccountStrategy } from './apiserver/kinds/service-account.ts'
 import { controllerRevisionStrategy } from './apiserver/kinds/workloads/controller-revision.ts'
 import { podTemplateStrategy } from './apiserver/kinds/workloads/pod-template.ts'
 import { type NamespaceDeletionNeeds, namespaceDeletion } from './apiserver/namespace-deletion.ts'
+import { type QuotaControllerNeeds, resourceQuotaController } from './apiserver/quota/quota-controller.ts'
 import type { ControllerConfiguration } from './configuration.ts'
 import {
   type NamespaceAccessNeeds,
@@ -68,6 +71,8 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   prioritylevelconfigurations: priorityLevelConfigurationStrategy,
   flowschemas: flowSchemaStrategy,
   controllerrevisions: controllerRevisionStrategy,
+  limitranges: limitRangeStrategy,
+  resourcequotas: resourceQuotaStrategy,
 }
 
 export const builtInKinds: KindRegistry = resourceRegistry(Object.values<KindStrategy>(kinds))
@@ -76,6 +81,7 @@ export type ControlLoopNeeds = NamespaceDeletionNeeds &
   Omit<GarbageCollectorNeeds, 'resources'> &
   CertificateNeeds &
   NamespaceAccessNeeds &
+  QuotaControllerNeeds &
   SchedulerNeeds
 
 /** The controllers and the scheduler. */
@@ -89,6 +95,7 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     garbageCollector({ ...needs, resources: needs.kinds }),
     ...(nodeCidrs ? [nodeIpamController(needs, nodeCidrs)] : []),
     namespaceDeletion(needs),
+    resourceQuotaController(needs),
     roleAggregationController(needs),
     namespaceAccessController(needs),
     rebootController(needs),

@@ -6,6 +6,7 @@ import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { openAuthorizer } from '../apiserver/access/authorizer.ts'
 import { serviceNetwork } from '../apiserver/handlers/service-network.ts'
 import type { KindRegistry } from '../apiserver/handlers/strategy.ts'
+import { usageLedger } from '../apiserver/quota/quota-ledger.ts'
 import { answerRequest } from '../apiserver/requests.ts'
 import { parseYamlBody } from '../apiserver/wire/yaml-body.ts'
 import { builtInKinds } from '../control-plane.ts'
@@ -78,6 +79,7 @@ export async function anApi(
     random: Math.random,
     parseYaml: parseYamlBody,
     services: serviceNetwork(),
+    quotas: usageLedger({ store, kinds, clock }),
     commonNameOf: commonNameOfCSR,
     version: '0.1.0',
     metrics: async () => ({ text: 'up 1\n', contentType: 'text/plain' }),

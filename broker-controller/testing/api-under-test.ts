@@ -19,6 +19,8 @@ import { signingKey } from '../apiserver/access/tokens/json-web-token.ts'
 import { serviceAccountTokens } from '../apiserver/access/tokens/service-account-tokens.ts'
 import { type ApiServerNeeds, apiServer } from '../apiserver/http/http-server.ts'
 import { namespaceDeletion } from '../apiserver/namespace-deletion.ts'
+import { resourceQuotaController } from '../apiserver/quota/quota-controller.ts'
+import { usageLedger } from '../apiserver/quota/quota-ledger.ts'
 import { builtInKinds } from '../control-plane.ts'
 import { eventRecorder } from '../store/event-recorder.ts'
 import { memoryStore } from '../store/memory-store.ts'
@@ -76,12 +78,14 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
   const access = await openAuthorizer({ store, clock: systemClock, log })
   const tokenKeys = { signing: signingKey(newKey()), others: [] }
   const registry = metricsRegistry()
+  const quotas = usageLedger({ store, kinds: builtInKinds, clock })
   const api = apiServer({
     store,
     kinds: builtInKinds,
     access,
     tokens: serviceAccountTokens(() => tokenKeys, store),
     events: eventRecorder({ store, clock }),
+    quotas,
     usage: usageBoard({ clock }),
     clock,
     log,
@@ -98,7 +102,12 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
     throw error
   })
   const stopping = new AbortController()
-  const loops = [access, { name: 'api', run: api.run }, namespaceDeletion({ store, kinds: builtInKinds, clock, log })]
+  const loops = [
+    access,
+    { name: 'api', run: api.run },
+    namespaceDeletion({ store, kinds: builtInKinds, clock, log }),
+    resourceQuotaController({ store, quotas, clock, log }),
+  ]
   const running = runLoops(loops, stopping.signal, log)
   const url = `https://127.0.0.1:${port}`
 

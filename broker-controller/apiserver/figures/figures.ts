@@ -33,7 +33,7 @@ export type AmountReader = (
 /** Many objects have the same amounts: each is parsed once. */
 export function amountReader(): AmountReader {
   const understood = new Map<string, number>()
-  const amountOf = (resource: string, amount: string | number) => {
+  const amountNamed = (resource: string, amount: string | number) => {
     const key = `${resource === 'cpu' ? 'cpu' : ''} ${amount}`
     const known = understood.get(key)
     if (known !== undefined) return known
@@ -43,7 +43,7 @@ export function amountReader(): AmountReader {
   }
   return (amounts = {}, labels) =>
     Object.entries(amounts).map(([resource, amount]) =>
-      singleFigure(amountOf(resource, amount), {
+      singleFigure(amountNamed(resource, amount), {
         ...labels,
         resource: resource.replace(/[^A-Za-z0-9_]/g, '_'),
         unit: unitOf(resource),

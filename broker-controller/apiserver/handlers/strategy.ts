@@ -17,6 +17,7 @@ import type { Store, StoreOrigin } from '../../store/store.ts'
 import type { ApiResponse } from '../wire/answers.ts'
 import type { Authorizer } from './authorizer.ts'
 import type { TableOf } from './cells.ts'
+import type { QuotaLedger } from './quota-ledger.ts'
 import type { ServiceNetwork } from './service-network.ts'
 import type { TokenIssuer } from './token-issuer.ts'
 
@@ -197,6 +198,8 @@ export type ResourceNeeds = {
   readonly limited?: LimitedLog
   readonly random: () => number
   readonly services: ServiceNetwork
+  /** undefined: quotas are not enforced. */
+  readonly quotas?: QuotaLedger
   readonly parseYaml: (text: string) => unknown
   /** The common name in a certificate request (PEM); undefined when it cannot be read. */
   readonly commonNameOf: (request: string) => string | undefined
@@ -239,7 +242,7 @@ export function withWrittenMetadata(stored: AnyObject, { metadata: wanted }: Any
   return { ...stored, metadata }
 }
 
-/** Puts the object by the strategy of its kind. */
+/** Puts the object by the strategy of its kind, within the quotas of its namespace. Throws the ApiError of a refusal. */
 export function writeBy(
   kind: KindStrategy,
   object: AnyObject,
@@ -247,5 +250,6 @@ export function writeBy(
   needs: ResourceNeeds,
   put: Put<AnyObject>,
 ): Promise<AnyObject> {
-  return kind.write?.(object, old, needs, put) ?? put(object)
+  const write: Put<AnyObject> = (one) => kind.write?.(one, old, needs, put) ?? put(one)
+  return needs.quotas === undefined ? write(object) : needs.quotas.charge(kind, object, old, write)
 }

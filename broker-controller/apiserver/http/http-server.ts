@@ -41,6 +41,7 @@ export type ApiServerNeeds = Pick<
   | 'origin'
   | 'checkpoints'
   | 'sessions'
+  | 'quotas'
   | 'lapsedWindowMs'
 > & {
   /** /metrics shows it; the server adds its own counters. */
@@ -122,7 +123,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
 function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: LimitedLog): RequestNeeds {
   const { store, clock, registry, readiness = [], random = Math.random, flowLimits, lapsedWindowMs = 0 } = needs
   const { kinds, access, events, usage, log, version, commonNameOf, origin, checkpoints, sessions, revocations } = needs
-  const { tokens, serverUrl } = needs
+  const { tokens, serverUrl, quotas } = needs
   return {
     store,
     kinds,
@@ -141,6 +142,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     ...(origin && { origin }),
     ...(checkpoints && { checkpoints }),
     ...(sessions && { sessions }),
+    ...(quotas && { quotas }),
     ...(revocations && { revocations }),
     lapsedWindowMs,
     limited,

@@ -16,6 +16,7 @@ import { type CreateFacts, type KindStrategy, statusSubresource } from '../handl
 import { podLog } from '../streams/pod-log.ts'
 import { forwardPorts } from '../streams/port-forward.ts'
 import { attachToPod, execInPod } from '../streams/remote-command.ts'
+import { limitViolation, withLimitDefaults } from './limits/limit-ranger.ts'
 import { withMatchLabelKeys } from './match-label-keys.ts'
 import { bindPod } from './pod-binding.ts'
 import { ephemeralChangeProblems, podChangeProblems } from './pod-change.ts'
@@ -62,13 +63,19 @@ export const podStrategy: KindStrategy<Pod> = {
     ...unsupportedFields('spec', pod.spec),
   ],
   validateUpdate: podChangeProblems,
-  async admitCreate(_, __, { store }) {
+  async admitCreate({ metadata }, __, { store }) {
     const classes = (await store.list('priorityclasses')).items
+    const ranges = (await store.list('limitranges', metadata.namespace)).items
     return {
       mutate(pod) {
-        const admitted = withPriority(pod, classes)
+        const admitted = withPriority(withLimitDefaults(pod, ranges), classes)
         if (!admitted.ok) throw forbid(resources.pods, pod.metadata.name ?? '', admitted.because)
         return admitted.object
+      },
+      decorate(pod) {
+        const because = limitViolation(pod, ranges)
+        if (because !== undefined) throw forbid(resources.pods, pod.metadata.name ?? '', because)
+        return pod
       },
     }
   },

@@ -1,0 +1,106 @@
+import { test } from 'tap'
+import { formatAmounts } from '../../../api/limits/resource-amounts.ts'
+import type { Service } from '../../../api/network/service.ts'
+import type { Pod } from '../../../api/pod.ts'
+import { resources } from '../../../api/resources.ts'
+import { aPod } from '../../../api/testing/builders.ts'
+import { countedUntilMs, isOfOtherKinds, missingInPod, resourcesOfKind, usageOf } from './usage.ts'
+
+const usage = (pod: Pod, nowMs = 0) => formatAmounts(usageOf(resources.pods, pod, nowMs))
+const service = (spec: Service['spec']): Service => ({ apiVersion: 'v1', kind: 'Service', metadata: {}, spec })
+const camera = 'example.com/camera'
+const anObject = { apiVersion: 'v1', kind: 'Secret', metadata: {} }
+
+test('a pod counts as an object, and with what it computes with', async (t) => {
+  t.equal(usage(aPod()), 'count/pods=1,pods=1')
+  t.equal(
+    usage(aPod({ requests: { cpu: '1', memory: '1Gi' }, limits: { cpu: '2' } })),
+    'count/pods=1,cpu=1,limits.cpu=2,memory=1Gi,pods=1,requests.cpu=1,requests.memory=1Gi',
+  )
+  t.equal(
+    usage(aPod({ requests: { [camera]: '1', 'ephemeral-storage': '1Gi' }, limits: { [camera]: '1' } })),
+    `count/pods=1,ephemeral-storage=1Gi,pods=1,requests.ephemeral-storage=1Gi,requests.${camera}=1`,
+  )
+  const overhead = { cpu: '250m', memory: '1Mi' }
+  t.equal(
+    usage(aPod({ requests: { cpu: '1' }, limits: { cpu: '2' }, spec: { overhead } })),
+    'count/pods=1,cpu=1250m,limits.cpu=2250m,memory=1Mi,pods=1,requests.cpu=1250m,requests.memory=1Mi',
+  )
+})
+
+test('a pod that has ended counts as an object only', async (t) => {
+  for (const phase of ['Succeeded', 'Failed'] as const)
+    t.equal(usage(aPod({ phase, requests: { cpu: '1' } })), 'count/pods=1')
+  t.equal(usage(aPod({ phase: 'Running' })), 'count/pods=1,pods=1')
+})
+
+test('a pod that is not confirmed to be gone ceases to count after its grace period', async (t) => {
+  const metadata = { deletionTimestamp: '1970-01-01T00:01:00Z', deletionGracePeriodSeconds: 30 }
+  const pod = aPod({ metadata })
+  t.equal(countedUntilMs(pod), 90_000)
+  t.equal(usage(pod, 90_000), 'count/pods=1,pods=1')
+  t.equal(usage(pod, 90_001), 'count/pods=1')
+  t.equal(countedUntilMs(aPod({ metadata: { deletionTimestamp: metadata.deletionTimestamp } })), undefined)
+  t.equal(countedUntilMs(aPod()), undefined)
+})
+
+test('a Service counts its node ports and its load balancer', async (t) => {
+  const count = (spec: Service['spec']) => formatAmounts(usageOf(resources.services, service(spec), 0))
+  const ports = [{ port: 80 }, { port: 443, nodePort: 30443 }]
+  const of = (nodePorts: number, balancers: number) =>
+    `count/services=1,services=1,services.loadbalancers=${balancers},services.nodeports=${nodePorts}`
+  t.equal(count({ type: 'ClusterIP', ports }), of(0, 0))
+  t.equal(count({ type: 'NodePort', ports }), of(2, 0))
+  t.equal(count({ type: 'LoadBalancer', ports }), of(2, 1))
+  t.equal(count({ type: 'LoadBalancer', ports, allocateLoadBalancerNodePorts: false }), of(1, 1))
+})
+
+test('other objects are counted by the name of their kind', async (t) => {
+  const object = anObject
+  t.same(usageOf(resources.configmaps, object, 0), { 'count/configmaps': 1, configmaps: 1 })
+  t.same(usageOf(resources.leases, object, 0), { 'count/leases.coordination.k8s.io': 1 })
+  t.same(usageOf(resources.serviceaccounts, object, 0), { 'count/serviceaccounts': 1 })
+})
+
+test('a resource of a quota belongs to the kind that counts for it', async (t) => {
+  const names = ['pods', 'count/pods', 'cpu', 'limits.memory', `requests.${camera}`, camera, 'requests.hugepages-2Mi']
+  const others = [
+    'services',
+    'services.nodeports',
+    'configmaps',
+    'count/configmaps',
+    'count/leases.coordination.k8s.io',
+  ]
+  const all = [...names, ...others, 'leases', 'count/events', 'persistentvolumeclaims']
+  t.same(
+    resourcesOfKind(resources.pods, all),
+    names.filter((name) => name !== camera),
+  )
+  t.same(resourcesOfKind(resources.services, all), ['services', 'services.nodeports'])
+  t.same(resourcesOfKind(resources.configmaps, all), ['configmaps', 'count/configmaps'])
+  t.same(resourcesOfKind(resources.leases, all), ['count/leases.coordination.k8s.io'])
+  t.same(resourcesOfKind(resources.events, all), [])
+  t.same(resourcesOfKind(resources.nodes, ['count/nodes']), [])
+  t.same(['persistentvolumeclaims', 'count/persistentvolumeclaims', 'requests.storage', 'pods'].map(isOfOtherKinds), [
+    true,
+    true,
+    true,
+    false,
+  ])
+  t.ok(isOfOtherKinds('gold.storageclass.storage.k8s.io/requests.storage'))
+})
+
+test('a quota of cpu or memory makes each container state them', async (t) => {
+  const pod = aPod({
+    spec: {
+      containers: [
+        { name: 'b', resources: { requests: { cpu: '1' }, limits: { cpu: '1' } } },
+        { name: 'a', resources: { requests: { cpu: '1' } } },
+      ],
+      initContainers: [{ name: 'setup' }],
+    },
+  })
+  t.equal(missingInPod(pod, ['pods', 'limits.cpu', 'cpu']), 'must specify cpu for: setup; limits.cpu for: a,setup')
+  t.equal(missingInPod(pod, ['requests.memory']), 'must specify requests.memory for: a,b,setup')
+  t.equal(missingInPod(pod, ['pods', 'ephemeral-storage', `requests.${camera}`]), undefined)
+})
