@@ -6,8 +6,9 @@ import { dirname, join } from 'node:path'
 import Dockerode from 'dockerode'
 import { type Test, test } from 'tap'
 import { cidrsOverlap, parseCidr } from '../../../api/text/cidr.ts'
+import type { Route } from '../kernel/host-routes.ts'
 import { nodeLabel } from './labels.ts'
-import { podNetwork } from './network.ts'
+import { podNetwork, routeInTheWay } from './network.ts'
 
 type Network = {
   readonly name: string
@@ -21,13 +22,29 @@ type Network = {
  * Docker's API for networks. Like Docker it takes the addresses first and lists the network a moment later, and in between
  * refuses a second network of the same name for its addresses.
  */
-async function engine(t: Test, ...networks: Omit<Network, 'listed'>[]) {
+const engine = (t: Test, ...networks: Omit<Network, 'listed'>[]) => engineWith(t, async () => [], ...networks)
+
+async function engineWith(t: Test, routes: () => Promise<readonly Route[]>, ...networks: Omit<Network, 'listed'>[]) {
   const here = new Map<string, Network>(networks.map((one, index) => [`id-${index}`, { ...one, listed: true }]))
   const requests: string[] = []
-  const world = { requests, here, names: () => [...here.values()].map(({ name }) => name), failing: false }
+  const queries: string[] = []
+  const bodies: unknown[] = []
+  const world = {
+    requests,
+    queries,
+    bodies,
+    here,
+    names: () => [...here.values()].map(({ name }) => name),
+    failing: false,
+    /** Runs when a network is requested, before Docker takes it in. */
+    beforeCreate: undefined as (() => void) | undefined,
+  }
   const create = async (request: IncomingMessage) => {
     let body = ''
     for await (const chunk of request) body += chunk
+    world.beforeCreate?.()
+    if (world.failing) return { status: 500, answer: { message: 'no space left on device' } }
+    bodies.push(JSON.parse(body))
     const { Name, IPAM, Labels } = JSON.parse(body)
     const subnet = String(IPAM.Config[0].Subnet)
     const overlaps = [...here.values()].some((one) => overlap(one.subnet, subnet))
@@ -41,6 +58,7 @@ async function engine(t: Test, ...networks: Omit<Network, 'listed'>[]) {
   const serve = async (request: IncomingMessage): Promise<{ status: number; answer?: unknown }> => {
     const { pathname } = new URL(request.url ?? '', 'http://docker')
     requests.push(`${request.method} ${pathname}`)
+    queries.push(request.url ?? '')
     if (world.failing) return { status: 500, answer: { message: 'no space left on device' } }
     if (pathname === '/networks') {
       const listed = [...here].filter(([, one]) => one.listed)
@@ -69,7 +87,7 @@ async function engine(t: Test, ...networks: Omit<Network, 'listed'>[]) {
     await rm(dirname(socketPath), { recursive: true, force: true })
   })
   const docker = new Dockerode({ socketPath, host: undefined, protocol: 'http' })
-  return { ...world, world, network: podNetwork(docker, 'pi-01', async () => []) }
+  return { requests, queries, bodies, here, names: world.names, world, network: podNetwork(docker, 'pi-01', routes) }
 }
 
 function overlap(one: string, other: string): boolean {
@@ -152,4 +170,92 @@ test('a network that was removed is made again once it is invalidated', async (t
   network.invalidate()
   await network.ensure(range)
   t.same(names(), [own])
+})
+
+test('a network that a concurrent agent creates between check and request is removed or waited out in a second try', async (t) => {
+  const { network, here, names, requests, world } = await engine(t)
+  world.beforeCreate = () => {
+    here.set('id-late', { ...of('earlier'), listed: true })
+    world.beforeCreate = undefined
+  }
+  await network.ensure(range)
+  t.same(names(), [own])
+  t.equal(requests.filter((request) => request === 'POST /networks/create').length, 2)
+})
+
+test('a conflict that returns each time ends after the second try', async (t) => {
+  const { network, here, requests, world } = await engine(t)
+  world.beforeCreate = () => void here.set('id-late', { ...of('earlier'), listed: true })
+  await t.rejects(network.ensure(range), { name: 'RuntimeError', cause: { message: /Pool overlaps/ } })
+  t.equal(requests.filter((request) => request === 'POST /networks/create').length, 2)
+})
+
+test('another failure to create the network is not tried again, and is the problem', async (t) => {
+  const { network, requests, world } = await engine(t)
+  world.beforeCreate = () => {
+    world.failing = true
+  }
+  await t.rejects(network.ensure(range), { cause: { message: /no space left on device/ } })
+  t.equal(requests.filter((request) => request === 'POST /networks/create').length, 1)
+  t.match(await network.problem(), /no space left on device/)
+})
+
+test('stopped containers keep the network of their node, and Docker is asked for them', async (t) => {
+  const { network, queries } = await engine(t, of('other', { users: 1 }))
+  await t.rejects(network.ensure(range))
+  t.same(
+    queries.filter((query) => query.startsWith('/containers/json')),
+    ['/containers/json?all=true'],
+  )
+})
+
+test('the network is a bridge with the range and the label of the node', async (t) => {
+  const { network, bodies } = await engine(t)
+  await network.ensure(range)
+  t.same(bodies, [
+    {
+      Name: own,
+      CheckDuplicate: true,
+      Driver: 'bridge',
+      IPAM: { Config: [{ Subnet: range }] },
+      Labels: { [nodeLabel]: 'pi-01' },
+    },
+  ])
+})
+
+test('a route to the addresses of pods is in the way where Docker would hide its owners', async (t) => {
+  const route = (name: string, text: string, direct: boolean) => {
+    const parsed = parseCidr(text)
+    if (parsed === undefined) throw new Error(`Not a range: ${text}`)
+    return { interface: name, range: parsed, direct }
+  }
+  const obstacle = (...routes: ReturnType<typeof route>[]) =>
+    routeInTheWay(range, routes)?.replace(/ of this machine.*/, '')
+  const inTheWay = (text: string, name: string) =>
+    `addresses of podCIDR ${range} belong to the network ${text} on ${name}`
+  t.equal(obstacle(), undefined)
+  t.equal(obstacle(route('eth0', '10.244.0.0/16', true)), inTheWay('10.244.0.0/16', 'eth0'), 'neighbours on the link')
+  t.equal(obstacle(route('eth0', '10.244.0.0/16', false)), undefined, 'a wider network behind a gateway')
+  t.equal(obstacle(route('eth0', range, false)), inTheWay(range, 'eth0'), 'the same range behind a gateway')
+  t.equal(obstacle(route('eth0', '10.244.0.128/25', false)), inTheWay('10.244.0.128/25', 'eth0'), 'a part of the range')
+  t.equal(obstacle(route('eth0', '10.245.0.0/24', true)), undefined, 'another range')
+  t.equal(obstacle(route('br-0123456789ab', range, true)), undefined, 'a bridge of Docker')
+  for (const name of ['br-0123456789', 'br-0123456789abc', 'xbr-0123456789ab', 'br-lan']) {
+    t.equal(obstacle(route(name, range, true)), inTheWay(range, name), 'a bridge of the machine')
+  }
+  t.equal(
+    obstacle(route('eth0', '10.245.0.0/24', true), route('wg0', range, true), route('eth1', range, true)),
+    inTheWay(range, 'wg0'),
+  )
+  t.equal(routeInTheWay('none', [route('eth0', range, true)]), undefined, 'no range, nothing in its way')
+})
+
+test('a route in the way is the problem of the network', async (t) => {
+  const cidr = parseCidr('10.244.0.0/16')
+  const routes = cidr === undefined ? [] : [{ interface: 'eth0', range: cidr, direct: true }]
+  const { network, names } = await engineWith(t, async () => routes)
+  await t.rejects(network.ensure(range), {
+    cause: { message: /10\.244\.0\.0\/16 on eth0 of this machine \(give the fleet/ },
+  })
+  t.same(names(), [])
 })

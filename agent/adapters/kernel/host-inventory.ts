@@ -101,15 +101,23 @@ export async function describeMachine(): Promise<MachineDescription> {
   try {
     const { default: si } = await import('systeminformation')
     const [system, cpu] = await within(describeMs, 'No inventory', Promise.all([si.system(), si.cpu()]))
-    const board = joined(system.manufacturer, system.model, system.version)
-    const processor = joined(cpu.manufacturer, cpu.brand)
-    return { ...(board === '' ? {} : { board }), ...(processor === '' ? {} : { processor }) }
+    return machineDescription(system, cpu)
   } catch {
     return {}
   }
 }
 
-/** The distinct words that carry a meaning. */
+type BoardFacts = { readonly manufacturer: string; readonly model: string; readonly version: string }
+type ProcessorFacts = { readonly manufacturer: string; readonly brand: string }
+
+/** The distinct words that carry a meaning; absent where there is none. */
+export function machineDescription(system: BoardFacts, cpu: ProcessorFacts): MachineDescription {
+  const board = joined(system.manufacturer, system.model, system.version)
+  const processor = joined(cpu.manufacturer, cpu.brand)
+  return { ...(board === '' ? {} : { board }), ...(processor === '' ? {} : { processor }) }
+}
+
+/** Without what another of the words contains. */
 function joined(...words: readonly string[]): string {
   const meaningful = words.map((word) => word.trim()).filter((word) => word !== '' && word !== '-')
   return meaningful

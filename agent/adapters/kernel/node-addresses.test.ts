@@ -18,6 +18,81 @@ test('of two default routes the kernel prefers the one with the smaller metric',
   t.same(defaultInterfaces(savedTree('pi-os-without-memory-cgroup')), [])
 })
 
+test('a default route has a destination and a mask of zero, and IPv4 comes before IPv6', async (t) => {
+  const v4 = (name: string, destination: string, mask: string, metric: number) =>
+    [name, destination, '0102000A', '0003', '0', '0', metric, mask, '0', '0', '0'].join('\t')
+  const zero = '0'.repeat(32)
+  const v6 = (name: string, destination: string, length: string, metric: string) =>
+    `${destination} ${length} ${zero} 00 fe80000000000000 ${metric} 00000001 00000000 00450003     ${name}`
+  const root = t.testdir({
+    proc: {
+      net: {
+        route: [
+          'Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask',
+          v4('tun0', '00000000', '00000080', 0),
+          v4('host0', '0102000A', '00000000', 0),
+          v4('wlan0', '00000000', '00000000', 600),
+          '',
+        ].join('\n'),
+        ipv6_route: [
+          v6('lo', zero, '00', 'ffffffff'),
+          v6('half0', zero, '01', '00000001'),
+          v6('net0', `fd${'0'.repeat(30)}`, '00', '00000001'),
+          v6('eth1', zero, '00', '00000400'),
+          v6('eth0', zero, '00', '000000ff'),
+          v6('wlan0', zero, '00', '00000001'),
+          '',
+        ].join('\n'),
+      },
+    },
+  })
+  t.same(defaultInterfaces(root), ['wlan0', 'eth0', 'eth1'])
+  t.same(defaultInterfaces(t.testdir({})), [], 'a kernel without the files has none')
+})
+
+test('an address that is configured needs no name server', async (t) => {
+  let asked = 0
+  const resolve = async () => {
+    asked++
+    return ['192.168.2.7']
+  }
+  const needs = { root: savedTree('pi-4-cgroup-v2'), clock: fakeClock(), interfaces, resolve }
+  const configured = hostAddresses(needs, { ...settings, nodeIP: '192.168.1.7' })
+  t.equal((await configured())[0]?.address, '192.168.1.7')
+  t.equal(asked, 0)
+  const resolved = hostAddresses(needs, settings)
+  t.equal((await resolved())[0]?.address, '192.168.2.7', 'otherwise the name server has a say')
+  t.equal(asked, 1)
+})
+
+test('the answer of the name server is kept for five minutes', async (t) => {
+  const clock = fakeClock()
+  const root = t.testdir({ proc: { net: { route: '', if_inet6: '' } } })
+  let asked = 0
+  const resolve = async () => {
+    asked++
+    return []
+  }
+  const addresses = hostAddresses({ root, clock, interfaces, resolve }, settings)
+  for (const [advancedMs, queries] of [
+    [0, 1],
+    [299_999, 1],
+    [1, 2],
+  ] as const) {
+    await clock.advance(advancedMs)
+    await t.rejects(addresses())
+    t.equal(asked, queries)
+  }
+})
+
+test('the interfaces are those of this machine unless given', async (t) => {
+  const needs = { root: t.testdir({}), clock: fakeClock(), resolve: async () => [] }
+  t.same(await hostAddresses(needs, { ...settings, nodeIP: '127.0.0.1' })(), [
+    { type: 'InternalIP', address: '127.0.0.1' },
+    { type: 'Hostname', address: 'pi-7' },
+  ])
+})
+
 test('the name server is asked once in five minutes, and may be silent', async (t) => {
   const clock = fakeClock()
   let asked = 0
