@@ -22,6 +22,9 @@ test('a machine is named as images name it', async (t) => {
     ['armv7l', 'linux/arm/v7'],
     ['armv6l', 'linux/arm/v6'],
     ['riscv64', 'linux/riscv64'],
+    ['i386', 'linux/386'],
+    ['i686', 'linux/386'],
+    ['armv8l', 'linux/arm/v8'],
   ] as const) {
     t.equal(platformText(platformOf(machine)), text)
   }
@@ -38,6 +41,9 @@ test('an image runs on its own kind of machine, and on the wider one', async (t)
     ['linux/arm/v7', 'aarch64'],
     ['linux/arm', 'armv6l'],
     ['linux/arm/v6', 'armv7l'],
+    ['linux/arm/v7', 'armv7l'],
+    ['linux/arm/v8', 'armv8l'],
+    ['linux/arm/x9', 'armv6l'],
     ['linux', 'aarch64'],
     ['', 'aarch64'],
   ] as const) {
@@ -48,6 +54,9 @@ test('an image runs on its own kind of machine, and on the wider one', async (t)
     ['linux/arm64', 'x86_64'],
     ['linux/arm64', 'armv7l'],
     ['linux/arm/v7', 'armv6l'],
+    ['linux/arm/v10', 'armv8l'],
+    ['linux/386', 'aarch64'],
+    ['linux/arm/v7', 'x86_64'],
     ['windows/amd64', 'x86_64'],
     ['linux/unknown', 'x86_64'],
   ] as const) {
@@ -72,4 +81,55 @@ test('an emulator registered in the kernel runs its platform, and nothing else',
   t.match(problem('windows/arm64'), /windows/)
   t.equal(readEmulator(qemuArm64.replace('enabled', 'disabled')), undefined)
   t.equal(readEmulator('enabled\ninterpreter /usr/bin/jar\nflags: \nextension .jar\n'), undefined)
+})
+
+/** What the kernel lists for the emulators of Debian's qemu-user-static. Some masks leave out bits that are set in the magic. */
+const registered: { readonly [architecture: string]: readonly [magic: string, mask: string] } = {
+  amd64: ['7f454c4602010100000000000000000002003e00', 'fffffffffffefe00fffffffffffffffffeffffff'],
+  386: ['7f454c4601010100000000000000000002000300', 'fffffffffffefe00fffffffffffffffffeffffff'],
+  arm64: ['7f454c460201010000000000000000000200b700', 'ffffffffffffff00fffffffffffffffffeffffff'],
+  arm: ['7f454c4601010100000000000000000002002800', 'ffffffffffffff00fffffffffffffffffeffffff'],
+  riscv64: ['7f454c460201010000000000000000000200f300', 'ffffffffffffff00fffffffffffffffffeffffff'],
+  ppc64le: ['7f454c4602010100000000000000000002001500', 'ffffffffffffff00fffffffffffffffffeffff00'],
+  s390x: ['7f454c4602020100000000000000000000020016', 'ffffffffffffff00fffffffffffffffffffeffff'],
+  loong64: ['7f454c4602010100000000000000000002000201', 'fffffffffffffffc00fffffffffffffffeffffff'],
+  mips64le: ['7f454c4602010100000000000000000002000800', 'ffffffffffffff00fffffffffffffffffeffffff'],
+}
+
+test('the emulator of each architecture runs its images, and no others', async (t) => {
+  const machine = { os: 'linux', architecture: 'sparc64', variant: '' }
+  for (const [own, [magic, mask]] of Object.entries(registered)) {
+    const emulator = readEmulator(
+      `enabled\ninterpreter /usr/bin/qemu\nflags: OC\noffset 0\nmagic ${magic}\nmask ${mask}\n`,
+    )
+    const runs = [...Object.keys(registered), 'unknown'].filter(
+      (architecture) =>
+        platformProblem('x', platform(`linux/${architecture}`), machine, emulator === undefined ? [] : [emulator]) ===
+        undefined,
+    )
+    t.same(runs, [own])
+  }
+})
+
+test('an emulator without a mask or an offset compares whole bytes from the first one', async (t) => {
+  t.same(readEmulator('enabled\nmagic 7f45\n'), { offset: 0, magic: Buffer.from([0x7f, 0x45]), mask: undefined })
+  t.same(readEmulator('enabled\noffset 18\nmagic b700\nmask ff00\n'), {
+    offset: 18,
+    magic: Buffer.from([0xb7, 0]),
+    mask: Buffer.from([0xff, 0]),
+  })
+  for (const text of ['not enabled\nmagic 7f45\n', 'enabled not\nmagic 7f45\n', 'magic 7f45\n']) {
+    t.equal(readEmulator(text), undefined, text)
+  }
+  const runs = (text: string) => {
+    const emulator = readEmulator(text)
+    return (
+      platformProblem('x', platform('linux/arm64'), platformOf('x86_64'), emulator === undefined ? [] : [emulator]) ===
+      undefined
+    )
+  }
+  t.ok(runs('enabled\noffset 18\nmagic b7\n'))
+  t.notOk(runs('enabled\noffset 18\nmagic b6\n'))
+  t.notOk(runs('enabled\noffset 17\nmagic b7\n'))
+  t.ok(runs('enabled\noffset 40\nmagic 00\n'), 'past the head the program is not known, and taken as zero')
 })

@@ -72,15 +72,18 @@ export function readEmulator(text: string): Emulator | undefined {
   }
 }
 
+/** Bits outside the mask do not count on either side (fs/binfmt_misc.c, search_binfmt_handler). */
 function emulates({ offset, magic, mask }: Emulator, architecture: string): boolean {
   const head = programHead(architecture)
-  return head !== undefined && magic.every((byte, at) => ((head[offset + at] ?? 0) & (mask?.[at] ?? 0xff)) === byte)
+  if (head === undefined) return false
+  return magic.every((byte, at) => (((head[offset + at] ?? 0) ^ byte) & (mask?.[at] ?? 0xff)) === 0)
 }
 
 /** The first bytes of its executables: ELF's magic, class, byte order and version; type and machine. */
 function programHead(architecture: string): Uint8Array | undefined {
-  const [bits, order, machine] = elf[architecture] ?? []
-  if (bits === undefined || order === undefined || machine === undefined) return undefined
+  const known = elf[architecture]
+  if (known === undefined) return undefined
+  const [bits, order, machine] = known
   const head = Buffer.alloc(32)
   head.set([0x7f, 0x45, 0x4c, 0x46, bits / 32, order === 'little' ? 1 : 2, 1])
   if (order === 'little') head.set([2, 0, machine & 0xff, machine >> 8], 16)
