@@ -1,3 +1,4 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { link, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -29,13 +30,13 @@ const tree = 'usage-cgroup-v2-systemd'
 
 function usageOf(
   containers: readonly RuntimeContainer[],
-  more: { folder?: string; clock?: ReturnType<typeof fakeClock> } = {},
+  more: { folder?: string; clock?: ReturnType<typeof fakeClock>; root?: string } = {},
 ) {
-  const { folder = '/nowhere', clock = fakeClock() } = more
+  const { folder = '/nowhere', clock = fakeClock(), root = savedTree(tree) } = more
   let invalidated = 0
   const containerList = { containers: async () => containers, invalidate: () => void invalidated++ }
   const volumes = { dataDirectory: join(folder, 'data'), memoryDirectory: join(folder, 'memory') }
-  return { usage: podUsage({ root: savedTree(tree), containerList, volumes, clock }), invalidated: () => invalidated }
+  return { usage: podUsage({ root, containerList, volumes, clock }), invalidated: () => invalidated }
 }
 
 async function temporary(t: Test): Promise<string> {
@@ -57,6 +58,73 @@ test('a pod has the network of its sandbox, and its own loopback is not counted'
   t.equal(pod?.network, undefined, 'this process has no such file')
   const host = await usageOf([{ ...sandbox, ip: undefined }, container()]).usage.podReadings()
   t.equal(host[0]?.network, undefined, 'on the machine’s network')
+})
+
+/** A machine with one process in a container, whose group has this memory. */
+const machineWith = (id: string, pid: number, more: object = {}) => ({
+  proc: { [pid]: { cgroup: `0::/docker/${id}\n`, ...more } },
+  sys: { fs: { cgroup: { docker: { [id]: { 'cgroup.procs': '', 'pids.current': '7\n' } } } } },
+})
+
+test('the readings of a pod are those of its sandbox and of its containers', async (t) => {
+  const devices =
+    'Inter-| Receive\n face |bytes\n  eth0: 1 2 0 0 0 0 0 0 3 4 0 0 0 0 0 0\n    lo: 9 9 0 0 0 0 0 0 9 9 0 0 0 0 0 0\n'
+  const own = { ...sandbox, startedAt: '2026-01-01T00:00:00Z' }
+  const [one, other] = [machineWith(own.id, 4200, { net: { dev: devices } }), machineWith('5a'.repeat(32), 4242)]
+  const root = t.testdir({
+    proc: { ...one.proc, ...other.proc },
+    sys: { fs: { cgroup: { docker: { ...one.sys.fs.cgroup.docker, ...other.sys.fs.cgroup.docker } } } },
+  })
+  const main = container({ startedAt: '2026-01-01T00:00:05Z', state: 'paused' })
+  const [pod, ...rest] = await usageOf([main, own, container({ id: 'ee', state: 'exited' })], {
+    root,
+  }).usage.podReadings()
+  t.same(rest, [])
+  t.match(pod, {
+    uid: 'u1',
+    namespace: own.identity.podNamespace,
+    name: own.identity.podName,
+    startedAt: '2026-01-01T00:00:00Z',
+    sandbox: { pids: { current: 7 } },
+  })
+  t.match(pod?.network, [{ name: 'eth0' }])
+  t.same(pod?.containers, [
+    { id: main.id, name: 'server', image: main.image, startedAt: '2026-01-01T00:00:05Z', pids: { current: 7 } },
+  ])
+  const [alone] = await usageOf([main], { root }).usage.podReadings()
+  t.match(alone, { startedAt: '2026-01-01T00:00:05Z', sandbox: undefined, network: undefined })
+  t.same(await usageOf([container({ state: 'exited' })], { root }).usage.podReadings(), [], 'no pod without a process')
+})
+
+test('a container has the group of its process, of another process after a restart, and of none without one', async (t) => {
+  const id = '5a'.repeat(32)
+  const root = t.testdir(machineWith(id, 4242))
+  const containers = [container()]
+  const { usage, invalidated } = usageOf(containers, { root })
+  const pids = async () => (await usage.podUsage())[0]?.containers[0]?.pids
+  t.equal(await pids(), 7)
+  writeFileSync(join(root, 'proc/4242/cgroup'), '0::/user.slice\n')
+  t.equal(await pids(), 7, 'the place is remembered for the process')
+  containers[0] = container({ pid: 4243 })
+  mkdirSync(join(root, 'proc/4243'))
+  writeFileSync(join(root, 'proc/4243/cgroup'), '0::/user.slice\n')
+  t.equal(await pids(), undefined, 'the process ID belongs to another process')
+  t.equal(invalidated(), 1)
+  containers[0] = container({ pid: undefined })
+  t.equal(await pids(), undefined)
+  containers[0] = container({ pid: 4242 })
+  t.equal(await pids(), undefined, 'what was remembered is dropped with a failure')
+})
+
+test('a group without any reading is that of a container that has ended', async (t) => {
+  const id = '5a'.repeat(32)
+  const root = t.testdir({
+    proc: { 4242: { cgroup: `0::/docker/${id}\n` } },
+    sys: { fs: { cgroup: { docker: { [id]: { 'cgroup.procs': '' } } } } },
+  })
+  const { usage, invalidated } = usageOf([container()], { root })
+  t.same(await usage.podUsage(), [])
+  t.equal(invalidated(), 1)
 })
 
 test('one that runs no more, and was not reported as stopped, invalidates the list of containers', async (t) => {
@@ -111,8 +179,9 @@ test('a pod’s disk: the newest writable layer, all logs, its volumes; walked a
     { name: 'config', inMemory: true },
   ])
   await file('layers/new/more', 500_000)
+  await clock.advance(59_999)
   t.same(await usage.podDiskUsage(), [pod], 'still known')
-  await clock.advance(60_000)
+  await clock.advance(1)
   const [again] = await usage.podDiskUsage()
   t.ok((again?.containers[0]?.rootfs?.usedBytes ?? 0) > 500_000)
 })

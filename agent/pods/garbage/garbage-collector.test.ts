@@ -3,7 +3,9 @@ import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { type FakeRuntime, fakeRuntime } from '../../testing/fake-runtime.ts'
 import type { ContainerOptions } from '../runtime/runtime.ts'
+import type { PodNeed } from './dead-containers.ts'
 import { type GarbagePolicy, podGarbageCollector } from './garbage-collector.ts'
+import type { ImagePolicy } from './unused-images.ts'
 
 const policy: GarbagePolicy = {
   containers: { minAgeMs: 0, maxPerPodContainer: 1, maxContainers: -1 },
@@ -11,11 +13,16 @@ const policy: GarbagePolicy = {
 }
 const never = new AbortController().signal
 
-function world(t: Test, over: (runtime: FakeRuntime) => Partial<FakeRuntime> = () => ({})) {
+function world(
+  t: Test,
+  over: (runtime: FakeRuntime) => Partial<FakeRuntime> = () => ({}),
+  { images = policy.images, needOf = () => 'needed' as PodNeed }: { images?: ImagePolicy; needOf?: () => PodNeed } = {},
+) {
+  const log = quietLog(t)
   const clock = fakeClock()
   const runtime = fakeRuntime(clock)
   const events: string[] = []
-  const disk = { availableBytes: 500, capacityBytes: 1000 }
+  const disk = { availableBytes: 500, capacityBytes: 1000, unread: undefined as string | undefined, isKnown: true }
   const sizes = new Map<string, number>()
   const collector = podGarbageCollector(
     {
@@ -25,20 +32,28 @@ function world(t: Test, over: (runtime: FakeRuntime) => Partial<FakeRuntime> = (
           (await runtime.listImages()).map((image) => ({ ...image, sizeBytes: sizes.get(image.tags[0] ?? '') ?? 0 })),
         ...over(runtime),
       },
-      pods: { needOf: () => 'needed' },
+      pods: { needOf },
       signals: {
         observe: async () => ({
-          observed: [{ signal: 'imagefs.available', available: disk.availableBytes, capacity: disk.capacityBytes }],
-          unread: [],
+          observed: [
+            { signal: 'nodefs.available', available: 1000, capacity: 1000 },
+            ...(disk.isKnown
+              ? [{ signal: 'imagefs.available', available: disk.availableBytes, capacity: disk.capacityBytes } as const]
+              : []),
+          ],
+          unread: [
+            { signal: 'nodefs.inodesFree', because: 'no inodes' },
+            ...(disk.unread === undefined ? [] : [{ signal: 'imagefs.available', because: disk.unread } as const]),
+          ],
           stalls: [],
           imagesApart: false,
         }),
       },
       event: ({ reason, message }) => events.push(`${reason}: ${message}`),
       clock,
-      log: quietLog(t),
+      log,
     },
-    policy,
+    { ...policy, images },
   )
   const image = (name: string, sizeBytes: number) => {
     runtime.images.add(name)
@@ -52,7 +67,7 @@ function world(t: Test, over: (runtime: FakeRuntime) => Partial<FakeRuntime> = (
       await running
     })
   }
-  return { clock, runtime, events, disk, image, collector, start }
+  return { clock, log, runtime, events, disk, image, collector, start }
 }
 
 async function container(runtime: FakeRuntime, image: string, attempt = 0, script = 'exit 1') {
@@ -177,4 +192,114 @@ test('a stop waits for no list of images', async (t) => {
   stopping.abort()
   await clock.settle()
   t.ok(isStopped)
+})
+
+test('at a high threshold of 100 percent no image goes for its space', async (t) => {
+  const { clock, runtime, disk, image, start } = world(t, undefined, { images: { ...policy.images, highPercent: 100 } })
+  image('one:1', 60)
+  disk.availableBytes = 0
+  start()
+  await clock.advance(300_000)
+  t.equal(runtime.images.size, 1)
+})
+
+test('an image that is unused for longer than its limit goes whatever space is free', async (t) => {
+  const images = { ...policy.images, maxAgeMs: 600_000 }
+  const { clock, log, runtime, events, image, start } = world(t, undefined, { images })
+  image('one:1', 60)
+  start()
+  await clock.advance(600_000)
+  t.equal(runtime.images.size, 1, 'observed for no longer than the limit')
+  await clock.advance(300_000)
+  t.equal(runtime.images.size, 0)
+  t.same(events, [])
+  t.match(log.lines, [
+    { level: 'info', message: 'Unused images removed', facts: { freedBytes: 60, images: ['one:1'] } },
+  ])
+})
+
+test('what is removed is logged, and nothing when nothing was', async (t) => {
+  const { clock, log, runtime, image, disk, start } = world(t)
+  for (const name of ['one:1', 'used:1']) image(name, 100)
+  for (const attempt of [0, 1, 2]) await container(runtime, 'used:1', attempt)
+  disk.availableBytes = 100
+  start()
+  await clock.advance(60_000)
+  t.same(
+    log.lines.map(({ message, facts }) => ({ message, facts })),
+    [{ message: 'Dead containers removed', facts: { removed: 2 } }],
+  )
+  runtime.failNext('removeContainer', 'Failed', 'It is stuck')
+  await container(runtime, 'used:1', 3)
+  await clock.advance(60_000)
+  t.equal(log.messages('info').length, 1, 'the only removal failed')
+  await clock.advance(180_000)
+  t.match(log.lines.slice(-2), [
+    { message: 'Disk of the images is filling up', facts: { usedPercent: 90, highPercent: 85, wantedBytes: 100 } },
+    { message: 'Unused images removed', facts: { freedBytes: 100, images: ['one:1'] } },
+  ])
+})
+
+test('enough is enough: exactly the bytes wanted are no failure', async (t) => {
+  const { clock, log, runtime, events, image, disk, start } = world(t)
+  for (const name of ['one:1', 'two:1']) image(name, 100)
+  disk.availableBytes = 100
+  start()
+  await clock.advance(300_000)
+  t.same([...runtime.images], ['two:1'])
+  t.same([events, log.messages('warn')], [[], []])
+})
+
+test('a disk that cannot be read is a failure with the reason, reported when it lasts', async (t) => {
+  const { clock, log, events, disk, start } = world(t)
+  disk.isKnown = false
+  start()
+  await clock.advance(300_000)
+  t.same(events, [], 'shortly after a start the disk may be unknown')
+  t.match(log.lines, [
+    { level: 'warn', message: 'Unused images not removed', facts: { error: { message: /reported/ } } },
+  ])
+  const failed = (message: string) => `ImageGCFailed: The disk of the images is not known: ${message}`
+  await clock.advance(300_000)
+  t.same(events, [failed('Docker has not reported its root directory yet')])
+  disk.unread = 'statfs timed out'
+  await clock.advance(300_000)
+  t.same(events.slice(1), [failed('statfs timed out')])
+  disk.isKnown = true
+  disk.capacityBytes = 0
+  await clock.advance(300_000)
+  t.same(events.slice(2), ['ImageGCFailed: invalid capacity 0 on image filesystem'])
+  disk.capacityBytes = 1000
+  await clock.advance(300_000)
+  disk.capacityBytes = 0
+  await clock.advance(300_000)
+  t.equal(events.length, 3, 'after a success the next failure is the first one again')
+})
+
+test('an unreachable engine is a detail of the log', async (t) => {
+  const { clock, log, events, runtime, start } = world(t)
+  runtime.setReachable(false)
+  start()
+  await clock.advance(300_000)
+  t.same(events, [])
+  t.same(log.messages('warn'), [])
+  t.same(log.messages('debug'), [
+    'Cannot list images',
+    ...Array.from({ length: 5 }, () => 'Cannot list dead containers'),
+    'Cannot list images',
+  ])
+  t.ok(log.lines.every(({ facts }) => facts['error'] instanceof Error))
+})
+
+test('dead containers of pods that have ended go on demand, and no longer when the request is withdrawn', async (t) => {
+  const { runtime, image, collector, clock, start } = world(t, undefined, { needOf: () => 'over' })
+  image('used:1', 1)
+  for (const attempt of [0, 1]) await container(runtime, 'used:1', attempt)
+  start()
+  await clock.advance(60_000)
+  t.equal(runtime.containers.length, 1, 'the last one of each stays for its log')
+  await collector.deleteUnusedContainers(AbortSignal.abort())
+  t.equal(runtime.containers.length, 1)
+  await collector.deleteUnusedContainers(never)
+  t.equal(runtime.containers.length, 0)
 })

@@ -168,3 +168,91 @@ test('the sandbox carries the name, the network and the ports', async (t) => {
   t.same(sandboxOptions(onHost, 0).ports, [], 'there is nothing to map')
   t.match(hostPorts(onHost), [{ hostPort: 80 }], 'but it takes the port')
 })
+
+test('the sandbox carries the hosts, the kernel settings, the IPC and the network of the pod', async (t) => {
+  const hostAliases = [{ ip: '192.0.2.9', hostnames: ['nas', 'files.home'] }, { ip: '192.0.2.10' }]
+  const sysctls = [{ name: 'net/ipv4/ip_forward', value: '1' }]
+  const pod = aPod({ spec: { hostAliases, securityContext: { sysctls }, hostIPC: true } })
+  t.match(sandboxOptions(pod, 0, { podCIDR: '10.244.0.0/24' }), {
+    hosts: [
+      { ip: '192.0.2.9', name: 'nas' },
+      { ip: '192.0.2.9', name: 'files.home' },
+    ],
+    sysctls: { 'net.ipv4.ip_forward': '1' },
+    hostIPC: true,
+    podCIDR: '10.244.0.0/24',
+  })
+  const plain = sandboxOptions(aPod(), 0)
+  t.same([plain.hosts, plain.sysctls, plain.hostIPC, plain.podCIDR], [[], {}, false, undefined])
+  const onHost = sandboxOptions(aPod({ spec: { hostNetwork: true } }), 0, { podCIDR: '10.244.0.0/24' })
+  t.same([onHost.hostNetwork, onHost.podCIDR], [true, undefined])
+})
+
+test('ports of the node are those of containers that last: sidecars, and no other init containers', async (t) => {
+  const withPort = (name: string, hostPort?: number, protocol?: string) => ({
+    name,
+    ports: [
+      { containerPort: 80, ...(hostPort !== undefined && { hostPort }), ...(protocol !== undefined && { protocol }) },
+    ],
+  })
+  const initContainers = [{ ...withPort('proxy', 81), restartPolicy: 'Always' }, withPort('setup', 82)]
+  const containers = [withPort('main', 83, 'SCTP'), withPort('inner'), withPort('zero', 0), { name: 'none' }]
+  t.same(hostPorts(aPod({ containers, spec: { initContainers } })), [
+    { containerPort: 80, hostPort: 81, protocol: 'TCP', hostIP: '' },
+    { containerPort: 80, hostPort: 83, protocol: 'SCTP', hostIP: '' },
+  ])
+  t.same(hostPorts(aPod({ containers: [{ name: 'none' }] })), [])
+})
+
+test('a container is identified by its pod, with the grace period of the pod', async (t) => {
+  const pod = aPod({ name: 'web', namespace: 'shop', spec: { terminationGracePeriodSeconds: 5 } })
+  const identity = { podNamespace: 'shop', podName: 'web', podUID: pod.metadata.uid, gracePeriodSeconds: 5 }
+  t.match(sandboxOptions(pod, 1).identity, { ...identity, kind: 'sandbox', containerName: '', specHash: '' })
+  const { specHash, ...rest } = made({}).identity
+  t.match(rest, { kind: 'container', podName: 'web', containerName: 'main', attempt: 3, gracePeriodSeconds: 30 })
+  t.not(specHash, made({ image: 'app:2' }).identity.specHash, 'another specification is another container')
+  const bare = { ...pod, metadata: {}, spec: { containers: [] } }
+  t.match(sandboxOptions(bare, 0).identity, {
+    podNamespace: 'default',
+    podName: '',
+    podUID: '',
+    gracePeriodSeconds: 30,
+  })
+})
+
+test('streams, image and limit of processes are what the pod and the node ask for', async (t) => {
+  t.match(made({}), { image: 'app:1', tty: false, stdin: false, limits: { pids: 0 } })
+  t.notOk('stdinOnce' in made({ stdinOnce: false }))
+  t.match(made({ tty: true, stdin: true, stdinOnce: true }, { podPidsLimit: 100 }), {
+    tty: true,
+    stdin: true,
+    stdinOnce: true,
+    limits: { pids: 100 },
+  })
+})
+
+test('processes and IPC are shared with the machine, the pod or a target, in this order', async (t) => {
+  const sharing = (spec: object, processesOf?: string) => {
+    const main = { name: 'main', image: 'app:1' }
+    const result = containerOptions(aPod({ containers: [main], spec }), main, { ...needs, processesOf })
+    if (!result.ok) throw new Error(result.message)
+    const { hostPID, hostIPC, shareProcesses, processesOf: target } = result.options
+    return { hostPID, hostIPC, shareProcesses, target }
+  }
+  const none = { hostPID: false, hostIPC: false, shareProcesses: undefined, target: undefined }
+  t.same(sharing({}), none)
+  t.same(sharing({ hostIPC: true }), { ...none, hostIPC: true })
+  t.same(sharing({}, 'id'), { ...none, target: 'id' })
+  t.same(sharing({ shareProcessNamespace: true }, 'id'), { ...none, shareProcesses: true })
+  t.same(sharing({ hostPID: true }, 'id'), { ...none, hostPID: true })
+  t.notOk('processesOf' in made({}))
+})
+
+test('a container that the kernel would not start has the reason instead of options', async (t) => {
+  const args = [`${'x'.repeat(128 * 1024)}`]
+  const main = { name: 'main', image: 'app:1', args }
+  t.match(containerOptions(aPod({ containers: [main] }), main, needs), { ok: false, message: /argument/i })
+  const securityContext = { runAsNonRoot: true, runAsUser: 0 }
+  const asRoot = { name: 'main', image: 'app:1', securityContext }
+  t.match(containerOptions(aPod({ containers: [asRoot] }), asRoot, needs), { ok: false, message: /root/ })
+})

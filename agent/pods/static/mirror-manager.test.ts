@@ -30,13 +30,15 @@ function anApi(t: Test) {
   let version = 0
   let born = 0
   let node: string | undefined = 'node-uid'
+  const refusals: { create?: ApiAnswer; delete?: ApiAnswer } = {}
+  const nodeMetadata: { deletionTimestamp?: string } = {}
   const answer = (status: number, body: unknown = {}): ApiAnswer => ({ status, body, dateHeader: undefined })
   const manager = mirrorManager(
     {
       api: {
         get: async (path) => {
           if (path.startsWith('/api/v1/nodes/')) {
-            return node === undefined ? answer(404) : answer(200, { metadata: { uid: node } })
+            return node === undefined ? answer(404) : answer(200, { metadata: { uid: node, ...nodeMetadata } })
           }
           const pod = pods.get(path.split('/').at(-1) ?? '')
           return pod === undefined ? answer(403) : answer(200, pod)
@@ -45,6 +47,7 @@ function anApi(t: Test) {
           const pod = body as Pod
           const { name = '' } = pod.metadata
           calls.push(`create ${name}`)
+          if (refusals.create !== undefined) return refusals.create
           if (pods.has(name)) return answer(409)
           pods.set(name, { ...pod, metadata: { ...pod.metadata, uid: `mirror-${++born}` } })
           return answer(201)
@@ -52,6 +55,7 @@ function anApi(t: Test) {
         async delete(path, _signal, options) {
           const { uid } = (options as { preconditions: { uid: string } }).preconditions
           calls.push(`delete ${uid}`)
+          if (refusals.delete !== undefined) return refusals.delete
           pods.delete(path.split('/').at(-1) ?? '')
           return answer(200)
         },
@@ -73,6 +77,9 @@ function anApi(t: Test) {
     clock,
     log,
     manager,
+    refusals,
+    nodeMetadata,
+    answer,
     deliver: () => manager.desired({ epoch: 'one', version: ++version, pods: [...pods.values()] }),
     register: (uid: string | undefined) => {
       node = uid
@@ -124,4 +131,112 @@ test('a problem is logged once, and retried', async (t) => {
   t.equal(pods.size, 1)
   const reasons = log.lines.filter(({ level }) => level === 'warn').map(({ facts }) => `${facts['error']}`)
   t.match(reasons, [/There is no Node yet: 404/, /Another pod of this name is in the API/])
+})
+
+test('the mirror has the labels and annotations of its pod, and no fields that are not set', async (t) => {
+  const { pods, clock, log, manager, deliver } = anApi(t)
+  const plain = aPod({ name: 'web-pi-01', uid: 'a' })
+  const labelled = aPod({
+    name: 'db-pi-01',
+    namespace: 'shop',
+    uid: 'b',
+    labels: { app: 'db' },
+    annotations: { note: 'x' },
+  })
+  const { labels: _, ...metadata } = plain.metadata
+  manager.staticPods([{ ...plain, metadata }, labelled])
+  deliver()
+  await clock.advance(0)
+  const ownerReferences = [{ apiVersion: 'v1', kind: 'Node', name: 'pi-01', uid: 'node-uid', controller: true }]
+  t.same(pods.get('db-pi-01')?.metadata, {
+    name: 'db-pi-01',
+    namespace: 'shop',
+    labels: { app: 'db' },
+    annotations: { note: 'x', 'kubernetes.io/config.mirror': 'b' },
+    ownerReferences,
+    uid: 'mirror-2',
+  })
+  t.same(pods.get('web-pi-01')?.metadata, {
+    name: 'web-pi-01',
+    namespace: plain.metadata.namespace,
+    annotations: { 'kubernetes.io/config.mirror': 'a' },
+    ownerReferences,
+    uid: 'mirror-1',
+  })
+  t.same(pods.get('web-pi-01')?.spec, plain.spec)
+  t.same(
+    log.lines.map(({ message, facts }) => [message, facts['pod']]),
+    [
+      ['Mirror pod created', 'default/web-pi-01'],
+      ['Mirror pod created', 'shop/db-pi-01'],
+    ],
+  )
+})
+
+test('while the static pods are unknown no mirror is removed', async (t) => {
+  const { pods, calls, clock, manager, deliver } = anApi(t)
+  pods.set('web-pi-01', mirror('a', 'mirror-1'))
+  deliver()
+  await clock.advance(60_000)
+  t.same(calls, [])
+  manager.staticPods(undefined)
+  await clock.advance(60_000)
+  t.same(calls, [])
+  manager.staticPods([])
+  await clock.advance(0)
+  t.same(calls, ['delete mirror-1'])
+})
+
+test('a Node that is being deleted gets no mirror', async (t) => {
+  const { calls, clock, log, manager, deliver, nodeMetadata } = anApi(t)
+  nodeMetadata.deletionTimestamp = '2026-01-01T00:00:00Z'
+  manager.staticPods([own('a')])
+  deliver()
+  await clock.advance(1_000)
+  t.same(calls, [])
+  t.match(log.lines, [{ level: 'warn', facts: { pod: 'default/web-pi-01', error: { message: /no Node yet: 200$/ } } }])
+})
+
+test('a refusal is an error with the status and the words of the API', async (t) => {
+  const { calls, clock, log, manager, deliver, refusals, answer } = anApi(t)
+  refusals.create = answer(422, { kind: 'Status', message: 'spec is invalid' })
+  manager.staticPods([own('a')])
+  deliver()
+  await clock.advance(0)
+  t.match(log.lines, [
+    { facts: { error: { name: 'MirrorRefused', message: 'Mirror pod rejected: 422 spec is invalid' } } },
+  ])
+  delete refusals.create
+  await clock.advance(10_000)
+  deliver()
+  refusals.delete = answer(500)
+  manager.staticPods([])
+  await clock.advance(0)
+  t.match(log.lines.at(-1), { facts: { error: { message: 'Mirror pod not removed: 500' } } })
+  for (const status of [202, 403, 404, 409]) {
+    refusals.delete = answer(status)
+    const [lines, before] = [log.lines.length, calls.length]
+    await clock.advance(60_000)
+    t.ok(calls.length > before, 'removed again until a message shows that it is gone')
+    t.equal(log.lines.length, lines, `${status} is no failure`)
+  }
+})
+
+test('a mirror that exists already, though no message has shown it, is right', async (t) => {
+  const { pods, calls, clock, log, manager, deliver } = anApi(t)
+  manager.staticPods([own('a')])
+  deliver()
+  pods.set('web-pi-01', mirror('a', 'mirror-1'))
+  await clock.advance(0)
+  t.same(calls, ['create web-pi-01'])
+  t.same(log.messages('warn'), [])
+})
+
+test('an older message of the control plane changes nothing', async (t) => {
+  const { calls, clock, manager } = anApi(t)
+  manager.staticPods([own('a')])
+  manager.desired({ epoch: 'one', version: 2, pods: [mirror('a', 'mirror-1')] })
+  manager.desired({ epoch: 'one', version: 1, pods: [] })
+  await clock.advance(60_000)
+  t.same(calls, [])
 })
