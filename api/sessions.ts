@@ -27,6 +27,8 @@ export const sessionChannels = {
   status: 3,
   resize: 4,
   request: 5,
+  /** Sent by the node now and then, and dropped: it shows whether the controller has closed the session. */
+  ping: 6,
   end: 255,
 } as const
 
@@ -67,13 +69,15 @@ const ExecRequestSchema = object({
 export type ExecRequest = Described<typeof ExecRequestSchema>
 
 /**
- * The first frame of the controller: a pod of the node, and what is wanted of it, which is one of the last four. The uid is
- * that of the static pod where the API holds its mirror.
+ * The first frame of the controller: a pod of the node with what is wanted of it, one of the four below; or a connection to the
+ * node itself. The uid is that of the static pod where the API holds its mirror.
  */
 export const SessionRequestSchema = object({
-  namespace: text,
-  pod: text,
-  uid: text,
+  namespace: optional(text),
+  pod: optional(text),
+  uid: optional(text),
+  /** HTTP/1.1 with the agent; with a port, with what listens there on the address of the node. */
+  node: optional(object({ port: optional(integer) })),
   logs: optional(LogRequestSchema),
   exec: optional(ExecRequestSchema),
   attach: optional(AttachRequestSchema),

@@ -85,7 +85,7 @@ export type DesiredMessage = Described<typeof DesiredMessageSchema>
 
 /**
  * What the controller asks of a node. `report`: publish the whole state again. `stats`: publish what is used for
- * `seconds` from now on, every `everySeconds`; CPU and memory only, unless `whole` (once) is asked for.
+ * `seconds` from now on, every `everySeconds`; CPU and memory only, unless `whole` (once) is asked for, as older controllers do.
  * `session`: connect to the API under this id (`api/sessions.ts`).
  */
 export const CallMessageSchema = object({

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { formatDuration, parseDuration } from './duration.ts'
+import { formatDuration, goDuration, parseDuration } from './duration.ts'
 
 test('spans of time are read as Kubernetes writes them', async (t) => {
   const spans = {
@@ -28,4 +28,22 @@ test('a duration is written in its two largest units', async (t) => {
   t.equal(formatDuration(12_900), '12s')
   t.equal(formatDuration(900), '0s')
   t.equal(formatDuration(-5), '0s')
+})
+
+test('spans of time are written as Go writes them', async (t) => {
+  const written = [0, 1, 999, 1_000, 1_500, 59_999, 60_000, 300_000, 3_600_000, 14_400_500, 90_061_000, -90_000]
+  t.same(written.map(goDuration), [
+    '0s',
+    '1ms',
+    '999ms',
+    '1s',
+    '1.5s',
+    '59.999s',
+    '1m0s',
+    '5m0s',
+    '1h0m0s',
+    '4h0m0.5s',
+    '25h1m1s',
+    '-1m30s',
+  ])
 })

@@ -89,6 +89,12 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
     run: leaseManager({ controlPlane, clock: watch.clockFor('lease'), random }).run,
   }
   const membership = assembleMembership({ ...shared, identity, status, pods })
+  const hanging = () => watch.stuck().map((loop) => `loop ${loop} hangs`)
+  const {
+    endpoint,
+    sampler,
+    view: shown,
+  } = assembleLocalEndpoint({ ...shared, health, pods, containers, problems: hanging })
   const sessions = assembleSessions({
     ...shared,
     apiUrl: identity.apiUrl,
@@ -97,10 +103,10 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
     pods,
     runtime,
     engine: engine.streams,
+    view: shown,
+    address: () => board.nodeStatus.get()?.addresses?.find(({ type }) => type === 'InternalIP')?.address,
     clock,
   })
-  const hanging = () => watch.stuck().map((loop) => `loop ${loop} hangs`)
-  const { endpoint, sampler } = assembleLocalEndpoint({ ...shared, health, pods, containers, problems: hanging })
   const connect: Loop = {
     name: 'control-plane',
     run: (signal) => {

@@ -2,6 +2,8 @@
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { filesystemUsage } from '../adapters/disk/filesystem-usage.ts'
+import { nodeLogs } from '../adapters/disk/node-logs.ts'
+import type { EndpointView } from '../adapters/http/endpoint-answers.ts'
 import { localEndpoint } from '../adapters/http/local-endpoint.ts'
 import type { Inventory } from '../adapters/kernel/host-inventory.ts'
 import { machineMetrics } from '../adapters/kernel/machine-metrics.ts'
@@ -11,8 +13,10 @@ import type { RunRequest } from '../command-line.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import type { RuntimeHealth } from '../node/status/runtime-health.ts'
 import type { PodManager } from '../pods/pod-manager.ts'
+import { probeDurationBuckets } from '../pods/probes/probe-counts.ts'
 import { scrapes } from '../usage/scrapes.ts'
 import { type UsageSampler, usageSampler } from '../usage/usage-sampler.ts'
+import { kubeletConfiguration } from './configz.ts'
 import type { Containers } from './containers.ts'
 import type { AgentMachine } from './machine.ts'
 
@@ -30,7 +34,12 @@ export type LocalEndpointParts = {
   readonly log: Log
 }
 
-export type AssembledEndpoint = { readonly endpoint: Loop; readonly sampler: UsageSampler & Loop }
+export type AssembledEndpoint = {
+  readonly endpoint: Loop
+  readonly sampler: UsageSampler & Loop
+  /** What it shows, also to the controller. */
+  readonly view: EndpointView
+}
 
 export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpoint {
   const { request, configuration, nodeName, health, pods, controlPlane, log } = parts
@@ -50,26 +59,27 @@ export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpo
     },
     nodeName,
   )
-  const endpoint = localEndpoint(
-    {
-      view: {
-        problems: parts.problems,
-        pods: pods.pods,
-        spec: () => machineInfo(inventory),
-        summary: sampler.summary,
-        scrapes: scrapes(
-          {
-            pods: usage,
-            node: wholeNode,
-            containers: containerList.containers,
-            machine: () => machineMetrics({ root, filesystemAt }, clock.wallMs()),
-            clock,
-          },
-          { nodeName, ...inventory.machine },
-        ),
+  const view: EndpointView = {
+    problems: parts.problems,
+    pods: pods.pods,
+    spec: () => machineInfo(inventory),
+    summary: sampler.summary,
+    configz: () => kubeletConfiguration(configuration),
+    logs: nodeLogs(root),
+    scrapes: scrapes(
+      {
+        pods: usage,
+        node: wholeNode,
+        containers: containerList.containers,
+        machine: () => machineMetrics({ root, filesystemAt }, clock.wallMs()),
+        probes: () => ({ counts: pods.probes(), buckets: probeDurationBuckets }),
+        clock,
       },
-      log,
-    },
+      { nodeName, ...inventory.machine },
+    ),
+  }
+  const endpoint = localEndpoint(
+    { view, log },
     {
       host: configuration.healthzBindAddress,
       port: request.healthzPort ?? configuration.healthzPort,
@@ -77,7 +87,7 @@ export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpo
     },
   )
 
-  return { endpoint: { name: 'local-endpoint', run: endpoint.run }, sampler: { ...sampler, name: 'usage' } }
+  return { endpoint: { name: 'local-endpoint', run: endpoint.run }, sampler: { ...sampler, name: 'usage' }, view }
 }
 
 function machineInfo({ machine, system }: Inventory) {

@@ -5,6 +5,7 @@ import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import type { KnownTime } from '../../daemon/server-check.ts'
+import type { EndpointView } from '../adapters/http/endpoint-answers.ts'
 import type { NodeCredentials } from '../node/certificate/certificate-manager.ts'
 import type { PodManager } from '../pods/pod-manager.ts'
 import type { ContainerRuntime } from '../pods/runtime/runtime.ts'
@@ -19,6 +20,10 @@ export type SessionParts = {
   readonly runtime: Pick<ContainerRuntime, 'listContainers'>
   /** Loads it. */
   readonly engine: () => Promise<EngineStreams>
+  /** What the node proxy shows. */
+  readonly view: EndpointView
+  /** The node's own address, once it is known. */
+  readonly address: () => string | undefined
   readonly clock: Clock
   readonly log: Log
 }
@@ -35,10 +40,17 @@ export function assembleSessions(parts: SessionParts): Sessions {
     const { sessionRunner } = await import('../sessions/session-runner.ts')
     const { servePodSession } = await import('../sessions/pod-sessions.ts')
     const { dialSession } = await import('../adapters/http/session-dial.ts')
+    const { sessionEndpoint } = await import('../adapters/http/session-endpoint.ts')
     const dial = (id: string, signal: AbortSignal) =>
       dialSession(id, { url: parts.apiUrl, knownTime: parts.knownTime, ...parts.credentials() }, signal)
     const runner: SessionRunner = sessionRunner({ dial, clock, log })
-    const needs = { engine: await parts.engine(), pods: pods.pods, containersOf: runtime.listContainers, clock }
+    const needs = {
+      engine: await parts.engine(),
+      pods: pods.pods,
+      containersOf: runtime.listContainers,
+      node: { serve: sessionEndpoint(parts.view), address: parts.address },
+      clock,
+    }
     return {
       runner,
       serve: (id: string) => runner.start(id, (stream, signal) => servePodSession(stream, signal, needs)),

@@ -18,6 +18,7 @@ import type { PodNeed } from './garbage/dead-containers.ts'
 import { type ImagePullerSettings, imagePuller } from './images/image-puller.ts'
 import { podImages } from './images/pod-images.ts'
 import type { Resolver } from './options/pod-dns.ts'
+import type { CountedProbe } from './probes/probe-counts.ts'
 import { prober } from './probes/prober.ts'
 import type { NetworkProbes } from './probes/targets.ts'
 import { type PodEvent, podEvent } from './record/pod-events.ts'
@@ -91,6 +92,8 @@ export interface PodManager extends Loop, ControlPlaneListener, PodTermination {
   lastDesired(): Promise<Desired | undefined>
   /** The desired pods, with the status last reported. */
   pods(): readonly Pod[]
+  /** How often each probe of the pods gave which result. */
+  probes(): readonly CountedProbe[]
   /** The static pods of this machine; undefined while unknown: no unknown container is removed then. */
   staticPods(pods: readonly Pod[] | undefined): void
   /** The pod is desired, or something of it is on this machine. */
@@ -168,6 +171,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       ])
     },
     lastDesired: updates.desired,
+    probes: probes.counts,
     desired: updates.update,
     staticPods: updates.updateStatic,
     resume() {

@@ -59,6 +59,37 @@ test('a reader that stops costs no memory: the container is read no further', as
   await end
 })
 
+test('a session with the node itself carries what the node answers', async (t) => {
+  const { answers, received } = served(t, { node: {} })
+  t.same(await answers(), [{ state: 'started' }, { state: 'ended' }])
+  t.equal(received(), 'hello\n')
+  const refused = await served(t, { node: { port: 9100 } }).answers()
+  t.match(refused[0], { state: 'refused', reason: 'ServiceUnavailable', message: 'the node has no address' })
+})
+
+test('a session is pinged, so that its end is seen where nothing is read of it', async (t) => {
+  async function* quiet() {
+    await new Promise(() => undefined)
+    yield Buffer.alloc(0)
+  }
+  const { clock, near, stop } = served(t, { ...wanted, logs: { container: 'main' } }, undefined, undefined, quiet)
+  const pieces: Buffer[] = []
+  near.on('data', (piece: Buffer) => void pieces.push(piece))
+  await clock.settle()
+  const bytes = () => Buffer.concat(pieces)
+  const before = bytes().length
+  const ping = Buffer.of(sessionChannels.ping, 0, 0, 0)
+  for (const expected of [0, 1, 2]) {
+    t.same(bytes().subarray(before), Buffer.concat(Array(expected).fill(ping)))
+    await clock.advance(15_000)
+  }
+  stop()
+})
+
+function echo(stream: Duplex): void {
+  stream.end('hello\n')
+}
+
 async function* twoLines() {
   yield Buffer.from('one\n')
   yield Buffer.from('two\n')
@@ -77,7 +108,9 @@ function served(
   const stopping = new AbortController()
   const none = async () => Promise.reject(new Error('No command is run'))
   const engine: EngineStreams = { log: async () => log(), exec: none, attach: none }
-  const needs = { engine, pods: () => [aRunningPod()], containersOf: async () => containers, clock: fakeClock() }
+  const clock = fakeClock()
+  const node = { serve: echo, address: () => undefined }
+  const needs = { engine, pods: () => [aRunningPod()], containersOf: async () => containers, node, clock }
   const end = servePodSession(far, stopping.signal, needs).catch(() => undefined)
   const frames = sessionFrames(near)
   const output: Buffer[] = []
@@ -101,7 +134,7 @@ function served(
     near.destroy()
   }
   t.teardown(stop)
-  return { answers, received: () => Buffer.concat(output).toString(), end, stop }
+  return { clock, near, answers, received: () => Buffer.concat(output).toString(), end, stop }
 }
 
 function aRunningPod(): Pod {

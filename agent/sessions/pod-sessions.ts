@@ -1,4 +1,4 @@
-/** Executes the request of a session on the containers of this node's pods. */
+/** Executes the request of a session on the containers of this node's pods, or on the node itself. */
 import type { Duplex } from 'node:stream'
 import { decode } from '../../api/decode.ts'
 import type { Pod } from '../../api/pod.ts'
@@ -13,8 +13,10 @@ import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
 import { attachTo, runExec } from './command-session.ts'
 import type { EngineStreams } from './engine-streams.ts'
 import { sendLog } from './log-session.ts'
+import { type NodeParts, serveNode } from './node-session.ts'
 import { forwardPort } from './port-session.ts'
 import { SessionRefusal } from './session-refusal.ts'
+import type { OpenSession } from './session-types.ts'
 
 export type PodSessionNeeds = {
   readonly engine: EngineStreams
@@ -22,53 +24,60 @@ export type PodSessionNeeds = {
   readonly pods: () => readonly Pod[]
   /** The containers of one pod, of this node only. */
   readonly containersOf: (podUID: string) => Promise<readonly RuntimeContainer[]>
+  readonly node: NodeParts
   readonly clock: Clock
 }
 
 /** What a handler of a session works with. */
-export type PodSession = PodSessionNeeds & {
-  readonly pod: Pod
-  readonly frames: SessionFrames
-  /** Aborts when the session ends, from whichever side. */
-  readonly signal: AbortSignal
-  /** Announces that what was requested has begun: call it before anything is sent. */
-  started(): Promise<void>
-}
+export type PodSession = PodSessionNeeds & OpenSession & { readonly pod: Pod }
 
 const requestMs = 15_000
+/**
+ * Nothing is read of a session whose input a process does not take, so its end is not seen either. What is sent to a connection
+ * that the controller has closed is refused: after the second ping at the latest the session ends.
+ */
+const pingMs = 15_000
 
 /** Serves one session to its end. Rejects only where the stream failed. */
 export async function servePodSession(stream: Duplex, signal: AbortSignal, needs: PodSessionNeeds): Promise<void> {
   const frames = sessionFrames(stream)
   const report = (status: SessionStatus) => frames.sendText(sessionChannels.status, JSON.stringify(status))
   let hasStarted = false
+  const over = new AbortController()
   try {
     const request = requestIn(await within(requestMs, 'The controller requested nothing', frames.next(), needs.clock))
-    const pod = podOf(request, needs.pods())
-    const session: PodSession = {
-      ...needs,
-      pod,
+    const session: OpenSession = {
       frames,
       signal,
       async started() {
         hasStarted = true
         await report({ state: 'started' })
+        void pingEach(frames, over.signal, needs.clock)
       },
     }
-    const end = await serve(request, session)
+    const end = await serve(request, session, needs)
+    over.abort('ended')
     await report({ state: 'ended', ...end })
   } catch (error) {
     if (signal.aborted || stream.destroyed) return
     const reason = error instanceof SessionRefusal ? error.reason : 'InternalError'
     const message = error instanceof SessionRefusal ? messageOf(error) : storyOf(error)
     await report({ state: hasStarted ? 'ended' : 'refused', reason, message })
+  } finally {
+    over.abort('ended')
   }
   frames.end()
   // The controller closes when it has read all: what is destroyed before is lost.
   await within(requestMs, 'The controller did not close the stream', closed(stream), needs.clock)
 }
 
-async function serve(request: SessionRequest, session: PodSession): Promise<Omit<SessionStatus, 'state'>> {
+async function serve(
+  request: SessionRequest,
+  open: OpenSession,
+  needs: PodSessionNeeds,
+): Promise<Omit<SessionStatus, 'state'>> {
+  if (request.node !== undefined) return serveNode(request.node, needs.node, open)
+  const session: PodSession = { ...needs, ...open, pod: podOf(request, needs.pods()) }
   if (request.logs !== undefined) return sendLog(request.logs, session)
   if (request.exec !== undefined) return runExec(request.exec, session)
   if (request.attach !== undefined) return attachTo(request.attach, session)
@@ -77,6 +86,19 @@ async function serve(request: SessionRequest, session: PodSession): Promise<Omit
     'BadRequest',
     'this node cannot do what was requested: its agent is older than the controller',
   )
+}
+
+/** Never rejects. While a ping waits, because the controller reads nothing, there is no other. */
+async function pingEach(frames: SessionFrames, over: AbortSignal, clock: Clock): Promise<void> {
+  try {
+    for (;;) {
+      await clock.sleep(pingMs, over)
+      if (over.aborted) return
+      await frames.send(sessionChannels.ping, Buffer.alloc(0))
+    }
+  } catch {
+    // The stream is closed, which its signal shows.
+  }
 }
 
 function requestIn(frame: Awaited<ReturnType<SessionFrames['next']>>): SessionRequest {
@@ -90,7 +112,7 @@ function requestIn(frame: Awaited<ReturnType<SessionFrames['next']>>): SessionRe
 /** Only a pod that is to run here, and that one itself: another of the same name may have come since. */
 function podOf({ namespace, pod, uid }: SessionRequest, pods: readonly Pod[]): Pod {
   const found = pods.find(({ metadata }) => metadata.namespace === namespace && metadata.name === pod)
-  if (found?.metadata.uid === uid) return found
+  if (found !== undefined && uid !== undefined && found.metadata.uid === uid) return found
   throw new SessionRefusal('NotFound', `pod "${namespace}/${pod}" does not exist on this node`)
 }
 

@@ -18,6 +18,7 @@ function aScraper() {
       containers: async () => [],
       machine: () =>
         machineMetrics({ root: savedTree('usage-metrics'), filesystemAt: filesystemUsage() }, clock.wallMs()),
+      probes: () => ({ counts: [], buckets: [] }),
       clock,
     },
     { nodeName: 'pi-01', cpus: 4, memoryBytes: 1024 * Mi },

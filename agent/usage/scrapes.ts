@@ -3,6 +3,7 @@ import type { Clock } from '../../daemon/clock.ts'
 import { type MetricFamily, metricsText } from '../../daemon/prometheus-text.ts'
 import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
 import { agentMetrics, cadvisorMetrics, resourceMetrics } from './pod-metrics.ts'
+import { type ProbeFigures, probeMetrics } from './probe-metrics.ts'
 import type { NodeUsage, PodUsage } from './usage.ts'
 
 export type ScrapeNeeds = {
@@ -11,6 +12,8 @@ export type ScrapeNeeds = {
   readonly containers: () => Promise<readonly RuntimeContainer[]>
   /** The machine under node_exporter's names. */
   readonly machine: () => Promise<readonly MetricFamily[]>
+  /** Counts of the probes of all pods, and the seconds that their buckets stand for. */
+  readonly probes: () => { readonly counts: readonly ProbeFigures[]; readonly buckets: readonly number[] }
   readonly clock: Clock
 }
 
@@ -20,9 +23,10 @@ export interface Scrapes {
   metrics(): Promise<string>
   cadvisor(): Promise<string>
   resource(): Promise<string>
+  probes(): Promise<string>
 }
 
-export function scrapes({ pods, node, containers, machine, clock }: ScrapeNeeds, facts: ScrapeFacts): Scrapes {
+export function scrapes({ pods, node, containers, machine, probes, clock }: ScrapeNeeds, facts: ScrapeFacts): Scrapes {
   const startedMs = clock.wallMs()
   const { nodeName, cpus, memoryBytes } = facts
   const readFigures = async () => {
@@ -39,6 +43,10 @@ export function scrapes({ pods, node, containers, machine, clock }: ScrapeNeeds,
     },
     cadvisor: async () => text(cadvisorMetrics(await readFigures())),
     resource: async () => text(resourceMetrics(await readFigures())),
+    async probes() {
+      const { counts, buckets } = probes()
+      return text(probeMetrics(counts, buckets))
+    },
   }
 }
 

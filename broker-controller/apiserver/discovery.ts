@@ -13,6 +13,7 @@ const verbsByAccess: { readonly [A in Subresource<AnyObject>['access']]: readonl
   update: ['get', 'patch', 'update'],
   get: ['get'],
   connect: ['create', 'get'],
+  proxy: ['create', 'delete', 'get', 'patch', 'update'],
 }
 
 /** Undefined where the path is none of discovery's. */

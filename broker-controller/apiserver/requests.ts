@@ -17,7 +17,13 @@ import { createObject } from './handlers/creating.ts'
 import { deleteCollection, deleteObject } from './handlers/deleting.ts'
 import { exactFields } from './handlers/list-options.ts'
 import { getObject, listObjects, watchObjects } from './handlers/reading.ts'
-import { type OfferedProtocols, type ResourceNeeds, type ResourceRequest, subresourceOf } from './handlers/strategy.ts'
+import {
+  type OfferedProtocols,
+  type RawRequest,
+  type ResourceNeeds,
+  type ResourceRequest,
+  subresourceOf,
+} from './handlers/strategy.ts'
 import { reviewAnswer, type TokenHolder } from './reviews/review-answers.ts'
 import { reviewKinds } from './reviews/review-kinds.ts'
 import { type ApiRoute, routeOf } from './routes.ts'
@@ -40,6 +46,8 @@ export type ApiRequest = {
   readonly readBody: () => Promise<Buffer>
   /** undefined: the request does not ask to leave HTTP. */
   readonly offered?: OfferedProtocols | undefined
+  /** undefined: it cannot be passed on. */
+  readonly raw?: RawRequest | undefined
   /** Aborts when the client is gone or the server closes. */
   readonly signal: AbortSignal
 }
@@ -91,11 +99,11 @@ export async function answerRequest(request: ApiRequest, needs: RequestNeeds): P
   }
 }
 
-/** As kube-apiserver's longRunningRequestCheck: watches and streams hold no seat, but their number is bounded. */
+/** As kube-apiserver's longRunningRequestCheck: watches, streams and proxies hold no seat, but their number is bounded. */
 function isLongRunning(route: ApiRoute): boolean {
   if (route.kind !== 'resource') return false
   const access = subresourceOf(route.resource, route.subresource)?.access
-  return route.verb === 'watch' || access === 'get' || access === 'connect'
+  return route.verb === 'watch' || access === 'get' || access === 'connect' || access === 'proxy'
 }
 
 /** The answer in the text that the client accepts. An answer with a content type of its own has no other. */
@@ -181,7 +189,7 @@ function attributesOf(route: ApiRoute, { method, query }: ApiRequest): Attribute
 }
 
 function answerTo(route: ApiRoute, identity: Identity, request: ApiRequest, needs: RequestNeeds): Promise<ApiResponse> {
-  const { query, headers, readBody, offered, signal } = request
+  const { query, headers, readBody, offered, raw, signal } = request
   const accept = oneOf(headers['accept'])
   switch (route.kind) {
     case 'not-allowed':
@@ -202,7 +210,7 @@ function answerTo(route: ApiRoute, identity: Identity, request: ApiRequest, need
     }
     case 'resource': {
       const contentType = oneOf(headers['content-type'])
-      return resourceAnswer({ route, identity, query, accept, contentType, readBody, offered, signal }, needs)
+      return resourceAnswer({ route, identity, query, accept, contentType, readBody, offered, raw, signal }, needs)
     }
   }
 }
@@ -213,6 +221,7 @@ async function resourceAnswer(request: ResourceRequest, needs: ResourceNeeds): P
   const row = subresourceOf(resource, subresource)
   if (row?.access === 'get') return row.get(request, needs)
   if (row?.access === 'connect') return row.connect(request, needs)
+  if (row?.access === 'proxy') return row.proxy(request, needs)
   switch (verb) {
     case 'get':
       return getObject(request, needs)

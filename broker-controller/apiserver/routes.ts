@@ -29,10 +29,18 @@ export function routeOf(method: string, path: string, query: URLSearchParams, ki
   if (place === undefined) return { kind: 'path', verb: pathVerb(method), path: withoutEndSlash(path) }
   const verb = verbOf(method, place.name !== '', query)
   if (verb === undefined || !isAllowed(verb, place)) return { kind: 'not-allowed', path }
-  return { kind: 'resource', verb, ...place }
+  const { depth, ...named } = place
+  const isProxy = subresourceOf(place.resource, place.subresource)?.access === 'proxy'
+  return { kind: 'resource', verb, ...named, ...(isProxy && { rest: pathBehind(path, depth) }) }
 }
 
-type Place = Pick<ResourceRoute, 'resource' | 'namespace' | 'name' | 'subresource'>
+/** What follows so many names of a path, with its slashes. */
+function pathBehind(path: string, names: number): string {
+  return path.replace(new RegExp(`^(?:/+[^/]+){${names}}`), '')
+}
+
+/** `depth`: the names of the path that lead to it. */
+type Place = Pick<ResourceRoute, 'resource' | 'namespace' | 'name' | 'subresource'> & { readonly depth: number }
 
 /** Undefined where no kind is served. */
 function placeOf(segments: readonly string[], kinds: KindRegistry): Place | undefined {
@@ -48,10 +56,12 @@ function placeIn(group: string, [version = '', ...rest]: readonly string[], kind
   const inside = first === 'namespaces' && third !== undefined && kinds.at(group, version, third)?.namespaced
   const [plural = '', name = '', subresource = '', ...more] = inside ? rest.slice(2) : rest
   const resource = kinds.at(group, version, plural)
-  if (resource === undefined || more.length > 0) return undefined
-  if (subresource !== '' && subresourceOf(resource, subresource) === undefined) return undefined
+  if (resource === undefined) return undefined
+  const row = subresourceOf(resource, subresource)
+  if ((subresource !== '' && row === undefined) || (more.length > 0 && row?.access !== 'proxy')) return undefined
   if (!inside && resource.namespaced && name !== '') return undefined
-  return { resource, namespace: inside ? (second ?? '') : '', name, subresource }
+  const depth = (group === '' ? 2 : 3) + (inside ? 2 : 0) + 3
+  return { resource, namespace: inside ? (second ?? '') : '', name, subresource, depth }
 }
 
 function verbOf(method: string, named: boolean, query: URLSearchParams): Verb | undefined {
@@ -81,6 +91,8 @@ function isAllowed(verb: Verb, { resource, namespace, name, subresource }: Place
       return verb === 'get'
     case 'connect':
       return verb === 'get' || verb === 'create'
+    case 'proxy':
+      return true
   }
   if (subresource !== '') return verb === 'get' || verb === 'update' || verb === 'patch'
   if (verb === 'create' && name !== '') return false

@@ -45,9 +45,9 @@ export type SystemRequest = {
 }
 
 export async function systemAnswer(request: SystemRequest, needs: SystemNeeds): Promise<ApiResponse> {
-  const { verb, path } = request
+  const { verb } = request
   const answer = await answerAt(request, needs)
-  if (answer === undefined) throw unknownPath(path)
+  if (answer === undefined) throw unknownPath()
   if (verb !== 'get') throw methodNotAllowed()
   return answer
 }

@@ -23,15 +23,12 @@ export type UsageAsk = {
   readonly node: string
   readonly seconds: number
   readonly everySeconds: number
-  readonly whole: boolean
 }
 
 export interface UsageBoard {
   /** Polls these nodes. Resolves when each of them has reported, or did not within five seconds. */
   look(nodes: readonly string[], signal: AbortSignal): Promise<void>
   newest(node: string): ReceivedUsage | undefined
-  /** The complete summary of this node; undefined when it does not answer. */
-  whole(node: string, signal: AbortSignal): Promise<Summary | undefined>
 
   /** The next requests to nodes, each once, at most `most`. */
   takeAsks(most: number): readonly UsageAsk[]
@@ -57,7 +54,6 @@ type Asked = { readonly atMs: number; readonly lastsMs: number }
 
 export function usageBoard({ clock }: { readonly clock: Clock }): UsageBoard {
   const newestUsage = new Map<string, ReceivedUsage>()
-  const wholes = new Map<string, { readonly receivedMs: number; readonly summary: Summary }>()
   const asked = new Map<string, Asked>()
   const queue = new Map<string, UsageAsk>()
   let ring: () => void = () => undefined
@@ -70,7 +66,7 @@ export function usageBoard({ clock }: { readonly clock: Clock }): UsageBoard {
     if (before !== undefined && now - before.atMs < before.lastsMs / 2) return
     const seconds = Math.max(lastingSeconds, everySeconds * 3)
     asked.set(node, { atMs: now, lastsMs: seconds * 1000 })
-    queue.set(node, { node, seconds, everySeconds, whole: false })
+    queue.set(node, { node, seconds, everySeconds })
   }
 
   const newest = (node: string) => {
@@ -103,20 +99,6 @@ export function usageBoard({ clock }: { readonly clock: Clock }): UsageBoard {
         return left.length === 0
       }, signal)
     },
-    async whole(node, signal) {
-      const fresh = () => {
-        const known = wholes.get(node)
-        return known !== undefined && clock.monotonicMs() - known.receivedMs < leastEverySeconds * 1000
-          ? known
-          : undefined
-      }
-      if (fresh() === undefined) {
-        queue.set(`${node} whole`, { node, seconds: 0, everySeconds: 0, whole: true })
-        ring()
-        await until(() => fresh() !== undefined, signal)
-      }
-      return fresh()?.summary
-    },
     takeAsks(most) {
       const taken = [...queue].slice(0, most)
       for (const [key] of taken) queue.delete(key)
@@ -125,9 +107,8 @@ export function usageBoard({ clock }: { readonly clock: Clock }): UsageBoard {
     onAsk(listener) {
       ring = listener
     },
-    receive(node, { summary, windowSeconds = 0, whole = false }) {
+    receive(node, { summary, windowSeconds = 0 }) {
       const receivedMs = clock.monotonicMs()
-      if (whole) wholes.set(node, { receivedMs, summary })
       newestUsage.set(node, {
         receivedMs,
         receivedWallMs: clock.wallMs(),
@@ -144,9 +125,8 @@ export function usageBoard({ clock }: { readonly clock: Clock }): UsageBoard {
     sweep() {
       const now = clock.monotonicMs()
       for (const [node, { receivedMs }] of newestUsage) if (now - receivedMs >= keptMs) newestUsage.delete(node)
-      for (const [node, { receivedMs }] of wholes) if (now - receivedMs >= keptMs) wholes.delete(node)
       for (const [node, { atMs, lastsMs }] of asked) if (now - atMs >= lastsMs) asked.delete(node)
-      return newestUsage.size + wholes.size + asked.size > 0
+      return newestUsage.size + asked.size > 0
     },
   }
 }

@@ -6,7 +6,7 @@ import { longestFrame, sessionChannels } from '../../api/sessions.ts'
 export type SessionFrame = { readonly channel: number; readonly payload: Buffer }
 
 export interface SessionFrames {
-  /** The next frame; undefined: the stream ended between two frames. Rejects where it was cut, or carries no frames. */
+  /** The next frame that is no ping; undefined: the stream ended between two frames. Rejects where it was cut, or carries no frames. */
   next(): Promise<SessionFrame | undefined>
   /** Resolves when more may be sent. Long payloads go out in several frames. Rejects when the stream is gone. */
   send(channel: number, payload: Uint8Array): Promise<void>
@@ -39,8 +39,11 @@ export function sessionFrames(stream: Duplex): SessionFrames {
 
   return {
     async next() {
-      const { value, done } = await incoming.next()
-      return done ? undefined : value
+      for (;;) {
+        const { value, done } = await incoming.next()
+        if (done) return undefined
+        if (value.channel !== sessionChannels.ping) return value
+      }
     },
     async send(channel, payload) {
       const most = longestOf(channel)

@@ -47,7 +47,14 @@ async function open(t: Test, { problems = [], port = 0, expectedErrors = [], ...
       if (problems.includes('slow engine')) await new Promise(() => undefined)
       return { node: { nodeName: 'pi-01', brief }, pods: [] }
     },
-    scrapes: { metrics: async () => 'up 1\n', cadvisor: async () => 'c 1\n', resource: async () => 'r 1\n' },
+    scrapes: {
+      metrics: async () => 'up 1\n',
+      cadvisor: async () => 'c 1\n',
+      resource: async () => 'r 1\n',
+      probes: async () => 'p 1\n',
+    },
+    configz: () => ({ maxPods: 110 }),
+    logs: async () => undefined,
   }
   const endpoint = localEndpoint({ view, log }, { host: '127.0.0.1', port, socketPath })
   const stopping = new AbortController()

@@ -5,6 +5,7 @@ import { containersOf, isRunning, restartPolicyFor, sortContainers } from '../re
 import type { Vital, Vitals } from '../record/pod-record.ts'
 import { elapsedMs, type TrustedTime } from '../record/trusted-time.ts'
 import type { RuntimeContainer } from '../runtime/runtime.ts'
+import { type CountedProbe, nothingProbed, type ProbeCounts } from './probe-counts.ts'
 import {
   adoptContainer,
   newProbe,
@@ -31,6 +32,7 @@ export type Worker = {
   state: ProbeState
   asking: boolean
   lastFailure: string
+  counts: ProbeCounts
 }
 
 /** With its probes, as last observed. */
@@ -52,6 +54,7 @@ export interface ProbedPods {
   startedAtMs(containerID: string): number | undefined
   factsOf(worker: Worker, found: RuntimeContainer, watched: WatchedPod): ProbedContainer
   vitals(podUID: string): Vitals
+  counts(): readonly CountedProbe[]
   /** See `Prober`. */
   unknownForMs(podUID: string): number
 }
@@ -124,6 +127,13 @@ export function probedPods(clock: Clock, date: TrustedTime): ProbedPods {
       }
       return vitals
     },
+    counts: () =>
+      [...pods.values()].flatMap(({ pod: { metadata }, workers }) =>
+        workers.map(({ kind, podUID, container, counts }) => {
+          const { name: pod = '', namespace = '' } = metadata
+          return { kind, container: container.name, pod, namespace, podUID, ...counts }
+        }),
+      ),
     unknownForMs(podUID) {
       const { workers = [], newest } = pods.get(podUID) ?? {}
       const leftMs = bornMs + firstResultsMs - clock.monotonicMs()
@@ -146,7 +156,17 @@ function workersOf(podUID: string, pod: Pod, before: readonly Worker[]): readonl
       const key = `${podUID}/${container.name}/${kind}`
       const known = before.find((one) => one.key === key)
       if (known !== undefined) return Object.assign(known, { container, probe })
-      return { key, podUID, container, kind, probe, state: newProbe(kind), asking: false, lastFailure: '' }
+      return {
+        key,
+        podUID,
+        container,
+        kind,
+        probe,
+        state: newProbe(kind),
+        asking: false,
+        lastFailure: '',
+        counts: nothingProbed,
+      }
     }),
   )
 }

@@ -13,6 +13,7 @@ import type { PodEvent } from '../record/pod-events.ts'
 import type { Vitals } from '../record/pod-record.ts'
 import { systemTime, type TrustedTime } from '../record/trusted-time.ts'
 import type { ContainerRuntime, RuntimeContainer } from '../runtime/runtime.ts'
+import { type CountedProbe, countProbe } from './probe-counts.ts'
 import { afterAnswer, type ProbeState, probeTurn, rulesOf } from './probe-worker.ts'
 import { type ProbedPod, probedPods, type Worker } from './probed-pods.ts'
 import { type NetworkProbes, type ProbeAnswer, type Target, targetOf } from './targets.ts'
@@ -36,6 +37,8 @@ export interface Prober {
   /** The pod has ended, or is gone. */
   forget(podUID: string): void
   vitals(podUID: string): Vitals
+  /** How often each probe of the pods gave which result. */
+  counts(): readonly CountedProbe[]
   /**
    * How long to wait before the pod's status is reported, 0 in general: containers that ran before this agent started have
    * no result until they are probed, and their last reported status still holds.
@@ -95,9 +98,11 @@ export function prober(needs: ProberNeeds): Prober {
     const target = targetOf(worker.probe, worker.container, watched.podIP)
     if (target === undefined) return
     worker.asking = true
+    const beganMs = clock.monotonicMs()
     const one: Promise<void> = runProbe(needs, target, found.id, rules.timeoutMs, stopped.signal).then((answer) => {
       running.delete(one)
       worker.asking = false
+      worker.counts = countProbe(worker.counts, answer.result, clock.monotonicMs() - beganMs)
       recordFailure(needs, worker, watched.pod, answer)
       change(worker, afterAnswer(worker.state, found.id, answer.result, rules))
     })
@@ -116,6 +121,7 @@ export function prober(needs: ProberNeeds): Prober {
     },
     forget,
     vitals: pods.vitals,
+    counts: pods.counts,
     unknownForMs: pods.unknownForMs,
     async run(signal) {
       signal.addEventListener('abort', () => wake(), { once: true })

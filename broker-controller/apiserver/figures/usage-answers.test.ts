@@ -66,8 +66,8 @@ test('a query polls each node once and returns what the nodes report', async (t)
   const first = fleet.ask('GET', `${group}/nodes`)
   await fleet.clock.settle()
   t.same(fleet.asks(), [
-    { node: 'pi-1', seconds: 60, everySeconds: 10, whole: false },
-    { node: 'pi-2', seconds: 60, everySeconds: 10, whole: false },
+    { node: 'pi-1', seconds: 60, everySeconds: 10 },
+    { node: 'pi-2', seconds: 60, everySeconds: 10 },
   ])
   for (const name of ['pi-1', 'pi-2']) fleet.usage.receive(name, { time, windowSeconds: 10, summary: summary(name) })
   await fleet.clock.advance(100)
@@ -129,22 +129,10 @@ test('usage is accepted only for pods that are bound to the reporting node', asy
   })
 })
 
-test('the summary of a node is what the node reports when it is polled for all of it', async (t) => {
-  const fleet = await aFleet(t)
-  const asked = fleet.ask('GET', '/api/v1/nodes/pi-1:10250/proxy/stats/summary')
-  await fleet.clock.settle()
-  t.same(fleet.asks(), [{ node: 'pi-1', seconds: 0, everySeconds: 0, whole: true }])
-  fleet.usage.receive('pi-1', { time, whole: true, summary: summary('pi-1', 'u1') })
-  await fleet.clock.advance(100)
-  t.match((await asked).body, { node: { nodeName: 'pi-1' }, pods: [{ podRef: { uid: 'u1' } }] })
-  t.equal((await fleet.ask('GET', '/api/v1/nodes/none/proxy/stats/summary')).code, 404)
-  t.equal((await patiently(fleet, 'GET', '/api/v1/nodes/pi-2/proxy/stats/summary')).code, 503)
-})
-
 test('only administrators may read usage', async (t) => {
   const { ask } = await aFleet(t)
   const as = { user: 'system:node:pi-1', groups: ['system:nodes'] }
-  for (const path of [`${group}/nodes`, `${group}/nodes/pi-1`, '/api/v1/nodes/pi-1/proxy/stats/summary']) {
+  for (const path of [`${group}/nodes`, `${group}/nodes/pi-1`]) {
     t.equal((await ask('GET', path, { as })).code, 403, path)
     t.equal((await ask('DELETE', path)).code, 405, path)
   }
@@ -161,7 +149,7 @@ test('a table shows it, too', async (t) => {
 
 test('forgotten usage leaves nothing behind', async (t) => {
   const { usage, clock } = await aFleet(t)
-  usage.receive('pi-1', { time, whole: true, summary: summary('pi-1') })
+  usage.receive('pi-1', { time, summary: summary('pi-1') })
   t.equal(usage.sweep(), true)
   await clock.advance(120_000)
   t.equal(usage.sweep(), false)

@@ -1,5 +1,5 @@
-/** metrics.k8s.io and a node's summary: the nodes concerned are polled, and their usage is shown. */
-import { ApiError, notFound } from '../../../api/api-error.ts'
+/** metrics.k8s.io: the nodes concerned are polled, and their usage is shown. */
+import { notFound } from '../../../api/api-error.ts'
 import type { Node } from '../../../api/node.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
@@ -37,7 +37,6 @@ const apiVersion = `${usageGroup}/${usageVersion}`
 /** Throws the ApiError of the answer. */
 export async function usageAnswer(request: UsageRequest, needs: UsageNeeds): Promise<ApiResponse> {
   const { route } = request
-  if (route.subresource === 'proxy') return summaryAnswer(request, needs)
   const form = answerForm(request.accept)
   const items = await (route.resource === 'nodes' ? nodeMetrics : podMetrics)(request, needs)
   const [only] = items
@@ -80,14 +79,6 @@ async function podMetrics(request: UsageRequest, { store, usage }: UsageNeeds): 
     if (containers.length === 0) return []
     return { kind: 'PodMetrics', apiVersion, metadata: metadataOf(pod, sample), ...timesOf(sample), containers }
   })
-}
-
-async function summaryAnswer({ route, signal }: UsageRequest, { store, usage }: UsageNeeds): Promise<ApiResponse> {
-  const node = await store.get('nodes', { namespace: '', name: route.name })
-  if (node === undefined) throw notFound(nodeStrategy, route.name)
-  const summary = await usage.whole(route.name, signal)
-  if (summary !== undefined) return objectAnswer(summary)
-  throw new ApiError('ServiceUnavailable', `node ${route.name} does not answer`)
 }
 
 async function selectedNodes({ route: { name }, query }: UsageRequest, store: Store) {

@@ -1,4 +1,4 @@
-/** Paths of what is used: metrics.k8s.io, and a node's own summary. No stored object is behind them. */
+/** Paths of what is used: metrics.k8s.io. No stored object is behind them. */
 
 export const usageGroup = 'metrics.k8s.io'
 export const usageVersion = 'v1beta1'
@@ -12,10 +12,9 @@ export const usageKinds = [
 export type UsageRoute = {
   readonly kind: 'usage'
   readonly verb: 'get' | 'list'
-  readonly group: typeof usageGroup | ''
+  readonly group: typeof usageGroup
   readonly resource: 'nodes' | 'pods'
-  /** `proxy`: the node's summary, as the node sends it. */
-  readonly subresource: '' | 'proxy'
+  readonly subresource: ''
   /** '' over all namespaces. */
   readonly namespace: string
   /** '' for a list. */
@@ -31,12 +30,6 @@ export function usageRouteOf(method: string, segments: readonly string[]): Usage
 
 function readAt(segments: readonly string[]): UsageRoute | undefined {
   const [root, first, second, ...rest] = segments
-  if (root === 'api' && first === 'v1' && second === 'nodes') {
-    const [node = '', ...path] = rest
-    if (path.join('/') !== 'proxy/stats/summary') return undefined
-    const name = node.replace(/:\d+$/, '') // clients may name the port of the kubelet
-    return { kind: 'usage', verb: 'get', group: '', resource: 'nodes', subresource: 'proxy', namespace: '', name }
-  }
   if (root !== 'apis' || first !== usageGroup || second !== usageVersion) return undefined
   const [scope, ...inside] = rest
   const inNamespace = scope === 'namespaces' && inside[1] === 'pods'

@@ -3,6 +3,7 @@
  * and name no kind, as the generic registry of Kubernetes does (staging/src/k8s.io/apiserver/pkg/registry/rest/create.go
  * and update.go; one strategy.go per kind below pkg/registry).
  */
+import type { Readable } from 'node:stream'
 import type { Identity } from '../../../api/identity.ts'
 import type { AnyObject } from '../../../api/meta.ts'
 import type { Problem } from '../../../api/problem.ts'
@@ -108,7 +109,12 @@ export type NodeRestriction<T> = {
   problem(node: string, object: T, previous: T | undefined, facts: NodeRestrictionFacts): string | undefined
 }
 
-export type Subresource<T> = SubresourceAction | SubresourcePart<T> | SubresourceReading | SubresourceConnection
+export type Subresource<T> =
+  | SubresourceAction
+  | SubresourcePart<T>
+  | SubresourceReading
+  | SubresourceConnection
+  | SubresourceProxy
 
 /** Something that is read of an object with GET, for as long as it comes: `log`. */
 export type SubresourceReading = {
@@ -124,6 +130,14 @@ export type SubresourceConnection = {
   /** What its query is, as discovery lists it. */
   readonly kind: string
   connect(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse>
+}
+
+/** HTTP with what the object stands for: `proxy`, with any method, and any path below it. */
+export type SubresourceProxy = {
+  readonly access: 'proxy'
+  /** What its query is, as discovery lists it. */
+  readonly kind: string
+  proxy(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse>
 }
 
 /** Something that is done with an object: it can only be created. */
@@ -161,6 +175,8 @@ export type ResourceRoute = {
   readonly name: string
   /** '' for the object itself. */
   readonly subresource: string
+  /** What follows the subresource in the path, as the client wrote it; only where it is a proxy. */
+  readonly rest?: string
 }
 
 /** A permitted request about objects. */
@@ -173,8 +189,24 @@ export type ResourceRequest = {
   readonly readBody: () => Promise<Buffer>
   /** undefined: the request does not ask to leave HTTP. */
   readonly offered?: OfferedProtocols | undefined
+  /** For a proxy. */
+  readonly raw?: RawRequest | undefined
   /** Aborts when the client is gone. */
   readonly signal: AbortSignal
+}
+
+/** A request as it came, to be passed on. */
+export type RawRequest = {
+  readonly method: string
+  /** Without the query. */
+  readonly path: string
+  readonly query: string
+  /** Names and values in turn. */
+  readonly headers: readonly string[]
+  /** The other end of the client's connection. */
+  readonly address: string | undefined
+  /** undefined: it has none. */
+  readonly body: Readable | undefined
 }
 
 /** What the client would speak on the connection instead of HTTP. */

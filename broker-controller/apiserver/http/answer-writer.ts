@@ -70,9 +70,23 @@ export async function writeAnswer(
       if (!headOnly) await writeFlow(answer.pieces, outgoing, signal)
       outgoing.end()
       return
+    case 'proxied':
+      outgoing.writeHead(answer.code, answer.reason, [...answer.headers])
+      outgoing.flushHeaders()
+      if (headOnly) closePieces(answer.pieces)
+      else await writeFlow(answer.pieces, outgoing, signal)
+      outgoing.end()
+      return
     case 'connection':
       throw new Error('A connection that was not asked for cannot be taken over')
   }
+}
+
+/** The body of an answer to HEAD is not read. */
+function closePieces(pieces: AsyncIterable<Uint8Array>): void {
+  void pieces[Symbol.asyncIterator]()
+    .return?.()
+    .catch(() => undefined)
 }
 
 /** The reader of a log may stop for hours, as `kubectl logs -f | less` does: what waits for it is one piece. */

@@ -59,15 +59,15 @@ export async function httpExchange(
   const writtenBefore = incoming.socket.bytesWritten
   let admission: FlowAdmission | undefined
   try {
-    const request = { ...requestOf(incoming, certificateOf, gone.signal), ...upgrade?.request }
+    const request = requestOf(incoming, certificateOf, gone.signal, upgrade)
     const operation = `${request.method} ${request.path}`
     beginOperation('request', operation)
     const answered = await answerRequest(request, requests)
     beginOperation('request', operation)
     const { answer } = answered
     admission = answered.admission
-    const isWatch = answer.kind === 'stream' || answer.kind === 'flow' || answer.kind === 'connection'
-    const code = isWatch ? (answer.kind === 'connection' ? 101 : 200) : answer.code
+    const isWatch = ['stream', 'flow', 'connection', 'proxied'].includes(answer.kind)
+    const code = 'code' in answer ? answer.code : answer.kind === 'connection' ? 101 : 200
     if (isWatch) counters.watches.inc()
     else counters.seen(answered, code, clock.monotonicMs() - startedMs)
     try {
@@ -95,6 +95,7 @@ function requestOf(
   incoming: IncomingMessage,
   certificateOf: Connections['certificateOf'],
   signal: AbortSignal,
+  upgrade: RequestedUpgrade | undefined,
 ): ApiRequest {
   const { method = 'GET', url = '/' } = incoming
   const [path = '/', query = ''] = splitOnce(url, '?')
@@ -111,7 +112,16 @@ function requestOf(
       beginOperation('request', `${method} ${path}`)
       return body
     },
+    raw: {
+      method,
+      path,
+      query,
+      headers: incoming.rawHeaders,
+      address: peerAddress(incoming.socket),
+      body: upgrade === undefined ? incoming : undefined,
+    },
     signal,
+    ...upgrade?.request,
   }
 }
 

@@ -9,6 +9,7 @@ import { repeatedPlaces } from '../../../api/validation/repeated.ts'
 import { revokeIfNode } from '../../store/revocations.ts'
 import { restrictNode } from '../access/node-restriction.ts'
 import { type KindStrategy, statusSubresource } from '../handlers/strategy.ts'
+import { proxyToNode } from '../proxy/proxy-handlers.ts'
 import { restoreCheckpoint, withoutCheckpoint } from './node-checkpoint.ts'
 import { nodeTable } from './node-table.ts'
 
@@ -18,6 +19,7 @@ export const nodeStrategy: KindStrategy<Node> = {
   selectableFields: ['spec.unschedulable'],
   subresources: {
     status: statusSubresource,
+    proxy: { access: 'proxy', kind: 'NodeProxyOptions', proxy: proxyToNode },
     checkpoint: { access: 'create', kind: 'NodeCheckpoint', create: restoreCheckpoint },
   },
   // A node writes most of its Node: fifty images with their names are about 20 KB, annotations at most 256 KiB.

@@ -13,6 +13,7 @@ import { rfc3339 } from '../../../daemon/clock.ts'
 import { restrictPod } from '../access/node-restriction.ts'
 import { forbid } from '../handlers/resource-request.ts'
 import { type CreateFacts, type KindStrategy, statusSubresource } from '../handlers/strategy.ts'
+import { proxyToPod } from '../proxy/proxy-handlers.ts'
 import { podLog } from '../streams/pod-log.ts'
 import { forwardPorts } from '../streams/port-forward.ts'
 import { attachToPod, execInPod } from '../streams/remote-command.ts'
@@ -43,6 +44,7 @@ export const podStrategy: KindStrategy<Pod> = {
     log: { access: 'get', kind: 'Pod', get: podLog },
     exec: { access: 'connect', kind: 'PodExecOptions', connect: execInPod },
     attach: { access: 'connect', kind: 'PodAttachOptions', connect: attachToPod },
+    proxy: { access: 'proxy', kind: 'PodProxyOptions', proxy: proxyToPod },
     portforward: { access: 'connect', kind: 'PodPortForwardOptions', connect: forwardPorts },
     binding: { access: 'create', kind: 'Binding', create: bindPod },
     // Of another group than pods: kubectl drain looks for just this before it evicts.

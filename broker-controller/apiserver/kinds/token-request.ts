@@ -25,7 +25,7 @@ const longestAudience = 512
 export async function requestToken(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query } = request
   const { store, clock, tokens } = needs
-  if (tokens === undefined) throw unknownPath('')
+  if (tokens === undefined) throw unknownPath()
   isDryRun(query) // a token is not stored
   const input = parseBody(await request.readBody(), request, TokenRequestSchema, needs.parseYaml)
   const typed = readAs(TokenRequestSchema, kind.kind, withType(input))

@@ -1,4 +1,4 @@
-/** A session with a node: the handler of a stream requests something of one of its pods, and gets the node's frames. */
+/** A session with a node: a handler requests something of it or of one of its pods, and gets the node's frames. */
 import { ApiError, isApiError } from '../../../api/api-error.ts'
 import { decode } from '../../../api/decode.ts'
 import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
@@ -8,29 +8,35 @@ import { within } from '../../../daemon/deadline.ts'
 import { type SessionFrames, sessionFrames } from '../../../daemon/sessions/session-frames.ts'
 import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
 
-type Wanted = Omit<SessionRequest, 'namespace' | 'pod' | 'uid'>
+type Wanted = Pick<SessionRequest, 'logs' | 'exec' | 'attach' | 'portForward'>
 
 /** For the node to answer: it may have to ask a slow Docker first, which has 30 s. */
 const answerMs = 45_000
 
-/**
- * Resolves when the node has started what is wanted of the pod; destroy the frames afterwards. They end when the client goes.
- * Throws the ApiError of the node's refusal; ServiceUnavailable where the node is away or does not answer.
- */
-export async function openNodeSession(
+/** The same as `openSession`, for something of a pod. */
+export function openNodeSession(
   pod: Pod,
   wanted: Wanted,
+  request: Pick<ResourceRequest, 'signal'>,
+  needs: Pick<ResourceNeeds, 'sessions' | 'clock'>,
+): Promise<SessionFrames> {
+  return openSession(pod.spec.nodeName ?? '', { ...podIn(pod), ...wanted }, request, needs)
+}
+
+/**
+ * Resolves when the node has started what is wanted; destroy the frames afterwards. They end when the client goes.
+ * Throws the ApiError of the node's refusal; ServiceUnavailable where the node is away or does not answer.
+ */
+export async function openSession(
+  node: string,
+  wanted: SessionRequest,
   { signal }: Pick<ResourceRequest, 'signal'>,
   { sessions, clock }: Pick<ResourceNeeds, 'sessions' | 'clock'>,
 ): Promise<SessionFrames> {
-  const node = pod.spec.nodeName ?? ''
   if (sessions === undefined) throw new ApiError('ServiceUnavailable', 'this controller has no way to its nodes')
   const frames = sessionFrames(await sessions.open(node, signal))
   try {
-    await frames.sendText(
-      sessionChannels.request,
-      JSON.stringify({ ...podIn(pod), ...wanted } satisfies SessionRequest),
-    )
+    await frames.sendText(sessionChannels.request, JSON.stringify(wanted))
     const first = await within(answerMs, `node "${node}" did not answer`, frames.next(), clock)
     const status = first?.channel === sessionChannels.status ? sessionStatusIn(first.payload) : undefined
     if (status === undefined) throw new Error('The node answered with something else than a status')
@@ -49,7 +55,8 @@ export function sessionStatusIn(payload: Buffer): SessionStatus | undefined {
   return decoded.ok ? decoded.value : undefined
 }
 
-function podIn({ metadata }: Pod): Pick<SessionRequest, 'namespace' | 'pod' | 'uid'> {
+/** The pod in a request: of a mirror pod, that of the static pod. */
+export function podIn({ metadata }: Pod): Pick<SessionRequest, 'namespace' | 'pod' | 'uid'> {
   const { namespace = '', name = '', uid = '', annotations } = metadata
   return { namespace, pod: name, uid: annotations?.[mirrorAnnotation] ?? uid }
 }

@@ -38,6 +38,15 @@ export type ApiResponse =
   | { readonly kind: 'stream'; readonly pieces: AsyncIterable<string | Uint8Array> }
   /** A log: each piece is sent when the reader took the one before, however long it takes. The iteration holds little. */
   | { readonly kind: 'flow'; readonly contentType: string; readonly pieces: AsyncIterable<Uint8Array> }
+  /** The answer of another server, with its headers: names and values in turn. Its body goes no faster than the client reads. */
+  | {
+      readonly kind: 'proxied'
+      readonly code: number
+      /** The text behind the code. */
+      readonly reason: string
+      readonly headers: readonly string[]
+      readonly pieces: AsyncIterable<Uint8Array>
+    }
   /** The connection is taken out of HTTP: only where the request asked for it (`offered` in ResourceRequest). */
   | { readonly kind: 'connection'; readonly take: (connection: TakenConnection) => Promise<void> }
 

@@ -42,14 +42,9 @@ export function successStatus(details?: StatusDetails): Status {
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', ...(details && { details }) }
 }
 
-const intoPods = /^\/api\/v1\/namespaces\/[^/]+\/pods\/([^/]+)\/proxy(\/|$)/
-
-/** 404 for a path that is not served. For connections to pods the message names the remedy. */
-export function unknownPath(path: string): ApiError {
-  const [, pod] = intoPods.exec(path) ?? []
-  if (pod === undefined) return new ApiError('NotFound', 'the server could not find the requested resource', {})
-  const remedy = `on its node, connect to the address that 'kubectl get pod ${pod} -o wide' prints`
-  return new ApiError('NotFound', `pods/proxy is not served: ${remedy}`, {})
+/** 404 for a path that is not served. */
+export function unknownPath(): ApiError {
+  return new ApiError('NotFound', 'the server could not find the requested resource', {})
 }
 
 export function methodNotAllowed(): ApiError {

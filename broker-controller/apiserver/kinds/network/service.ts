@@ -8,6 +8,7 @@ import {
   serviceStatusProblems,
 } from '../../../../api/validation/service-validation.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
+import { refuseServiceProxy } from '../../proxy/proxy-handlers.ts'
 import { withAllocations } from './service-allocation.ts'
 import { changedService, newService } from './service-change.ts'
 import { serviceTable } from './service-table.ts'
@@ -17,6 +18,7 @@ export const serviceStrategy: KindStrategy<Service> = {
   table: serviceTable,
   selectableFields: ['spec.clusterIP', 'spec.type'],
   subresources: {
+    proxy: { access: 'proxy', kind: 'ServiceProxyOptions', proxy: refuseServiceProxy },
     status: {
       ...statusSubresource,
       prepareForUpdate: (_, now) => now,

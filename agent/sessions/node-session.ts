@@ -1,0 +1,42 @@
+/** The node proxy of the API: HTTP with the agent itself, or a connection to another port of the node. */
+import { once } from 'node:events'
+import type { Duplex } from 'node:stream'
+import { type SessionRequest, type SessionStatus, sessionChannels } from '../../api/sessions.ts'
+import { sessionDuplex } from '../../daemon/sessions/session-duplex.ts'
+import { forwardTo } from './port-session.ts'
+import { SessionRefusal } from './session-refusal.ts'
+import type { OpenSession } from './session-types.ts'
+
+/** What sessions with the node need of it. */
+export type NodeParts = {
+  /** Answers HTTP requests on the stream. */
+  readonly serve: (stream: Duplex) => void
+  /** The address by which other machines reach the node; undefined while it has none. */
+  readonly address: () => string | undefined
+}
+
+/** Resolves when the node has answered, or what listens on the port has closed the connection. */
+export async function serveNode(
+  { port }: NonNullable<SessionRequest['node']>,
+  { serve, address }: NodeParts,
+  session: OpenSession,
+): Promise<Omit<SessionStatus, 'state'>> {
+  if (port !== undefined) {
+    const host = address()
+    if (host === undefined) throw new SessionRefusal('ServiceUnavailable', 'the node has no address')
+    await forwardTo({ host, port, what: 'the node' }, session)
+    return {}
+  }
+  const stream = sessionDuplex(session.frames, { receive: sessionChannels.input, send: sessionChannels.output })
+  stream.on('error', () => undefined) // of the session: its signal shows it
+  await session.started()
+  serve(stream)
+  if (!stream.writableFinished && !stream.destroyed) {
+    const over = new AbortController()
+    const closed = () => over.abort('closed')
+    stream.once('close', closed)
+    await once(stream, 'finish', { signal: over.signal }).catch(() => undefined)
+    stream.off('close', closed)
+  }
+  return {}
+}

@@ -1,0 +1,144 @@
+/** One HTTP request to a server behind a connection, and its answer: bodies pass no faster than their readers take them. */
+import { request as httpRequest, type IncomingMessage, validateHeaderName, validateHeaderValue } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { connect as connectTls } from 'node:tls'
+import { ApiError } from '../../../api/api-error.ts'
+import { withDeadline } from '../../../daemon/deadline.ts'
+import { messageOf } from '../../../daemon/errors.ts'
+import type { RawRequest } from '../handlers/strategy.ts'
+import type { ApiResponse, TakenConnection } from '../wire/answers.ts'
+import { answerHeaders } from './proxy-headers.ts'
+
+export type Exchange = {
+  readonly connection: Duplex
+  readonly scheme: 'http' | 'https'
+  readonly raw: RawRequest
+  /** With its query. */
+  readonly path: string
+  readonly headers: readonly string[]
+  readonly isUpgrade: boolean
+  readonly rewriteLocation: (location: string) => string
+}
+
+const handshakeMs = 10_000
+const longestHead = 64 * 1024
+
+/** Throws ServiceUnavailable where the server gives no answer. The connection ends with the answer. */
+export async function proxyExchange(exchange: Exchange): Promise<ApiResponse> {
+  const { connection } = exchange
+  connection.on('error', () => undefined) // its reader or writer sees it
+  try {
+    const stream = exchange.scheme === 'https' ? await encrypted(connection) : connection
+    return await answerOn(stream, exchange)
+  } catch (cause) {
+    connection.destroy()
+    if (cause instanceof ApiError) throw cause
+    throw unreachable(messageOf(cause), cause)
+  }
+}
+
+/** In the words of kube-apiserver: clients look for them. */
+export function unreachable(because: string, cause: unknown): ApiError {
+  return new ApiError('ServiceUnavailable', `error trying to reach service: ${because}`, undefined, { cause })
+}
+
+/** As kube-apiserver: certificates of pods are not verified (ProxyTLSClientConfig, InsecureSkipVerify). */
+function encrypted(connection: Duplex): Promise<Duplex> {
+  return withDeadline(
+    handshakeMs,
+    undefined,
+    () =>
+      new Promise<Duplex>((resolve, reject) => {
+        const socket = connectTls({ socket: connection, rejectUnauthorized: false })
+        socket.once('close', () => connection.destroy())
+        socket.once('error', reject)
+        socket.once('secureConnect', () => {
+          socket.off('error', reject).on('error', () => undefined)
+          resolve(socket)
+        })
+      }),
+    'TLS handshake not done',
+  )
+}
+
+function answerOn(stream: Duplex, exchange: Exchange): Promise<ApiResponse> {
+  const { raw, path, headers, isUpgrade } = exchange
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest({
+      createConnection: () => stream,
+      method: raw.method,
+      path,
+      headers,
+      maxHeaderSize: longestHead,
+    })
+    sent.once('error', reject)
+    sent.once('upgrade', (response, upgraded, head) => {
+      // Only now: its error would end the stream that is handed over.
+      sent.off('error', reject).on('error', () => undefined)
+      resolve({ kind: 'connection', take: (connection) => join(connection, response, upgraded, head) })
+    })
+    sent.once('response', (response) => {
+      sent.off('error', reject).on('error', () => undefined)
+      const code = response.statusCode ?? 502
+      if (isUpgrade && code < 400) {
+        stream.destroy()
+        reject(new ApiError('InternalError', `invalid upgrade response: status code ${code}`))
+      } else resolve(answerOf(response, exchange))
+    })
+    if (raw.body === undefined || isUpgrade) return void sent.end()
+    const { body } = raw
+    body.pipe(sent)
+    // The server has answered, or is gone: what the client still sends is dropped, so that it can read the answer.
+    sent.once('close', () => body.unpipe(sent).resume())
+    body.once('error', () => sent.destroy())
+  })
+}
+
+function answerOf(response: IncomingMessage, { rewriteLocation }: Exchange): ApiResponse {
+  const { statusCode: code = 502, statusMessage = '', rawHeaders } = response
+  const headers = answerHeaders(rawHeaders, rewriteLocation)
+  const sendable = headers.filter((_, i) => isSendable(headers[i - (i % 2)] ?? '', headers[i - (i % 2) + 1] ?? ''))
+  return { kind: 'proxied', code, reason: statusMessage, headers: sendable, pieces: response }
+}
+
+/** Node.js reads more than it writes. */
+function isSendable(name: string, value: string): boolean {
+  try {
+    validateHeaderName(name)
+    validateHeaderValue(name, value)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Resolves when one end is closed, and with it the other. */
+function join(
+  { socket, head: fromClient, signal }: TakenConnection,
+  { rawHeaders, statusMessage = 'Switching Protocols' }: IncomingMessage,
+  backend: Duplex,
+  fromBackend: Buffer,
+): Promise<void> {
+  const lines = Array.from(
+    { length: rawHeaders.length / 2 },
+    (_, i) => `${rawHeaders[2 * i]}: ${rawHeaders[2 * i + 1]}`,
+  )
+  socket.write(Buffer.from(`HTTP/1.1 101 ${statusMessage}\r\n${lines.join('\r\n')}\r\n\r\n`, 'latin1'))
+  if (fromBackend.length > 0) socket.write(fromBackend)
+  if (fromClient.length > 0) backend.write(fromClient)
+  return new Promise((resolve) => {
+    const close = () => {
+      socket.destroy()
+      backend.destroy()
+      resolve()
+    }
+    for (const one of [socket, backend]) one.on('error', close).once('close', close)
+    signal.addEventListener('abort', close, { once: true })
+    if (signal.aborted) close()
+    // As kube-apiserver: where one side ends, both do, after what was sent.
+    socket.once('end', () => backend.end(close))
+    backend.once('end', () => socket.end(close))
+    socket.pipe(backend, { end: false })
+    backend.pipe(socket, { end: false })
+  })
+}

@@ -1,0 +1,103 @@
+/** The headers of a proxied request and of its answer (k8s.io/apimachinery/pkg/util/proxy; net/http/httputil, ReverseProxy). */
+
+/** Names and values in turn, as on the wire. */
+export type RawHeaders = readonly string[]
+
+/** Of one connection only (RFC 9110, 7.6.1; RFC 2616, 13.5.1). */
+const hopByHop = [
+  'connection',
+  'proxy-connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]
+/** They are meant for the API: what is behind the proxy must not get the credentials of its clients. */
+const forTheApi = (name: string) => name === 'authorization' || name === 'expect' || name.startsWith('impersonate-')
+/** A token that a browser sends with a WebSocket. */
+const bearerProtocol = /^base64url\.bearer\.authorization\.k8s\.io\./
+
+export type ForwardedRequest = {
+  readonly method: string
+  readonly headers: RawHeaders
+  /** The other end of the client's connection. */
+  readonly address: string | undefined
+  /** The path as the client wrote it. */
+  readonly uri: string
+  readonly isUpgrade: boolean
+}
+
+/** What the server behind the proxy gets. The request has a body of a known length, one in chunks, or none. */
+export function requestHeaders({ method, headers, address, uri, isUpgrade }: ForwardedRequest): string[] {
+  const all = pairsOf(headers)
+  const firstOf = (name: string) => all.find(([one]) => one.toLowerCase() === name)?.[1]
+  const isChunked = firstOf('transfer-encoding') !== undefined
+  const hasLength = firstOf('content-length') !== undefined
+  const dropped = new Set([
+    ...hopByHop,
+    ...namedIn(all),
+    'x-forwarded-for',
+    'x-forwarded-uri',
+    'sec-websocket-protocol',
+  ])
+  const kept = all.filter(([name]) => !dropped.has(name.toLowerCase()) && !forTheApi(name.toLowerCase()))
+  const through = [firstOf('x-forwarded-for'), address].filter((one) => one !== undefined && one !== '')
+  const protocols = protocolsOf(all)
+  const bodyless = ['GET', 'HEAD', 'DELETE', 'OPTIONS'].includes(method)
+  return [
+    ...kept.flat(),
+    ...(protocols === '' ? [] : ['Sec-WebSocket-Protocol', protocols]),
+    ...(through.length > 0 ? ['X-Forwarded-For', through.join(', ')] : []),
+    'X-Forwarded-Uri',
+    uri,
+    ...(isUpgrade ? ['Connection', 'Upgrade', 'Upgrade', firstOf('upgrade') ?? ''] : ['Connection', 'close']),
+    ...(isChunked ? ['Transfer-Encoding', 'chunked'] : []),
+    ...(isChunked || hasLength || bodyless ? [] : ['Content-Length', '0']),
+  ]
+}
+
+/** What the client gets of the answer. `rewrite`: for the header Location. */
+export function answerHeaders(headers: RawHeaders, rewrite: (location: string) => string): string[] {
+  const all = pairsOf(headers)
+  const dropped = new Set([...hopByHop, ...namedIn(all)])
+  return all
+    .filter(([name]) => !dropped.has(name.toLowerCase()))
+    .flatMap(([name, value]) => [name, name.toLowerCase() === 'location' ? rewrite(value) : value])
+}
+
+/**
+ * A redirect to the same server leads through the proxy. `prefix`: the path of the proxy; `hosts`: names under which the server
+ * behind it may think of itself (Transport.rewriteURL).
+ */
+export function rewrittenLocation(location: string, prefix: string, hosts: readonly string[]): string {
+  const [, scheme, host, rest = ''] = /^(?:([a-z][a-z0-9+.-]*:)?\/\/([^/?#]*))?(.*)$/is.exec(location) ?? []
+  const isElsewhere = host !== undefined && host !== '' && !hosts.includes(host)
+  const isOtherScheme = scheme !== undefined && !/^https?:$/i.test(scheme)
+  const isRelative = !rest.startsWith('/')
+  if (isElsewhere || isOtherScheme || isRelative) return location
+  const [, path = '', query = ''] = /^([^?#]*)(.*)$/s.exec(rest) ?? []
+  if (path === prefix || path.startsWith(`${prefix}/`)) return `${path}${query}`
+  return `${prefix}${path}${query}`
+}
+
+function pairsOf(headers: RawHeaders): (readonly [string, string])[] {
+  return Array.from({ length: headers.length / 2 }, (_, i) => [headers[2 * i] ?? '', headers[2 * i + 1] ?? ''] as const)
+}
+
+/** Headers that Connection names. */
+function namedIn(all: readonly (readonly [string, string])[]): string[] {
+  const values = all.flatMap(([name, value]) => (name.toLowerCase() === 'connection' ? value.split(',') : []))
+  return values.map((value) => value.trim().toLowerCase()).filter((name) => name !== '')
+}
+
+function protocolsOf(all: readonly (readonly [string, string])[]): string {
+  return all
+    .filter(([name]) => name.toLowerCase() === 'sec-websocket-protocol')
+    .flatMap(([, value]) => value.split(','))
+    .map((one) => one.trim())
+    .filter((one) => one !== '' && !bearerProtocol.test(one))
+    .join(', ')
+}
