@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { resources } from '../../api/resources.ts'
 import { builtInKinds } from '../control-plane.ts'
-import { discoveryAnswer } from './discovery.ts'
+import { discoveryAnswer, discoveryPaths } from './discovery.ts'
 import { reviewKinds } from './reviews/review-kinds.ts'
 
 const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json'
@@ -71,6 +71,161 @@ test('the aggregated lists describe the same resources in two answers', async (t
   )
 })
 
+const objectVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
+
+// As `kubectl get --raw /api/v1` prints them of Kubernetes 1.32.
+test('an entry of a list has the fields of its kind and no empty ones', async (t) => {
+  const { resources: entries } = bodyAt('/api/v1') as { resources: { name: string }[] }
+  const entry = (name: string) => entries.find((one) => one.name === name)
+  const pods = { namespaced: true, kind: 'Pod' }
+  t.same(entry('pods'), {
+    ...pods,
+    name: 'pods',
+    singularName: 'pod',
+    verbs: objectVerbs,
+    shortNames: ['po'],
+    categories: ['all'],
+  })
+  t.same(entry('secrets'), {
+    name: 'secrets',
+    singularName: 'secret',
+    namespaced: true,
+    kind: 'Secret',
+    verbs: objectVerbs,
+  })
+  t.same(entry('pods/status'), {
+    ...pods,
+    name: 'pods/status',
+    singularName: '',
+    verbs: ['get', 'patch', 'update'],
+  })
+  t.same(entry('pods/log'), { ...pods, name: 'pods/log', singularName: '', verbs: ['get'] })
+  t.same(entry('pods/exec'), {
+    name: 'pods/exec',
+    singularName: '',
+    namespaced: true,
+    kind: 'PodExecOptions',
+    verbs: ['create', 'get'],
+  })
+  t.same(entry('pods/eviction'), {
+    name: 'pods/eviction',
+    singularName: '',
+    namespaced: true,
+    group: 'policy',
+    version: 'v1',
+    kind: 'Eviction',
+    verbs: ['create'],
+  })
+})
+
+test('reviews are discovered as what can only be created', async (t) => {
+  t.same(bodyAt('/apis/authentication.k8s.io/v1'), {
+    kind: 'APIResourceList',
+    apiVersion: 'v1',
+    groupVersion: 'authentication.k8s.io/v1',
+    resources: ['SelfSubjectReview', 'TokenReview'].map((kind) => ({
+      name: `${kind.toLowerCase()}s`,
+      singularName: kind.toLowerCase(),
+      namespaced: false,
+      kind,
+      verbs: ['create'],
+    })),
+  })
+})
+
+test('the core group has one version, a named group its preferred one', async (t) => {
+  t.same(bodyAt('/api'), { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] })
+  const version = { groupVersion: 'apps/v1', version: 'v1' }
+  t.same(bodyAt('/apis/apps'), {
+    kind: 'APIGroup',
+    apiVersion: 'v1',
+    name: 'apps',
+    versions: [version],
+    preferredVersion: version,
+  })
+})
+
+// As Kubernetes 1.32 answers the same request of kubectl.
+test('an aggregated resource names its responses and its subresources', async (t) => {
+  const answer = discoveryAnswer('/api', aggregated, builtInKinds)
+  const { items } = (answer?.kind === 'object' ? answer.body : {}) as {
+    items: { metadata: object; versions: { resources: { resource: string; subresources: object[] }[] }[] }[]
+  }
+  t.same(
+    items.map(({ metadata }) => metadata),
+    [{}],
+    'the core group has no name',
+  )
+  const resource = (name: string) =>
+    items[0]?.versions[0]?.resources.find(({ resource: one }) => one === name) ?? { subresources: [] }
+  const core = { group: '', version: 'v1' }
+  const { subresources, ...pods } = resource('pods')
+  t.same(pods, {
+    resource: 'pods',
+    responseKind: { ...core, kind: 'Pod' },
+    scope: 'Namespaced',
+    singularResource: 'pod',
+    verbs: objectVerbs,
+    shortNames: ['po'],
+    categories: ['all'],
+  })
+  const row = (name: string) => subresources.find((one) => 'subresource' in one && one.subresource === name)
+  t.same(row('status'), {
+    subresource: 'status',
+    responseKind: { ...core, kind: 'Pod' },
+    verbs: ['get', 'patch', 'update'],
+  })
+  t.same(row('exec'), {
+    subresource: 'exec',
+    responseKind: { ...core, kind: 'PodExecOptions' },
+    verbs: ['create', 'get'],
+  })
+  t.same(row('eviction'), {
+    subresource: 'eviction',
+    responseKind: { group: 'policy', version: 'v1', kind: 'Eviction' },
+    verbs: ['create'],
+  })
+  t.same(resource('secrets'), {
+    resource: 'secrets',
+    responseKind: { ...core, kind: 'Secret' },
+    scope: 'Namespaced',
+    singularResource: 'secret',
+    verbs: objectVerbs,
+    subresources: [],
+  })
+})
+
+test('an aggregated group has its name and its own resources only', async (t) => {
+  const answer = discoveryAnswer('/apis', aggregated, builtInKinds)
+  const { items } = (answer?.kind === 'object' ? answer.body : {}) as {
+    items: { metadata: { name: string }; versions: object[] }[]
+  }
+  const usage = items.find(({ metadata }) => metadata.name === 'metrics.k8s.io')
+  t.same(usage?.versions, [
+    {
+      version: 'v1beta1',
+      freshness: 'Current',
+      resources: ['Node', 'Pod'].map((kind) => ({
+        resource: `${kind.toLowerCase()}s`,
+        responseKind: { group: 'metrics.k8s.io', version: 'v1beta1', kind: `${kind}Metrics` },
+        scope: kind === 'Pod' ? 'Namespaced' : 'Cluster',
+        singularResource: '',
+        verbs: ['get', 'list'],
+      })),
+    },
+  ])
+})
+
+test('every path of discovery has an answer', async (t) => {
+  const paths = discoveryPaths(builtInKinds)
+  t.ok(
+    ['/api', '/api/v1', '/apis', '/apis/apps', '/apis/apps/v1', '/apis/metrics.k8s.io/v1beta1'].every((path) =>
+      paths.includes(path),
+    ),
+  )
+  for (const path of paths) t.ok(bodyAt(path), path)
+})
+
 test('usage kinds are discovered with read verbs only', async (t) => {
   t.match(bodyAt('/apis/metrics.k8s.io'), { name: 'metrics.k8s.io', preferredVersion: { version: 'v1beta1' } })
   t.match(bodyAt('/apis/metrics.k8s.io/v1beta1'), {
@@ -90,6 +245,8 @@ test('nothing is discovered elsewhere', async (t) => {
     '/apis/example.com',
     '/apis/example.com/v1',
     '/api/v2',
+    '/apis/metrics.k8s.io/v1',
+    '/apis/authentication.k8s.io/v2',
     '/apis/coordination.k8s.io/v1/leases/x',
   ]) {
     t.equal(discoveryAnswer(path, undefined, builtInKinds), undefined, path)

@@ -1,9 +1,12 @@
 import { test } from 'tap'
+import type { Namespace } from '../../../api/namespace.ts'
 import type { Pod } from '../../../api/pod.ts'
-import { aNode, aPod } from '../../../api/testing/builders.ts'
+import { aBudget, aLease, aNode, aPod } from '../../../api/testing/builders.ts'
+import { systemClock } from '../../../daemon/clock.ts'
 import { metricsText } from '../../../daemon/prometheus-text.ts'
 import { readMetrics } from '../../../daemon/testing/prometheus-parser.ts'
-import { type FleetObjects, fleetFamilies } from './fleet-metrics.ts'
+import { memoryStore } from '../../store/memory-store.ts'
+import { type FleetObjects, fleetFamilies, fleetMetrics } from './fleet-metrics.ts'
 
 const none = { nodes: [], pods: [], namespaces: [], leases: [], budgets: [] }
 
@@ -95,4 +98,68 @@ test('a pod and its containers have the metrics of kube-state-metrics', async (t
     { labels: { ...inside, node: 'pi-1', resource: 'memory', unit: 'byte' }, value: 64 * 2 ** 20 },
   ])
   t.notOk(JSON.stringify(samples('kube_pod_info')).includes('a user writes'))
+})
+
+function aNamespace(name: string, phase?: string): Namespace {
+  const metadata = { name, creationTimestamp: '2026-01-01T00:00:00Z' }
+  return { apiVersion: 'v1', kind: 'Namespace', metadata, ...(phase !== undefined && { status: { phase } }) }
+}
+
+test('a namespace has its creation time and its phase; without a status it is Active', async (t) => {
+  const samples = samplesOf({ namespaces: [aNamespace('old', 'Terminating'), aNamespace('new')] })
+  t.same(samples('kube_namespace_created'), [
+    { labels: { namespace: 'old' }, value: Date.parse('2026-01-01T00:00:00Z') / 1000 },
+    { labels: { namespace: 'new' }, value: Date.parse('2026-01-01T00:00:00Z') / 1000 },
+  ])
+  t.same(samples('kube_namespace_status_phase'), [
+    { labels: { namespace: 'old', phase: 'Active' }, value: 0 },
+    { labels: { namespace: 'old', phase: 'Terminating' }, value: 1 },
+    { labels: { namespace: 'new', phase: 'Active' }, value: 1 },
+    { labels: { namespace: 'new', phase: 'Terminating' }, value: 0 },
+  ])
+})
+
+test('a lease has the time of its renewal and its holder; one that was never renewed has no metric', async (t) => {
+  const { spec: _, ...empty } = aLease({ name: 'never-held' })
+  const samples = samplesOf({ leases: [aLease({ name: 'pi-1', renewTime: '2026-01-01T00:00:01.500000Z' }), empty] })
+  t.same(samples('kube_lease_renew_time'), [
+    {
+      labels: { lease: 'pi-1', namespace: 'kube-node-lease', lease_holder: 'pi-1' },
+      value: Date.parse('2026-01-01T00:00:01.500Z') / 1000,
+    },
+  ])
+})
+
+test('a disruption budget has the counts of its status, and no metric before it was observed', async (t) => {
+  const counts = { currentHealthy: 3, desiredHealthy: 2, expectedPods: 4, disruptionsAllowed: 1 }
+  const { status: _, ...unobserved } = aBudget({ name: 'unobserved' })
+  const samples = samplesOf({ budgets: [aBudget({ name: 'web', status: counts }), unobserved] })
+  const labels = { namespace: 'default', poddisruptionbudget: 'web' }
+  t.same(samples('kube_poddisruptionbudget_status_current_healthy'), [{ labels, value: 3 }])
+  t.same(samples('kube_poddisruptionbudget_status_desired_healthy'), [{ labels, value: 2 }])
+  t.same(samples('kube_poddisruptionbudget_status_expected_pods'), [{ labels, value: 4 }])
+  t.same(samples('kube_poddisruptionbudget_status_pod_disruptions_allowed'), [{ labels, value: 1 }])
+})
+
+test('the metrics of a store are those of all its objects, with a turn for others between two pieces', async (t) => {
+  const store = memoryStore({ clock: systemClock })
+  for (let pod = 0; pod < 400; pod++) await store.create('pods', aPod({ name: `web-${pod}` }))
+  await store.create('nodes', aNode({ name: 'pi-1' }))
+  await store.create('namespaces', aNamespace('shop'))
+  await store.create('leases', aLease({ name: 'pi-1' }))
+  await store.create('poddisruptionbudgets', aBudget({ name: 'web' }))
+  let turns = 0
+  const others = setInterval(() => turns++, 0)
+  t.teardown(() => clearInterval(others))
+  const pieces: string[] = []
+  for await (const piece of fleetMetrics(store)) pieces.push(piece)
+  const families = readMetrics(pieces.join(''))
+  t.equal(families.get('kube_pod_info')?.samples.length, 400)
+  t.match(families.get('kube_node_info')?.samples, [{ labels: { node: 'pi-1' } }])
+  t.match(families.get('kube_namespace_created')?.samples, [{ labels: { namespace: 'shop' } }])
+  t.match(families.get('kube_lease_renew_time')?.samples, [{ labels: { lease: 'pi-1' } }])
+  t.match(families.get('kube_poddisruptionbudget_status_expected_pods')?.samples, [
+    { labels: { poddisruptionbudget: 'web' } },
+  ])
+  t.ok(turns > 0 && pieces.length > 1)
 })

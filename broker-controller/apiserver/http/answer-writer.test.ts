@@ -1,6 +1,6 @@
 import { once } from 'node:events'
-import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer, IncomingMessage, request, ServerResponse } from 'node:http'
+import { type AddressInfo, Socket } from 'node:net'
 import { type Test, test } from 'tap'
 import type { ApiResponse } from '../wire/answers.ts'
 import { warningHeaders, writeAnswer } from './answer-writer.ts'
@@ -16,7 +16,14 @@ test('a list is sent whole when the server closes while it is written', async (t
   const items = Array.from({ length: 2000 }, (_, index) => ({ name: `item-${index}`, text: 'x'.repeat(100) }))
   const closing = new AbortController()
   const drained = async () => closing.abort()
-  const { text } = await written(t, { kind: 'object', code: 200, body: { kind: 'List', items } }, closing, drained)
+  const { text } = await written(
+    t,
+    { kind: 'object', code: 200, body: { kind: 'List', items } },
+    {
+      signal: closing.signal,
+      drained,
+    },
+  )
   t.ok(closing.signal.aborted)
   t.same(JSON.parse(text), { kind: 'List', items })
 })
@@ -33,29 +40,254 @@ test('a large event of a watch is written in slices, each when the one before wa
     largest = Math.max(largest, outgoing.writableLength)
     if (outgoing.writableNeedDrain) await once(outgoing, 'drain')
   }
-  const { text } = await written(t, { kind: 'stream', pieces: pieces() }, new AbortController(), drained)
+  const { text } = await written(t, { kind: 'stream', pieces: pieces() }, { drained })
   t.equal(text, `${'x'.repeat(1_000_000)}\nshort\n`)
   t.ok(slices >= 15, `${slices} slices`)
   t.ok(largest < 200_000, `${largest} bytes wait at most`)
 })
 
-async function written(
-  t: Test,
-  answer: ApiResponse,
-  { signal }: AbortController,
-  drained: (outgoing: ServerResponse) => Promise<void>,
-) {
+const short: ApiResponse = { kind: 'object', code: 201, body: { a: 1 } }
+
+test('a short answer is one packet with its length and a newline at its end', async (t) => {
+  const { incoming, text } = await written(t, short)
+  t.equal(incoming.statusCode, 201)
+  t.equal(text, '{"a":1}\n')
+  t.match(incoming.headers, {
+    'content-type': 'application/json',
+    'content-length': '8',
+    'cache-control': 'no-cache, private',
+  })
+  t.notOk('warning' in incoming.headers || 'retry-after' in incoming.headers)
+})
+
+test('an object is YAML for who accepts YAML, or of the content type the answer names', async (t) => {
+  const yaml = await written(t, { ...short, encoding: 'yaml' })
+  t.equal(yaml.text, 'a: 1\n', 'one line, as of Kubernetes')
+  t.equal(yaml.incoming.headers['content-type'], 'application/yaml')
+  const own = await written(t, { ...short, contentType: 'application/json;as=Table' })
+  t.equal(own.incoming.headers['content-type'], 'application/json;as=Table')
+})
+
+test('warnings and the time to come back are headers', async (t) => {
+  const { incoming } = await written(t, { ...short, warnings: ['old field'], retryAfterSeconds: 5 })
+  t.match(incoming.headers, { warning: '299 - "old field"', 'retry-after': '5' })
+  t.notOk('warning' in (await written(t, { ...short, warnings: [] })).incoming.headers)
+})
+
+test('HEAD has the head of the answer, with the length of what GET sends, and no body', async (t) => {
+  const items = Array.from({ length: 2000 }, (_, index) => ({ name: `\u00fc-${index}`, text: 'x'.repeat(100) }))
+  for (const answer of [short, { ...short, code: 200, body: { kind: 'List', items } }]) {
+    const get = await written(t, answer)
+    const head = await written(t, answer, { method: 'HEAD' })
+    t.equal(head.text, '')
+    t.equal(head.incoming.statusCode, answer.code)
+    t.equal(head.incoming.headers['content-length'], String(Buffer.byteLength(get.text)))
+  }
+  const text = await written(t, { kind: 'text', code: 200, text: 'ok', contentType: 'text/plain' }, { method: 'HEAD' })
+  t.equal(text.incoming.headers['content-length'], '2')
+})
+
+test('a text has its length and its content type', async (t) => {
+  const { incoming, text } = await written(t, { kind: 'text', code: 404, text: '\u00fcber', contentType: 'text/plain' })
+  t.equal(incoming.statusCode, 404)
+  t.equal(text, '\u00fcber')
+  t.match(incoming.headers, { 'content-type': 'text/plain', 'content-length': '5' })
+})
+
+test('an answer up to 60 kB is sent at once, a longer one in slices', async (t) => {
+  for (const [length, slices] of [
+    [60 * 1024, 0],
+    [60 * 1024 + 1, 2],
+  ] as const) {
+    let written = 0
+    const outgoing = responseDouble(() => written++ < 0)
+    const text = 'x'.repeat(length)
+    await writeAnswer({ kind: 'text', code: 200, text, contentType: 'text/plain' }, false, outgoing, idle, unhurried)
+    t.equal(written, slices, `${length} bytes`)
+  }
+})
+
+const document: ApiResponse = {
+  kind: 'document',
+  code: 200,
+  bytes: Buffer.from('{}'),
+  contentType: 'application/json',
+  etag: '"1"',
+  isImmutable: false,
+}
+
+test('a document has its tag; one whose address names its content is kept for a year', async (t) => {
+  const plain = await written(t, document)
+  t.equal(plain.text, '{}')
+  t.match(plain.incoming.headers, {
+    'content-type': 'application/json',
+    'cache-control': 'no-cache, private',
+    etag: '"1"',
+    vary: 'Accept',
+  })
+  const kept = await written(t, { ...document, isImmutable: true })
+  t.equal(kept.incoming.headers['cache-control'], 'public, immutable, max-age=31536000')
+})
+
+test('a document the client has is answered with 304 and nothing else', async (t) => {
+  const { incoming, text } = await written(t, { ...document, code: 304 })
+  t.equal(incoming.statusCode, 304)
+  t.equal(incoming.headers.etag, '"1"')
+  t.equal(text, '')
+})
+
+test('pieces are sent with the content type of the answer, a watch as JSON, a log with its own', async (t) => {
+  async function* pieces() {
+    yield 'one '
+    yield 'two'
+  }
+  async function* bytes() {
+    for await (const piece of pieces()) yield Buffer.from(piece)
+  }
+  const answers = [
+    [
+      { kind: 'pieces', code: 200, contentType: 'text/plain; version=0.0.4', pieces: pieces() },
+      'text/plain; version=0.0.4',
+    ],
+    [{ kind: 'stream', pieces: pieces() }, 'application/json'],
+    [{ kind: 'flow', contentType: 'text/plain', pieces: bytes() }, 'text/plain'],
+  ] as const
+  for (const [answer, contentType] of answers) {
+    const { incoming, text } = await written(t, answer)
+    t.equal(text, 'one two', answer.kind)
+    t.equal(incoming.headers['content-type'], contentType)
+  }
+})
+
+test('HEAD of a watch or a log does not begin it', async (t) => {
+  async function* never(): AsyncGenerator<Buffer> {
+    yield Buffer.from(String(t.fail('begun')))
+  }
+  for (const answer of [
+    { kind: 'stream', pieces: never() },
+    { kind: 'flow', contentType: 'text/plain', pieces: never() },
+  ] as const) {
+    const { incoming, text } = await written(t, answer, { method: 'HEAD' })
+    t.equal(incoming.statusCode, 200)
+    t.equal(text, '')
+  }
+})
+
+test('a watch and a log end with the signal, without another piece', async (t) => {
+  for (const kind of ['stream', 'flow'] as const) {
+    const over = new AbortController()
+    async function* pieces() {
+      yield Buffer.from('sent')
+      over.abort()
+      yield Buffer.from('not sent')
+    }
+    const answer = { kind, contentType: 'text/plain', pieces: pieces() }
+    const { text } = await written(t, answer, { signal: over.signal })
+    t.equal(text, 'sent', kind)
+  }
+})
+
+test('a log waits for its reader after each piece, until the signal', async (t) => {
+  const over = new AbortController()
+  const given: string[] = []
+  async function* pieces() {
+    for (const text of ['a', 'b', 'c']) {
+      given.push(text)
+      yield Buffer.from(text)
+    }
+  }
+  const outgoing = responseDouble(() => false)
+  const answer: ApiResponse = { kind: 'flow', contentType: 'text/plain', pieces: pieces() }
+  const done = writeAnswer(answer, false, outgoing, over.signal, unhurried)
+  await turn()
+  t.same(given, ['a'], 'the reader has not taken it')
+  outgoing.emit('drain')
+  await turn()
+  t.same(given, ['a', 'b'])
+  over.abort()
+  await done
+  t.same(given, ['a', 'b', 'c'], 'the piece after the end of the signal is not sent')
+  t.equal(outgoing.listenerCount('drain'), 0)
+})
+
+test('a log whose signal aborts while a piece is written does not wait for its reader', async (t) => {
+  const over = new AbortController()
+  async function* pieces() {
+    yield Buffer.from('a')
+  }
+  const outgoing = responseDouble(() => {
+    over.abort()
+    return false
+  })
+  await writeAnswer(
+    { kind: 'flow', contentType: 'text/plain', pieces: pieces() },
+    false,
+    outgoing,
+    over.signal,
+    unhurried,
+  )
+  t.ok(outgoing.writableEnded)
+})
+
+test('nothing is written for a client that is gone', async (t) => {
+  const outgoing = responseDouble(() => true)
+  outgoing.destroy()
+  Object.assign(outgoing, { setHeader: () => t.fail('a header') })
+  await writeAnswer(short, false, outgoing, idle, unhurried)
+})
+
+test('a connection that was not asked for is an error of the program', async (t) => {
+  const answer: ApiResponse = { kind: 'connection', take: async () => undefined }
+  await t.rejects(
+    writeAnswer(
+      answer,
+      false,
+      responseDouble(() => true),
+      idle,
+      unhurried,
+    ),
+    /was not asked for/,
+  )
+})
+
+test('4,096 characters of warnings are sent whole, one more has each cut to 256', async (t) => {
+  const [long, last] = ['y'.repeat(4000), 'z'.repeat(96)]
+  t.same(warningHeaders([long, last]), [`299 - "${long}"`, `299 - "${last}"`])
+  const [cut = '', ...others] = warningHeaders([long, `${last}z`])
+  t.ok(cut.length < 300)
+  t.same(others, [`299 - "${last}z"`])
+})
+
+const idle = new AbortController().signal
+const unhurried = { drained: async () => undefined }
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+/** A response to nobody; `write` is asked whether the reader takes more. */
+function responseDouble(write: () => boolean): ServerResponse {
+  const outgoing = new ServerResponse(new IncomingMessage(new Socket()))
+  return Object.assign(outgoing, { write })
+}
+
+type Circumstances = {
+  readonly signal?: AbortSignal
+  readonly drained?: (outgoing: ServerResponse) => Promise<void>
+  readonly method?: string
+}
+
+/** What a client receives of the answer. */
+async function written(t: Test, answer: ApiResponse, { signal = idle, drained, method = 'GET' }: Circumstances = {}) {
   const server = createServer((_, outgoing) => {
-    const slow = { drained: () => drained(outgoing) }
-    void writeAnswer(answer, false, outgoing, signal, slow)
+    const slow = { drained: async () => drained?.(outgoing) }
+    void writeAnswer(answer, method === 'HEAD', outgoing, signal, slow)
   })
   t.teardown(() => server.close())
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  const [incoming] = (await once(get({ host: '127.0.0.1', port, agent: false }), 'response')) as [IncomingMessage]
+  const sent = request({ host: '127.0.0.1', port, agent: false, method }).end()
+  const [incoming] = (await once(sent, 'response')) as [IncomingMessage]
   incoming.setEncoding('utf8')
   let text = ''
   for await (const chunk of incoming) text += chunk
-  return { text }
+  return { incoming, text }
 }

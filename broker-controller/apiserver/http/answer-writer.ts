@@ -34,8 +34,11 @@ export async function writeAnswer(
       )
       if (answer.warnings && answer.warnings.length > 0) outgoing.setHeader('Warning', warningHeaders(answer.warnings))
       if (answer.retryAfterSeconds) outgoing.setHeader('Retry-After', String(answer.retryAfterSeconds))
-      const pieces = answer.encoding === 'yaml' ? yamlPieces(answer.body) : jsonPieces(answer.body, pieceLength)
-      return writePieces(outgoing, answer.code, pieces, headOnly, signal, slow)
+      const content =
+        answer.encoding === 'yaml'
+          ? { pieces: yamlPieces(answer.body), end: '' }
+          : { pieces: jsonPieces(answer.body, pieceLength), end: '\n' }
+      return writePieces(outgoing, answer.code, content, headOnly, signal, slow)
     }
     case 'text':
       outgoing.setHeader('Content-Type', answer.contentType)
@@ -119,13 +122,13 @@ function drained(outgoing: ServerResponse, signal: AbortSignal): Promise<void> {
 async function writePieces(
   outgoing: ServerResponse,
   code: number,
-  pieces: Iterable<string>,
+  { pieces, end }: { readonly pieces: Iterable<string>; readonly end: string },
   headOnly: boolean,
   signal: AbortSignal,
   slow: SlowReaders,
 ): Promise<void> {
   if (headOnly) {
-    let length = 1 // the end of the line
+    let length = Buffer.byteLength(end)
     for (const piece of pieces) length += Buffer.byteLength(piece)
     outgoing.writeHead(code, { 'Content-Length': length })
     outgoing.end()
@@ -141,7 +144,7 @@ async function writePieces(
     }
     last = piece
   }
-  const text = `${last}\n`
+  const text = `${last}${end}`
   if (!outgoing.headersSent) return finish(outgoing, code, text, headOnly, signal, slow)
   await writeSlices(outgoing, Buffer.from(text), signal, slow)
   outgoing.end()
