@@ -36,9 +36,8 @@ test('watch=true makes a list a watch', async (t) => {
 })
 
 test('a path that ends with a slash is the path without it', async (t) => {
-  t.match(routed('GET', '/version/'), { kind: 'path', path: '/version' })
-  t.match(routed('GET', '/healthz/'), { kind: 'path', path: '/healthz' })
-  t.match(routed('GET', '/'), { kind: 'path', path: '/' })
+  t.same(routed('GET', '/version/'), { kind: 'path', verb: 'get', path: '/version' })
+  t.same(routed('GET', '/'), { kind: 'path', verb: 'get', path: '/' })
   t.same(routed('GET', '/api/v1/nodes/'), ['list', 'nodes', '', '', ''])
 })
 
@@ -61,6 +60,67 @@ test('a URL of no resource is a plain path', async (t) => {
   ]) {
     t.match(routed('GET', path), { kind: 'path', verb: 'get', path })
   }
+})
+
+test('a path of no API group is a plain path, whatever follows', async (t) => {
+  for (const path of [
+    '/api',
+    '/apis',
+    '/apix/v1/nodes',
+    '/apis/v1/nodes',
+    '/x/policy/v1/poddisruptionbudgets',
+    '/v1/nodes',
+    '/pods',
+    '/api/v1/namespace/default/pods',
+  ]) {
+    t.match(routed('GET', path), { kind: 'path', path })
+  }
+  t.match(routed('GET', '/api/v1/namespaces/default/pods/web/status/more'), { kind: 'path' })
+  t.match(routed('GET', '/api/v1/namespaces/default/status/web'), { kind: 'path' })
+})
+
+test('HEAD is authorized as GET, other methods of a plain path as themselves', async (t) => {
+  t.match(routed('HEAD', '/version'), { kind: 'path', verb: 'get' })
+  t.match(routed('POST', '/version'), { kind: 'path', verb: 'post' })
+})
+
+test('usage, reviews and sessions have paths of their own, and one method each', async (t) => {
+  const usage = '/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/web'
+  t.match(routed('GET', usage), { kind: 'usage', verb: 'get', resource: 'pods', namespace: 'default', name: 'web' })
+  t.same(routed('DELETE', usage), { kind: 'not-allowed', path: usage })
+  const review = '/apis/authentication.k8s.io/v1/tokenreviews'
+  t.match(routed('POST', review), { kind: 'review', verb: 'create', name: 'tokenReview', namespace: '' })
+  t.same(routed('GET', review), { kind: 'not-allowed', path: review })
+  const session = '/bramble/v1/sessions/abc'
+  t.same(routed('GET', session), { kind: 'session', path: session, id: 'abc' })
+  t.same(routed('POST', session), { kind: 'not-allowed', path: session })
+})
+
+test('a log is read only; a connection begins with GET or POST', async (t) => {
+  const web = '/api/v1/namespaces/default/pods/web'
+  t.same(routed('GET', `${web}/log`), ['get', 'pods', 'default', 'web', 'log'])
+  t.same(routed('GET', `${web}/exec`), ['get', 'pods', 'default', 'web', 'exec'], 'WebSocket')
+  t.same(routed('POST', `${web}/exec`), ['create', 'pods', 'default', 'web', 'exec'], 'SPDY')
+  for (const [method, part] of [
+    ['POST', 'log'],
+    ['DELETE', 'log'],
+    ['PUT', 'exec'],
+    ['DELETE', 'exec'],
+  ] as const) {
+    t.match(routed(method, `${web}/${part}`), { kind: 'not-allowed' }, `${method} ${part}`)
+  }
+})
+
+test('a status is read, replaced and patched', async (t) => {
+  const status = '/api/v1/nodes/pi-01/status'
+  const verb = (method: string) => [routed(method, status)].flat()[0]
+  t.same(['GET', 'PUT', 'PATCH'].map(verb), ['get', 'update', 'patch'])
+  t.match(routed('POST', status), { kind: 'not-allowed' })
+})
+
+test('objects of all namespaces are listed and watched, not changed', async (t) => {
+  t.match(routed('GET', '/api/v1/pods', new URLSearchParams('watch=1')), ['watch', 'pods', ''])
+  t.match(routed('DELETE', '/api/v1/pods'), { kind: 'not-allowed' })
 })
 
 test('verbs that a resource does not support are rejected', async (t) => {

@@ -4,7 +4,12 @@ import { builtInKinds } from '../control-plane.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import { checkWithin, type ReadinessCheck, type SystemNeeds, systemAnswer } from './system-paths.ts'
 
-const get = (path: string, readiness: readonly ReadinessCheck[] = []) => {
+const get = (
+  path: string,
+  readiness: readonly ReadinessCheck[] = [],
+  more: Partial<SystemNeeds> = {},
+  verb = 'get',
+) => {
   const [at = '', query = ''] = path.split('?')
   const needs: SystemNeeds = {
     version: '0.1.0',
@@ -12,8 +17,9 @@ const get = (path: string, readiness: readonly ReadinessCheck[] = []) => {
     metrics: async () => ({ text: '', contentType: 'text/plain' }),
     readiness,
     kinds: builtInKinds,
+    ...more,
   }
-  return systemAnswer({ verb: 'get', path: at, query: new URLSearchParams(query), accept: undefined }, needs)
+  return systemAnswer({ verb, path: at, query: new URLSearchParams(query), accept: undefined }, needs)
 }
 
 test('readyz is ok when every check passes; until then it lists each check', async (t) => {
@@ -41,4 +47,110 @@ test('a check that does not answer in time has failed', async (t) => {
   const asked = get('/readyz', [checkWithin('store', () => new Promise(() => undefined), clock, 2000)])
   await clock.advance(2000)
   t.match(await asked, { code: 500, text: /\[-\]store failed: no answer within 2 s/ })
+})
+
+test('verbose lists passed checks; a passed endpoint says so', async (t) => {
+  const well: ReadinessCheck = { name: 'store', check: async () => undefined }
+  t.match(await get('/readyz?verbose', [well]), {
+    code: 200,
+    text: '[+]ping ok\n[+]store ok\nreadyz check passed\n',
+  })
+})
+
+const tokens = {
+  publicKeys: () => [],
+  issue: () => '',
+  identify: async () => undefined,
+}
+
+test('the root lists every path, those of tokens only where tokens are issued', async (t) => {
+  const paths = async (needs: Partial<SystemNeeds>) => {
+    const answer = await get('/', [], needs)
+    return answer.kind === 'object' ? (answer.body as { readonly paths: readonly string[] }).paths : []
+  }
+  const plain = await paths({})
+  for (const path of [
+    '/api/v1',
+    '/apis/apps',
+    '/healthz',
+    '/livez',
+    '/readyz',
+    '/metrics',
+    '/metrics/fleet',
+    '/openapi/v2',
+    '/openapi/v3',
+    '/version',
+  ]) {
+    t.ok(plain.includes(path), path)
+  }
+  t.same(plain, plain.toSorted())
+  const own = ['/.well-known/openid-configuration', '/openid/v1/jwks']
+  t.same(
+    (await paths({ tokens })).filter((path) => !plain.includes(path)),
+    own,
+  )
+})
+
+test('the version names the platform as Go does', async (t) => {
+  const answer = await get('/version')
+  t.match(answer, {
+    kind: 'object',
+    code: 200,
+    body: {
+      major: '1',
+      minor: '32',
+      gitVersion: /^v1\.32\.\d+-bramble\./,
+      gitTreeState: 'clean',
+      compiler: 'v8',
+      platform: `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`,
+    },
+  })
+})
+
+test('metrics are text with the content type of their producer; those of the fleet come in pieces', async (t) => {
+  const metrics = async () => ({ text: 'up 1\n', contentType: 'text/plain; version=0.0.4' })
+  t.same(await get('/metrics', [], { metrics }), {
+    kind: 'text',
+    code: 200,
+    text: 'up 1\n',
+    contentType: 'text/plain; version=0.0.4',
+  })
+  const store = memoryStore({ clock: fakeClock() })
+  await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } })
+  const fleet = await get('/metrics/fleet', [], { store })
+  t.match(fleet, { kind: 'pieces', code: 200, contentType: /^text\/plain; version=0\.0\.4/ })
+  let text = ''
+  if (fleet.kind === 'pieces') for await (const piece of fleet.pieces) text += piece
+  t.match(text, /^kube_namespace_created{namespace="shop"} /m)
+})
+
+test('where tokens are issued, others verify them by the published keys', async (t) => {
+  const configuration = '/.well-known/openid-configuration'
+  t.match(await get('/openid/v1/jwks', [], { tokens }), {
+    kind: 'text',
+    code: 200,
+    text: '{"keys":[]}',
+    contentType: 'application/jwk-set+json',
+  })
+  const keysAt = async (needs: Partial<SystemNeeds>) => {
+    const answer = await get(configuration, [], { tokens, ...needs })
+    t.match(answer, { kind: 'text', code: 200, contentType: 'application/json' })
+    return (JSON.parse(answer.kind === 'text' ? answer.text : '{}') as { readonly jwks_uri: string }).jwks_uri
+  }
+  t.equal(await keysAt({ serverUrl: () => 'https://pi:6443' }), 'https://pi:6443/openid/v1/jwks')
+  t.equal(await keysAt({}), 'https://kubernetes.default.svc.cluster.local/openid/v1/jwks')
+  for (const path of [configuration, '/openid/v1/jwks']) await t.rejects(get(path), { code: 404 })
+})
+
+test('documents of OpenAPI and discovery are served, other paths are not found', async (t) => {
+  t.match(await get('/openapi/v3'), { kind: 'document', code: 200 })
+  t.match(await get('/apis'), { kind: 'object', body: { kind: 'APIGroupList' } })
+  for (const path of ['/openapi', '/openapi/v4', '/x/healthz', '/healthz/ping/more', '/readyzz', '/metrics/x']) {
+    await t.rejects(get(path), { code: 404 }, path)
+  }
+})
+
+test('nothing but GET is allowed on these paths; an unknown one is not found first', async (t) => {
+  await t.rejects(get('/version', [], {}, 'post'), { code: 405 })
+  await t.rejects(get('/nowhere', [], {}, 'post'), { code: 404 })
 })

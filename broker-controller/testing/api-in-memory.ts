@@ -5,14 +5,13 @@ import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { openAuthorizer } from '../apiserver/access/authorizer.ts'
 import { serviceNetwork } from '../apiserver/handlers/service-network.ts'
-import type { KindRegistry } from '../apiserver/handlers/strategy.ts'
 import { usageLedger } from '../apiserver/quota/quota-ledger.ts'
-import { answerRequest } from '../apiserver/requests.ts'
+import { answerRequest, type RequestNeeds } from '../apiserver/requests.ts'
 import { parseYamlBody } from '../apiserver/wire/yaml-body.ts'
 import { builtInKinds } from '../control-plane.ts'
 import { eventRecorder } from '../store/event-recorder.ts'
 import { memoryStore } from '../store/memory-store.ts'
-import type { Store, StoreOrigin } from '../store/store.ts'
+import type { Store } from '../store/store.ts'
 import { type UsageBoard, usageBoard } from '../usage/usage-board.ts'
 
 export type Document = { readonly [field: string]: unknown }
@@ -26,6 +25,18 @@ export type Got = {
 /** The events of a watch, until `signal` aborts. */
 export type Watch = (path: string, signal: AbortSignal) => AsyncGenerator<Document>
 export type Ask = (method: string, path: string, more?: Sent) => Promise<Got>
+/** What a test may set of the API. */
+type GivenNeed =
+  | 'checkpoints'
+  | 'flowControl'
+  | 'kinds'
+  | 'lapsedWindowMs'
+  | 'limited'
+  | 'log'
+  | 'metrics'
+  | 'origin'
+  | 'revocations'
+  | 'tokens'
 type Sent = {
   readonly body?: unknown
   readonly type?: string
@@ -33,6 +44,8 @@ type Sent = {
   readonly as?: Identity | 'anonymous'
   /** Of the client certificate. */
   readonly serialNumber?: string
+  /** Of the client certificate; undefined: at no time. */
+  readonly validUntilMs?: number
   readonly headers?: { readonly [name: string]: string }
 }
 
@@ -46,14 +59,7 @@ export const patchTypes = {
 /** An API over a store in memory, with its first namespaces. */
 export async function anApi(
   t: Parameters<typeof quietLog>[0],
-  {
-    kinds = builtInKinds,
-    ...more
-  }: {
-    readonly origin?: StoreOrigin
-    readonly checkpoints?: { isOpen(): boolean }
-    readonly kinds?: KindRegistry
-  } = {},
+  { kinds = builtInKinds, ...more }: Partial<Pick<RequestNeeds, GivenNeed>> = {},
 ): Promise<{
   readonly ask: Ask
   readonly watch: Watch
@@ -89,13 +95,11 @@ export async function anApi(
   const ask: Ask = async (
     method,
     target,
-    { body, type, accept, as = admin, serialNumber = '01', headers = {} } = {},
+    { body, type, accept, as = admin, serialNumber = '01', validUntilMs = Infinity, headers = {} } = {},
   ) => {
     const [path = '', query = ''] = target.split('?')
     const certificate =
-      as === 'anonymous'
-        ? undefined
-        : { trusted: true, identity: as, validSinceMs: 0, validUntilMs: Infinity, serialNumber }
+      as === 'anonymous' ? undefined : { trusted: true, identity: as, validSinceMs: 0, validUntilMs, serialNumber }
     const { answer } = await answerRequest(
       {
         method,

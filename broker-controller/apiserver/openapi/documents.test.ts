@@ -109,6 +109,57 @@ test('a kind that is registered at start is described too', async (t) => {
   })
 })
 
+test('the document in the older form has every path and type, and names the program', async (t) => {
+  const v2 = read(await openApiDocuments(resourceRegistry(builtInKinds.all), '0.1.0').v2())
+  t.match(v2, { swagger: '2.0', info: { title: 'Bramble', version: '0.1.0' } })
+  t.ok(at(v2, 'paths', '/api/v1/nodes'))
+  t.ok(at(v2, 'paths', '/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets'))
+  t.ok(at(v2, 'definitions', `${core}Pod`))
+})
+
+test('a list has its own type; what is only asked for has none', async (t) => {
+  const documents = openApiDocuments(resourceRegistry(builtInKinds.all), '0.1.0')
+  const schemas = async (group: string) => at(read(await documents.ofGroup(group)), 'components', 'schemas')
+  const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1.'
+  t.same(at(await schemas('api/v1'), `${core}PodList`), {
+    type: 'object',
+    properties: {
+      apiVersion: { type: 'string' },
+      items: { type: 'array', items: { $ref: `#/components/schemas/${core}Pod` } },
+      kind: { type: 'string' },
+      metadata: { $ref: `#/components/schemas/${meta}ListMeta` },
+    },
+    required: ['items'],
+    'x-kubernetes-group-version-kind': [{ group: '', kind: 'PodList', version: 'v1' }],
+  })
+  const reviews = Object.keys((await schemas('apis/authentication.k8s.io/v1')) as Json)
+  t.ok(reviews.some((name) => name.endsWith('.TokenReview')))
+  t.notOk(reviews.some((name) => name.endsWith('.TokenReviewList')))
+})
+
+// staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go: Status, DeleteOptions, Patch.
+test('the types of answers and of deletions have the fields that are read and written', async (t) => {
+  const document = read(await openApiDocuments(resourceRegistry(builtInKinds.all), '0.1.0').ofGroup('api/v1'))
+  const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1.'
+  const fields = (name: string) =>
+    Object.keys((at(document, 'components', 'schemas', `${meta}${name}`, 'properties') ?? {}) as Json).sort()
+  t.same(fields('ListMeta'), ['continue', 'remainingItemCount', 'resourceVersion', 'selfLink'])
+  t.same(fields('Status'), ['apiVersion', 'code', 'details', 'kind', 'message', 'metadata', 'reason', 'status'])
+  t.same(fields('StatusDetails'), ['causes', 'group', 'kind', 'name', 'retryAfterSeconds', 'uid'])
+  t.same(fields('StatusCause'), ['field', 'message', 'reason'])
+  t.same(fields('Preconditions'), ['resourceVersion', 'uid'])
+  for (const field of ['dryRun', 'gracePeriodSeconds', 'orphanDependents', 'preconditions', 'propagationPolicy']) {
+    t.ok(fields('DeleteOptions').includes(field), field)
+  }
+  t.same(at(document, 'components', 'schemas', `${meta}Patch`), { type: 'object' })
+})
+
+test('a hash is 32 hexadecimal digits in capitals, as those of kube-openapi', async (t) => {
+  const documents = openApiDocuments(resourceRegistry(builtInKinds.all), '0.1.0')
+  t.match((await documents.ofGroup('api/v1'))?.hash, /^[0-9A-F]{32}$/)
+  t.equal(openApiDocuments(builtInKinds, '0.1.0'), openApiDocuments(builtInKinds, '0.1.0'), 'kept for its kinds')
+})
+
 test('a document is built once, in less than 100 ms of CPU time', async (t) => {
   // A registry of its own: nothing of it is built yet.
   const documents = openApiDocuments(resourceRegistry(builtInKinds.all), '0.1.0')

@@ -1,7 +1,9 @@
 import { test } from 'tap'
 import type { Endpoint, EndpointSlice } from '../../../../api/network/endpoint-slice.ts'
-import type { EndpointSubset } from '../../../../api/network/endpoints.ts'
+import type { EndpointSubset, Endpoints } from '../../../../api/network/endpoints.ts'
+import { kinds } from '../../../control-plane.ts'
 import { causes, create, update } from '../../../testing/admitting.ts'
+import { tableOf } from '../../handlers/tables.ts'
 
 const metadata = { name: 'web', namespace: 'default' }
 const endpoints = (subset: EndpointSubset) => ({
@@ -36,6 +38,61 @@ test('Endpoints have addresses that other machines reach, and ports', async (t) 
     'subsets[0].ports[0].name: Required value',
     'subsets[0].ports[1].port: Invalid value: 0: must be between 1 and 65535, inclusive',
   ])
+})
+
+test('Endpoints without ports or subsets are stored as they are', async (t) => {
+  const addresses = [{ ip: '10.0.0.1' }]
+  t.same((create('endpoints', endpoints({ addresses })) as Endpoints).subsets, [{ addresses }])
+  const { subsets: _, ...none } = endpoints({ addresses })
+  t.notOk('subsets' in create('endpoints', none))
+})
+
+test('a change of Endpoints is checked where it changes the subsets', async (t) => {
+  const addresses = [{ ip: '10.0.0.1' }]
+  const stored = endpoints({ addresses })
+  // Written before a check existed.
+  const old = endpoints({ addresses: [{ ip: '127.0.0.1' }] })
+  const { subsets: _, ...none } = old
+  const labelled = <T extends Endpoints>(one: T) => ({ ...one, metadata: { ...metadata, labels: { app: 'web' } } })
+  t.same(
+    causes(() => update('endpoints', old, labelled(old))),
+    [],
+  )
+  t.same(
+    causes(() => update('endpoints', none, labelled(none))),
+    [],
+  )
+  t.same(
+    causes(() => update('endpoints', none, stored)),
+    [],
+  )
+  const wrong = [
+    'subsets[0].addresses[0].ip: Invalid value: "127.0.0.1": may not be in the loopback range (127.0.0.0/8, ::1/128)',
+  ]
+  t.same(
+    causes(() => update('endpoints', stored, old)),
+    wrong,
+  )
+  t.same(
+    causes(() => update('endpoints', none, old)),
+    wrong,
+  )
+})
+
+test('the table of Endpoints shows their addresses with each port, or alone', async (t) => {
+  const options = { nowMs: 60_000, listMeta: {}, includeObject: 'None' } as const
+  const shown = (subsets?: Endpoints['subsets']) => {
+    const born = { ...metadata, creationTimestamp: '1970-01-01T00:00:00Z' }
+    const object: Endpoints = { apiVersion: 'v1', kind: 'Endpoints', metadata: born, ...(subsets && { subsets }) }
+    return tableOf(kinds.endpoints, [object], options).rows[0]?.cells
+  }
+  const addresses = [{ ip: '10.0.0.1' }, { ip: '10.0.0.2' }]
+  t.same(shown([{ addresses, ports: [{ port: 80 }] }]), ['web', '10.0.0.1:80,10.0.0.2:80', '60s'])
+  t.same(shown([{ addresses }]), ['web', '10.0.0.1,10.0.0.2', '60s'])
+  t.same(shown([{ notReadyAddresses: addresses, ports: [{ port: 80 }] }]), ['web', '<none>', '60s'])
+  t.same(shown([{ notReadyAddresses: addresses }]), ['web', '<none>', '60s'])
+  t.same(shown([]), ['web', '<none>', '60s'])
+  t.same(shown(), ['web', '<none>', '60s'])
 })
 
 test('the addresses of an EndpointSlice are of its type, which stays', async (t) => {
