@@ -20,6 +20,8 @@ import { openTokenKeys } from './access/service-account-keys.ts'
 import { adminSocket, adminSocketPath } from './admin-socket.ts'
 import { openAuthorizer } from './apiserver/access/authorizer.ts'
 import { serviceAccountTokens } from './apiserver/access/tokens/service-account-tokens.ts'
+import { auditFile } from './apiserver/audit/audit-file.ts'
+import { auditLog } from './apiserver/audit/audit-log.ts'
 import { serviceNetwork } from './apiserver/handlers/service-network.ts'
 import { apiServer } from './apiserver/http/http-server.ts'
 import { usageLedger } from './apiserver/quota/quota-ledger.ts'
@@ -151,11 +153,14 @@ async function openParts(
 type Parts = Awaited<ReturnType<typeof openParts>>
 
 /** The Kubernetes API and the MQTT broker, with the parts behind the broker. Rejects if a port cannot be opened. */
-async function openPorts({ configuration }: BrokerControllerNeeds, parts: Parts, closing: Closing) {
+async function openPorts({ configuration, log }: BrokerControllerNeeds, parts: Parts, closing: Closing) {
   const { listen, certificates, nodeLifecycle } = configuration
   const { shared, origin, access, tokens, host, names, revocations, own, registry, checkpoints, usage, sessions } =
     parts
   let portOfApi: number | undefined
+  const auditing = { settings: configuration.auditLog, clock, registry, log }
+  const file = auditing.settings && auditFile({ ...auditing, settings: auditing.settings })
+  if (file !== undefined) closing.add(() => file.close())
   const api = apiServer({
     ...shared,
     access,
@@ -175,6 +180,7 @@ async function openPorts({ configuration }: BrokerControllerNeeds, parts: Parts,
     revocations,
     isOurs: (der) => signerOf(der, own.authority().trusted) !== undefined,
     lapsedWindowMs: certificates.expiredWindowMs,
+    ...(file && { audit: auditLog({ file, clock, registry }) }),
   })
   const { port: apiPort } = await opening('Kubernetes API', listen.apiPort, '--api-port', api.listen())
   portOfApi = apiPort

@@ -1,11 +1,13 @@
 /** ControllerConfiguration: flags before file before defaults, decoded once, all problems reported at once. */
 import { isIP } from 'node:net'
+import { isAbsolute, join, resolve } from 'node:path'
 import { dnsSubdomainProblem } from '../api/names.ts'
 import { serviceCidrBeside, serviceCidrProblem } from '../api/network/service-range.ts'
 import { bool, type Described, double, integer, list, object, oneOf, optional, text } from '../api/schema.ts'
 import { parseDuration } from '../daemon/duration.ts'
 import type { LogFormat, LogLevel } from '../daemon/log.ts'
 import { ConfigurationError, type FieldOf } from '../daemon/process/configuration-file.ts'
+import { type AuditLogSettings, defaultAuditLog } from './apiserver/audit/audit-file.ts'
 import type { ControllerFlags } from './commands/command-line.ts'
 import { defaultEventCleanup } from './controllers/event-cleanup.ts'
 import { defaultNodeCidrSettings, type NodeCidrSettings, nodeCidrProblem } from './controllers/node-cidr.ts'
@@ -56,6 +58,10 @@ export const ControllerConfigurationSchema = object({
   clusterCIDR: optional(text),
   serviceCIDR: optional(text),
   nodeCIDRMaskSize: optional(integer),
+  auditLogPath: optional(text),
+  auditLogMaxSize: optional(integer),
+  auditLogMaxBackup: optional(integer),
+  auditLogMaxAge: optional(integer),
 })
 export type ControllerConfigurationFile = Described<typeof ControllerConfigurationSchema>
 
@@ -91,6 +97,8 @@ export type ControllerConfiguration = {
   readonly nodeCidrs: NodeCidrSettings | undefined
   /** The range from which Services get their addresses. */
   readonly serviceCIDR: string
+  /** undefined: requests are not written down. */
+  readonly auditLog: AuditLogSettings | undefined
 }
 
 export const emptyControllerConfiguration: ControllerConfigurationFile = {
@@ -185,6 +193,7 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
     checkpoints: { limitMs: read.span('checkpointWindow', defaultCheckpointWindow.limitMs, 60_000) },
     nodeCidrs: nodeCidrsIn(file, problems),
     serviceCIDR: serviceCidrIn(file, problems),
+    auditLog: auditLogIn(given, read),
   }
   if (problems.length > 0) throw new ConfigurationError('The configuration is not valid:', problems)
   return configuration
@@ -224,6 +233,22 @@ function nodeCidrsIn(file: ControllerConfigurationFile, problems: string[]): Nod
   const problem = nodeCidrProblem({ clusterCIDR, nodeCIDRMaskSize })
   if (problem !== undefined) problems.push(problem)
   return { clusterCIDR, nodeCIDRMaskSize }
+}
+
+function auditLogIn({ flags, file }: Given, { check, count }: Fields): AuditLogSettings | undefined {
+  const path = flags.auditLogPath ?? file.auditLogPath ?? join(resolve(flags.dataDir), 'audit.log')
+  check(
+    path,
+    path === '' || isAbsolute(path),
+    `auditLogPath: ${JSON.stringify(path)} must be an absolute path, or empty`,
+  )
+  const settings = {
+    path,
+    maxSize: flags.auditLogMaxSize ?? count('auditLogMaxSize', defaultAuditLog.maxSize, 1),
+    maxBackup: flags.auditLogMaxBackup ?? count('auditLogMaxBackup', defaultAuditLog.maxBackup),
+    maxAge: flags.auditLogMaxAge ?? count('auditLogMaxAge', defaultAuditLog.maxAge),
+  }
+  return path === '' ? undefined : settings
 }
 
 function serviceCidrIn(file: ControllerConfigurationFile, problems: string[]): string {

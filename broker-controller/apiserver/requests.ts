@@ -10,6 +10,8 @@ import type { FlowAdmission, FlowControl } from './access/flow-control.ts'
 import { flowOf, strangersFlow } from './access/flow-levels.ts'
 import { impersonated } from './access/impersonation.ts'
 import { otherAudience, type ServiceAccountTokens, tokenIssuer } from './access/tokens/service-account-tokens.ts'
+import type { RequestSender } from './audit/audit-event.ts'
+import type { AuditLog } from './audit/audit-log.ts'
 import { usageAnswer } from './figures/usage-answers.ts'
 import type { Attributes } from './handlers/authorizer.ts'
 import { changeObject } from './handlers/changing.ts'
@@ -60,6 +62,8 @@ export type RequestNeeds = SystemNeeds &
     readonly revocations?: Pick<RevocationList, 'because'>
     /** For so long after its end a node's certificate still serves to ask for a new one; 0: not at all. */
     readonly lapsedWindowMs?: number
+    /** undefined: there is no audit log. */
+    readonly audit?: AuditLog
     /** undefined: requests are not limited. */
     readonly flowControl?: FlowControl
   }
@@ -69,6 +73,7 @@ export type Answered = {
   readonly answer: ApiResponse
   readonly route: ApiRoute
   readonly user: string
+  readonly sender: RequestSender
   readonly admission?: FlowAdmission | undefined
 }
 
@@ -76,18 +81,21 @@ export type Answered = {
 export async function answerRequest(request: ApiRequest, needs: RequestNeeds): Promise<Answered> {
   const route = routeOf(request.method, request.path, request.query, needs.kinds)
   const isLong = isLongRunning(route)
+  const sender: RequestSender = {}
   let user = ''
   let admission: FlowAdmission | undefined
   try {
-    const identity = await identify(request, needs).catch((error: unknown) => {
+    const identity = await identify(request, needs, sender).catch((error: unknown) => {
       admission = needs.flowControl?.admit(strangersFlow(request.address), false)
       throw error
     })
     user = identity.user
     admission = needs.flowControl?.admit(flowOf(identity, route, request.address), isLong)
+    sender.decision = 'forbid'
     await permit(needs.access, identity, attributesOf(route, request))
+    sender.decision = 'allow'
     const answer = encoded(await answerTo(route, identity, measured(request, admission), needs), request)
-    return { answer, route, user, admission }
+    return { answer, route, user, sender, admission }
   } catch (error) {
     if (!isApiError(error)) {
       const { method, path } = request
@@ -95,7 +103,7 @@ export async function answerRequest(request: ApiRequest, needs: RequestNeeds): P
       if (needs.limited === undefined) needs.log.error('Request failed', facts)
       else needs.limited.error(user, 'Request failed', facts)
     }
-    return { answer: encoded(errorAnswer(error), request), route, user, admission }
+    return { answer: encoded(errorAnswer(error), request), route, user, sender, admission }
   }
 }
 
@@ -124,7 +132,11 @@ function measured(request: ApiRequest, admission: FlowAdmission | undefined): Ap
   return { ...request, readBody }
 }
 
-async function identify({ certificate, headers }: ApiRequest, needs: RequestNeeds): Promise<Identity> {
+async function identify(
+  { certificate, headers }: ApiRequest,
+  needs: RequestNeeds,
+  sender: RequestSender,
+): Promise<Identity> {
   const { access, revocations, lapsedWindowMs, origin, checkpoints } = needs
   const identity = await authenticate(
     { certificate, authorization: oneOf(headers['authorization']) },
@@ -135,7 +147,10 @@ async function identify({ certificate, headers }: ApiRequest, needs: RequestNeed
       ...(origin && checkpoints?.isOpen() && { acceptingStore: origin.id }),
     },
   )
-  return impersonated(identity, headers, access)
+  sender.identity = identity
+  const acting = await impersonated(identity, headers, access)
+  if (acting !== identity) sender.impersonated = acting
+  return acting
 }
 
 /** For a TokenReview. Tokens of joining machines are for this API only (audience.WrapAudienceAgnostic of Kubernetes). */

@@ -18,6 +18,10 @@ export type ControllerFlags = {
   readonly kubeconfig: string | undefined
   readonly logFormat: RunValues['log-format']
   readonly logLevel: RunValues['log-level']
+  readonly auditLogPath: string | undefined
+  readonly auditLogMaxSize: number | undefined
+  readonly auditLogMaxBackup: number | undefined
+  readonly auditLogMaxAge: number | undefined
 }
 
 export type ControllerCommandLine =
@@ -63,6 +67,10 @@ function flagsOf(values: RunValues): ControllerFlags {
     kubeconfig: values.kubeconfig,
     logFormat: values['log-format'],
     logLevel: values['log-level'],
+    auditLogPath: values['audit-log-path'],
+    auditLogMaxSize: values['audit-log-maxsize'],
+    auditLogMaxBackup: values['audit-log-maxbackup'],
+    auditLogMaxAge: values['audit-log-maxage'],
   }
 }
 

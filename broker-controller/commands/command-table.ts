@@ -49,6 +49,29 @@ const run = {
     choices: ['error', 'warn', 'info', 'debug'],
     defaultText: 'info',
   },
+  'audit-log-path': {
+    value: 'FILE',
+    help: "file of the audit log of writes; '' for none",
+    defaultText: 'DIR/audit.log',
+  },
+  'audit-log-maxsize': {
+    value: 'MB',
+    help: 'size at which the audit log is rotated',
+    range: [1, 100_000],
+    defaultText: '10',
+  },
+  'audit-log-maxbackup': {
+    value: 'COUNT',
+    help: 'rotated files to keep; 0 for all',
+    range: [0, 100_000],
+    defaultText: '3',
+  },
+  'audit-log-maxage': {
+    value: 'DAYS',
+    help: 'days to keep rotated files; 0 for ever',
+    range: [0, 100_000],
+    defaultText: '90',
+  },
   check: { help: 'check the configuration and exit' },
   version: { help: 'print the version' },
 } as const satisfies Command['options']

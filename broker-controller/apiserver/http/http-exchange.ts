@@ -7,7 +7,7 @@ import { beginOperation } from '../../../daemon/watchdog/event-loop.ts'
 import type { FlowAdmission } from '../access/flow-control.ts'
 import { headersOf } from '../access/impersonation.ts'
 import { peerAddress } from '../access/peer-address.ts'
-import { type ApiRequest, answerRequest, type RequestNeeds } from '../requests.ts'
+import { type Answered, type ApiRequest, answerRequest, type RequestNeeds } from '../requests.ts'
 import type { ApiResponse } from '../wire/answers.ts'
 import { writeAnswer } from './answer-writer.ts'
 import type { Connections } from './connections.ts'
@@ -47,6 +47,7 @@ export async function httpExchange(
 ): Promise<void> {
   const { clock } = requests
   const startedMs = clock.monotonicMs()
+  const receivedMs = clock.wallMs()
   const gone = new AbortController()
   const leave = () => gone.abort(exchangeEnded)
   // An exchange that ended well has nothing left to end, and an abort costs an event with its dispatch.
@@ -68,6 +69,8 @@ export async function httpExchange(
     admission = answered.admission
     const isWatch = ['stream', 'flow', 'connection', 'proxied'].includes(answer.kind)
     const code = 'code' in answer ? answer.code : answer.kind === 'connection' ? 101 : 200
+    const audit = auditing(incoming, outgoing, answered, { receivedMs, startedMs, code }, requests)
+    if (answer.kind === 'connection') audit?.(true)
     if (isWatch) counters.watches.inc()
     else counters.seen(answered, code, clock.monotonicMs() - startedMs)
     try {
@@ -75,6 +78,7 @@ export async function httpExchange(
       else await writeAnswer(answer, incoming.method === 'HEAD', outgoing, gone.signal, slow)
       admission?.answered(incoming.socket.bytesWritten - writtenBefore)
     } finally {
+      audit?.()
       if (isWatch) {
         counters.watches.dec()
         counters.seen(answered, code)
@@ -89,6 +93,24 @@ export async function httpExchange(
     admission?.release()
     closing.removeEventListener('abort', leave)
   }
+}
+
+/** What writes the request into the audit log, where its route is audited. The answer carries the ID. */
+function auditing(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  { route, sender, answer }: Answered,
+  { receivedMs, startedMs, code }: { readonly receivedMs: number; readonly startedMs: number; readonly code: number },
+  { audit, clock }: Pick<RequestNeeds, 'audit' | 'clock'>,
+): ((isBeginning?: boolean) => void) | undefined {
+  const id = audit?.idFor(route)
+  if (audit === undefined || id === undefined) return undefined
+  if (!outgoing.headersSent) outgoing.setHeader('audit-id', id)
+  const { url: uri = '/', headers, socket } = incoming
+  const body = answer.kind === 'object' ? answer.body : undefined
+  const address = peerAddress(socket)
+  const facts = { id, route, sender, uri, address, userAgent: headers['user-agent'], code, body, receivedMs }
+  return (isBeginning = false) => audit.record({ ...facts, tookMs: clock.monotonicMs() - startedMs, isBeginning })
 }
 
 function requestOf(

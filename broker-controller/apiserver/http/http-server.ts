@@ -43,6 +43,7 @@ export type ApiServerNeeds = Pick<
   | 'sessions'
   | 'quotas'
   | 'lapsedWindowMs'
+  | 'audit'
 > & {
   /** /metrics shows it; the server adds its own counters. */
   readonly registry: MetricsRegistry
@@ -123,7 +124,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
 function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: LimitedLog): RequestNeeds {
   const { store, clock, registry, readiness = [], random = Math.random, flowLimits, lapsedWindowMs = 0 } = needs
   const { kinds, access, events, usage, log, version, commonNameOf, origin, checkpoints, sessions, revocations } = needs
-  const { tokens, serverUrl, quotas } = needs
+  const { tokens, serverUrl, quotas, audit } = needs
   return {
     store,
     kinds,
@@ -144,6 +145,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     ...(sessions && { sessions }),
     ...(quotas && { quotas }),
     ...(revocations && { revocations }),
+    ...(audit && { audit }),
     lapsedWindowMs,
     limited,
     flowControl: flowControl({ limits: { ...defaultFlowLimits, ...flowLimits }, clock, registry, log: flowLog }),
