@@ -7,7 +7,9 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { test } from 'tap'
-import { temporaryFolder } from './support/fleet.ts'
+import { WebSocket } from 'ws'
+import { adminOf } from './hostile/support/clients.ts'
+import { type Controller, temporaryFolder } from './support/fleet.ts'
 import { joinedFleet } from './support/joined-fleet.ts'
 import { image } from './support/pods.ts'
 import { eventually } from './support/wait.ts'
@@ -25,6 +27,25 @@ function manifest(name: string, containers: readonly Script[], spec: object = {}
       ...spec,
     },
   })
+}
+
+type Received = { readonly protocol: string; readonly messages: readonly Buffer[]; readonly code: number }
+
+/** All messages of a WebSocket of the administrator, until the server closes it. */
+async function messagesOf(
+  { kubeconfig, apiUrl }: Controller,
+  path: string,
+  protocols: readonly string[],
+): Promise<Received> {
+  const { url: _, ...identity } = adminOf(await readFile(kubeconfig, 'utf8'))
+  const socket = new WebSocket(`${apiUrl.replace('https', 'wss')}${path}`, [...protocols], identity)
+  const messages: Buffer[] = []
+  socket.on('message', (data: Buffer) => messages.push(data))
+  const code = await new Promise<number>((resolve, reject) => {
+    socket.once('error', reject)
+    socket.once('close', resolve)
+  })
+  return { protocol: socket.protocol, messages, code }
 }
 
 test('kubectl logs', async (t) => {
@@ -58,6 +79,15 @@ test('kubectl logs', async (t) => {
     const since = await kubectl('get', '--raw', `/api/v1/namespaces/default/pods/one/log?sinceTime=${third}`)
     t.equal(since, 'line 3\nwrong\n', 'to the nanosecond')
     t.equal(await kubectl('logs', '-l', 'app=one', '--prefix', '--tail=1'), '[pod/one/main] wrong\n')
+    const logs = '/api/v1/namespaces/default/pods/one/log?tailLines=1'
+    const socket = await messagesOf(controller, logs, ['binary.k8s.io'])
+    t.same(
+      socket.messages.map((one) => one.toString()),
+      ['', 'wrong\n'],
+    )
+    t.equal(socket.code, 1000)
+    const encoded = await messagesOf(controller, logs, ['base64.binary.k8s.io'])
+    t.equal(encoded.messages.at(-1)?.toString(), Buffer.from('wrong\n').toString('base64'))
   })
 
   await t.test('of several containers', async (t) => {
@@ -190,6 +220,23 @@ test('kubectl exec, attach, cp and run', async (t) => {
     t.match(await spdy(large, 'exec', '-i', 'shell', '--', 'wc', '-c'), { code: 0, stdout: '3000000\n' })
     const output = await spdy('', 'exec', 'shell', '--', 'head', '-c', '900000', '/dev/zero')
     t.equal(output.stdout.length, 900_000)
+  })
+
+  await t.test('a WebSocket of an early protocol has the output, and a text for a failure', async (t) => {
+    const path = (command: string) =>
+      `/api/v1/namespaces/default/pods/shell/exec?stdout=1&command=sh&command=-c&command=${encodeURIComponent(command)}`
+    const text = (messages: readonly Buffer[]) => messages.map((one) => one.toString())
+    const plain = await messagesOf(controller, path('echo out'), ['channel.k8s.io'])
+    t.same(text(plain.messages), ['\u0001out\n'])
+    t.equal(plain.protocol, 'channel.k8s.io')
+    t.equal(plain.code, 1000)
+    t.same(text((await messagesOf(controller, path('echo out'), [])).messages), ['\u0001out\n'])
+    const failed = await messagesOf(controller, path('exit 7'), ['channel.k8s.io'])
+    t.same(text(failed.messages), ['\u0003command terminated with non-zero exit code: exit status 7'])
+    const encoded = await messagesOf(controller, path('echo out'), ['base64.channel.k8s.io'])
+    t.same(text(encoded.messages), [`1${Buffer.from('out\n').toString('base64')}`])
+    const refused = await messagesOf(controller, path('echo out'), ['v9.channel.k8s.io']).catch((error) => error)
+    t.match(refused, { message: /400/ })
   })
 
   await t.test('a terminal has its size', async (t) => {

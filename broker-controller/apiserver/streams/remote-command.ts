@@ -13,7 +13,9 @@ import { acceptUpgrade, chosenProtocol } from './upgrade.ts'
 
 const channels = sessionChannels
 const inside = ['v5.channel.k8s.io', 'v4.channel.k8s.io']
-const served = { websocket: inside, 'spdy/3.1': inside }
+/** Before v4 only failures were reported, as a text: clients of WebSockets still ask for it. */
+const withTextErrors = ['', 'channel.k8s.io', 'base64.channel.k8s.io']
+const served = { websocket: [...inside, 'v4.base64.channel.k8s.io', ...withTextErrors], 'spdy/3.1': inside }
 
 /** Runs a command in a container. Throws the ApiError of a refusal, before the connection leaves HTTP. */
 export async function execInPod(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
@@ -47,7 +49,7 @@ async function remoteCommand(
       const isSpdy = protocol.upgrade === 'spdy/3.1'
       const client = accepted && isSpdy ? await spdyCommand(accepted, options).catch(() => undefined) : accepted
       if (client === undefined) frames.destroy()
-      else await relay(client, frames)
+      else await relay(client, frames, withTextErrors.includes(protocol.protocol) ? errorText : json)
     },
   }
 }
@@ -62,10 +64,11 @@ function optionsIn(query: URLSearchParams) {
 }
 
 /** Resolves when both ends are closed. */
-async function relay(client: ByteChannel, frames: SessionFrames): Promise<void> {
+async function relay(client: ByteChannel, frames: SessionFrames, written: WriteStatus): Promise<void> {
   const toNode = passInput(client, frames).catch(() => undefined)
   try {
-    await client.send(message(channels.status, await passOutput(client, frames)))
+    const end = written(await passOutput(client, frames))
+    if (end !== undefined) await client.send(message(channels.status, end))
     client.close()
   } catch {
     // The client is gone.
@@ -95,7 +98,7 @@ async function passInput(client: ByteChannel, frames: SessionFrames): Promise<vo
 }
 
 /** Resolves with the Status that ends the stream; rejects where the client is gone. */
-async function passOutput(client: ByteChannel, frames: SessionFrames): Promise<Uint8Array> {
+async function passOutput(client: ByteChannel, frames: SessionFrames): Promise<EndStatus> {
   for (;;) {
     const frame = await frames.next().catch(() => undefined)
     if (frame === undefined) return failure('the connection to the node ended')
@@ -106,29 +109,37 @@ async function passOutput(client: ByteChannel, frames: SessionFrames): Promise<U
 }
 
 /** As the kubelet ends a command (k8s.io/kubelet/pkg/cri/streaming/remotecommand/exec.go). */
-function endOf(status: SessionStatus | undefined): Uint8Array {
+function endOf(status: SessionStatus | undefined): EndStatus {
   if (status === undefined) return failure('the node ended the stream with something else than a status')
   const { exitCode = 0, message } = status
   if (message !== undefined) return failure(`error executing command in container: ${message}`)
-  if (exitCode === 0) return json({ metadata: {}, status: 'Success' })
-  return json({
+  if (exitCode === 0) return { metadata: {}, status: 'Success' }
+  return {
     metadata: {},
     status: 'Failure',
     reason: 'NonZeroExitCode',
     message: `command terminated with non-zero exit code: exit status ${exitCode}`,
     details: { causes: [{ reason: 'ExitCode', message: String(exitCode) }] },
-  })
+  }
 }
 
-function failure(because: string): Uint8Array {
+function failure(because: string): EndStatus {
   const message = `Internal error occurred: ${because}`
   const details = { causes: [{ message: because }] }
-  return json({ metadata: {}, status: 'Failure', reason: 'InternalError', message, details, code: 500 })
+  return { metadata: {}, status: 'Failure', reason: 'InternalError', message, details, code: 500 }
 }
 
-function json(status: object): Uint8Array {
-  return Buffer.from(JSON.stringify(status))
+/** The Status that ends a stream. */
+type EndStatus = { readonly status: 'Success' | 'Failure'; readonly message?: string } & {
+  readonly [field: string]: unknown
 }
+
+/** undefined: nothing is sent. */
+type WriteStatus = (status: EndStatus) => Uint8Array | undefined
+
+const json: WriteStatus = (status) => Buffer.from(JSON.stringify(status))
+
+const errorText: WriteStatus = ({ status, message = '' }) => (status === 'Success' ? undefined : Buffer.from(message))
 
 function message(channel: number, payload: Uint8Array): Uint8Array {
   return Buffer.concat([Buffer.of(channel), payload])

@@ -7,7 +7,10 @@ import { acceptWebSocket } from './web-socket.ts'
 
 export type ChosenProtocol = { readonly upgrade: 'websocket' | 'spdy/3.1'; readonly protocol: string }
 
-/** The first that is served of what the client offers. Throws BadRequest where there is none. */
+/**
+ * The first that is served of what the client offers; '' is a WebSocket without a subprotocol. Throws BadRequest where there is
+ * none.
+ */
 export function chosenProtocol(
   offered: OfferedProtocols | undefined,
   served: { readonly [U in ChosenProtocol['upgrade']]: readonly string[] },
@@ -15,10 +18,11 @@ export function chosenProtocol(
   if (offered === undefined) throw new ApiError('BadRequest', 'Upgrade request required')
   const { upgrade, protocols } = offered
   if (upgrade === 'websocket' || upgrade === 'spdy/3.1') {
-    const protocol = protocols.find((one) => served[upgrade].includes(one))
+    const protocol = (protocols.length === 0 ? [''] : protocols).find((one) => served[upgrade].includes(one))
     if (protocol !== undefined) return { upgrade, protocol }
   }
-  const known = Object.entries(served).map(([name, inside]) => `${name} with ${inside.join(' or ')}`)
+  const named = Object.entries(served).map(([name, inside]) => [name, inside.filter((one) => one !== '')] as const)
+  const known = named.flatMap(([name, inside]) => (inside.length === 0 ? [] : `${name} with ${inside.join(' or ')}`))
   throw new ApiError(
     'BadRequest',
     `unable to upgrade: none of the offered protocols is served, only ${known.join(', ')}`,

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { type RawData, type WebSocket, WebSocketServer } from 'ws'
 import type { TakenConnection } from '../wire/answers.ts'
 import type { ByteChannel } from './byte-channel.ts'
+import { type SocketEncoding, socketEncoding } from './socket-encoding.ts'
 
 /** kubectl sends 32 KiB at a time. */
 const longestMessage = 1024 * 1024
@@ -20,26 +21,26 @@ server.on('headers', (headers, incoming) => {
   if (protocol !== undefined) headers.push(`Sec-WebSocket-Protocol: ${protocol}`)
 })
 
-/** Answers the handshake with this subprotocol, which the client has offered. undefined: the handshake was not valid, and is answered. */
+/** Answers the handshake with this subprotocol, which the client has offered; '': it has offered none. undefined: the handshake was not valid, and is answered. */
 export async function acceptWebSocket(
   { incoming, socket, head }: TakenConnection,
   protocol: string,
 ): Promise<ByteChannel | undefined> {
   delete incoming.headers['sec-websocket-protocol']
-  protocols.set(incoming, protocol)
+  if (protocol !== '') protocols.set(incoming, protocol)
   const accepted = await new Promise<WebSocket | undefined>((resolve) => {
     socket.once('close', () => resolve(undefined))
     server.handleUpgrade(incoming, socket, head, resolve)
   })
-  return accepted && clientSocket(accepted)
+  return accepted && clientSocket(accepted, socketEncoding(protocol))
 }
 
-function clientSocket(socket: WebSocket): ByteChannel {
+function clientSocket(socket: WebSocket, { encode, decode }: SocketEncoding): ByteChannel {
   const messages: Buffer[] = []
   let isGone = false
   let wake: () => void = () => undefined
   socket.on('message', (data: RawData) => {
-    messages.push(bytesOf(data))
+    messages.push(decode(bytesOf(data)))
     socket.pause()
     wake()
   })
@@ -60,7 +61,9 @@ function clientSocket(socket: WebSocket): ByteChannel {
     },
     send: (message) =>
       new Promise((resolve, reject) => {
-        socket.send(message, { binary: true }, (error) => (error ? reject(error) : resolve()))
+        const encoded = encode(message)
+        const binary = typeof encoded !== 'string'
+        socket.send(encoded, { binary }, (error) => (error ? reject(error) : resolve()))
       }),
     close() {
       socket.resume() // the client's answer must be read
