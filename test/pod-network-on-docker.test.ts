@@ -5,6 +5,7 @@ import { aPod } from '../api/testing/builders.ts'
 import { ownAddresses } from './support/addresses.ts'
 import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { container, eventually, image, isReady, nodeOnDocker, statusOf } from './support/pods.ts'
+import { testVolumes } from './support/volumes.ts'
 
 const script = 'while true; do sleep 1; done'
 
@@ -35,6 +36,22 @@ test('networks of pods on Docker', { skip: whyNoDockerd() }, async (t) => {
       [],
     )
     t.same(await nodesWithNetworks(), ['pi-01'])
+  })
+
+  t.test("a pod asks the servers of the machine, not the engine's", async (t) => {
+    const range = await ownAddresses()
+    const { store } = await testVolumes(t)
+    const node = nodeOnDocker(t, dockerd, { volumes: store })
+    const reads = container('main', 'cat /etc/resolv.conf > /dev/termination-log')
+    const reader = aPod({
+      name: 'reader',
+      uid: 'uid-reader',
+      containers: [reads],
+      spec: { ...spec, restartPolicy: 'Never' },
+    })
+    node.publishDesired({ pods: [reader], podCIDR: `${range}.0/24` })
+    const { containerStatuses } = await node.until('reader', ({ phase }) => phase === 'Succeeded')
+    t.equal(containerStatuses?.[0]?.state?.terminated?.message, 'search lan\nnameserver 192.0.2.53\n')
   })
 
   t.test('a network of an earlier node that no container uses is no obstacle', async (t) => {

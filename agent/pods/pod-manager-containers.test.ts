@@ -98,10 +98,11 @@ test('a termination message comes from its file, or from the log where the polic
 })
 
 test('the containers of a pod share a hosts file, with the address that the pod got', async (t) => {
-  const { clock, world, hosts } = nodeInMemory(t)
+  const { clock, world, etc } = nodeInMemory(t)
   world.want(podRunning('web'))
   await clock.advance(1_000)
   const { podIP } = world.status('web') ?? {}
   t.match(podIP, /./)
-  t.ok(hosts.get('uid-of-web')?.endsWith(`\n${podIP}\tweb\n`))
+  t.ok(etc.get('uid-of-web/hosts')?.endsWith(`\n${podIP}\tweb\n`))
+  t.equal(etc.get('uid-of-web/resolv.conf'), 'search lan\nnameserver 192.0.2.53\n')
 })

@@ -7,8 +7,8 @@ export interface FakeVolumes extends VolumeStore {
   failNext(message: string): void
   /** What containers left, by `uid/container/attempt`. As long as it is undefined there are no files for it. */
   messages: Map<string, string> | undefined
-  /** The text for `/etc/hosts`, by UID. As long as it is undefined there are no files for it. */
-  hosts: Map<string, string> | undefined
+  /** The texts of files below `/etc`, by UID and name: `uid/hosts`. As long as it is undefined there are none. */
+  etc: Map<string, string> | undefined
 }
 
 export function fakeVolumes(): FakeVolumes {
@@ -16,15 +16,15 @@ export function fakeVolumes(): FakeVolumes {
   let failure: string | undefined
   const fake: FakeVolumes = {
     messages: undefined,
-    hosts: undefined,
+    etc: undefined,
     async messageFile(podUID, containerName, attempt) {
       if (fake.messages === undefined) throw new VolumeError('There are no files for termination messages')
       return `/messages/${podUID}/${containerName}/${attempt}`
     },
-    async hostsFile(podUID, text) {
-      if (fake.hosts === undefined) throw new VolumeError('There are no files for /etc/hosts')
-      fake.hosts.set(podUID, text)
-      return `/hosts/${podUID}`
+    async etcFile(podUID, name, text) {
+      if (fake.etc === undefined) throw new VolumeError('There are no files below /etc')
+      fake.etc.set(`${podUID}/${name}`, text)
+      return `/etc-files/${podUID}/${name}`
     },
     message: async (podUID, containerName, attempt, most) =>
       Buffer.from(fake.messages?.get(`${podUID}/${containerName}/${attempt}`) ?? '').subarray(-most),

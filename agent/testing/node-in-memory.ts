@@ -22,7 +22,7 @@ export function nodeInMemory(t: Test, more: Partial<PodWorldNeeds> = {}) {
   const checkpoint = memoryCheckpoint()
   const volumes = fakeVolumes()
   volumes.messages = new Map()
-  volumes.hosts = new Map()
+  volumes.etc = new Map()
   const start = (changed: Partial<PodWorldNeeds> = {}) => {
     const world = startPods({ runtime, clock, log, checkpoint, volumes, ...more, ...changed })
     t.teardown(() => world.stop())
@@ -35,7 +35,7 @@ export function nodeInMemory(t: Test, more: Partial<PodWorldNeeds> = {}) {
     log,
     checkpoint,
     messages: volumes.messages,
-    hosts: volumes.hosts,
+    etc: volumes.etc,
     start,
     running,
     world: start(),

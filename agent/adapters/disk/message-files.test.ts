@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { writeHostsFile } from './message-files.ts'
+import { writeEtcFile } from './message-files.ts'
 
 const head = '127.0.0.1\tlocalhost\n'
 const long = `${head}${'10.244.0.7\tweb.example\n'.repeat(100)}`
@@ -9,7 +9,7 @@ const short = `${head}10.244.0.8\tweb\n`
 
 test('a hosts file in use stays the same file, and is whole at any moment', async (t) => {
   const folder = t.testdir({})
-  const path = await writeHostsFile(folder, long)
+  const path = await writeEtcFile(folder, 'hosts', long)
   const { ino } = await stat(path)
   let isOver = false
   const seen = new Set<string>()
@@ -18,7 +18,7 @@ test('a hosts file in use stays the same file, and is whole at any moment', asyn
   })()
   for (let round = 0; round < 200; round++) {
     for (const text of [short, long]) {
-      await writeHostsFile(folder, text)
+      await writeEtcFile(folder, 'hosts', text)
       t.equal(await readFile(join(folder, '.etc-hosts'), 'utf8'), text)
     }
   }

@@ -1,5 +1,5 @@
 /**
- * Files that containers write to: termination messages, and a pod's `/etc/hosts`. They are in a small filesystem in memory: a
+ * Files that containers write to: termination messages, and a pod's `/etc/hosts` and `/etc/resolv.conf`. They are in a small filesystem in memory: a
  * container that fills it leaves no space for other messages, but does not affect Secrets.
  */
 
@@ -28,9 +28,9 @@ export async function makeMessageFile(folder: string, attempt: number): Promise<
  * The file is beside the folders of the pod's containers; their names do not start with a dot. It is written in place: a mount of
  * a file refers to the inode, and does not see a renamed file. Writes only if the text changes.
  */
-export async function writeHostsFile(folder: string, text: string): Promise<string> {
+export async function writeEtcFile(folder: string, name: string, text: string): Promise<string> {
   await mkdir(folder, { recursive: true, mode: 0o711 })
-  const path = join(folder, '.etc-hosts')
+  const path = join(folder, `.etc-${name}`)
   const before = await readFile(path, 'utf8').catch(() => undefined)
   if (before === text) return path
   const file = await open(path, constants.O_RDWR | constants.O_CREAT, 0o644)

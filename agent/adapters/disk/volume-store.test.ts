@@ -96,11 +96,13 @@ test('volumes on this machine', { skip }, async (t) => {
 
   t.test('a hosts file changes where it is mounted, and is not stored with secrets', async (t) => {
     const { store, memoryDirectory } = await testVolumes(t)
-    const path = await store.hostsFile('u', 'one')
+    const path = await store.etcFile('u', 'hosts', 'one')
     const { ino, mode } = await stat(path)
     t.equal(mode & 0o777, 0o644)
     t.equal(mountsAt(await mountPoints(), join(memoryDirectory, 'messages')).length, 1, 'a file system of its own')
-    t.equal(await store.hostsFile('u', 'two'), path)
+    t.equal(await store.etcFile('u', 'hosts', 'two'), path)
+    const other = await store.etcFile('u', 'resolv.conf', 'three')
+    t.equal(await readFile(other, 'utf8'), 'three')
     t.equal((await stat(path)).ino, ino)
     t.equal(await readFile(path, 'utf8'), 'two')
     await store.messageFile('u', 'main', 0)

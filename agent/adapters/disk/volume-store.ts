@@ -22,7 +22,7 @@ import { VolumeError, type VolumeStore, type WantedVolume } from '../../pods/vol
 import { replaceFiles } from './atomic-files.ts'
 import { removeFolder } from './folder-removal.ts'
 import { holdInside } from './inside-volume.ts'
-import { makeMessageFile, messageMemory, readMessageFile, writeHostsFile } from './message-files.ts'
+import { makeMessageFile, messageMemory, readMessageFile, writeEtcFile } from './message-files.ts'
 import { mountBind, mountMemory, mountPoints, mountsAt, unmount } from './mounts.ts'
 
 export type VolumeFolders = {
@@ -114,10 +114,10 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): 
         await messagesInMemory()
         return await makeMessageFile(join(messages, safe(podUID), safe(containerName)), attempt)
       }),
-    hostsFile: (podUID, text) =>
-      described('the file for /etc/hosts', async () => {
+    etcFile: (podUID, name, text) =>
+      described(`the file for /etc/${name}`, async () => {
         await messagesInMemory()
-        return await writeHostsFile(join(messages, safe(podUID)), text)
+        return await writeEtcFile(join(messages, safe(podUID)), name, text)
       }),
     message: (podUID, containerName, attempt, most) =>
       described('the termination message', () =>

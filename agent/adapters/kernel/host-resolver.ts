@@ -2,11 +2,12 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseResolver, type Resolver } from '../../pods/options/pod-dns.ts'
+import { isLocal } from '../../pods/options/resolv-conf.ts'
 
 /** A local resolver cannot be reached from a pod: its upstream servers are used then. */
 export async function readResolver(root: string): Promise<Resolver> {
   const own = await read(join(root, 'etc/resolv.conf'))
-  if (own.servers.some((server) => !/^(127\.|::1$)/.test(server))) return own
+  if (own.servers.some((server) => !isLocal(server))) return own
   const behind = await read(join(root, 'run/systemd/resolve/resolv.conf'))
   return behind.servers.length > 0 ? behind : own
 }

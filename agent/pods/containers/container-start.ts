@@ -10,6 +10,8 @@ import { containerOptions } from '../options/container-options.ts'
 import { asksOfNode } from '../options/downward.ts'
 import { hasHostsFile, hostsFileText, hostsMount } from '../options/hosts-file.ts'
 import { appArmorRefusal, enforceable, unenforcedEvents } from '../options/kernel-limits.ts'
+import type { Resolver } from '../options/pod-dns.ts'
+import { hasResolvConf, resolvConfMount, resolvConfText } from '../options/resolv-conf.ts'
 import { asksForImageUser } from '../options/security.ts'
 import type { StepOf } from '../plan/pod-steps.ts'
 import type { PodEvent } from '../record/pod-events.ts'
@@ -60,6 +62,8 @@ export type ContainerStartNeeds = PostStartNeeds & {
   readonly volumes: VolumeStore
   readonly devices: DeviceAllocator
   readonly sources: () => OptionSources
+  /** The DNS settings of this machine. */
+  readonly hostResolver: () => Promise<Resolver>
   readonly images: Pick<PodImages, 'pulledMessage'>
   readonly clock: Clock
   readonly log: Log
@@ -120,7 +124,7 @@ async function create(needs: ContainerStartNeeds, start: Start): Promise<string 
   if (!placed.ok) return void notMounted(needs, start, placed)
   const imageUser = asksForImageUser(pod, container) ? await needs.runtime.imageUser(image) : undefined
   const message = await terminationMessageMount(needs, pod, container, attempt, placed.mounts)
-  const hosts = await hostsMounts(needs, start, [...placed.mounts, ...message])
+  const etc = await etcMounts(needs, start, [...placed.mounts, ...message])
   // Allocated last: devices are held from here on, and nothing may throw until they are released.
   const holder = { podUID: uid, containerName: name }
   const devices = await needs.devices.allocate(holder, container)
@@ -130,7 +134,7 @@ async function create(needs: ContainerStartNeeds, start: Start): Promise<string 
     sandboxID: sandbox.id,
     attempt,
     processesOf: step.processesOf,
-    mounts: [...placed.mounts, ...message, ...hosts],
+    mounts: [...placed.mounts, ...message, ...etc],
     devices: devices.paths,
     imageUser,
   })
@@ -179,20 +183,28 @@ async function createIn(
   }
 }
 
-/** Without a file of its own the container gets the engine's /etc/hosts, with the same names. */
-async function hostsMounts(
-  { volumes, log }: ContainerStartNeeds,
+/** Without files of its own the container gets the engine's /etc/hosts and /etc/resolv.conf, with the same names and servers. */
+async function etcMounts(
+  { volumes, hostResolver, log }: ContainerStartNeeds,
   { uid, pod, step }: Start,
   mounts: readonly ContainerMount[],
 ): Promise<readonly ContainerMount[]> {
   const podIP = step.sandbox.ip
-  if (podIP === undefined || !hasHostsFile(pod, mounts)) return []
+  const made: ContainerMount[] = []
   try {
-    return [hostsMount(await volumes.hostsFile(uid, hostsFileText(pod, podIP)))]
+    if (podIP !== undefined && hasHostsFile(pod, mounts)) {
+      made.push(hostsMount(await volumes.etcFile(uid, 'hosts', hostsFileText(pod, podIP))))
+    }
+    const text = hasResolvConf(mounts) ? resolvConfText(pod, await hostResolver()) : undefined
+    if (text !== undefined) made.push(resolvConfMount(await volumes.etcFile(uid, 'resolv.conf', text)))
   } catch (error) {
-    log.warn("Container has the engine's /etc/hosts", { pod: podPath(pod), container: step.container.name, error })
-    return []
+    log.warn("Container has the engine's files below /etc", {
+      pod: podPath(pod),
+      container: step.container.name,
+      error,
+    })
   }
+  return made
 }
 
 function notMounted(

@@ -3,7 +3,7 @@ import type { Pod } from '../../../api/pod.ts'
 import { storyOf } from '../../../daemon/log.ts'
 import type { PodImages } from '../images/pod-images.ts'
 import { sandboxOptions } from '../options/container-options.ts'
-import { asksForHostResolver, type Resolver } from '../options/pod-dns.ts'
+import { asksForHostResolver } from '../options/pod-dns.ts'
 import type { PodStep, StepName, StepOf } from '../plan/pod-steps.ts'
 import { onNotRemoved, onRemoved, onSandboxFailed, onSandboxStarted } from '../record/pod-record.ts'
 import { type ContainerRuntime, isUnreachable, type RuntimeContainer } from '../runtime/runtime.ts'
@@ -15,8 +15,6 @@ export type StepNeeds = ContainerStartNeeds &
   ContainerStopNeeds & {
     readonly runtime: ContainerRuntime
     readonly images: PodImages
-    /** The DNS settings of this machine. */
-    readonly hostResolver: () => Promise<Resolver>
   }
 
 /** `pod`: undefined when its specification is unknown. Rejects only when the engine does not answer. */

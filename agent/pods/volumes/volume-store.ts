@@ -23,8 +23,8 @@ export interface VolumeStore {
   messageFile(podUID: string, containerName: string, attempt: number): Promise<string>
   /** The last bytes in it; none when there is no such file. */
   message(podUID: string, containerName: string, attempt: number, most: number): Promise<Buffer>
-  /** The pod's file for `/etc/hosts`, with this text; those that have it mounted see it change. */
-  hostsFile(podUID: string, text: string): Promise<string>
+  /** The pod's file for a name below `/etc`, with this text; those that have it mounted see it change. */
+  etcFile(podUID: string, name: 'hosts' | 'resolv.conf', text: string): Promise<string>
   /**
    * Nothing of the pod's own volumes is left, nor of its messages. Rejects when `signal` aborts: that may take long.
    */
