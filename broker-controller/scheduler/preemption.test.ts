@@ -17,10 +17,10 @@ const one = (nodeName: string, priority: number, more: Partial<Bound> = {}): Bou
 const asking = (cpu: string, priority = 100, more = {}) => aPod({ name: 'new', requests: { cpu }, priority, ...more })
 
 /** `NODE: victims`, or the message instead. */
-function outcome(pod: Pod, known: ClusterCache, budgets: readonly DisruptionBudget[] = []): string {
+function outcome(pod: Pod, known: ClusterCache, budgets: readonly DisruptionBudget[] = [], random = () => 0): string {
   const placement = placePod(pod, known, 0, () => 0)
   if (placement.found) return `fits ${placement.nodeName}`
-  const found = preempt(pod, known, placement, { budgets, random: () => 0 })
+  const found = preempt(pod, known, placement, { budgets, random })
   if (!found.helps) return found.message
   return `${found.nodeName}: ${found.victims.map(({ pod }) => pod.metadata.name).join(' ')}`
 }
@@ -83,6 +83,97 @@ test('budgets are kept where there is a choice', async (t) => {
   t.equal(outcome(asking('1'), known, [{ ...budget, disrupted: new Set(['p0']) }]), 'a: p0', 'counted already')
   const alone = aCluster([small('a')], [one('a', 1, web), one('a', 9)])
   t.equal(outcome(asking('1'), alone, [budget]), 'a: p1', 'the guarded one comes back first')
+})
+
+const webBudget: DisruptionBudget = {
+  namespace: 'default',
+  requirements: [{ key: 'app', operator: 'In', values: ['web'] }],
+  disruptionsAllowed: 0,
+  disrupted: new Set(),
+}
+
+test('a budget is for the pods of its namespace that its selector names; an empty selector names none', async (t) => {
+  const web = { labels: { app: 'web' } }
+  const known = aCluster([small('a'), small('b')], [one('a', 1, web), one('a', 50), one('b', 9), one('b', 50)])
+  t.equal(outcome(asking('1'), known, [webBudget]), 'b: p2')
+  t.equal(outcome(asking('1'), known, [{ ...webBudget, namespace: 'other' }]), 'a: p0')
+  const everything = { ...webBudget, requirements: [] }
+  t.equal(outcome(asking('1'), known, [everything]), 'a: p0')
+  const plain = {
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    metadata: { name: 'a', namespace: 'default' },
+  } as const
+  t.same(readBudget(plain).requirements, [], 'nor does one without a selector')
+  const expression = { key: 'app', operator: 'Like', values: ['web'] }
+  t.same(
+    readBudget({ ...plain, spec: { selector: { matchExpressions: [expression] } } }).requirements,
+    [],
+    'nor an invalid one',
+  )
+})
+
+test('where budgets must be violated anyway, the node with fewer violations is taken', async (t) => {
+  const web = { labels: { app: 'web' } }
+  const known = aCluster([small('a'), small('b')], [one('a', 1, web), one('a', 1, web), one('b', 1, web), one('b', 50)])
+  t.equal(outcome(asking('2'), known), 'a: p0 p1')
+  t.equal(outcome(asking('2'), known, [webBudget]), 'b: p3 p2')
+})
+
+test('among equal nodes chance decides where to begin, so that no node is always the one', async (t) => {
+  const names = ['a', 'b', 'c', 'd']
+  const known = aCluster(
+    names.map(small),
+    names.flatMap((name) => [one(name, 1), one(name, 1)]),
+  )
+  const at = (random: number) => outcome(asking('2'), known, [], () => random).slice(0, 1)
+  t.same([0, 0.25, 0.5, 0.99].map(at), names)
+})
+
+test('a pod that has not started yet goes before one that runs', async (t) => {
+  const started = { status: { startTime: '2026-01-01T00:09:00Z' } }
+  t.equal(outcome(asking('1'), aCluster([small('a')], [one('a', 1), one('a', 1, started)])), 'a: p0')
+  t.equal(outcome(asking('1'), aCluster([small('a')], [one('a', 1, started), one('a', 1)])), 'a: p1')
+})
+
+test('a pod waits only for room that preemption is making for it', async (t) => {
+  const deletionTimestamp = '2026-01-01T00:00:00Z'
+  const preempted = { type: 'DisruptionTarget', status: 'True', reason: 'PreemptionByScheduler' } as const
+  const on = (priority: number, more: Partial<Bound>) => {
+    const known = aCluster([small('a')], [one('a', priority, more)])
+    const pod = asking('2')
+    known.nominate('default/new', pod, 'a')
+    return outcome(pod, known)
+  }
+  const waiting = 'preemption: not eligible due to a terminating pod on the nominated node.'
+  const metadata = { deletionTimestamp }
+  t.equal(on(1, { metadata, status: { conditions: [{ ...preempted, type: 'Ready' }, preempted] } }), waiting)
+  for (const condition of [
+    { ...preempted, type: 'Ready' },
+    { ...preempted, status: 'False' },
+    { ...preempted, reason: 'EvictionByEvictionAPI' },
+  ] as const) {
+    t.equal(on(1, { metadata, status: { conditions: [condition] } }), 'a: p0', JSON.stringify(condition))
+  }
+  t.equal(on(1, { metadata }), 'a: p0', 'it leaves for another reason')
+  t.equal(on(1, { status: { conditions: [preempted] } }), 'a: p0', 'it does not leave')
+  t.equal(
+    on(100, { metadata, status: { conditions: [preempted] } }),
+    'preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.',
+    'it does not matter less',
+  )
+  const two = aCluster([small('a')], [one('a', 1), one('a', 1, { metadata, status: { conditions: [preempted] } })])
+  two.nominate('default/new', asking('2'), 'a')
+  t.equal(outcome(asking('2'), two), waiting, 'one of several is enough')
+})
+
+test('a pod whose nominated node became unfit looks for another', async (t) => {
+  const conditions = [{ type: 'DisruptionTarget', status: 'True', reason: 'PreemptionByScheduler' }] as const
+  const leaving = { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' }, status: { conditions } }
+  const known = aCluster([{ ...small('a'), unschedulable: true }, small('b')], [one('a', 1, leaving), one('b', 1)])
+  const pod = asking('2')
+  known.nominate('default/new', pod, 'a')
+  t.equal(outcome(pod, known), 'b: p1')
 })
 
 test('a neighbour that keeps the pod away goes, too', async (t) => {

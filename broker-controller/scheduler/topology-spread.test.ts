@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { aPod } from '../../api/testing/builders.ts'
+import { aPod, type NodeOverrides } from '../../api/testing/builders.ts'
 import { aCluster, type Bound, hostKey, inZone, refusalsOf, spreads, zoneKey } from '../testing/scheduling.ts'
 import { spreadScores } from './topology-spread.ts'
 
@@ -54,6 +54,47 @@ test('several constraints hold together, on nodes that have all their labels', a
   t.same(refusalsOf(both, known), { a: uneven, c: uneven, d: unlabelled })
 })
 
+test('the emptiest of several zones counts, with all that match in them', async (t) => {
+  const three = [inZone('a', '1'), inZone('b', '2'), inZone('c', '3')]
+  const pod = aPod({ ...web, spec: spreads({}) })
+  t.same(Object.keys(refusalsOf(pod, aCluster(three, on('a', 'a', 'a', 'b', 'c', 'c')))), ['a', 'c'])
+  const versions = ['1', '2'].map((version): Bound => ({ nodeName: 'a', labels: { app: 'web', version } }))
+  const mixed = aCluster(three, [...versions, ...on('b', 'c')])
+  t.same(Object.keys(refusalsOf(pod, mixed)), ['a'], 'pods of several versions count together')
+})
+
+test('a constraint without a selector counts no pod', async (t) => {
+  const spec = spreads({ labelSelector: undefined })
+  t.same(refusalsOf(aPod({ ...web, spec }), aCluster(zones, on('a', 'a', 'a'))), {})
+})
+
+test('a node without the label of one constraint does not count for the others', async (t) => {
+  const inRack = (name: string, zone: string, rack: string) => inZone(name, zone, { labels: { rack } })
+  const both = aPod({ ...web, spec: spreads({}, { topologyKey: 'rack', maxSkew: 9 }) })
+  const racks = [inRack('a', '1', 'r'), inRack('b', '2', 'r')]
+  const loose = inZone('c', '3')
+  t.same(
+    refusalsOf(both, aCluster([...racks, loose], on('a', 'b'))),
+    { c: unlabelled },
+    'zone 3 is none to compare with',
+  )
+  t.same(
+    refusalsOf(both, aCluster([...racks, inRack('c', '3', 's')], on('a', 'b'))),
+    { a: uneven, b: uneven },
+    'with all labels it is',
+  )
+  const onLoose = aCluster([...racks, { ...loose, labels: { [zoneKey]: '1' } }], on('c', 'b'))
+  t.same(refusalsOf(both, onLoose), { b: uneven, c: unlabelled }, 'nor do its pods')
+})
+
+test('where taints count, a node without one that repels the pod is still a domain', async (t) => {
+  const taints = [{ key: 'x', effect: 'NoSchedule' }] as const
+  const nodes = [inZone('a', '1'), inZone('b', '2', { taints }), inZone('c', '3')]
+  const pod = aPod({ ...web, spec: spreads({ nodeTaintsPolicy: 'Honor' }) })
+  t.match(refusalsOf(pod, aCluster(nodes, on('a'))), { a: uneven })
+  t.notOk('a' in refusalsOf(pod, aCluster(nodes, on('a', 'c'))), 'the tainted zone is none')
+})
+
 test('preferred spreading favours the emptier zone, and the usual one the emptier machine before it', async (t) => {
   const scores = (pod: ReturnType<typeof aPod>, bound: readonly Bound[]) => {
     const known = aCluster([...zones, { name: 'd' }], bound)
@@ -65,6 +106,43 @@ test('preferred spreading favours the emptier zone, and the usual one the emptie
   t.equal(scores(aPod(), on('a')), undefined, 'like no other pod')
   const [a = 0, b = 0, c = 0] = scores(aPod(web), on('a')) ?? []
   t.ok(a < b && b < c, `${a} < ${b} < ${c}`)
-  const soon = aPod({ ...web, nodeSelector: { [zoneKey]: '1' }, spec: soft.spec })
-  t.same(scores(soon, on('a', 'c', 'c'))?.length, 4)
+  const leaving = { nodeName: 'a', ...web, metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }
+  t.same(scores(soft, [leaving]), [100, 100, 100, 0], 'what is leaving crowds nobody')
+  const usual = scores(aPod(web), [leaving, ...on('b')]) ?? []
+  t.ok((usual[0] ?? 0) > (usual[1] ?? 0), 'nor for the usual spreading')
+})
+
+test('preferred spreading counts the pods of the nodes that the policies include', async (t) => {
+  const scores = (more: object, bound = on('a', 'c', 'c'), nodes: readonly NodeOverrides[] = zones) => {
+    const known = aCluster(nodes, bound)
+    const spec = spreads({ whenUnsatisfiable: 'ScheduleAnyway', ...more })
+    return spreadScores(aPod({ ...web, nodeSelector: { [zoneKey]: '1' }, spec }), [...known.from(0)], known)
+  }
+  t.same(scores({}), [0, 0, 100], 'the pod does not ask for zone 2: nothing there counts')
+  t.same(scores({ nodeAffinityPolicy: 'Ignore' }), [100, 100, 33])
+  const somewhere = [...zones, { name: 'd' }]
+  t.same(scores({ nodeAffinityPolicy: 'Ignore' }, on('a', 'c', 'c'), somewhere), [100, 100, 33, 0])
+  const taints = [{ key: 'x', effect: 'NoSchedule' }] as const
+  const tainted = [inZone('a', '1'), inZone('b', '1'), inZone('c', '2', { taints })]
+  const honest = { nodeAffinityPolicy: 'Ignore', nodeTaintsPolicy: 'Honor' }
+  t.same(scores(honest, on('a', 'c', 'c'), tainted), [0, 0, 100])
+  t.same(scores({ nodeAffinityPolicy: 'Ignore' }, on('a', 'c', 'c'), tainted), [100, 100, 33])
+})
+
+test('a node needs the labels of every preference for a score, and its pods do not count otherwise', async (t) => {
+  const inRack = (name: string, zone: string, rack: string) => inZone(name, zone, { labels: { rack } })
+  const known = aCluster([inRack('a', '1', 'r'), inRack('b', '2', 's'), inZone('c', '1')], on('c', 'c', 'b'))
+  const soft = { whenUnsatisfiable: 'ScheduleAnyway' } as const
+  const pod = aPod({ ...web, spec: spreads(soft, { ...soft, topologyKey: 'rack' }) })
+  t.same(spreadScores(pod, [...known.from(0)], known), [100, 0, 0])
+})
+
+test('a greater skew makes differences between zones matter less', async (t) => {
+  const known = aCluster(zones, on('a', 'a', 'c'))
+  const score = (maxSkew: number) => {
+    const spec = spreads({ whenUnsatisfiable: 'ScheduleAnyway', maxSkew })
+    return spreadScores(aPod({ ...web, spec }), [...known.from(0)], known)
+  }
+  t.same(score(1), [33, 33, 100])
+  t.same(score(8), [80, 80, 100])
 })

@@ -141,7 +141,10 @@ export function spreadScores(
   const isScored = ({ labels }: NodeAllocation) =>
     !asked || preferences.every(({ constraint }) => labels[constraint.topologyKey] !== undefined)
   const scored = nodes.filter(isScored)
-  const views = preferences.map((preference) => crowding(preference, scored, isScored, pod, cluster))
+  const views = preferences.map((preference) => {
+    const all = asked ? preferences.map(({ constraint }) => constraint) : [preference.constraint]
+    return crowding(preference, all, scored, isScored, pod, cluster)
+  })
   const podClass = nodes.map((usage) =>
     isScored(usage) ? Math.round(views.reduce((sum, view) => sum + view(usage), 0)) : undefined,
   )
@@ -167,19 +170,19 @@ function usualPreferences(pod: Pod, { podClasses }: Cluster): readonly Preferenc
 /** How full the domain of a node is; rare domains are not watered down by frequent ones. */
 function crowding(
   { constraint, likes }: Preference,
+  all: readonly SpreadConstraint[],
   scored: readonly NodeAllocation[],
   isScored: (usage: NodeAllocation) => boolean,
   pod: Pod,
   cluster: Cluster,
 ): (usage: NodeAllocation) => number {
-  const { topologyKey, maxSkew, honorsAffinity, honorsTaints } = constraint
+  const { topologyKey, maxSkew } = constraint
   const isByNode = topologyKey === hostname
   const values = new Set(scored.flatMap(({ labels }) => labels[topologyKey] ?? []))
   const weight = Math.log((isByNode ? scored.length : values.size) + 2)
-  const everyNode = !honorsTaints && (!honorsAffinity || wantsAnyNode(pod)) && isOnEveryNode(topologyKey, cluster)
   const counts = isByNode
     ? undefined
-    : everyNode
+    : countsEveryNode(constraint, all, pod, cluster)
       ? summed(likes, topologyKey)
       : countedWherePresent(constraint, likes, isScored, pod, cluster)
   return (usage) => {

@@ -1,9 +1,9 @@
 import { test } from 'tap'
-import { administrator, anonymous, type Identity, nodeIdentity } from '../../../api/identity.ts'
+import { administrator, anonymous, type Identity, lapsedNodesGroup, nodeIdentity } from '../../../api/identity.ts'
 import { builtInResources } from '../../../api/resources.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import type { Attributes } from '../handlers/authorizer.ts'
-import { dependsOnPods, forbiddenMessage, isAllowedToSystem } from './authorization.ts'
+import { dependsOnPods, forbiddenMessage, isAllowedToSystem, needsForPod } from './authorization.ts'
 
 type Asked = Partial<Attributes & { kind: 'resource' }>
 
@@ -95,7 +95,24 @@ test('a node writes itself, its lease and what happens to its pods', async (t) =
     [false, { ...lease, verb: 'update', name: 'pi-01', namespace: 'default' }],
     [true, { resource: 'events', namespace: 'default', verb: 'create' }],
     [false, { resource: 'events', namespace: 'default', verb: 'list' }],
+    [true, { resource: 'events', namespace: 'default', verb: 'update', name: 'web.1' }],
+    [true, { resource: 'events', namespace: 'default', verb: 'patch', name: 'web.1' }],
     [false, { resource: 'namespaces', verb: 'list' }],
+    [true, { ...lease, verb: 'create' }],
+    [true, { ...lease, verb: 'get', name: 'pi-01' }],
+    [true, { ...lease, verb: 'delete', name: 'pi-01' }],
+    [false, { ...lease, verb: 'get', name: 'pi-02' }],
+    [false, { ...lease, verb: 'watch', name: 'pi-01' }],
+    [false, { ...lease, verb: 'list' }],
+    [false, { verb: 'get', name: 'pi-01', subresource: 'status' }],
+    [true, { verb: 'create', name: 'pi-01', subresource: 'checkpoint' }],
+    [false, { verb: 'create', name: 'pi-02', subresource: 'checkpoint' }],
+    [false, { verb: 'get', name: 'pi-01', subresource: 'checkpoint' }],
+    [false, { verb: 'get', name: 'pi-01', subresource: 'proxy' }],
+    [true, { resource: 'certificatesigningrequests', verb: 'create' }],
+    [true, { resource: 'certificatesigningrequests', name: 'node-csr-1' }],
+    [false, { resource: 'certificatesigningrequests', verb: 'list' }],
+    [false, { resource: 'widgets', verb: 'get', name: 'a' }],
   ] satisfies [boolean, Asked][]) {
     t.equal(may(node, about(attributes)), allowed, JSON.stringify(attributes))
   }
@@ -118,6 +135,13 @@ test('a node sees the pods that are bound to it, and what these name', async (t)
     [false, { ...here, resource: 'pods', name: 'other', subresource: 'eviction', verb: 'create' }],
     [false, { ...here, resource: 'pods', name: 'web', subresource: 'binding', verb: 'create' }],
     [true, { ...here, resource: 'pods', verb: 'create' }],
+    [true, { resource: 'pods', verb: 'list', fields }],
+    [true, { ...here, resource: 'pods', name: 'web', subresource: 'status' }],
+    [false, { ...here, resource: 'pods', name: 'web', subresource: 'status', verb: 'delete' }],
+    [false, { ...here, resource: 'pods', name: 'web', subresource: 'eviction' }],
+    [false, { ...here, resource: 'pods', name: 'web', subresource: 'log' }],
+    [false, { namespace: 'other', resource: 'pods', name: 'web' }],
+    [true, { ...here, resource: 'secrets', name: 'tls', verb: 'list' }],
     [true, { ...here, resource: 'secrets', name: 'registry' }],
     [true, { ...here, resource: 'secrets', name: 'tls' }],
     [true, { ...here, resource: 'secrets', name: 'api-key', verb: 'watch' }],
@@ -133,6 +157,58 @@ test('a node sees the pods that are bound to it, and what these name', async (t)
   t.ok(dependsOnPods(node, about({ resource: 'secrets' })))
   t.notOk(dependsOnPods(administrator, about({ resource: 'secrets' })))
   t.notOk(dependsOnPods(node, about({ resource: 'nodes' })))
+})
+
+test('what one of several pods of a node needs, the node may read', async (t) => {
+  const other = aPod({ name: 'db', nodeName: 'pi-01' })
+  for (const pods of [
+    [boundPod, other],
+    [other, boundPod],
+  ]) {
+    t.ok(isAllowedToSystem(node, about({ namespace: 'default', resource: 'secrets', name: 'tls' }), pods))
+    t.ok(isAllowedToSystem(node, about({ namespace: 'default', resource: 'pods', name: 'web' }), pods))
+  }
+  t.notOk(isAllowedToSystem(node, about({ namespace: 'default', resource: 'secrets', name: 'tls' })), 'no pods')
+  t.notOk(needsForPod(aPod({ spec: { volumes: [{ name: 'a', secret: {} }] } }), 'secrets', ''), 'no name is no object')
+})
+
+test('nodes and joining machines read discovery; sessions are for nodes', async (t) => {
+  for (const open of ['/', '/api', '/apis/apps/v1', '/openapi/v2']) {
+    t.ok(may(node, path(open)), `node ${open}`)
+    t.ok(may(bootstrapper, path(open)), `joining machine ${open}`)
+    t.notOk(may(stranger, path(open)), `${open}: others by their roles`)
+  }
+  t.notOk(may(node, path('/metrics')))
+  const session = path('/bramble/v1/sessions/abc')
+  t.ok(may(node, session))
+  t.notOk(may(bootstrapper, session))
+  t.notOk(may(anonymous, session))
+})
+
+test('cluster-info is this one object, and nothing beside it', async (t) => {
+  const clusterInfo = { resource: 'configmaps', namespace: 'kube-public', name: 'cluster-info' }
+  for (const more of [
+    { resource: 'secrets' },
+    { namespace: 'default' },
+    { name: 'other' },
+    { subresource: 'status' },
+  ]) {
+    t.notOk(may(anonymous, about({ ...clusterInfo, ...more })), JSON.stringify(more))
+  }
+})
+
+test('a machine with an expired certificate may ask for a new one as a joining one may', async (t) => {
+  const lapsed: Identity = { user: 'system:node:pi-01', groups: [lapsedNodesGroup] }
+  const csr = { resource: 'certificatesigningrequests' }
+  t.ok(may(lapsed, about({ ...csr, verb: 'create' })))
+  t.notOk(may(lapsed, about({ ...csr, verb: 'create', subresource: 'approval' })))
+  t.notOk(may(lapsed, about({ name: 'pi-01' })))
+  t.notOk(may(lapsed, about({ resource: 'secrets', verb: 'create' })))
+})
+
+test('the rights of an unknown user do not depend on pods', async (t) => {
+  t.notOk(may(stranger, about({ name: 'pi-01' })))
+  t.notOk(dependsOnPods(node, path('/api')))
 })
 
 test('the group without a node’s name, or the name without the group, opens nothing', async (t) => {

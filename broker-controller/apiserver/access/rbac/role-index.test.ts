@@ -195,3 +195,87 @@ test('a role that many bindings give to one user counts once', async (t) => {
   index.updateBinding(undefined, { ...one, metadata: { ...one.metadata, name: 'a' } })
   t.ok(index.decide(eve, asking('get', 'pods', { namespace: 'default' })).allowed, 'until the last of them is gone')
 })
+
+test('a reason names the binding, its role and its subject', async (t) => {
+  const ci: Subject = { kind: 'ServiceAccount', name: 'ci' }
+  const reasonFor = (given: ClusterRoleBinding | RoleBinding, identity: Identity) => {
+    const index = roleIndex()
+    index.updateRole(clusterRole('reader', on('get', 'pods')), undefined)
+    index.updateBinding(given, undefined)
+    return index.decide(identity, asking('get', 'pods', { namespace: 'a' })).reason
+  }
+  t.equal(
+    reasonFor(clusterBinding('all', 'reader', user('eve')), eve),
+    'RBAC: allowed by ClusterRoleBinding "all" of ClusterRole "reader" to User "eve"',
+  )
+  const reader = { kind: 'ClusterRole', name: 'reader' } as const
+  const account = (name: string): Identity => ({ user: `system:serviceaccount:${name}`, groups: [] })
+  t.equal(
+    reasonFor(binding('a', reader, ci), account('a:ci')),
+    'RBAC: allowed by RoleBinding "for-reader/a" of ClusterRole "reader" to ServiceAccount "ci/a"',
+  )
+  t.equal(
+    reasonFor(binding('a', reader, { ...ci, namespace: 'b' }), account('b:ci')),
+    'RBAC: allowed by RoleBinding "for-reader/a" of ClusterRole "reader" to ServiceAccount "ci/b"',
+  )
+})
+
+// apimachinery's util/errors prints one error plainly and several in brackets.
+test('a refusal names the missing roles of the bindings of this user, ten at most', async (t) => {
+  const index = roleIndex()
+  const reason = () => index.decide(eve, asking('get', 'pods')).reason
+  t.equal(reason(), '', 'without bindings there is nothing to add')
+  const text = (name: string) => `clusterrole.rbac.authorization.k8s.io "${name}" not found`
+  index.updateBinding(clusterBinding('a', 'a', user('eve')), undefined)
+  index.updateBinding(clusterBinding('b', 'b', user('eve')), undefined)
+  t.equal(reason(), `RBAC: [${text('a')}, ${text('b')}]`)
+  for (let more = 0; more < 20; more++)
+    index.updateBinding(clusterBinding(`c${more}`, `c${more}`, user('eve')), undefined)
+  t.equal(reason().split(',').length, 10)
+  const other = roleIndex()
+  other.updateRole(clusterRole('none'), undefined)
+  other.updateBinding(clusterBinding('none', 'none', user('eve')), undefined)
+  t.equal(other.decide(eve, asking('get', 'pods')).reason, '', 'a role without rules is there')
+})
+
+test('a service account without any namespace, or a subject of an unknown kind, is nobody', async (t) => {
+  const index = roleIndex()
+  index.updateRole(clusterRole('reader', on('get', 'pods')), undefined)
+  const nobody = [
+    { kind: 'ServiceAccount', name: 'ci' },
+    { kind: 'Robot', name: 'eve' },
+  ]
+  index.updateBinding(clusterBinding('readers', 'reader', ...nobody), undefined)
+  const account: Identity = { user: 'system:serviceaccount::ci', groups: [] }
+  t.notOk(index.decide(account, asking('get', 'pods')).allowed)
+  t.notOk(index.decide(eve, asking('get', 'pods')).allowed)
+  t.doesNotThrow(() => index.updateBinding({ ...clusterBinding('empty', 'reader'), subjects: undefined }, undefined))
+})
+
+test('a role that is gone grants nothing, and paths are granted by cluster-wide bindings', async (t) => {
+  const index = roleIndex()
+  const reader = clusterRole('reader', on('get', 'pods'), { verbs: ['get'], nonResourceURLs: ['/metrics'] })
+  index.updateRole(reader, undefined)
+  index.updateBinding(clusterBinding('readers', 'reader', user('eve')), undefined)
+  index.updateBinding(clusterBinding('others', 'reader', user('adam')), undefined)
+  t.ok(index.decide(eve, path('/metrics')).allowed)
+  t.ok(index.decide(eve, asking('get', 'pods')).allowed)
+  index.updateRole(undefined, reader)
+  t.notOk(index.decide(eve, path('/metrics')).allowed)
+  t.notOk(index.decide(eve, asking('get', 'pods')).allowed)
+})
+
+test('several rules for one resource hold together, within their groups', async (t) => {
+  const may = withRules(
+    on('get', 'pods'),
+    on('list', 'pods'),
+    on('watch', '*', { apiGroups: ['apps'] }),
+    on('get', 'pods/log'),
+  )
+  t.ok(may(asking('get', 'pods')))
+  t.ok(may(asking('list', 'pods')))
+  t.ok(may(asking('get', 'pods/log')))
+  t.notOk(may(asking('list', 'pods/log')))
+  t.ok(may(asking('watch', 'deployments', { group: 'apps' })))
+  t.notOk(may(asking('watch', 'pods')), 'the star is for its group')
+})
