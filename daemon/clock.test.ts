@@ -1,5 +1,7 @@
+import { getEventListeners } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { test } from 'tap'
-import { rfc3339, rfc3339Micro, systemClock } from './clock.ts'
+import { compareInstants, rfc3339, rfc3339Micro, sinceBootMs, systemClock, wholeSeconds } from './clock.ts'
 import { fakeClock } from './testing/fake-clock.ts'
 
 test('instants are written as Kubernetes reads them', async (t) => {
@@ -54,4 +56,36 @@ test('the clock of tests wakes sleepers in order, each before the next', async (
   clock.setWall(0)
   t.equal(clock.monotonicMs(), 300, 'a new date moves no time')
   t.equal(clock.wallMs(), 0)
+})
+
+test('what others wrote as an instant is read in whole seconds, or is none', async (t) => {
+  t.equal(wholeSeconds('2026-01-02T03:04:05.678Z'), '2026-01-02T03:04:05Z')
+  t.equal(wholeSeconds('2026-01-02T04:04:05+01:00'), '2026-01-02T03:04:05Z')
+  t.equal(wholeSeconds('yesterday'), undefined)
+  t.equal(wholeSeconds(undefined), undefined)
+})
+
+test('instants sort by time, and equal ones keep their order', async (t) => {
+  const [early, late] = ['2026-01-02T03:04:05Z', '2026-01-02T03:04:06Z']
+  t.same([late, early, late].sort(compareInstants), [early, late, late])
+  t.equal(compareInstants(early, early), 0)
+  t.equal(compareInstants(early, late), -1)
+  t.equal(compareInstants(late, early), 1)
+})
+
+test('the clock of the machine has its date, and the time since it was started', async (t) => {
+  t.ok(Math.abs(systemClock.wallMs() - Date.now()) < 5_000)
+  const seconds = Number((await readFile('/proc/uptime', 'utf8')).split(' ')[0])
+  t.ok(Math.abs(sinceBootMs() - seconds * 1000) < 5_000)
+})
+
+test('a sleep leaves no listener behind, however it ends', async (t) => {
+  const abort = new AbortController()
+  await systemClock.sleep(1, abort.signal)
+  t.same(getEventListeners(abort.signal, 'abort'), [])
+  const long = systemClock.sleep(3_600_000, abort.signal)
+  t.equal(getEventListeners(abort.signal, 'abort').length, 1)
+  abort.abort()
+  await long
+  t.same(getEventListeners(abort.signal, 'abort'), [])
 })

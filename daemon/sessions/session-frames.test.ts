@@ -89,3 +89,46 @@ function cut(bytes: number): PassThrough {
 async function turns(): Promise<void> {
   for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve))
 }
+
+test('text is one frame, and so is an empty payload', async (t) => {
+  const [stream, other] = pair(1 << 20)
+  const sending = (async () => {
+    await stream.sendText(output, 'hé')
+    await stream.send(output, Buffer.alloc(0))
+    await stream.send(request, Buffer.alloc(longestFrame.request, 'r'))
+    stream.end()
+  })()
+  t.same(await other.next(), { channel: output, payload: Buffer.from('hé') })
+  t.same(await other.next(), { channel: output, payload: Buffer.alloc(0) })
+  t.equal((await other.next())?.payload.length, longestFrame.request, 'the longest request is one frame')
+  t.equal(await other.next(), undefined)
+  await sending
+})
+
+test('a payload is cut at the longest frame of its channel', async (t) => {
+  const written: Buffer[] = []
+  const stream = new PassThrough({ highWaterMark: 1 << 20 })
+  stream.on('data', (chunk: Buffer) => written.push(chunk))
+  const frames = sessionFrames(Duplex.from({ writable: stream }))
+  await frames.send(output, Buffer.alloc(longestFrame.data, 'x'))
+  await turns()
+  t.equal(Buffer.concat(written).length, 4 + longestFrame.data, 'exactly the longest is one frame')
+  written.length = 0
+  await frames.send(output, Buffer.alloc(longestFrame.data + 1, 'x'))
+  await turns()
+  t.equal(Buffer.concat(written).length, 8 + longestFrame.data + 1)
+})
+
+test('a frame of more than its channel allows is refused by its head', async (t) => {
+  const stream = new PassThrough()
+  stream.write(Buffer.from([output, 1, 0, 1]))
+  await t.rejects(sessionFrames(stream).next(), {
+    message: `A frame of 65537 bytes is longer than ${longestFrame.data} bytes`,
+  })
+})
+
+test('the end of the stream between head and payload is within a frame', async (t) => {
+  const stream = new PassThrough()
+  stream.end(Buffer.from([output, 0, 0, 5]))
+  await t.rejects(sessionFrames(stream).next(), { message: 'The stream of the session ended within a frame' })
+})

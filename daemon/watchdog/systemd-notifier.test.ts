@@ -88,3 +88,55 @@ test('the watchdog is pinged only while healthy, and readiness is sent once', as
   await loop
   t.same(takeSent(), ['stopping'])
 })
+
+test('an environment without a socket, or with an empty one, is none of systemd', async (t) => {
+  const log = quietLog(t)
+  t.equal(await openSystemdNotifier({ NOTIFY_SOCKET: '' }, log), undefined)
+  t.same(log.lines, [])
+  t.equal(await openSystemdNotifier({ NOTIFY_SOCKET: '@abstract' }, log), undefined)
+  t.match(log.lines, [{ level: 'warn', message: /not a path/, facts: { socket: '@abstract' } }])
+})
+
+test('the watchdog watches this process where none is named, and no other', async (t) => {
+  const beatMs = async (more: { readonly [name: string]: string }) => {
+    const notifier = await openSystemdNotifier({ NOTIFY_SOCKET: '/nowhere/notify', ...more }, quietLog(t))
+    notifier?.close()
+    return notifier?.beatMs
+  }
+  t.equal(await beatMs({ WATCHDOG_USEC: '6000000' }), 2_000)
+  t.equal(await beatMs({ WATCHDOG_USEC: '6000000', WATCHDOG_PID: '1' }), undefined)
+  t.equal(await beatMs({ WATCHDOG_USEC: '0' }), undefined)
+  t.equal(await beatMs({}), undefined)
+})
+
+test('an unhealthy process is logged for each set of problems, and withholds its ping', async (t) => {
+  const sent: string[] = []
+  const notifier = {
+    beatMs: undefined,
+    ready: () => sent.push('ready'),
+    alive: () => sent.push('alive'),
+    stopping: () => sent.push('stopping'),
+    status: () => undefined,
+    close: () => undefined,
+  }
+  const [clock, stop] = [fakeClock(), new AbortController()]
+  const message = 'Unhealthy: withholding the systemd watchdog ping'
+  const log = quietLog(t, message)
+  let problems = ['a hangs']
+  const view = { ready: () => true, problems: () => problems, status: () => '' }
+  const loop = notifierLoop(notifier, view, clock, log).run(stop.signal)
+  await clock.advance(10_000)
+  t.same(sent, ['ready'])
+  t.match(log.lines, [{ level: 'error', message, facts: { problems: ['a hangs'] } }])
+  t.equal(log.lines.length, 1)
+  problems = ['a hangs', 'b hangs']
+  await clock.advance(5_000)
+  t.match(log.lines.slice(1), [{ facts: { problems: ['a hangs', 'b hangs'] } }])
+  problems = []
+  await clock.advance(5_000)
+  problems = ['a hangs', 'b hangs']
+  await clock.advance(5_000)
+  t.equal(log.lines.length, 3, 'logged again after it was healthy')
+  stop.abort()
+  await loop
+})
