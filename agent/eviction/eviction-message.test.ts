@@ -55,3 +55,38 @@ test('inodes and processes are counted, and no container is named', async (t) =>
     'The node was low on resource: pids. Threshold quantity: 12500, available: 12k. ',
   )
 })
+
+test('what was not observed or measured is left out', async (t) => {
+  const low = 'The node was low on resource: memory. '
+  const facts = { pod: aPod(), threshold: below, observed, use: undefined, disk: undefined }
+  const threshold = 'Threshold quantity: 100Mi, available: 90Mi. '
+  t.equal(evictionMessage(facts), low + threshold)
+  const other = { signal: 'nodefs.available', available: 1, capacity: 2 } as const
+  t.equal(evictionMessage({ ...facts, observed: [other] }), low)
+  t.equal(evictionMessage({ ...facts, observed: [other, ...observed] }), low + threshold)
+  const use = { uid, containers: [{ name: 'main' }, of('removed', 200 * mib)] }
+  t.equal(evictionMessage({ ...facts, use }), low + threshold)
+})
+
+test('on a full disk a container counts once its layer and its log are known', async (t) => {
+  const threshold: Threshold = { signal: 'nodefs.available', value: { percentage: 10 } }
+  const low = 'The node was low on resource: ephemeral-storage. '
+  const filled = { usedBytes: 4 * mib, inodesUsed: 1 }
+  const facts = { pod: aPod(), threshold, observed: [], use: undefined }
+  t.equal(evictionMessage({ ...facts, disk: undefined }), low)
+  for (const known of [{}, { rootfs: filled }, { logs: filled }]) {
+    t.equal(evictionMessage({ ...facts, disk: { uid, containers: [{ name: 'main', ...known }], volumes: [] } }), low)
+  }
+})
+
+test('a request for another resource is none for this one, and init containers count', async (t) => {
+  const setup = { name: 'setup', image: 'busybox', resources: { requests: { cpu: '1' } } }
+  const pod = aPod({ spec: { initContainers: [setup] } })
+  const use = { uid, containers: [of('setup', 2 * mib)] }
+  t.match(
+    evictionMessage({ pod, threshold: below, observed, use, disk: undefined }),
+    /Container setup was using 2Mi, request is 0, has larger consumption of memory\. $/,
+  )
+  const limited = aPod({ containers: [{ name: 'setup', image: 'busybox', resources: { limits: { memory: '1Mi' } } }] })
+  t.match(evictionMessage({ pod: limited, threshold: below, observed, use, disk: undefined }), /request is 0/)
+})

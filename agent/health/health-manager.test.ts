@@ -122,3 +122,73 @@ test('a check that does not end does not delay the others', async (t) => {
   await clock.advance(56_000)
   t.ok(world.looks >= 5, `${world.looks} looks`)
 })
+
+test('an agent without checks reports a machine without conditions', async (t) => {
+  const board = agentBoard()
+  const needs = { checks: [], clock: fakeClock(), log: quietLog(t), recordEvent: () => undefined, writes: board }
+  const stopping = new AbortController()
+  const done = healthManager(needs).run(stopping.signal)
+  t.same(board.machineHealth.get(), { conditions: [], problems: [] })
+  stopping.abort()
+  await done
+})
+
+test('another reason for the same trouble is another Event, and each failure of a check is logged once', async (t) => {
+  const { world, conditions, clock, log } = machine(t)
+  world.heat = ill
+  await clock.advance(10_000)
+  world.heat = wrong('FarTooHot', 'It burns')
+  await clock.advance(10_000)
+  t.same(
+    world.events.map(({ type, reason }) => `${type} ${reason}`),
+    ['Warning TooHot', 'Warning FarTooHot'],
+  )
+  t.match(log.lines, [
+    {
+      level: 'warn',
+      message: 'Machine is unhealthy',
+      facts: { condition: 'HighTemperature', reason: 'TooHot', because: 'It is too hot' },
+    },
+    { level: 'warn', message: 'Machine is unhealthy', facts: { reason: 'FarTooHot' } },
+  ])
+  world.heat = undefined
+  await clock.advance(50_000)
+  t.same(conditions(), [])
+  t.equal(world.events.length, 2, 'a source that goes away is no recovery')
+  world.fails = true
+  await clock.advance(10_000)
+  world.fails = false
+  await clock.advance(10_000)
+  world.fails = true
+  await clock.advance(10_000)
+  const failed = log.lines.filter(({ message }) => message === 'Health check failed')
+  t.match(failed, [{ facts: { condition: 'HighTemperature', error: { message: 'No answer of the sensor' } } }, {}])
+  t.equal(failed.length, 2, 'after a success it is logged again')
+})
+
+test('a late result is shown when it arrives, those of one pass are shown together', async (t) => {
+  let answer: (finding: HealthFinding) => void = () => undefined
+  const late: ScheduledCheck = {
+    type: 'StorageWear',
+    periodMs: 10_000,
+    holdMs: 0,
+    look: () =>
+      new Promise<HealthFinding>((resolve) => {
+        answer = resolve
+      }),
+  }
+  const prompt: ScheduledCheck = { type: 'KernelDeadlock', periodMs: 10_000, holdMs: 0, look: () => well }
+  const { world, conditions, problems, clock } = machine(t, prompt, late)
+  await clock.advance(4_000)
+  t.equal(world.changes, 1, 'two results, one change')
+  await clock.advance(500)
+  answer(ill)
+  await clock.settle()
+  t.match(conditions(), [
+    { type: 'HighTemperature' },
+    { type: 'KernelDeadlock' },
+    { type: 'StorageWear', status: 'True' },
+  ])
+  t.equal(world.changes, 2)
+  t.same(problems(), [], 'it does not make the machine unfit')
+})

@@ -51,3 +51,48 @@ test('a machine whose kernel log cannot be read has no such condition', async (t
   const kernel = { subscribe: () => undefined, readable: () => false }
   t.equal(kernelDeadlock(kernelTroubles({ kernel, isStuck: () => false, clock: fakeClock() })()), undefined)
 })
+
+test('a task that old kernels name without a prefix hangs too', (t) => {
+  t.match(kernelTrouble('task jbd2/mmcblk0p2-8:95 blocked for more than 120 seconds.'), { reason: 'TaskHung', pid: 95 })
+  t.end()
+})
+
+test('troubles are told apart by kind and process, and the newest of each is kept, five at most', async (t) => {
+  const clock = fakeClock()
+  let emit: (line: KernelLine) => void = () => undefined
+  const kernel = {
+    subscribe: (listener: (line: KernelLine) => void) => {
+      emit = listener
+    },
+    readable: () => true,
+  }
+  const read = kernelTroubles({ kernel, isStuck: () => false, clock })
+  const task = (pid: number, seconds = 120) => `INFO: task dd:${pid} blocked for more than ${seconds} seconds.`
+  const seen = () => read().troubles.map(({ reason, pid }) => `${reason} ${pid}`)
+  for (const text of [task(1), 'BUG: soft lockup - CPU#2', task(2), 'nothing of note', task(1, 241)])
+    emit({ text, ageMs: 0 })
+  t.same(seen(), ['ProcessorStuck undefined', 'TaskHung 2', 'TaskHung 1'])
+  t.match(kernelDeadlock(read()), {
+    reason: 'TaskHung',
+    message: /^a processor is stuck \(soft lockup\); dd \(process 2\) .*; dd \(process 1\) .* 241 s: a disk/,
+  })
+  for (const pid of [3, 4, 5, 6]) emit({ text: task(pid), ageMs: 0 })
+  t.same(seen(), ['TaskHung 1', 'TaskHung 3', 'TaskHung 4', 'TaskHung 5', 'TaskHung 6'])
+})
+
+test('a trouble without a process is over after five minutes', async (t) => {
+  const clock = fakeClock()
+  let emit: (line: KernelLine) => void = () => undefined
+  const kernel = {
+    subscribe: (listener: (line: KernelLine) => void) => {
+      emit = listener
+    },
+    readable: () => true,
+  }
+  const read = kernelTroubles({ kernel, isStuck: () => true, clock })
+  emit({ text: 'unregister_netdevice: waiting for veth1 to become free', ageMs: 0 })
+  await clock.advance(299_999)
+  t.match(read().troubles, [{ what: 'network device veth1 cannot be removed' }])
+  await clock.advance(1)
+  t.same(read().troubles, [])
+})

@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { failureOf } from './call.ts'
-import { plainText } from './refusal-text.ts'
+import { plainText, shortened } from './refusal-text.ts'
 
 const runc =
   'failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process:'
@@ -36,4 +36,32 @@ test('a pod that names a program with a hundred thousand letters blocks nothing,
     t.ok(shown.length < 3_000, word)
     t.match(shown, /^exec: ".*: file name too long$/, word)
   }
+})
+
+test('the prefixes of every version of runc and containerd are removed', async (t) => {
+  for (const prefix of [
+    'failed to create task for container: ',
+    'failed to create shim task: ',
+    'container_linux.go:380: ',
+    'starting container process caused: ',
+    'starting container process caused "exec": ',
+  ]) {
+    t.equal(plainText(`${prefix}no such thing: unknown`), 'no such thing', prefix)
+  }
+})
+
+test('of a path inside an image the part of the image is kept, other paths stay', async (t) => {
+  t.equal(plainText('open /var/lib/docker/overlay2/aa/merged/etc/x failed'), 'open /etc/x failed')
+  t.equal(plainText('open /var/lib/docker/overlay2/aa/merged: failed'), 'open : failed')
+  t.equal(plainText('open /snapshots/7/fs/etc/x failed'), 'open /etc/x failed')
+  t.equal(plainText('open /merged/overlay2/aa/rootfs/etc/merged/x failed'), 'open /etc/merged/x failed')
+  t.equal(plainText('open /srv/merged/x failed'), 'open /srv/merged/x failed')
+  t.equal(plainText('open /var/lib/docker/overlay2/aa/x failed'), 'open /var/lib/docker/overlay2/aa/x failed')
+  t.equal(plainText('open /overlay2/aa/unmerged/x failed'), 'open /overlay2/aa/unmerged/x failed')
+})
+
+test('a text of up to 2048 characters is kept, of a longer one both ends', async (t) => {
+  const text = `${'a'.repeat(1_536)}${'b'.repeat(512)}`
+  t.equal(shortened(text), text)
+  t.equal(shortened(`${'a'.repeat(1_536)}x${'b'.repeat(512)}`), `${'a'.repeat(1_536)} … ${'b'.repeat(512)}`)
 })

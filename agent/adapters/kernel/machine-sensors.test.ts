@@ -152,3 +152,192 @@ test('a clock set by a time server is recognized by a file, where systemd-timesy
   writeFileSync(join(root, 'proc/1/stat'), stat)
   t.match(sensors.time(), { uptimeMs: 25_000 }, 'a machine that is a container started after its kernel')
 })
+
+/** Files below a root, by their paths. */
+function treeOf(t: Test, files: { readonly [path: string]: string }): string {
+  const root = t.testdir({})
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(join(root, path, '..'), { recursive: true })
+    writeFileSync(join(root, path), `${text}\n`)
+  }
+  return root
+}
+
+test('the answer of the firmware is read where each kernel has it, and words are none', (t) => {
+  const flagsAt = (path: string, text = '5') => machineSensors({ root: treeOf(t, { [path]: text }) }).power()
+  const driver = 'sys/bus/platform/drivers/raspberrypi-firmware'
+  for (const place of [
+    `${driver}/soc:firmware`,
+    'sys/devices/platform/soc/soc:firmware',
+    'sys/devices/platform/soc@107c000000/soc@107c000000:firmware',
+  ]) {
+    t.match(flagsAt(`${place}/get_throttled`), { underVoltage: { now: true }, throttling: { now: true } }, place)
+    t.match(flagsAt(`${place}/get_throttled`, '0x50005').underVoltage, { now: true, before: true }, place)
+    for (const words of ['5 unknown', 'error 5', ''])
+      t.equal(flagsAt(`${place}/get_throttled`, words).underVoltage, undefined)
+  }
+  for (const place of [`${driver}/soc:firmware:clocks`, `sys/devices/platform/xsoc@1/xsoc@1:firmware`]) {
+    t.equal(flagsAt(`${place}/get_throttled`).underVoltage, undefined, place)
+  }
+  t.end()
+})
+
+test('an alarm of the supply counts while it is on, and is remembered', (t) => {
+  const root = treeOf(t, {
+    'sys/class/hwmon/hwmon0/name': 'cpu_thermal',
+    'sys/class/hwmon/hwmon0/in0_lcrit_alarm': '0',
+    'sys/class/hwmon/hwmon12/name': 'rpi_volt',
+    'sys/class/hwmon/hwmon12/in0_lcrit_alarm': '1',
+  })
+  const sensors = machineSensors({ root })
+  t.same(sensors.power().underVoltage, { now: true, before: true })
+  writeFileSync(join(root, 'sys/class/hwmon/hwmon12/in0_lcrit_alarm'), '0\n')
+  t.same(sensors.power().underVoltage, { now: false, before: true })
+  t.same(machineSensors({ root }).power().underVoltage, { now: false, before: false })
+  writeFileSync(join(root, 'sys/class/hwmon/hwmon12/in0_lcrit_alarm'), '\n')
+  t.equal(machineSensors({ root }).power().underVoltage, undefined, 'a sensor without a value')
+  for (const folder of ['xhwmon1', 'hwmon1x', 'hwmonx']) {
+    const named = { [`sys/class/hwmon/${folder}/name`]: 'rpi_volt', [`sys/class/hwmon/${folder}/in0_lcrit_alarm`]: '1' }
+    t.equal(machineSensors({ root: treeOf(t, named) }).power().underVoltage, undefined, folder)
+  }
+  t.end()
+})
+
+test('throttling of a PC is the sum of its processors, from the second look on', (t) => {
+  const count = (cpu: string, of: string) => `sys/devices/system/cpu/${cpu}/thermal_throttle/${of}_throttle_count`
+  const root = treeOf(t, {
+    [count('cpu0', 'core')]: '0',
+    [count('cpu12', 'package')]: '0',
+    [count('cpufreq', 'core')]: '7',
+    [count('xcpu0', 'core')]: '7',
+  })
+  const sensors = machineSensors({ root })
+  t.same(sensors.power().throttling, { now: false, before: false, by: [] })
+  writeFileSync(join(root, count('cpu12', 'package')), '1\n')
+  t.same(sensors.power().throttling, { now: true, before: true, by: ['its own thermal monitor'] })
+  t.same(sensors.power().throttling, { now: false, before: true, by: [] }, 'the count no longer grows')
+  t.same(machineSensors({ root }).power().throttling, { now: false, before: true, by: [] })
+  t.equal(machineSensors({ root: t.testdir({}) }).power().throttling, undefined)
+  t.end()
+})
+
+test('cooling devices that slow the processor count, fans and drivers of other things do not', (t) => {
+  const device = (name: string, type: string, state?: string) => ({
+    [`sys/class/thermal/${name}/type`]: type,
+    ...(state !== undefined && { [`sys/class/thermal/${name}/cur_state`]: state }),
+  })
+  const throttling = (...devices: object[]) =>
+    machineSensors({ root: treeOf(t, Object.assign({}, ...devices)) }).power().throttling
+  const idle = { now: false, before: false, by: [] }
+  t.same(throttling(device('cooling_device0', 'cpufreq-cpu0', '0')), idle)
+  t.same(throttling(device('cooling_device0', 'fan', '1'), device('cooling_device12', 'thermal-devfreq-0', '2')), {
+    now: true,
+    before: true,
+    by: ['thermal-devfreq-0'],
+  })
+  t.same(throttling(device('cooling_device0', 'Processor', '1'))?.by, ['Processor'])
+  for (const type of ['fan', 'xProcessor', 'Processors'])
+    t.equal(throttling(device('cooling_device0', type, '1')), undefined)
+  t.equal(throttling(device('cooling_device0', 'cpufreq-cpu0')), undefined, 'a device without a state')
+  for (const name of ['xcooling_device0', 'cooling_device0x']) {
+    t.equal(throttling(device(name, 'cpufreq-cpu0', '1')), undefined, name)
+  }
+  t.end()
+})
+
+test('a thermal zone has its limits above freezing, and its folder for a name where it has none', (t) => {
+  const zone = (file: string) => `sys/class/thermal/thermal_zone12/${file}`
+  const root = treeOf(t, {
+    [zone('temp')]: '45500',
+    [zone('trip_point_0_temp')]: '80000',
+    [zone('trip_point_0_type')]: 'hot',
+    [zone('trip_point_12_temp')]: '110000',
+    [zone('trip_point_1_temp')]: '0',
+    [zone('trip_point_2_temp')]: '-274000',
+    [zone('trip_point_3_temp')]: 'none',
+    [zone('trip_point_0_temperature')]: '1000',
+    [zone('my_trip_point_4_temp')]: '1000',
+    'sys/class/thermal/thermal_zone2/type': 'asleep',
+    'sys/class/thermal/xthermal_zone3/temp': '1000',
+    'sys/class/thermal/thermal_zone3x/temp': '1000',
+  })
+  t.same(machineSensors({ root }).temperature(), {
+    zones: [
+      {
+        name: 'thermal_zone12',
+        celsius: 45.5,
+        trips: [
+          { kind: 'hot', celsius: 80 },
+          { kind: '', celsius: 110 },
+        ],
+      },
+    ],
+    board: undefined,
+  })
+  t.end()
+})
+
+test('flash memory is every card and chip, not their partitions', (t) => {
+  const device = (name: string) => `sys/block/${name}/device`
+  const root = treeOf(t, {
+    [`${device('mmcblk12')}/life_time`]: '0x01  0x02 unknown',
+    [`${device('mmcblk12')}/pre_eol_info`]: '0x01',
+    [`${device('mmcblk0')}/type`]: 'SD',
+    [`${device('mmcblk0boot0')}/life_time`]: '0x01',
+    [`${device('xmmcblk0')}/life_time`]: '0x01',
+  })
+  t.same(machineSensors({ root }).flash(), [
+    { name: 'mmcblk0', lifeTime: [], preEndOfLife: undefined },
+    { name: 'mmcblk12', lifeTime: [1, 2], preEndOfLife: 1 },
+  ])
+  t.end()
+})
+
+test('radio links are those with a level, as drivers write it', (t) => {
+  const rows = [
+    'Inter-| sta-|   Quality',
+    ' wlan0: 0000   26.  -61.  -256  0',
+    '  wlp2s0:  0000  60  -50  -256',
+    ' wlan9: 0000   0.    0.  0',
+  ]
+  const root = treeOf(t, { 'proc/net/wireless': rows.join('\n') })
+  t.same(machineSensors({ root }).radio(), [
+    { name: 'wlan0', signalDbm: -61 },
+    { name: 'wlp2s0', signalDbm: -50 },
+  ])
+  t.end()
+})
+
+test('the memory cgroup of version 1 is enabled by its row, that of version 2 by its word', (t) => {
+  const enabled = (files: { readonly [path: string]: string }) =>
+    machineSensors({ root: treeOf(t, files) }).memoryCgroup()
+  const rows = (row: string) => ({
+    'proc/cgroups': `#subsys_name\thierarchy\tnum_cgroups\tenabled\ncpu\t1\t10\t1\n${row}\npids\t2\t3\t1`,
+  })
+  t.same(enabled(rows('memory\t0\t120\t1')), { isEnabled: true, commandLine: '', file: undefined })
+  t.match(enabled(rows('memory  12  120  1')), { isEnabled: true })
+  for (const row of ['memory\t0\t120\t0', 'hugememory\t0\t120\t1', 'memory\t0\t120\t12', 'memory\t0\t1\t1\t1']) {
+    t.match(enabled(rows(row)), { isEnabled: false }, row)
+  }
+  t.match(enabled({ 'sys/fs/cgroup/cgroup.controllers': 'cpu memory pids', 'proc/cmdline': 'quiet' }), {
+    isEnabled: true,
+    commandLine: 'quiet',
+  })
+  t.match(enabled({ 'sys/fs/cgroup/cgroup.controllers': 'cpu pids' }), { isEnabled: false })
+  t.equal(enabled({}), undefined)
+  t.end()
+})
+
+test('a process is stuck in state D, and dockerd is the process of its PID file', (t) => {
+  const sensors = machineSensors({
+    root: treeOf(t, {
+      'run/docker.pid': '812',
+      'proc/812/stat': '812 (dockerd) S 1 812',
+      'proc/813/stat': '813 (dd) D 1 813',
+      'proc/814/stat': '814 (D D) R 1 814',
+    }),
+  })
+  t.equal(sensors.dockerPid(), 812)
+  t.same([812, 813, 814, 815].map(sensors.isStuck), [false, true, false, false])
+  t.end()
+})

@@ -41,3 +41,33 @@ test('network failures are of one kind', async (t) => {
   )
   t.same(new Set(kinds), new Set(['network']))
 })
+
+test('the refusals of TLS and of MQTT have a kind each, under which they are logged once', async (t) => {
+  for (const [code, kind, remedy] of [
+    ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'other authority', /set up again/],
+    ['ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED', 'own certificate expired', /asks for a new one by itself/],
+    ['ERR_SSL_SSLV3_ALERT_CERTIFICATE_REVOKED', 'own certificate revoked', /Join again/],
+    ['ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE', 'own certificate refused', /Join again/],
+    ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'own certificate missing', /Join again/],
+    ['EAI_AGAIN', 'network', /name server/],
+    ['ENETUNREACH', 'network', /no route/],
+    [2, 'identifier', /another machine/],
+    [3, 'network', /not ready yet/],
+    [4, 'not authorized', /Join again/],
+    [5, 'not authorized', /Join again/],
+    [6, 'network', /Is the controller running/],
+  ] as const) {
+    t.match(connectionFailure(coded(code), own, now), { kind, remedy }, String(code))
+  }
+  t.match(connectionFailure(new Error('closed'), own, now), { kind: 'network' })
+})
+
+test('a certificate is valid in its first and in its last millisecond', async (t) => {
+  const kindAt = (ms: number) => connectionFailure(coded('ECONNRESET'), own, ms).kind
+  const [from, to] = [own.validFrom.getTime(), own.validTo.getTime()]
+  t.same(
+    [kindAt(from - 1), kindAt(from), kindAt(to), kindAt(to + 1)],
+    ['clock', 'network', 'network', 'own certificate expired'],
+  )
+  t.match(connectionFailure(coded('ECONNRESET'), own, from - 60_000).remedy, /The clock shows 2025-12-31 23:59, which/)
+})

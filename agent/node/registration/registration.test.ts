@@ -1,4 +1,5 @@
 import { type Test, test } from 'tap'
+import { trustedAuthoritiesAnnotation } from '../../../api/node/hardware-identity.ts'
 import type { Node, NodeStatus } from '../../../api/node.ts'
 import type { ApiAnswer } from '../../../daemon/api-client.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
@@ -100,7 +101,7 @@ function running(
     await done
   }
   t.teardown(stop)
-  return { api, clock, log, stop, store: loop.store, registered: () => registered }
+  return { api, clock, log, stop, store: loop.store, again: loop.again, registered: () => registered }
 }
 
 test("the waits before registration are the kubelet's: 100 ms doubling to 7 s", (t) => {
@@ -171,4 +172,94 @@ test('a rejection is logged once with its remedy, and retried', async (t) => {
   t.equal(world.log.messages('error').length, 1)
   t.match(world.log.lines.find(({ level }) => level === 'error')?.facts['remedy'], /nodeLabels/)
   t.equal(world.registered(), 1)
+})
+
+test('a Node without taints or trusted authorities has no field for them', (t) => {
+  const plain = nodeToRegister({ ...facts, taints: [] }, {})
+  t.same(plain.spec, {})
+  t.same(Object.keys(plain.metadata.annotations ?? {}).sort(), [
+    'bramble.dev/board',
+    'bramble.dev/hardware-identity',
+    'volumes.kubernetes.io/controller-managed-attach-detach',
+  ])
+  const trusting = nodeToRegister({ ...facts, trusted: ['sha256:a', 'sha256:b'] }, {})
+  t.equal(trusting.metadata.annotations?.[trustedAuthoritiesAnnotation], 'sha256:a,sha256:b')
+  t.same(nodeToRegister({ ...facts, trusted: [] }, {}), nodeToRegister(facts, {}))
+  t.end()
+})
+
+test('a Node without a hardware identity, or with one that cannot be read, had no other machine', (t) => {
+  const there = nodeToRegister(facts, {})
+  const annotated = (annotations: { readonly [name: string]: string } | undefined): Node => {
+    const { annotations: _, ...metadata } = there.metadata
+    return { ...there, metadata: annotations === undefined ? metadata : { ...metadata, annotations } }
+  }
+  const other = { boardSerial: 'zzz', machineID: 'zzz' }
+  t.equal(formerMachine(annotated(undefined), other), undefined)
+  t.equal(formerMachine(annotated({ note: 'x' }), other), undefined)
+  t.equal(formerMachine(annotated({ 'bramble.dev/hardware-identity': 'no JSON' }), other), undefined)
+  t.match(formerMachine(there, other), facts.hardware)
+  t.end()
+})
+
+test('a machine that takes over a name says so in its log, and corrects the Node', async (t) => {
+  const world = running(t)
+  world.api.nodes.set('pi-7', nodeToRegister({ ...facts, nodeLabels: {}, hardware: { machineID: 'bbbb' } }, {}))
+  await world.clock.advance(100)
+  t.match(world.log.lines, [
+    {
+      level: 'warn',
+      message: 'Another machine had the name of this node before',
+      facts: { node: 'pi-7', before: /bbbb/, now: /10000000abcdef01/ },
+    },
+    {
+      level: 'info',
+      message: 'Node is registered already, updated',
+      facts: { node: 'pi-7', changed: ['annotations'] },
+    },
+  ])
+  t.equal(world.registered(), 1)
+})
+
+test('a Node that is as it must be is not changed', async (t) => {
+  const world = running(t)
+  world.api.nodes.set('pi-7', nodeToRegister({ ...facts, nodeLabels: {} }, {}))
+  await world.clock.advance(100)
+  t.match(world.log.lines, [{ message: 'Node is registered already', facts: { node: 'pi-7' } }])
+  t.equal(world.log.lines.length, 1)
+  t.equal(world.registered(), 1)
+})
+
+test('each rejection names the remedy for its status', async (t) => {
+  for (const [status, remedy] of [
+    [401, /Join again with a new token/],
+    [403, /certificate is for another name/],
+    [422, /correct nodeLabels or registerWithTaints/],
+    [500, /See the controller's log/],
+  ] as const) {
+    const rejected = 'The controller rejects this node, trying again until it accepts it'
+    const world = running(t, [failureStatus(status, 'no'), failureStatus(404, 'not found')], [rejected])
+    await world.clock.advance(100)
+    t.match(world.log.lines, [
+      { level: 'error', facts: { remedy, error: { message: `Cannot create node pi-7: ${status} no` } } },
+    ])
+    await world.stop()
+  }
+})
+
+test('changed facts are registered at once', async (t) => {
+  const world = running(t)
+  await world.clock.advance(100)
+  t.match(world.log.lines, [{ message: 'Node registered', facts: { node: 'pi-7' } }])
+  world.again()
+  await world.clock.advance(100)
+  t.equal(world.registered(), 2)
+})
+
+test('another store is logged with the one before', async (t) => {
+  const world = running(t)
+  await world.clock.advance(100)
+  world.store('one')
+  world.store('two')
+  t.match(world.log.lines.at(-1), { level: 'info', facts: { store: 'two', before: 'one' } })
 })

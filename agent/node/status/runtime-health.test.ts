@@ -2,13 +2,23 @@ import { type Test, test } from 'tap'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { agentBoard } from '../../assembly/board.ts'
-import { RuntimeError } from '../../pods/runtime/runtime.ts'
+import { RuntimeError, type RuntimeInfo } from '../../pods/runtime/runtime.ts'
 import { engineInfo as info } from '../../testing/builders.ts'
 import { runtimeHealth, runtimeView } from './runtime-health.ts'
 
 function engine(t: Test, up: boolean) {
   const [clock, log] = [fakeClock(), quietLog(t)]
-  const world = { up, hangs: false, asked: 0, listed: 0, changes: 0 }
+  const world = {
+    up,
+    hangs: false,
+    asked: 0,
+    listed: 0,
+    changes: 0,
+    answersAfterMs: 0,
+    info: info as RuntimeInfo,
+    tags: ['web:1'],
+    listFails: false,
+  }
   const board = agentBoard()
   board.runtime.onChange(() => world.changes++)
   const loop = runtimeHealth({
@@ -16,12 +26,14 @@ function engine(t: Test, up: boolean) {
       async info() {
         world.asked++
         if (world.hangs) return new Promise<never>(() => undefined)
+        if (world.answersAfterMs > 0) await clock.sleep(world.answersAfterMs)
         if (!world.up) throw new RuntimeError('Unreachable', 'Cannot ask Docker how it is')
-        return info
+        return world.info
       },
       async listImages() {
         world.listed++
-        return [{ id: 'i', digests: [], tags: ['web:1'], sizeBytes: 1 }]
+        if (world.listFails) throw new RuntimeError('Failed', 'Cannot list images')
+        return [{ id: 'i', digests: [], tags: world.tags, sizeBytes: 1 }]
       },
     },
     clock,
@@ -35,7 +47,7 @@ function engine(t: Test, up: boolean) {
     stopping.abort()
     if (!world.hangs) await done
   })
-  return { world, health, clock, log }
+  return { world, board, health, clock, log }
 }
 
 test('an engine that answers is no problem, and its images are listed now and then', async (t) => {
@@ -111,4 +123,82 @@ test('a refusing and a hanging engine are distinguished, each with its duration'
   t.equal(health.silence(), undefined, 'a moment is no silence')
   await clock.advance(10_000)
   t.match(health.silence(), { kind: 'hangs', sinceMs: 11_000 })
+})
+
+test('before the first request nothing is known of the engine', (t) => {
+  const clock = fakeClock()
+  const view = runtimeView(agentBoard().runtime, clock)
+  t.equal(view.isChecked(), false)
+  t.same(view.problems(), ['container runtime status check may not have completed yet'])
+  t.same([view.info(), view.images(), view.silence()], [undefined, [], undefined])
+  t.end()
+})
+
+test('a new version, a new root directory and new images are changes; a failed list is none', async (t) => {
+  const { world, health, clock, log } = engine(t, true)
+  let seen = 0
+  const stop = health.onChange(() => seen++)
+  await clock.advance(0)
+  t.equal(seen, 1)
+  await clock.advance(6_000)
+  t.equal(seen, 1, 'the same answer')
+  world.info = { ...info, version: '99.0' }
+  await clock.advance(6_000)
+  t.equal(seen, 2)
+  world.info = { ...world.info, rootDirectory: '/data/docker' }
+  await clock.advance(6_000)
+  t.equal(seen, 3)
+  world.listFails = true
+  await clock.advance(300_000)
+  t.equal(world.listed, 2)
+  t.equal(health.images().length, 1)
+  t.equal(seen, 3)
+  world.listFails = false
+  world.tags = ['web:2']
+  await clock.advance(300_000)
+  t.match(health.images(), [{ tags: ['web:2'] }])
+  t.equal(seen, 4)
+  stop()
+  world.info = { ...world.info, version: '100.0' }
+  await clock.advance(6_000)
+  t.equal(seen, 4)
+  t.match(log.lines, [{ message: 'Container engine answers', facts: { version: info.version } }])
+})
+
+test('an engine that came back is a change, also within the time that it has to answer', async (t) => {
+  const { world, clock, log } = engine(t, true)
+  await clock.advance(1_000)
+  world.up = false
+  await clock.advance(6_000)
+  t.equal(world.changes, 1)
+  world.up = true
+  await clock.advance(1_000)
+  t.equal(world.changes, 2)
+  t.equal(world.listed, 2, 'its images are listed again')
+  t.match(log.lines.find(({ level }) => level === 'warn')?.facts, { error: { name: 'RuntimeError' } })
+})
+
+test('an engine that fails after two seconds hangs, one that fails earlier refuses', async (t) => {
+  for (const [answersAfterMs, kind] of [
+    [1_999, 'refuses'],
+    [2_000, 'hangs'],
+  ] as const) {
+    const { world, health, clock } = engine(t, false)
+    world.answersAfterMs = answersAfterMs
+    await clock.advance(answersAfterMs)
+    await clock.advance(answersAfterMs + 1_000)
+    t.match(health.silence(), { kind, sinceMs: 2 * answersAfterMs + 1_000 }, String(answersAfterMs))
+    world.answersAfterMs = 0
+    await clock.advance(10_000)
+  }
+})
+
+test('a request under way is a hang from its second second on', async (t) => {
+  const { world, health, clock } = engine(t, true)
+  await clock.advance(1_000)
+  world.hangs = true
+  await clock.advance(6_999)
+  t.equal(health.silence(), undefined)
+  await clock.advance(1)
+  t.same(health.silence(), { kind: 'hangs', sinceMs: 2_000 })
 })

@@ -1,13 +1,15 @@
 import { test } from 'tap'
 import type { PodSpec, SecurityContext } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
+import type { ContainerSecurity } from '../runtime/runtime.ts'
 import { asksForImageUser, containerSecurity } from './security.ts'
 
 function secured(own: SecurityContext, ofPod: PodSpec['securityContext'] = {}, imageUser?: string) {
   const container = { name: 'main', securityContext: own }
   const pod = aPod({ name: 'web', uid: 'u', containers: [container], spec: { securityContext: ofPod } })
   const answer = containerSecurity(pod, container, imageUser)
-  return { asks: asksForImageUser(pod, container), ...(answer.ok ? answer.security : { message: answer.message }) }
+  const security: Partial<ContainerSecurity> = answer.ok ? answer.security : {}
+  return { asks: asksForImageUser(pod, container), message: answer.ok ? undefined : answer.message, ...security }
 }
 
 test('the container’s security context overrides the pod’s', async (t) => {
@@ -47,4 +49,33 @@ test('a container with runAsNonRoot runs as another user, or does not start', as
   })
   t.match(secured({}, nonRoot, 'app'), { message: /has non-numeric user \(app\), cannot verify/ })
   t.match(secured({}, nonRoot, '1000:1000'), { user: undefined })
+})
+
+test('groups, capabilities and a read-only root are none unless they are given', async (t) => {
+  const plain = secured({})
+  t.match(plain, { readOnlyRootFilesystem: false, asks: false })
+  t.same([plain.groups, plain.addCapabilities, plain.dropCapabilities], [[], [], []])
+  t.same(secured({}, { fsGroup: 3 }).groups, [3])
+  const given = secured({ capabilities: { add: ['NET_ADMIN'], drop: ['ALL'] }, readOnlyRootFilesystem: true })
+  t.same([given.addCapabilities, given.dropCapabilities], [['NET_ADMIN'], ['ALL']])
+  t.equal(given.readOnlyRootFilesystem, true)
+})
+
+test('a user without a group has none in its name', async (t) => {
+  t.equal(secured({ runAsUser: 5 }).user, '5')
+  t.equal(secured({ runAsGroup: 7 }).user, '0:7', 'the image names no user: root')
+  t.equal(secured({ runAsUser: 0, runAsGroup: 0 }).user, '0:0')
+})
+
+test('the image names root as 0, whatever the number of zeros, and others by numbers that are not', async (t) => {
+  const messageOf = (imageUser: string) => secured({ runAsNonRoot: true }, {}, imageUser).message
+  for (const root of ['0', '000', '0:1000']) t.match(messageOf(root), /image will run as root/, root)
+  for (const user of ['10', '1000', '007']) t.equal(messageOf(user), undefined, user)
+  for (const name of ['app1', '1app', '0app', 'app0']) t.match(messageOf(name), /has non-numeric user/, name)
+})
+
+test('a refusal names the namespace of the pod', async (t) => {
+  const container = { name: 'main', securityContext: { runAsNonRoot: true, runAsUser: 0 } }
+  const pod = aPod({ name: 'web', namespace: 'shop', uid: 'u', containers: [container] })
+  t.match(containerSecurity(pod, container), { message: /\(pod: "web_shop\(u\)", container: main\)$/ })
 })
