@@ -23,7 +23,7 @@ import {
   time,
 } from './schema.ts'
 
-const TolerationSchema = object('core.v1.Toleration', {
+export const TolerationSchema = object('core.v1.Toleration', {
   key: field(1, optional(text)),
   operator: field(2, optional(text)),
   value: field(3, optional(text)),

@@ -28,6 +28,7 @@ import { type Node, NodeSchema } from './node.ts'
 import { type Pod, PodSchema } from './pod.ts'
 import { type PodDisruptionBudget, PodDisruptionBudgetSchema } from './pod-disruption-budget.ts'
 import { type PriorityClass, PriorityClassSchema } from './priority-class.ts'
+import { type RuntimeClass, RuntimeClassSchema } from './runtime-class.ts'
 import type { TSchema } from './schema.ts'
 import { type Secret, SecretSchema } from './secret.ts'
 import { type ControllerRevision, ControllerRevisionSchema } from './workloads/controller-revision.ts'
@@ -59,6 +60,7 @@ export type BuiltInTypes = {
   readonly controllerrevisions: ControllerRevision
   readonly limitranges: LimitRange
   readonly resourcequotas: ResourceQuota
+  readonly runtimeclasses: RuntimeClass
 }
 export type BuiltInName = keyof BuiltInTypes
 
@@ -179,6 +181,7 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
     namespaced: true,
     shortNames: ['quota'],
   }),
+  runtimeclasses: row('runtimeclasses', 'RuntimeClass', 'node.k8s.io', RuntimeClassSchema, {}),
   endpointslices: row('endpointslices', 'EndpointSlice', 'discovery.k8s.io', EndpointSliceSchema, {
     namespaced: true,
     counted: true,

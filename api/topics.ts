@@ -73,6 +73,8 @@ export const DesiredMessageSchema = object({
   podCIDR: optional(text),
   /** Where containers reach the Kubernetes API: their environment names it. */
   apiServer: optional(object({ host: text, port: integer })),
+  /** Those that the pods name. */
+  runtimeClasses: optional(list(object({ name: text, handler: text }))),
   /** Which store this is from. */
   store: optional(text),
   /**

@@ -11,6 +11,7 @@ import { priorityLevelConfigurationStrategy } from './apiserver/kinds/flow-contr
 import { leaseStrategy } from './apiserver/kinds/lease.ts'
 import { limitRangeStrategy } from './apiserver/kinds/limits/limit-range.ts'
 import { resourceQuotaStrategy } from './apiserver/kinds/limits/resource-quota.ts'
+import { runtimeClassStrategy } from './apiserver/kinds/limits/runtime-class.ts'
 import { namespaceStrategy } from './apiserver/kinds/namespace.ts'
 import { endpointSliceStrategy } from './apiserver/kinds/network/endpoint-slice.ts'
 import { endpointsStrategy } from './apiserver/kinds/network/endpoints.ts'
@@ -73,6 +74,7 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   controllerrevisions: controllerRevisionStrategy,
   limitranges: limitRangeStrategy,
   resourcequotas: resourceQuotaStrategy,
+  runtimeclasses: runtimeClassStrategy,
 }
 
 export const builtInKinds: KindRegistry = resourceRegistry(Object.values<KindStrategy>(kinds))

@@ -194,6 +194,7 @@ function optionSources({ node, clock }: PodManagerNeeds, { podPidsLimit }: PodMa
     podPidsLimit,
     podCIDR: wanted.desired?.podCIDR,
     apiServer: wanted.desired?.apiServer,
+    runtimeClasses: wanted.desired?.runtimeClasses ?? nothing,
     configMaps: wanted.desired?.configMaps ?? nothing,
     secrets: wanted.desired?.secrets ?? nothing,
   })

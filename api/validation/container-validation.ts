@@ -152,7 +152,11 @@ const noHugePages =
 
 const knownResources = ['cpu', 'memory', 'ephemeral-storage']
 
-function resourceProblems(field: string, { limits = {}, requests = {} }: ResourceRequirements): readonly Problem[] {
+/** Of amounts that a container asks for. */
+export function resourceProblems(
+  field: string,
+  { limits = {}, requests = {} }: ResourceRequirements,
+): readonly Problem[] {
   const amounts = [
     ...Object.entries(limits).map(([name, amount]) => ({ at: `${field}.limits[${name}]`, name, amount })),
     ...Object.entries(requests).map(([name, amount]) => ({ at: `${field}.requests[${name}]`, name, amount })),

@@ -37,7 +37,7 @@ test('the problems of a pod template name their place inside the object around i
         securityContext: { runAsUser: -1 },
         topologySpreadConstraints: [{ maxSkew: 0, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule' }],
         tolerations: [{ operator: 'Like', key: 'a' }],
-        runtimeClassName: 'other',
+        runtimeClassName: 'Not_One',
         ephemeralContainers: [{ name: 'debug', image: 'busybox:1' }],
       },
       { labels: { 'a b': 'c' }, annotations: { 'a b': 'c' } },

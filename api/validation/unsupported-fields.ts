@@ -31,8 +31,6 @@ const unsupported: readonly Unsupported[] = [
   allBut('hostUsers', true),
   any('securityContext.seLinuxChangePolicy'),
   any('securityContext.windowsOptions'),
-  any('runtimeClassName'),
-  any('overhead'),
   allBut('os.name', 'linux'),
   any('resourceClaims'),
   any('resources.*'),

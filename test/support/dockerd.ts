@@ -48,6 +48,8 @@ export type TestDockerd = {
 }
 
 export type DockerdSettings = {
+  /** Names under which it has runc, too. */
+  readonly runtimes?: readonly string[]
   readonly liveRestore?: boolean
   /** As on Raspberry Pi OS: for this engine the kernel has no memory controller. See `whyNotWithoutMemory`. */
   readonly withoutMemoryCgroup?: boolean
@@ -75,7 +77,8 @@ export async function startDockerd(t: Ending, settings: DockerdSettings = {}): P
   const socket = join(folder, 's')
   const rootDirectory = settings.dataRoot ?? join(folder, 'data')
   const docker = new Dockerode({ socketPath: socket, host: undefined, protocol: 'http' })
-  await writeFile(join(folder, 'daemon.json'), '{}')
+  const runtimes = Object.fromEntries((settings.runtimes ?? []).map((name) => [name, { path: 'runc' }]))
+  await writeFile(join(folder, 'daemon.json'), JSON.stringify({ runtimes }))
   await mkdir(join(folder, 'exec'))
   let child: ChildProcess | undefined
   let bridge: Bridge | undefined

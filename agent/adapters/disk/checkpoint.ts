@@ -131,8 +131,10 @@ function formatOf(text: string): number | undefined {
 
 /** The part that is compared before a write: the store of the message, but not its version. */
 function essence({ desired, endings }: CheckpointData): string {
-  const { pods, configMaps = [], secrets = [], podCIDR, apiServer, misread = [], store } = desired
-  return sha256(JSON.stringify([pods, configMaps, secrets, endings, podCIDR, apiServer, misread, store]))
+  const { pods, configMaps = [], secrets = [], podCIDR, apiServer, runtimeClasses, misread = [], store } = desired
+  return sha256(
+    JSON.stringify([pods, configMaps, secrets, endings, podCIDR, apiServer, runtimeClasses, misread, store]),
+  )
 }
 
 function sha256(text: string): string {

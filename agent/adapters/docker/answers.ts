@@ -52,6 +52,12 @@ function instant(text: string): string | undefined {
   return text.startsWith('0001-') || text === '' ? undefined : text
 }
 
+/** Whether the engine has a runtime of this name. */
+export function hasRuntime(info: { readonly [name: string]: unknown }, handler: string): boolean {
+  const runtimes = info['Runtimes']
+  return typeof runtimes === 'object' && runtimes !== null && Object.hasOwn(runtimes, handler)
+}
+
 export function infoOf(info: { readonly [name: string]: unknown }): RuntimeInfo {
   const guards = info['SecurityOptions']
   return {

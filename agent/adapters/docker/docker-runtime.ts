@@ -7,7 +7,7 @@ import Dockerode from 'dockerode'
 import { type ContainerRuntime, type LogLimits, RuntimeError } from '../../pods/runtime/runtime.ts'
 import type { EngineStreams } from '../../sessions/engine-streams.ts'
 import { readRoutes } from '../kernel/host-routes.ts'
-import { infoOf } from './answers.ts'
+import { hasRuntime, infoOf } from './answers.ts'
 import { askMs, call } from './call.ts'
 import { containerCalls, podOf } from './container-calls.ts'
 import { watchContainers } from './events.ts'
@@ -52,6 +52,14 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
     forget: inspections.forget,
   })
 
+  /** As containerd words it. A runtime that is missing would be found only with the first container. */
+  const refuseUnknownRuntime = async (handler: string) => {
+    const info = await call('Cannot ask Docker how it is', askMs, () => docker.info())
+    if (hasRuntime(info, handler)) return
+    const remedy = `add it to "runtimes" in /etc/docker/daemon.json, and reload Docker`
+    throw new RuntimeError('Failed', `no runtime for "${handler}" is configured (${remedy})`)
+  }
+
   return {
     ...images,
 
@@ -69,6 +77,7 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
     listContainers: inspections.list,
 
     async runSandbox(options) {
+      if (options.handler !== undefined) await refuseUnknownRuntime(options.handler)
       if (options.podCIDR !== undefined) await network.ensure(options.podCIDR)
       const id = await createSandbox(options)
       try {

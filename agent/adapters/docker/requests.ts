@@ -76,6 +76,7 @@ export function containerRequest(
     Healthcheck: noHealthcheck,
     HostConfig: {
       NetworkMode: joined,
+      ...(options.handler === undefined ? {} : { Runtime: options.handler }),
       IpcMode: options.hostIPC ? 'host' : joined,
       ...(options.hostPID ? { PidMode: 'host' } : {}),
       ...rights(options.security, seccompProfile),

@@ -117,7 +117,7 @@ function needs({ spec }: Pod): readonly (readonly [string, number])[] {
       if (isSidecar(container)) sidecars += request(resource, container)
     }
     const regular = spec.containers.map((container) => request(resource, container)).reduce((a, b) => a + b, 0)
-    return Math.max(most, regular + sidecars)
+    return Math.max(most, regular + sidecars) + (amount(resource, spec.overhead?.[resource]) ?? 0)
   }
   const all = [...(spec.initContainers ?? []), ...spec.containers]
   const named = all.flatMap(({ resources }) => Object.keys({ ...resources?.limits, ...resources?.requests }))

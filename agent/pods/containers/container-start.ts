@@ -12,6 +12,7 @@ import { hasHostsFile, hostsFileText, hostsMount } from '../options/hosts-file.t
 import { appArmorRefusal, enforceable, unenforcedEvents } from '../options/kernel-limits.ts'
 import type { Resolver } from '../options/pod-dns.ts'
 import { hasResolvConf, resolvConfMount, resolvConfText } from '../options/resolv-conf.ts'
+import { type RuntimeClasses, runtimeHandler } from '../options/runtime-handler.ts'
 import { asksForImageUser } from '../options/security.ts'
 import type { StepOf } from '../plan/pod-steps.ts'
 import type { PodEvent } from '../record/pod-events.ts'
@@ -49,6 +50,7 @@ export type OptionSources = {
   readonly allocatable: { readonly [resource: string]: string | number }
   readonly podCIDR: string | undefined
   readonly apiServer: ApiServerLocation | undefined
+  readonly runtimeClasses: RuntimeClasses
   /** undefined: unknown. */
   readonly kernelLimits: KernelLimits | undefined
   readonly podPidsLimit: number
@@ -120,6 +122,8 @@ async function create(needs: ContainerStartNeeds, start: Start): Promise<string 
   }
   const unguarded = appArmorRefusal(pod, sources.kernelLimits)
   if (unguarded !== undefined) return void problem(needs, start, 'CreateContainerError', unguarded.message)
+  const runtime = runtimeHandler(pod, sources.runtimeClasses)
+  if (!runtime.ok) return void problem(needs, start, 'CreateContainerError', runtime.message)
   const placed = await containerMounts(pod, container, sources, needs.volumes)
   if (!placed.ok) return void notMounted(needs, start, placed)
   const imageUser = asksForImageUser(pod, container) ? await needs.runtime.imageUser(image) : undefined
@@ -132,6 +136,7 @@ async function create(needs: ContainerStartNeeds, start: Start): Promise<string 
   const options = containerOptions(pod, container, {
     ...sources,
     sandboxID: sandbox.id,
+    handler: runtime.handler,
     attempt,
     processesOf: step.processesOf,
     mounts: [...placed.mounts, ...message, ...etc],

@@ -4,9 +4,10 @@ import { storyOf } from '../../../daemon/log.ts'
 import type { PodImages } from '../images/pod-images.ts'
 import { sandboxOptions } from '../options/container-options.ts'
 import { asksForHostResolver } from '../options/pod-dns.ts'
+import { runtimeHandler } from '../options/runtime-handler.ts'
 import type { PodStep, StepName, StepOf } from '../plan/pod-steps.ts'
 import { onNotRemoved, onRemoved, onSandboxFailed, onSandboxStarted } from '../record/pod-record.ts'
-import { type ContainerRuntime, isUnreachable, type RuntimeContainer } from '../runtime/runtime.ts'
+import { type ContainerRuntime, isUnreachable, type RuntimeContainer, RuntimeError } from '../runtime/runtime.ts'
 import { podPath } from '../wanted/desired-pods.ts'
 import { type ContainerStartNeeds, startContainer } from './container-start.ts'
 import { type ContainerStopNeeds, containerStop } from './container-stop.ts'
@@ -62,7 +63,10 @@ async function runSandbox(needs: StepNeeds, uid: string, pod: Pod, step: StepOf<
   }
   try {
     const resolver = asksForHostResolver(pod.spec) ? await needs.hostResolver() : undefined
-    await runtime.runSandbox(sandboxOptions(pod, step.attempt, { resolver, podCIDR: needs.sources().podCIDR }))
+    const { podCIDR, runtimeClasses } = needs.sources()
+    const found = runtimeHandler(pod, runtimeClasses)
+    if (!found.ok) throw new RuntimeError('Failed', found.message)
+    await runtime.runSandbox(sandboxOptions(pod, step.attempt, { resolver, podCIDR, handler: found.handler }))
     records.update(uid, onSandboxStarted)
   } catch (error) {
     if (isUnreachable(error)) throw error

@@ -22,7 +22,11 @@ import { containerSecurity } from './security.ts'
 /** Whether options can be made at all, or what is missing in the words of CreateContainerConfigError. */
 export type Made<T> = { readonly ok: true; readonly options: T } | { readonly ok: false; readonly message: string }
 
-export type SandboxNeeds = { readonly resolver?: Resolver | undefined; readonly podCIDR?: string | undefined }
+export type SandboxNeeds = {
+  readonly resolver?: Resolver | undefined
+  readonly podCIDR?: string | undefined
+  readonly handler?: string | undefined
+}
 
 export function sandboxOptions(pod: Pod, attempt: number, node: SandboxNeeds = {}): SandboxOptions {
   const hostNetwork = pod.spec.hostNetwork === true
@@ -38,6 +42,7 @@ export function sandboxOptions(pod: Pod, attempt: number, node: SandboxNeeds = {
       (pod.spec.securityContext?.sysctls ?? []).map(({ name, value }) => [sysctlName(name), value]),
     ),
     ports: hostNetwork ? [] : hostPorts(pod),
+    ...(node.handler !== undefined && { handler: node.handler }),
   }
 }
 
@@ -59,6 +64,8 @@ export function hostPorts({ spec }: Pod): readonly PortMapping[] {
 
 export type ContainerNeeds = EnvSources & {
   readonly sandboxID: string
+  /** The runtime of the engine; undefined: its default. */
+  readonly handler?: string | undefined
   readonly attempt: number
   readonly memoryCapacityBytes: number
   /** Processes and threads; 0: no limit. */
@@ -98,6 +105,7 @@ export function containerOptions(pod: Pod, container: Container, needs: Containe
         specHash: containerHash(container),
       },
       sandboxID: needs.sandboxID,
+      ...(needs.handler !== undefined && { handler: needs.handler }),
       image: container.image ?? '',
       ...words,
       workingDir: container.workingDir,

@@ -72,6 +72,8 @@ export type SandboxOptions = {
   readonly hosts: readonly { readonly ip: string; readonly name: string }[]
   readonly sysctls: { readonly [name: string]: string }
   readonly ports: readonly PortMapping[]
+  /** The runtime that its containers will have, which the engine must know. The sandbox itself has the default one. */
+  readonly handler?: string
 }
 
 /** A folder or file of this machine that is mounted into a container. */
@@ -86,6 +88,8 @@ export type ContainerMount = {
 export type ContainerOptions = {
   readonly identity: ContainerIdentity
   readonly sandboxID: string
+  /** The runtime of the engine; undefined: its default. */
+  readonly handler?: string
   readonly image: string
   readonly command: readonly string[] | undefined
   readonly args: readonly string[] | undefined

@@ -85,9 +85,10 @@ test('it must not need the API', async (t) => {
     { name: 'a', secret: { secretName: 'key' } },
     { name: 'b', configMap: { name: 'settings' } },
   ]
-  t.match(problemsOf(web({}, { volumes, serviceAccountName: 'robot' })), [
+  t.match(problemsOf(web({}, { volumes, serviceAccountName: 'robot', runtimeClassName: 'safe' })), [
     /^spec: Forbidden: names the Secret key: a static pod runs without the API/,
     /the ConfigMap settings/,
     /the ServiceAccount robot/,
+    /the RuntimeClass safe/,
   ])
 })

@@ -75,12 +75,13 @@ function made({ apiVersion, kind, metadata, spec }: Pod, hash: string, { nodeNam
 function dependencies(pod: Pod): readonly Problem[] {
   const because = (what: string) =>
     forbidden('spec', `names ${what}: a static pod runs without the API, so give it what it needs by hostPath or env`)
-  const { serviceAccountName = '' } = pod.spec
+  const { serviceAccountName = '', runtimeClassName = '' } = pod.spec
   return [
     ...[...secretsOf(pod)].map((name) => because(`the Secret ${name}`)),
     ...[...configMapsOf(pod)].map((name) => because(`the ConfigMap ${name}`)),
     ...(serviceAccountName === '' ? [] : [because(`the ServiceAccount ${serviceAccountName}`)]),
     ...claimsOf(pod).map(because),
+    ...(runtimeClassName === '' ? [] : [because(`the RuntimeClass ${runtimeClassName}`)]),
   ]
 }
 

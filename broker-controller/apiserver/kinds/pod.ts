@@ -18,6 +18,7 @@ import { podLog } from '../streams/pod-log.ts'
 import { forwardPorts } from '../streams/port-forward.ts'
 import { attachToPod, execInPod } from '../streams/remote-command.ts'
 import { limitViolation, withLimitDefaults } from './limits/limit-ranger.ts'
+import { overheadViolation, withRuntimeClass } from './limits/runtime-admission.ts'
 import { withMatchLabelKeys } from './match-label-keys.ts'
 import { bindPod } from './pod-binding.ts'
 import { ephemeralChangeProblems, podChangeProblems } from './pod-change.ts'
@@ -65,18 +66,24 @@ export const podStrategy: KindStrategy<Pod> = {
     ...unsupportedFields('spec', pod.spec),
   ],
   validateUpdate: podChangeProblems,
-  async admitCreate({ metadata }, __, { store }) {
+  async admitCreate({ metadata, spec }, __, { store }) {
+    const { runtimeClassName } = spec
+    const runtimeClass =
+      runtimeClassName && (await store.get('runtimeclasses', { namespace: '', name: runtimeClassName }))
+    const refuseFor = ({ metadata: { name = '' } }: Pod, because: string) => forbid(resources.pods, name, because)
     const classes = (await store.list('priorityclasses')).items
     const ranges = (await store.list('limitranges', metadata.namespace)).items
     return {
       mutate(pod) {
-        const admitted = withPriority(withLimitDefaults(pod, ranges), classes)
-        if (!admitted.ok) throw forbid(resources.pods, pod.metadata.name ?? '', admitted.because)
+        const ranked = withPriority(withLimitDefaults(pod, ranges), classes)
+        if (!ranked.ok) throw refuseFor(pod, ranked.because)
+        const admitted = withRuntimeClass(ranked.object, runtimeClass || undefined)
+        if (!admitted.ok) throw refuseFor(pod, admitted.because)
         return admitted.object
       },
       decorate(pod) {
-        const because = limitViolation(pod, ranges)
-        if (because !== undefined) throw forbid(resources.pods, pod.metadata.name ?? '', because)
+        const because = limitViolation(pod, ranges) ?? overheadViolation(pod, runtimeClass || undefined)
+        if (because !== undefined) throw refuseFor(pod, because)
         return pod
       },
     }

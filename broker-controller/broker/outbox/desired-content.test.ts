@@ -10,6 +10,7 @@ function inputs(over: Partial<DesiredInputs> = {}): DesiredInputs {
     pods: [pod],
     configMap: () => undefined,
     secret: () => undefined,
+    runtimeClass: () => undefined,
     acceptingStoreID: undefined,
     earlier: undefined,
     ...over,
@@ -62,4 +63,28 @@ test('a change of a Node matters if it is created, deleted, or gets addresses or
   t.equal(isOtherNode({ ...node, status: { phase: 'Running' } }, node), false)
   t.equal(isOtherNode({ ...node, spec: { podCIDR: '10.42.1.0/24' } }, node), true)
   t.equal(isOtherNode(accepted('store-2'), node), true)
+})
+
+test('a node gets the classes of its pods, each once, without those that are gone', async (t) => {
+  const of = (runtimeClassName: string) =>
+    aPod({ name: runtimeClassName, nodeName: 'pi-1', spec: { runtimeClassName } })
+  const stored = (name: string) => ({
+    apiVersion: 'node.k8s.io/v1' as const,
+    kind: 'RuntimeClass' as const,
+    metadata: { name, uid: name, resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' },
+    handler: `of-${name}`,
+  })
+  const runtimeClass = (name: string) => (name === 'gone' ? undefined : stored(name))
+  const pods = [
+    of('b'),
+    of('gone'),
+    of('a'),
+    { ...of('a'), metadata: { ...of('a').metadata, uid: 'u2', name: 'c' } },
+    pod,
+  ]
+  t.same(desiredContent('pi-1', inputs({ pods, runtimeClass }))?.data.runtimeClasses, [
+    { name: 'a', handler: 'of-a' },
+    { name: 'b', handler: 'of-b' },
+  ])
+  t.equal(desiredContent('pi-1', inputs({ runtimeClass }))?.data.runtimeClasses, undefined)
 })

@@ -10,7 +10,10 @@ import { projectConfigMap, projectSecret, referencedData } from './referenced-da
 /** `awaitsCheckpoint`: the node keeps its pods running and posts its checkpoint; the other fields do not count. */
 export type DesiredContent = {
   readonly pods: ReadonlyMap<string, DesiredPod>
-  readonly data: Pick<DesiredMessage, 'configMaps' | 'secrets' | 'podCIDR' | 'apiServer' | 'awaitsCheckpoint'>
+  readonly data: Pick<
+    DesiredMessage,
+    'configMaps' | 'secrets' | 'podCIDR' | 'apiServer' | 'runtimeClasses' | 'awaitsCheckpoint'
+  >
 }
 
 /** The message of a node that was published last. */
@@ -27,6 +30,7 @@ export type DesiredInputs = {
   /** By `namespace/name`. */
   readonly configMap: (key: string) => StoredObject<'configmaps'> | undefined
   readonly secret: (key: string) => StoredObject<'secrets'> | undefined
+  readonly runtimeClass: (name: string) => StoredObject<'runtimeclasses'> | undefined
   /** The store accepts checkpoints of nodes and has this identifier; undefined: it does not. */
   readonly acceptingStoreID: string | undefined
   /** Where containers reach the API; undefined: their environment does not name it. */
@@ -54,7 +58,7 @@ export function desiredContent(name: string, inputs: DesiredInputs): DesiredCont
 function desiredData(
   name: string,
   desired: ReadonlyMap<string, DesiredPod>,
-  { node, configMap, secret, apiServer }: DesiredInputs,
+  { node, configMap, secret, runtimeClass, apiServer }: DesiredInputs,
 ): DesiredContent['data'] {
   const pods = [...desired.values()].map(({ pod }) => pod)
   const all = referencedData(pods)
@@ -70,11 +74,17 @@ function desiredData(
     })
   const configMaps = allowed(all.configMaps, new Set(assigned.configMaps), configMap)
   const secrets = allowed(all.secrets, new Set(assigned.secrets), secret)
+  const classNames = new Set(pods.flatMap(({ spec }) => spec.runtimeClassName || []))
+  const runtimeClasses = [...classNames].sort().flatMap((className) => {
+    const found = runtimeClass(className)
+    return found === undefined ? [] : [{ name: className, handler: found.handler }]
+  })
   const podCIDR = cidrOf(node)
   return {
     ...(configMaps.length > 0 && { configMaps: configMaps.map(projectConfigMap) }),
     ...(podCIDR && { podCIDR }),
     ...(apiServer && { apiServer }),
+    ...(runtimeClasses.length > 0 && { runtimeClasses }),
     ...(secrets.length > 0 && { secrets: secrets.map(projectSecret) }),
   }
 }

@@ -1,4 +1,4 @@
-/** Follows the objects from which the message of a node is made: Nodes, pods, ConfigMaps and Secrets. */
+/** Follows the objects from which the message of a node is made: Nodes, pods, ConfigMaps, Secrets and RuntimeClasses. */
 import type { ObjectMeta } from '../../../api/meta.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -17,6 +17,7 @@ export interface DesiredSources {
   /** `key`: `namespace/name`. */
   configMap(key: string): StoredObject<'configmaps'> | undefined
   secret(key: string): StoredObject<'secrets'> | undefined
+  runtimeClass(name: string): StoredObject<'runtimeclasses'> | undefined
   /** Resolves when all objects have been read once, or when the loops stop before that. */
   readonly listed: Promise<unknown>
   readonly loops: readonly Loop[]
@@ -51,18 +52,27 @@ export function desiredSources(
   const secretLoop = informer(needs, 'secrets', (present, previous) =>
     dataChanged('secrets', (present ?? previous)?.metadata),
   )
+  // A class exists before its pods, and its handler never changes; one that is created again after them is rare.
+  const classLoop = informer(needs, 'runtimeclasses', (present, previous) => {
+    const name = (present ?? previous)?.metadata.name
+    for (const node of pods.nodeNames()) {
+      if (pods.of(node).some(({ spec }) => spec.runtimeClassName === name)) changed(node, 'content')
+    }
+  })
   return {
     node: (name) => nodeLoop.get({ namespace: '', name }),
     nodeNames: () => [...nodeLoop.all()].map(({ metadata }) => metadata.name),
     podsOf: (node) => pods.of(node),
     configMap: (key) => configMapLoop.get(keyFrom(key)),
     secret: (key) => secretLoop.get(keyFrom(key)),
-    listed: Promise.all([nodeLoop.listed, podLoop.listed, configMapLoop.listed, secretLoop.listed]),
+    runtimeClass: (name) => classLoop.get({ namespace: '', name }),
+    listed: Promise.all([nodeLoop, podLoop, configMapLoop, secretLoop, classLoop].map(({ listed }) => listed)),
     loops: [
       { name: 'node-outbox-nodes', run: nodeLoop.run },
       { name: 'node-outbox-pods', run: podLoop.run },
       { name: 'node-outbox-configmaps', run: configMapLoop.run },
       { name: 'node-outbox-secrets', run: secretLoop.run },
+      { name: 'node-outbox-runtimeclasses', run: classLoop.run },
     ],
   }
 }

@@ -1,0 +1,85 @@
+/** What the RuntimeClass of a new pod means for it (plugin/pkg/admission/runtimeclass/admission.go; messages as there). */
+import { amountNamed } from '../../../../api/limits/resource-amounts.ts'
+import type { Pod, Toleration } from '../../../../api/pod.ts'
+import { compareQuantities } from '../../../../api/quantity.ts'
+import type { RuntimeClass } from '../../../../api/runtime-class.ts'
+import type { Admitted } from '../priority.ts'
+
+type Amounts = { readonly [resource: string]: string | number }
+
+/** The pod with the overhead, the node selector and the tolerations of its class. `found`: the class that it names. */
+export function withRuntimeClass(pod: Pod, found: RuntimeClass | undefined): Admitted<Pod> {
+  const { runtimeClassName, overhead = {} } = pod.spec
+  if (runtimeClassName === undefined) return { ok: true, object: pod }
+  if (found === undefined) return no(`pod rejected: RuntimeClass "${runtimeClassName}" not found`)
+  const own = found.overhead === undefined ? undefined : (found.overhead.podFixed ?? {})
+  if (own !== undefined && Object.keys(overhead).length > 0 && !isSame(own, overhead)) return no(otherOverhead)
+  const charged: Pod = own === undefined ? pod : { ...pod, spec: { ...pod.spec, overhead: own } }
+  return found.scheduling === undefined ? { ok: true, object: charged } : withScheduling(charged, found.scheduling)
+}
+
+/** The sentence of a 403 for a pod whose overhead is not that of its class. */
+export function overheadViolation({ spec }: Pod, found: RuntimeClass | undefined): string | undefined {
+  if (found?.overhead !== undefined) {
+    return isSame(found.overhead.podFixed ?? {}, spec.overhead ?? {}) ? undefined : otherOverhead
+  }
+  if (spec.overhead === undefined) return undefined
+  return 'pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead'
+}
+
+const otherOverhead = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+
+function withScheduling(pod: Pod, { nodeSelector = {}, tolerations = [] }: NonNullable<RuntimeClass['scheduling']>) {
+  const asked = pod.spec.nodeSelector ?? {}
+  for (const [key, value] of Object.entries(nodeSelector)) {
+    if (!Object.hasOwn(asked, key) || asked[key] === value) continue
+    const classes = `runtimeClass.scheduling.nodeSelector[${key}] = ${value}`
+    return no(`conflict: ${classes}; pod.spec.nodeSelector[${key}] = ${asked[key]}`)
+  }
+  const merged = mergedTolerations(pod.spec.tolerations ?? [], tolerations)
+  const selector = { ...asked, ...nodeSelector }
+  const spec = {
+    ...pod.spec,
+    ...(Object.keys(selector).length > 0 && { nodeSelector: selector }),
+    ...(merged.length > 0 && { tolerations: merged }),
+  }
+  return { ok: true, object: { ...pod, spec } } as const
+}
+
+/** Without those that another one covers; of equal ones the first stays (MergeTolerations in pkg/util/tolerations). */
+export function mergedTolerations(first: readonly Toleration[], second: readonly Toleration[]): readonly Toleration[] {
+  const all = [...first, ...second]
+  const kept: Toleration[] = []
+  for (const [index, one] of all.entries()) {
+    const isCovered =
+      kept.some((other) => covers(other, one)) ||
+      all.slice(index + 1).some((other) => covers(other, one) && !covers(one, other))
+    if (!isCovered) kept.push(one)
+  }
+  return kept
+}
+
+/** `wide` tolerates all that `one` does. */
+function covers(wide: Toleration, one: Toleration): boolean {
+  const operator = wide.operator || 'Equal'
+  const isAnyKey = !wide.key && operator === 'Exists'
+  if ((wide.key ?? '') !== (one.key ?? '') && !isAnyKey) return false
+  if (wide.effect && wide.effect !== one.effect) return false
+  if (wide.effect === 'NoExecute' && wide.tolerationSeconds !== undefined) {
+    if (one.tolerationSeconds === undefined || one.tolerationSeconds > wide.tolerationSeconds) return false
+  }
+  if (operator === 'Exists') return true
+  return operator === 'Equal' && (one.operator || 'Equal') === 'Equal' && (wide.value ?? '') === (one.value ?? '')
+}
+
+function isSame(one: Amounts, other: Amounts): boolean {
+  const names = new Set([...Object.keys(one), ...Object.keys(other)])
+  return [...names].every((name) => {
+    const [a, b] = [amountNamed(one, name), amountNamed(other, name)]
+    return a !== undefined && b !== undefined && compareQuantities(a, b) === 0
+  })
+}
+
+function no(because: string): { readonly ok: false; readonly because: string } {
+  return { ok: false, because }
+}

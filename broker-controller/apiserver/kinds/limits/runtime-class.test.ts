@@ -1,0 +1,136 @@
+import { test } from 'tap'
+import type { Toleration } from '../../../../api/pod.ts'
+import type { RuntimeClass } from '../../../../api/runtime-class.ts'
+import { aPod } from '../../../../api/testing/builders.ts'
+import { causes, create, update } from '../../../testing/admitting.ts'
+import { anApi } from '../../../testing/api-in-memory.ts'
+import { mergedTolerations, overheadViolation, withRuntimeClass } from './runtime-admission.ts'
+
+const runtimeClass = (more: Partial<RuntimeClass> = {}): RuntimeClass => ({
+  apiVersion: 'node.k8s.io/v1',
+  kind: 'RuntimeClass',
+  metadata: { name: 'safe' },
+  handler: 'runsc',
+  ...more,
+})
+const asking = (spec: object = {}) => aPod({ spec: { runtimeClassName: 'safe', ...spec } })
+const specOf = (pod: ReturnType<typeof aPod>, found: RuntimeClass) => {
+  const admitted = withRuntimeClass(pod, found)
+  return admitted.ok ? admitted.object.spec : admitted.because
+}
+
+test('a class is created and listed, and its handler stays', async (t) => {
+  const { ask } = await anApi(t)
+  const path = '/apis/node.k8s.io/v1/runtimeclasses'
+  t.equal((await ask('POST', path, { body: runtimeClass() })).code, 201)
+  const { body } = await ask('GET', path, { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' })
+  t.match(body, {
+    columnDefinitions: [{ name: 'Name' }, { name: 'Handler' }, { name: 'Age' }],
+    rows: [{ cells: ['safe', 'runsc'] }],
+  })
+  t.match(
+    causes(() =>
+      update('runtimeclasses', create('runtimeclasses', runtimeClass()), runtimeClass({ handler: 'other' })),
+    ),
+    ['handler: Invalid value: "other": field is immutable'],
+  )
+  const wrong = runtimeClass({
+    handler: 'Not_One',
+    overhead: { podFixed: { fish: '1', cpu: '-1' } },
+    scheduling: { nodeSelector: { 'a b': 'c' }, tolerations: [{ key: 'a' }, { key: 'a' }, { operator: 'Like' }] },
+  })
+  t.match(
+    causes(() => create('runtimeclasses', wrong)),
+    [
+      /^handler: Invalid value: "Not_One"/,
+      /^overhead.limits.fish: Invalid value: "fish": must be a standard resource type/,
+      /^overhead.limits.fish: Invalid value: "fish": must be a standard resource for containers/,
+      'overhead.limits.cpu: Invalid value: "-1": must be greater than or equal to 0',
+      /^scheduling.nodeSelector: Invalid value: "a b"/,
+      /^scheduling.tolerations\[1\]: Duplicate value/,
+      /^scheduling.tolerations\[2\].operator: Invalid value/,
+      /^scheduling.tolerations\[2\].operator: Unsupported value/,
+    ],
+  )
+})
+
+test('a pod of a class that does not exist is refused, and so is an overhead without a class', async (t) => {
+  const { ask } = await anApi(t)
+  const pod = (spec: object) => ({
+    metadata: { name: 'one' },
+    spec: { containers: [{ name: 'main', image: 'busybox:1.36' }], ...spec },
+  })
+  const path = '/api/v1/namespaces/default/pods'
+  t.match(await ask('POST', path, { body: pod({ runtimeClassName: 'safe' }) }), {
+    code: 403,
+    body: { message: 'pods "one" is forbidden: pod rejected: RuntimeClass "safe" not found' },
+  })
+  t.match(await ask('POST', path, { body: pod({ overhead: { cpu: '1' } }) }), {
+    code: 403,
+    body: { message: /Pod Overhead set without corresponding RuntimeClass defined Overhead$/ },
+  })
+  const body = runtimeClass({ overhead: { podFixed: { cpu: '250m' } } })
+  await ask('POST', '/apis/node.k8s.io/v1/runtimeclasses', { body })
+  t.match(await ask('POST', path, { body: pod({ runtimeClassName: 'safe' }) }), {
+    code: 201,
+    body: { spec: { runtimeClassName: 'safe', overhead: { cpu: '250m' } } },
+  })
+})
+
+test('a pod gets the overhead of its class, and may only repeat it', async (t) => {
+  const charged = runtimeClass({ overhead: { podFixed: { cpu: '250m' } } })
+  const other = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+  t.match(specOf(asking(), charged), { overhead: { cpu: '250m' } })
+  t.match(specOf(asking({ overhead: { cpu: '0.25' } }), charged), { overhead: { cpu: '250m' } })
+  t.equal(specOf(asking({ overhead: { cpu: '1' } }), charged), other)
+  t.equal(specOf(asking({ overhead: { memory: '1' } }), charged), other)
+  t.equal(overheadViolation(asking({ overhead: { cpu: '250m' } }), charged), undefined)
+  t.equal(overheadViolation(asking(), charged), other)
+  t.equal(overheadViolation(asking(), runtimeClass()), undefined)
+  t.equal(overheadViolation(asking({ overhead: {} }), runtimeClass({ overhead: {} })), undefined)
+  t.match(overheadViolation(asking({ overhead: {} }), runtimeClass()), /set without corresponding/)
+  const plain = aPod()
+  t.same(withRuntimeClass(plain, charged), { ok: true, object: plain }, 'a pod without a class')
+})
+
+test('a pod goes to the nodes of its class', async (t) => {
+  const scheduling = { nodeSelector: { runtime: 'runsc' }, tolerations: [{ key: 'runsc', operator: 'Exists' }] }
+  const placed = runtimeClass({ scheduling })
+  t.match(specOf(asking({ nodeSelector: { disk: 'ssd', runtime: 'runsc' }, tolerations: [{ key: 'a' }] }), placed), {
+    nodeSelector: { disk: 'ssd', runtime: 'runsc' },
+    tolerations: [{ key: 'a' }, { key: 'runsc', operator: 'Exists' }],
+  })
+  t.equal(
+    specOf(asking({ nodeSelector: { runtime: 'runc' } }), placed),
+    'conflict: runtimeClass.scheduling.nodeSelector[runtime] = runsc; pod.spec.nodeSelector[runtime] = runc',
+  )
+  t.same(specOf(asking(), runtimeClass({ scheduling: {} })), asking().spec)
+})
+
+test('of tolerations that cover each other one is kept', async (t) => {
+  const merged = (first: Toleration, second: Toleration) => mergedTolerations([first], [second])
+  const [exact, any] = [
+    { key: 'a', operator: 'Equal', value: 'b', effect: 'NoExecute' },
+    { key: 'a', operator: 'Exists' },
+  ]
+  t.same(merged(exact, exact), [exact])
+  t.same(merged(exact, any), [any])
+  t.same(merged(any, exact), [any])
+  t.same(merged(exact, { operator: 'Exists' }), [{ operator: 'Exists' }])
+  t.same(merged({ key: 'a', value: 'b' }, { key: 'a', operator: 'Equal', value: 'b' }), [{ key: 'a', value: 'b' }])
+  for (const other of [
+    { ...exact, value: 'c' },
+    { ...exact, key: 'c' },
+    { ...exact, effect: 'NoSchedule' },
+    { key: 'c', operator: 'Exists' },
+  ]) {
+    t.same(merged(exact, other), [exact, other])
+  }
+  const [short, long] = [
+    { ...exact, tolerationSeconds: 1 },
+    { ...exact, tolerationSeconds: 2 },
+  ]
+  t.same(merged(short, long), [long])
+  t.same(merged(short, exact), [exact])
+  t.same(merged(exact, short), [exact])
+})
