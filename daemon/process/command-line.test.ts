@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { type Command, readArguments } from './command-line.ts'
+import { type Command, printText, readArguments, wordsOf } from './command-line.ts'
 import { bashCompletion } from './completion.ts'
 import { helpText } from './help-text.ts'
 
@@ -88,4 +88,63 @@ test('bash completes commands, options and values', async (t) => {
   t.equal(await complete('show', 'one', 'pi-1', '--fol'), '--folder')
   t.match(await complete('show', '--folder', '/et'), '/etc')
   t.equal(await complete('show', '--port', ''), '')
+})
+
+test('help is for stdout with status 0, a mistake for stderr with status 64', (t) => {
+  const printed: string[] = []
+  const to = {
+    stdout: (text: string) => void printed.push(`out ${text}`),
+    stderr: (text: string) => void printed.push(`err ${text}`),
+  }
+  t.equal(printText({ want: 'help', text: 'usage' }, to), 0)
+  t.equal(printText({ want: 'refuse', text: 'no' }, to), 64)
+  t.same(printed, ['out usage', 'err no'])
+  t.end()
+})
+
+test('a range includes its ends', (t) => {
+  const limited = { ...show, options: { port: { value: 'PORT', help: '', range: [1, 9] } } } as const satisfies Command
+  const portOf = (text: string) => {
+    const read = readArguments(limited, ['--port', text])
+    return read.want === 'act' ? read.values.port : read.want
+  }
+  t.same(['0', '1', '9', '10', ' 1', '1.5'].map(portOf), ['refuse', 1, 9, 'refuse', 'refuse', 'refuse'])
+  t.end()
+})
+
+test('values are text where no range makes them numbers, and the last of an option that is not repeated counts', (t) => {
+  const read = readArguments(show, ['--config', '12', '--config', '13', '--host', '7'])
+  if (read.want !== 'act') return t.fail(read.text)
+  t.same([read.values.config, read.values.host], ['13', ['7']])
+  t.same(readArguments({ ...show, options: { ...show.options, wide: { help: '' } } }, ['--wide=1']).want, 'refuse')
+  t.end()
+})
+
+test('a form with NAME... takes any number of names, others no more than they have', (t) => {
+  const command = {
+    name: 'fleet issue',
+    about: '',
+    forms: { 'issue server NAME...': '', 'issue authority': '' },
+    options: {},
+  } as const satisfies Command
+  t.match(readArguments(command, ['issue', 'server', 'a', 'b', 'c']), { args: ['a', 'b', 'c'] })
+  const text = (why: string) => ({ want: 'refuse', text: `${why}.\nTry 'fleet issue --help'.\n` })
+  t.same(readArguments(command, ['issue', 'server']), text('Unexpected "issue server": use issue server NAME...'))
+  t.same(
+    readArguments(command, ['issue', 'authority', 'a']),
+    text('Unexpected "issue authority a": use issue authority'),
+  )
+  t.same(readArguments(command, ['issue']), text('Unexpected "issue": use issue server NAME..., issue authority'))
+  t.same(readArguments(command, []), text('Missing argument: use issue server NAME..., issue authority'))
+  t.same(wordsOf('issue server NAME...'), ['issue', 'server'])
+  t.same(wordsOf(''), [])
+  t.end()
+})
+
+test('a command without forms takes no arguments, and names its commands if it has some', (t) => {
+  const alone = { name: 'fleet end', about: '', forms: { '': '' }, options: {} } as const satisfies Command
+  t.match(readArguments(alone, []), { want: 'act', form: '', args: [] })
+  t.match(readArguments(alone, ['now']), { text: `Unexpected "now".\nTry 'fleet end --help'.\n` })
+  t.match(readArguments(fleet, ['now']), { text: `Unexpected "now": use show.\nTry 'fleet --help'.\n` })
+  t.end()
 })

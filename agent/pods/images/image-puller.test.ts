@@ -7,7 +7,8 @@ import { imagePuller, pulledMessage, pullingMessage } from './image-puller.ts'
 function world(t: Test, parallel = 2) {
   const clock = fakeClock()
   const runtime = fakeRuntime(clock)
-  const puller = imagePuller({ runtime, clock, log: quietLog(t) }, { parallel, stallMs: 60_000 })
+  const log = quietLog(t)
+  const puller = imagePuller({ runtime, clock, log }, { parallel, stallMs: 60_000 })
   const ended: string[] = []
   const progressTexts: string[] = []
   const pull = (image: string) => {
@@ -18,7 +19,7 @@ function world(t: Test, parallel = 2) {
     )
   }
   const begun = () => runtime.calls.filter(({ method }) => method === 'pullImage').map(({ subject }) => subject)
-  return { clock, runtime, puller, pull, begun, ended, progressTexts }
+  return { clock, log, runtime, puller, pull, begun, ended, progressTexts }
 }
 
 test('pulls above the limit are queued, and the message includes the waiting time', async (t) => {
@@ -109,4 +110,94 @@ test('durations and sizes are written as Kubernetes writes them', async (t) => {
   )
   t.match(pulledText(1_500, 121_734), 'in 1.5s (2m3.234s including waiting)')
   t.equal(pulledMessage('a:1', undefined, 1), 'Container image "a:1" already present on machine')
+})
+
+test('the state of an image follows its pull, and an older pull is none', async (t) => {
+  const { clock, log, puller, runtime, pull } = world(t)
+  const wanted = { image: 'a:1', credentials: [] }
+  t.same(puller.stateOf(wanted, 0), { state: 'none' })
+  t.equal(puller.timesOf(wanted), undefined)
+  await clock.advance(1_000)
+  pull('a:1')
+  t.equal(puller.timesOf(wanted), undefined)
+  await clock.advance(500)
+  const [tookMs, pulledAtMs] = [puller.timesOf(wanted)?.tookMs ?? -1, 1_000]
+  t.same(puller.stateOf(wanted, pulledAtMs + tookMs), { state: 'pulled', agoMs: 500 - tookMs })
+  t.same(puller.stateOf(wanted, pulledAtMs + tookMs + 1), { state: 'none' })
+  runtime.failNext('pullImage', 'Failed', 'no such image')
+  pull('b:1')
+  await clock.advance(4_000)
+  t.same(puller.stateOf({ image: 'b:1', credentials: [] }, 0), {
+    state: 'failed',
+    message: 'no such image',
+    failedMsAgo: 4_000,
+    retryInMs: 6_000,
+  })
+  t.match(log.lines, [
+    { level: 'info', message: 'Image pulled', facts: { image: 'a:1', tookMs } },
+    {
+      level: 'warn',
+      message: 'Image not pulled',
+      facts: { image: 'b:1', retryInMs: 10_000, error: { message: 'no such image' } },
+    },
+  ])
+})
+
+test('the wait after failures doubles up to five minutes', async (t) => {
+  const { clock, runtime, puller, pull } = world(t)
+  const waits: number[] = []
+  for (let failures = 0; failures < 7; failures++) {
+    runtime.failNext('pullImage')
+    pull('a:1')
+    await clock.settle()
+    const state = puller.stateOf({ image: 'a:1', credentials: [] }, 0)
+    waits.push(state.state === 'failed' ? state.retryInMs : 0)
+    await clock.advance(waits.at(-1) ?? 0)
+  }
+  t.same(waits, [10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000])
+})
+
+test('each of the credentials is tried once, in order, and the last refusal is the message', async (t) => {
+  const { clock, runtime } = world(t)
+  const tried: (string | undefined)[] = []
+  let good = 'none'
+  const pullImage: typeof runtime.pullImage = async (_, { credentials }) => {
+    tried.push(credentials?.username)
+    if (credentials?.username !== good) throw new Error(`${credentials?.username ?? 'anonymous'} is denied`)
+  }
+  const puller = imagePuller({ runtime: { pullImage }, clock, log: quietLog(t) }, { parallel: 1, stallMs: 60_000 })
+  const as = (username: string) => ({ username, password: 'p', identityToken: undefined, serverAddress: 'r' })
+  const pull = async (...names: readonly string[]) => {
+    const wanted = { image: 'a:1', credentials: names.map(as) }
+    puller.pull(wanted, { ended: () => undefined, goesOn: () => undefined })
+    await clock.settle()
+    return { state: puller.stateOf(wanted, 0), tried: tried.splice(0) }
+  }
+  t.match(await pull('one', 'two'), { state: { state: 'failed', message: 'two is denied' }, tried: ['one', 'two'] })
+  t.match(await pull(), { state: { state: 'failed', message: 'anonymous is denied' }, tried: [undefined] })
+  good = 'two'
+  t.match(await pull('one', 'two', 'three'), { state: { state: 'pulled' }, tried: ['one', 'two'] })
+  t.match(await pull('three'), { state: { state: 'failed', retryInMs: 10_000 } }, 'other credentials, another pull')
+})
+
+test('an agent that stops calls off its pulls, starts none of those in line, and logs no failure', async (t) => {
+  const { clock, log, runtime, puller, pull, begun, ended } = world(t, 1)
+  runtime.holdPulls()
+  const stopping = new AbortController()
+  const running = puller.run(stopping.signal)
+  pull('a:1')
+  pull('b:1')
+  await clock.advance(31_000)
+  t.match(log.lines, [{ level: 'info', message: 'Image still being pulled', facts: { image: 'a:1', layers: 2 } }])
+  stopping.abort()
+  await running
+  await clock.advance(1_000)
+  t.same(begun(), ['a:1'])
+  t.same(ended, ['a:1'])
+  t.same(log.messages('warn'), [])
+})
+
+test('a pull of a second and of a minute change the unit', async (t) => {
+  const spanOf = (tookMs: number) => /in (\S+) /.exec(pulledMessage('a:1', { tookMs, waitedMs: 0 }, 1))?.[1]
+  t.same([999, 1_000, 59_999, 60_000].map(spanOf), ['999ms', '1s', '59.999s', '1m0s'])
 })
