@@ -20,6 +20,7 @@ async function aMachine(t: Test, { settings = asGranted, logind = fakeInhibitor(
   const gone = new Set<string>()
   const active = [aPod({ name: 'top', priority: 2_000_001_000 }), aPod({ name: 'web' }), aPod({ name: 'deaf' })]
   const board = agentBoard()
+  const log = quietLog(t)
   const manager = shutdownManager(
     {
       inhibitor: logind,
@@ -41,7 +42,7 @@ async function aMachine(t: Test, { settings = asGranted, logind = fakeInhibitor(
       reported: async () => undefined,
       clock,
       random: () => 0.5,
-      log: quietLog(t),
+      log,
       recordEvent: ({ reason }) => void actions.push(reason),
       writes: board,
     },
@@ -57,7 +58,7 @@ async function aMachine(t: Test, { settings = asGranted, logind = fakeInhibitor(
   await clock.advance(10)
   const condition = () => board.shutdownConditions.get()[0]
   const goingDown = () => goingDownAt(board.goingDown.get(), clock.monotonicMs())
-  return { clock, logind, actions, asked, gone, goingDown, condition, stop }
+  return { clock, log, board, logind, actions, asked, gone, goingDown, condition, stop }
 }
 
 test('the lock is taken at the start, and looked after', async (t) => {
@@ -249,4 +250,71 @@ test('without time for pods no lock is taken', async (t) => {
   const { logind, condition } = await aMachine(t, { settings: { ...asGranted, graceMs: 0 } })
   t.equal(logind.locks.held, 0)
   t.equal(condition(), undefined)
+})
+
+test('what is shown before the first look is nothing', (t) => {
+  t.same(agentBoard().shutdownConditions.get(), [])
+  t.end()
+})
+
+test('each change of the condition is logged once: held, shortened, lost', async (t) => {
+  const { clock, log, board, logind } = await aMachine(t, {
+    settings: { graceMs: 30_000, criticalMs: 10_000, byPriority: [] },
+  })
+  let changes = 0
+  board.shutdownConditions.onChange(() => changes++)
+  await clock.advance(60_000)
+  t.same([log.lines.length, changes], [1, 0], 'the same at each look')
+  logind.mostDelayMs = 16_000
+  await clock.advance(30_000)
+  logind.isAway = true
+  await clock.advance(60_000)
+  t.same(
+    log.lines
+      .filter(({ level }) => level !== 'debug')
+      .map(({ level, message, facts }) => [level, message, facts['reason']]),
+    [
+      ['info', 'Shutdowns wait for the pods', 'DelayLockHeld'],
+      ['warn', 'Shutdowns may not wait for the pods', 'DelayShortened'],
+      ['warn', 'Shutdowns may not wait for the pods', 'DelayLockNotHeld'],
+    ],
+  )
+  t.match(log.lines[0]?.facts['because'], /^logind waits up to 31 s for the agent/)
+  t.match(
+    log.lines.find(({ level }) => level === 'debug'),
+    {
+      message: 'logind is out of reach',
+      facts: { error: { message: 'No answer' } },
+    },
+  )
+})
+
+test('a bus that fails twice with the lock held is no trouble yet, the third time it is', async (t) => {
+  const { clock, logind, condition } = await aMachine(t)
+  logind.isAway = true
+  logind.hangUp()
+  await clock.advance(1)
+  t.match(condition(), { status: 'True' }, 'the first failure')
+  // Waits of 1 s and 2 s, with half of their jitter.
+  await clock.advance(1_000)
+  t.match(condition(), { status: 'True' }, 'the second failure')
+  await clock.advance(3_000)
+  t.match(condition(), { status: 'False', reason: 'DelayLockNotHeld' }, 'the third failure')
+})
+
+test('a session that lasted begins the count of failures again', async (t) => {
+  const { clock, logind, condition } = await aMachine(t)
+  for (let outages = 0; outages < 4; outages++) {
+    await clock.advance(60_000)
+    logind.hangUp()
+    await clock.advance(2_000)
+    t.match(condition(), { status: 'True' })
+  }
+})
+
+test('without a lock the first failure is shown', async (t) => {
+  const logind = fakeInhibitor()
+  logind.isAway = true
+  const { condition } = await aMachine(t, { logind })
+  t.match(condition(), { status: 'False', reason: 'DelayLockNotHeld', message: /No answer/ })
 })

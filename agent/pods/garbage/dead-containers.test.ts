@@ -99,3 +99,31 @@ test('containers that are paused or restarting are at work, and so is the sandbo
     t.same(removed(at(state), {}, { needs: { a: 'gone' } }), [], state)
   }
 })
+
+test('a container of exactly the least age counts', async (t) => {
+  const found = [dead('a/main#2', 10), dead('a/main#1', 10), dead('a/main#0', 10)]
+  t.equal(removed(found, { minAgeMs: 600_000 }).length, 2)
+  t.same(removed(found, { minAgeMs: 600_001 }), [])
+})
+
+test('attempts order the containers of one pod, whatever their dates; dates those of different pods', async (t) => {
+  const backwards = [dead('a/main#0', 1), dead('a/main#1', 2), dead('a/main#2', 3)]
+  t.same(removed(backwards), ['a/main#1', 'a/main#0'], 'the clock was set back: the last attempt stays')
+  const pods = [dead('a/main#7', 5), dead('a/main#6', 6), dead('b/main#1', 1), dead('b/main#0', 9)]
+  t.same(removed(pods), ['b/main#0', 'a/main#6'], 'the oldest first')
+})
+
+test('a sandbox that is newer by its attempt is the newest one', async (t) => {
+  const idle = { sandboxID: undefined } as const
+  const found = [dead('a/#1', 5, idle), dead('a/#0', 1, idle), dead('b/#0', 9, idle)]
+  t.same(removed(found), ['a/#0'])
+})
+
+test('with few containers above the limit of the machine no newest one goes', async (t) => {
+  const found = [dead('a/main#1', 1), dead('a/main#0', 4), dead('b/main#1', 2), dead('b/main#0', 3)]
+  const policy = { maxPerPodContainer: -1, maxContainers: 3 }
+  t.same(removed(found, policy), ['a/main#0', 'b/main#0'], 'a share of one each')
+  t.same(removed(found, { ...policy, maxContainers: 4 }), [])
+  t.same(removed(found, { ...policy, maxContainers: 0 }), ['a/main#0', 'b/main#0'])
+  t.same(removed([dead('a/main#0', 1), dead('b/main#0', 2)], { ...policy, maxContainers: 1 }), [])
+})

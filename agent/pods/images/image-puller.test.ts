@@ -166,7 +166,7 @@ test('each of the credentials is tried once, in order, and the last refusal is t
     if (credentials?.username !== good) throw new Error(`${credentials?.username ?? 'anonymous'} is denied`)
   }
   const puller = imagePuller({ runtime: { pullImage }, clock, log: quietLog(t) }, { parallel: 1, stallMs: 60_000 })
-  const as = (username: string) => ({ username, password: 'p', identityToken: undefined, serverAddress: 'r' })
+  const as = (username: string) => ({ username, password: 'p', identityToken: '' })
   const pull = async (...names: readonly string[]) => {
     const wanted = { image: 'a:1', credentials: names.map(as) }
     puller.pull(wanted, { ended: () => undefined, goesOn: () => undefined })

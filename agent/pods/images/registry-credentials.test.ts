@@ -41,3 +41,43 @@ test('a secret that is not there is named, and not in the way', async (t) => {
   const other: Secret = { ...secret('other', {}), data: { '.dockerconfigjson': base64('{') } }
   t.same(credentialsFor(pod, 'busybox', { secrets: [other] }), { credentials: [], missing: ['none', 'other'] })
 })
+
+test('a registry is written in many ways', async (t) => {
+  const usersOf = (registry: string, image: string) =>
+    users(image, secret('one', { [registry]: { username: 'u', password: 'p' } }))
+  for (const registry of ['http://reg.lan', 'https://reg.lan/v2/', 'reg.lan/v1', 'https://reg.lan/v2']) {
+    t.same(usersOf(registry, 'reg.lan/app'), ['u:p'], registry)
+  }
+  t.same(usersOf('localhost', 'localhost/app'), ['u:p'])
+  t.same(usersOf('reg.lan/v2/team', 'reg.lan/v2/team/app'), ['u:p'], 'a path that only looks like a version')
+  t.same(usersOf('reg.lan/team', 'reg.lan/other/app'), [])
+  t.same(usersOf('reg.lan', 'reg.lan:5000/app'), [], 'another port')
+  t.same(usersOf('reg.lan:5000', 'reg.lan/app'), [])
+  t.same(usersOf('regxlan', 'reg.lan/app'), [])
+  t.same(usersOf('a.reg.lan', 'reg.lan/app'), [])
+})
+
+test('user and password are what stands around the first colon, without padding', async (t) => {
+  const usersOf = (auth: string) => users('reg.lan/app', secret('one', { 'reg.lan': { auth: base64(auth) } }))
+  t.same(usersOf('anna:secret\0\0'), ['anna:secret'])
+  t.same(usersOf('anna:se\0cret'), ['anna:se\0cret'])
+  t.same(usersOf('anna:line\nbreak'), ['anna:line\nbreak'])
+  t.same(usersOf(':secret'), [':secret'])
+  t.same(usersOf('no colon'), [':'])
+})
+
+test('a secret without its key, or with entries that are no objects, gives what it can', async (t) => {
+  const pod = aPod({ spec: { imagePullSecrets: [{ name: 'one' }] } })
+  const opaque: Secret = { ...secret('one', {}), type: 'Opaque' }
+  t.same(credentialsFor(pod, 'reg.lan/app', { secrets: [opaque] }).missing, ['one'])
+  t.same(users('reg.lan/app', secret('one', { 'reg.lan': null })), [':'])
+  t.same(credentialsFor(aPod(), 'reg.lan/app', { secrets: [opaque] }), { credentials: [], missing: [] })
+})
+
+test('an identity token is passed on', async (t) => {
+  const pod = aPod({ spec: { imagePullSecrets: [{ name: 'one' }] } })
+  const token = secret('one', { 'reg.lan': { identitytoken: 'abc', username: 7 } })
+  t.same(credentialsFor(pod, 'reg.lan/app', { secrets: [token] }).credentials, [
+    { username: '', password: '', identityToken: 'abc' },
+  ])
+})

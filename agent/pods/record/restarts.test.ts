@@ -1,5 +1,12 @@
 import { test } from 'tap'
-import { afterRestart, type CrashBackoff, crashWaitMs, durationText, shouldRestart } from './restarts.ts'
+import {
+  afterRestart,
+  type CrashBackoff,
+  crashWaitMs,
+  durationText,
+  restartPolicyOf,
+  shouldRestart,
+} from './restarts.ts'
 
 test('the restart policy decides by the exit code', async (t) => {
   t.same([shouldRestart('Always', 0), shouldRestart('OnFailure', 0), shouldRestart('Never', 0)], [true, false, false])
@@ -28,4 +35,14 @@ test('a container that ran for ten minutes starts a new story', async (t) => {
 
 test('durations read as Kubernetes writes them', async (t) => {
   t.same([10_000, 60_000, 160_000, 300_000].map(durationText), ['10s', '1m0s', '2m40s', '5m0s'])
+})
+
+test('a pod restarts its containers always, unless it names another policy', async (t) => {
+  t.same(['OnFailure', 'Never', 'Always', undefined, 'Sometimes'].map(restartPolicyOf), [
+    'OnFailure',
+    'Never',
+    'Always',
+    'Always',
+    'Always',
+  ])
 })

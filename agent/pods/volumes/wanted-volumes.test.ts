@@ -130,3 +130,37 @@ test('mounts name what is placed; files are read only, paths may be made of vari
   store.failNext('hostPath type check failed: /srv is not a file')
   t.match(await asks({}), { ok: false, volume: 'data', message: 'hostPath type check failed: /srv is not a file' })
 })
+
+test('a volume of a kind that is not supported is refused by name', async (t) => {
+  t.same(wanted({}), { ok: false, message: 'this kind of volume is not supported' })
+  t.match(wanted({ projected: { sources: [] } }), { ok: true, value: { kind: 'files', files: [] } })
+  t.match(wanted({ projected: {} }), { ok: true, value: { kind: 'files', files: [] } })
+  t.match(wanted({ hostPath: { path: '/x' } }), { ok: true, value: { kind: 'hostPath', path: '/x', type: '' } })
+})
+
+test('a key that a ConfigMap lacks is named in the words of its kind', async (t) => {
+  t.match(wanted({ configMap: { name: 'settings', items: [{ key: 'c.conf', path: 'c' }] } }), {
+    message: 'configmap references non-existent config key: c.conf',
+  })
+})
+
+test('a scratch volume in memory has the least of its limit and the limits of its containers', async (t) => {
+  const size = (sizeLimit: string | undefined, ...limits: readonly (string | undefined)[]) => {
+    const containers = limits.map((memory, i) => ({
+      name: `c${i}`,
+      ...(memory !== undefined && { resources: memory === '' ? {} : { limits: { memory } } }),
+    }))
+    const answer = wanted(
+      { emptyDir: { medium: 'Memory', ...(sizeLimit !== undefined && { sizeLimit }) } },
+      { containers },
+    )
+    return answer.ok && answer.value.kind === 'emptyDir' ? answer.value.sizeBytes : answer
+  }
+  const mib = 2 ** 20
+  t.equal(size('1Mi', '2Mi', '3Mi'), mib)
+  t.equal(size('9Mi', '2Mi', '3Mi'), 5 * mib)
+  t.equal(size(undefined, '2Mi', '3Mi'), 5 * mib)
+  t.equal(size('9Mi', '2Mi', undefined), 9 * mib, 'one container without a limit may use any amount')
+  t.equal(size(undefined, undefined, '2Mi'), undefined)
+  t.equal(size(undefined, ''), undefined)
+})
