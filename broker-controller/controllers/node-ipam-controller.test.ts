@@ -46,3 +46,95 @@ test('a range that an administrator gave is kept, and given to no other', async 
   t.equal(await cidr(world, 'pi-1'), '10.244.0.0/24')
   t.equal(await cidr(world, 'pi-9'), '10.244.1.0/24')
 })
+
+test('what a node was given is logged', async (t) => {
+  const { world, start } = opened(t)
+  t.teardown(start())
+  await world.join({ name: 'pi-1' })
+  await world.pass(1)
+  t.match(world.log.lines, [
+    { level: 'info', message: 'Node has addresses for pods', facts: { node: 'pi-1', podCIDR: '10.244.0.0/24' } },
+  ])
+  t.equal(world.log.messages('info').filter((message) => message === 'Node has addresses for pods').length, 1)
+})
+
+test('a range in the list alone is a range too', async (t) => {
+  const { world, start } = opened(t)
+  await world.join({ name: 'pi-1', spec: { podCIDRs: ['10.244.0.0/24'] } }, { name: 'pi-2' })
+  t.teardown(start())
+  await world.pass(1)
+  t.same((await world.node('pi-1')).spec, { podCIDRs: ['10.244.0.0/24'] }, 'as its author wrote it')
+  t.equal(await cidr(world, 'pi-2'), '10.244.1.0/24')
+})
+
+test('nodes that were given one range are a warning; the range is free when the last of them is gone', async (t) => {
+  const { world, start } = opened(t)
+  const spec = { podCIDR: '10.244.0.0/24', podCIDRs: ['10.244.0.0/24'] }
+  await world.join({ name: 'pi-1', spec }, { name: 'pi-2', spec }, { name: 'pi-3' }, { name: 'pi-4' })
+  t.teardown(start())
+  await world.pass(1)
+  t.match(
+    world.log.lines.filter(({ message }) => message === 'Nodes share addresses for pods'),
+    [{ level: 'warn', facts: { podCIDR: '10.244.0.0/24' } }],
+  )
+  t.equal(await cidr(world, 'pi-4'), undefined)
+  for (const name of ['pi-1', 'pi-2']) {
+    t.equal(await cidr(world, 'pi-4'), undefined, `${name} still has it`)
+    await world.store.delete('nodes', { namespace: '', name })
+    world.silence(name)
+    await world.pass(1)
+  }
+  t.equal(await cidr(world, 'pi-4'), '10.244.0.0/24')
+})
+
+test('an administrator who moves a node to another range frees the one before', async (t) => {
+  const { world, start } = opened(t)
+  t.teardown(start())
+  await world.join({ name: 'pi-1' }, { name: 'pi-2' }, { name: 'pi-3' })
+  await world.pass(1)
+  t.equal(await cidr(world, 'pi-3'), undefined)
+  const node = await world.node('pi-1')
+  await world.store.update('nodes', {
+    ...node,
+    spec: { ...node.spec, podCIDR: '10.9.0.0/24', podCIDRs: ['10.9.0.0/24'] },
+  })
+  await world.pass(1)
+  t.equal(await cidr(world, 'pi-1'), '10.9.0.0/24')
+  t.equal(await cidr(world, 'pi-3'), '10.244.0.0/24')
+})
+
+test('a node that waits and is deleted takes no range, and its successor gets one', async (t) => {
+  const { world, start } = opened(t)
+  t.teardown(start())
+  await world.join({ name: 'pi-1' }, { name: 'pi-2' }, { name: 'pi-3' })
+  await world.pass(1)
+  const remove = async (name: string) => {
+    await world.store.delete('nodes', { namespace: '', name })
+    world.silence(name)
+    await world.pass(1)
+  }
+  await remove('pi-3')
+  await remove('pi-1')
+  await world.join({ name: 'pi-5' })
+  await world.pass(1)
+  t.equal(await cidr(world, 'pi-5'), '10.244.0.0/24')
+})
+
+test('an Event that cannot be recorded is logged, and the node still gets its range later', async (t) => {
+  const world = fleet(t)
+  const events = { ...world.events, record: () => Promise.reject(new Error('the store is busy')) }
+  t.teardown(world.start(nodeIpamController({ ...world, events }, two)))
+  await world.join({ name: 'pi-1' }, { name: 'pi-2' }, { name: 'pi-3' })
+  await world.pass(1)
+  t.match(
+    world.log.lines.filter(({ level }) => level === 'warn'),
+    [
+      { message: 'No addresses left for pods', facts: { node: 'pi-3', ...two, blocks: 2 } },
+      { message: 'Event not recorded', facts: { reason: 'CIDRNotAvailable', object: 'pi-3', error: /busy/ } },
+    ],
+  )
+  await world.store.delete('nodes', { namespace: '', name: 'pi-2' })
+  world.silence('pi-2')
+  await world.pass(1)
+  t.equal(await cidr(world, 'pi-3'), '10.244.1.0/24')
+})

@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import { anonymous, nodeIdentity } from '../../../api/identity.ts'
+import { storeMark } from '../../store/store-mark.ts'
 import { authenticate, type ClientCertificate, type RequestCredentials } from './authentication.ts'
 
 const nowMs = Date.parse('2026-01-02T03:04:05Z')
@@ -107,4 +108,63 @@ test('the error for an expired token names its end and the current time; that fo
   for (const authorization of ['Bearer xyz', 'Basic YTpi', 'Bearer']) {
     await t.rejects(ask({ authorization }), { code: 401 }, authorization)
   }
+})
+
+test('an expired certificate of a node serves within its window, and a token beside it counts more', async (t) => {
+  const needs = { nowMs, findToken: async () => token, lapsedWindowMs: 1000 }
+  const ended = (agoMs: number, more: Partial<ClientCertificate> = {}) => ({
+    certificate: { ...good, trusted: false, lapsed: true, validUntilMs: nowMs - agoMs, ...more },
+    authorization: undefined,
+  })
+  const lapsed = { user: 'system:node:pi-01', groups: ['bramble:lapsed-nodes', 'system:authenticated'] }
+  t.match(await authenticate(ended(0), needs), lapsed, 'the moment it ends')
+  t.match(await authenticate(ended(999), needs), lapsed)
+  t.match(await authenticate(ended(999, { trusted: true, lapsed: false }), needs), lapsed, 'it ended while connected')
+  for (const [why, shown] of [
+    ['the window is over', ended(1000)],
+    ['not of this authority', ended(1, { lapsed: false })],
+    ['no name', ended(1, { identity: undefined })],
+    ['no node', ended(1, { identity: { user: 'eve', groups: [] } })],
+  ] as const) {
+    await t.rejects(authenticate(shown, needs), { code: 401 }, why)
+  }
+  const authorization = `Bearer ${token.id}.${token.secret}`
+  t.match(await authenticate({ ...ended(1), authorization }, needs), { user: 'system:bootstrap:abcdef' })
+})
+
+test('a certificate is good from its first moment', async (t) => {
+  const needs = { nowMs, findToken: async () => undefined, lapsedWindowMs: 1000 }
+  const now = { ...good, trusted: false, lapsed: true, validSinceMs: nowMs }
+  await t.rejects(authenticate({ certificate: now, authorization: undefined }, needs), { message: /not trusted here/ })
+})
+
+test('a service account is known by its token, and others by theirs', async (t) => {
+  const robot = { user: 'system:serviceaccount:default:robot', groups: ['system:serviceaccounts'] }
+  const identifyAccount = async (text: string) => (text === 'a.b.c' ? robot : undefined)
+  const shown = (authorization: string) =>
+    authenticate({ certificate: undefined, authorization }, { nowMs, findToken: async () => token, identifyAccount })
+  t.same(await shown('Bearer a.b.c'), robot)
+  t.same(await shown('bearer   a.b.c'), robot, 'the scheme has no case (RFC 9110, 11.1)')
+  t.match(await shown('Bearer abcdef.0123456789abcdef'), { user: 'system:bootstrap:abcdef' })
+  for (const authorization of ['x Bearer a.b.c', 'Bearer a.b.c d', 'Bearera.b.c']) {
+    await t.rejects(shown(authorization), { code: 401 }, authorization)
+  }
+})
+
+test('while a store accepts checkpoints, a node whose certificate is older than the store is marked as such', async (t) => {
+  const acceptingStore = '0f8fad5b-d9cb-469f-a165-70867728950e'
+  const extraOf = async (
+    more: Partial<ClientCertificate>,
+    accepting: { acceptingStore?: string } = { acceptingStore },
+  ) => {
+    const shown = { certificate: { ...good, ...more }, authorization: undefined }
+    return (await authenticate(shown, { nowMs, findToken: async () => token, ...accepting })).extra
+  }
+  const older = { 'bramble.dev/certificate-older-than-store': [acceptingStore] }
+  t.same(await extraOf({ serialNumber: '01' }), older)
+  const own = `${Buffer.from(storeMark(acceptingStore)).toString('hex')}0102`
+  t.equal(await extraOf({ serialNumber: own }), undefined, 'issued by this store')
+  t.equal(await extraOf({ serialNumber: '01' }, {}), undefined, 'no store accepts checkpoints')
+  t.equal(await extraOf({}), undefined, 'the serial number is not known')
+  t.equal(await extraOf({ serialNumber: '01', identity: { user: 'eve', groups: [] } }), undefined, 'no node')
 })

@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import type { CertificateSigningRequest } from '../../../api/certificate-signing-request.ts'
+import type { Event } from '../../../api/event.ts'
 import type { AnyObject, OwnerReference } from '../../../api/meta.ts'
 import type { Pod, PodSpec } from '../../../api/pod.ts'
 import type { BuiltInName } from '../../../api/resources.ts'
@@ -150,4 +151,78 @@ test('a node asks for certificates in its own name only', async (t) => {
 test('a node keeps its own lease only', async (t) => {
   t.equal(nodeRestriction('pi-01', 'leases', aLease({ name: 'pi-01' }), undefined), undefined)
   t.match(nodeRestriction('pi-02', 'leases', aLease({ name: 'pi-01' }), undefined), /its own lease/)
+})
+
+test('a refusal names what was changed, in order, and nothing else', async (t) => {
+  const before = aNode({ name: 'pi-01' })
+  const annotations = { note: 'mine', 'bramble.dev/learnt-by': 'x', 'bramble.dev/expected-back': 'y' }
+  t.equal(
+    nodeRestriction('pi-01', 'nodes', aNode({ name: 'pi-01', annotations }), before),
+    'node "pi-01" is not allowed to modify annotations: bramble.dev/expected-back, bramble.dev/learnt-by',
+  )
+  t.equal(nodeRestriction('pi-01', 'nodes', aNode({ name: 'pi-01', annotations: { note: 'mine' } }), before), undefined)
+  const pod = aPod({ nodeName: 'pi-01' })
+  const noted = aPod({ nodeName: 'pi-01', annotations: { note: 'mine', 'bramble.dev/b': '1', 'bramble.dev/a': '1' } })
+  t.equal(
+    nodeRestriction('pi-01', 'pods', noted, pod),
+    'node "pi-01" is not allowed to modify annotations: bramble.dev/a, bramble.dev/b',
+  )
+})
+
+test('an object without a spec is judged like one with an empty spec', async (t) => {
+  const { spec: _, ...bare } = aNode({ name: 'pi-01' })
+  t.equal(nodeRestriction('pi-01', 'nodes', bare, undefined), undefined)
+  t.equal(nodeRestriction('pi-01', 'nodes', bare, bare), undefined)
+  t.match(nodeRestriction('pi-01', 'nodes', aNode({ name: 'pi-01', spec: { configSource: {} } }), bare), /configSource/)
+  t.match(nodeRestriction('pi-01', 'nodes', aNode({ taints: [{ key: 'a', effect: 'NoExecute' }] }), bare), /taints/)
+  t.match(nodeRestriction('pi-01', 'nodes', aNode({ spec: { podCIDR: '10.244.7.0/24' } }), bare), /podCIDRs/)
+})
+
+test('a node creates events, and modifies its own', async (t) => {
+  const event = (source?: Event['source']): Event => ({
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name: 'web.1', namespace: 'default' },
+    involvedObject: { kind: 'Pod', name: 'web' },
+    ...(source && { source }),
+  })
+  const own = event({ component: 'kubelet', host: 'pi-01' })
+  t.equal(nodeRestriction('pi-01', 'events', event({ host: 'pi-02' }), undefined), undefined)
+  t.equal(nodeRestriction('pi-01', 'events', own, own), undefined)
+  t.equal(
+    nodeRestriction('pi-01', 'events', own, event({ host: 'pi-02' })),
+    'node "pi-01" is only allowed to modify its own events, not one of source.host "pi-02"',
+  )
+  for (const nobody of [event(), event({ component: 'scheduler' })]) {
+    t.match(nodeRestriction('pi-01', 'events', own, nobody), /not one of source.host ""$/)
+  }
+})
+
+test('a node creates a bounded number of mirror pods of a bounded size', async (t) => {
+  const created = (pod: Pod, count: number) =>
+    nodeRestriction('pi-01', 'pods', pod, undefined, { nodeUid: 'u-1', mirrors: { count, most: 3 } })
+  t.equal(created(mirror(), 2), undefined)
+  t.equal(created(mirror(), 3), 'node "pi-01" can not create more than 3 mirror pods')
+  const padded = (length: number) => mirror({ labels: { a: 'x'.repeat(length) } })
+  const room = 64 * 1024 - JSON.stringify(padded(0)).length
+  t.equal(created(padded(room), 0), undefined, '64 KiB')
+  t.equal(created(padded(room + 1), 0), 'node "pi-01" can not create mirror pods over 65536 bytes')
+})
+
+test('a lease of the name of a node in another namespace is not its own', async (t) => {
+  const other = aLease({ name: 'pi-01', metadata: { name: 'pi-01', namespace: 'default' } })
+  t.equal(
+    nodeRestriction('pi-01', 'leases', other, undefined),
+    'node "pi-01" is only allowed to write its own lease in kube-node-lease, not "default/pi-01"',
+  )
+})
+
+test('a request that exists is judged by its approval, not by its author', async (t) => {
+  const csr: CertificateSigningRequest = {
+    apiVersion: 'certificates.k8s.io/v1',
+    kind: 'CertificateSigningRequest',
+    metadata: { name: 'csr' },
+    spec: { request: '', signerName: 'kubernetes.io/kubelet-serving', usages: [] },
+  }
+  t.equal(nodeRestriction('pi-01', 'certificatesigningrequests', csr, csr, { commonName: 'other' }), undefined)
 })

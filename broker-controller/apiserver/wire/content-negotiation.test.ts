@@ -1,11 +1,14 @@
 import { test } from 'tap'
 import {
   aggregatedDiscovery,
+  answerEncoding,
   answerForm,
   assertObjectForm,
   bodyForm,
   patchForm,
   prefersJson,
+  unsupportedBody,
+  watchForm,
 } from './content-negotiation.ts'
 
 const table =
@@ -62,4 +65,55 @@ test('the description is JSON only if JSON comes first in Accept', async (t) => 
   t.ok(prefersJson('application/json'))
   t.notOk(prefersJson('application/com.github.proto-openapi.spec.v2@v1.0+protobuf'))
   t.notOk(prefersJson('*/*'))
+})
+
+test('the text of an answer is that of the first clause that can be written', async (t) => {
+  t.equal(answerEncoding('application/yaml'), 'yaml')
+  t.equal(answerEncoding('text/html, application/yaml, application/json'), 'yaml')
+  t.equal(answerEncoding('application/json, application/yaml'), 'json')
+  t.equal(answerEncoding('application/*'), 'json')
+  t.equal(answerEncoding('APPLICATION/YAML'), 'yaml', 'types have no case (RFC 9110, 8.3.1)')
+  for (const accept of [undefined, '', 'text/html']) t.equal(answerEncoding(accept), 'json', `${accept}`)
+})
+
+test('a watch is JSON, in any of the forms', async (t) => {
+  t.equal(watchForm(undefined), 'object')
+  t.equal(watchForm(table), 'table')
+  t.equal(watchForm('application/yaml, application/json'), 'object')
+  t.throws(() => watchForm('application/yaml'), {
+    code: 406,
+    message: 'only the following media types are accepted: application/json',
+  })
+})
+
+test('an unknown form of an object is passed over, and what is accepted is named where there is no other', async (t) => {
+  const form = (as: string, g = 'meta.k8s.io') => `application/json;as=${as};v=v1;g=${g}`
+  t.equal(answerForm(form('PartialObjectMetadata')), 'metadata')
+  t.equal(answerForm(`${form('Sheet')}, ${form('Table')}`), 'table')
+  t.equal(answerForm(`${form('Table', 'example.com')}, application/json`), 'object')
+  for (const accept of [form('Sheet'), form('Table', 'example.com'), 'application/json;as=Table']) {
+    t.throws(() => answerForm(accept), {
+      code: 406,
+      message: 'only the following media types are accepted: application/json, application/yaml',
+    })
+  }
+})
+
+test('parameters may be quoted, spaced and in capitals', async (t) => {
+  t.equal(answerForm('application/json; AS = "Table" ; v=v1; g = "meta.k8s.io"'), 'table')
+  t.throws(() => answerForm('application/json;as=Ta"ble;g=meta.k8s.io'), { code: 406 })
+})
+
+test('the plain lists of discovery are served where they come first, or the version is unknown', async (t) => {
+  const list = (v: string) => `application/json;g=apidiscovery.k8s.io;v=${v};as=APIGroupDiscoveryList`
+  t.equal(aggregatedDiscovery(`application/json,${list('v2')}`), undefined)
+  t.equal(aggregatedDiscovery(`${list('v3')},${list('v2')}`), 'v2')
+  t.equal(aggregatedDiscovery(list('v3')), undefined)
+  t.equal(aggregatedDiscovery(`text/plain,${list('v2')}`), 'v2')
+  t.equal(aggregatedDiscovery(list('v2').replace('/json', '/yaml')), undefined, 'only JSON')
+})
+
+test('a refused body keeps the reason for the log', async (t) => {
+  const cause = new Error('odd bytes')
+  t.equal(unsupportedBody(cause).cause, cause)
 })

@@ -88,3 +88,69 @@ test('a node gets the classes of its pods, each once, without those that are gon
   ])
   t.equal(desiredContent('pi-1', inputs({ runtimeClass }))?.data.runtimeClasses, undefined)
 })
+
+const settings = {
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: {
+    name: 'settings',
+    namespace: 'default',
+    uid: 'c1',
+    resourceVersion: '1',
+    creationTimestamp: '2026-01-01T00:00:00Z',
+  },
+  data: { a: '1' },
+} as const
+const tls = { ...settings, kind: 'Secret', metadata: { ...settings.metadata, name: 'tls' }, type: 'Opaque' } as const
+const using = (name: string, more: Partial<Parameters<typeof aPod>[0]> = {}) =>
+  aPod({
+    name,
+    nodeName: 'pi-1',
+    spec: {
+      volumes: [
+        { name: 'a', configMap: { name: 'settings' } },
+        { name: 'b', secret: { secretName: 'tls' } },
+      ],
+    },
+    ...more,
+  })
+const stored = {
+  configMap: (key: string) => (key === 'default/settings' ? settings : undefined),
+  secret: (key: string) => (key === 'default/tls' ? tls : undefined),
+}
+
+test('a node receives the ConfigMaps and Secrets of its pods, as far as they exist', async (t) => {
+  const data = (over: Partial<DesiredInputs>) => desiredContent('pi-1', inputs({ ...stored, ...over }))?.data
+  const metadata = (name: string) => ({ name, namespace: 'default' })
+  t.same(data({ pods: [using('web')] }), {
+    configMaps: [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: metadata('settings'), data: { a: '1' } }],
+    secrets: [{ apiVersion: 'v1', kind: 'Secret', metadata: metadata('tls'), type: 'Opaque', data: { a: '1' } }],
+  })
+  t.same(data({ pods: [pod] }), {}, 'no pod names them')
+  t.same(data({ pods: [using('web')], configMap: () => undefined, secret: () => undefined }), {}, 'they do not exist')
+})
+
+test('a pod that a node claimed gives it no data of others, whatever else runs there', async (t) => {
+  const claimed = using('claimed', { annotations: { 'bramble.dev/learnt-from': 'pi-1' } })
+  const data = (...pods: readonly ReturnType<typeof using>[]) =>
+    desiredContent('pi-1', inputs({ ...stored, pods }))?.data ?? {}
+  t.same(data(claimed), {})
+  t.same(data(pod, claimed), {}, 'beside an assigned pod that names nothing')
+  t.same(Object.keys(data(using('web'), claimed)), ['configMaps', 'secrets'], 'an assigned pod names them too')
+})
+
+test('a node receives the range of its pods, in either field', async (t) => {
+  const range = (spec: object | undefined) => {
+    const { spec: _, ...bare } = aNode({ name: 'pi-1' })
+    const node = spec === undefined ? bare : { ...bare, spec }
+    return desiredContent('pi-1', inputs({ node }))?.data
+  }
+  t.same(range({ podCIDR: '10.42.1.0/24' }), { podCIDR: '10.42.1.0/24' })
+  t.same(range({ podCIDRs: ['10.42.2.0/24'] }), { podCIDR: '10.42.2.0/24' })
+  t.same(range({}), {})
+  t.same(range(undefined), {})
+})
+
+test('without a Node before and after nothing has changed', async (t) => {
+  t.equal(isOtherNode(undefined, undefined), false)
+})
