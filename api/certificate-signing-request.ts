@@ -46,7 +46,7 @@ export const CertificateSigningRequestSchema = object({
     3,
     optional(
       object({
-        conditions: field(1, optional(listBy('type', CertificateSigningRequestConditionSchema))),
+        conditions: field(1, optional(listBy('type', CertificateSigningRequestConditionSchema, { patch: 'whole' }))),
         certificate: field(2, optional(bytes)),
       }),
     ),

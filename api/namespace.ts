@@ -15,7 +15,8 @@ export const NamespaceSchema = object({
         conditions: field(
           2,
           optional(
-            list(
+            listBy(
+              'type',
               object({
                 type: field(1, text),
                 status: field(2, text),

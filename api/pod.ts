@@ -5,6 +5,7 @@
 import { LabelSelectorSchema, LocalObjectReferenceSchema, ObjectMetaSchema } from './meta.ts'
 import {
   anything,
+  atomic,
   bool,
   type Described,
   field,
@@ -38,7 +39,9 @@ const ResourceRequirementsSchema = object('core.v1.ResourceRequirements', {
   claims: field(
     3,
     optional(
-      listBy('name', object('core.v1.ResourceClaim', { name: field(1, text), request: field(2, optional(text)) })),
+      listBy('name', object('core.v1.ResourceClaim', { name: field(1, text), request: field(2, optional(text)) }), {
+        patch: 'whole',
+      }),
     ),
   ),
 })
@@ -49,15 +52,19 @@ const keySelector = {
   key: field(2, text),
   optional: pointer(3, optional(bool)),
 }
-const fieldRef = object('core.v1.ObjectFieldSelector', {
-  apiVersion: field(1, optional(text)),
-  fieldPath: field(2, text),
-})
-const resourceFieldRef = object('core.v1.ResourceFieldSelector', {
-  containerName: field(1, optional(text)),
-  resource: field(2, text),
-  divisor: field(3, optional(quantity)),
-})
+const fieldRef = atomic(
+  object('core.v1.ObjectFieldSelector', {
+    apiVersion: field(1, optional(text)),
+    fieldPath: field(2, text),
+  }),
+)
+const resourceFieldRef = atomic(
+  object('core.v1.ResourceFieldSelector', {
+    containerName: field(1, optional(text)),
+    resource: field(2, text),
+    divisor: field(3, optional(quantity)),
+  }),
+)
 
 const EnvVarSchema = object('core.v1.EnvVar', {
   name: field(1, text),
@@ -68,8 +75,8 @@ const EnvVarSchema = object('core.v1.EnvVar', {
       object('core.v1.EnvVarSource', {
         fieldRef: field(1, optional(fieldRef)),
         resourceFieldRef: field(2, optional(resourceFieldRef)),
-        configMapKeyRef: field(3, optional(object('core.v1.ConfigMapKeySelector', keySelector))),
-        secretKeyRef: field(4, optional(object('core.v1.SecretKeySelector', keySelector))),
+        configMapKeyRef: field(3, optional(atomic(object('core.v1.ConfigMapKeySelector', keySelector)))),
+        secretKeyRef: field(4, optional(atomic(object('core.v1.SecretKeySelector', keySelector)))),
       }),
     ),
   ),
@@ -197,7 +204,10 @@ const containerFields = {
   command: field(3, optional(list(text))),
   args: field(4, optional(list(text))),
   workingDir: field(5, optional(text)),
-  ports: field(6, optional(listBy('containerPort', ContainerPortSchema, { keys: ['containerPort', 'protocol'] }))),
+  ports: field(
+    6,
+    optional(listBy('containerPort', ContainerPortSchema, { keys: { containerPort: undefined, protocol: 'TCP' } })),
+  ),
   envFrom: field(19, optional(list(envFromSource))),
   env: field(7, optional(listBy('name', EnvVarSchema))),
   resources: field(8, optional(ResourceRequirementsSchema)),
@@ -373,10 +383,12 @@ const NodeSelectorRequirementSchema = object('core.v1.NodeSelectorRequirement', 
   operator: field(2, text),
   values: field(3, optional(list(text))),
 })
-const NodeSelectorTermSchema = object('core.v1.NodeSelectorTerm', {
-  matchExpressions: field(1, optional(list(NodeSelectorRequirementSchema))),
-  matchFields: field(2, optional(list(NodeSelectorRequirementSchema))),
-})
+const NodeSelectorTermSchema = atomic(
+  object('core.v1.NodeSelectorTerm', {
+    matchExpressions: field(1, optional(list(NodeSelectorRequirementSchema))),
+    matchFields: field(2, optional(list(NodeSelectorRequirementSchema))),
+  }),
+)
 export type NodeSelectorTerm = Described<typeof NodeSelectorTermSchema>
 
 const PodAffinityTermSchema = object('core.v1.PodAffinityTerm', {
@@ -411,7 +423,9 @@ const AffinitySchema = object('core.v1.Affinity', {
       object('core.v1.NodeAffinity', {
         requiredDuringSchedulingIgnoredDuringExecution: field(
           1,
-          optional(object('core.v1.NodeSelector', { nodeSelectorTerms: field(1, list(NodeSelectorTermSchema)) })),
+          optional(
+            atomic(object('core.v1.NodeSelector', { nodeSelectorTerms: field(1, list(NodeSelectorTermSchema)) })),
+          ),
         ),
         preferredDuringSchedulingIgnoredDuringExecution: field(
           2,
@@ -453,7 +467,7 @@ const PodSpecSchema = object('core.v1.PodSpec', {
   terminationGracePeriodSeconds: pointer(4, optional(integer)),
   activeDeadlineSeconds: pointer(5, optional(integer)),
   dnsPolicy: field(6, optional(text)),
-  nodeSelector: field(7, optional(mapOf(text))),
+  nodeSelector: field(7, optional(atomic(mapOf(text)))),
   serviceAccountName: field(8, optional(text)),
   serviceAccount: field(9, optional(text)),
   automountServiceAccountToken: pointer(21, optional(bool)),
@@ -525,11 +539,15 @@ const PodSpecSchema = object('core.v1.PodSpec', {
   overhead: field(32, optional(mapOf(quantity))),
   topologySpreadConstraints: field(
     33,
-    optional(listBy('topologyKey', TopologySpreadConstraintSchema, { keys: ['topologyKey', 'whenUnsatisfiable'] })),
+    optional(
+      listBy('topologyKey', TopologySpreadConstraintSchema, {
+        keys: { topologyKey: undefined, whenUnsatisfiable: undefined },
+      }),
+    ),
   ),
   os: field(36, optional(object('core.v1.PodOS', { name: field(1, text) }))),
   schedulingGates: field(38, optional(listBy('name', object('core.v1.PodSchedulingGate', { name: field(1, text) })))),
-  resourceClaims: field(39, optional(listBy('name', anything))),
+  resourceClaims: field(39, optional(listBy('name', anything, { oneSource: true }))),
   resources: field(40, optional(ResourceRequirementsSchema)),
 })
 export type PodSpec = Described<typeof PodSpecSchema>
@@ -596,7 +614,7 @@ export const PodStatusSchema = object('core.v1.PodStatus', {
   reason: field(4, optional(text)),
   nominatedNodeName: field(11, optional(text)),
   hostIP: field(5, optional(text)),
-  hostIPs: field(16, optional(listBy('ip', object('core.v1.HostIP', { ip: field(1, text) })))),
+  hostIPs: field(16, optional(listBy('ip', object('core.v1.HostIP', { ip: field(1, text) }), { apply: 'whole' }))),
   podIP: field(6, optional(text)),
   podIPs: field(12, optional(listBy('ip', object('core.v1.PodIP', { ip: field(1, text) })))),
   startTime: field(7, optional(time)),

@@ -118,25 +118,44 @@ export function list<const S extends TSchema>(items: S) {
 
 /**
  * A list whose items are identified by `key`: strategic merge patches merge it item by item. `more.keys`: all that
- * identify an item for server-side apply, where that is more than the key. `more.oneSource`: an item has one of many
- * fields, and a patch that sets another one removes the first (patchStrategy "retainKeys").
+ * identify an item for server-side apply, where that is more than the key, with the value of a key that is not given
+ * (undefined: it must be). `more.oneSource`: an item has one of many fields, and a patch that sets another one removes the
+ * first (patchStrategy "retainKeys"). `more.patch`: a patch replaces the list whole. `more.apply`: server-side apply does.
  */
 export function listBy<const S extends TSchema>(
   key: string,
   items: S,
-  more: { readonly keys?: readonly string[]; readonly oneSource?: true } = {},
+  more: {
+    readonly keys?: { readonly [name: string]: string | undefined }
+    readonly oneSource?: true
+    readonly patch?: 'whole'
+    readonly apply?: 'whole'
+  } = {},
 ) {
-  return _Array_(items, {
+  const patch = {
     'x-kubernetes-patch-merge-key': key,
     'x-kubernetes-patch-strategy': more.oneSource ? 'merge,retainKeys' : 'merge',
+  }
+  const apply = {
     'x-kubernetes-list-type': 'map',
-    'x-kubernetes-list-map-keys': more.keys ?? [key],
+    'x-kubernetes-list-map-keys': more.keys === undefined ? [key] : Object.keys(more.keys),
+  }
+  return _Array_(items, {
+    ...(more.patch !== 'whole' && patch),
+    ...(more.apply !== 'whole' ? apply : { 'x-kubernetes-list-type': 'atomic' }),
+    ...(more.keys !== undefined && { 'x-bramble-key-defaults': more.keys }),
   })
 }
 
-/** A list of plain values that patches merge as a set (finalizers, podCIDRs). */
-export function setOf<const S extends TSchema>(items: S) {
-  return _Array_(items, { 'x-kubernetes-patch-strategy': 'merge', 'x-kubernetes-list-type': 'set' })
+/** A list of plain values that patches merge as a set (finalizers, podCIDRs). `more.patch`: a patch replaces it whole. */
+export function setOf<const S extends TSchema>(items: S, more: { readonly patch?: 'whole' } = {}) {
+  const patch = more.patch === 'whole' ? {} : { 'x-kubernetes-patch-strategy': 'merge' }
+  return _Array_(items, { ...patch, 'x-kubernetes-list-type': 'set' })
+}
+
+/** Marks a new schema of an object or a map: for server-side apply it is one field, which an applier sets whole. */
+export function atomic<S extends TSchema>(schema: S): S {
+  return Object.assign(schema, { 'x-kubernetes-map-type': 'atomic' })
 }
 
 export function mapOf<const S extends TSchema>(values: S) {
@@ -169,7 +188,9 @@ export type Keywords = {
   readonly 'x-kubernetes-patch-strategy'?: string
   readonly 'x-kubernetes-list-type'?: 'atomic' | 'map' | 'set'
   readonly 'x-kubernetes-list-map-keys'?: readonly string[]
+  readonly 'x-kubernetes-map-type'?: 'atomic'
   readonly 'x-bramble-raw-json'?: boolean
+  readonly 'x-bramble-key-defaults'?: { readonly [name: string]: string | undefined }
   readonly 'x-bramble-time'?: 'seconds' | 'micro'
   /** `core.v1.Container`: of an object that other objects refer to. */
   readonly 'x-bramble-type-name'?: string

@@ -1,8 +1,9 @@
 /** flowcontrol.apiserver.k8s.io/v1 FlowSchema: which requests belong to which priority level. */
 import { ObjectMetaSchema } from '../meta.ts'
-import { bool, type Described, field, integer, list, object, oneOf, optional, text } from '../schema.ts'
+import { bool, type Described, field, integer, list, object, oneOf, optional, setOf, text } from '../schema.ts'
 import { FlowControlStatusSchema } from './priority-level-configuration.ts'
 
+const plainSet = setOf(text, { patch: 'whole' })
 const named = optional(object({ name: field(1, text) }))
 
 const FlowSubjectSchema = object({
@@ -20,18 +21,18 @@ const FlowRuleSchema = object({
     optional(
       list(
         object({
-          verbs: field(1, optional(list(text))),
-          apiGroups: field(2, optional(list(text))),
-          resources: field(3, optional(list(text))),
+          verbs: field(1, optional(plainSet)),
+          apiGroups: field(2, optional(plainSet)),
+          resources: field(3, optional(plainSet)),
           clusterScope: field(4, optional(bool)),
-          namespaces: field(5, optional(list(text))),
+          namespaces: field(5, optional(plainSet)),
         }),
       ),
     ),
   ),
   nonResourceRules: field(
     3,
-    optional(list(object({ verbs: field(1, optional(list(text))), nonResourceURLs: field(6, optional(list(text))) }))),
+    optional(list(object({ verbs: field(1, optional(plainSet)), nonResourceURLs: field(6, optional(plainSet)) }))),
   ),
 })
 export type FlowRule = Described<typeof FlowRuleSchema>

@@ -1,11 +1,25 @@
 /** discovery.k8s.io/v1 EndpointSlice: a part of the addresses behind a Service. */
 import { ObjectMetaSchema, ObjectReferenceSchema } from '../meta.ts'
-import { bool, type Described, field, integer, list, mapOf, object, oneOf, optional, pointer, text } from '../schema.ts'
+import {
+  atomic,
+  bool,
+  type Described,
+  field,
+  integer,
+  list,
+  mapOf,
+  object,
+  oneOf,
+  optional,
+  pointer,
+  setOf,
+  text,
+} from '../schema.ts'
 
 const namesOnly = optional(list(object({ name: field(1, text) })))
 
 const EndpointSchema = object({
-  addresses: field(1, list(text)),
+  addresses: field(1, setOf(text, { patch: 'whole' })),
   conditions: field(
     2,
     optional(
@@ -34,12 +48,14 @@ export const EndpointSliceSchema = object({
     3,
     optional(
       list(
-        object({
-          name: pointer(1, optional(text)),
-          protocol: pointer(2, optional(text)),
-          port: pointer(3, optional(integer)),
-          appProtocol: pointer(4, optional(text)),
-        }),
+        atomic(
+          object({
+            name: pointer(1, optional(text)),
+            protocol: pointer(2, optional(text)),
+            port: pointer(3, optional(integer)),
+            appProtocol: pointer(4, optional(text)),
+          }),
+        ),
       ),
     ),
   ),

@@ -1,13 +1,15 @@
 /** core/v1 Endpoints: the addresses behind a Service. Deprecated in favour of EndpointSlice, and still read by clients. */
 import { ObjectMetaSchema, ObjectReferenceSchema } from '../meta.ts'
-import { type Described, field, integer, list, object, oneOf, optional, pointer, text } from '../schema.ts'
+import { atomic, type Described, field, integer, list, object, oneOf, optional, pointer, text } from '../schema.ts'
 
-const EndpointAddressSchema = object({
-  ip: field(1, text),
-  targetRef: field(2, optional(ObjectReferenceSchema)),
-  hostname: field(3, optional(text)),
-  nodeName: pointer(4, optional(text)),
-})
+const EndpointAddressSchema = atomic(
+  object({
+    ip: field(1, text),
+    targetRef: field(2, optional(ObjectReferenceSchema)),
+    hostname: field(3, optional(text)),
+    nodeName: pointer(4, optional(text)),
+  }),
+)
 export type EndpointAddress = Described<typeof EndpointAddressSchema>
 
 const EndpointSubsetSchema = object({
@@ -17,12 +19,14 @@ const EndpointSubsetSchema = object({
     3,
     optional(
       list(
-        object({
-          name: field(1, optional(text)),
-          port: field(2, integer),
-          protocol: field(3, optional(text)),
-          appProtocol: pointer(4, optional(text)),
-        }),
+        atomic(
+          object({
+            name: field(1, optional(text)),
+            port: field(2, integer),
+            protocol: field(3, optional(text)),
+            appProtocol: pointer(4, optional(text)),
+          }),
+        ),
       ),
     ),
   ),

@@ -1,6 +1,7 @@
 /** core/v1 Service: a stable address and name for a set of pods. */
 import { ObjectMetaSchema } from '../meta.ts'
 import {
+  atomic,
   bool,
   type Described,
   field,
@@ -28,8 +29,8 @@ const ServicePortSchema = object({
 export type ServicePort = Described<typeof ServicePortSchema>
 
 const ServiceSpecSchema = object({
-  ports: field(1, optional(listBy('port', ServicePortSchema, { keys: ['port', 'protocol'] }))),
-  selector: field(2, optional(mapOf(text))),
+  ports: field(1, optional(listBy('port', ServicePortSchema, { keys: { port: undefined, protocol: 'TCP' } }))),
+  selector: field(2, optional(atomic(mapOf(text)))),
   clusterIP: field(3, optional(text)),
   type: field(4, optional(text)),
   externalIPs: field(5, optional(list(text))),

@@ -35,7 +35,8 @@ export function typeRegistry(version: OpenApiVersion): TypeRegistry {
     return reference(keep(types, name, type))
   }
 
-  function fieldsOf(name: string, { properties = {}, required = [] }: Keywords, more: JsonSchema = {}): JsonSchema {
+  function fieldsOf(name: string, keywords: Keywords, more: JsonSchema = {}): JsonSchema {
+    const { properties = {}, required = [] } = keywords
     const isKind = 'kind' in properties && 'metadata' in properties
     const described = Object.entries(properties).map(([field, schema]) => {
       const type = typeAt(`${name}${capitalised(field)}`, schema)
@@ -48,6 +49,7 @@ export function typeRegistry(version: OpenApiVersion): TypeRegistry {
       type: 'object',
       ...(described.length > 0 && { properties: Object.fromEntries(described) }),
       ...(mandatory.length > 0 && { required: mandatory }),
+      ...mapKeywords(keywords),
       ...more,
     }
   }
@@ -60,7 +62,8 @@ export function typeRegistry(version: OpenApiVersion): TypeRegistry {
     }
     if (patternProperties !== undefined) {
       const [values] = Object.values(patternProperties)
-      return { type: 'object', ...(values !== undefined && { additionalProperties: typeAt(place, values) }) }
+      const of = values === undefined ? {} : { additionalProperties: typeAt(place, values) }
+      return { type: 'object', ...of, ...mapKeywords(keywords) }
     }
     if (type === 'object') return objectType(place, keywords)
     if (keywords['x-kubernetes-quantity']) return plain('quantity')
@@ -99,6 +102,11 @@ function listKeywords(keywords: Keywords): JsonSchema {
     'x-kubernetes-patch-strategy',
   ] as const
   return Object.fromEntries(names.flatMap((name) => (keywords[name] === undefined ? [] : [[name, keywords[name]]])))
+}
+
+/** `atomic`: server-side apply takes the object or the map for one field. */
+function mapKeywords({ 'x-kubernetes-map-type': mapType }: Keywords): JsonSchema {
+  return mapType === undefined ? {} : { 'x-kubernetes-map-type': mapType }
 }
 
 /** Words to choose from; a single word is one that the path implies. Other choices are of a string or a number. */
