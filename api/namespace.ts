@@ -1,6 +1,6 @@
 /** core/v1 Namespace. */
 import { ObjectMetaSchema } from './meta.ts'
-import { type Described, field, list, object, oneOf, optional, text, time } from './schema.ts'
+import { type Described, field, list, listBy, object, oneOf, optional, text, time } from './schema.ts'
 
 export const NamespaceSchema = object({
   apiVersion: oneOf('v1'),

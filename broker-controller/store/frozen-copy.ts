@@ -1,3 +1,4 @@
+import { sharedFields } from './shared-fields.ts'
 import { sharedTexts } from './shared-texts.ts'
 
 /**
@@ -7,20 +8,27 @@ import { sharedTexts } from './shared-texts.ts'
  */
 export function frozenCopy<T>(value: T): T {
   const isSecret = typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'Secret'
-  return copied(value, isSecret ? (text) => text : shared) as T
+  return copied(value, isSecret ? unshared : shared) as T
 }
 
-const shared = sharedTexts()
+type Share = { readonly text: (text: string) => string; readonly fields: (fields: object) => object }
+const shared: Share = { text: sharedTexts(), fields: sharedFields() }
+const unshared: Share = { text: (text) => text, fields: (fields) => fields }
 
-function copied(value: unknown, share: (text: string) => string): unknown {
-  if (typeof value === 'string') return share(value)
+function copied(value: unknown, share: Share): unknown {
+  if (typeof value === 'string') return share.text(value)
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   if (Array.isArray(value)) return Object.freeze(value.map((item) => (item === undefined ? null : copied(item, share))))
   const copy: Record<string, unknown> = {}
   for (const [name, item] of Object.entries(value)) {
     if (item === undefined) continue
     if (name === '__proto__') Object.defineProperty(copy, name, { value: copied(item, share), enumerable: true })
-    else copy[name] = copied(item, share)
+    else copy[name] = name === 'fieldsV1' ? copiedFields(item, share) : copied(item, share)
   }
   return Object.freeze(copy)
+}
+
+function copiedFields(value: unknown, share: Share): unknown {
+  const copy = copied(value, share)
+  return typeof copy === 'object' && copy !== null ? share.fields(copy) : copy
 }

@@ -1,0 +1,197 @@
+/**
+ * Who set which field of an object, over its life: `metadata.managedFields` (staging/src/k8s.io/apimachinery/pkg/util/
+ * managedfields/internal; sigs.k8s.io/structured-merge-diff, merge/update.go). Pure: objects and managers in, managers out.
+ */
+import type { AnyObject } from '../../../api/meta.ts'
+import type { TSchema } from '../../../api/schema.ts'
+import { mergedValue, prunedValue } from './applied.ts'
+import { applyConflict, type ContestedFields } from './apply-conflict.ts'
+import {
+  difference,
+  equalSets,
+  type FieldSet,
+  intersection,
+  isEmptySet,
+  noFields,
+  setOfPaths,
+  union,
+  without,
+} from './field-set.ts'
+import { lastAppliedFields, lastAppliedPath, withLastApplied } from './last-applied.ts'
+import type { Manager, Writer } from './managed-entries.ts'
+import { type Comparison, compareValues, fieldsOfValue } from './typed-fields.ts'
+
+/** What a write is about. `now`: RFC 3339. `reset`: fields that a write to this path does not change (GetResetFields). */
+export type ManagedWrite = {
+  readonly schema: TSchema
+  readonly writer: Writer
+  readonly now: string
+  readonly reset: FieldSet
+}
+
+/** Update entries beyond these are joined, oldest first (DefaultMaxUpdateManagers). */
+const mostUpdateManagers = 10
+const joinedManager = 'ancient-changes'
+/** Owns what was there before the first apply (managedfields/internal/skipnonapplied.go). */
+const beforeFirstApply = 'before-first-apply'
+/** kubectl may go over from client-side apply without a conflict. */
+const kubectl = 'kubectl'
+
+/** What the server sets, and what identifies the object, belongs to no manager (managedfields/internal/stripmeta.go). */
+const unmanaged = setOfPaths([
+  'apiVersion',
+  'kind',
+  ...['name', 'namespace', 'creationTimestamp', 'selfLink', 'uid', 'generation', 'managedFields', 'resourceVersion']
+    .concat('deletionTimestamp', 'deletionGracePeriodSeconds')
+    .map((name) => `metadata.${name}`),
+])
+
+/**
+ * The managers after an update of `before` to `after`: the writer owns what it changed, and what is gone has no owner.
+ * An object that was stored without managers stays without them until its first apply, as in Kubernetes.
+ */
+export function afterUpdate(
+  before: AnyObject | undefined,
+  after: AnyObject,
+  managers: readonly Manager[],
+  write: ManagedWrite,
+): readonly Manager[] {
+  if (before !== undefined && managers.length === 0) return managers
+  const { changed, removed } = managedChange(before, after, write)
+  if (isEmptySet(changed) && isEmptySet(removed)) return managers
+  const own = managers.find((one) => isWriter(one, write.writer))
+  const lost = union(changed, removed)
+  const others = managers.filter((one) => one !== own).flatMap((one) => lessened(one, lost))
+  const set = union(difference(own?.set ?? noFields, removed), changed)
+  if (isEmptySet(set)) return others
+  const time = isEmptySet(changed) ? own?.time : write.now
+  return joined([...others, { ...write.writer, time, set }])
+}
+
+/** What an applier wants the object to be. */
+export type Applied = {
+  /** Not yet decoded. */
+  readonly object: unknown
+  readonly set: FieldSet
+  /** Before the write. */
+  readonly managers: readonly Manager[]
+  /** Fields that the server changed in the object by itself, without an owner. */
+  readonly own: FieldSet
+}
+
+/** The stored object with what the applier wants. `live` is undefined for a new one. */
+export function applied(
+  live: AnyObject | undefined,
+  given: unknown,
+  managers: readonly Manager[],
+  write: ManagedWrite,
+): Applied {
+  const { schema, writer, reset } = write
+  const set = without(without(fieldsOfValue(schema, given), unmanaged), reset)
+  const present = live === undefined || managers.length > 0 ? managers : untracked(live, write)
+  const last = present.find((one) => isWriter(one, writer))?.set ?? noFields
+  const dropped = difference(last, set)
+  const owned = () => present.filter((one) => !isWriter(one, writer)).reduce((all, one) => union(all, one.set), set)
+  const merged = mergedValue(schema, live, given)
+  const object = isEmptySet(dropped) ? merged : prunedValue(schema, merged, dropped, owned())
+  const updated = writer.manager === kubectl ? withLastApplied(object, given) : undefined
+  return { object: updated ?? object, set, managers: present, own: updated === undefined ? noFields : lastAppliedPath }
+}
+
+/**
+ * The managers after an apply whose object became `after`. Throws ApiError Conflict, with a cause for each field that
+ * another manager owns and the applier changes, unless `force`.
+ */
+export function afterApply(
+  live: AnyObject | undefined,
+  after: AnyObject,
+  { set, managers, own: ownChanges }: Applied,
+  write: ManagedWrite,
+  force: boolean,
+): readonly Manager[] {
+  const change = managedChange(live, after, write)
+  const changed = without(change.changed, ownChanges)
+  const own = managers.find((one) => isWriter(one, write.writer))
+  const others = managers.filter((one) => one !== own)
+  if (!force) refuseConflicts(live, others, changed, write)
+  const lost = union(changed, change.removed)
+  const left = others.flatMap((one) => lessened(one, lost))
+  if (isEmptySet(set)) return left
+  if (own === undefined) return [...left, { ...write.writer, time: write.now, set }]
+  const hasSameSet = equalSets(own.set, set)
+  const isSame = hasSameSet && isEmptySet(changed) && isEmptySet(change.removed)
+  return [...left, isSame ? own : { ...write.writer, time: write.now, set: hasSameSet ? own.set : set }]
+}
+
+function refuseConflicts(
+  live: AnyObject | undefined,
+  others: readonly Manager[],
+  changed: FieldSet,
+  { schema, writer }: ManagedWrite,
+): void {
+  if (isEmptySet(changed)) return
+  const conflictsBut = (allowed: FieldSet): readonly ContestedFields[] =>
+    others.flatMap((manager) => {
+      const fields = difference(intersection(manager.set, changed), allowed)
+      return isEmptySet(fields) ? [] : [{ manager, fields }]
+    })
+  if (conflictsBut(noFields).length === 0) return
+  const conflicts = conflictsBut(writer.manager === kubectl ? lastAppliedFields(live, schema) : noFields)
+  if (conflicts.length > 0) throw applyConflict(conflicts)
+}
+
+function managedChange(
+  before: AnyObject | undefined,
+  after: AnyObject,
+  { schema, reset }: Pick<ManagedWrite, 'schema' | 'reset'>,
+): Comparison {
+  // A new object has its parts as Go has them: there, and empty.
+  const { changed, removed } = compareValues(schema, before ?? { metadata: {}, spec: {}, status: {} }, after)
+  const managed = (set: FieldSet) => without(without(set, unmanaged), reset)
+  return { changed: managed(changed), removed: managed(removed) }
+}
+
+function untracked(live: AnyObject, { schema, now, reset, writer }: ManagedWrite): readonly Manager[] {
+  const set = managedChange(undefined, live, { schema, reset }).changed
+  if (isEmptySet(set)) return []
+  return [{ ...writer, manager: beforeFirstApply, operation: 'Update', time: now, set }]
+}
+
+/** An applier is the same in every version of the API (BuildManagerIdentifier). */
+function isWriter(one: Manager, { manager, operation, apiVersion, subresource }: Writer): boolean {
+  if (one.manager !== manager || one.operation !== operation || one.subresource !== subresource) return false
+  return operation === 'Apply' || one.apiVersion === apiVersion
+}
+
+/** The manager with the rest of its fields; none where it has no field left. */
+function lessened(one: Manager, by: FieldSet): readonly Manager[] {
+  const set = difference(one.set, by)
+  if (set === one.set) return [one]
+  return isEmptySet(set) ? [] : [{ ...one, set }]
+}
+
+/** Joins the oldest updates beyond the limit (managedfields/internal/capmanagers.go). */
+function joined(managers: readonly Manager[]): readonly Manager[] {
+  const updates = managers.filter(({ operation }) => operation === 'Update')
+  const tooMany = updates.length - mostUpdateManagers
+  if (tooMany <= 0) return managers
+  // The joined entry takes a place, too.
+  const oldest = updates.toSorted(byAge).slice(0, tooMany + 1)
+  const rest = managers.filter((one) => !oldest.includes(one))
+  const [first] = oldest
+  const last = oldest.at(-1)
+  if (first === undefined || last === undefined) return managers
+  const bucket = { ...last, manager: joinedManager, subresource: '' }
+  const earlier = rest.find((one) => isWriter(one, bucket))
+  const set = [...oldest, ...(earlier === undefined ? [] : [earlier])].reduce(
+    (all, one) => union(all, one.set),
+    noFields,
+  )
+  return [...rest.filter((one) => one !== earlier), { ...bucket, set }]
+}
+
+function byAge(a: Manager, b: Manager): number {
+  const [one, other] = [a.time ?? '', b.time ?? '']
+  if (one !== other) return one < other ? -1 : 1
+  return a.manager < b.manager ? -1 : 1
+}
