@@ -145,6 +145,8 @@ const anyReader: Reader = (value, field, notes) => copied(value, field, notes, 0
 
 function copied(value: unknown, field: string, notes: Notes, depth: number): unknown {
   if (typeof value !== 'object' || value === null) return value
+  // Only the store freezes, and what it holds was decoded before.
+  if (Object.isFrozen(value)) return value
   if (isFull(notes)) return undefined
   if (depth > deepest) return refuse(notes, invalid(field, '...', `is nested deeper than ${deepest} levels`))
   if (Array.isArray(value)) return value.map((item, index) => copied(item, `${field}[${index}]`, notes, depth + 1))

@@ -9,6 +9,7 @@ export type ProblemReason =
   | 'FieldValueForbidden'
   | 'FieldValueDuplicate'
   | 'FieldValueNotFound'
+  | 'FieldValueTooLong'
 
 /** `field` as in `spec.containers[0].image`; `message` starts with the kind of problem: `Required value`. */
 export type Problem = { readonly field: string; readonly message: string; readonly reason: ProblemReason }

@@ -41,7 +41,39 @@ export function metadataProblems(rules: NameRules, metadata: ObjectMeta): Proble
       problemsWith('metadata.finalizers', finalizer, qualifiedNameProblem),
     ),
     ...ownerProblems(metadata),
+    ...managedFieldsProblems(metadata),
   ]
+}
+
+const longestManagerBytes = 128
+const longestSubresource = 256
+
+/** As ValidateFieldManager (apimachinery, meta/v1/validation). */
+export function managerNameProblems(field: string, name: string): Problem[] {
+  const isLong = utf8.encode(name).length > longestManagerBytes
+  const character = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.exec(name)
+  const code = character?.[0].codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')
+  return [
+    ...(isLong ? [tooLong(field, longestManagerBytes)] : []),
+    ...(character === null
+      ? []
+      : [invalid(field, name, `invalid character U+${code} (at position ${character.index})`)]),
+  ]
+}
+
+function managedFieldsProblems({ managedFields = [] }: ObjectMeta): Problem[] {
+  return managedFields.flatMap(({ manager = '', subresource = '' }, index) => {
+    const field = `metadata.managedFields[${index}]`
+    const isLong = subresource.length > longestSubresource
+    return [
+      ...managerNameProblems(`${field}.manager`, manager),
+      ...(isLong ? [tooLong(`${field}.subresource`, longestSubresource)] : []),
+    ]
+  })
+}
+
+function tooLong(field: string, bytes: number): Problem {
+  return { field, reason: 'FieldValueTooLong', message: `Too long: may not be more than ${bytes} bytes` }
 }
 
 /** What may not change while an object lives. */

@@ -225,7 +225,9 @@ function answerTo(route: ApiRoute, identity: Identity, request: ApiRequest, need
     }
     case 'resource': {
       const contentType = oneOf(headers['content-type'])
-      return resourceAnswer({ route, identity, query, accept, contentType, readBody, offered, raw, signal }, needs)
+      const userAgent = oneOf(headers['user-agent'])
+      const sent = { accept, contentType, userAgent, readBody, offered, raw, signal }
+      return resourceAnswer({ route, identity, query, ...sent }, needs)
     }
   }
 }

@@ -54,6 +54,7 @@ export const patchTypes = {
   merge: 'application/merge-patch+json',
   strategic: 'application/strategic-merge-patch+json',
   json: 'application/json-patch+json',
+  apply: 'application/apply-patch+yaml',
 }
 
 /** An API over a store in memory, with its first namespaces. */

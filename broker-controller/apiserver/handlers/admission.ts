@@ -2,21 +2,37 @@
  * An object on its way into the store: defaults are set, what only the server sets is set, and an invalid object is refused
  * with every field at fault. Pure; permissions and admission are asked elsewhere.
  */
-import { ApiError } from '../../../api/api-error.ts'
-import type { AnyObject, ObjectMeta } from '../../../api/meta.ts'
+import { ApiError, isApiError } from '../../../api/api-error.ts'
+import type { AnyObject, ManagedFieldsEntry, ObjectMeta } from '../../../api/meta.ts'
 import { invalidObject, type Problem } from '../../../api/problem.ts'
 import { metadataChangeProblems, metadataProblems } from '../../../api/validation/metadata-validation.ts'
 import { refuseLarge } from '../wire/object-size.ts'
 import { type CreateFacts, type KindStrategy, subresourceOf } from './strategy.ts'
 
-/** The new object as it is stored. It has its name and namespace already. Throws ApiError Invalid or BadRequest. */
-export function prepareForCreate(kind: KindStrategy, object: AnyObject, facts: CreateFacts): AnyObject {
+/** What the managers of the fields of an object are once it is written. */
+export type FieldManagers = {
+  /** managedFields of the object that is otherwise as it is stored. Throws the ApiError of a refusal. */
+  readonly managedFields: (prepared: AnyObject) => readonly ManagedFieldsEntry[]
+  /** An object that is too large with them is stored without them; undefined: it is refused. */
+  readonly areDispensable?: true
+}
+
+/**
+ * The new object as it is stored. It has its name and namespace already. `managers` undefined: its fields have none. Throws
+ * ApiError Invalid or BadRequest.
+ */
+export function prepareForCreate(
+  kind: KindStrategy,
+  object: AnyObject,
+  facts: CreateFacts,
+  managers?: FieldManagers,
+): AnyObject {
   if (object.metadata.resourceVersion) {
     throw new ApiError('BadRequest', 'resourceVersion should not be set on objects to be created')
   }
   const named = { ...object, metadata: clientsMetadata(object.metadata) }
-  const prepared = withDefaults(kind, kind.prepareForCreate?.(named, facts) ?? named)
-  refuseLarge(prepared, kind.largestBytes)
+  const complete = withDefaults(kind, kind.prepareForCreate?.(named, facts) ?? named)
+  const prepared = withManagers(kind, complete, managers)
   refuse(kind, prepared, [
     ...metadataProblems(kind, prepared.metadata),
     ...(kind.validateCreate?.(prepared, facts) ?? []),
@@ -24,13 +40,19 @@ export function prepareForCreate(kind: KindStrategy, object: AnyObject, facts: C
   return prepared
 }
 
-/** `now` as it is stored in place of `old`. Throws ApiError Invalid. */
-export function prepareForUpdate(kind: KindStrategy, old: AnyObject, now: AnyObject, subresource = ''): AnyObject {
+/** `now` as it is stored in place of `old`. `managers` undefined: those of `old` stay. Throws ApiError Invalid. */
+export function prepareForUpdate(
+  kind: KindStrategy,
+  old: AnyObject,
+  now: AnyObject,
+  subresource = '',
+  managers: FieldManagers = { managedFields: () => old.metadata.managedFields ?? [], areDispensable: true },
+): AnyObject {
   const part = subresourceOf(kind, subresource)
   const preparer = part?.access === 'update' && part.prepareForUpdate !== undefined ? part : kind
   const kept = preparer.prepareForUpdate?.(old, now) ?? now
-  const prepared = withDefaults(kind, { ...kept, metadata: serversMetadata(old.metadata, kept.metadata) })
-  refuseLarge(prepared, kind.largestBytes)
+  const complete = withDefaults(kind, { ...kept, metadata: serversMetadata(old.metadata, kept.metadata) })
+  const prepared = withManagers(kind, complete, managers)
   const validator = part?.access === 'update' && part.validateUpdate !== undefined ? part : kind
   refuse(kind, prepared, [
     ...metadataProblems(kind, prepared.metadata),
@@ -40,8 +62,23 @@ export function prepareForUpdate(kind: KindStrategy, old: AnyObject, now: AnyObj
   return prepared
 }
 
-function withDefaults(kind: KindStrategy, object: AnyObject): AnyObject {
+/** What the author left out, set. */
+export function withDefaults(kind: KindStrategy, object: AnyObject): AnyObject {
   return kind.withDefaults?.(object) ?? object
+}
+
+/** Throws RequestEntityTooLarge (staging/src/k8s.io/apiserver/pkg/endpoints/handlers/update.go: isTooLargeError). */
+function withManagers(kind: KindStrategy, object: AnyObject, managers: FieldManagers | undefined): AnyObject {
+  const managedFields = managers?.managedFields(object) ?? []
+  const whole = managedFields.length === 0 ? object : { ...object, metadata: { ...object.metadata, managedFields } }
+  try {
+    refuseLarge(whole, kind.largestBytes)
+    return whole
+  } catch (error) {
+    if (!managers?.areDispensable || whole === object || !isApiError(error, 'RequestEntityTooLarge')) throw error
+    refuseLarge(object, kind.largestBytes)
+    return object
+  }
 }
 
 function refuse(kind: KindStrategy, { metadata }: AnyObject, problems: readonly Problem[]): void {

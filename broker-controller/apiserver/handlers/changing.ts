@@ -1,5 +1,5 @@
 /** update and patch, of objects and of their subresources: read, change, write, and retry on a conflicting write. */
-import { ApiError, conflict, isApiError } from '../../../api/api-error.ts'
+import { ApiError, conflict, isApiError, notFound } from '../../../api/api-error.ts'
 import { isReleased } from '../../../api/deletion/object-deletion.ts'
 import { nodeOf } from '../../../api/identity.ts'
 import type { AnyObject } from '../../../api/meta.ts'
@@ -8,7 +8,7 @@ import { equalJSON } from '../../store/equal-json.ts'
 import type { AnyStored } from '../../store/store.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { mostPatchValues } from '../wire/body-limits.ts'
-import { patchForm } from '../wire/content-negotiation.ts'
+import { patchForm, unsupportedBody } from '../wire/content-negotiation.ts'
 import { jsonPatch } from '../wire/json-patch.ts'
 import { mergePatch } from '../wire/patch.ts'
 import {
@@ -21,9 +21,12 @@ import {
   readObject,
 } from '../wire/request-body.ts'
 import { strategicMergePatch } from '../wire/strategic-merge-patch.ts'
-import { prepareForUpdate } from './admission.ts'
+import { type FieldManagers, prepareForUpdate } from './admission.ts'
+import { permitCreation, readApply, type Wanted } from './applying.ts'
+import { makeObject } from './creating.ts'
+import { managedWrite, updatedManagers } from './field-managers.ts'
 import { represent } from './representation.ts'
-import { forbid, keyOfRoute, presentObject, representationOptions } from './resource-request.ts'
+import { forbid, keyOfRoute, representationOptions } from './resource-request.ts'
 import { type ResourceNeeds, type ResourceRequest, replaceStatus, subresourceOf, writeBy } from './strategy.ts'
 
 /** Readers see a write only once it is kept, so trying again at once would meet the same conflict. */
@@ -33,13 +36,21 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
   const { route, query } = request
   const options = representationOptions(request, needs)
   const dryRun = isDryRun(query)
-  const wantedFrom = route.verb === 'patch' ? await patched(request) : await replaced(request, needs)
+  const isApply = route.verb === 'patch' && patchForm(request.contentType) === 'apply'
+  const wantedFrom = isApply ? await readApply(request, needs) : await readChange(request, needs)
   for (let failures = 0; ; failures++) {
-    const present = await presentObject(request, needs)
-    const { value, warnings } = wantedFrom(present)
-    refuseOther(request, value, present)
-    const next = changed(request, present, inNamespace(value, route.namespace), needs.clock.wallMs())
+    const present = await needs.store.get(route.resource.id, keyOfRoute(route))
+    if (present === undefined && (!isApply || route.subresource !== '')) throw notFound(route.resource, route.name)
+    const { value, warnings, managers } = wantedFrom(present)
+    if (present === undefined) await permitCreation(request, needs, value)
+    else refuseOther(request, value, present)
+    const next = present && changed(request, present, inNamespace(value, route.namespace), managers, needs)
     try {
+      if (present === undefined || next === undefined) {
+        refuseOtherName(request, value)
+        const made = await makeObject(request, needs, value, () => managers)
+        return objectAnswer(represent(route.resource, made, options), 201, warnings)
+      }
       await route.resource.admitUpdate?.(next, needs, {
         old: present,
         requester: request.identity,
@@ -51,23 +62,37 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
     } catch (error) {
       // A client that named the version is refused on the next reading; for any other the change is repeated.
       const waitMs = waitsMs[failures]
-      if (!isApiError(error, 'Conflict') || waitMs === undefined) throw error
+      const isRepeated = isApiError(error, present === undefined ? 'AlreadyExists' : 'Conflict')
+      if (!isRepeated || waitMs === undefined) throw error
       await needs.clock.sleep(waitMs, request.signal)
     }
   }
 }
 
-/** The object that the client requests, computed from the present one. */
-type Wanted = (present: AnyStored) => Read<AnyObject>
+/** An update, or a patch of what is there. */
+async function readChange(
+  request: ResourceRequest,
+  needs: ResourceNeeds,
+): Promise<(present: AnyStored | undefined) => Wanted> {
+  const write = managedWrite(request, 'Update', needs.clock.wallMs())
+  const read = request.route.verb === 'patch' ? await patched(request) : await replaced(request, needs)
+  return (present) => {
+    if (present === undefined) throw notFound(request.route.resource, request.route.name)
+    const { value, warnings } = read(present)
+    return { value, warnings, managers: updatedManagers(present, value.metadata.managedFields, write) }
+  }
+}
 
-async function replaced(request: ResourceRequest, { parseYaml }: ResourceNeeds): Promise<Wanted> {
+type Change = (present: AnyStored) => Read<AnyObject>
+
+async function replaced(request: ResourceRequest, { parseYaml }: ResourceNeeds): Promise<Change> {
   const { route, query } = request
   const input = parseBody(await request.readBody(), request, route.resource.schema, parseYaml)
   const read = readObject(route.resource, input, fieldValidation(query))
   return () => read
 }
 
-async function patched(request: ResourceRequest): Promise<Wanted> {
+async function patched(request: ResourceRequest): Promise<Change> {
   const { route, query, contentType } = request
   const form = patchForm(contentType)
   const validation = fieldValidation(query)
@@ -80,18 +105,18 @@ async function patched(request: ResourceRequest): Promise<Wanted> {
         return mergePatch(present, patch)
       case 'strategic':
         return strategicMergePatch(route.resource.schema, present, patch)
+      case 'apply':
+        throw unsupportedBody() // read by readApply
     }
   }
   return (present) => readObject(route.resource, apply(present), validation)
 }
 
 /** Refuses a body about another object, or another version of it, than the one stored. Neither need be named. */
-function refuseOther({ route }: ResourceRequest, { metadata }: AnyObject, present: AnyStored): void {
-  const { name = '', uid, resourceVersion } = metadata
-  if (name !== route.name) {
-    const message = `the name of the object (${name}) does not match the name on the URL (${route.name})`
-    throw new ApiError('BadRequest', message)
-  }
+function refuseOther(request: ResourceRequest, object: AnyObject, present: AnyStored): void {
+  refuseOtherName(request, object)
+  const { route } = request
+  const { name = '', uid, resourceVersion } = object.metadata
   if (uid && uid !== present.metadata.uid) {
     const because = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${present.metadata.uid}`
     throw conflict(route.resource, name, because)
@@ -99,10 +124,23 @@ function refuseOther({ route }: ResourceRequest, { metadata }: AnyObject, presen
   if (resourceVersion && resourceVersion !== present.metadata.resourceVersion) throw conflict(route.resource, name)
 }
 
-function changed(request: ResourceRequest, present: AnyStored, wanted: AnyObject, nowMs: number): AnyObject {
+function refuseOtherName({ route }: ResourceRequest, { metadata: { name = '' } }: AnyObject): void {
+  if (name === route.name) return
+  const message = `the name of the object (${name}) does not match the name on the URL (${route.name})`
+  throw new ApiError('BadRequest', message)
+}
+
+function changed(
+  request: ResourceRequest,
+  present: AnyStored,
+  wanted: AnyObject,
+  managers: FieldManagers,
+  { clock }: ResourceNeeds,
+): AnyObject {
   const { route, identity } = request
   const { resource: kind } = route
-  const next = prepareForUpdate(kind, present, changedPart(request, present, wanted, nowMs), route.subresource)
+  const part = changedPart(request, present, wanted, clock.wallMs())
+  const next = prepareForUpdate(kind, present, part, route.subresource, managers)
   const node = nodeOf(identity)
   const problem = node !== undefined && kind.nodeRestriction?.problem(node, next, present, {})
   if (problem) throw forbid(kind, route.name, problem)

@@ -5,38 +5,58 @@ import type { AnyObject } from '../../../api/meta.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { fieldValidation, inNamespace, isDryRun, parseBody, readObject } from '../wire/request-body.ts'
-import { prepareForCreate } from './admission.ts'
+import { type FieldManagers, prepareForCreate, withDefaults } from './admission.ts'
+import { managedWrite, updatedManagers } from './field-managers.ts'
 import { represent } from './representation.ts'
 import { forbid, representationOptions } from './resource-request.ts'
 import { type Put, type ResourceNeeds, type ResourceRequest, subresourceOf, writeBy } from './strategy.ts'
 
 export async function createObject(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
-  const { route, identity, query } = request
+  const { route, query } = request
   const { resource: kind } = route
   const subresource = subresourceOf(kind, route.subresource)
   if (subresource?.access === 'create') return subresource.create(request, needs)
   const options = representationOptions(request, needs)
-  const dryRun = isDryRun(query)
+  const write = managedWrite(request, 'Update', needs.clock.wallMs())
   const input = parseBody(await request.readBody(), request, kind.schema, needs.parseYaml)
   const { value, warnings } = readObject(kind, input, fieldValidation(query))
+  // What admission and the server add has no manager.
+  const managersOf = (named: AnyObject): FieldManagers => {
+    const { managedFields, areDispensable } = updatedManagers(undefined, value.metadata.managedFields, write)
+    return { managedFields: () => managedFields(withDefaults(kind, named)), ...(areDispensable && { areDispensable }) }
+  }
+  const made = await makeObject(request, needs, value, managersOf)
+  return objectAnswer(represent(kind, made, options), 201, warnings)
+}
+
+/** Creates the object, or only computes it in a dry run. `managersOf`: the managers of the object, once it has its name. */
+export async function makeObject(
+  request: ResourceRequest,
+  needs: ResourceNeeds,
+  value: AnyObject,
+  managersOf: (named: AnyObject) => FieldManagers,
+): Promise<AnyObject> {
+  const { route, identity } = request
+  const { resource: kind } = route
+  const dryRun = isDryRun(request.query)
   const placed = inNamespace(value, route.namespace)
   await refuseClosedNamespace(request, placed, needs)
   const admission = (await kind.admitCreate?.(placed, identity, needs)) ?? {}
   const node = nodeOf(identity)
-  const facts = (node !== undefined && (await kind.nodeRestriction?.facts?.(node, placed, needs))) || {}
+  const restriction = (node !== undefined && (await kind.nodeRestriction?.facts?.(node, placed, needs))) || {}
   const prepare = () => {
     const named = withName(placed, needs.random)
     const mutated = admission.mutate?.(named) ?? named
-    const prepared = prepareForCreate(kind, mutated, { nowMs: needs.clock.wallMs(), requester: identity })
-    const problem = node !== undefined && kind.nodeRestriction?.problem(node, prepared, undefined, facts)
+    const facts = { nowMs: needs.clock.wallMs(), requester: identity }
+    const prepared = prepareForCreate(kind, mutated, facts, managersOf(named))
+    const problem = node !== undefined && kind.nodeRestriction?.problem(node, prepared, undefined, restriction)
     if (problem) throw forbid(kind, named.metadata.name ?? '', problem)
     return admission.decorate?.(prepared) ?? prepared
   }
   const put: Put<AnyObject> = dryRun
     ? (one) => rehearsed(one, request, needs)
     : (one) => needs.store.create(kind.id, one)
-  const made = await created(() => writeBy(kind, prepare(), undefined, needs, put), placed)
-  return objectAnswer(represent(kind, made, options), 201, warnings)
+  return created(() => writeBy(kind, prepare(), undefined, needs, put), placed)
 }
 
 const attempts = 8

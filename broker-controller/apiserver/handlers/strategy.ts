@@ -33,6 +33,11 @@ export type KindStrategy<T extends AnyObject = AnyObject> = Resource & {
   readonly selectableFields: readonly string[]
   /** In the order of discovery. A kind with `status` has its spec and its status written apart. */
   readonly subresources: { readonly [name: string]: Subresource<T> }
+  /**
+   * By subresource ('': the object itself), the paths of fields that a write to it leaves as they are, so that it owns none
+   * of them (GetResetFields). undefined: the status, or for a write of the status the spec.
+   */
+  readonly resetFields?: { readonly [subresource: string]: readonly string[] }
   /** The bytes of JSON an object may have; undefined: those of any object. */
   readonly largestBytes?: number
   /** What is wrong with a name; undefined: it must be a DNS subdomain. */
@@ -186,6 +191,8 @@ export type ResourceRequest = {
   readonly query: URLSearchParams
   readonly accept: string | undefined
   readonly contentType: string | undefined
+  /** Names the manager of the fields that are written where the query names none. */
+  readonly userAgent?: string | undefined
   readonly readBody: () => Promise<Buffer>
   /** undefined: the request does not ask to leave HTTP. */
   readonly offered?: OfferedProtocols | undefined

@@ -53,6 +53,12 @@ export const certificateSigningRequestStrategy: KindStrategy<CertificateSigningR
     approval: { access: 'update', writes: 'status', change: approvalChange },
   },
   nameProblem: pathSegmentProblem,
+  // As strategy.go in pkg/registry/certificates/certificates.
+  resetFields: {
+    '': ['spec', 'status'],
+    status: ['spec', 'status.conditions'],
+    approval: ['spec', 'status.certificate'],
+  },
   prepareForCreate: withRequester,
   validateCreate: requestProblems,
   validateUpdate: requestChangeProblems,

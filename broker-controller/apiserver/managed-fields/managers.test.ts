@@ -263,7 +263,11 @@ test('kubectl goes over from client-side apply without a conflict, save for what
   for (const text of ['no JSON', '7', '{"apiVersion":"v2"}', `${'['.repeat(200)}${']'.repeat(200)}`]) {
     const hostile = aMap({ a: '1' }, { annotations: { 'kubectl.kubernetes.io/last-applied-configuration': text } })
     const live = update(ConfigMapSchema, nothing, 'bob', hostile)
-    t.throws(() => apply(ConfigMapSchema, live, 'kubectl', aMap({ a: '9' })), { message: /^Apply failed/ }, text.slice(0, 20))
+    t.throws(
+      () => apply(ConfigMapSchema, live, 'kubectl', aMap({ a: '9' })),
+      { message: /^Apply failed/ },
+      text.slice(0, 20),
+    )
   }
 })
 

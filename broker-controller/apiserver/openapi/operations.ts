@@ -62,6 +62,7 @@ const patchTypes = [
   'application/json-patch+json',
   'application/merge-patch+json',
   'application/strategic-merge-patch+json',
+  'application/apply-patch+yaml',
 ]
 
 /** The paths of a kind: each an object of its operations and the parameters in the path. */

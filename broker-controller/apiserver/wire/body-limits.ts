@@ -29,7 +29,26 @@ export function refuseYaml(body: Uint8Array, { groups }: Identity): void {
     const message = `YAML bodies are accepted only from members of the group ${mastersGroup}: send JSON`
     throw new ApiError('UnsupportedMediaType', message)
   }
+  refuseLongYaml(body)
+}
+
+/** Throws RequestEntityTooLarge where the parser would take too long. */
+export function refuseLongYaml(body: Uint8Array): void {
   refuseLonger(body, mostYamlBytes, 'a YAML body, which may be sent as JSON instead,')
+}
+
+/** As refuseIntricateJson, of a value that is parsed. Objects that stand in several places count in each. */
+export function refuseIntricateValue(value: unknown, most = mostValues): void {
+  let values = 0
+  const count = (inner: unknown, levels: number): void => {
+    if (typeof inner !== 'object' || inner === null) return
+    if (levels > mostLevels) throw tooManyLevels()
+    const parts = Object.values(inner)
+    values += parts.length
+    if (values > most) throw tooManyValues(most)
+    for (const part of parts) count(part, levels + 1)
+  }
+  count(value, 1)
 }
 
 /** Throws RequestEntityTooLarge for too many values, BadRequest for too many levels. What is no JSON passes. */
@@ -48,12 +67,15 @@ export function isIntricate(json: Uint8Array, most = mostValues): boolean {
     else if (byte === openBrace || byte === openBracket) {
       values++
       levels++
-      if (levels > mostLevels)
-        throw new ApiError('BadRequest', `the body of the request has more than ${mostLevels} levels`)
+      if (levels > mostLevels) throw tooManyLevels()
     } else if (byte === closeBrace || byte === closeBracket) levels--
     if (values > most) return true
   }
   return false
+}
+
+function tooManyLevels(): ApiError {
+  return new ApiError('BadRequest', `the body of the request has more than ${mostLevels} levels`)
 }
 
 export function tooManyValues(most = mostValues): ApiError {

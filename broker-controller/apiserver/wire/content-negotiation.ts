@@ -101,12 +101,13 @@ export function unsupportedBody(cause?: unknown): ApiError {
   return unsupported(Object.keys(bodyForms), cause)
 }
 
-export type PatchForm = 'json' | 'merge' | 'strategic'
+export type PatchForm = 'json' | 'merge' | 'strategic' | 'apply'
 
 const patchForms: { readonly [type: string]: PatchForm } = {
   'application/json-patch+json': 'json',
   'application/merge-patch+json': 'merge',
   'application/strategic-merge-patch+json': 'strategic',
+  'application/apply-patch+yaml': 'apply',
 }
 
 export function patchForm(contentType: string | undefined): PatchForm {

@@ -7,9 +7,9 @@ import type { AnyObject, KubeObject } from '../../../api/meta.ts'
 import { clipped, invalidObject, quoted } from '../../../api/problem.ts'
 import { apiVersionOf, type Resource } from '../../../api/resources.ts'
 import type { Described, TSchema } from '../../../api/schema.ts'
-import { isObject } from '../../../api/text/json.ts'
+import { isObject, parseJson } from '../../../api/text/json.ts'
 import { messageOf } from '../../../daemon/errors.ts'
-import { refuseIntricateJson, refuseLongBody, refuseYaml } from './body-limits.ts'
+import { refuseIntricateJson, refuseIntricateValue, refuseLongBody, refuseLongYaml, refuseYaml } from './body-limits.ts'
 import { bodyForm, unsupportedBody } from './content-negotiation.ts'
 import { ProtobufError, readProtobuf } from './protobuf.ts'
 
@@ -53,10 +53,36 @@ export function parseBody(
       return parseJsonBody(body)
     case 'yaml':
       refuseYaml(body, identity)
-      return parsed(body, parseYaml)
+      return parsedYaml(body, parseYaml)
     case 'protobuf':
       return parsedProtobuf(body, schema)
   }
+}
+
+/**
+ * The body of an apply: YAML, which JSON is a part of. JSON is read as such, for it costs less and may be longer. Throws
+ * BadRequest where it cannot be read, RequestEntityTooLarge where it is too long or has too many values.
+ */
+export function parseApplyBody(body: Buffer, identity: Identity, parseYaml: (text: string) => unknown): unknown {
+  refuseLongBody(body, identity)
+  if (startsAsJson(body)) {
+    refuseIntricateJson(body)
+    const value = parseJson(body.toString('utf8'))
+    if (value !== undefined) return value
+  }
+  refuseLongYaml(body)
+  return parsedYaml(body, parseYaml)
+}
+
+function startsAsJson(body: Buffer): boolean {
+  return body.toString('latin1', 0, 64).trimStart().startsWith('{')
+}
+
+/** An alias stands for a value of any size, so values are counted once the text is read. */
+function parsedYaml(body: Buffer, parseYaml: (text: string) => unknown): unknown {
+  const value = parsed(body, parseYaml)
+  refuseIntricateValue(value)
+  return value
 }
 
 /** Throws BadRequest where it is no JSON, RequestEntityTooLarge where it has too many values. */

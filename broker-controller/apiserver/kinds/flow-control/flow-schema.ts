@@ -23,6 +23,7 @@ const flowSchemaTable: TableOf<FlowSchema> = {
 export const flowSchemaStrategy: KindStrategy<FlowSchema> = {
   ...resources.flowschemas,
   table: flowSchemaTable,
+  resetFields: { '': ['status'], status: ['metadata', 'spec'] },
   selectableFields: [],
   subresources: {
     status: { ...statusSubresource, validateUpdate: (_, now) => flowControlStatusProblems(now.status) },
