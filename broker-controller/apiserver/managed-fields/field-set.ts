@@ -39,6 +39,25 @@ export function union(a: FieldSet, b: FieldSet): FieldSet {
   return { isMember: a.isMember || b.isMember, children }
 }
 
+/** The union of all of them, at the cost of their size together. */
+export function unionOf(sets: readonly FieldSet[]): FieldSet {
+  const [first = noFields, ...others] = sets
+  if (others.length === 0) return first
+  const byName = new Map<string, FieldSet[]>()
+  for (const { children } of sets) {
+    for (const [name, child] of children) {
+      const same = byName.get(name)
+      if (same === undefined) byName.set(name, [child])
+      else same.push(child)
+    }
+  }
+  const isMember = sets.some((one) => one.isMember)
+  return fieldSet(
+    [...byName].map(([name, same]) => [name, unionOf(same)] as const),
+    isMember,
+  )
+}
+
 /** The members of `a` that are no members of `b`; `a` itself where there are no others. */
 export function difference(a: FieldSet, b: FieldSet): FieldSet {
   if (isEmptySet(a) || isEmptySet(b)) return a

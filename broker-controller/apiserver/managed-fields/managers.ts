@@ -15,6 +15,7 @@ import {
   noFields,
   setOfPaths,
   union,
+  unionOf,
   without,
 } from './field-set.ts'
 import { lastAppliedFields, lastAppliedPath, withLastApplied } from './last-applied.ts'
@@ -58,12 +59,12 @@ export function afterUpdate(
 ): readonly Manager[] {
   if (before !== undefined && managers.length === 0) return managers
   const { changed, removed } = managedChange(before, after, write)
-  if (isEmptySet(changed) && isEmptySet(removed)) return managers
+  if (isEmptySet(changed) && isEmptySet(removed)) return joined(managers)
   const own = managers.find((one) => isWriter(one, write.writer))
   const lost = union(changed, removed)
   const others = managers.filter((one) => one !== own).flatMap((one) => lessened(one, lost))
   const set = union(difference(own?.set ?? noFields, removed), changed)
-  if (isEmptySet(set)) return others
+  if (isEmptySet(set)) return joined(others)
   const time = isEmptySet(changed) ? own?.time : write.now
   return joined([...others, { ...write.writer, time, set }])
 }
@@ -91,7 +92,7 @@ export function applied(
   const present = live === undefined || managers.length > 0 ? managers : untracked(live, write)
   const last = present.find((one) => isWriter(one, writer))?.set ?? noFields
   const dropped = difference(last, set)
-  const owned = () => present.filter((one) => !isWriter(one, writer)).reduce((all, one) => union(all, one.set), set)
+  const owned = () => unionOf([set, ...present.filter((one) => !isWriter(one, writer)).map((one) => one.set)])
   const merged = mergedValue(schema, live, given)
   const object = isEmptySet(dropped) ? merged : prunedValue(schema, merged, dropped, owned())
   const updated = writer.manager === kubectl ? withLastApplied(object, given) : undefined
@@ -177,16 +178,14 @@ function joined(managers: readonly Manager[]): readonly Manager[] {
   if (tooMany <= 0) return managers
   // The joined entry takes a place, too.
   const oldest = updates.toSorted(byAge).slice(0, tooMany + 1)
-  const rest = managers.filter((one) => !oldest.includes(one))
+  const gone = new Set(oldest)
+  const rest = managers.filter((one) => !gone.has(one))
   const [first] = oldest
   const last = oldest.at(-1)
   if (first === undefined || last === undefined) return managers
   const bucket = { ...last, manager: joinedManager, subresource: '' }
   const earlier = rest.find((one) => isWriter(one, bucket))
-  const set = [...oldest, ...(earlier === undefined ? [] : [earlier])].reduce(
-    (all, one) => union(all, one.set),
-    noFields,
-  )
+  const set = unionOf([...oldest, ...(earlier === undefined ? [] : [earlier])].map((one) => one.set))
   return [...rest.filter((one) => one !== earlier), { ...bucket, set }]
 }
 

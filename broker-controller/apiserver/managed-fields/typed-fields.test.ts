@@ -16,6 +16,7 @@ import {
   setOfPaths,
   sizeOfSet,
   union,
+  unionOf,
   without,
 } from './field-set.ts'
 import { compareValues, fieldsOfValue } from './typed-fields.ts'
@@ -273,6 +274,9 @@ test('sets are joined, subtracted and compared by their members', async (t) => {
   const ab = parsed({ 'f:m': { '.': {}, 'f:a': {}, 'f:b': {} } })
   const bc = parsed({ 'f:m': { 'f:b': {}, 'f:c': {} } })
   t.same(formatFieldsV1(union(ab, bc)), { 'f:m': { '.': {}, 'f:a': {}, 'f:b': {}, 'f:c': {} } })
+  t.same(formatFieldsV1(unionOf([ab, bc, noFields])), { 'f:m': { '.': {}, 'f:a': {}, 'f:b': {}, 'f:c': {} } })
+  t.equal(unionOf([]), noFields)
+  t.equal(unionOf([ab]), ab)
   t.same(formatFieldsV1(difference(ab, bc)), { 'f:m': { '.': {}, 'f:a': {} } })
   t.equal(difference(ab, parsed({ 'f:x': {} })), ab, 'the very set where it loses nothing')
   t.equal(difference(ab, ab), noFields)
