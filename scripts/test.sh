@@ -76,6 +76,7 @@ install_for_tests() {
   want e2fsprogs 'small disks to fill up'
   want openssl 'to check certificates'
   want procps 'to look at processes'
+  want prometheus 'a client that people have'
   want dbus 'a bus for doubles of systemd and logind'
   want git 'a fresh clone is tested too'
   want ca-certificates 'to fetch packages safely'

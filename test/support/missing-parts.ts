@@ -8,6 +8,7 @@ const parts = {
   kubectl: 'apt-get install kubernetes-client, version 1.29 or newer',
   mosquitto: 'apt-get install mosquitto',
   'mosquitto-clients': 'apt-get install mosquitto-clients',
+  prometheus: 'apt-get install --no-install-recommends prometheus',
   dbus: 'apt-get install dbus',
   e2fsprogs: 'apt-get install e2fsprogs mount',
   clone: 'run the tests in a git clone of the repository',
