@@ -8,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { test } from 'tap'
 import { WebSocket } from 'ws'
+import { freePort } from '../agent/testing/free-port.ts'
 import { adminOf } from './hostile/support/clients.ts'
 import { type Controller, temporaryFolder } from './support/fleet.ts'
 import { joinedFleet } from './support/joined-fleet.ts'
@@ -307,6 +308,75 @@ test('kubectl exec, attach, cp and run', async (t) => {
     })
   })
 
+  await t.test('a client that leaves while its input is blocked ends the command', async (t) => {
+    for (const websockets of ['true', 'false']) {
+      const env = { ...process.env, KUBECTL_REMOTE_COMMAND_WEBSOCKETS: websockets }
+      const args = ['--kubeconfig', controller.kubeconfig, 'exec', '-i', 'shell', '--', 'sleep', '997']
+      const child = spawn('kubectl', args, { stdio: ['pipe', 'ignore', 'ignore'], env })
+      child.stdin.on('error', () => undefined)
+      const runs = async () => /sleep 997/.test((await tryKubectl('exec', 'shell', '--', 'ps')).stdout)
+      await eventually('the command runs', runs)
+      let isBlocked = false
+      const fill = () => {
+        while (!child.stdin.destroyed && child.stdin.write('y'.repeat(65_536)));
+        isBlocked = true
+      }
+      child.stdin.on('drain', () => {
+        isBlocked = false
+        fill()
+      })
+      fill()
+      await eventually('its input is blocked', async () => {
+        const before = isBlocked
+        await delay(1_000)
+        return before && isBlocked
+      })
+      child.kill('SIGINT')
+      await eventually('the command is killed', async () => !(await runs()))
+      t.pass(websockets === 'true' ? 'over a WebSocket' : 'over SPDY')
+    }
+  })
+
+  await t.test('attach, run and debug have a terminal', async (t) => {
+    const typing = async (input: string, ...args: readonly string[]) => {
+      const shell = `kubectl --kubeconfig ${controller.kubeconfig} ${args.join(' ')}`
+      const running = promisify(execFile)('script', ['-qec', shell, '/dev/null'], { timeout: 60_000 })
+      let printed = ''
+      running.child.stdout?.on('data', (piece: string) => {
+        printed += piece
+      })
+      // Typed once there is a terminal on the other side, which echoes it.
+      await eventually('a prompt', () => printed.includes('#') || printed.includes('ready'))
+      running.child.stdin?.write(input)
+      return (await running.catch((error: { stdout: string }) => error)).stdout
+    }
+    const container = {
+      name: 'main',
+      image,
+      command: ['sh', '-c', 'echo ready; read x; echo got $x'],
+      stdin: true,
+      tty: true,
+    }
+    const spec = { containers: [container], restartPolicy: 'Never' }
+    await kubectlWith(manifest('terminal', [], spec), 'apply', '-f', '-')
+    await kubectl('wait', '--for=condition=Ready', 'pod/terminal', '--timeout=80s')
+    const attaching = promisify(execFile)('script', [
+      '-qec',
+      `kubectl --kubeconfig ${controller.kubeconfig} attach -it terminal`,
+      '/dev/null',
+    ])
+    attaching.child.stdin?.write('by attach\n')
+    t.match((await attaching).stdout, /got by attach/)
+    const imageArgs = [`--image=${image}`, '--image-pull-policy=IfNotPresent']
+    const ran = await typing('exit 3\n', 'run', 'typed', '-it', '--rm', '--restart=Never', ...imageArgs, '--', 'sh')
+    t.match(ran, /pod "typed" deleted/)
+    t.equal((await tryKubectl('get', 'pod', 'typed')).code, 1)
+    const debugged = await typing('ps; exit\n', 'debug', '-it', 'shell', ...imageArgs, '--target=main', '--', 'sh')
+    t.match(debugged, /sleep 1000/, 'the processes of the container that is debugged')
+    const node = await typing('ls /host; exit\n', 'debug', 'node/pi-1', '-it', ...imageArgs, '--', 'sh')
+    t.match(node, /\betc\b.*\busr\b/s, 'the files of the machine')
+  })
+
   await t.test('an agent that stops ends its streams', async (t) => {
     const running = tryKubectl('exec', 'shell', '--', 'sleep', '100')
     await delay(1_000)
@@ -320,18 +390,20 @@ test('kubectl exec, attach, cp and run', async (t) => {
 test('kubectl port-forward', async (t) => {
   const { controller, startReady } = await joinedFleet(t)
   await startReady()
-  const { kubectl, kubectlWith } = controller
+  const { kubectl, kubectlWith, tryKubectl } = controller
   const script =
-    'head -c 2000000 /dev/zero > /tmp/large; head -c 60000000 /dev/zero > /tmp/endless; echo here > /tmp/index.html; exec httpd -f -p 8080 -h /tmp'
+    'head -c 2000000 /dev/zero > /tmp/large; head -c 60000000 /dev/zero > /tmp/endless; echo here > /tmp/index.html; httpd -p 127.0.0.1:8081 -h /tmp; exec httpd -f -p 8080 -h /tmp'
   await kubectlWith(manifest('web', [{ name: 'main', script }]), 'apply', '-f', '-')
   await kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=80s')
+  const page = ['wget', '-qO-', 'http://127.0.0.1:8080/index.html']
+  await eventually('it serves', async () => (await tryKubectl('exec', 'web', '--', ...page)).code === 0)
 
   for (const [how, tunnel] of [
     ['through a WebSocket', 'true'],
     ['through SPDY', 'false'],
   ] as const) {
     await t.test(how, async (t) => {
-      const args = ['--kubeconfig', controller.kubeconfig, 'port-forward', 'pod/web', ':8080', ':1', '-v=4']
+      const args = ['--kubeconfig', controller.kubeconfig, 'port-forward', 'pod/web', ':8080', ':1', ':8081', '-v=4']
       const env = { ...process.env, KUBECTL_PORT_FORWARD_WEBSOCKETS: tunnel }
       const child = spawn('kubectl', args, { stdio: ['ignore', 'pipe', 'pipe'], env })
       const ended = once(child, 'close')
@@ -346,15 +418,17 @@ test('kubectl port-forward', async (t) => {
         child.kill('SIGKILL')
         await ended
       })
-      const [web, closed] = await eventually('it listens', () => {
+      const [web, closed, inside] = await eventually('it listens', () => {
         const ports = [...output.matchAll(/127\.0\.0\.1:(\d+) ->/g)].map(([, port]) => port)
-        return ports.length === 2 && ports
+        return ports.length === 3 && ports
       })
       const base = `http://127.0.0.1:${web}`
       t.equal(await textOf(`${base}/index.html`), 'here\n')
       const pages = await Promise.all(Array.from({ length: 20 }, () => textOf(`${base}/index.html`)))
       t.same(new Set(pages), new Set(['here\n']), 'twenty connections at once')
       t.equal((await textOf(`${base}/large`)).length, 2_000_000)
+      t.equal(await textOf(`http://127.0.0.1:${inside}/index.html`), 'here\n', 'on the loopback address of the pod')
+      t.equal((await textOf(`http://127.0.0.1:${inside}/large`)).length, 2_000_000)
       await abandonDownload(`${base}/endless`)
       t.equal(await textOf(`${base}/index.html`), 'here\n', 'after a download that the client abandoned')
       await t.rejects(textOf(`http://127.0.0.1:${closed}/`))
@@ -362,6 +436,29 @@ test('kubectl port-forward', async (t) => {
       t.match(errors, /failed to connect to port 1 of the pod: .*ECONNREFUSED/)
     })
   }
+})
+
+test('kubectl port-forward to a pod on the network of its machine', async (t) => {
+  const { controller, startReady } = await joinedFleet(t)
+  await startReady()
+  const port = await freePort()
+  const script = `echo host > /tmp/index.html; exec httpd -f -p 127.0.0.1:${port} -h /tmp`
+  const pod = manifest('onhost', [{ name: 'main', script }], { hostNetwork: true })
+  await controller.kubectlWith(pod, 'apply', '-f', '-')
+  await controller.kubectl('wait', '--for=condition=Ready', 'pod/onhost', '--timeout=80s')
+  const args = ['--kubeconfig', controller.kubeconfig, 'port-forward', 'pod/onhost', `:${port}`]
+  const child = spawn('kubectl', args, { stdio: ['ignore', 'pipe', 'ignore'] })
+  const ended = once(child, 'close')
+  t.teardown(async () => {
+    child.kill('SIGKILL')
+    await ended
+  })
+  let output = ''
+  child.stdout.on('data', (piece: Buffer) => {
+    output += piece.toString()
+  })
+  const local = await eventually('it listens', () => /127\.0\.0\.1:(\d+) ->/.exec(output)?.[1])
+  t.equal(await eventually('the server answers', () => textOf(`http://127.0.0.1:${local}/`)), 'host\n')
 })
 
 async function textOf(url: string): Promise<string> {

@@ -44,8 +44,12 @@ export function assembleSessions(parts: SessionParts): Sessions {
     const dial = (id: string, signal: AbortSignal) =>
       dialSession(id, { url: parts.apiUrl, knownTime: parts.knownTime, ...parts.credentials() }, signal)
     const runner: SessionRunner = sessionRunner({ dial, clock, log })
+    const { podLoopback } = await import('../adapters/kernel/pod-loopback.ts')
+    const engine = await parts.engine()
+    const loopback = podLoopback(engine)
     const needs = {
-      engine: await parts.engine(),
+      engine,
+      loopback,
       pods: pods.pods,
       containersOf: runtime.listContainers,
       node: { serve: sessionEndpoint(parts.view), address: parts.address },
@@ -53,6 +57,7 @@ export function assembleSessions(parts: SessionParts): Sessions {
     }
     return {
       runner,
+      loopback,
       serve: (id: string) => runner.start(id, (stream, signal) => servePodSession(stream, signal, needs)),
     }
   }
@@ -66,7 +71,10 @@ export function assembleSessions(parts: SessionParts): Sessions {
     },
     async run(signal) {
       await aborted(signal)
-      await loaded?.then(({ runner }) => runner.end())
+      await loaded?.then(({ runner, loopback }) => {
+        loopback.close()
+        return runner.end()
+      })
     },
   }
 }

@@ -19,10 +19,14 @@ type End = Omit<SessionStatus, 'state'>
 export async function runExec(request: ExecRequest, session: PodSession): Promise<End> {
   const id = await runningContainer(request.container, session)
   const running = await session.engine.exec(id, request, session.signal)
-  await session.started()
-  await relay(running, session)
-  const exitCode = await running.exitCode()
-  return exitCode === undefined ? {} : { exitCode }
+  try {
+    await session.started()
+    await relay(running, session)
+    const exitCode = await running.exitCode()
+    return exitCode === undefined ? {} : { exitCode }
+  } finally {
+    await running.stopped()
+  }
 }
 
 /** Resolves when the container has ended. Its exit code is in the status of the pod. */

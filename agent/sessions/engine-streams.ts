@@ -27,9 +27,13 @@ export interface EngineProcess {
   resize(width: number, height: number): Promise<void>
   /** After its output has ended; undefined where it is not ours to see. */
   exitCode(): Promise<number | undefined>
+  /** Resolves when what `signal` caused is done, or after a few seconds: a command is killed. */
+  stopped(): Promise<void>
 }
 
 export interface EngineStreams {
+  /** The first process of a container that runs. Rejects with a RuntimeError. */
+  processOf(id: string): Promise<number>
   /** Starts a command in a container. One that cannot be started writes why, and exits with 126 or 127. */
   exec(
     id: string,

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
 import { type SessionRequest, type SessionStatus, sessionChannels } from '../../api/sessions.ts'
 import { sessionDuplex } from '../../daemon/sessions/session-duplex.ts'
-import { forwardTo } from './port-session.ts'
+import { connectTo, forwardTo } from './port-session.ts'
 import { SessionRefusal } from './session-refusal.ts'
 import type { OpenSession } from './session-types.ts'
 
@@ -24,7 +24,7 @@ export async function serveNode(
   if (port !== undefined) {
     const host = address()
     if (host === undefined) throw new SessionRefusal('ServiceUnavailable', 'the node has no address')
-    await forwardTo({ host, port, what: 'the node' }, session)
+    await forwardTo({ open: () => connectTo(host, port, session.signal), port, what: 'the node' }, session)
     return {}
   }
   const stream = sessionDuplex(session.frames, { receive: sessionChannels.input, send: sessionChannels.output })

@@ -107,10 +107,17 @@ function served(
   const far = Duplex.from({ writable: back, readable: there })
   const stopping = new AbortController()
   const none = async () => Promise.reject(new Error('No command is run'))
-  const engine: EngineStreams = { log: async () => log(), exec: none, attach: none }
+  const engine: EngineStreams = { log: async () => log(), exec: none, attach: none, processOf: none }
   const clock = fakeClock()
   const node = { serve: echo, address: () => undefined }
-  const needs = { engine, pods: () => [aRunningPod()], containersOf: async () => containers, node, clock }
+  const needs = {
+    engine,
+    pods: () => [aRunningPod()],
+    containersOf: async () => containers,
+    node,
+    loopback: { connect: none },
+    clock,
+  }
   const end = servePodSession(far, stopping.signal, needs).catch(() => undefined)
   const frames = sessionFrames(near)
   const output: Buffer[] = []

@@ -1,4 +1,5 @@
 /** Executes the request of a session on the containers of this node's pods, or on the node itself. */
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { decode } from '../../api/decode.ts'
 import type { Pod } from '../../api/pod.ts'
@@ -18,6 +19,14 @@ import { forwardPort } from './port-session.ts'
 import { SessionRefusal } from './session-refusal.ts'
 import type { OpenSession } from './session-types.ts'
 
+/** The loopback address in the network of a pod, which is not that of the machine. */
+export interface PodLoopback {
+  /** Rejects where nothing listens there. `containerID`: any container of the pod that runs. */
+  connect(containerID: string, port: number, signal: AbortSignal): Promise<Socket>
+  /** Ends what it started; connections go on. */
+  close(): void
+}
+
 export type PodSessionNeeds = {
   readonly engine: EngineStreams
   /** The pods that are to run here, with their status. */
@@ -25,6 +34,7 @@ export type PodSessionNeeds = {
   /** The containers of one pod, of this node only. */
   readonly containersOf: (podUID: string) => Promise<readonly RuntimeContainer[]>
   readonly node: NodeParts
+  readonly loopback: Pick<PodLoopback, 'connect'>
   readonly clock: Clock
 }
 

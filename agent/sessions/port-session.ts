@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { type SessionStatus, sessionChannels } from '../../api/sessions.ts'
+import { codeOf, messageOf } from '../../daemon/errors.ts'
 import type { SessionFrames } from '../../daemon/sessions/session-frames.ts'
 import type { PodSession } from './pod-sessions.ts'
 import { SessionRefusal } from './session-refusal.ts'
@@ -11,37 +12,50 @@ const connectMs = 10_000
 
 /**
  * Resolves when the pod has closed the connection. To the address of its network, or that of the machine where the pod is on
- * its network. Throws a SessionRefusal where the pod does not run, or the port cannot be connected.
+ * its network; where nothing listens there, to its loopback address. Throws a SessionRefusal where the pod does not run, or the
+ * port cannot be connected.
  */
 export async function forwardPort(port: number, session: PodSession): Promise<Omit<SessionStatus, 'state'>> {
-  const { pod, containersOf } = session
+  const { pod, containersOf, loopback, signal } = session
   const own = await containersOf(pod.metadata.uid ?? '')
   const sandbox = own.find(({ identity, state }) => identity.kind === 'sandbox' && state === 'running')
-  const host = pod.spec.hostNetwork === true ? '127.0.0.1' : sandbox?.ip
+  const isOnHost = pod.spec.hostNetwork === true
+  const host = isOnHost ? '127.0.0.1' : sandbox?.ip
   if (sandbox === undefined || host === undefined) {
     throw new SessionRefusal('NotFound', `pod "${pod.metadata.namespace}/${pod.metadata.name}" is not running`)
   }
-  await forwardTo({ host, port, what: 'the pod' }, session)
+  const open = () =>
+    connectTo(host, port, signal).catch((refused: Error) => {
+      // The kubelet connects to it only; what listens on all addresses is reached without a process.
+      if (isOnHost || codeOf(refused) !== 'ECONNREFUSED') throw refused
+      return loopback.connect(sandbox.id, port, signal).catch(() => {
+        throw refused
+      })
+    })
+  await forwardTo({ open, port, what: 'the pod' }, session)
   return {}
 }
 
 export type ForwardTarget = {
-  readonly host: string
+  /** Opens the connection. */
+  readonly open: () => Promise<Socket>
   readonly port: number
   /** For messages: `the pod`. */
   readonly what: string
 }
 
 /** Resolves when the other end has closed the connection. Throws a SessionRefusal where it cannot be made. */
-export async function forwardTo({ host, port, what }: ForwardTarget, session: OpenSession): Promise<void> {
+export async function forwardTo({ open, port, what }: ForwardTarget, session: OpenSession): Promise<void> {
   if (port < 1 || port > 65_535) throw new SessionRefusal('BadRequest', `${port} is no port`)
   const { frames, signal, started } = session
-  const socket = connect({ host, port, allowHalfOpen: true, noDelay: true })
+  const socket = await open().catch((cause) => {
+    throw new SessionRefusal('InternalError', `failed to connect to port ${port} of ${what}: ${messageOf(cause)}`)
+  })
+  socket.on('error', () => undefined) // the reader sees it
   const stop = () => void socket.destroy()
   signal.addEventListener('abort', stop, { once: true })
   if (signal.aborted) stop()
   try {
-    await connected(socket, `port ${port} of ${what}`)
     await started()
     const input = passInput(socket, frames)
     for await (const piece of socket.iterator({ destroyOnReturn: false })) {
@@ -55,16 +69,18 @@ export async function forwardTo({ host, port, what }: ForwardTarget, session: Op
   }
 }
 
-async function connected(socket: Socket, where: string): Promise<void> {
+/** Rejects with the error of the system where nothing listens. */
+export async function connectTo(host: string, port: number, signal: AbortSignal): Promise<Socket> {
+  const socket = connect({ host, port, allowHalfOpen: true, noDelay: true })
   socket.setTimeout(connectMs, () => socket.destroy(new Error('it does not answer')))
   try {
-    await once(socket, 'connect')
-  } catch (cause) {
-    const because = cause instanceof Error ? cause.message : String(cause)
-    throw new SessionRefusal('InternalError', `failed to connect to ${where}: ${because}`)
+    await once(socket, 'connect', { signal })
+  } catch (error) {
+    socket.on('error', () => undefined).destroy()
+    throw error
   }
   socket.setTimeout(0)
-  socket.on('error', () => undefined) // the reader sees it
+  return socket
 }
 
 /** Never rejects: where the connection is closed, its other direction shows why. */

@@ -8,6 +8,11 @@ import { frameReader, withoutInnerTimes } from './stream-frames.ts'
 
 export function containerStreams(docker: Dockerode): EngineStreams {
   return {
+    async processOf(id) {
+      const tried = `Cannot inspect container ${id}`
+      const { State } = await call(tried, askMs, (abortSignal) => docker.getContainer(id).inspect({ abortSignal }))
+      return State.Pid
+    },
     exec: (id, options, signal) => startCommand(docker, id, options, signal),
     attach: (id, options, signal) => attachContainer(docker, id, options, signal),
     async log(id, options, signal) {

@@ -18,7 +18,7 @@ test('a command whose client leaves while Docker starts it is killed', async (t)
   // By its cgroup a process belongs to a container: any part of the path does here.
   const id = /(\w+)/.exec(await readFile(`/proc/${child.pid}/cgroup`, 'utf8'))?.[1] ?? ''
   const options = { command: ['sleep', '100'], stdin: false, stdout: true, stderr: true, tty: false }
-  await startCommand(docker, id, options, gone.signal)
+  await t.rejects(startCommand(docker, id, options, gone.signal))
   t.same(await ended, [null, 'SIGKILL'])
 })
 

@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import type Dockerode from 'dockerode'
+import { unlessAborted, withOwnSignal } from '../../../daemon/aborted.ts'
+import { withinOr } from '../../../daemon/deadline.ts'
 import type { EngineProcess, TerminalOptions } from '../../sessions/engine-streams.ts'
 import { askMs, call, runtimeError } from './call.ts'
 import { killCommand } from './output.ts'
@@ -11,8 +13,10 @@ import { frameReader } from './stream-frames.ts'
 /** Docker notices the end of a command a moment after its output has ended. */
 const endedMs = 5_000
 const lookAgainMs = 50
+/** For the agent to stop: a command that is left over then runs until its container ends. */
+const killedMs = 3_000
 
-/** Rejects with a RuntimeError. The command is killed when `signal` aborts. */
+/** Rejects with a RuntimeError. The command is killed when `signal` aborts, also where that is while Docker starts it. */
 export async function startCommand(
   docker: Dockerode,
   id: string,
@@ -28,10 +32,17 @@ export async function startCommand(
     Tty: tty,
   }
   const exec = await call(tried, askMs, (abortSignal) => docker.getContainer(id).exec({ ...options, abortSignal }))
-  const stream = duplex(await call(tried, askMs, () => exec.start({ hijack: true, stdin: true, Tty: tty })))
-  const stop = () => void killCommand(exec, id)
+  const start = (abortSignal: AbortSignal) => exec.start({ hijack: true, stdin: true, Tty: tty, abortSignal })
+  const stream = await hijacked(tried, signal, start).catch(async (error: unknown) => {
+    await killCommand(exec, id) // Docker may have started it
+    throw error
+  })
+  let killed: Promise<void> | undefined
+  const stop = () => {
+    killed ??= killCommand(exec, id)
+  }
   signal.addEventListener('abort', stop, { once: true })
-  if (signal.aborted) stop() // the client has left while Docker started it
+  if (signal.aborted) stop()
   return {
     ...standardStreams(stream, tty, signal, tried),
     // Of a process that has just ended there is no terminal left.
@@ -44,6 +55,7 @@ export async function startCommand(
         await delay(lookAgainMs)
       }
     },
+    stopped: () => withinOr(killedMs, undefined, killed ?? Promise.resolve()),
   }
 }
 
@@ -58,12 +70,38 @@ export async function attachContainer(
   const container = docker.getContainer(id)
   const { Config } = await call(tried, askMs, (abortSignal) => container.inspect({ abortSignal }))
   const options = { stream: true, hijack: true, stdin, stdout, stderr: stderr && !Config.Tty }
-  const stream = duplex(await call(tried, askMs, () => container.attach(options)))
+  const stream = await hijacked(tried, signal, (abortSignal) => container.attach({ ...options, abortSignal }))
   return {
     ...standardStreams(stream, Config.Tty, signal, tried),
     resize: (w, h) => container.resize({ w, h }).then(ignored, ignored),
     exitCode: async () => undefined,
+    stopped: async () => undefined,
   }
+}
+
+/** A connection to Docker that has left HTTP. The call ends when `signal` aborts; a stream that comes later is closed. */
+function hijacked(
+  tried: string,
+  signal: AbortSignal,
+  open: (abortSignal: AbortSignal) => Promise<NodeJS.ReadWriteStream>,
+): Promise<Duplex> {
+  return call(tried, askMs, (late) =>
+    withOwnSignal(signal, (left) =>
+      withOwnSignal(late, async (own) => {
+        const abort = () => own.abort(left.signal.reason)
+        left.signal.addEventListener('abort', abort, { once: true })
+        if (left.signal.aborted) abort()
+        const opening = open(own.signal).then(duplex)
+        const stream = await unlessAborted(opening, own.signal)
+        if (stream !== undefined) return stream
+        opening.then(
+          (unwanted) => void unwanted.destroy(),
+          () => undefined,
+        )
+        throw new Error('The client is gone')
+      }),
+    ),
+  )
 }
 
 function standardStreams(stream: Duplex, tty: boolean, signal: AbortSignal, tried: string) {

@@ -30,6 +30,7 @@ export async function httpUpgrade({ incoming, socket, head }: UpgradeEvent, need
   }
   // Nothing is read after the answer: a client that does not close its end would keep the connection.
   outgoing.once('finish', () => socket.destroySoon())
+  const waiting = heldWhileWaiting(socket, () => outgoing.destroy())
   await httpExchange(incoming, outgoing, needs, {
     request: {
       offered: offeredBy(incoming),
@@ -38,15 +39,41 @@ export async function httpUpgrade({ incoming, socket, head }: UpgradeEvent, need
       },
     },
     async take(answer, gone) {
+      const more = waiting.release()
       outgoing.detachSocket(socket)
       setMaxListeners(0, gone.signal) // each connection through a port-forward listens: many are no leak
       socket.once('close', () => gone.abort('closed'))
       const end = () => void socket.destroy()
       gone.signal.addEventListener('abort', end, { once: true })
       if (gone.signal.aborted || socket.destroyed) return end()
-      await answer.take({ incoming, socket, head, signal: gone.signal })
+      await answer.take({ incoming, socket, head: Buffer.concat([head, ...more]), signal: gone.signal })
     },
   })
+}
+
+/** What a client sends before it has the answer: kubectl waits for it. */
+const mostHeldBytes = 64 * 1024
+
+/**
+ * The answer may wait for a node. Meanwhile the connection is read, because otherwise its end would not be seen; what comes on
+ * it is kept. `left`: called when the client has gone.
+ */
+function heldWhileWaiting(socket: Socket, left: () => void): { release(): readonly Buffer[] } {
+  const pieces: Buffer[] = []
+  let bytes = 0
+  const keep = (piece: Buffer) => {
+    pieces.push(piece)
+    bytes += piece.length
+    if (bytes >= mostHeldBytes) socket.pause()
+  }
+  socket.on('data', keep).once('end', left)
+  return {
+    release() {
+      socket.off('data', keep).off('end', left)
+      socket.pause()
+      return pieces
+    },
+  }
 }
 
 /** Clients name their protocols in one header of two (RFC 6455; k8s.io/apimachinery/pkg/util/httpstream). */

@@ -1,6 +1,12 @@
 /** A connection of a client as pieces of bytes: they are taken one at a time, and sent no faster than the client reads. */
 import type { Duplex } from 'node:stream'
 
+/**
+ * A connection whose data is not taken is not read either, so that its end is not seen. What is sent to a client that is gone is
+ * refused: after the second ping at the latest the connection closes.
+ */
+export const clientPingMs = 15_000
+
 export interface ByteChannel {
   /** The next piece; undefined: the client is gone. Meanwhile the connection is read no further. */
   next(): Promise<Buffer | undefined>

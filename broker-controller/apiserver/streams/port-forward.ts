@@ -33,6 +33,8 @@ export async function forwardPorts(request: ResourceRequest, needs: ResourceNeed
 
 /** Error streams that wait for their data stream. */
 const mostWaiting = 64
+/** As the kubelet (streamCreationTimeout). */
+const pairedWithinMs = 30_000
 
 /** Until the client is gone. */
 async function serve(
@@ -43,12 +45,21 @@ async function serve(
 ): Promise<void> {
   const connection = spdyConnection(client)
   const waiting = new Map<string, SpdyStream>()
+  const resetUnpaired = async (id: string, stream: SpdyStream) => {
+    await needs.clock.sleep(pairedWithinMs, stream.signal)
+    if (waiting.get(id) !== stream) return
+    waiting.delete(id)
+    await stream.reset().catch(() => undefined) // the client is gone
+  }
   for (let stream = await connection.accept(); stream !== undefined; stream = await connection.accept()) {
     const id = stream.headers.get('requestid') ?? ''
     const other = waiting.get(id)
     if (other === undefined) {
       if (waiting.size >= mostWaiting) await stream.reset()
-      else waiting.set(id, stream)
+      else {
+        waiting.set(id, stream)
+        void resetUnpaired(id, stream)
+      }
       continue
     }
     waiting.delete(id)

@@ -1,6 +1,6 @@
 /** exec and attach over SPDY, as the messages of a WebSocket: a byte for the channel, then its data (remotecommand/v4.go). */
 import { sessionChannels as channels } from '../../../api/sessions.ts'
-import { within } from '../../../daemon/deadline.ts'
+import { within, withinOr } from '../../../daemon/deadline.ts'
 import type { ByteChannel } from './byte-channel.ts'
 import { mailbox } from './mailbox.ts'
 import { type SpdyStream, spdyConnection } from './spdy-connection.ts'
@@ -14,6 +14,8 @@ export type CommandStreams = {
 
 /** As the kubelet (streamCreationTimeout). */
 const creationMs = 30_000
+/** For what waits to be sent, and then for the client to close: as the library of WebSockets. */
+const closedMs = 30_000
 
 /** Resolves when the client has opened the streams of its options; rejects where it does not. */
 export async function spdyCommand(channel: ByteChannel, options: CommandStreams): Promise<ByteChannel> {
@@ -47,7 +49,7 @@ export async function spdyCommand(channel: ByteChannel, options: CommandStreams)
   void pump(input, streams.get(input), Buffer.of(channels.end, input))
   void pump(resize, streams.get(resize))
   // No more streams are expected: waiting for one shows when the client is gone.
-  void connection.accept().then(() => {
+  const over = connection.accept().then(() => {
     messages.close()
     connection.destroy()
   })
@@ -58,7 +60,11 @@ export async function spdyCommand(channel: ByteChannel, options: CommandStreams)
     },
     close() {
       const ended = [...streams.values()].map((stream) => stream.end().catch(() => undefined))
-      void Promise.all(ended).then(connection.close)
+      // A client that reads nothing, or does not close its end, must not keep the connection.
+      void withinOr(closedMs, undefined, Promise.all(ended)).then(() => {
+        connection.close()
+        return withinOr(closedMs, undefined, over).then(connection.destroy)
+      })
     },
     destroy: connection.destroy,
   }

@@ -24,9 +24,9 @@ test('streams are opened, answered, and carry data both ways', async (t) => {
 test('pings are answered, and what does not concern streams is passed over', async (t) => {
   const client = await aClient()
   const settings = Buffer.from('800300040000000400000000', 'hex')
-  client.send(settings, Buffer.from('80030006000000040000002a', 'hex'))
+  client.send(settings, Buffer.from('80030006000000040000002b', 'hex'), Buffer.from('800300060000000400000002', 'hex'))
   await turns()
-  t.equal(client.sent().toString('hex'), '80030006000000040000002a')
+  t.equal(client.sent().toString('hex'), '80030006000000040000002b', 'an even one is an answer')
   t.notOk(client.isDestroyed())
 })
 

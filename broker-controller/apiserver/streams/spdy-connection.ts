@@ -3,7 +3,7 @@
  * (draft-mbelshe-httpbis-spdy-00; github.com/moby/spdystream). There is no flow control for single streams: client-go has
  * none either. Data that is not taken stops the connection, and so the client.
  */
-import type { ByteChannel } from './byte-channel.ts'
+import { type ByteChannel, clientPingMs } from './byte-channel.ts'
 import { type Mailbox, mailbox } from './mailbox.ts'
 import { type HeaderWriter, headerReader, headerWriter } from './spdy-headers.ts'
 
@@ -104,7 +104,12 @@ export function spdyConnection(channel: ByteChannel): SpdyConnection {
   }
 
   const control = async (type: number, flags: number, payload: Buffer) => {
-    if (type === types.ping) return write.control(types.ping, [numberIn(payload, 0)])
+    if (type === types.ping) {
+      const id = numberIn(payload, 0)
+      // The ids of a client are odd: others are in answer to ours (2.6.5).
+      if (id % 2 === 1) await write.control(types.ping, [id])
+      return
+    }
     if (type === types.headers) return void (await reader.read(payload.subarray(4)))
     if (type === types.synStream) {
       return open(numberIn(payload, 0) & 0x7fffffff, flags, await reader.read(payload.subarray(10)))
@@ -130,12 +135,27 @@ export function spdyConnection(channel: ByteChannel): SpdyConnection {
     if (stream !== undefined && (flags & finFlag) !== 0) finish(first, stream)
   }
 
+  let isPinging = false
+  let pinged = 0
+  const pings = setInterval(() => {
+    if (isPinging) return // the client reads nothing
+    isPinging = true
+    pinged = (pinged + 2) % 0x80000000
+    write.control(types.ping, [pinged]).then(
+      () => {
+        isPinging = false
+      },
+      () => channel.destroy(),
+    )
+  }, clientPingMs).unref()
+
   const run = async () => {
     try {
       for (;;) await frame(await take(8))
     } catch {
       // The client is gone, or sends something else than SPDY.
     } finally {
+      clearInterval(pings)
       for (const [id, stream] of streams) reset(id, stream)
       accepted.close()
       reader.close()

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { type RawData, type WebSocket, WebSocketServer } from 'ws'
 import type { TakenConnection } from '../wire/answers.ts'
-import type { ByteChannel } from './byte-channel.ts'
+import { type ByteChannel, clientPingMs } from './byte-channel.ts'
 import { type SocketEncoding, socketEncoding } from './socket-encoding.ts'
 
 /** kubectl sends 32 KiB at a time. */
@@ -39,6 +39,10 @@ function clientSocket(socket: WebSocket, { encode, decode }: SocketEncoding): By
   const messages: Buffer[] = []
   let isGone = false
   let wake: () => void = () => undefined
+  const pings = setInterval(() => {
+    // Where the client reads nothing, pings would only pile up.
+    if (socket.readyState === socket.OPEN && socket.bufferedAmount === 0) socket.ping()
+  }, clientPingMs).unref()
   socket.on('message', (data: RawData) => {
     messages.push(decode(bytesOf(data)))
     socket.pause()
@@ -46,6 +50,7 @@ function clientSocket(socket: WebSocket, { encode, decode }: SocketEncoding): By
   })
   socket.on('error', () => socket.terminate()) // too long, or against the protocol
   socket.on('close', () => {
+    clearInterval(pings)
     isGone = true
     wake()
   })
