@@ -89,3 +89,53 @@ test('a refusal states the expiry and the time of the controller', async (t) => 
   )
   t.match(tokenRefusal({ verdict: 'unknown' }, 'abcdef', now), 'not known here')
 })
+
+test('a group that a token may give begins and ends as its form says', async (t) => {
+  const groupOf = (group: string) => decodeToken(encodeToken(aToken({ groups: [group] })))?.groups
+  for (const group of ['system:bootstrappers:a', 'system:bootstrappers:kubeadm:default-node-token']) {
+    t.same(groupOf(group), [group])
+  }
+  for (const group of [
+    'x:system:bootstrappers:a',
+    'system:bootstrappers:a:',
+    'system:bootstrappers:A',
+    'system:bootstrappers:',
+  ]) {
+    t.equal(groupOf(group), undefined, group)
+  }
+})
+
+test('a token has the uses that its Secret says are true', async (t) => {
+  const { data, ...secret } = encodeToken(aToken({ usages: ['signing'] }))
+  t.same(decodeToken({ ...secret, data: data ?? {} })?.usages, ['signing'])
+  const disabled = { ...data, 'usage-bootstrap-signing': btoa('false') }
+  t.same(decodeToken({ ...secret, data: disabled })?.usages, [])
+  t.same(judgeToken(decodeToken({ ...secret, data: disabled }), aToken(), now), { verdict: 'unknown' })
+})
+
+test('a Secret may have plain text, and no key for what its token lacks', async (t) => {
+  const { data: _, ...secret } = encodeToken(aToken())
+  const stringData = { 'token-id': 'abcdef', 'token-secret': '0123456789abcdef' }
+  t.same(decodeToken({ ...secret, stringData }), { id: 'abcdef', secret: '0123456789abcdef', usages: [], groups: [] })
+  t.notOk('auth-extra-groups' in (encodeToken(aToken()).data ?? {}))
+  const latin = { 'token-id': btoa('abcdef'), 'token-secret': btoa('0123456789abcde\xe9') }
+  t.equal(decodeToken({ ...secret, data: latin }), undefined, 'bytes that are no UTF-8')
+})
+
+test('a token needs 22 bytes below 252, each for one character', async (t) => {
+  t.same(tokenFrom(new Uint8Array(22)), { id: 'aaaaaa', secret: 'a'.repeat(16) })
+  t.throws(() => tokenFrom(new Uint8Array(21)), RangeError)
+  t.equal(tokenFrom(Uint8Array.from([252, 251, ...new Uint8Array(21)])).id, '9aaaaa')
+})
+
+test('a text with more around a token is none, nor is the token of another id', async (t) => {
+  for (const text of ['xabcdef.0123456789abcdef', 'abcdef.0123456789abcdefx'])
+    t.equal(parseToken(text), undefined, text)
+  t.same(judgeToken(aToken(), { ...aToken(), id: 'zzzzzz' }, now), { verdict: 'unknown' })
+  t.same(judgeToken(aToken(), { ...aToken(), secret: '0123456789abcde' }, now), { verdict: 'unknown' })
+  t.same(judgeToken(aToken(), { ...aToken(), secret: '0123456789abcdef0' }, now), { verdict: 'unknown' })
+})
+
+test('an accepted token needs no refusal', async (t) => {
+  t.equal(tokenRefusal(judgeToken(aToken(), aToken(), now), 'abcdef', now), '')
+})
