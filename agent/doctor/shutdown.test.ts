@@ -79,3 +79,63 @@ test("the agent's unit", async (t) => {
   t.match(agentUnit(undefined, true, 42), [{ verdict: 'warning', found: /process 42/ }])
   t.match(agentUnit(undefined, false, undefined), [{ verdict: 'unknown' }])
 })
+
+test('the message names every file that is overridden, and no value that is none', async (t) => {
+  const file = (name: string, value: string) => ({ file: `/etc/systemd/logind.conf.d/${name}.conf`, value })
+  const found = (...assignments: readonly ReturnType<typeof file>[]) =>
+    shutdownDelay({ ...shutdown, assignments }).found
+  t.match(found(file('a', '60')), /end \(set by \/etc\/systemd\/logind\.conf\.d\/a\.conf\)$/)
+  t.match(
+    found(file('a', '10'), file('b', '20'), file('c', '60')),
+    /c\.conf, which wins over \S*a\.conf \(10\) and \S*b\.conf \(20\)\)$/,
+  )
+  t.match(found(file('a', '60'), file('b', 'soon')), /set by \S*a\.conf\)$/)
+})
+
+test('logind has read its files when its delay is theirs, within a second', async (t) => {
+  const assignments = [{ file: delayDropIn, value: '30' }]
+  const of = (grantedSeconds: number) => shutdownDelay({ ...shutdown, assignments, grantedSeconds })
+  t.same(
+    [of(30), of(29.1), of(29), of(31)].map(({ verdict }) => verdict),
+    ['ok', 'ok', 'warning', 'warning'],
+  )
+  t.match(of(5), { fix: { needsRestart: false } })
+})
+
+test('a file that sorts before the drop-in is beaten by it, one after it is not', async (t) => {
+  const of = (file: string) => shutdownDelay({ ...shutdown, assignments: [{ file, value: '3' }] })
+  t.match(of('/usr/lib/systemd/logind.conf.d/zz-a.conf'), {
+    fix: {},
+    remedy: /^Put InhibitDelayMaxSec=30 below \[Login\] in/,
+  })
+  t.match(of('/run/systemd/logind.conf.d/zz-c.conf'), { fix: undefined, remedy: /^Set InhibitDelayMaxSec=30 in \/run/ })
+  t.match(of('/etc/systemd/zzz.conf'), { fix: {} }, 'the main file is read before all drop-ins')
+})
+
+test('a restart at a time that is "now" is one at once, and the file to edit is that of the time', async (t) => {
+  const of = (...content: readonly string[]) =>
+    automaticRestart(aptSettings(content.map((text, i) => ({ path: `/etc/apt/apt.conf.d/5${i}`, content: text }))))
+  const on = 'Unattended-Upgrade::Automatic-Reboot "true";'
+  t.match(of(on, 'Unattended-Upgrade::Automatic-Reboot-Time "now";'), { found: /at once after an upgrade.*\/50\)/ })
+  t.match(of(on, 'Unattended-Upgrade::Automatic-Reboot-Time "02:00";'), {
+    found: /at 02:00 \(\S*\/50\)/,
+    remedy: /in \S*\/51,/,
+  })
+  t.match(of(on), { remedy: /in \S*\/50,/ })
+})
+
+test('an agent without a unit, and one that starts, are told apart', async (t) => {
+  t.match(agentUnit(undefined, true, undefined), [{ verdict: 'unknown', found: /systemd does not answer/ }])
+  t.match(agentUnit(undefined, true, 812), [{ verdict: 'warning', found: /The agent runs \(process 812\)/ }])
+  const unit = { load: 'loaded', active: 'activating', file: 'enabled', watchdogSeconds: 0 }
+  t.match(agentUnit(unit, true, undefined), [
+    { verdict: 'ok', found: 'The unit bramble-agent is enabled and activating' },
+  ])
+  t.match(agentUnit({ ...unit, active: 'inactive' }, false, undefined), [
+    { verdict: 'ok', found: /once this machine has joined/ },
+  ])
+  t.match(agentUnit({ ...unit, active: 'inactive' }, true, undefined), [{ verdict: 'problem' }])
+  const missing = { ...unit, load: 'not-found' }
+  t.match(agentUnit(missing, true, undefined), [{ found: 'There is no unit bramble-agent (not-found)' }])
+  t.match(agentUnit(missing, true, 812), [{ found: /; the agent runs as process 812$/ }])
+})

@@ -66,3 +66,43 @@ test('a machine that shows nothing has no identity, and that is no error', async
   t.same(await readHardwareIdentity(t.testdir({})), {})
   t.equal(await readBootID(t.testdir({})), undefined)
 })
+
+test('what makers and emulators fill in is no mark', async (t) => {
+  for (const filler of [
+    'To be filled by O.E.M.',
+    'to be filled by OEM',
+    'System Serial Number',
+    'Chassis Serial Number',
+    'Base Board Serial Number',
+    'Not Specified',
+    'N/A',
+    '000-000',
+    'FFFF',
+    'xxxx',
+    'None',
+  ]) {
+    const root = await machineWith(t, { 'sys/class/dmi/id/board_serial': `${filler}\n` })
+    t.same(await readHardwareIdentity(root), {}, filler)
+  }
+  for (const mark of ['PF-None-1', 'x1', 'Default string 7', 'ISystem Serial Number']) {
+    const root = await machineWith(t, { 'sys/class/dmi/id/board_serial': `${mark}\n` })
+    t.same(await readHardwareIdentity(root), { boardSerial: mark })
+  }
+})
+
+test('the serial number of cpuinfo is one word of its own line', async (t) => {
+  const serialIn = async (cpuinfo: string) =>
+    (await readHardwareIdentity(await machineWith(t, { 'proc/cpuinfo': cpuinfo }))).boardSerial
+  t.equal(await serialIn('Serial\t\t: 10000000aabbccdd\n'), '10000000aabbccdd')
+  t.equal(await serialIn('Serial:  10000000aabbccdd'), '10000000aabbccdd')
+  t.equal(await serialIn('Board Serial: 10000000aabbccdd\n'), undefined)
+  t.equal(await serialIn('Serial: two words\n'), undefined)
+})
+
+test('an empty file is no mark', async (t) => {
+  t.same(
+    await readHardwareIdentity(await machineWith(t, { 'etc/machine-id': '\n', 'proc/device-tree/model': '\0' })),
+    {},
+  )
+  t.equal(await readBootID(t.testdir({})), undefined)
+})

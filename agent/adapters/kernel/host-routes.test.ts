@@ -34,3 +34,24 @@ test('routes of the machine, and which of them pods must leave alone', { skip: e
   t.equal(routeInTheWay('10.42.1.0/24', routes), undefined, 'of a wider network behind a gateway')
   t.same(await readRoutes('/nonexistent'), [])
 })
+
+test('rows that are no addresses are left out', { skip: endianness() !== 'LE' }, async (t) => {
+  const root = t.testdir({
+    proc: {
+      net: {
+        route: [
+          'eth0 0001A8C00 00000000 0001 0 0 0 00FFFFFF',
+          'eth0 X0001A8C0 00000000 0001 0 0 0 00FFFFFF',
+          'eth0 0001A8C0 00000000 0001 0 0 0 000FFFFFF',
+          'eth0 0001A8C0 00000000 0001 0 0 0 X00FFFFFF',
+          '  wlan0   0001A8C0  00000000   0001 0 0 0   00FFFFFF  ',
+          'eth0 0002A8C0',
+        ].join('\n'),
+      },
+    },
+  })
+  t.same(
+    (await readRoutes(root)).map(({ interface: name, range, direct }) => [name, formatCidr(range), direct]),
+    [['wlan0', '192.168.1.0/24', true]],
+  )
+})

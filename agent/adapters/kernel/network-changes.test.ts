@@ -68,3 +68,42 @@ test('what Docker makes for containers is no network, and a machine without file
   await remove('sys')
   t.equal((await look()).size, 0)
 })
+
+test('interfaces that lead to no controller do not count', async (t) => {
+  const { write, look } = await machine(t)
+  for (const name of ['lo', 'veth12ab', 'docker0', 'br-0123456789ab']) {
+    await write(`sys/class/net/${name}/carrier`, '1\n')
+    await write(`sys/class/net/${name}/carrier_changes`, '1\n')
+  }
+  t.same([...(await look())], [])
+  for (const name of ['lowpan0', 'xbr-1', 'eth0.docker']) {
+    await write(`sys/class/net/${name}/carrier`, '1\n')
+    await write(`sys/class/net/${name}/carrier_changes`, '1\n')
+  }
+  t.same([...(await look())].sort(), ['link eth0.docker 1', 'link lowpan0 1', 'link xbr-1 1'])
+})
+
+test('a default route has a destination and a mask of zero', async (t) => {
+  const { write, look } = await machine(t)
+  const zeros = '0'.repeat(32)
+  const row = (name: string, destination: string, mask: string) =>
+    `${name}\t${destination}\t0100A8C0\t0003\t0\t0\t0\t${mask}\t0\t0\t0\n`
+  const row6 = (name: string, destination: string, length: string) =>
+    `${destination} ${length} ${zeros} 00 ${'f'.repeat(32)} 0 0 0 0     ${name}\n`
+  await write('proc/net/route', heads + row('tun0', '00000000', '00000080') + row('host0', '0100000A', '00000000'))
+  await write(
+    'proc/net/ipv6_route',
+    row6('tun0', zeros, '01') + row6('net0', `fd${'0'.repeat(30)}`, '00') + row6('net1', `${'0'.repeat(30)}fd`, '00'),
+  )
+  t.same([...(await look())], [])
+  await write('proc/net/route', row('eth0', '00000000', '00000000'))
+  await write('proc/net/ipv6_route', row6('eth0', zeros, '00'))
+  t.same([...(await look())], ['route eth0 0100A8C0', `route eth0 ${'f'.repeat(32)}`])
+})
+
+test('a machine without these files has no network', async (t) => {
+  const { look, write } = await machine(t)
+  t.same([...(await look())], [])
+  await write('sys/class/net/eth0/operstate', 'down\n')
+  t.same([...(await look())], [], 'an interface that is down has no readable carrier')
+})

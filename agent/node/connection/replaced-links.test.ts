@@ -33,3 +33,34 @@ test('a controller that restarts, a link that lasts and one that blinks now and 
   }
   t.same(log.messages('warn'), [])
 })
+
+test('four links of a minute or less, within five minutes, are the sign', async (t) => {
+  const after = async (lastedMs: number, waitMs: number) => {
+    const clock = fakeClock()
+    const log = quietLog(t, warning)
+    const links = replacedLinks({ clock, log })
+    for (let count = 0; count < 4; count++) {
+      links.lost({ lastedMs, epoch: 'one' })
+      await clock.advance(waitMs)
+    }
+    return log.lines.map(({ facts }) => [facts['closed'], facts['withinSeconds']])
+  }
+  t.same(await after(60_000, 20_000), [[4, 60]])
+  t.same(await after(60_001, 20_000), [])
+  t.same(await after(1, 99_999), [[4, 300]])
+  t.same(await after(1, 100_000), [], 'the first is five minutes ago')
+})
+
+test('the same controller an hour later is logged again', async (t) => {
+  const clock = fakeClock()
+  const log = quietLog(t, warning)
+  const links = replacedLinks({ clock, log })
+  await clock.advance(1_000_000)
+  for (let count = 0; count < 4; count++) links.lost({ lastedMs: 1, epoch: 'one' })
+  await clock.advance(3_599_999)
+  for (let count = 0; count < 4; count++) links.lost({ lastedMs: 1, epoch: 'one' })
+  t.equal(log.lines.length, 1)
+  await clock.advance(1)
+  links.lost({ lastedMs: 1, epoch: 'one' })
+  t.equal(log.lines.length, 2)
+})

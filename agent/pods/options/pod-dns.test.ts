@@ -42,3 +42,36 @@ test('the settings of the machine are read only for a pod that adds to them', as
   t.same([asks('Default', {}), asks(undefined, {})], [true, true])
   t.same([asks('Default'), asks('None', {}), asks('None')], [false, false, false])
 })
+
+test('a resolv.conf is read as the C library reads it', async (t) => {
+  const text =
+    '  nameserver   192.0.2.1  \nnameserver\nsearch a.lan\nsearch b.lan . c.lan\ndomain d.lan\noptions ndots:2\noptions rotate edns0\n'
+  t.same(parseResolver(text), {
+    servers: ['192.0.2.1'],
+    searches: ['b.lan', 'c.lan'],
+    options: ['ndots:2', 'rotate', 'edns0'],
+  })
+  t.same(parseResolver('domain a.lan\ndomain d.lan\n').searches, ['d.lan'])
+  t.same(parseResolver(''), { servers: [], searches: [], options: [] })
+})
+
+test('a pod whose machine could not be read has its own settings', async (t) => {
+  const { spec } = aPod()
+  t.same(podResolver({ ...spec, dnsConfig: { searches: ['a.lan'] } }, undefined), {
+    servers: [],
+    searches: ['a.lan'],
+    options: [],
+  })
+  const unnamed = { options: [{ value: '5' }, { name: '', value: '6' }, { name: 'rotate' }] }
+  t.same(podResolver({ ...spec, dnsConfig: unnamed }, undefined)?.options, ['rotate'])
+  t.same(podResolver({ ...spec, dnsPolicy: 'None' }, host), { servers: [], searches: [], options: [] })
+})
+
+test('a host name has 63 characters at most, and ends in a letter or digit', async (t) => {
+  const hostnameOf = (name: string) => podHostname(aPod({ name })).hostname
+  t.equal(hostnameOf('x'.repeat(64)), 'x'.repeat(63))
+  t.equal(hostnameOf(`${'x'.repeat(60)}--.y`), 'x'.repeat(60))
+  const spec = { setHostnameAsFQDN: true }
+  t.same(podHostname(aPod({ name: 'web', spec })), { hostname: 'web', domain: '' }, 'no subdomain, no full name')
+  t.equal(podHostname(aPod({ namespace: 'prod', spec: { subdomain: 's' } })).domain, 's.prod.svc.cluster.local')
+})

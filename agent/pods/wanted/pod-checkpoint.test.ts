@@ -34,3 +34,56 @@ test('the copy follows within ten minutes, and no more often however much change
   await running
   t.same(made, { saves: 61, copies }, 'who stops writes what is new, and that once')
 })
+
+test('a failed save is logged and repeated with a back-off, and again at the end', async (t) => {
+  const [clock, log] = [fakeClock(), quietLog(t)]
+  const saved: number[] = []
+  let fails = true
+  const checkpoint = {
+    load: async () => undefined,
+    save: async () => {
+      saved.push(clock.monotonicMs())
+      if (fails) throw new Error('no space left on device')
+    },
+    keepCopy: async () => undefined,
+  }
+  const data = { desired: { epoch: 'one', version: 1, pods: [] }, endings: {} }
+  const writer = checkpointWriter({ checkpoint, clock, random: () => 0.5, log }, () => data)
+  const stopping = new AbortController()
+  const running = writer.run(stopping.signal)
+  writer.wake()
+  await clock.advance(60_000)
+  const waits = saved.slice(1).map((atMs, i) => atMs - (saved[i] ?? 0))
+  t.ok(saved.length >= 4 && saved.length < 12, `${saved.length} attempts`)
+  t.same(
+    waits,
+    waits.toSorted((a, b) => a - b),
+    'each wait is at least as long as the one before',
+  )
+  t.match(log.lines[0], { level: 'warn', message: 'Checkpoint not saved', facts: { error: { message: /no space/ } } })
+  fails = false
+  await clock.advance(60_000)
+  const attempts = saved.length
+  await clock.advance(60_000)
+  t.equal(saved.length, attempts, 'saved once')
+  fails = true
+  writer.wake()
+  stopping.abort()
+  await clock.advance(30_000)
+  await running
+  t.equal(saved.at(-1), clock.monotonicMs() - 30_000, 'the last attempt is made at the end')
+})
+
+test('without data nothing is saved', async (t) => {
+  const clock = fakeClock()
+  let saves = 0
+  const checkpoint = { load: async () => undefined, save: async () => void saves++, keepCopy: async () => undefined }
+  const writer = checkpointWriter({ checkpoint, clock, random: () => 0.5, log: quietLog(t) }, () => undefined)
+  const stopping = new AbortController()
+  const running = writer.run(stopping.signal)
+  writer.wake()
+  await clock.advance(60_000)
+  stopping.abort()
+  await running
+  t.equal(saves, 0)
+})
