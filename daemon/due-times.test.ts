@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { dueTimes } from './due-times.ts'
+import { dueTimes, waitMs } from './due-times.ts'
 
 test('keys come due in the order of their times, those of one time in the order they were given', async (t) => {
   const due = dueTimes()
@@ -56,4 +56,24 @@ test('whatever happens, what is taken is what was due', async (t) => {
     if (taken.sort().join() !== late.sort().join()) return t.same(taken, late, `at ${now}`)
   }
   t.equal(due.size, expected.size)
+})
+
+test('a key that is given its time again keeps its place, one with a later time is brought forward', async (t) => {
+  const due = dueTimes()
+  due.set('a', 10)
+  due.set('b', 10)
+  due.set('a', 10)
+  t.same(due.take(10), ['a', 'b'])
+  due.advance('c', 30)
+  t.equal(due.get('c'), 30)
+  due.advance('c', 30)
+  due.advance('c', 20)
+  t.equal(due.get('c'), 20)
+  t.equal(due.get('none'), undefined)
+  t.equal(due.size, 1)
+})
+
+test('the wait is until the next time, from nothing to a day', async (t) => {
+  const day = 86_400_000
+  t.same([waitMs(undefined, 5), waitMs(15, 5), waitMs(5, 5), waitMs(1, 5), waitMs(day + 6, 5)], [day, 10, 0, 0, day])
 })

@@ -1,4 +1,4 @@
-import { test } from 'tap'
+import { type Test, test } from 'tap'
 import type { Container } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import { aborted } from '../../../daemon/aborted.ts'
@@ -6,6 +6,7 @@ import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { warningsDuring } from '../../../daemon/testing/process-warnings.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { aContainer } from '../../testing/builders.ts'
+import type { PodEvent } from '../record/pod-events.ts'
 import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { prober } from './prober.ts'
 import type { ProbeAnswer } from './targets.ts'
@@ -233,4 +234,166 @@ test('the readiness of a container is probed as soon as its startup probe succee
   await clock.advance(7_000)
   t.same(asked, ['1', '1', '2'])
   t.same(probes.vitals('uid').get('one'), { started: true, ready: true })
+})
+
+/** A prober of TCP probes, by port. */
+function tcpProber(t: Test, more: { readonly random?: number } = {}) {
+  const [clock, log] = [fakeClock(), quietLog(t)]
+  const world = { asked: [] as string[], answers: new Map<string, ProbeAnswer>(), events: [] as PodEvent[], changed: 0 }
+  const probes = prober({
+    runtime: { exec: () => Promise.reject(new Error('the container is gone')) },
+    network: {
+      ask: async (target) => {
+        const port = 'port' in target ? String(target.port) : ''
+        world.asked.push(`${port} at ${clock.monotonicMs()}`)
+        return world.answers.get(port) ?? well
+      },
+    },
+    clock,
+    random: () => more.random ?? 0,
+    log,
+    recordEvent: (_, event) => world.events.push(event),
+    changed: () => world.changed++,
+  })
+  const stopping = new AbortController()
+  const running = probes.run(stopping.signal)
+  t.teardown(async () => {
+    stopping.abort()
+    await clock.advance(2_000)
+    await running
+  })
+  const observe = (containers: readonly Container[], ...runtime: readonly RuntimeContainer[]) => {
+    const pod = aPod({ name: 'web', uid: 'uid', containers: [...containers] })
+    probes.observe('uid', { pod, containers: runtime, podIP: '10.0.0.1', leaving: false })
+  }
+  return { clock, log, probes, world, observe }
+}
+
+const tcp = (port: number, more: object = {}) => ({ tcpSocket: { port }, periodSeconds: 10, ...more })
+
+test('liveness is probed within its first period, readiness at once, neither before its delay', async (t) => {
+  const { clock, world, observe } = tcpProber(t, { random: 0.5 })
+  const main = {
+    name: 'main',
+    image: 'app:1',
+    livenessProbe: tcp(1),
+    readinessProbe: tcp(2, { initialDelaySeconds: 3 }),
+  }
+  observe([main], found('one', clock))
+  await clock.advance(9_999)
+  t.same(world.asked, ['2 at 3000', '1 at 5000'])
+  await clock.advance(5_001)
+  t.same(world.asked.slice(2), ['2 at 13000', '1 at 15000'])
+})
+
+test('a startup probe that succeeds triggers the readiness of its own container only', async (t) => {
+  const { clock, world, observe } = tcpProber(t)
+  world.answers.set('1', ill)
+  const slow = { periodSeconds: 1_000, failureThreshold: 100 }
+  const main = {
+    name: 'main',
+    image: 'app:1',
+    startupProbe: tcp(1),
+    readinessProbe: tcp(2, slow),
+    livenessProbe: tcp(3, slow),
+  }
+  const side = { name: 'side', image: 'app:1', readinessProbe: tcp(4, slow) }
+  const other = aContainer({ ...found('two', clock), identity: { podUID: 'uid', containerName: 'side' } })
+  observe([main, side], found('one', clock), other)
+  await clock.advance(0)
+  t.same(world.asked.sort(), ['1 at 0', '4 at 0'])
+  world.answers.set('1', well)
+  world.asked.length = 0
+  await clock.advance(10_000)
+  t.same(world.asked.sort(), ['1 at 10000', '2 at 10000'])
+})
+
+test('a failure is an Event with its container, again for another message and after a success', async (t) => {
+  const { clock, world, observe } = tcpProber(t)
+  const main = { name: 'main', image: 'app:1', livenessProbe: tcp(1, { failureThreshold: 100 }) }
+  observe([main], found('one', clock))
+  const answers: (ProbeAnswer | undefined)[] = [
+    ill,
+    ill,
+    { result: 'failure', message: 'yes' },
+    { result: 'unknown', message: '' },
+    { result: 'failure', message: 'yes' },
+    well,
+    ill,
+  ]
+  for (const answer of answers) {
+    if (answer !== undefined) world.answers.set('1', answer)
+    await clock.advance(10_000)
+  }
+  t.same(
+    world.events.map(({ message }) => message),
+    ['Liveness probe failed: no', 'Liveness probe failed: yes', 'Liveness probe failed: no'],
+  )
+  t.match(world.events[0], { type: 'Warning', reason: 'Unhealthy', containerName: 'main' })
+})
+
+test('a container that does not run is not probed, and a pod without probes is forgotten', async (t) => {
+  const { clock, world, probes, observe } = tcpProber(t)
+  const main = { name: 'main', image: 'app:1', readinessProbe: tcp(1) }
+  observe([main])
+  await clock.advance(20_000)
+  t.same(world.asked, [])
+  observe([main], found('one', clock))
+  await clock.advance(0)
+  t.same(world.asked, ['1 at 20000'])
+  observe([main], { ...found('one', clock), state: 'exited' })
+  await clock.advance(60_000)
+  t.equal(world.asked.length, 1)
+  observe([main], found('two', clock))
+  await clock.advance(0)
+  t.equal(world.asked.length, 2, 'the next start')
+  observe([{ name: 'main', image: 'app:1' }], found('two', clock))
+  await clock.advance(60_000)
+  t.equal(world.asked.length, 2)
+  t.equal(probes.unknownForMs('uid'), 0)
+})
+
+test('a probe that is asked is not asked again before its answer', async (t) => {
+  const clock = fakeClock()
+  let asked = 0
+  const probes = prober({
+    runtime: { exec: async () => ({ exitCode: 0, output: '' }) },
+    network: {
+      ask: (_, __, signal) => {
+        asked++
+        return aborted(signal).then(() => ill)
+      },
+    },
+    clock,
+    random: () => 0,
+    log: quietLog(t),
+    recordEvent: () => undefined,
+    changed: () => undefined,
+  })
+  const stopping = new AbortController()
+  const running = probes.run(stopping.signal)
+  const pod = aPod({ name: 'web', uid: 'uid', containers: [{ name: 'main', image: 'app:1', readinessProbe: tcp(1) }] })
+  probes.observe('uid', { pod, containers: [found('one', clock)], podIP: '10.0.0.1', leaving: false })
+  await clock.advance(60_000)
+  t.equal(asked, 1)
+  stopping.abort()
+  await clock.advance(2_000)
+  await running
+})
+
+test('a command that cannot be started is a detail of the log', async (t) => {
+  const { clock, log, world, observe } = tcpProber(t)
+  observe(
+    [{ name: 'main', image: 'app:1', readinessProbe: { exec: { command: ['check'] } } }],
+    found('0123456789abcdef', clock),
+  )
+  await clock.advance(0)
+  t.match(log.lines, [
+    {
+      level: 'debug',
+      message: 'Probe not run',
+      facts: { container: '0123456789ab', error: { message: 'the container is gone' } },
+    },
+  ])
+  t.same(world.events, [])
 })
