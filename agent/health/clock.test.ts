@@ -65,4 +65,7 @@ test('the date is that of a time server or the controller, else the clock where 
   t.equal(likelyDate({ ...facts, synchronized: true, wallMs: 0 }), 0)
   t.equal(likelyDate({ ...facts, wallMs: 0, controller: exactly(-9_500_000) }), 9_500_000)
   t.equal(likelyDate({ ...facts, wallMs: 0, controller: atLeast(-9_500_000) }), undefined)
+  for (const aheadMs of [2_000, -2_000]) t.equal(likelyDate({ ...facts, controller: exactly(aheadMs) }), 10_000_000)
+  t.equal(likelyDate({ ...facts, controller: exactly(2_001) }), 9_997_999)
+  t.equal(likelyDate({ ...facts, controller: exactly(-2_001) }), 10_002_001)
 })

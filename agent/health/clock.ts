@@ -91,10 +91,16 @@ export type DateFacts = Pick<ClockReading, 'synchronized' | 'controller'> & {
 /** More than the time for which a machine without a time server is switched off, less than a date that is wrong by years. */
 const plausibleMs = 400 * 86_400_000
 
+/**
+ * The controller's time is in whole seconds, and takes a moment to arrive: a smaller difference is none. The engine stamps containers
+ * with this machine's clock, so a date that differs from it gives wrong durations.
+ */
+const noticeableMs = 2_000
+
 /** The date from the best source; undefined without a source. */
 export function likelyDate({ wallMs, earliestMs, synchronized, controller }: DateFacts): number | undefined {
   if (synchronized === true) return wallMs
-  if (controller?.isExact) return wallMs - controller.aheadMs
+  if (controller?.isExact) return Math.abs(controller.aheadMs) > noticeableMs ? wallMs - controller.aheadMs : wallMs
   const aheadMs = wallMs - earliestMs
   return synchronized === undefined && aheadMs >= 0 && aheadMs <= plausibleMs ? wallMs : undefined
 }
