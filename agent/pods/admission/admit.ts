@@ -1,6 +1,6 @@
 /** Admission of a pod on this node: the decision and its reason. A rejection is final. */
 
-import { isDevice } from '../../../api/node/extended-resources.ts'
+import { isDevice } from '../../../api/node/device-names.ts'
 import { shutdownRefusal } from '../../../api/node/node-shutdown.ts'
 import type { PressureType } from '../../../api/node.ts'
 import { isCriticalPod } from '../../../api/pod/critical-pod.ts'

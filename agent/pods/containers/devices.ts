@@ -3,7 +3,7 @@
  * over restarts.
  */
 
-import { isDevice } from '../../../api/node/extended-resources.ts'
+import { isDevice } from '../../../api/node/device-names.ts'
 import type { Container } from '../../../api/pod.ts'
 import { quantityToNumber } from '../../../api/quantity.ts'
 import type { ContainerIdentity, ContainerRuntime, RuntimeContainer } from '../runtime/runtime.ts'

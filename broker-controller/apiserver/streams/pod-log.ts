@@ -44,7 +44,7 @@ async function sendMessages(
     for await (const piece of outputIn(frames)) await client.send(piece)
     client.close()
   } catch {
-    // The client is gone, or the node: a close frame would tell the client that this is the whole log.
+    // The client is gone, or the node: a close frame would mean that this is the whole log.
     client.destroy()
   }
   await ended

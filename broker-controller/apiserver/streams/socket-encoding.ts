@@ -29,7 +29,7 @@ const encodings: { readonly [protocol: string]: SocketEncoding } = {
   'v4.base64.channel.k8s.io': base64Channels,
 }
 
-/** Messages as they are, unless the name of the subprotocol says base64. */
+/** Messages as they are, unless the name of the subprotocol contains base64. */
 export function socketEncoding(protocol: string): SocketEncoding {
   return encodings[protocol] ?? binary
 }

@@ -1,6 +1,7 @@
 /** The status of a Node after its report. The controller's clock stamps the conditions; the node's own is not trusted. */
 
-import { isDevice, isExtendedResource } from '../../../api/node/extended-resources.ts'
+import { isExtendedResource } from '../../../api/limits/resource-names.ts'
+import { isDevice } from '../../../api/node/device-names.ts'
 import { healthConditionTypes, type NodeCondition, type NodeStatus, nodeConditionTypes } from '../../../api/node.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { equalJSON } from '../../store/equal-json.ts'
