@@ -4,6 +4,7 @@
  */
 import { ConfigMapSchema } from './config-map.ts'
 import { EventSchema } from './event.ts'
+import { ServiceLinkSchema } from './network/service-links.ts'
 import { SummarySchema } from './node/stats.ts'
 import { NodeStatusSchema } from './node.ts'
 import { PodSchema, PodStatusSchema } from './pod.ts'
@@ -75,6 +76,8 @@ export const DesiredMessageSchema = object({
   apiServer: optional(object({ host: text, port: integer })),
   /** Those that the pods name. */
   runtimeClasses: optional(list(object({ name: text, handler: text }))),
+  /** The Services whose addresses the containers of these pods get as variables. */
+  services: optional(list(ServiceLinkSchema)),
   /** Which store this is from. */
   store: optional(text),
   /**

@@ -195,6 +195,7 @@ function optionSources({ node, clock }: PodManagerNeeds, { podPidsLimit }: PodMa
     podCIDR: wanted.desired?.podCIDR,
     apiServer: wanted.desired?.apiServer,
     runtimeClasses: wanted.desired?.runtimeClasses ?? nothing,
+    services: wanted.desired?.services ?? nothing,
     configMaps: wanted.desired?.configMaps ?? nothing,
     secrets: wanted.desired?.secrets ?? nothing,
   })

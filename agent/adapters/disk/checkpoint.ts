@@ -131,9 +131,19 @@ function formatOf(text: string): number | undefined {
 
 /** The part that is compared before a write: the store of the message, but not its version. */
 function essence({ desired, endings }: CheckpointData): string {
-  const { pods, configMaps = [], secrets = [], podCIDR, apiServer, runtimeClasses, misread = [], store } = desired
+  const {
+    pods,
+    configMaps = [],
+    secrets = [],
+    podCIDR,
+    apiServer,
+    runtimeClasses,
+    services,
+    misread = [],
+    store,
+  } = desired
   return sha256(
-    JSON.stringify([pods, configMaps, secrets, endings, podCIDR, apiServer, runtimeClasses, misread, store]),
+    JSON.stringify([pods, configMaps, secrets, endings, podCIDR, apiServer, runtimeClasses, services, misread, store]),
   )
 }
 

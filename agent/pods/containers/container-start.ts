@@ -1,5 +1,6 @@
 /** Creates and starts one container of a pod. A problem is put into the pod's record and tried again later. */
 import type { ConfigMap } from '../../../api/config-map.ts'
+import type { ServiceLink } from '../../../api/network/service-links.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
 import type { Clock } from '../../../daemon/clock.ts'
@@ -51,6 +52,7 @@ export type OptionSources = {
   readonly podCIDR: string | undefined
   readonly apiServer: ApiServerLocation | undefined
   readonly runtimeClasses: RuntimeClasses
+  readonly services: readonly ServiceLink[]
   /** undefined: unknown. */
   readonly kernelLimits: KernelLimits | undefined
   readonly podPidsLimit: number

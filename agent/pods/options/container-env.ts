@@ -1,5 +1,6 @@
 /** The environment of a container: values, expansions, and the fields of the pod, its ConfigMaps and its Secrets. */
 import { environmentNameProblem } from '../../../api/names.ts'
+import { type ServiceLink, serviceVariables } from '../../../api/network/service-links.ts'
 import type { Container, EnvVar, Pod } from '../../../api/pod.ts'
 import { type DownwardSources, fieldValue, resourceValue } from './downward.ts'
 import { expand } from './expansion.ts'
@@ -17,6 +18,7 @@ export type EnvSources = NamedSources &
   DownwardSources & {
     /** undefined: not known to this node. */
     readonly apiServer?: ApiServerLocation | undefined
+    readonly services?: readonly ServiceLink[]
   }
 
 /** Where a container reaches the Kubernetes API. */
@@ -28,10 +30,14 @@ export type Environment =
   | { readonly ok: false; readonly message: string }
 
 /**
- * In order: the location of the API, which clients in a pod read (client-go, rest/config.go, InClusterConfig), then whole ConfigMaps and Secrets first, then single variables, each seeing those before it.
+ * In order: the Services of the namespace, the location of the API, which clients in a pod read (client-go, rest/config.go,
+ * InClusterConfig), whole ConfigMaps and Secrets, then single variables, each seeing those before it.
  */
 export function containerEnv(pod: Pod, container: Container, sources: EnvSources): Environment {
-  const values = new Map(apiServerVariables(sources.apiServer))
+  const values = new Map([
+    ...linkedServices(pod, sources).flatMap(serviceVariables),
+    ...apiServerVariables(sources.apiServer),
+  ])
   for (const { prefix = '', configMapRef, secretRef } of container.envFrom ?? []) {
     const data = configMapRef
       ? configMapTexts(pod, sources, configMapRef)
@@ -49,6 +55,11 @@ export function containerEnv(pod: Pod, container: Container, sources: EnvSources
     if (found.value !== undefined) values.set(variable.name, found.value)
   }
   return { ok: true, values }
+}
+
+function linkedServices({ metadata, spec }: Pod, { services = [] }: EnvSources): readonly ServiceLink[] {
+  if (spec.enableServiceLinks === false) return []
+  return services.filter(({ namespace }) => namespace === (metadata.namespace ?? 'default'))
 }
 
 function apiServerVariables(location: ApiServerLocation | undefined): readonly (readonly [string, string])[] {

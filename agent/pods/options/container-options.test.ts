@@ -3,6 +3,7 @@ import { qosClassOf } from '../../../api/pod/qos-class.ts'
 import type { Container } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import type { ContainerOptions } from '../runtime/runtime.ts'
+import { containerEnv } from './container-env.ts'
 import { containerOptions, hostPorts, sandboxOptions } from './container-options.ts'
 import { expand } from './expansion.ts'
 import { oomScoreAdj } from './qos.ts'
@@ -107,6 +108,21 @@ test('the environment names the API, unless the container sets these variables i
     API: 'https://192.168.1.10',
   })
   t.same(made({}).env, [], 'without the location there is no variable')
+})
+
+test('the environment has the Services of the namespace, unless the pod declines them', async (t) => {
+  const services = [
+    { namespace: 'default', name: 'web', clusterIP: '10.96.0.7', ports: [{ port: 80 }] },
+    { namespace: 'other', name: 'db', clusterIP: '10.96.0.8', ports: [{ port: 5432 }] },
+  ]
+  const sources = { services, configMaps: [], secrets: [], hostIP: undefined, podIP: undefined, allocatable: {} }
+  const names = (spec: object) => {
+    const made = containerEnv(aPod({ spec }), { name: 'main', env: [{ name: 'WEB_PORT', value: 'own' }] }, sources)
+    return made.ok ? Object.fromEntries(made.values) : made
+  }
+  t.match(names({}), { WEB_SERVICE_HOST: '10.96.0.7', WEB_SERVICE_PORT: '80', WEB_PORT: 'own' })
+  t.notOk(Object.keys(names({ enableServiceLinks: true })).some((name) => name.startsWith('DB')))
+  t.same(names({ enableServiceLinks: false }), { WEB_PORT: 'own' })
 })
 
 test('what the environment names must be there', async (t) => {

@@ -11,6 +11,7 @@ function inputs(over: Partial<DesiredInputs> = {}): DesiredInputs {
     configMap: () => undefined,
     secret: () => undefined,
     runtimeClass: () => undefined,
+    servicesIn: () => [],
     acceptingStoreID: undefined,
     earlier: undefined,
     ...over,
@@ -54,6 +55,21 @@ test('a node receives where its containers reach the API, again when that change
   const earlier = { ...content, nodeUID: 'n1', pausedUntilMs: 0 }
   t.equal(isPublished(content, 'n1', earlier), true)
   t.equal(isPublished(moved, 'n1', earlier), false)
+})
+
+test('a node receives the Services in the namespaces of its pods, again when one changes', async (t) => {
+  const service = { namespace: 'default', name: 'web', clusterIP: '10.96.0.7', ports: [{ port: 80 }] }
+  const with80 = desiredContent(
+    'pi-1',
+    inputs({ servicesIn: (namespace) => (namespace === 'default' ? [service] : []) }),
+  )
+  const moved = desiredContent('pi-1', inputs({ servicesIn: () => [{ ...service, clusterIP: '10.96.0.8' }] }))
+  if (with80 === undefined || moved === undefined) return t.fail('no content')
+  t.same(with80.data.services, [service])
+  const earlier = { ...with80, nodeUID: 'n1', pausedUntilMs: 0 }
+  t.equal(isPublished(with80, 'n1', earlier), true)
+  t.equal(isPublished(moved, 'n1', earlier), false)
+  t.equal(desiredContent('pi-1', inputs())?.data.services, undefined)
 })
 
 test('a change of a Node matters if it is created, deleted, or gets addresses or its checkpoint', async (t) => {

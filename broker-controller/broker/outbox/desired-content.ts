@@ -1,10 +1,12 @@
 /** Decisions about the `desired` message of a node: its content, and whether it must be published. */
 import { isDeepStrictEqual } from 'node:util'
+import type { ServiceLink } from '../../../api/network/service-links.ts'
 import { learntByAnnotation } from '../../../api/node/node-checkpoint.ts'
 import type { DesiredMessage } from '../../../api/topics.ts'
 import { isAssigned, mayHave } from '../../store/checkpoint-data.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { type DesiredPod, desiredPods, hasSamePods } from './desired-pods.ts'
+import { linkedServices } from './linked-services.ts'
 import { projectConfigMap, projectSecret, referencedData } from './referenced-data.ts'
 
 /** `awaitsCheckpoint`: the node keeps its pods running and posts its checkpoint; the other fields do not count. */
@@ -12,7 +14,7 @@ export type DesiredContent = {
   readonly pods: ReadonlyMap<string, DesiredPod>
   readonly data: Pick<
     DesiredMessage,
-    'configMaps' | 'secrets' | 'podCIDR' | 'apiServer' | 'runtimeClasses' | 'awaitsCheckpoint'
+    'configMaps' | 'secrets' | 'podCIDR' | 'apiServer' | 'runtimeClasses' | 'services' | 'awaitsCheckpoint'
   >
 }
 
@@ -31,6 +33,8 @@ export type DesiredInputs = {
   readonly configMap: (key: string) => StoredObject<'configmaps'> | undefined
   readonly secret: (key: string) => StoredObject<'secrets'> | undefined
   readonly runtimeClass: (name: string) => StoredObject<'runtimeclasses'> | undefined
+  /** Of a namespace. */
+  readonly servicesIn: (namespace: string) => readonly ServiceLink[]
   /** The store accepts checkpoints of nodes and has this identifier; undefined: it does not. */
   readonly acceptingStoreID: string | undefined
   /** Where containers reach the API; undefined: their environment does not name it. */
@@ -52,13 +56,13 @@ export function desiredContent(name: string, inputs: DesiredInputs): DesiredCont
 }
 
 /**
- * ConfigMaps and Secrets that the pods refer to and the node may have, and its addresses. A pod that a node claimed in its checkpoint
+ * ConfigMaps and Secrets that the pods refer to and the node may have, the Services of their namespaces, and its addresses. A pod that a node claimed in its checkpoint
  * gives it access to nothing that other nodes have.
  */
 function desiredData(
   name: string,
   desired: ReadonlyMap<string, DesiredPod>,
-  { node, configMap, secret, runtimeClass, apiServer }: DesiredInputs,
+  { node, configMap, secret, runtimeClass, servicesIn, apiServer }: DesiredInputs,
 ): DesiredContent['data'] {
   const pods = [...desired.values()].map(({ pod }) => pod)
   const all = referencedData(pods)
@@ -79,12 +83,14 @@ function desiredData(
     const found = runtimeClass(className)
     return found === undefined ? [] : [{ name: className, handler: found.handler }]
   })
+  const services = linkedServices(pods, servicesIn)
   const podCIDR = cidrOf(node)
   return {
     ...(configMaps.length > 0 && { configMaps: configMaps.map(projectConfigMap) }),
     ...(podCIDR && { podCIDR }),
     ...(apiServer && { apiServer }),
     ...(runtimeClasses.length > 0 && { runtimeClasses }),
+    ...(services.length > 0 && { services }),
     ...(secrets.length > 0 && { secrets: secrets.map(projectSecret) }),
   }
 }

@@ -1,5 +1,9 @@
-/** Follows the objects from which the message of a node is made: Nodes, pods, ConfigMaps, Secrets and RuntimeClasses. */
+/**
+ * Follows the objects from which the message of a node is made: Nodes, pods, ConfigMaps, Secrets, RuntimeClasses and
+ * Services.
+ */
 import type { ObjectMeta } from '../../../api/meta.ts'
+import type { ServiceLink } from '../../../api/network/service-links.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
@@ -7,6 +11,7 @@ import { informer, keyFrom, keyText } from '../../store/informer.ts'
 import { podsByNode } from '../../store/pods-by-node.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
 import { isOtherNode } from './desired-content.ts'
+import { linkedServicesIndex } from './linked-services.ts'
 import { type ReferencedData, referencedDataIndex } from './referenced-data.ts'
 
 export interface DesiredSources {
@@ -18,6 +23,7 @@ export interface DesiredSources {
   configMap(key: string): StoredObject<'configmaps'> | undefined
   secret(key: string): StoredObject<'secrets'> | undefined
   runtimeClass(name: string): StoredObject<'runtimeclasses'> | undefined
+  servicesIn(namespace: string): readonly ServiceLink[]
   /** Resolves when all objects have been read once, or when the loops stop before that. */
   readonly listed: Promise<unknown>
   readonly loops: readonly Loop[]
@@ -32,6 +38,7 @@ export function desiredSources(
 ): DesiredSources {
   const pods = podsByNode()
   const references = referencedDataIndex()
+  const services = linkedServicesIndex()
   const nodeLoop = informer(needs, 'nodes', (present, previous) => {
     const name = (present ?? previous)?.metadata.name
     if (name !== undefined && isOtherNode(present, previous)) changed(name, 'node')
@@ -39,6 +46,7 @@ export function desiredSources(
   const podLoop = informer(needs, 'pods', (present, previous) => {
     pods.update(present, previous)
     references.update(present, previous)
+    services.updatePod(present, previous)
     for (const node of new Set([present?.spec.nodeName, previous?.spec.nodeName])) {
       if (node) changed(node, 'content')
     }
@@ -59,6 +67,9 @@ export function desiredSources(
       if (pods.of(node).some(({ spec }) => spec.runtimeClassName === name)) changed(node, 'content')
     }
   })
+  const serviceLoop = informer(needs, 'services', (present, previous) => {
+    for (const node of services.updateService(present, previous)) changed(node, 'content')
+  })
   return {
     node: (name) => nodeLoop.get({ namespace: '', name }),
     nodeNames: () => [...nodeLoop.all()].map(({ metadata }) => metadata.name),
@@ -66,13 +77,17 @@ export function desiredSources(
     configMap: (key) => configMapLoop.get(keyFrom(key)),
     secret: (key) => secretLoop.get(keyFrom(key)),
     runtimeClass: (name) => classLoop.get({ namespace: '', name }),
-    listed: Promise.all([nodeLoop, podLoop, configMapLoop, secretLoop, classLoop].map(({ listed }) => listed)),
+    servicesIn: services.servicesIn,
+    listed: Promise.all(
+      [nodeLoop, podLoop, configMapLoop, secretLoop, classLoop, serviceLoop].map(({ listed }) => listed),
+    ),
     loops: [
       { name: 'node-outbox-nodes', run: nodeLoop.run },
       { name: 'node-outbox-pods', run: podLoop.run },
       { name: 'node-outbox-configmaps', run: configMapLoop.run },
       { name: 'node-outbox-secrets', run: secretLoop.run },
       { name: 'node-outbox-runtimeclasses', run: classLoop.run },
+      { name: 'node-outbox-services', run: serviceLoop.run },
     ],
   }
 }
