@@ -163,3 +163,123 @@ async function closedPort(): Promise<number> {
   await once(server, 'close')
   return port
 }
+
+test('a status from 200 to 399 is a success, also a redirect without a place to go', async (t) => {
+  const server = createServer((request, response) => {
+    response.statusCode = Number(request.url?.slice(1))
+    response.end()
+  })
+  const port = await opened(t, server)
+  const get = async (status: number) => {
+    const target = { kind: 'http', scheme: 'http', host: '127.0.0.1', port, path: `/${status}`, headers: [] } as const
+    return (await ask(target, 2000, never)).result
+  }
+  t.same(await Promise.all([200, 204, 300, 399].map(get)), ['success', 'success', 'success', 'success'])
+  t.same(await Promise.all([400, 404, 503].map(get)), ['failure', 'failure', 'failure'])
+})
+
+test('ten redirects within the host are followed, and a redirect to another host ends well', async (t) => {
+  let requests = 0
+  const server = createServer((request, response) => {
+    requests++
+    const left = Number(request.url?.slice(1))
+    const location = left === 99 ? 'http://192.0.2.1/away' : `/${left - 1}`
+    if (left > 0) response.writeHead(302, { location })
+    response.end()
+  })
+  const port = await opened(t, server)
+  const get = (path: string) =>
+    ask({ kind: 'http', scheme: 'http', host: '127.0.0.1', port, path, headers: [] }, 5000, never)
+  t.same(await get('/10'), { result: 'success', message: '' })
+  t.equal(requests, 11)
+  t.same(await get('/11'), {
+    result: 'failure',
+    message: `Get "http://127.0.0.1:${port}/0": stopped after 10 redirects`,
+  })
+  t.same(await get('/99'), { result: 'success', message: 'redirected to http://192.0.2.1/away' })
+})
+
+test('a header of the pod replaces the one that a probe sends by itself', async (t) => {
+  const seen: unknown[] = []
+  const server = createServer(({ rawHeaders, url }, response) => {
+    seen.push([url, ...rawHeaders])
+    response.end()
+  })
+  const port = await opened(t, server)
+  const get = (...headers: readonly { readonly name: string; readonly value: string }[]) =>
+    ask({ kind: 'http', scheme: 'http', host: '127.0.0.1', port, path: '/a?b=c', headers }, 2000, never)
+  await get()
+  await get(
+    { name: 'host', value: 'web' },
+    { name: 'user-AGENT', value: 'mine' },
+    { name: 'accept', value: 'text/html' },
+  )
+  t.same(seen, [
+    ['/a?b=c', 'Host', `127.0.0.1:${port}`, 'User-Agent', 'kube-probe/1.32', 'Accept', '*/*', 'Connection', 'close'],
+    ['/a?b=c', 'Connection', 'close', 'host', 'web', 'user-AGENT', 'mine', 'accept', 'text/html'],
+  ])
+})
+
+test('an address of IPv6 has brackets in the message', async (t) => {
+  const at = { host: '::1', port: 1 }
+  const reason = async (target: Parameters<typeof ask>[0]) => (await ask(target, 2000, never)).message
+  t.match(await reason({ kind: 'tcp', ...at }), /^dial tcp \[::1\]:1: /)
+  t.match(
+    await reason({ kind: 'http', scheme: 'https', path: '/x', headers: [], ...at }),
+    /^Get "https:\/\/\[::1\]:1\/x": /,
+  )
+  t.match(await reason({ kind: 'grpc', service: '', ...at }), /^failed to connect service "\[::1\]:1": /)
+})
+
+test('an answer that is cut off, or is no HTTP, is a failure', async (t) => {
+  const answers = ['HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc', 'SSH-2.0-OpenSSH_9.2\r\n', '']
+  for (const text of answers) {
+    const server = createTcpServer((socket) => {
+      socket.on('error', () => undefined)
+      socket.once('data', () => socket.end(text))
+    })
+    const port = await opened(t, server)
+    const target = { kind: 'http', scheme: 'http', host: '127.0.0.1', port, path: '/', headers: [] } as const
+    t.match(await ask(target, 2000, never), { result: 'failure', message: /^Get "http:/ }, text)
+  }
+})
+
+test('the health of a service is in the answer of gRPC, and its name may be long', async (t) => {
+  const asked: Buffer[] = []
+  let status = '0'
+  let answer: Buffer = Buffer.of(0, 0, 0, 0, 2, 8, 1)
+  const server = createHttp2Server()
+  server.on('stream', (stream) => {
+    const body: Buffer[] = []
+    stream.on('data', (chunk) => body.push(Buffer.from(chunk)))
+    stream.on('end', () => {
+      asked.push(Buffer.concat(body))
+      stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
+      stream.on('wantTrailers', () => stream.sendTrailers(status === '' ? {} : { 'grpc-status': status }))
+      stream.end(answer)
+    })
+  })
+  const port = await opened(t, server)
+  const check = async (service = '') =>
+    (await ask({ kind: 'grpc', host: '127.0.0.1', port, service }, 2000, never)).message
+  t.equal(await check('x'.repeat(300)), '')
+  t.same(asked[0]?.subarray(0, 8), Buffer.from([0, 0, 0, 1, 0x2f, 0x0a, 0xac, 0x02]), 'lengths of more than one byte')
+  t.equal(await check('x'.repeat(127)), '')
+  t.same(asked[1]?.subarray(0, 7), Buffer.from([0, 0, 0, 0, 129, 0x0a, 127]))
+  t.equal(await check(), '')
+  t.same(asked[2], Buffer.alloc(5), 'without a service the message is empty')
+  for (const [frame, word] of [
+    [Buffer.of(0, 0, 0, 0, 0), 'UNKNOWN'],
+    [Buffer.of(0, 0, 0, 0, 2, 8, 0), 'UNKNOWN'],
+    [Buffer.of(0, 0, 0, 0, 2, 8, 3), 'SERVICE_UNKNOWN'],
+    [Buffer.of(0, 0, 0, 0, 2, 8, 9), 'UNKNOWN'],
+    [Buffer.of(0, 0, 0, 0, 2, 16, 1), 'UNKNOWN'],
+  ] as const) {
+    answer = frame
+    t.equal(await check(), `service unhealthy (responded with "${word}")`)
+  }
+  status = '12'
+  t.match(await check(), /does not implement the grpc health protocol/)
+  status = ''
+  t.equal(await check(), 'health rpc failed with status unknown')
+})
