@@ -12,6 +12,8 @@ export interface ByteChannel {
   next(): Promise<Buffer | undefined>
   /** Resolves when more can be sent; rejects where the client is gone. */
   send(bytes: Uint8Array): Promise<void>
+  /** Aborts when the connection is closed, by either side, also where nothing is read of it. */
+  readonly closed: AbortSignal
   /** Sends what waits, and ends the connection. */
   close(): void
   destroy(): void
@@ -20,6 +22,9 @@ export interface ByteChannel {
 /** The connection itself, which becomes the property of the channel. */
 export function socketChannel(socket: Duplex, head: Buffer): ByteChannel {
   if (head.length > 0) socket.unshift(head)
+  const closed = new AbortController()
+  socket.once('close', () => closed.abort('closed'))
+  if (socket.destroyed) closed.abort('closed')
   const pieces: AsyncIterator<Buffer> = socket.iterator({ destroyOnReturn: false })
   return {
     async next() {
@@ -30,6 +35,7 @@ export function socketChannel(socket: Duplex, head: Buffer): ByteChannel {
       new Promise((resolve, reject) => {
         socket.write(bytes, (error) => (error ? reject(error) : resolve()))
       }),
+    closed: closed.signal,
     close: () => void socket.end(),
     destroy: () => void socket.destroy(),
   }

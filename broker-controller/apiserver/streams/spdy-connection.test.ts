@@ -39,6 +39,17 @@ test('data that is not taken stops the connection', async (t) => {
   t.ok(client.unread() > 95, `${client.unread()} frames are left`)
 })
 
+test('a client that leaves while its data is not taken ends the connection', async (t) => {
+  const client = await aClient()
+  await client.open(1, [])
+  const stream = await client.connection.accept()
+  for (let i = 0; i < 3; i++) client.send(dataFrame(1, 0, 'x'))
+  await turns()
+  client.leave()
+  t.equal(await client.connection.accept(), undefined)
+  t.ok(stream?.signal.aborted)
+})
+
 test('what is no SPDY, or too much of it, ends the connection', async (t) => {
   const long = Buffer.alloc(8)
   long.writeUInt32BE(0x80030001)
@@ -89,6 +100,7 @@ async function aClient() {
   let wake: () => void = () => undefined
   const out: Buffer[] = []
   let isDestroyed = false
+  const closed = new AbortController()
   const channel: ByteChannel = {
     async next() {
       while (incoming.length === 0 && !isDestroyed) {
@@ -99,9 +111,11 @@ async function aClient() {
       return isDestroyed ? undefined : incoming.shift()
     },
     send: async (bytes) => void out.push(Buffer.from(bytes)),
+    closed: closed.signal,
     close: () => undefined,
     destroy() {
       isDestroyed = true
+      closed.abort('closed')
       wake()
     },
   }
@@ -117,6 +131,7 @@ async function aClient() {
     sent: () => Buffer.concat(out),
     unread: () => incoming.length,
     isDestroyed: () => isDestroyed,
+    leave: () => closed.abort('closed'),
     async open(id: number, headers: readonly (readonly [string, string])[]) {
       send(synStream(id, await writer.write(new Map(headers))))
     },

@@ -149,21 +149,29 @@ export function spdyConnection(channel: ByteChannel): SpdyConnection {
     )
   }, clientPingMs).unref()
 
+  const end = () => {
+    clearInterval(pings)
+    for (const [id, stream] of streams) reset(id, stream)
+    accepted.close()
+    reader.close()
+    writer.close()
+    channel.destroy()
+  }
+  // Data that is not taken holds the reader: it would not see the end.
+  channel.closed.addEventListener('abort', end, { once: true })
+
   const run = async () => {
     try {
       for (;;) await frame(await take(8))
     } catch {
       // The client is gone, or sends something else than SPDY.
     } finally {
-      clearInterval(pings)
-      for (const [id, stream] of streams) reset(id, stream)
-      accepted.close()
-      reader.close()
-      writer.close()
-      channel.destroy()
+      channel.closed.removeEventListener('abort', end)
+      end()
     }
   }
-  void run()
+  if (channel.closed.aborted) end()
+  else void run()
 
   return { accept: accepted.take, close: channel.close, destroy: channel.destroy }
 }

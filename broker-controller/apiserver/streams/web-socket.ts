@@ -38,6 +38,7 @@ export async function acceptWebSocket(
 function clientSocket(socket: WebSocket, { encode, decode }: SocketEncoding): ByteChannel {
   const messages: Buffer[] = []
   let isGone = false
+  const closed = new AbortController()
   let wake: () => void = () => undefined
   const pings = setInterval(() => {
     // Where the client reads nothing, pings would only pile up.
@@ -53,6 +54,7 @@ function clientSocket(socket: WebSocket, { encode, decode }: SocketEncoding): By
     clearInterval(pings)
     isGone = true
     wake()
+    closed.abort('closed')
   })
   return {
     async next() {
@@ -70,6 +72,7 @@ function clientSocket(socket: WebSocket, { encode, decode }: SocketEncoding): By
         const binary = typeof encoded !== 'string'
         socket.send(encoded, { binary }, (error) => (error ? reject(error) : resolve()))
       }),
+    closed: closed.signal,
     close() {
       socket.resume() // the client's answer must be read
       socket.close(1000)
