@@ -1,9 +1,12 @@
 import { test } from 'tap'
+import type { ClusterRole } from '../../api/access/cluster-role.ts'
+import type { ClusterRoleBinding } from '../../api/access/cluster-role-binding.ts'
 import { systemClock as clock } from '../../daemon/clock.ts'
 import { memoryStore } from '../store/memory-store.ts'
+import type { Store } from '../store/store.ts'
 import { create } from '../testing/admitting.ts'
 import { defaultClusterRoleBindings, defaultClusterRoles } from './default-roles.ts'
-import { ensureDefaultRoles } from './reconcile-roles.ts'
+import { ensureDefaultRoles, extendedBinding, extendedRole } from './reconcile-roles.ts'
 
 const at = (name: string) => ({ namespace: '', name })
 
@@ -58,4 +61,66 @@ test('a role that is not to be updated is left alone', async (t) => {
   await store.update('clusterroles', { ...role, metadata: { ...role.metadata, annotations }, rules: [] })
   await ensureDefaultRoles({ store, clock })
   t.same((await store.get('clusterroles', at('system:discovery')))?.rules, [])
+})
+
+const readPods = { verbs: ['get'], apiGroups: [''], resources: ['pods'] }
+const aRole = (more: Partial<ClusterRole> = {}): ClusterRole => ({
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'ClusterRole',
+  metadata: { name: 'reader' },
+  rules: [readPods],
+  ...more,
+})
+const eve = { kind: 'User', name: 'eve' }
+const aBinding = (more: Partial<ClusterRoleBinding> = {}): ClusterRoleBinding => ({
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'ClusterRoleBinding',
+  metadata: { name: 'readers' },
+  roleRef: { kind: 'ClusterRole', name: 'reader' },
+  subjects: [eve],
+  ...more,
+})
+
+test('a role gets the rules, labels and aggregation that it lacks, and keeps its own', async (t) => {
+  const labels = { a: 'default', b: 'default' }
+  const annotations = { note: 'default' }
+  const wanted = aRole({ metadata: { name: 'reader', labels, annotations } })
+  t.equal(extendedRole(wanted, wanted), undefined)
+  t.same(extendedRole(aRole({ metadata: { name: 'reader', labels: { a: 'own', c: 'own' }, annotations } }), wanted), {
+    ...wanted,
+    metadata: { name: 'reader', labels: { a: 'own', b: 'default', c: 'own' }, annotations },
+  })
+  t.match(extendedRole(aRole({ metadata: { name: 'reader', labels } }), wanted)?.metadata, { annotations })
+  t.same(extendedRole(aRole({ rules: undefined }), aRole()), aRole())
+  t.equal(extendedRole(aRole(), aRole({ rules: undefined })), undefined)
+  const aggregationRule = { clusterRoleSelectors: [{ matchLabels: { a: 'b' } }] }
+  t.same(extendedRole(aRole(), aRole({ aggregationRule })), aRole({ aggregationRule }))
+  const own = { clusterRoleSelectors: [] }
+  t.equal(extendedRole(aRole({ aggregationRule: own }), aRole({ aggregationRule })), undefined, 'it has one')
+  t.equal(extendedRole(aRole({ aggregationRule: own }), aRole()), undefined, 'none is wanted')
+  t.notOk('aggregationRule' in (extendedRole(aRole({ rules: [] }), aRole()) ?? {}))
+})
+
+test('a binding gets the subjects and labels that it lacks, unless it is to another role or left alone', async (t) => {
+  t.equal(extendedBinding(aBinding(), aBinding()), undefined)
+  t.same(extendedBinding(aBinding({ subjects: undefined }), aBinding()), aBinding())
+  t.equal(extendedBinding(aBinding(), aBinding({ subjects: undefined })), undefined)
+  const account = { kind: 'ServiceAccount', name: 'eve', namespace: 'a' }
+  const wanted = aBinding({ subjects: [account] })
+  t.same(extendedBinding(aBinding({ subjects: [{ ...account, namespace: 'b' }] }), wanted)?.subjects?.length, 2)
+  const labels = { a: 'b' }
+  const labelled = aBinding({ metadata: { name: 'readers', labels } })
+  t.match(extendedBinding(aBinding(), labelled), { metadata: { labels }, subjects: [eve] })
+  const roleRef = { kind: 'ClusterRole', name: 'other' }
+  t.equal(extendedBinding(aBinding({ roleRef, subjects: [] }), aBinding()), undefined)
+  const annotations = { 'rbac.authorization.kubernetes.io/autoupdate': 'false' }
+  t.equal(
+    extendedBinding(aBinding({ metadata: { name: 'readers', annotations }, subjects: [] }), aBinding()),
+    undefined,
+  )
+})
+
+test('an error of the store at the start is passed on', async (t) => {
+  const store: Store = { ...memoryStore({ clock }), create: () => Promise.reject(new Error('the disk is full')) }
+  await t.rejects(ensureDefaultRoles({ store, clock }), /the disk is full/)
 })

@@ -325,6 +325,106 @@ test('a node delivers a bounded number of pods', async (t) => {
   t.match(reported.map(({ message }) => message).join(), /80 more pods of node pi-2/)
 })
 
+test('a pod keeps its age and its deletion; one that had finished keeps its end, one that ran begins again', async (t) => {
+  const { deliver, store } = await fleet(t)
+  const times = { creationTimestamp: '2024-01-01T00:00:00Z', deletionTimestamp: '2024-02-01T00:00:30Z' }
+  const metadata = { ...times, deletionGracePeriodSeconds: 30 }
+  const leaving = aPod({
+    name: 'leaving',
+    uid: 'uid-1',
+    nodeName: 'pi-1',
+    namespace: 'shop',
+    metadata,
+    phase: 'Running',
+  })
+  const ended = aPod({ name: 'ended', uid: 'uid-2', nodeName: 'pi-1', namespace: 'shop', phase: 'Succeeded' })
+  const { body } = await deliver({ pods: [leaving, ended] })
+  t.notOk(body['message'], 'all of them were restored')
+  t.match(await store.get('pods', { namespace: 'shop', name: 'leaving' }), { metadata, status: { phase: 'Pending' } })
+  const present = await store.get('pods', { namespace: 'shop', name: 'ended' })
+  t.equal(present?.status?.phase, 'Succeeded')
+  t.notOk(present?.metadata.deletionTimestamp ?? present?.metadata.deletionGracePeriodSeconds)
+})
+
+test('the namespace of a restored pod exists afterwards, as the API would create it', async (t) => {
+  const { deliver, store } = await fleet(t)
+  await deliver({ pods: [web] })
+  t.match(await store.get('namespaces', { namespace: '', name: 'shop' }), {
+    metadata: { labels: { 'kubernetes.io/metadata.name': 'shop' } },
+    spec: { finalizers: ['kubernetes'] },
+    status: { phase: 'Active' },
+  })
+  const { metadata } = (await store.get('namespaces', { namespace: '', name: 'shop' })) ?? {}
+  await deliver({ pods: [naming('pi-1')] })
+  t.equal((await store.get('namespaces', { namespace: '', name: 'shop' }))?.metadata.uid, metadata?.uid, 'and stays')
+})
+
+test('a mirror pod is left to its node; a pod without a uid is none of a node', async (t) => {
+  const { deliver, get } = await fleet(t)
+  const annotations = { 'kubernetes.io/config.mirror': 'hash' }
+  const mirror = aPod({ name: 'static', uid: 'uid-static', nodeName: 'pi-1', namespace: 'shop', annotations })
+  t.notOk((await deliver({ pods: [mirror] })).body['message'])
+  t.match(await get('/api/v1/namespaces/shop/pods/static'), { code: 404 })
+  const { uid: _, ...metadata } = web.metadata
+  t.match(await deliver({ pods: [{ ...web, metadata }] }), {
+    code: 400,
+    body: { message: 'pod shop/web was not bound to node "pi-1"' },
+  })
+})
+
+test('in the namespaces of the system a checkpoint confirms the pods of the backup, and no other', async (t) => {
+  const { deliver, store } = await fleet(t)
+  const made = (uid: string, nodeName: string) => aPod({ name: 'dns', uid, nodeName, namespace: 'kube-system' })
+  const { resourceVersion: _, ...metadata } = made('uid-dns', 'pi-1').metadata
+  await store.create('pods', { ...made('uid-dns', 'pi-1'), metadata })
+  const message = /pods in this namespace are not accepted from checkpoints/
+  t.match(await deliver({ pods: [made('uid-other', 'pi-1')] }), { body: { message } }, 'another pod of the name')
+  t.match(await deliver({ pods: [made('uid-dns', 'pi-2')] }, 'pi-2'), { body: { message } }, 'the pod of another node')
+  t.notOk((await deliver({ pods: [made('uid-dns', 'pi-1')] })).body['message'])
+  t.match(await store.get('pods', { namespace: 'kube-system', name: 'dns' }), {
+    metadata: { annotations: { 'bramble.dev/learnt-by': 'store-2' } },
+  })
+})
+
+test('only pods that came with checkpoints count for the limit', async (t) => {
+  const { deliver, store } = await fleet(t)
+  for (let index = 0; index < 500; index++) {
+    const { metadata, ...pod } = aPod({ name: `own-${index}`, nodeName: 'pi-1', namespace: 'shop' })
+    const { resourceVersion: _, ...own } = metadata
+    await store.create('pods', { ...pod, metadata: own })
+  }
+  t.notOk((await deliver({ pods: [web] })).body['message'])
+  const more = Array.from({ length: 500 }, (_, index) =>
+    aPod({ name: `p-${index}`, uid: `uid-${index}`, nodeName: 'pi-1', namespace: 'shop' }),
+  )
+  t.match(await deliver({ pods: more }), { body: { message: /p-499 .*the limit of 500 pods/ } }, 'over two deliveries')
+})
+
+test('just as many refusals as fit are reported without a summary', async (t) => {
+  const { deliver, events } = await fleet(t)
+  const system = Array.from({ length: 20 }, (_, index) =>
+    aPod({ name: `s-${index}`, uid: `uid-s-${index}`, nodeName: 'pi-1', namespace: 'kube-system' }),
+  )
+  await deliver({ pods: system })
+  t.equal((await events()).length, 20)
+})
+
+test('a Node that joins while checkpoints are accepted waits for none; an operator creates one that does', async (t) => {
+  const { ask, get, close } = await fleet(t)
+  const serialOfStore = `${Buffer.from(storeMark('store-2')).toString('hex')}0102030405`
+  const learntBy = async (name: string, more: Parameters<typeof ask>[2]) => {
+    const body = { apiVersion: 'v1', kind: 'Node', metadata: { name } }
+    t.match(await ask('POST', '/api/v1/nodes', { ...more, body }), { code: 201 }, name)
+    const { annotations } = (await get(`/api/v1/nodes/${name}`)).body['metadata'] as { annotations?: object }
+    return annotations && 'bramble.dev/learnt-by' in annotations
+  }
+  t.ok(await learntBy('new', { as: nodeIdentity('new'), serialNumber: serialOfStore }))
+  t.notOk(await learntBy('old', { as: nodeIdentity('old'), serialNumber: '01' }), 'it has a checkpoint')
+  t.notOk(await learntBy('manual', { as: administrator, serialNumber: serialOfStore }))
+  close()
+  t.notOk(await learntBy('late', { as: nodeIdentity('late'), serialNumber: serialOfStore }), 'nobody waits any more')
+})
+
 async function fleet(t: Test, ours: StoreOrigin = origin) {
   let isOpen = ours.acceptsCheckpoints
   const { ask, store } = await anApi(t, { origin: ours, checkpoints: { isOpen: () => isOpen } })

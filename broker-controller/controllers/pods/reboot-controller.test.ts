@@ -1,4 +1,5 @@
 import { type Test, test } from 'tap'
+import type { Store } from '../../store/store.ts'
 import { type Fleet, fleet } from '../../testing/fleet.ts'
 import { rebootController } from './reboot-controller.ts'
 
@@ -85,4 +86,58 @@ test('a pod with a finalizer has ended and waits for the finalizer', async (t) =
   await world.reboot('pi-1')
   await world.pass(3)
   t.match(await world.pod('held'), { status: { phase: 'Failed' }, metadata: { deletionGracePeriodSeconds: 0 } })
+})
+
+test('each reboot and each removed pod is logged once', async (t) => {
+  const world = await opened(t)
+  await world.reboot('pi-1')
+  await world.pass(30)
+  t.match(
+    world.log.lines.filter(({ level }) => level === 'info'),
+    [
+      { message: 'Node has rebooted', facts: { node: 'pi-1' } },
+      { message: 'Pod removed with the boot it ran in', facts: { pod: 'default/going-pi-1', node: 'pi-1' } },
+    ],
+  )
+  t.equal(world.log.messages('info').length, 2)
+})
+
+test('a pod that another one replaced meanwhile is not removed', async (t) => {
+  const world = await opened(t)
+  await world.reboot('pi-1')
+  await world.store.delete('pods', { namespace: 'default', name: 'going-pi-1' })
+  await world.run({ name: 'going-pi-1', nodeName: 'pi-1' })
+  await world.pass(30)
+  t.same(await names(world), all)
+})
+
+test('a pod that could not be removed is tried again two seconds later, and the failure is logged', async (t) => {
+  const world = fleet(t)
+  await world.join({ name: 'pi-1' })
+  await world.run({ name: 'going', nodeName: 'pi-1', metadata: { name: 'going', ...leaving } })
+  let failures = 1
+  const store: Store = {
+    ...world.store,
+    delete: (...args) => (failures-- > 0 ? Promise.reject(new Error('busy')) : world.store.delete(...args)),
+  }
+  t.teardown(world.start(rebootController({ ...world, store })))
+  await world.pass(20)
+  await world.reboot('pi-1')
+  await world.pass(3)
+  t.match(
+    world.log.lines.filter(({ level }) => level === 'warn'),
+    [{ message: 'Pod of a rebooted node not removed', facts: { pod: 'default/going', error: /busy/ } }],
+  )
+  await world.pass(3)
+  t.same(await names(world), [])
+})
+
+test('a Node that is deleted and registers again has not rebooted', async (t) => {
+  const world = await opened(t)
+  await world.forgetLeases()
+  await world.store.delete('nodes', { namespace: '', name: 'pi-1' })
+  await world.pass(1)
+  await world.join({ name: 'pi-1', bootID: 'another' })
+  await world.pass(30)
+  t.same(await names(world), all)
 })

@@ -86,13 +86,12 @@ async function runReboots({ store, clock, log }: RebootNeeds, signal: AbortSigna
   const remove = async (pod: StoredPod) => {
     const key = { namespace: pod.metadata.namespace ?? '', name: pod.metadata.name }
     const present = pods.get(key)
-    if (present?.metadata.uid !== pod.metadata.uid || !isDeepStrictEqual(present.status, pod.status)) return
-    await rewrite({ store, clock }, 'pods', {
-      key,
-      uid: pod.metadata.uid,
-      part: 'status',
-      change: (fresh) => endedPod(fresh, 'rebooted', rfc3339(clock.wallMs())),
-    })
+    if (present?.metadata.uid !== pod.metadata.uid) return
+    const ended = (one: StoredPod) => endedPod(one, 'rebooted', rfc3339(clock.wallMs()))
+    // Ended already: by an attempt before that could not remove it.
+    const statuses = [pod.status, ended(pod)?.status]
+    if (!statuses.some((status) => isDeepStrictEqual(present.status, status))) return
+    await rewrite({ store, clock }, 'pods', { key, uid: pod.metadata.uid, part: 'status', change: ended })
     const isGone = await removePod({ store, clock }, pod, { gracePeriodSeconds: 0 })
     if (isGone) log.info('Pod removed with the boot it ran in', { pod: keyText(key), node: pod.spec.nodeName })
   }
