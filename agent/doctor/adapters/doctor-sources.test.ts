@@ -1,6 +1,9 @@
 /** The doctor on files: saved trees, what it repairs there, and what it prints. */
+
+import { once } from 'node:events'
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { createServer as createHttpServer } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { type Test, test } from 'tap'
 import { decode } from '../../../api/decode.ts'
@@ -201,4 +204,107 @@ test('the program that listens on a port is found', async (t) => {
   )
   t.same(await listeningPorts('/', [1]), [])
   t.equal(await listeningPorts(t.testdir({}), [port]), undefined)
+})
+
+/** The sources for a root, with the usual folders unless named. */
+function sourcesFor(root: string, more: { readonly dataDir?: string; readonly dockerSocket?: string } = {}) {
+  const request = { root, dataDir: undefined, dockerSocket: undefined, configPath: undefined, ...more }
+  return doctorSources({ request, defaults, readConfiguration: async () => usual })
+}
+
+test('the card of a path is the device of its longest mount, the last of several', async (t) => {
+  const mount = (device: string, point: string) => `20 1 ${device} / ${point} rw - ext4 /dev/x rw`
+  const root = t.testdir({
+    proc: {
+      self: {
+        mountinfo: [
+          mount('8:1', '/'),
+          mount('179:2', '/data'),
+          mount('179:13', '/data/old'),
+          mount('8:2', '/both'),
+          mount('179:2', '/both'),
+          '',
+        ].join('\n'),
+      },
+    },
+    sys: {
+      dev: {
+        block: {
+          '8:1': t.fixture('symlink', '../../devices/pci/block/sda/sda1'),
+          '8:2': t.fixture('symlink', '../../devices/pci/block/sda/sda2'),
+          '179:2': t.fixture('symlink', '../../devices/platform/mmc0/block/mmcblk0/mmcblk0p2'),
+          '179:13': t.fixture('symlink', '../../devices/platform/mmc1/block/mmcblk12'),
+        },
+      },
+    },
+  })
+  const { machine } = sourcesFor(root)
+  for (const [path, card] of [
+    ['/data', 'mmcblk0'],
+    ['/data/x', 'mmcblk0'],
+    ['/data/old/x', 'mmcblk12'],
+    ['/database', undefined],
+    ['/', undefined],
+    ['/both/x', 'mmcblk0'],
+  ] as const) {
+    t.equal(await machine.cardOf(path), card, path)
+  }
+  t.equal(await sourcesFor(t.testdir({})).machine.cardOf('/'), undefined, 'without a list of mounts')
+})
+
+test('a saved machine has its own name, uptime and files, and no live parts', async (t) => {
+  const root = t.testdir({
+    etc: { hostname: 'pi-07\n' },
+    proc: { uptime: '100.5 1\n' },
+    boot: { 'cmdline.txt': 'quiet\n' },
+    var: { lib: { bramble: { agent: { 'identity.json': '{}' } } } },
+  })
+  chmodSync(join(root, 'var/lib/bramble/agent'), 0o700)
+  chmodSync(join(root, 'var/lib/bramble/agent/identity.json'), 0o600)
+  const { machine, live, agent } = sourcesFor(root)
+  t.equal(live, undefined)
+  t.same([await machine.hostname(), machine.uptimeMs()], ['pi-07', 100_500])
+  t.match(await machine.commandLineFile('/boot/cmdline.txt'), { path: '/boot/cmdline.txt', content: /^quiet/ })
+  t.equal(await machine.commandLineFile('/boot/none.txt'), undefined)
+  t.same([agent.dataPath, agent.dockerSocket], [defaults.dataDir, defaults.dockerSocket])
+  t.same(await agent.dataDirectory(), { path: defaults.dataDir, mode: 0o700 })
+  t.same(await agent.identityFile(), { path: `${defaults.dataDir}/identity.json`, mode: 0o600 })
+  t.equal(await agent.isWritable(), undefined, 'the rights of a copy say nothing')
+  t.same(await agent.heldPods(), [])
+  t.equal(await sourcesFor(t.testdir({})).agent.dataDirectory(), undefined)
+})
+
+test('folders that are named are those, also beside a saved machine', async (t) => {
+  const folder = t.testdir({ 'identity.json': '{}' })
+  const { agent } = sourcesFor('/saved', { dataDir: folder, dockerSocket: '/run/other.sock' })
+  t.same([agent.dataPath, agent.dockerSocket], [folder, '/run/other.sock'])
+  t.match(await agent.identityFile(), { path: join(folder, 'identity.json') })
+})
+
+test('the space of each filesystem is read once, and none where there is nothing', async (t) => {
+  const folder = t.testdir({ a: {}, b: {} })
+  const space = await sourcesFor('/', { dataDir: folder }).live?.space([
+    join(folder, 'a'),
+    join(folder, 'none'),
+    join(folder, 'b'),
+  ])
+  t.equal(space?.length, 1)
+  t.equal(space?.[0]?.path, join(folder, 'a'))
+  const { availableBytes = 0, capacityBytes = 0 } = space?.[0] ?? {}
+  t.ok(capacityBytes > 2 ** 20 && availableBytes <= capacityBytes)
+})
+
+test('the health of an agent is what its endpoint answers, or nothing', async (t) => {
+  const server = createHttpServer((request, response) => {
+    response.writeHead(request.url === '/healthz' ? 503 : 404).end('loop pods hangs')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const { live } = sourcesFor('/', { dataDir: t.testdir({}) })
+  t.same(await live?.agentHealth(port), { status: 503, text: 'loop pods hangs' })
+  server.close()
+  await once(server, 'close')
+  t.equal(await live?.agentHealth(port), undefined)
+  t.equal(await live?.agentPid(), undefined, 'no agent runs on this folder')
 })
