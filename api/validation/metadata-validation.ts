@@ -46,10 +46,12 @@ export function metadataProblems(rules: NameRules, metadata: ObjectMeta): Proble
 }
 
 const longestManagerBytes = 128
+const usualManager = /^[ -~]{0,128}$/
 const longestSubresource = 256
 
 /** As ValidateFieldManager (apimachinery, meta/v1/validation). */
 export function managerNameProblems(field: string, name: string): Problem[] {
+  if (usualManager.test(name)) return []
   const isLong = utf8.encode(name).length > longestManagerBytes
   const character = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.exec(name)
   const code = character?.[0].codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')

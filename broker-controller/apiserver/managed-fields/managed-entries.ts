@@ -33,7 +33,7 @@ export function managersOf(entries: readonly ManagedFieldsEntry[] = []): readonl
     const set = setOf(fieldsV1)
     if (set === undefined) return
     const version = operation === 'Apply' ? '' : apiVersion
-    const identity = JSON.stringify([manager, operation, version, subresource])
+    const identity = `${operation}\n${version}\n${subresource}\n${manager}`
     managers.set(identity, { manager, operation, apiVersion, subresource, time, set })
   }
   return [...managers.values()]
@@ -66,15 +66,13 @@ export function managedFieldsOf(managers: readonly Manager[]): readonly ManagedF
 }
 
 function byRank(a: Manager, b: Manager): number {
-  const [one, other] = [rankOf(a), rankOf(b)]
-  const at = one.findIndex((part, index) => part !== other[index])
-  return at < 0 ? 0 : (one[at] ?? '') < (other[at] ?? '') ? -1 : 1
+  return (
+    inOrder(a.operation, b.operation) ||
+    inOrder(a.time ?? '', b.time ?? '') ||
+    inOrder(a.manager, b.manager) ||
+    inOrder(a.apiVersion, b.apiVersion) ||
+    inOrder(a.subresource, b.subresource)
+  )
 }
 
-const rankOf = ({ operation, time = '', manager, apiVersion, subresource }: Manager) => [
-  operation,
-  time,
-  manager,
-  apiVersion,
-  subresource,
-]
+const inOrder = (a: string, b: string) => (a === b ? 0 : a < b ? -1 : 1)

@@ -63,7 +63,8 @@ export function afterUpdate(
   const own = managers.find((one) => isWriter(one, write.writer))
   const lost = union(changed, removed)
   const others = managers.filter((one) => one !== own).flatMap((one) => lessened(one, lost))
-  const set = union(difference(own?.set ?? noFields, removed), changed)
+  const grown = union(difference(own?.set ?? noFields, removed), changed)
+  const set = own !== undefined && equalSets(grown, own.set) ? own.set : grown
   if (isEmptySet(set)) return joined(others)
   const time = isEmptySet(changed) ? own?.time : write.now
   return joined([...others, { ...write.writer, time, set }])
@@ -148,7 +149,7 @@ function managedChange(
 ): Comparison {
   // A new object has its parts as Go has them: there, and empty.
   const { changed, removed } = compareValues(schema, before ?? { metadata: {}, spec: {}, status: {} }, after)
-  const managed = (set: FieldSet) => without(without(set, unmanaged), reset)
+  const managed = (set: FieldSet) => (isEmptySet(set) ? noFields : without(without(set, unmanaged), reset))
   return { changed: managed(changed), removed: managed(removed) }
 }
 
