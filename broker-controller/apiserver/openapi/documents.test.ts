@@ -76,6 +76,22 @@ test('types have the names and keywords by which clients find and patch them', a
     'x-kubernetes-list-map-keys': ['containerPort', 'protocol'],
     'x-kubernetes-patch-merge-key': 'containerPort',
   })
+  t.match(at(type(`${core}PodSpec`), 'properties', 'nodeSelector'), { 'x-kubernetes-map-type': 'atomic' })
+  t.match(type('io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector'), { 'x-kubernetes-map-type': 'atomic' })
+  t.equal(at(type(`${core}ConfigMap`), 'properties', 'data', 'x-kubernetes-map-type'), undefined)
+  t.match(at(type(`${core}PodStatus`), 'properties', 'hostIPs'), {
+    'x-kubernetes-list-type': 'atomic',
+    'x-kubernetes-patch-merge-key': 'ip',
+  })
+  const patching = at(
+    document,
+    'paths',
+    '/api/v1/namespaces/{namespace}/pods/{name}',
+    'patch',
+    'requestBody',
+    'content',
+  )
+  t.ok(Object.keys(patching as Json).includes('application/apply-patch+yaml'))
   t.same(at(type(`${core}NodeCondition`), 'properties', 'status', 'enum'), ['True', 'False', 'Unknown'])
   t.match(at(document, 'paths', '/api/v1/namespaces/{namespace}/pods/{name}', 'patch'), {
     operationId: 'patchCoreV1NamespacedPod',
