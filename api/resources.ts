@@ -10,6 +10,7 @@ import { type ServiceAccount, ServiceAccountSchema } from './access/service-acco
 import { type CertificateSigningRequest, CertificateSigningRequestSchema } from './certificate-signing-request.ts'
 import { type ConfigMap, ConfigMapSchema } from './config-map.ts'
 import { type Event, EventSchema } from './event.ts'
+import { EventV1Schema } from './event-v1.ts'
 import { type FlowSchema, FlowSchemaSchema } from './flow-control/flow-schema.ts'
 import {
   flowControlGroup,
@@ -24,11 +25,11 @@ import { type Namespace, NamespaceSchema } from './namespace.ts'
 import { type EndpointSlice, EndpointSliceSchema } from './network/endpoint-slice.ts'
 import { type Endpoints, EndpointsSchema } from './network/endpoints.ts'
 import { type Service, ServiceSchema } from './network/service.ts'
+import { type RuntimeClass, RuntimeClassSchema } from './node/runtime-class.ts'
 import { type Node, NodeSchema } from './node.ts'
 import { type Pod, PodSchema } from './pod.ts'
 import { type PodDisruptionBudget, PodDisruptionBudgetSchema } from './pod-disruption-budget.ts'
 import { type PriorityClass, PriorityClassSchema } from './priority-class.ts'
-import { type RuntimeClass, RuntimeClassSchema } from './runtime-class.ts'
 import type { TSchema } from './schema.ts'
 import { type Secret, SecretSchema } from './secret.ts'
 import { type ControllerRevision, ControllerRevisionSchema } from './workloads/controller-revision.ts'
@@ -92,6 +93,8 @@ export type Resource = {
 /** The kinds that are served. Router, discovery, store, namespace deletion and garbage collector are given one. */
 export interface ResourceRegistry<Row extends Resource = Resource> {
   readonly all: readonly Row[]
+  /** With those that are other forms of the objects of `all`: what clients see. */
+  readonly served: readonly Row[]
   get(id: string): Row | undefined
   /** By the parts of a path. */
   at(group: string, version: string, plural: string): Row | undefined
@@ -99,20 +102,25 @@ export interface ResourceRegistry<Row extends Resource = Resource> {
   ofKind(apiVersion: string, kind: string): Row | undefined
 }
 
-/** Throws TypeError when two rows have the same id, path or kind. */
-export function resourceRegistry<Row extends Resource>(rows: readonly Row[]): ResourceRegistry<Row> {
+/** `otherForms`: have the id of a row whose objects they show. Throws TypeError when two rows have the same id, path or kind. */
+export function resourceRegistry<Row extends Resource>(
+  rows: readonly Row[],
+  otherForms: readonly Row[] = [],
+): ResourceRegistry<Row> {
   const [ids, paths, kinds] = [new Map<string, Row>(), new Map<string, Row>(), new Map<string, Row>()]
   const add = (map: Map<string, Row>, key: string, row: Row) => {
     if (map.has(key)) throw new TypeError(`Two resources are registered as ${key}`)
     map.set(key, row)
   }
-  for (const row of rows) {
-    add(ids, row.id, row)
+  const served = [...rows, ...otherForms]
+  for (const row of rows) add(ids, row.id, row)
+  for (const row of served) {
     add(paths, `${row.group}/${row.version}/${row.name}`, row)
     add(kinds, `${apiVersionOf(row)} ${row.kind}`, row)
   }
   return {
     all: rows,
+    served,
     get: (id) => ids.get(id),
     at: (group, version, plural) => paths.get(`${group}/${version}/${plural}`),
     ofKind: (apiVersion, kind) => kinds.get(`${apiVersion} ${kind}`),
@@ -186,6 +194,11 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
     namespaced: true,
     counted: true,
   }),
+}
+
+/** Objects of one resource that another group serves, too. */
+export const otherForms = {
+  events: row('events', 'Event', 'events.k8s.io', EventV1Schema, { namespaced: true, shortNames: ['ev'] }),
 }
 
 export const builtInResources: ResourceRegistry = resourceRegistry(Object.values<Resource>(resources))

@@ -6,6 +6,7 @@ import type { KindRegistry, KindStrategy } from './apiserver/handlers/strategy.t
 import { certificateSigningRequestStrategy } from './apiserver/kinds/certificate-signing-request.ts'
 import { configMapStrategy } from './apiserver/kinds/config-map.ts'
 import { eventStrategy } from './apiserver/kinds/event.ts'
+import { eventV1Strategy } from './apiserver/kinds/event-v1.ts'
 import { flowSchemaStrategy } from './apiserver/kinds/flow-control/flow-schema.ts'
 import { priorityLevelConfigurationStrategy } from './apiserver/kinds/flow-control/priority-level-configuration.ts'
 import { leaseStrategy } from './apiserver/kinds/lease.ts'
@@ -77,7 +78,7 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   runtimeclasses: runtimeClassStrategy,
 }
 
-export const builtInKinds: KindRegistry = resourceRegistry(Object.values<KindStrategy>(kinds))
+export const builtInKinds: KindRegistry = resourceRegistry(Object.values<KindStrategy>(kinds), [eventV1Strategy])
 
 export type ControlLoopNeeds = NamespaceDeletionNeeds &
   Omit<GarbageCollectorNeeds, 'resources'> &

@@ -78,7 +78,7 @@ export function containerProblems(field: string, container: Container, hostNetwo
     ...ports.flatMap((port, index) => portProblems(`${field}.ports[${index}]`, port, hostNetwork)),
     ...portNameRepeated(`${field}.ports`, ports),
     ...envProblems(field, container),
-    ...resourceProblems(`${field}.resources`, resources),
+    ...requirementProblems(`${field}.resources`, resources),
   ]
 }
 
@@ -153,7 +153,7 @@ const noHugePages =
 const knownResources = ['cpu', 'memory', 'ephemeral-storage']
 
 /** Of amounts that a container asks for. */
-export function resourceProblems(
+export function requirementProblems(
   field: string,
   { limits = {}, requests = {} }: ResourceRequirements,
 ): readonly Problem[] {

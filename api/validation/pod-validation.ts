@@ -3,7 +3,7 @@ import type { ObjectMeta } from '../meta.ts'
 import { dnsSubdomainProblem, labelKeyProblem, labelValueProblem, qualifiedNameProblem } from '../names.ts'
 import { mirrorAnnotation, type Pod, type PodSpec, type PodTemplateSpec, type Toleration } from '../pod.ts'
 import { forbidden, invalid, notSupported, type Problem } from '../problem.ts'
-import { containersProblems, initContainersProblems, oneOfWords, resourceProblems } from './container-validation.ts'
+import { containersProblems, initContainersProblems, oneOfWords, requirementProblems } from './container-validation.ts'
 import { annotationProblems, labelProblems, problemsWith } from './metadata-validation.ts'
 import { schedulingProblems } from './scheduling-validation.ts'
 import { containerSecurityProblems, foreignProblems, nameProblems, podSecurityProblems } from './security-validation.ts'
@@ -106,7 +106,7 @@ export function podSpecProblems(at: string, spec: PodSpec): readonly Problem[] {
     ...(spec.runtimeClassName === undefined
       ? []
       : problemsWith(`${at}.runtimeClassName`, spec.runtimeClassName, dnsSubdomainProblem)),
-    ...resourceProblems(`${at}.overhead`, { limits: spec.overhead ?? {} }),
+    ...requirementProblems(`${at}.overhead`, { limits: spec.overhead ?? {} }),
     ...schedulingProblems(at, spec),
     ...(spec.readinessGates ?? []).flatMap(({ conditionType }, index) =>
       problemsWith(`${at}.readinessGates[${index}].conditionType`, conditionType, qualifiedNameProblem),

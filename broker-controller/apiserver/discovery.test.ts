@@ -66,8 +66,8 @@ test('the aggregated lists describe the same resources in two answers', async (t
   const reviews = Object.values(reviewKinds).map(({ name }) => name)
   t.same(
     found.sort(),
-    [...Object.keys(resources), ...reviews, 'nodes', 'pods'].sort(),
-    'nodes and pods have metrics, too',
+    [...Object.keys(resources), ...reviews, 'nodes', 'pods', 'events'].sort(),
+    'nodes and pods have metrics, too; events are in two groups',
   )
 })
 

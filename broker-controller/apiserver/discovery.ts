@@ -176,11 +176,11 @@ function verbsOf({ access }: Subresource<AnyObject>): readonly string[] {
 }
 
 function servedIn(group: string, kinds: KindRegistry): KindStrategy[] {
-  return kinds.all.filter((resource) => resource.group === group)
+  return kinds.served.filter((resource) => resource.group === group)
 }
 
 function namedGroups(kinds: KindRegistry): string[] {
-  const groups = [...kinds.all, ...computed].map(({ group }) => group)
+  const groups = [...kinds.served, ...computed].map(({ group }) => group)
   return [...new Set(groups)].filter((group) => group !== coreGroup).sort()
 }
 

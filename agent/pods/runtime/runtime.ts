@@ -72,7 +72,7 @@ export type SandboxOptions = {
   readonly hosts: readonly { readonly ip: string; readonly name: string }[]
   readonly sysctls: { readonly [name: string]: string }
   readonly ports: readonly PortMapping[]
-  /** The runtime that its containers will have, which the engine must know. The sandbox itself has the default one. */
+  /** The runtime that its containers will have. Refused if the engine has none of that name. The sandbox itself has the default one. */
   readonly handler?: string
 }
 

@@ -4,7 +4,6 @@ import type { AnyObject } from '../../../api/meta.ts'
 import { clipped } from '../../../api/problem.ts'
 import { apiVersionOf } from '../../../api/resources.ts'
 import { fieldOf, isObject, type JsonObject } from '../../../api/text/json.ts'
-import type { AnyStored } from '../../store/store.ts'
 import { type Manager, managedFieldsOf, managersOf } from '../managed-fields/managed-entries.ts'
 import { type Applied, afterApply, applied, type ManagedWrite } from '../managed-fields/managers.ts'
 import { problemLines, typedProblems } from '../managed-fields/typed-problems.ts'
@@ -22,7 +21,7 @@ export type Wanted = Read<AnyObject> & { readonly managers: FieldManagers }
 export async function readApply(
   request: ResourceRequest,
   needs: ResourceNeeds,
-): Promise<(present: AnyStored | undefined) => Wanted> {
+): Promise<(present: AnyObject | undefined) => Wanted> {
   const { route, query, identity } = request
   const { resource: kind } = route
   const write = managedWrite(request, 'Apply', needs.clock.wallMs())

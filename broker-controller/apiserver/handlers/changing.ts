@@ -27,7 +27,15 @@ import { makeObject } from './creating.ts'
 import { managedWrite, updatedManagers } from './field-managers.ts'
 import { represent } from './representation.ts'
 import { forbid, keyOfRoute, representationOptions } from './resource-request.ts'
-import { type ResourceNeeds, type ResourceRequest, replaceStatus, subresourceOf, writeBy } from './strategy.ts'
+import {
+  type ResourceNeeds,
+  type ResourceRequest,
+  replaceStatus,
+  shownForm,
+  storedForm,
+  subresourceOf,
+  writeBy,
+} from './strategy.ts'
 
 /** Readers see a write only once it is kept, so trying again at once would meet the same conflict. */
 const waitsMs = [10, 20, 40, 80, 160]
@@ -41,10 +49,12 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
   for (let failures = 0; ; failures++) {
     const present = await needs.store.get(route.resource.id, keyOfRoute(route))
     if (present === undefined && (!isApply || route.subresource !== '')) throw notFound(route.resource, route.name)
-    const { value, warnings, managers } = wantedFrom(present)
+    const { value, warnings, managers } = wantedFrom(present && shownForm(route.resource, present))
     if (present === undefined) await permitCreation(request, needs, value)
     else refuseOther(request, value, present)
-    const next = present && changed(request, present, inNamespace(value, route.namespace), managers, needs)
+    const next =
+      present &&
+      changed(request, present, inNamespace(storedForm(route.resource, value), route.namespace), managers, needs)
     try {
       if (present === undefined || next === undefined) {
         refuseOtherName(request, value)
@@ -73,7 +83,7 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
 async function readChange(
   request: ResourceRequest,
   needs: ResourceNeeds,
-): Promise<(present: AnyStored | undefined) => Wanted> {
+): Promise<(present: AnyObject | undefined) => Wanted> {
   const write = managedWrite(request, 'Update', needs.clock.wallMs())
   const read = request.route.verb === 'patch' ? await patched(request) : await replaced(request, needs)
   return (present) => {
@@ -83,7 +93,7 @@ async function readChange(
   }
 }
 
-type Change = (present: AnyStored) => Read<AnyObject>
+type Change = (present: AnyObject) => Read<AnyObject>
 
 async function replaced(request: ResourceRequest, { parseYaml }: ResourceNeeds): Promise<Change> {
   const { route, query } = request
@@ -97,7 +107,7 @@ async function patched(request: ResourceRequest): Promise<Change> {
   const form = patchForm(contentType)
   const validation = fieldValidation(query)
   const patch = parseJsonBody(await request.readBody(), form === 'json' ? mostPatchValues : undefined)
-  const apply = (present: AnyStored) => {
+  const apply = (present: AnyObject) => {
     switch (form) {
       case 'json':
         return jsonPatch(present, patch)

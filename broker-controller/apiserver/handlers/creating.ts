@@ -9,7 +9,15 @@ import { type FieldManagers, prepareForCreate, withDefaults } from './admission.
 import { managedWrite, updatedManagers } from './field-managers.ts'
 import { represent } from './representation.ts'
 import { forbid, representationOptions } from './resource-request.ts'
-import { type Put, type ResourceNeeds, type ResourceRequest, subresourceOf, writeBy } from './strategy.ts'
+import {
+  type Put,
+  type ResourceNeeds,
+  type ResourceRequest,
+  shownForm,
+  storedForm,
+  subresourceOf,
+  writeBy,
+} from './strategy.ts'
 
 export async function createObject(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query } = request
@@ -23,7 +31,10 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
   // What admission and the server add has no manager.
   const managersOf = (named: AnyObject): FieldManagers => {
     const { managedFields, areDispensable } = updatedManagers(undefined, value.metadata.managedFields, write)
-    return { managedFields: () => managedFields(withDefaults(kind, named)), ...(areDispensable && { areDispensable }) }
+    return {
+      managedFields: () => managedFields(shownForm(kind, withDefaults(kind, named))),
+      ...(areDispensable && { areDispensable }),
+    }
   }
   const made = await makeObject(request, needs, value, managersOf)
   return objectAnswer(represent(kind, made, options), 201, warnings)
@@ -39,7 +50,7 @@ export async function makeObject(
   const { route, identity } = request
   const { resource: kind } = route
   const dryRun = isDryRun(request.query)
-  const placed = inNamespace(value, route.namespace)
+  const placed = inNamespace(storedForm(kind, value), route.namespace)
   await refuseClosedNamespace(request, placed, needs)
   const admission = (await kind.admitCreate?.(placed, identity, needs)) ?? {}
   const node = nodeOf(identity)

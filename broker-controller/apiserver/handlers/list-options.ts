@@ -13,16 +13,17 @@ import type { KindStrategy } from './strategy.ts'
 
 export type Selection = { readonly matches: (object: AnyStored) => boolean; readonly isEverything: boolean }
 
-type Selectable = Pick<KindStrategy, 'selectableFields'>
+type Selectable = Pick<KindStrategy, 'selectableFields' | 'form'>
 
 const everything: Selection = { isEverything: true, matches: () => true }
 
 /** Labels and fields that the query asks for. BadRequest where it cannot be understood. */
-export function selectionOf({ selectableFields }: Selectable, query: URLSearchParams): Selection {
+export function selectionOf({ selectableFields, form }: Selectable, query: URLSearchParams): Selection {
   const labels = understood(parseLabelSelector(query.get('labelSelector') ?? ''))
   const fields = understood(parseFieldSelector(selectableFields, query.get('fieldSelector') ?? ''))
   if (labels.length === 0 && fields.length === 0) return everything
-  const [hasLabels, hasFields] = [labelMatcher(labels), fieldMatcher(fields)]
+  const stored = fields.map((one) => ({ ...one, field: form?.fields[one.field] ?? one.field }))
+  const [hasLabels, hasFields] = [labelMatcher(labels), fieldMatcher(stored)]
   return {
     isEverything: false,
     matches: (object) => hasLabels(object.metadata.labels) && hasFields(object),

@@ -2,7 +2,7 @@
 import type { AnyObject, ObjectMeta } from '../../../api/meta.ts'
 import { apiVersionOf, type Resource } from '../../../api/resources.ts'
 import type { AnswerForm } from '../wire/content-negotiation.ts'
-import type { KindStrategy } from './strategy.ts'
+import { type KindStrategy, shownForm } from './strategy.ts'
 import { type IncludeObject, type ListMeta, tableOf } from './tables.ts'
 
 export type RepresentationOptions = {
@@ -14,7 +14,7 @@ export type RepresentationOptions = {
 export function represent(resource: KindStrategy, object: AnyObject, options: RepresentationOptions): unknown {
   switch (options.form) {
     case 'object':
-      return object
+      return shownForm(resource, object)
     case 'metadata':
       return metadataOf(object)
     case 'table': {
@@ -32,8 +32,10 @@ export function representList(
   options: RepresentationOptions,
 ): unknown {
   switch (options.form) {
-    case 'object':
-      return { kind: `${resource.kind}List`, apiVersion: apiVersionOf(resource), metadata: listMeta, items: objects }
+    case 'object': {
+      const items = resource.form === undefined ? objects : objects.map((object) => shownForm(resource, object))
+      return { kind: `${resource.kind}List`, apiVersion: apiVersionOf(resource), metadata: listMeta, items }
+    }
     case 'metadata':
       return {
         kind: 'PartialObjectMetadataList',

@@ -43,6 +43,9 @@ export type KindStrategy<T extends AnyObject = AnyObject> = Resource & {
   /** What is wrong with a name; undefined: it must be a DNS subdomain. */
   readonly nameProblem?: (name: string) => string | undefined
 
+  /** Objects of `id` in another form. All other members take them as they are stored. */
+  readonly form?: ObjectForm
+
   /** Sets what the author left out. Also applied to the stored object that an update replaces. */
   withDefaults?(object: T): T
   /** The object before anything has happened to it, whatever its author claims. */
@@ -74,6 +77,16 @@ export type KindStrategy<T extends AnyObject = AnyObject> = Resource & {
   readonly returnsDeletedObject?: true
   /** How many objects of a collection are deleted at a time; undefined: as many as the store writes together. */
   readonly deletedTogether?: number
+}
+
+/** How a group shows objects that another one stores. */
+export type ObjectForm = {
+  /** As it is stored, from an object that was decoded with the schema of the strategy. */
+  read(object: AnyObject): AnyObject
+  /** As clients see it. */
+  show(object: AnyObject): AnyObject
+  /** The stored field of each selectable field. */
+  readonly fields: { readonly [selectable: string]: string }
 }
 
 /** The kinds that are served, with their strategies. */
@@ -253,6 +266,16 @@ export type ResourceNeeds = {
 /** undefined where the kind has no such subresource; '' is none. */
 export function subresourceOf<T extends AnyObject>(kind: KindStrategy<T>, name: string): Subresource<T> | undefined {
   return Object.hasOwn(kind.subresources, name) ? kind.subresources[name] : undefined
+}
+
+/** The object as the clients of the kind see it. */
+export function shownForm({ form }: KindStrategy, stored: AnyObject): AnyObject {
+  return form === undefined ? stored : form.show(stored)
+}
+
+/** The object of a client as it is stored. */
+export function storedForm({ form }: KindStrategy, object: AnyObject): AnyObject {
+  return form === undefined ? object : form.read(object)
 }
 
 /** `status` of most kinds: the status, and the labels, annotations and finalizers that the kubelet writes with it. */

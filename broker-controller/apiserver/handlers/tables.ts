@@ -1,7 +1,7 @@
 /** meta.k8s.io/v1 Table: what `kubectl get` prints, computed here. */
 import type { AnyObject } from '../../../api/meta.ts'
 import type { RowCondition, TableCell } from './cells.ts'
-import type { KindStrategy } from './strategy.ts'
+import { type KindStrategy, shownForm } from './strategy.ts'
 
 export type IncludeObject = 'Metadata' | 'Object' | 'None'
 export type ListMeta = {
@@ -17,13 +17,13 @@ export type TableOptions = {
 }
 
 /** The objects, all of that kind, as rows. */
-export function tableOf({ table }: Pick<KindStrategy, 'table'>, objects: readonly AnyObject[], options: TableOptions) {
+export function tableOf(kind: KindStrategy, objects: readonly AnyObject[], options: TableOptions) {
   return {
     kind: 'Table',
     apiVersion: 'meta.k8s.io/v1',
     metadata: options.listMeta,
-    columnDefinitions: table.columns.map((column) => ({ format: '', description: '', ...column })),
-    rows: objects.map((object) => rowOf(table, object, options)),
+    columnDefinitions: kind.table.columns.map((column) => ({ format: '', description: '', ...column })),
+    rows: objects.map((object) => rowOf(kind, object, options)),
   }
 }
 
@@ -33,12 +33,15 @@ type Row = {
   readonly object?: unknown
 }
 
-function rowOf(table: KindStrategy['table'], object: AnyObject, { nowMs, includeObject }: TableOptions): Row {
+function rowOf(kind: KindStrategy, object: AnyObject, { nowMs, includeObject }: TableOptions): Row {
+  const { table } = kind
   const conditions = table.rowConditions?.(object)
   return {
     cells: table.cells(object, nowMs),
     ...(conditions === undefined ? {} : { conditions }),
-    ...(includeObject === 'None' ? {} : { object: includeObject === 'Object' ? object : metadataOf(object) }),
+    ...(includeObject === 'None'
+      ? {}
+      : { object: includeObject === 'Object' ? shownForm(kind, object) : metadataOf(object) }),
   }
 }
 

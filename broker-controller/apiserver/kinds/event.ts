@@ -2,6 +2,7 @@
 import { type Event, eventMessage, eventReason } from '../../../api/event.ts'
 import { nodeOf } from '../../../api/identity.ts'
 import { resources } from '../../../api/resources.ts'
+import { eventProblems } from '../../../api/validation/event-validation.ts'
 import { restrictEvent } from '../access/node-restriction.ts'
 import { ageOf, type TableOf, tableColumns } from '../handlers/cells.ts'
 import type { KindStrategy } from '../handlers/strategy.ts'
@@ -72,6 +73,8 @@ export const eventStrategy: KindStrategy<Event> = {
     const host = nodeOf(requester)
     return host === undefined ? event : { ...event, source: { ...event.source, host } }
   },
+  validateCreate: (event) => eventProblems(event, 'reportingComponent'),
+  validateUpdate: (_, now) => eventProblems(now, 'reportingComponent'),
   nodeRestriction: { problem: restrictEvent },
 }
 

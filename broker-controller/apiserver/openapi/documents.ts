@@ -68,7 +68,7 @@ function groupsOf(kinds: KindRegistry): Groups {
     const path = documentPath(kind.resource)
     groups.set(path, [...(groups.get(path) ?? []), kind])
   }
-  for (const resource of kinds.all) add({ resource, subresources: resource.subresources, isStored: true })
+  for (const resource of kinds.served) add({ resource, subresources: resource.subresources, isStored: true })
   for (const resource of Object.values<Resource>(reviewKinds)) add({ resource, subresources: {}, isStored: false })
   return groups
 }

@@ -1,8 +1,8 @@
 /** What the RuntimeClass of a new pod means for it (plugin/pkg/admission/runtimeclass/admission.go; messages as there). */
 import { amountNamed } from '../../../../api/limits/resource-amounts.ts'
+import type { RuntimeClass } from '../../../../api/node/runtime-class.ts'
 import type { Pod, Toleration } from '../../../../api/pod.ts'
 import { compareQuantities } from '../../../../api/quantity.ts'
-import type { RuntimeClass } from '../../../../api/runtime-class.ts'
 import type { Admitted } from '../priority.ts'
 
 type Amounts = { readonly [resource: string]: string | number }

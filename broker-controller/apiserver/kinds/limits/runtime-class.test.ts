@@ -1,6 +1,6 @@
 import { test } from 'tap'
+import type { RuntimeClass } from '../../../../api/node/runtime-class.ts'
 import type { Toleration } from '../../../../api/pod.ts'
-import type { RuntimeClass } from '../../../../api/runtime-class.ts'
 import { aPod } from '../../../../api/testing/builders.ts'
 import { causes, create, update } from '../../../testing/admitting.ts'
 import { anApi } from '../../../testing/api-in-memory.ts'

@@ -1,11 +1,11 @@
 /** node.k8s.io/v1 RuntimeClass (pkg/registry/node/runtimeclass/strategy.go, pkg/apis/node/validation/validation.go). */
 import { containerResourceProblems } from '../../../../api/limits/resource-names.ts'
 import { dnsLabelProblem } from '../../../../api/names.ts'
+import type { RuntimeClass } from '../../../../api/node/runtime-class.ts'
 import type { Toleration } from '../../../../api/pod.ts'
 import { duplicate, invalid, type Problem } from '../../../../api/problem.ts'
 import { compareQuantities, zeroQuantity } from '../../../../api/quantity.ts'
 import { resources } from '../../../../api/resources.ts'
-import type { RuntimeClass } from '../../../../api/runtime-class.ts'
 import { labelProblems, problemsWith } from '../../../../api/validation/metadata-validation.ts'
 import { tolerationProblems } from '../../../../api/validation/pod-validation.ts'
 import { repeatedPlaces } from '../../../../api/validation/repeated.ts'

@@ -1,7 +1,7 @@
 /** node.k8s.io/v1 RuntimeClass: a container runtime of nodes by name, and what it costs and needs. */
-import { ObjectMetaSchema } from './meta.ts'
-import { TolerationSchema } from './pod.ts'
-import { type Described, field, list, mapOf, object, oneOf, optional, pointer, quantity, text } from './schema.ts'
+import { ObjectMetaSchema } from '../meta.ts'
+import { TolerationSchema } from '../pod.ts'
+import { type Described, field, list, mapOf, object, oneOf, optional, pointer, quantity, text } from '../schema.ts'
 
 export const RuntimeClassSchema = object({
   apiVersion: oneOf('node.k8s.io/v1'),
