@@ -3,6 +3,11 @@ import { dnsLabelProblem, dnsSubdomainProblem } from '../names.ts'
 
 const userPrefix = 'system:serviceaccount:'
 export const serviceAccountsGroup = 'system:serviceaccounts'
+/** The account of pods that name none; a controller keeps it in every namespace. */
+export const defaultAccountName = 'default'
+/** The ConfigMap with the authorities of this API, which a controller keeps in every namespace. */
+export const rootCertificatesName = 'kube-root-ca.crt'
+export const certificateKey = 'ca.crt'
 
 export function serviceAccountUser(namespace: string, name: string): string {
   return `${userPrefix}${namespace}:${name}`

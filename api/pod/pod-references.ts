@@ -28,14 +28,23 @@ export function configMapsOf({ spec }: Pick<Pod, 'spec'>): ReadonlySet<string> {
 /** The kinds of things beside secrets and config maps that it needs and that only an administrator may give. */
 export function claimsOf({ spec }: Pick<Pod, 'spec'>): readonly string[] {
   const volumes = spec.volumes ?? []
-  const isTrusting = volumes.some(({ projected }) => projected?.sources?.some((source) => source.clusterTrustBundle))
+  const sources = volumes.flatMap(({ projected }) => projected?.sources ?? [])
   return [
+    ...(sources.some((source) => source.serviceAccountToken) ? ['service account tokens'] : []),
     ...(volumes.some(({ persistentVolumeClaim, ephemeral }) => persistentVolumeClaim ?? ephemeral)
       ? ['persistentvolumeclaims']
       : []),
     ...((spec.resourceClaims ?? []).length > 0 ? ['resourceclaims'] : []),
-    ...(isTrusting ? ['clustertrustbundles'] : []),
+    ...(sources.some((source) => source.clusterTrustBundle) ? ['clustertrustbundles'] : []),
   ]
+}
+
+/** The audiences of the tokens that its volumes project; '' is that of the API. */
+export function tokenAudiencesOf({ spec }: Pick<Pod, 'spec'>): ReadonlySet<string> {
+  const sources = (spec.volumes ?? []).flatMap(({ projected }) => projected?.sources ?? [])
+  return new Set(
+    sources.flatMap(({ serviceAccountToken: token }) => (token === undefined ? [] : [token.audience ?? ''])),
+  )
 }
 
 function named(names: readonly (string | undefined)[]): ReadonlySet<string> {

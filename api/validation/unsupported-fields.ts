@@ -26,7 +26,6 @@ const volumeSources = [
 
 const unsupported: readonly Unsupported[] = [
   ...volumeSources.map((source) => whenGiven(`volumes[].${source}`)),
-  any('volumes[].projected.sources[].serviceAccountToken'),
   any('volumes[].projected.sources[].clusterTrustBundle'),
   allBut('hostUsers', true),
   any('securityContext.seLinuxChangePolicy'),

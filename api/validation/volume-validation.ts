@@ -108,6 +108,7 @@ function projectedProblems(
 ): readonly Problem[] {
   return [
     ...modeProblems(`${at}.defaultMode`, defaultMode),
+    ...repeatedPaths(sources).map((path) => invalid(at, path, 'conflicting duplicate paths')),
     ...sources.flatMap((source, index): readonly Problem[] => {
       const each = `${at}.sources[${index}]`
       const kinds = Object.entries(source).filter(([, one]) => one !== undefined)
@@ -118,8 +119,43 @@ function projectedProblems(
           : []),
         ...(source.secret ? filesProblems(`${each}.secret`, 'name', source.secret.name, source.secret) : []),
         ...(source.downwardAPI ? downwardProblems(`${each}.downwardAPI`, source.downwardAPI) : []),
+        ...(source.serviceAccountToken ? tokenProblems(`${each}.serviceAccountToken`, source.serviceAccountToken) : []),
       ]
     }),
+  ]
+}
+
+type Projection = NonNullable<NonNullable<Volume['projected']>['sources']>[number]
+
+/** Paths that more than one item names. Keys of a whole ConfigMap or Secret are not known here. */
+function repeatedPaths(sources: readonly Projection[]): readonly string[] {
+  const paths = sources
+    .flatMap(({ secret, configMap, downwardAPI }) => [secret, configMap, downwardAPI])
+    .flatMap((source): readonly { readonly path: string }[] => source?.items ?? [])
+    .map(({ path }) => path)
+    .filter((path) => path !== '')
+  return [...repeatedPlaces(paths)].flatMap((place) => paths[place] ?? [])
+}
+
+const shortestTokenSeconds = 600
+const longestTokenSeconds = 2 ** 32
+const defaultTokenSeconds = 3600
+
+type TokenProjection = NonNullable<Projection['serviceAccountToken']>
+
+function tokenProblems(
+  at: string,
+  { expirationSeconds = defaultTokenSeconds, path }: TokenProjection,
+): readonly Problem[] {
+  const field = `${at}.expirationSeconds`
+  return [
+    ...(expirationSeconds < shortestTokenSeconds
+      ? [invalid(field, expirationSeconds, 'may not specify a duration less than 10 minutes')]
+      : []),
+    ...(expirationSeconds > longestTokenSeconds
+      ? [invalid(field, expirationSeconds, 'may not specify a duration larger than 2^32 seconds')]
+      : []),
+    ...insideProblems(`${at}.path`, path),
   ]
 }
 
@@ -202,7 +238,24 @@ export function withVolumeDefaults(volume: Volume): Volume {
     ...(configMap && { configMap: readable(configMap) }),
     ...(secret && { secret: readable(secret) }),
     ...(downwardAPI && { downwardAPI: readable(downwardAPI) }),
-    ...(projected && { projected: readable(projected) }),
+    ...(projected && { projected: readable(withProjectionDefaults(projected)) }),
     ...(hostPath && { hostPath: { ...hostPath, type: hostPath.type ?? '' } }),
+  }
+}
+
+function withProjectionDefaults(projected: NonNullable<Volume['projected']>): NonNullable<Volume['projected']> {
+  const { sources } = projected
+  if (sources === undefined) return projected
+  const withExpiration = (token: TokenProjection) => ({
+    ...token,
+    expirationSeconds: token.expirationSeconds ?? defaultTokenSeconds,
+  })
+  return {
+    ...projected,
+    sources: sources.map((source) =>
+      source.serviceAccountToken === undefined
+        ? source
+        : { ...source, serviceAccountToken: withExpiration(source.serviceAccountToken) },
+    ),
   }
 }

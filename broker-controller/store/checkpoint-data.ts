@@ -3,6 +3,7 @@
  * came with a checkpoint is the node's own claim: it opens only what the node itself delivered, unchanged since.
  */
 import { createHash } from 'node:crypto'
+import { rootCertificatesName } from '../../api/access/service-account-names.ts'
 import type { ConfigMap } from '../../api/config-map.ts'
 import { contestedByAnnotation, learntDigestAnnotation, learntFromAnnotation } from '../../api/node/node-checkpoint.ts'
 import { mirrorAnnotation, type Pod } from '../../api/pod.ts'
@@ -31,6 +32,8 @@ export function mayHave(
   object: ConfigMap | Secret,
   { assigned }: { readonly assigned: boolean },
 ): boolean {
+  // The authorities are no secret, and every pod with a token needs them.
+  if (object.kind === 'ConfigMap' && object.metadata.name === rootCertificatesName) return true
   if (assigned && !isContested(object)) return true
   return deliveredBy(object).includes(node)
 }

@@ -8,6 +8,7 @@ import { configMapsOf, secretsOf } from '../../../api/pod/pod-references.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { builtInResources } from '../../../api/resources.ts'
 import { sessionOfPath } from '../../../api/sessions.ts'
+import { isAssigned } from '../../store/checkpoint-data.ts'
 import type { Attributes } from '../handlers/authorizer.ts'
 
 type ResourceAttributes = Attributes & { readonly kind: 'resource' }
@@ -17,7 +18,7 @@ const publicPaths = ['/healthz', '/livez', '/readyz', '/version']
 
 /** Whether `authorize` needs the pods bound to this identity's node. They decide what it may read. */
 export function dependsOnPods(identity: Identity, attributes: Attributes): boolean {
-  const kinds = ['pods', 'secrets', 'configmaps']
+  const kinds = ['pods', 'secrets', 'configmaps', 'serviceaccounts']
   return attributes.kind === 'resource' && kinds.includes(attributes.resource) && nodeOf(identity) !== undefined
 }
 
@@ -87,6 +88,8 @@ function nodeAllowed(node: string, attributes: ResourceAttributes, boundPods: re
         isRead(verb) &&
         boundPods.some((pod) => pod.metadata.namespace === namespace && needsForPod(pod, resource, name))
       )
+    case 'serviceaccounts':
+      return verb === 'create' && subresource === 'token' && boundPods.some((pod) => runsAs(pod, namespace, name))
     case 'events':
       return verb === 'create' || verb === 'update' || verb === 'patch'
     case 'certificatesigningrequests':
@@ -114,6 +117,12 @@ function isRead(verb: string): boolean {
 
 function isWrite(verb: string): boolean {
   return verb === 'update' || verb === 'patch'
+}
+
+/** Whether the controller assigned the pod to its node and it has this service account. A pod that a node claims opens no account. */
+function runsAs(pod: Pod, namespace: string, account: string): boolean {
+  const { metadata, spec } = pod
+  return account !== '' && isAssigned(pod) && metadata.namespace === namespace && spec.serviceAccountName === account
 }
 
 /** Whether the pod needs this Secret or ConfigMap in order to run. */

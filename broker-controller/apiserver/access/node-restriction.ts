@@ -3,16 +3,18 @@
  * (plugin/pkg/admission/noderestriction/admission.go).
  */
 import { isDeepStrictEqual } from 'node:util'
+import type { TokenRequest } from '../../../api/access/token-request.ts'
 import { type CertificateSigningRequest, nodeClientSigner } from '../../../api/certificate-signing-request.ts'
 import type { Event } from '../../../api/event.ts'
 import { nodeIdentity } from '../../../api/identity.ts'
 import { type Lease, nodeLeaseNamespace } from '../../../api/lease.ts'
-import type { ObjectMeta, OwnerReference } from '../../../api/meta.ts'
+import type { ObjectMeta, OwnerReference, Stored } from '../../../api/meta.ts'
 import { learntByAnnotation } from '../../../api/node/node-checkpoint.ts'
 import { isReservedNodeLabel } from '../../../api/node/node-labels.ts'
 import type { Node } from '../../../api/node.ts'
-import { claimsOf, configMapsOf, secretsOf } from '../../../api/pod/pod-references.ts'
+import { claimsOf, configMapsOf, secretsOf, tokenAudiencesOf } from '../../../api/pod/pod-references.ts'
 import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
+import { isAssigned } from '../../store/checkpoint-data.ts'
 import type { NodeRestrictionFacts } from '../handlers/strategy.ts'
 import { jsonBytes } from '../wire/object-size.ts'
 
@@ -55,6 +57,30 @@ export function restrictEvent(node: string, _: Event, previous: Event | undefine
 export function restrictLease(node: string, { metadata: { name, namespace } }: Lease): string | undefined {
   if (namespace === nodeLeaseNamespace && name === node) return undefined
   return `node "${node}" is only allowed to write its own lease in ${nodeLeaseNamespace}, not "${namespace}/${name}"`
+}
+
+/**
+ * A node gets tokens of its pods: bound to a pod that is assigned to it, for an audience that the pod's volumes name. `pod`: the
+ * one that the request names.
+ */
+export function nodeTokenProblem(
+  user: string,
+  node: string,
+  { audiences = [], boundObjectRef = {} }: TokenRequest['spec'],
+  pod: (Pod & Stored<Pod>) | undefined,
+): string | undefined {
+  const { apiVersion, kind, uid = '' } = boundObjectRef
+  if (apiVersion !== 'v1' || kind !== 'Pod' || pod === undefined) return 'node requested token not bound to a pod'
+  if (uid === '') return 'node requested token with a pod binding without a uid'
+  if (uid !== pod.metadata.uid) {
+    return `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`
+  }
+  if (pod.spec.nodeName !== node) return 'node requested token bound to a pod scheduled on a different node'
+  if (!isAssigned(pod)) return 'node requested token bound to a pod of its own checkpoint'
+  const [audience = '', ...others] = audiences
+  if (others.length > 0) return 'node may only request 0 or 1 audiences'
+  if (tokenAudiencesOf(pod).has(audience)) return undefined
+  return `audience ${JSON.stringify(audience)} not found in pod spec volume, ${user} is not authorized to request tokens for this audience`
 }
 
 /** A new pod must mirror a static pod of the node; of an existing one it may write the status. */

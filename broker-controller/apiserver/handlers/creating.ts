@@ -7,6 +7,7 @@ import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { fieldValidation, inNamespace, isDryRun, parseBody, readObject } from '../wire/request-body.ts'
 import { type FieldManagers, prepareForCreate, withDefaults } from './admission.ts'
 import { managedWrite, updatedManagers } from './field-managers.ts'
+import { generatedName } from './generated-name.ts'
 import { represent } from './representation.ts'
 import { forbid, representationOptions } from './resource-request.ts'
 import {
@@ -92,14 +93,10 @@ async function rehearsed(prepared: AnyObject, { route }: ResourceRequest, { stor
   return { ...prepared, metadata }
 }
 
-/** Letters and digits that make no words and are not mistaken for one another, as Kubernetes chooses them. */
-const suffixCharacters = 'bcdfghjklmnpqrstvwxz2456789'
-
 function withName(given: AnyObject, random: () => number): AnyObject {
   const { name = '', generateName = '' } = given.metadata
   if (name !== '' || generateName === '') return given
-  const suffix = Array.from({ length: 5 }, () => suffixCharacters[Math.floor(random() * suffixCharacters.length)])
-  return { ...given, metadata: { ...given.metadata, name: `${generateName}${suffix.join('')}` } }
+  return { ...given, metadata: { ...given.metadata, name: generatedName(generateName, random) } }
 }
 
 async function refuseClosedNamespace(

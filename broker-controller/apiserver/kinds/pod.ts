@@ -1,5 +1,7 @@
 /** core/v1 Pod (pkg/registry/core/pod/strategy.go). */
 
+import type { ServiceAccount } from '../../../api/access/service-account.ts'
+import { defaultAccountName } from '../../../api/access/service-account-names.ts'
 import type { Node } from '../../../api/node.ts'
 import { withTolerationRecord, withTolerationRecordOf } from '../../../api/pod/default-tolerations.ts'
 import { qosClassOf } from '../../../api/pod/qos-class.ts'
@@ -10,7 +12,10 @@ import { withPodDefaults } from '../../../api/validation/pod-defaults.ts'
 import { podProblems } from '../../../api/validation/pod-validation.ts'
 import { unsupportedFields } from '../../../api/validation/unsupported-fields.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
+import { ensureDefaultAccount } from '../../access/default-account.ts'
+import type { Store } from '../../store/store.ts'
 import { restrictPod } from '../access/node-restriction.ts'
+import { generatedName } from '../handlers/generated-name.ts'
 import { forbid } from '../handlers/resource-request.ts'
 import { type CreateFacts, type KindStrategy, statusSubresource } from '../handlers/strategy.ts'
 import { proxyToPod } from '../proxy/proxy-handlers.ts'
@@ -20,6 +25,7 @@ import { attachToPod, execInPod } from '../streams/remote-command.ts'
 import { limitViolation, withLimitDefaults } from './limits/limit-ranger.ts'
 import { overheadViolation, withRuntimeClass } from './limits/runtime-admission.ts'
 import { withMatchLabelKeys } from './match-label-keys.ts'
+import { accountNameOf, admitAccount, isMirror, tokenVolumePrefix } from './pod-account.ts'
 import { bindPod } from './pod-binding.ts'
 import { ephemeralChangeProblems, podChangeProblems } from './pod-change.ts'
 import { evictPod } from './pod-eviction.ts'
@@ -66,16 +72,20 @@ export const podStrategy: KindStrategy<Pod> = {
     ...unsupportedFields('spec', pod.spec),
   ],
   validateUpdate: podChangeProblems,
-  async admitCreate({ metadata, spec }, __, { store }) {
-    const { runtimeClassName } = spec
+  async admitCreate(created, _, { store, random }) {
+    const { runtimeClassName } = created.spec
     const runtimeClass =
       runtimeClassName && (await store.get('runtimeclasses', { namespace: '', name: runtimeClassName }))
     const refuseFor = ({ metadata: { name = '' } }: Pod, because: string) => forbid(resources.pods, name, because)
     const classes = (await store.list('priorityclasses')).items
-    const ranges = (await store.list('limitranges', metadata.namespace)).items
+    const ranges = (await store.list('limitranges', created.metadata.namespace)).items
+    const account = isMirror(created) ? undefined : await accountOf(created, store)
     return {
       mutate(pod) {
-        const ranked = withPriority(withLimitDefaults(pod, ranges), classes)
+        const volumeName = generatedName(tokenVolumePrefix, random)
+        const owned = admitAccount(withLimitDefaults(pod, ranges), account, volumeName)
+        if (!owned.ok) throw refuseFor(pod, owned.because)
+        const ranked = withPriority(owned.object, classes)
         if (!ranked.ok) throw refuseFor(pod, ranked.because)
         const admitted = withRuntimeClass(ranked.object, runtimeClass || undefined)
         if (!admitted.ok) throw refuseFor(pod, admitted.because)
@@ -98,6 +108,17 @@ export const podStrategy: KindStrategy<Pod> = {
     problem: restrictPod,
   },
   returnsDeletedObject: true,
+}
+
+/**
+ * The account of a new pod; undefined when it does not exist. The default account is created where its controller has not done so
+ * yet: Kubernetes waits for that for a second or two.
+ */
+async function accountOf(pod: Pod, store: Store): Promise<ServiceAccount | undefined> {
+  const { namespace = '' } = pod.metadata
+  const name = accountNameOf(pod)
+  if (name === defaultAccountName) return await ensureDefaultAccount(store, namespace)
+  return await store.get('serviceaccounts', { namespace, name })
 }
 
 /** As many as its pods may be; a node states itself how many that is, so it is bounded. */

@@ -1,24 +1,33 @@
 /** create of serviceaccounts/token (pkg/registry/core/serviceaccount/storage/token.go). */
+import { isDeepStrictEqual } from 'node:util'
 import type { ServiceAccount } from '../../../api/access/service-account.ts'
 import { type TokenRequest, TokenRequestSchema } from '../../../api/access/token-request.ts'
 import { ApiError, conflict, notFound } from '../../../api/api-error.ts'
+import { nodeOf } from '../../../api/identity.ts'
 import { invalid, invalidObject, type Problem } from '../../../api/problem.ts'
 import { type BuiltInName, resources } from '../../../api/resources.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
+import { nodeTokenProblem } from '../access/node-restriction.ts'
 import { tokenIssuer } from '../access/tokens/service-account-tokens.ts'
-import { keyOfRoute } from '../handlers/resource-request.ts'
+import { forbid, keyOfRoute } from '../handlers/resource-request.ts'
 import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
 import type { IssuedFor } from '../handlers/token-issuer.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { isDryRun, parseBody, readAs } from '../wire/request-body.ts'
 import { unknownPath } from '../wire/status-errors.ts'
+import { podTokenSeconds } from './pod-account.ts'
 
 const kind = { kind: 'TokenRequest', group: 'authentication.k8s.io' }
 const hourSeconds = 3600
 const shortestSeconds = 600
 /** As Kubernetes' --service-account-max-token-expiration, for which kubeadm sets nothing; a token outlives no key for longer. */
 const longestSeconds = 366 * 24 * hourSeconds
+/**
+ * What admission asks for in pods. Programs that read their token only once keep working: such a token is valid for a year
+ * (--service-account-extend-token-expiration of kube-apiserver, on by default).
+ */
+const extendedFor = { requestedSeconds: podTokenSeconds, seconds: 365 * 24 * hourSeconds }
 const mostAudiences = 16
 const longestAudience = 512
 
@@ -29,6 +38,7 @@ export async function requestToken(request: ResourceRequest, needs: ResourceNeed
   isDryRun(query) // a token is not stored
   const input = parseBody(await request.readBody(), request, TokenRequestSchema, needs.parseYaml)
   const typed = readAs(TokenRequestSchema, kind.kind, withType(input))
+  await refuseToNode(request, typed, needs)
   const account = await store.get('serviceaccounts', keyOfRoute(route))
   if (account === undefined) throw notFound(route.resource, route.name)
   const problems = [...metadataProblems(typed, account), ...specProblems(typed)]
@@ -39,8 +49,17 @@ export async function requestToken(request: ResourceRequest, needs: ResourceNeed
   const { name, namespace = '', uid } = account.metadata
   const bound = await boundObject(typed, account, store)
   const nowMs = clock.wallMs()
+  const isExtended =
+    bound.pod !== undefined && seconds === extendedFor.requestedSeconds && isDeepStrictEqual(given, [tokenIssuer])
   const token = tokens.issue(
-    { namespace, account: { name, uid }, audiences: given, expirationSeconds: seconds, bound },
+    {
+      namespace,
+      account: { name, uid },
+      audiences: given,
+      expirationSeconds: seconds,
+      ...(isExtended && { extendedSeconds: extendedFor.seconds }),
+      bound,
+    },
     nowMs,
   )
   const answer = {
@@ -51,6 +70,19 @@ export async function requestToken(request: ResourceRequest, needs: ResourceNeed
   }
   const shortened = `requested expiration of ${expirationSeconds} seconds shortened to ${longestSeconds} seconds`
   return objectAnswer(answer, 201, seconds < expirationSeconds ? [shortened] : [])
+}
+
+/** Throws Forbidden where a node asks for a token that is not of one of its pods (admitServiceAccount of NodeRestriction). */
+async function refuseToNode({ route, identity }: ResourceRequest, { spec }: TokenRequest, { store }: ResourceNeeds) {
+  const node = nodeOf(identity)
+  if (node === undefined) return
+  const { namespace, name } = route
+  const reference = spec.boundObjectRef ?? {}
+  const isNamed = reference.apiVersion === 'v1' && reference.kind === 'Pod' && reference.name
+  const pod = isNamed ? await store.get('pods', { namespace, name: reference.name ?? '' }) : undefined
+  if (isNamed && reference.uid && pod === undefined) throw notFound(resources.pods, reference.name ?? '')
+  const problem = nodeTokenProblem(identity.user, node, spec, pod)
+  if (problem !== undefined) throw forbid(resources.serviceaccounts, name, problem)
 }
 
 /** Typed clients send neither. */

@@ -2,12 +2,14 @@
  * Loop: keeps in every namespace the service account `default` and the ConfigMap `kube-root-ca.crt`, with the authorities that
  * programs in pods trust (pkg/controller/serviceaccount/serviceaccounts_controller.go, certificates/rootcacertpublisher).
  */
+import { certificateKey, defaultAccountName, rootCertificatesName } from '../../../api/access/service-account-names.ts'
 import { isApiError } from '../../../api/api-error.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { runController } from '../../../daemon/controller.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
+import { ensureDefaultAccount } from '../../access/default-account.ts'
 import { informer } from '../../store/informer.ts'
 import type { Store } from '../../store/store.ts'
 
@@ -22,9 +24,6 @@ export type NamespaceAccessNeeds = {
   }
 }
 
-const accountName = 'default'
-const rootCertificates = 'kube-root-ca.crt'
-const certificateKey = 'ca.crt'
 const description =
   'Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.'
 
@@ -41,11 +40,12 @@ async function runNamespaceAccess(
     if (present !== undefined) queue.add(present.metadata.name)
   })
   const accounts = informer({ store, clock, log }, 'serviceaccounts', (present, previous) => {
-    if (present === undefined && previous?.metadata.name === accountName) queue.add(previous.metadata.namespace ?? '')
+    if (present === undefined && previous?.metadata.name === defaultAccountName)
+      queue.add(previous.metadata.namespace ?? '')
   })
   const maps = informer({ store, clock, log }, 'configmaps', (present, previous) => {
     const { name, namespace = '' } = (present ?? previous)?.metadata ?? {}
-    if (name === rootCertificates) queue.add(namespace)
+    if (name === rootCertificatesName) queue.add(namespace)
   })
   authorities.onChange(() => {
     for (const { metadata } of namespaces.all()) queue.add(metadata.name)
@@ -54,7 +54,7 @@ async function runNamespaceAccess(
   const reconcile = async (name: string) => {
     const namespace = await store.get('namespaces', { namespace: '', name })
     if (namespace === undefined || namespace.metadata.deletionTimestamp !== undefined) return undefined
-    await ensureAccount(store, name)
+    await ensureDefaultAccount(store, name)
     await ensureCertificates(store, name, authorities.trusted())
     return undefined
   }
@@ -70,15 +70,8 @@ async function runNamespaceAccess(
   )
 }
 
-async function ensureAccount(store: Store, namespace: string): Promise<void> {
-  const key = { namespace, name: accountName }
-  if ((await store.get('serviceaccounts', key)) !== undefined) return
-  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: key } as const
-  await store.create('serviceaccounts', account).catch(unlessThere)
-}
-
 async function ensureCertificates(store: Store, namespace: string, trusted: string): Promise<void> {
-  const key = { namespace, name: rootCertificates }
+  const key = { namespace, name: rootCertificatesName }
   const present = await store.get('configmaps', key)
   const data = { [certificateKey]: trusted }
   if (present === undefined) {

@@ -30,6 +30,8 @@ const ClaimsSchema = object({
     pod: optional(ReferenceSchema),
     node: optional(ReferenceSchema),
     secret: optional(ReferenceSchema),
+    /** Until when the token was requested, where it is valid for longer. */
+    warnafter: optional(integer),
   }),
 })
 type Claims = Described<typeof ClaimsSchema>
@@ -69,15 +71,17 @@ export function serviceAccountTokens(keys: () => TokenKeys, store: Reader): Serv
   }
 }
 
-function claimsFor({ namespace, account, audiences, expirationSeconds, bound }: IssuedFor, nowMs: number): Claims {
+function claimsFor({ namespace, account, audiences, bound, ...times }: IssuedFor, nowMs: number): Claims {
+  const { expirationSeconds, extendedSeconds } = times
   const now = Math.floor(nowMs / 1000)
+  const warnafter = extendedSeconds === undefined ? undefined : now + expirationSeconds
   return {
     aud: audiences,
-    exp: now + expirationSeconds,
+    exp: now + (extendedSeconds ?? expirationSeconds),
     iat: now,
     iss: tokenIssuer,
     jti: randomUUID(),
-    'kubernetes.io': { namespace, serviceaccount: account, ...bound },
+    'kubernetes.io': { namespace, serviceaccount: account, ...bound, ...(warnafter && { warnafter }) },
     nbf: now,
     sub: serviceAccountUser(namespace, account.name),
   }
