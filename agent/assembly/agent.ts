@@ -19,7 +19,7 @@ import { assembleContainers } from './containers.ts'
 import { assembleLocalEndpoint } from './local-endpoint.ts'
 import { type AgentMachine, openMachine } from './machine.ts'
 import { assembleMachineHealth } from './machine-health.ts'
-import { assembleMembership } from './membership.ts'
+import { assembleMembership, openApiLink } from './membership.ts'
 import { assembleNodeStatus } from './node-status.ts'
 import { assemblePods } from './pods.ts'
 import { assemblePressure } from './pressure.ts'
@@ -71,7 +71,8 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const engineHealth = runtimeHealth({ runtime, clock: watch.clockFor('runtime-health'), log, writes: board })
   const staticPods = await readStaticPods({ board, configuration, nodeName, event, watch, log })
   const shared = { root, dataDir, request, configuration, nodeName, board, machine, controlPlane, event, log }
-  const pods = assemblePods({ ...shared, runtime })
+  const link = openApiLink(identity, machine)
+  const pods = assemblePods({ ...shared, runtime, api: link.api })
   const pressure = assemblePressure({ ...shared, containers, pods, clock, clockFor: watch.clockFor })
   const { podNetworkProblem } = engine
   const machineHealth = await assembleMachineHealth({ ...shared, health, podNetworkProblem })
@@ -88,7 +89,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
     name: 'lease',
     run: leaseManager({ controlPlane, clock: watch.clockFor('lease'), random }).run,
   }
-  const membership = assembleMembership({ ...shared, identity, status, pods })
+  const membership = assembleMembership({ ...shared, identity, status, pods, link })
   const hanging = () => watch.stuck().map((loop) => `loop ${loop} hangs`)
   const {
     endpoint,

@@ -31,7 +31,29 @@ export type MembershipParts = {
   readonly controlPlane: MqttControlPlane
   readonly status: NodeStatusManager
   readonly pods: PodManager
+  readonly link: ApiLink
   readonly log: Log
+}
+
+/** The API as this node uses it, and the cells that its answers and the renewal of the certificate write. */
+export type ApiLink = {
+  readonly api: ApiClient
+  readonly credentials: Cell<NodeCredentials>
+  /** From an HTTP answer of the controller; an object, so that the same second twice is a change. */
+  readonly serverTime: Cell<{ readonly wallMs: number } | undefined>
+}
+
+/** It connects when it is used. */
+export function openApiLink(identity: AgentIdentity, { date }: Pick<AgentMachine, 'date'>): ApiLink {
+  const credentials = cell<NodeCredentials>(identity)
+  const serverTime = cell<{ readonly wallMs: number } | undefined>(undefined)
+  const api = apiClient(() => ({
+    url: identity.apiUrl,
+    ...credentials.get(),
+    knownTime: date.knownTime,
+    onServerTime: (wallMs) => serverTime.set({ wallMs }),
+  }))
+  return { api, credentials, serverTime }
 }
 
 export type Membership = {
@@ -42,22 +64,13 @@ export type Membership = {
 }
 
 export function assembleMembership(parts: MembershipParts): Membership {
-  const { configuration, identity, board, machine, controlPlane, pods, log } = parts
+  const { configuration, identity, board, machine, controlPlane, pods, link, log } = parts
   const { clock, date, random } = machine
-  const { knownTime, controllerClock } = date
+  const { controllerClock } = date
   const { nodeName } = identity
-  const credentials = cell<NodeCredentials>(identity)
-  /** From an HTTP answer of the controller; an object, so that the same second twice is a change. */
-  const serverTime = cell<{ readonly wallMs: number } | undefined>(undefined)
-  const api = apiClient(() => ({
-    url: identity.apiUrl,
-    ...credentials.get(),
-    knownTime,
-    onServerTime: (wallMs) => serverTime.set({ wallMs }),
-  }))
-  const cells: MembershipCells = { api, credentials }
-  const certificates = renewal(parts, cells)
-  const registering = registrationOf(parts, cells)
+  const { api, credentials, serverTime } = link
+  const certificates = renewal(parts)
+  const registering = registrationOf(parts)
   const mirrors = mirrorManager({ api, isHere: pods.isHere, clock, random, log }, { nodeName })
   const reporter = checkpointReporter({
     api,
@@ -94,10 +107,9 @@ export function assembleMembership(parts: MembershipParts): Membership {
   }
 }
 
-type MembershipCells = { readonly api: ApiClient; readonly credentials: Cell<NodeCredentials> }
-
 /** The certificate manager. It is the writer of the credentials. */
-function renewal({ root, dataDir, identity, machine, log }: MembershipParts, { api, credentials }: MembershipCells) {
+function renewal({ root, dataDir, identity, machine, link, log }: MembershipParts) {
+  const { api, credentials } = link
   const { date, random, watch } = machine
   const clock = watch.clockFor('certificate')
   return certificateManager({
@@ -122,8 +134,9 @@ function renewal({ root, dataDir, identity, machine, log }: MembershipParts, { a
 type Description = Awaited<ReturnType<typeof describeMachine>>
 
 /** The registration loop. After the first registration it reads the description of the machine, and registers again with it. */
-function registrationOf(parts: MembershipParts, { api, credentials }: MembershipCells) {
-  const { root, configuration, identity, board, machine, status, log } = parts
+function registrationOf(parts: MembershipParts) {
+  const { root, configuration, identity, board, machine, status, link, log } = parts
+  const { api, credentials } = link
   const { operatingSystem, architecture } = machine.inventory.system
   const description = cell<Description | undefined>(undefined)
   let isDescribed = false

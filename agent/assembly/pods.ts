@@ -1,5 +1,6 @@
 /** The pods of this node: the pod manager with the adapters it uses, and the node as the board shows it. */
 import { machine as unameMachine } from 'node:os'
+import type { ApiClient } from '../../daemon/api-client.ts'
 import type { Log } from '../../daemon/log.ts'
 import { checkpointPath, fileCheckpoint } from '../adapters/disk/checkpoint.ts'
 import { volumeStore } from '../adapters/disk/volume-store.ts'
@@ -23,11 +24,12 @@ export type PodParts = {
   readonly machine: AgentMachine
   readonly runtime: ContainerRuntime
   readonly controlPlane: ControlPlane
+  readonly api: Pick<ApiClient, 'post'>
   readonly log: Log
 }
 
 export function assemblePods(parts: PodParts): PodManager {
-  const { root, dataDir, board, configuration, nodeName, machine, runtime, controlPlane, log } = parts
+  const { root, dataDir, board, configuration, nodeName, machine, runtime, controlPlane, api, log } = parts
   const { boot, clock, date, inventory, random, sensors, volumes } = machine
   const uptimeMs = () => sensors.time().uptimeMs
   const pods = podManager(
@@ -38,6 +40,7 @@ export function assemblePods(parts: PodParts): PodManager {
       platformProblem: hostPlatform({ root, machine: unameMachine() }),
       devices: () => findDevices(configuration.devices),
       controlPlane,
+      api,
       network: networkProbes(),
       date: { nowMs: date.nowMs, uptimeMs },
       gate: boot.startGate({ clock, uptimeMs, log }),

@@ -5,6 +5,7 @@
 
 import type { Desired } from '../../api/desired.ts'
 import type { Pod } from '../../api/pod.ts'
+import type { ApiClient } from '../../daemon/api-client.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
@@ -22,7 +23,7 @@ import type { CountedProbe } from './probes/probe-counts.ts'
 import { prober } from './probes/prober.ts'
 import type { NetworkProbes } from './probes/targets.ts'
 import { type PodEvent, podEvent } from './record/pod-events.ts'
-import { isEnd, onProbed } from './record/pod-record.ts'
+import { isEnd, onDesiredChanged, onProbed } from './record/pod-record.ts'
 import { type PodRecords, podRecords } from './record/pod-records.ts'
 import { systemTime, type TrustedTime } from './record/trusted-time.ts'
 import type { Platform } from './runtime/platforms.ts'
@@ -34,6 +35,7 @@ import { checkpointOf, podUpdates } from './sync/pod-updates.ts'
 import { podWorkers } from './sync/pod-workers.ts'
 import { relist } from './sync/relist.ts'
 import { syncPod } from './sync/sync-pod.ts'
+import { tokenManager } from './volumes/token-manager.ts'
 import type { VolumeStore } from './volumes/volume-store.ts'
 import { checkpointWriter, type PodCheckpoint } from './wanted/pod-checkpoint.ts'
 import { type WantedPods, wantedPods } from './wanted/pod-config.ts'
@@ -45,6 +47,8 @@ export type PodManagerNeeds = {
   /** The devices that are declared in the configuration and connected now. */
   readonly devices: () => Promise<MachineDevices>
   readonly controlPlane: Pick<ControlPlane, 'reportPod' | 'reportPodGone' | 'reportEvent'>
+  /** Issues tokens of service accounts. */
+  readonly api: Pick<ApiClient, 'post'>
   readonly checkpoint: PodCheckpoint
   readonly network: NetworkProbes
   /** Default: the system clock is right. */
@@ -132,9 +136,17 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const puller = imagePuller(needs, settings.pulls)
   const images = podImages({ ...needs, records, puller, recordEvent, again, sources })
   const devices = deviceAllocator({ runtime, devices: needs.devices })
+  const tokens = tokenManager({
+    ...needs,
+    changed(uid) {
+      records.update(uid, onDesiredChanged)
+      again(uid)
+    },
+  })
   const execute = stepExecutors({
     ...needs,
     records,
+    tokens,
     devices,
     images,
     hostIP: node.hostIP,
@@ -147,7 +159,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const termination = podTermination({ ...shared, sync: (uid) => workers.add([uid]) })
   const admission = podAdmission({ ...shared, termination })
   const updates = podUpdates({ ...shared, nodeName, admission, reports, gate, relist: engine.wake })
-  const parts = { ...shared, images, execute, sources, prober: probes, gate, date, updates }
+  const parts = { ...shared, images, execute, sources, tokens, prober: probes, gate, date, updates }
   const sync = syncPod({ ...parts, hostIP: node.hostIP, keptDead: settings.keptDead })
   const listener = {
     relist: () => relist(parts),
@@ -165,6 +177,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       await Promise.all([
         workers.run(sync, signal),
         puller.run(signal),
+        tokens.run(signal),
         probes.run(signal),
         engine.run(listener, signal),
         checkpoints.run(signal),

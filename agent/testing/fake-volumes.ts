@@ -4,6 +4,8 @@ import { VolumeError, type VolumeStore, type WantedVolume } from '../pods/volume
 export interface FakeVolumes extends VolumeStore {
   /** By `uid/name`. */
   readonly placed: ReadonlyMap<string, WantedVolume>
+  /** By `uid/id`: those that survive a reboot. */
+  readonly durableTokens: Map<string, string>
   failNext(message: string): void
   /** What containers left, by `uid/container/attempt`. As long as it is undefined there are no files for it. */
   messages: Map<string, string> | undefined
@@ -13,6 +15,7 @@ export interface FakeVolumes extends VolumeStore {
 
 export function fakeVolumes(): FakeVolumes {
   const placed = new Map<string, WantedVolume>()
+  const tokens = new Map<string, string>()
   let failure: string | undefined
   const fake: FakeVolumes = {
     messages: undefined,
@@ -28,6 +31,15 @@ export function fakeVolumes(): FakeVolumes {
     },
     message: async (podUID, containerName, attempt, most) =>
       Buffer.from(fake.messages?.get(`${podUID}/${containerName}/${attempt}`) ?? '').subarray(-most),
+    async saveToken(podUID, id, token, { durable }) {
+      const message = failure
+      failure = undefined
+      if (message !== undefined) throw new VolumeError(message)
+      tokens.set(`${podUID}/${id}`, token)
+      if (durable) fake.durableTokens.set(`${podUID}/${id}`, token)
+    },
+    savedToken: async (podUID, id) => tokens.get(`${podUID}/${id}`) ?? fake.durableTokens.get(`${podUID}/${id}`),
+    durableTokens: new Map(),
     placed,
     failNext(message) {
       failure = message
@@ -41,7 +53,9 @@ export function fakeVolumes(): FakeVolumes {
     },
     part: async (podUID, volume, subPath) => `/volumes/${podUID}/${volume.name}/${subPath}`,
     async remove(podUID) {
-      for (const key of [...placed.keys()]) if (key.startsWith(`${podUID}/`)) placed.delete(key)
+      for (const all of [placed, tokens, fake.durableTokens]) {
+        for (const key of [...all.keys()]) if (key.startsWith(`${podUID}/`)) all.delete(key)
+      }
     },
     podUIDs: async () => [...new Set([...placed.keys()].map((key) => key.split('/')[0] ?? ''))],
   }

@@ -50,6 +50,8 @@ export type PodWorldNeeds = {
   readonly checkpoint?: PodCheckpoint
   readonly network?: NetworkProbes
   readonly volumes?: VolumeStore
+  /** Left out: no tokens are issued. */
+  readonly api?: PodManagerNeeds['api']
   readonly devices?: MachineDevices
   readonly allocatable?: { readonly [resource: string]: string }
   readonly podPidsLimit?: number
@@ -84,6 +86,7 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
       platformProblem: needs.platformProblem ?? (async () => undefined),
       devices: async () => needs.devices ?? new Map(),
       hostResolver: async () => ({ servers: ['192.0.2.53'], searches: ['lan'], options: [] }),
+      api: needs.api ?? { post: async () => ({ status: 404, body: 'There is no API', dateHeader: undefined }) },
       clock,
       ...(needs.date && { date: needs.date }),
       ...(needs.gate && { gate: needs.gate }),

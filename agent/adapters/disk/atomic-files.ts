@@ -35,11 +35,11 @@ export async function replaceFiles(
   }
   const fresh = await mkdtemp(`${folder}/..at-`)
   await own(fresh, 0o755, group)
-  for (const { path, content, mode } of files) {
+  for (const { path, content, mode, owner } of files) {
     const target = join(fresh, path)
     await makeFolders(fresh, dirname(path), group)
     await writeFile(target, content, { mode: 0o600 })
-    await own(target, mode, group)
+    await own(target, mode, group, owner)
   }
   const name = fresh.slice(folder.length + 1)
   const aside = join(folder, '..data_new')
@@ -63,9 +63,10 @@ async function isThere(data: string, files: readonly VolumeFile[], group: number
   try {
     const entries = await readdir(data, { recursive: true, withFileTypes: true })
     if (entries.filter((entry) => !entry.isDirectory()).length !== files.length) return false
-    for (const { path, content, mode } of files) {
-      const { mode: now, gid } = await stat(join(data, path))
+    for (const { path, content, mode, owner } of files) {
+      const { mode: now, gid, uid } = await stat(join(data, path))
       if ((now & 0o7777) !== mode || (group !== undefined && gid !== group)) return false
+      if (uid !== (owner ?? agentUser())) return false
       if (!content.equals(await readFile(join(data, path)))) return false
     }
     return true
@@ -83,7 +84,11 @@ async function makeFolders(root: string, path: string, group: number | undefined
   }
 }
 
-async function own(path: string, mode: number, group: number | undefined): Promise<void> {
-  if (group !== undefined) await chown(path, process.getuid?.() ?? 0, group)
+async function own(path: string, mode: number, group: number | undefined, owner = agentUser()): Promise<void> {
+  if (group !== undefined || owner !== agentUser()) await chown(path, owner, group ?? process.getgid?.() ?? 0)
   await chmod(path, mode)
+}
+
+function agentUser(): number {
+  return process.getuid?.() ?? 0
 }

@@ -24,6 +24,7 @@ import { removeFolder } from './folder-removal.ts'
 import { holdInside } from './inside-volume.ts'
 import { makeMessageFile, messageMemory, readMessageFile, writeEtcFile } from './message-files.ts'
 import { mountBind, mountMemory, mountPoints, mountsAt, unmount } from './mounts.ts'
+import { readToken, writeToken } from './token-files.ts'
 
 export type VolumeFolders = {
   readonly dataDirectory: string
@@ -47,6 +48,7 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): 
   })
   const onDisk = (podUID: string, ...rest: readonly string[]) => join(dataDirectory, 'pods', safe(podUID), ...rest)
   const aside = (podUID: string, ...rest: readonly string[]) => join(memoryDirectory, 'pods', safe(podUID), ...rest)
+  const tokenFolders = (podUID: string) => [aside(podUID, 'tokens'), onDisk(podUID, 'tokens')]
   const placeOf = (podUID: string, volume: WantedVolume) => {
     if (volume.kind === 'hostPath') return volume.path
     const isOnDisk = volume.kind === 'emptyDir' && !volume.memory
@@ -123,6 +125,12 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): 
       described('the termination message', () =>
         readMessageFile(join(messages, safe(podUID), safe(containerName), String(attempt)), most),
       ),
+    saveToken: (podUID, id, token, { durable }) =>
+      described('a token', async () => {
+        await inMemory()
+        await writeToken(tokenFolders(podUID).slice(0, durable ? 2 : 1), safe(id), token)
+      }),
+    savedToken: (podUID, id) => described('a saved token', () => readToken(tokenFolders(podUID), safe(id))),
     remove: (podUID, signal) => described(`the volumes of pod ${podUID}`, () => remove(podUID, signal)),
     async podUIDs() {
       const folders = [join(dataDirectory, 'pods'), join(memoryDirectory, 'pods'), messages]

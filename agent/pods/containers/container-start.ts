@@ -36,6 +36,8 @@ import {
   RuntimeError,
 } from '../runtime/runtime.ts'
 import { containerMounts, type Mounts } from '../volumes/container-mounts.ts'
+import type { TokenManager } from '../volumes/token-manager.ts'
+import { tokenNeeds } from '../volumes/token-needs.ts'
 import type { VolumeStore } from '../volumes/volume-store.ts'
 import { podPath } from '../wanted/desired-pods.ts'
 import type { DeviceAllocator } from './devices.ts'
@@ -68,6 +70,7 @@ export type ContainerStartNeeds = PostStartNeeds & {
   readonly sources: () => OptionSources
   /** The DNS settings of this machine. */
   readonly hostResolver: () => Promise<Resolver>
+  readonly tokens: Pick<TokenManager, 'of'>
   readonly images: Pick<PodImages, 'pulledMessage'>
   readonly clock: Clock
   readonly log: Log
@@ -82,6 +85,8 @@ type Start = {
 
 /** A container that could not be created is tried again after this time. */
 const problemMs = 10_000
+/** The arrival of a token ends the wait: longer than a request for it may take. */
+const tokenMs = 20_000
 /** Wait for the first inspection of the node, shortly after the agent's start. */
 const nodeKnownMs = 500
 
@@ -118,7 +123,11 @@ async function create(needs: ContainerStartNeeds, start: Start): Promise<string 
   const { uid, pod, step } = start
   const { container, attempt, sandbox } = step
   const { name, image = '' } = container
-  const sources = { ...needs.sources(), podIP: sandbox.ip }
+  const tokens = await needs.tokens.of(pod)
+  if ([...tokenNeeds(pod, container).keys()].some((id) => !tokens.has(id))) {
+    return void notCreated(needs, start, { reason: 'ContainerCreating', message: '' }, tokenMs)
+  }
+  const sources = { ...needs.sources(), podIP: sandbox.ip, tokens }
   if (!sources.isNodeKnown && asksOfNode(pod, container)) {
     return void notCreated(needs, start, { reason: 'ContainerCreating', message: '' }, nodeKnownMs)
   }

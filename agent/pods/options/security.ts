@@ -40,6 +40,13 @@ export function containerSecurity(pod: Pod, container: Container, imageUser = ''
   }
 }
 
+/** The user of all containers of the pod; undefined where they differ, or one does not state it (FsUserFrom in pkg/volume/util/util.go). */
+export function onlyUser(pod: Pod): number | undefined {
+  const { initContainers = [], containers } = pod.spec
+  const [first, ...others] = [...initContainers, ...containers].map((container) => merged(pod, container).runAsUser)
+  return others.every((user) => user === first) ? first : undefined
+}
+
 function merged({ spec }: Pod, { securityContext = {} }: Container) {
   const { runAsUser, runAsGroup, runAsNonRoot, seccompProfile, appArmorProfile, seLinuxOptions } =
     spec.securityContext ?? {}

@@ -41,6 +41,7 @@ import { podStatus } from '../status/pod-status.ts'
 import type { PodStatusManager } from '../status/pod-status-manager.ts'
 import { waitingEvents } from '../status/waiting-events.ts'
 import { refreshFiles } from '../volumes/container-mounts.ts'
+import type { TokenManager } from '../volumes/token-manager.ts'
 import type { VolumeStore } from '../volumes/volume-store.ts'
 import { podPath } from '../wanted/desired-pods.ts'
 import type { WantedPods } from '../wanted/pod-config.ts'
@@ -55,6 +56,7 @@ export type SyncPodNeeds = {
   readonly images: Pick<PodImages, 'factsOf'>
   readonly execute: ExecuteStep
   readonly sources: () => OptionSources
+  readonly tokens: Pick<TokenManager, 'of' | 'forget'>
   readonly prober: Pick<Prober, 'observe' | 'forget' | 'vitals' | 'unknownForMs'>
   readonly wanted: WantedPods
   readonly updates: Pick<PodUpdates, 'podEnded'>
@@ -91,6 +93,7 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
     const pod = needs.wanted.all.get(uid)
     if (containers.length === 0 && (pod === undefined || isLeaving(pod))) {
       needs.prober.forget(uid)
+      needs.tokens.forget(uid)
       await needs.volumes.remove(uid, signal)
       needs.statuses.reportGone(uid, pod !== undefined)
       needs.updates.podEnded()
@@ -129,7 +132,10 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
     if (plan.steps.length === 0) {
       // A pod that has ended does not need its volumes, and those in memory use memory.
       if (!runs && pod !== undefined && isOver(pod, known)) {
-        if (!comesBack(pod, known.ended)) await needs.volumes.remove(uid, signal)
+        if (!comesBack(pod, known.ended)) {
+          needs.tokens.forget(uid)
+          await needs.volumes.remove(uid, signal)
+        }
         records.update(uid, onCleared)
       }
       return earliest(plan.againInMs, leftMs, unknownMs || undefined)
@@ -224,13 +230,14 @@ function observeProbes(
   records.update(uid, (record) => onProbed(record, prober.vitals(uid)))
 }
 
-/** Writes the files of its volumes again if the pod or its ConfigMaps or Secrets changed. */
+/** Writes the files of its volumes again if the pod, its ConfigMaps, Secrets or tokens changed. */
 async function refreshVolumes(uid: string, pod: Pod, needs: SyncPodNeeds): Promise<void> {
   const sources = needs.sources()
-  const from = [pod, sources.configMaps, sources.secrets]
+  const tokens = await needs.tokens.of(pod)
+  const from = [pod, sources.configMaps, sources.secrets, tokens]
   if (from.every((value, index) => value === needs.records.get(uid)?.volumesFrom[index])) return
   try {
-    await refreshFiles(pod, { ...sources, podIP: undefined }, needs.volumes)
+    await refreshFiles(pod, { ...sources, podIP: undefined, tokens }, needs.volumes)
     needs.records.update(uid, (record) => onVolumesWritten(record, from))
   } catch (error) {
     needs.log.warn('Cannot update the files of a volume', { pod: podPath(pod), error })

@@ -6,7 +6,9 @@ import { containerEnv, type EnvSources } from '../options/container-env.ts'
 import { expand } from '../options/expansion.ts'
 import type { ContainerMount } from '../runtime/runtime.ts'
 import { VolumeError, type VolumeStore, type WantedVolume } from './volume-store.ts'
-import { isInside, type VolumeResult, wantedVolume } from './wanted-volumes.ts'
+import { isInside, type VolumeResult, type VolumeSources, wantedVolume } from './wanted-volumes.ts'
+
+type MountSources = EnvSources & VolumeSources
 
 export type Mounts =
   | { readonly ok: true; readonly mounts: readonly ContainerMount[] }
@@ -16,7 +18,7 @@ export type Mounts =
 export async function containerMounts(
   pod: Pod,
   container: Container,
-  sources: EnvSources,
+  sources: MountSources,
   store: VolumeStore,
 ): Promise<Mounts> {
   const uid = pod.metadata.uid ?? ''
@@ -47,7 +49,7 @@ export async function containerMounts(
 }
 
 /** Writes the files of a running pod from its current ConfigMaps and Secrets. Files of a missing one stay. */
-export async function refreshFiles(pod: Pod, sources: EnvSources, store: VolumeStore): Promise<void> {
+export async function refreshFiles(pod: Pod, sources: MountSources, store: VolumeStore): Promise<void> {
   for (const volume of pod.spec.volumes ?? []) {
     if (!isMounted(pod, volume.name)) continue
     const wanted = wantedVolume(pod, volume, sources)
@@ -60,7 +62,7 @@ function isMounted({ spec }: Pod, name: string): boolean {
   return containers.some(({ volumeMounts = [] }) => volumeMounts.some((mount) => mount.name === name))
 }
 
-function volumeNamed(pod: Pod, name: string, sources: EnvSources): VolumeResult<WantedVolume> {
+function volumeNamed(pod: Pod, name: string, sources: MountSources): VolumeResult<WantedVolume> {
   const volume = pod.spec.volumes?.find((one) => one.name === name)
   return volume === undefined
     ? { ok: false, message: 'the pod has no such volume' }
@@ -69,7 +71,7 @@ function volumeNamed(pod: Pod, name: string, sources: EnvSources): VolumeResult<
 
 type Mount = NonNullable<Container['volumeMounts']>[number]
 
-function subPathOf(pod: Pod, container: Container, mount: Mount, sources: EnvSources): VolumeResult<string> {
+function subPathOf(pod: Pod, container: Container, mount: Mount, sources: MountSources): VolumeResult<string> {
   const { subPath = '', subPathExpr = '' } = mount
   if (subPath === '' && subPathExpr === '') return { ok: true, value: '' }
   const expanded =
@@ -78,7 +80,7 @@ function subPathOf(pod: Pod, container: Container, mount: Mount, sources: EnvSou
   return { ok: false, message: `the subPath ${JSON.stringify(expanded.value)} leads out of volume "${mount.name}"` }
 }
 
-function expandPath(pod: Pod, container: Container, expression: string, sources: EnvSources): VolumeResult<string> {
+function expandPath(pod: Pod, container: Container, expression: string, sources: MountSources): VolumeResult<string> {
   const environment = containerEnv(pod, container, sources)
   if (!environment.ok) return { ok: false, message: environment.message }
   const missing = [...expression.matchAll(/(?<!\$)\$\(([^)]*)\)/g)].find(

@@ -1,7 +1,13 @@
 /** The interface to the volumes on this machine. `agent/adapters/disk/volume-store.ts` implements it on files. */
 
 /** A file of a volume: `path` within it, already found safe. */
-export type VolumeFile = { readonly path: string; readonly content: Buffer; readonly mode: number }
+export type VolumeFile = {
+  readonly path: string
+  readonly content: Buffer
+  readonly mode: number
+  /** undefined: the agent's. */
+  readonly owner?: number
+}
 
 export type WantedVolume = { readonly name: string } & (
   | { readonly kind: 'emptyDir'; readonly memory: boolean; readonly sizeBytes?: number; readonly group?: number }
@@ -25,6 +31,10 @@ export interface VolumeStore {
   message(podUID: string, containerName: string, attempt: number, most: number): Promise<Buffer>
   /** The pod's file for a name below `/etc`, with this text; those that have it mounted see it change. */
   etcFile(podUID: string, name: 'hosts' | 'resolv.conf', text: string): Promise<string>
+  /** Keeps a token of the pod beside its volumes, in memory; `durable`: also where it survives a reboot. */
+  saveToken(podUID: string, id: string, token: string, keep: { readonly durable: boolean }): Promise<void>
+  /** The one that was saved last; after a reboot, the last durable one. */
+  savedToken(podUID: string, id: string): Promise<string | undefined>
   /**
    * Nothing of the pod's own volumes is left, nor of its messages. Rejects when `signal` aborts: that may take long.
    */

@@ -9,9 +9,15 @@ import {
   type NamedSources,
   secretContents,
 } from '../options/named-data.ts'
+import { onlyUser } from '../options/security.ts'
+import { type PodTokens, type TokenProjection, tokenId, tokenNeed } from './token-needs.ts'
 import type { VolumeFile, WantedVolume } from './volume-store.ts'
 
-export type VolumeSources = NamedSources & DownwardSources
+export type VolumeSources = NamedSources &
+  DownwardSources & {
+    /** undefined: this node requests none. */
+    readonly tokens?: PodTokens
+  }
 
 export type VolumeResult<T> =
   | { readonly ok: true; readonly value: T }
@@ -44,6 +50,8 @@ export function wantedVolume(pod: Pod, volume: Volume, sources: VolumeSources): 
     else if (source.secret !== undefined) parts.push(secretFiles(pod, source.secret, sources, defaultMode))
     else if (source.downwardAPI !== undefined)
       parts.push(downwardFiles(pod, source.downwardAPI.items, sources, defaultMode))
+    else if (source.serviceAccountToken !== undefined)
+      parts.push(tokenFile(pod, source.serviceAccountToken, sources, defaultMode))
     else parts.push({ missing: 'this kind of projected source is not supported' })
   }
   if (parts.length === 0 && projected === undefined)
@@ -106,6 +114,21 @@ function filesOf(
     else if (!optional) return { missing: absent(key) }
   }
   return { value: files }
+}
+
+/** Only its owner reads it, where the pod's processes are one user or share a group (collectData in pkg/volume/projected). */
+function tokenFile(
+  pod: Pod,
+  { path, ...token }: TokenProjection & { readonly path: string },
+  { tokens }: VolumeSources,
+  defaultMode: number,
+): Found<readonly VolumeFile[]> {
+  const found = tokens?.get(tokenId(tokenNeed(token))) ?? { missing: 'failed to fetch token: it was not requested' }
+  if ('missing' in found) return found
+  const owner = onlyUser(pod)
+  const isOwned = owner !== undefined || pod.spec.securityContext?.fsGroup !== undefined
+  const mode = isOwned ? 0o600 : defaultMode
+  return { value: [{ path, content: Buffer.from(found.value), mode, ...(owner !== undefined && { owner }) }] }
 }
 
 type DownwardItem = {
