@@ -118,6 +118,37 @@ test('each mistake in a volume has one cause, at its field', async (t) => {
       '.projected.sources[0].secret.items[0].key: Required value',
       '.projected.sources[1].downwardAPI.items[0].path: Required value',
     ],
+    [
+      {
+        projected: {
+          sources: [
+            { serviceAccountToken: { path: 'a', expirationSeconds: 599 } },
+            { serviceAccountToken: { path: '/b', expirationSeconds: 2 ** 32 + 1 } },
+            { serviceAccountToken: { path: '', expirationSeconds: 600 } },
+            { serviceAccountToken: { path: 'd', expirationSeconds: 2 ** 32 } },
+            { serviceAccountToken: { path: 'e' } },
+          ],
+        },
+      },
+      '.projected.sources[0].serviceAccountToken.expirationSeconds: Invalid value: 599: may not specify a duration less than 10 minutes',
+      '.projected.sources[1].serviceAccountToken.expirationSeconds: Invalid value: 4294967297: may not specify a duration larger than 2^32 seconds',
+      '.projected.sources[1].serviceAccountToken.path: Invalid value: "/b": must be a relative path',
+      '.projected.sources[2].serviceAccountToken.path: Required value',
+    ],
+    [
+      {
+        projected: {
+          sources: [
+            { secret: { name: 's', items: [item] } },
+            { configMap: { name: 'c', items: [item] } },
+            { downwardAPI: { items: [{ path: item.path, fieldRef }] } },
+            { configMap: { name: 'whole' } },
+          ],
+        },
+      },
+      `.projected: Invalid value: "${item.path}": conflicting duplicate paths`,
+      `.projected: Invalid value: "${item.path}": conflicting duplicate paths`,
+    ],
   ]
   for (const [source, ...causes] of cases) {
     t.same(
@@ -173,6 +204,20 @@ test('files are readable for all, and a host path is of any type, unless written
     [{ configMap: { name: 'c', defaultMode: 0 } }, { configMap: { name: 'c', defaultMode: 0 } }],
     [{ downwardAPI: { items } }, { downwardAPI: { items, defaultMode: 0o644 } }],
     [{ projected: { sources: [] } }, { projected: { sources: [], defaultMode: 0o644 } }],
+    [{ projected: {} }, { projected: { defaultMode: 0o644 } }],
+    [
+      { projected: { sources: [{ serviceAccountToken: { path: 't' } }, { secret: { name: 's' } }] } },
+      {
+        projected: {
+          sources: [{ serviceAccountToken: { path: 't', expirationSeconds: 3600 } }, { secret: { name: 's' } }],
+          defaultMode: 0o644,
+        },
+      },
+    ],
+    [
+      { projected: { sources: [{ serviceAccountToken: { path: 't', expirationSeconds: 700 } }] } },
+      { projected: { sources: [{ serviceAccountToken: { path: 't', expirationSeconds: 700 } }], defaultMode: 0o644 } },
+    ],
     [{ hostPath: { path: '/x' } }, { hostPath: { path: '/x', type: '' } }],
     [{ hostPath: { path: '/x', type: 'File' } }, { hostPath: { path: '/x', type: 'File' } }],
   ] as const) {

@@ -1,15 +1,19 @@
-import { mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, readlink, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { isRoot, skipWithout } from '../../../test/support/missing-parts.ts'
 import { testVolumes } from '../../../test/support/volumes.ts'
-import type { WantedVolume } from '../../pods/volumes/volume-store.ts'
+import type { VolumeFile, WantedVolume } from '../../pods/volumes/volume-store.ts'
 import { mountPoints, mountsAt } from './mounts.ts'
 
 const skip = skipWithout('root', isRoot())
 
-const file = (path: string, text: string, mode = 0o644) => ({ path, content: Buffer.from(text), mode })
-const files = (...some: ReturnType<typeof file>[]): WantedVolume => ({ name: 'files', kind: 'files', files: some })
+const file = (path: string, text: string, mode = 0o644): VolumeFile => ({ path, content: Buffer.from(text), mode })
+const files = (...some: readonly VolumeFile[]): WantedVolume & { readonly kind: 'files' } => ({
+  name: 'files',
+  kind: 'files',
+  files: some,
+})
 const mount = { containerName: 'main', index: 0 }
 
 test('volumes on this machine', { skip }, async (t) => {
@@ -28,6 +32,42 @@ test('volumes on this machine', { skip }, async (t) => {
     t.equal(await readFile(join(path, 'a'), 'utf8'), 'three')
     t.same((await readdir(path)).filter((name) => !name.startsWith('..')).sort(), ['a', 'c'])
     t.equal((await readdir(path)).filter((name) => name.startsWith('..')).length, 2, 'the old ones are gone')
+  })
+
+  t.test('a file has the owner that it is for', async (t) => {
+    const { store } = await testVolumes(t)
+    const owned = (owner: number | undefined) =>
+      files({ ...file('token', 'x', 0o600), ...(owner !== undefined && { owner }) })
+    const placed = async (volume: WantedVolume) => {
+      const { uid, gid, mode } = await stat(join(await store.place('u', volume), 'token'))
+      return [uid, gid, mode & 0o777]
+    }
+    t.same(await placed(owned(1000)), [1000, 0, 0o600])
+    t.same(await placed(owned(1001)), [1001, 0, 0o600], 'of another user now')
+    t.same(await placed({ ...owned(1001), group: 2000 }), [1001, 2000, 0o600])
+    t.same(await placed(owned(undefined)), [0, 0, 0o600])
+  })
+
+  t.test('tokens are only for the agent, and a durable one survives a reboot', async (t) => {
+    const { store, dataDirectory, memoryDirectory } = await testVolumes(t)
+    t.equal(await store.savedToken('u', 'a'), undefined)
+    await store.saveToken('u', 'a', 'one', { durable: true })
+    await store.saveToken('u', 'a', 'two', { durable: false })
+    await store.saveToken('u', 'b', 'three', { durable: false })
+    t.equal(await store.savedToken('u', 'a'), 'two')
+    const [onDisk, inMemory] = [dataDirectory, memoryDirectory].map((one) => join(one, 'pods/u/tokens'))
+    t.same(await readdir(onDisk ?? ''), ['a'])
+    for (const path of [onDisk, inMemory]) {
+      t.equal((await stat(path ?? '')).mode & 0o777, 0o700)
+      t.equal((await stat(join(path ?? '', 'a'))).mode & 0o777, 0o600)
+    }
+    await rm(inMemory ?? '', { recursive: true })
+    t.same([await store.savedToken('u', 'a'), await store.savedToken('u', 'b')], ['one', undefined])
+    t.same(await store.podUIDs(), ['u'])
+    await t.rejects(store.saveToken('..', 'a', 'x', { durable: true }), { name: 'VolumeError' })
+    await t.rejects(store.savedToken('u', '../a'), { name: 'VolumeError' })
+    await store.remove('u')
+    t.equal(await store.savedToken('u', 'a'), undefined)
   })
 
   t.test('scratch folders stay as they are, on disk or in memory of their size', async (t) => {

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import type { PodSpec, SecurityContext } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import type { ContainerSecurity } from '../runtime/runtime.ts'
-import { asksForImageUser, containerSecurity } from './security.ts'
+import { asksForImageUser, containerSecurity, onlyUser } from './security.ts'
 
 function secured(own: SecurityContext, ofPod: PodSpec['securityContext'] = {}, imageUser?: string) {
   const container = { name: 'main', securityContext: own }
@@ -78,4 +78,22 @@ test('a refusal names the namespace of the pod', async (t) => {
   const container = { name: 'main', securityContext: { runAsNonRoot: true, runAsUser: 0 } }
   const pod = aPod({ name: 'web', namespace: 'shop', uid: 'u', containers: [container] })
   t.match(containerSecurity(pod, container), { message: /\(pod: "web_shop\(u\)", container: main\)$/ })
+})
+
+test('a pod has one user where all its containers state the same', async (t) => {
+  const user = (ofPod: number | undefined, ...own: readonly (number | undefined)[]) => {
+    const [init, ...containers] = own.map((runAsUser, index) => ({
+      name: `c${index}`,
+      ...(runAsUser !== undefined && { securityContext: { runAsUser } }),
+    }))
+    const securityContext = ofPod === undefined ? {} : { runAsUser: ofPod }
+    return onlyUser(aPod({ containers, spec: { securityContext, ...(init && { initContainers: [init] }) } }))
+  }
+  t.equal(user(undefined, undefined, undefined), undefined)
+  t.equal(user(7, undefined, undefined), 7)
+  t.equal(user(undefined, 0, 0), 0)
+  t.equal(user(7, 8, undefined), undefined, 'they differ')
+  t.equal(user(undefined, 7, undefined), undefined, 'one does not state it')
+  t.equal(user(undefined, undefined, 7), undefined)
+  t.equal(user(7, 8, 8, 8), 8)
 })

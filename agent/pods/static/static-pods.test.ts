@@ -84,11 +84,13 @@ test('it must not need the API', async (t) => {
   const volumes = [
     { name: 'a', secret: { secretName: 'key' } },
     { name: 'b', configMap: { name: 'settings' } },
+    { name: 'c', projected: { sources: [{ serviceAccountToken: { path: 'token' } }] } },
   ]
   t.match(problemsOf(web({}, { volumes, serviceAccountName: 'robot', runtimeClassName: 'safe' })), [
     /^spec: Forbidden: names the Secret key: a static pod runs without the API/,
     /the ConfigMap settings/,
     /the ServiceAccount robot/,
     /the RuntimeClass safe/,
+    /names service account tokens/,
   ])
 })

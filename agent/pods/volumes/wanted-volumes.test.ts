@@ -3,6 +3,7 @@ import type { PodSpec, Volume } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import { fakeVolumes } from '../../testing/fake-volumes.ts'
 import { containerMounts } from './container-mounts.ts'
+import { tokenId } from './token-needs.ts'
 import { isInside, wantedVolume } from './wanted-volumes.ts'
 
 const metadata = (name: string) => ({ name, namespace: 'default' })
@@ -73,6 +74,26 @@ test('a projected volume puts several things into one folder', async (t) => {
     ['labels', 'a="x\\"y"\nb="2"', '440'],
     ['cpu', '4000', '440'],
   ])
+})
+
+test('a token is for the user and the group of the pod', async (t) => {
+  const token = { path: 'token', audience: 'vault', expirationSeconds: 3600 }
+  const volume = { name: 'v', projected: { defaultMode: 0o444, sources: [{ serviceAccountToken: token }] } }
+  const id = tokenId({ audience: 'vault', expirationSeconds: 3600 })
+  const file = (securityContext: PodSpec['securityContext'] = {}) => {
+    const held = { ...sources, tokens: new Map([[id, { value: 'a.b.c' }]]) }
+    const answer = wantedVolume(aPod({ spec: { securityContext } }), volume, held)
+    if (!answer.ok || answer.value.kind !== 'files') return answer
+    const [{ content, mode, owner } = { content: '', mode: 0, owner: 0 }] = answer.value.files
+    return [content.toString(), mode.toString(8), owner]
+  }
+  t.same(file(), ['a.b.c', '444', undefined])
+  t.same(file({ runAsUser: 1000 }), ['a.b.c', '600', 1000])
+  t.same(file({ fsGroup: 2000 }), ['a.b.c', '640', undefined])
+  t.same(file({ runAsUser: 1000, fsGroup: 2000 }), ['a.b.c', '640', 1000])
+  const tokens = new Map([[id, { missing: 'failed to fetch token: refused' }]])
+  const without = wantedVolume(aPod(), volume, { ...sources, tokens })
+  t.same(without, { ok: false, message: 'failed to fetch token: refused' })
 })
 
 test('a group that owns the volumes may read their files', async (t) => {

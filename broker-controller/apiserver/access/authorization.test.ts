@@ -28,6 +28,7 @@ const boundPod = aPod({
   name: 'web',
   nodeName: 'pi-01',
   spec: {
+    serviceAccountName: 'reader',
     imagePullSecrets: [{ name: 'registry' }],
     volumes: [
       { name: 'a', secret: { secretName: 'tls' } },
@@ -116,6 +117,27 @@ test('a node writes itself, its lease and what happens to its pods', async (t) =
   ] satisfies [boolean, Asked][]) {
     t.equal(may(node, about(attributes)), allowed, JSON.stringify(attributes))
   }
+})
+
+test('a node requests tokens of the accounts of its pods', async (t) => {
+  const token = { resource: 'serviceaccounts', subresource: 'token', verb: 'create', namespace: 'default' }
+  for (const [allowed, attributes] of [
+    [true, { ...token, name: 'reader' }],
+    [false, { ...token, name: 'default' }],
+    [false, { ...token, name: '' }],
+    [false, { ...token, name: 'reader', namespace: 'kube-system' }],
+    [false, { ...token, name: 'reader', verb: 'get' }],
+    [false, { ...token, name: 'reader', subresource: '' }],
+    [false, { ...token, name: 'reader', subresource: '', verb: 'get' }],
+  ] satisfies [boolean, Asked][]) {
+    t.equal(may(node, about(attributes)), allowed, JSON.stringify(attributes))
+  }
+  t.ok(dependsOnPods(node, about(token)))
+  const [asked, annotations] = [about({ ...token, name: 'reader' }), { 'bramble.dev/learnt-from': 'pi-01' }]
+  const claimed = aPod({ nodeName: 'pi-01', annotations, spec: { serviceAccountName: 'reader' } })
+  t.notOk(isAllowedToSystem(node, asked, [claimed]), 'a pod that the node claims opens no account')
+  const nameless = aPod({ nodeName: 'pi-01', spec: { serviceAccountName: '' } })
+  t.notOk(isAllowedToSystem(node, about({ ...token, name: '' }), [nameless]))
 })
 
 test('a node sees the pods that are bound to it, and what these name', async (t) => {

@@ -125,6 +125,26 @@ test('a node reads what an assigned pod names; for a pod that it claims only wha
   }
 })
 
+test('the authorities of the API are for every pod, also for one that its node claims', async (t) => {
+  const store = memoryStore({ clock: fakeClock() })
+  const name = 'kube-root-ca.crt'
+  const metadata = { namespace: 'shop', name }
+  await store.create('configmaps', { apiVersion: 'v1', kind: 'ConfigMap', metadata })
+  await store.create('secrets', { apiVersion: 'v1', kind: 'Secret', metadata })
+  const volumes = [
+    { name: 'a', configMap: { name } },
+    { name: 'b', secret: { secretName: name } },
+  ]
+  const pod = aPod({
+    namespace: 'shop',
+    nodeName: 'pi-1',
+    annotations: { [learntFromAnnotation]: 'pi-1' },
+    spec: { volumes },
+  })
+  t.equal(await isObjectAllowed(pi1, asked('get', 'configmaps', name), [pod], store), true)
+  t.equal(await isObjectAllowed(pi1, asked('get', 'secrets', name), [pod], store), false, 'a Secret of that name')
+})
+
 test('pods of another namespace, or that name another object, decide nothing', async (t) => {
   const store = memoryStore({ clock: fakeClock() })
   await store.create('configmaps', settings('pi-2'))

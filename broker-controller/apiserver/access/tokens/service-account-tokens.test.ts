@@ -64,6 +64,17 @@ test('a token is good for its service account, its audience and its time', async
   t.equal(await tokens.identify('abcdef.0123456789abcdef', [], nowMs), undefined, 'a bootstrap token')
 })
 
+test('a token may be valid for longer than it was requested for', async (t) => {
+  const { issue, refusal } = await world()
+  const token = issue({ extendedSeconds: 3600 })
+  const claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+  t.match(claims, { exp: nowMs / 1000 + 3600, 'kubernetes.io': { warnafter: nowMs / 1000 + 600 } })
+  t.equal(await refusal(token, nowMs + 3_599_999), undefined)
+  t.equal(await refusal(token, nowMs + 3_600_000), 'service account token has expired')
+  const plain = JSON.parse(Buffer.from(issue().split('.')[1] ?? '', 'base64url').toString())
+  t.notOk('warnafter' in plain['kubernetes.io'])
+})
+
 test('a token ends with its service account, also when there is another of its name', async (t) => {
   const { store, issue, refusal } = await world()
   const token = issue()
