@@ -52,6 +52,8 @@ export type ControllerOptions = {
   readonly settings?: Readonly<Record<string, unknown>>
   readonly apiPort?: number
   readonly mqttPort?: number
+  /** Of its ports; left out: a loopback address. */
+  readonly address?: string
 }
 
 /** By data directory: a controller that starts again has those it had. */
@@ -72,6 +74,7 @@ export async function startController(t: Teardown, options: ControllerOptions): 
   const { dataDir, settings = {}, apiPort = 0, mqttPort = 0 } = options
   const config = `${dataDir}.yaml`
   const addresses = await addressesFor(dataDir)
+  const { address = addresses.controller } = options
   await writeFile(
     config,
     JSON.stringify({
@@ -85,8 +88,8 @@ export async function startController(t: Teardown, options: ControllerOptions): 
     [
       controllerCommand,
       'run',
-      ...['--data-dir', dataDir, '--config', config, '--log-format', 'json', '--bind-address', addresses.controller],
-      ...['--advertise-address', addresses.controller, '--api-port', String(apiPort), '--mqtt-port', String(mqttPort)],
+      ...['--data-dir', dataDir, '--config', config, '--log-format', 'json', '--bind-address', address],
+      ...['--advertise-address', address, '--api-port', String(apiPort), '--mqtt-port', String(mqttPort)],
     ],
     (end) => t.teardown(end),
   )

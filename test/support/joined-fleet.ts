@@ -18,6 +18,8 @@ export type FleetOptions = {
   /** Of its nodes; one by the name pi-1 when left out. */
   readonly names?: readonly string[]
   readonly controller?: ControllerOptions['settings']
+  /** Containers reach the controller, too: at the address of this machine on the engine's bridge. */
+  readonly isReachable?: true
   /** Of every agent. */
   readonly agents?: AgentOptions['settings']
 }
@@ -42,7 +44,11 @@ export async function joinedFleet(t: Test, options: FleetOptions = {}): Promise<
   const folder = await temporaryFolder(t)
   const docker = await startDockerd(t)
   await docker.importImage(image)
-  const served = { dataDir: join(folder, 'controller'), settings: options.controller ?? {} }
+  const served = {
+    dataDir: join(folder, 'controller'),
+    settings: options.controller ?? {},
+    ...(options.isReachable && { address: `${docker.subnet}.1` }),
+  }
   const controller = await startController(t, served)
   const ports = { apiPort: Number(new URL(controller.apiUrl).port), mqttPort: controller.mqttPort }
   const dataDir = (name = 'pi-1') => join(folder, name)
