@@ -54,6 +54,7 @@ export function assemblePods(parts: PodParts): PodManager {
       ...defaultPodManagerSettings,
       nodeName,
       podPidsLimit: configuration.podPidsLimit,
+      ...(configuration.metered && { tokenRenewalMs: meteredTokenRenewalMs }),
       keptDead: keptDead(configuration),
       pulls: configuration.imagePulls,
     },
@@ -73,6 +74,9 @@ function nodeOn(board: AgentBoard, memoryCapacityBytes: number): PodManagerNeeds
     isShuttingDown: () => board.goingDown.get() !== undefined,
   }
 }
+
+/** A renewal costs about 7 KB. Tokens of the API are valid for a year. */
+const meteredTokenRenewalMs = 7 * 24 * 3600_000
 
 /** The sync of a pod removes its dead containers at once, as the kubelet does; the collector removes the rest. */
 function keptDead({ garbage }: AgentConfiguration): number {

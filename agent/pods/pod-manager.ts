@@ -78,16 +78,19 @@ export type PodManagerSettings = {
   readonly pulls: ImagePullerSettings
   /** Processes and threads of one container; 0: no limit. */
   readonly podPidsLimit: number
+  /** Tokens of service accounts are renewed at least this often. */
+  readonly tokenRenewalMs: number
   /** Dead instances of each container of a pod, beside the newest. */
   readonly keptDead: number
 }
 
-/** `resyncMs` is the kubelet's syncFrequency; the others suit a small machine. */
+/** `resyncMs` is the kubelet's syncFrequency, `tokenRenewalMs` its maxTTL; the others suit a small machine. */
 export const defaultPodManagerSettings: Omit<PodManagerSettings, 'nodeName'> = {
   resyncMs: 60_000,
   parallelPods: 4,
   pulls: { parallel: 2, stallMs: 60_000 },
   podPidsLimit: 0,
+  tokenRenewalMs: 24 * 3600_000,
   keptDead: 1,
 }
 
@@ -136,13 +139,11 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const puller = imagePuller(needs, settings.pulls)
   const images = podImages({ ...needs, records, puller, recordEvent, again, sources })
   const devices = deviceAllocator({ runtime, devices: needs.devices })
-  const tokens = tokenManager({
-    ...needs,
-    changed(uid) {
-      records.update(uid, onDesiredChanged)
-      again(uid)
-    },
-  })
+  const tokenChanged = (uid: string) => {
+    records.update(uid, onDesiredChanged)
+    again(uid)
+  }
+  const tokens = tokenManager({ ...needs, changed: tokenChanged }, { renewalMs: settings.tokenRenewalMs })
   const execute = stepExecutors({
     ...needs,
     records,

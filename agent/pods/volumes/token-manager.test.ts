@@ -23,9 +23,9 @@ function world(t: Test, volumes = fakeVolumes()) {
   const sent: Sent[] = []
   const changed: string[] = []
   const answers: (Partial<ApiAnswer> | Error)[] = []
-  const manager = tokenManager({
+  const needs = {
     api: {
-      async post(path, body) {
+      async post(path: string, body: unknown) {
         sent.push({ path, body })
         const answer = answers.shift() ?? { status: 201, body: { status: { token: `t.${sent.length}.s` } } }
         if (answer instanceof Error) throw answer
@@ -33,11 +33,12 @@ function world(t: Test, volumes = fakeVolumes()) {
       },
     },
     volumes,
-    changed: (uid) => changed.push(uid),
+    changed: (uid: string) => changed.push(uid),
     clock,
     random: () => 0.5,
     log: quietLog(t),
-  })
+  }
+  const manager = tokenManager(needs, { renewalMs: 24 * hourMs })
   const stopping = new AbortController()
   const running = manager.run(stopping.signal)
   t.teardown(async () => {

@@ -57,7 +57,8 @@ const parallel = 4
 const longestToken = 16 * 1024
 const none: PodTokens = new Map()
 
-export function tokenManager(needs: TokenManagerNeeds): TokenManager {
+/** `renewalMs`: a token is renewed at least this often. */
+export function tokenManager(needs: TokenManagerNeeds, { renewalMs }: { readonly renewalMs: number }): TokenManager {
   const { api, volumes, clock, random, log } = needs
   const queue = workQueue(clock, random)
   const held = heldTokens()
@@ -95,7 +96,7 @@ export function tokenManager(needs: TokenManagerNeeds): TokenManager {
     const { pod, need } = one
     held.set(uid, id, { pod, need, token, failures: 0, ...saved })
     needs.changed(uid)
-    return renewalInMs(token, need, random)
+    return renewalInMs(token, need, { mostMs: renewalMs, random })
   }
 
   const failed = (uid: string, id: string, one: Held, error: unknown): number => {

@@ -8,7 +8,7 @@ const need = { audience: '', expirationSeconds: 3600 }
 const tokenOf = (claims: unknown) => `h.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.s`
 
 test('a token is renewed after 80 % of its life, or after a day', async (t) => {
-  const inMs = (token: string, random = 0) => renewalInMs(token, need, () => random)
+  const inMs = (token: string, random = 0) => renewalInMs(token, need, { mostMs: 24 * hourMs, random: () => random })
   t.equal(inMs(tokenOf({ iat: 1000, exp: 1600 })), 480_000)
   t.equal(inMs(tokenOf({ iat: 0, exp: 365 * 24 * 3600 })), 24 * hourMs, 'a year')
   t.equal(inMs(tokenOf({ iat: 0, exp: 30 * 3600 })), 24 * hourMs)

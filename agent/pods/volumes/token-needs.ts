@@ -10,7 +10,6 @@ export type TokenNeed = { readonly audience: string; readonly expirationSeconds:
 export type PodTokens = ReadonlyMap<string, { readonly value: string } | { readonly missing: string }>
 
 const hourSeconds = 3600
-const dayMs = 24 * hourSeconds * 1000
 const shortestMs = 30_000
 
 /** The same for all volumes of a pod that need the same token. Also the name of a file. */
@@ -40,16 +39,20 @@ function needsOf({ projected }: Volume): readonly TokenNeed[] {
 }
 
 /**
- * The time until another token is requested: 80 % of its life, and a day at most (requiresRefresh in
+ * The time until another token is requested: 80 % of its life, and `mostMs` at most (requiresRefresh in
  * pkg/kubelet/token/token_manager.go); up to a tenth earlier, so that the nodes of a fleet do not all ask at one moment. Its life
  * is what the token itself states: the controller issues those of the API for longer than they are requested for.
  */
-export function renewalInMs(token: string, { expirationSeconds }: TokenNeed, random: () => number): number {
+export function renewalInMs(
+  token: string,
+  { expirationSeconds }: TokenNeed,
+  { mostMs, random }: { readonly mostMs: number; readonly random: () => number },
+): number {
   const [, claims = ''] = token.split('.')
   const stated = parseJson(Buffer.from(claims, 'base64url').toString('utf8'))
   const { iat, exp } = isObject(stated) ? stated : {}
   const statedSeconds = typeof iat === 'number' && typeof exp === 'number' ? exp - iat : 0
   const lifeMs = (statedSeconds > 0 ? statedSeconds : expirationSeconds) * 1000
-  const dueMs = Math.min(0.8 * lifeMs, dayMs)
+  const dueMs = Math.min(0.8 * lifeMs, mostMs)
   return Math.max(shortestMs, dueMs * (1 - random() / 10))
 }
