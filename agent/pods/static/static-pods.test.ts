@@ -90,7 +90,7 @@ test('it must not need the API', async (t) => {
     /^spec: Forbidden: names the Secret key: a static pod runs without the API/,
     /the ConfigMap settings/,
     /the ServiceAccount robot/,
-    /the RuntimeClass safe/,
     /names service account tokens/,
+    /the RuntimeClass safe/,
   ])
 })
