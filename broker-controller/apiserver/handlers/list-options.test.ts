@@ -3,7 +3,7 @@ import { type ApiError, isApiError } from '../../../api/api-error.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import { podStrategy } from '../kinds/pod.ts'
 import { statusOf } from '../wire/status-errors.ts'
-import { exactFields, pageOf, pageOfList, selectionOf, watchStart } from './list-options.ts'
+import { exactFields, pageOf, pageOfList, refuseListOptions, selectionOf, watchStart } from './list-options.ts'
 
 const query = (text: string) => new URLSearchParams(text)
 const pods = ['c', 'a', 'b', 'e', 'd'].map((name) => aPod({ name }))
@@ -93,4 +93,36 @@ test('a watch that contradicts itself is invalid', async (t) => {
   t.throws(() => watchStart(query('sendInitialEvents=true'), '5'), refused)
   t.throws(() => watchStart(query('resourceVersionMatch=NotOlderThan'), '5'), refused)
   t.throws(() => watchStart(query('resourceVersion=abc'), '5'), refused)
+})
+
+test('a list whose options contradict each other is invalid, in the words of Kubernetes', async (t) => {
+  const match = 'resourceVersionMatch'
+  const refused = (text: string) => {
+    try {
+      refuseListOptions(query(text))
+      return undefined
+    } catch (error) {
+      if (!isApiError(error, 'Invalid')) throw error
+      return error.message.replace('ListOptions.meta.k8s.io "" is invalid: ', '')
+    }
+  }
+  const fine = ['', 'resourceVersion=0', `resourceVersion=0&${match}=NotOlderThan`, `resourceVersion=5&${match}=Exact`]
+  t.same(fine.map(refused), [undefined, undefined, undefined, undefined])
+  t.equal(refused(`${match}=Exact`), `${match}: Forbidden: ${match} is forbidden unless resourceVersion is provided`)
+  const exact = `${match}: Forbidden: ${match} "exact" is forbidden for resourceVersion "0"`
+  t.equal(refused(`resourceVersion=0&${match}=Exact`), exact)
+  t.equal(
+    refused(`resourceVersion=5&continue=a&${match}=NotOlderThan`),
+    `${match}: Forbidden: ${match} is forbidden when continue is provided`,
+  )
+  t.match(
+    refused(`resourceVersion=5&${match}=Odd`),
+    `${match}: Unsupported value: "Odd": supported values: "Exact", "NotOlderThan", ""`,
+  )
+  const initial = 'sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list'
+  t.equal(refused('sendInitialEvents=false'), initial)
+  t.match(
+    refused(`sendInitialEvents=true&${match}=Exact`),
+    /^\[.*unless resourceVersion is provided, sendInitialEvents: /,
+  )
 })

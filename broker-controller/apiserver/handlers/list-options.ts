@@ -1,5 +1,6 @@
 /** The query of a list or a watch: which objects, and from which version. */
 import { ApiError } from '../../../api/api-error.ts'
+import { forbidden, invalidObject, notSupported, type Problem } from '../../../api/problem.ts'
 import {
   fieldMatcher,
   labelMatcher,
@@ -75,6 +76,27 @@ export function pageOf(query: URLSearchParams, nowMs: number): Page {
   const isExpired = after.version !== '' && Math.abs(nowMs - after.sinceMs) > longestListMs
   if (isExpired) throw expiredList({ ...after, version: '' })
   return { limit, after }
+}
+
+/** Throws Invalid for options of a list that contradict each other (ValidateListOptions in meta/internalversion/validation). */
+export function refuseListOptions(query: URLSearchParams): void {
+  const problems: Problem[] = []
+  const field = 'resourceVersionMatch'
+  const match = query.get(field) ?? ''
+  const version = query.get('resourceVersion') ?? ''
+  if (match !== '') {
+    const supported = ['Exact', 'NotOlderThan', '']
+    if (version === '') problems.push(forbidden(field, `${field} is forbidden unless resourceVersion is provided`))
+    if (query.get('continue')) problems.push(forbidden(field, `${field} is forbidden when continue is provided`))
+    if (!supported.includes(match)) problems.push(notSupported(field, match, supported))
+    if (match === 'Exact' && version === '0') {
+      problems.push(forbidden(field, `${field} "exact" is forbidden for resourceVersion "0"`))
+    }
+  }
+  if (query.get('sendInitialEvents') !== null) {
+    problems.push(forbidden('sendInitialEvents', 'sendInitialEvents is forbidden for list'))
+  }
+  if (problems.length > 0) throw invalidObject({ kind: 'ListOptions', group: 'meta.k8s.io' }, '', problems)
 }
 
 function expiredList(after: Continue): ApiError {

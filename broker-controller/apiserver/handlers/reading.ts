@@ -2,7 +2,7 @@
 import { ApiError } from '../../../api/api-error.ts'
 import type { AnyStored } from '../../store/store.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
-import { pageOf, pageOfList, selectionOf, watchStart } from './list-options.ts'
+import { pageOf, pageOfList, refuseListOptions, selectionOf, watchStart } from './list-options.ts'
 import { represent, representBookmark, representList } from './representation.ts'
 import { presentObject, representationOptions } from './resource-request.ts'
 import type { ResourceNeeds, ResourceRequest } from './strategy.ts'
@@ -19,6 +19,7 @@ export async function listObjects(request: ResourceRequest, needs: ResourceNeeds
   const representation = representationOptions(request, needs)
   const { matches, isEverything } = selectionOf(route.resource, query)
   const nowMs = needs.clock.wallMs()
+  refuseListOptions(query)
   const page = pageOf(query, nowMs)
   const { items, resourceVersion } = await needs.store.list(route.resource.id, route.namespace || undefined)
   if (query.get('resourceVersionMatch') === 'Exact' && query.get('resourceVersion') !== resourceVersion) {
