@@ -7,6 +7,15 @@ import { type ClusterRoleBinding, ClusterRoleBindingSchema } from './access/clus
 import { type Role, RoleSchema, rbacGroup } from './access/role.ts'
 import { type RoleBinding, RoleBindingSchema } from './access/role-binding.ts'
 import { type ServiceAccount, ServiceAccountSchema } from './access/service-account.ts'
+import {
+  type MutatingWebhookConfiguration,
+  MutatingWebhookConfigurationSchema,
+} from './admission/mutating-webhook-configuration.ts'
+import {
+  type ValidatingWebhookConfiguration,
+  ValidatingWebhookConfigurationSchema,
+} from './admission/validating-webhook-configuration.ts'
+import { admissionGroup } from './admission/webhook.ts'
 import { type CertificateSigningRequest, CertificateSigningRequestSchema } from './certificate-signing-request.ts'
 import { type ConfigMap, ConfigMapSchema } from './config-map.ts'
 import { type Event, EventSchema } from './event.ts'
@@ -59,6 +68,8 @@ export type BuiltInTypes = {
   readonly prioritylevelconfigurations: PriorityLevelConfiguration
   readonly flowschemas: FlowSchema
   readonly controllerrevisions: ControllerRevision
+  readonly mutatingwebhookconfigurations: MutatingWebhookConfiguration
+  readonly validatingwebhookconfigurations: ValidatingWebhookConfiguration
   readonly limitranges: LimitRange
   readonly resourcequotas: ResourceQuota
   readonly runtimeclasses: RuntimeClass
@@ -190,6 +201,20 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
     shortNames: ['quota'],
   }),
   runtimeclasses: row('runtimeclasses', 'RuntimeClass', 'node.k8s.io', RuntimeClassSchema, {}),
+  mutatingwebhookconfigurations: row(
+    'mutatingwebhookconfigurations',
+    'MutatingWebhookConfiguration',
+    admissionGroup,
+    MutatingWebhookConfigurationSchema,
+    { counted: true, categories: ['api-extensions'] },
+  ),
+  validatingwebhookconfigurations: row(
+    'validatingwebhookconfigurations',
+    'ValidatingWebhookConfiguration',
+    admissionGroup,
+    ValidatingWebhookConfigurationSchema,
+    { counted: true, categories: ['api-extensions'] },
+  ),
   endpointslices: row('endpointslices', 'EndpointSlice', 'discovery.k8s.io', EndpointSliceSchema, {
     namespaced: true,
     counted: true,

@@ -10,6 +10,7 @@ import { systemClock as clock, rfc3339 } from '../daemon/clock.ts'
 import { withinOr } from '../daemon/deadline.ts'
 import { removeUnfinished, replaceFile } from '../daemon/durable-file.ts'
 import { type Log, storyOf } from '../daemon/log.ts'
+import { limitLog } from '../daemon/log-limit.ts'
 import { metricsRegistry } from '../daemon/metrics-registry.ts'
 import { version } from '../daemon/process/version.ts'
 import { addProcessMetrics } from '../daemon/process-metrics.ts'
@@ -25,6 +26,8 @@ import { auditLog } from './apiserver/audit/audit-log.ts'
 import { serviceNetwork } from './apiserver/handlers/service-network.ts'
 import { apiServer } from './apiserver/http/http-server.ts'
 import { usageLedger } from './apiserver/quota/quota-ledger.ts'
+import { webhookAdmission } from './apiserver/webhooks/webhook-admission.ts'
+import { webhookCaller } from './apiserver/webhooks/webhook-call.ts'
 import { ensureClusterInfo, ensureFlowControl, ensureNamespaces, ensurePriorityClasses } from './bootstrap-objects.ts'
 import { limitMessages } from './broker/inbox/message-limits.ts'
 import { nodeInbox } from './broker/inbox/node-inbox.ts'
@@ -161,6 +164,11 @@ async function openPorts({ configuration, log }: BrokerControllerNeeds, parts: P
   const auditing = { settings: configuration.auditLog, clock, registry, log }
   const file = auditing.settings && auditFile({ ...auditing, settings: auditing.settings })
   if (file !== undefined) closing.add(() => file.close())
+  const [caller, limited] = [webhookCaller(), limitLog(log, clock)]
+  closing.add(async () => {
+    caller.close()
+    limited.close()
+  })
   const api = apiServer({
     ...shared,
     access,
@@ -181,6 +189,7 @@ async function openPorts({ configuration, log }: BrokerControllerNeeds, parts: P
     isOurs: (der) => signerOf(der, own.authority().trusted) !== undefined,
     lapsedWindowMs: certificates.expiredWindowMs,
     ...(file && { audit: auditLog({ file, clock, registry }) }),
+    webhooks: webhookAdmission({ store: shared.store, caller, clock, registry, limited }),
   })
   const { port: apiPort } = await opening('Kubernetes API', listen.apiPort, '--api-port', api.listen())
   portOfApi = apiPort

@@ -3,6 +3,8 @@ import type { AnyObject } from '../api/meta.ts'
 import { type BuiltInName, type BuiltInTypes, resourceRegistry } from '../api/resources.ts'
 import type { Loop } from '../daemon/run.ts'
 import type { KindRegistry, KindStrategy } from './apiserver/handlers/strategy.ts'
+import { mutatingWebhookConfigurationStrategy } from './apiserver/kinds/admission/mutating-webhook-configuration.ts'
+import { validatingWebhookConfigurationStrategy } from './apiserver/kinds/admission/validating-webhook-configuration.ts'
 import { certificateSigningRequestStrategy } from './apiserver/kinds/certificate-signing-request.ts'
 import { configMapStrategy } from './apiserver/kinds/config-map.ts'
 import { eventStrategy } from './apiserver/kinds/event.ts'
@@ -73,6 +75,8 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   prioritylevelconfigurations: priorityLevelConfigurationStrategy,
   flowschemas: flowSchemaStrategy,
   controllerrevisions: controllerRevisionStrategy,
+  mutatingwebhookconfigurations: mutatingWebhookConfigurationStrategy,
+  validatingwebhookconfigurations: validatingWebhookConfigurationStrategy,
   limitranges: limitRangeStrategy,
   resourcequotas: resourceQuotaStrategy,
   runtimeclasses: runtimeClassStrategy,

@@ -26,6 +26,7 @@ import {
   type ResourceRequest,
   subresourceOf,
 } from './handlers/strategy.ts'
+import { judgeConnection } from './handlers/webhook-actions.ts'
 import { reviewAnswer, type TokenHolder } from './reviews/review-answers.ts'
 import { reviewKinds } from './reviews/review-kinds.ts'
 import { type ApiRoute, routeOf } from './routes.ts'
@@ -94,7 +95,7 @@ export async function answerRequest(request: ApiRequest, needs: RequestNeeds): P
     sender.decision = 'forbid'
     await permit(needs.access, identity, attributesOf(route, request))
     sender.decision = 'allow'
-    const answer = encoded(await answerTo(route, identity, measured(request, admission), needs), request)
+    const answer = encoded(await answerTo(route, identity, measured(request, admission), sender, needs), request)
     return { answer, route, user, sender, admission }
   } catch (error) {
     if (!isApiError(error)) {
@@ -203,7 +204,13 @@ function attributesOf(route: ApiRoute, { method, query }: ApiRequest): Attribute
   }
 }
 
-function answerTo(route: ApiRoute, identity: Identity, request: ApiRequest, needs: RequestNeeds): Promise<ApiResponse> {
+function answerTo(
+  route: ApiRoute,
+  identity: Identity,
+  request: ApiRequest,
+  sender: RequestSender,
+  needs: RequestNeeds,
+): Promise<ApiResponse> {
   const { query, headers, readBody, offered, raw, signal } = request
   const accept = oneOf(headers['accept'])
   switch (route.kind) {
@@ -226,7 +233,10 @@ function answerTo(route: ApiRoute, identity: Identity, request: ApiRequest, need
     case 'resource': {
       const contentType = oneOf(headers['content-type'])
       const userAgent = oneOf(headers['user-agent'])
-      const sent = { accept, contentType, userAgent, readBody, offered, raw, signal }
+      const annotate = (key: string, value: string) => {
+        sender.annotations = { ...sender.annotations, [key]: value }
+      }
+      const sent = { accept, contentType, userAgent, readBody, offered, raw, annotate, signal }
       return resourceAnswer({ route, identity, query, ...sent }, needs)
     }
   }
@@ -237,8 +247,14 @@ async function resourceAnswer(request: ResourceRequest, needs: ResourceNeeds): P
   const { resource, subresource, verb } = request.route
   const row = subresourceOf(resource, subresource)
   if (row?.access === 'get') return row.get(request, needs)
-  if (row?.access === 'connect') return row.connect(request, needs)
-  if (row?.access === 'proxy') return row.proxy(request, needs)
+  if (row?.access === 'connect') {
+    await judgeConnection(request, row.kind, needs)
+    return row.connect(request, needs)
+  }
+  if (row?.access === 'proxy') {
+    await judgeConnection(request, row.kind, needs)
+    return row.proxy(request, needs)
+  }
   switch (verb) {
     case 'get':
       return getObject(request, needs)

@@ -21,6 +21,8 @@ import { type ApiServerNeeds, apiServer } from '../apiserver/http/http-server.ts
 import { namespaceDeletion } from '../apiserver/namespace-deletion.ts'
 import { resourceQuotaController } from '../apiserver/quota/quota-controller.ts'
 import { usageLedger } from '../apiserver/quota/quota-ledger.ts'
+import { webhookAdmission } from '../apiserver/webhooks/webhook-admission.ts'
+import { webhookCaller } from '../apiserver/webhooks/webhook-call.ts'
 import { builtInKinds } from '../control-plane.ts'
 import { eventRecorder } from '../store/event-recorder.ts'
 import { memoryStore } from '../store/memory-store.ts'
@@ -77,8 +79,9 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
   }
   const access = await openAuthorizer({ store, clock: systemClock, log })
   const tokenKeys = { signing: signingKey(newKey()), others: [] }
-  const registry = metricsRegistry()
+  const registry = over.registry ?? metricsRegistry()
   const quotas = usageLedger({ store, kinds: builtInKinds, clock })
+  const caller = webhookCaller()
   const api = apiServer({
     store,
     kinds: builtInKinds,
@@ -86,6 +89,7 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
     tokens: serviceAccountTokens(() => tokenKeys, store),
     events: eventRecorder({ store, clock }),
     quotas,
+    webhooks: webhookAdmission({ store, caller, clock, registry }),
     usage: usageBoard({ clock }),
     clock,
     log,
@@ -197,6 +201,7 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
     async stop() {
       stopping.abort()
       await running
+      caller.close()
       await store.close()
       await rm(folder, { recursive: true, force: true })
     },

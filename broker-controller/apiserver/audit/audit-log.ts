@@ -4,15 +4,15 @@ import type { Clock } from '../../../daemon/clock.ts'
 import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { tokenBuckets } from '../../../daemon/token-bucket.ts'
 import { addressKey } from '../access/peer-address.ts'
-import type { ApiRoute } from '../routes.ts'
+import type { ResourceRoute } from '../handlers/strategy.ts'
 import { type AuditFacts, auditLine, isAudited, isLeftOut, isRefused, type RequestSender } from './audit-event.ts'
 import type { AuditFile } from './audit-file.ts'
 
-export type AuditedRequest = Omit<AuditFacts, 'stage' | 'route'> & { readonly route: ApiRoute }
+export type AuditedRequest = Omit<AuditFacts, 'stage'>
 
 export interface AuditLog {
   /** The ID of a request of this route, which its answer carries; undefined: its requests are not audited. */
-  idFor(route: ApiRoute): string | undefined
+  idFor(route: ResourceRoute): string | undefined
   /** Writes down that a request was answered, or, of a connection, that it began. */
   record(request: AuditedRequest & { readonly isBeginning?: boolean }): void
 }
@@ -38,9 +38,9 @@ export function auditLog({ file, clock, registry }: AuditLogNeeds): AuditLog {
     help: 'Refused requests of unauthenticated clients that are not in the audit log, because there were too many.',
   })
   return {
-    idFor: (route) => (route.kind === 'resource' && isAudited(route) ? randomUUID() : undefined),
+    idFor: (route) => (isAudited(route) ? randomUUID() : undefined),
     record({ route, isBeginning = false, ...facts }) {
-      if (route.kind !== 'resource' || isLeftOut(route, facts.code)) return
+      if (isLeftOut(route, facts.code)) return
       if (isRefused(facts.code) && isStranger(facts.sender)) {
         if (perAddress.take(addressKey(facts.address)) > 0 || inTotal.take('') > 0) {
           omitted.inc()

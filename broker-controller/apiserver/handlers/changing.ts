@@ -36,6 +36,7 @@ import {
   subresourceOf,
   writeBy,
 } from './strategy.ts'
+import { type RequestWebhooks, webhooksOf } from './webhook-gate.ts'
 
 /** Readers see a write only once it is kept, so trying again at once would meet the same conflict. */
 const waitsMs = [10, 20, 40, 80, 160]
@@ -46,12 +47,14 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
   const dryRun = isDryRun(query)
   const isApply = route.verb === 'patch' && patchForm(request.contentType) === 'apply'
   const wantedFrom = isApply ? await readApply(request, needs) : await readChange(request, needs)
+  const webhooks = await webhooksOf(request, needs.webhooks, 'UPDATE', dryRun)
   for (let failures = 0; ; failures++) {
     const present = await needs.store.get(route.resource.id, keyOfRoute(route))
     if (present === undefined && (!isApply || route.subresource !== '')) throw notFound(route.resource, route.name)
-    const { value, warnings, managers } = wantedFrom(present && shownForm(route.resource, present))
-    if (present === undefined) await permitCreation(request, needs, value)
-    else refuseOther(request, value, present)
+    const { value: given, warnings, managers } = wantedFrom(present && shownForm(route.resource, present))
+    if (present === undefined) await permitCreation(request, needs, given)
+    else refuseOther(request, given, present)
+    const value = webhooks && present ? await mutated(webhooks, request, given, present) : given
     const next =
       present &&
       changed(request, present, inNamespace(storedForm(route.resource, value), route.namespace), managers, needs)
@@ -59,16 +62,17 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
       if (present === undefined || next === undefined) {
         refuseOtherName(request, value)
         const made = await makeObject(request, needs, value, () => managers)
-        return objectAnswer(represent(route.resource, made, options), 201, warnings)
+        return objectAnswer(represent(route.resource, made.object, options), 201, [...warnings, ...made.warnings])
       }
       await route.resource.admitUpdate?.(next, needs, {
         old: present,
         requester: request.identity,
         subresource: route.subresource,
       })
+      await webhooks?.validate(shownForm(route.resource, next), shownForm(route.resource, present))
       const put = async (one: AnyObject) => (dryRun ? one : written(request, present, one, needs))
       const result = await (route.subresource === '' ? writeBy(route.resource, next, present, needs, put) : put(next))
-      return objectAnswer(represent(route.resource, result, options), 200, warnings)
+      return objectAnswer(represent(route.resource, result, options), 200, [...warnings, ...(webhooks?.warnings ?? [])])
     } catch (error) {
       // A client that named the version is refused on the next reading; for any other the change is repeated.
       const waitMs = waitsMs[failures]
@@ -91,6 +95,23 @@ async function readChange(
     const { value, warnings } = read(present)
     return { value, warnings, managers: updatedManagers(present, value.metadata.managedFields, write) }
   }
+}
+
+/** The wanted object, with its defaults, after the webhooks that change it. */
+async function mutated(
+  webhooks: RequestWebhooks,
+  request: ResourceRequest,
+  given: AnyObject,
+  present: AnyStored,
+): Promise<AnyObject> {
+  const { resource: kind } = request.route
+  const stored = storedForm(kind, given)
+  const asked = shownForm(kind, kind.withDefaults?.(stored) ?? stored)
+  const result = await webhooks.mutate(asked, shownForm(kind, present))
+  if (result === asked) return given
+  const { value } = readObject(kind, result, 'Ignore')
+  refuseOther(request, value, present)
+  return value
 }
 
 type Change = (present: AnyObject) => Read<AnyObject>

@@ -19,12 +19,16 @@ import {
   subresourceOf,
   writeBy,
 } from './strategy.ts'
+import { judgedAction } from './webhook-actions.ts'
+import { type RequestWebhooks, webhooksOf } from './webhook-gate.ts'
 
 export async function createObject(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query } = request
   const { resource: kind } = route
   const subresource = subresourceOf(kind, route.subresource)
-  if (subresource?.access === 'create') return subresource.create(request, needs)
+  if (subresource?.access === 'create') {
+    return subresource.create(await judgedAction(request, subresource, needs), needs)
+  }
   const options = representationOptions(request, needs)
   const write = managedWrite(request, 'Update', needs.clock.wallMs())
   const input = parseBody(await request.readBody(), request, kind.schema, needs.parseYaml)
@@ -38,21 +42,26 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
     }
   }
   const made = await makeObject(request, needs, value, managersOf)
-  return objectAnswer(represent(kind, made, options), 201, warnings)
+  return objectAnswer(represent(kind, made.object, options), 201, [...warnings, ...made.warnings])
 }
 
-/** Creates the object, or only computes it in a dry run. `managersOf`: the managers of the object, once it has its name. */
+/**
+ * Creates the object, or only computes it in a dry run, with the warnings of webhooks. `managersOf`: the managers of the object, once it
+ * has its name.
+ */
 export async function makeObject(
   request: ResourceRequest,
   needs: ResourceNeeds,
   value: AnyObject,
   managersOf: (named: AnyObject) => FieldManagers,
-): Promise<AnyObject> {
+): Promise<{ readonly object: AnyObject; readonly warnings: readonly string[] }> {
   const { route, identity } = request
   const { resource: kind } = route
   const dryRun = isDryRun(request.query)
-  const placed = inNamespace(storedForm(kind, value), route.namespace)
-  await refuseClosedNamespace(request, placed, needs)
+  const given = inNamespace(storedForm(kind, value), route.namespace)
+  await refuseClosedNamespace(request, given, needs)
+  const webhooks = await webhooksOf(request, needs.webhooks, 'CREATE', dryRun)
+  const placed = webhooks === undefined ? given : await mutated(webhooks, given, request)
   const admission = (await kind.admitCreate?.(placed, identity, needs)) ?? {}
   const node = nodeOf(identity)
   const restriction = (node !== undefined && (await kind.nodeRestriction?.facts?.(node, placed, needs))) || {}
@@ -68,7 +77,20 @@ export async function makeObject(
   const put: Put<AnyObject> = dryRun
     ? (one) => rehearsed(one, request, needs)
     : (one) => needs.store.create(kind.id, one)
-  return created(() => writeBy(kind, prepare(), undefined, needs, put), placed)
+  const write = async () => {
+    const prepared = prepare()
+    await webhooks?.validate(shownForm(kind, prepared), undefined, prepared.metadata.name)
+    return writeBy(kind, prepared, undefined, needs, put)
+  }
+  return { object: await created(write, placed), warnings: webhooks?.warnings ?? [] }
+}
+
+/** The object with its defaults after the webhooks that change it. */
+async function mutated(webhooks: RequestWebhooks, given: AnyObject, { route }: ResourceRequest): Promise<AnyObject> {
+  const { resource: kind, namespace } = route
+  const asked = shownForm(kind, kind.withDefaults?.(given) ?? given)
+  const result = await webhooks.mutate(asked, undefined, given.metadata.name ?? '')
+  return result === asked ? given : inNamespace(storedForm(kind, readObject(kind, result, 'Ignore').value), namespace)
 }
 
 const attempts = 8

@@ -13,6 +13,7 @@ import { selectionOf } from './list-options.ts'
 import { represent, representList } from './representation.ts'
 import { forbid, keyOfRoute, representationOptions } from './resource-request.ts'
 import type { KindStrategy, ResourceNeeds, ResourceRequest } from './strategy.ts'
+import { type RequestWebhooks, webhooksOf } from './webhook-gate.ts'
 
 export type DeletionRequest = {
   readonly key: ObjectKey
@@ -20,6 +21,8 @@ export type DeletionRequest = {
   readonly dryRun?: boolean
   /** What else is written on an object that stays for now. */
   readonly change?: (object: AnyObject) => AnyObject
+  /** Judges the deletion of the object as it is. Throws the ApiError of a refusal. */
+  readonly admit?: (object: AnyStored) => Promise<void>
 }
 
 export type DeletionNeeds = { readonly store: Store; readonly clock: Clock }
@@ -29,7 +32,7 @@ const waitsMs = [10, 20, 40, 80, 160]
 /** The object as it now is, or as it was when it is gone. Throws NotFound, Conflict, Forbidden. */
 export async function deleteOne(
   kind: KindStrategy,
-  { key, options = {}, dryRun = false, change = (object) => object }: DeletionRequest,
+  { key, options = {}, dryRun = false, change = (object) => object, admit }: DeletionRequest,
   { store, clock }: DeletionNeeds,
 ): Promise<{ readonly removed: boolean; readonly object: AnyStored | AnyObject }> {
   refuseUndeletable(kind, key.name)
@@ -38,6 +41,7 @@ export async function deleteOne(
     if (present === undefined) throw notFound(kind, key.name)
     const { uid, resourceVersion } = present.metadata
     refuseOther(kind, present, options)
+    await admit?.(present)
     const plan = planDeletion(change(present), { ...options, nowMs: clock.wallMs() })
     try {
       if (dryRun) return { removed: plan.remove, object: plan.remove ? present : plan.object }
@@ -59,11 +63,24 @@ export async function deleteObject(request: ResourceRequest, needs: ResourceNeed
   const representation = representationOptions(request, needs)
   const options = await deleteOptions(request, needs)
   const dryRun = isDryRun(query, options.dryRun)
-  const { removed, object } = await deleteOne(resource, { key: keyOfRoute(route), options, dryRun }, needs)
-  if (!removed || resource.returnsDeletedObject) return objectAnswer(represent(resource, object, representation))
+  const webhooks = await webhooksOf(request, needs.webhooks, 'DELETE', dryRun)
+  const deletion = { key: keyOfRoute(route), options, dryRun, ...(webhooks && { admit: judging(webhooks) }) }
+  const { removed, object } = await deleteOne(resource, deletion, needs)
+  const warnings = webhooks?.warnings ?? []
+  if (!removed || resource.returnsDeletedObject)
+    return objectAnswer(represent(resource, object, representation), 200, warnings)
   const { name, group } = resource
   const { uid } = object.metadata
-  return objectAnswer(successStatus({ name: route.name, ...(group && { group }), kind: name, ...(uid && { uid }) }))
+  const done = successStatus({ name: route.name, ...(group && { group }), kind: name, ...(uid && { uid }) })
+  return objectAnswer(done, 200, warnings)
+}
+
+function judging(webhooks: RequestWebhooks): (object: AnyStored) => Promise<void> {
+  return async (object) => {
+    const { name } = object.metadata
+    await webhooks.mutate(undefined, object, name)
+    await webhooks.validate(undefined, object, name)
+  }
 }
 
 /** The store writes together what is asked for together. */
@@ -76,6 +93,7 @@ export async function deleteCollection(request: ResourceRequest, needs: Resource
   const { matches } = selectionOf(resource, query)
   const options = await deleteOptions(request, needs)
   const dryRun = isDryRun(query, options.dryRun)
+  const webhooks = await webhooksOf(request, needs.webhooks, 'DELETE', dryRun)
   const { items, resourceVersion } = await needs.store.list(resource.id, namespace || undefined)
   const ended: AnyObject[] = []
   const found = items.filter(matches)
@@ -83,14 +101,15 @@ export async function deleteCollection(request: ResourceRequest, needs: Resource
   for (let at = 0; at < found.length; at += together) {
     const deletions = found.slice(at, at + together).map(({ metadata }) => {
       const key = { namespace: metadata.namespace ?? '', name: metadata.name }
-      return deleteOne(resource, { key, options, dryRun }, needs)
+      return deleteOne(resource, { key, options, dryRun, ...(webhooks && { admit: judging(webhooks) }) }, needs)
     })
     for (const result of await Promise.allSettled(deletions)) {
       if (result.status === 'fulfilled') ended.push(result.value.object)
       else if (!isApiError(result.reason, 'NotFound')) throw result.reason
     }
   }
-  return objectAnswer(representList(resource, ended, { resourceVersion }, representation))
+  const list = representList(resource, ended, { resourceVersion }, representation)
+  return objectAnswer(list, 200, webhooks?.warnings ?? [])
 }
 
 /** In the body, or, as older clients do, in the query. */

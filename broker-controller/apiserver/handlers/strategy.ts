@@ -8,6 +8,7 @@ import type { Identity } from '../../../api/identity.ts'
 import type { AnyObject } from '../../../api/meta.ts'
 import type { Problem } from '../../../api/problem.ts'
 import type { Resource, ResourceRegistry } from '../../../api/resources.ts'
+import type { TSchema } from '../../../api/schema.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
@@ -21,6 +22,7 @@ import type { TableOf } from './cells.ts'
 import type { QuotaLedger } from './quota-ledger.ts'
 import type { ServiceNetwork } from './service-network.ts'
 import type { TokenIssuer } from './token-issuer.ts'
+import type { WebhookGate } from './webhook-gate.ts'
 
 /**
  * Methods take the objects of the kind: a handler passes only what was decoded with the schema of the strategy or read
@@ -165,6 +167,8 @@ export type SubresourceAction = {
   readonly kind: string
   readonly group?: string
   readonly version?: string
+  /** Of its body, for webhooks; undefined: they are sent none that is in protobuf. */
+  readonly body?: TSchema
   create(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse>
 }
 
@@ -211,6 +215,8 @@ export type ResourceRequest = {
   readonly offered?: OfferedProtocols | undefined
   /** For a proxy. */
   readonly raw?: RawRequest | undefined
+  /** Adds to the request's line in the audit log. */
+  readonly annotate?: (key: string, value: string) => void
   /** Aborts when the client is gone. */
   readonly signal: AbortSignal
 }
@@ -252,6 +258,8 @@ export type ResourceNeeds = {
   readonly services: ServiceNetwork
   /** undefined: quotas are not enforced. */
   readonly quotas?: QuotaLedger
+  /** undefined: no webhooks are called. */
+  readonly webhooks?: WebhookGate
   readonly parseYaml: (text: string) => unknown
   /** The common name in a certificate request (PEM); undefined when it cannot be read. */
   readonly commonNameOf: (request: string) => string | undefined

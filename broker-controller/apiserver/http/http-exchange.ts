@@ -103,8 +103,9 @@ function auditing(
   { receivedMs, startedMs, code }: { readonly receivedMs: number; readonly startedMs: number; readonly code: number },
   { audit, clock }: Pick<RequestNeeds, 'audit' | 'clock'>,
 ): ((isBeginning?: boolean) => void) | undefined {
-  const id = audit?.idFor(route)
-  if (audit === undefined || id === undefined) return undefined
+  if (audit === undefined || route.kind !== 'resource') return undefined
+  const id = audit.idFor(route)
+  if (id === undefined) return undefined
   if (!outgoing.headersSent) outgoing.setHeader('audit-id', id)
   const { url: uri = '/', headers, socket } = incoming
   const body = answer.kind === 'object' ? answer.body : undefined

@@ -42,6 +42,7 @@ export type ApiServerNeeds = Pick<
   | 'checkpoints'
   | 'sessions'
   | 'quotas'
+  | 'webhooks'
   | 'lapsedWindowMs'
   | 'audit'
 > & {
@@ -124,7 +125,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
 function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: LimitedLog): RequestNeeds {
   const { store, clock, registry, readiness = [], random = Math.random, flowLimits, lapsedWindowMs = 0 } = needs
   const { kinds, access, events, usage, log, version, commonNameOf, origin, checkpoints, sessions, revocations } = needs
-  const { tokens, serverUrl, quotas, audit } = needs
+  const { tokens, serverUrl, quotas, webhooks, audit } = needs
   return {
     store,
     kinds,
@@ -144,6 +145,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     ...(checkpoints && { checkpoints }),
     ...(sessions && { sessions }),
     ...(quotas && { quotas }),
+    ...(webhooks && { webhooks }),
     ...(revocations && { revocations }),
     ...(audit && { audit }),
     lapsedWindowMs,

@@ -12,7 +12,7 @@ import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { isDryRun, parseBody, readAs } from '../wire/request-body.ts'
 import { successStatus } from '../wire/status-errors.ts'
 
-const BindingSchema = object({
+export const BindingSchema = object({
   apiVersion: optional(text),
   kind: optional(text),
   metadata: field(1, ObjectMetaSchema),

@@ -6,6 +6,7 @@ import type { Node } from '../../../api/node.ts'
 import { withTolerationRecord, withTolerationRecordOf } from '../../../api/pod/default-tolerations.ts'
 import { qosClassOf } from '../../../api/pod/qos-class.ts'
 import { mirrorAnnotation, type Pod, type PodCondition } from '../../../api/pod.ts'
+import { EvictionSchema } from '../../../api/pod-disruption-budget.ts'
 import { resources } from '../../../api/resources.ts'
 import { earlyProblems } from '../../../api/validation/ephemeral-validation.ts'
 import { withPodDefaults } from '../../../api/validation/pod-defaults.ts'
@@ -26,7 +27,7 @@ import { limitViolation, withLimitDefaults } from './limits/limit-ranger.ts'
 import { overheadViolation, withRuntimeClass } from './limits/runtime-admission.ts'
 import { withMatchLabelKeys } from './match-label-keys.ts'
 import { accountNameOf, admitAccount, isMirror, tokenVolumePrefix } from './pod-account.ts'
-import { bindPod } from './pod-binding.ts'
+import { BindingSchema, bindPod } from './pod-binding.ts'
 import { ephemeralChangeProblems, podChangeProblems } from './pod-change.ts'
 import { evictPod } from './pod-eviction.ts'
 import { podTable } from './pod-table.ts'
@@ -53,9 +54,16 @@ export const podStrategy: KindStrategy<Pod> = {
     attach: { access: 'connect', kind: 'PodAttachOptions', connect: attachToPod },
     proxy: { access: 'proxy', kind: 'PodProxyOptions', proxy: proxyToPod },
     portforward: { access: 'connect', kind: 'PodPortForwardOptions', connect: forwardPorts },
-    binding: { access: 'create', kind: 'Binding', create: bindPod },
+    binding: { access: 'create', kind: 'Binding', body: BindingSchema, create: bindPod },
     // Of another group than pods: kubectl drain looks for just this before it evicts.
-    eviction: { access: 'create', kind: 'Eviction', group: 'policy', version: 'v1', create: evictPod },
+    eviction: {
+      access: 'create',
+      kind: 'Eviction',
+      group: 'policy',
+      version: 'v1',
+      body: EvictionSchema,
+      create: evictPod,
+    },
     ephemeralcontainers: {
       access: 'update',
       writes: 'spec',

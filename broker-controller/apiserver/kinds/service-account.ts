@@ -1,5 +1,7 @@
 /** core/v1 ServiceAccount (pkg/registry/core/serviceaccount/strategy.go). */
+
 import type { ServiceAccount } from '../../../api/access/service-account.ts'
+import { TokenRequestSchema } from '../../../api/access/token-request.ts'
 import { resources } from '../../../api/resources.ts'
 import { ageOf, type TableOf, tableColumns } from '../handlers/cells.ts'
 import type { KindStrategy } from '../handlers/strategy.ts'
@@ -24,6 +26,7 @@ export const serviceAccountStrategy: KindStrategy<ServiceAccount> = {
       kind: 'TokenRequest',
       group: 'authentication.k8s.io',
       version: 'v1',
+      body: TokenRequestSchema,
       create: requestToken,
     },
   },

@@ -1,0 +1,178 @@
+import { test } from 'tap'
+import { builtInKinds } from '../../control-plane.ts'
+import type { ReviewedWrite } from '../handlers/webhook-gate.ts'
+import { reviewRequest, verdictOf } from './admission-review.ts'
+
+const pods = builtInKinds.get('pods')
+const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' } }
+
+function aWrite(more: Partial<ReviewedWrite> = {}): ReviewedWrite {
+  if (pods === undefined) throw new Error('pods')
+  return {
+    operation: 'CREATE',
+    route: { kind: 'resource', verb: 'create', resource: pods, namespace: 'default', name: '', subresource: '' },
+    identity: { user: 'ada', groups: ['dev'] },
+    name: 'p',
+    object: pod,
+    old: undefined,
+    query: new URLSearchParams('fieldManager=kubectl&fieldValidation=Strict'),
+    dryRun: false,
+    signal: new AbortController().signal,
+    trail: { warn: () => undefined, annotate: () => undefined },
+    ...more,
+  }
+}
+
+test('the request describes the write', async (t) => {
+  const gvk = { group: '', version: 'v1', kind: 'Pod' }
+  const gvr = { group: '', version: 'v1', resource: 'pods' }
+  t.same(reviewRequest(aWrite(), pod, 'u'), {
+    kind: 'AdmissionReview',
+    apiVersion: 'admission.k8s.io/v1',
+    request: {
+      uid: 'u',
+      kind: gvk,
+      resource: gvr,
+      requestKind: gvk,
+      requestResource: gvr,
+      name: 'p',
+      namespace: 'default',
+      operation: 'CREATE',
+      userInfo: { username: 'ada', groups: ['dev'] },
+      object: pod,
+      oldObject: null,
+      dryRun: false,
+      options: {
+        kind: 'CreateOptions',
+        apiVersion: 'meta.k8s.io/v1',
+        fieldManager: 'kubectl',
+        fieldValidation: 'Strict',
+      },
+    },
+  })
+})
+
+test('a deletion has no object, a patch its own options, a dry run is marked, and a connection has no options', async (t) => {
+  const query = new URLSearchParams()
+  const identity = { user: 'a', groups: [], uid: 'i', extra: { k: ['v'] } }
+  const deletion = reviewRequest(
+    aWrite({ operation: 'DELETE', old: pod, query, dryRun: true, identity }),
+    undefined,
+    'u',
+  )
+  t.match(deletion, {
+    request: {
+      object: null,
+      oldObject: pod,
+      dryRun: true,
+      userInfo: { username: 'a', uid: 'i', groups: [], extra: { k: ['v'] } },
+      options: { kind: 'DeleteOptions', dryRun: ['All'] },
+    },
+  })
+  const { route } = aWrite()
+  const patch = reviewRequest(aWrite({ operation: 'UPDATE', route: { ...route, verb: 'patch' }, query }), pod, 'u')
+  t.match(patch, { request: { options: { kind: 'PatchOptions' } } })
+  const exec = { apiVersion: 'v1', kind: 'PodExecOptions', command: ['sh'] }
+  const connection = reviewRequest(
+    aWrite({ operation: 'CONNECT', route: { ...route, verb: 'get', subresource: 'exec', name: 'p' }, query, name: '' }),
+    exec,
+    'u',
+  ) as { request: Record<string, unknown> }
+  t.match(connection.request, {
+    kind: { kind: 'PodExecOptions' },
+    subResource: 'exec',
+    requestSubResource: 'exec',
+    options: null,
+  })
+  t.notOk('name' in connection.request)
+  const eviction = { apiVersion: 'policy/v1', kind: 'Eviction' }
+  t.match(reviewRequest(aWrite({ route: { ...route, subresource: 'eviction' } }), eviction, 'u'), {
+    request: { kind: { group: 'policy', version: 'v1', kind: 'Eviction' }, resource: { group: '', resource: 'pods' } },
+  })
+})
+
+const answer = (response: unknown, more: Record<string, unknown> = {}) => ({
+  apiVersion: 'admission.k8s.io/v1',
+  kind: 'AdmissionReview',
+  response,
+  ...more,
+})
+const patchOf = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64')
+
+test('an answer allows, with a patch, warnings and annotations', async (t) => {
+  t.match(verdictOf(answer({ uid: 'u', allowed: true }), 'u', true), { allowed: true, patch: [], warnings: [] })
+  const operations = [{ op: 'add', path: '/metadata/labels', value: {} }]
+  const more = { warnings: ['a\nb', 1], auditAnnotations: { k: 'v', n: 1 } }
+  const verdict = verdictOf(
+    answer({ uid: 'u', allowed: true, patch: patchOf(operations), patchType: 'JSONPatch', ...more }),
+    'u',
+    true,
+  )
+  t.match(verdict, { allowed: true, patch: operations, warnings: ['a b'] })
+  t.same('annotations' in verdict && [...verdict.annotations], [['k', 'v']])
+})
+
+test('an answer denies, with a code of at least 400', async (t) => {
+  const denied = (status: unknown) => verdictOf(answer({ uid: 'u', allowed: false, status }), 'u', false)
+  const statusOf = (status: unknown) => {
+    const verdict = denied(status)
+    return 'status' in verdict ? verdict.status : verdict
+  }
+  t.same(statusOf({ code: 403, reason: 'Forbidden', message: 'no' }), { code: 403, reason: 'Forbidden', message: 'no' })
+  t.same(statusOf(undefined), { code: 400, reason: '', message: '' })
+  for (const code of [0, 200, 399, 600, 400.5, '403']) t.match(statusOf({ code }), { code: 400 }, String(code))
+  for (const code of [400, 599]) t.match(statusOf({ code }), { code })
+})
+
+test('an answer that is none has a reason', async (t) => {
+  const because = (body: unknown, isMutating = true) => {
+    const verdict = verdictOf(body, 'u', isMutating)
+    return 'failed' in verdict ? verdict.failed : 'fine'
+  }
+  t.match(because('text'), /the body is not an object/)
+  t.match(
+    because(answer({}, { apiVersion: 'admission.k8s.io/v1beta1' })),
+    /expected webhook response of admission.k8s.io\/v1/,
+  )
+  t.match(because(answer({}, { kind: 'Other' })), /Kind=AdmissionReview, got admission.k8s.io\/v1, Kind=Other/)
+  t.equal(because(answer(undefined)), 'webhook response was absent')
+  t.match(because(answer({ allowed: true })), /expected response.uid="u", got ""/)
+  t.match(because(answer({ uid: 'x', allowed: true })), /got "x"/)
+  t.match(because(answer({ uid: 'u' })), /response.allowed must be true or false/)
+  const allowed = { uid: 'u', allowed: true }
+  t.match(because(answer({ ...allowed, patch: patchOf([]) })), /response.patch but not response.patchType/)
+  t.match(because(answer({ ...allowed, patchType: 'JSONPatch' })), /response.patchType but not response.patch/)
+  t.match(
+    because(answer({ ...allowed, patch: patchOf([]), patchType: 'Merge' })),
+    /invalid webhook response.patchType of "Merge"/,
+  )
+  t.match(because(answer({ ...allowed, patch: 'no', patchType: 'JSONPatch' })), /not JSON in base64/)
+  t.match(because(answer({ ...allowed, patch: 1, patchType: 'JSONPatch' })), /not JSON in base64/)
+  t.match(
+    because(answer({ ...allowed, patch: patchOf([]), patchType: 'JSONPatch' }), false),
+    /validating webhook may not/,
+  )
+  t.equal(because(answer({ ...allowed, patch: null })), 'fine')
+})
+
+test('what a webhook sends for people is bounded', async (t) => {
+  const long = 'x'.repeat(10_000)
+  const verdict = verdictOf(
+    answer({
+      uid: 'u',
+      allowed: false,
+      status: { message: long, reason: long },
+      warnings: Array.from({ length: 30 }, () => long),
+      auditAnnotations: Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`k${at}`, long])),
+    }),
+    'u',
+    true,
+  )
+  if (!('status' in verdict)) throw new Error('allowed')
+  t.equal(verdict.status.message.length, 4096)
+  t.equal(verdict.status.reason.length, 64)
+  t.equal(verdict.warnings.length, 20)
+  t.equal(verdict.warnings[0]?.length, 256)
+  t.equal(verdict.annotations.size, 20)
+  t.equal(verdict.annotations.get('k0')?.length, 1024)
+})

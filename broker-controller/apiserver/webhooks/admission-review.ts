@@ -1,0 +1,158 @@
+/** AdmissionReview of admission.k8s.io/v1: the request that a webhook is sent, and what its answer means. */
+import type { Identity } from '../../../api/identity.ts'
+import { clipped, quoted } from '../../../api/problem.ts'
+import { isObject } from '../../../api/text/json.ts'
+import type { ReviewedWrite } from '../handlers/webhook-gate.ts'
+
+export const reviewVersion = 'admission.k8s.io/v1'
+
+export type WebhookVerdict =
+  | {
+      readonly allowed: true
+      /** Operations of a JSON patch. */
+      readonly patch: unknown
+      readonly warnings: readonly string[]
+      readonly annotations: ReadonlyMap<string, string>
+    }
+  | {
+      readonly allowed: false
+      readonly status: DenialStatus
+      readonly warnings: readonly string[]
+      readonly annotations: ReadonlyMap<string, string>
+    }
+  /** The answer is not one: the call has failed. */
+  | { readonly failed: string }
+
+export type DenialStatus = { readonly code: number; readonly reason: string; readonly message: string }
+
+/** The body of the call. `object` is that of the moment: webhooks before may have changed it. */
+export function reviewRequest(write: ReviewedWrite, object: unknown, uid: string): unknown {
+  const { route, operation, name, identity, old, dryRun } = write
+  const { group, version, kind, name: plural } = route.resource
+  const own = isObject(object) && route.subresource !== '' ? typeOf(object) : undefined
+  const gvk = own ?? { group, version, kind }
+  const gvr = { group, version, resource: plural }
+  const part = route.subresource === '' ? undefined : route.subresource
+  return {
+    kind: 'AdmissionReview',
+    apiVersion: reviewVersion,
+    request: {
+      uid,
+      kind: gvk,
+      resource: gvr,
+      ...(part && { subResource: part }),
+      requestKind: gvk,
+      requestResource: gvr,
+      ...(part && { requestSubResource: part }),
+      ...(name && { name }),
+      ...(route.namespace && { namespace: route.namespace }),
+      operation,
+      userInfo: userInfo(identity),
+      object: object ?? null,
+      oldObject: old ?? null,
+      dryRun,
+      options: optionsOf(write),
+    },
+  }
+}
+
+function typeOf({ apiVersion, kind }: Record<string, unknown>) {
+  if (typeof apiVersion !== 'string' || typeof kind !== 'string') return undefined
+  const [version = '', group = ''] = apiVersion.split('/').reverse()
+  return { group, version, kind }
+}
+
+function userInfo({ user, uid, groups, extra }: Identity) {
+  return { username: user, ...(uid && { uid }), groups, ...(extra && { extra }) }
+}
+
+const optionKinds = { CREATE: 'CreateOptions', UPDATE: 'UpdateOptions', DELETE: 'DeleteOptions', CONNECT: undefined }
+
+function optionsOf({ operation, route, query, dryRun }: ReviewedWrite) {
+  const kind = route.verb === 'patch' ? 'PatchOptions' : optionKinds[operation]
+  if (kind === undefined) return null
+  const [fieldManager, fieldValidation] = [query.get('fieldManager'), query.get('fieldValidation')]
+  return {
+    kind,
+    apiVersion: 'meta.k8s.io/v1',
+    ...(dryRun && { dryRun: ['All'] }),
+    ...(fieldManager && { fieldManager: clipped(fieldManager, 128) }),
+    ...(fieldValidation && { fieldValidation }),
+  }
+}
+
+const mostWarnings = 20
+const longestWarning = 256
+const mostAnnotations = 20
+const longestAnnotation = 1024
+
+/** What the answer to the request `uid` means. `isMutating`: it may have a patch. */
+export function verdictOf(answer: unknown, uid: string, isMutating: boolean): WebhookVerdict {
+  if (!isObject(answer)) return { failed: 'received invalid webhook response: the body is not an object' }
+  const { apiVersion, kind, response } = answer
+  if (apiVersion !== reviewVersion || kind !== 'AdmissionReview') {
+    const got = `${clipped(String(apiVersion))}, Kind=${clipped(String(kind))}`
+    return wrong(`expected webhook response of ${reviewVersion}, Kind=AdmissionReview, got ${got}`)
+  }
+  if (!isObject(response)) return { failed: 'webhook response was absent' }
+  if (response['uid'] !== uid)
+    return wrong(`expected response.uid=${quoted(uid)}, got ${quoted(response['uid'] ?? '')}`)
+  if (typeof response['allowed'] !== 'boolean') return wrong('response.allowed must be true or false')
+  const { allowed, patch, patchType, status } = response
+  const more = { warnings: warningsIn(response['warnings']), annotations: annotationsIn(response['auditAnnotations']) }
+  if (allowed === false) return { allowed, status: denialStatus(status), ...more }
+  if (patch === undefined || patch === null || patch === '') {
+    return patchType
+      ? wrong('webhook returned response.patchType but not response.patch')
+      : { allowed: true, patch: [], ...more }
+  }
+  if (!isMutating) return wrong('a validating webhook may not return response.patch')
+  if (!patchType) return wrong('webhook returned response.patch but not response.patchType')
+  if (patchType !== 'JSONPatch') return wrong(`invalid webhook response.patchType of ${quoted(patchType)}`)
+  const operations = typeof patch === 'string' ? parsedPatch(patch) : undefined
+  return operations === undefined
+    ? wrong('response.patch is not JSON in base64')
+    : { allowed: true, patch: operations, ...more }
+}
+
+function wrong(because: string): WebhookVerdict {
+  return { failed: `received invalid webhook response: ${because}` }
+}
+
+function parsedPatch(text: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(text, 'base64').toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+/** A refusal is never answered with a code below 400 (webhook/errors/statuserror.go). */
+function denialStatus(status: unknown): DenialStatus {
+  const { code, reason, message } = isObject(status) ? status : {}
+  return {
+    code: typeof code === 'number' && Number.isInteger(code) && code >= 400 && code <= 599 ? code : 400,
+    reason: typeof reason === 'string' ? clipped(reason, 64) : '',
+    message: typeof message === 'string' ? clipped(message, 4096) : '',
+  }
+}
+
+/** Without what would end a header. */
+function warningsIn(value: unknown): readonly string[] {
+  if (!Array.isArray(value)) return []
+  return value
+    .slice(0, mostWarnings)
+    .filter((one) => typeof one === 'string')
+    .map((one) => clipped(one.replaceAll(/[^\P{Cc}\t]/gu, ' '), longestWarning))
+}
+
+function annotationsIn(value: unknown): ReadonlyMap<string, string> {
+  const pairs = isObject(value) ? Object.entries(value) : []
+  return new Map(
+    pairs
+      .slice(0, mostAnnotations)
+      .flatMap(([key, text]) =>
+        typeof text === 'string' ? [[clipped(key, 128), clipped(text, longestAnnotation)]] : [],
+      ),
+  )
+}

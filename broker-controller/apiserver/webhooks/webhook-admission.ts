@@ -1,0 +1,204 @@
+/**
+ * Admission by webhooks: mutating ones one after another, by the name of their configuration and in its order, once more where a
+ * later one changed the object; then the validating ones together
+ * (staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go, validating/dispatcher.go).
+ */
+import { randomUUID } from 'node:crypto'
+import type { Webhook } from '../../../api/admission/webhook.ts'
+import { ApiError, type StatusReason } from '../../../api/api-error.ts'
+import type { AnyObject } from '../../../api/meta.ts'
+import { isObject } from '../../../api/text/json.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { messageOf } from '../../../daemon/errors.ts'
+import { inParallel } from '../../../daemon/in-parallel.ts'
+import type { LimitedLog } from '../../../daemon/log-limit.ts'
+import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
+import type { Store } from '../../store/store.ts'
+import type { ResourceRoute } from '../handlers/strategy.ts'
+import type { Operation, ReviewedWrite, WebhookGate } from '../handlers/webhook-gate.ts'
+import { jsonPatch } from '../wire/json-patch.ts'
+import { type DenialStatus, reviewRequest, verdictOf, type WebhookVerdict } from './admission-review.ts'
+import type { WebhookCaller } from './webhook-call.ts'
+import { isChosen, isExemptFromWebhooks, isSelected } from './webhook-match.ts'
+import { type WebhookMetrics, webhookMetrics } from './webhook-metrics.ts'
+
+export type WebhookAdmissionNeeds = {
+  readonly store: Pick<Store, 'get' | 'list'>
+  readonly caller: Pick<WebhookCaller, 'call'>
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly registry: MetricsRegistry
+  readonly limited?: Pick<LimitedLog, 'warn'> | undefined
+}
+
+type Type = 'admit' | 'validating'
+type Decided = Exclude<WebhookVerdict, { readonly failed: string }>
+
+/** Validating webhooks that are called for one write at a time. */
+const callsAtOnce = 8
+
+export function webhookAdmission(needs: WebhookAdmissionNeeds): WebhookGate {
+  const { store, registry } = needs
+  const metrics = webhookMetrics(registry)
+  const all = async (type: Type): Promise<readonly Webhook[]> => {
+    const { items } = await store.list(
+      type === 'admit' ? 'mutatingwebhookconfigurations' : 'validatingwebhookconfigurations',
+    )
+    return items.flatMap(({ webhooks = [] }): readonly Webhook[] => webhooks)
+  }
+  const chosen = async (type: Type, route: ResourceRoute, operation: Operation) =>
+    isExemptFromWebhooks(route) ? [] : (await all(type)).filter((webhook) => isChosen(webhook, route, operation))
+  const callOne = (webhook: Webhook, type: Type, write: ReviewedWrite, object: unknown, at: string) =>
+    judged(webhook, type, write, object, at, needs, metrics)
+
+  return {
+    async concerns(route, operation) {
+      const [mutating, validating] = [
+        await chosen('admit', route, operation),
+        await chosen('validating', route, operation),
+      ]
+      return mutating.length + validating.length > 0
+    },
+    async mutate(write) {
+      const webhooks = await chosen('admit', write.route, write.operation)
+      if (webhooks.length === 0) return write.object
+      const namespace = await namespaceLabels(write, store)
+      let object: unknown = write.object
+      /** The object as it was after the call of this webhook. */
+      const after = new Map<Webhook, unknown>()
+      const run = async (webhook: Webhook, round: number, index: number) => {
+        if (!isSelected(webhook, { object: asObject(object), old: write.old, namespace })) return
+        const decided = await callOne(webhook, 'admit', write, object, `round_${round}_index_${index}`)
+        object = patched(webhook, object, decided)
+        after.set(webhook, object)
+      }
+      for (const [index, webhook] of webhooks.entries()) await run(webhook, 0, index)
+      for (const [index, webhook] of webhooks.entries()) {
+        const isChanged = after.has(webhook) && after.get(webhook) !== object
+        if (webhook.reinvocationPolicy === 'IfNeeded' && isChanged) await run(webhook, 1, index)
+      }
+      return object
+    },
+    async validate(write) {
+      const webhooks = await chosen('validating', write.route, write.operation)
+      if (webhooks.length === 0) return
+      const facts = { object: write.object, old: write.old, namespace: await namespaceLabels(write, store) }
+      const selected = webhooks.filter((webhook) => isSelected(webhook, facts))
+      const refusals = new Map<number, unknown>()
+      await inParallel(selected.entries(), callsAtOnce, async ([index, webhook]) => {
+        await callOne(webhook, 'validating', write, write.object, `round_0_index_${index}`).catch((error: unknown) => {
+          refusals.set(index, error)
+        })
+      })
+      const first = Math.min(...refusals.keys())
+      if (refusals.size > 0) throw refusals.get(first)
+    },
+  }
+}
+
+/** undefined: the webhook failed and its policy is to ignore that. Throws the ApiError of a refusal or of a failure. */
+async function judged(
+  webhook: Webhook,
+  type: Type,
+  write: ReviewedWrite,
+  object: unknown,
+  at: string,
+  { caller, clock, limited }: WebhookAdmissionNeeds,
+  metrics: WebhookMetrics,
+): Promise<Decided | undefined> {
+  const { name, clientConfig: client, timeoutSeconds = 10, failurePolicy = 'Fail' } = webhook
+  const { operation, trail, signal } = write
+  const uid = randomUUID()
+  const body = JSON.stringify(reviewRequest(write, object, uid))
+  const startedMs = clock.monotonicMs()
+  const verdict = await caller.call({ client, timeoutSeconds, body, signal }).then(
+    (answer) => verdictOf(answer, uid, type === 'admit'),
+    (error: unknown): WebhookVerdict => ({ failed: `failed to call webhook: ${messageOf(error)}` }),
+  )
+  const tookMs = clock.monotonicMs() - startedMs
+  const labels = { name, type, operation }
+  if ('failed' in verdict) {
+    const isIgnored = failurePolicy === 'Ignore'
+    metrics.called(labels, { rejected: !isIgnored, code: 0, tookMs })
+    const message = `failed calling webhook ${JSON.stringify(name)}: ${verdict.failed}`
+    limited?.warn(name, 'Admission webhook failed', {
+      webhook: name,
+      operation,
+      failurePolicy,
+      because: verdict.failed,
+    })
+    if (!isIgnored) {
+      metrics.rejected(labels, 'calling_webhook_error', 500)
+      throw new ApiError('InternalError', `Internal error occurred: ${message}`, {
+        causes: [{ reason: '', message }],
+      })
+    }
+    metrics.failedOpen({ name, type })
+    const kind = type === 'admit' ? 'mutation' : 'validating'
+    trail.annotate(`failed-open.${kind}.webhook.admission.k8s.io/${at}`, name)
+    return undefined
+  }
+  for (const warning of verdict.warnings) trail.warn(warning)
+  for (const [key, value] of verdict.annotations) trail.annotate(`${name}/${key}`, value)
+  metrics.called(labels, { rejected: !verdict.allowed, code: verdict.allowed ? 200 : verdict.status.code, tookMs })
+  if (verdict.allowed) return verdict
+  metrics.rejected(labels, 'no_error', verdict.status.code)
+  throw denial(name, verdict.status)
+}
+
+/** The object after the patch of a webhook: the same object where it has none. */
+function patched({ name }: Webhook, object: unknown, decided: Decided | undefined): unknown {
+  if (decided === undefined || !decided.allowed) return object
+  const { patch } = decided
+  if (Array.isArray(patch) && patch.length === 0) return object
+  if (object === undefined) {
+    const because = 'admission webhook attempted to modify the object, which is not supported for this operation'
+    throw new ApiError('InternalError', `Internal error occurred: ${because}`)
+  }
+  try {
+    return jsonPatch(object, patch)
+  } catch (cause) {
+    const because = `admission webhook ${JSON.stringify(name)} returned a patch that does not apply: ${messageOf(cause)}`
+    throw new ApiError('InternalError', `Internal error occurred: ${because}`, undefined, { cause })
+  }
+}
+
+/** In the words of staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go. */
+function denial(webhook: string, { code, reason, message }: DenialStatus): ApiError {
+  const denied = `admission webhook ${JSON.stringify(webhook)} denied the request`
+  const text = message || reason
+  return new ApiError(reasonFor(code), text === '' ? `${denied} without explanation` : `${denied}: ${text}`)
+}
+
+const reasons: { readonly [code: number]: StatusReason } = {
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  405: 'MethodNotAllowed',
+  406: 'NotAcceptable',
+  409: 'Conflict',
+  410: 'Expired',
+  413: 'RequestEntityTooLarge',
+  415: 'UnsupportedMediaType',
+  422: 'Invalid',
+  429: 'TooManyRequests',
+  503: 'ServiceUnavailable',
+  504: 'Timeout',
+}
+
+/** A code that the API does not use is answered with the nearest one that it does. */
+function reasonFor(code: number): StatusReason {
+  return reasons[code] ?? (code >= 500 ? 'InternalError' : 'BadRequest')
+}
+
+/** A Namespace is chosen by its own labels; objects of the cluster by none. */
+async function namespaceLabels({ route, object, old }: ReviewedWrite, store: Pick<Store, 'get'>) {
+  const { resource, namespace } = route
+  if (resource.id === 'namespaces') return (object ?? old)?.metadata.labels ?? {}
+  if (!resource.namespaced) return undefined
+  return (await store.get('namespaces', { namespace: '', name: namespace }))?.metadata.labels ?? {}
+}
+
+/** What a patch made of the object may have any form until it is decoded. */
+function asObject(value: unknown): AnyObject | undefined {
+  return isObject(value) && isObject(value['metadata']) ? (value as unknown as AnyObject) : undefined
+}
