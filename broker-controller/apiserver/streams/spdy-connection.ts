@@ -48,60 +48,12 @@ type Open = {
   isFinished: boolean
 }
 
+/** Serves the connection until either side closes it. */
 export function spdyConnection(channel: ByteChannel): SpdyConnection {
-  const streams = new Map<number, Open>()
-  const accepted = mailbox<SpdyStream>()
   const [reader, writer] = [headerReader(), headerWriter()]
   const { take, takeSome } = bytesOf(channel)
   const write = inOrder(channel, writer)
-
-  const forget = (id: number, stream: Open) => {
-    if ((stream.isEnded && stream.isFinished) || stream.isReset) streams.delete(id)
-  }
-  const finish = (id: number, stream: Open) => {
-    stream.isFinished = true
-    stream.data.close()
-    forget(id, stream)
-  }
-  const reset = (id: number, stream: Open) => {
-    stream.isReset = true
-    finish(id, stream)
-    stream.stop.abort()
-  }
-
-  const open = async (id: number, flags: number, headers: ReadonlyMap<string, string>) => {
-    if (streams.size >= mostStreams || streams.has(id)) return write.control(types.rstStream, [id, refusedStream])
-    const stop = new AbortController()
-    const stream: Open = { data: mailbox<Buffer>(), stop, isReset: false, isEnded: false, isFinished: false }
-    streams.set(id, stream)
-    await write.reply(id)
-    if ((flags & finFlag) !== 0) finish(id, stream)
-    const sendable = () => {
-      if (stream.isReset || stream.isEnded) throw new Error('The stream is closed')
-    }
-    await accepted.put({
-      headers,
-      signal: stop.signal,
-      next: () => stream.data.take(),
-      async send(data) {
-        for (let at = 0; at < data.length; at += mostData) {
-          sendable()
-          await write.data(id, 0, data.subarray(at, at + mostData))
-        }
-      },
-      async end() {
-        if (stream.isReset || stream.isEnded) return
-        stream.isEnded = true
-        forget(id, stream)
-        await write.data(id, finFlag, Buffer.alloc(0))
-      },
-      async reset() {
-        if (stream.isReset) return
-        reset(id, stream)
-        await write.control(types.rstStream, [id, cancel])
-      },
-    })
-  }
+  const streams = openStreams(write)
 
   const control = async (type: number, flags: number, payload: Buffer) => {
     if (type === types.ping) {
@@ -112,12 +64,10 @@ export function spdyConnection(channel: ByteChannel): SpdyConnection {
     }
     if (type === types.headers) return void (await reader.read(payload.subarray(4)))
     if (type === types.synStream) {
-      return open(numberIn(payload, 0) & 0x7fffffff, flags, await reader.read(payload.subarray(10)))
+      return streams.open(numberIn(payload, 0) & 0x7fffffff, flags, await reader.read(payload.subarray(10)))
     }
-    if (type !== types.rstStream) return // settings, window updates and the rest change nothing here
-    const id = numberIn(payload, 0) & 0x7fffffff
-    const stream = streams.get(id)
-    if (stream !== undefined) reset(id, stream)
+    // Settings, window updates and the rest change nothing here.
+    if (type === types.rstStream) streams.reset(numberIn(payload, 0) & 0x7fffffff)
   }
 
   const frame = async (head: Buffer) => {
@@ -132,27 +82,13 @@ export function spdyConnection(channel: ByteChannel): SpdyConnection {
       left -= piece.length
       if (stream !== undefined) await stream.data.put(piece)
     }
-    if (stream !== undefined && (flags & finFlag) !== 0) finish(first, stream)
+    if (stream !== undefined && (flags & finFlag) !== 0) streams.finish(first, stream)
   }
 
-  let isPinging = false
-  let pinged = 0
-  const pings = setInterval(() => {
-    if (isPinging) return // the client reads nothing
-    isPinging = true
-    pinged = (pinged + 2) % 0x80000000
-    write.control(types.ping, [pinged]).then(
-      () => {
-        isPinging = false
-      },
-      () => channel.destroy(),
-    )
-  }, clientPingMs).unref()
-
+  const stopPings = pingClient(channel, write)
   const end = () => {
-    clearInterval(pings)
-    for (const [id, stream] of streams) reset(id, stream)
-    accepted.close()
+    stopPings()
+    streams.close()
     reader.close()
     writer.close()
     channel.destroy()
@@ -173,7 +109,92 @@ export function spdyConnection(channel: ByteChannel): SpdyConnection {
   if (channel.closed.aborted) end()
   else void run()
 
-  return { accept: accepted.take, close: channel.close, destroy: channel.destroy }
+  return { accept: streams.accept, close: channel.close, destroy: channel.destroy }
+}
+
+type FrameWriter = ReturnType<typeof inOrder>
+
+/** The streams that are open, by their ids. */
+function openStreams(write: FrameWriter) {
+  const streams = new Map<number, Open>()
+  const accepted = mailbox<SpdyStream>()
+  const forget = (id: number, stream: Open) => {
+    if ((stream.isEnded && stream.isFinished) || stream.isReset) streams.delete(id)
+  }
+  const finish = (id: number, stream: Open) => {
+    stream.isFinished = true
+    stream.data.close()
+    forget(id, stream)
+  }
+  const reset = (id: number, stream: Open) => {
+    stream.isReset = true
+    finish(id, stream)
+    stream.stop.abort()
+  }
+  const handlerOf = (id: number, stream: Open, headers: SpdyStream['headers']): SpdyStream => ({
+    headers,
+    signal: stream.stop.signal,
+    next: () => stream.data.take(),
+    async send(data) {
+      for (let at = 0; at < data.length; at += mostData) {
+        if (stream.isReset || stream.isEnded) throw new Error('The stream is closed')
+        await write.data(id, 0, data.subarray(at, at + mostData))
+      }
+    },
+    async end() {
+      if (stream.isReset || stream.isEnded) return
+      stream.isEnded = true
+      forget(id, stream)
+      await write.data(id, finFlag, Buffer.alloc(0))
+    },
+    async reset() {
+      if (stream.isReset) return
+      reset(id, stream)
+      await write.control(types.rstStream, [id, cancel])
+    },
+  })
+  return {
+    accept: accepted.take,
+    get: (id: number) => streams.get(id),
+    finish,
+    /** By the client. */
+    reset(id: number) {
+      const stream = streams.get(id)
+      if (stream !== undefined) reset(id, stream)
+    },
+    async open(id: number, flags: number, headers: SpdyStream['headers']) {
+      if (streams.size >= mostStreams || streams.has(id)) return write.control(types.rstStream, [id, refusedStream])
+      const stop = new AbortController()
+      const stream: Open = { data: mailbox<Buffer>(), stop, isReset: false, isEnded: false, isFinished: false }
+      streams.set(id, stream)
+      await write.reply(id)
+      if ((flags & finFlag) !== 0) finish(id, stream)
+      await accepted.put(handlerOf(id, stream, headers))
+    },
+    /** Resets all of them; no more are accepted. */
+    close() {
+      for (const [id, stream] of streams) reset(id, stream)
+      accepted.close()
+    },
+  }
+}
+
+/** Returns how to stop. */
+function pingClient(channel: ByteChannel, write: FrameWriter): () => void {
+  let isPinging = false
+  let pinged = 0
+  const pings = setInterval(() => {
+    if (isPinging) return // the client reads nothing
+    isPinging = true
+    pinged = (pinged + 2) % 0x80000000
+    write.control(types.ping, [pinged]).then(
+      () => {
+        isPinging = false
+      },
+      () => channel.destroy(),
+    )
+  }, clientPingMs).unref()
+  return () => clearInterval(pings)
 }
 
 /** Throws where the frame is shorter. */
