@@ -7,6 +7,7 @@ import { forbidden, invalidObject } from '../../../api/problem.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { AnyStored, ObjectKey, Store } from '../../store/store.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
+import { isSwitchedOn } from '../wire/query.ts'
 import { isDryRun, parseBody, readAs } from '../wire/request-body.ts'
 import { successStatus } from '../wire/status-errors.ts'
 import { selectionOf } from './list-options.ts'
@@ -128,11 +129,10 @@ async function deleteOptions(request: ResourceRequest, { parseYaml }: ResourceNe
 function optionsInQuery(query: URLSearchParams): unknown {
   const seconds = query.get('gracePeriodSeconds')
   const policy = query.get('propagationPolicy')
-  const orphan = query.get('orphanDependents')
   return {
     ...(seconds !== null && { gracePeriodSeconds: Number(seconds) }),
     ...(policy && { propagationPolicy: policy }),
-    ...(orphan && { orphanDependents: orphan === 'true' }),
+    ...(query.has('orphanDependents') && { orphanDependents: isSwitchedOn(query, 'orphanDependents') }),
   }
 }
 
