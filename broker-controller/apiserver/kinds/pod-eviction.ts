@@ -8,7 +8,7 @@ import { deleteOne, refuseOther } from '../handlers/deleting.ts'
 import { keyOfRoute, presentObject } from '../handlers/resource-request.ts'
 import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
-import { isDryRun, parseBody, readAs } from '../wire/request-body.ts'
+import { isDryRun, parseBody, readAs, withType } from '../wire/request-body.ts'
 import { successStatus } from '../wire/status-errors.ts'
 import { type EvictionGrant, evictedPod, evictionGrant, notYetKnown } from './eviction-grant.ts'
 
@@ -16,7 +16,11 @@ import { type EvictionGrant, evictedPod, evictionGrant, notYetKnown } from './ev
 export async function evictPod(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query } = request
   const input = parseBody(await request.readBody(), request, EvictionSchema, needs.parseYaml)
-  const { metadata, deleteOptions: options = {} } = readAs(EvictionSchema, 'Eviction', input)
+  const { metadata, deleteOptions: options = {} } = readAs(
+    EvictionSchema,
+    'Eviction',
+    withType(input, { apiVersion: 'policy/v1', kind: 'Eviction' }),
+  )
   if (metadata.name !== route.name) {
     throw new ApiError('BadRequest', 'name in URL does not match name in Eviction object')
   }

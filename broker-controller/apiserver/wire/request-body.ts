@@ -110,7 +110,7 @@ function parsed(body: Buffer, parse: (text: string) => unknown): unknown {
 }
 
 export function readObject(resource: Resource, input: unknown, validation: FieldValidation): Read<AnyObject> {
-  const typed = withTypeOf(resource, input)
+  const typed = withType(input, { apiVersion: apiVersionOf(resource), kind: resource.kind })
   refuseOtherKind(resource, typed)
   const decoded = decode(resource.schema, typed)
   if (!decoded.ok) throw invalidObject(resource, nameIn(typed), decoded.problems)
@@ -141,11 +141,11 @@ export function readAs<const S extends TSchema>(schema: S, kind: string, input: 
  * The kind and the version that the body leaves out are those of the path: typed clients send none (gvkWithDefaults in
  * staging/src/k8s.io/apimachinery/pkg/runtime/serializer/json/json.go).
  */
-function withTypeOf(resource: Resource, input: unknown): unknown {
+export function withType(input: unknown, type: { readonly apiVersion: string; readonly kind: string }): unknown {
   if (!isObject(input)) return input
   const { apiVersion = '', kind = '' } = input
   if (apiVersion !== '' && kind !== '') return input
-  return { ...input, apiVersion: apiVersion || apiVersionOf(resource), kind: kind || resource.kind }
+  return { ...input, apiVersion: apiVersion || type.apiVersion, kind: kind || type.kind }
 }
 
 function refuseOtherKind(resource: Resource, input: unknown): void {

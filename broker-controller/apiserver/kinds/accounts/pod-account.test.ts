@@ -1,9 +1,9 @@
 import { test } from 'tap'
-import type { ServiceAccount } from '../../../api/access/service-account.ts'
-import type { Container, Pod, PodSpec } from '../../../api/pod.ts'
-import { aPod } from '../../../api/testing/builders.ts'
-import { anApi } from '../../testing/api-in-memory.ts'
-import { podsPath, sentPod } from '../../testing/sent-objects.ts'
+import type { ServiceAccount } from '../../../../api/access/service-account.ts'
+import type { Container, Pod, PodSpec } from '../../../../api/pod.ts'
+import { aPod } from '../../../../api/testing/builders.ts'
+import { anApi } from '../../../testing/api-in-memory.ts'
+import { podsPath, sentPod } from '../../../testing/sent-objects.ts'
 import { mirrorProblem, unlistedSecret, withAccount } from './pod-account.ts'
 
 const anAccount = (over: Partial<ServiceAccount> = {}): ServiceAccount => ({

@@ -1,21 +1,21 @@
 /** create of serviceaccounts/token (pkg/registry/core/serviceaccount/storage/token.go). */
 import { isDeepStrictEqual } from 'node:util'
-import type { ServiceAccount } from '../../../api/access/service-account.ts'
-import { type TokenRequest, TokenRequestSchema } from '../../../api/access/token-request.ts'
-import { ApiError, conflict, notFound } from '../../../api/api-error.ts'
-import { nodeOf } from '../../../api/identity.ts'
-import { invalid, invalidObject, type Problem } from '../../../api/problem.ts'
-import { type BuiltInName, resources } from '../../../api/resources.ts'
-import { rfc3339 } from '../../../daemon/clock.ts'
-import type { Store, StoredObject } from '../../store/store.ts'
-import { nodeTokenProblem } from '../access/node-restriction.ts'
-import { tokenIssuer } from '../access/tokens/service-account-tokens.ts'
-import { forbid, keyOfRoute } from '../handlers/resource-request.ts'
-import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
-import type { IssuedFor } from '../handlers/token-issuer.ts'
-import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
-import { isDryRun, parseBody, readAs } from '../wire/request-body.ts'
-import { unknownPath } from '../wire/status-errors.ts'
+import type { ServiceAccount } from '../../../../api/access/service-account.ts'
+import { type TokenRequest, TokenRequestSchema } from '../../../../api/access/token-request.ts'
+import { ApiError, conflict, notFound } from '../../../../api/api-error.ts'
+import { nodeOf } from '../../../../api/identity.ts'
+import { invalid, invalidObject, type Problem } from '../../../../api/problem.ts'
+import { type BuiltInName, resources } from '../../../../api/resources.ts'
+import { rfc3339 } from '../../../../daemon/clock.ts'
+import type { Store, StoredObject } from '../../../store/store.ts'
+import { nodeTokenProblem } from '../../access/node-restriction.ts'
+import { tokenIssuer } from '../../access/tokens/service-account-tokens.ts'
+import { forbid, keyOfRoute } from '../../handlers/resource-request.ts'
+import type { ResourceNeeds, ResourceRequest } from '../../handlers/strategy.ts'
+import type { IssuedFor } from '../../handlers/token-issuer.ts'
+import { type ApiResponse, objectAnswer } from '../../wire/answers.ts'
+import { isDryRun, parseBody, readAs, withType } from '../../wire/request-body.ts'
+import { unknownPath } from '../../wire/status-errors.ts'
 import { podTokenSeconds } from './pod-account.ts'
 
 const kind = { kind: 'TokenRequest', group: 'authentication.k8s.io' }
@@ -37,7 +37,11 @@ export async function requestToken(request: ResourceRequest, needs: ResourceNeed
   if (tokens === undefined) throw unknownPath()
   isDryRun(query) // a token is not stored
   const input = parseBody(await request.readBody(), request, TokenRequestSchema, needs.parseYaml)
-  const typed = readAs(TokenRequestSchema, kind.kind, withType(input))
+  const typed = readAs(
+    TokenRequestSchema,
+    kind.kind,
+    withType(input, { apiVersion: 'authentication.k8s.io/v1', kind: kind.kind }),
+  )
   await refuseToNode(request, typed, needs)
   const account = await store.get('serviceaccounts', keyOfRoute(route))
   if (account === undefined) throw notFound(route.resource, route.name)
@@ -83,12 +87,6 @@ async function refuseToNode({ route, identity }: ResourceRequest, { spec }: Toke
   if (isNamed && reference.uid && pod === undefined) throw notFound(resources.pods, reference.name ?? '')
   const problem = nodeTokenProblem(identity.user, node, spec, pod)
   if (problem !== undefined) throw forbid(resources.serviceaccounts, name, problem)
-}
-
-/** Typed clients send neither. */
-function withType(input: unknown): unknown {
-  const type = { apiVersion: 'authentication.k8s.io/v1', kind: kind.kind }
-  return typeof input === 'object' && input !== null && !Array.isArray(input) ? { ...type, ...input } : input
 }
 
 function metadataProblems({ metadata = {} }: TokenRequest, { metadata: account }: ServiceAccount): readonly Problem[] {

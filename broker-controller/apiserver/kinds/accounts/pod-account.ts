@@ -1,11 +1,15 @@
 /**
  * The service account of a new pod: which one it has, and what it gets of it (plugin/pkg/admission/serviceaccount/admission.go).
  */
-import type { ServiceAccount } from '../../../api/access/service-account.ts'
-import { certificateKey, defaultAccountName, rootCertificatesName } from '../../../api/access/service-account-names.ts'
-import { secretsOf } from '../../../api/pod/pod-references.ts'
-import { type Container, mirrorAnnotation, type Pod, type PodSpec, type Volume } from '../../../api/pod.ts'
-import type { Admitted } from './priority.ts'
+import type { ServiceAccount } from '../../../../api/access/service-account.ts'
+import {
+  certificateKey,
+  defaultAccountName,
+  rootCertificatesName,
+} from '../../../../api/access/service-account-names.ts'
+import { secretsOf } from '../../../../api/pod/pod-references.ts'
+import { type Container, mirrorAnnotation, type Pod, type PodSpec, type Volume } from '../../../../api/pod.ts'
+import type { Admitted } from '../priority.ts'
 
 /** Seven seconds more than an hour: the tokens that are mounted by admission are recognised by it. */
 export const podTokenSeconds = 3607

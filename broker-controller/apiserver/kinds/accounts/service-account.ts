@@ -1,10 +1,10 @@
 /** core/v1 ServiceAccount (pkg/registry/core/serviceaccount/strategy.go). */
 
-import type { ServiceAccount } from '../../../api/access/service-account.ts'
-import { TokenRequestSchema } from '../../../api/access/token-request.ts'
-import { resources } from '../../../api/resources.ts'
-import { ageOf, type TableOf, tableColumns } from '../handlers/cells.ts'
-import type { KindStrategy } from '../handlers/strategy.ts'
+import type { ServiceAccount } from '../../../../api/access/service-account.ts'
+import { TokenRequestSchema } from '../../../../api/access/token-request.ts'
+import { resources } from '../../../../api/resources.ts'
+import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
+import type { KindStrategy } from '../../handlers/strategy.ts'
 import { requestToken } from './token-request.ts'
 
 const serviceAccountTable: TableOf<ServiceAccount> = {
