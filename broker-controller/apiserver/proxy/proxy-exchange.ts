@@ -33,12 +33,12 @@ export async function proxyExchange(exchange: Exchange): Promise<ApiResponse> {
   } catch (cause) {
     connection.destroy()
     if (cause instanceof ApiError) throw cause
-    throw unreachable(messageOf(cause), cause)
+    throw proxyFailure(messageOf(cause), cause)
   }
 }
 
 /** In the words of kube-apiserver: clients look for them. */
-export function unreachable(because: string, cause: unknown): ApiError {
+export function proxyFailure(because: string, cause: unknown): ApiError {
   return new ApiError('ServiceUnavailable', `error trying to reach service: ${because}`, undefined, { cause })
 }
 

@@ -7,7 +7,7 @@ import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
 import { assertAssigned } from '../streams/container-of-pod.ts'
 import { openSession, podIn, sessionStatusIn } from '../streams/node-session.ts'
 import type { ApiResponse } from '../wire/answers.ts'
-import { proxyExchange, unreachable } from './proxy-exchange.ts'
+import { proxyExchange, proxyFailure } from './proxy-exchange.ts'
 import { requestHeaders, rewrittenLocation } from './proxy-headers.ts'
 import { podPort, proxyTarget } from './proxy-target.ts'
 
@@ -75,7 +75,7 @@ async function proxied(request: ResourceRequest, needs: ResourceNeeds, place: Pl
   const { method, headers, address } = raw
   const hosts = [place.host, headerIn(headers, 'host')].filter((one) => one !== '')
   const frames = await openSession(place.node, place.session, request, needs).catch((cause) => {
-    if (isApiError(cause) && cause.reason === 'InternalError') throw unreachable(cause.message, cause)
+    if (isApiError(cause) && cause.reason === 'InternalError') throw proxyFailure(cause.message, cause)
     throw cause
   })
   return proxyExchange({
