@@ -86,6 +86,11 @@ install_for_tests() {
   want shellcheck 'to check the shell scripts'
   want systemd-container 'machines that boot'
   want mmdebstrap 'what they boot from'
+  want python3-kubernetes 'a client of the API'
+  want ansible 'a client of the API'
+  want kubectx 'tools beside kubectl'
+  want kubecolor 'tools beside kubectl'
+  want kubetail 'tools beside kubectl'
   plan_test_kubectl
   [ "${#missing_packages[@]}" = 0 ] || refresh_package_lists
   install_missing

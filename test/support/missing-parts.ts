@@ -11,6 +11,9 @@ const parts = {
   prometheus: 'apt-get install --no-install-recommends prometheus',
   dbus: 'apt-get install dbus',
   e2fsprogs: 'apt-get install e2fsprogs mount',
+  'python3-kubernetes': 'apt-get install python3-kubernetes',
+  ansible: 'apt-get install ansible',
+  'kubectl-tools': 'apt-get install kubectx kubecolor kubetail',
   clone: 'run the tests in a git clone of the repository',
 } as const
 
