@@ -124,7 +124,7 @@ test('a restart at a time that is "now" is one at once, and the file to edit is 
   t.match(of(on), { remedy: /in \S*\/50,/ })
 })
 
-test('an agent without a unit, and one that starts, are told apart', async (t) => {
+test('an agent without a unit, and one that starts, are distinguished', async (t) => {
   t.match(agentUnit(undefined, true, undefined), [{ verdict: 'unknown', found: /systemd does not answer/ }])
   t.match(agentUnit(undefined, true, 812), [{ verdict: 'warning', found: /The agent runs \(process 812\)/ }])
   const unit = { load: 'loaded', active: 'activating', file: 'enabled', watchdogSeconds: 0 }

@@ -57,7 +57,7 @@ test('a task that old kernels name without a prefix hangs too', (t) => {
   t.end()
 })
 
-test('troubles are told apart by kind and process, and the newest of each is kept, five at most', async (t) => {
+test('troubles are distinguished by kind and process, and the newest of each is kept, five at most', async (t) => {
   const clock = fakeClock()
   let emit: (line: KernelLine) => void = () => undefined
   const kernel = {

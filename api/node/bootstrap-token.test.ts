@@ -90,7 +90,7 @@ test('a refusal states the expiry and the time of the controller', async (t) => 
   t.match(tokenRefusal({ verdict: 'unknown' }, 'abcdef', now), 'not known here')
 })
 
-test('a group that a token may give begins and ends as its form says', async (t) => {
+test('a group that a token may give has the required prefix and end', async (t) => {
   const groupOf = (group: string) => decodeToken(encodeToken(aToken({ groups: [group] })))?.groups
   for (const group of ['system:bootstrappers:a', 'system:bootstrappers:kubeadm:default-node-token']) {
     t.same(groupOf(group), [group])
@@ -105,7 +105,7 @@ test('a group that a token may give begins and ends as its form says', async (t)
   }
 })
 
-test('a token has the uses that its Secret says are true', async (t) => {
+test('a token has the uses that its Secret sets to true', async (t) => {
   const { data, ...secret } = encodeToken(aToken({ usages: ['signing'] }))
   t.same(decodeToken({ ...secret, data: data ?? {} })?.usages, ['signing'])
   const disabled = { ...data, 'usage-bootstrap-signing': btoa('false') }

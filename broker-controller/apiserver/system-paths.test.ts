@@ -49,7 +49,7 @@ test('a check that does not answer in time has failed', async (t) => {
   t.match(await asked, { code: 500, text: /\[-\]store failed: no answer within 2 s/ })
 })
 
-test('verbose lists passed checks; a passed endpoint says so', async (t) => {
+test('verbose lists passed checks; a passed endpoint is marked so', async (t) => {
   const well: ReadinessCheck = { name: 'store', check: async () => undefined }
   t.match(await get('/readyz?verbose', [well]), {
     code: 200,

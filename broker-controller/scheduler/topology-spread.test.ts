@@ -107,7 +107,7 @@ test('preferred spreading favours the emptier zone, and the usual one the emptie
   const [a = 0, b = 0, c = 0] = scores(aPod(web), on('a')) ?? []
   t.ok(a < b && b < c, `${a} < ${b} < ${c}`)
   const leaving = { nodeName: 'a', ...web, metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }
-  t.same(scores(soft, [leaving]), [100, 100, 100, 0], 'what is leaving crowds nobody')
+  t.same(scores(soft, [leaving]), [100, 100, 100, 0], 'a terminating pod does not count')
   const usual = scores(aPod(web), [leaving, ...on('b')]) ?? []
   t.ok((usual[0] ?? 0) > (usual[1] ?? 0), 'nor for the usual spreading')
 })

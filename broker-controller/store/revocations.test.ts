@@ -118,7 +118,7 @@ test('what others are revoked for stays on the list for two years', async (t) =>
   t.same([...revocationsIn(withRevoked(before, user, 'Stolen', nowMs)).keys()], ['system:node:old', user])
 })
 
-test('a deleted node is revoked; the deletion of another object revokes nobody', async (t) => {
+test('a deleted node is revoked; the deletion of another object revokes no node', async (t) => {
   const clock = fakeClock()
   const store = memoryStore({ clock })
   await revokeIfNode({ store, clock }, 'pods', 'pi-3')
@@ -142,7 +142,7 @@ test('a list that another process creates meanwhile is added to; another error i
   await t.rejects(revoke({ store: broken, clock }, user, 'Stolen'), /the disk is full/)
 })
 
-test('changes of other ConfigMaps do not matter, a deleted list revokes nobody, and a reason may be missing', async (t) => {
+test('changes of other ConfigMaps do not matter, a deleted list revokes no node, and a reason may be missing', async (t) => {
   const clock = fakeClock()
   const store = memoryStore({ clock })
   await store.create('configmaps', listOf(`2026-01-01T00:00:00Z ${user}`))

@@ -50,7 +50,7 @@ async function dockerWith(t: Test, { pid }: ChildProcess, onStart: () => void): 
 const terminal = { stdin: true, stdout: true, stderr: true, tty: false }
 const never = new AbortController().signal
 
-test('a command has its streams, its output by stream, and its exit code once Docker knows it', async (t) => {
+test('a command has its streams, its output by stream, and its exit code once Docker has it', async (t) => {
   const engine = await engineOf(t)
   const command = await startCommand(engine.docker, 'c1', { ...terminal, command: ['sh', '-c', 'x'] }, never)
   t.match(engine.requests[0], {

@@ -61,7 +61,7 @@ test('an address that is configured needs no name server', async (t) => {
   t.equal((await configured())[0]?.address, '192.168.1.7')
   t.equal(asked, 0)
   const resolved = hostAddresses(needs, settings)
-  t.equal((await resolved())[0]?.address, '192.168.2.7', 'otherwise the name server has a say')
+  t.equal((await resolved())[0]?.address, '192.168.2.7', 'otherwise the name server decides')
   t.equal(asked, 1)
 })
 

@@ -85,7 +85,7 @@ export function podLoopback({ processOf }: PodLoopbackNeeds, limits = defaultLim
   }
 }
 
-/** What nobody waits for any more is closed. */
+/** Sockets without a waiting caller are closed. */
 function received({ waiting }: Helper, message: unknown, handle: unknown): void {
   const { id, error } = (typeof message === 'object' && message !== null ? message : {}) as {
     readonly id?: unknown

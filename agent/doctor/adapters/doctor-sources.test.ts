@@ -269,7 +269,7 @@ test('a saved machine has its own name, uptime and files, and no live parts', as
   t.same([agent.dataPath, agent.dockerSocket], [defaults.dataDir, defaults.dockerSocket])
   t.same(await agent.dataDirectory(), { path: defaults.dataDir, mode: 0o700 })
   t.same(await agent.identityFile(), { path: `${defaults.dataDir}/identity.json`, mode: 0o600 })
-  t.equal(await agent.isWritable(), undefined, 'the rights of a copy say nothing')
+  t.equal(await agent.isWritable(), undefined, 'the rights of a copy prove nothing')
   t.same(await agent.heldPods(), [])
   t.equal(await sourcesFor(t.testdir({})).agent.dataDirectory(), undefined)
 })

@@ -202,7 +202,7 @@ test('a Node without a hardware identity, or with one that cannot be read, had n
   t.end()
 })
 
-test('a machine that takes over a name says so in its log, and corrects the Node', async (t) => {
+test('a machine that takes over a name logs it, and corrects the Node', async (t) => {
   const world = running(t)
   world.api.nodes.set('pi-7', nodeToRegister({ ...facts, nodeLabels: {}, hardware: { machineID: 'bbbb' } }, {}))
   await world.clock.advance(100)

@@ -193,8 +193,8 @@ test('a node creates events, and modifies its own', async (t) => {
     nodeRestriction('pi-01', 'events', own, event({ host: 'pi-02' })),
     'node "pi-01" is only allowed to modify its own events, not one of source.host "pi-02"',
   )
-  for (const nobody of [event(), event({ component: 'scheduler' })]) {
-    t.match(nodeRestriction('pi-01', 'events', own, nobody), /not one of source.host ""$/)
+  for (const sourceless of [event(), event({ component: 'scheduler' })]) {
+    t.match(nodeRestriction('pi-01', 'events', own, sourceless), /not one of source.host ""$/)
   }
 })
 

@@ -262,7 +262,7 @@ const idle = new AbortController().signal
 const unhurried = { drained: async () => undefined }
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-/** A response to nobody; `write` is asked whether the reader takes more. */
+/** A response without a connection; `write` is asked whether the reader takes more. */
 function responseDouble(write: () => boolean): ServerResponse {
   const outgoing = new ServerResponse(new IncomingMessage(new Socket()))
   return Object.assign(outgoing, { write })

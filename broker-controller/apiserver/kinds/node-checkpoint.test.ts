@@ -422,7 +422,10 @@ test('a Node that joins while checkpoints are accepted waits for none; an operat
   t.notOk(await learntBy('old', { as: nodeIdentity('old'), serialNumber: '01' }), 'it has a checkpoint')
   t.notOk(await learntBy('manual', { as: administrator, serialNumber: serialOfStore }))
   close()
-  t.notOk(await learntBy('late', { as: nodeIdentity('late'), serialNumber: serialOfStore }), 'nobody waits any more')
+  t.notOk(
+    await learntBy('late', { as: nodeIdentity('late'), serialNumber: serialOfStore }),
+    'no node is awaited any more',
+  )
 })
 
 async function fleet(t: Test, ours: StoreOrigin = origin) {

@@ -238,14 +238,14 @@ test('a refusal names the missing roles of the bindings of this user, ten at mos
   t.equal(other.decide(eve, asking('get', 'pods')).reason, '', 'a role without rules is there')
 })
 
-test('a service account without any namespace, or a subject of an unknown kind, is nobody', async (t) => {
+test('a service account without any namespace, or a subject of an unknown kind, matches no user', async (t) => {
   const index = roleIndex()
   index.updateRole(clusterRole('reader', on('get', 'pods')), undefined)
-  const nobody = [
+  const unmatched = [
     { kind: 'ServiceAccount', name: 'ci' },
     { kind: 'Robot', name: 'eve' },
   ]
-  index.updateBinding(clusterBinding('readers', 'reader', ...nobody), undefined)
+  index.updateBinding(clusterBinding('readers', 'reader', ...unmatched), undefined)
   const account: Identity = { user: 'system:serviceaccount::ci', groups: [] }
   t.notOk(index.decide(account, asking('get', 'pods')).allowed)
   t.notOk(index.decide(eve, asking('get', 'pods')).allowed)
