@@ -7,7 +7,7 @@ import { volumeStore } from '../adapters/disk/volume-store.ts'
 import { networkProbes } from '../adapters/http/network-probes.ts'
 import { findDevices } from '../adapters/kernel/host-devices.ts'
 import { hostPlatform } from '../adapters/kernel/host-platform.ts'
-import { readResolver } from '../adapters/kernel/host-resolver.ts'
+import { readHosts, readResolver } from '../adapters/kernel/host-resolver.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import type { ControlPlane } from '../node/connection/control-plane.ts'
 import { defaultPodManagerSettings, type PodManager, type PodManagerNeeds, podManager } from '../pods/pod-manager.ts'
@@ -37,6 +37,7 @@ export function assemblePods(parts: PodParts): PodManager {
       runtime,
       volumes: volumeStore(volumes),
       hostResolver: () => readResolver(root),
+      machineHosts: () => readHosts(root),
       platformProblem: hostPlatform({ root, machine: unameMachine() }),
       devices: () => findDevices(configuration.devices),
       controlPlane,

@@ -106,3 +106,10 @@ test('the containers of a pod share a hosts file, with the address that the pod 
   t.ok(etc.get('uid-of-web/hosts')?.endsWith(`\n${podIP}\tweb\n`))
   t.equal(etc.get('uid-of-web/resolv.conf'), 'search lan\nnameserver 192.0.2.53\n')
 })
+
+test('a pod on the machine’s network has the lines of the machine’s hosts file', async (t) => {
+  const { clock, world, etc } = nodeInMemory(t)
+  world.want(aPod({ name: 'web', uid: 'uid-web', spec: { hostNetwork: true } }))
+  await clock.advance(1_000)
+  t.equal(etc.get('uid-web/hosts'), '# Kubernetes-managed hosts file (host network).\n192.0.2.11\tpi\n')
+})

@@ -44,6 +44,7 @@ export type PodManagerNeeds = {
   readonly runtime: ContainerRuntime
   readonly volumes: VolumeStore
   readonly hostResolver: () => Promise<Resolver>
+  readonly machineHosts: () => Promise<string | undefined>
   /** The devices that are declared in the configuration and connected now. */
   readonly devices: () => Promise<MachineDevices>
   readonly controlPlane: Pick<ControlPlane, 'reportPod' | 'reportPodGone' | 'reportEvent'>

@@ -86,6 +86,7 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
       platformProblem: needs.platformProblem ?? (async () => undefined),
       devices: async () => needs.devices ?? new Map(),
       hostResolver: async () => ({ servers: ['192.0.2.53'], searches: ['lan'], options: [] }),
+      machineHosts: async () => '192.0.2.11\tpi\n',
       api: needs.api ?? { post: async () => ({ status: 404, body: 'There is no API', dateHeader: undefined }) },
       clock,
       ...(needs.date && { date: needs.date }),

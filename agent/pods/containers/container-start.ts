@@ -70,6 +70,8 @@ export type ContainerStartNeeds = PostStartNeeds & {
   readonly sources: () => OptionSources
   /** The DNS settings of this machine. */
   readonly hostResolver: () => Promise<Resolver>
+  /** The `/etc/hosts` of this machine; undefined: not to be copied. */
+  readonly machineHosts: () => Promise<string | undefined>
   readonly tokens: Pick<TokenManager, 'of'>
   readonly images: Pick<PodImages, 'pulledMessage'>
   readonly clock: Clock
@@ -201,18 +203,17 @@ async function createIn(
 
 /** Without files of its own the container gets the engine's /etc/hosts and /etc/resolv.conf, with the same names and servers. */
 async function etcMounts(
-  { volumes, hostResolver, log }: ContainerStartNeeds,
+  { volumes, hostResolver, machineHosts, log }: ContainerStartNeeds,
   { uid, pod, step }: Start,
   mounts: readonly ContainerMount[],
 ): Promise<readonly ContainerMount[]> {
-  const podIP = step.sandbox.ip
   const made: ContainerMount[] = []
   try {
-    if (podIP !== undefined && hasHostsFile(pod, mounts)) {
-      made.push(hostsMount(await volumes.etcFile(uid, 'hosts', hostsFileText(pod, podIP))))
-    }
-    const text = hasResolvConf(mounts) ? resolvConfText(pod, await hostResolver()) : undefined
-    if (text !== undefined) made.push(resolvConfMount(await volumes.etcFile(uid, 'resolv.conf', text)))
+    const machine = pod.spec.hostNetwork === true ? await machineHosts() : undefined
+    const hosts = hasHostsFile(mounts) ? hostsFileText(pod, step.sandbox.ip, machine) : undefined
+    if (hosts !== undefined) made.push(hostsMount(await volumes.etcFile(uid, 'hosts', hosts)))
+    const resolver = hasResolvConf(mounts) ? resolvConfText(pod, await hostResolver()) : undefined
+    if (resolver !== undefined) made.push(resolvConfMount(await volumes.etcFile(uid, 'resolv.conf', resolver)))
   } catch (error) {
     log.warn("Container has the engine's files below /etc", {
       pod: podPath(pod),

@@ -5,6 +5,8 @@ import { podHostname } from './pod-dns.ts'
 
 const path = '/etc/hosts'
 
+const machineHead = '# Kubernetes-managed hosts file (host network).\n'
+
 const head = `# Kubernetes-managed hosts file.
 127.0.0.1\tlocalhost
 ::1\tlocalhost ip6-localhost ip6-loopback
@@ -14,18 +16,35 @@ fe00::1\tip6-allnodes
 fe00::2\tip6-allrouters
 `
 
-/** Whether the container has the pod's file: not on the machine's network, and not where it mounts something itself. */
-export function hasHostsFile({ spec }: Pod, mounts: readonly ContainerMount[]): boolean {
-  return spec.hostNetwork !== true && mounts.every(({ target }) => target !== path)
+/** Whether the container has the pod's file: not where it mounts something itself. */
+export function hasHostsFile(mounts: readonly ContainerMount[]): boolean {
+  return mounts.every(({ target }) => target !== path)
 }
 
-/** One line for the pod, and one for each of its host aliases. */
-export function hostsFileText(pod: Pod, podIP: string): string {
+/**
+ * One line for the pod, and one for each of its host aliases. On the machine's network, the lines of the machine's own file
+ * are in place of the pod's. undefined: the container has the engine's file.
+ */
+export function hostsFileText(
+  pod: Pod,
+  podIP: string | undefined,
+  machineHosts: string | undefined,
+): string | undefined {
+  if (pod.spec.hostNetwork === true) {
+    return machineHosts === undefined ? undefined : `${machineHead}${machineHosts}${aliasLines(pod)}`
+  }
+  return podIP === undefined ? undefined : `${head}${podLine(pod, podIP)}${aliasLines(pod)}`
+}
+
+function podLine(pod: Pod, podIP: string): string {
   const { hostname, domain } = podHostname(pod)
   const names = domain === '' ? hostname : `${hostname}.${domain}\t${hostname}`
-  const aliases = (pod.spec.hostAliases ?? []).map(({ ip, hostnames = [] }) => `${[ip, ...hostnames].join('\t')}\n`)
-  const added = aliases.length === 0 ? '' : `\n# Entries added by HostAliases.\n${aliases.join('')}`
-  return `${head}${podIP}\t${names}\n${added}`
+  return `${podIP}\t${names}\n`
+}
+
+function aliasLines({ spec }: Pod): string {
+  const aliases = (spec.hostAliases ?? []).map(({ ip, hostnames = [] }) => `${[ip, ...hostnames].join('\t')}\n`)
+  return aliases.length === 0 ? '' : `\n# Entries added by HostAliases.\n${aliases.join('')}`
 }
 
 /**
