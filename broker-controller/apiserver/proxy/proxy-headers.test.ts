@@ -74,6 +74,19 @@ test('the body is announced as the client announced it', async (t) => {
   t.same(sent(['Transfer-Encoding', 'chunked'], { method: 'DELETE' }).of('transfer-encoding'), ['chunked'])
 })
 
+test('the length of a body is kept where Connection names it: without, a GET would carry a second request', async (t) => {
+  for (const method of ['GET', 'DELETE', 'POST']) {
+    const { of } = sent(['Connection', 'Content-Length, X-Hop', 'Content-Length', '5', 'X-Hop', '1'], { method })
+    t.same([of('content-length'), of('x-hop')], [['5'], []], method)
+  }
+})
+
+test('an upgrade announces no body', async (t) => {
+  const upgrade = { isUpgrade: true }
+  t.same(sent(['Upgrade', 'a', 'Content-Length', '5'], upgrade).of('content-length'), [])
+  t.same(sent(['Upgrade', 'a', 'Transfer-Encoding', 'chunked'], upgrade).of('transfer-encoding'), [])
+})
+
 test('an upgrade is asked for again', async (t) => {
   const { of } = sent(['Connection', 'Upgrade', 'Upgrade', 'websocket', 'Sec-WebSocket-Key', 'k'], { isUpgrade: true })
   t.same([of('connection'), of('upgrade'), of('sec-websocket-key')], [['Upgrade'], ['websocket'], ['k']])

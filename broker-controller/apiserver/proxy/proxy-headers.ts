@@ -43,6 +43,9 @@ export function requestHeaders({ method, headers, address, uri, isUpgrade }: For
     'x-forwarded-uri',
     'sec-websocket-protocol',
   ])
+  // Without its length the server would read the body as another request, of any method. An upgrade is passed on without a body.
+  if (isUpgrade) dropped.add('content-length')
+  else dropped.delete('content-length')
   const kept = all.filter(([name]) => !dropped.has(name.toLowerCase()) && !forTheApi(name.toLowerCase()))
   const through = [firstOf('x-forwarded-for'), address].filter((one) => one !== undefined && one !== '')
   const protocols = protocolsOf(all)
@@ -54,7 +57,7 @@ export function requestHeaders({ method, headers, address, uri, isUpgrade }: For
     'X-Forwarded-Uri',
     uri,
     ...(isUpgrade ? ['Connection', 'Upgrade', 'Upgrade', firstOf('upgrade') ?? ''] : ['Connection', 'close']),
-    ...(isChunked ? ['Transfer-Encoding', 'chunked'] : []),
+    ...(isChunked && !isUpgrade ? ['Transfer-Encoding', 'chunked'] : []),
     ...(isChunked || hasLength || bodyless ? [] : ['Content-Length', '0']),
   ]
 }
