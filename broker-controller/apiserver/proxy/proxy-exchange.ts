@@ -75,10 +75,18 @@ function answerOn(stream: Duplex, exchange: Exchange): Promise<ApiResponse> {
     sent.once('upgrade', (response, upgraded, head) => {
       // Only now: its error would end the stream that is handed over.
       sent.off('error', reject).on('error', () => undefined)
+      if (!isUpgrade) {
+        stream.destroy()
+        return void reject(new ApiError('InternalError', 'invalid response: an upgrade that was not requested'))
+      }
       resolve({ kind: 'connection', take: (connection) => join(connection, response, upgraded, head) })
     })
     sent.once('response', (response) => {
       sent.off('error', reject).on('error', () => undefined)
+      // A server need not close the connection, and each occupies a session of the node.
+      response.once('close', () => void stream.destroy())
+      // There is no body, and nothing else reads its end.
+      if (raw.method === 'HEAD') response.resume()
       const code = response.statusCode ?? 502
       if (isUpgrade && code < 400) {
         stream.destroy()

@@ -1,0 +1,63 @@
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import { type Test, test } from 'tap'
+import { proxyExchange } from './proxy-exchange.ts'
+import { requestHeaders } from './proxy-headers.ts'
+
+/** A connection to a server that answers a request with these bytes, and leaves the connection open. */
+async function connectionTo(t: Test, answer: string): Promise<Socket> {
+  const accepted: Socket[] = []
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    accepted.push(socket)
+    socket.on('error', () => undefined).once('data', () => socket.write(answer))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('The server has no port')
+  const connection = connect({ port: address.port, host: '127.0.0.1', allowHalfOpen: true })
+  t.teardown(() => {
+    for (const socket of [connection, ...accepted]) socket.destroy()
+    server.close()
+  })
+  await once(connection, 'connect')
+  return connection
+}
+
+function exchange(connection: Socket, method: string) {
+  const headers = ['Host', 'api']
+  const raw = { method, path: '/p', query: '', headers, address: undefined, body: Readable.from([]) }
+  return proxyExchange({
+    connection,
+    scheme: 'http',
+    raw,
+    path: '/',
+    headers: requestHeaders({ method, headers, address: undefined, uri: '/p', isUpgrade: false }),
+    isUpgrade: false,
+    rewriteLocation: (location) => location,
+  })
+}
+
+test('the connection ends with the answer, where the server leaves it open', async (t) => {
+  for (const method of ['GET', 'HEAD']) {
+    const connection = await connectionTo(
+      t,
+      `HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n${method === 'GET' ? 'ok' : ''}`,
+    )
+    const closed = once(connection, 'close')
+    const answer = await exchange(connection, method)
+    if (answer.kind !== 'proxied') throw new Error(`${method}: ${answer.kind}`)
+    // The body of an answer to HEAD is not read.
+    if (method === 'GET') t.equal(Buffer.concat(await Readable.from(answer.pieces).toArray()).toString(), 'ok')
+    await closed
+    t.ok(connection.destroyed, method)
+  }
+})
+
+test('an upgrade that was not requested is an error, and ends the connection', async (t) => {
+  const connection = await connectionTo(t, 'HTTP/1.1 101 Yes\r\nConnection: Upgrade\r\nUpgrade: a\r\n\r\n')
+  const closed = once(connection, 'close')
+  await t.rejects(exchange(connection, 'GET'), { message: /an upgrade that was not requested/ })
+  await closed
+  t.ok(connection.destroyed)
+})
