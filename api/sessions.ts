@@ -81,7 +81,8 @@ export const SessionRequestSchema = object({
   logs: optional(LogRequestSchema),
   exec: optional(ExecRequestSchema),
   attach: optional(AttachRequestSchema),
-  portForward: optional(object({ port: integer })),
+  /** `noLoopback`: only by the address at which others reach the pod, as the proxy of the API does. */
+  portForward: optional(object({ port: integer, noLoopback: optional(bool) })),
 })
 export type SessionRequest = Described<typeof SessionRequestSchema>
 

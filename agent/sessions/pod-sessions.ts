@@ -91,7 +91,7 @@ async function serve(
   if (request.logs !== undefined) return sendLog(request.logs, session)
   if (request.exec !== undefined) return runExec(request.exec, session)
   if (request.attach !== undefined) return attachTo(request.attach, session)
-  if (request.portForward !== undefined) return forwardPort(request.portForward.port, session)
+  if (request.portForward !== undefined) return forwardPort(request.portForward, session)
   throw new SessionRefusal(
     'BadRequest',
     'this node cannot do what was requested: its agent is older than the controller',

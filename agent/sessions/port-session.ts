@@ -1,7 +1,7 @@
 /** kubectl port-forward: one connection to a port of a pod. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { type SessionStatus, sessionChannels } from '../../api/sessions.ts'
+import { type SessionRequest, type SessionStatus, sessionChannels } from '../../api/sessions.ts'
 import { codeOf, messageOf } from '../../daemon/errors.ts'
 import type { SessionFrames } from '../../daemon/sessions/session-frames.ts'
 import type { PodSession } from './pod-sessions.ts'
@@ -12,22 +12,26 @@ const connectMs = 10_000
 
 /**
  * Resolves when the pod has closed the connection. To the address of its network, or that of the machine where the pod is on
- * its network; where nothing listens there, to its loopback address. Throws a SessionRefusal where the pod does not run, or the
- * port cannot be connected.
+ * its network; where nothing listens there, to its loopback address, unless `noLoopback`. Throws a SessionRefusal where the pod
+ * does not run, or the port cannot be connected.
  */
-export async function forwardPort(port: number, session: PodSession): Promise<Omit<SessionStatus, 'state'>> {
-  const { pod, containersOf, loopback, signal } = session
+export async function forwardPort(
+  { port, noLoopback = false }: NonNullable<SessionRequest['portForward']>,
+  session: PodSession,
+): Promise<Omit<SessionStatus, 'state'>> {
+  const { pod, containersOf, loopback, signal, node } = session
   const own = await containersOf(pod.metadata.uid ?? '')
   const sandbox = own.find(({ identity, state }) => identity.kind === 'sandbox' && state === 'running')
   const isOnHost = pod.spec.hostNetwork === true
-  const host = isOnHost ? '127.0.0.1' : sandbox?.ip
+  // On the loopback address of the machine are services that trust all who reach them.
+  const host = isOnHost ? (noLoopback ? node.address() : '127.0.0.1') : sandbox?.ip
   if (sandbox === undefined || host === undefined) {
     throw new SessionRefusal('NotFound', `pod "${pod.metadata.namespace}/${pod.metadata.name}" is not running`)
   }
   const open = () =>
     connectTo(host, port, signal).catch((refused: Error) => {
       // The kubelet connects to it only; what listens on all addresses is reached without a process.
-      if (isOnHost || codeOf(refused) !== 'ECONNREFUSED') throw refused
+      if (isOnHost || noLoopback || codeOf(refused) !== 'ECONNREFUSED') throw refused
       return loopback.connect(sandbox.id, port, signal).catch(() => {
         throw refused
       })

@@ -39,7 +39,7 @@ export async function proxyToPod(request: ResourceRequest, needs: ResourceNeeds)
   const port = podPort(pod, target)
   return proxied(request, needs, {
     node: pod.spec.nodeName ?? '',
-    session: { ...podIn(pod), portForward: { port } },
+    session: { ...podIn(pod), portForward: { port, noLoopback: true } },
     scheme: target.scheme,
     host: `${pod.status?.podIP ?? target.name}:${port}`,
   })

@@ -1,0 +1,96 @@
+import { once } from 'node:events'
+import { createServer, type Socket } from 'node:net'
+import { Duplex, PassThrough } from 'node:stream'
+import { type Test, test } from 'tap'
+import { aPod } from '../../api/testing/builders.ts'
+import { sessionFrames } from '../../daemon/sessions/session-frames.ts'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
+import type { PodSession } from './pod-sessions.ts'
+import { forwardPort } from './port-session.ts'
+
+/** All of these are on this machine; the server listens on the first only. */
+const [listening, nodeAddress, podAddress] = ['127.0.0.1', '127.0.0.2', '127.0.0.3']
+
+test('the proxy reaches no loopback address, port-forward does', async (t) => {
+  const port = await serverOn(t, listening)
+  const forwarded = (pod: Partial<Parameters<typeof sessionWith>[1]>, noLoopback?: boolean) => {
+    const { session, connected } = sessionWith(t, { isOnHost: false, ...pod })
+    const request = noLoopback === undefined ? { port } : { port, noLoopback }
+    return forwardPort(request, session).then(
+      () => ['reached', ...connected],
+      (error: Error) => [/ECONNREFUSED/.test(error.message) ? 'refused' : error.message, ...connected],
+    )
+  }
+  t.same(await forwarded({ isOnHost: true }), ['reached'])
+  t.same(await forwarded({ isOnHost: true }, false), ['reached'])
+  t.same(await forwarded({ isOnHost: true }, true), ['refused'], 'it goes to the address of the node')
+  t.same(await forwarded({ isOnHost: true, address: listening }, true), ['reached'])
+  t.same(await forwarded({ isOnHost: true, address: undefined }, true), ['pod "default/web" is not running'])
+  t.same(await forwarded({}), ['refused', 'loopback'])
+  t.same(await forwarded({}, true), ['refused'])
+})
+
+/** Closes each connection. Resolves with its port. */
+async function serverOn(t: Test, host: string): Promise<number> {
+  const server = createServer((socket) => void socket.end())
+  t.teardown(() => void server.close())
+  await once(server.listen(0, host), 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('The server has no port')
+  return address.port
+}
+
+function sessionWith(
+  t: Test,
+  { isOnHost, ...node }: { readonly isOnHost: boolean; readonly address?: string | undefined },
+): { readonly session: PodSession; readonly connected: readonly string[] } {
+  const connected: string[] = []
+  const stream = Duplex.from({ writable: new PassThrough().resume(), readable: new PassThrough() })
+  t.teardown(() => void stream.destroy())
+  const none = async () => Promise.reject(new Error('No command is run'))
+  const pod = aPod({ name: 'web', uid: 'uid-web' })
+  const session: PodSession = {
+    engine: { log: none, exec: none, attach: none, processOf: none },
+    pods: () => [],
+    containersOf: async () => [sandbox],
+    node: { serve: () => undefined, address: () => ('address' in node ? node.address : nodeAddress) },
+    loopback: {
+      async connect(): Promise<Socket> {
+        connected.push('loopback')
+        throw new Error('nothing listens')
+      },
+    },
+    clock: fakeClock(),
+    frames: sessionFrames(stream),
+    signal: new AbortController().signal,
+    started: async () => undefined,
+    pod: { ...pod, spec: { ...pod.spec, hostNetwork: isOnHost } },
+  }
+  return { session, connected }
+}
+
+const sandbox: RuntimeContainer = {
+  id: 'sandbox',
+  identity: {
+    kind: 'sandbox',
+    podNamespace: 'default',
+    podName: 'web',
+    podUID: 'uid-web',
+    containerName: '',
+    attempt: 0,
+    specHash: '',
+    gracePeriodSeconds: 1,
+  },
+  sandboxID: undefined,
+  image: 'x',
+  imageID: 'x',
+  state: 'running',
+  exitCode: 0,
+  oomKilled: false,
+  error: '',
+  createdAt: '2026-01-01T00:00:00Z',
+  startedAt: '2026-01-01T00:00:00Z',
+  finishedAt: undefined,
+  ip: podAddress,
+}
