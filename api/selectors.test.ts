@@ -122,6 +122,18 @@ test('field selectors look into objects', async (t) => {
   )
 })
 
+test('the source of an Event is its component, or else the controller that reports it', async (t) => {
+  const matches = (event: object) => {
+    const parsed = parseFieldSelector(['source'], 'source=robot')
+    return parsed.ok && matchesFields(parsed.value, event)
+  }
+  t.equal(matches({ source: { component: 'robot' }, reportingComponent: 'other' }), true)
+  t.equal(matches({ source: { component: 'other' }, reportingComponent: 'robot' }), false)
+  t.equal(matches({ source: { component: '' }, reportingComponent: 'robot' }), true)
+  t.equal(matches({ reportingComponent: 'robot' }), true)
+  t.equal(matches({ source: {} }), false)
+})
+
 test('a matcher for many objects agrees with the requirements one by one', async (t) => {
   const selectors = ['a=b', 'a!=b', 'a!=b,a!=c', 'a in (b,c),a notin (c)', 'a,!d', 'a notin (x,b),d=e', 'a=b,a=c', '']
   for (const text of selectors) {

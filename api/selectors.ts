@@ -143,12 +143,15 @@ export function labelMatcher(requirements: readonly Requirement[]): (labels: Lab
   }
 }
 
+/** The source of an Event without one is the controller that reports it (pkg/registry/core/event/strategy.go). */
 function fieldText(object: object, field: string): string {
-  const path = field === 'source' ? ['source', 'component'] : field.split('.')
-  const value = path.reduce<unknown>(
-    (at, name) => (typeof at === 'object' && at !== null ? (at as { [name: string]: unknown })[name] : undefined),
-    object,
-  )
+  if (field === 'source') return fieldText(object, 'source.component') || fieldText(object, 'reportingComponent')
+  const value = field
+    .split('.')
+    .reduce<unknown>(
+      (at, name) => (typeof at === 'object' && at !== null ? (at as { [name: string]: unknown })[name] : undefined),
+      object,
+    )
   if (value === undefined || value === null) return booleanFields.includes(field) ? 'false' : ''
   return String(value)
 }

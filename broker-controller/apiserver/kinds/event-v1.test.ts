@@ -77,6 +77,7 @@ test('Events are selected by the names of their version', async (t) => {
   t.equal(await count(path, 'involvedObject.name=web'), 400)
   t.equal(await count(core, 'involvedObject.name=web,reportingComponent=example.com/robot'), 1)
   t.equal(await count(core, 'regarding.name=web'), 400)
+  t.equal(await count(core, 'source=example.com/robot'), 1)
 })
 
 test('the series of an Event is patched, replaced and watched; nothing else of it changes', async (t) => {
