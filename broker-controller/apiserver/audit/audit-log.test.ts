@@ -69,11 +69,19 @@ test('refused strangers cannot fill the log, from one address or from many', asy
   t.equal(lines.length, 300)
   log.record(request({ code: 403 }))
   t.equal(lines.length, 301, 'a user that is authenticated is always written down')
-  log.record(request({ sender: stranger, code: 201 }))
+  log.record(request({ sender: { ...stranger, decision: 'allow' }, code: 201 }))
   t.equal(lines.length, 302, 'and so is what a stranger was allowed')
   await clock.advance(10_000)
   log.record(request({ sender: stranger, code: 403 }))
   t.equal(lines.length, 303)
+})
+
+test('strangers that are sent away for their rate cannot fill the log either', async (t) => {
+  const { log, lines } = aLog()
+  for (let at = 0; at < 100; at++) log.record(request({ sender: {}, code: 429 }))
+  t.equal(lines.length, 60)
+  for (let at = 0; at < 100; at++) log.record(request({ code: 429 }))
+  t.equal(lines.length, 160, 'a user that is authenticated is always written down')
 })
 
 test('Leases leave no lines', async (t) => {

@@ -5,7 +5,7 @@ import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { tokenBuckets } from '../../../daemon/token-bucket.ts'
 import { addressKey } from '../access/peer-address.ts'
 import type { ResourceRoute } from '../handlers/strategy.ts'
-import { type AuditFacts, auditLine, isAudited, isLeftOut, isRefused, type RequestSender } from './audit-event.ts'
+import { type AuditFacts, auditLine, isAudited, isLeftOut, type RequestSender } from './audit-event.ts'
 import type { AuditFile } from './audit-file.ts'
 
 export type AuditedRequest = Omit<AuditFacts, 'stage'>
@@ -35,13 +35,13 @@ export function auditLog({ file, clock, registry }: AuditLogNeeds): AuditLog {
   const inTotal = tokenBuckets(allStrangers, clock, 1)
   const omitted = registry.counter({
     name: 'bramble_audit_refusals_omitted_total',
-    help: 'Refused requests of unauthenticated clients that are not in the audit log, because there were too many.',
+    help: 'Requests of unauthenticated clients that were not allowed and are not in the audit log, because there were too many.',
   })
   return {
     idFor: (route) => (isAudited(route) ? randomUUID() : undefined),
     record({ route, isBeginning = false, ...facts }) {
       if (isLeftOut(route, facts.code)) return
-      if (isRefused(facts.code) && isStranger(facts.sender)) {
+      if (facts.sender.decision !== 'allow' && isStranger(facts.sender)) {
         if (perAddress.take(addressKey(facts.address)) > 0 || inTotal.take('') > 0) {
           omitted.inc()
           return
