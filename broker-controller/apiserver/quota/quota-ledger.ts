@@ -35,7 +35,11 @@ export function usageLedger({ store, kinds, clock }: QuotaLedgerNeeds): UsageLed
       .filter(({ resources }) => resources.length > 0)
   }
   const placesOf = (quota: ResourceQuota) =>
-    countedKinds(quota).map(({ kind }) => ({ kind, namespace: quota.metadata.namespace ?? '' }))
+    countedKinds(quota).map(({ kind }) => ({
+      kind,
+      namespace: quota.metadata.namespace ?? '',
+      scopes: scopeRequirements(quota.spec ?? {}),
+    }))
 
   const used = (quota: ResourceQuota): ResourceAmounts => {
     const { namespace = '' } = quota.metadata
@@ -48,11 +52,19 @@ export function usageLedger({ store, kinds, clock }: QuotaLedgerNeeds): UsageLed
     return Object.fromEntries([...nothing.map((name) => [name, zeroQuantity] as const), ...counted])
   }
 
+  /** Its change was read before its write has returned; or another object has its name, and it will not be created. */
+  const isCountedAlready = ({ kind, object, isNew }: Charge) => {
+    const { namespace = '', name = '' } = object.metadata
+    return isNew && index.has({ kind, namespace }, name)
+  }
+
   /** Synchronous: between reading what is used and holding an amount nothing else happens. Throws Forbidden. */
   const admit = (charge: Charge, quotas: readonly ResourceQuota[]) => {
     const { namespace = '', name = '' } = charge.object.metadata
     for (const quota of quotas) {
-      const held = [...(pending.get(namespace) ?? [])].filter((other) => appliesTo(quota, other))
+      const held = [...(pending.get(namespace) ?? [])].filter(
+        (other) => appliesTo(quota, other) && !isCountedAlready(other),
+      )
       const taken = held.reduce((sum, { usage }) => sumOfAmounts(sum, usage), used(quota))
       const because = refusalOf(quota, charge, taken)
       if (because !== undefined) throw forbid(charge.kind, name, because)

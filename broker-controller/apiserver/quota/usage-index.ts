@@ -2,6 +2,7 @@
  * What objects use, by kind and namespace. A namespace is counted when it is first asked for, and kept up to date by the
  * changes of the store from then on: the cost of a question does not grow with the number of objects.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isApiError } from '../../../api/api-error.ts'
 import type { ScopeRequirement } from '../../../api/limits/resource-quota.ts'
 import type { AnyObject } from '../../../api/meta.ts'
@@ -9,17 +10,21 @@ import type { Quantity } from '../../../api/quantity.ts'
 import type { ResourceName } from '../../../api/resources.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { AnyStored, ChangeCursor, Store, WatchEvent } from '../../store/store.ts'
-import type { CountedKind } from './usage.ts'
-import { type UsageTrack, usageTrack } from './usage-track.ts'
+import { type CountedKind, usageOf } from './usage.ts'
+import { type Counted, countedAtOnce, type UsageTrack, usageTrack } from './usage-track.ts'
 
 export type UsageIndexNeeds = { readonly store: Store; readonly clock: Pick<Clock, 'wallMs'> }
 export type UsagePlace = { readonly kind: CountedKind; readonly namespace: string }
+/** A place, and the scopes of the quota that asks about it. */
+export type AskedPlace = UsagePlace & { readonly scopes?: readonly ScopeRequirement[] }
 
 export interface UsageIndex {
   /** Resolves when these places are counted and up to date. */
-  refresh(places: readonly UsagePlace[]): Promise<void>
+  refresh(places: readonly AskedPlace[]): Promise<void>
   /** What the objects in the scopes use, as of the last refresh; undefined: the place is not counted. */
   used(place: UsagePlace, scopes: readonly ScopeRequirement[]): ReadonlyMap<string, Quantity> | undefined
+  /** Whether an object of this name is counted. */
+  has(place: UsagePlace, name: string): boolean
   /** Counts an object as it was written, before its change is read. */
   written(kind: CountedKind, object: AnyObject): void
   /** Reads all changes: the namespaces in which the usage is another one than at the last call. */
@@ -71,7 +76,7 @@ export function usageIndex({ store, clock }: UsageIndexNeeds): UsageIndex {
   }
 
   const count = async ({ kind, namespace }: UsagePlace) => {
-    const { items, resourceVersion } = await store.list(kind.id, namespace)
+    const { listed, resourceVersion } = await countedObjects(kind, namespace)
     let tracks = tracked.get(kind.id)
     if (tracks === undefined) {
       const cursor: KindTracks['cursor'] = store.changes(kind.id, resourceVersion)
@@ -81,17 +86,37 @@ export function usageIndex({ store, clock }: UsageIndexNeeds): UsageIndex {
     }
     // Another caller may have counted it meanwhile.
     if (tracks.namespaces.has(namespace)) return
-    tracks.namespaces.set(namespace, usageTrack(kind, items, Number(resourceVersion), clock.wallMs()))
+    tracks.namespaces.set(namespace, usageTrack(kind, listed, Number(resourceVersion)))
+  }
+  /** Counts in pieces, and again what changed meanwhile, until so little did that it can be counted at once. */
+  const countedObjects = async (kind: CountedKind, namespace: string) => {
+    const known = new Map<string, Counted>()
+    for (;;) {
+      const { items, resourceVersion } = await store.list(kind.id, namespace)
+      const isKnown = (object: AnyStored) =>
+        known.get(object.metadata.name)?.object.metadata.resourceVersion === object.metadata.resourceVersion
+      const others = items.filter((object) => !isKnown(object))
+      const isLast = others.length <= countedAtOnce
+      for (const [index, object] of others.entries()) {
+        if (!isLast && index > 0 && index % countedAtOnce === 0) await nextTurn()
+        known.set(object.metadata.name, { object, usage: usageOf(kind, object, clock.wallMs()) })
+      }
+      if (isLast) return { listed: items.flatMap((object) => known.get(object.metadata.name) ?? []), resourceVersion }
+    }
   }
 
   return {
     async refresh(places) {
       do {
-        for (const place of places) if (trackOf(place) === undefined) await count(place)
+        for (const { scopes = [], ...place } of places) {
+          if (trackOf(place) === undefined) await count(place)
+          await trackOf(place)?.prepare(scopes)
+        }
         readAll()
       } while (places.some((place) => trackOf(place) === undefined))
     },
     used: (place, scopes) => trackOf(place)?.used(scopes, clock.wallMs()),
+    has: (place, name) => trackOf(place)?.has(name) ?? false,
     written(kind, object) {
       const { namespace = '', resourceVersion } = object.metadata
       const seen = tracked.get(kind.id)?.seen

@@ -1,4 +1,5 @@
 /** What the objects of one kind in one namespace use, kept up to date by their changes; in parts for quotas with scopes. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { amountNamed, type ResourceAmounts } from '../../../api/limits/resource-amounts.ts'
 import type { ScopeRequirement } from '../../../api/limits/resource-quota.ts'
 import { addQuantities, parseQuantity, type Quantity, type QuantityLike, zeroQuantity } from '../../../api/quantity.ts'
@@ -6,20 +7,30 @@ import type { AnyStored } from '../../store/store.ts'
 import { isInScope } from './scopes.ts'
 import { type CountedKind, countedUntilMs, usageOf } from './usage.ts'
 
-type Counted = { readonly object: AnyStored; readonly usage: ResourceAmounts }
+/** An object and what it uses. */
+export type Counted = { readonly object: AnyStored; readonly usage: ResourceAmounts }
 type Part = { readonly requirements: readonly ScopeRequirement[]; readonly used: Map<string, Quantity> }
+type Change = { readonly before: Counted | undefined; readonly now: Counted | undefined }
 
 export interface UsageTrack {
   /** A change that the track has already, by its version, changes nothing. Returns whether the usage changed. */
   put(object: AnyStored, nowMs: number): boolean
   remove(object: AnyStored, version: number): boolean
+  has(name: string): boolean
   /** The sum of all objects in the scopes. Pods that are past the end of their deletion cease to count here. */
   used(requirements: readonly ScopeRequirement[], nowMs: number): ReadonlyMap<string, Quantity>
+  /** Makes that sum in pieces: what is written meanwhile counts. */
+  prepare(requirements: readonly ScopeRequirement[]): Promise<void>
 }
 
-/** `since`: the version of the list that `objects` are. */
-export function usageTrack(kind: CountedKind, objects: readonly AnyStored[], since: number, nowMs: number): UsageTrack {
+/** Objects that are counted without a turn for others: about 5 ms. */
+export const countedAtOnce = 250
+
+/** `since`: the version of the list that `listed` was read from. */
+export function usageTrack(kind: CountedKind, listed: readonly Counted[], since: number): UsageTrack {
   const counted = new Map<string, Counted>()
+  /** What changed since a sum that is being made was begun, for each such sum. */
+  const journals = new Set<Change[]>()
   const parts = new Map<string, Part>()
   /** Names of pods whose usage changes with time alone. */
   const ending = new Set<string>()
@@ -28,21 +39,26 @@ export function usageTrack(kind: CountedKind, objects: readonly AnyStored[], sin
     const before = counted.get(name)
     if (now === undefined) counted.delete(name)
     else counted.set(name, now)
+    const change = { before, now }
+    for (const journal of journals) journal.push(change)
     let changed = false
-    for (const { requirements, used } of parts.values()) {
-      const had = before !== undefined && isInScope(kind, before.object, requirements) ? before.usage : {}
-      const has = now !== undefined && isInScope(kind, now.object, requirements) ? now.usage : {}
-      changed = move(used, had, has) || changed
-    }
+    for (const part of parts.values()) changed = moveIn(part, change) || changed
     return changed
   }
-  const count = (object: AnyStored, atMs: number): boolean => {
-    const { name } = object.metadata
-    if (kind.id === 'pods' && countedUntilMs(object) !== undefined) ending.add(name)
-    else ending.delete(name)
-    return replace(name, { object, usage: usageOf(kind, object, atMs) })
+  const moveIn = ({ requirements, used }: Part, { before, now }: Change): boolean => {
+    const had = before !== undefined && isInScope(kind, before.object, requirements) ? before.usage : {}
+    const has = now !== undefined && isInScope(kind, now.object, requirements) ? now.usage : {}
+    return move(used, had, has)
   }
-  for (const object of objects) count(object, nowMs)
+  const keep = (name: string, now: Counted): boolean => {
+    if (kind.id === 'pods' && countedUntilMs(now.object) !== undefined) ending.add(name)
+    else ending.delete(name)
+    return replace(name, now)
+  }
+  const count = (object: AnyStored, atMs: number): boolean => {
+    return keep(object.metadata.name, { object, usage: usageOf(kind, object, atMs) })
+  }
+  for (const one of listed) keep(one.object.metadata.name, one)
 
   return {
     put(object, atMs) {
@@ -55,6 +71,7 @@ export function usageTrack(kind: CountedKind, objects: readonly AnyStored[], sin
       ending.delete(name)
       return replace(name, undefined)
     },
+    has: (name) => counted.has(name),
     used(requirements, atMs) {
       for (const name of ending) {
         const object = counted.get(name)?.object
@@ -72,6 +89,24 @@ export function usageTrack(kind: CountedKind, objects: readonly AnyStored[], sin
         parts.set(key, part)
       }
       return part.used
+    },
+    async prepare(requirements) {
+      const key = JSON.stringify(requirements)
+      if (parts.has(key)) return
+      const part: Part = { requirements, used: new Map() }
+      const journal: Change[] = []
+      journals.add(journal)
+      try {
+        for (const [index, now] of [...counted.values()].entries()) {
+          if (index > 0 && index % countedAtOnce === 0) await nextTurn()
+          moveIn(part, { before: undefined, now })
+        }
+      } finally {
+        journals.delete(journal)
+      }
+      for (const change of journal) moveIn(part, change)
+      // Another caller may have made it meanwhile.
+      if (!parts.has(key)) parts.set(key, part)
     },
   }
 }
