@@ -11,6 +11,11 @@ export type ProblemReason =
   | 'FieldValueNotFound'
   | 'FieldValueTooLong'
 
+/** What a client sent in the place of a name: text as it is, anything else as JSON. It need not have a text of its own. */
+export function nameText(value: unknown): string {
+  return typeof value === 'string' ? clipped(value) : quoted(value)
+}
+
 /** `field` as in `spec.containers[0].image`; `message` starts with the kind of problem: `Required value`. */
 export type Problem = { readonly field: string; readonly message: string; readonly reason: ProblemReason }
 

@@ -1,7 +1,7 @@
 /** Server-side apply: the fields that an applier wants, all of them, merged into what is there (KEP-555). */
 import { ApiError, conflict } from '../../../api/api-error.ts'
 import type { AnyObject } from '../../../api/meta.ts'
-import { clipped } from '../../../api/problem.ts'
+import { clipped, nameText } from '../../../api/problem.ts'
 import { apiVersionOf } from '../../../api/resources.ts'
 import { fieldOf, isObject, type JsonObject } from '../../../api/text/json.ts'
 import { type Manager, managedFieldsOf, managersOf } from '../managed-fields/managed-entries.ts'
@@ -65,7 +65,7 @@ function refuseUnusable({ route }: ResourceRequest, input: unknown): JsonObject 
   const problems = typedProblems(resource.schema, input)
   if (problems.length > 0) {
     const { namespace = '', name = '' } = metadata
-    const which = `${clipped(String(namespace))}/${clipped(String(name))}; ${typeText(apiVersionOf(resource), resource.kind)}`
+    const which = `${nameText(namespace)}/${nameText(name)}; ${typeText(apiVersionOf(resource), resource.kind)}`
     throw new ApiError('BadRequest', `failed to create typed patch object (${which}): ${problemLines(problems)}`)
   }
   return { ...input, metadata: { ...metadata, name: metadata['name'] ?? route.name } }
@@ -73,8 +73,8 @@ function refuseUnusable({ route }: ResourceRequest, input: unknown): JsonObject 
 
 /** `/v1, Kind=Pod`, as Go prints a GroupVersionKind. */
 function typeText(apiVersion: unknown, kind: unknown): string {
-  const version = String(apiVersion ?? '')
-  return `${version.includes('/') ? version : `/${version}`}, Kind=${String(kind ?? '')}`
+  const version = apiVersion === undefined ? '' : nameText(apiVersion)
+  return `${version.includes('/') ? version : `/${version}`}, Kind=${kind === undefined ? '' : nameText(kind)}`
 }
 
 /** An applier that creates needs the permission to create, too (withAuthorization in endpoints/handlers/create.go). */

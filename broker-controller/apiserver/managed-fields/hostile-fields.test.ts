@@ -239,3 +239,20 @@ test('deep, long and many managedFields cost no more than other bodies', async (
     `${(spent.user + spent.system) / 1000} ms to drop 5,000 fields among 400 managers`,
   )
 })
+
+test('a kind, a name or a namespace without a text is refused as a bad request', async (t) => {
+  const { ask } = await anApi(t)
+  const noText = { toString: 1, valueOf: 1 }
+  const applyAt = `${configMapsPath}/a?fieldManager=m`
+  const typed = { apiVersion: 'v1', kind: 'ConfigMap' }
+  const nameless = { ...typed, metadata: { name: noText, namespace: noText }, other: 1 }
+  const answers = [
+    await ask('POST', configMapsPath, { body: { ...typed, kind: noText, metadata: { name: 'a' } } }),
+    await ask('PATCH', applyAt, { type: patchTypes.apply, body: { ...typed, kind: noText } }),
+    await ask('PATCH', applyAt, { type: patchTypes.apply, body: nameless }),
+  ]
+  t.same(
+    answers.map(({ code }) => code),
+    [400, 400, 400],
+  )
+})

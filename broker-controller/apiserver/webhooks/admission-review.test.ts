@@ -176,3 +176,17 @@ test('what a webhook sends for people is bounded', async (t) => {
   t.equal(verdict.annotations.size, 20)
   t.equal(verdict.annotations.get('k0')?.length, 1024)
 })
+
+test('an answer that has no text, and a patch that is too deep or too large, are failures of the call', async (t) => {
+  const noText = { toString: 1, valueOf: 1 }
+  t.match(verdictOf({ apiVersion: noText, kind: noText }, 'u', true), {
+    failed: /got \{"toString":1,"valueOf":1\}, Kind=\{"toString":1,"valueOf":1\}$/,
+  })
+  const answered = (patch: string) => {
+    const response = { uid: 'u', allowed: true, patchType: 'JSONPatch', patch: Buffer.from(patch).toString('base64') }
+    return verdictOf({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response }, 'u', true)
+  }
+  t.match(answered(`${'['.repeat(100)}${']'.repeat(100)}`), { allowed: true })
+  t.match(answered(`${'['.repeat(101)}${']'.repeat(101)}`), { failed: /response.patch is not JSON in base64/ })
+  t.match(answered(`[${'0,'.repeat(50_000)}0]`), { failed: /response.patch is not JSON in base64/ })
+})

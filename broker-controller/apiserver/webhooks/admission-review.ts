@@ -1,8 +1,10 @@
 /** AdmissionReview of admission.k8s.io/v1: the request that a webhook is sent, and what its answer means. */
 import type { Identity } from '../../../api/identity.ts'
-import { clipped, quoted } from '../../../api/problem.ts'
+import { clipped, nameText, quoted } from '../../../api/problem.ts'
 import { isObject } from '../../../api/text/json.ts'
 import type { ReviewedWrite } from '../handlers/webhook-gate.ts'
+import { mostPatchValues } from '../wire/body-limits.ts'
+import { parseJsonBody } from '../wire/request-body.ts'
 
 export const reviewVersion = 'admission.k8s.io/v1'
 
@@ -91,7 +93,7 @@ export function verdictOf(answer: unknown, uid: string, isMutating: boolean): We
   if (!isObject(answer)) return { failed: 'received invalid webhook response: the body is not an object' }
   const { apiVersion, kind, response } = answer
   if (apiVersion !== reviewVersion || kind !== 'AdmissionReview') {
-    const got = `${clipped(String(apiVersion))}, Kind=${clipped(String(kind))}`
+    const got = `${nameText(apiVersion)}, Kind=${nameText(kind)}`
     return wrong(`expected webhook response of ${reviewVersion}, Kind=AdmissionReview, got ${got}`)
   }
   if (!isObject(response)) return { failed: 'webhook response was absent' }
@@ -121,7 +123,7 @@ function wrong(because: string): WebhookVerdict {
 
 function parsedPatch(text: string): unknown {
   try {
-    return JSON.parse(Buffer.from(text, 'base64').toString('utf8'))
+    return parseJsonBody(Buffer.from(text, 'base64'), mostPatchValues)
   } catch {
     return undefined
   }

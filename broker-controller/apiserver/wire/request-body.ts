@@ -4,7 +4,7 @@ import { ApiError } from '../../../api/api-error.ts'
 import { decode } from '../../../api/decode.ts'
 import type { Identity } from '../../../api/identity.ts'
 import type { AnyObject, KubeObject } from '../../../api/meta.ts'
-import { clipped, invalidObject, quoted } from '../../../api/problem.ts'
+import { clipped, invalidObject, nameText, quoted } from '../../../api/problem.ts'
 import { apiVersionOf, type Resource } from '../../../api/resources.ts'
 import type { Described, TSchema } from '../../../api/schema.ts'
 import { isObject, parseJson } from '../../../api/text/json.ts'
@@ -153,7 +153,7 @@ function refuseOtherKind(resource: Resource, input: unknown): void {
   const { apiVersion, kind } = input
   const wanted = apiVersionOf(resource)
   if (apiVersion === wanted && kind === resource.kind) return
-  const because = `the object is a ${clipped(String(kind))} in version ${quoted(apiVersion ?? '')}, not a ${resource.kind} in version "${wanted}"`
+  const because = `the object is a ${nameText(kind)} in version ${quoted(apiVersion ?? '')}, not a ${resource.kind} in version "${wanted}"`
   throw new ApiError('BadRequest', `${cannotBe(resource)}: ${because}`)
 }
 
