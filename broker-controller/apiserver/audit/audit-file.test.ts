@@ -59,6 +59,21 @@ test('a full file is rotated, and the oldest ones are removed', async (t) => {
   for (const name of readdirSync(folder)) t.equal(statSync(join(folder, name)).mode & 0o777, 0o600)
 })
 
+test('a rotated file that cannot be removed loses no lines', async (t) => {
+  const { path, open } = aFile(t, { maxSize: 1, maxBackup: 1 })
+  mkdirSync(rotatedName(path, nowMs - dayMs))
+  const line = `${'x'.repeat(1024 * 1024 - 2)}\n`
+  const { file, value } = open()
+  file.append(line)
+  await file.close()
+  const next = open()
+  next.file.append('last\n')
+  await next.file.close()
+  t.equal(readFileSync(path, 'utf8'), 'last\n')
+  t.equal(value('apiserver_audit_event_total'), 1)
+  t.equal(next.value('apiserver_audit_event_total'), 1)
+})
+
 test('a file is rotated only when a line does not fit', async (t) => {
   const { folder, path, open } = aFile(t, { maxSize: 1 })
   writeFileSync(path, 'x'.repeat(1024 * 1024 - 3))

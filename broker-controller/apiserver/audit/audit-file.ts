@@ -68,7 +68,10 @@ export function auditFile({ settings, clock, registry, log }: AuditFileNeeds): A
     file = undefined
     await rename(path, rotatedName(path, clock.wallMs()))
     await openFile()
-    await removeOld(settings, clock.wallMs())
+    // What cannot be removed loses no lines.
+    await removeOld(settings, clock.wallMs()).catch((error: unknown) => {
+      log.warn('Rotated audit logs cannot be removed', { path, error })
+    })
   }
   const writeBatch = async (text: string) => {
     if (file === undefined) await openFile()
