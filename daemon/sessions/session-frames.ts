@@ -1,5 +1,4 @@
 /** The frames of a session (`api/sessions.ts`) on a stream: sent no faster than the other end reads, and read one at a time. */
-import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
 import { longestFrame, sessionChannels } from '../../api/sessions.ts'
 
@@ -18,6 +17,8 @@ export interface SessionFrames {
 }
 
 const headBytes = 4
+/** Bytes that wait to be sent: enough to keep the connection busy while the next frame comes. */
+const mostUnsent = 2 * longestFrame.data
 
 /** It becomes the only reader and the only writer of the stream. */
 export function sessionFrames(stream: Duplex): SessionFrames {
@@ -32,9 +33,9 @@ export function sessionFrames(stream: Duplex): SessionFrames {
     head.writeUInt8(channel)
     stream.cork()
     stream.write(head)
-    const mayGoOn = payload.length === 0 ? !stream.writableNeedDrain : stream.write(payload)
+    if (payload.length > 0) stream.write(payload)
     stream.uncork()
-    if (!mayGoOn && stream.writableNeedDrain) await drained(stream)
+    if (stream.writableLength >= mostUnsent && stream.writableNeedDrain) await drained(stream)
   }
 
   return {
@@ -61,17 +62,19 @@ function longestOf(channel: number): number {
   return channel === sessionChannels.request ? longestFrame.request : longestFrame.data
 }
 
-async function drained(stream: Duplex): Promise<void> {
-  const over = new AbortController()
-  const closed = () => over.abort('closed')
-  stream.once('close', closed)
-  try {
-    await once(stream, 'drain', { signal: over.signal })
-  } catch (cause) {
-    throw new Error('The stream of the session was closed', { cause })
-  } finally {
-    stream.off('close', closed)
-  }
+function drained(stream: Duplex): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const drain = () => {
+      stream.off('close', close)
+      resolve()
+    }
+    const close = () => {
+      stream.off('drain', drain)
+      reject(new Error('The stream of the session was closed'))
+    }
+    stream.once('drain', drain)
+    stream.once('close', close)
+  })
 }
 
 /** Holds no more than one frame and one piece of the stream. */

@@ -187,26 +187,28 @@ test('a watch and a log end with the signal, without another piece', async (t) =
   }
 })
 
-test('a log waits for its reader after each piece, until the signal', async (t) => {
+test('a log waits for its reader where much is unsent, until the signal', async (t) => {
   const over = new AbortController()
   const given: string[] = []
   async function* pieces() {
-    for (const text of ['a', 'b', 'c']) {
+    for (const text of ['a', 'b', 'c', 'd']) {
       given.push(text)
       yield Buffer.from(text)
     }
   }
+  let unsent = 128 * 1024 - 1
   const outgoing = responseDouble(() => false)
+  Object.defineProperty(outgoing, 'writableLength', { get: () => unsent++ })
   const answer: ApiResponse = { kind: 'flow', contentType: 'text/plain', pieces: pieces() }
   const done = writeAnswer(answer, false, outgoing, over.signal, unhurried)
   await turn()
-  t.same(given, ['a'], 'the reader has not taken it')
+  t.same(given, ['a', 'b'], 'the reader has not taken them')
   outgoing.emit('drain')
   await turn()
-  t.same(given, ['a', 'b'])
+  t.same(given, ['a', 'b', 'c'])
   over.abort()
   await done
-  t.same(given, ['a', 'b', 'c'], 'the piece after the end of the signal is not sent')
+  t.same(given, ['a', 'b', 'c', 'd'], 'the piece after the end of the signal is not sent')
   t.equal(outgoing.listenerCount('drain'), 0)
 })
 

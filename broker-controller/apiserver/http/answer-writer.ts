@@ -92,7 +92,10 @@ function closePieces(pieces: AsyncIterable<Uint8Array>): void {
     .catch(() => undefined)
 }
 
-/** The reader of a log may stop for hours, as `kubectl logs -f | less` does: what waits for it is one piece. */
+/** In bytes: enough to keep the connection busy while the next piece comes. */
+const mostUnsent = 128 * 1024
+
+/** The reader of a log may stop for hours, as `kubectl logs -f | less` does: little waits for it. */
 async function writeFlow(
   pieces: AsyncIterable<Uint8Array>,
   outgoing: ServerResponse,
@@ -100,7 +103,7 @@ async function writeFlow(
 ): Promise<void> {
   for await (const piece of pieces) {
     if (signal.aborted || outgoing.destroyed) return
-    if (!outgoing.write(piece)) await drained(outgoing, signal)
+    if (!outgoing.write(piece) && outgoing.writableLength >= mostUnsent) await drained(outgoing, signal)
   }
 }
 

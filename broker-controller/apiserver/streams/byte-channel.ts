@@ -1,4 +1,4 @@
-/** A connection of a client as pieces of bytes: they are taken one at a time, and sent no faster than the client reads. */
+/** A connection of a client as pieces of bytes: they are taken one at a time, and little waits for a client that does not read. */
 import type { Duplex } from 'node:stream'
 
 /**
@@ -7,11 +7,16 @@ import type { Duplex } from 'node:stream'
  */
 export const clientPingMs = 15_000
 
+/** Of one client, in bytes: enough to keep the connection busy while the next piece comes. */
+const mostUnsent = 128 * 1024
+
 export interface ByteChannel {
   /** The next piece; undefined: the client is gone. Meanwhile the connection is read no further. */
   next(): Promise<Buffer | undefined>
   /** Resolves when more can be sent; rejects where the client is gone. */
   send(bytes: Uint8Array): Promise<void>
+  /** Resolves when the system has taken all that was sent, or the client is gone. */
+  flushed(): Promise<void>
   /** Aborts when the connection is closed, by either side, also where nothing is read of it. */
   readonly closed: AbortSignal
   /** Sends what waits, and ends the connection. */
@@ -25,18 +30,35 @@ export function socketChannel(socket: Duplex, head: Buffer): ByteChannel {
   const closed = new AbortController()
   socket.once('close', () => closed.abort('closed'))
   if (socket.destroyed) closed.abort('closed')
+  const { send, flushed } = sendWindow(() => (socket.writable ? socket.writableLength : undefined))
   const pieces: AsyncIterator<Buffer> = socket.iterator({ destroyOnReturn: false })
   return {
     async next() {
       const { value, done } = await pieces.next().catch(() => ({ value: undefined, done: true }))
       return done ? undefined : value
     },
-    send: (bytes) =>
-      new Promise((resolve, reject) => {
-        socket.write(bytes, (error) => (error ? reject(error) : resolve()))
-      }),
+    send: (bytes) => send((done) => void socket.write(bytes, done)),
+    flushed,
     closed: closed.signal,
     close: () => void socket.end(),
     destroy: () => void socket.destroy(),
+  }
+}
+
+/**
+ * Waits for a write only where much is unsent: waiting for each costs a turn of the loop and a packet of its own. `unsent` gives
+ * the bytes that wait; undefined: the connection is closed, and its writes fail.
+ */
+export function sendWindow(unsent: () => number | undefined) {
+  let last: Promise<void> = Promise.resolve()
+  return {
+    send(write: (done: (error?: Error | null) => void) => void): Promise<void> {
+      const written = new Promise<void>((resolve, reject) => {
+        write((error) => (error ? reject(error) : resolve()))
+      })
+      last = written.catch(() => undefined)
+      return (unsent() ?? mostUnsent) < mostUnsent ? Promise.resolve() : written
+    },
+    flushed: () => last,
   }
 }

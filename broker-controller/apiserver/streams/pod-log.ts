@@ -42,6 +42,8 @@ async function sendMessages(
   try {
     await client.send(Buffer.alloc(0))
     for await (const piece of outputIn(frames)) await client.send(piece)
+    // Closing gives the client a limited time for what is left.
+    await client.flushed()
     client.close()
   } catch {
     // The client is gone, or the node: a close frame would mean that this is the whole log.

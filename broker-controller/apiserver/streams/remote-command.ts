@@ -69,6 +69,8 @@ async function relay(client: ByteChannel, frames: SessionFrames, written: WriteS
   try {
     const end = written(await passOutput(client, frames))
     if (end !== undefined) await client.send(message(channels.status, end))
+    // Closing gives the client a limited time for what is left.
+    await client.flushed()
     client.close()
   } catch {
     // The client is gone.

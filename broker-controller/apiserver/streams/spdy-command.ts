@@ -55,6 +55,7 @@ export async function spdyCommand(channel: ByteChannel, options: CommandStreams)
   })
   return {
     next: messages.take,
+    flushed: channel.flushed,
     closed: channel.closed,
     async send(message) {
       await streams.get(message[0] ?? status)?.send(message.subarray(1))

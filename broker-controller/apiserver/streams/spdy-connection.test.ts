@@ -111,6 +111,7 @@ async function aClient() {
       return isDestroyed ? undefined : incoming.shift()
     },
     send: async (bytes) => void out.push(Buffer.from(bytes)),
+    flushed: async () => undefined,
     closed: closed.signal,
     close: () => undefined,
     destroy() {

@@ -157,6 +157,7 @@ function channelOf(bytes: Buffer, random: () => number) {
       return piece
     },
     send: async () => undefined,
+    flushed: async () => undefined,
     closed: closed.signal,
     close: () => undefined,
     destroy() {

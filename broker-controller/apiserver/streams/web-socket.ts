@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { type RawData, type WebSocket, WebSocketServer } from 'ws'
 import type { TakenConnection } from '../wire/answers.ts'
-import { type ByteChannel, clientPingMs } from './byte-channel.ts'
+import { type ByteChannel, clientPingMs, sendWindow } from './byte-channel.ts'
 import { type SocketEncoding, socketEncoding } from './socket-encoding.ts'
 
 /** kubectl sends 32 KiB at a time. */
@@ -40,6 +40,7 @@ function clientSocket(socket: WebSocket, { encode, decode }: SocketEncoding): By
   let isGone = false
   const closed = new AbortController()
   let wake: () => void = () => undefined
+  const { send, flushed } = sendWindow(() => (socket.readyState === socket.OPEN ? socket.bufferedAmount : undefined))
   const pings = setInterval(() => {
     // Where the client reads nothing, pings would only pile up.
     if (socket.readyState === socket.OPEN && socket.bufferedAmount === 0) socket.ping()
@@ -66,12 +67,11 @@ function clientSocket(socket: WebSocket, { encode, decode }: SocketEncoding): By
       }
       return messages.shift()
     },
-    send: (message) =>
-      new Promise((resolve, reject) => {
-        const encoded = encode(message)
-        const binary = typeof encoded !== 'string'
-        socket.send(encoded, { binary }, (error) => (error ? reject(error) : resolve()))
-      }),
+    async send(message) {
+      const encoded = encode(message)
+      await send((done) => socket.send(encoded, { binary: typeof encoded !== 'string' }, done))
+    },
+    flushed,
     closed: closed.signal,
     close() {
       socket.resume() // the client's answer must be read
