@@ -9,7 +9,7 @@ import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { isRoot, skipWithout } from '../../test/support/missing-parts.ts'
 import { adminSocket, adminSocketPath, requestBackup, requestSecretsKeyRotation } from '../admin-socket.ts'
 import { revocationsIn, revocationsKey, revoke } from '../store/revocations.ts'
-import { readBackup } from '../store/sqlite/sqlite-backup.ts'
+import { readBackup, sealBackup } from '../store/sqlite/sqlite-backup.ts'
 import { openSqliteStore } from '../store/sqlite/sqlite-store.ts'
 import { giveToOwner, keepBackup, makeBackup, restore, unfinishedRestore } from './backup.ts'
 import { backupCommand, restoreCommand } from './backup-command.ts'
@@ -133,6 +133,19 @@ test('what was revoked since the backup stays revoked, also when the restore was
   await writeFile(join(spoiled, 'store.db'), 'no database at all'.repeat(300))
   t.match((await restore(target, spoiled, true, now)).revocations, { unreadable: /store\.db: .*not a database/ })
   t.same(await revokedIn(spoiled), ['system:node:before'])
+})
+
+test('a backup whose authority has a file outside of its folder is refused', async (t) => {
+  const folder = t.testdir({})
+  for (const [index, name] of ['../../outside', '/etc/outside', '..', '', 'a\\b'].entries()) {
+    const path = join(folder, `prepared-${index}`)
+    const { store } = await openSqliteStore({ path, clock, log: quietLog(t) })
+    await store.close()
+    sealBackup(path, now, '0.1.0', new Map([[name, Buffer.from('x')]]))
+    t.throws(() => readBackup(path), {
+      cause: { message: `It has a file of the authority named ${JSON.stringify(name)}` },
+    })
+  }
 })
 
 test('a backup that was broken off leaves no key behind at the next start', async (t) => {

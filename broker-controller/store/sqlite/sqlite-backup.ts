@@ -215,6 +215,8 @@ function contentOf(database: Database.Database, path: string): Backup {
   if (sealed === undefined) throw new Error('It was never finished')
   if (digest(database) !== sealed.sha256) throw new Error('The digest does not fit the content')
   const files = database.prepare<[], { name: string; body: Uint8Array }>('SELECT name, body FROM authority').all()
+  const outside = files.find(({ name }) => !/^[A-Za-z0-9_][A-Za-z0-9._-]*$/.test(name))
+  if (outside !== undefined) throw new Error(`It has a file of the authority named ${JSON.stringify(outside.name)}`)
   const kinds = database
     .prepare<[], { resource: string; count: number }>(
       'SELECT resource, count(*) AS count FROM objects GROUP BY resource ORDER BY resource',
