@@ -149,5 +149,7 @@ export function filesToRemove(
 
 async function removeOld(settings: AuditLogSettings, nowMs: number): Promise<void> {
   const folder = dirname(settings.path)
-  for (const name of filesToRemove(await readdir(folder), settings, nowMs)) await unlink(join(folder, name))
+  const removals = filesToRemove(await readdir(folder), settings, nowMs).map((name) => unlink(join(folder, name)))
+  const failed = (await Promise.allSettled(removals)).find((one) => one.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
 }
