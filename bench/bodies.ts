@@ -50,6 +50,7 @@ for (const count of counts.length > 0 ? counts : [2_000, 5_000]) {
   await show('merge patch', count, 'merge-patch', JSON.stringify({ data }))
   await show('strategic merge patch', count, 'strategic-merge-patch', JSON.stringify({ data }))
   await show('JSON patch', count, 'json-patch', JSON.stringify(adding))
+  await show('server-side apply', count, 'apply-patch', JSON.stringify({ ...head, data }))
 }
 for (const kilobytes of [15, 155, 1_000]) {
   const lines: string[] = []
@@ -72,7 +73,7 @@ async function show(what: string, size: number, type: string, text: string): Pro
       Buffer.from(JSON.stringify({ ...head, data: {} })),
     )
     const before = process.cpuUsage()
-    code = type === 'yaml' ? await send('PUT', map, type, body) : await send('PATCH', map, `${type}+json`, body)
+    code = await sendAs(type, body)
     const { user, system } = process.cpuUsage(before)
     costs.push((user + system) / 1000)
   }
@@ -83,12 +84,17 @@ async function show(what: string, size: number, type: string, text: string): Pro
   )
 }
 
+function sendAs(type: string, body: Buffer): Promise<number> {
+  if (type === 'yaml') return send('PUT', map, type, body)
+  return send('PATCH', map, type === 'apply-patch' ? `${type}+yaml` : `${type}+json`, body)
+}
+
 async function send(method: string, path: string, type: string, body: Buffer): Promise<number> {
   const { answer } = await answerRequest(
     {
       method,
       path,
-      query: new URLSearchParams(),
+      query: new URLSearchParams(type.startsWith('apply-patch') ? 'fieldManager=bench&force=true' : ''),
       certificate: { trusted: true, identity: administrator, validSinceMs: 0, validUntilMs: Infinity },
       headers: { 'content-type': `application/${type}` },
       readBody: async () => body,
