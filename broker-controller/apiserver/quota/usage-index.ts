@@ -76,7 +76,7 @@ export function usageIndex({ store, clock }: UsageIndexNeeds): UsageIndex {
   }
 
   const count = async ({ kind, namespace }: UsagePlace) => {
-    const { listed, resourceVersion } = await countedObjects(kind, namespace)
+    const { listed, resourceVersion } = await countedObjects(kind, namespace, { store, clock })
     let tracks = tracked.get(kind.id)
     if (tracks === undefined) {
       const cursor: KindTracks['cursor'] = store.changes(kind.id, resourceVersion)
@@ -87,22 +87,6 @@ export function usageIndex({ store, clock }: UsageIndexNeeds): UsageIndex {
     // Another caller may have counted it meanwhile.
     if (tracks.namespaces.has(namespace)) return
     tracks.namespaces.set(namespace, usageTrack(kind, listed, Number(resourceVersion)))
-  }
-  /** Counts in pieces, and again what changed meanwhile, until so little did that it can be counted at once. */
-  const countedObjects = async (kind: CountedKind, namespace: string) => {
-    const known = new Map<string, Counted>()
-    for (;;) {
-      const { items, resourceVersion } = await store.list(kind.id, namespace)
-      const isKnown = (object: AnyStored) =>
-        known.get(object.metadata.name)?.object.metadata.resourceVersion === object.metadata.resourceVersion
-      const others = items.filter((object) => !isKnown(object))
-      const isLast = others.length <= countedAtOnce
-      for (const [index, object] of others.entries()) {
-        if (!isLast && index > 0 && index % countedAtOnce === 0) await nextTurn()
-        known.set(object.metadata.name, { object, usage: usageOf(kind, object, clock.wallMs()) })
-      }
-      if (isLast) return { listed: items.flatMap((object) => known.get(object.metadata.name) ?? []), resourceVersion }
-    }
   }
 
   return {
@@ -147,6 +131,23 @@ export function usageIndex({ store, clock }: UsageIndexNeeds): UsageIndex {
         if (tracks.namespaces.size === 0) tracked.delete(id)
       }
     },
+  }
+}
+
+/** Counts in pieces, and again what changed meanwhile, until so little did that it can be counted at once. */
+async function countedObjects(kind: CountedKind, namespace: string, { store, clock }: UsageIndexNeeds) {
+  const known = new Map<string, Counted>()
+  for (;;) {
+    const { items, resourceVersion } = await store.list(kind.id, namespace)
+    const isKnown = (object: AnyStored) =>
+      known.get(object.metadata.name)?.object.metadata.resourceVersion === object.metadata.resourceVersion
+    const others = items.filter((object) => !isKnown(object))
+    const isLast = others.length <= countedAtOnce
+    for (const [index, object] of others.entries()) {
+      if (!isLast && index > 0 && index % countedAtOnce === 0) await nextTurn()
+      known.set(object.metadata.name, { object, usage: usageOf(kind, object, clock.wallMs()) })
+    }
+    if (isLast) return { listed: items.flatMap((object) => known.get(object.metadata.name) ?? []), resourceVersion }
   }
 }
 
