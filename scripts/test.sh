@@ -70,6 +70,7 @@ install_for_tests() {
   want docker.io 'the agent runs pods in it'
   want iptables 'Docker needs it'
   want iproute2 'networks for test machines'
+  want perl 'a slow network where the kernel has no netem'
   want mosquitto 'an external MQTT broker'
   want mosquitto-clients 'MQTT clients that are not ours'
   want busybox-static 'images without a network'

@@ -11,6 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import Dockerode from 'dockerode'
 import { tarOf } from '../../agent/pods/images/tar.ts'
+import { inSpace } from './machine-commands.ts'
 import { isRoot, skipWithout } from './missing-parts.ts'
 
 const run = promisify(execFile)
@@ -53,6 +54,8 @@ export type DockerdSettings = {
   readonly liveRestore?: boolean
   /** As on Raspberry Pi OS: for this engine the kernel has no memory controller. See `whyNotWithoutMemory`. */
   readonly withoutMemoryCgroup?: boolean
+  /** The network namespace that it and its containers are in; left out: that of this process. */
+  readonly space?: string | undefined
   /** In place of a folder of its own: for example a small file system. */
   readonly dataRoot?: string
 }
@@ -94,11 +97,14 @@ export async function startDockerd(t: Ending, settings: DockerdSettings = {}): P
   ]
 
   const start = async () => {
-    bridge ??= await makeBridge(`bd${id}`)
+    bridge ??= await makeBridge(`bd${id}`, settings.space)
     const log = await open(join(folder, 'log'), 'a')
     // Should the test die without its teardown, its dockerd gets SIGTERM.
     const hidden = ['unshare', '--mount', 'sh', '-c', `umount ${memoryController} && exec "$0" "$@"`]
-    const line = [...(settings.withoutMemoryCgroup ? hidden : []), command, ...args(bridge.name)]
+    const line = [
+      ...(settings.withoutMemoryCgroup ? hidden : []),
+      ...inSpace(settings.space, command, ...args(bridge.name)),
+    ]
     const started = spawn('setpriv', ['--pdeathsig', 'TERM', ...line], {
       stdio: ['ignore', log.fd, log.fd],
       env: ownEnvironment(),
@@ -130,7 +136,7 @@ export async function startDockerd(t: Ending, settings: DockerdSettings = {}): P
     if (await answers(docker)) await removeContainers(docker)
     await end('SIGTERM')
     await endLeftovers(folder, cgroup)
-    if (bridge !== undefined) await run('ip', ['link', 'delete', bridge.name]).catch(() => undefined)
+    if (bridge !== undefined) await ip(settings.space, 'link', 'delete', bridge.name).catch(() => undefined)
     await unmountBelow(folder)
     await rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
   })
@@ -158,14 +164,19 @@ export async function startDockerd(t: Ending, settings: DockerdSettings = {}): P
 
 type Bridge = { readonly name: string; readonly subnet: string }
 
-async function makeBridge(name: string): Promise<Bridge> {
+/** `ip` in this network namespace. */
+function ip(space: string | undefined, ...args: readonly string[]) {
+  return run('ip', [...(space === undefined ? [] : ['-n', space]), ...args])
+}
+
+async function makeBridge(name: string, space: string | undefined): Promise<Bridge> {
   for (let tries = 0; ; tries++) {
     const subnet = `10.${randomInt(128, 256)}.${randomInt(0, 256)}`
-    const { stdout: taken } = await run('ip', ['-4', 'route', 'show', `${subnet}.0/24`])
+    const { stdout: taken } = await ip(space, '-4', 'route', 'show', `${subnet}.0/24`)
     if (taken.trim() !== '' && tries < 20) continue
-    await run('ip', ['link', 'add', name, 'type', 'bridge'])
-    await run('ip', ['address', 'add', `${subnet}.1/24`, 'dev', name])
-    await run('ip', ['link', 'set', name, 'up'])
+    await ip(space, 'link', 'add', name, 'type', 'bridge')
+    await ip(space, 'address', 'add', `${subnet}.1/24`, 'dev', name)
+    await ip(space, 'link', 'set', name, 'up')
     return { name, subnet }
   }
 }

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { ownAddresses } from './addresses.ts'
+import { inSpace } from './machine-commands.ts'
 import { refuseWarnings } from './process-warnings.ts'
 import { type LogLine, type Program, startProgram } from './program.ts'
 import { endOfAgent } from './volumes.ts'
@@ -137,13 +138,15 @@ export function agentCommand(...args: readonly string[]): Promise<Outcome> {
 export type AgentOptions = {
   readonly dataDir: string
   readonly dockerSocket: string
+  /** The network namespace that it runs in; left out: that of this process. */
+  readonly space?: string | undefined
   readonly settings?: Readonly<Record<string, unknown>>
 }
 
 /** Starts an agent that has joined before. */
 export async function startAgent(
   t: Teardown,
-  { dataDir, dockerSocket, settings = {} }: AgentOptions,
+  { dataDir, dockerSocket, space, settings = {} }: AgentOptions,
 ): Promise<Program> {
   const config = `${dataDir}.yaml`
   await writeFile(
@@ -151,20 +154,26 @@ export async function startAgent(
     JSON.stringify({ apiVersion: 'bramble.dev/v1alpha1', kind: 'AgentConfiguration', ...settings }),
   )
   return startProgram(
-    [
-      agentLauncher,
-      'run',
-      ...['--data-dir', dataDir, '--config', config, '--docker-socket', dockerSocket],
+    inSpace(
+      space,
+      ...[agentLauncher, 'run', '--data-dir', dataDir, '--config', config, '--docker-socket', dockerSocket],
       ...['--healthz-port', '0', '--log-format', 'json'],
-    ],
+    ),
     endOfAgent(t, dataDir),
   )
 }
 
-/** Joins under this name, without starting. Throws with the output of the command when it fails. */
-export async function joinFleet(controller: Controller, nodeName: string, dataDir: string): Promise<void> {
+/** Joins under this name, from this network namespace, without starting. Throws with the output of the command when it fails. */
+export async function joinFleet(
+  controller: Controller,
+  nodeName: string,
+  dataDir: string,
+  space?: string,
+): Promise<void> {
   const line = await controller.joinLine()
-  const joined = await agentCommand(...line, '--no-run', '--node-name', nodeName, '--data-dir', dataDir)
+  const joining = [...line, '--no-run', '--node-name', nodeName, '--data-dir', dataDir]
+  const [file = agentLauncher, ...args] = inSpace(space, agentLauncher, ...joining)
+  const joined = await outcome(file, args)
   if (joined.code !== 0) throw new Error(`Joining failed: ${joined.stdout}${joined.stderr}`)
 }
 

@@ -11,6 +11,7 @@ import {
   startController,
   temporaryFolder,
 } from './fleet.ts'
+import type { NatNetwork } from './nat-network.ts'
 import { image } from './pods.ts'
 import type { Program } from './program.ts'
 
@@ -20,6 +21,8 @@ export type FleetOptions = {
   readonly controller?: ControllerOptions['settings']
   /** Containers reach the controller, too: at the address of this machine on the engine's bridge. */
   readonly isReachable?: true
+  /** Its nodes and their engine are there. */
+  readonly network?: NatNetwork
   /** Of every agent. */
   readonly agents?: AgentOptions['settings']
 }
@@ -40,21 +43,23 @@ export type JoinedFleet = {
 }
 
 export async function joinedFleet(t: Test, options: FleetOptions = {}): Promise<JoinedFleet> {
-  const { names = ['pi-1'], agents = {} } = options
+  const { names = ['pi-1'], agents = {}, network } = options
+  const space = network?.space
   const folder = await temporaryFolder(t)
-  const docker = await startDockerd(t)
+  const docker = await startDockerd(t, { space })
   await docker.importImage(image)
   const served = {
     dataDir: join(folder, 'controller'),
     settings: options.controller ?? {},
+    ...(network && { address: network.hostAddress }),
     ...(options.isReachable && { address: `${docker.subnet}.1` }),
   }
   const controller = await startController(t, served)
   const ports = { apiPort: Number(new URL(controller.apiUrl).port), mqttPort: controller.mqttPort }
   const dataDir = (name = 'pi-1') => join(folder, name)
-  for (const name of names) await joinFleet(controller, name, dataDir(name))
+  for (const name of names) await joinFleet(controller, name, dataDir(name), space)
   const start = (name?: string, settings: AgentOptions['settings'] = {}) =>
-    startAgent(t, { dataDir: dataDir(name), dockerSocket: docker.socket, settings: { ...agents, ...settings } })
+    startAgent(t, { dataDir: dataDir(name), dockerSocket: docker.socket, space, settings: { ...agents, ...settings } })
   return {
     folder,
     docker,

@@ -33,3 +33,8 @@ export async function commandOrThrow(file: string, args: readonly string[], opti
   if (code !== 0) throw new Error(`${file} ${args.join(' ')} ended with ${code}:\n${stdout}${stderr}`)
   return stdout
 }
+
+/** `command` in the network namespace `space`, and with the files of this host: `ip netns exec` hides the control groups. */
+export function inSpace(space: string | undefined, ...command: readonly string[]): readonly string[] {
+  return space === undefined ? command : ['nsenter', `--net=/run/netns/${space}`, ...command]
+}

@@ -14,6 +14,9 @@ const parts = {
   'python3-kubernetes': 'apt-get install python3-kubernetes',
   ansible: 'apt-get install ansible',
   'kubectl-tools': 'apt-get install kubectx kubecolor kubetail',
+  iproute2: 'apt-get install iproute2',
+  iptables: 'apt-get install iptables',
+  perl: 'apt-get install perl',
   clone: 'run the tests in a git clone of the repository',
 } as const
 
