@@ -2,8 +2,8 @@ import { test } from 'tap'
 import type { Pod } from '../../api/pod.ts'
 import { aNode, aPod, type NodeOverrides, requiringNodes } from '../../api/testing/builders.ts'
 import type { StoredObject } from '../store/store.ts'
-import { aCluster } from '../testing/scheduling.ts'
-import { countedReasons, refusal, unavailable } from './filter.ts'
+import { aCluster, inZone, requires, spreads } from '../testing/scheduling.ts'
+import { countedReasons, refusal, roundFor, unavailable } from './filter.ts'
 import { type NodeInfo, nodeInfo } from './node-usage.ts'
 import { placePod } from './placement.ts'
 import { podNeeds } from './pod-needs.ts'
@@ -37,6 +37,8 @@ test('requests are held against what is allocatable and not yet requested', asyn
     [],
     'who asks for nothing fits an overfull node',
   )
+  const zero = aPod({ requests: { cpu: '0', 'example.com/camera': '0' } })
+  t.same(refusals(zero, aNodeInfo({}, aPod({ requests: { cpu: '9' } }))), [], 'nor does a request of zero need room')
 })
 
 test('the most of init steps and the sum of containers counts, sidecars with both', async (t) => {
@@ -50,6 +52,7 @@ test('the most of init steps and the sum of containers counts, sidecars with bot
 
 test('a node holds so many pods and no more', async (t) => {
   t.same(refusals(aPod(), aNodeInfo({ allocatable: { pods: '1' } }, aPod())), ['Too many pods'])
+  t.same(refusals(aPod(), aNodeInfo({ allocatable: { pods: '2' } }, aPod())), [], 'the last place can be taken')
 })
 
 test('taints keep pods away that do not tolerate them', async (t) => {
@@ -66,6 +69,7 @@ test('a cordoned node takes only what tolerates that', async (t) => {
   const cordoned = aNodeInfo({ unschedulable: true })
   t.same(refusals(aPod(), cordoned), ['node(s) were unschedulable'])
   t.same(refusals(aPod({ tolerations: [{ operator: 'Exists' }] }), cordoned), [])
+  t.same(refusals(aPod(), nodeInfo({ ...aNode(), spec: undefined })), [], 'a node without a spec is not cordoned')
 })
 
 test('selector and required affinity must both hold; terms are alternatives', async (t) => {
@@ -214,4 +218,35 @@ test('nodes that were not looked at are counted with their reason', async (t) =>
   t.equal(countedReasons([], ['a', 0]), '')
   t.equal(countedReasons([]), '')
   t.equal(unavailable(0, ''), '0/0 nodes are available:')
+})
+
+test('a spread constraint refuses a node for good only if the node has no such label', async (t) => {
+  const known = aCluster(
+    [inZone('a', '1'), inZone('b', '2'), { name: 'c' }],
+    [{ nodeName: 'a', labels: { app: 'web' } }],
+  )
+  const round = roundFor(aPod({ labels: { app: 'web' }, spec: spreads({}) }), known)
+  const text = "node(s) didn't match pod topology spread constraints"
+  t.same(
+    [...known.from(0)].map((usage) => refusal(round, usage)),
+    [
+      { plugin: 'PodTopologySpread', reasons: [text], isFinal: false },
+      undefined,
+      { plugin: 'PodTopologySpread', reasons: [`${text} (missing required label)`], isFinal: true },
+    ],
+    'pods that leave zone 1 make the first fit',
+  )
+})
+
+test('missing neighbours refuse a node for good; neighbours to keep away from might leave', async (t) => {
+  const known = aCluster([{ name: 'a' }, { name: 'b' }], [{ nodeName: 'a', labels: { app: 'db' } }])
+  const on = (pod: Pod) => [...known.from(0)].map((usage) => refusal(roundFor(pod, known), usage))
+  t.same(on(aPod({ spec: requires('podAffinity', 'db') })), [
+    undefined,
+    { plugin: 'InterPodAffinity', reasons: ["node(s) didn't match pod affinity rules"], isFinal: true },
+  ])
+  t.same(on(aPod({ spec: requires('podAntiAffinity', 'db') })), [
+    { plugin: 'InterPodAffinity', reasons: ["node(s) didn't match pod anti-affinity rules"], isFinal: false },
+    undefined,
+  ])
 })

@@ -71,9 +71,9 @@ export function refusal(round: Round, usage: NodeAllocation): NodeRefusal | unde
 /** `1 node(s) were unschedulable, 2 Insufficient cpu`, in the order of the texts; `rest` for the nodes not listed. */
 export function countedReasons(
   reasonsByNode: Iterable<readonly string[]>,
-  [reason, count]: readonly [reason: string, count: number] = ['', 0],
+  rest?: readonly [reason: string, count: number],
 ): string {
-  const counts = new Map<string, number>(count > 0 ? [[reason, count]] : [])
+  const counts = new Map<string, number>(rest !== undefined && rest[1] > 0 ? [rest] : [])
   for (const reasons of reasonsByNode) {
     for (const reason of reasons) counts.set(reason, (counts.get(reason) ?? 0) + 1)
   }
