@@ -66,13 +66,13 @@ test('kubectl', { skip: whyNoKubectl() }, async (t) => {
   }
 
   await t.test('reads version, discovery, health and metrics', async (t) => {
-    const [version, kinds, health, ready, metrics] = await Promise.all([
+    const [version, kinds, health, ready] = await Promise.all([
       ok(['version', '-o', 'json']),
       ok(['api-resources']),
       ok(['get', '--raw', '/healthz']),
       ok(['get', '--raw', '/readyz?verbose']),
-      ok(['get', '--raw', '/metrics']),
     ])
+    const metrics = await ok(['get', '--raw', '/metrics']) // when other requests are counted
     t.match(JSON.parse(version.stdout), {
       serverVersion: { major: '1', minor: '32', gitVersion: /^v1\.32\.4-bramble/ },
     })
