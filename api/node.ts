@@ -57,6 +57,21 @@ const NodeSystemInfoSchema = object('core.v1.NodeSystemInfo', {
 })
 export type NodeSystemInfo = Described<typeof NodeSystemInfoSchema>
 
+/** A name for RuntimeClasses; none is the handler of a pod without one. */
+const NodeRuntimeHandlerSchema = object('core.v1.NodeRuntimeHandler', {
+  name: field(1, optional(text)),
+  features: field(
+    2,
+    optional(
+      object('core.v1.NodeRuntimeHandlerFeatures', {
+        recursiveReadOnlyMounts: pointer(1, optional(bool)),
+        userNamespaces: pointer(2, optional(bool)),
+      }),
+    ),
+  ),
+})
+export type NodeRuntimeHandler = Described<typeof NodeRuntimeHandlerSchema>
+
 export const NodeStatusSchema = object('core.v1.NodeStatus', {
   capacity: field(1, optional(mapOf(quantity))),
   allocatable: field(2, optional(mapOf(quantity))),
@@ -88,6 +103,7 @@ export const NodeStatusSchema = object('core.v1.NodeStatus', {
     10,
     optional(list(object('core.v1.AttachedVolume', { name: pointer(1, text), devicePath: pointer(2, text) }))),
   ),
+  runtimeHandlers: field(12, optional(list(NodeRuntimeHandlerSchema))),
 })
 export type NodeStatus = Described<typeof NodeStatusSchema>
 

@@ -5,6 +5,7 @@ import { mirrorAnnotation, type Pod, type PodSpec, type PodTemplateSpec, type To
 import { forbidden, invalid, notSupported, type Problem } from '../problem.ts'
 import { containersProblems, initContainersProblems, oneOfWords, requirementProblems } from './container-validation.ts'
 import { annotationProblems, labelProblems, problemsWith } from './metadata-validation.ts'
+import { osProblems } from './os-validation.ts'
 import { schedulingProblems } from './scheduling-validation.ts'
 import { containerSecurityProblems, foreignProblems, nameProblems, podSecurityProblems } from './security-validation.ts'
 import { unsupportedFields } from './unsupported-fields.ts'
@@ -79,6 +80,7 @@ export function podSpecProblems(at: string, spec: PodSpec): readonly Problem[] {
     ...volumesProblems(`${at}.volumes`, spec),
     ...podSecurityProblems(at, spec),
     ...foreignProblems(at, spec),
+    ...osProblems(at, spec),
     ...nameProblems(at, spec),
     ...spec.containers.flatMap((one, index) => containerSecurityProblems(`${at}.containers[${index}]`, one)),
     ...(spec.initContainers ?? []).flatMap((one, index) =>

@@ -72,8 +72,6 @@ test('unsupported fields are rejected by name', async (t) => {
     {
       volumes: [{ name: 'v', nfs: { server: 's', path: '/' } }],
       hostUsers: false,
-      securityContext: { windowsOptions: { runAsUserName: 'a' } },
-      os: { name: 'windows' },
     },
     {
       volumeMounts: [{ name: 'v', mountPath: '/v', recursiveReadOnly: 'Enabled' }],
@@ -85,8 +83,6 @@ test('unsupported fields are rejected by name', async (t) => {
     [
       'spec.volumes[0].nfs',
       'spec.hostUsers',
-      'spec.securityContext.windowsOptions',
-      'spec.os.name',
       'spec.containers[0].volumeMounts[0].recursiveReadOnly',
       'spec.containers[0].securityContext.procMount',
     ],

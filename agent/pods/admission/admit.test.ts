@@ -49,6 +49,31 @@ test('of extended resources only devices are counted here: others may be on the 
   t.match(admit(asks('bramble.dev/camera'), [], { ...node, 'bramble.dev/camera': '1' }), { admit: true })
 })
 
+test('a pod of another operating system is rejected in Kubernetes’ words, also a critical one', async (t) => {
+  const of = (name: string, priority = 0) => {
+    const pod = aPod()
+    return { ...pod, spec: { ...pod.spec, os: { name }, priority } }
+  }
+  t.same(admit(of('linux'), [], node), { admit: true })
+  for (const priority of [0, 2_000_001_000]) {
+    t.same(admit(of('windows', priority), [], node), {
+      admit: false,
+      reason: 'PodOSNotSupported',
+      message: "Failed to admit pod as the OS field doesn't match node OS",
+    })
+  }
+  const labelled = (os: string) => {
+    const pod = aPod()
+    return { ...pod, metadata: { ...pod.metadata, labels: { 'kubernetes.io/os': os } } }
+  }
+  t.same(admit(labelled('linux'), [], node), { admit: true })
+  t.same(admit(labelled('windows'), [], node), {
+    admit: false,
+    reason: 'PodOSSelectorNodeLabelDoesNotMatch',
+    message: "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
+  })
+})
+
 test('a pod with a sysctl that is not safe is refused', async (t) => {
   const sets = (name: string) => {
     const pod = aPod()

@@ -43,6 +43,8 @@ export function admit(
     // Admit in pkg/kubelet/sysctl/allowlist.go
     return { admit: false, reason: 'SysctlForbidden', message: `forbidden sysctl: "${unsafe.name}" not allowlisted` }
   }
+  const foreign = foreignSystem(pod)
+  if (foreign !== undefined) return foreign
   const [first, ...more] = insufficient(pod, others, allocatable)
   if (first !== undefined && !critical) return outOf(first)
   const taken = others.flatMap(hostPorts)
@@ -65,6 +67,20 @@ function bears(pod: Pod, pressures: readonly PressureType[]): boolean {
     qosClassOf(pod.spec) !== 'BestEffort' ||
     untolerated([taint], pod.spec.tolerations ?? [], ['NoSchedule']).length === 0
   )
+}
+
+const system = 'linux'
+
+/** By its label or its field (rejectPodAdmissionBasedOnOSSelector and ...OSField in pkg/kubelet/lifecycle/predicate.go). */
+function foreignSystem({ metadata, spec }: Pod): AdmitResult | undefined {
+  const label = metadata.labels?.['kubernetes.io/os']
+  if (label !== undefined && label !== system) {
+    const message = "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
+    return { admit: false, reason: 'PodOSSelectorNodeLabelDoesNotMatch', message }
+  }
+  if (spec.os === undefined || spec.os.name === system) return undefined
+  const message = "Failed to admit pod as the OS field doesn't match node OS"
+  return { admit: false, reason: 'PodOSNotSupported', message }
 }
 
 type Insufficient = {
