@@ -39,4 +39,5 @@ export const engineInfo: RuntimeInfo = {
   pidsLimit: true,
   cpuCfsQuota: true,
   storageDriver: 'overlay2',
+  handlers: [],
 }

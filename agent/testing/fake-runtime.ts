@@ -133,6 +133,7 @@ export function fakeRuntime(clock: Clock): FakeRuntime {
       return {
         version: 'docker://fake',
         rootDirectory: '/var/lib/docker',
+        handlers: [],
         cgroupVersion: '2',
         storageDriver: 'fake',
         ...everyLimit,

@@ -1,6 +1,7 @@
 /** Docker's answers about containers and the daemon → the runtime's types. */
 import type Dockerode from 'dockerode'
-import type { ContainerIdentity, RuntimeContainer, RuntimeInfo } from '../../pods/runtime/runtime.ts'
+import { isObject, parseJson } from '../../../api/text/json.ts'
+import type { ContainerIdentity, RuntimeContainer, RuntimeHandler, RuntimeInfo } from '../../pods/runtime/runtime.ts'
 import { sandboxOf } from './labels.ts'
 import { plainText } from './refusal-text.ts'
 
@@ -58,6 +59,34 @@ export function hasRuntime(info: { readonly [name: string]: unknown }, handler: 
   return typeof runtimes === 'object' && runtimes !== null && Object.hasOwn(runtimes, handler)
 }
 
+/** Where the engine reports what a runtime can do (since API 1.44; moby's api/types/system/runtime.go). */
+const featuresKey = 'org.opencontainers.runtime-spec.features'
+
+function handlersOf(info: { readonly [name: string]: unknown }): readonly RuntimeHandler[] {
+  const runtimes = info['Runtimes']
+  if (!isObject(runtimes)) return []
+  const kernel = String(info['KernelVersion'])
+  const handler = (name: string, runtime: string): RuntimeHandler => ({
+    name,
+    recursiveReadOnlyMounts: hasRecursiveReadOnly(runtimes[runtime], kernel),
+    userNamespaces: false, // the engine maps users of all containers or of none (userns-remap), never of one pod
+  })
+  const named = Object.keys(runtimes)
+    .sort()
+    .map((name) => handler(name, name))
+  return [handler('', String(info['DefaultRuntime'])), ...named]
+}
+
+/** The runtime has the mount option `rro`, and the kernel mount_setattr(2), since 5.12. */
+function hasRecursiveReadOnly(runtime: unknown, kernel: string): boolean {
+  const status = isObject(runtime) ? runtime['status'] : undefined
+  const text = isObject(status) ? status[featuresKey] : undefined
+  const features = typeof text === 'string' ? parseJson(text) : undefined
+  const options = isObject(features) ? features['mountOptions'] : undefined
+  const [major = 0, minor = 0] = kernel.split('.').map((part) => Number.parseInt(part, 10))
+  return Array.isArray(options) && options.includes('rro') && (major > 5 || (major === 5 && minor >= 12))
+}
+
 export function infoOf(info: { readonly [name: string]: unknown }): RuntimeInfo {
   const guards = info['SecurityOptions']
   return {
@@ -66,6 +95,7 @@ export function infoOf(info: { readonly [name: string]: unknown }): RuntimeInfo 
     rootDirectory: String(info['DockerRootDir']),
     cgroupVersion: String(info['CgroupVersion'] ?? '1'),
     storageDriver: String(info['Driver']),
+    handlers: handlersOf(info),
     // A feature that the engine does not report is present.
     memoryLimit: info['MemoryLimit'] !== false,
     swapLimit: info['SwapLimit'] !== false,

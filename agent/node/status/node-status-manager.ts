@@ -117,6 +117,7 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
       system,
       agentVersion,
       runtimeVersion: runtime.info()?.version,
+      runtimeHandlers: runtime.info()?.handlers,
       images: runtime.images(),
       conditions,
     })

@@ -38,6 +38,16 @@ test('a node status carries everything kubectl shows of a node', async (t) => {
   t.equal(nodeStatus({ ...facts, runtimeVersion: undefined }).nodeInfo?.containerRuntimeVersion, 'docker://Unknown')
 })
 
+test('a node status lists the runtimes of the engine, that of pods without a RuntimeClass without a name', async (t) => {
+  const features = { recursiveReadOnlyMounts: true, userNamespaces: false }
+  const runtimeHandlers = [
+    { name: '', ...features },
+    { name: 'runc', ...features },
+  ]
+  t.same(nodeStatus({ ...facts, runtimeHandlers }).runtimeHandlers, [{ features }, { name: 'runc', features }])
+  t.notOk('runtimeHandlers' in nodeStatus(facts), 'the engine has not answered')
+})
+
 test('of many images the largest are reported, digests before tags', async (t) => {
   const images = Array.from({ length: 60 }, (_, i) => ({
     id: `sha256:${i}`,

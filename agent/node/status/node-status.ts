@@ -1,6 +1,6 @@
 /** The whole NodeStatus, and whether a change of it is reported. */
-import type { NodeAddress, NodeCondition, NodeStatus, NodeSystemInfo } from '../../../api/node.ts'
-import type { ImageReference } from '../../pods/runtime/runtime.ts'
+import type { NodeAddress, NodeCondition, NodeRuntimeHandler, NodeStatus, NodeSystemInfo } from '../../../api/node.ts'
+import type { ImageReference, RuntimeHandler } from '../../pods/runtime/runtime.ts'
 import { type Amounts, asQuantities } from './capacity.ts'
 
 /** Read once at the start of the agent. */
@@ -14,6 +14,8 @@ export type NodeFacts = {
   readonly agentVersion: string
   /** `docker://20.10.24`; undefined if the engine never answered. */
   readonly runtimeVersion: string | undefined
+  /** undefined: the engine never answered. */
+  readonly runtimeHandlers?: readonly RuntimeHandler[] | undefined
   readonly images: readonly ImageReference[]
   readonly conditions: readonly NodeCondition[]
 }
@@ -31,7 +33,13 @@ export function nodeStatus(facts: NodeFacts): NodeStatus {
       kubeProxyVersion: facts.agentVersion,
     },
     images: nodeImages(facts.images),
+    ...(facts.runtimeHandlers && { runtimeHandlers: facts.runtimeHandlers.map(nodeRuntimeHandler) }),
   }
+}
+
+/** As RuntimeHandlers in pkg/kubelet/nodestatus/setters.go: without a name for that of pods without a RuntimeClass. */
+function nodeRuntimeHandler({ name, ...features }: RuntimeHandler): NodeRuntimeHandler {
+  return { ...(name !== '' && { name }), features }
 }
 
 /** The kubelet's limits (nodeStatusMaxImages, MaxNamesPerImageInNodeStatus): the largest first, names with a digest first. */

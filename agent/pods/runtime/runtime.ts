@@ -150,6 +150,15 @@ export type RuntimeInfo = KernelLimits & {
   readonly rootDirectory: string
   readonly cgroupVersion: string
   readonly storageDriver: string
+  /** In a stable order, that of pods without a RuntimeClass (name '') first. */
+  readonly handlers: readonly RuntimeHandler[]
+}
+
+/** A runtime of the engine, such as runc, and what it can do beside the usual. */
+export type RuntimeHandler = {
+  readonly name: string
+  readonly recursiveReadOnlyMounts: boolean
+  readonly userNamespaces: boolean
 }
 
 /** Of what one container wrote: the engine keeps so many files of this size, and removes the oldest. */
