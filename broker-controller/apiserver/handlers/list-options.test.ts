@@ -95,6 +95,26 @@ test('a watch that contradicts itself is invalid', async (t) => {
   t.throws(() => watchStart(query('resourceVersion=abc'), '5'), refused)
 })
 
+test('the initial events of a watch are refused as Kubernetes refuses them', async (t) => {
+  const match = 'resourceVersionMatch'
+  const refused = (text: string) => {
+    const error = errorOf(() => watchStart(query(text), '5'))
+    t.match(error, { code: 422, reason: 'Invalid' }, text)
+    return error?.message.replace('ListOptions.meta.k8s.io "" is invalid: ', '')
+  }
+  const requires = `${match}: Forbidden: sendInitialEvents requires setting ${match} to NotOlderThan`
+  const unless = `${match}: Forbidden: ${match} is forbidden for watch unless sendInitialEvents is provided`
+  const unsupported = `${match}: Unsupported value: "Exact": supported values: "NotOlderThan"`
+  const continued = `${match}: Forbidden: ${match} is forbidden when continue is provided`
+  t.equal(refused('sendInitialEvents=true'), requires)
+  t.equal(refused('sendInitialEvents=false'), requires)
+  t.equal(refused(`sendInitialEvents=true&${match}=Exact`), `[${requires}, ${unsupported}]`)
+  t.equal(refused(`sendInitialEvents=true&${match}=NotOlderThan&continue=a`), continued)
+  t.equal(refused(`${match}=NotOlderThan`), unless)
+  t.equal(refused(`${match}=Exact&continue=a`), `[${unless}, ${unsupported}, ${continued}]`)
+  t.match(watchStart(query('continue=a'), '5'), { from: undefined }, 'by itself it has no effect on a watch')
+})
+
 test('a list whose options contradict each other is invalid, in the words of Kubernetes', async (t) => {
   const match = 'resourceVersionMatch'
   const refused = (text: string) => {

@@ -1,6 +1,6 @@
 /** The query of a list or a watch: which objects, and from which version. */
 import { ApiError } from '../../../api/api-error.ts'
-import { forbidden, invalidObject, notSupported, type Problem } from '../../../api/problem.ts'
+import { forbidden, invalid, invalidObject, notSupported, type Problem } from '../../../api/problem.ts'
 import {
   fieldMatcher,
   labelMatcher,
@@ -96,7 +96,7 @@ export function refuseListOptions(query: URLSearchParams): void {
   if (query.get('sendInitialEvents') !== null) {
     problems.push(forbidden('sendInitialEvents', 'sendInitialEvents is forbidden for list'))
   }
-  if (problems.length > 0) throw invalidObject({ kind: 'ListOptions', group: 'meta.k8s.io' }, '', problems)
+  if (problems.length > 0) throw invalidOptions(problems)
 }
 
 function expiredList(after: Continue): ApiError {
@@ -188,24 +188,12 @@ export type WatchStart = {
 /** From where, and for how long, a watch is asked for. `latest` is the store's version: a watch can begin now. */
 export function watchStart(query: URLSearchParams, latest: string): WatchStart {
   const version = query.get('resourceVersion') ?? ''
-  if (!/^\d*$/.test(version))
-    throw invalidOption('resourceVersion', `Invalid value: "${version}": must be a version we gave`)
+  if (!/^\d*$/.test(version)) throw invalidOptions([invalid('resourceVersion', version, 'must be a version we gave')])
   const bookmarks = isSwitchedOn(query, 'allowWatchBookmarks')
   const asked = query.get('sendInitialEvents')
   const initial = isSwitchedOn(query, 'sendInitialEvents')
   const match = query.get('resourceVersionMatch') ?? ''
-  if (asked !== null && match !== 'NotOlderThan') {
-    throw invalidOption(
-      'resourceVersionMatch',
-      'Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
-    )
-  }
-  if (asked === null && match !== '') {
-    throw invalidOption(
-      'resourceVersionMatch',
-      'Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
-    )
-  }
+  refuseWatchOptions({ asked, match, token: query.get('continue') ?? '' })
   const fromNothing = version === '' || version === '0'
   const seconds = Number(query.get('timeoutSeconds') || '0')
   return {
@@ -216,8 +204,26 @@ export function watchStart(query: URLSearchParams, latest: string): WatchStart {
   }
 }
 
-function invalidOption(field: string, message: string): ApiError {
-  const reason = message.startsWith('Forbidden') ? 'FieldValueForbidden' : 'FieldValueInvalid'
-  const details = { group: 'meta.k8s.io', kind: 'ListOptions', causes: [{ reason, message, field }] }
-  return new ApiError('Invalid', `ListOptions.meta.k8s.io "" is invalid: ${field}: ${message}`, details)
+type InitialEvents = { readonly asked: string | null; readonly match: string; readonly token: string }
+
+/** Throws Invalid (validateWatchOptions in meta/internalversion/validation). */
+function refuseWatchOptions({ asked, match, token }: InitialEvents): void {
+  const problems: Problem[] = []
+  const field = 'resourceVersionMatch'
+  const supported = 'NotOlderThan'
+  if (asked !== null && match !== supported) {
+    problems.push(forbidden(field, `sendInitialEvents requires setting ${field} to ${supported}`))
+  }
+  if (match !== '') {
+    if (asked === null) {
+      problems.push(forbidden(field, `${field} is forbidden for watch unless sendInitialEvents is provided`))
+    }
+    if (match !== supported) problems.push(notSupported(field, match, [supported]))
+    if (token !== '') problems.push(forbidden(field, `${field} is forbidden when continue is provided`))
+  }
+  if (problems.length > 0) throw invalidOptions(problems)
+}
+
+function invalidOptions(problems: readonly Problem[]): ApiError {
+  return invalidObject({ kind: 'ListOptions', group: 'meta.k8s.io' }, '', problems)
 }
