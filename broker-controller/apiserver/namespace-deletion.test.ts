@@ -49,3 +49,45 @@ test('a namespace is deleted after its last pod', async (t) => {
   stopping.abort()
   await running
 })
+
+test('a kind that cannot be deleted keeps the namespace, and not the other kinds', async (t) => {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  const order: string[] = []
+  let isBroken = true
+  const failing: typeof store = {
+    ...store,
+    async delete(resource, key, preconditions) {
+      if (isBroken && resource === 'configmaps') throw new Error('no space left on device')
+      order.push(resource)
+      return store.delete(resource, key, preconditions)
+    },
+  }
+  const stopping = new AbortController()
+  const running = namespaceDeletion({ store: failing, kinds: builtInKinds, clock, log: quietLog(t) }).run(
+    stopping.signal,
+  )
+  const inTeam = { namespace: 'team', name: 'a' }
+  await store.create('configmaps', { apiVersion: 'v1', kind: 'ConfigMap', metadata: inTeam })
+  await store.create('secrets', { apiVersion: 'v1', kind: 'Secret', metadata: inTeam })
+  await store.create('pods', aPod({ ...inTeam, phase: 'Succeeded' }))
+  await store.create('namespaces', {
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name: 'team', deletionTimestamp: '2026-01-01T00:00:00Z' },
+  })
+  await clock.advance(5000)
+  t.same(order, ['pods', 'secrets'], 'pods first')
+  const key = { namespace: '', name: 'team' }
+  t.match((await store.get('namespaces', key))?.status?.conditions?.[2], {
+    type: 'NamespaceDeletionContentFailure',
+    status: 'True',
+    message: 'Failed to delete all resource types, 1 remaining: configmaps.: no space left on device',
+  })
+  isBroken = false
+  await clock.advance(600_000)
+  t.equal(await store.get('namespaces', key), undefined)
+  t.same(order, ['pods', 'secrets', 'configmaps', 'namespaces'])
+  stopping.abort()
+  await running
+})

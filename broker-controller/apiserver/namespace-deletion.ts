@@ -4,6 +4,7 @@ import type { AnyObject } from '../../api/meta.ts'
 import { contentFinalizer, type Namespace } from '../../api/namespace.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import { type Controller, runController } from '../../daemon/controller.ts'
+import { messageOf } from '../../daemon/errors.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
@@ -11,7 +12,7 @@ import { informer } from '../store/informer.ts'
 import type { Store } from '../store/store.ts'
 import { deleteOne } from './handlers/deleting.ts'
 import type { KindRegistry, KindStrategy } from './handlers/strategy.ts'
-import { deletionStatus, type RemainingContent } from './namespace-status.ts'
+import { deletionStatus, type NamespaceContent, type RemainingContent } from './namespace-status.ts'
 
 export type NamespaceDeletionNeeds = {
   readonly store: Store
@@ -46,10 +47,11 @@ function emptier(needs: NamespaceDeletionNeeds): Controller {
       const key = { namespace: '', name }
       const namespace = await store.get('namespaces', key)
       if (namespace?.metadata.deletionTimestamp === undefined) return undefined
-      const remaining = await removeContents(name, needs)
-      const status = deletionStatus(namespace.status, remaining, rfc3339(needs.clock.wallMs()))
+      const content = await removeContents(name, needs)
+      const status = deletionStatus(namespace.status, content, rfc3339(needs.clock.wallMs()))
       if (status !== namespace.status) await store.updateStatus('namespaces', { ...namespace, status })
-      if (remaining.length > 0) return { requeueAfterMs: pollMs }
+      if (content.failures.length > 0) throw new Error(content.failures.join(', ')) // logged, and repeated with a growing pause
+      if (content.remaining.length > 0) return { requeueAfterMs: pollMs }
       if (isHeld(namespace)) return undefined // reconciled again when the last finalizer is removed
       await store.delete('namespaces', key, { uid: namespace.metadata.uid })
       log.info('Namespace removed', { namespace: name })
@@ -64,32 +66,43 @@ function isHeld({ metadata, spec }: Namespace): boolean {
   return others.length > 0 || (metadata.finalizers ?? []).length > 0
 }
 
-/** Deletes what is in the namespace, pods first; returns what is left after that. */
-async function removeContents(namespace: string, needs: NamespaceDeletionNeeds): Promise<readonly RemainingContent[]> {
+/**
+ * Deletes what is in the namespace, pods first; returns what is left after that. A kind that fails does not keep the others from
+ * being deleted (deleteAllContent in pkg/controller/namespace/deletion/namespaced_resources_deleter.go).
+ */
+async function removeContents(namespace: string, needs: NamespaceDeletionNeeds): Promise<NamespaceContent> {
   const kinds = needs.kinds.all.filter(({ namespaced }) => namespaced)
-  const left: RemainingContent[] = []
+  const remaining: RemainingContent[] = []
+  const failures: string[] = []
   for (const kind of [...kinds.filter(({ id }) => id === 'pods'), ...kinds.filter(({ id }) => id !== 'pods')]) {
-    const objects = await removeKind(kind, namespace, needs)
-    if (objects.length > 0) left.push({ kind, finalizers: objects.map(({ metadata }) => metadata.finalizers ?? []) })
+    try {
+      const objects = await removeKind(kind, namespace, needs)
+      const finalizers = objects.map(({ metadata }) => metadata.finalizers ?? [])
+      if (objects.length > 0) remaining.push({ kind, finalizers })
+    } catch (error) {
+      failures.push(`${kind.name}.${kind.group}: ${messageOf(error)}`)
+    }
   }
-  return left
+  return { remaining, failures }
 }
 
-/** The objects that are left. */
+/** The objects that are left. Throws the first failure, after it tried to delete all. */
 async function removeKind(
   kind: KindStrategy,
   namespace: string,
   { store, clock }: NamespaceDeletionNeeds,
 ): Promise<readonly AnyObject[]> {
   const left: AnyObject[] = []
+  const failures: unknown[] = []
   const { items } = await store.list(kind.id, namespace)
   for (const { metadata } of items) {
     try {
       const { removed, object } = await deleteOne(kind, { key: { namespace, name: metadata.name } }, { store, clock })
       if (!removed) left.push(object)
     } catch (error) {
-      if (!isApiError(error, 'NotFound')) throw error
+      if (!isApiError(error, 'NotFound')) failures.push(error)
     }
   }
+  if (failures.length > 0) throw failures[0]
   return left
 }

@@ -6,12 +6,17 @@ const leases = { name: 'leases', group: 'coordination.k8s.io' }
 const byType = ({ conditions = [] }: ReturnType<typeof deletionStatus>, type: string) =>
   conditions.find((condition) => condition.type === type)
 
+const left = (finalizers?: readonly (readonly string[])[]) => ({
+  remaining: finalizers === undefined ? [] : [{ kind: pods, finalizers }],
+  failures: [],
+})
+
 test('content and finalizers that remain are counted by name', async (t) => {
   const remaining = [
     { kind: pods, finalizers: [[], ['a.example/hold']] },
     { kind: leases, finalizers: [['a.example/hold', 'b.example/hold']] },
   ]
-  const status = deletionStatus({ phase: 'Active' }, remaining, '2026-01-01T00:00:00Z')
+  const status = deletionStatus({ phase: 'Active' }, { remaining, failures: [] }, '2026-01-01T00:00:00Z')
   t.equal(status.phase, 'Terminating')
   t.match(byType(status, 'NamespaceContentRemaining'), {
     status: 'True',
@@ -29,13 +34,29 @@ test('content and finalizers that remain are counted by name', async (t) => {
 })
 
 test('a condition keeps its transition time while its status stays; an unchanged status is the same object', async (t) => {
-  const first = deletionStatus(undefined, [{ kind: pods, finalizers: [[], []] }], '2026-01-01T00:00:00Z')
-  const second = deletionStatus(first, [{ kind: pods, finalizers: [[]] }], '2026-01-01T00:00:01Z')
+  const first = deletionStatus(undefined, left([[], []]), '2026-01-01T00:00:00Z')
+  const second = deletionStatus(first, left([[]]), '2026-01-01T00:00:01Z')
   t.match(byType(second, 'NamespaceContentRemaining'), {
     message: /1 resource/,
     lastTransitionTime: '2026-01-01T00:00:00Z',
   })
-  t.equal(deletionStatus(second, [{ kind: pods, finalizers: [[]] }], '2026-01-01T00:00:02Z'), second)
-  const ended = deletionStatus(second, [], '2026-01-01T00:00:03Z')
+  t.equal(deletionStatus(second, left([[]]), '2026-01-01T00:00:02Z'), second)
+  const ended = deletionStatus(second, left(), '2026-01-01T00:00:03Z')
   t.match(byType(ended, 'NamespaceContentRemaining'), { status: 'False', lastTransitionTime: '2026-01-01T00:00:03Z' })
+})
+
+test('content that cannot be deleted is a condition with the failures in order', async (t) => {
+  const failed = deletionStatus(undefined, { ...left(), failures: ['b: full', 'a: full'] }, '2026-01-01T00:00:00Z')
+  t.match(byType(failed, 'NamespaceDeletionContentFailure'), {
+    status: 'True',
+    reason: 'ContentDeletionFailed',
+    message: 'Failed to delete all resource types, 2 remaining: a: full, b: full',
+  })
+  const later = deletionStatus(failed, left(), '2026-01-01T00:00:09Z')
+  t.match(byType(later, 'NamespaceDeletionContentFailure'), {
+    status: 'False',
+    reason: 'ContentDeleted',
+    message: 'All content successfully deleted, may be waiting on finalization',
+    lastTransitionTime: '2026-01-01T00:00:09Z',
+  })
 })

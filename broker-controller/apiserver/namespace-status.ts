@@ -8,24 +8,34 @@ export type RemainingContent = {
   readonly finalizers: readonly (readonly string[])[]
 }
 
+export type NamespaceContent = {
+  readonly remaining: readonly RemainingContent[]
+  /** Why objects could not be deleted, one text for a kind. */
+  readonly failures: readonly string[]
+}
+
 type NamespaceStatus = NonNullable<Namespace['status']>
 type NamespaceCondition = NonNullable<NamespaceStatus['conditions']>[number]
 
 /** The status of a namespace that is being deleted; the same object where nothing changed. `now`: RFC 3339. */
 export function deletionStatus(
   status: Namespace['status'],
-  remaining: readonly RemainingContent[],
+  { remaining, failures }: NamespaceContent,
   now: string,
 ): NamespaceStatus {
   const present = status?.conditions ?? []
-  const conditions = [...deletionFailures, contentCondition(remaining), finalizersCondition(remaining)].map(
-    (condition) => {
-      const before = present.find(({ type }) => type === condition.type)
-      if (before !== undefined && isSame(before, condition)) return before
-      const lastTransitionTime = before?.status === condition.status ? (before.lastTransitionTime ?? now) : now
-      return { ...condition, lastTransitionTime }
-    },
-  )
+  const wanted = [
+    ...discoveryConditions,
+    failureCondition(failures),
+    contentCondition(remaining),
+    finalizersCondition(remaining),
+  ]
+  const conditions = wanted.map((condition) => {
+    const before = present.find(({ type }) => type === condition.type)
+    if (before !== undefined && isSame(before, condition)) return before
+    const lastTransitionTime = before?.status === condition.status ? (before.lastTransitionTime ?? now) : now
+    return { ...condition, lastTransitionTime }
+  })
   const others = present.filter(({ type }) => !conditions.some((condition) => condition.type === type))
   const isUnchanged = status?.phase === 'Terminating' && conditions.every((condition) => present.includes(condition))
   return isUnchanged ? status : { ...status, phase: 'Terminating', conditions: [...others, ...conditions] }
@@ -35,8 +45,8 @@ function isSame(a: NamespaceCondition, b: NamespaceCondition): boolean {
   return a.status === b.status && a.reason === b.reason && a.message === b.message
 }
 
-/** They cannot occur: all kinds are known, and a failed deletion is repeated by the controller with its error logged. */
-const deletionFailures: readonly NamespaceCondition[] = [
+/** They are never True: all kinds are known. */
+const discoveryConditions: readonly NamespaceCondition[] = [
   {
     type: 'NamespaceDeletionDiscoveryFailure',
     status: 'False',
@@ -49,13 +59,18 @@ const deletionFailures: readonly NamespaceCondition[] = [
     reason: 'ParsedGroupVersions',
     message: 'All legacy kube types successfully parsed',
   },
-  {
-    type: 'NamespaceDeletionContentFailure',
-    status: 'False',
-    reason: 'ContentDeleted',
-    message: 'All content successfully deleted, may be waiting on finalization',
-  },
 ]
+
+function failureCondition(failures: readonly string[]): NamespaceCondition {
+  const type = 'NamespaceDeletionContentFailure'
+  if (failures.length === 0) {
+    const message = 'All content successfully deleted, may be waiting on finalization'
+    return { type, status: 'False', reason: 'ContentDeleted', message }
+  }
+  const texts = failures.toSorted().join(', ')
+  const message = `Failed to delete all resource types, ${failures.length} remaining: ${texts}`
+  return { type, status: 'True', reason: 'ContentDeletionFailed', message }
+}
 
 function contentCondition(remaining: readonly RemainingContent[]): NamespaceCondition {
   const type = 'NamespaceContentRemaining'
