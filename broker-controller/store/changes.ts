@@ -60,8 +60,19 @@ export function updated(
   const { generation: _, ...metadata } = object.metadata
   const wanted = frozenCopy({ ...object, metadata: { ...metadata, name: before.metadata.name, ...kept } })
   if (equalJSON(wanted, before)) return undefined
-  const counts = resource.counted && !equalJSON(wanted.spec, before.spec)
+  const counts = resource.counted && !equalJSON(contentOf(wanted), contentOf(before))
   return modified(before, counts ? { ...wanted, metadata: withGeneration(wanted.metadata) } : wanted)
+}
+
+/** Most kinds have it in `spec`; webhook configurations and EndpointSlices have it in fields of their own. */
+function contentOf({
+  apiVersion: _apiVersion,
+  kind: _kind,
+  metadata: _metadata,
+  status: _status,
+  ...content
+}: AnyObject) {
+  return content
 }
 
 /** Replaces the status only; undefined if nothing changes. Throws NotFound, Conflict. */

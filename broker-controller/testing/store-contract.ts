@@ -131,6 +131,24 @@ export function storeContract(open: OpenStore): void {
     t.equal(changed.metadata.generation, 2)
   })
 
+  test('the generation counts changes of fields that are the specification without its name', async (t) => {
+    const store = await opened(t)
+    const hooks = (url: string) =>
+      ({
+        apiVersion: 'admissionregistration.k8s.io/v1',
+        kind: 'ValidatingWebhookConfiguration',
+        metadata: { name: 'checks' },
+        webhooks: [{ name: 'a.b.c', clientConfig: { url }, sideEffects: 'None', admissionReviewVersions: ['v1'] }],
+      }) as const
+    const kind = 'validatingwebhookconfigurations'
+    const made = await store.create(kind, hooks('https://a'))
+    t.equal(made.metadata.generation, 1)
+    const labelled = await store.update(kind, { ...made, metadata: { ...made.metadata, labels: { a: 'b' } } })
+    t.equal(labelled.metadata.generation, 1, 'labels do not')
+    const changed = await store.update(kind, { ...labelled, webhooks: hooks('https://b').webhooks })
+    t.equal(changed.metadata.generation, 2)
+  })
+
   test('a status is written alone, by the same rules', async (t) => {
     const store = await opened(t)
     const first = await store.create('pods', aPod('web'))
