@@ -1,7 +1,7 @@
 /** Docker's answers about containers and the daemon → the runtime's types. */
 import type Dockerode from 'dockerode'
 import { isObject, parseJson } from '../../../api/text/json.ts'
-import type { ContainerIdentity, RuntimeContainer, RuntimeHandler, RuntimeInfo } from '../../pods/runtime/runtime.ts'
+import type { ContainerIdentity, EngineRuntime, RuntimeContainer, RuntimeInfo } from '../../pods/runtime/runtime.ts'
 import { sandboxOf } from './labels.ts'
 import { plainText } from './refusal-text.ts'
 
@@ -62,11 +62,11 @@ export function hasRuntime(info: { readonly [name: string]: unknown }, handler: 
 /** Where the engine reports what a runtime can do (since API 1.44; moby's api/types/system/runtime.go). */
 const featuresKey = 'org.opencontainers.runtime-spec.features'
 
-function handlersOf(info: { readonly [name: string]: unknown }): readonly RuntimeHandler[] {
+function handlersOf(info: { readonly [name: string]: unknown }): readonly EngineRuntime[] {
   const runtimes = info['Runtimes']
   if (!isObject(runtimes)) return []
   const kernel = String(info['KernelVersion'])
-  const handler = (name: string, runtime: string): RuntimeHandler => ({
+  const handler = (name: string, runtime: string): EngineRuntime => ({
     name,
     recursiveReadOnlyMounts: hasRecursiveReadOnly(runtimes[runtime], kernel),
     userNamespaces: false, // the engine maps users of all containers or of none (userns-remap), never of one pod

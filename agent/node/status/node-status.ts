@@ -1,6 +1,6 @@
 /** The whole NodeStatus, and whether a change of it is reported. */
 import type { NodeAddress, NodeCondition, NodeRuntimeHandler, NodeStatus, NodeSystemInfo } from '../../../api/node.ts'
-import type { ImageReference, RuntimeHandler } from '../../pods/runtime/runtime.ts'
+import type { EngineRuntime, ImageReference } from '../../pods/runtime/runtime.ts'
 import { type Amounts, asQuantities } from './capacity.ts'
 
 /** Read once at the start of the agent. */
@@ -15,7 +15,7 @@ export type NodeFacts = {
   /** `docker://20.10.24`; undefined if the engine never answered. */
   readonly runtimeVersion: string | undefined
   /** undefined: the engine never answered. */
-  readonly runtimeHandlers?: readonly RuntimeHandler[] | undefined
+  readonly runtimeHandlers?: readonly EngineRuntime[] | undefined
   readonly images: readonly ImageReference[]
   readonly conditions: readonly NodeCondition[]
 }
@@ -38,7 +38,7 @@ export function nodeStatus(facts: NodeFacts): NodeStatus {
 }
 
 /** As RuntimeHandlers in pkg/kubelet/nodestatus/setters.go: without a name for that of pods without a RuntimeClass. */
-function nodeRuntimeHandler({ name, ...features }: RuntimeHandler): NodeRuntimeHandler {
+function nodeRuntimeHandler({ name, ...features }: EngineRuntime): NodeRuntimeHandler {
   return { ...(name !== '' && { name }), features }
 }
 

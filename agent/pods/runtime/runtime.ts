@@ -151,11 +151,11 @@ export type RuntimeInfo = KernelLimits & {
   readonly cgroupVersion: string
   readonly storageDriver: string
   /** In a stable order, that of pods without a RuntimeClass (name '') first. */
-  readonly handlers: readonly RuntimeHandler[]
+  readonly handlers: readonly EngineRuntime[]
 }
 
 /** A runtime of the engine, such as runc, and what it can do beside the usual. */
-export type RuntimeHandler = {
+export type EngineRuntime = {
   readonly name: string
   readonly recursiveReadOnlyMounts: boolean
   readonly userNamespaces: boolean
