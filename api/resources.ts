@@ -33,6 +33,8 @@ import type { AnyObject } from './meta.ts'
 import { type Namespace, NamespaceSchema } from './namespace.ts'
 import { type EndpointSlice, EndpointSliceSchema } from './network/endpoint-slice.ts'
 import { type Endpoints, EndpointsSchema } from './network/endpoints.ts'
+import { type Ingress, IngressSchema, networkingGroup } from './network/ingress.ts'
+import { type IngressClass, IngressClassSchema } from './network/ingress-class.ts'
 import { type Service, ServiceSchema } from './network/service.ts'
 import { type RuntimeClass, RuntimeClassSchema } from './node/runtime-class.ts'
 import { type Node, NodeSchema } from './node.ts'
@@ -64,6 +66,8 @@ export type BuiltInTypes = {
   readonly services: Service
   readonly endpoints: Endpoints
   readonly endpointslices: EndpointSlice
+  readonly ingresses: Ingress
+  readonly ingressclasses: IngressClass
   readonly podtemplates: PodTemplate
   readonly prioritylevelconfigurations: PriorityLevelConfiguration
   readonly flowschemas: FlowSchema
@@ -219,6 +223,12 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
     namespaced: true,
     counted: true,
   }),
+  ingresses: row('ingresses', 'Ingress', networkingGroup, IngressSchema, {
+    namespaced: true,
+    shortNames: ['ing'],
+    counted: true,
+  }),
+  ingressclasses: row('ingressclasses', 'IngressClass', networkingGroup, IngressClassSchema, { counted: true }),
 }
 
 /** Objects of one resource that another group serves, too. */

@@ -19,6 +19,8 @@ import { runtimeClassStrategy } from './apiserver/kinds/limits/runtime-class.ts'
 import { namespaceStrategy } from './apiserver/kinds/namespace.ts'
 import { endpointSliceStrategy } from './apiserver/kinds/network/endpoint-slice.ts'
 import { endpointsStrategy } from './apiserver/kinds/network/endpoints.ts'
+import { ingressStrategy } from './apiserver/kinds/network/ingress.ts'
+import { ingressClassStrategy } from './apiserver/kinds/network/ingress-class.ts'
 import { serviceStrategy } from './apiserver/kinds/network/service.ts'
 import { nodeStrategy } from './apiserver/kinds/node.ts'
 import { podStrategy } from './apiserver/kinds/pod.ts'
@@ -71,6 +73,8 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   services: serviceStrategy,
   endpoints: endpointsStrategy,
   endpointslices: endpointSliceStrategy,
+  ingresses: ingressStrategy,
+  ingressclasses: ingressClassStrategy,
   podtemplates: podTemplateStrategy,
   prioritylevelconfigurations: priorityLevelConfigurationStrategy,
   flowschemas: flowSchemaStrategy,
