@@ -44,7 +44,70 @@ test('a node announces the duration of its lease, within limits', async (t) => {
     leaseAfter('pi-1', undefined, connection('online', { leaseDurationSeconds }), { nowMs })
   t.equal(announced(240)?.spec?.leaseDurationSeconds, 240)
   t.equal(leaseAfter('pi-1', announced(240), { kind: 'heartbeat' }, { nowMs })?.spec?.leaseDurationSeconds, 240)
-  for (const odd of [-1, 0, 1e9]) t.equal(announced(odd)?.spec?.leaseDurationSeconds, 40)
+  for (const limit of [4, 3600]) t.equal(announced(limit)?.spec?.leaseDurationSeconds, limit)
+  for (const odd of [-1, 0, 3, 3601, 1e9]) t.equal(announced(odd)?.spec?.leaseDurationSeconds, 40)
+  t.equal(leaseAfter('pi-1', announced(240), connection('online'), { nowMs })?.spec?.leaseDurationSeconds, 240)
+})
+
+test('only a heartbeat and a connection that begins renew the lease and set address and certificate', async (t) => {
+  const peer = { address: '10.0.0.5', certificate: { until: '2026-06-01T00:00:00Z', authority: 'a1' } }
+  const first = leaseAfter('pi-1', undefined, connection('online'), { nowMs, ...peer })
+  const annotations = {
+    'bramble.dev/connection': 'online',
+    'bramble.dev/boot-id': 'boot-1',
+    'bramble.dev/address': '10.0.0.5',
+    'bramble.dev/certificate-until': '2026-06-01T00:00:00Z',
+    'bramble.dev/certificate-authority': 'a1',
+  }
+  t.strictSame(first?.metadata.annotations, annotations)
+  t.equal(first?.spec?.renewTime, '2026-01-01T00:10:00.500000Z')
+
+  const silent = leaseAfter('pi-1', first, { kind: 'heartbeat' }, { nowMs: nowMs + 10_000 })
+  t.strictSame(silent?.metadata.annotations, annotations, 'a broker that gives neither changes neither')
+  t.equal(silent?.spec?.renewTime, '2026-01-01T00:10:10.500000Z')
+
+  const moved = { nowMs, address: '10.0.0.6', certificate: { until: '2026-09-01T00:00:00Z' } }
+  const { 'bramble.dev/certificate-authority': _, ...others } = annotations
+  t.strictSame(
+    leaseAfter('pi-1', first, { kind: 'heartbeat' }, moved)?.metadata.annotations,
+    { ...others, 'bramble.dev/address': '10.0.0.6', 'bramble.dev/certificate-until': '2026-09-01T00:00:00Z' },
+    'a certificate of an authority that is not identified',
+  )
+  for (const end of [connection('lost'), connection('goodbye'), { kind: 'disconnected' } as const]) {
+    const after = leaseAfter('pi-1', first, end, { ...moved, nowMs: nowMs + 10_000 })
+    t.match(after?.metadata.annotations, {
+      'bramble.dev/address': '10.0.0.5',
+      'bramble.dev/certificate-authority': 'a1',
+    })
+    t.equal(after?.spec?.renewTime, '2026-01-01T00:10:00.500000Z')
+  }
+})
+
+test('a heartbeat shows a lost node as online, and leaves a goodbye in place while the node shuts down', async (t) => {
+  const beaten = (before: ReturnType<typeof leaseAfter>) =>
+    leaseAfter('pi-1', before, { kind: 'heartbeat' }, { nowMs })?.metadata.annotations
+  const online = leaseAfter('pi-1', undefined, connection('online'), { nowMs })
+  t.strictSame(beaten(online), { 'bramble.dev/connection': 'online', 'bramble.dev/boot-id': 'boot-1' })
+  t.strictSame(
+    beaten(leaseAfter('pi-1', online, { kind: 'disconnected' }, { nowMs })),
+    { 'bramble.dev/connection': 'online', 'bramble.dev/boot-id': 'boot-1' },
+    'the reason is removed',
+  )
+  t.match(beaten(leaseAfter('pi-1', online, connection('goodbye', { reason: 'reboot' }), { nowMs })), {
+    'bramble.dev/connection': 'goodbye',
+    'bramble.dev/connection-reason': 'reboot',
+  })
+})
+
+test('a lease without annotations or spec, as another client can write it, is completed', async (t) => {
+  const bare = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'pi-1' } } as const
+  t.equal(leaseAfter('pi-1', bare, { kind: 'disconnected' }, { nowMs }), undefined)
+  t.equal(renewedLease(bare, nowMs), undefined)
+  t.strictSame(leaseAfter('pi-1', bare, { kind: 'heartbeat' }, { nowMs }), {
+    ...bare,
+    metadata: { name: 'pi-1', annotations: { 'bramble.dev/connection': 'online' } },
+    spec: { holderIdentity: 'pi-1', leaseDurationSeconds: 40, renewTime: '2026-01-01T00:10:00.500000Z' },
+  })
 })
 
 test('a connection that ends is lost, unless the node published a goodbye', async (t) => {
