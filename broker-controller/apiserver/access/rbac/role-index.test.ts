@@ -183,7 +183,34 @@ test('all rules of a user in a namespace', async (t) => {
   index.updateBinding(binding('a', { kind: 'Role', name: 'writer' }, user('eve')), undefined)
   t.same(index.rulesOf(eve, 'a'), [on('get', 'pods'), on('update', 'pods')])
   t.same(index.rulesOf(eve, 'b'), [on('get', 'pods')])
+  t.same(index.rulesOf(eve, ''), [on('get', 'pods')], 'outside any namespace')
   t.equal(index.rulesOfRole({ kind: 'Role', name: 'writer' }, 'b'), undefined)
+})
+
+test('a role that is missing, or has no list of rules, gives none', async (t) => {
+  const index = roleIndex()
+  index.updateRole({ ...clusterRole('empty'), rules: undefined }, undefined)
+  index.updateBinding(clusterBinding('empty', 'empty', user('eve')), undefined)
+  index.updateBinding(clusterBinding('missing', 'missing', user('eve')), undefined)
+  t.same(index.rulesOf(eve, ''), [])
+})
+
+test('a RoleBinding grants no path, whatever its namespace is called', async (t) => {
+  const index = roleIndex()
+  index.updateRole(clusterRole('metrics', { verbs: ['get'], nonResourceURLs: ['/metrics'] }), undefined)
+  for (const namespace of ['a', 'undefined', 'null'])
+    index.updateBinding(binding(namespace, { kind: 'ClusterRole', name: 'metrics' }, user('eve')), undefined)
+  t.notOk(index.decide(eve, path('/metrics')).allowed)
+})
+
+test('a binding that names a subject twice is revoked with its removal', async (t) => {
+  const index = roleIndex()
+  index.updateRole(clusterRole('reader', on('get', 'pods')), undefined)
+  const twice = clusterBinding('readers', 'reader', user('eve'), user('eve'))
+  index.updateBinding(twice, undefined)
+  t.ok(index.decide(eve, asking('get', 'pods')).allowed)
+  index.updateBinding(undefined, twice)
+  t.notOk(index.decide(eve, asking('get', 'pods')).allowed)
 })
 
 test('a role that many bindings give to one user counts once', async (t) => {
@@ -244,10 +271,11 @@ test('a service account without any namespace, or a subject of an unknown kind, 
   const unmatched = [
     { kind: 'ServiceAccount', name: 'ci' },
     { kind: 'Robot', name: 'eve' },
+    { kind: 'Robot', name: 'cd', namespace: 'a' },
   ]
   index.updateBinding(clusterBinding('readers', 'reader', ...unmatched), undefined)
-  const account: Identity = { user: 'system:serviceaccount::ci', groups: [] }
-  t.notOk(index.decide(account, asking('get', 'pods')).allowed)
+  for (const account of ['system:serviceaccount::ci', 'system:serviceaccount:a:cd'])
+    t.notOk(index.decide({ user: account, groups: [] }, asking('get', 'pods')).allowed, account)
   t.notOk(index.decide(eve, asking('get', 'pods')).allowed)
   t.doesNotThrow(() => index.updateBinding({ ...clusterBinding('empty', 'reader'), subjects: undefined }, undefined))
 })

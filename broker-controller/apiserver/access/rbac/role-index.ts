@@ -27,6 +27,7 @@ type Grant = { readonly binding: Binding; readonly subject: Subject }
 type SourcedRule = { readonly rule: PolicyRule; readonly grant: Grant }
 /** The rules of one subject in one namespace, by what a request can ask for. A role counts once, with its first binding. */
 type SubjectRules = {
+  /** By the name in the rule: `pods`, `pods/log`, a star, or a star with a subresource. */
   readonly byResource: ReadonlyMap<string, readonly SourcedRule[]>
   readonly paths: readonly SourcedRule[]
   readonly all: readonly PolicyRule[]
@@ -95,21 +96,19 @@ export function roleIndex(): RoleIndex {
   }
 }
 
-/** The first rule that allows it, among those that name the resource or stand for every one of its group. */
+/** The first rule that allows it, among those that name the resource or stand for every one. */
 function ruleFor({ byResource, paths }: SubjectRules, attributes: Attributes): SourcedRule | undefined {
   const allows = ({ rule }: SourcedRule) => ruleAllows(rule, attributes)
   if (attributes.kind === 'path') return paths.find(allows)
-  const { group, resource, subresource } = attributes
+  const { resource, subresource } = attributes
   const named = subresource === '' ? resource : `${resource}/${subresource}`
-  const found =
-    byResource.get(named)?.find(allows) ??
-    byResource.get(anyOf(group))?.find(allows) ??
-    byResource.get(anyOf('*'))?.find(allows)
-  return found ?? (subresource === '' ? undefined : byResource.get(`*/${subresource}`)?.find(allows))
+  // These only narrow the search: `allows` decides.
+  for (const name of [named, '*', `*/${subresource}`]) {
+    const found = byResource.get(name)?.find(allows)
+    if (found !== undefined) return found
+  }
+  return undefined
 }
-
-/** The key of the rules for every resource of a group. No resource has a blank in its name. */
-const anyOf = (group: string) => `* ${group}`
 
 function subjectRules(granted: readonly Grant[], rulesOfRole: RoleIndex['rulesOfRole']): SubjectRules {
   const byResource = new Map<string, SourcedRule[]>()
@@ -127,19 +126,15 @@ function subjectRules(granted: readonly Grant[], rulesOfRole: RoleIndex['rulesOf
       missing.push(`${roleRef.kind.toLowerCase()}.rbac.authorization.k8s.io "${roleRef.name}" not found`)
     for (const rule of rules ?? []) {
       all.push(rule)
-      if ((rule.nonResourceURLs ?? []).length > 0) paths.push({ rule, grant })
-      for (const key of new Set([...new Set(rule.resources)].flatMap((name) => keysOf(name, rule)))) {
-        const list = byResource.get(key)
-        if (list === undefined) byResource.set(key, [{ rule, grant }])
+      if (rule.nonResourceURLs !== undefined) paths.push({ rule, grant })
+      for (const name of new Set(rule.resources)) {
+        const list = byResource.get(name)
+        if (list === undefined) byResource.set(name, [{ rule, grant }])
         else list.push({ rule, grant })
       }
     }
   }
   return { byResource, paths, all, missing }
-}
-
-function keysOf(resource: string, { apiGroups = [] }: PolicyRule): readonly string[] {
-  return resource === '*' ? apiGroups.map(anyOf) : [resource]
 }
 
 function subjectsOf({ user, groups }: Identity): readonly string[] {
@@ -155,30 +150,22 @@ function keyOfRole({ kind, metadata }: Role | ClusterRole): string {
   return roleKey(kind, metadata.namespace ?? '', metadata.name ?? '')
 }
 
-function placesOf(binding: Binding | undefined): readonly { place: string; key: string; grant: Grant }[] {
-  if (binding === undefined) return []
+function* placesOf(binding: Binding | undefined): Generator<{ place: string; key: string; grant: Grant }> {
+  if (binding === undefined) return
   const namespace = binding.metadata.namespace ?? ''
   const key = keyText(binding.metadata)
-  return (binding.subjects ?? []).flatMap((subject) => {
+  for (const subject of binding.subjects ?? []) {
     const found = keyOfSubject(subject, namespace)
-    return found === undefined ? [] : [{ place: placeKey(namespace, found), key, grant: { binding, subject } }]
-  })
+    if (found !== undefined) yield { place: placeKey(namespace, found), key, grant: { binding, subject } }
+  }
 }
 
-/** A service account without a namespace is that of the binding's. */
+/** undefined: a subject that is no user. A service account without a namespace is that of the binding's. */
 function keyOfSubject({ kind, name, namespace: named = '' }: Subject, namespace: string): string | undefined {
-  switch (kind) {
-    case 'User':
-      return userKey(name)
-    case 'Group':
-      return groupKey(name)
-    case 'ServiceAccount': {
-      const own = named || namespace
-      return own === '' ? undefined : userKey(serviceAccountUser(own, name))
-    }
-    default:
-      return undefined
-  }
+  if (kind === 'User') return userKey(name)
+  if (kind === 'Group') return groupKey(name)
+  const own = named || namespace
+  return kind === 'ServiceAccount' && own !== '' ? userKey(serviceAccountUser(own, name)) : undefined
 }
 
 function grantText({ binding, subject }: Grant): string {
