@@ -55,6 +55,43 @@ test('a registry is written in many ways', async (t) => {
   t.same(usersOf('reg.lan:5000', 'reg.lan/app'), [])
   t.same(usersOf('regxlan', 'reg.lan/app'), [])
   t.same(usersOf('a.reg.lan', 'reg.lan/app'), [])
+  t.same(usersOf('reg.lan/https://team', 'reg.lan/team/app'), [], 'a scheme stands at the start only')
+})
+
+test('a star stands for any characters between two dots', async (t) => {
+  const opens = (host: string, asked: string) =>
+    users(`${asked}/app`, secret('one', { [host]: { username: 'u', password: 'p' } })).length > 0
+  for (const [host, asked] of [
+    ['*.lan', 'reg.lan'],
+    ['r*g.lan', 'reg.lan'],
+    ['r*g.lan', 'rg.lan'],
+    ['reg*.lan', 'reg.lan'],
+    ['*g.lan', 'reg.lan'],
+    ['**.lan', 'reg.lan'],
+    ['r*e*g.lan', 'r-ee-g.lan'],
+    ['*a*a*.lan', 'banana.lan'],
+    ['reg.lan:*', 'reg.lan:5000'],
+  ] as const)
+    t.ok(opens(host, asked), `${host} opens ${asked}`)
+  for (const [host, asked] of [
+    ['*.lan', 'reg.lan:5000'],
+    ['r*g.lan', 'reg-2.lan'],
+    ['r*g.lan', 'a-reg.lan'],
+    ['re*eg.lan', 'reg.lan'],
+    ['re*e*g.lan', 'reg.lan'],
+    ['a*a.lan', 'a.lan'],
+    ['a*b*b.lan', 'ab.lan'],
+    ['b*a*b.lan', 'ccabb.lan'],
+  ] as const)
+    t.notOk(opens(host, asked), `${host} does not open ${asked}`)
+})
+
+test('a hostile secret does not hold up the agent', async (t) => {
+  const label = 'a'.repeat(63)
+  const stars = secret('one', { [`${'*a'.repeat(31)}b.lan`]: { username: 'u', password: 'p' } })
+  t.same(users(`${label}.lan/app`, stars), [])
+  const padding = secret('one', { 'reg.lan': { auth: base64(`u:${'\0'.repeat(500_000)}p`) } })
+  t.equal(users('reg.lan/app', padding)[0]?.length, 500_003)
 })
 
 test('user and password are what stands around the first colon, without padding', async (t) => {
@@ -70,7 +107,11 @@ test('a secret without its key, or with entries that are no objects, gives what 
   const pod = aPod({ spec: { imagePullSecrets: [{ name: 'one' }] } })
   const opaque: Secret = { ...secret('one', {}), type: 'Opaque' }
   t.same(credentialsFor(pod, 'reg.lan/app', { secrets: [opaque] }).missing, ['one'])
-  t.same(users('reg.lan/app', secret('one', { 'reg.lan': null })), [':'])
+  for (const entry of [null, 'text', 7, ['u']]) t.same(users('reg.lan/app', secret('one', { 'reg.lan': entry })), [':'])
+  for (const text of ['null', '7', '"text"', '{"auths":"ab"}', '{"auths":null}', '{}']) {
+    const odd: Secret = { ...secret('one', {}), data: { '.dockerconfigjson': base64(text) } }
+    t.same(credentialsFor(pod, 'reg.lan/app', { secrets: [odd] }), { credentials: [], missing: [] }, text)
+  }
   t.same(credentialsFor(aPod(), 'reg.lan/app', { secrets: [opaque] }), { credentials: [], missing: [] })
 })
 

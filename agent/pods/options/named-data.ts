@@ -34,7 +34,11 @@ export function secretContents(pod: Pod, { secrets }: NamedSources, { name, opti
 }
 
 /** The Secret itself, with its type. */
-export function secretNamed(pod: Pod, { secrets }: NamedSources, name: string | undefined): Secret | undefined {
+export function secretNamed(
+  pod: Pod,
+  { secrets }: Pick<NamedSources, 'secrets'>,
+  name: string | undefined,
+): Secret | undefined {
   return secrets.find((secret) => isNamed(secret, pod, name))
 }
 
