@@ -84,6 +84,21 @@ test('sessions are bounded in number for each node and in total', async (t) => {
   t.equal(board.size, 3)
 })
 
+test('one user has a share of the sessions: of a node, and in total', async (t) => {
+  const { open, connected } = aBoard(t, { perNode: 3, total: 5, ofUser: { perNode: 2, total: 3 } })
+  const first = await connected('pi-1')
+  await connected('pi-1')
+  await refused(t, 'TooManyRequests', open('pi-1'), 'user "jane" has on node "pi-1" 2 streams, the limit is 2')
+  await connected('pi-1', undefined, 'joe')
+  await refused(t, 'TooManyRequests', open('pi-1', undefined, 'joe'), 'node "pi-1" has 3 streams, the limit is 3')
+  await connected('pi-2')
+  await refused(t, 'TooManyRequests', open('pi-3'), 'user "jane" has 3 streams, the limit is 3')
+  await connected('pi-2', undefined, 'joe')
+  first.destroy()
+  await new Promise((resolve) => setImmediate(resolve))
+  await connected('pi-3')
+})
+
 test('sessions are bounded in time: for the node to connect, and as a whole', async (t) => {
   const { board, clock, open, connected } = aBoard(t)
   const slow = open('pi-1')
@@ -112,13 +127,14 @@ function aBoard(t: Test, limits: Partial<typeof defaultSessionBoardLimits> = {})
   const board = sessionBoard({ clock, limits: { ...defaultSessionBoardLimits, ...limits } })
   t.teardown(() => board.close())
   for (const node of ['pi-1', 'pi-2', 'pi-3']) board.connected(node)
-  const open = (node: string, signal = new AbortController().signal) => board.open(node, signal)
+  const open = (node: string, signal = new AbortController().signal, user = 'jane') =>
+    board.open(node, { user, signal })
   return {
     board,
     clock,
     open,
-    async connected(node: string, signal?: AbortSignal) {
-      const opening = open(node, signal)
+    async connected(node: string, signal?: AbortSignal, user?: string) {
+      const opening = open(node, signal, user)
       const request = board.takeRequests().at(-1)
       const end = new PassThrough()
       end.on('error', () => undefined)
@@ -128,12 +144,18 @@ function aBoard(t: Test, limits: Partial<typeof defaultSessionBoardLimits> = {})
   }
 }
 
-async function refused(t: Test, reason: 'ServiceUnavailable' | 'TooManyRequests', answer: Promise<unknown>) {
+async function refused(
+  t: Test,
+  reason: 'ServiceUnavailable' | 'TooManyRequests',
+  answer: Promise<unknown>,
+  because = '',
+) {
   const error = await answer.then(
     () => undefined,
     (error: unknown) => error,
   )
   t.ok(isApiError(error, reason), String(error))
+  t.ok(String(error).includes(because), String(error))
 }
 
 test('a session whose request cannot be published is refused, and counts no more', async (t) => {

@@ -11,13 +11,20 @@ import type { Clock } from '../../daemon/clock.ts'
 /** A session that a node is to connect. What it is for is the first thing that is sent on it. */
 export type RequestedSession = { readonly id: string; readonly node: string }
 
+/** For whom a session is opened. */
+export type SessionClient = {
+  /** Whose share of the sessions it takes. */
+  readonly user: string
+  /** Aborts when the client is gone. */
+  readonly signal: AbortSignal
+}
+
 export interface SessionBoard {
   /**
-   * Resolves with the stream when the node has connected it. Throws ApiError TooManyRequests if the node, or all nodes, have too
-   * many sessions, and ServiceUnavailable if the node is not connected, does not connect in time or its connection ends.
-   * `signal`: the client's.
+   * Resolves with the stream when the node has connected it. Throws ApiError TooManyRequests if the node, all nodes, or this user
+   * have too many sessions, and ServiceUnavailable if the node is not connected, does not connect in time or its connection ends.
    */
-  open(node: string, signal: AbortSignal): Promise<Duplex>
+  open(node: string, client: SessionClient): Promise<Duplex>
   /** A session of this node waits under this id. */
   awaits(node: string, id: string): boolean
   /** The node's end of a session. False: no session of this node waits under this id, and the stream is destroyed. */
@@ -39,6 +46,8 @@ export interface SessionBoard {
 export type SessionBoardLimits = {
   readonly perNode: number
   readonly total: number
+  /** Of one user: less than all, so that no user can keep the others out. */
+  readonly ofUser: { readonly perNode: number; readonly total: number }
   /** For the node to connect its end. */
   readonly connectMs: number
   readonly longestMs: number
@@ -52,12 +61,14 @@ export type SessionBoardLimits = {
 export const defaultSessionBoardLimits: SessionBoardLimits = {
   perNode: 64,
   total: 512,
+  ofUser: { perNode: 32, total: 256 },
   connectMs: 15_000,
   longestMs: 4 * 3600_000,
 }
 
 type Session = {
   readonly node: string
+  readonly user: string
   /** Ends the session in whatever state it is. */
   readonly end: (error?: Error) => void
   /** undefined: connected already. */
@@ -86,10 +97,10 @@ export function sessionBoard({
   }
 
   return {
-    async open(node, signal) {
+    async open(node, { user, signal }) {
       if (isClosed) throw unavailable('The controller is stopping')
       if (!present.has(node)) throw unavailable(`node "${node}" has no connection to the controller`)
-      assertRoom(node, [...sessions.values()], limits)
+      assertRoom({ node, user }, [...sessions.values()], limits)
       if (signal.aborted) throw unavailable('The client is gone')
       const id = newID()
       const over = new AbortController()
@@ -107,6 +118,7 @@ export function sessionBoard({
           const clientGone = () => end(unavailable('The client is gone'))
           const session: Session = {
             node,
+            user,
             end,
             connected(connected) {
               session.connected = undefined
@@ -173,19 +185,27 @@ async function after(clock: Clock, ms: number, unless: AbortSignal, act: () => u
   if (!unless.aborted) act()
 }
 
-function assertRoom(node: string, sessions: readonly Session[], limits: SessionBoardLimits): void {
-  const ofNode = sessions.filter((session) => session.node === node).length
-  if (ofNode >= limits.perNode) throw tooMany(`node "${node}" has ${ofNode} streams, the limit is ${limits.perNode}`)
-  if (sessions.length >= limits.total) {
-    throw tooMany(`there are ${sessions.length} streams, the limit is ${limits.total}`)
-  }
+function assertRoom(
+  wanted: Pick<Session, 'node' | 'user'>,
+  sessions: readonly Session[],
+  { perNode, total, ofUser }: SessionBoardLimits,
+): void {
+  const { node, user } = wanted
+  const onNode = sessions.filter((session) => session.node === node)
+  const ofThisUser = (some: readonly Session[]) => some.filter((session) => session.user === user).length
+  assertBelow(`node "${node}" has`, onNode.length, perNode)
+  assertBelow('there are', sessions.length, total)
+  assertBelow(`user "${user}" has on node "${node}"`, ofThisUser(onNode), ofUser.perNode)
+  assertBelow(`user "${user}" has`, ofThisUser(sessions), ofUser.total)
+}
+
+function assertBelow(who: string, count: number, limit: number): void {
+  if (count < limit) return
+  const message = `Too many streams: ${who} ${count} streams, the limit is ${limit}`
+  throw new ApiError('TooManyRequests', message, { retryAfterSeconds: 5 })
 }
 
 /** Without a time to try again: kubectl would, up to ten times and in silence. */
 function unavailable(message: string): ApiError {
   return new ApiError('ServiceUnavailable', message)
-}
-
-function tooMany(message: string): ApiError {
-  return new ApiError('TooManyRequests', `Too many streams: ${message}`, { retryAfterSeconds: 5 })
 }

@@ -17,7 +17,7 @@ const answerMs = 45_000
 export function openNodeSession(
   pod: Pod,
   wanted: Wanted,
-  request: Pick<ResourceRequest, 'signal'>,
+  request: Pick<ResourceRequest, 'identity' | 'signal'>,
   needs: Pick<ResourceNeeds, 'sessions' | 'clock'>,
 ): Promise<SessionFrames> {
   return openSession(pod.spec.nodeName ?? '', { ...podIn(pod), ...wanted }, request, needs)
@@ -30,11 +30,11 @@ export function openNodeSession(
 export async function openSession(
   node: string,
   wanted: SessionRequest,
-  { signal }: Pick<ResourceRequest, 'signal'>,
+  { identity, signal }: Pick<ResourceRequest, 'identity' | 'signal'>,
   { sessions, clock }: Pick<ResourceNeeds, 'sessions' | 'clock'>,
 ): Promise<SessionFrames> {
   if (sessions === undefined) throw new ApiError('ServiceUnavailable', 'this controller has no way to its nodes')
-  const frames = sessionFrames(await sessions.open(node, signal))
+  const frames = sessionFrames(await sessions.open(node, { user: identity.user, signal }))
   try {
     await frames.sendText(sessionChannels.request, JSON.stringify(wanted))
     const first = await within(answerMs, `node "${node}" did not answer`, frames.next(), clock)

@@ -30,7 +30,7 @@ export async function forwardChannels(
   client: ByteChannel,
   ports: readonly number[],
   pod: Pod,
-  request: Pick<ResourceRequest, 'signal'>,
+  request: Pick<ResourceRequest, 'identity' | 'signal'>,
   needs: ResourceNeeds,
 ): Promise<void> {
   const stop = new AbortController()

@@ -25,7 +25,7 @@ export async function forwardPodPort(
   client: PortStreams,
   port: number,
   pod: Pod,
-  request: Pick<ResourceRequest, 'signal'>,
+  request: Pick<ResourceRequest, 'identity' | 'signal'>,
   needs: ResourceNeeds,
 ): Promise<void> {
   try {

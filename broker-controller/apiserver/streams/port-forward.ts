@@ -32,7 +32,8 @@ export async function forwardPorts(request: ResourceRequest, needs: ResourceNeed
       const client = await acceptUpgrade(connection, protocol)
       if (client === undefined) return
       const { signal } = connection
-      await (isSpdy ? serve(client, pod, { signal }, needs) : forwardChannels(client, ports, pod, { signal }, needs))
+      const own = { identity: request.identity, signal }
+      await (isSpdy ? serve(client, pod, own, needs) : forwardChannels(client, ports, pod, own, needs))
     },
   }
 }
@@ -46,7 +47,7 @@ const pairedWithinMs = 30_000
 async function serve(
   client: ByteChannel,
   pod: Pod,
-  request: Pick<ResourceRequest, 'signal'>,
+  request: Pick<ResourceRequest, 'identity' | 'signal'>,
   needs: ResourceNeeds,
 ): Promise<void> {
   const connection = spdyConnection(client)

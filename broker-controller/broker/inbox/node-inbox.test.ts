@@ -58,7 +58,9 @@ test('sessions can be requested of a node while it is online', async (t) => {
   const connection = { kind: 'connection', node: 'pi-1' } as const
   const open = () => {
     const client = new AbortController()
-    const opening = sessions.open('pi-1', client.signal).catch((error: unknown) => String(error))
+    const opening = sessions
+      .open('pi-1', { user: 'jane', signal: client.signal })
+      .catch((error: unknown) => String(error))
     client.abort()
     return opening
   }
