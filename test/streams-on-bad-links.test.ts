@@ -1,8 +1,8 @@
 /** kubectl's streams to a node behind NAT, over a line that is slow and loses packets, and over one that is cut. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
@@ -68,12 +68,15 @@ test('kubectl reaches a node behind NAT over a bad line', { skip: whyNoNat() }, 
   })
 
   await t.test('a line that is cut ends all streams with an error, and all works after it', async (t) => {
-    const { stop, endedInTime } = await streamsOver(t, parts)
+    const { stop, endedInTime, commandRuns } = await streamsOver(t, parts)
     const cutMs = performance.now()
     await network.cut()
     const { ofNodes, ofHost } = await network.connections(Number(new URL(controller.apiUrl).port))
     t.ok(ofNodes >= 3 && ofHost >= 3, 'each stream is a connection of the node')
+    t.ok(await commandRuns())
     await endedInTime(cutMs)
+    await eventually('the agent has killed the command', async () => !(await commandRuns()), { withinMs: 60_000 })
+    t.comment(`the command was killed ${secondsSince(cutMs)} s after the line was cut`)
     await refusedAtOnce(t, parts)
     const backMs = performance.now()
     await network.restore()
@@ -121,7 +124,9 @@ async function streamsWork(t: Test, parts: Parts): Promise<void> {
 /** Streams that run, of each kind; `endedInTime` resolves when each has ended with its error. */
 async function streamsOver(t: Test, { controller }: Parts) {
   const logs = start(t, controller, 'logs', '-f', 'talker', '--tail=1')
-  const exec = start(t, controller, 'exec', '-i', 'talker', '--', 'sh', '-c', 'echo started; exec sleep 1234')
+  // A number of its own: it is looked for among all processes of the machine.
+  const sleeping = `sleep ${randomInt(1_000_000, 9_000_000)}`
+  const exec = start(t, controller, 'exec', '-i', 'talker', '--', 'sh', '-c', `echo started; exec ${sleeping}`)
   // With an open connection, and with one that is made while the line is cut.
   const open = start(t, controller, 'port-forward', 'pod/talker', ':8081')
   const asked = start(t, controller, 'port-forward', 'pod/talker', ':8080')
@@ -134,6 +139,7 @@ async function streamsOver(t: Test, { controller }: Parts) {
   const closed = once(connection, 'close')
   return {
     stop: () => open.kill(),
+    commandRuns: () => runs(sleeping),
     async endedInTime(cutMs: number) {
       const inTime = async (name: string, end: Promise<unknown>) => {
         await end
@@ -174,6 +180,13 @@ async function noSessions({ controller, network }: Parts): Promise<void> {
     const { ofNodes, ofHost } = await network.connections(apiPort)
     return ofNodes === 0 && ofHost === 0
   })
+}
+
+/** Whether a process has these arguments. */
+async function runs(args: string): Promise<boolean> {
+  const numbers = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
+  const lines = await Promise.all(numbers.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
+  return lines.some((line) => line === `${args.replace(' ', '\0')}\0`)
 }
 
 const secondsSince = (ms: number) => ((performance.now() - ms) / 1000).toFixed(1)

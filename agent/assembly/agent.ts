@@ -112,7 +112,10 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
     name: 'control-plane',
     run: (signal) => {
       const stats = configuration.metered ? {} : { stats: sampler.call }
-      return controlPlane.run({ ...membership.listener, ...stats, session: sessions.requested }, signal)
+      return controlPlane.run(
+        { ...membership.listener, ...stats, session: sessions.requested, disconnected: sessions.disconnected },
+        signal,
+      )
     },
   }
   const statusLine = () => {

@@ -31,6 +31,8 @@ export type SessionParts = {
 export interface Sessions extends Loop {
   /** The controller requests a session under this id. */
   requested(id: string): void
+  /** The connection to the controller has ended: the controller has ended the sessions, or will. */
+  disconnected(): void
 }
 
 export function assembleSessions(parts: SessionParts): Sessions {
@@ -68,6 +70,12 @@ export function assembleSessions(parts: SessionParts): Sessions {
       loaded
         .then(({ serve }) => serve(id) || log.warn('Session not started: there are too many', { id }))
         .catch((error) => log.error('Sessions cannot be served', { error }))
+    },
+    disconnected() {
+      loaded?.then(
+        ({ runner }) => runner.end(),
+        () => undefined, // logged with the request
+      )
     },
     async run(signal) {
       await aborted(signal)

@@ -13,6 +13,7 @@ import { aPod } from '../../../api/testing/builders.ts'
 import type { PodMessage, StatsMessage } from '../../../api/topics.ts'
 import { type Clock, systemClock } from '../../../daemon/clock.ts'
 import { type QuietLog, quietLog } from '../../../daemon/testing/quiet-log.ts'
+import type { ControlPlaneListener } from '../../node/connection/control-plane.ts'
 import { type Mosquitto, mosquitto, type NodeKeys, noMosquitto } from '../../testing/mosquitto.ts'
 import { until } from '../../testing/until.ts'
 import { type MqttControlPlane, type MqttControlPlaneSettings, mqttControlPlane } from './mqtt-control-plane.ts'
@@ -40,7 +41,12 @@ type Agent = MqttControlPlane & {
   stop(): Promise<void>
 }
 
-function agent(t: Test, settings: MqttControlPlaneSettings, clock: Clock = systemClock): Agent {
+function agent(
+  t: Test,
+  settings: MqttControlPlaneSettings,
+  clock: Clock = systemClock,
+  listener: Pick<ControlPlaneListener, 'disconnected'> = {},
+): Agent {
   const log = quietLog(t)
   const link = mqttControlPlane({ clock, random: () => 0.02, log }, settings)
   const received: Desired[] = []
@@ -48,6 +54,7 @@ function agent(t: Test, settings: MqttControlPlaneSettings, clock: Clock = syste
   const times: { readonly wallMs: number; readonly isLive: boolean }[] = []
   const running = link.run(
     {
+      ...listener,
       desired: (message) => received.push(message),
       controllerTime: (wallMs, isLive) => void times.push({ wallMs, isLive }),
     },
@@ -138,6 +145,20 @@ test('a node publishes its whole state when it connects, and again after a crash
   )
   t.same(node.log.messages('warn'), ['Connection to the control plane lost, trying until it is back'])
   t.same(warnings, [], 'many messages at once cause no warning of a leak')
+})
+
+test('the end of a connection is passed on, and an attempt that fails is none', { skip }, async (t) => {
+  const at = await broker(t)
+  let ended = 0
+  const node = agent(t, settingsFor(at.url, at.keysOf('pi-1')), systemClock, { disconnected: () => void ended++ })
+  await until('connected', () => node.connected)
+  t.equal(ended, 0)
+  await at.kill()
+  await until('the loss is noticed', () => ended > 0)
+  t.notOk(node.connected)
+  const tried = () => node.log.messages('debug').includes('Cannot connect to the control plane')
+  await until('another attempt has failed', tried)
+  t.equal(ended, 1)
 })
 
 test('without a connection a thousand reports of a pod become one', { skip }, async (t) => {

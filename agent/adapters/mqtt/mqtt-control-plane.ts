@@ -78,9 +78,11 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     },
     stop: messages.stop,
     closed() {
+      const wasOpen = link !== undefined
       link = undefined
       received.closed()
       closed()
+      if (wasOpen) listener?.disconnected?.()
     },
     get epoch() {
       return received.epoch

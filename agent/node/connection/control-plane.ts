@@ -41,6 +41,8 @@ export interface ControlPlaneListener {
   readonly stats?: (asked: CallMessage) => void
   /** The controller requests a session under this id. */
   readonly session?: (id: string) => void
+  /** The connection has ended, by either side or by itself. */
+  disconnected?(): void
   /** The controller's store: one with another ID may have no Node object for this node. */
   store?(id: string): void
   /** The time of the controller's clock: now, or (`isLive` false) at some moment before. */
