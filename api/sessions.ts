@@ -69,7 +69,7 @@ const ExecRequestSchema = object({
 export type ExecRequest = Described<typeof ExecRequestSchema>
 
 /**
- * The first frame of the controller: a pod of the node with what is wanted of it, one of the four below; or a connection to the
+ * The first frame of the controller: a pod of the node with what is wanted of it, one of the five below; or a connection to the
  * node itself. The uid is that of the static pod where the API holds its mirror.
  */
 export const SessionRequestSchema = object({
@@ -81,8 +81,9 @@ export const SessionRequestSchema = object({
   logs: optional(LogRequestSchema),
   exec: optional(ExecRequestSchema),
   attach: optional(AttachRequestSchema),
-  /** `noLoopback`: only by the address at which others reach the pod, as the proxy of the API does. */
-  portForward: optional(object({ port: integer, noLoopback: optional(bool) })),
+  portForward: optional(object({ port: integer })),
+  /** A connection only by the address at which others reach the pod. A field of its own: an agent that has none refuses it. */
+  proxy: optional(object({ port: integer })),
 })
 export type SessionRequest = Described<typeof SessionRequestSchema>
 

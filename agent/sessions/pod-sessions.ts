@@ -15,7 +15,7 @@ import { attachTo, runExec } from './command-session.ts'
 import type { EngineStreams } from './engine-streams.ts'
 import { sendLog } from './log-session.ts'
 import { type NodeParts, serveNode } from './node-session.ts'
-import { forwardPort } from './port-session.ts'
+import { forwardPort, forwardProxy } from './port-session.ts'
 import { SessionRefusal } from './session-refusal.ts'
 import type { OpenSession } from './session-types.ts'
 
@@ -92,6 +92,7 @@ async function serve(
   if (request.exec !== undefined) return runExec(request.exec, session)
   if (request.attach !== undefined) return attachTo(request.attach, session)
   if (request.portForward !== undefined) return forwardPort(request.portForward, session)
+  if (request.proxy !== undefined) return forwardProxy(request.proxy, session)
   throw new SessionRefusal(
     'BadRequest',
     'this node cannot do what was requested: its agent is older than the controller',

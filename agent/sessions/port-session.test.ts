@@ -7,28 +7,26 @@ import { sessionFrames } from '../../daemon/sessions/session-frames.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
 import type { PodSession } from './pod-sessions.ts'
-import { forwardPort } from './port-session.ts'
+import { forwardPort, forwardProxy } from './port-session.ts'
 
 /** All of these are on this machine; the server listens on the first only. */
 const [listening, nodeAddress, podAddress] = ['127.0.0.1', '127.0.0.2', '127.0.0.3']
 
 test('the proxy reaches no loopback address, port-forward does', async (t) => {
   const port = await serverOn(t, listening)
-  const forwarded = (pod: Partial<Parameters<typeof sessionWith>[1]>, noLoopback?: boolean) => {
+  const forwarded = (pod: Partial<Parameters<typeof sessionWith>[1]>, forward = forwardPort) => {
     const { session, connected } = sessionWith(t, { isOnHost: false, ...pod })
-    const request = noLoopback === undefined ? { port } : { port, noLoopback }
-    return forwardPort(request, session).then(
+    return forward({ port }, session).then(
       () => ['reached', ...connected],
       (error: Error) => [/ECONNREFUSED/.test(error.message) ? 'refused' : error.message, ...connected],
     )
   }
   t.same(await forwarded({ isOnHost: true }), ['reached'])
-  t.same(await forwarded({ isOnHost: true }, false), ['reached'])
-  t.same(await forwarded({ isOnHost: true }, true), ['refused'], 'it goes to the address of the node')
-  t.same(await forwarded({ isOnHost: true, address: listening }, true), ['reached'])
-  t.same(await forwarded({ isOnHost: true, address: undefined }, true), ['pod "default/web" is not running'])
+  t.same(await forwarded({ isOnHost: true }, forwardProxy), ['refused'], 'it goes to the address of the node')
+  t.same(await forwarded({ isOnHost: true, address: listening }, forwardProxy), ['reached'])
+  t.same(await forwarded({ isOnHost: true, address: undefined }, forwardProxy), ['pod "default/web" is not running'])
   t.same(await forwarded({}), ['refused', 'loopback'])
-  t.same(await forwarded({}, true), ['refused'])
+  t.same(await forwarded({}, forwardProxy), ['refused'])
 })
 
 /** Closes each connection. Resolves with its port. */

@@ -1,4 +1,4 @@
-/** kubectl port-forward: one connection to a port of a pod. */
+/** kubectl port-forward, and the proxy of pods: one connection to a port of a pod. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { type SessionRequest, type SessionStatus, sessionChannels } from '../../api/sessions.ts'
@@ -10,14 +10,26 @@ import type { OpenSession } from './session-types.ts'
 
 const connectMs = 10_000
 
+type PortRequest = NonNullable<SessionRequest['portForward']>
+
 /**
  * Resolves when the pod has closed the connection. To the address of its network, or that of the machine where the pod is on
- * its network; where nothing listens there, to its loopback address, unless `noLoopback`. Throws a SessionRefusal where the pod
- * does not run, or the port cannot be connected.
+ * its network; where nothing listens there, to its loopback address. Throws a SessionRefusal where the pod does not run, or the
+ * port cannot be connected.
  */
-export async function forwardPort(
-  { port, noLoopback = false }: NonNullable<SessionRequest['portForward']>,
+export function forwardPort(request: PortRequest, session: PodSession): Promise<Omit<SessionStatus, 'state'>> {
+  return connectPod(request, session, { noLoopback: false })
+}
+
+/** The same, but only by the address at which others reach the pod. */
+export function forwardProxy(request: PortRequest, session: PodSession): Promise<Omit<SessionStatus, 'state'>> {
+  return connectPod(request, session, { noLoopback: true })
+}
+
+async function connectPod(
+  { port }: PortRequest,
   session: PodSession,
+  { noLoopback }: { readonly noLoopback: boolean },
 ): Promise<Omit<SessionStatus, 'state'>> {
   const { pod, containersOf, loopback, signal, node } = session
   const own = await containersOf(pod.metadata.uid ?? '')

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { type Test, test } from 'tap'
+import { systemClock } from '../../../daemon/clock.ts'
 import { proxyExchange } from './proxy-exchange.ts'
 import { requestHeaders } from './proxy-headers.ts'
 
@@ -35,6 +36,7 @@ function exchange(connection: Socket, method: string) {
     headers: requestHeaders({ method, headers, address: undefined, uri: '/p', isUpgrade: false }),
     isUpgrade: false,
     rewriteLocation: (location) => location,
+    clock: systemClock,
   })
 }
 

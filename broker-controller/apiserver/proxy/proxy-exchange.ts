@@ -3,10 +3,12 @@ import { request as httpRequest, type IncomingMessage, validateHeaderName, valid
 import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import { ApiError } from '../../../api/api-error.ts'
+import type { Clock } from '../../../daemon/clock.ts'
 import { withDeadline } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import type { RawRequest } from '../handlers/strategy.ts'
 import type { ApiResponse, TakenConnection } from '../wire/answers.ts'
+import { joinConnections } from './joined-connections.ts'
 import { answerHeaders } from './proxy-headers.ts'
 
 export type Exchange = {
@@ -18,6 +20,7 @@ export type Exchange = {
   readonly headers: readonly string[]
   readonly isUpgrade: boolean
   readonly rewriteLocation: (location: string) => string
+  readonly clock: Clock
 }
 
 const handshakeMs = 10_000
@@ -79,7 +82,14 @@ function answerOn(stream: Duplex, exchange: Exchange): Promise<ApiResponse> {
         stream.destroy()
         return void reject(new ApiError('InternalError', 'invalid response: an upgrade that was not requested'))
       }
-      resolve({ kind: 'connection', take: (connection) => join(connection, response, upgraded, head) })
+      const { statusMessage = 'Switching Protocols', rawHeaders } = response
+      const take = (connection: TakenConnection) => {
+        const lines = rawHeaders.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${rawHeaders[i + 1]}`] : []))
+        const answer = `HTTP/1.1 101 ${statusMessage}\r\n${lines.join('\r\n')}\r\n\r\n`
+        connection.socket.write(Buffer.from(answer, 'latin1'))
+        return joinConnections(connection, { socket: upgraded, head }, exchange.clock)
+      }
+      resolve({ kind: 'connection', take })
     })
     sent.once('response', (response) => {
       sent.off('error', reject).on('error', () => undefined)
@@ -118,35 +128,4 @@ function isSendable(name: string, value: string): boolean {
   } catch {
     return false
   }
-}
-
-/** Resolves when one end is closed, and with it the other. */
-function join(
-  { socket, head: fromClient, signal }: TakenConnection,
-  { rawHeaders, statusMessage = 'Switching Protocols' }: IncomingMessage,
-  backend: Duplex,
-  fromBackend: Buffer,
-): Promise<void> {
-  const lines = Array.from(
-    { length: rawHeaders.length / 2 },
-    (_, i) => `${rawHeaders[2 * i]}: ${rawHeaders[2 * i + 1]}`,
-  )
-  socket.write(Buffer.from(`HTTP/1.1 101 ${statusMessage}\r\n${lines.join('\r\n')}\r\n\r\n`, 'latin1'))
-  if (fromBackend.length > 0) socket.write(fromBackend)
-  if (fromClient.length > 0) backend.write(fromClient)
-  return new Promise((resolve) => {
-    const close = () => {
-      socket.destroy()
-      backend.destroy()
-      resolve()
-    }
-    for (const one of [socket, backend]) one.on('error', close).once('close', close)
-    signal.addEventListener('abort', close, { once: true })
-    if (signal.aborted) close()
-    // As kube-apiserver: where one side ends, both do, after what was sent.
-    socket.once('end', () => backend.end(close))
-    backend.once('end', () => socket.end(close))
-    socket.pipe(backend, { end: false })
-    backend.pipe(socket, { end: false })
-  })
 }

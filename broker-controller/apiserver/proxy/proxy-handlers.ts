@@ -39,7 +39,7 @@ export async function proxyToPod(request: ResourceRequest, needs: ResourceNeeds)
   const port = podPort(pod, target)
   return proxied(request, needs, {
     node: pod.spec.nodeName ?? '',
-    session: { ...podIn(pod), portForward: { port, noLoopback: true } },
+    session: { ...podIn(pod), proxy: { port } },
     scheme: target.scheme,
     host: `${pod.status?.podIP ?? target.name}:${port}`,
   })
@@ -86,6 +86,7 @@ async function proxied(request: ResourceRequest, needs: ResourceNeeds, place: Pl
     headers: requestHeaders({ method, headers, address, uri: raw.path, isUpgrade }),
     isUpgrade,
     rewriteLocation: (location) => rewrittenLocation(location, prefix, hosts),
+    clock: needs.clock,
   })
 }
 
