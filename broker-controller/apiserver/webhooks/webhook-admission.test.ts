@@ -1,0 +1,286 @@
+import { test } from 'tap'
+import { type Webhook, withWebhookDefaults } from '../../../api/admission/webhook.ts'
+import type { AnyObject } from '../../../api/meta.ts'
+import { systemClock as clock } from '../../../daemon/clock.ts'
+import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
+import { builtInKinds } from '../../control-plane.ts'
+import { memoryStore } from '../../store/memory-store.ts'
+import type { Operation, ReviewedWrite } from '../handlers/webhook-gate.ts'
+import { reviewVersion } from './admission-review.ts'
+import { webhookAdmission } from './webhook-admission.ts'
+import type { WebhookCall } from './webhook-call.ts'
+
+type Review = { readonly uid: string; readonly object: AnyObject | null }
+/** Thrown, or the response of the review. */
+type Hook = (
+  review: Review,
+) => Error | { readonly [field: string]: unknown } | Promise<{ readonly [field: string]: unknown }>
+
+const rules = [{ operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*/*'] }]
+const allow: Hook = () => ({ allowed: true })
+const patch = (...operations: unknown[]) => ({
+  allowed: true,
+  patchType: 'JSONPatch',
+  patch: Buffer.from(JSON.stringify(operations)).toString('base64'),
+})
+const label = (name: string, value: string) => ({ op: 'add', path: `/metadata/labels/${name}`, value })
+
+/** Admission with these webhooks, each of which is called by its name. */
+async function anAdmission(mutating: readonly Hooked[], validating: readonly Hooked[] = []) {
+  const store = memoryStore({ clock })
+  const registry = metricsRegistry()
+  const hooks = new Map([...mutating, ...validating].map(({ name, hook }) => [`https://${name}/`, hook]))
+  const calls: string[] = []
+  const warned: unknown[] = []
+  const caller = {
+    async call({ client: { url = '' }, body }: WebhookCall) {
+      const { request } = JSON.parse(body) as { request: Review }
+      calls.push(url.slice('https://'.length, -1))
+      const answer = (await hooks.get(url)?.(request)) ?? new Error('no such webhook')
+      if (answer instanceof Error) throw answer
+      return { apiVersion: reviewVersion, kind: 'AdmissionReview', response: { uid: request.uid, ...answer } }
+    },
+  }
+  const webhooksOf = (all: readonly Hooked[], isMutating: boolean) =>
+    all.map(({ hook: _, ...webhook }) =>
+      withWebhookDefaults(
+        {
+          rules,
+          clientConfig: { url: `https://${webhook.name}/` },
+          sideEffects: 'None',
+          admissionReviewVersions: ['v1'],
+          ...webhook,
+        },
+        isMutating,
+      ),
+    )
+  const apiVersion = 'admissionregistration.k8s.io/v1'
+  await store.create('mutatingwebhookconfigurations', {
+    apiVersion,
+    kind: 'MutatingWebhookConfiguration',
+    metadata: { name: 'm' },
+    webhooks: webhooksOf(mutating, true),
+  })
+  await store.create('validatingwebhookconfigurations', {
+    apiVersion,
+    kind: 'ValidatingWebhookConfiguration',
+    metadata: { name: 'v' },
+    webhooks: webhooksOf(validating, false),
+  })
+  const labels = { team: 'red' }
+  await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default', labels } })
+  const limited = { warn: (key: string, text: string, facts?: unknown) => void warned.push([key, text, facts]) }
+  return { gate: webhookAdmission({ store, caller, clock, registry, limited }), calls, warned, registry }
+}
+type Hooked = Partial<Webhook> & { readonly name: string; readonly hook: Hook }
+
+const config: AnyObject = {
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name: 'c', namespace: 'default', labels: {} },
+}
+
+function aWrite(more: Partial<ReviewedWrite> = {}, resourceId = 'configmaps') {
+  const resource = builtInKinds.get(resourceId)
+  if (resource === undefined) throw new Error(resourceId)
+  const trail = { warnings: [] as string[], annotations: new Map<string, string>() }
+  const write: ReviewedWrite = {
+    operation: 'CREATE',
+    route: {
+      kind: 'resource',
+      verb: 'create',
+      resource,
+      namespace: resource.namespaced ? 'default' : '',
+      name: '',
+      subresource: '',
+    },
+    identity: { user: 'ada', groups: [] },
+    name: 'c',
+    object: config,
+    old: undefined,
+    query: new URLSearchParams(),
+    dryRun: false,
+    signal: new AbortController().signal,
+    trail: {
+      warn: (text) => void trail.warnings.push(text),
+      annotate: (key, value) => void trail.annotations.set(key, value),
+    },
+    ...more,
+  }
+  return { write, trail }
+}
+
+test('only operations that a rule names concern webhooks, and never their own configurations', async (t) => {
+  const only = [{ ...rules[0], operations: ['DELETE'] }]
+  const { gate } = await anAdmission([{ name: 'm', hook: allow, rules: only }])
+  const concerns = (operation: Operation, kind = 'configmaps') => gate.concerns(aWrite({}, kind).write.route, operation)
+  t.equal(await concerns('DELETE'), true)
+  t.equal(await concerns('CREATE'), false)
+  t.equal(await concerns('DELETE', 'mutatingwebhookconfigurations'), false)
+  t.equal(await concerns('DELETE', 'validatingwebhookconfigurations'), false)
+  const validating = await anAdmission([], [{ name: 'v', hook: allow, rules: only }])
+  t.equal(await validating.gate.concerns(aWrite().write.route, 'DELETE'), true)
+})
+
+test('mutating webhooks are called in order, each with what the one before made', async (t) => {
+  const seen: unknown[] = []
+  const hooked = (name: string, hook: Hook): Hooked => ({
+    name,
+    hook(review) {
+      seen.push(review.object?.metadata.labels)
+      return hook(review)
+    },
+  })
+  const { gate } = await anAdmission([
+    hooked('a', () => patch(label('a', '1'))),
+    hooked('b', allow),
+    hooked('c', () => patch(label('c', '2'))),
+  ])
+  const { write } = aWrite()
+  t.match(await gate.mutate(write), { metadata: { labels: { a: '1', c: '2' } } })
+  t.same(seen, [{}, { a: '1' }, { a: '1' }])
+  t.same(config.metadata.labels, {}, 'the given object is not changed')
+})
+
+test('the same object is given back where no webhook changes it, or none is chosen', async (t) => {
+  for (const mutating of [[], [{ name: 'a', hook: allow }]]) {
+    const { gate } = await anAdmission(mutating)
+    t.equal(await gate.mutate(aWrite().write), config)
+  }
+})
+
+test('a webhook is called once more if it wants to, and a later one changed the object', async (t) => {
+  const again = { reinvocationPolicy: 'IfNeeded' }
+  const changing: Hook = () => patch(label('x', '1'))
+  const order = async (...mutating: Hooked[]) => {
+    const { gate, calls } = await anAdmission(mutating)
+    await gate.mutate(aWrite().write)
+    return calls.join('')
+  }
+  t.equal(await order({ name: 'a', hook: allow, ...again }, { name: 'b', hook: changing }), 'aba')
+  t.equal(await order({ name: 'a', hook: allow }, { name: 'b', hook: changing }), 'ab', 'it does not want to')
+  t.equal(await order({ name: 'a', hook: changing, ...again }, { name: 'b', hook: allow }), 'ab', 'its own change')
+  const both = await order({ name: 'a', hook: changing, ...again }, { name: 'b', hook: changing, ...again })
+  t.equal(both, 'abab', 'at most once more')
+})
+
+test('selectors choose by the labels of the namespace and of the object, old or new', async (t) => {
+  const chosen = async (webhook: Partial<Webhook>, write: Partial<ReviewedWrite> = {}) => {
+    const { gate, calls } = await anAdmission(
+      [{ name: 'm', hook: allow, ...webhook }],
+      [{ name: 'v', hook: allow, ...webhook }],
+    )
+    const reviewed = aWrite(write).write
+    await gate.mutate(reviewed)
+    await gate.validate(reviewed)
+    return calls.join('')
+  }
+  const team = (value: string) => ({ matchLabels: { team: value } })
+  t.equal(await chosen({ namespaceSelector: team('red') }), 'mv')
+  t.equal(await chosen({ namespaceSelector: team('blue') }), '')
+  t.equal(await chosen({ objectSelector: team('red') }), '')
+  const old = { ...config, metadata: { ...config.metadata, labels: { team: 'red' } } }
+  t.equal(await chosen({ objectSelector: team('red') }, { old }), 'mv')
+})
+
+test('a patch that does not apply, and one of a deletion, are errors of the server', async (t) => {
+  const { gate } = await anAdmission([{ name: 'm.example', hook: () => patch({ op: 'remove', path: '/nope' }) }])
+  await t.rejects(gate.mutate(aWrite().write), {
+    code: 500,
+    message: /^Internal error occurred: admission webhook "m\.example" returned a patch that does not apply: /,
+  })
+  await t.rejects(gate.mutate(aWrite({ operation: 'DELETE', object: undefined, old: config }).write), {
+    code: 500,
+    message: /attempted to modify the object, which is not supported for this operation$/,
+  })
+})
+
+test('a denial has the code of the webhook, and its text', async (t) => {
+  const denial = async (status: unknown) => {
+    const { gate } = await anAdmission([], [{ name: 'v.example', hook: () => ({ allowed: false, status }) }])
+    return gate.validate(aWrite().write).then(
+      () => undefined,
+      ({ code, message }: { code: number; message: string }) => ({ code, message }),
+    )
+  }
+  const denied = 'admission webhook "v.example" denied the request'
+  t.same(await denial({ code: 403, message: 'no' }), { code: 403, message: `${denied}: no` })
+  t.same(await denial({ code: 422, reason: 'Odd' }), { code: 422, message: `${denied}: Odd` })
+  t.same(await denial(undefined), { code: 400, message: `${denied} without explanation` })
+  for (const [code, answered] of [
+    ...[401, 404, 405, 406, 409, 410, 413, 415, 429, 503, 504].map((one) => [one, one] as const),
+    ...([
+      [418, 400],
+      [599, 500],
+    ] as const),
+  ]) {
+    t.equal((await denial({ code }))?.code, answered, String(code))
+  }
+})
+
+test('of several refusals the first in order is answered, whichever came first', async (t) => {
+  let release = () => {}
+  const late = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const denies = (message: string) => ({ allowed: false, status: { message } })
+  const { gate, calls } = await anAdmission(
+    [],
+    [
+      { name: 'a', hook: allow },
+      { name: 'b', hook: async () => late.then(() => denies('second')) },
+      {
+        name: 'c',
+        hook() {
+          release()
+          return denies('third')
+        },
+      },
+    ],
+  )
+  await t.rejects(gate.validate(aWrite().write), { message: 'admission webhook "b" denied the request: second' })
+  t.same(calls.toSorted(), ['a', 'b', 'c'], 'all are asked')
+})
+
+test('a failed call is a refusal, or is noted where the policy ignores it', async (t) => {
+  const hook = () => new Error('Post "https://v/": EOF')
+  const strict = await anAdmission([], [{ name: 'v', hook }])
+  const message = 'failed calling webhook "v": failed to call webhook: Post "https://v/": EOF'
+  await t.rejects(strict.gate.validate(aWrite().write), {
+    code: 500,
+    message: `Internal error occurred: ${message}`,
+    details: { causes: [{ reason: '', message }] },
+  })
+  t.match(strict.warned, [['v', 'Admission webhook failed', { webhook: 'v', failurePolicy: 'Fail' }]])
+  t.match(strict.registry.samplesOf('apiserver_admission_webhook_rejection_count'), [
+    { labels: { name: 'v', error_type: 'calling_webhook_error' }, value: 1 },
+  ])
+  const failurePolicy = 'Ignore'
+  const open = await anAdmission([{ name: 'm', hook, failurePolicy }], [{ name: 'v', hook, failurePolicy }])
+  const { write, trail } = aWrite()
+  t.equal(await open.gate.mutate(write), config)
+  await open.gate.validate(write)
+  t.same(
+    [...trail.annotations],
+    [
+      ['failed-open.mutation.webhook.admission.k8s.io/round_0_index_0', 'm'],
+      ['failed-open.validating.webhook.admission.k8s.io/round_0_index_0', 'v'],
+    ],
+  )
+})
+
+test('an answer that is not one counts as a failed call', async (t) => {
+  const { gate } = await anAdmission([], [{ name: 'v', hook: () => ({ uid: 'other', allowed: true }) }])
+  await t.rejects(gate.validate(aWrite().write), { code: 500, message: /expected response\.uid=/ })
+})
+
+test('warnings and annotations are passed on, also of a denial', async (t) => {
+  const more = { warnings: ['old'], auditAnnotations: { owner: 'red' } }
+  for (const allowed of [true, false]) {
+    const { gate } = await anAdmission([], [{ name: 'v', hook: () => ({ allowed, ...more }) }])
+    const { write, trail } = aWrite()
+    await gate.validate(write).catch(() => undefined)
+    t.same(trail.warnings, ['old'])
+    t.same([...trail.annotations], [['v/owner', 'red']])
+  }
+})
