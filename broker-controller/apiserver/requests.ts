@@ -6,6 +6,7 @@ import type { RevocationList } from '../store/revocations.ts'
 import type { UsageBoard } from '../usage/usage-board.ts'
 import { authenticate, type ClientCertificate, identityOfToken } from './access/authentication.ts'
 import { permit } from './access/authorizer.ts'
+import { offeredToken, refuseForeignPage } from './access/browser-credentials.ts'
 import type { FlowAdmission, FlowControl } from './access/flow-control.ts'
 import { flowOf, strangersFlow } from './access/flow-levels.ts'
 import { impersonated } from './access/impersonation.ts'
@@ -95,7 +96,10 @@ export async function answerRequest(request: ApiRequest, needs: RequestNeeds): P
     sender.decision = 'forbid'
     await permit(needs.access, identity, attributesOf(route, request))
     sender.decision = 'allow'
-    const answer = encoded(await answerTo(route, identity, measured(request, admission), sender, needs), request)
+    const answer = encoded(
+      await answerTo(route, identity, measured(withoutToken(request), admission), sender, needs),
+      request,
+    )
     return { answer, route, user, sender, admission }
   } catch (error) {
     if (!isApiError(error)) {
@@ -122,6 +126,10 @@ function encoded(answer: ApiResponse, { headers }: ApiRequest): ApiResponse {
   return encoding === 'json' ? answer : { ...answer, encoding }
 }
 
+function withoutToken(request: ApiRequest): ApiRequest {
+  return request.offered === undefined ? request : { ...request, offered: offeredToken(request.offered).offered }
+}
+
 /** The request, whose body counts against its share once it is read. */
 function measured(request: ApiRequest, admission: FlowAdmission | undefined): ApiRequest {
   if (admission === undefined) return request
@@ -134,13 +142,16 @@ function measured(request: ApiRequest, admission: FlowAdmission | undefined): Ap
 }
 
 async function identify(
-  { certificate, headers }: ApiRequest,
+  { certificate, headers, offered }: ApiRequest,
   needs: RequestNeeds,
   sender: RequestSender,
 ): Promise<Identity> {
   const { access, revocations, lapsedWindowMs, origin, checkpoints } = needs
+  const token = offered && offeredToken(offered).token
+  const authorization = oneOf(headers['authorization']) ?? (token && `Bearer ${token}`)
+  if (certificate !== undefined) refuseForeignPage({ headers, offered, hasToken: authorization !== undefined })
   const identity = await authenticate(
-    { certificate, authorization: oneOf(headers['authorization']) },
+    { certificate, authorization },
     {
       ...tokenNeeds(needs),
       ...(revocations && { revoked: revocations.because }),

@@ -4,10 +4,12 @@ import { ApiError } from '../../../api/api-error.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import { beginOperation } from '../../../daemon/watchdog/event-loop.ts'
+import { offeredToken } from '../access/browser-credentials.ts'
 import type { FlowAdmission } from '../access/flow-control.ts'
 import { headersOf } from '../access/impersonation.ts'
 import { peerAddress } from '../access/peer-address.ts'
 import { type Answered, type ApiRequest, answerRequest, type RequestNeeds } from '../requests.ts'
+import { watchOverSocket } from '../streams/watch-socket.ts'
 import type { ApiResponse } from '../wire/answers.ts'
 import { writeAnswer } from './answer-writer.ts'
 import type { Connections } from './connections.ts'
@@ -65,7 +67,7 @@ export async function httpExchange(
     beginOperation('request', operation)
     const answered = await answerRequest(request, requests)
     beginOperation('request', operation)
-    const { answer } = answered
+    const answer = overSocket(answered.answer, incoming, upgrade, slow)
     admission = answered.admission
     const isWatch = ['stream', 'flow', 'connection', 'proxied'].includes(answer.kind)
     const code = 'code' in answer ? answer.code : answer.kind === 'connection' ? 101 : 200
@@ -93,6 +95,18 @@ export async function httpExchange(
     admission?.release()
     closing.removeEventListener('abort', leave)
   }
+}
+
+/** A watch that was asked for as a WebSocket. */
+function overSocket(
+  answer: ApiResponse,
+  { headers }: IncomingMessage,
+  upgrade: RequestedUpgrade | undefined,
+  { drained }: SlowReaders,
+): ApiResponse {
+  const offered = upgrade?.request.offered
+  if (answer.kind !== 'stream' || offered?.upgrade !== 'websocket') return answer
+  return watchOverSocket(answer, offeredToken(offered).offered, headers.origin, drained)
 }
 
 /** What writes the request into the audit log, where its route is audited. The answer carries the ID. */

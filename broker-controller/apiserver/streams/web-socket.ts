@@ -25,6 +25,7 @@ server.on('headers', (headers, incoming) => {
 export async function acceptWebSocket(
   { incoming, socket, head }: TakenConnection,
   protocol: string,
+  encoding = socketEncoding(protocol),
 ): Promise<ByteChannel | undefined> {
   delete incoming.headers['sec-websocket-protocol']
   if (protocol !== '') protocols.set(incoming, protocol)
@@ -32,7 +33,7 @@ export async function acceptWebSocket(
     socket.once('close', () => resolve(undefined))
     server.handleUpgrade(incoming, socket, head, resolve)
   })
-  return accepted && clientSocket(accepted, socketEncoding(protocol))
+  return accepted && clientSocket(accepted, encoding)
 }
 
 function clientSocket(socket: WebSocket, { encode, decode }: SocketEncoding): ByteChannel {
