@@ -49,7 +49,7 @@ main() {
     install_for_tests
   fi
   use_fetched_node
-  prepare_machines &
+  prepare_roots &
   step 'Format and lint'
   node_modules/.bin/biome check --error-on-warnings . ||
     fail 'Format or lint' 'npm run format fixes most of it; the rest is listed above.'
@@ -60,7 +60,7 @@ main() {
   ensure_bundles
   quietly 'Building the packages that are tested' "$install_log" test/machines/build-packages.sh ||
     fail 'The packages that are tested cannot be built' 'The cause is in the log.' "$install_log"
-  wait # for the machines
+  wait # for the roots
   step 'Tests'
   run_tests
 }
@@ -99,8 +99,11 @@ install_for_tests() {
   ensure_modules all
 }
 
-# Half a minute, beside the checks. A test that needs it fails with the reason where it is not there.
-prepare_machines() { test/machines/build-root.sh >>"$install_log" 2>&1 </dev/null || true; }
+# Half a minute for the machines' and two for the clients', beside the checks. A test that needs one fails with the reason where it is not there.
+prepare_roots() {
+  local script
+  for script in test/machines/build-root.sh test/clients/build-root.sh; do "$script" >>"$install_log" 2>&1 </dev/null || true; done
+}
 
 plan_test_kubectl() {
   local version
@@ -114,7 +117,7 @@ plan_test_kubectl() {
 
 shell_scripts() {
   command -v shellcheck >/dev/null || { print '    shellcheck is missing: the shell scripts are not checked' && return; }
-  shellcheck --external-sources --severity=warning scripts/*.sh scripts/support/*.sh scripts/bramble-* test/machines/*.sh scripts/packages/*/p* .ci/run ||
+  shellcheck --external-sources --severity=warning scripts/*.sh scripts/support/*.sh scripts/bramble-* test/machines/*.sh test/clients/*.sh scripts/packages/*/p* .ci/run ||
     fail 'A shell script' 'The errors of shellcheck are above.'
 }
 

@@ -14,6 +14,7 @@ const parts = {
   'python3-kubernetes': 'apt-get install python3-kubernetes',
   ansible: 'apt-get install ansible',
   'kubectl-tools': 'apt-get install kubectx kubecolor kubetail',
+  mmdebstrap: 'apt-get install mmdebstrap',
   iproute2: 'apt-get install iproute2',
   iptables: 'apt-get install iptables',
   perl: 'apt-get install perl',
