@@ -16,6 +16,8 @@ import {
   ValidatingWebhookConfigurationSchema,
 } from './admission/validating-webhook-configuration.ts'
 import { admissionGroup } from './admission/webhook.ts'
+import { type CronJob, CronJobSchema } from './batch/cron-job.ts'
+import { type Job, JobSchema } from './batch/job.ts'
 import { type CertificateSigningRequest, CertificateSigningRequestSchema } from './certificate-signing-request.ts'
 import { type ConfigMap, ConfigMapSchema } from './config-map.ts'
 import { type Event, EventSchema } from './event.ts'
@@ -72,6 +74,8 @@ export type BuiltInTypes = {
   readonly prioritylevelconfigurations: PriorityLevelConfiguration
   readonly flowschemas: FlowSchema
   readonly controllerrevisions: ControllerRevision
+  readonly jobs: Job
+  readonly cronjobs: CronJob
   readonly mutatingwebhookconfigurations: MutatingWebhookConfiguration
   readonly validatingwebhookconfigurations: ValidatingWebhookConfiguration
   readonly limitranges: LimitRange
@@ -198,6 +202,13 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
   podtemplates: row('podtemplates', 'PodTemplate', '', PodTemplateSchema, { namespaced: true }),
   controllerrevisions: row('controllerrevisions', 'ControllerRevision', 'apps', ControllerRevisionSchema, {
     namespaced: true,
+  }),
+  jobs: row('jobs', 'Job', 'batch', JobSchema, { namespaced: true, categories: ['all'], counted: true }),
+  cronjobs: row('cronjobs', 'CronJob', 'batch', CronJobSchema, {
+    namespaced: true,
+    shortNames: ['cj'],
+    categories: ['all'],
+    counted: true,
   }),
   limitranges: row('limitranges', 'LimitRange', '', LimitRangeSchema, { namespaced: true, shortNames: ['limits'] }),
   resourcequotas: row('resourcequotas', 'ResourceQuota', '', ResourceQuotaSchema, {

@@ -143,9 +143,13 @@ export function labelMatcher(requirements: readonly Requirement[]): (labels: Lab
   }
 }
 
-/** The source of an Event without one is the controller that reports it (pkg/registry/core/event/strategy.go). */
+/**
+ * `status.successful` is the old name of a count of Jobs (pkg/registry/batch/job/strategy.go). The source of an Event without one is the controller that reports it
+ * (pkg/registry/core/event/strategy.go).
+ */
 function fieldText(object: object, field: string): string {
   if (field === 'source') return fieldText(object, 'source.component') || fieldText(object, 'reportingComponent')
+  if (field === 'status.successful') return fieldText(object, 'status.succeeded') || '0'
   const value = field
     .split('.')
     .reduce<unknown>(

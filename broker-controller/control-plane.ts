@@ -6,6 +6,8 @@ import type { KindRegistry, KindStrategy } from './apiserver/handlers/strategy.t
 import { serviceAccountStrategy } from './apiserver/kinds/accounts/service-account.ts'
 import { mutatingWebhookConfigurationStrategy } from './apiserver/kinds/admission/mutating-webhook-configuration.ts'
 import { validatingWebhookConfigurationStrategy } from './apiserver/kinds/admission/validating-webhook-configuration.ts'
+import { cronJobStrategy } from './apiserver/kinds/batch/cron-job.ts'
+import { jobStrategy } from './apiserver/kinds/batch/job.ts'
 import { certificateSigningRequestStrategy } from './apiserver/kinds/certificate-signing-request.ts'
 import { configMapStrategy } from './apiserver/kinds/config-map.ts'
 import { eventStrategy } from './apiserver/kinds/event.ts'
@@ -79,6 +81,8 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   prioritylevelconfigurations: priorityLevelConfigurationStrategy,
   flowschemas: flowSchemaStrategy,
   controllerrevisions: controllerRevisionStrategy,
+  jobs: jobStrategy,
+  cronjobs: cronJobStrategy,
   mutatingwebhookconfigurations: mutatingWebhookConfigurationStrategy,
   validatingwebhookconfigurations: validatingWebhookConfigurationStrategy,
   limitranges: limitRangeStrategy,

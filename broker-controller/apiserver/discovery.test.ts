@@ -19,6 +19,7 @@ test('the plain lists lead from the groups to every kind', async (t) => {
       { name: 'apps' },
       { name: 'authentication.k8s.io' },
       { name: 'authorization.k8s.io' },
+      { name: 'batch' },
       { name: 'certificates.k8s.io', preferredVersion: { groupVersion: 'certificates.k8s.io/v1', version: 'v1' } },
       { name: 'coordination.k8s.io' },
     ],

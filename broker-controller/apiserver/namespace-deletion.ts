@@ -86,6 +86,9 @@ async function removeContents(namespace: string, needs: NamespaceDeletionNeeds):
   return { remaining, failures }
 }
 
+/** As Kubernetes empties a namespace (pkg/controller/namespace/deletion/namespaced_resources_deleter.go). */
+const options = { propagationPolicy: 'Background' } as const
+
 /** The objects that are left. Throws the first failure, after it tried to delete all. */
 async function removeKind(
   kind: KindStrategy,
@@ -97,7 +100,11 @@ async function removeKind(
   const { items } = await store.list(kind.id, namespace)
   for (const { metadata } of items) {
     try {
-      const { removed, object } = await deleteOne(kind, { key: { namespace, name: metadata.name } }, { store, clock })
+      const { removed, object } = await deleteOne(
+        kind,
+        { key: { namespace, name: metadata.name }, options },
+        { store, clock },
+      )
       if (!removed) left.push(object)
     } catch (error) {
       if (!isApiError(error, 'NotFound')) failures.push(error)

@@ -1,7 +1,7 @@
 /** delete and deletecollection: what goes at once, what is only marked, what may not go. */
 import { conflict, isApiError, notFound } from '../../../api/api-error.ts'
 import { type DeleteOptions, DeleteOptionsSchema } from '../../../api/deletion/delete-options.ts'
-import { planDeletion } from '../../../api/deletion/object-deletion.ts'
+import { dependentsFinalizers, planDeletion } from '../../../api/deletion/object-deletion.ts'
 import type { AnyObject } from '../../../api/meta.ts'
 import { forbidden, invalidObject } from '../../../api/problem.ts'
 import type { Clock } from '../../../daemon/clock.ts'
@@ -43,7 +43,8 @@ export async function deleteOne(
     const { uid, resourceVersion } = present.metadata
     refuseOther(kind, present, options)
     await admit?.(present)
-    const plan = planDeletion(change(present), { ...options, nowMs: clock.wallMs() })
+    const terms = { ...options, ...defaultPolicy(kind, present, options), nowMs: clock.wallMs() }
+    const plan = planDeletion(change(present), terms)
     try {
       if (dryRun) return { removed: plan.remove, object: plan.remove ? present : plan.object }
       if (plan.remove) await kind.beforeRemoval?.(key.name, { store, clock })
@@ -56,6 +57,17 @@ export async function deleteOne(
       await clock.sleep(waitMs)
     }
   }
+}
+
+/** Where neither the request nor a finalizer decides about the dependents (shouldOrphanDependents in registry/generic). */
+function defaultPolicy(
+  { orphansByDefault }: KindStrategy,
+  { metadata }: AnyObject,
+  { propagationPolicy, orphanDependents }: DeleteOptions,
+): Pick<DeleteOptions, 'propagationPolicy'> {
+  const isAsked = propagationPolicy !== undefined || orphanDependents !== undefined
+  const isDecided = Object.values<string>(dependentsFinalizers).some((name) => metadata.finalizers?.includes(name))
+  return orphansByDefault && !isAsked && !isDecided ? { propagationPolicy: 'Orphan' } : {}
 }
 
 export async function deleteObject(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {

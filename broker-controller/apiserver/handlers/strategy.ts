@@ -73,6 +73,8 @@ export type KindStrategy<T extends AnyObject = AnyObject> = Resource & {
 
   /** Objects that must not be deleted. */
   readonly undeletable?: { readonly names: readonly string[]; readonly because: string }
+  /** A deletion that names no policy leaves what the object owns (DefaultGarbageCollectionPolicy OrphanDependents). */
+  readonly orphansByDefault?: true
   /** Called before an object leaves the store. */
   beforeRemoval?(name: string, needs: Pick<ResourceNeeds, 'store' | 'clock'>): Promise<void>
   /** A deletion answers with the object as it was, not with a Status (genericregistry.Store.ReturnDeletedObject). */

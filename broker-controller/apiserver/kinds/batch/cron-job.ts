@@ -1,0 +1,33 @@
+/** batch/v1 CronJob (pkg/registry/batch/cronjob/strategy.go, pkg/apis/batch/v1/defaults.go). */
+import type { CronJob } from '../../../../api/batch/cron-job.ts'
+import { cronJobChangeProblems, newCronJobProblems } from '../../../../api/batch/cron-job-validation.ts'
+import { resources } from '../../../../api/resources.ts'
+import { withPodSpecDefaults } from '../../../../api/validation/pod-defaults.ts'
+import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
+import { cronJobTable } from './batch-tables.ts'
+
+export const cronJobStrategy: KindStrategy<CronJob> = {
+  ...resources.cronjobs,
+  table: cronJobTable,
+  selectableFields: [],
+  subresources: { status: { ...statusSubresource, validateUpdate: () => [] } },
+  withDefaults: (cronJob) => ({ ...cronJob, spec: withSpecDefaults(cronJob.spec) }),
+  prepareForCreate: ({ status: _, ...cronJob }) => cronJob,
+  validateCreate: newCronJobProblems,
+  validateUpdate: cronJobChangeProblems,
+}
+
+/** Of the Jobs, only the pods get their defaults now: the Job's own are those of the time when it is created. */
+function withSpecDefaults(spec: CronJob['spec']): CronJob['spec'] {
+  const { jobTemplate } = spec
+  const { template } = jobTemplate.spec
+  const podTemplate = { ...template, spec: withPodSpecDefaults(template.spec) }
+  return {
+    ...spec,
+    concurrencyPolicy: spec.concurrencyPolicy || 'Allow',
+    suspend: spec.suspend ?? false,
+    successfulJobsHistoryLimit: spec.successfulJobsHistoryLimit ?? 3,
+    failedJobsHistoryLimit: spec.failedJobsHistoryLimit ?? 1,
+    jobTemplate: { ...jobTemplate, spec: { ...jobTemplate.spec, template: podTemplate } },
+  }
+}
