@@ -4,7 +4,7 @@ import { isSidecar } from './pod-containers.ts'
 import { restartPolicyOf } from './restarts.ts'
 
 /** Succeeded and Failed are final. */
-export function isFinal(phase: PodPhase | undefined): boolean {
+export function isFinal(phase: PodPhase | undefined): phase is 'Succeeded' | 'Failed' {
   return phase === 'Succeeded' || phase === 'Failed'
 }
 

@@ -60,6 +60,46 @@ test('termination messages are shown in the state and the last state; a pod’s 
   t.same(later.containerStatuses?.[0]?.state, four.containerStatuses?.[0]?.state, 'reported before, and gone since')
 })
 
+test('init containers share the limit of termination messages with the others', async (t) => {
+  const base = pod('Never', 'main', 'b')
+  const initContainers = ['first', 'second'].map((name): Container => ({ name, image: 'app:1' }))
+  const staged = { ...base, spec: { ...base.spec, initContainers } }
+  const messages = new Map(['first0', 'main0'].map((id) => [id, 'x'.repeat(4096)]))
+  const containers = [sandbox, ...['first', 'second', 'main', 'b'].map((name) => found(name, ended(0)))]
+  const status = podStatus(staged, facts(containers, { messages }))
+  t.equal(status.initContainerStatuses?.[0]?.state?.terminated?.message?.length, 3072)
+  t.equal(status.containerStatuses?.[0]?.state?.terminated?.message?.length, 3072)
+})
+
+test('a pod with a container that waits to run again goes on, whatever the restart policy', async (t) => {
+  const containers = [sandbox, found('a', ended(0)), found('b', ended(0))]
+  const waiting = new Map([['b', { reason: 'CrashLoopBackOff', message: 'back-off 10s' }]])
+  t.equal(podStatus(pod('Never', 'a', 'b'), facts(containers, { waiting })).phase, 'Running')
+  t.equal(podStatus(pod('Never', 'a', 'b'), facts(containers)).phase, 'Succeeded')
+})
+
+test('a pod has an address while its sandbox runs, and one that has ended keeps its last', async (t) => {
+  const stopped = found('', { state: 'exited' })
+  const host = aPod({ name: 'web', spec: { hostNetwork: true } })
+  t.equal(podStatus(pod(), facts([stopped, found('main', ended(1))])).podIP, undefined)
+  t.equal(podStatus(host, facts([])).podIP, undefined)
+  const over = [stopped, found('main', ended(0))]
+  t.equal(podStatus(pod('Never'), facts(over)).podIP, undefined, 'to an agent that starts again it is unknown')
+  const last: PodStatus = { phase: 'Running', podIP: '10.1.0.5' }
+  t.match(podStatus(pod('Never'), facts(over, { last })), { podIP: '10.1.0.5', podIPs: [{ ip: '10.1.0.5' }] })
+})
+
+test('without an address of the host none is shown', async (t) => {
+  const status = podStatus(pod(), facts([sandbox, found('main')], { hostIP: undefined }))
+  t.notOk('hostIP' in status)
+  t.notOk('hostIPs' in status)
+})
+
+test('a pod started with the first of its containers, in whatever order they are found', async (t) => {
+  const late = found('main', { createdAt: '2026-01-01T00:05:00Z' })
+  t.equal(podStatus(pod(), facts([late, sandbox])).startTime, '2026-01-01T00:00:00Z')
+})
+
 test('why a container could not be started stands before what it left', async (t) => {
   const broken = found('main', { state: 'created', error: 'no such file', startedAt: undefined })
   const { containerStatuses } = podStatus(pod('Never'), facts([sandbox, broken], { messages: new Map() }))

@@ -33,7 +33,8 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
   const decided = phaseOf(pod, containerStatuses, initStatuses)
   // A container that waits to run again has not ended for good, whatever the restart policy.
   const goesOn = isFinal(decided) && containerStatuses.some(({ name }) => facts.waiting.has(name))
-  const phase = isFinal(facts.last?.phase) ? facts.last?.phase : goesOn ? 'Running' : decided
+  const before = facts.last?.phase
+  const phase = isFinal(before) ? before : goesOn ? 'Running' : decided
   const { sandbox } = found
   const ownIP = pod.spec.hostNetwork ? facts.hostIP : sandbox?.ip
   // A pod that has ended keeps its last address.

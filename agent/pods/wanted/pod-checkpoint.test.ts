@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
-import { checkpointWriter } from './pod-checkpoint.ts'
+import { type CheckpointData, checkpointWriter } from './pod-checkpoint.ts'
 
 test('the copy follows within ten minutes, and no more often however much changes', async (t) => {
   const clock = fakeClock()
@@ -15,7 +15,9 @@ test('the copy follows within ten minutes, and no more often however much change
   const keeping = checkpointWriter({ checkpoint, clock, random: () => 0.5, log: quietLog(t) }, () => remembered)
   const stopping = new AbortController()
   const running = keeping.run(stopping.signal)
-  await clock.advance(610_000)
+  await clock.advance(590_000)
+  t.same(made, { saves: 0, copies: 0 })
+  await clock.advance(20_000)
   t.same(made, { saves: 0, copies: 1 }, 'of what the life before left')
   await clock.advance(7200_000)
   t.equal(made.copies, 1)
@@ -86,4 +88,26 @@ test('without data nothing is saved', async (t) => {
   stopping.abort()
   await running
   t.equal(saves, 0)
+})
+
+test('each change is saved at once, and nothing at the end that is saved', async (t) => {
+  const clock = fakeClock()
+  let saves = 0
+  const checkpoint = { load: async () => undefined, save: async () => void saves++, keepCopy: async () => undefined }
+  let data: CheckpointData | undefined
+  const writer = checkpointWriter({ checkpoint, clock, random: () => 0.5, log: quietLog(t) }, () => data)
+  const stopping = new AbortController()
+  const running = writer.run(stopping.signal)
+  writer.wake()
+  await clock.advance(0)
+  t.equal(saves, 0, 'there is no data yet')
+  data = { desired: { epoch: 'one', version: 1, pods: [] }, endings: {} }
+  for (const expected of [1, 2, 3]) {
+    writer.wake()
+    await clock.advance(0)
+    t.equal(saves, expected)
+  }
+  stopping.abort()
+  await running
+  t.equal(saves, 3)
 })
