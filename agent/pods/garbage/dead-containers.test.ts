@@ -109,6 +109,8 @@ test('a container of exactly the least age counts', async (t) => {
 test('attempts order the containers of one pod, whatever their dates; dates those of different pods', async (t) => {
   const backwards = [dead('a/main#0', 1), dead('a/main#1', 2), dead('a/main#2', 3)]
   t.same(removed(backwards), ['a/main#1', 'a/main#0'], 'the clock was set back: the last attempt stays')
+  const between = [dead('a/main#1', 10), dead('b/main#0', 20), dead('a/main#2', 30)]
+  t.same(removed(between), ['a/main#1'], 'also with a date of another pod between theirs')
   const pods = [dead('a/main#7', 5), dead('a/main#6', 6), dead('b/main#1', 1), dead('b/main#0', 9)]
   t.same(removed(pods), ['b/main#0', 'a/main#6'], 'the oldest first')
 })
@@ -117,6 +119,21 @@ test('a sandbox that is newer by its attempt is the newest one', async (t) => {
   const idle = { sandboxID: undefined } as const
   const found = [dead('a/#1', 5, idle), dead('a/#0', 1, idle), dead('b/#0', 9, idle)]
   t.same(removed(found), ['a/#0'])
+  t.same(removed([...found].reverse()), ['a/#0'])
+  const apart = [dead('a/#0', 9, idle), dead('a/main#3', 1, { sandboxID: 'none' })]
+  t.same(removed(apart), [], 'the attempts of containers do not count')
+})
+
+test('containers that are removed anyway do not count for the limit of the machine', async (t) => {
+  const gone = [dead('x/main#1', 5), dead('x/main#0', 6)]
+  const found = [...gone, dead('a/main#1', 1), dead('a/main#0', 2)]
+  const needs = { x: 'gone' } as const
+  t.same(removed(found, { maxPerPodContainer: -1, maxContainers: 2 }, { needs }), ['x/main#0', 'x/main#1'])
+  const long = [
+    ...['a/main#3', 'a/main#2', 'a/main#1', 'a/main#0'].map((text, i) => dead(text, i + 1)),
+    dead('b/main#0', 9),
+  ]
+  t.same(removed(long, { maxPerPodContainer: 3, maxContainers: 4 }), ['a/main#0'])
 })
 
 test('with few containers above the limit of the machine no newest one goes', async (t) => {

@@ -30,27 +30,22 @@ export function deadContainers(policy: DeadContainerPolicy, facts: DeadContainer
 }
 
 function containersToRemove(policy: DeadContainerPolicy, facts: DeadContainerFacts): readonly RuntimeContainer[] {
-  const units = unitsOf(facts.containers.filter((one) => isOldEnough(one, policy.minAgeMs, facts.nowWallMs)))
-  const unneeded = units.filter(([newest]) => newest !== undefined && isUnneeded(newest, facts))
-  const kept = units.filter((unit) => !unneeded.includes(unit))
+  const old = facts.containers.filter((one) => isOldEnough(one, policy.minAgeMs, facts.nowWallMs))
+  const unneeded = old.filter((one) => isUnneeded(one, facts))
+  const kept = unitsOf(old.filter((one) => !isUnneeded(one, facts)))
   const perUnit = kept.flatMap((unit) => beyond(unit, policy.maxPerPodContainer))
   const left = kept.map((unit) => unit.filter((one) => !perUnit.includes(one)))
-  return [...oldestFirst(unneeded.flat()), ...oldestFirst(perUnit), ...beyondTotal(left, policy.maxContainers)]
+  return [...oldestFirst(unneeded), ...oldestFirst(perUnit), ...beyondTotal(left, policy.maxContainers)]
 }
 
 /**
- * First each container's excess over an equal share is removed, then the oldest ones of all containers
- * (enforceMaxContainersPerEvictUnit and evictContainers in pkg/kubelet/kuberuntime/kuberuntime_gc.go).
+ * Each container's excess over an equal share (enforceMaxContainersPerEvictUnit in pkg/kubelet/kuberuntime/kuberuntime_gc.go).
+ * The kubelet then removes even the newest instances. Here they stay: without one, the container would run again.
  */
 function beyondTotal(units: readonly (readonly RuntimeContainer[])[], maxContainers: number) {
-  const all = units.flat()
-  if (maxContainers < 0 || all.length <= maxContainers) return []
+  if (maxContainers < 0 || units.flat().length <= maxContainers) return []
   const share = Math.max(1, Math.floor(maxContainers / units.length))
-  const aboveShare = units.flatMap((unit) => beyond(unit, share))
-  const left = all.filter((one) => !aboveShare.includes(one))
-  // The newest instance of a container proves that it has ended: without it, the container would run again.
-  const older = oldestFirst(left.filter((one) => !units.some(([newest]) => newest === one)))
-  return [...oldestFirst(aboveShare), ...older.slice(0, Math.max(0, left.length - maxContainers))]
+  return oldestFirst(units.flatMap((unit) => beyond(unit, share)))
 }
 
 /** The newest one is kept regardless of the limit: the plan reads from it how the container ended. */
@@ -108,9 +103,9 @@ function unitsOf(containers: readonly RuntimeContainer[]): readonly (readonly Ru
   return [...units.values()]
 }
 
+/** Of one pod: the clock may have been set back between two attempts. */
 function newestFirst(a: RuntimeContainer, b: RuntimeContainer): number {
-  const same = a.identity.podUID === b.identity.podUID
-  return (same ? b.identity.attempt - a.identity.attempt : 0) || compareInstants(b.createdAt, a.createdAt)
+  return b.identity.attempt - a.identity.attempt || compareInstants(b.createdAt, a.createdAt)
 }
 
 function oldestFirst(containers: readonly RuntimeContainer[]): readonly RuntimeContainer[] {
