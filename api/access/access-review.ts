@@ -40,8 +40,9 @@ const about = {
   uid: field(6, optional(text)),
 }
 
+/** Clients may send a status, also with null for its lists (kubectl until 1.31): the API replaces it. */
 const AccessReviewStatusSchema = object({
-  allowed: bool,
+  allowed: optional(bool),
   denied: optional(bool),
   reason: optional(text),
   evaluationError: optional(text),
@@ -81,16 +82,18 @@ export const SelfSubjectRulesReviewSchema = object({
   spec: field(2, object({ namespace: field(1, optional(text)) })),
   status: optional(
     object({
-      resourceRules: list(
-        object({
-          verbs: list(text),
-          apiGroups: optional(list(text)),
-          resources: optional(list(text)),
-          resourceNames: optional(list(text)),
-        }),
+      resourceRules: optional(
+        list(
+          object({
+            verbs: optional(list(text)),
+            apiGroups: optional(list(text)),
+            resources: optional(list(text)),
+            resourceNames: optional(list(text)),
+          }),
+        ),
       ),
-      nonResourceRules: list(object({ verbs: list(text), nonResourceURLs: optional(list(text)) })),
-      incomplete: bool,
+      nonResourceRules: optional(list(object({ verbs: optional(list(text)), nonResourceURLs: optional(list(text)) }))),
+      incomplete: optional(bool),
       evaluationError: optional(text),
     }),
   ),

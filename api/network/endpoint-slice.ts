@@ -43,7 +43,8 @@ export const EndpointSliceSchema = object({
   apiVersion: oneOf('discovery.k8s.io/v1'),
   kind: oneOf('EndpointSlice'),
   metadata: field(1, ObjectMetaSchema),
-  endpoints: field(2, list(EndpointSchema)),
+  /** Go clients send null for none. */
+  endpoints: field(2, optional(list(EndpointSchema))),
   ports: field(
     3,
     optional(

@@ -12,7 +12,7 @@ export function endpointsProblems({ subsets = [] }: Endpoints): readonly Problem
 
 const most = { endpoints: 1000, addresses: 100, ports: 20_000, hints: 8, topology: 16 } as const
 
-export function endpointSliceProblems({ addressType, endpoints, ports = [] }: EndpointSlice): readonly Problem[] {
+export function endpointSliceProblems({ addressType, endpoints = [], ports = [] }: EndpointSlice): readonly Problem[] {
   const addressTypes = ['FQDN', 'IPv4', 'IPv6']
   const names = ports.map(({ name = '' }) => name)
   return [

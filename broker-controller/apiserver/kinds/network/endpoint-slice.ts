@@ -8,7 +8,7 @@ import { someOf } from './endpoint-texts.ts'
 
 const endpointSliceTable: TableOf<EndpointSlice> = {
   columns: tableColumns('Name', 'AddressType', 'Ports', 'Endpoints', 'Age'),
-  cells: ({ metadata, addressType, ports = [], endpoints }, nowMs) => [
+  cells: ({ metadata, addressType, ports = [], endpoints = [] }, nowMs) => [
     metadata.name ?? '',
     addressType,
     someOf(ports.map(({ port, name }) => String(port ?? name ?? '*'))) || '<unset>',
@@ -24,6 +24,7 @@ export const endpointSliceStrategy: KindStrategy<EndpointSlice> = {
   subresources: {},
   withDefaults: (slice) => ({
     ...slice,
+    endpoints: slice.endpoints ?? [],
     ...(slice.ports && {
       ports: slice.ports.map((port) => ({ ...port, name: port.name ?? '', protocol: port.protocol ?? 'TCP' })),
     }),

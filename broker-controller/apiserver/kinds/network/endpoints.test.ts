@@ -98,6 +98,8 @@ test('the table of Endpoints shows their addresses with each port, or alone', as
 test('the addresses of an EndpointSlice are of its type, which stays', async (t) => {
   const made = create('endpointslices', slice({}, { ports: [{ port: 80 }] }))
   t.match(made, { ports: [{ name: '', port: 80, protocol: 'TCP' }] })
+  const { endpoints: _, ...none } = slice({})
+  t.match(create('endpointslices', none), { endpoints: [] }, 'Go clients send null for none')
   const wrong = (...args: Parameters<typeof slice>) => causes(() => create('endpointslices', slice(...args)))
   t.same(wrong({ addresses: [] }), ['endpoints[0].addresses: Required value: must contain at least 1 address'])
   t.same(wrong({ addresses: ['2001:db8::1'] }), [
