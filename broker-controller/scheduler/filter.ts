@@ -32,7 +32,7 @@ export type NodeRefusal = {
 export type Round = {
   readonly pod: Pod
   readonly needs: PodNeeds
-  readonly spread: readonly SpreadRule[] | undefined
+  readonly spread: readonly SpreadRule[]
   readonly neighbours: Neighbours | undefined
 }
 
@@ -132,7 +132,7 @@ function hasResources({ needs }: Round, usage: NodeAllocation): NodeRefusal | un
 }
 
 function isSpread({ spread }: Round, usage: NodeAllocation): NodeRefusal | undefined {
-  const text = spread && spreadRefusal(spread, usage)
+  const text = spreadRefusal(spread, usage)
   if (text === undefined) return undefined
   return { plugin: 'PodTopologySpread', reasons: [text], isFinal: text === missingLabelText }
 }

@@ -44,7 +44,7 @@ export function mayFit({ pod, refusedBy }: Waiting, change: ClusterChange, nodes
 /** There is capacity, or there would be after preemption of pods with lower priority. Its inter-pod affinity is checked later. */
 function couldTake(usage: NodeAllocation | undefined, pod: Pod): boolean {
   if (usage === undefined) return false
-  const refused = refusal({ pod, needs: podNeeds(pod), spread: undefined, neighbours: undefined }, usage)
+  const refused = refusal({ pod, needs: podNeeds(pod), spread: [], neighbours: undefined }, usage)
   if (refused === undefined) return true
   return !refused.isFinal && pod.spec.preemptionPolicy !== 'Never' && usage.hasPodBelow(pod.spec.priority ?? 0)
 }

@@ -1,7 +1,9 @@
 import { test } from 'tap'
+import type { Pod } from '../../api/pod.ts'
 import { aPod, type NodeOverrides } from '../../api/testing/builders.ts'
 import { aCluster, type Bound, hostKey, inZone, refusalsOf, spreads, zoneKey } from '../testing/scheduling.ts'
-import { spreadScores } from './topology-spread.ts'
+import type { ClusterCache } from './cluster.ts'
+import { spreadRulesOf, spreadScores } from './topology-spread.ts'
 
 const web = { labels: { app: 'web' } }
 const zones = [inZone('a', '1'), inZone('b', '1'), inZone('c', '2')]
@@ -61,6 +63,9 @@ test('the emptiest of several zones counts, with all that match in them', async 
   const versions = ['1', '2'].map((version): Bound => ({ nodeName: 'a', labels: { app: 'web', version } }))
   const mixed = aCluster(three, [...versions, ...on('b', 'c')])
   t.same(Object.keys(refusalsOf(pod, mixed)), ['a'], 'pods of several versions count together')
+  const third = aCluster(three, [...versions, { nodeName: 'a', labels: { app: 'web', version: '2' } }, ...on('b', 'c')])
+  const lenient = aPod({ ...web, spec: spreads({ maxSkew: 2 }) })
+  t.same(Object.keys(refusalsOf(lenient, third)), ['a'], 'each of them')
 })
 
 test('a constraint without a selector counts no pod', async (t) => {
@@ -145,4 +150,81 @@ test('a greater skew makes differences between zones matter less', async (t) => 
   }
   t.same(score(1), [33, 33, 100])
   t.same(score(8), [80, 80, 100])
+})
+
+/** How many nodes are read to find out how the pod must be spread. */
+function nodesRead(pod: Pod, known: ClusterCache): number {
+  let count = 0
+  const from = function* (start: number) {
+    for (const usage of known.from(start)) {
+      count++
+      yield usage
+    }
+  }
+  spreadRulesOf(pod, { ...known, from })
+  return count
+}
+
+test('a fleet is read node by node only where its labels, a node selector or taints make nodes differ', async (t) => {
+  const known = aCluster(zones, on('a'))
+  const partly = aCluster([...zones, { name: 'd' }], on('a'))
+  const [zone, both] = [spreads({}), spreads({}, { topologyKey: hostKey })]
+  t.equal(nodesRead(aPod({ ...web, spec: zone }), known), 0)
+  t.equal(nodesRead(aPod({ ...web, spec: zone }), partly), 0, 'a node without the only label has no domain')
+  t.equal(nodesRead(aPod({ ...web, spec: both }), known), 0, 'every node has both labels')
+  t.equal(nodesRead(aPod({ ...web, spec: both }), partly), 8, 'one node has one of two labels')
+  const nodeSelector = { [zoneKey]: '1' }
+  t.equal(nodesRead(aPod({ ...web, nodeSelector, spec: zone }), known), 3)
+  t.equal(nodesRead(aPod({ ...web, nodeSelector, spec: spreads({ nodeAffinityPolicy: 'Ignore' }) }), known), 0)
+  t.equal(nodesRead(aPod({ ...web, spec: spreads({ nodeTaintsPolicy: 'Honor' }) }), known), 3)
+})
+
+test('the counts of pods that are all alike are not copied', async (t) => {
+  const known = aCluster(zones, on('a', 'b', 'c'))
+  const [rule] = spreadRulesOf(aPod({ ...web, spec: spreads({}) }), known)
+  const [alike] = known.podClasses.in('default')
+  t.equal(rule?.counts, alike?.domains(zoneKey))
+  t.same(
+    [...(rule?.counts ?? [])],
+    [
+      ['1', 2],
+      ['2', 1],
+    ],
+  )
+})
+
+/** The scores of the named nodes, where the pod fits. */
+function scoresOf(pod: Pod, known: ClusterCache, ...names: readonly string[]) {
+  const fitting = names.flatMap((name) => known.node(name) ?? [])
+  return spreadScores(pod, fitting, known)
+}
+
+test('the usual spreading counts pods on tainted nodes, but none on nodes that the pod does not ask for', async (t) => {
+  const ssd = { labels: { ssd: '1' } }
+  const asked = aCluster([inZone('a', '1', ssd), inZone('b', '1'), inZone('c', '2', ssd)], on('b'))
+  t.same(scoresOf(aPod({ ...web, nodeSelector: { ssd: '1' } }), asked, 'a', 'c'), [100, 100])
+  const taints = [{ key: 'x', effect: 'NoSchedule' }] as const
+  const tainted = aCluster([inZone('a', '1'), inZone('b', '1', { taints }), inZone('c', '2')], on('b'))
+  // Zone 1: ln(2 + 2) + 4 for its pod, and 2 for an empty machine.
+  t.same(scoresOf(aPod(web), tainted, 'a', 'c'), [85, 100], '(6 + 7 - 7) / 7')
+})
+
+test('two machines with the same hostname label are two for the usual spreading', async (t) => {
+  const labels = { [hostKey]: 'raspberrypi' }
+  const known = aCluster(
+    [
+      { name: 'a', labels },
+      { name: 'b', labels },
+    ],
+    on('a'),
+  )
+  t.same(scoresOf(aPod(web), known, 'a', 'b'), [66, 100], 'ln(2 + 2) + 2 and 2')
+})
+
+test('a node that lacks the label of one preference adds no domain to the others', async (t) => {
+  const inRack = (name: string, zone: string, rack: string) => inZone(name, zone, { labels: { rack } })
+  const known = aCluster([inRack('a', '1', 'r'), inRack('b', '2', 's'), inZone('c', '3')], on('a', 'a', 'a', 'b'))
+  const soft = { whenUnsatisfiable: 'ScheduleAnyway' } as const
+  const pod = aPod({ ...web, spec: spreads(soft, { ...soft, topologyKey: 'rack' }) })
+  t.same(scoresOf(pod, known, 'a', 'b', 'c'), [37, 100, 0], '6 ln(2 + 2) and 2 ln(2 + 2)')
 })

@@ -23,10 +23,9 @@ export type SpreadRule = {
 const spreadText = "node(s) didn't match pod topology spread constraints"
 export const missingLabelText = `${spreadText} (missing required label)`
 
-/** Undefined: the pod insists on nothing. */
-export function spreadRulesOf(pod: Pod, cluster: Cluster): readonly SpreadRule[] | undefined {
+/** The rules of the constraints with `DoNotSchedule`. */
+export function spreadRulesOf(pod: Pod, cluster: Cluster): readonly SpreadRule[] {
   const constraints = podTerms(pod).hardSpread
-  if (constraints.length === 0) return undefined
   return constraints.map((constraint) => ruleOf(constraint, constraints, pod, cluster))
 }
 
@@ -80,11 +79,11 @@ function countedByNode(
   cluster: Cluster,
 ): { readonly counts: ReadonlyMap<string, number>; readonly domainCount: number } {
   const counts = new Map<string, number>()
-  const domains = new Set<string>()
+  const domains = new Set<string | undefined>()
   for (const usage of cluster.from(0)) {
-    const value = usage.labels[constraint.topologyKey]
-    if (value === undefined || all.some(({ topologyKey }) => usage.labels[topologyKey] === undefined)) continue
+    if (all.some(({ topologyKey }) => usage.labels[topologyKey] === undefined)) continue
     if (!isCounted(constraint, pod, usage)) continue
+    const value = usage.labels[constraint.topologyKey]
     domains.add(value)
     for (const podClass of likes) addTo(counts, value, podClass.on(usage.name))
   }
@@ -106,16 +105,17 @@ function likesOf({ requirements }: SpreadConstraint, { metadata }: Pod, { podCla
 
 function summed(podClasses: readonly PodClass[], topologyKey: string): ReadonlyMap<string, number> {
   const [first, ...others] = podClasses.map((podClass) => podClass.domains(topologyKey))
-  if (first === undefined || others.length === 0) return first ?? new Map()
+  if (first !== undefined && others.length === 0) return first
   const sums = new Map(first)
   for (const counts of others) for (const [value, count] of counts) addTo(sums, value, count)
   return sums
 }
 
+/** Of counts that are not empty. */
 function leastOf(counts: ReadonlyMap<string, number>): number {
   let least = Number.POSITIVE_INFINITY
   for (const count of counts.values()) least = Math.min(least, count)
-  return counts.size === 0 ? 0 : least
+  return least
 }
 
 type Preference = { readonly constraint: SpreadConstraint; readonly likes: readonly PodClass[] }
@@ -142,7 +142,7 @@ export function spreadScores(
     !asked || preferences.every(({ constraint }) => labels[constraint.topologyKey] !== undefined)
   const scored = nodes.filter(isScored)
   const views = preferences.map((preference) => {
-    const all = asked ? preferences.map(({ constraint }) => constraint) : [preference.constraint]
+    const all = asked ? preferences.map(({ constraint }) => constraint) : []
     return crowding(preference, all, scored, isScored, pod, cluster)
   })
   const podClass = nodes.map((usage) =>
