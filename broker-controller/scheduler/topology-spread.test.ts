@@ -209,6 +209,12 @@ test('the usual spreading counts pods on tainted nodes, but none on nodes that t
   t.same(scoresOf(aPod(web), tainted, 'a', 'c'), [85, 100], '(6 + 7 - 7) / 7')
 })
 
+test('for the usual spreading, nodes without a zone are one zone more, but get no share of it', async (t) => {
+  const known = aCluster([inZone('a', '1'), inZone('b', '2'), { name: 'c' }], on('a', 'a', 'a'))
+  // a: 3 ln(3 + 2) + 2 by machine and 3 ln(3 + 2) + 4 by zone, b: 2 + 4, c: 2 by machine alone.
+  t.same(scoresOf(aPod(web), known, 'a', 'b', 'c'), [12, 75, 100], '16, 6 and 2')
+})
+
 test('two machines with the same hostname label are two for the usual spreading', async (t) => {
   const labels = { [hostKey]: 'raspberrypi' }
   const known = aCluster(

@@ -178,7 +178,8 @@ function crowding(
 ): (usage: NodeAllocation) => number {
   const { topologyKey, maxSkew } = constraint
   const isByNode = topologyKey === hostname
-  const values = new Set(scored.flatMap(({ labels }) => labels[topologyKey] ?? []))
+  // Nodes without the label are one more value, as in podtopologyspread/scoring.go.
+  const values = new Set(scored.map(({ labels }) => labels[topologyKey] ?? ''))
   const weight = Math.log((isByNode ? scored.length : values.size) + 2)
   const counts = isByNode
     ? undefined
