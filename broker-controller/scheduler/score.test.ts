@@ -141,14 +141,22 @@ function figures(pod: PodOverrides, allocatable: { readonly [name: string]: stri
 }
 const asks = (cpu: string, memory: string): PodOverrides => ({ requests: { cpu, memory } })
 
-test('a node that is full, overfull or without a resource has none of it free', async (t) => {
+test('a node that is full or overfull of a resource has none of it free', async (t) => {
   const node = { cpu: '4', memory: '4Gi' }
   t.same(figures(asks('2', '2Gi'), node, asks('2', '2Gi')), [0, 100], 'full')
   t.same(figures(asks('4', '1Gi'), node, asks('2', '1Gi')), [25, 75], 'overfull of cpu counts as full of it')
-  t.same(figures(asks('1', '1Gi'), { cpu: '4', memory: '0' }, asks('1', '1Gi')), [25, 75], 'without memory')
-  t.same(figures(asks('1', '1Gi'), { cpu: '0', memory: '4Gi' }, asks('1', '1Gi')), [25, 75], 'without cpu')
-  const cpuAlone = { requests: { cpu: '1' } }
-  t.equal(figures(cpuAlone, { cpu: '4', memory: '0' }, cpuAlone)?.[1], 75, 'without memory, and none is asked for')
+})
+
+test('a resource that a node has none of is not scored', async (t) => {
+  const pod = asks('1', '1Gi')
+  t.same(figures(pod, { cpu: '4', memory: '0' }, pod), [50, 100], 'without memory')
+  t.same(figures(pod, { cpu: '0', memory: '4Gi' }, pod), [50, 100], 'without cpu')
+  t.same(figures(pod, { cpu: '0', memory: '0' }), [0, 100], 'without both')
+  const { memory: _, ...allocatable } = aNode().status?.allocatable ?? {}
+  const known = cluster()
+  known.putNode(aNode({ name: 'a', status: { ...aNode().status, allocatable } }))
+  const usage = known.node('a')
+  t.equal(usage && leastAllocated(podNeeds(aPod(asks('2', '1Gi'))), usage), 50, 'memory is not reported')
 })
 
 test('the node with fewer taints to avoid is better; those that are tolerated count nothing', async (t) => {
@@ -236,4 +244,19 @@ test('of equals chance decides among all of them, and only among them', async (t
   const fitting = ['a', 'b', 'c'].flatMap((name) => known.node(name) ?? [])
   const chosen = (chance: number) => bestNode(aPod(), fitting, known, () => chance).name
   t.same([0, 0.49, 0.5, 0.99].map(chosen), ['a', 'a', 'c', 'c'])
+})
+
+test('a single node that fits is taken without a score', async (t) => {
+  const known = cluster()
+  known.putNode(aNode({ name: 'a' }))
+  let count = 0
+  const carriers = (image: string) => {
+    count++
+    return known.carriers(image)
+  }
+  t.equal(bestNode(aPod(), [...known.from(0)], { ...known, carriers }, () => 0).name, 'a')
+  t.equal(count, 0)
+  known.putNode(aNode({ name: 'b' }))
+  bestNode(aPod(), [...known.from(0)], { ...known, carriers }, () => 0)
+  t.equal(count, 2, 'two are compared')
 })

@@ -44,31 +44,36 @@ function totalScores(pod: Pod, fitting: readonly NodeAllocation[], nodes: Cluste
 
 /** The share of cpu and memory that stays free, the pod included. */
 export function leastAllocated({ scored }: PodNeeds, usage: NodeAllocation): number {
-  const free = (name: string) => {
-    const capacity = usage.allocatable.get(name) ?? 0
-    const taken = usage.scored(name) + (scored.get(name) ?? 0)
-    return capacity === 0 || taken > capacity ? 0 : Math.floor(((capacity - taken) * 100) / capacity)
-  }
-  return Math.floor((free('cpu') + free('memory')) / 2)
+  const free = capacities(usage).map(([name, capacity]) => {
+    const left = Math.max(0, capacity - usage.scored(name) - (scored.get(name) ?? 0))
+    return Math.floor((left * 100) / capacity)
+  })
+  return Math.floor(free.reduce((sum, share) => sum + share, 0) / Math.max(1, free.length))
 }
 
 /** How alike the used shares of cpu and memory would be. */
 export function balancedAllocation({ requests }: PodNeeds, usage: NodeAllocation): number {
-  const used = (name: string) => {
-    const capacity = usage.allocatable.get(name) ?? 0
-    return capacity === 0 ? 1 : Math.min(1, (usage.requested(name) + (requests.get(name) ?? 0)) / capacity)
-  }
-  return Math.floor((1 - Math.abs(used('cpu') - used('memory')) / 2) * 100)
+  const [first = 0, second = first] = capacities(usage).map(([name, capacity]) =>
+    Math.min(1, (usage.requested(name) + (requests.get(name) ?? 0)) / capacity),
+  )
+  return Math.floor((1 - Math.abs(first - second) / 2) * 100)
+}
+
+/** Cpu and memory. What a node has none of is not scored (noderesources/least_allocated.go, balanced_allocation.go). */
+function capacities({ allocatable }: NodeAllocation): readonly (readonly [name: string, capacity: number])[] {
+  return ['cpu', 'memory'].flatMap((name) => {
+    const capacity = allocatable.get(name) ?? 0
+    return capacity === 0 ? [] : [[name, capacity] as const]
+  })
 }
 
 /** PreferNoSchedule taints that the pod does not tolerate. */
 function intolerable({ spec }: Pod, { taints }: NodeAllocation): number {
-  return taints.length === 0 ? 0 : untolerated(taints, spec.tolerations ?? [], ['PreferNoSchedule']).length
+  return untolerated(taints, spec.tolerations ?? [], ['PreferNoSchedule']).length
 }
 
-function preferences({ spec }: Pod, fitting: readonly NodeAllocation[]): readonly number[] | undefined {
+function preferences({ spec }: Pod, fitting: readonly NodeAllocation[]): readonly number[] {
   const preferred = spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []
-  if (preferred.length === 0) return undefined
   const weight = ({ node }: NodeAllocation) =>
     preferred
       .filter((term) => matchesNodeSelectorTerm(term.preference, node))
