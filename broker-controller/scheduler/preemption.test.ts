@@ -113,6 +113,13 @@ test('a budget is for the pods of its namespace that its selector names; an empt
   )
 })
 
+test('a budget with an empty selector protects no pod', async (t) => {
+  const large = one('b', 9, { requests: { cpu: '2' } })
+  const known = aCluster([small('a'), small('b')], [one('a', 1), one('a', 1), large])
+  const empty = { ...webBudget, requirements: [] }
+  t.equal(outcome(asking('2'), known, [empty]), 'a: p0 p1', 'two disruptions of it are not worse than one')
+})
+
 test('where budgets must be violated anyway, the node with fewer violations is taken', async (t) => {
   const web = { labels: { app: 'web' } }
   const known = aCluster([small('a'), small('b')], [one('a', 1, web), one('a', 1, web), one('b', 1, web), one('b', 50)])
@@ -255,4 +262,65 @@ test('of two nodes with equal victims the one is taken whose most important vict
     one('b', 9, began(4)),
   ])
   t.equal(outcome(asking('2'), equals), 'b: p2 p3', 'of equal ones the longest running counts')
+})
+
+/** Nodes n0, n1, … of 2 cpus, each with one pod that uses both. */
+function fullFleet(size: number, pod: (i: number) => Partial<Bound>): ClusterCache {
+  const names = Array.from({ length: size }, (_, i) => `n${i}`)
+  return aCluster(
+    names.map(small),
+    names.map((name, i) => ({ nodeName: name, priority: 50, requests: { cpu: '2' }, ...pod(i) })),
+  )
+}
+
+test('a hundred nodes are enough to choose from, once preemption on one of them violates no budget', async (t) => {
+  const web = { labels: { app: 'web' } }
+  const on = (known: ClusterCache) => outcome(asking('2'), known, [webBudget])
+  const cheaperLater = (i: number) => ({ priority: i < 100 ? 50 : 1 })
+  t.equal(on(fullFleet(101, cheaperLater)), 'n0: p0', 'a better one after them is not looked for')
+  t.equal(on(fullFleet(100, (i) => ({ priority: i < 99 ? 50 : 1 }))), 'n99: p99', 'all hundred are compared')
+  t.equal(on(fullFleet(102, (i) => (i < 100 ? web : {}))), 'n100: p100', 'all of the first hundred violate one')
+  t.equal(on(fullFleet(101, (i) => ({ ...cheaperLater(i), ...(i < 99 ? web : {}) }))), 'n99: p99', 'one does not')
+})
+
+/** Whether the pod's nomination is to be withdrawn. */
+function withdraws(pod: Pod, known: ClusterCache): boolean | undefined {
+  const placement = placePod(pod, known, 0, () => 0)
+  const found = placement.found ? undefined : preempt(pod, known, placement, { budgets: [], random: () => 0 })
+  return found?.helps === false ? found.withdraws : undefined
+}
+
+test('a nomination is withdrawn when preemption helps on no node, not when it is not tried', async (t) => {
+  const known = aCluster([small('a')], [one('a', 200), one('a', 200)])
+  t.equal(withdraws(asking('1'), known), true)
+  t.equal(withdraws(asking('1', 100, { spec: { preemptionPolicy: 'Never' } }), known), false)
+  const conditions = [{ type: 'DisruptionTarget', status: 'True', reason: 'PreemptionByScheduler' }] as const
+  const metadata = { deletionTimestamp: '2026-01-01T00:00:00Z' }
+  const leaving = aCluster([small('a')], [one('a', 1, { metadata, status: { conditions } })])
+  leaving.nominate('default/new', asking('2'), 'a')
+  t.equal(withdraws(asking('2'), leaving), false, 'it waits for its node')
+})
+
+test('a pod without a status has neither started nor been preempted', async (t) => {
+  const bare = (name: string, metadata = {}) => ({
+    ...aPod({ name, priority: 1, requests: { cpu: '1' }, metadata }),
+    status: undefined,
+  })
+  const started = { status: { startTime: '2026-01-01T00:09:00Z' } }
+  const known = aCluster([small('a')], [one('a', 1, started)])
+  known.place('default/bare', bare('bare'), 'a')
+  t.equal(outcome(asking('1'), known), 'a: bare')
+  known.place('default/bare', bare('bare', { name: 'bare', deletionTimestamp: '2026-01-01T00:00:00Z' }), 'a')
+  known.nominate('default/new', asking('2'), 'a')
+  t.equal(outcome(asking('2'), known), 'a: p0 bare')
+})
+
+test('a pod that a budget guards is tried once, and counted once afterwards', async (t) => {
+  const web = { labels: { app: 'web' } }
+  const known = aCluster([small('a')], [one('a', 1, web), one('a', 9)])
+  t.equal(outcome(asking('1'), known, [webBudget]), 'a: p1')
+  t.same(
+    [...known.podClasses.in('default')].map((podClass) => podClass.on('a')),
+    [1, 1],
+  )
 })

@@ -4,7 +4,7 @@ import type { PodDisruptionBudget } from '../../api/pod-disruption-budget.ts'
 import { matchesLabels, type Requirement, requirementsOf } from '../../api/selectors.ts'
 import { keyText } from '../store/informer.ts'
 import type { Cluster, KeyedPod } from './cluster.ts'
-import { countedReasons, roundFor, unavailable } from './filter.ts'
+import { countedReasons, type NodeRefusal, roundFor, unavailable } from './filter.ts'
 import type { NodeAllocation } from './node-usage.ts'
 import { type Misfit, refusalWithPromises } from './placement.ts'
 
@@ -67,11 +67,17 @@ function ineligible(pod: Pod, nodes: Cluster, { refusals }: Misfit): string | un
     : undefined
 }
 
+/** A node that was not filtered, because the pod's own terms leave it out, does not become fit either (framework.NodeToStatus). */
+function couldHelp(refusal: NodeRefusal | undefined): boolean {
+  return refusal?.isFinal === false
+}
+
 function isBeingPreempted({ metadata, status }: Pod): boolean {
   if (metadata.deletionTimestamp === undefined) return false
-  return (status?.conditions ?? []).some(
+  const isPreempted = status?.conditions?.some(
     ({ type, status, reason }) => type === 'DisruptionTarget' && status === 'True' && reason === preemptedReason,
   )
+  return isPreempted === true
 }
 
 type Candidate = { readonly nodeName: string; readonly victims: readonly KeyedPod[]; readonly violations: number }
@@ -86,15 +92,13 @@ function tryNodes(
   { refusals }: Misfit,
   { budgets, random }: PreemptionFacts,
 ): { readonly candidates: readonly Candidate[]; readonly reasons: Reasons } {
-  const helpable = [...refusals].filter(([, { isFinal }]) => !isFinal).map(([name]) => name)
+  const helpable = [...nodes.from(0)].filter(({ name }) => couldHelp(refusals.get(name)))
   const start = Math.floor(random() * helpable.length)
   const candidates: Candidate[] = []
   const reasons = new Map<string, readonly string[]>()
-  for (const name of [...helpable.slice(start), ...helpable.slice(0, start)]) {
-    const usage = nodes.node(name)
-    if (usage === undefined) continue
+  for (const usage of [...helpable, ...helpable].slice(start, start + helpable.length)) {
     const found = victimsOn(usage, pod, nodes, budgets)
-    if ('reasons' in found) reasons.set(name, found.reasons)
+    if ('reasons' in found) reasons.set(usage.name, found.reasons)
     else candidates.push(found)
     if (candidates.length >= candidatesToFind && candidates.some(({ violations }) => violations === 0)) break
   }
@@ -120,7 +124,7 @@ function victimsOn(
     const hopeless = refused()
     if (hopeless !== undefined) return { reasons: hopeless.reasons }
     const victims = new Set<KeyedPod>()
-    for (const one of [...guarded, ...lesser.filter((other) => !guarded.has(other))]) {
+    for (const one of lesser.toSorted((a, b) => Number(guarded.has(b)) - Number(guarded.has(a)))) {
       putBack(one)
       if (refused() === undefined) continue
       takeAway(one)
@@ -165,7 +169,6 @@ const harms: readonly ((candidate: Candidate) => number)[] = [
 function leastHarm(candidates: readonly Candidate[]): Candidate | undefined {
   let best = candidates
   for (const harm of harms) {
-    if (best.length < 2) break
     const least = Math.min(...best.map(harm))
     best = best.filter((candidate) => harm(candidate) === least)
   }
