@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import type { Pod } from '../../api/pod.ts'
-import { aPod } from '../../api/testing/builders.ts'
+import { aPod, requiringNodes } from '../../api/testing/builders.ts'
 import { aCluster, type Bound, dice, requires } from '../testing/scheduling.ts'
 import type { ClusterCache } from './cluster.ts'
 import { refusal, roundFor } from './filter.ts'
@@ -299,6 +299,16 @@ test('a nomination is withdrawn when preemption helps on no node, not when it is
   const leaving = aCluster([small('a')], [one('a', 1, { metadata, status: { conditions } })])
   leaving.nominate('default/new', asking('2'), 'a')
   t.equal(withdraws(asking('2'), leaving), false, 'it waits for its node')
+})
+
+test('a pod whose own terms leave out its nominated node does not wait for it', async (t) => {
+  const conditions = [{ type: 'DisruptionTarget', status: 'True', reason: 'PreemptionByScheduler' }] as const
+  const leaving = { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' }, status: { conditions } }
+  const known = aCluster([small('a'), small('b')], [one('a', 1, leaving), one('b', 1)])
+  const matchFields = [{ key: 'metadata.name', operator: 'In', values: ['b'] }]
+  const pod = asking('2', 100, { spec: { priority: 100, ...requiringNodes({ matchFields }) } })
+  known.nominate('default/new', pod, 'a')
+  t.equal(outcome(pod, known), 'b: p1')
 })
 
 test('a pod without a status has neither started nor been preempted', async (t) => {

@@ -60,7 +60,7 @@ export function preempt(pod: Pod, nodes: Cluster, misfit: Misfit, facts: Preempt
 function ineligible(pod: Pod, nodes: Cluster, { refusals }: Misfit): string | undefined {
   if (pod.spec.preemptionPolicy === 'Never') return 'not eligible due to preemptionPolicy=Never.'
   const promised = nodes.node(nodes.nominationOf(keyText(pod.metadata)) ?? '')
-  if (promised === undefined || refusals.get(promised.name)?.isFinal === true) return undefined
+  if (promised === undefined || !couldHelp(refusals.get(promised.name))) return undefined
   const isAwaited = (other: Pod) => priorityOf(other) < priorityOf(pod) && isBeingPreempted(other)
   return [...promised.pods.values()].some(isAwaited)
     ? 'not eligible due to a terminating pod on the nominated node.'
