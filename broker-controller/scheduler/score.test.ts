@@ -145,7 +145,11 @@ test('a node that is full or overfull of a resource has none of it free', async 
   const node = { cpu: '4', memory: '4Gi' }
   t.same(figures(asks('2', '2Gi'), node, asks('2', '2Gi')), [0, 100], 'full')
   t.same(figures(asks('4', '1Gi'), node, asks('2', '1Gi')), [25, 75], 'overfull of cpu counts as full of it')
-  t.same(figures(asks('2', '1Gi'), node, asks('2', '1Gi')), [25, 75], 'both pods use more of its cpu than of its memory')
+  t.same(
+    figures(asks('2', '1Gi'), node, asks('2', '1Gi')),
+    [25, 75],
+    'both pods use more of its cpu than of its memory',
+  )
 })
 
 test('a resource that a node has none of is not scored', async (t) => {
