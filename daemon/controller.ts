@@ -12,14 +12,18 @@ export interface Controller {
   reconcile(key: string, signal: AbortSignal): Promise<Reconciled>
 }
 
-/** Visits the queue's keys one at a time until `signal` aborts. An error is logged and its key comes back later. */
+/**
+ * Visits the queue's keys until `signal` aborts, at most `atOnce` at a time and never one key twice at a time. An error is
+ * logged and its key comes back later. Resolves when no visit is under way any more.
+ */
 export async function runController(
   controller: Controller,
   queue: WorkQueue,
   log: Log,
   signal: AbortSignal,
+  atOnce = 1,
 ): Promise<void> {
-  for await (const key of queue.keys(signal)) {
+  const visit = async (key: string) => {
     beginOperation('reconcile', controller.name)
     try {
       const again = await controller.reconcile(key, signal)
@@ -28,4 +32,11 @@ export async function runController(
       log.warn('Reconcile failed', { controller: controller.name, key, retryInMs: queue.failed(key), error })
     }
   }
+  const visits = new Set<Promise<void>>()
+  for await (const key of queue.keys(signal)) {
+    const started = visit(key).finally(() => visits.delete(started))
+    visits.add(started)
+    if (visits.size >= atOnce) await Promise.race(visits)
+  }
+  await Promise.all(visits)
 }

@@ -25,3 +25,17 @@ export async function* eachChange<Event>(cursor: ChangeCursor<Event>, signal: Ab
     signal.removeEventListener('abort', aborted)
   }
 }
+
+/** Resolves when the cursor has a change or an error, at its end, and when `signal` aborts. */
+export async function readyAt(cursor: ChangeCursor<unknown>, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return
+  let cancel = () => {}
+  let resume = () => {}
+  await new Promise<void>((resolve) => {
+    resume = resolve
+    signal.addEventListener('abort', resume, { once: true })
+    cancel = cursor.onReady(resume)
+  })
+  signal.removeEventListener('abort', resume)
+  cancel()
+}

@@ -6,8 +6,9 @@ import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import { beginOperation } from '../../daemon/watchdog/event-loop.ts'
+import { readyAt } from './each-change.ts'
 import { sharedTexts } from './shared-texts.ts'
-import type { ObjectKey, Store, StoredObject } from './store.ts'
+import type { ObjectKey, Store, StoredObject, WatchEvent } from './store.ts'
 
 /** `present` undefined: deleted. `previous` undefined: new. */
 export type ChangeListener<R extends ResourceName> = (
@@ -18,6 +19,11 @@ export type ChangeListener<R extends ResourceName> = (
 export interface Informer<R extends ResourceName> {
   get(key: ObjectKey): StoredObject<R> | undefined
   all(): Iterable<StoredObject<R>>
+  /**
+   * Calls the listener for each change that the store has made so far: what this process has written and was answered is then
+   * in `get` and `all`. Throws ApiError Expired while the informer is too far behind and lists again.
+   */
+  catchUp(): void
   /** Resolves when the listener was called for all objects of the first list, or when `signal` of `run` aborts before. */
   readonly listed: Promise<void>
   /** Lists, then watches, until `signal` aborts. */
@@ -57,6 +63,12 @@ export function informer<R extends ResourceName>(
     listener(undefined, previous)
   }
 
+  const apply = ({ type, object }: WatchEvent<R>) => {
+    if (type === 'DELETED') drop(keyText(object.metadata))
+    else take(object)
+  }
+  let catchUp = () => {}
+
   const listAgain = async () => {
     const { items, resourceVersion } = await store.list(resource)
     beginOperation('watch', resource)
@@ -74,6 +86,7 @@ export function informer<R extends ResourceName>(
   return {
     get: (key) => objects.get(keyText(key)),
     all: () => objects.values(),
+    catchUp: () => catchUp(),
     listed,
     async run(signal) {
       void aborted(signal).then(ready)
@@ -81,10 +94,15 @@ export function informer<R extends ResourceName>(
         try {
           const from = await listAgain()
           failures = 0
-          for await (const { type, object } of store.watch(resource, from, signal)) {
+          const changes = store.changes(resource, from)
+          // A change is taken from the cursor and applied in one go: `catchUp` may come between two turns of this loop.
+          catchUp = () => {
+            for (let change = changes.next(); change !== undefined; change = changes.next()) apply(change)
+          }
+          while (!signal.aborted && !changes.ended) {
             beginOperation('watch', resource)
-            if (type === 'DELETED') drop(keyText(object.metadata))
-            else take(object)
+            catchUp()
+            await readyAt(changes, signal)
           }
           if (!signal.aborted) throw new Error(`The watch of ${resource} ended: the store was closed`)
         } catch (error) {
