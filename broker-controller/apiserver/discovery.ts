@@ -11,6 +11,7 @@ const objectVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'pat
 const verbsByAccess: { readonly [A in Subresource<AnyObject>['access']]: readonly string[] } = {
   create: ['create'],
   update: ['get', 'patch', 'update'],
+  view: ['get', 'patch', 'update'],
   get: ['get'],
   connect: ['create', 'get'],
   proxy: ['create', 'delete', 'get', 'patch', 'update'],
@@ -90,7 +91,7 @@ function entriesOf(resource: KindStrategy) {
     name: `${name}/${subresource}`,
     singularName: '',
     namespaced,
-    ...(row.access === 'create' && row.group !== undefined && { group: row.group, version: row.version }),
+    ...groupVersionOf(row),
     kind: row.access === 'update' ? kind : row.kind,
     verbs: verbsOf(row),
   }))
@@ -167,8 +168,13 @@ function aggregatedResource(resource: KindStrategy) {
 }
 
 function bodyKind(row: Exclude<Subresource<AnyObject>, { readonly access: 'update' }>) {
-  const { group, version } = row.access === 'create' ? row : {}
-  return { kind: row.kind, ...(group !== undefined && { group }), ...(version !== undefined && { version }) }
+  return { kind: row.kind, ...groupVersionOf(row) }
+}
+
+/** Of what is in its body, where they are not those of the object. */
+function groupVersionOf(row: Subresource<AnyObject>) {
+  const { group, version } = row.access === 'create' || row.access === 'view' ? row : {}
+  return { ...(group !== undefined && { group }), ...(version !== undefined && { version }) }
 }
 
 function verbsOf({ access }: Subresource<AnyObject>): readonly string[] {

@@ -2,7 +2,7 @@
 import { ApiError, conflict } from '../../../api/api-error.ts'
 import type { AnyObject } from '../../../api/meta.ts'
 import { clipped, nameText } from '../../../api/problem.ts'
-import { apiVersionOf } from '../../../api/resources.ts'
+import { apiVersionOf, type Resource } from '../../../api/resources.ts'
 import { fieldOf, isObject, type JsonObject } from '../../../api/text/json.ts'
 import { type Manager, managedFieldsOf, managersOf } from '../managed-fields/managed-entries.ts'
 import { type Applied, afterApply, applied, type ManagedWrite } from '../managed-fields/managers.ts'
@@ -12,7 +12,13 @@ import { fieldValidation, parseApplyBody, type Read, readObject } from '../wire/
 import type { FieldManagers } from './admission.ts'
 import { managedWrite } from './field-managers.ts'
 import { forbid } from './resource-request.ts'
-import type { ResourceNeeds, ResourceRequest } from './strategy.ts'
+import {
+  type KindStrategy,
+  type ResourceNeeds,
+  type ResourceRequest,
+  type SubresourceView,
+  viewOf,
+} from './strategy.ts'
 
 /** The object that a client requests, computed from the present one, and the managers that its write leaves. */
 export type Wanted = Read<AnyObject> & { readonly managers: FieldManagers }
@@ -28,12 +34,32 @@ export async function readApply(
   const force = isSwitchedOn(query, 'force')
   const validation = fieldValidation(query)
   const body = parseApplyBody(await request.readBody(), identity, needs.parseYaml)
-  const given = refuseUnusable(request, body)
+  const view = viewOf(kind, route.subresource)
+  const usable = refuseUnusable(request, body, view ?? kind)
+  // What is applied to a view are fields of the object (managedfields.NewScaleHandler, apimachinery).
+  const given = view === undefined ? usable : partOfObject(kind, view, usable)
   return (present) => {
     const result = applied(present, given, managersOf(present?.metadata.managedFields) ?? [], write)
     const { value, warnings } = readObject(kind, result.object, validation)
-    return { value, warnings, managers: appliedManagers(present, result, write, force) }
+    const managers = appliedManagers(present, result, write, force)
+    if (view === undefined) return { value, warnings, managers }
+    const { uid, resourceVersion } = isObject(usable['metadata']) ? usable['metadata'] : {}
+    const shown = view.show(value)
+    const asked = { ...shown.metadata, ...textsOf({ uid, resourceVersion }) }
+    return { value: { ...shown, metadata: asked }, warnings, managers }
   }
+}
+
+function textsOf(fields: JsonObject): { readonly [field: string]: string } {
+  return Object.fromEntries(
+    Object.entries(fields).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  )
+}
+
+function partOfObject(kind: KindStrategy, view: SubresourceView<AnyObject>, usable: JsonObject): JsonObject {
+  const { name, namespace } = isObject(usable['metadata']) ? usable['metadata'] : {}
+  const metadata = textsOf({ name, namespace })
+  return { apiVersion: apiVersionOf(kind), kind: kind.kind, metadata, ...view.fields(usable) }
 }
 
 function appliedManagers(
@@ -51,8 +77,11 @@ function appliedManagers(
 }
 
 /** Refuses a body that is no object of the kind before anything is merged with it. */
-function refuseUnusable({ route }: ResourceRequest, input: unknown): JsonObject {
-  const { resource } = route
+function refuseUnusable(
+  { route }: ResourceRequest,
+  input: unknown,
+  resource: Pick<Resource, 'kind' | 'group' | 'version' | 'schema'>,
+): JsonObject {
   if (!isObject(input)) throw new ApiError('BadRequest', 'the body of an apply must be an object')
   const { apiVersion, kind } = input
   if ((apiVersion ?? apiVersionOf(resource)) !== apiVersionOf(resource) || (kind ?? resource.kind) !== resource.kind) {

@@ -24,12 +24,17 @@ export type TableOf<T> = {
   rowConditions?(object: T): readonly RowCondition[] | undefined
 }
 
-/** Columns by name; one with a star is shown with `-o wide` only. The first is the object's name. */
+/** Columns by name; one with a star is shown with `-o wide` only, one with a hash has integers. The first is the object's name. */
 export function tableColumns(...names: readonly string[]): readonly Column[] {
   return names.map((name): Column => {
     const wide = name.endsWith('*')
-    const plain = wide ? name.slice(0, -1) : name
-    return { name: plain, type: 'string', ...(plain === 'Name' ? { format: 'name' } : {}), priority: wide ? 1 : 0 }
+    const plain = name.replace(/[*#]$/, '')
+    return {
+      name: plain,
+      type: name.endsWith('#') ? 'integer' : 'string',
+      ...(plain === 'Name' ? { format: 'name' } : {}),
+      priority: wide ? 1 : 0,
+    }
   })
 }
 

@@ -3,6 +3,9 @@ import { ApiError, conflict, isApiError, notFound } from '../../../api/api-error
 import { isReleased } from '../../../api/deletion/object-deletion.ts'
 import { nodeOf } from '../../../api/identity.ts'
 import type { AnyObject } from '../../../api/meta.ts'
+import { invalidObject } from '../../../api/problem.ts'
+import type { Resource } from '../../../api/resources.ts'
+import { isObject } from '../../../api/text/json.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { equalJSON } from '../../store/equal-json.ts'
 import type { AnyStored } from '../../store/store.ts'
@@ -25,15 +28,17 @@ import { type FieldManagers, prepareForUpdate } from './admission.ts'
 import { permitCreation, readApply, type Wanted } from './applying.ts'
 import { makeObject } from './creating.ts'
 import { managedWrite, updatedManagers } from './field-managers.ts'
-import { represent } from './representation.ts'
+import { represent, representPart } from './representation.ts'
 import { forbid, keyOfRoute, representationOptions } from './resource-request.ts'
 import {
   type ResourceNeeds,
   type ResourceRequest,
+  type ResourceRoute,
   replaceStatus,
   shownForm,
   storedForm,
   subresourceOf,
+  viewOf,
   writeBy,
 } from './strategy.ts'
 import { type RequestWebhooks, webhooksOf } from './webhook-gate.ts'
@@ -55,9 +60,7 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
     if (present === undefined) await permitCreation(request, needs, given)
     else refuseOther(request, given, present)
     const value = webhooks && present ? await mutated(webhooks, request, given, present) : given
-    const next =
-      present &&
-      changed(request, present, inNamespace(storedForm(route.resource, value), route.namespace), managers, needs)
+    const next = present && changed(request, present, storedPart(route, present, value), managers, needs)
     try {
       if (present === undefined || next === undefined) {
         refuseOtherName(request, value)
@@ -69,10 +72,10 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
         requester: request.identity,
         subresource: route.subresource,
       })
-      await webhooks?.validate(shownForm(route.resource, next), shownForm(route.resource, present))
+      await webhooks?.validate(shownPart(route, next), shownPart(route, present))
       const put = async (one: AnyObject) => (dryRun ? one : written(request, present, one, needs))
       const result = await (route.subresource === '' ? writeBy(route.resource, next, present, needs, put) : put(next))
-      return objectAnswer(represent(route.resource, result, options), 200, [...warnings, ...(webhooks?.warnings ?? [])])
+      return objectAnswer(representPart(route, result, options), 200, [...warnings, ...(webhooks?.warnings ?? [])])
     } catch (error) {
       // A client that named the version is refused on the next reading; for any other the change is repeated.
       const waitMs = waitsMs[failures]
@@ -90,9 +93,11 @@ async function readChange(
 ): Promise<(present: AnyObject | undefined) => Wanted> {
   const write = managedWrite(request, 'Update', needs.clock.wallMs())
   const read = request.route.verb === 'patch' ? await patched(request) : await replaced(request, needs)
+  const { resource, subresource, name } = request.route
+  const view = viewOf(resource, subresource)
   return (present) => {
-    if (present === undefined) throw notFound(request.route.resource, request.route.name)
-    const { value, warnings } = read(present)
+    if (present === undefined) throw notFound(resource, name)
+    const { value, warnings } = read(view === undefined ? present : view.show(present))
     return { value, warnings, managers: updatedManagers(present, value.metadata.managedFields, write) }
   }
 }
@@ -106,25 +111,49 @@ async function mutated(
 ): Promise<AnyObject> {
   const { resource: kind } = request.route
   const stored = storedForm(kind, given)
-  const asked = shownForm(kind, kind.withDefaults?.(stored) ?? stored)
-  const result = await webhooks.mutate(asked, shownForm(kind, present))
+  const isView = viewOf(kind, request.route.subresource) !== undefined
+  const asked = isView ? given : shownForm(kind, kind.withDefaults?.(stored) ?? stored)
+  const result = await webhooks.mutate(asked, shownPart(request.route, present))
   if (result === asked) return given
-  const { value } = readObject(kind, result, 'Ignore')
+  const { value } = readObject(bodyKind(request.route), result, 'Ignore')
   refuseOther(request, value, present)
   return value
+}
+
+/** What the body of a change is: the kind, or the view of it that the path names. */
+function bodyKind({ resource, subresource }: ResourceRoute): Resource {
+  const { kind, group, version, schema } = viewOf(resource, subresource) ?? resource
+  return { ...resource, kind, group, version, schema }
+}
+
+/** The object, or the view of it, as clients see it. */
+function shownPart({ resource, subresource }: ResourceRoute, object: AnyObject): AnyObject {
+  return viewOf(resource, subresource)?.show(object) ?? shownForm(resource, object)
+}
+
+/** The stored object with what the client wants. Throws ApiError Invalid for a view that is wrong. */
+function storedPart({ resource, subresource, namespace, name }: ResourceRoute, present: AnyStored, value: AnyObject) {
+  const view = viewOf(resource, subresource)
+  if (view === undefined) return inNamespace(storedForm(resource, value), namespace)
+  const problems = view.problems(inNamespace(value, namespace))
+  if (problems.length > 0) throw invalidObject(view, name, problems)
+  const spec = { ...(isObject(present.spec) ? present.spec : {}), ...view.fields(value).spec }
+  return { ...present, spec }
 }
 
 type Change = (present: AnyObject) => Read<AnyObject>
 
 async function replaced(request: ResourceRequest, { parseYaml }: ResourceNeeds): Promise<Change> {
   const { route, query } = request
-  const input = parseBody(await request.readBody(), request, route.resource.schema, parseYaml)
-  const read = readObject(route.resource, input, fieldValidation(query))
+  const kind = bodyKind(route)
+  const input = parseBody(await request.readBody(), request, kind.schema, parseYaml)
+  const read = readObject(kind, input, fieldValidation(query))
   return () => read
 }
 
 async function patched(request: ResourceRequest): Promise<Change> {
   const { route, query, contentType } = request
+  const kind = bodyKind(route)
   const form = patchForm(contentType)
   const validation = fieldValidation(query)
   const patch = parseJsonBody(await request.readBody(), form === 'json' ? mostPatchValues : undefined)
@@ -135,12 +164,12 @@ async function patched(request: ResourceRequest): Promise<Change> {
       case 'merge':
         return mergePatch(present, patch)
       case 'strategic':
-        return strategicMergePatch(route.resource.schema, present, patch)
+        return strategicMergePatch(kind.schema, present, patch)
       case 'apply':
         throw unsupportedBody() // read by readApply
     }
   }
-  return (present) => readObject(route.resource, apply(present), validation)
+  return (present) => readObject(kind, apply(present), validation)
 }
 
 /** Refuses a body about another object, or another version of it, than the one stored. Neither need be named. */
@@ -183,6 +212,7 @@ function changedPart({ route }: ResourceRequest, present: AnyStored, wanted: Any
   const { resource: kind } = route
   const part = subresourceOf(kind, route.subresource)
   if (part?.access === 'update') return part.change(present, wanted, rfc3339(nowMs))
+  if (part?.access === 'view') return wanted
   return subresourceOf(kind, 'status') === undefined ? wanted : replaceStatus(wanted, present.status)
 }
 

@@ -1,5 +1,5 @@
 /** create, of objects and of what is done with them. */
-import { alreadyExists, isApiError, notFound } from '../../../api/api-error.ts'
+import { ApiError, alreadyExists, isApiError, notFound } from '../../../api/api-error.ts'
 import { nodeOf } from '../../../api/identity.ts'
 import type { AnyObject } from '../../../api/meta.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
@@ -132,5 +132,9 @@ async function refuseClosedNamespace(
   if (found === undefined) throw notFound({ name: 'namespaces', group: '' }, namespace)
   if (found.metadata.deletionTimestamp === undefined) return
   const because = `unable to create new content in namespace ${namespace} because it is being terminated`
-  throw forbid(resource, metadata.name ?? '', because)
+  const { message, details } = forbid(resource, metadata.name ?? '', because)
+  // Controllers stop trying for this cause (core/v1 NamespaceTerminatingCause).
+  const gone = `namespace ${namespace} is being terminated`
+  const causes = [{ reason: 'NamespaceTerminating', message: gone, field: 'metadata.namespace' }]
+  throw new ApiError('Forbidden', message, { ...details, causes })
 }

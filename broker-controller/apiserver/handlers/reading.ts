@@ -3,14 +3,15 @@ import { ApiError } from '../../../api/api-error.ts'
 import type { AnyStored } from '../../store/store.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { pageOf, pageOfList, refuseListOptions, selectionOf, watchStart } from './list-options.ts'
-import { represent, representBookmark, representList } from './representation.ts'
+import { represent, representBookmark, representList, representPart } from './representation.ts'
 import { presentObject, representationOptions } from './resource-request.ts'
 import type { ResourceNeeds, ResourceRequest } from './strategy.ts'
 import { watchLines } from './watch.ts'
 
 export async function getObject(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const representation = representationOptions(request, needs)
-  return objectAnswer(represent(request.route.resource, await presentObject(request, needs), representation))
+  const object = await presentObject(request, needs)
+  return objectAnswer(representPart(request.route, object, representation))
 }
 
 /** Always the newest state, which is no older than any version a client may ask for. */

@@ -2,7 +2,7 @@
 import type { AnyObject, ObjectMeta } from '../../../api/meta.ts'
 import { apiVersionOf, type Resource } from '../../../api/resources.ts'
 import type { AnswerForm } from '../wire/content-negotiation.ts'
-import { type KindStrategy, shownForm } from './strategy.ts'
+import { type KindStrategy, type ResourceRoute, shownForm, viewOf } from './strategy.ts'
 import { type IncludeObject, type ListMeta, tableOf } from './tables.ts'
 
 export type RepresentationOptions = {
@@ -23,6 +23,15 @@ export function represent(resource: KindStrategy, object: AnyObject, options: Re
       return tableOf(resource, [object], { nowMs: options.nowMs, listMeta, includeObject: options.includeObject })
     }
   }
+}
+
+/** The object, or the view of it that the path names. */
+export function representPart(route: ResourceRoute, object: AnyObject, options: RepresentationOptions): unknown {
+  const { resource, subresource } = route
+  const view = viewOf(resource, subresource)
+  if (view === undefined) return represent(resource, object, options)
+  const { kind, group, version, schema, table } = view
+  return represent({ ...resource, kind, group, version, schema, table }, view.show(object), options)
 }
 
 export function representList(

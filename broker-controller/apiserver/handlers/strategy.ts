@@ -134,6 +134,7 @@ export type NodeRestriction<T> = {
 export type Subresource<T> =
   | SubresourceAction
   | SubresourcePart<T>
+  | SubresourceView<T>
   | SubresourceReading
   | SubresourceConnection
   | SubresourceProxy
@@ -185,6 +186,22 @@ export type SubresourcePart<T> = {
   prepareForUpdate?(old: T, now: T): AnyObject
   /** undefined: as for an update of the object. */
   validateUpdate?(old: T, now: T): readonly Problem[]
+}
+
+/** A part of the object that is read and written as an object of another kind: `scale`. */
+export type SubresourceView<T> = {
+  readonly access: 'view'
+  readonly kind: string
+  readonly group: string
+  readonly version: string
+  readonly schema: TSchema
+  readonly table: TableOf<AnyObject>
+  /** With the metadata of the object, without managedFields. */
+  show(stored: T): AnyObject
+  /** What is wrong with what a client wants. */
+  problems(wanted: AnyObject): readonly Problem[]
+  /** The fields of the object that `wanted`, an object of the schema or a part of it, sets. */
+  fields(wanted: { readonly spec?: unknown }): { readonly spec?: { readonly [field: string]: unknown } }
 }
 
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection'
@@ -276,6 +293,12 @@ export type ResourceNeeds = {
 /** undefined where the kind has no such subresource; '' is none. */
 export function subresourceOf<T extends AnyObject>(kind: KindStrategy<T>, name: string): Subresource<T> | undefined {
   return Object.hasOwn(kind.subresources, name) ? kind.subresources[name] : undefined
+}
+
+/** The subresource of this name, where it is an object of another kind. */
+export function viewOf<T extends AnyObject>(kind: KindStrategy<T>, name: string): SubresourceView<T> | undefined {
+  const row = subresourceOf(kind, name)
+  return row?.access === 'view' ? row : undefined
 }
 
 /** The object as the clients of the kind see it. */

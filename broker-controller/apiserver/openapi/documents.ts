@@ -117,7 +117,12 @@ function pathsOfGroup(
 }
 
 /** The type of the kind, and of its lists. kubectl finds them by what is in `x-kubernetes-group-version-kind`. */
-function addTypesOf({ resource, isStored }: DescribedKind, types: TypeRegistry): void {
+function addTypesOf({ resource, subresources, isStored }: DescribedKind, types: TypeRegistry): void {
+  for (const row of Object.values(subresources)) {
+    if (row.access !== 'view') continue
+    const { group, version, kind } = row
+    types.add(kindTypeName(row), row.schema, { 'x-kubernetes-group-version-kind': [{ group, kind, version }] })
+  }
   const { group, version, kind, schema } = resource
   const name = kindTypeName(resource)
   const known = (of: string) => ({ 'x-kubernetes-group-version-kind': [{ group, kind: of, version }] })

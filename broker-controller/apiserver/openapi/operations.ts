@@ -88,7 +88,7 @@ export function pathsOf(described: DescribedKind, version: OpenApiVersion): { re
   const item = `${collection}/{name}`
   add(item, [...inside, 'name'], [...partOperations(resource, ''), deletion(resource)])
   for (const [sub, row] of Object.entries(described.subresources)) {
-    const operations = row.access === 'update' ? partOperations(resource, sub) : [action(resource, sub, row)]
+    const operations = subresourceOperations(resource, sub, row)
     add(`${item}/${sub}`, [...inside, 'name'], operations)
   }
   return Object.fromEntries(paths)
@@ -134,11 +134,20 @@ function deletion(resource: Resource): Operation {
   }
 }
 
-/** Reading and changing the object, or a part of it. */
-function partOperations(resource: Resource, sub: string): readonly Operation[] {
-  const type = kindTypeName(resource)
+function subresourceOperations(resource: Resource, sub: string, row: Subresource<AnyObject>): readonly Operation[] {
+  if (row.access === 'update') return partOperations(resource, sub)
+  return row.access === 'view' ? partOperations(resource, sub, row) : [action(resource, sub, row)]
+}
+
+/** Reading and changing the object, or a part of it as an object of `kind`. */
+function partOperations(
+  resource: Resource,
+  sub: string,
+  kind: Pick<Resource, 'group' | 'version' | 'kind'> = resource,
+): readonly Operation[] {
+  const type = kindTypeName(kind)
   const id = (verb: string) => idOf(verb, resource, scopeOf(resource), capitalised(sub))
-  const common = { kind: resource, answer: type }
+  const common = { kind, answer: type }
   return [
     { ...common, method: 'get', action: 'get', id: id('read'), query: [pretty] },
     { ...common, method: 'put', action: 'put', id: id('replace'), query: writing, body: type },
