@@ -46,7 +46,10 @@ import { type PriorityClass, PriorityClassSchema } from './priority-class.ts'
 import type { TSchema } from './schema.ts'
 import { type Secret, SecretSchema } from './secret.ts'
 import { type ControllerRevision, ControllerRevisionSchema } from './workloads/controller-revision.ts'
+import { type Deployment, DeploymentSchema } from './workloads/deployment.ts'
 import { type PodTemplate, PodTemplateSchema } from './workloads/pod-template.ts'
+import { type ReplicaSet, ReplicaSetSchema } from './workloads/replica-set.ts'
+import { type ReplicationController, ReplicationControllerSchema } from './workloads/replication-controller.ts'
 
 /** Resource name (the plural in a path) of a built-in kind to the type of its objects. */
 export type BuiltInTypes = {
@@ -76,6 +79,9 @@ export type BuiltInTypes = {
   readonly controllerrevisions: ControllerRevision
   readonly jobs: Job
   readonly cronjobs: CronJob
+  readonly replicationcontrollers: ReplicationController
+  readonly replicasets: ReplicaSet
+  readonly deployments: Deployment
   readonly mutatingwebhookconfigurations: MutatingWebhookConfiguration
   readonly validatingwebhookconfigurations: ValidatingWebhookConfiguration
   readonly limitranges: LimitRange
@@ -146,6 +152,8 @@ export function resourceRegistry<Row extends Resource>(
   }
 }
 
+const workload = { namespaced: true, counted: true, categories: ['all'] }
+
 export const resources: { readonly [Name in BuiltInName]: Resource & { readonly id: Name } } = {
   nodes: row('nodes', 'Node', '', NodeSchema, {
     shortNames: ['no'],
@@ -210,6 +218,12 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
     categories: ['all'],
     counted: true,
   }),
+  replicationcontrollers: row('replicationcontrollers', 'ReplicationController', '', ReplicationControllerSchema, {
+    ...workload,
+    shortNames: ['rc'],
+  }),
+  replicasets: row('replicasets', 'ReplicaSet', 'apps', ReplicaSetSchema, { ...workload, shortNames: ['rs'] }),
+  deployments: row('deployments', 'Deployment', 'apps', DeploymentSchema, { ...workload, shortNames: ['deploy'] }),
   limitranges: row('limitranges', 'LimitRange', '', LimitRangeSchema, { namespaced: true, shortNames: ['limits'] }),
   resourcequotas: row('resourcequotas', 'ResourceQuota', '', ResourceQuotaSchema, {
     namespaced: true,

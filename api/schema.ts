@@ -158,6 +158,11 @@ export function atomic<S extends TSchema>(schema: S): S {
   return Object.assign(schema, { 'x-kubernetes-map-type': 'atomic' })
 }
 
+/** Marks a new schema of an object of which only some fields go together: a patch drops those that it does not name. */
+export function retainingKeys<S extends TSchema>(schema: S): S {
+  return Object.assign(schema, { 'x-kubernetes-patch-strategy': 'retainKeys' })
+}
+
 export function mapOf<const S extends TSchema>(values: S) {
   return RecordType(StringType(), values)
 }

@@ -23,11 +23,13 @@ import { openAuthorizer } from './apiserver/access/authorizer.ts'
 import { serviceAccountTokens } from './apiserver/access/tokens/service-account-tokens.ts'
 import { auditFile } from './apiserver/audit/audit-file.ts'
 import { auditLog } from './apiserver/audit/audit-log.ts'
+import { controllerCreation } from './apiserver/handlers/controller-creation.ts'
 import { serviceNetwork } from './apiserver/handlers/service-network.ts'
 import { apiServer } from './apiserver/http/http-server.ts'
 import { usageLedger } from './apiserver/quota/quota-ledger.ts'
 import { webhookAdmission } from './apiserver/webhooks/webhook-admission.ts'
 import { webhookCaller } from './apiserver/webhooks/webhook-call.ts'
+import { parseYamlBody } from './apiserver/wire/yaml-body.ts'
 import { ensureClusterInfo, ensureFlowControl, ensureNamespaces, ensurePriorityClasses } from './bootstrap-objects.ts'
 import { limitMessages } from './broker/inbox/message-limits.ts'
 import { nodeInbox } from './broker/inbox/node-inbox.ts'
@@ -134,8 +136,21 @@ async function openParts(
     log,
   }
   const checkpoints = await openCheckpointWindow(shared, origin, configuration.checkpoints)
+  const [caller, limited] = [webhookCaller(), limitLog(log, clock)]
+  closing.add(async () => {
+    caller.close()
+    limited.close()
+  })
+  const admission = {
+    services: serviceNetwork(configuration.serviceCIDR),
+    webhooks: webhookAdmission({ store, caller, clock, registry, limited }),
+    commonNameOf: commonNameOfCSR,
+  }
+  const admitting = { ...shared, ...admission, access, random: Math.random, parseYaml: parseYamlBody }
   return {
     shared,
+    admission,
+    creation: controllerCreation(admitting, builtInKinds),
     origin,
     access,
     tokens: serviceAccountTokens(() => tokenKeys, store),
@@ -158,19 +173,15 @@ type Parts = Awaited<ReturnType<typeof openParts>>
 /** The Kubernetes API and the MQTT broker, with the parts behind the broker. Rejects if a port cannot be opened. */
 async function openPorts({ configuration, log }: BrokerControllerNeeds, parts: Parts, closing: Closing) {
   const { listen, certificates, nodeLifecycle } = configuration
-  const { shared, origin, access, tokens, host, names, revocations, own, registry, checkpoints, usage, sessions } =
-    parts
+  const { shared, admission, origin, access, tokens, host, names } = parts
+  const { revocations, own, registry, checkpoints, usage, sessions } = parts
   let portOfApi: number | undefined
   const auditing = { settings: configuration.auditLog, clock, registry, log }
   const file = auditing.settings && auditFile({ ...auditing, settings: auditing.settings })
   if (file !== undefined) closing.add(() => file.close())
-  const [caller, limited] = [webhookCaller(), limitLog(log, clock)]
-  closing.add(async () => {
-    caller.close()
-    limited.close()
-  })
   const api = apiServer({
     ...shared,
+    ...admission,
     access,
     tokens,
     serverUrl: () => (portOfApi === undefined ? undefined : `https://${names.advertised}:${portOfApi}`),
@@ -181,15 +192,12 @@ async function openPorts({ configuration, log }: BrokerControllerNeeds, parts: P
     host,
     port: listen.apiPort,
     version,
-    commonNameOf: commonNameOfCSR,
     origin,
     checkpoints,
-    services: serviceNetwork(configuration.serviceCIDR),
     revocations,
     isOurs: (der) => signerOf(der, own.authority().trusted) !== undefined,
     lapsedWindowMs: certificates.expiredWindowMs,
     ...(file && { audit: auditLog({ file, clock, registry }) }),
-    webhooks: webhookAdmission({ store: shared.store, caller, clock, registry, limited }),
   })
   const { port: apiPort } = await opening('Kubernetes API', listen.apiPort, '--api-port', api.listen())
   portOfApi = apiPort
@@ -292,7 +300,7 @@ async function openAdminSocket(
 }
 
 function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts: Parts, ports: Ports): readonly Loop[] {
-  const { shared, origin, access, names, own, revocations, checkpoints, usage, sessions } = parts
+  const { shared, creation, origin, access, names, own, revocations, checkpoints, usage, sessions } = parts
   const { api, apiPort, broker, mqttPort, inbox, outbox } = ports
   const authorities = { trusted: () => own.authority().trusted, onChange: own.onChange }
   const view = {
@@ -314,6 +322,7 @@ function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts:
     ...controlLoops(
       {
         ...shared,
+        creation,
         random: Math.random,
         signer: own.signer,
         clientSigner: own.clientSigner,

@@ -34,7 +34,10 @@ import { roleStrategy } from './apiserver/kinds/rbac/role.ts'
 import { roleBindingStrategy } from './apiserver/kinds/rbac/role-binding.ts'
 import { secretStrategy } from './apiserver/kinds/secret.ts'
 import { controllerRevisionStrategy } from './apiserver/kinds/workloads/controller-revision.ts'
+import { deploymentStrategy } from './apiserver/kinds/workloads/deployment.ts'
 import { podTemplateStrategy } from './apiserver/kinds/workloads/pod-template.ts'
+import { replicaSetStrategy } from './apiserver/kinds/workloads/replica-set.ts'
+import { replicationControllerStrategy } from './apiserver/kinds/workloads/replication-controller.ts'
 import { type NamespaceDeletionNeeds, namespaceDeletion } from './apiserver/namespace-deletion.ts'
 import { type QuotaControllerNeeds, resourceQuotaController } from './apiserver/quota/quota-controller.ts'
 import type { ControllerConfiguration } from './configuration.ts'
@@ -53,6 +56,7 @@ import { disruptionController } from './controllers/pods/disruption-controller.t
 import { podCleanupController } from './controllers/pods/pod-cleanup-controller.ts'
 import { rebootController } from './controllers/pods/reboot-controller.ts'
 import { taintEvictionController } from './controllers/pods/taint-eviction-controller.ts'
+import { type WorkloadNeeds, workloadControllers } from './controllers/workloads/workload-controllers.ts'
 import { type SchedulerNeeds, scheduler } from './scheduler/scheduler.ts'
 
 /** The strategy of each built-in kind. */
@@ -83,6 +87,9 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   controllerrevisions: controllerRevisionStrategy,
   jobs: jobStrategy,
   cronjobs: cronJobStrategy,
+  replicationcontrollers: replicationControllerStrategy,
+  replicasets: replicaSetStrategy,
+  deployments: deploymentStrategy,
   mutatingwebhookconfigurations: mutatingWebhookConfigurationStrategy,
   validatingwebhookconfigurations: validatingWebhookConfigurationStrategy,
   limitranges: limitRangeStrategy,
@@ -97,6 +104,7 @@ export type ControlLoopNeeds = NamespaceDeletionNeeds &
   CertificateNeeds &
   NamespaceAccessNeeds &
   QuotaControllerNeeds &
+  WorkloadNeeds &
   SchedulerNeeds
 
 /** The controllers and the scheduler. */
@@ -114,6 +122,7 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     roleAggregationController(needs),
     namespaceAccessController(needs),
     rebootController(needs),
+    ...workloadControllers(needs),
     scheduler(needs),
     certificateController(needs, { ...nodeLifecycle, quarantine: certificates.quarantine }),
     tokenCleaner(needs),

@@ -3,6 +3,7 @@ import type { PodDisruptionBudget } from '../../../api/pod-disruption-budget.ts'
 import { invalid, type Problem } from '../../../api/problem.ts'
 import { resources } from '../../../api/resources.ts'
 import { requirementsOf } from '../../../api/selectors.ts'
+import { shareProblems } from '../../../api/validation/share-validation.ts'
 import { ageOf, type TableOf, tableColumns } from '../handlers/cells.ts'
 import { type KindStrategy, statusSubresource } from '../handlers/strategy.ts'
 
@@ -37,16 +38,4 @@ function budgetProblems({ spec = {} }: PodDisruptionBudget): readonly Problem[] 
     ...shareProblems('spec.maxUnavailable', maxUnavailable),
     ...(selects === undefined || selects.ok ? [] : [invalid('spec.selector', selector, selects.problem)]),
   ]
-}
-
-/** A number of pods, or a part of them. */
-function shareProblems(field: string, share: number | string | undefined): readonly Problem[] {
-  if (typeof share === 'number') {
-    return share < 0 ? [invalid(field, share, 'must be greater than or equal to 0')] : []
-  }
-  if (share === undefined) return []
-  if (!/^\d+%$/.test(share)) {
-    return [invalid(field, share, "a valid percent string must be a numeric string followed by an ending '%'")]
-  }
-  return Number.parseInt(share, 10) > 100 ? [invalid(field, share, 'must not be greater than 100%')] : []
 }

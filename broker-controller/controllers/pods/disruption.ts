@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { podCondition } from '../../../api/pod/pod-conditions.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from '../../../api/pod-disruption-budget.ts'
+import { scaledShare } from '../../../api/validation/share-validation.ts'
 
 export type BudgetCount = {
   readonly status: PodDisruptionBudgetStatus
@@ -77,13 +78,8 @@ function desiredOf(
   { minAvailable, maxUnavailable }: NonNullable<PodDisruptionBudget['spec']>,
   expectedPods: number,
 ): number {
-  if (maxUnavailable !== undefined) return Math.max(0, expectedPods - scaled(maxUnavailable, expectedPods))
-  return minAvailable === undefined ? 0 : scaled(minAvailable, expectedPods)
-}
-
-/** Parts of a pod count as a whole one: of 7 pods, 50% are 4. */
-function scaled(share: number | string, all: number): number {
-  return typeof share === 'number' ? share : Math.ceil((Number.parseInt(share, 10) * all) / 100)
+  if (maxUnavailable !== undefined) return Math.max(0, expectedPods - scaledShare(maxUnavailable, expectedPods, 'up'))
+  return minAvailable === undefined ? 0 : scaledShare(minAvailable, expectedPods, 'up')
 }
 
 function conditionsOf(budget: PodDisruptionBudget, isAllowed: boolean, now: string) {

@@ -1,0 +1,47 @@
+/** apps/v1 ReplicaSet: so many pods of one template. */
+import { LabelSelectorSchema, ObjectMetaSchema } from '../meta.ts'
+import { PodTemplateSpecSchema } from '../pod.ts'
+import { type Described, field, integer, listBy, object, oneOf, optional, pointer, text, time } from '../schema.ts'
+
+const conditionFields = {
+  type: field(1, text),
+  status: field(2, oneOf('True', 'False', 'Unknown')),
+  lastTransitionTime: field(3, optional(time)),
+  reason: field(4, optional(text)),
+  message: field(5, optional(text)),
+}
+
+/** Of a ReplicaSet, and of a ReplicationController. */
+export const replicaStatusFields = {
+  replicas: field(1, integer),
+  fullyLabeledReplicas: field(2, optional(integer)),
+  observedGeneration: field(3, optional(integer)),
+  readyReplicas: field(4, optional(integer)),
+  availableReplicas: field(5, optional(integer)),
+}
+
+const ReplicaSetStatusSchema = object('apps.v1.ReplicaSetStatus', {
+  ...replicaStatusFields,
+  conditions: field(6, optional(listBy('type', object('apps.v1.ReplicaSetCondition', conditionFields)))),
+})
+export type ReplicaSetStatus = Described<typeof ReplicaSetStatusSchema>
+
+export const ReplicaSetSchema = object({
+  apiVersion: oneOf('apps/v1'),
+  kind: oneOf('ReplicaSet'),
+  metadata: field(1, ObjectMetaSchema),
+  spec: field(
+    2,
+    object('apps.v1.ReplicaSetSpec', {
+      replicas: pointer(1, optional(integer)),
+      selector: field(2, optional(LabelSelectorSchema)),
+      template: field(3, PodTemplateSpecSchema),
+      minReadySeconds: field(4, optional(integer)),
+    }),
+  ),
+  status: field(3, optional(ReplicaSetStatusSchema)),
+})
+export type ReplicaSet = Described<typeof ReplicaSetSchema>
+
+/** Its conditions, too, are those of a ReplicaSet in another package. */
+export const replicationConditionFields = conditionFields

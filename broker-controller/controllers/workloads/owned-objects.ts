@@ -1,0 +1,60 @@
+/** The objects of one kind by the controller that they belong to: all controllers of workloads share one index of the pods. */
+import type { BuiltInName } from '../../../api/resources.ts'
+import { type ChangeListener, type InformerNeeds, informer, keyText } from '../../store/informer.ts'
+import type { ObjectKey, StoredObject } from '../../store/store.ts'
+import { controllerOf } from './controller-ref.ts'
+
+export interface OwnedObjects<D extends BuiltInName> {
+  readonly resource: D
+  get(key: ObjectKey): StoredObject<D> | undefined
+  /** Those whose controller has this uid, in no order. */
+  ofController(uid: string): Iterable<StoredObject<D>>
+  /** Those of the namespace that have no controller, in no order. */
+  orphansOf(namespace: string): Iterable<StoredObject<D>>
+  /** Reads what the store has: what this process has written is in the index then. Throws ApiError Expired for a moment. */
+  catchUp(): void
+  /** Calls the listener for each change from now on, and for each object of the first list. */
+  onChange(listener: ChangeListener<D>): void
+  readonly listed: Promise<void>
+  run(signal: AbortSignal): Promise<void>
+}
+
+export function ownedObjects<D extends BuiltInName>(needs: InformerNeeds, resource: D): OwnedObjects<D> {
+  const byController = new Map<string, Map<string, StoredObject<D>>>()
+  const orphans = new Map<string, Map<string, StoredObject<D>>>()
+  const listeners: ChangeListener<D>[] = []
+
+  const placeOf = (object: StoredObject<D>) => {
+    const controller = controllerOf(object)
+    return controller === undefined
+      ? ([orphans, object.metadata.namespace ?? ''] as const)
+      : ([byController, controller.uid] as const)
+  }
+  const remove = (object: StoredObject<D>) => {
+    const [index, at] = placeOf(object)
+    const objects = index.get(at)
+    objects?.delete(keyText(object.metadata))
+    if (objects?.size === 0) index.delete(at)
+  }
+  const add = (object: StoredObject<D>) => {
+    const [index, at] = placeOf(object)
+    const objects = index.get(at) ?? new Map<string, StoredObject<D>>()
+    index.set(at, objects.set(keyText(object.metadata), object))
+  }
+
+  const objects = informer(needs, resource, (present, previous) => {
+    if (previous !== undefined) remove(previous)
+    if (present !== undefined) add(present)
+    for (const listener of listeners) listener(present, previous)
+  })
+  return {
+    resource,
+    get: objects.get,
+    ofController: (uid) => byController.get(uid)?.values() ?? [],
+    orphansOf: (namespace) => orphans.get(namespace)?.values() ?? [],
+    catchUp: objects.catchUp,
+    onChange: (listener) => void listeners.push(listener),
+    listed: objects.listed,
+    run: objects.run,
+  }
+}

@@ -1,0 +1,124 @@
+/**
+ * The loop of a controller of workloads: one queue of owners, which their own changes and those of their dependents fill.
+ *
+ * Kubernetes keeps expectations, so that a controller whose cache is late creates nothing twice. Here a visit begins with
+ * `catchUp`: the store is in this process, a write that it has answered is visible, and a visit ends only when its writes are
+ * answered. So each visit decides on everything that the visits before it have written, also those before a restart: what a
+ * visit did not get to is missing from the store, and the next one does it.
+ */
+import type { BuiltInName } from '../../../api/resources.ts'
+import type { Labels } from '../../../api/selectors.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { type Reconciled, runController } from '../../../daemon/controller.ts'
+import type { Log } from '../../../daemon/log.ts'
+import { type Loop, runLoops } from '../../../daemon/run.ts'
+import { workQueue } from '../../../daemon/work-queue.ts'
+import { informer, keyFrom, keyText } from '../../store/informer.ts'
+import type { Store, StoredObject } from '../../store/store.ts'
+import { controllerOf } from './controller-ref.ts'
+import type { OwnedObjects } from './owned-objects.ts'
+
+export type OwnerLoopNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
+
+export type OwnerLoop<R extends BuiltInName, D extends BuiltInName> = {
+  readonly name: string
+  readonly owners: R
+  readonly dependents: OwnedObjects<D>
+  /** Which objects without a controller the owner adopts; undefined: none. */
+  readonly selects: (owner: StoredObject<R>) => ((labels: Labels | undefined) => boolean) | undefined
+  /** Whether the owner is to be visited after this change of one of its dependents; undefined: after each. */
+  readonly concerns?: (present: StoredObject<D>, previous: StoredObject<D>) => boolean
+  /** `found`: its dependents, and those without a controller that it selects. Throws to be called again later. */
+  readonly reconcile: (
+    owner: StoredObject<R>,
+    found: readonly StoredObject<D>[],
+    signal: AbortSignal,
+  ) => Promise<Reconciled>
+  /** Called once, before the loop: what else makes a visit necessary. */
+  readonly connect?: (owners: OwnersInQueue<R>) => void
+}
+
+export interface OwnersInQueue<R extends BuiltInName> {
+  get(key: { readonly namespace: string; readonly name: string }): StoredObject<R> | undefined
+  all(): Iterable<StoredObject<R>>
+  enqueue(owner: StoredObject<R>): void
+}
+
+/** Changes of many dependents within moments are one visit. */
+const debounceMs = 20
+/** --concurrent-replicaset-syncs and its like: one owner that waits for a webhook does not hold up the others. */
+const visitsAtOnce = 5
+
+/** The index of the dependents runs beside it, in a loop of its own. */
+export function ownerLoop<R extends BuiltInName, D extends BuiltInName>(
+  { store, clock, log }: OwnerLoopNeeds,
+  { name, owners: resource, dependents, selects, concerns, reconcile, connect }: OwnerLoop<R, D>,
+): Loop {
+  const queue = workQueue(clock)
+  const byNamespace = new Map<string, Set<string>>()
+  const enqueueSoon = (owner: StoredObject<R>) => queue.addAfter(keyText(owner.metadata), debounceMs)
+
+  const owners = informer({ store, clock, log }, resource, (present, previous) => {
+    const { namespace = '', name: ownName } = (present ?? previous)?.metadata ?? {}
+    const key = keyText({ namespace, ...(ownName !== undefined && { name: ownName }) })
+    const keys = byNamespace.get(namespace) ?? new Set<string>()
+    if (present === undefined) keys.delete(key)
+    else byNamespace.set(namespace, keys.add(key))
+    if (keys.size === 0) byNamespace.delete(namespace)
+    queue.add(key)
+  })
+
+  const controllerIn = (object: StoredObject<D> | undefined): StoredObject<R> | undefined => {
+    const reference = object && controllerOf(object)
+    if (object === undefined || reference === undefined) return undefined
+    const owner = owners.get({ namespace: object.metadata.namespace ?? '', name: reference.name })
+    return owner?.metadata.uid === reference.uid ? owner : undefined
+  }
+  const enqueueSelecting = (orphan: StoredObject<D>) => {
+    for (const key of byNamespace.get(orphan.metadata.namespace ?? '') ?? []) {
+      const owner = owners.get(keyFrom(key))
+      if (owner !== undefined && selects(owner)?.(orphan.metadata.labels)) enqueueSoon(owner)
+    }
+  }
+  dependents.onChange((present, previous) => {
+    const [before, after] = [controllerIn(previous), controllerIn(present)]
+    if (before !== undefined && before !== after) enqueueSoon(before)
+    if (after !== undefined) {
+      const isQuiet = present && previous && before === after && concerns?.(present, previous) === false
+      if (!isQuiet) enqueueSoon(after)
+    } else if (present !== undefined && controllerOf(present) === undefined) {
+      const isNew = previous === undefined || controllerOf(previous) !== undefined
+      if (isNew || previous.metadata.labels !== present.metadata.labels) enqueueSelecting(present)
+    }
+  })
+  connect?.({ get: owners.get, all: owners.all, enqueue: enqueueSoon })
+
+  const visit = async (key: string, signal: AbortSignal) => {
+    owners.catchUp()
+    dependents.catchUp()
+    const owner = owners.get(keyFrom(key))
+    if (owner === undefined) return undefined
+    const select = selects(owner)
+    const found = [...dependents.ofController(owner.metadata.uid)]
+    for (const orphan of dependents.orphansOf(owner.metadata.namespace ?? '')) {
+      if (select?.(orphan.metadata.labels)) found.push(orphan)
+    }
+    return await reconcile(owner, found, signal)
+  }
+  const work = async (signal: AbortSignal) => {
+    await Promise.all([owners.listed, dependents.listed])
+    if (!signal.aborted) await runController({ name, reconcile: visit }, queue, log, signal, visitsAtOnce)
+  }
+  return {
+    name,
+    run: (signal) =>
+      runLoops(
+        [
+          { name: resource, run: owners.run },
+          { name: 'work', run: work },
+        ],
+        signal,
+        log,
+      ),
+  }
+}

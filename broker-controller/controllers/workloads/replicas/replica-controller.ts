@@ -1,0 +1,172 @@
+/** Loops: keep as many pods as ReplicaSets and ReplicationControllers want (pkg/controller/replicaset, pkg/controller/replication). */
+import type { LabelSelector } from '../../../../api/meta.ts'
+import type { PodTemplateSpec } from '../../../../api/pod.ts'
+import { rfc3339 } from '../../../../daemon/clock.ts'
+import type { Reconciled } from '../../../../daemon/controller.ts'
+import { messageOf } from '../../../../daemon/errors.ts'
+import { inParallel } from '../../../../daemon/in-parallel.ts'
+import type { Loop } from '../../../../daemon/run.ts'
+import { equalJSON } from '../../../store/equal-json.ts'
+import { rewrite } from '../../../store/rewrite.ts'
+import type { StoredObject, StoredPod } from '../../../store/store.ts'
+import { claimObjects } from '../claims.ts'
+import { controllerOf } from '../controller-ref.ts'
+import type { OwnedObjects } from '../owned-objects.ts'
+import { ownerLoop } from '../owner-loop.ts'
+import { type PodControl, type PodControlNeeds, podControl } from '../pod-control.ts'
+import { isActivePod, nextAvailableMs } from '../pod-readiness.ts'
+import { selecting } from '../selecting.ts'
+import { slowStart } from '../slow-start.ts'
+import { planReplicas, replicaStatus } from './replica-plan.ts'
+
+type ReplicaKind = 'replicasets' | 'replicationcontrollers'
+type Owner<R extends ReplicaKind> = StoredObject<R>
+
+/** What differs between the two kinds. */
+type Variant<R extends ReplicaKind> = {
+  readonly name: string
+  readonly owners: R
+  /** In Events, and as the service account of its writes. */
+  readonly component: string
+  readonly selectorOf: (owner: Owner<R>) => LabelSelector | undefined
+  readonly templateOf: (owner: Owner<R>) => PodTemplateSpec | undefined
+  /** The pods that serve the same purpose; undefined: only its own are known. */
+  readonly relatedTo: (owner: Owner<R>) => readonly StoredPod[] | undefined
+}
+
+const writesAtOnce = 32
+
+export function replicaSetController(
+  needs: PodControlNeeds,
+  pods: OwnedObjects<'pods'>,
+  replicaSets: OwnedObjects<'replicasets'>,
+): Loop {
+  return replicaLoop(needs, pods, {
+    name: 'replicaset',
+    owners: 'replicasets',
+    component: 'replicaset-controller',
+    selectorOf: ({ spec }) => spec.selector,
+    templateOf: ({ spec }) => spec.template,
+    relatedTo(owner) {
+      const controller = controllerOf(owner)
+      if (controller === undefined) return undefined
+      return [...replicaSets.ofController(controller.uid)].flatMap((set) => [...pods.ofController(set.metadata.uid)])
+    },
+  })
+}
+
+export function replicationControllerController(needs: PodControlNeeds, pods: OwnedObjects<'pods'>): Loop {
+  return replicaLoop(needs, pods, {
+    name: 'replicationcontroller',
+    owners: 'replicationcontrollers',
+    component: 'replication-controller',
+    selectorOf: ({ spec }) => spec.selector && { matchLabels: spec.selector },
+    templateOf: ({ spec }) => spec.template,
+    relatedTo: () => undefined,
+  })
+}
+
+function replicaLoop<R extends ReplicaKind>(
+  needs: PodControlNeeds,
+  pods: OwnedObjects<'pods'>,
+  variant: Variant<R>,
+): Loop {
+  const { clock } = needs
+  const control = podControl(needs, variant.component)
+  const selects = selecting(variant.selectorOf)
+
+  const reconcile = async (owner: Owner<R>, found: readonly StoredPod[]): Promise<Reconciled> => {
+    const select = selects(owner)
+    if (select === undefined) return undefined
+    const active = found.filter(isActivePod)
+    const claim = { owners: variant.owners, owner, dependents: pods.resource, selects: select }
+    const own = await claimObjects(needs, claim, active)
+    const isLeaving = owner.metadata.deletionTimestamp !== undefined
+    const failure = isLeaving ? undefined : await manage(variant, owner, own, control, clock.wallMs())
+    const minReadySeconds = owner.spec.minReadySeconds ?? 0
+    await writeStatus(needs, variant, owner, own, failure)
+    if (failure !== undefined) throw failure
+    const nextMs = nextAvailableMs(own, minReadySeconds, clock.wallMs())
+    return nextMs === undefined ? undefined : { requeueAfterMs: nextMs + 1 - clock.wallMs() }
+  }
+
+  return ownerLoop(needs, {
+    name: variant.name,
+    owners: variant.owners,
+    dependents: pods,
+    selects,
+    concerns: isOtherReplica,
+    reconcile,
+  })
+}
+
+/** The error of the first write that failed; undefined: all succeeded. */
+async function manage<R extends ReplicaKind>(
+  { templateOf, relatedTo }: Variant<R>,
+  owner: Owner<R>,
+  own: readonly StoredPod[],
+  control: PodControl,
+  nowMs: number,
+): Promise<Error | undefined> {
+  const template = templateOf(owner)
+  if (template === undefined) return undefined
+  const plan = planReplicas(owner.spec.replicas ?? 1, own, relatedTo(owner), nowMs)
+  switch (plan.step) {
+    case 'none':
+      return undefined
+    case 'create': {
+      const { error } = await slowStart(plan.count, async () => {
+        await control.create(owner, template)
+      })
+      return error === undefined ? undefined : asError(error)
+    }
+    case 'delete':
+      return await inParallel(plan.pods, writesAtOnce, (pod) => control.delete(owner, pod)).then(
+        () => undefined,
+        (error: unknown) => asError(error),
+      )
+  }
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(messageOf(error))
+}
+
+/** `own`: as they were before this visit, as in Kubernetes: what it created and deleted is counted by the next one. */
+async function writeStatus<R extends ReplicaKind>(
+  { store, clock }: PodControlNeeds,
+  { owners, templateOf }: Variant<R>,
+  owner: Owner<R>,
+  own: readonly StoredPod[],
+  failure: Error | undefined,
+): Promise<void> {
+  const { name, namespace = '', uid } = owner.metadata
+  const nowMs = clock.wallMs()
+  const status = replicaStatus(owner.status, {
+    pods: own,
+    wanted: owner.spec.replicas ?? 1,
+    templateLabels: templateOf(owner)?.metadata?.labels,
+    minReadySeconds: owner.spec.minReadySeconds ?? 0,
+    generation: owner.metadata.generation,
+    failure: failure?.message,
+    nowMs,
+    now: rfc3339(nowMs),
+  })
+  if (equalJSON(status, owner.status)) return
+  const change = (fresh: Owner<R>) => ({ ...fresh, status })
+  await rewrite({ store, clock }, owners, { key: { namespace, name }, uid, part: 'status', change })
+}
+
+/** Whether a change of a pod may change what its owner does or counts. */
+function isOtherReplica(present: StoredPod, previous: StoredPod): boolean {
+  return (
+    isActivePod(present) !== isActivePod(previous) ||
+    !equalJSON(readyOf(present), readyOf(previous)) ||
+    !equalJSON(present.metadata.labels ?? {}, previous.metadata.labels ?? {})
+  )
+}
+
+function readyOf({ status }: StoredPod) {
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready')
+  return { status: ready?.status ?? '', since: ready?.lastTransitionTime ?? '' }
+}

@@ -1,0 +1,120 @@
+/** A control plane of workloads without nodes: the store, the admission and the given controllers. The test plays scheduler and nodes. */
+import type { Pod } from '../../api/pod.ts'
+import type { BuiltInName } from '../../api/resources.ts'
+import { rfc3339 } from '../../daemon/clock.ts'
+import type { Loop } from '../../daemon/run.ts'
+import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { controllerCreation } from '../apiserver/handlers/controller-creation.ts'
+import { serviceNetwork } from '../apiserver/handlers/service-network.ts'
+import { usageLedger } from '../apiserver/quota/quota-ledger.ts'
+import { parseYamlBody } from '../apiserver/wire/yaml-body.ts'
+import { builtInKinds } from '../control-plane.ts'
+import type { PodControlNeeds } from '../controllers/workloads/pod-control.ts'
+import { eventRecorder } from '../store/event-recorder.ts'
+import { memoryStore } from '../store/memory-store.ts'
+import type { Store, StoredObject, StoredPod } from '../store/store.ts'
+
+type Test = Parameters<typeof quietLog>[0] & { teardown(end: () => Promise<void> | void): void }
+
+export interface WorkloadWorld {
+  readonly store: Store
+  readonly clock: FakeClock
+  readonly needs: PodControlNeeds
+  /** Starts the controllers; they end with the test, or when the function is called. */
+  start(loops: readonly Loop[]): () => Promise<void>
+  /** Lets the controllers do what there is to do: `ms` of time. */
+  settle(ms?: number): Promise<void>
+  pods(): Promise<readonly StoredPod[]>
+  /** `Created pod` and the like: `Reason` of each Event, with its message where `full`. */
+  events(): Promise<readonly string[]>
+  /** A node runs the pods that are not bound yet; all are ready from now on, except those for which `ready` is false. */
+  runPods(ready?: (pod: StoredPod) => boolean): Promise<void>
+  /** The pods that are leaving have ended. */
+  endPods(): Promise<void>
+  /** Writes the object as a client would, by its change. */
+  edit<R extends BuiltInName>(
+    resource: R,
+    name: string,
+    change: (object: StoredObject<R>) => StoredObject<R>,
+  ): Promise<void>
+}
+
+export async function workloadWorld(
+  t: Test,
+  given: { readonly store?: (store: Store) => Store } = {},
+): Promise<WorkloadWorld> {
+  const clock = fakeClock()
+  const store = memoryStore({ clock, resources: builtInKinds })
+  for (const name of ['default', 'kube-system']) {
+    await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
+  }
+  const log = quietLog(t)
+  const seen = given.store?.(store) ?? store
+  const events = eventRecorder({ store: seen, clock })
+  const creation = controllerCreation(
+    {
+      store: seen,
+      access: { decide: async () => ({ allowed: true, reason: '' }) } as never,
+      events,
+      clock,
+      log,
+      random: Math.random,
+      services: serviceNetwork(),
+      quotas: usageLedger({ store: seen, kinds: builtInKinds, clock }),
+      parseYaml: parseYamlBody,
+      commonNameOf: () => undefined,
+    },
+    builtInKinds,
+  )
+  const needs = { store: seen, creation, events, clock, log }
+  const settle = (ms = 100) => clock.advance(ms)
+  const list = async () => (await store.list('pods')).items
+  const withStatus = (pod: StoredPod, status: Pod['status']) =>
+    store.updateStatus('pods', { ...pod, status: { ...pod.status, ...status } })
+  return {
+    store,
+    clock,
+    needs,
+    settle,
+    pods: list,
+    start(loops) {
+      const stop = new AbortController()
+      const running = Promise.all(loops.map(({ run }) => run(stop.signal)))
+      const end = async () => {
+        stop.abort()
+        await clock.settle()
+        await running
+      }
+      t.teardown(end)
+      return end
+    },
+    async events() {
+      return (await store.list('events')).items.map(({ reason }) => reason ?? '')
+    },
+    async runPods(ready = () => true) {
+      for (const pod of await list()) {
+        if (pod.metadata.deletionTimestamp !== undefined) continue
+        const bound = pod.spec.nodeName
+          ? pod
+          : await store.update('pods', { ...pod, spec: { ...pod.spec, nodeName: 'pi-01' } })
+        const status = ready(bound) ? 'True' : 'False'
+        const before = bound.status?.conditions?.find(({ type }) => type === 'Ready')
+        if (before?.status === status) continue
+        const condition = { type: 'Ready', status, lastTransitionTime: rfc3339(clock.wallMs()) } as const
+        await withStatus(bound, { phase: 'Running', conditions: [condition] })
+      }
+    },
+    async endPods() {
+      for (const { metadata } of await list()) {
+        if (metadata.deletionTimestamp === undefined) continue
+        await store.delete('pods', { namespace: metadata.namespace ?? '', name: metadata.name })
+      }
+    },
+    async edit(resource, name, change) {
+      const object = await store.get(resource, { namespace: 'default', name })
+      if (object === undefined) throw new Error(`no ${resource} ${name}`)
+      await store.update(resource, change(object) as never)
+    },
+  }
+}
