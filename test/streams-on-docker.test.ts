@@ -429,8 +429,11 @@ test('kubectl port-forward', async (t) => {
       t.equal((await textOf(`${base}/large`)).length, 2_000_000)
       t.equal(await textOf(`http://127.0.0.1:${inside}/index.html`), 'here\n', 'on the loopback address of the pod')
       t.equal((await textOf(`http://127.0.0.1:${inside}/large`)).length, 2_000_000)
-      await abandonDownload(`${base}/endless`)
-      t.equal(await textOf(`${base}/index.html`), 'here\n', 'after a download that the client abandoned')
+      // Until 1.32 kubectl did not reset the stream, and waited for ever then (kubernetes#128681).
+      if ((await kubectlMinor(controller)) >= 32) {
+        await abandonDownload(`${base}/endless`)
+        t.equal(await textOf(`${base}/index.html`), 'here\n', 'after a download that the client abandoned')
+      }
       await t.rejects(textOf(`http://127.0.0.1:${closed}/`))
       t.notMatch(errors, /fallback/i)
       t.match(errors, /failed to connect to port 1 of the pod: .*ECONNREFUSED/)
@@ -460,6 +463,11 @@ test('kubectl port-forward to a pod on the network of its machine', async (t) =>
   const local = await eventually('it listens', () => /127\.0\.0\.1:(\d+) ->/.exec(output)?.[1])
   t.equal(await eventually('the server answers', () => textOf(`http://127.0.0.1:${local}/`)), 'host\n')
 })
+
+async function kubectlMinor({ kubectl }: Controller): Promise<number> {
+  const { clientVersion } = JSON.parse(await kubectl('version', '--client', '-o', 'json'))
+  return Number.parseInt(clientVersion.minor, 10)
+}
 
 async function textOf(url: string): Promise<string> {
   const answer = await fetch(url, { headers: { connection: 'close' } })
