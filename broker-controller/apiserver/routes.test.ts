@@ -52,7 +52,7 @@ test('a URL of no resource is a plain path', async (t) => {
     '/version',
     '/api/v1',
     '/api/v1/deployments',
-    '/apis/apps/v1/namespaces/default/deployments',
+    '/apis/apps/v2/namespaces/default/deployments',
     '/api/v1/nodes/a/b/c',
     '/api/v1/nodes/a/log',
     '/api/v1/pods/web',
