@@ -106,7 +106,7 @@ test('the pod proxy passes requests and answers on', async (t) => {
   const head = await fetch(`${base}${pods}/web/proxy/large`, { method: 'HEAD' })
   t.match([head.status, head.headers.get('content-length')], [200, '5000000'])
 
-  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
     const sent = await fetch(`${base}${pods}/web/proxy/cgi-bin/show?q=%2Fa&x`, {
       method,
       body: 'the body',

@@ -282,6 +282,8 @@ async function resourceAnswer(request: ResourceRequest, needs: ResourceNeeds): P
       return deleteObject(request, needs)
     case 'deletecollection':
       return deleteCollection(request, needs)
+    case '':
+      throw methodNotAllowed()
   }
 }
 

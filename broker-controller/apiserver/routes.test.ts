@@ -111,6 +111,16 @@ test('a log is read only; a connection begins with GET or POST', async (t) => {
   }
 })
 
+test('a proxy takes OPTIONS, which has no verb', async (t) => {
+  const web = '/api/v1/namespaces/default/pods/web'
+  t.same(routed('OPTIONS', `${web}/proxy/a`), ['', 'pods', 'default', 'web', 'proxy'])
+  t.same(routed('OPTIONS', '/api/v1/nodes/pi-01/proxy'), ['', 'nodes', '', 'pi-01', 'proxy'])
+  for (const path of [web, `${web}/exec`, `${web}/log`, `${web}/status`, `${web}/binding`, '/api/v1/pods']) {
+    t.match(routed('OPTIONS', path), { kind: 'not-allowed' }, path)
+  }
+  t.match(routed('TRACE', `${web}/proxy`), { kind: 'not-allowed' })
+})
+
 test('a status is read, replaced and patched', async (t) => {
   const status = '/api/v1/nodes/pi-01/status'
   const verb = (method: string) => [routed(method, status)].flat()[0]

@@ -1,7 +1,7 @@
 /** Routes requests: method and path → verb, resource and subresource. */
 import { sessionOfPath } from '../../api/sessions.ts'
 import { type UsageRoute, usageRouteOf } from './figures/usage-routes.ts'
-import { type KindRegistry, type ResourceRoute, subresourceOf, type Verb } from './handlers/strategy.ts'
+import { type KindRegistry, type ResourceRoute, subresourceOf } from './handlers/strategy.ts'
 import { type ReviewRoute, reviewRouteOf } from './reviews/review-kinds.ts'
 import { isSwitchedOn } from './wire/query.ts'
 
@@ -64,7 +64,7 @@ function placeIn(group: string, [version = '', ...rest]: readonly string[], kind
   return { resource, namespace: inside ? (second ?? '') : '', name, subresource, depth }
 }
 
-function verbOf(method: string, named: boolean, query: URLSearchParams): Verb | undefined {
+function verbOf(method: string, named: boolean, query: URLSearchParams): ResourceRoute['verb'] | undefined {
   switch (method) {
     case 'GET':
     case 'HEAD':
@@ -78,12 +78,14 @@ function verbOf(method: string, named: boolean, query: URLSearchParams): Verb | 
       return named ? 'patch' : undefined
     case 'DELETE':
       return named ? 'delete' : 'deletecollection'
+    case 'OPTIONS':
+      return ''
     default:
       return undefined
   }
 }
 
-function isAllowed(verb: Verb, { resource, namespace, name, subresource }: Place): boolean {
+function isAllowed(verb: ResourceRoute['verb'], { resource, namespace, name, subresource }: Place): boolean {
   switch (subresourceOf(resource, subresource)?.access) {
     case 'create':
       return verb === 'create'
@@ -94,6 +96,7 @@ function isAllowed(verb: Verb, { resource, namespace, name, subresource }: Place
     case 'proxy':
       return true
   }
+  if (verb === '') return false
   if (subresource !== '') return verb === 'get' || verb === 'update' || verb === 'patch'
   if (verb === 'create' && name !== '') return false
   const acrossNamespaces = resource.namespaced && namespace === ''

@@ -208,7 +208,8 @@ export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'd
 
 export type ResourceRoute = {
   readonly kind: 'resource'
-  readonly verb: Verb
+  /** '': a method without a verb, which only a proxy takes, and only a rule for every verb permits (requestinfo.go). */
+  readonly verb: Verb | ''
   readonly resource: KindStrategy
   /** '' for cluster-wide kinds, and for lists over all namespaces. */
   readonly namespace: string

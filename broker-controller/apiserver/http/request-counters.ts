@@ -9,7 +9,7 @@ export type RequestCounters = {
   readonly seen: (answered: Answered, code: number, tookMs?: number) => void
 }
 
-const httpVerbs: { readonly [verb: string]: string } = { create: 'POST', update: 'PUT' }
+const httpVerbs: { readonly [verb: string]: string } = { create: 'POST', update: 'PUT', '': 'other' }
 
 /** Registers them: once for a registry. */
 export function requestCounters(registry: MetricsRegistry): RequestCounters {

@@ -17,6 +17,10 @@ test('a rule allows a request if its verb, its group, its resource and its name 
   t.notOk(ruleAllows(podsRule, aRequest({ resource: 'secrets' })))
   t.notOk(ruleAllows(podsRule, aRequest({ subresource: 'log' })), 'a subresource is a resource of its own')
   t.ok(ruleAllows({ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }, aRequest({ subresource: 'log' })))
+  const options = aRequest({ verb: '', subresource: 'proxy' })
+  t.ok(ruleAllows({ verbs: ['*'], apiGroups: [''], resources: ['pods/proxy'] }, options), 'a method without a verb')
+  const all = ['get', 'create', 'update', 'patch', 'delete']
+  t.notOk(ruleAllows({ verbs: all, apiGroups: [''], resources: ['pods/proxy'] }, options))
 })
 
 test('a rule with names is for these objects; an empty list is for all', async (t) => {
