@@ -20,7 +20,7 @@ const extraPrefix = 'impersonate-extra-'
 const mostParts = 200
 
 /** The headers of a request, those of impersonation with each of their values: joined, a comma in a group would be two groups. */
-export function headersOf(incoming: IncomingMessage): Headers {
+export function headersOf(incoming: Pick<IncomingMessage, 'headers' | 'headersDistinct'>): Headers {
   const { headers } = incoming
   const names = Object.keys(headers).filter((name) => name.startsWith(prefix))
   if (names.length === 0) return headers

@@ -1,9 +1,9 @@
 /** An answer becomes bytes on a connection, no faster than its reader takes them. */
-import type { ServerResponse } from 'node:http'
 import { clipped } from '../../../api/problem.ts'
 import { jsonPieces } from '../../store/object-json.ts'
 import type { ApiResponse } from '../wire/answers.ts'
 import { yamlPieces } from '../wire/yaml-answer.ts'
+import type { Outgoing } from './messages.ts'
 import type { SlowReaders } from './slow-readers.ts'
 
 /**
@@ -20,7 +20,7 @@ const yearSeconds = 365 * 24 * 3600
 export async function writeAnswer(
   answer: ApiResponse,
   headOnly: boolean,
-  outgoing: ServerResponse,
+  outgoing: Outgoing,
   signal: AbortSignal,
   slow: SlowReaders,
 ): Promise<void> {
@@ -96,11 +96,7 @@ function closePieces(pieces: AsyncIterable<Uint8Array>): void {
 const mostUnsent = 128 * 1024
 
 /** The reader of a log may stop for hours, as `kubectl logs -f | less` does: little waits for it. */
-async function writeFlow(
-  pieces: AsyncIterable<Uint8Array>,
-  outgoing: ServerResponse,
-  signal: AbortSignal,
-): Promise<void> {
+async function writeFlow(pieces: AsyncIterable<Uint8Array>, outgoing: Outgoing, signal: AbortSignal): Promise<void> {
   for await (const piece of pieces) {
     if (signal.aborted || outgoing.destroyed) return
     if (!outgoing.write(piece) && outgoing.writableLength >= mostUnsent) await drained(outgoing, signal)
@@ -108,7 +104,7 @@ async function writeFlow(
 }
 
 /** Resolves when the reader took what was written, or `signal` aborts; its end aborts it. */
-function drained(outgoing: ServerResponse, signal: AbortSignal): Promise<void> {
+function drained(outgoing: Outgoing, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       outgoing.off('drain', done)
@@ -123,7 +119,7 @@ function drained(outgoing: ServerResponse, signal: AbortSignal): Promise<void> {
 
 /** A long list is serialised piece by piece, each when the one before was taken: other requests have their turn in between. */
 async function writePieces(
-  outgoing: ServerResponse,
+  outgoing: Outgoing,
   code: number,
   { pieces, end }: { readonly pieces: Iterable<string>; readonly end: string },
   headOnly: boolean,
@@ -154,7 +150,7 @@ async function writePieces(
 }
 
 async function finish(
-  outgoing: ServerResponse,
+  outgoing: Outgoing,
   code: number,
   content: string | Buffer,
   headOnly: boolean,
@@ -173,7 +169,7 @@ async function finish(
 }
 
 async function writeSlices(
-  outgoing: ServerResponse,
+  outgoing: Outgoing,
   bytes: Uint8Array,
   signal: AbortSignal,
   slow: SlowReaders,

@@ -50,11 +50,21 @@ export type ConnectionLimitNeeds = {
   readonly log: LimitedLog
 }
 
-type Reason = 'AddressLimit' | 'StrangerLimit' | 'UserLimit' | 'Handshake' | 'Timeout' | 'HeadersTooLarge' | 'NotHTTP'
+export type RefusalReason =
+  | 'AddressLimit'
+  | 'StrangerLimit'
+  | 'UserLimit'
+  | 'Handshake'
+  | 'Timeout'
+  | 'HeadersTooLarge'
+  | 'NotHTTP'
+  | 'TooManyFrames'
 
 export interface LimitedConnections {
   /** Notes which answer is under way on the request's connection. */
   answering(socket: Socket, outgoing: ServerResponse): void
+  /** Counts and logs a connection that is ended elsewhere. */
+  refused(socket: Socket, reason: RefusalReason, error?: Error): void
 }
 
 /** Call it after the server is created. Registers its counter: once for a registry. */
@@ -69,7 +79,7 @@ export function limitConnections(server: Server, needs: ConnectionLimitNeeds): L
   const strangers = strangerConnections<Socket>(limits)
   const answers = new WeakMap<Socket, ServerResponse>()
 
-  const refuse = (reason: Reason, address: string | undefined, error?: Error) => {
+  const refuse = (reason: RefusalReason, address: string | undefined, error?: Error) => {
     refusals.inc({ reason })
     log.info(`${addressKey(address)}/${reason}`, 'API connection refused', { address, reason, ...(error && { error }) })
   }
@@ -104,7 +114,10 @@ export function limitConnections(server: Server, needs: ConnectionLimitNeeds): L
     else endAfterAnswer(socket, `${line}\r\nConnection: close\r\n\r\n`)
   })
 
-  return { answering: (socket, outgoing) => void answers.set(socket, outgoing) }
+  return {
+    answering: (socket, outgoing) => void answers.set(socket, outgoing),
+    refused: (socket, reason, error) => refuse(reason, peerAddress(socket), error),
+  }
 }
 
 /** As long as Go's server waits (rstAvoidanceDelay in net/http/server.go). */
@@ -123,14 +136,14 @@ function endAfterAnswer(socket: Socket, answer: string): void {
 }
 
 /** As Node.js answers them itself (`socketOnError` in lib/_http_server.js). */
-const statusLines: { readonly [reason in Reason]?: string } = {
+const statusLines: { readonly [reason in RefusalReason]?: string } = {
   Timeout: 'HTTP/1.1 408 Request Timeout',
   HeadersTooLarge: 'HTTP/1.1 431 Request Header Fields Too Large',
   NotHTTP: 'HTTP/1.1 400 Bad Request',
 }
 
 /** Undefined: the client went away, and nothing was refused. */
-function reasonOf({ code = '' }: NodeJS.ErrnoException): Reason | undefined {
+function reasonOf({ code = '' }: NodeJS.ErrnoException): RefusalReason | undefined {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'Timeout'
   if (code === 'HPE_HEADER_OVERFLOW') return 'HeadersTooLarge'
   if (code === 'HPE_INVALID_EOF_STATE') return undefined

@@ -1,6 +1,7 @@
 /** One HTTP request and its answer, as bytes of a connection; what they mean is decided in `requests.ts`. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Readable } from 'node:stream'
 import { ApiError } from '../../../api/api-error.ts'
+import { anonymous } from '../../../api/identity.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import { beginOperation } from '../../../daemon/watchdog/event-loop.ts'
@@ -13,6 +14,7 @@ import { watchOverSocket } from '../streams/watch-socket.ts'
 import type { ApiResponse } from '../wire/answers.ts'
 import { writeAnswer } from './answer-writer.ts'
 import type { Connections } from './connections.ts'
+import type { HttpMessages, Incoming, Outgoing } from './messages.ts'
 import type { RequestCounters } from './request-counters.ts'
 import type { SlowReaders } from './slow-readers.ts'
 
@@ -42,11 +44,11 @@ const maxBodyBytes = 3 * 1024 * 1024 // as Kubernetes
 
 /** Never rejects: the client gets the error, or is gone. */
 export async function httpExchange(
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
+  messages: HttpMessages,
   { requests, certificateOf, counters, slow, log, limited, closing }: HttpExchangeNeeds,
   upgrade?: RequestedUpgrade,
 ): Promise<void> {
+  const { incoming, outgoing, sentBytes, closeConnection } = messages
   const { clock } = requests
   const startedMs = clock.monotonicMs()
   const receivedMs = clock.wallMs()
@@ -59,10 +61,10 @@ export async function httpExchange(
   outgoing.on('error', leave)
   closing.addEventListener('abort', leave, { once: true })
   if (closing.aborted) leave()
-  const writtenBefore = incoming.socket.bytesWritten
+  const writtenBefore = sentBytes()
   let admission: FlowAdmission | undefined
   try {
-    const request = requestOf(incoming, certificateOf, gone.signal, upgrade)
+    const request = requestOf(messages, certificateOf, gone.signal, upgrade)
     const operation = `${request.method} ${request.path}`
     beginOperation('request', operation)
     const answered = await answerRequest(request, requests)
@@ -70,6 +72,7 @@ export async function httpExchange(
     const answer = overSocket(answered.answer, incoming, upgrade, slow)
     admission = answered.admission
     const isWatch = ['stream', 'flow', 'connection', 'proxied'].includes(answer.kind)
+    if (closeConnection !== undefined && isRefusedStranger(answered)) closeConnection()
     const code = 'code' in answer ? answer.code : answer.kind === 'connection' ? 101 : 200
     const audit = auditing(incoming, outgoing, answered, { receivedMs, startedMs, code }, requests)
     if (answer.kind === 'connection') audit?.(true)
@@ -78,7 +81,7 @@ export async function httpExchange(
     try {
       if (answer.kind === 'connection' && upgrade !== undefined) await upgrade.take(answer, gone)
       else await writeAnswer(answer, incoming.method === 'HEAD', outgoing, gone.signal, slow)
-      admission?.answered(incoming.socket.bytesWritten - writtenBefore)
+      admission?.answered(sentBytes() - writtenBefore)
     } finally {
       audit?.()
       if (isWatch) {
@@ -97,10 +100,20 @@ export async function httpExchange(
   }
 }
 
+/**
+ * A stranger's connection of HTTP/2 serves many requests at once: the refused one is its last, as with
+ * UnauthenticatedHTTP2DOSMitigation of kube-apiserver.
+ */
+function isRefusedStranger({ answer, user }: Answered): boolean {
+  return (
+    (user === '' || user === anonymous.user) && answer.kind === 'object' && (answer.code === 401 || answer.code === 403)
+  )
+}
+
 /** A watch that was asked for as a WebSocket. */
 function overSocket(
   answer: ApiResponse,
-  { headers }: IncomingMessage,
+  { headers }: Incoming,
   upgrade: RequestedUpgrade | undefined,
   { drained }: SlowReaders,
 ): ApiResponse {
@@ -111,8 +124,8 @@ function overSocket(
 
 /** What writes the request into the audit log, where its route is audited. The answer carries the ID. */
 function auditing(
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
+  incoming: Incoming,
+  outgoing: Outgoing,
   { route, sender, answer }: Answered,
   { receivedMs, startedMs, code }: { readonly receivedMs: number; readonly startedMs: number; readonly code: number },
   { audit, clock }: Pick<RequestNeeds, 'audit' | 'clock'>,
@@ -129,7 +142,7 @@ function auditing(
 }
 
 function requestOf(
-  incoming: IncomingMessage,
+  { incoming, body }: HttpMessages,
   certificateOf: Connections['certificateOf'],
   signal: AbortSignal,
   upgrade: RequestedUpgrade | undefined,
@@ -144,10 +157,10 @@ function requestOf(
     address: peerAddress(incoming.socket),
     headers: headersOf(incoming),
     async readBody() {
-      const body = await bodyOf(incoming)
+      const bytes = await bodyOf(body)
       // What follows is done without a pause: it is parsed, decoded and validated.
       beginOperation('request', `${method} ${path}`)
-      return body
+      return bytes
     },
     raw: {
       method,
@@ -155,7 +168,7 @@ function requestOf(
       query,
       headers: incoming.rawHeaders,
       address: peerAddress(incoming.socket),
-      body: upgrade === undefined ? incoming : undefined,
+      body: upgrade === undefined ? body : undefined,
     },
     signal,
     ...upgrade?.request,
@@ -168,11 +181,11 @@ function splitOnce(text: string, at: string): [string, string?] {
 }
 
 /** What is beyond the limit is read and thrown away, so that the client receives the reason. */
-function bodyOf(incoming: IncomingMessage): Promise<Buffer> {
+function bodyOf(body: Readable): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
-    incoming.on('data', (chunk: Buffer) => {
+    body.on('data', (chunk: Buffer) => {
       size += chunk.length
       if (size <= maxBodyBytes) {
         chunks.push(chunk)
@@ -181,11 +194,11 @@ function bodyOf(incoming: IncomingMessage): Promise<Buffer> {
       chunks.length = 0
       reject(new ApiError('RequestEntityTooLarge', `Request entity too large: limit is ${maxBodyBytes}`))
     })
-    incoming.once('end', () => resolve(Buffer.concat(chunks)))
-    incoming.once('close', () => {
-      if (!incoming.readableEnded) reject(new ApiError('BadRequest', 'the body of the request ended early'))
+    body.once('end', () => resolve(Buffer.concat(chunks)))
+    body.once('close', () => {
+      if (!body.readableEnded) reject(new ApiError('BadRequest', 'the body of the request ended early'))
     })
-    incoming.once('error', (cause) => {
+    body.once('error', (cause) => {
       reject(new ApiError('BadRequest', 'the body of the request cannot be read', undefined, { cause }))
     })
   })

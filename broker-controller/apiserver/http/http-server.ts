@@ -15,12 +15,15 @@ import {
   type ConnectionLimits,
   type ConnectionTimes,
   defaultConnectionLimits,
+  defaultConnectionTimes,
   limitConnections,
 } from './connection-limits.ts'
 import { connectionsOf } from './connections.ts'
 import { httpExchange } from './http-exchange.ts'
 import { httpUpgrade } from './http-upgrade.ts'
+import { http2Sessions } from './http2/http2-sessions.ts'
 import { httpsListener, type ServerTls } from './https-listener.ts'
+import { messagesOf } from './messages.ts'
 import { requestCounters } from './request-counters.ts'
 import { slowReaders } from './slow-readers.ts'
 import { readAsStreams } from './stream-reading.ts'
@@ -86,9 +89,19 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
   const closing = new AbortController()
   setMaxListeners(0, closing.signal) // every request under way listens until it is answered: many are no leak
 
-  const listener = httpsListener({ tls, host, port, times: connectionTimes, clock, log }, (incoming, outgoing) => {
+  const slow = slowReaders(clock, registry)
+  const http2 = http2Sessions({
+    times: { ...defaultConnectionTimes, ...connectionTimes },
+    clock,
+    log,
+    refused: (socket, reason, error) => limitedConnections.refused(socket, reason, error),
+    slow,
+    answer: (messages) => httpExchange(messages, exchange),
+  })
+  const listening = { tls, host, port, times: connectionTimes, clock, log, http2 }
+  const listener = httpsListener(listening, (incoming, outgoing) => {
     limitedConnections.answering(incoming.socket, outgoing)
-    void httpExchange(incoming, outgoing, exchange)
+    void httpExchange(messagesOf(incoming, outgoing), exchange)
   })
   const { server } = listener
   const limits = { ...defaultConnectionLimits, ...connectionLimits }
@@ -100,7 +113,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
     requests: requestNeeds(needs, limited, flowLog),
     certificateOf: connections.certificateOf,
     counters: requestCounters(registry),
-    slow: slowReaders(clock, registry),
+    slow,
     log,
     limited,
     closing: closing.signal,

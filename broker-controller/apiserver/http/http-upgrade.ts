@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream'
 import { ApiError } from '../../../api/api-error.ts'
 import type { OfferedProtocols } from '../handlers/strategy.ts'
 import { type HttpExchangeNeeds, httpExchange } from './http-exchange.ts'
+import { messagesOf } from './messages.ts'
 import { readNoMore } from './stream-reading.ts'
 
 export type UpgradeEvent = { readonly incoming: IncomingMessage; readonly socket: Duplex; readonly head: Buffer }
@@ -31,7 +32,7 @@ export async function httpUpgrade({ incoming, socket, head }: UpgradeEvent, need
   // Nothing is read after the answer: a client that does not close its end would keep the connection.
   outgoing.once('finish', () => socket.destroySoon())
   const waiting = heldWhileWaiting(socket, () => outgoing.destroy())
-  await httpExchange(incoming, outgoing, needs, {
+  await httpExchange(messagesOf(incoming, outgoing), needs, {
     request: {
       offered: offeredBy(incoming),
       async readBody() {

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type ConnectionTimes, defaultConnectionTimes } from './connection-limits.ts'
+import type { Http2Sessions } from './http2/http2-sessions.ts'
 
 /** PEM. `certificate` is the server's own. Client certificates issued by one of `ca` are trusted. */
 export type ServerTls = { readonly certificate: string; readonly key: string; readonly ca: string }
@@ -17,6 +18,8 @@ export type HttpsListenerNeeds = {
   readonly times: Partial<ConnectionTimes> | undefined
   readonly clock: Clock
   readonly log: Log
+  /** Takes the connections that negotiated HTTP/2. */
+  readonly http2: Http2Sessions
 }
 
 export interface HttpsListener {
@@ -34,18 +37,20 @@ const maxHeaderBytes = 256 * 1024 // a script in the command line of an exec is 
 const closingMs = 5000
 
 export function httpsListener(needs: HttpsListenerNeeds, onRequest: RequestListener): HttpsListener {
-  const { tls, host, port, times, clock, log } = needs
+  const { tls, host, port, times, clock, log, http2 } = needs
   const server = createServer(
     {
       ...secureContext(tls),
       requestCert: true,
       rejectUnauthorized: false, // bearer tokens come without a certificate: each request is authenticated by itself
+      ALPNProtocols: ['h2', 'http/1.1'],
       maxHeaderSize: maxHeaderBytes,
       ...defaultConnectionTimes,
       ...times,
     },
     onRequest,
   )
+  divideByProtocol(server, http2)
   return {
     server,
     listen: () =>
@@ -59,8 +64,22 @@ export function httpsListener(needs: HttpsListenerNeeds, onRequest: RequestListe
         })
       }),
     renew: (next) => server.setSecureContext(secureContext(next)),
-    close: () => closed(server, clock),
+    close: () => closed(server, http2, clock),
   }
+}
+
+/**
+ * Both protocols keep all that Node.js does for them: a secure server of HTTP/2 that allows HTTP/1.1 has none of its limits for
+ * connections, times and headers. The first listener is that of HTTP/1.1 (Server in lib/https.js).
+ */
+function divideByProtocol(server: Server, http2: Http2Sessions): void {
+  const [http1] = server.listeners('secureConnection')
+  if (http1 === undefined) throw new Error('The HTTPS server does not listen to its connections')
+  server.removeListener('secureConnection', http1 as () => void)
+  server.prependListener('secureConnection', (socket) => {
+    if (socket.alpnProtocol === 'h2') http2.serve(socket)
+    else Reflect.apply(http1, server, [socket])
+  })
 }
 
 function secureContext({ certificate, key, ca }: ServerTls) {
@@ -71,12 +90,14 @@ function chainOf(certificate: string, ca: string): string {
   return certificate.includes(ca.trim()) ? certificate : `${certificate.trimEnd()}\n${ca}`
 }
 
-async function closed(server: Server, clock: Clock): Promise<void> {
+async function closed(server: Server, http2: Http2Sessions, clock: Clock): Promise<void> {
   const over = new AbortController()
   const ended = new Promise<void>((resolve) => server.close(() => resolve()))
   server.closeIdleConnections()
+  http2.closeIdle()
   await Promise.race([ended, clock.sleep(closingMs, over.signal)])
   over.abort()
   server.closeAllConnections()
+  http2.destroyAll()
   await ended
 }

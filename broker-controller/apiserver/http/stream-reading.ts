@@ -3,7 +3,7 @@ import type { Server } from 'node:https'
 import type { Duplex } from 'node:stream'
 
 /**
- * Makes every connection of this server be read as a stream. While an answer larger than the socket's high-water mark
+ * Makes every connection of HTTP/1.1 of this server be read as a stream. While an answer larger than the socket's high-water mark
  * drains, Node.js pauses the HTTP parser at the next request (`parserOnIncoming` in lib/_http_server.js). Where the
  * parser reads the TLS handle directly, a pause does not hold back the records that are already decrypted: the parser
  * is executed while it is paused and the connection dies with `Parse Error: Paused`. A stream keeps those records until
@@ -12,7 +12,7 @@ import type { Duplex } from 'node:stream'
  */
 export function readAsStreams(server: Server): void {
   server.on('secureConnection', (socket) => {
-    socket.on('data', ignore)
+    if (socket.alpnProtocol !== 'h2') socket.on('data', ignore)
   })
 }
 

@@ -1,0 +1,237 @@
+import { type Test, test } from 'tap'
+import { administrator } from '../../../../api/identity.ts'
+import { systemClock } from '../../../../daemon/clock.ts'
+import { metricsRegistry } from '../../../../daemon/metrics-registry.ts'
+import { quietLog } from '../../../../daemon/testing/quiet-log.ts'
+import { startApi } from '../../../testing/api-under-test.ts'
+import {
+  endHeaders,
+  endStream,
+  frame,
+  frameTypes,
+  indexed,
+  lastIndexed,
+  type RawHttp2Options,
+  rawHttp2,
+  requestBlock,
+} from '../../../testing/raw-http2.ts'
+
+const { headers, continuation, reset, settings, ping, goaway, data, windowUpdate } = frameTypes
+const lists = '/api/v1/namespaces/default/configmaps'
+
+async function anApi(t: Test, over: NonNullable<Parameters<typeof startApi>[0]['over']> = {}) {
+  const registry = metricsRegistry()
+  const api = await startApi({ log: quietLog(t), over: { ...over, registry } })
+  t.teardown(api.stop)
+  const { certificate: cert, key } = api.issueFor(administrator)
+  const attack = async (more: Partial<RawHttp2Options> = {}) => {
+    const client = await rawHttp2({ port: api.port, ca: api.authority.certificate, cert, key, ...more })
+    t.teardown(() => client.socket.destroy())
+    return client
+  }
+  const figure = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(registry.text())?.[1] ?? 0)
+  const refusals = (reason: string) => figure(`bramble_api_connection_refusals_total\\{reason="${reason}"\\}`)
+  return { ...api, attack, figure, refusals }
+}
+
+/** An honest request on a connection of its own. */
+async function isServed(t: Test, { attack }: Awaited<ReturnType<typeof anApi>>): Promise<void> {
+  const client = await attack()
+  await client.send(frame(headers, endHeaders | endStream, 1, requestBlock('/healthz')))
+  while (!client.frames.some(({ type }) => type === data)) await systemClock.sleep(5)
+  t.equal(client.frames.find(({ type }) => type === data)?.payload.toString(), 'ok')
+}
+
+const lastCode = (frames: readonly { readonly type: number; readonly payload: Buffer }[]) =>
+  frames.findLast(({ type }) => type === goaway)?.payload.readUInt32BE(4)
+const enhanceYourCalm = 11
+
+test('a client that gives up its requests as it makes them is disconnected (CVE-2023-44487)', async (t) => {
+  const api = await anApi(t)
+  const client = await api.attack()
+  let id = 1
+  while (!client.socket.destroyed && id < 40_000) {
+    const pair = () => {
+      const own = id
+      id += 2
+      const cancel = frame(reset, 0, own, Buffer.of(0, 0, 0, 8))
+      return Buffer.concat([frame(headers, endHeaders | endStream, own, requestBlock(lists)), cancel])
+    }
+    await client.send(...Array.from({ length: 50 }, pair))
+    await systemClock.sleep(1)
+  }
+  await client.closed
+  t.ok(id < 40_000, `${id / 2} requests`)
+  t.equal(api.refusals('TooManyFrames'), 1)
+  t.equal(
+    api.figure('apiserver_request_total\\{verb="LIST",group="",resource="configmaps",subresource="",code="200"\\}'),
+    0,
+  )
+  await isServed(t, api)
+})
+
+test('requests that are given up after they were begun are as few', async (t) => {
+  const api = await anApi(t)
+  const client = await api.attack()
+  let given = 0
+  for (let id = 1; !client.socket.destroyed && given < 2000; id += 2) {
+    await client.send(frame(headers, endHeaders | endStream, id, requestBlock(`${lists}?watch=1`)))
+    while (api.figure('apiserver_longrunning_requests') === 0 && !client.socket.destroyed) await systemClock.sleep(1)
+    await client.send(frame(reset, 0, id, Buffer.of(0, 0, 0, 8)))
+    while (api.figure('apiserver_longrunning_requests') > 0) await systemClock.sleep(1)
+    given += 1
+  }
+  t.ok(given >= 200 && given < 2000, `${given} watches`)
+  t.equal(api.refusals('TooManyFrames'), 1)
+  await isServed(t, api)
+})
+
+test('a header block without an end is refused (CONTINUATION flood)', async (t) => {
+  const api = await anApi(t)
+  const client = await api.attack()
+  await client.send(frame(headers, endStream, 1, requestBlock('/healthz')))
+  let sent = 0
+  const filler = Buffer.concat([Buffer.of(0), Buffer.of(1, 97), Buffer.of(100), Buffer.alloc(100, 'x')])
+  while (!client.socket.destroyed && sent < 10_000) {
+    await client.send(frame(continuation, 0, 1, filler))
+    sent += 1
+    if (sent % 10 === 0) await systemClock.sleep(1)
+  }
+  await client.closed
+  t.ok(sent < 10_000, `${sent} frames`)
+  await isServed(t, api)
+})
+
+test('floods of PING and of SETTINGS end the connection', async (t) => {
+  const api = await anApi(t)
+  const floods = [frame(ping, 0, 0, Buffer.alloc(8)), frame(settings, 0, 0, Buffer.of(0, 4, 0, 1, 0, 0))]
+  for (const [index, flood] of floods.entries()) {
+    const client = await api.attack()
+    let sent = 0
+    while (!client.socket.destroyed && sent < 100_000) {
+      await client.send(...Array.from({ length: 20 }, () => flood))
+      sent += 20
+      await systemClock.sleep(1)
+    }
+    await client.closed
+    t.ok(sent < 100_000, `${sent} frames`)
+    t.equal(api.refusals('TooManyFrames'), index + 1)
+    t.equal(lastCode(client.frames), enhanceYourCalm)
+  }
+  await isServed(t, api)
+})
+
+test('acknowledgements that the client does not read are not piled up', async (t) => {
+  const api = await anApi(t)
+  const client = await api.attack()
+  client.socket.pause()
+  const flood = Array.from({ length: 1000 }, () => frame(ping, 0, 0, Buffer.alloc(8)))
+  for (let turn = 0; turn < 100 && !client.socket.destroyed; turn++) {
+    client.socket.write(Buffer.concat(flood))
+    await systemClock.sleep(1)
+  }
+  while (api.refusals('TooManyFrames') + api.refusals('NotHTTP') === 0) await systemClock.sleep(5)
+  await isServed(t, api)
+})
+
+test('a block that unfolds into very many headers is not kept (HPACK bomb)', async (t) => {
+  const api = await anApi(t)
+  const client = await api.attack()
+  const table = Buffer.concat([requestBlock('/healthz'), indexed('bomb', 'x'.repeat(3900))])
+  const before = process.memoryUsage().rss
+  for (let id = 1; id < 400 && !client.socket.destroyed; id += 2) {
+    const block = id === 1 ? table : requestBlock('/healthz')
+    await client.send(
+      frame(headers, endStream, id, block),
+      ...Array.from({ length: 6 }, () => frame(continuation, 0, id, Buffer.alloc(16_000, lastIndexed))),
+      frame(continuation, endHeaders, id, Buffer.of(lastIndexed)),
+    )
+  }
+  // Each block would be 375 MB.
+  await isServed(t, api)
+  t.ok(process.memoryUsage().rss - before < 200e6)
+  t.notOk(
+    client.frames.some(({ type }) => type === data),
+    'none of them is answered',
+  )
+})
+
+test('answers that the client has no window for are ended', async (t) => {
+  const hasty = {
+    ...systemClock,
+    sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms === 1000 ? 2 : ms, signal),
+  }
+  const api = await anApi(t, { clock: hasty })
+  const text = 'x'.repeat(100_000)
+  for (let number = 0; number < 5; number++) {
+    const metadata = { name: `m-${number}`, namespace: 'default' }
+    await api.store.create('configmaps', { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { text } })
+  }
+  const noWindow = [[4, 0]] as const
+  const client = await api.attack({ settings: noWindow })
+  const ids = Array.from({ length: 40 }, (_, index) => 2 * index + 1)
+  // Long answers in slices, and short ones that are written at once.
+  for (const id of ids) {
+    const path = id % 4 === 1 ? lists : '/version'
+    await client.send(frame(headers, endHeaders | endStream, id, requestBlock(path)))
+  }
+  const ended = () => new Set(client.frames.filter(({ type }) => type === reset).map(({ stream }) => stream))
+  while (ended().size < ids.length && !client.socket.destroyed) await systemClock.sleep(5)
+  t.same(
+    [...ended()].sort((a, b) => a - b),
+    ids,
+  )
+  t.equal(api.figure('bramble_api_slow_readers_ended_total'), ids.length)
+  while (api.figure('bramble_api_unread_bytes') > 0) await systemClock.sleep(5)
+  await client.send(frame(windowUpdate, 0, 0, Buffer.of(0, 1, 0, 0)))
+  await isServed(t, api)
+})
+
+test('a connection has at most a hundred streams', async (t) => {
+  const api = await anApi(t)
+  const ids = Array.from({ length: 150 }, (_, index) => 2 * index + 1)
+  const watches = ids.map((id) => frame(headers, endHeaders | endStream, id, requestBlock(`${lists}?watch=1`)))
+  const client = await api.attack()
+  await client.send(...watches)
+  const refused = () => client.frames.filter(({ type }) => type === reset).length
+  while (refused() < 50) await systemClock.sleep(5)
+  while (api.figure('apiserver_longrunning_requests') < 100) await systemClock.sleep(5)
+  t.equal(refused(), 50)
+  client.socket.destroy()
+  while (api.figure('apiserver_longrunning_requests') > 0) await systemClock.sleep(5)
+  const informed = await api.attack()
+  while (!informed.frames.some(({ type, flags }) => type === settings && flags === 0)) await systemClock.sleep(1)
+  await informed.send(frame(settings, 1, 0), ...watches)
+  await informed.closed
+  t.equal(api.refusals('NotHTTP'), 1, 'one that has acknowledged the limit')
+  while (api.figure('apiserver_longrunning_requests') > 0) await systemClock.sleep(5)
+  await isServed(t, api)
+})
+
+test('a client that sends nothing, or not all of a request, is not waited for', async (t) => {
+  const connectionTimes = {
+    headersTimeout: 50,
+    requestTimeout: 50,
+    keepAliveTimeout: 50,
+    connectionsCheckingInterval: 5,
+  }
+  const api = await anApi(t, { connectionTimes })
+  const silent = await api.attack()
+  await silent.closed
+  const half = await api.attack()
+  await half.send(frame(headers, 0, 1, requestBlock('/healthz')))
+  await half.closed
+  const slow = await api.attack()
+  await slow.send(frame(headers, endHeaders, 1, requestBlock(lists, true)), frame(data, 0, 1, Buffer.from('{')))
+  while (!slow.frames.some(({ type }) => type === reset)) await systemClock.sleep(5)
+  await slow.closed
+  t.equal(api.refusals('Timeout'), 1)
+})
+
+test('what is not HTTP/2 ends the connection', async (t) => {
+  const api = await anApi(t)
+  const client = await api.attack({ preface: 'GET / HTTP/1.1\r\nHost: x\r\n\r\n' })
+  await client.closed
+  t.equal(api.refusals('NotHTTP'), 1)
+  await isServed(t, api)
+})
