@@ -42,6 +42,7 @@ try {
   await checkpoints()
   await lists()
   await patches()
+  await applies()
   await requests()
 } finally {
   await rm(folder, { recursive: true, force: true })
@@ -217,6 +218,32 @@ async function patches(): Promise<void> {
       ),
     )
   }
+  await close()
+}
+
+/** As many managers and as many items of a set as an object can have. */
+async function applies(): Promise<void> {
+  const { close, send } = await aStore()
+  const path = '/api/v1/namespaces/default/configmaps/applied'
+  const apply = async (manager: string, content: object, force: boolean) => {
+    const body = JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'applied' }, ...content })
+    return send('PATCH', path, `fieldManager=${manager}&force=${force}`, 'apply-patch+yaml', body, administrator)
+  }
+  const keys = Array.from({ length: 1_480 }, (_, number) => `k${number}`)
+  for (const key of keys) await apply(key, { data: { [key]: 'v' } }, true)
+  const all = Object.fromEntries(keys.map((key) => [key, 'w']))
+  await measure('apply, 1,480 managers, one key', 100, () => apply('k5', { data: { k5: 'w' } }, true))
+  await measure('apply, 1,480 managers, conflicts', 20_000, () => apply('k5', { data: all }, false))
+  await measure('apply, 1,480 managers, all keys', 20_000, () => apply('k5', { data: all }, true))
+  await send('DELETE', path, '', 'json', '', administrator)
+  const finalizers = (name: string) =>
+    Array.from({ length: 5_400 }, (_, number) => `example.com/finalizer-${name}-${number}`)
+  for (const name of ['a', 'b', 'c']) {
+    const metadata = { name: 'applied', finalizers: finalizers(name) }
+    await measure(`apply, 5,400 finalizers ${name}`, 200_000, () => apply('k5', { metadata }, true))
+  }
+  const most = { name: 'applied', finalizers: [...finalizers('d'), ...finalizers('e').slice(0, 1_600)] }
+  await measure('apply, 7,000 finalizers', 250_000, () => apply('k5', { metadata: most }, true))
   await close()
 }
 

@@ -41,6 +41,7 @@ import {
   viewOf,
   writeBy,
 } from './strategy.ts'
+import { pauses } from './turns.ts'
 import { type RequestWebhooks, webhooksOf } from './webhook-gate.ts'
 
 /** Readers see a write only once it is kept, so trying again at once would meet the same conflict. */
@@ -48,18 +49,21 @@ const waitsMs = [10, 20, 40, 80, 160]
 
 export async function changeObject(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query } = request
+  const pause = pauses(needs.clock)
   const options = representationOptions(request, needs)
   const dryRun = isDryRun(query)
   const isApply = route.verb === 'patch' && patchForm(request.contentType) === 'apply'
   const wantedFrom = isApply ? await readApply(request, needs) : await readChange(request, needs)
   const webhooks = await webhooksOf(request, needs.webhooks, 'UPDATE', dryRun)
   for (let failures = 0; ; failures++) {
+    await pause()
     const present = await needs.store.get(route.resource.id, keyOfRoute(route))
     if (present === undefined && (!isApply || route.subresource !== '')) throw notFound(route.resource, route.name)
     const { value: given, warnings, managers } = wantedFrom(present && shownForm(route.resource, present))
     if (present === undefined) await permitCreation(request, needs, given)
     else refuseOther(request, given, present)
     const value = webhooks && present ? await mutated(webhooks, request, given, present) : given
+    await pause()
     const next = present && changed(request, present, storedPart(route, present, value), managers, needs)
     try {
       if (present === undefined || next === undefined) {
@@ -73,6 +77,7 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
         subresource: route.subresource,
       })
       await webhooks?.validate(shownPart(route, next), shownPart(route, present))
+      await pause() // Others may change the object meanwhile: it is written only onto what was read.
       const put = async (one: AnyObject) => (dryRun ? one : written(request, present, one, needs))
       const result = await (route.subresource === '' ? writeBy(route.resource, next, present, needs, put) : put(next))
       return objectAnswer(representPart(route, result, options), 200, [...warnings, ...(webhooks?.warnings ?? [])])

@@ -1,6 +1,21 @@
-/** Many waiting readers, resumed a few at a time, so that the event loop has other work done in between. */
+/** Long work in pieces, so that the event loop has other work done in between. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Clock } from '../../../daemon/clock.ts'
 
-/** Calls each function that it is given once, in order, at most `atOnce` in one turn of the event loop. */
+/** Work that took less is not divided: most requests take a millisecond. */
+const pieceMs = 10
+
+/** To be awaited between the steps of a request: lets other work be done when they took long since the last pause. */
+export function pauses({ monotonicMs }: Pick<Clock, 'monotonicMs'>): () => Promise<void> {
+  let sinceMs = monotonicMs()
+  return async () => {
+    if (monotonicMs() - sinceMs < pieceMs) return
+    await nextTurn()
+    sinceMs = monotonicMs()
+  }
+}
+
+/** Many waiting readers, resumed a few at a time: calls each function that it is given once, in order, at most `atOnce` in one turn of the event loop. */
 export function inTurns(atOnce: number): (resume: () => void) => void {
   const waiting = new Set<() => void>()
   const takeTurn = () => {
