@@ -46,6 +46,7 @@ import { type PriorityClass, PriorityClassSchema } from './priority-class.ts'
 import type { TSchema } from './schema.ts'
 import { type Secret, SecretSchema } from './secret.ts'
 import { type ControllerRevision, ControllerRevisionSchema } from './workloads/controller-revision.ts'
+import { type DaemonSet, DaemonSetSchema } from './workloads/daemon-set.ts'
 import { type Deployment, DeploymentSchema } from './workloads/deployment.ts'
 import { type PodTemplate, PodTemplateSchema } from './workloads/pod-template.ts'
 import { type ReplicaSet, ReplicaSetSchema } from './workloads/replica-set.ts'
@@ -82,6 +83,7 @@ export type BuiltInTypes = {
   readonly replicationcontrollers: ReplicationController
   readonly replicasets: ReplicaSet
   readonly deployments: Deployment
+  readonly daemonsets: DaemonSet
   readonly mutatingwebhookconfigurations: MutatingWebhookConfiguration
   readonly validatingwebhookconfigurations: ValidatingWebhookConfiguration
   readonly limitranges: LimitRange
@@ -224,6 +226,7 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
   }),
   replicasets: row('replicasets', 'ReplicaSet', 'apps', ReplicaSetSchema, { ...workload, shortNames: ['rs'] }),
   deployments: row('deployments', 'Deployment', 'apps', DeploymentSchema, { ...workload, shortNames: ['deploy'] }),
+  daemonsets: row('daemonsets', 'DaemonSet', 'apps', DaemonSetSchema, { ...workload, shortNames: ['ds'] }),
   limitranges: row('limitranges', 'LimitRange', '', LimitRangeSchema, { namespaced: true, shortNames: ['limits'] }),
   resourcequotas: row('resourcequotas', 'ResourceQuota', '', ResourceQuotaSchema, {
     namespaced: true,

@@ -34,6 +34,7 @@ import { roleStrategy } from './apiserver/kinds/rbac/role.ts'
 import { roleBindingStrategy } from './apiserver/kinds/rbac/role-binding.ts'
 import { secretStrategy } from './apiserver/kinds/secret.ts'
 import { controllerRevisionStrategy } from './apiserver/kinds/workloads/controller-revision.ts'
+import { daemonSetStrategy } from './apiserver/kinds/workloads/daemon-set.ts'
 import { deploymentStrategy } from './apiserver/kinds/workloads/deployment.ts'
 import { podTemplateStrategy } from './apiserver/kinds/workloads/pod-template.ts'
 import { replicaSetStrategy } from './apiserver/kinds/workloads/replica-set.ts'
@@ -90,6 +91,7 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   replicationcontrollers: replicationControllerStrategy,
   replicasets: replicaSetStrategy,
   deployments: deploymentStrategy,
+  daemonsets: daemonSetStrategy,
   mutatingwebhookconfigurations: mutatingWebhookConfigurationStrategy,
   validatingwebhookconfigurations: validatingWebhookConfigurationStrategy,
   limitranges: limitRangeStrategy,
