@@ -10,6 +10,7 @@ import { serviceNetwork } from '../apiserver/handlers/service-network.ts'
 import { usageLedger } from '../apiserver/quota/quota-ledger.ts'
 import { parseYamlBody } from '../apiserver/wire/yaml-body.ts'
 import { builtInKinds } from '../control-plane.ts'
+import { nodeOfDaemon } from '../controllers/workloads/daemons/daemon-placement.ts'
 import type { PodControlNeeds } from '../controllers/workloads/pod-control.ts'
 import { eventRecorder } from '../store/event-recorder.ts'
 import { memoryStore } from '../store/memory-store.ts'
@@ -28,7 +29,7 @@ export interface WorkloadWorld {
   pods(): Promise<readonly StoredPod[]>
   /** `Created pod` and the like: `Reason` of each Event, with its message where `full`. */
   events(): Promise<readonly string[]>
-  /** A node runs the pods that are not bound yet; all are ready from now on, except those for which `ready` is false. */
+  /** The node that they require, or `pi-01`, runs the pods that are not bound yet; all are ready, except those for which `ready` is false. */
   runPods(ready?: (pod: StoredPod) => boolean): Promise<void>
   /** The pods that are leaving have ended. */
   endPods(): Promise<void>
@@ -97,7 +98,7 @@ export async function workloadWorld(
         if (pod.metadata.deletionTimestamp !== undefined) continue
         const bound = pod.spec.nodeName
           ? pod
-          : await store.update('pods', { ...pod, spec: { ...pod.spec, nodeName: 'pi-01' } })
+          : await store.update('pods', { ...pod, spec: { ...pod.spec, nodeName: nodeOfDaemon(pod) ?? 'pi-01' } })
         const status = ready(bound) ? 'True' : 'False'
         const before = bound.status?.conditions?.find(({ type }) => type === 'Ready')
         if (before?.status === status) continue

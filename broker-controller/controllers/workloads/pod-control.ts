@@ -33,8 +33,11 @@ export interface PodControl {
   record(owner: AnyStored, event: Pick<Occurrence, 'type' | 'reason' | 'message'>): Promise<void>
 }
 
-/** `component`: the controller, as its Events and its service account are called: `replicaset-controller`. */
-export function podControl(needs: PodControlNeeds, component: string): PodControl {
+/**
+ * `component`: the controller, as its Events are called: `replicaset-controller`. `account`: its service account, where that has
+ * another name.
+ */
+export function podControl(needs: PodControlNeeds, component: string, account = component): PodControl {
   const { creation, events, log } = needs
   const record: PodControl['record'] = async (owner, event) => {
     try {
@@ -47,7 +50,7 @@ export function podControl(needs: PodControlNeeds, component: string): PodContro
     record,
     async create(owner, template, change = (pod) => pod) {
       try {
-        const pod = await creation.create('pods', change(podOfTemplate(owner, template)), component)
+        const pod = await creation.create('pods', change(podOfTemplate(owner, template)), account)
         const message = `Created pod: ${pod.metadata.name}`
         await record(owner, { type: 'Normal', reason: 'SuccessfulCreate', message })
         return pod

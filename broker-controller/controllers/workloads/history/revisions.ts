@@ -1,0 +1,71 @@
+/**
+ * Decides about the ControllerRevisions of an owner: which one is its present template, under which number, and which are too
+ * many (pkg/controller/history, constructHistory in pkg/controller/daemon/update.go, getStatefulSetRevisions in
+ * pkg/controller/statefulset/stateful_set_control.go). Pure.
+ */
+import { decode } from '../../../../api/decode.ts'
+import { type PodTemplateSpec, PodTemplateSpecSchema } from '../../../../api/pod.ts'
+import { isObject } from '../../../../api/text/json.ts'
+import { equalJSON } from '../../../store/equal-json.ts'
+import type { StoredObject } from '../../../store/store.ts'
+
+export type StoredRevision = StoredObject<'controllerrevisions'>
+
+/** On revisions, and on the pods of a template (apps/v1 ControllerRevisionHashLabelKey). */
+export const revisionLabel = 'controller-revision-hash'
+
+/** What a revision holds: the patch that brings its template back, which `kubectl rollout undo` sends as it is (getPatch). */
+export function revisionData(template: PodTemplateSpec): object {
+  return { spec: { template: { ...template, $patch: 'replace' } } }
+}
+
+/** The template that the revision holds; undefined where it holds none. */
+export function revisionTemplate({ data }: { readonly data?: unknown }): PodTemplateSpec | undefined {
+  const spec = isObject(data) ? data['spec'] : undefined
+  const template = isObject(spec) ? spec['template'] : undefined
+  if (!isObject(template)) return undefined
+  const { $patch: _, ...content } = template
+  const decoded = decode(PodTemplateSpecSchema, content)
+  return decoded.ok ? decoded.value : undefined
+}
+
+export type RevisionPlan = {
+  /** The revision that holds the present template; undefined: it is to be created. */
+  readonly current: StoredRevision | undefined
+  /** What its number must be: more than that of each other template. */
+  readonly number: number
+  /** Further revisions with the same template. */
+  readonly duplicates: readonly StoredRevision[]
+  /** Those of other templates, in the order of their numbers. */
+  readonly old: readonly StoredRevision[]
+}
+
+export function planRevision(revisions: readonly StoredRevision[], data: object): RevisionPlan {
+  const ordered = inRevisionOrder(revisions)
+  const equal = ordered.filter((revision) => equalJSON(revision.data, data))
+  const old = ordered.filter((revision) => !equal.includes(revision))
+  const newest = old.at(-1)?.revision ?? 0
+  const current = equal.at(-1)
+  return { current, number: Math.max(newest + 1, current?.revision ?? 0), duplicates: equal.slice(0, -1), old }
+}
+
+/** By number, then age, then name. */
+function inRevisionOrder(revisions: readonly StoredRevision[]): readonly StoredRevision[] {
+  const keyOf = ({ metadata }: StoredRevision) => `${metadata.creationTimestamp} ${metadata.name}`
+  return revisions.toSorted((a, b) => (a.revision ?? 0) - (b.revision ?? 0) || (keyOf(a) < keyOf(b) ? -1 : 1))
+}
+
+/**
+ * The oldest of `old`, which is in order, that are more than `limit`. Those that are live stay. `counted`: whether they count
+ * towards the limit, as they do for a DaemonSet and do not for a StatefulSet.
+ */
+export function surplusRevisions(
+  old: readonly StoredRevision[],
+  limit: number,
+  isLive: (revision: StoredRevision) => boolean,
+  counted: 'all' | 'not-live',
+): readonly StoredRevision[] {
+  const others = old.filter((revision) => !isLive(revision))
+  const excess = (counted === 'all' ? old.length : others.length) - limit
+  return others.slice(0, Math.max(0, excess))
+}
