@@ -12,6 +12,7 @@ import type { AnyStored } from '../../store/store.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { mostPatchValues } from '../wire/body-limits.ts'
 import { patchForm, unsupportedBody } from '../wire/content-negotiation.ts'
+import { duplicateFields } from '../wire/duplicate-fields.ts'
 import { jsonPatch } from '../wire/json-patch.ts'
 import { mergePatch } from '../wire/patch.ts'
 import {
@@ -22,6 +23,7 @@ import {
   parseJsonBody,
   type Read,
   readObject,
+  repeatedFields,
 } from '../wire/request-body.ts'
 import { strategicMergePatch } from '../wire/strategic-merge-patch.ts'
 import { type FieldManagers, prepareForUpdate } from './admission.ts'
@@ -151,8 +153,10 @@ type Change = (present: AnyObject) => Read<AnyObject>
 async function replaced(request: ResourceRequest, { parseYaml }: ResourceNeeds): Promise<Change> {
   const { route, query } = request
   const kind = bodyKind(route)
-  const input = parseBody(await request.readBody(), request, kind.schema, parseYaml)
-  const read = readObject(kind, input, fieldValidation(query))
+  const body = await request.readBody()
+  const input = parseBody(body, request, kind.schema, parseYaml)
+  const validation = fieldValidation(query)
+  const read = readObject(kind, input, validation, repeatedFields(body, request.contentType, validation))
   return () => read
 }
 
@@ -161,7 +165,9 @@ async function patched(request: ResourceRequest): Promise<Change> {
   const kind = bodyKind(route)
   const form = patchForm(contentType)
   const validation = fieldValidation(query)
-  const patch = parseJsonBody(await request.readBody(), form === 'json' ? mostPatchValues : undefined)
+  const body = await request.readBody()
+  const patch = parseJsonBody(body, form === 'json' ? mostPatchValues : undefined)
+  const repeated = validation === 'Ignore' || form === 'json' ? [] : duplicateFields(body)
   const apply = (present: AnyObject) => {
     switch (form) {
       case 'json':
@@ -174,7 +180,7 @@ async function patched(request: ResourceRequest): Promise<Change> {
         throw unsupportedBody() // read by readApply
     }
   }
-  return (present) => readObject(kind, apply(present), validation)
+  return (present) => readObject(kind, apply(present), validation, repeated)
 }
 
 /** Refuses a body about another object, or another version of it, than the one stored. Neither need be named. */

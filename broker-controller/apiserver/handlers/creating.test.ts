@@ -69,6 +69,40 @@ test('fieldValidation: unknown fields are rejected, reported as warnings, or dro
   t.match(await ask('POST', configMapsPath, { body }), { code: 201, warnings: ['unknown field "bogus"'] })
 })
 
+test('fieldValidation: fields that are given twice are rejected, reported as warnings, or not looked for', async (t) => {
+  const { ask } = await anApi(t)
+  const text = (name: string, more = '') =>
+    `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"${name}"},"data":{"a":"1","b":"1","a":"2"}${more}}`
+  const type = 'application/json'
+  const bogus = ',"bogus":{"x":1,"x":2},"bogus":3,"immutable":false,"immutable":false'
+  t.match(await ask('POST', `${configMapsPath}?fieldValidation=Strict`, { body: text('one', bogus), type }), {
+    code: 400,
+    body: {
+      message:
+        'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "bogus", ' +
+        'duplicate field "data.a", duplicate field "immutable"',
+    },
+  })
+  t.match(await ask('POST', `${configMapsPath}?fieldValidation=Ignore`, { body: text('one'), type }), {
+    code: 201,
+    warnings: [],
+    body: { data: { a: '2', b: '1' } },
+  })
+  const twice = ['duplicate field "data.a"']
+  t.match(await ask('POST', configMapsPath, { body: text('two'), type }), { code: 201, warnings: twice })
+  t.match(await ask('PUT', `${configMapsPath}/two`, { body: text('two'), type }), { code: 200, warnings: twice })
+  for (const form of ['merge', 'strategic-merge']) {
+    const patch = { body: '{"data":{"a":"1","a":"3"}}', type: `application/${form}-patch+json` }
+    t.match(await ask('PATCH', `${configMapsPath}/two`, patch), {
+      code: 200,
+      warnings: twice,
+      body: { data: { a: '3' } },
+    })
+    t.match(await ask('PATCH', `${configMapsPath}/two?fieldValidation=Strict`, patch), { code: 400 }, form)
+    t.match(await ask('PATCH', `${configMapsPath}/two?fieldValidation=Ignore`, patch), { code: 200, warnings: [] })
+  }
+})
+
 test('generateName generates a name', async (t) => {
   const { ask } = await anApi(t)
   const { body } = await ask('POST', configMapsPath, { body: sentMap({}, { name: undefined, generateName: 'job-' }) })

@@ -4,7 +4,7 @@ import { nodeOf } from '../../../api/identity.ts'
 import type { AnyObject } from '../../../api/meta.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
-import { fieldValidation, inNamespace, isDryRun, parseBody, readObject } from '../wire/request-body.ts'
+import { fieldValidation, inNamespace, isDryRun, parseBody, readObject, repeatedFields } from '../wire/request-body.ts'
 import { type FieldManagers, prepareForCreate, withDefaults } from './admission.ts'
 import { managedWrite, updatedManagers } from './field-managers.ts'
 import { generatedName } from './generated-name.ts'
@@ -31,8 +31,11 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
   }
   const options = representationOptions(request, needs)
   const write = managedWrite(request, 'Update', needs.clock.wallMs())
-  const input = parseBody(await request.readBody(), request, kind.schema, needs.parseYaml)
-  const { value, warnings } = readObject(kind, input, fieldValidation(query))
+  const body = await request.readBody()
+  const input = parseBody(body, request, kind.schema, needs.parseYaml)
+  const validation = fieldValidation(query)
+  const repeated = repeatedFields(body, request.contentType, validation)
+  const { value, warnings } = readObject(kind, input, validation, repeated)
   // What admission and the server add has no manager.
   const managersOf = (named: AnyObject): FieldManagers => {
     const { managedFields, areDispensable } = updatedManagers(undefined, value.metadata.managedFields, write)

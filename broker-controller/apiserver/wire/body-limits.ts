@@ -86,7 +86,7 @@ const [quote, backslash, comma] = [0x22, 0x5c, 0x2c]
 const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d]
 
 /** Where the text that begins at `start` ends: at its closing quote, or behind the body. */
-function endOfText(body: Uint8Array, start: number): number {
+export function endOfText(body: Uint8Array, start: number): number {
   let at = start + 1
   while (at < body.length && body[at] !== quote) at += body[at] === backslash ? 2 : 1
   return at

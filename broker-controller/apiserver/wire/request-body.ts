@@ -4,13 +4,14 @@ import { ApiError } from '../../../api/api-error.ts'
 import { decode } from '../../../api/decode.ts'
 import type { Identity } from '../../../api/identity.ts'
 import type { AnyObject, KubeObject } from '../../../api/meta.ts'
-import { clipped, invalidObject, nameText, quoted } from '../../../api/problem.ts'
+import { clipped, invalidObject, mostProblems, nameText, quoted } from '../../../api/problem.ts'
 import { apiVersionOf, type Resource } from '../../../api/resources.ts'
 import type { Described, TSchema } from '../../../api/schema.ts'
 import { isObject, parseJson } from '../../../api/text/json.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import { refuseIntricateJson, refuseIntricateValue, refuseLongBody, refuseLongYaml, refuseYaml } from './body-limits.ts'
 import { bodyForm, unsupportedBody } from './content-negotiation.ts'
+import { duplicateFields } from './duplicate-fields.ts'
 import { ProtobufError, readProtobuf } from './protobuf.ts'
 
 /** What to do about fields that are in no schema. */
@@ -109,14 +110,32 @@ function parsed(body: Buffer, parse: (text: string) => unknown): unknown {
   }
 }
 
-export function readObject(resource: Resource, input: unknown, validation: FieldValidation): Read<AnyObject> {
+/**
+ * The fields that a body in JSON gives twice, if they matter. Of YAML and of protobuf there are none: their parsers keep the last
+ * one (`yaml-body.ts`), as that of JSON does.
+ */
+export function repeatedFields(
+  body: Buffer,
+  contentType: string | undefined,
+  validation: FieldValidation,
+): readonly string[] {
+  return validation === 'Ignore' || bodyForm(contentType) !== 'json' ? [] : duplicateFields(body)
+}
+
+/** `repeated`: the fields that the client gave more than once. */
+export function readObject(
+  resource: Resource,
+  input: unknown,
+  validation: FieldValidation,
+  repeated: readonly string[] = [],
+): Read<AnyObject> {
   const typed = withType(input, { apiVersion: apiVersionOf(resource), kind: resource.kind })
   refuseOtherKind(resource, typed)
   const decoded = decode(resource.schema, typed)
   if (!decoded.ok) throw invalidObject(resource, nameIn(typed), decoded.problems)
   // Every schema of a row is one of an object with metadata.
   const value = decoded.value as AnyObject
-  return { value, warnings: judged(resource, decoded.unknownFields, validation) }
+  return { value, warnings: judged(resource, decoded.unknownFields, repeated, validation) }
 }
 
 /** The object in the namespace that the path names. BadRequest where the object names another. */
@@ -157,11 +176,25 @@ function refuseOtherKind(resource: Resource, input: unknown): void {
   throw new ApiError('BadRequest', `${cannotBe(resource)}: ${because}`)
 }
 
-function judged(resource: Resource, unknownFields: readonly string[], validation: FieldValidation): readonly string[] {
-  if (unknownFields.length === 0 || validation === 'Ignore') return []
-  const sentences = unknownFields.map((field) => `unknown field "${clipped(field, 256)}"`)
+function judged(
+  resource: Resource,
+  unknown: readonly string[],
+  repeated: readonly string[],
+  validation: FieldValidation,
+): readonly string[] {
+  if (unknown.length + repeated.length === 0 || validation === 'Ignore') return []
+  const isKnown = (field: string) => !unknown.some((one) => field === one || /^[.[]/.test(afterwards(field, one)))
+  const sentences = [
+    ...unknown.map((field) => `unknown field "${clipped(field, 256)}"`),
+    ...repeated.filter(isKnown).map((field) => `duplicate field "${clipped(field, 256)}"`),
+  ].slice(0, mostProblems)
   if (validation === 'Warn') return sentences
   throw new ApiError('BadRequest', `${cannotBe(resource)}: strict decoding error: ${sentences.join(', ')}`)
+}
+
+/** What follows this beginning; '' where the text begins otherwise. */
+function afterwards(text: string, beginning: string): string {
+  return text.startsWith(beginning) ? text.slice(beginning.length) : ''
 }
 
 function cannotBe({ kind, version }: Resource): string {
