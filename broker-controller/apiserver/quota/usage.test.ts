@@ -58,6 +58,11 @@ test('a Service counts its node ports and its load balancer', async (t) => {
 test('other objects are counted by the name of their kind', async (t) => {
   const object = anObject
   t.same(usageOf(resources.configmaps, object, 0), { 'count/configmaps': 1, configmaps: 1 })
+  t.same(usageOf(resources.replicationcontrollers, object, 0), {
+    'count/replicationcontrollers': 1,
+    replicationcontrollers: 1,
+  })
+  t.same(usageOf(resources.replicasets, object, 0), { 'count/replicasets.apps': 1 })
   t.same(usageOf(resources.leases, object, 0), { 'count/leases.coordination.k8s.io': 1 })
   t.same(usageOf(resources.serviceaccounts, object, 0), { 'count/serviceaccounts': 1 })
 })
@@ -78,6 +83,10 @@ test('a resource of a quota belongs to the kind that counts for it', async (t) =
   )
   t.same(resourcesOfKind(resources.services, all), ['services', 'services.nodeports'])
   t.same(resourcesOfKind(resources.configmaps, all), ['configmaps', 'count/configmaps'])
+  t.same(resourcesOfKind(resources.replicationcontrollers, ['replicationcontrollers', 'replicasets']), [
+    'replicationcontrollers',
+  ])
+  t.notOk(isOfOtherKinds('replicationcontrollers'))
   t.same(resourcesOfKind(resources.leases, all), ['count/leases.coordination.k8s.io'])
   t.same(resourcesOfKind(resources.events, all), [])
   t.same(resourcesOfKind(resources.nodes, ['count/nodes']), [])

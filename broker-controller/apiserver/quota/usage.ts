@@ -30,7 +30,7 @@ const ofPods = new Set([
 ])
 const ofServices = new Set(['services', 'services.nodeports', 'services.loadbalancers'])
 /** Named in quotas as in paths (legacyObjectCountAliases). */
-const aliases = ['configmaps', 'resourcequotas', 'secrets']
+const aliases = ['configmaps', 'replicationcontrollers', 'resourcequotas', 'secrets']
 
 /** Those of `names` that objects of the kind count for. */
 export function resourcesOfKind(kind: CountedKind, names: readonly string[]): readonly string[] {
@@ -52,7 +52,7 @@ function counts(kind: CountedKind, name: string): boolean {
 /** Of kinds that this API does not serve: nothing is used of them. */
 export function isOfOtherKinds(name: string): boolean {
   const plain = name.replace(/^count\//, '')
-  return ['persistentvolumeclaims', 'replicationcontrollers', 'requests.storage'].includes(plain) || isOfStorage(name)
+  return ['persistentvolumeclaims', 'requests.storage'].includes(plain) || isOfStorage(name)
 }
 
 function isOfStorage(name: string): boolean {
