@@ -1,6 +1,14 @@
 /** A client without a certificate and without a token that reaches both ports of the controller. */
 import { readFile } from 'node:fs/promises'
 import { type Test, test } from 'tap'
+import {
+  endHeaders,
+  endStream,
+  frame,
+  frameTypes,
+  rawHttp2,
+  requestBlock,
+} from '../../broker-controller/testing/raw-http2.ts'
 import { eventually } from '../support/wait.ts'
 import { type AttackedFleet, attackedFleet, settled } from './support/attacked-fleet.ts'
 import { type Address, adminOf, apiAttacker, openPlain, openTls, stillOpen } from './support/clients.ts'
@@ -128,6 +136,29 @@ test('an attacker without credentials', async (t) => {
     }),
   )
 
+  await t.test('cannot occupy it with frames of HTTP/2', (t) =>
+    fleet.unnoticed(t, async () => {
+      const end = performance.now() + 10_000
+      const { port } = fleet.api
+      const attacks = [...http2Floods, ...http2Floods]
+      const connections = await Promise.all(
+        attacks.map(async (flood) => {
+          let connections = 0
+          for (; performance.now() < end; connections++) {
+            const client = await rawHttp2({ port, ca, settings: [[4, 0]] }).catch(() => undefined)
+            if (client === undefined) continue
+            for (let id = 1; !client.socket.destroyed && performance.now() < end; id += 100) {
+              await client.send(...Array.from({ length: 50 }, (_, i) => flood(id + 2 * i)))
+            }
+            client.socket.destroy()
+          }
+          return connections
+        }),
+      )
+      t.comment(`connections: ${connections.join(', ')}`)
+    }),
+  )
+
   t.comment(
     `controller: ${Math.round(baseMiB)} MiB before, ${Math.round(await settled(fleet, baseMiB + 150))} MiB after`,
   )
@@ -145,6 +176,22 @@ const closedPaths = [
   '/apis/certificates.k8s.io/v1/certificatesigningrequests',
   '/apis/coordination.k8s.io/v1/leases',
   '/apis/metrics.k8s.io/v1beta1/nodes',
+]
+
+const { headers, reset, ping, settings, continuation } = frameTypes
+const cancel = Buffer.of(0, 0, 0, 8)
+
+/** Each is sent again and again, with the number of the next stream. */
+const http2Floods: readonly ((id: number) => Buffer)[] = [
+  (id) =>
+    Buffer.concat([
+      frame(headers, endHeaders | endStream, id, requestBlock('/api/v1/pods')),
+      frame(reset, 0, id, cancel),
+    ]),
+  (id) => frame(headers, endHeaders | endStream, id, requestBlock('/version')),
+  () => frame(ping, 0, 0, Buffer.alloc(8)),
+  () => frame(settings, 0, 0, Buffer.of(0, 4, 0, 1, 0, 0)),
+  (id) => frame(id === 1 ? headers : continuation, 0, 1, requestBlock('/version')),
 ]
 
 const slowBody =
