@@ -34,6 +34,7 @@ const lists = 20
 const watchCount = 50
 const changes = 50
 const maps = '/api/v1/namespaces/default/configmaps'
+const kinds = { 'HTTP/1.1': http1, 'HTTP/2': http2 }
 
 /** A client with connections of its own. */
 type Client = {
@@ -50,7 +51,35 @@ type Figures = { readonly [what: string]: number }
 if (values.help) process.stdout.write(help)
 else await run()
 
+type Server = { readonly pid: number; readonly access: ApiAccess }
+
 async function run(): Promise<void> {
+  const rounds: { [name: string]: Figures[] } = { 'HTTP/1.1': [], 'HTTP/2': [] }
+  // Each in a program of its own: memory that one has used once would serve the other.
+  const idle: number[] = []
+  for (const open of Object.values(kinds))
+    await onController(async (server) => void idle.push(await idling(server, open)))
+  await onController(async ({ pid, access }) => {
+    await fill(access)
+    await measured(pid, access, http1) // warms up
+    await measured(pid, access, http2)
+    for (let round = 0; round < Number(values.rounds); round++) {
+      for (const [name, open] of Object.entries(kinds)) rounds[name]?.push(await measured(pid, access, open))
+    }
+  })
+  const [load = 0] = loadavg()
+  console.log(
+    `Node ${process.version}, ${cpus().length} cores, load ${load.toFixed(1)}; medians of ${values.rounds} rounds\n`,
+  )
+  console.log(`| | ${Object.keys(kinds).join(' | ')} |\n| --- | ---: | ---: |`)
+  for (const what of Object.keys(rounds['HTTP/2']?.[0] ?? {})) {
+    const row = Object.values(rounds).map((all) => median(all.map((one) => one[what] ?? Number.NaN)).toFixed(2))
+    console.log(`| ${what} | ${row.join(' | ')} |`)
+  }
+  console.log(`| resident per idle connection of ${idleCount}, kB | ${idle.map((one) => one.toFixed(0)).join(' | ')} |`)
+}
+
+async function onController(use: (server: Server) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'bramble-protocols-'))
   const ends: (() => Promise<unknown>)[] = []
   try {
@@ -69,27 +98,30 @@ async function run(): Promise<void> {
     const files = ['--data-dir', join(folder, 'controller'), '--config', config, '--log-format', 'json']
     const program = startProgram([values.controller, 'run', ...files, ...where], (end) => void ends.push(end))
     const ready = await program.logged('Controller ready')
-    const access = await readKubeconfig(String(ready['kubeconfig']))
-    await fill(access)
-    const kinds = { 'HTTP/1.1': http1, 'HTTP/2': http2 }
-    const rounds: { [name: string]: Figures[] } = { 'HTTP/1.1': [], 'HTTP/2': [] }
-    await measured(program.pid, access, http1) // warms up
-    for (let round = 0; round < Number(values.rounds); round++) {
-      for (const [name, open] of Object.entries(kinds)) rounds[name]?.push(await measured(program.pid, access, open))
-    }
-    const [load = 0] = loadavg()
-    console.log(
-      `Node ${process.version}, ${cpus().length} cores, load ${load.toFixed(1)}; medians of ${values.rounds} rounds\n`,
-    )
-    console.log(`| | ${Object.keys(kinds).join(' | ')} |\n| --- | ---: | ---: |`)
-    for (const what of Object.keys(rounds['HTTP/2']?.[0] ?? {})) {
-      const row = Object.values(rounds).map((all) => median(all.map((one) => one[what] ?? Number.NaN)).toFixed(2))
-      console.log(`| ${what} | ${row.join(' | ')} |`)
-    }
+    await use({ pid: program.pid, access: await readKubeconfig(String(ready['kubeconfig'])) })
   } finally {
     for (const end of ends.reverse()) await end()
     await rm(folder, { recursive: true, force: true, maxRetries: 5 })
   }
+}
+
+/** Kilobytes of the server for each connection that has had one answer. */
+async function idling({ pid, access }: Server, open: (access: ApiAccess) => Client): Promise<number> {
+  const clients: Client[] = []
+  const opened = (count: number) =>
+    inParallel(count, 16, async () => {
+      const client = open(access)
+      clients.push(client)
+      await client.get('/version')
+    })
+  await opened(20) // the code is loaded
+  await delay(3000)
+  const before = await residentKB(pid)
+  await opened(idleCount)
+  await delay(3000)
+  const each = ((await residentKB(pid)) - before) / idleCount
+  for (const client of clients) client.close()
+  return each
 }
 
 async function fill(access: ApiAccess): Promise<void> {
@@ -120,19 +152,7 @@ async function measured(pid: number, access: ApiAccess, open: (access: ApiAccess
   await timed(`list of ${listLength}`, lists, () => inParallel(lists, 1, () => client.get(maps)))
   await timed(`a change to ${watchCount} watches`, changes, () => changing(client))
   client.close()
-  await delay(1000)
-  const before = await residentKB(pid)
-  const idle = await Promise.all(
-    Array.from({ length: idleCount }, async () => {
-      const one = open(access)
-      await one.get('/version')
-      return one
-    }),
-  )
-  await delay(1000)
-  figures['resident per idle connection, kB'] = ((await residentKB(pid)) - before) / idleCount
-  for (const one of idle) one.close()
-  await delay(2000)
+  await delay(500)
   return figures
 }
 

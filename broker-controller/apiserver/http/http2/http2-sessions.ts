@@ -1,6 +1,7 @@
 /** The connections of HTTP/2: their streams, their limits, and their end. Node.js and nghttp2 hold the limits of frames. */
 import { setMaxListeners } from 'node:events'
 import { constants, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
+import { setImmediate } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 import type { Clock } from '../../../../daemon/clock.ts'
 import type { Log } from '../../../../daemon/log.ts'
@@ -79,7 +80,7 @@ export function http2Sessions(needs: Http2Needs): Http2Sessions {
       const isWhole = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
       countStream(own, stream, isWhole, needs)
       // What is reset in the same packet costs no more than this.
-      setImmediate(() => begin(own, stream, { headers, rawHeaders }, needs))
+      void setImmediate().then(() => begin(own, stream, { headers, rawHeaders }, needs))
     })
   })
   const check = () => {
@@ -175,7 +176,10 @@ function checkTimes({ session, socket, bodies, streams, idleSinceMs, idleMs }: S
  * a client that goes on with its request is not listened to (RFC 9113, 8.1).
  */
 async function finish(stream: ServerHttp2Stream, slow: Pick<SlowReaders, 'drained'>): Promise<void> {
-  if (!stream.writableFinished && !stream.closed) await slow.drained(untilFinished(stream), never)
+  const isSent = () => stream.writableFinished || stream.closed
+  // Nearly all are sent in the same turn of the event loop: those need no timer.
+  if (!isSent()) await setImmediate()
+  if (!isSent()) await slow.drained(untilFinished(stream), never)
   if (!stream.readableEnded && !stream.closed) stream.close(constants.NGHTTP2_NO_ERROR)
 }
 
