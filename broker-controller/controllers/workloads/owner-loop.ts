@@ -34,6 +34,8 @@ export type OwnerLoop<R extends BuiltInName, D extends BuiltInName> = {
     found: readonly StoredObject<D>[],
     signal: AbortSignal,
   ) => Promise<Reconciled>
+  /** Called when the owner is deleted. */
+  readonly removed?: (owner: StoredObject<R>) => void
   /** Called once, before the loop: what else makes a visit necessary. */
   readonly connect?: (owners: OwnersInQueue<R>) => void
 }
@@ -52,7 +54,7 @@ const visitsAtOnce = 5
 /** The index of the dependents runs beside it, in a loop of its own. */
 export function ownerLoop<R extends BuiltInName, D extends BuiltInName>(
   { store, clock, log }: OwnerLoopNeeds,
-  { name, owners: resource, dependents, selects, concerns, reconcile, connect }: OwnerLoop<R, D>,
+  { name, owners: resource, dependents, selects, concerns, reconcile, removed, connect }: OwnerLoop<R, D>,
 ): Loop {
   const queue = workQueue(clock)
   const byNamespace = new Map<string, Set<string>>()
@@ -65,6 +67,7 @@ export function ownerLoop<R extends BuiltInName, D extends BuiltInName>(
     if (present === undefined) keys.delete(key)
     else byNamespace.set(namespace, keys.add(key))
     if (keys.size === 0) byNamespace.delete(namespace)
+    if (present === undefined && previous !== undefined) removed?.(previous)
     queue.add(key)
   })
 

@@ -1,9 +1,8 @@
 /** The columns of `kubectl get jobs` and `cronjobs` (printJob and printCronJob in pkg/printers/internalversion/printers.go). */
 import type { CronJob } from '../../../../api/batch/cron-job.ts'
 import { hasJobCondition, type Job } from '../../../../api/batch/job.ts'
-import type { LabelSelector } from '../../../../api/meta.ts'
-import type { Container } from '../../../../api/pod.ts'
 import { ageOf, humanDuration, orNone, type TableOf, tableColumns } from '../../handlers/cells.ts'
+import { containerCells, selectorText } from '../workloads/workload-cells.ts'
 
 export const jobTable: TableOf<Job> = {
   columns: tableColumns('Name', 'Status', 'Completions', 'Duration', 'Age', 'Containers*', 'Images*', 'Selector*'),
@@ -13,8 +12,8 @@ export const jobTable: TableOf<Job> = {
     completionsOf(job),
     durationOf(job, nowMs),
     ageOf(job.metadata.creationTimestamp, nowMs),
-    ...containerCells(job.spec.template.spec.containers),
-    selectorText(job.spec.selector),
+    ...containerCells(job.spec.template),
+    orNone(selectorText(job.spec.selector ?? {})),
   ],
 }
 
@@ -39,8 +38,8 @@ export const cronJobTable: TableOf<CronJob> = {
     status.active?.length ?? 0,
     status.lastScheduleTime === undefined ? '<none>' : ageOf(status.lastScheduleTime, nowMs),
     ageOf(metadata.creationTimestamp, nowMs),
-    ...containerCells(spec.jobTemplate.spec.template.spec.containers),
-    selectorText(spec.jobTemplate.spec.selector),
+    ...containerCells(spec.jobTemplate.spec.template),
+    orNone(selectorText(spec.jobTemplate.spec.selector ?? {})),
   ],
 }
 
@@ -64,22 +63,4 @@ function durationOf({ status = {} }: Job, nowMs: number): string {
   if (startTime === undefined) return ''
   const endMs = completionTime === undefined ? nowMs : Date.parse(completionTime)
   return humanDuration(endMs - Date.parse(startTime))
-}
-
-function containerCells(containers: readonly Container[]): readonly string[] {
-  return [containers.map(({ name }) => name).join(), containers.map(({ image = '' }) => image).join()]
-}
-
-/** As a label selector is written in a query (metav1.FormatLabelSelector). */
-function selectorText({ matchLabels = {}, matchExpressions = [] }: LabelSelector = {}): string {
-  const equal = Object.entries(matchLabels).map(([key, value]) => ({ key, text: `${key}=${value}` }))
-  const others = matchExpressions.map(({ key, operator, values = [] }) => {
-    const set = `(${[...values].sort().join()})`
-    if (operator === 'Exists') return { key, text: key }
-    if (operator === 'DoesNotExist') return { key, text: `!${key}` }
-    return { key, text: `${key} ${operator === 'In' ? 'in' : 'notin'} ${set}` }
-  })
-  const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
-  const parts = [...equal, ...others].sort((a, b) => compare(a.key, b.key))
-  return orNone(parts.map(({ text }) => text).join())
 }

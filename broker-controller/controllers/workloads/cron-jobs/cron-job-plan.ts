@@ -1,0 +1,200 @@
+/** What a visit does about a CronJob (syncCronJob and cleanupFinishedJobs in pkg/controller/cronjob). Pure. */
+import type { CronJobStatus } from '../../../../api/batch/cron-job.ts'
+import { parseSchedule, type Schedule } from '../../../../api/batch/cron-schedule.ts'
+import { finishedConditionOf, type Job, jobNames } from '../../../../api/batch/job.ts'
+import { type TimeZone, timeZone, utc } from '../../../../api/batch/time-zone.ts'
+import { rfc3339 } from '../../../../daemon/clock.ts'
+import type { Occurrence } from '../../../store/event-recorder.ts'
+import type { StoredObject } from '../../../store/store.ts'
+import { controllerReference } from '../controller-ref.ts'
+import { countsFromWrongClock, nextScheduleInMs, recentSchedule } from './cron-job-times.ts'
+
+export type StoredCronJob = StoredObject<'cronjobs'>
+type StoredJob = StoredObject<'jobs'>
+export type CronJobEvent = Pick<Occurrence, 'type' | 'reason' | 'message'>
+
+export type CronJobPlan = {
+  /** With what the Jobs have become. */
+  readonly status: CronJobStatus
+  readonly events: readonly CronJobEvent[]
+  /** Finished Jobs beyond the limits of the history. */
+  readonly remove: readonly StoredJob[]
+  /** A Job that is due. `replace`: Jobs that it takes the place of. */
+  readonly start?: { readonly scheduledMs: number; readonly replace: readonly StoredJob[] }
+}
+
+/** `jobs`: those that the CronJob controls. `localZone`: of schedules that name none. */
+export function planCronJob(
+  given: StoredCronJob,
+  jobs: readonly StoredJob[],
+  localZone: TimeZone,
+  nowMs: number,
+): CronJobPlan {
+  const cronJob = countsFromWrongClock(given, nowMs) ? countingFrom(given, nowMs) : given
+  const remove = beyondHistory(cronJob, jobs)
+  const seen = withJobs(cronJob, jobs, new Set(remove))
+  if (cronJob.metadata.deletionTimestamp !== undefined) return { ...seen, remove }
+  const running = jobs.filter((job) => finishedConditionOf(job) === undefined)
+  const due = dueStart({ ...cronJob, status: seen.status }, running, localZone, nowMs)
+  return { ...seen, remove, events: [...seen.events, ...due.events], ...(due.start && { start: due.start }) }
+}
+
+/** Kept in the status, so that the next time counts from the same moment. */
+function countingFrom(cronJob: StoredCronJob, nowMs: number): StoredCronJob {
+  return { ...cronJob, status: { ...cronJob.status, lastScheduleTime: rfc3339(nowMs) } }
+}
+
+/** Those that started first, of each outcome. */
+function beyondHistory({ spec }: StoredCronJob, jobs: readonly StoredJob[]): readonly StoredJob[] {
+  const ended = (type: string) => jobs.filter((job) => finishedConditionOf(job)?.type === type)
+  const oldest = (found: readonly StoredJob[], limit: number | undefined) =>
+    limit === undefined ? [] : [...found].sort(byStart).slice(0, Math.max(0, found.length - limit))
+  return [
+    ...oldest(ended('Complete'), spec.successfulJobsHistoryLimit),
+    ...oldest(ended('Failed'), spec.failedJobsHistoryLimit),
+  ]
+}
+
+function byStart(a: StoredJob, b: StoredJob): number {
+  const [one, other] = [a.status?.startTime ?? '~', b.status?.startTime ?? '~']
+  if (one !== other) return one < other ? -1 : 1
+  return a.metadata.name < b.metadata.name ? -1 : 1
+}
+
+function withJobs(
+  { metadata, status = {} }: StoredCronJob,
+  jobs: readonly StoredJob[],
+  removed: ReadonlySet<StoredJob>,
+): Pick<CronJobPlan, 'status' | 'events'> {
+  const events: CronJobEvent[] = []
+  const gone = new Set([...removed].map((job) => job.metadata.uid))
+  let active = (status.active ?? []).filter(({ uid = '' }) => !gone.has(uid))
+  let { lastSuccessfulTime } = status
+  for (const job of jobs) {
+    const { uid, name } = job.metadata
+    const isActive = active.some((one) => one.uid === uid)
+    const end = finishedConditionOf(job)
+    if (end === undefined && !isActive && metadata.deletionTimestamp === undefined) {
+      const message = `Saw a job that the controller did not create or forgot: ${name}`
+      events.push({ type: 'Warning', reason: 'UnexpectedJob', message })
+    }
+    if (end === undefined) continue
+    if (isActive) {
+      active = active.filter((one) => one.uid !== uid)
+      const message = `Saw completed job: ${name}, condition: ${end.type}`
+      events.push({ type: 'Normal', reason: 'SawCompletedJob', message })
+    }
+    const { completionTime } = job.status ?? {}
+    const isLater = completionTime !== undefined && (lastSuccessfulTime ?? '') < completionTime
+    if (end.type === 'Complete' && isLater) lastSuccessfulTime = completionTime
+  }
+  const present = new Set(jobs.map((job) => job.metadata.uid))
+  for (const { uid = '', name } of active) {
+    if (present.has(uid)) continue
+    events.push({ type: 'Normal', reason: 'MissingJob', message: `Active job went missing: ${name}` })
+  }
+  active = active.filter(({ uid = '' }) => present.has(uid))
+  const { active: _, lastSuccessfulTime: __, ...rest } = status
+  return {
+    events,
+    status: {
+      ...(active.length > 0 && { active }),
+      ...rest,
+      ...(lastSuccessfulTime !== undefined && { lastSuccessfulTime }),
+    },
+  }
+}
+
+type Due = Pick<CronJobPlan, 'start'> & { readonly events: readonly CronJobEvent[] }
+
+/** `running`: with those that a crash kept out of the status, so that two Jobs never run where one is allowed. */
+function dueStart(cronJob: StoredCronJob, running: readonly StoredJob[], localZone: TimeZone, nowMs: number): Due {
+  const { spec, status = {}, metadata } = cronJob
+  const read = scheduleOf(cronJob, localZone)
+  if (read.schedule === undefined || spec.suspend === true) return { events: spec.suspend ? [] : read.events }
+  const { schedule, events } = read
+  const nothing = (event?: CronJobEvent): Due => ({ events: event === undefined ? events : [...events, event] })
+  const recent = recentSchedule(cronJob, schedule, nowMs, true)
+  if (!recent.ok) return nothing(warning('InvalidSchedule', `invalid schedule: ${spec.schedule} : ${recent.problem}`))
+  const { recentMs } = recent
+  if (recentMs === undefined || recentMs > nowMs) return nothing()
+  const missed = 'too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew'
+  const warned = recent.missed === 'many' ? [...events, warning('TooManyMissedTimes', missed)] : events
+  const { startingDeadlineSeconds = Number.POSITIVE_INFINITY } = spec
+  if (recentMs + startingDeadlineSeconds * 1000 < nowMs) {
+    const message = `Missed scheduled time to start a job: ${rfc1123(recentMs)}`
+    return { events: [...warned, warning('MissSchedule', message)] }
+  }
+  const name = scheduledJobName(metadata.name, recentMs)
+  const isStarted =
+    status.active?.some((one) => one.name === name) === true || status.lastScheduleTime === rfc3339(recentMs)
+  if (isStarted) return { events: warned }
+  // The Job of this minute may be there: a crash kept it out of the status. It is created again, which finds it.
+  const others = running.filter((job) => job.metadata.name !== name)
+  if (spec.concurrencyPolicy === 'Forbid' && others.length > 0) {
+    const message = 'Not starting job because prior execution is running and concurrency policy is Forbid'
+    return { events: [...warned, { type: 'Normal', reason: 'JobAlreadyActive', message }] }
+  }
+  const replace = spec.concurrencyPolicy === 'Replace' ? others : []
+  return { events: warned, start: { scheduledMs: recentMs, replace } }
+}
+
+export type ReadSchedule = { readonly schedule: Schedule | undefined; readonly events: readonly CronJobEvent[] }
+
+/** A schedule that cannot be read starts nothing until it is changed. */
+export function scheduleOf({ spec }: Pick<StoredCronJob, 'spec'>, localZone: TimeZone): ReadSchedule {
+  const { schedule: text = '', timeZone: name } = spec
+  const zone = name === undefined ? localZone : timeZone(name)
+  if (zone === undefined) {
+    const message = `invalid timeZone: ${JSON.stringify(name)}: unknown time zone ${name}`
+    return { schedule: undefined, events: [warning('UnknownTimeZone', message)] }
+  }
+  const page = 'https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/'
+  const unsupported = `CRON_TZ or TZ used in schedule ${JSON.stringify(text)} is not officially supported, see ${page} for more details`
+  const events = text.includes('TZ') ? [warning('UnsupportedSchedule', unsupported)] : []
+  const parsed = parseSchedule(text, zone)
+  if (parsed.ok) return { schedule: parsed.schedule, events }
+  const message = `unparseable schedule: ${JSON.stringify(text)} : ${parsed.problem}`
+  return { schedule: undefined, events: [...events, warning('UnparseableSchedule', message)] }
+}
+
+function warning(reason: string, message: string): CronJobEvent {
+  return { type: 'Warning', reason, message }
+}
+
+/** undefined: not before the CronJob or one of its Jobs changes. */
+export function nextLookInMs(cronJob: StoredCronJob, localZone: TimeZone, nowMs: number): number | undefined {
+  const { metadata, spec } = cronJob
+  const { schedule } = scheduleOf(cronJob, localZone)
+  if (schedule === undefined || spec.suspend === true || metadata.deletionTimestamp !== undefined) return undefined
+  return nextScheduleInMs(cronJob, schedule, nowMs)
+}
+
+/** The same name for the same minute: creating it twice finds it the second time (getJobName). */
+export function scheduledJobName(cronJob: string, scheduledMs: number): string {
+  return `${cronJob}-${Math.floor(scheduledMs / 60_000)}`
+}
+
+/** getJobFromTemplate2. */
+export function scheduledJob(cronJob: StoredCronJob, scheduledMs: number): Job {
+  const { metadata, spec } = cronJob
+  const { metadata: given = {}, spec: job } = spec.jobTemplate
+  const zone = (spec.timeZone === undefined ? undefined : timeZone(spec.timeZone)) ?? utc
+  return {
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: {
+      name: scheduledJobName(metadata.name, scheduledMs),
+      ...(metadata.namespace !== undefined && { namespace: metadata.namespace }),
+      ...(given.labels && { labels: given.labels }),
+      annotations: { ...given.annotations, [jobNames.scheduledTimestamp]: zone.format(scheduledMs) },
+      ownerReferences: [controllerReference(cronJob)],
+    },
+    spec: job,
+  }
+}
+
+/** `Fri, 02 Jan 2026 03:04:05 +0000` */
+function rfc1123(ms: number): string {
+  return new Date(ms).toUTCString().replace('GMT', '+0000')
+}

@@ -1,0 +1,260 @@
+/** Loop: runs the pods of Jobs until their work is done, and counts them (pkg/controller/job/job_controller.go). */
+
+import { isApiError } from '../../../../api/api-error.ts'
+import { finishedConditionOf, type JobStatus, jobNames } from '../../../../api/batch/job.ts'
+import { rfc3339 } from '../../../../daemon/clock.ts'
+import type { Reconciled } from '../../../../daemon/controller.ts'
+import { inParallel } from '../../../../daemon/in-parallel.ts'
+import { type Loop, runLoops } from '../../../../daemon/run.ts'
+import { equalJSON } from '../../../store/equal-json.ts'
+import type { StoredPod } from '../../../store/store.ts'
+import { claimObjects } from '../claims.ts'
+import type { OwnedObjects } from '../owned-objects.ts'
+import { ownerLoop } from '../owner-loop.ts'
+import { type PodControl, type PodControlNeeds, podControl } from '../pod-control.ts'
+import { isReadyPod } from '../pod-readiness.ts'
+import { selecting } from '../selecting.ts'
+import { slowStart } from '../slow-start.ts'
+import type { BackoffRecord } from './job-backoff.ts'
+import { completion, deadlineLeftMs, endOf, isSuspended, type JobPodPlan, jobCondition, planPods } from './job-plan.ts'
+import { indexedPod, jobPodTemplate } from './job-template.ts'
+import { finishedStatus, type Outcome, settleCounts, trackPods, withCondition, writtenStatus } from './job-tracking.ts'
+import { type JobView, jobView, type StoredJob } from './job-view.ts'
+import { orphanPods, releasePod } from './tracking-finalizer.ts'
+
+export const jobComponent = 'job-controller'
+const writesAtOnce = 32
+/** Somebody else wrote the Job in the meantime: its change makes a visit as well. */
+const conflictRetryMs = 50
+
+export function jobController(needs: PodControlNeeds, pods: OwnedObjects<'pods'>): Loop {
+  const { log } = needs
+  const control = podControl(needs, jobComponent)
+  const backoffs = backoffRecords()
+  const selects = selecting<StoredJob>(({ spec }) => spec.selector)
+  const orphans = orphanPods(needs, pods)
+  const isOurs = ({ spec }: StoredJob) => (spec.managedBy ?? jobNames.controller) === jobNames.controller
+
+  const reconcile = async (job: StoredJob, found: readonly StoredPod[]): Promise<Reconciled> => {
+    if (!isOurs(job)) return undefined
+    if (finishedConditionOf(job) !== undefined) {
+      backoffs.drop(job)
+      orphans.check(found)
+      return undefined
+    }
+    const select = selects(job)
+    if (select === undefined) return undefined
+    const claim = { owners: 'jobs', owner: job, dependents: pods.resource, selects: select } as const
+    const own = await claimObjects(needs, { ...claim, finalizer: jobNames.trackingFinalizer }, found)
+    try {
+      return await visitJob({ ...needs, control, backoffs }, job, own)
+    } catch (error) {
+      if (isApiError(error, 'Conflict')) return { requeueAfterMs: conflictRetryMs }
+      // It was deleted in the meantime.
+      if (isApiError(error, 'NotFound')) return undefined
+      throw error
+    }
+  }
+
+  const loop = ownerLoop(needs, {
+    name: 'job',
+    owners: 'jobs',
+    dependents: pods,
+    selects: (job) => (isOurs(job) && finishedConditionOf(job) === undefined ? selects(job) : undefined),
+    reconcile,
+    removed: (job) => {
+      backoffs.drop(job)
+      orphans.check(pods.ofController(job.metadata.uid))
+    },
+  })
+  return { name: 'job', run: (signal) => runLoops([loop, orphans], signal, log) }
+}
+
+type Backoffs = ReturnType<typeof backoffRecords>
+type VisitNeeds = PodControlNeeds & { readonly control: PodControl; readonly backoffs: Backoffs }
+
+/** Throws Conflict where the Job changed during the visit, and the first error of its writes. */
+async function visitJob(needs: VisitNeeds, job: StoredJob, pods: readonly StoredPod[]): Promise<Reconciled> {
+  const { clock, control, backoffs } = needs
+  const nowMs = clock.wallMs()
+  const view = jobView(job, pods, backoffs.of(job))
+  const { startTime = isSuspended(job) ? undefined : rfc3339(nowMs) } = job.status ?? {}
+  const begun: JobStatus = { ...job.status, ...(startTime !== undefined && { startTime }) }
+  const startMs = startTime === undefined ? undefined : Date.parse(startTime)
+  const end = endOf(view, startMs, nowMs)
+  const done = end === undefined ? await manage(needs, view, nowMs) : await stop(needs, view)
+  const outcome: Outcome = {
+    ...done,
+    end: end === undefined ? completion(view, done.active, nowMs) : done.active === 0 ? end : undefined,
+    status: begun,
+  }
+  const suspension = end === undefined && outcome.end === undefined ? suspended(job, begun, nowMs) : undefined
+  const tracking = trackPods(view, { ...outcome, status: suspension?.status ?? begun }, nowMs)
+
+  const written = await writeStatus(needs, job, tracking.status)
+  backoffs.set(job, view.backoff)
+  if (suspension !== undefined) await control.record(job, suspension.event)
+  const held = new Set(tracking.held)
+  const errors = await releaseAll(needs, tracking.release, held)
+  const settled = settleCounts(tracking.status, held)
+  const finished = errors.length === 0 ? finishedStatus(settled, tracking) : undefined
+  const last = await writeStatus(needs, written, finished ?? settled)
+  if (finished !== undefined) await recordEnd(control, last)
+  const error = done.error ?? errors[0]
+  if (error !== undefined) throw error
+  return nextVisit(job, { startMs, waitMs: done.waitMs, isPartial: tracking.isPartial, nowMs: clock.wallMs() })
+}
+
+type Done = Pick<Outcome, 'active' | 'ready' | 'terminating'> & { readonly error?: unknown; readonly waitMs?: number }
+
+/** Deletes what runs. The finalizers stay: these pods are counted. */
+async function stop({ control }: VisitNeeds, { job, active, ready, terminating }: JobView): Promise<Done> {
+  const { deleted, error } = await deleteAll(active, (pod) => control.delete(job, pod))
+  return {
+    active: active.length - deleted.length,
+    ready: ready - deleted.filter(isReadyPod).length,
+    terminating: terminating + deleted.length,
+    ...(error !== undefined && { error }),
+  }
+}
+
+async function manage(needs: VisitNeeds, view: JobView, nowMs: number): Promise<Done> {
+  const { job, active, ready, terminating } = view
+  const same: Done = { active: active.length, ready, terminating }
+  const plan: JobPodPlan = job.metadata.deletionTimestamp === undefined ? planPods(view, nowMs) : { step: 'none' }
+  switch (plan.step) {
+    case 'none':
+      return same
+    // Kubernetes reports no active pods while it waits, also where some are: their number is kept here.
+    case 'wait':
+      return { ...same, waitMs: plan.ms }
+    case 'delete': {
+      const remove = async (pod: StoredPod) => {
+        await releasePod(needs, pod)
+        await needs.control.delete(job, pod)
+      }
+      const { deleted, error } = await deleteAll(plan.pods, remove)
+      return {
+        active: active.length - deleted.length,
+        ready: ready - deleted.filter(isReadyPod).length,
+        terminating: terminating + deleted.length,
+        ...(error !== undefined && { error }),
+      }
+    }
+    case 'create': {
+      const { done, error } = await create(needs.control, view, plan)
+      return { ...same, active: active.length + done, ...(error !== undefined && { error }) }
+    }
+  }
+}
+
+async function create(
+  control: PodControl,
+  { job, keptForIndex }: JobView,
+  { count, indexes }: Extract<JobPodPlan, { step: 'create' }>,
+) {
+  const template = jobPodTemplate(job)
+  return await slowStart(count, async (place) => {
+    const index = indexes?.[place]
+    await control.create(job, template, (pod) =>
+      index === undefined ? pod : indexedPod(job, index, pod, keptForIndex.get(index)),
+    )
+  })
+}
+
+async function deleteAll(pods: readonly StoredPod[], remove: (pod: StoredPod) => Promise<void>) {
+  const deleted: StoredPod[] = []
+  let error: unknown
+  await inParallel(pods, writesAtOnce, async (pod) => {
+    try {
+      await remove(pod)
+      deleted.push(pod)
+    } catch (failure) {
+      error ??= failure
+    }
+  })
+  return { deleted, error }
+}
+
+/** Takes the finalizers off, and the uids out of `held`. Returns what failed. */
+async function releaseAll(
+  needs: VisitNeeds,
+  pods: readonly StoredPod[],
+  held: Set<string>,
+): Promise<readonly unknown[]> {
+  const errors: unknown[] = []
+  await inParallel(pods, writesAtOnce, async (pod) => {
+    try {
+      await releasePod(needs, pod)
+      held.delete(pod.metadata.uid)
+    } catch (error) {
+      errors.push(error)
+    }
+  })
+  return errors
+}
+
+type Suspension = {
+  readonly status: JobStatus
+  readonly event: { readonly type: 'Normal'; readonly reason: string; readonly message: string }
+}
+
+/** The condition `Suspended`, where it changes. A Job that is resumed starts again: its deadline counts from then. */
+function suspended(job: StoredJob, status: JobStatus, nowMs: number): Suspension | undefined {
+  if (job.metadata.deletionTimestamp !== undefined) return undefined
+  const isNow = isSuspended(job)
+  const [reason, message] = isNow ? ['JobSuspended', 'Job suspended'] : ['JobResumed', 'Job resumed']
+  const wanted = jobCondition('Suspended', { status: isNow ? 'True' : 'False', reason, message }, nowMs)
+  const { conditions, isNew } = withCondition(status.conditions ?? [], wanted)
+  if (!isNew) return undefined
+  return {
+    status: { ...status, conditions, ...(!isNow && { startTime: rfc3339(nowMs) }) },
+    event: { type: 'Normal', reason: isNow ? 'Suspended' : 'Resumed', message },
+  }
+}
+
+/** Onto the Job as it was read; the same object when nothing is new. */
+async function writeStatus({ store }: VisitNeeds, job: StoredJob, wanted: JobStatus): Promise<StoredJob> {
+  const status = writtenStatus(wanted)
+  return equalJSON(status, job.status ?? {}) ? job : await store.updateStatus('jobs', { ...job, status })
+}
+
+async function recordEnd(control: PodControl, job: StoredJob): Promise<void> {
+  const end = finishedConditionOf(job)
+  if (end === undefined) return
+  const { reason = '', message = '' } = end
+  if (end.type === 'Failed') return await control.record(job, { type: 'Warning', reason, message })
+  if (job.spec.completions !== undefined && (job.status?.succeeded ?? 0) > job.spec.completions) {
+    const text = 'Too many succeeded pods running after completion count reached'
+    await control.record(job, { type: 'Warning', reason: 'TooManySucceededPods', message: text })
+  }
+  await control.record(job, { type: 'Normal', reason: 'Completed', message: 'Job completed' })
+}
+
+function nextVisit(
+  job: StoredJob,
+  facts: {
+    readonly startMs: number | undefined
+    readonly waitMs: number | undefined
+    readonly isPartial: boolean
+    readonly nowMs: number
+  },
+): Reconciled {
+  if (facts.isPartial) return { requeueAfterMs: 1 }
+  const deadlineMs = deadlineLeftMs(job, facts.startMs, facts.nowMs)
+  const waits = [facts.waitMs, deadlineMs].filter((ms) => ms !== undefined)
+  return waits.length === 0 ? undefined : { requeueAfterMs: Math.max(1, Math.min(...waits)) }
+}
+
+/** By uid. */
+function backoffRecords() {
+  const records = new Map<string, BackoffRecord>()
+  return {
+    of: ({ metadata }: StoredJob): BackoffRecord => records.get(metadata.uid) ?? { failures: 0 },
+    set({ metadata }: StoredJob, record: BackoffRecord) {
+      if (record.failures === 0) records.delete(metadata.uid)
+      else records.set(metadata.uid, record)
+    },
+    drop: ({ metadata }: StoredJob) => void records.delete(metadata.uid),
+  }
+}

@@ -1,0 +1,209 @@
+/**
+ * Counts the pods of a Job, each once (trackJobStatusAndRemoveFinalizers in pkg/controller/job/job_controller.go, KEP-2307).
+ *
+ * A pod that has ended keeps the finalizer, so it stays, until it is counted. Three writes, each of which may be the last one
+ * before a crash: its uid goes into `uncountedTerminatedPods`; its finalizer goes; its uid is replaced by a one more in the
+ * count. After the first, the next visit finds uid and finalizer and goes on with the second. After the second, it finds the
+ * uid alone and counts. Succeeded pods of an indexed Job need no uid: their index is counted once by itself.
+ */
+import { hasJobCondition, isIndexedJob, type JobCondition, type JobStatus } from '../../../../api/batch/job.ts'
+import {
+  countIndexes,
+  formatIntervals,
+  hasIndex,
+  intervalsOf,
+  mergeIntervals,
+} from '../../../../api/batch/job-indexes.ts'
+import type { StoredPod } from '../../../store/store.ts'
+import { failedFor, jobCondition } from './job-plan.ts'
+import { completionIndexOf, hasLimitPerIndex, isFailedPod, isTracked, validIndexOf } from './job-pods.ts'
+import type { JobView } from './job-view.ts'
+import { failureVerdict } from './pod-failure-policy.ts'
+
+/** uids that the status may hold, some 20 KB (MaxUncountedPods). */
+const mostUncounted = 500
+
+/** What a visit has made of the pods. */
+export type Outcome = {
+  /** With the start and the suspension that this visit decided on. */
+  readonly status: JobStatus
+  readonly active: number
+  readonly ready: number
+  readonly terminating: number
+  /** What ends the Job; undefined: it goes on. */
+  readonly end: JobCondition | undefined
+}
+
+export type Tracking = {
+  /** To be written before the finalizers go. */
+  readonly status: JobStatus
+  /** The pods whose finalizer goes. */
+  readonly release: readonly StoredPod[]
+  /** The uids of those that have it now. */
+  readonly held: ReadonlySet<string>
+  /** What ends the Job when all its pods are counted and gone. */
+  readonly final: JobCondition | undefined
+  /** More pods have ended than the status may hold: the next visit goes on with them. */
+  readonly isPartial: boolean
+}
+
+export function trackPods(view: JobView, outcome: Outcome, nowMs: number): Tracking {
+  const { job, pods } = view
+  const held = new Set(pods.filter(isTracked).map(({ metadata }) => metadata.uid))
+  const { active, ready, terminating } = outcome
+  const settled = settleCounts({ ...outcome.status, active, ready, terminating }, held)
+  const ended = endedPods(view, outcome.end)
+  const { succeeded = [], failed = [] } = settled.uncountedTerminatedPods ?? {}
+  const uncounted = { succeeded: [...succeeded, ...ended.succeeded], failed: [...failed, ...ended.failed] }
+  const counted: JobStatus = { ...settled, uncountedTerminatedPods: uncounted }
+  const status = isIndexedJob(job.spec) ? withIndexes(view, counted, ended.indexes) : counted
+  return { ...closing(status, outcome.end, nowMs), release: ended.release, held, isPartial: ended.isPartial }
+}
+
+type EndedPods = {
+  readonly release: readonly StoredPod[]
+  readonly succeeded: readonly string[]
+  readonly failed: readonly string[]
+  readonly indexes: readonly number[]
+  readonly isPartial: boolean
+}
+
+function endedPods(view: JobView, end: JobCondition | undefined): EndedPods {
+  const { job, pods } = view
+  const { succeeded: waiting = [], failed: waitingFailed = [] } = job.status?.uncountedTerminatedPods ?? {}
+  const isIndexed = isIndexedJob(job.spec)
+  const [release, succeeded, failed, indexes]: [StoredPod[], string[], string[], number[]] = [[], [], [], []]
+  for (const pod of isIndexed ? byIndex(pods) : pods) {
+    if (!isTracked(pod)) continue
+    const hasFailed = isFailedPod(pod, job)
+    if (!mayRelease(view, pod, { end, hasFailed })) continue
+    release.push(pod)
+    const { uid } = pod.metadata
+    const index = validIndexOf(pod, job)
+    if (pod.status?.phase === 'Succeeded' && !waitingFailed.includes(uid)) {
+      if (!isIndexed && !waiting.includes(uid)) succeeded.push(uid)
+      if (isIndexed && index !== undefined && !hasIndex(view.countedIndexes, index)) indexes.push(index)
+    } else if (hasFailed || (end !== undefined && end.type !== 'SuccessCriteriaMet')) {
+      const isKnown = waitingFailed.includes(uid) || (isIndexed && index === undefined)
+      if (!isKnown && failureVerdict(job.spec.podFailurePolicy, pod).counts) failed.push(uid)
+    }
+    const count = waiting.length + waitingFailed.length + indexes.length + succeeded.length + failed.length
+    if (count >= mostUncounted) return { release, succeeded, failed, indexes, isPartial: true }
+  }
+  return { release, succeeded, failed, indexes, isPartial: false }
+}
+
+/** Lowest index first; those without one before. */
+function byIndex(pods: readonly StoredPod[]): readonly StoredPod[] {
+  return [...pods].sort((a, b) => (completionIndexOf(a) ?? -1) - (completionIndexOf(b) ?? -1))
+}
+
+/** The failed pod of an index stays until its successor is there, which takes over its count of failures. */
+function mayRelease(
+  { job, keptForIndex }: JobView,
+  pod: StoredPod,
+  { end, hasFailed }: { readonly end: JobCondition | undefined; readonly hasFailed: boolean },
+): boolean {
+  if (job.metadata.deletionTimestamp !== undefined || end !== undefined || pod.status?.phase === 'Succeeded')
+    return true
+  if (!hasFailed) return false
+  const index = completionIndexOf(pod)
+  return !hasLimitPerIndex(job) || index === undefined || keptForIndex.get(index)?.metadata.uid !== pod.metadata.uid
+}
+
+function withIndexes(
+  { succeededIndexes, failedIndexes }: JobView,
+  status: JobStatus,
+  ended: readonly number[],
+): JobStatus {
+  const { failedIndexes: _, ...rest } = status
+  const indexes = mergeIntervals(succeededIndexes, intervalsOf(ended))
+  return {
+    ...rest,
+    succeeded: countIndexes(indexes),
+    completedIndexes: formatIntervals(indexes),
+    ...(failedIndexes !== undefined && { failedIndexes: formatIntervals(failedIndexes) }),
+  }
+}
+
+/** The interim condition is written before the finalizers go: by then the pods that it was read from may be gone. */
+function closing(status: JobStatus, end: JobCondition | undefined, nowMs: number): Pick<Tracking, 'status' | 'final'> {
+  if (end === undefined || end.type === 'Failed') return { status, final: end }
+  const conditions = hasJobCondition({ status }, 'SuccessCriteriaMet')
+    ? (status.conditions ?? [])
+    : [...(status.conditions ?? []), end]
+  const { reason = '', message = '' } = end
+  const final =
+    end.type === 'FailureTarget'
+      ? failedFor(end, nowMs)
+      : jobCondition('Complete', { status: 'True', reason, message }, nowMs)
+  return { status: { ...status, conditions }, final }
+}
+
+/** Counts the uids of pods that no longer have the finalizer. `held`: the uids of those that have it. */
+export function settleCounts(status: JobStatus, held: ReadonlySet<string>): JobStatus {
+  const { succeeded = [], failed = [] } = status.uncountedTerminatedPods ?? {}
+  const left = {
+    succeeded: succeeded.filter((uid) => held.has(uid)),
+    failed: failed.filter((uid) => held.has(uid)),
+  }
+  return {
+    ...status,
+    succeeded: (status.succeeded ?? 0) + succeeded.length - left.succeeded.length,
+    failed: (status.failed ?? 0) + failed.length - left.failed.length,
+    uncountedTerminatedPods: left,
+  }
+}
+
+/** With the condition that ends the Job; undefined while pods are left to be counted, or to end (enactJobFinished). */
+export function finishedStatus(
+  status: JobStatus,
+  { final, isPartial }: Pick<Tracking, 'final' | 'isPartial'>,
+): JobStatus | undefined {
+  const { succeeded = [], failed = [] } = status.uncountedTerminatedPods ?? {}
+  if (final === undefined || isPartial || succeeded.length + failed.length > 0) return undefined
+  if ((status.terminating ?? 0) > 0) return undefined
+  const { lastTransitionTime } = final
+  const isComplete = final.type === 'Complete' && lastTransitionTime !== undefined
+  return {
+    ...status,
+    conditions: withCondition(status.conditions ?? [], final).conditions,
+    ...(isComplete && { completionTime: lastTransitionTime }),
+  }
+}
+
+/** A condition that turns false is kept; one that never was true is not added (ensureJobConditionStatus). */
+export function withCondition(
+  conditions: readonly JobCondition[],
+  wanted: JobCondition,
+): { readonly conditions: readonly JobCondition[]; readonly isNew: boolean } {
+  const present = conditions.find(({ type }) => type === wanted.type)
+  if (present === undefined) {
+    return wanted.status === 'False'
+      ? { conditions, isNew: false }
+      : { conditions: [...conditions, wanted], isNew: true }
+  }
+  const { status, reason, message } = present
+  if (status === wanted.status && reason === wanted.reason && message === wanted.message) {
+    return { conditions, isNew: false }
+  }
+  return { conditions: conditions.map((one) => (one === present ? wanted : one)), isNew: true }
+}
+
+/** As Kubernetes writes it: what is zero is left out, what Go points to is not. */
+export function writtenStatus(status: JobStatus): JobStatus {
+  const { active, succeeded, failed, completedIndexes, uncountedTerminatedPods, conditions, ...rest } = status
+  const { succeeded: waiting = [], failed: waitingFailed = [] } = uncountedTerminatedPods ?? {}
+  return {
+    ...(conditions && conditions.length > 0 && { conditions }),
+    ...rest,
+    ...(active && { active }),
+    ...(succeeded && { succeeded }),
+    ...(failed && { failed }),
+    ...(completedIndexes && { completedIndexes }),
+    uncountedTerminatedPods: {
+      ...(waiting.length > 0 && { succeeded: waiting }),
+      ...(waitingFailed.length > 0 && { failed: waitingFailed }),
+    },
+  }
+}

@@ -1,0 +1,80 @@
+/** Takes the finalizer of Jobs off pods, and off those whose Job is gone or has ended. */
+import { finishedConditionOf, jobNames } from '../../../../api/batch/job.ts'
+import { isReleased } from '../../../../api/deletion/object-deletion.ts'
+import { isFinished } from '../../../../api/pod/pod-deletion.ts'
+import type { Clock } from '../../../../daemon/clock.ts'
+import { runController } from '../../../../daemon/controller.ts'
+import type { Log } from '../../../../daemon/log.ts'
+import type { Loop } from '../../../../daemon/run.ts'
+import { workQueue } from '../../../../daemon/work-queue.ts'
+import { keyFrom, keyText } from '../../../store/informer.ts'
+import { type RewriteNeeds, removeIfThere, rewrite } from '../../../store/rewrite.ts'
+import type { Store, StoredPod } from '../../../store/store.ts'
+import { controllerOf } from '../controller-ref.ts'
+import type { OwnedObjects } from '../owned-objects.ts'
+import { isTracked } from './job-pods.ts'
+
+/** A pod that only this finalizer kept goes with it. */
+export async function releasePod({ store, clock }: RewriteNeeds, { metadata }: StoredPod): Promise<void> {
+  const { name, namespace = '', uid } = metadata
+  const written = await rewrite({ store, clock }, 'pods', {
+    key: { namespace, name },
+    uid,
+    change: (fresh) => (isTracked(fresh) ? withoutFinalizer(fresh) : undefined),
+  })
+  if (written !== undefined && isReleased(written)) await removeIfThere(store, 'pods', written)
+}
+
+function withoutFinalizer(pod: StoredPod): StoredPod {
+  const { finalizers = [], ...metadata } = pod.metadata
+  const left = finalizers.filter((name) => name !== jobNames.trackingFinalizer)
+  return { ...pod, metadata: { ...metadata, ...(left.length > 0 && { finalizers: left }) } }
+}
+
+export type OrphanNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
+
+/** `check`: of the pods of a Job that is gone. */
+export interface OrphanPods extends Loop {
+  check(pods: Iterable<StoredPod>): void
+}
+
+/** Loop: no Job takes the finalizer off these pods any more (syncOrphanPod in pkg/controller/job/job_controller.go). */
+export function orphanPods(needs: OrphanNeeds, pods: OwnedObjects<'pods'>): OrphanPods {
+  const { store, clock, log } = needs
+  const queue = workQueue(clock)
+  const check = (found: Iterable<StoredPod>) => {
+    for (const pod of found) if (isTracked(pod)) queue.add(keyText(pod.metadata))
+  }
+  pods.onChange((present) => {
+    if (present === undefined || !isTracked(present)) return
+    const mayBeLeft = present.metadata.deletionTimestamp !== undefined || isFinished(present)
+    if (mayBeLeft || controllerOf(present) === undefined) check([present])
+  })
+
+  const reconcile = async (key: string) => {
+    pods.catchUp()
+    const pod = pods.get(keyFrom(key))
+    if (pod !== undefined && isTracked(pod) && (await isLeft(store, pod))) await releasePod(needs, pod)
+    return undefined
+  }
+  return {
+    name: 'job-orphan-pods',
+    check,
+    async run(signal) {
+      await pods.listed
+      if (!signal.aborted) await runController({ name: 'job-orphan-pods', reconcile }, queue, log, signal)
+    },
+  }
+}
+
+/** The pods of a Job that another controller manages are that controller's. */
+async function isLeft(store: Store, pod: StoredPod): Promise<boolean> {
+  const controller = controllerOf(pod)
+  if (controller === undefined) return true
+  if (controller.kind !== 'Job' || controller.apiVersion !== 'batch/v1') return false
+  const { namespace = '' } = pod.metadata
+  const job = await store.get('jobs', { namespace, name: controller.name })
+  if (job?.metadata.uid !== controller.uid) return true
+  const { managedBy = jobNames.controller } = job.spec
+  return managedBy === jobNames.controller && finishedConditionOf(job) !== undefined
+}
