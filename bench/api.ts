@@ -2,14 +2,11 @@
  * Measures the Kubernetes API of the controller: the real program in a process of its own, over TLS: writes, reads, a list, and
  * changes that many watches receive. See --help.
  */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { cpus, loadavg, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { cpus, loadavg } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { readKubeconfig } from '../broker-controller/kubeconfig.ts'
-import { startProgram } from '../test/support/program.ts'
-import { type ApiLoad, apiLoad } from './api-load.ts'
+import type { ApiLoad } from './api-load.ts'
+import { type ApiServer, cpuMs, quantile, residentMB, withApiServer, writtenBytes } from './api-server.ts'
 
 const help = `Usage: node dist/bench/api.js [--against LAUNCHER] [--controller LAUNCHER] [--list N] [--watches N] [--changes N] [--bytes N]
 
@@ -44,7 +41,6 @@ const reads = 2000
 const restMs = 15_000
 
 type Row = readonly [what: string, figure: string]
-type Server = { readonly pid: number; readonly load: ApiLoad }
 
 if (values.help) process.stdout.write(help)
 else await compare([...(values.against === undefined ? [] : [values.against]), values.controller])
@@ -53,7 +49,7 @@ async function compare(launchers: readonly string[]): Promise<void> {
   const [load = 0] = loadavg()
   console.log(`Node ${process.version}, ${cpus().length} cores, load ${load.toFixed(1)}\n`)
   const columns: (readonly Row[])[] = []
-  for (const launcher of launchers) columns.push(await measured(launcher))
+  for (const launcher of launchers) columns.push(await withApiServer(launcher, figuresOf))
   console.log(['', '', ...launchers].join(' | ').trim())
   console.log(`|${' --- |'.repeat(launchers.length + 1)}`)
   for (const [i, [what]] of (columns[0] ?? []).entries()) {
@@ -61,28 +57,7 @@ async function compare(launchers: readonly string[]): Promise<void> {
   }
 }
 
-async function measured(launcher: string): Promise<readonly Row[]> {
-  const folder = await mkdtemp(join(tmpdir(), 'bramble-api-'))
-  const ends: (() => Promise<unknown>)[] = []
-  try {
-    const dataDir = join(folder, 'controller')
-    const config = join(folder, 'controller.yaml')
-    await writeFile(config, JSON.stringify({ apiVersion: 'bramble.dev/v1alpha1', kind: 'ControllerConfiguration' }))
-    const where = ['--bind-address', '127.0.0.1', '--advertise-address', '127.0.0.1']
-    const ports = ['--api-port', '0', '--mqtt-port', '0']
-    const args = ['run', '--data-dir', dataDir, '--config', config, '--log-format', 'json', ...where, ...ports]
-    const program = startProgram([launcher, ...args], (end) => void ends.push(end))
-    const ready = await program.logged('Controller ready')
-    const load = apiLoad(await readKubeconfig(String(ready['kubeconfig'])))
-    ends.push(async () => load.close())
-    return await figuresOf({ pid: program.pid, load })
-  } finally {
-    for (const end of ends.reverse()) await end()
-    await rm(folder, { recursive: true, force: true, maxRetries: 5 })
-  }
-}
-
-async function figuresOf({ pid, load }: Server): Promise<readonly Row[]> {
+async function figuresOf({ pid, load }: ApiServer): Promise<readonly Row[]> {
   await load.send({ method: 'GET', path: '/api/v1/namespaces' })
   await delay(2000)
   const residentBefore = await residentMB(pid)
@@ -208,27 +183,4 @@ function created(namespace: string, name: string, kind: 'ConfigMap' | 'Namespace
     path,
     body: { apiVersion: 'v1', kind, metadata, ...(kind === 'ConfigMap' && { data }) },
   } as const
-}
-
-function quantile(all: readonly number[], part: number): number {
-  const sorted = [...all].sort((a, b) => a - b)
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN
-}
-
-async function residentMB(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8')
-  return Math.round((Number(/^VmRSS:\s*(\d+)/m.exec(status)?.[1]) * 1024) / 1e6)
-}
-
-/** Bytes that it caused to be written to the disk. */
-async function writtenBytes(pid: number): Promise<number> {
-  const io = await readFile(`/proc/${pid}/io`, 'utf8')
-  return Number(/^write_bytes: (\d+)$/m.exec(io)?.[1])
-}
-
-/** User and system time so far; the kernel counts in hundredths of a second. */
-async function cpuMs(pid: number): Promise<number> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * 10
 }

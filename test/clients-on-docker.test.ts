@@ -99,7 +99,7 @@ test('clients of Kubernetes work unmodified', async (t) => {
       t.match(await run('kubectx'), /^bramble/m)
       t.match(await run('kubecolor', 'get', 'pods', '--plain'), /^one +1\/1 +Running/m)
       // It ends by a signal to its whole process group.
-      const kubetail = 'setsid --wait kubetail one --follow false --colored-output false || true'
+      const kubetail = 'setsid --wait kubetail one --follow false --since 1h --colored-output false || true'
       const tail = await run('sh', '-c', kubetail)
       t.match(tail, /\[one\] from one/)
     },
