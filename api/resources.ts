@@ -51,6 +51,7 @@ import { type Deployment, DeploymentSchema } from './workloads/deployment.ts'
 import { type PodTemplate, PodTemplateSchema } from './workloads/pod-template.ts'
 import { type ReplicaSet, ReplicaSetSchema } from './workloads/replica-set.ts'
 import { type ReplicationController, ReplicationControllerSchema } from './workloads/replication-controller.ts'
+import { type StatefulSet, StatefulSetSchema } from './workloads/stateful-set.ts'
 
 /** Resource name (the plural in a path) of a built-in kind to the type of its objects. */
 export type BuiltInTypes = {
@@ -84,6 +85,7 @@ export type BuiltInTypes = {
   readonly replicasets: ReplicaSet
   readonly deployments: Deployment
   readonly daemonsets: DaemonSet
+  readonly statefulsets: StatefulSet
   readonly mutatingwebhookconfigurations: MutatingWebhookConfiguration
   readonly validatingwebhookconfigurations: ValidatingWebhookConfiguration
   readonly limitranges: LimitRange
@@ -227,6 +229,7 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
   replicasets: row('replicasets', 'ReplicaSet', 'apps', ReplicaSetSchema, { ...workload, shortNames: ['rs'] }),
   deployments: row('deployments', 'Deployment', 'apps', DeploymentSchema, { ...workload, shortNames: ['deploy'] }),
   daemonsets: row('daemonsets', 'DaemonSet', 'apps', DaemonSetSchema, { ...workload, shortNames: ['ds'] }),
+  statefulsets: row('statefulsets', 'StatefulSet', 'apps', StatefulSetSchema, { ...workload, shortNames: ['sts'] }),
   limitranges: row('limitranges', 'LimitRange', '', LimitRangeSchema, { namespaced: true, shortNames: ['limits'] }),
   resourcequotas: row('resourcequotas', 'ResourceQuota', '', ResourceQuotaSchema, {
     namespaced: true,

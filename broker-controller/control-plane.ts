@@ -39,6 +39,7 @@ import { deploymentStrategy } from './apiserver/kinds/workloads/deployment.ts'
 import { podTemplateStrategy } from './apiserver/kinds/workloads/pod-template.ts'
 import { replicaSetStrategy } from './apiserver/kinds/workloads/replica-set.ts'
 import { replicationControllerStrategy } from './apiserver/kinds/workloads/replication-controller.ts'
+import { statefulSetStrategy } from './apiserver/kinds/workloads/stateful-set.ts'
 import { type NamespaceDeletionNeeds, namespaceDeletion } from './apiserver/namespace-deletion.ts'
 import { type QuotaControllerNeeds, resourceQuotaController } from './apiserver/quota/quota-controller.ts'
 import type { ControllerConfiguration } from './configuration.ts'
@@ -92,6 +93,7 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   replicasets: replicaSetStrategy,
   deployments: deploymentStrategy,
   daemonsets: daemonSetStrategy,
+  statefulsets: statefulSetStrategy,
   mutatingwebhookconfigurations: mutatingWebhookConfigurationStrategy,
   validatingwebhookconfigurations: validatingWebhookConfigurationStrategy,
   limitranges: limitRangeStrategy,

@@ -1,0 +1,89 @@
+/** apps/v1 StatefulSet: pods with names that stay, each of which exists at most once. */
+import { LabelSelectorSchema, ObjectMetaSchema } from '../meta.ts'
+import { PodTemplateSpecSchema } from '../pod.ts'
+import {
+  anything,
+  type Described,
+  field,
+  integer,
+  intOrString,
+  list,
+  listBy,
+  object,
+  oneOf,
+  optional,
+  pointer,
+  text,
+  time,
+} from '../schema.ts'
+
+const StatefulSetConditionSchema = object('apps.v1.StatefulSetCondition', {
+  type: field(1, text),
+  status: field(2, oneOf('True', 'False', 'Unknown')),
+  lastTransitionTime: field(3, optional(time)),
+  reason: field(4, optional(text)),
+  message: field(5, optional(text)),
+})
+
+const StatefulSetStatusSchema = object('apps.v1.StatefulSetStatus', {
+  observedGeneration: field(1, optional(integer)),
+  replicas: field(2, optional(integer)),
+  readyReplicas: field(3, optional(integer)),
+  currentReplicas: field(4, optional(integer)),
+  updatedReplicas: field(5, optional(integer)),
+  currentRevision: field(6, optional(text)),
+  updateRevision: field(7, optional(text)),
+  collisionCount: pointer(9, optional(integer)),
+  conditions: field(10, optional(listBy('type', StatefulSetConditionSchema))),
+  availableReplicas: field(11, optional(integer)),
+})
+export type StatefulSetStatus = Described<typeof StatefulSetStatusSchema>
+
+const StatefulSetSpecSchema = object('apps.v1.StatefulSetSpec', {
+  replicas: pointer(1, optional(integer)),
+  selector: field(2, optional(LabelSelectorSchema)),
+  template: field(3, PodTemplateSpecSchema),
+  // Understood so that they are refused with their path: there are no claims yet.
+  volumeClaimTemplates: field(4, optional(list(anything))),
+  serviceName: field(5, optional(text)),
+  podManagementPolicy: field(6, optional(text)),
+  updateStrategy: field(
+    7,
+    optional(
+      object('apps.v1.StatefulSetUpdateStrategy', {
+        type: field(1, optional(text)),
+        rollingUpdate: field(
+          2,
+          optional(
+            object('apps.v1.RollingUpdateStatefulSetStrategy', {
+              partition: pointer(1, optional(integer)),
+              maxUnavailable: pointer(2, optional(intOrString)),
+            }),
+          ),
+        ),
+      }),
+    ),
+  ),
+  revisionHistoryLimit: pointer(8, optional(integer)),
+  minReadySeconds: field(9, optional(integer)),
+  persistentVolumeClaimRetentionPolicy: field(
+    10,
+    optional(
+      object('apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy', {
+        whenDeleted: field(1, optional(text)),
+        whenScaled: field(2, optional(text)),
+      }),
+    ),
+  ),
+  ordinals: field(11, optional(object('apps.v1.StatefulSetOrdinals', { start: field(1, optional(integer)) }))),
+})
+export type StatefulSetSpec = Described<typeof StatefulSetSpecSchema>
+
+export const StatefulSetSchema = object({
+  apiVersion: oneOf('apps/v1'),
+  kind: oneOf('StatefulSet'),
+  metadata: field(1, ObjectMetaSchema),
+  spec: field(2, StatefulSetSpecSchema),
+  status: field(3, optional(StatefulSetStatusSchema)),
+})
+export type StatefulSet = Described<typeof StatefulSetSchema>

@@ -1,0 +1,108 @@
+import { test } from 'tap'
+import type { StatefulSet, StatefulSetSpec } from '../../../../api/workloads/stateful-set.ts'
+import { causes, create, update } from '../../../testing/admitting.ts'
+import { anApi, patchTypes } from '../../../testing/api-in-memory.ts'
+
+const tables = 'application/json;as=Table;v=v1;g=meta.k8s.io'
+const path = '/apis/apps/v1/namespaces/default/statefulsets'
+const template = (image = 'db:1') => ({
+  metadata: { labels: { app: 'db' } },
+  spec: { containers: [{ name: 'main', image }] },
+})
+const statefulSet = (spec: Partial<StatefulSetSpec> = {}, metadata: StatefulSet['metadata'] = {}): StatefulSet => ({
+  apiVersion: 'apps/v1',
+  kind: 'StatefulSet',
+  metadata: { name: 'db', namespace: 'default', ...metadata },
+  spec: { selector: { matchLabels: { app: 'db' } }, template: template(), serviceName: 'db', ...spec },
+})
+const made = (...given: Parameters<typeof statefulSet>): StatefulSet =>
+  create('statefulsets', statefulSet(...given)) as StatefulSet
+const refused = (...given: Parameters<typeof statefulSet>) => causes(() => made(...given))
+
+test('a StatefulSet gets its defaults, and a status that it cannot bring', async (t) => {
+  t.match(create('statefulsets', { ...statefulSet(), status: { replicas: 9, readyReplicas: 9 } }), {
+    spec: {
+      replicas: 1,
+      podManagementPolicy: 'OrderedReady',
+      updateStrategy: { type: 'RollingUpdate', rollingUpdate: { partition: 0 } },
+      revisionHistoryLimit: 10,
+      persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Retain', whenScaled: 'Retain' },
+      template: { spec: { restartPolicy: 'Always' } },
+    },
+    status: { replicas: 0, availableReplicas: 0, readyReplicas: undefined },
+  })
+  t.same(made({ updateStrategy: { type: 'OnDelete' } }).spec.updateStrategy, { type: 'OnDelete' })
+  t.same(made({ updateStrategy: { type: 'RollingUpdate' } }).spec.updateStrategy, { type: 'RollingUpdate' })
+  t.same(
+    made({ updateStrategy: { rollingUpdate: { partition: 2, maxUnavailable: 3 } } }).spec.updateStrategy,
+    { type: 'RollingUpdate', rollingUpdate: { partition: 2 } },
+    'what the default feature gates disable is dropped',
+  )
+})
+
+test('claims are refused with their field and what to do', async (t) => {
+  const volumeClaimTemplates = [{ metadata: { name: 'data' }, spec: { accessModes: ['ReadWriteOnce'] } }]
+  t.match(refused({ volumeClaimTemplates }), [
+    /^spec.volumeClaimTemplates: Forbidden: persistent volumes are not supported by this version of Bramble: use /,
+  ])
+  t.same(refused({ volumeClaimTemplates: [] }), [])
+  const persistentVolumeClaimRetentionPolicy = { whenDeleted: 'Delete', whenScaled: 'Retain' }
+  t.same(refused({ persistentVolumeClaimRetentionPolicy }), [], 'their policy is accepted')
+  t.same(refused({ persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Keep' } }), [
+    'spec.persistentVolumeClaimRetentionPolicy.whenDeleted: Unsupported value: "Keep": supported values: "Retain", "Delete"',
+  ])
+})
+
+test('what is wrong is named in the words of Kubernetes', async (t) => {
+  t.match(refused({}, { name: 'db.example' }), [/^metadata.name: Invalid value/])
+  t.same(refused({ podManagementPolicy: 'Quick' }), [
+    `spec.podManagementPolicy: Invalid value: "Quick": must be 'OrderedReady' or 'Parallel'`,
+  ])
+  t.match(refused({ updateStrategy: { type: 'Recreate' } }), [
+    /^spec.updateStrategy: Invalid value: .*: must be 'RollingUpdate' or 'OnDelete'$/,
+  ])
+  t.match(refused({ updateStrategy: { type: 'OnDelete', rollingUpdate: { partition: 1 } } }), [
+    /^spec.updateStrategy.rollingUpdate: Invalid value: .*: only allowed for updateStrategy 'RollingUpdate'$/,
+  ])
+  const negative = { replicas: -1, minReadySeconds: -1, ordinals: { start: -1 } }
+  t.same(
+    refused({ ...negative, updateStrategy: { rollingUpdate: { partition: -1 } } }).map((text) => text.split(':')[0]),
+    ['spec.updateStrategy.rollingUpdate.partition', 'spec.replicas', 'spec.minReadySeconds', 'spec.ordinals.start'],
+  )
+  t.same(refused({ selector: undefined }), ['spec.selector: Required value'])
+  t.match(refused({ selector: {} }), [/empty selector is invalid for statefulset$/])
+  t.match(refused({ selector: { matchLabels: { app: 'web' } } }), [/`selector` does not match template `labels`$/])
+  t.match(refused({ template: { ...template(), spec: { ...template().spec, activeDeadlineSeconds: 5 } } }), [
+    /activeDeadlineSeconds in StatefulSet is not Supported$/,
+  ])
+})
+
+test('what its pods are known by does not change', async (t) => {
+  const changed = (spec: Partial<StatefulSetSpec>) => causes(() => update('statefulsets', made(), statefulSet(spec)))
+  const persistentVolumeClaimRetentionPolicy = { whenDeleted: 'Delete' }
+  t.same(changed({ replicas: 3, minReadySeconds: 2, ordinals: { start: 4 }, persistentVolumeClaimRetentionPolicy }), [])
+  t.same(changed({ template: template('db:2'), updateStrategy: { type: 'OnDelete' } }), [])
+  for (const spec of [{ serviceName: 'other' }, { podManagementPolicy: 'Parallel' }, { revisionHistoryLimit: 1 }]) {
+    t.match(changed(spec), [/^spec: Forbidden: updates to statefulset spec for fields other than 'replicas', /])
+  }
+})
+
+test('a StatefulSet is served with its columns, its status and its scale', async (t) => {
+  const { ask } = await anApi(t)
+  t.match(await ask('POST', path, { body: statefulSet({ replicas: 3 }) }), { code: 201 })
+  const merge = async (at: string, body: object) =>
+    await ask('PATCH', `${path}/db${at}`, { type: patchTypes.merge, body })
+  t.match(await merge('/status', { status: { replicas: 3, readyReplicas: 2 } }), { code: 200 })
+  t.match(await ask('GET', path, { accept: tables }), {
+    body: {
+      columnDefinitions: ['Name', 'Ready', 'Age', 'Containers', 'Images'].map((name) => ({ name })),
+      rows: [{ cells: ['db', '2/3', /.*/, 'main', 'db:1'] }],
+    },
+  })
+  t.match(await merge('/status', { status: { readyReplicas: 4 } }), { code: 422 })
+  t.match(await ask('GET', `${path}/db/scale`), {
+    body: { kind: 'Scale', spec: { replicas: 3 }, status: { replicas: 3, selector: 'app=db' } },
+  })
+  t.match(await merge('/scale', { spec: { replicas: 5 } }), { code: 200 })
+  t.match(await ask('GET', `${path}/db`), { body: { metadata: { generation: 2 }, spec: { replicas: 5 } } })
+})
