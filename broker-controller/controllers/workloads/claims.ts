@@ -12,6 +12,8 @@ export type Claim<R extends BuiltInName, D extends BuiltInName> = {
   readonly owner: StoredObject<R>
   readonly dependents: D
   readonly selects: (labels: Labels | undefined) => boolean
+  /** What an object must be beside its labels; undefined: anything. */
+  readonly isMember?: (object: StoredObject<D>) => boolean
   /** Set on what is adopted, and removed from what is released. */
   readonly finalizer?: string
 }
@@ -29,8 +31,9 @@ export async function claimObjects<R extends BuiltInName, D extends BuiltInName>
   claim: Claim<R, D>,
   found: readonly StoredObject<D>[],
 ): Promise<readonly StoredObject<D>[]> {
-  const stepOf = (object: AnyStored): ClaimStep => {
-    return claimStep(claim.owner, object, claim.selects(object.metadata.labels))
+  const { isMember = () => true } = claim
+  const stepOf = (object: StoredObject<D>): ClaimStep => {
+    return claimStep(claim.owner, object, claim.selects(object.metadata.labels) && isMember(object))
   }
   const claimed = new Map<string, StoredObject<D>>()
   const writes: (readonly ['adopt' | 'release', StoredObject<D>])[] = []

@@ -1,0 +1,198 @@
+/** Loop: keeps the pods of StatefulSets (pkg/controller/statefulset). */
+
+import { isApiError } from '../../../../api/api-error.ts'
+import type { PodTemplateSpec } from '../../../../api/pod.ts'
+import type { Reconciled } from '../../../../daemon/controller.ts'
+import { messageOf } from '../../../../daemon/errors.ts'
+import type { Loop } from '../../../../daemon/run.ts'
+import { equalJSON } from '../../../store/equal-json.ts'
+import { rewrite } from '../../../store/rewrite.ts'
+import type { StoredObject, StoredPod } from '../../../store/store.ts'
+import { removePod } from '../../pods/pod-removal.ts'
+import { claimObjects } from '../claims.ts'
+import { type HistoryNeeds, type PresentRevision, revisionHistory } from '../history/revision-history.ts'
+import { revisionData, revisionTemplate, type StoredRevision, surplusRevisions } from '../history/revisions.ts'
+import type { OwnedObjects } from '../owned-objects.ts'
+import { ownerLoop } from '../owner-loop.ts'
+import { isNamespaceTerminating, podControl } from '../pod-control.ts'
+import { nextAvailableMs } from '../pod-readiness.ts'
+import { selecting } from '../selecting.ts'
+import { slowStart } from '../slow-start.ts'
+import { ordinalOf, revisionOf, statefulPod, withIdentity } from './stateful-identity.ts'
+import { planStateful, type StatefulStep, statefulStatus } from './stateful-plan.ts'
+
+type StoredStatefulSet = StoredObject<'statefulsets'>
+type Step = StatefulStep<StoredPod>
+
+const component = 'statefulset-controller'
+
+export function statefulSetController(needs: HistoryNeeds, pods: OwnedObjects<'pods'>): Loop {
+  const { clock } = needs
+  const selects = selecting<StoredStatefulSet>(({ spec }) => spec.selector)
+  const control = statefulPodControl(needs)
+  const history = revisionHistory(needs, 'statefulsets', component)
+
+  const reconcile = async (set: StoredStatefulSet, found: readonly StoredPod[]): Promise<Reconciled> => {
+    const select = selects(set)
+    if (select === undefined) return undefined
+    const isMember = ({ metadata }: { readonly metadata: { readonly name: string } }) =>
+      ordinalOf(set.metadata.name, metadata.name) !== undefined
+    const claim = { owners: 'statefulsets', owner: set, dependents: pods.resource, selects: select, isMember } as const
+    const known = await history.claim(set, select)
+    const own = await claimObjects(needs, claim, found)
+    const { template } = set.spec
+    const wanted = {
+      data: revisionData(template),
+      labels: template.metadata?.labels,
+      collisionCount: set.status?.collisionCount ?? 0,
+    }
+    const present = await history.present(set, known, wanted)
+    const update = present.current
+    const current = known.find(({ metadata }) => metadata.name === set.status?.currentRevision) ?? update
+    const revisions = { current: current.metadata.name, update: update.metadata.name }
+    const isLeaving = set.metadata.deletionTimestamp !== undefined
+    const steps = isLeaving ? [] : planStateful(set, own, revisions, clock.wallMs())
+    const failure = await takeSteps(control, set, steps, { current, update }).then(
+      () => undefined,
+      (error: unknown) => ({ error }),
+    )
+    await writeStatus(needs, set, { own, revisions, steps, collisionCount: present.collisionCount })
+    if (!isLeaving) await history.delete(surplusOf(set, present, current, own))
+    if (failure !== undefined) throw failure.error
+    const nextMs = nextAvailableMs(own, set.spec.minReadySeconds ?? 0, clock.wallMs())
+    return nextMs === undefined ? undefined : { requeueAfterMs: nextMs + 1 - clock.wallMs() }
+  }
+
+  return ownerLoop(needs, { name: 'statefulset', owners: 'statefulsets', dependents: pods, selects, reconcile })
+}
+
+type Revisions = { readonly current: StoredRevision; readonly update: StoredRevision }
+
+/** In the order of the plan, the first ones alone: what is refused is not asked a thousand times. Throws the first error. */
+async function takeSteps(
+  control: StatefulPodControl,
+  set: StoredStatefulSet,
+  steps: readonly Step[],
+  revisions: Revisions,
+): Promise<void> {
+  const { error } = await slowStart(steps.length, async (index) => {
+    const one = steps[index]
+    if (one !== undefined) await takeStep(control, set, one, revisions)
+  })
+  if (error !== undefined) throw error
+}
+
+async function takeStep(
+  control: StatefulPodControl,
+  set: StoredStatefulSet,
+  one: Step,
+  revisions: Revisions,
+): Promise<void> {
+  switch (one.step) {
+    case 'create': {
+      const revision = revisions[one.revision]
+      const template = one.revision === 'update' ? set.spec.template : templateOf(revision)
+      return await control.create(set, one.ordinal, revision.metadata.name, template)
+    }
+    case 'delete':
+      return await control.delete(set, one.pod)
+    case 'identify':
+      return await control.identify(set, one.pod, one.ordinal)
+  }
+}
+
+function templateOf(revision: StoredRevision): PodTemplateSpec {
+  const template = revisionTemplate(revision)
+  if (template === undefined) throw new Error(`ControllerRevision ${revision.metadata.name} holds no template of pods`)
+  return template
+}
+
+interface StatefulPodControl {
+  create(set: StoredStatefulSet, ordinal: number, revision: string, template: PodTemplateSpec): Promise<void>
+  delete(set: StoredStatefulSet, pod: StoredPod): Promise<void>
+  identify(set: StoredStatefulSet, pod: StoredPod, ordinal: number): Promise<void>
+}
+
+/** Writes pods with the Events of StatefulSets (pkg/controller/statefulset/stateful_pod_control.go). */
+function statefulPodControl(needs: HistoryNeeds): StatefulPodControl {
+  const { record } = podControl(needs, component)
+  /** `act` is true when something was written. An error is recorded, unless it is `quiet`, and thrown. */
+  const recorded = async (
+    set: StoredStatefulSet,
+    { verb, pod }: { readonly verb: 'Create' | 'Delete' | 'Update'; readonly pod: string },
+    act: () => Promise<boolean>,
+    isQuiet: (error: unknown) => boolean = () => false,
+  ) => {
+    const subject = `${verb.toLowerCase()} Pod ${pod} in StatefulSet ${set.metadata.name}`
+    try {
+      if (!(await act())) return
+    } catch (error) {
+      if (!isQuiet(error)) {
+        const message = `${subject} failed error: ${messageOf(error)}`
+        await record(set, { type: 'Warning', reason: `Failed${verb}`, message })
+      }
+      throw error
+    }
+    await record(set, { type: 'Normal', reason: `Successful${verb}`, message: `${subject} successful` })
+  }
+  return {
+    async create(set, ordinal, revision, template) {
+      const pod = statefulPod(set, ordinal, { name: revision, template })
+      const act = async () => {
+        try {
+          await needs.creation.create('pods', pod, component)
+          return true
+        } catch (error) {
+          if (isNamespaceTerminating(error)) return false
+          throw error
+        }
+      }
+      // A pod of another owner has the name.
+      const isQuiet = (error: unknown) => isApiError(error, 'AlreadyExists')
+      await recorded(set, { verb: 'Create', pod: pod.metadata.name ?? '' }, act, isQuiet)
+    },
+    async delete(set, pod) {
+      const change = (fresh: StoredPod) => (fresh.metadata.deletionTimestamp === undefined ? fresh : undefined)
+      await recorded(set, { verb: 'Delete', pod: pod.metadata.name }, () => removePod(needs, pod, { change }))
+    },
+    async identify(set, pod, ordinal) {
+      const { name, namespace = '', uid } = pod.metadata
+      const change = (fresh: StoredPod) => withIdentity(fresh, ordinal)
+      const act = async () => (await rewrite(needs, 'pods', { key: { namespace, name }, uid, change })) !== undefined
+      await recorded(set, { verb: 'Update', pod: name }, act)
+    },
+  }
+}
+
+/** Revisions that neither the set nor a pod of it names. */
+function surplusOf(
+  { spec }: StoredStatefulSet,
+  { old, duplicates }: PresentRevision,
+  current: StoredRevision,
+  own: readonly StoredPod[],
+): readonly StoredRevision[] {
+  const live = new Set([current.metadata.name, ...own.map(revisionOf)])
+  const isLive = ({ metadata }: StoredRevision) => live.has(metadata.name)
+  return surplusRevisions([...duplicates, ...old], spec.revisionHistoryLimit ?? 10, isLive, 'not-live')
+}
+
+type Seen = {
+  readonly own: readonly StoredPod[]
+  readonly revisions: { readonly current: string; readonly update: string }
+  readonly steps: readonly Step[]
+  readonly collisionCount: number
+}
+
+/** As they were before this visit: what it created and deleted is counted by the next one. */
+async function writeStatus(
+  needs: HistoryNeeds,
+  set: StoredStatefulSet,
+  { own, revisions, steps, collisionCount }: Seen,
+): Promise<void> {
+  const { name, namespace = '', uid, generation } = set.metadata
+  const nowMs = needs.clock.wallMs()
+  const status = statefulStatus(set, { pods: own, revisions, generation, collisionCount, steps, nowMs })
+  if (equalJSON(status, set.status)) return
+  const change = (fresh: StoredStatefulSet) => ({ ...fresh, status })
+  await rewrite(needs, 'statefulsets', { key: { namespace, name }, uid, part: 'status', change })
+}

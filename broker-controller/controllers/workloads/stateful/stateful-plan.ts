@@ -1,0 +1,192 @@
+/**
+ * What a StatefulSet does next, and its status (updateStatefulSet in pkg/controller/statefulset/stateful_set_control.go). Pure.
+ *
+ * At most one: a pod is created only where no pod of its name exists, whatever its state. One that is being deleted on a machine that
+ * does not answer keeps its place until its machine confirms its end, comes back with a new boot, is declared out of service or
+ * is deleted.
+ */
+import { isFinished } from '../../../../api/pod/pod-deletion.ts'
+import type { Pod } from '../../../../api/pod.ts'
+import type { StatefulSet, StatefulSetStatus } from '../../../../api/workloads/stateful-set.ts'
+import { isAvailablePod, isReadyPod } from '../pod-readiness.ts'
+import { hasIdentity, ordinalOf, ordinalRange, revisionOf } from './stateful-identity.ts'
+
+/** Names of ControllerRevisions. */
+export type StatefulRevisions = { readonly current: string; readonly update: string }
+
+export type StatefulStep<P extends Pod> =
+  | { readonly step: 'create'; readonly ordinal: number; readonly revision: 'current' | 'update' }
+  | { readonly step: 'delete'; readonly pod: P; readonly because: 'ended' | 'scale-down' | 'update' }
+  /** Its labels are not those of its name. */
+  | { readonly step: 'identify'; readonly pod: P; readonly ordinal: number }
+
+type Set = Pick<StatefulSet, 'spec' | 'status'> & { readonly metadata: { readonly name: string } }
+
+type Members<P extends Pod> = {
+  /** By ordinal. */
+  readonly at: (ordinal: number) => P | undefined
+  /** Those with the ordinals that the set wants, the lowest first. */
+  readonly wanted: readonly P[]
+  /** Those with other ordinals, the highest first. */
+  readonly condemned: readonly P[]
+}
+
+/** What is created in one visit at most: a set may want thousands of millions. */
+const mostAtOnce = 250
+
+/** `pods`: those of the set. The steps may be taken together; the next ones follow from what comes of them. */
+export function planStateful<P extends Pod>(
+  set: Set,
+  pods: readonly P[],
+  revisions: StatefulRevisions,
+  nowMs: number,
+): readonly StatefulStep<P>[] {
+  const members = membersOf(set, pods)
+  const isOrdered = set.spec.podManagementPolicy !== 'Parallel'
+  const isAvailable = (pod: P) => isAvailablePod(pod, set.spec.minReadySeconds ?? 0, nowMs)
+  const filled = fillPlaces(set, members, isAvailable, isOrdered)
+  if (filled.isBlocked) return filled.steps
+  const removed = scaleDown(members, isAvailable, isOrdered)
+  if (removed.isBlocked) return [...filled.steps, ...removed.steps]
+  return [...filled.steps, ...removed.steps, ...replaceOutdated(set, members, revisions)]
+}
+
+type Part<P extends Pod> = { readonly steps: readonly StatefulStep<P>[]; readonly isBlocked: boolean }
+
+function membersOf<P extends Pod>(set: Set, pods: readonly P[]): Members<P> {
+  const { first, end } = ordinalRange(set)
+  const byOrdinal = new Map<number, P>()
+  for (const pod of pods) {
+    const ordinal = ordinalOf(set.metadata.name, pod.metadata.name ?? '')
+    if (ordinal !== undefined) byOrdinal.set(ordinal, pod)
+  }
+  const ordered = [...byOrdinal].sort(([a], [b]) => a - b)
+  const isWanted = ([ordinal]: readonly [number, P]) => ordinal >= first && ordinal < end
+  return {
+    at: (ordinal) => byOrdinal.get(ordinal),
+    wanted: ordered.filter(isWanted).map(([, pod]) => pod),
+    condemned: ordered
+      .filter((one) => !isWanted(one))
+      .map(([, pod]) => pod)
+      .reverse(),
+  }
+}
+
+/** In order, each pod waits for those before it; in parallel, none does (processReplica). */
+function fillPlaces<P extends Pod>(
+  set: Set,
+  { at }: Members<P>,
+  isAvailable: (pod: P) => boolean,
+  isOrdered: boolean,
+): Part<P> {
+  const { first, end } = ordinalRange(set)
+  const steps: StatefulStep<P>[] = []
+  for (let ordinal = first; ordinal < end && steps.length < mostAtOnce; ordinal++) {
+    const pod = at(ordinal)
+    if (pod === undefined) steps.push({ step: 'create', ordinal, revision: revisionFor(set, ordinal - first) })
+    else if (isFinished(pod)) {
+      if (!isLeaving(pod)) steps.push({ step: 'delete', pod, because: 'ended' })
+    } else if (!isOrdered || (!isLeaving(pod) && isRunning(pod) && isAvailable(pod))) {
+      if (!hasIdentity(pod)) steps.push({ step: 'identify', pod, ordinal })
+      continue
+    }
+    if (isOrdered) return { steps, isBlocked: true }
+  }
+  return { steps, isBlocked: false }
+}
+
+/** Below the partition pods stay as they were (newVersionedStatefulSetPod). */
+function revisionFor({ spec, status }: Set, place: number): 'current' | 'update' {
+  const { type, rollingUpdate } = spec.updateStrategy ?? {}
+  if (rollingUpdate !== undefined) return place < (rollingUpdate.partition ?? 0) ? 'current' : 'update'
+  return type === 'RollingUpdate' && place < (status?.currentReplicas ?? 0) ? 'current' : 'update'
+}
+
+/** From the highest ordinal down. In order, one at a time: one that is not available waits, unless it is the first that is not. */
+function scaleDown<P extends Pod>(
+  { wanted, condemned }: Members<P>,
+  isAvailable: (pod: P) => boolean,
+  isOrdered: boolean,
+): Part<P> {
+  const firstUnhealthy = [...wanted, ...condemned.toReversed()].find((pod) => !isHealthy(pod))
+  const steps: StatefulStep<P>[] = []
+  for (const pod of condemned) {
+    if (isLeaving(pod)) {
+      if (isOrdered) return { steps, isBlocked: true }
+      continue
+    }
+    const waits = isOrdered && !(isRunning(pod) && isAvailable(pod)) && pod !== firstUnhealthy
+    if (!waits) steps.push({ step: 'delete', pod, because: 'scale-down' })
+    if (isOrdered) return { steps, isBlocked: true }
+  }
+  return { steps, isBlocked: false }
+}
+
+/** One after the other, from the last place to that of the partition; each waits for those after it. */
+function replaceOutdated<P extends Pod>(
+  set: Set,
+  { at }: Members<P>,
+  { update }: StatefulRevisions,
+): readonly StatefulStep<P>[] {
+  const { first, end } = ordinalRange(set)
+  const { type, rollingUpdate } = set.spec.updateStrategy ?? {}
+  if (type === 'OnDelete') return []
+  for (let ordinal = end - 1; ordinal >= first + (rollingUpdate?.partition ?? 0); ordinal--) {
+    const pod = at(ordinal)
+    if (pod === undefined || isFinished(pod)) return []
+    if (revisionOf(pod) !== update && !isLeaving(pod)) return [{ step: 'delete', pod, because: 'update' }]
+    if (!isHealthy(pod)) return []
+  }
+  return []
+}
+
+function isLeaving({ metadata }: Pod): boolean {
+  return metadata.deletionTimestamp !== undefined
+}
+
+function isRunning(pod: Pod): boolean {
+  return pod.status?.phase === 'Running' && isReadyPod(pod)
+}
+
+function isHealthy(pod: Pod): boolean {
+  return isRunning(pod) && !isLeaving(pod)
+}
+
+export type StatefulStatusFacts<P extends Pod> = {
+  readonly pods: readonly P[]
+  readonly revisions: StatefulRevisions
+  readonly generation: number | undefined
+  readonly collisionCount: number
+  /** What is done in the same visit. */
+  readonly steps: readonly StatefulStep<P>[]
+  readonly nowMs: number
+}
+
+/** computeReplicaStatus and completeRollingUpdate. */
+export function statefulStatus<P extends Pod>(set: Set, facts: StatefulStatusFacts<P>): StatefulSetStatus {
+  const { pods, revisions, generation, collisionCount, steps, nowMs } = facts
+  const { minReadySeconds = 0, updateStrategy, replicas: wanted = 1 } = set.spec
+  const ready = pods.filter(isRunning)
+  const staying = pods.filter((pod) => !isLeaving(pod))
+  const of = (revision: string) => staying.filter((pod) => revisionOf(pod) === revision).length
+  const updated = of(revisions.update)
+  const isComplete =
+    updateStrategy?.type === 'RollingUpdate' && [updated, ready.length, pods.length].every((count) => count === wanted)
+  const outdated = steps.filter((one) => one.step === 'delete' && one.because === 'update').length
+  const counts = {
+    observedGeneration: generation ?? 0,
+    readyReplicas: ready.length,
+    currentReplicas: isComplete ? updated : Math.max(0, of(revisions.current) - outdated),
+    updatedReplicas: updated,
+  }
+  const { conditions } = set.status ?? {}
+  return {
+    replicas: pods.length,
+    availableReplicas: ready.filter((pod) => isAvailablePod(pod, minReadySeconds, nowMs)).length,
+    ...Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0)),
+    currentRevision: isComplete ? revisions.update : revisions.current,
+    updateRevision: revisions.update,
+    collisionCount,
+    ...(conditions && { conditions }),
+  }
+}
