@@ -44,6 +44,8 @@ export interface OwnersInQueue<R extends BuiltInName> {
   get(key: { readonly namespace: string; readonly name: string }): StoredObject<R> | undefined
   all(): Iterable<StoredObject<R>>
   enqueue(owner: StoredObject<R>): void
+  /** Without waiting for more changes. */
+  enqueueNow(owner: StoredObject<R>): void
 }
 
 /** Changes of many dependents within moments are one visit. */
@@ -94,7 +96,8 @@ export function ownerLoop<R extends BuiltInName, D extends BuiltInName>(
       if (isNew || previous.metadata.labels !== present.metadata.labels) enqueueSelecting(present)
     }
   })
-  connect?.({ get: owners.get, all: owners.all, enqueue: enqueueSoon })
+  const enqueueNow = (owner: StoredObject<R>) => queue.add(keyText(owner.metadata))
+  connect?.({ get: owners.get, all: owners.all, enqueue: enqueueSoon, enqueueNow })
 
   const visit = async (key: string, signal: AbortSignal) => {
     owners.catchUp()

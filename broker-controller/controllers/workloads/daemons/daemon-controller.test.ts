@@ -141,6 +141,29 @@ test('a rolling update replaces one pod after the other, and keeps the old templ
   t.same(again.map(({ revision }) => revision).sort(), [2, 3], 'a template that comes back keeps its revision')
 })
 
+test('a revision that a client creates stays, and a client can delete the one that it replaces', async (t) => {
+  const world = await started(t, 'pi-1')
+  await aDaemonSet(world)
+  await world.settle()
+  await roll(world)
+  const names = async () => (await world.store.list('controllerrevisions')).items.map(({ metadata }) => metadata.name)
+  const [first] = (await world.store.list('controllerrevisions')).items
+  if (first === undefined) throw new Error('No revision')
+  const { name: _, uid: __, resourceVersion: ___, ...metadata } = first.metadata
+  const hash = { ...metadata.labels, 'controller-revision-hash': 'other' }
+  await world.store.create('controllerrevisions', {
+    ...first,
+    metadata: { ...metadata, name: 'log-other', labels: hash },
+    revision: 2,
+  })
+  await world.settle()
+  t.same((await names()).sort(), [first.metadata.name, 'log-other'].sort())
+  await world.store.delete('controllerrevisions', { namespace: 'default', name: first.metadata.name })
+  await world.settle()
+  await roll(world)
+  t.same(await names(), ['log-other'])
+})
+
 test('no more revisions are kept than asked, beside those that pods have', async (t) => {
   const world = await started(t, 'pi-1')
   await aDaemonSet(world, { revisionHistoryLimit: 1 })

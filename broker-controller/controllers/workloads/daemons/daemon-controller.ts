@@ -58,7 +58,8 @@ export function daemonSetController(needs: HistoryNeeds, pods: OwnedObjects<'pod
     connect(owners) {
       sets = owners
       needs.revisions.onChange((present, previous) => {
-        for (const revision of [present, previous]) enqueueOwnerOf(revision, owners)
+        // A new one is only noted (addHistory): its author may be about to replace another one by it.
+        if (previous !== undefined) for (const revision of [present, previous]) enqueueOwnerOf(revision, owners)
       })
     },
   })
@@ -70,7 +71,7 @@ function enqueueOwnerOf(revision: StoredRevision | undefined, owners: OwnersInQu
   const reference = revision && controllerOf(revision)
   if (revision === undefined || reference?.kind !== 'DaemonSet') return
   const owner = owners.get({ namespace: revision.metadata.namespace ?? '', name: reference.name })
-  if (owner?.metadata.uid === reference.uid) owners.enqueue(owner)
+  if (owner?.metadata.uid === reference.uid) owners.enqueueNow(owner)
 }
 
 /** Only labels and taints of a node matter (shouldIgnoreNodeUpdate): its status changes all the time. */
