@@ -160,6 +160,12 @@ async function replaced(request: ResourceRequest, { parseYaml }: ResourceNeeds):
   return () => read
 }
 
+/** Whether a write of this path leaves the specification as it is. */
+function writesStatus({ resource, subresource }: ResourceRoute): boolean {
+  const part = subresourceOf(resource, subresource)
+  return part?.access === 'update' && part.writes === 'status'
+}
+
 async function patched(request: ResourceRequest): Promise<Change> {
   const { route, query, contentType } = request
   const kind = bodyKind(route)
@@ -180,7 +186,13 @@ async function patched(request: ResourceRequest): Promise<Change> {
         throw unsupportedBody() // read by readApply
     }
   }
-  return (present) => readObject(kind, apply(present), validation, repeated)
+  const isOfStatus = writesStatus(route)
+  return (present) => {
+    const result = apply(present)
+    // Go clients send a whole object of which they have set the status only: the rest must not be judged.
+    const wanted = isOfStatus && isObject(result) && 'spec' in present ? { ...result, spec: present.spec } : result
+    return readObject(kind, wanted, validation, repeated)
+  }
 }
 
 /** Refuses a body about another object, or another version of it, than the one stored. Neither need be named. */

@@ -135,3 +135,21 @@ test('a DaemonSet is served with its columns, its status and its revisions', asy
     },
   })
 })
+
+test('a patch of the status may have the empty rest of an object, as Go clients send it', async (t) => {
+  const { ask } = await anApi(t)
+  const path = '/apis/apps/v1/namespaces/default/daemonsets'
+  const labels = { app: 'log' }
+  const template = { metadata: { labels }, spec: { containers: [{ name: 'main', image: 'log:1' }] } }
+  const set = { metadata: { name: 'log' }, spec: { selector: { matchLabels: labels }, template } }
+  t.equal((await ask('POST', path, { body: set })).code, 201)
+  const conditions = [{ type: 'Patched', status: 'True' }]
+  const body = { spec: { selector: null, template: { spec: { containers: null } } }, status: { conditions } }
+  for (const type of [patchTypes.merge, patchTypes.strategic]) {
+    t.match(await ask('PATCH', `${path}/log/status`, { body, type }), {
+      code: 200,
+      body: { spec: { template: { spec: { containers: [{ image: 'log:1' }] } } }, status: { conditions } },
+    })
+  }
+  t.match(await ask('PATCH', `${path}/log`, { body, type: patchTypes.merge }), { code: 422 })
+})
