@@ -44,8 +44,23 @@ test('of revisions with the same template the one with the highest number is kep
 })
 
 test('a revision is the patch that brings its template back', async (t) => {
-  t.same(revisionData(template('a')), { spec: { template: { ...template('a'), $patch: 'replace' } } })
-  t.same(revisionTemplate(revision(1, 'a')), template('a'))
+  t.equal(
+    JSON.stringify(
+      revisionData({
+        spec: { restartPolicy: 'Always', ...template('a').spec },
+        metadata: { labels: { b: '1', a: '2' } },
+      }),
+    ),
+    '{"spec":{"template":{"$patch":"replace","metadata":{"creationTimestamp":null,"labels":{"a":"2","b":"1"}},' +
+      '"spec":{"containers":[{"image":"a","name":"main","resources":{}}],"restartPolicy":"Always"}}}}',
+    'as Go encodes it',
+  )
+  const limits = { limits: { cpu: '1' } }
+  const initContainers = [{ name: 'first', image: 'b', resources: limits }]
+  t.match(revisionData({ spec: { ...template('a').spec, initContainers } }), {
+    spec: { template: { spec: { initContainers: [{ resources: limits }] } } },
+  })
+  t.match(revisionTemplate(revision(1, 'a')), template('a'))
   for (const data of [
     undefined,
     'x',

@@ -4,7 +4,7 @@
  * pkg/controller/statefulset/stateful_set_control.go). Pure.
  */
 import { decode } from '../../../../api/decode.ts'
-import { type PodTemplateSpec, PodTemplateSpecSchema } from '../../../../api/pod.ts'
+import { type Container, type PodTemplateSpec, PodTemplateSpecSchema } from '../../../../api/pod.ts'
 import { isObject } from '../../../../api/text/json.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import type { StoredObject } from '../../../store/store.ts'
@@ -14,9 +14,36 @@ export type StoredRevision = StoredObject<'controllerrevisions'>
 /** On revisions, and on the pods of a template (apps/v1 ControllerRevisionHashLabelKey). */
 export const revisionLabel = 'controller-revision-hash'
 
-/** What a revision holds: the patch that brings its template back, which `kubectl rollout undo` sends as it is (getPatch). */
+/**
+ * What a revision holds: the patch that brings its template back, which `kubectl rollout undo` sends as it is (getPatch). It is as
+ * Go encodes it, in the order of the names and with the fields that Go always writes: clients find the revision of a template
+ * by comparing bytes (Match in pkg/controller/daemon/update.go).
+ */
 export function revisionData(template: PodTemplateSpec): object {
-  return { spec: { template: { ...template, $patch: 'replace' } } }
+  const { containers, initContainers, ...spec } = template.spec
+  const content = {
+    ...template,
+    metadata: { creationTimestamp: null, ...template.metadata },
+    spec: {
+      ...spec,
+      containers: containers.map(withResources),
+      ...(initContainers && { initContainers: initContainers.map(withResources) }),
+    },
+    $patch: 'replace',
+  }
+  return { spec: { template: inOrder(content) } }
+}
+
+function withResources(container: Container): Container {
+  return { resources: {}, ...container }
+}
+
+/** The value with the names of each object in their order. */
+function inOrder(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(inOrder)
+  if (!isObject(value)) return value
+  const entries = Object.entries(value).filter(([, inner]) => inner !== undefined)
+  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, inner]) => [name, inOrder(inner)]))
 }
 
 /** The template that the revision holds; undefined where it holds none. */
