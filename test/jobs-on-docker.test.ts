@@ -27,6 +27,10 @@ test('kubectl creates, waits for and describes Jobs and CronJobs', { skip: whyNo
   const json = async <T>(...args: readonly string[]): Promise<T> =>
     JSON.parse(await kubectl('get', ...args, '-o', 'json'))
 
+  /** Events are written after what they are about. */
+  const described = (name: string, event: RegExp) =>
+    eventually(`${name}: ${event}`, async () => event.test(await kubectl('describe', name)))
+
   await t.test('a Job from the command line runs to its end', async (t) => {
     await kubectl('create', 'job', 'hello', `--image=${image}`, '--', 'sh', '-c', 'echo hello from a job')
     await kubectl('wait', '--for=condition=Complete', 'job/hello', '--timeout=90s')
@@ -42,7 +46,7 @@ test('kubectl creates, waits for and describes Jobs and CronJobs', { skip: whyNo
     const text = await kubectl('describe', 'job', 'hello')
     t.match(text, /Pods Statuses: +0 Active \(0 Ready\) \/ 1 Succeeded \/ 0 Failed/)
     t.match(text, /SuccessfulCreate .*job-controller +Created pod: hello-/)
-    t.match(text, /Completed .*Job completed/)
+    await described('job/hello', /Completed .*Job completed/)
   })
 
   await t.test('an indexed Job gives each pod its index, in the environment and in its name', async (t) => {
@@ -52,16 +56,13 @@ test('kubectl creates, waits for and describes Jobs and CronJobs', { skip: whyNo
     await kubectl('wait', '--for=condition=Complete', 'job/parts', '--timeout=90s')
     const logs = await kubectl('logs', '-l', 'job-name=parts')
     t.same(logs.trim().split('\n').sort(), ['0 on parts-0', '1 on parts-1', '2 on parts-2'])
-    t.match(await kubectl('describe', 'job', 'parts'), /Completed Indexes: +0-2/)
+    await described('job/parts', /Completed Indexes: +0-2/)
   })
 
-  await t.test('a Job that fails states the reason', async (t) => {
+  await t.test('a Job that fails states the reason', async () => {
     await kubectlWith(manifest('broken', 'exit 3', { backoffLimit: 0 }), 'apply', '-f', '-')
     await kubectl('wait', '--for=condition=Failed', 'job/broken', '--timeout=90s')
-    t.match(
-      await kubectl('describe', 'job', 'broken'),
-      /BackoffLimitExceeded .*Job has reached the specified backoff limit/,
-    )
+    await described('job/broken', /BackoffLimitExceeded .*Job has reached the specified backoff limit/)
   })
 
   await t.test('a running Job is suspended, resumed and ended by its deadline', async (t) => {
@@ -74,7 +75,7 @@ test('kubectl creates, waits for and describes Jobs and CronJobs', { skip: whyNo
     t.match(await kubectl('get', 'job', 'long'), /long +Suspended +0\/1/)
     await kubectl('patch', 'job', 'long', '-p', '{"spec":{"suspend":false,"activeDeadlineSeconds":5}}')
     await kubectl('wait', '--for=condition=Failed', 'job/long', '--timeout=90s')
-    t.match(await kubectl('describe', 'job', 'long'), /DeadlineExceeded/)
+    await described('job/long', /DeadlineExceeded/)
   })
 
   await t.test('a CronJob creates Jobs, and kubectl one from it', async (t) => {
@@ -99,7 +100,7 @@ test('kubectl creates, waits for and describes Jobs and CronJobs', { skip: whyNo
       { withinMs: 150_000 },
     )
     t.equal(first?.metadata.ownerReferences?.[0]?.uid, metadata.uid)
-    t.match(await kubectl('describe', 'cronjob', 'tick'), /SuccessfulCreate .*cronjob-controller +Created job tick-/)
+    await described('cronjob/tick', /SuccessfulCreate .*cronjob-controller +Created job tick-/)
     await eventually('its success is noted', async () => {
       return (await json<CronJob>('cronjob', 'tick')).status?.lastSuccessfulTime !== undefined
     })
@@ -123,7 +124,7 @@ test('kubectl creates, waits for and describes Jobs and CronJobs', { skip: whyNo
       await kubectl('delete', 'job', name, `--cascade=${cascade}`, '--timeout=60s')
       if (cascade === 'orphan') {
         t.equal((await pods(name)).length, 1)
-        t.equal((await pods(name))[0]?.metadata.ownerReferences, undefined)
+        t.same((await pods(name))[0]?.metadata.ownerReferences ?? [], [])
       } else await eventually(`no pod of ${name}`, async () => (await pods(name)).length === 0)
     }
   })

@@ -5,6 +5,7 @@ import { rfc3339 } from '../../daemon/clock.ts'
 import { isTracked } from '../controllers/workloads/jobs/job-pods.ts'
 import { workloadControllers } from '../controllers/workloads/workload-controllers.ts'
 import type { StoredObject, StoredPod } from '../store/store.ts'
+import { type CrashingStore, crashingStore } from './crashing-store.ts'
 import { type WorkloadWorld, workloadWorld } from './workload-world.ts'
 
 type Test = Parameters<typeof workloadWorld>[0]
@@ -36,7 +37,22 @@ export async function jobWorld(t: Test): Promise<JobWorld> {
   return actingOn(world)
 }
 
-/** The same for a world whose controllers the test starts. */
+/** A world whose store can stop taking writes. */
+export async function crashingJobWorld(
+  t: Test,
+): Promise<{ readonly world: JobWorld; readonly crashing: CrashingStore }> {
+  let crashing: CrashingStore | undefined
+  const world = await workloadWorld(t, {
+    store: (store) => {
+      crashing = crashingStore(store)
+      return crashing.store
+    },
+  })
+  if (crashing === undefined) throw new Error('the world has no store')
+  return { world: actingOn(world), crashing }
+}
+
+/** A world with what a test of Jobs does. */
 export function actingOn(world: WorkloadWorld): JobWorld {
   const { store, clock, needs } = world
   const job = (name = 'work') => store.get('jobs', { namespace: 'default', name })
