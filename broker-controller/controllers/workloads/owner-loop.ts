@@ -13,8 +13,9 @@ import { type Reconciled, runController } from '../../../daemon/controller.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
+import { equalJSON } from '../../store/equal-json.ts'
 import { informer, keyFrom, keyText } from '../../store/informer.ts'
-import type { Store, StoredObject } from '../../store/store.ts'
+import type { AnyStored, Store, StoredObject } from '../../store/store.ts'
 import { controllerOf } from './controller-ref.ts'
 import type { OwnedObjects } from './owned-objects.ts'
 
@@ -36,6 +37,8 @@ export type OwnerLoop<R extends BuiltInName, D extends BuiltInName> = {
   ) => Promise<Reconciled>
   /** Called when the owner is deleted. */
   readonly removed?: (owner: StoredObject<R>) => void
+  /** Nothing follows from a change of the status alone, which the visits write: it is visited a second later. */
+  readonly ownStatus?: true
   /** Called once, before the loop: what else makes a visit necessary. */
   readonly connect?: (owners: OwnersInQueue<R>) => void
 }
@@ -50,13 +53,15 @@ export interface OwnersInQueue<R extends BuiltInName> {
 
 /** Changes of many dependents within moments are one visit. */
 const debounceMs = 20
+/** A change of the status by somebody else is put right so much later. */
+const statusMs = 1000
 /** --concurrent-replicaset-syncs and its like: one owner that waits for a webhook does not hold up the others. */
 const visitsAtOnce = 5
 
 /** The index of the dependents runs beside it, in a loop of its own. */
 export function ownerLoop<R extends BuiltInName, D extends BuiltInName>(
   { store, clock, log }: OwnerLoopNeeds,
-  { name, owners: resource, dependents, selects, concerns, reconcile, removed, connect }: OwnerLoop<R, D>,
+  { name, owners: resource, dependents, selects, concerns, reconcile, removed, ownStatus, connect }: OwnerLoop<R, D>,
 ): Loop {
   const queue = workQueue(clock)
   const byNamespace = new Map<string, Set<string>>()
@@ -70,7 +75,9 @@ export function ownerLoop<R extends BuiltInName, D extends BuiltInName>(
     else byNamespace.set(namespace, keys.add(key))
     if (keys.size === 0) byNamespace.delete(namespace)
     if (present === undefined && previous !== undefined) removed?.(previous)
-    queue.add(key)
+    const isOwn = ownStatus && present !== undefined && previous !== undefined && isOnlyStatus(present, previous)
+    if (isOwn) queue.addAfter(key, statusMs)
+    else queue.add(key)
   })
 
   const controllerIn = (object: StoredObject<D> | undefined): StoredObject<R> | undefined => {
@@ -127,4 +134,10 @@ export function ownerLoop<R extends BuiltInName, D extends BuiltInName>(
         log,
       ),
   }
+}
+
+function isOnlyStatus({ metadata: now }: AnyStored, { metadata: before }: AnyStored): boolean {
+  const { resourceVersion: _, managedFields: __, ...rest } = now
+  const { resourceVersion: ___, managedFields: ____, ...earlier } = before
+  return equalJSON(rest, earlier)
 }

@@ -3,6 +3,7 @@ import { localTimeZone, type TimeZone } from '../../../api/batch/time-zone.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import { cronJobController } from './cron-jobs/cron-job-controller.ts'
 import { daemonSetController } from './daemons/daemon-controller.ts'
+import { deploymentController } from './deployments/deployment-controller.ts'
 import { jobController } from './jobs/job-controller.ts'
 import { ttlAfterFinishedController } from './jobs/ttl-after-finished.ts'
 import { ownedObjects } from './owned-objects.ts'
@@ -30,5 +31,6 @@ export function workloadControllers(needs: WorkloadNeeds, localZone: TimeZone = 
     jobController(needs, pods),
     cronJobController(needs, jobs, localZone),
     ttlAfterFinishedController(needs, jobs),
+    deploymentController(needs, pods, replicaSets),
   ]
 }

@@ -97,6 +97,7 @@ function replicaLoop<R extends ReplicaKind>(
     selects,
     concerns: isOtherReplica,
     reconcile,
+    ownStatus: true,
   })
 }
 
