@@ -19,6 +19,8 @@ export type ReviewedWrite = {
   readonly query: URLSearchParams
   readonly dryRun: boolean
   readonly signal: AbortSignal
+  /** When the first webhook of the request was about to be called, by `nowMs` of the gate. */
+  readonly startedMs: number
   /** Takes what webhooks have for the user, and for the audit log. */
   readonly trail: WebhookTrail
 }
@@ -29,6 +31,8 @@ export type WebhookTrail = {
 }
 
 export interface WebhookGate {
+  /** Of the monotonic clock by which all webhooks of one request share their time. */
+  nowMs(): number
   /** Whether a webhook may want to see this operation; without one nothing needs to be prepared. */
   concerns(route: ResourceRoute, operation: Operation): Promise<boolean>
   /** The object after all mutating webhooks, not decoded yet. Throws the ApiError of a refusal. */
@@ -62,8 +66,9 @@ export async function webhooksOf(
     },
     annotate: (key, value) => annotate?.(key, value),
   }
+  const startedMs = gate.nowMs()
   const write = (object: AnyObject | undefined, old: AnyObject | undefined, name = route.name): ReviewedWrite => {
-    return { operation, route, identity, query, dryRun, signal, trail, object, old, name }
+    return { operation, route, identity, query, dryRun, signal, startedMs, trail, object, old, name }
   }
   return {
     warnings,

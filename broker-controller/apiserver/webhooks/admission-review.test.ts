@@ -18,6 +18,7 @@ function aWrite(more: Partial<ReviewedWrite> = {}): ReviewedWrite {
     query: new URLSearchParams('fieldManager=kubectl&fieldValidation=Strict'),
     dryRun: false,
     signal: new AbortController().signal,
+    startedMs: 0,
     trail: { warn: () => undefined, annotate: () => undefined },
     ...more,
   }

@@ -101,6 +101,7 @@ function aWrite(more: Partial<ReviewedWrite> = {}, resourceId = 'configmaps') {
     query: new URLSearchParams(),
     dryRun: false,
     signal: new AbortController().signal,
+    startedMs: 0,
     trail: {
       warn: (text) => void trail.warnings.push(text),
       annotate: (key, value) => void trail.annotations.set(key, value),

@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Webhook } from '../../../api/admission/webhook.ts'
 import { ApiError, type StatusReason } from '../../../api/api-error.ts'
+import { mastersGroup } from '../../../api/identity.ts'
 import type { AnyObject } from '../../../api/meta.ts'
 import { isObject } from '../../../api/text/json.ts'
 import type { Clock } from '../../../daemon/clock.ts'
@@ -28,7 +29,17 @@ export type WebhookAdmissionNeeds = {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly registry: MetricsRegistry
   readonly limited?: Pick<LimitedLog, 'warn'> | undefined
+  readonly limits?: WebhookLimits
 }
+
+export type WebhookLimits = {
+  /** For all webhooks of one request; the request has as long in kube-apiserver (--request-timeout). */
+  readonly requestMs: number
+  /** Requests that wait for webhooks at one time, those of administrators not counted: half of the seats of people. */
+  readonly requestsAtOnce: number
+}
+
+export const defaultWebhookLimits: WebhookLimits = { requestMs: 60_000, requestsAtOnce: 20 }
 
 type Type = 'admit' | 'validating'
 type Decided = Exclude<WebhookVerdict, { readonly failed: string }>
@@ -37,7 +48,8 @@ type Decided = Exclude<WebhookVerdict, { readonly failed: string }>
 const callsAtOnce = 8
 
 export function webhookAdmission(needs: WebhookAdmissionNeeds): WebhookGate {
-  const { store, registry } = needs
+  const { store, registry, clock, limits = defaultWebhookLimits } = needs
+  const waiting = waitingRequests(limits)
   const metrics = webhookMetrics(registry)
   const all = async (type: Type): Promise<readonly Webhook[]> => {
     const { items } = await store.list(
@@ -50,7 +62,39 @@ export function webhookAdmission(needs: WebhookAdmissionNeeds): WebhookGate {
   const callOne = (webhook: Webhook, type: Type, write: ReviewedWrite, object: unknown, at: string) =>
     judged(webhook, type, write, object, at, needs, metrics)
 
+  const mutated = async (webhooks: readonly Webhook[], write: ReviewedWrite) => {
+    const namespace = await namespaceLabels(write, store)
+    let object: unknown = write.object
+    /** The object as it was after the call of this webhook. */
+    const after = new Map<Webhook, unknown>()
+    const run = async (webhook: Webhook, round: number, index: number) => {
+      if (!isSelected(webhook, { object: asObject(object), old: write.old, namespace })) return
+      const decided = await callOne(webhook, 'admit', write, object, `round_${round}_index_${index}`)
+      object = patched(webhook, object, decided)
+      after.set(webhook, object)
+    }
+    for (const [index, webhook] of webhooks.entries()) await run(webhook, 0, index)
+    for (const [index, webhook] of webhooks.entries()) {
+      const isChanged = after.has(webhook) && after.get(webhook) !== object
+      if (webhook.reinvocationPolicy === 'IfNeeded' && isChanged) await run(webhook, 1, index)
+    }
+    return object
+  }
+  const validated = async (webhooks: readonly Webhook[], write: ReviewedWrite) => {
+    const facts = { object: write.object, old: write.old, namespace: await namespaceLabels(write, store) }
+    const selected = webhooks.filter((webhook) => isSelected(webhook, facts))
+    const refusals = new Map<number, unknown>()
+    await inParallel(selected.entries(), callsAtOnce, async ([index, webhook]) => {
+      await callOne(webhook, 'validating', write, write.object, `round_0_index_${index}`).catch((error: unknown) => {
+        refusals.set(index, error)
+      })
+    })
+    const first = Math.min(...refusals.keys())
+    if (refusals.size > 0) throw refusals.get(first)
+  }
+
   return {
+    nowMs: clock.monotonicMs,
     async concerns(route, operation) {
       const [mutating, validating] = [
         await chosen('admit', route, operation),
@@ -61,36 +105,32 @@ export function webhookAdmission(needs: WebhookAdmissionNeeds): WebhookGate {
     async mutate(write) {
       const webhooks = await chosen('admit', write.route, write.operation)
       if (webhooks.length === 0) return write.object
-      const namespace = await namespaceLabels(write, store)
-      let object: unknown = write.object
-      /** The object as it was after the call of this webhook. */
-      const after = new Map<Webhook, unknown>()
-      const run = async (webhook: Webhook, round: number, index: number) => {
-        if (!isSelected(webhook, { object: asObject(object), old: write.old, namespace })) return
-        const decided = await callOne(webhook, 'admit', write, object, `round_${round}_index_${index}`)
-        object = patched(webhook, object, decided)
-        after.set(webhook, object)
-      }
-      for (const [index, webhook] of webhooks.entries()) await run(webhook, 0, index)
-      for (const [index, webhook] of webhooks.entries()) {
-        const isChanged = after.has(webhook) && after.get(webhook) !== object
-        if (webhook.reinvocationPolicy === 'IfNeeded' && isChanged) await run(webhook, 1, index)
-      }
-      return object
+      return waiting.whileCounted(write, () => mutated(webhooks, write))
     },
     async validate(write) {
       const webhooks = await chosen('validating', write.route, write.operation)
-      if (webhooks.length === 0) return
-      const facts = { object: write.object, old: write.old, namespace: await namespaceLabels(write, store) }
-      const selected = webhooks.filter((webhook) => isSelected(webhook, facts))
-      const refusals = new Map<number, unknown>()
-      await inParallel(selected.entries(), callsAtOnce, async ([index, webhook]) => {
-        await callOne(webhook, 'validating', write, write.object, `round_0_index_${index}`).catch((error: unknown) => {
-          refusals.set(index, error)
-        })
-      })
-      const first = Math.min(...refusals.keys())
-      if (refusals.size > 0) throw refusals.get(first)
+      if (webhooks.length > 0) await waiting.whileCounted(write, () => validated(webhooks, write))
+    },
+  }
+}
+
+/** Counts the requests that wait for webhooks: each holds a seat of the API, and its object. */
+function waitingRequests({ requestsAtOnce }: WebhookLimits) {
+  let count = 0
+  return {
+    /** Throws TooManyRequests. Administrators are exempt, as from all limits: they must be able to repair a webhook that hangs. */
+    async whileCounted<T>({ identity }: ReviewedWrite, work: () => Promise<T>): Promise<T> {
+      if (identity.groups.includes(mastersGroup)) return work()
+      if (count >= requestsAtOnce) {
+        const message = `Too many requests: ${count} wait for admission webhooks, the limit is ${requestsAtOnce}`
+        throw new ApiError('TooManyRequests', message, { retryAfterSeconds: 1 })
+      }
+      count++
+      try {
+        return await work()
+      } finally {
+        count--
+      }
     },
   }
 }
@@ -102,11 +142,15 @@ async function judged(
   write: ReviewedWrite,
   object: unknown,
   at: string,
-  { caller, clock, limited }: WebhookAdmissionNeeds,
+  { caller, clock, limited, limits = defaultWebhookLimits }: WebhookAdmissionNeeds,
   metrics: WebhookMetrics,
 ): Promise<Decided | undefined> {
-  const { name, clientConfig: client, timeoutSeconds = 10, failurePolicy = 'Fail' } = webhook
+  const { name, clientConfig: client, failurePolicy = 'Fail' } = webhook
   const { operation, trail, signal } = write
+  const leftMs = write.startedMs + limits.requestMs - clock.monotonicMs()
+  // As kube-apiserver, whatever the failurePolicy.
+  if (leftMs <= 0) throw new ApiError('Timeout', 'request did not complete within requested timeout')
+  const timeoutSeconds = Math.min(webhook.timeoutSeconds ?? 10, Math.ceil(leftMs / 1000))
   const uid = randomUUID()
   const body = JSON.stringify(reviewRequest(write, object, uid))
   const startedMs = clock.monotonicMs()
