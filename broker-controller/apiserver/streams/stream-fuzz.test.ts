@@ -3,19 +3,24 @@ import { PassThrough } from 'node:stream'
 import { type Test, test } from 'tap'
 import { sessionChannels } from '../../../api/sessions.ts'
 import { sessionFrames } from '../../../daemon/sessions/session-frames.ts'
+import {
+  fuzzSeed,
+  mutatedBytes,
+  type RandomNumbers,
+  randomNumbers,
+  randomPieces,
+} from '../../../daemon/testing/fuzz.ts'
 import type { ByteChannel } from './byte-channel.ts'
 import { spdyConnection } from './spdy-connection.ts'
 import { headerWriter } from './spdy-headers.ts'
 
 const rounds = 400
-/** Another one for other inputs: the test prints it where it fails. */
-const seed = Number(process.env['BRAMBLE_FUZZ_SEED'] ?? 20261122)
 
 test('no bytes in SPDY crash the connection, keep it from ending, or make it hold much', async (t) => {
-  const random = numbers(seed)
+  const random = randomNumbers()
   const before = process.memoryUsage()
   for (let round = 0; round < rounds; round++) {
-    const { channel, isDestroyed } = channelOf(mutated(await conversation(random), random), random)
+    const { channel, isDestroyed } = channelOf(mutatedBytes(await conversation(random), random), random)
     const connection = spdyConnection(channel)
     let accepted = 0
     for (let stream = await connection.accept(); stream !== undefined; stream = await connection.accept()) {
@@ -28,30 +33,26 @@ test('no bytes in SPDY crash the connection, keep it from ending, or make it hol
       if (choice === 2) void taken.reset().catch(() => undefined)
       if (choice === 3) taken.signal.addEventListener('abort', () => undefined)
     }
-    if (!isDestroyed() || accepted > 256) t.fail(`seed ${seed}, round ${round}: ${accepted} streams`)
+    if (!isDestroyed() || accepted > 256) t.fail(`seed ${fuzzSeed}, round ${round}: ${accepted} streams`)
   }
   grew(t, before)
 })
 
 test('no bytes of a node crash its session, or make it hold more than a frame', async (t) => {
-  const random = numbers(seed)
+  const random = randomNumbers()
   const before = process.memoryUsage()
   for (let round = 0; round < rounds; round++) {
     const stream = new PassThrough()
     const frames = sessionFrames(stream)
-    const bytes = mutated(session(random), random)
-    for (let at = 0; at < bytes.length; ) {
-      const end = at + 1 + (random() % 500)
-      stream.write(bytes.subarray(at, end))
-      at = end
-    }
+    const bytes = mutatedBytes(session(random), random)
+    for (const piece of randomPieces(bytes, 500, random)) stream.write(piece)
     stream.end()
     try {
       for (let frame = await frames.next(); frame !== undefined; frame = await frames.next()) {
-        if (frame.payload.length > 512 * 1024) t.fail(`seed ${seed}, round ${round}: ${frame.payload.length} bytes`)
+        if (frame.payload.length > 512 * 1024) t.fail(`seed ${fuzzSeed}, round ${round}: ${frame.payload.length} bytes`)
       }
     } catch (error) {
-      if (!/frame|stream/.test(String(error))) t.fail(`seed ${seed}, round ${round}: ${error}`)
+      if (!/frame|stream/.test(String(error))) t.fail(`seed ${fuzzSeed}, round ${round}: ${error}`)
     }
     stream.destroy()
   }
@@ -68,7 +69,7 @@ async function drain(stream: { next(): Promise<Buffer | undefined> }): Promise<v
 }
 
 /** What kubectl sends: streams that are opened, their data, pings and resets. */
-async function conversation(random: () => number): Promise<Buffer> {
+async function conversation(random: RandomNumbers): Promise<Buffer> {
   const writer = headerWriter()
   const frames: Buffer[] = []
   const streams = 1 + (random() % 8)
@@ -101,7 +102,7 @@ function control(type: number, values: readonly number[], rest: Buffer = Buffer.
   return Buffer.concat([frame, rest])
 }
 
-function session(random: () => number): Buffer {
+function session(random: RandomNumbers): Buffer {
   const channels = Object.values(sessionChannels)
   return Buffer.concat(
     Array.from({ length: 1 + (random() % 10) }, () => {
@@ -114,33 +115,8 @@ function session(random: () => number): Buffer {
   )
 }
 
-/** A few bytes are changed, removed or repeated, or the end is cut. */
-function mutated(bytes: Buffer, random: () => number): Buffer {
-  let result = Buffer.from(bytes)
-  for (let count = random() % 6; count > 0 && result.length > 0; count--) {
-    const at = random() % result.length
-    switch (random() % 5) {
-      case 0:
-        result.writeUInt8(random() % 256, at)
-        break
-      case 1:
-        result.writeUInt8([0, 1, 0x7f, 0x80, 0xff][random() % 5] ?? 0, at)
-        break
-      case 2:
-        result = Buffer.concat([result.subarray(0, at), result.subarray(at + 1 + (random() % 8))])
-        break
-      case 3:
-        result = Buffer.concat([result.subarray(0, at), result.subarray(Math.max(0, at - 20))])
-        break
-      default:
-        result = result.subarray(0, at)
-    }
-  }
-  return result
-}
-
 /** It ends after the bytes, which come in pieces of any size. */
-function channelOf(bytes: Buffer, random: () => number) {
+function channelOf(bytes: Buffer, random: RandomNumbers) {
   let at = 0
   let isDestroyed = false
   const closed = new AbortController()
@@ -166,15 +142,4 @@ function channelOf(bytes: Buffer, random: () => number) {
     },
   }
   return { channel, isDestroyed: () => isDestroyed }
-}
-
-/** mulberry32 */
-function numbers(from: number): () => number {
-  let state = from >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return (mixed ^ (mixed >>> 14)) >>> 0
-  }
 }
