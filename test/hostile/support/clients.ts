@@ -167,6 +167,11 @@ export function publishPacket(topic: string, body: string | Buffer): Buffer {
   return packet(0x30, text(topic), Buffer.from(body))
 }
 
+/** At QoS 1, and retained. */
+export function retainedPacket(topic: string, body: string): Buffer {
+  return packet(0x33, text(topic), Buffer.from([0, 2]), Buffer.from(body))
+}
+
 /** MQTT 3.1.1, 3.8: at QoS 1. */
 export function subscribePacket(...topics: readonly string[]): Buffer {
   return packet(0x82, Buffer.from([0, 1]), ...topics.flatMap((topic) => [text(topic), Buffer.from([1])]))
