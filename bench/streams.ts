@@ -88,17 +88,26 @@ async function measure(): Promise<void> {
   times.sort((a, b) => a - b)
 
   const plain = await plainTls(folder, controller.dataDir)
-  const logs = await transfer('kubectl', [...kubeconfig, 'logs', 'logs'])
-  const exec = await transfer('kubectl', [...kubeconfig, 'exec', 'files', '--', 'cat', '/tmp/file'])
+  const pids = [controller.program.pid, agent.pid]
+  const logs = await costOf(pids, () => transfer('kubectl', [...kubeconfig, 'logs', 'logs']))
+  const exec = await costOf(pids, () => transfer('kubectl', [...kubeconfig, 'exec', 'files', '--', 'cat', '/tmp/file']))
   const copied = join(folder, 'copied')
-  const beganMs = performance.now()
-  await controller.kubectl('cp', 'files:/tmp/file', copied)
-  const cp = (await stat(copied)).size / 2 ** 20 / ((performance.now() - beganMs) / 1000)
-  const forwarded = await forward(kubeconfig)
+  const cp = await costOf(pids, async () => {
+    const beganMs = performance.now()
+    await controller.kubectl('cp', 'files:/tmp/file', copied)
+    return (await stat(copied)).size / 2 ** 20 / ((performance.now() - beganMs) / 1000)
+  })
+  const forwarded = await costOf(pids, () => forward(kubeconfig))
 
   const row = (what: string, figure: string) => console.log(`| ${what} | ${figure} |`)
-  const rate = (what: string, perSecond: number) =>
-    row(what, `${perSecond.toFixed(0)} MiB/s, ratio ${(perSecond / plain).toFixed(2)}`)
+  const rate = (what: string, { perSecond, cpuMs }: Cost) => {
+    const [ofController, ofAgent] = cpuMs.map((ms) => (ms / mib).toFixed(1))
+    const ratio = (perSecond / plain).toFixed(2)
+    row(
+      what,
+      `${perSecond.toFixed(0)} MiB/s, ratio ${ratio}; CPU per MiB: controller ${ofController} ms, agent ${ofAgent} ms`,
+    )
+  }
   console.log('| | |\n| --- | --- |')
   row(
     `kubectl exec -- true, median and highest of ${execs}`,
@@ -110,6 +119,23 @@ async function measure(): Promise<void> {
   rate('kubectl cp from a pod', cp)
   rate('kubectl port-forward', forwarded)
   row('agent resident: idle, with one idle stream', `${idleKiB} KiB, ${openKiB - idleKiB} KiB more`)
+}
+
+type Cost = { readonly perSecond: number; readonly cpuMs: readonly number[] }
+
+/** The rate, and the CPU time of these processes meanwhile: it depends less on what else runs on the machine. */
+async function costOf(pids: readonly number[], run: () => Promise<number>): Promise<Cost> {
+  const before = await Promise.all(pids.map(cpuMsOf))
+  const perSecond = await run()
+  const after = await Promise.all(pids.map(cpuMsOf))
+  return { perSecond, cpuMs: after.map((ms, i) => ms - (before[i] ?? 0)) }
+}
+
+/** In user and kernel mode (proc_pid_stat(5), fields 14 and 15, in hundredths of a second). */
+async function cpuMsOf(pid: number): Promise<number> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8')
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
 /** Until the same is read twice. */
