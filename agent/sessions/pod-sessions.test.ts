@@ -68,10 +68,6 @@ test('a session with the node itself carries what the node answers', async (t) =
 })
 
 test('a session is pinged, so that its end is seen where nothing is read of it', async (t) => {
-  async function* quiet() {
-    await new Promise(() => undefined)
-    yield Buffer.alloc(0)
-  }
   const { clock, near, stop } = served(t, { ...wanted, logs: { container: 'main' } }, undefined, undefined, quiet)
   const pieces: Buffer[] = []
   near.on('data', (piece: Buffer) => void pieces.push(piece))
@@ -88,6 +84,26 @@ test('a session is pinged, so that its end is seen where nothing is read of it',
 
 function echo(stream: Duplex): void {
   stream.end('hello\n')
+}
+
+test('a session of which nothing is taken is pinged more often', async (t) => {
+  const { clock, near, stop } = served(t, { ...wanted, logs: { container: 'main' } }, undefined, undefined, quiet)
+  const pieces: Buffer[] = []
+  near.on('data', (piece: Buffer) => void pieces.push(piece))
+  await clock.settle()
+  const before = Buffer.concat(pieces).length
+  const head = Buffer.alloc(4)
+  head.writeUInt32BE(longestFrame.data)
+  for (let i = 0; i < 8; i++) near.write(Buffer.concat([head, Buffer.alloc(longestFrame.data)]))
+  await clock.settle()
+  await clock.advance(6_000)
+  t.equal(Buffer.concat(pieces).length - before, 3 * 4, 'three pings of four bytes')
+  stop()
+})
+
+async function* quiet() {
+  await new Promise(() => undefined)
+  yield Buffer.alloc(0)
 }
 
 async function* twoLines() {

@@ -47,6 +47,8 @@ const requestMs = 15_000
  * that the controller has closed is refused: after the second ping at the latest the session ends.
  */
 const pingMs = 15_000
+/** Where nothing is read at the moment. */
+const heldPingMs = 2_000
 
 /** Serves one session to its end. Rejects only where the stream failed. */
 export async function servePodSession(stream: Duplex, signal: AbortSignal, needs: PodSessionNeeds): Promise<void> {
@@ -102,9 +104,12 @@ async function serve(
 /** Never rejects. While a ping waits, because the controller reads nothing, there is no other. */
 async function pingEach(frames: SessionFrames, over: AbortSignal, clock: Clock): Promise<void> {
   try {
-    for (;;) {
-      await clock.sleep(pingMs, over)
+    for (let quietMs = 0; ; ) {
+      await clock.sleep(heldPingMs, over)
       if (over.aborted) return
+      quietMs += heldPingMs
+      if (quietMs + heldPingMs <= pingMs && !frames.isHeld) continue
+      quietMs = 0
       await frames.send(sessionChannels.ping, Buffer.alloc(0))
     }
   } catch {

@@ -1,7 +1,8 @@
 /** The bytes of a session as a stream: one channel of its frames in each direction. */
 import { Duplex } from 'node:stream'
 import { sessionChannels } from '../../api/sessions.ts'
-import type { SessionFrame, SessionFrames } from './session-frames.ts'
+import type { SessionFrame } from './frame-decoder.ts'
+import type { SessionFrames } from './session-frames.ts'
 
 export type DuplexChannels = {
   /** What is read; the stream also ends where the other end announces the end of this channel. */

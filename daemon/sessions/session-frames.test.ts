@@ -58,7 +58,11 @@ test('too long a frame, and a stream that ends within one, are errors', async (t
   ]) {
     const stream = new PassThrough()
     stream.end(bytes)
-    await t.rejects(sessionFrames(stream).next(), /frame/, bytes.toString('hex'))
+    const { next } = sessionFrames(stream)
+    const all = async () => {
+      while ((await next()) !== undefined);
+    }
+    await t.rejects(all(), /frame/, bytes.toString('hex'))
   }
   t.test('and nothing at all is its end', (t: Test) => {
     const stream = new PassThrough()
@@ -131,4 +135,22 @@ test('the end of the stream between head and payload is within a frame', async (
   const stream = new PassThrough()
   stream.end(Buffer.from([output, 0, 0, 5]))
   await t.rejects(sessionFrames(stream).next(), { message: 'The stream of the session ended within a frame' })
+})
+
+test('a stream that was paused before is read, and is paused where nothing is taken', async (t) => {
+  const stream = new PassThrough().pause()
+  const { next, isHeld: before } = sessionFrames(stream)
+  t.notOk(before)
+  stream.write(Buffer.from([output, 0, 0, 1, 120]))
+  t.same(await next(), { channel: output, payload: Buffer.from('x') })
+  const [there] = [new PassThrough()]
+  const frames = sessionFrames(there)
+  const whole = Buffer.alloc(4 + longestFrame.data)
+  whole.writeUInt32BE(longestFrame.data)
+  for (let i = 0; i < 4; i++) there.write(whole)
+  await turns()
+  t.ok(frames.isHeld)
+  t.ok(there.isPaused())
+  for (let taken = 0; taken < 4 * longestFrame.data; ) taken += (await frames.next())?.payload.length ?? 0
+  t.notOk(frames.isHeld)
 })

@@ -1,12 +1,13 @@
-/** The frames of a session (`api/sessions.ts`) on a stream: sent no faster than the other end reads, and read one at a time. */
+/** The frames of a session (`api/sessions.ts`) on a stream: sent no faster than the other end reads, and read no faster than they are taken. */
 import type { Duplex } from 'node:stream'
 import { longestFrame, sessionChannels } from '../../api/sessions.ts'
-
-export type SessionFrame = { readonly channel: number; readonly payload: Buffer }
+import { frameDecoder, type SessionFrame } from './frame-decoder.ts'
 
 export interface SessionFrames {
   /** The next frame that is no ping; undefined: the stream ended between two frames. Rejects where it was cut, or carries no frames. */
   next(): Promise<SessionFrame | undefined>
+  /** The stream is not read, because what came is not taken: its end would not be seen. */
+  readonly isHeld: boolean
   /** Resolves when more may be sent. Long payloads go out in several frames. Rejects when the stream is gone. */
   send(channel: number, payload: Uint8Array): Promise<void>
   sendText(channel: number, text: string): Promise<void>
@@ -19,12 +20,17 @@ export interface SessionFrames {
 const headBytes = 4
 /** Bytes that wait to be sent: enough to keep the connection busy while the next frame comes. */
 const mostUnsent = 2 * longestFrame.data
+/**
+ * Bytes that wait to be taken: little more than a frame. What waits longer is collected later, and buffers of sockets count for much in
+ * the garbage collector: twice as much took half as much CPU time again.
+ */
+const mostHeld = longestFrame.data
+/** Of a frame in memory, beside its payload: so many empty ones are as much as a few with data. */
+const frameBytes = 128
 
 /** It becomes the only reader and the only writer of the stream. */
 export function sessionFrames(stream: Duplex): SessionFrames {
-  // Ends of the stream are seen by the pending read or write.
-  stream.on('error', () => undefined)
-  const incoming = framesOf(stream)
+  const incoming = incomingFrames(stream)
 
   const write = async (channel: number, payload: Uint8Array) => {
     if (stream.destroyed || stream.writableEnded) throw new Error('The stream of the session is closed')
@@ -33,18 +39,18 @@ export function sessionFrames(stream: Duplex): SessionFrames {
     head.writeUInt8(channel)
     stream.cork()
     stream.write(head)
-    if (payload.length > 0) stream.write(payload)
+    // Who has sent the end may destroy the stream, which drops what is not written.
+    const ended = channel === sessionChannels.end ? written(stream, payload) : undefined
+    if (ended === undefined && payload.length > 0) stream.write(payload)
     stream.uncork()
+    if (ended !== undefined) return ended
     if (stream.writableLength >= mostUnsent && stream.writableNeedDrain) await drained(stream)
   }
 
   return {
-    async next() {
-      for (;;) {
-        const { value, done } = await incoming.next()
-        if (done) return undefined
-        if (value.channel !== sessionChannels.ping) return value
-      }
+    next: incoming.next,
+    get isHeld() {
+      return incoming.isHeld()
     },
     async send(channel, payload) {
       const most = longestOf(channel)
@@ -62,6 +68,12 @@ function longestOf(channel: number): number {
   return channel === sessionChannels.request ? longestFrame.request : longestFrame.data
 }
 
+function written(stream: Duplex, payload: Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    stream.write(payload, (error) => (error ? reject(error) : resolve()))
+  })
+}
+
 function drained(stream: Duplex): Promise<void> {
   return new Promise((resolve, reject) => {
     const drain = () => {
@@ -77,36 +89,62 @@ function drained(stream: Duplex): Promise<void> {
   })
 }
 
-/** Holds no more than one frame and one piece of the stream. */
-async function* framesOf(stream: Duplex): AsyncGenerator<SessionFrame, undefined> {
-  const pieces: AsyncIterator<Buffer> = stream.iterator({ destroyOnReturn: false })
-  let held: Buffer[] = []
-  let length = 0
-  /** undefined: the stream ended, and nothing was held. */
-  const take = async (bytes: number): Promise<Buffer | undefined> => {
-    while (length < bytes) {
-      const { value, done } = await pieces.next()
-      if (done) {
-        if (length === 0) return undefined
-        throw new Error('The stream of the session ended within a frame')
-      }
-      held.push(value)
-      length += value.length
-    }
-    const all = held.length === 1 && held[0] !== undefined ? held[0] : Buffer.concat(held)
-    held = all.length === bytes ? [] : [all.subarray(bytes)]
-    length -= bytes
-    return all.subarray(0, bytes)
+/** The frames as they come, of which few wait: the stream is paused meanwhile. */
+function incomingFrames(stream: Duplex) {
+  const waiting: SessionFrame[] = []
+  let heldBytes = 0
+  let isHeld = false
+  /** Of the stream, after what waits; undefined: it goes on. */
+  let end: { readonly error: Error | undefined } | undefined
+  let wake: () => void = () => undefined
+  const decoder = frameDecoder((frame) => {
+    waiting.push(frame)
+    heldBytes += frame.payload.length + frameBytes
+  })
+  const endWith = (error: Error | undefined) => {
+    end ??= { error }
+    wake()
   }
-  for (;;) {
-    const head = await take(headBytes)
-    if (head === undefined) return
-    const channel = head.readUInt8(0)
-    const size = head.readUIntBE(1, 3)
-    if (size > longestOf(channel))
-      throw new Error(`A frame of ${size} bytes is longer than ${longestOf(channel)} bytes`)
-    const payload = size === 0 ? Buffer.alloc(0) : await take(size)
-    if (payload === undefined) throw new Error('The stream of the session ended within a frame')
-    yield { channel, payload }
+  stream.on('data', (piece: Buffer) => {
+    if (end !== undefined) return
+    try {
+      decoder.push(piece)
+    } catch (error) {
+      endWith(error as Error)
+    }
+    if (heldBytes >= mostHeld) {
+      isHeld = true
+      stream.pause()
+    }
+    wake()
+  })
+  stream.once('end', () => {
+    const isWhole = decoder.isBetweenFrames()
+    endWith(isWhole ? undefined : new Error('The stream of the session ended within a frame'))
+  })
+  stream.on('error', endWith)
+  stream.once('close', () => endWith(new Error('The stream of the session was closed')))
+  // Who had the connection before may have paused it.
+  stream.resume()
+  if (stream.destroyed) endWith(new Error('The stream of the session was closed'))
+
+  return {
+    isHeld: () => isHeld,
+    async next(): Promise<SessionFrame | undefined> {
+      while (waiting.length === 0) {
+        if (end?.error !== undefined) throw end.error
+        if (end !== undefined) return undefined
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      }
+      const frame = waiting.shift()
+      heldBytes -= (frame?.payload.length ?? 0) + frameBytes
+      if (isHeld && heldBytes < mostHeld / 2) {
+        isHeld = false
+        stream.resume()
+      }
+      return frame
+    },
   }
 }

@@ -5,10 +5,24 @@ import type { Duplex } from 'node:stream'
  * A connection whose data is not taken is not read either, so that its end is not seen. What is sent to a client that is gone is
  * refused: after the second ping at the latest the connection closes.
  */
-export const clientPingMs = 15_000
+const clientPingMs = 15_000
+/** Where the client's data is not taken at the moment. */
+const heldPingMs = 2_000
 
 /** Of one client, in bytes: enough to keep the connection busy while the next piece comes. */
 const mostUnsent = 128 * 1024
+
+/** Calls `ping` each `clientPingMs`, and more often while the client is not read. Returns how to stop. */
+export function pingEach(isHeld: () => boolean, ping: () => void): () => void {
+  let quietMs = 0
+  const timer = setInterval(() => {
+    quietMs += heldPingMs
+    if (quietMs + heldPingMs <= clientPingMs && !isHeld()) return
+    quietMs = 0
+    ping()
+  }, heldPingMs).unref()
+  return () => clearInterval(timer)
+}
 
 export interface ByteChannel {
   /** The next piece; undefined: the client is gone. Meanwhile the connection is read no further. */

@@ -3,7 +3,7 @@
  * (draft-mbelshe-httpbis-spdy-00; github.com/moby/spdystream). There is no flow control for single streams: client-go has
  * none either. Data that is not taken stops the connection, and so the client.
  */
-import { type ByteChannel, clientPingMs } from './byte-channel.ts'
+import { type ByteChannel, pingEach } from './byte-channel.ts'
 import { type Mailbox, mailbox } from './mailbox.ts'
 import { type HeaderWriter, headerReader, headerWriter } from './spdy-headers.ts'
 
@@ -80,12 +80,16 @@ export function spdyConnection(channel: ByteChannel): SpdyConnection {
     for (let left = length; left > 0; ) {
       const piece = await takeSome(left)
       left -= piece.length
-      if (stream !== undefined) await stream.data.put(piece)
+      if (stream === undefined) continue
+      isHeld = true
+      await stream.data.put(piece)
+      isHeld = false
     }
     if (stream !== undefined && (flags & finFlag) !== 0) streams.finish(first, stream)
   }
 
-  const stopPings = pingClient(channel, write)
+  let isHeld = false
+  const stopPings = pingClient(channel, write, () => isHeld)
   const end = () => {
     stopPings()
     streams.close()
@@ -180,10 +184,10 @@ function openStreams(write: FrameWriter) {
 }
 
 /** Returns how to stop. */
-function pingClient(channel: ByteChannel, write: FrameWriter): () => void {
+function pingClient(channel: ByteChannel, write: FrameWriter, isHeld: () => boolean): () => void {
   let isPinging = false
   let pinged = 0
-  const pings = setInterval(() => {
+  return pingEach(isHeld, () => {
     if (isPinging) return // the client reads nothing
     isPinging = true
     pinged = (pinged + 2) % 0x80000000
@@ -193,8 +197,7 @@ function pingClient(channel: ByteChannel, write: FrameWriter): () => void {
       },
       () => channel.destroy(),
     )
-  }, clientPingMs).unref()
-  return () => clearInterval(pings)
+  })
 }
 
 /** Throws where the frame is shorter. */

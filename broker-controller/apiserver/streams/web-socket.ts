@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { type RawData, type WebSocket, WebSocketServer } from 'ws'
 import type { TakenConnection } from '../wire/answers.ts'
-import { type ByteChannel, clientPingMs, sendWindow } from './byte-channel.ts'
+import { type ByteChannel, pingEach, sendWindow } from './byte-channel.ts'
 import { type SocketEncoding, socketEncoding } from './socket-encoding.ts'
 
 /** kubectl sends 32 KiB at a time. */
@@ -42,10 +42,13 @@ function clientSocket(socket: WebSocket, { encode, decode }: SocketEncoding): By
   const closed = new AbortController()
   let wake: () => void = () => undefined
   const { send, flushed } = sendWindow(() => (socket.readyState === socket.OPEN ? socket.bufferedAmount : undefined))
-  const pings = setInterval(() => {
-    // Where the client reads nothing, pings would only pile up.
-    if (socket.readyState === socket.OPEN && socket.bufferedAmount === 0) socket.ping()
-  }, clientPingMs).unref()
+  const stopPings = pingEach(
+    () => messages.length > 0,
+    () => {
+      // Where the client reads nothing, pings would only pile up.
+      if (socket.readyState === socket.OPEN && socket.bufferedAmount === 0) socket.ping()
+    },
+  )
   socket.on('message', (data: RawData) => {
     messages.push(decode(bytesOf(data)))
     socket.pause()
@@ -53,7 +56,7 @@ function clientSocket(socket: WebSocket, { encode, decode }: SocketEncoding): By
   })
   socket.on('error', () => socket.terminate()) // too long, or against the protocol
   socket.on('close', () => {
-    clearInterval(pings)
+    stopPings()
     isGone = true
     wake()
     closed.abort('closed')
