@@ -291,8 +291,11 @@ async function writeStatus(
 ): Promise<void> {
   const { name, namespace = '', uid, generation } = set.metadata
   const nodes = nodesOf(daemons, set, own)
-  const status = daemonStatus(nodes, factsOf(daemons, set, hash), { status: set.status, generation }, collisionCount)
-  if (equalJSON(status, set.status)) return
-  const change = (fresh: StoredDaemonSet) => ({ ...fresh, status })
+  const facts = factsOf(daemons, set, hash)
+  // Conditions are written by others: those that the store has stay.
+  const statusAfter = ({ status }: StoredDaemonSet) =>
+    daemonStatus(nodes, facts, { status, generation }, collisionCount)
+  if (equalJSON(statusAfter(set), set.status)) return
+  const change = (fresh: StoredDaemonSet) => ({ ...fresh, status: statusAfter(fresh) })
   await rewrite(daemons, 'daemonsets', { key: { namespace, name }, uid, part: 'status', change })
 }

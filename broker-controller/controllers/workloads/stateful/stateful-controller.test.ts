@@ -254,6 +254,32 @@ test('a machine that is back with a new boot has lost them', async (t) => {
   )
 })
 
+test('a condition of another client stays, also when it is written beside a count', async (t) => {
+  const conditions = [{ type: 'Mine', status: 'True' }] as const
+  let isLate = false
+  const world = await workloadWorld(t, {
+    store: (inner) => ({
+      ...inner,
+      async get(resource, at) {
+        if (resource === 'statefulsets' && isLate) {
+          isLate = false
+          const set = await inner.get('statefulsets', at)
+          if (set) await inner.updateStatus('statefulsets', { ...set, status: { ...set.status, conditions } })
+        }
+        return await inner.get(resource, at)
+      },
+    }),
+  })
+  world.start(workloadControllers(world.needs))
+  await aSet(world, { replicas: 1 })
+  await world.settle()
+  isLate = true
+  await world.runPods()
+  await world.settle()
+  t.notOk(isLate)
+  t.match(await statusOf(world), { conditions, readyReplicas: 1 })
+})
+
 test('a set that is being deleted does nothing but count', async (t) => {
   const world = await started(t)
   await aSet(world)

@@ -191,8 +191,14 @@ async function writeStatus(
 ): Promise<void> {
   const { name, namespace = '', uid, generation } = set.metadata
   const nowMs = needs.clock.wallMs()
-  const status = statefulStatus(set, { pods: own, revisions, generation, collisionCount, steps, nowMs })
+  const facts = { pods: own, revisions, generation, collisionCount, steps, nowMs }
+  const status = statefulStatus(set, facts)
   if (equalJSON(status, set.status)) return
-  const change = (fresh: StoredStatefulSet) => ({ ...fresh, status })
+  // Conditions are written by others: those that the store has stay.
+  const change = (fresh: StoredStatefulSet) => {
+    const { conditions } = fresh.status ?? {}
+    const { conditions: _, ...counts } = status
+    return { ...fresh, status: { ...counts, ...(conditions && { conditions }) } }
+  }
   await rewrite(needs, 'statefulsets', { key: { namespace, name }, uid, part: 'status', change })
 }
