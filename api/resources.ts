@@ -16,6 +16,8 @@ import {
   ValidatingWebhookConfigurationSchema,
 } from './admission/validating-webhook-configuration.ts'
 import { admissionGroup } from './admission/webhook.ts'
+import { type HorizontalPodAutoscaler, HorizontalPodAutoscalerSchema } from './autoscaling/horizontal-pod-autoscaler.ts'
+import { HorizontalPodAutoscalerV1Schema } from './autoscaling/horizontal-pod-autoscaler-v1.ts'
 import { type CronJob, CronJobSchema } from './batch/cron-job.ts'
 import { type Job, JobSchema } from './batch/job.ts'
 import { type CertificateSigningRequest, CertificateSigningRequestSchema } from './certificate-signing-request.ts'
@@ -86,6 +88,7 @@ export type BuiltInTypes = {
   readonly deployments: Deployment
   readonly daemonsets: DaemonSet
   readonly statefulsets: StatefulSet
+  readonly horizontalpodautoscalers: HorizontalPodAutoscaler
   readonly mutatingwebhookconfigurations: MutatingWebhookConfiguration
   readonly validatingwebhookconfigurations: ValidatingWebhookConfiguration
   readonly limitranges: LimitRange
@@ -156,6 +159,7 @@ export function resourceRegistry<Row extends Resource>(
   }
 }
 
+const autoscaler = { namespaced: true, shortNames: ['hpa'], categories: ['all'] }
 const workload = { namespaced: true, counted: true, categories: ['all'] }
 
 export const resources: { readonly [Name in BuiltInName]: Resource & { readonly id: Name } } = {
@@ -230,6 +234,13 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
   deployments: row('deployments', 'Deployment', 'apps', DeploymentSchema, { ...workload, shortNames: ['deploy'] }),
   daemonsets: row('daemonsets', 'DaemonSet', 'apps', DaemonSetSchema, { ...workload, shortNames: ['ds'] }),
   statefulsets: row('statefulsets', 'StatefulSet', 'apps', StatefulSetSchema, { ...workload, shortNames: ['sts'] }),
+  horizontalpodautoscalers: row(
+    'horizontalpodautoscalers',
+    'HorizontalPodAutoscaler',
+    'autoscaling',
+    HorizontalPodAutoscalerSchema,
+    { ...autoscaler, version: 'v2' },
+  ),
   limitranges: row('limitranges', 'LimitRange', '', LimitRangeSchema, { namespaced: true, shortNames: ['limits'] }),
   resourcequotas: row('resourcequotas', 'ResourceQuota', '', ResourceQuotaSchema, {
     namespaced: true,
@@ -262,9 +273,16 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
   ingressclasses: row('ingressclasses', 'IngressClass', networkingGroup, IngressClassSchema, { counted: true }),
 }
 
-/** Objects of one resource that another group serves, too. */
+/** Objects of one resource that another group or version serves, too. */
 export const otherForms = {
   events: row('events', 'Event', 'events.k8s.io', EventV1Schema, { namespaced: true, shortNames: ['ev'] }),
+  horizontalpodautoscalers: row(
+    'horizontalpodautoscalers',
+    'HorizontalPodAutoscaler',
+    'autoscaling',
+    HorizontalPodAutoscalerV1Schema,
+    autoscaler,
+  ),
 }
 
 export const builtInResources: ResourceRegistry = resourceRegistry(Object.values<Resource>(resources))

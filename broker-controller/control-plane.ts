@@ -6,6 +6,10 @@ import type { KindRegistry, KindStrategy } from './apiserver/handlers/strategy.t
 import { serviceAccountStrategy } from './apiserver/kinds/accounts/service-account.ts'
 import { mutatingWebhookConfigurationStrategy } from './apiserver/kinds/admission/mutating-webhook-configuration.ts'
 import { validatingWebhookConfigurationStrategy } from './apiserver/kinds/admission/validating-webhook-configuration.ts'
+import {
+  horizontalPodAutoscalerStrategy,
+  horizontalPodAutoscalerV1Strategy,
+} from './apiserver/kinds/autoscaling/horizontal-pod-autoscaler.ts'
 import { cronJobStrategy } from './apiserver/kinds/batch/cron-job.ts'
 import { jobStrategy } from './apiserver/kinds/batch/job.ts'
 import { certificateSigningRequestStrategy } from './apiserver/kinds/certificate-signing-request.ts'
@@ -94,6 +98,7 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   deployments: deploymentStrategy,
   daemonsets: daemonSetStrategy,
   statefulsets: statefulSetStrategy,
+  horizontalpodautoscalers: horizontalPodAutoscalerStrategy,
   mutatingwebhookconfigurations: mutatingWebhookConfigurationStrategy,
   validatingwebhookconfigurations: validatingWebhookConfigurationStrategy,
   limitranges: limitRangeStrategy,
@@ -101,7 +106,10 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   runtimeclasses: runtimeClassStrategy,
 }
 
-export const builtInKinds: KindRegistry = resourceRegistry(Object.values<KindStrategy>(kinds), [eventV1Strategy])
+export const builtInKinds: KindRegistry = resourceRegistry<KindStrategy>(Object.values<KindStrategy>(kinds), [
+  eventV1Strategy,
+  horizontalPodAutoscalerV1Strategy,
+])
 
 export type ControlLoopNeeds = NamespaceDeletionNeeds &
   Omit<GarbageCollectorNeeds, 'resources'> &

@@ -18,6 +18,15 @@ export function problemsWith(field: string, value: string, check: (text: string)
   return problem === undefined ? [] : [invalid(field, value, problem)]
 }
 
+/** Of what must be a part of a path (IsValidPathSegmentName, apimachinery api/validation/path). `whenEmpty`: why it must be there. */
+export function pathSegmentProblems(field: string, text: string, whenEmpty?: string): readonly Problem[] {
+  if (text === '') return [required(field, whenEmpty)]
+  if (text === '.' || text === '..') return [invalid(field, text, `may not be '${text}'`)]
+  return ['/', '%']
+    .filter((sign) => text.includes(sign))
+    .map((sign) => invalid(field, text, `may not contain '${sign}'`))
+}
+
 export function labelProblems(field: string, labels: { readonly [key: string]: string } = {}): Problem[] {
   return Object.entries(labels).flatMap(([key, value]) => [
     ...problemsWith(field, key, labelKeyProblem),

@@ -19,6 +19,7 @@ test('the plain lists lead from the groups to every kind', async (t) => {
       { name: 'apps' },
       { name: 'authentication.k8s.io' },
       { name: 'authorization.k8s.io' },
+      { name: 'autoscaling', preferredVersion: { groupVersion: 'autoscaling/v2' } },
       { name: 'batch' },
       { name: 'certificates.k8s.io', preferredVersion: { groupVersion: 'certificates.k8s.io/v1', version: 'v1' } },
       { name: 'coordination.k8s.io' },
@@ -68,9 +69,38 @@ test('the aggregated lists describe the same resources in two answers', async (t
   const reviews = Object.values(reviewKinds).map(({ name }) => name)
   t.same(
     found.sort(),
-    [...Object.keys(resources), ...reviews, 'nodes', 'pods', 'events'].sort(),
-    'nodes and pods have metrics, too; events are in two groups',
+    [...Object.keys(resources), ...reviews, 'nodes', 'pods', 'events', 'horizontalpodautoscalers'].sort(),
+    'nodes and pods have metrics, too; events are in two groups, autoscalers in two versions',
   )
+})
+
+test('a group with two versions prefers the newer one', async (t) => {
+  const versions = ['v2', 'v1'].map((version) => ({ groupVersion: `autoscaling/${version}`, version }))
+  t.same(bodyAt('/apis/autoscaling'), {
+    name: 'autoscaling',
+    versions,
+    preferredVersion: versions[0],
+    kind: 'APIGroup',
+    apiVersion: 'v1',
+  })
+  for (const version of ['v1', 'v2']) {
+    t.match(bodyAt(`/apis/autoscaling/${version}`), {
+      groupVersion: `autoscaling/${version}`,
+      resources: [
+        { name: 'horizontalpodautoscalers', shortNames: ['hpa'], categories: ['all'] },
+        { name: 'horizontalpodautoscalers/status', kind: 'HorizontalPodAutoscaler' },
+      ],
+    })
+    t.ok(discoveryPaths(builtInKinds).includes(`/apis/autoscaling/${version}`))
+  }
+  const answer = discoveryAnswer('/apis', aggregated, builtInKinds)
+  const { items } = (answer?.kind === 'object' ? answer.body : {}) as {
+    items: { metadata: { name: string }; versions: { version: string; resources: unknown[] }[] }[]
+  }
+  t.match(items.find(({ metadata }) => metadata.name === 'autoscaling')?.versions, [
+    { version: 'v2', resources: [{ responseKind: { version: 'v2' } }] },
+    { version: 'v1', resources: [{ responseKind: { version: 'v1' } }] },
+  ])
 })
 
 const objectVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']

@@ -42,7 +42,10 @@ export function discoveryAnswer(
 
 /** Every path discovery answers, for the list at `/`. */
 export function discoveryPaths(kinds: KindRegistry): string[] {
-  const groups = namedGroups(kinds).flatMap((group) => [`/apis/${group}`, `/apis/${group}/${versionOf(group, kinds)}`])
+  const groups = namedGroups(kinds).flatMap((group) => [
+    `/apis/${group}`,
+    ...versionsOf(group, kinds).map((version) => `/apis/${group}/${version}`),
+  ])
   return ['/api', '/api/v1', '/apis', ...groups]
 }
 
@@ -60,8 +63,8 @@ function groupList(kinds: KindRegistry) {
 }
 
 function groupOf(group: string, kinds: KindRegistry) {
-  const version = { groupVersion: `${group}/${versionOf(group, kinds)}`, version: versionOf(group, kinds) }
-  return { name: group, versions: [version], preferredVersion: version }
+  const versions = versionsOf(group, kinds).map((version) => ({ groupVersion: `${group}/${version}`, version }))
+  return { name: group, versions, preferredVersion: versions[0] }
 }
 
 function listAnswer(group: string, version: string, kinds: KindRegistry): ApiResponse | undefined {
@@ -139,13 +142,19 @@ const aggregatedComputed = ({ name, singular, namespaced, kind, group, version, 
 })
 
 function aggregatedGroup(group: string, kinds: KindRegistry) {
-  const resources = [
-    ...servedIn(group, kinds).map(aggregatedResource),
-    ...computed.filter((one) => one.group === group).map(aggregatedComputed),
+  const resourcesIn = (version: string) => [
+    ...servedIn(group, kinds)
+      .filter((resource) => resource.version === version)
+      .map(aggregatedResource),
+    ...computed.filter((one) => one.group === group && one.version === version).map(aggregatedComputed),
   ]
   return {
     metadata: group === coreGroup ? {} : { name: group },
-    versions: [{ version: versionOf(group, kinds), freshness: 'Current', resources }],
+    versions: versionsOf(group, kinds).map((version) => ({
+      version,
+      freshness: 'Current',
+      resources: resourcesIn(version),
+    })),
   }
 }
 
@@ -190,8 +199,15 @@ function namedGroups(kinds: KindRegistry): string[] {
   return [...new Set(groups)].filter((group) => group !== coreGroup).sort()
 }
 
-/** Each of our groups has one version so far. */
-function versionOf(group: string, kinds: KindRegistry): string {
-  const [first] = [...servedIn(group, kinds), ...computed.filter((one) => one.group === group)]
-  return first?.version ?? 'v1'
+/** The newest first, which clients prefer (CompareKubeAwareVersionStrings, apimachinery util/version). */
+function versionsOf(group: string, kinds: KindRegistry): readonly string[] {
+  const all = [...servedIn(group, kinds), ...computed.filter((one) => one.group === group)]
+  return [...new Set(all.map(({ version }) => version))].sort((a, b) => rankOf(b) - rankOf(a))
+}
+
+/** `v2` is before `v1`, and that before any `v1beta1`, `v2alpha1`. */
+function rankOf(version: string): number {
+  const [, major = '0', stage, minor = '0'] = /^v(\d+)(?:(alpha|beta)(\d+))?$/.exec(version) ?? []
+  const stages = ['alpha', 'beta']
+  return (stage === undefined ? 2 : stages.indexOf(stage)) * 1e6 + Number(major) * 1e3 + Number(minor)
 }

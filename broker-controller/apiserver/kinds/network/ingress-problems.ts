@@ -11,7 +11,7 @@ import type { IngressClass, IngressClassSpec } from '../../../../api/network/ing
 import { forbidden, invalid, notSupported, type Problem, required } from '../../../../api/problem.ts'
 import { isIPAddress } from '../../../../api/text/ip-address.ts'
 import { ipProblems, portNumberProblems } from '../../../../api/validation/endpoints-validation.ts'
-import { problemsWith } from '../../../../api/validation/metadata-validation.ts'
+import { pathSegmentProblems, problemsWith } from '../../../../api/validation/metadata-validation.ts'
 
 /** The annotation that named the class before the field did. */
 export const ingressClassAnnotation = 'kubernetes.io/ingress.class'
@@ -148,18 +148,9 @@ type Reference = { readonly apiGroup?: string | undefined; readonly kind: string
 function referenceProblems(field: string, { apiGroup, kind, name }: Reference): readonly Problem[] {
   return [
     ...(apiGroup === undefined ? [] : problemsWith(`${field}.apiGroup`, apiGroup, dnsSubdomainProblem)),
-    ...segmentProblems(`${field}.kind`, kind, 'kind is required'),
-    ...segmentProblems(`${field}.name`, name, 'name is required'),
+    ...pathSegmentProblems(`${field}.kind`, kind, 'kind is required'),
+    ...pathSegmentProblems(`${field}.name`, name, 'name is required'),
   ]
-}
-
-/** What can be a part of a path (IsValidPathSegmentName). */
-function segmentProblems(field: string, text: string, whenEmpty: string): readonly Problem[] {
-  if (text === '') return [required(field, whenEmpty)]
-  if (text === '.' || text === '..') return [invalid(field, text, `may not be '${text}'`)]
-  return ['/', '%']
-    .filter((sign) => text.includes(sign))
-    .map((sign) => invalid(field, text, `may not contain '${sign}'`))
 }
 
 const longestController = 250
