@@ -24,6 +24,7 @@ import { serviceAccountTokens } from './apiserver/access/tokens/service-account-
 import { auditFile } from './apiserver/audit/audit-file.ts'
 import { auditLog } from './apiserver/audit/audit-log.ts'
 import { controllerCreation } from './apiserver/handlers/controller-creation.ts'
+import { controllerScales } from './apiserver/handlers/controller-scales.ts'
 import { serviceNetwork } from './apiserver/handlers/service-network.ts'
 import { apiServer } from './apiserver/http/http-server.ts'
 import { usageLedger } from './apiserver/quota/quota-ledger.ts'
@@ -151,6 +152,7 @@ async function openParts(
     shared,
     admission,
     creation: controllerCreation(admitting, builtInKinds),
+    scales: controllerScales(admitting, builtInKinds),
     origin,
     access,
     tokens: serviceAccountTokens(() => tokenKeys, store),
@@ -300,7 +302,7 @@ async function openAdminSocket(
 }
 
 function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts: Parts, ports: Ports): readonly Loop[] {
-  const { shared, creation, origin, access, names, own, revocations, checkpoints, usage, sessions } = parts
+  const { shared, creation, scales, origin, access, names, own, revocations, checkpoints, usage, sessions } = parts
   const { api, apiPort, broker, mqttPort, inbox, outbox } = ports
   const authorities = { trusted: () => own.authority().trusted, onChange: own.onChange }
   const view = {
@@ -323,6 +325,8 @@ function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts:
       {
         ...shared,
         creation,
+        scales,
+        usage,
         random: Math.random,
         signer: own.signer,
         clientSigner: own.clientSigner,

@@ -8,6 +8,7 @@ import {
   controllerConfiguration,
   emptyControllerConfiguration,
 } from './configuration.ts'
+import { defaultAutoscalerSettings } from './controllers/autoscaling/horizontal-controller.ts'
 import { defaultEventCleanup } from './controllers/event-cleanup.ts'
 import { defaultNodeCidrSettings } from './controllers/node-cidr.ts'
 import { defaultNodeLifecycleSettings } from './controllers/node-lifecycle/node-lifecycle-settings.ts'
@@ -33,6 +34,7 @@ test('without a word everything has Kubernetes’ default', async (t) => {
   t.equal(defaults.terminatedPodGCThreshold, defaultTerminatedPodGCThreshold)
   t.equal(defaults.eventLifetimeMs, defaultEventCleanup.lifetimeMs)
   t.same(defaults.nodeCidrs, defaultNodeCidrSettings)
+  t.same(defaults.autoscaler, defaultAutoscalerSettings)
 })
 
 test('flags go before the file', async (t) => {
@@ -42,6 +44,23 @@ test('flags go before the file', async (t) => {
   t.same(configuration.hosts, ['10.0.0.1', 'pi.example'])
   t.equal(configuration.log.level, 'debug')
   t.equal(configuration.nodeLifecycle.nodeMonitorGracePeriodMs, 90_000)
+})
+
+test('the autoscaler has the settings of the file', async (t) => {
+  const file = `
+horizontalPodAutoscalerSyncPeriod: 30s
+horizontalPodAutoscalerDownscaleStabilization: 1m
+horizontalPodAutoscalerTolerance: 0.2
+horizontalPodAutoscalerCPUInitializationPeriod: 2m
+horizontalPodAutoscalerInitialReadinessDelay: 10s
+`
+  t.same(configured(['run'], file).autoscaler, {
+    syncPeriodMs: 30_000,
+    downscaleStabilizationMs: 60_000,
+    tolerance: 0.2,
+    cpuInitializationPeriodMs: 120_000,
+    initialReadinessDelayMs: 10_000,
+  })
 })
 
 test('nodes get addresses for pods from the range that is configured, or none', async (t) => {

@@ -9,6 +9,7 @@ import type { LogFormat, LogLevel } from '../daemon/log.ts'
 import { ConfigurationError, type FieldOf } from '../daemon/process/configuration-file.ts'
 import { type AuditLogSettings, defaultAuditLog } from './apiserver/audit/audit-file.ts'
 import type { ControllerFlags } from './commands/command-line.ts'
+import { type AutoscalerSettings, defaultAutoscalerSettings } from './controllers/autoscaling/horizontal-controller.ts'
 import { defaultEventCleanup } from './controllers/event-cleanup.ts'
 import { defaultNodeCidrSettings, type NodeCidrSettings, nodeCidrProblem } from './controllers/node-cidr.ts'
 import {
@@ -44,6 +45,11 @@ export const ControllerConfigurationSchema = object({
   unhealthyZoneThreshold: optional(double),
   largeClusterSizeThreshold: optional(integer),
   terminatedPodGCThreshold: optional(integer),
+  horizontalPodAutoscalerSyncPeriod: optional(text),
+  horizontalPodAutoscalerDownscaleStabilization: optional(text),
+  horizontalPodAutoscalerTolerance: optional(double),
+  horizontalPodAutoscalerCPUInitializationPeriod: optional(text),
+  horizontalPodAutoscalerInitialReadinessDelay: optional(text),
   plannedAbsenceLimit: optional(text),
   linkSuspicionPatience: optional(text),
   flappingLosses: optional(integer),
@@ -82,6 +88,7 @@ export type ControllerConfiguration = {
   readonly taintEviction: TaintEvictionSettings
   /** Finished pods beyond so many are removed, the oldest first; 0: none. */
   readonly terminatedPodGCThreshold: number
+  readonly autoscaler: AutoscalerSettings
   readonly eventLifetimeMs: number
   readonly certificates: {
     /** The longest life of a node's certificate. */
@@ -184,6 +191,7 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
       evictUnmanagedPods: file.evictUnmanagedPods ?? defaultTaintEvictionSettings.evictUnmanagedPods,
     },
     terminatedPodGCThreshold: read.count('terminatedPodGCThreshold', defaultTerminatedPodGCThreshold),
+    autoscaler: autoscalerIn(read),
     eventLifetimeMs: read.span('eventTTL', defaultEventCleanup.lifetimeMs, 1_000),
     certificates: {
       signingMs: read.span('clusterSigningDuration', 365 * dayMs, 600_000),
@@ -224,6 +232,21 @@ function nodeLifecycleIn(file: ControllerConfigurationFile, read: Fields): NodeL
         `conditionTaints: ${JSON.stringify(type)} must be the type of a condition (like KernelDeadlock)`,
       ),
     ),
+  }
+}
+
+function autoscalerIn({ span, share }: Fields): AutoscalerSettings {
+  const usual = defaultAutoscalerSettings
+  return {
+    syncPeriodMs: span('horizontalPodAutoscalerSyncPeriod', usual.syncPeriodMs, 1_000),
+    downscaleStabilizationMs: span('horizontalPodAutoscalerDownscaleStabilization', usual.downscaleStabilizationMs, 0),
+    tolerance: share('horizontalPodAutoscalerTolerance', usual.tolerance),
+    cpuInitializationPeriodMs: span(
+      'horizontalPodAutoscalerCPUInitializationPeriod',
+      usual.cpuInitializationPeriodMs,
+      0,
+    ),
+    initialReadinessDelayMs: span('horizontalPodAutoscalerInitialReadinessDelay', usual.initialReadinessDelayMs, 0),
   }
 }
 

@@ -52,6 +52,7 @@ import {
   namespaceAccessController,
 } from './controllers/access/namespace-access-controller.ts'
 import { roleAggregationController } from './controllers/access/role-aggregation-controller.ts'
+import { type AutoscalerNeeds, horizontalPodAutoscaler } from './controllers/autoscaling/horizontal-controller.ts'
 import { type CertificateNeeds, certificateController } from './controllers/certificates/certificate-controller.ts'
 import { tokenCleaner } from './controllers/certificates/token-cleaner.ts'
 import { defaultEventCleanup, eventCleanup } from './controllers/event-cleanup.ts'
@@ -117,6 +118,7 @@ export type ControlLoopNeeds = NamespaceDeletionNeeds &
   NamespaceAccessNeeds &
   QuotaControllerNeeds &
   WorkloadNeeds &
+  AutoscalerNeeds &
   SchedulerNeeds
 
 /** The controllers and the scheduler. */
@@ -135,6 +137,7 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     namespaceAccessController(needs),
     rebootController(needs),
     ...workloadControllers(needs),
+    horizontalPodAutoscaler(needs, configuration.autoscaler),
     scheduler(needs),
     certificateController(needs, { ...nodeLifecycle, quarantine: certificates.quarantine }),
     tokenCleaner(needs),

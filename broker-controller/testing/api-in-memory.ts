@@ -4,6 +4,7 @@ import { commonNameOfCSR } from '../../certs/csr-check.ts'
 import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { openAuthorizer } from '../apiserver/access/authorizer.ts'
+import { type ControllerScales, controllerScales } from '../apiserver/handlers/controller-scales.ts'
 import { serviceNetwork } from '../apiserver/handlers/service-network.ts'
 import { usageLedger } from '../apiserver/quota/quota-ledger.ts'
 import { answerRequest, type RequestNeeds } from '../apiserver/requests.ts'
@@ -67,6 +68,7 @@ export async function anApi(
   readonly store: Store
   readonly clock: FakeClock
   readonly usage: UsageBoard
+  readonly scales: ControllerScales
 }> {
   const clock = fakeClock()
   const store = memoryStore({ clock, resources: kinds })
@@ -131,7 +133,7 @@ export async function anApi(
     if (answer.kind !== 'stream') throw new Error(`not a watch: ${JSON.stringify(answer)}`)
     for await (const piece of answer.pieces) yield JSON.parse(Buffer.from(piece).toString()) as Document
   }
-  return { ask, watch, store, clock, usage }
+  return { ask, watch, store, clock, usage, scales: controllerScales(needs, kinds) }
 }
 
 function bytesOf(body: unknown): Buffer {

@@ -6,6 +6,7 @@ import type { Loop } from '../../daemon/run.ts'
 import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { controllerCreation } from '../apiserver/handlers/controller-creation.ts'
+import { type ControllerScales, controllerScales } from '../apiserver/handlers/controller-scales.ts'
 import { serviceNetwork } from '../apiserver/handlers/service-network.ts'
 import { usageLedger } from '../apiserver/quota/quota-ledger.ts'
 import { parseYamlBody } from '../apiserver/wire/yaml-body.ts'
@@ -22,6 +23,7 @@ export interface WorkloadWorld {
   readonly store: Store
   readonly clock: FakeClock
   readonly needs: PodControlNeeds
+  readonly scales: ControllerScales
   /** Starts the controllers; they end with the test, or when the function is called. */
   start(loops: readonly Loop[]): () => Promise<void>
   /** Lets the controllers do what there is to do: `ms` of time. */
@@ -53,21 +55,19 @@ export async function workloadWorld(
   const log = quietLog(t)
   const seen = given.store?.(store) ?? store
   const events = eventRecorder({ store: seen, clock })
-  const creation = controllerCreation(
-    {
-      store: seen,
-      access: { decide: async () => ({ allowed: true, reason: '' }) } as never,
-      events,
-      clock,
-      log,
-      random: Math.random,
-      services: serviceNetwork(),
-      quotas: usageLedger({ store: seen, kinds: builtInKinds, clock }),
-      parseYaml: parseYamlBody,
-      commonNameOf: () => undefined,
-    },
-    builtInKinds,
-  )
+  const admitting = {
+    store: seen,
+    access: { decide: async () => ({ allowed: true, reason: '' }) } as never,
+    events,
+    clock,
+    log,
+    random: Math.random,
+    services: serviceNetwork(),
+    quotas: usageLedger({ store: seen, kinds: builtInKinds, clock }),
+    parseYaml: parseYamlBody,
+    commonNameOf: () => undefined,
+  }
+  const creation = controllerCreation(admitting, builtInKinds)
   const needs = { store: seen, creation, events, clock, log }
   const settle = (ms = 100) => clock.advance(ms)
   const list = async () => (await store.list('pods')).items
@@ -77,6 +77,7 @@ export async function workloadWorld(
     store,
     clock,
     needs,
+    scales: controllerScales(admitting, builtInKinds),
     settle,
     pods: list,
     start(loops) {

@@ -4,7 +4,8 @@ import type { Node } from '../../../api/node.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
-import type { ReceivedUsage, UsageBoard, Used } from '../../usage/usage-board.ts'
+import { mayReportUsage, reportedPodUsage, type UsedAmounts, usedAmounts } from '../../usage/pod-usage.ts'
+import type { ReceivedUsage, UsageBoard } from '../../usage/usage-board.ts'
 import { selectionOf } from '../handlers/list-options.ts'
 import { nodeStrategy } from '../kinds/node.ts'
 import { podStrategy } from '../kinds/pod.ts'
@@ -52,12 +53,13 @@ export async function usageAnswer(request: UsageRequest, needs: UsageNeeds): Pro
 
 async function nodeMetrics(request: UsageRequest, { store, usage }: UsageNeeds): Promise<readonly Metrics[]> {
   const nodes = await selectedNodes(request, store)
-  await usage.look(nodes.filter(mayAnswer).map(nameOf), request.signal)
+  await usage.look(nodes.filter(mayReportUsage).map(nameOf), request.signal)
   return nodes.flatMap((node) => {
     const sample = usage.newest(nameOf(node))
-    const amounts = sample === undefined ? undefined : amountsOf(sample.node)
+    const amounts = sample === undefined ? undefined : usedAmounts(sample.node)
     if (sample === undefined || amounts === undefined) return []
-    return { kind: 'NodeMetrics', apiVersion, metadata: metadataOf(node, sample), ...timesOf(sample), usage: amounts }
+    const shown = { metadata: metadataOf(node, sample), ...timesOf(sample), usage: amountsOf(amounts) }
+    return { kind: 'NodeMetrics', apiVersion, ...shown }
   })
 }
 
@@ -65,18 +67,13 @@ async function podMetrics(request: UsageRequest, { store, usage }: UsageNeeds): 
   const pods = await selectedPods(request, store)
   const wanted = new Set(pods.flatMap(({ spec }) => spec.nodeName ?? []))
   const nodes = await Promise.all([...wanted].map((name) => store.get('nodes', { namespace: '', name })))
-  const present = nodes.flatMap((node) => (node !== undefined && mayAnswer(node) ? nameOf(node) : []))
+  const present = nodes.flatMap((node) => (node !== undefined && mayReportUsage(node) ? nameOf(node) : []))
   await usage.look(present, request.signal)
   return pods.flatMap((pod) => {
-    // A node may report usage only of pods that are bound to it.
-    const sample = usage.newest(pod.spec.nodeName ?? '')
-    const used = sample?.pods.get(pod.metadata.uid)
-    if (sample === undefined || used === undefined) return []
-    const containers = [...used].flatMap(([name, one]) => {
-      const amounts = amountsOf(one)
-      return amounts === undefined ? [] : { name, usage: amounts }
-    })
-    if (containers.length === 0) return []
+    const used = reportedPodUsage(usage, pod)
+    if (used === undefined) return []
+    const { sample } = used
+    const containers = [...used.containers].map(([name, one]) => ({ name, usage: amountsOf(one) }))
     return { kind: 'PodMetrics', apiVersion, metadata: metadataOf(pod, sample), ...timesOf(sample), containers }
   })
 }
@@ -93,11 +90,6 @@ async function selectedPods({ route: { namespace, name }, query }: UsageRequest,
 
 function present<T>(one: T | undefined): readonly T[] {
   return one === undefined ? [] : [one]
-}
-
-/** A node without a connection is not waited for. */
-function mayAnswer({ status }: Node): boolean {
-  return status?.conditions?.find(({ type }) => type === 'Ready')?.status !== 'Unknown'
 }
 
 function nameOf({ metadata }: StoredObject<'nodes'>): string {
@@ -118,10 +110,8 @@ function timesOf({ receivedWallMs, windowSeconds }: ReceivedUsage) {
   return { timestamp: rfc3339(receivedWallMs), window: `${windowSeconds.toFixed(3)}s` }
 }
 
-/** Half of the truth is none: kubectl would show the missing half as nothing used. */
-function amountsOf({ cpu, memory }: Used): Amounts | undefined {
-  if (cpu === undefined || memory === undefined) return undefined
-  return { cpu: `${cpu}n`, memory: `${Math.ceil(memory / 1024)}Ki` }
+function amountsOf({ cpu, memoryKi }: UsedAmounts): Amounts {
+  return { cpu: `${cpu}n`, memory: `${memoryKi}Ki` }
 }
 
 function tableOf(items: readonly Metrics[]) {

@@ -20,7 +20,7 @@ export function controllerCreation(needs: ResourceNeeds, kinds: KindRegistry): C
       const { namespace = '', name = '' } = object.metadata
       const request: ResourceRequest = {
         route: { kind: 'resource', verb: 'create', resource: kind, namespace, name, subresource: '' },
-        identity: identityOf(controller),
+        identity: controllerIdentity(controller),
         query: new URLSearchParams(),
         accept: undefined,
         contentType: undefined,
@@ -36,7 +36,8 @@ export function controllerCreation(needs: ResourceNeeds, kinds: KindRegistry): C
 
 const controllersNamespace = 'kube-system'
 
-function identityOf(controller: string): Identity {
+/** The service account that Kubernetes runs this controller as. */
+export function controllerIdentity(controller: string): Identity {
   return {
     user: serviceAccountUser(controllersNamespace, controller),
     groups: [...serviceAccountGroups(controllersNamespace), authenticatedGroup],
