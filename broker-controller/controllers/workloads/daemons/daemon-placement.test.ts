@@ -25,7 +25,7 @@ test('a daemon runs on every node that its template allows', async (t) => {
   const labels = { disk: 'ssd' }
   t.equal(placement({}), 'runs, stays')
   t.equal(placement({ labels }, { nodeSelector: labels }), 'runs, stays')
-  t.equal(placement({}, { nodeSelector: labels }), 'does not run, goes')
+  t.same(daemonPlacement(template({ nodeSelector: labels }), aNode()), { shouldRun: false, shouldContinue: false })
   t.equal(placement({ name: 'a' }, { nodeName: 'a' }), 'runs, stays')
   t.equal(placement({ name: 'b' }, { nodeName: 'a' }), 'does not run, goes')
   const affinity = requiringNodes({ matchExpressions: [{ key: 'disk', operator: 'In', values: ['ssd'] }] })
@@ -96,6 +96,12 @@ test('a pod has the hash of its template and is led to its node', async (t) => {
   t.equal(nodeOfDaemon(aPod()), undefined)
   const two = requiringNodes({ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['a', 'b'] }] })
   t.equal(nodeOfDaemon(aPod({ spec: two })), undefined)
+  const named = (key: string, operator: string) => ({ matchFields: [{ key, operator, values: ['a'] }] })
+  const nodeOf = (...terms: Parameters<typeof requiringNodes>) => nodeOfDaemon(aPod({ spec: requiringNodes(...terms) }))
+  t.equal(nodeOf(named('metadata.name', 'NotIn')), undefined)
+  t.equal(nodeOf(named('metadata.uid', 'In')), undefined)
+  t.equal(nodeOf({ matchExpressions: [] }, named('metadata.name', 'In')), 'a')
+  t.equal(nodeOfDaemon(aPod({ spec: { affinity: { nodeAffinity: {} } } })), undefined)
 })
 
 test('a pod is of the present template by its hash or by its generation', async (t) => {

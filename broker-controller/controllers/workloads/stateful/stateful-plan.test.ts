@@ -131,6 +131,7 @@ test('below the partition pods stay, and come back, as they were', async (t) => 
   const unset = { updateStrategy: { type: 'RollingUpdate' } }
   t.equal(plan('1* 2', unset, { currentReplicas: 2 }), 'create 0 as it was')
   t.equal(plan('0* 1*', unset, { currentReplicas: 2 }), 'create 2')
+  t.equal(plan('1* 2', unset), 'create 0')
 })
 
 test('OnDelete replaces nothing by itself', async (t) => {
