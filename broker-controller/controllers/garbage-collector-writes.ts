@@ -10,8 +10,8 @@ import { withoutOwners } from './ownership.ts'
 import type { OwnedItem } from './ownership-graph.ts'
 
 export interface GarbageCollectorWrites {
-  /** Deletes the object as the API would. */
-  remove(item: OwnedItem): Promise<void>
+  /** Deletes the object as the API would; `first`: after what belongs to it. */
+  remove(item: OwnedItem, first: boolean): Promise<void>
   /** Removes the references to these owners. */
   forget(item: OwnedItem, uids: readonly string[]): Promise<void>
   /** Removes the finalizer, and the object when it was the last one. */
@@ -27,14 +27,15 @@ export function garbageCollectorWrites({
   readonly clock: Clock
   readonly log: Log
 }): GarbageCollectorWrites {
-  const remove = async ({ resource, object }: OwnedItem) => {
+  const remove = async ({ resource, object }: OwnedItem, first: boolean) => {
     const { name, namespace = '', uid } = object.metadata
     let gone = false
     await rewrite({ store, clock }, resource.id, {
       key: { namespace, name },
       uid,
       change: (fresh) => {
-        const plan = planDeletion(fresh, { nowMs: clock.wallMs() })
+        const policy = first ? ({ propagationPolicy: 'Foreground' } as const) : {}
+        const plan = planDeletion(fresh, { ...policy, nowMs: clock.wallMs() })
         gone = plan.remove
         return plan.remove || plan.object === fresh ? undefined : plan.object
       },

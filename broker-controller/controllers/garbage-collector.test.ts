@@ -50,6 +50,23 @@ test('what belongs to an object goes with it, and what belongs to that', async (
   t.equal((await world.pod('pod'))?.metadata.deletionGracePeriodSeconds, 30, 'a pod leaves in its own time')
 })
 
+test('a deletion in the foreground reaches down: each waits for what belongs to it', async (t) => {
+  const world = opened(t)
+  const owner = { ...(await aMap(world, 'owner')), blockOwnerDeletion: true }
+  const child = { ...(await aMap(world, 'child', { ownerReferences: [owner] })), blockOwnerDeletion: true }
+  await aMap(world, 'grandchild', { ownerReferences: [child], finalizers: ['example.com/work'] })
+  await world.pass(1)
+  await deleted(world, 'owner', { propagationPolicy: 'Foreground' })
+  await world.pass(1)
+  t.same(await maps(world), ['child', 'grandchild', 'owner'])
+  const present = await world.store.get('configmaps', key('grandchild'))
+  if (present === undefined) return t.fail('gone')
+  t.ok(present.metadata.deletionTimestamp)
+  await world.store.delete('configmaps', key('grandchild'))
+  await world.pass(1)
+  t.same(await maps(world), [])
+})
+
 test('what has another owner left forgets the one that is gone', async (t) => {
   const world = opened(t)
   const [first, second] = [await aMap(world, 'first'), await aMap(world, 'second')]
@@ -127,6 +144,6 @@ test('an object goes when none of its owners is there to stay', async (t) => {
     ownershipStep(uids.map(owner), ({ uid }) => (uid === 'gone' || uid === 'waiting' ? uid : 'there'))
   t.same(step('a', 'b'), { step: 'none' })
   t.same(step('a', 'gone', 'waiting'), { step: 'forget', uids: ['gone', 'waiting'] })
-  t.same(step('gone', 'waiting'), { step: 'remove' })
+  t.same(step('gone', 'waiting'), { step: 'remove', first: true })
   t.same(step(), { step: 'none' })
 })

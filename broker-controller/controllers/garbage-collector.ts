@@ -85,7 +85,8 @@ async function runGarbageCollector(
       case 'forget':
         return await write.forget(item, step.uids)
       case 'remove':
-        return await write.remove(item)
+        // Foreground reaches down: a Deployment waits for the pods of its ReplicaSets (attemptToDeleteItem in garbagecollector.go).
+        return await write.remove(item, step.first && graph.dependentsOf(item.object.metadata.uid).length > 0)
     }
   }
 

@@ -10,7 +10,8 @@ export type OwnerState =
 
 export type OwnershipStep =
   | { readonly step: 'none' }
-  | { readonly step: 'remove' }
+  /** `first`: an owner waits for it, and it waits for what belongs to it in the same way. */
+  | { readonly step: 'remove'; readonly first: boolean }
   /** Somebody still owns it: these owners are forgotten. */
   | { readonly step: 'forget'; readonly uids: readonly string[] }
 
@@ -23,7 +24,7 @@ export function ownershipStep(
   const lost = states.filter(({ state }) => state !== 'there')
   if (lost.length === 0) return { step: 'none' }
   return lost.length === states.length
-    ? { step: 'remove' }
+    ? { step: 'remove', first: states.some(({ state }) => state === 'waiting') }
     : { step: 'forget', uids: lost.map(({ owner }) => owner.uid) }
 }
 
