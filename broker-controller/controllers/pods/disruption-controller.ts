@@ -12,6 +12,7 @@ import { podReference } from '../../store/references.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import type { Store, StoredPod } from '../../store/store.ts'
 import { countBudget, countsDifferently, withStatus } from './disruption.ts'
+import { expectedPodsOf } from './owner-scale.ts'
 
 export type DisruptionNeeds = {
   readonly store: Store
@@ -66,13 +67,15 @@ async function runDisruption({ store, events, clock, log }: DisruptionNeeds, sig
     const { namespace, name } = keyFrom(key)
     let next: ReturnType<typeof countBudget> | undefined
     let counted: ReadonlyMap<string, StoredPod> = new Map()
+    const selectedPods = [...(budgetsOf(namespace).get(key)?.pods.values() ?? [])]
+    const wanted = await expectedPodsOf(store, selectedPods)
     await rewrite({ store, clock }, 'poddisruptionbudgets', {
       key: { namespace, name },
       part: 'status',
       change: (budget) => {
         counted = budgetsOf(namespace).get(key)?.pods ?? counted
         const nowMs = clock.wallMs()
-        next = countBudget(budget, [...counted.values()], nowMs, rfc3339(nowMs))
+        next = countBudget(budget, [...counted.values()], nowMs, rfc3339(nowMs), wanted)
         return withStatus(budget, next.status)
       },
     })

@@ -16,12 +16,21 @@ export type BudgetCount = {
 /** As Kubernetes: a pod whose eviction was granted counts as gone for so long. */
 const disruptionLifetimeMs = 120_000
 
-/** `pods`: those that the budget selects. `now`: as objects carry it. */
+/** Whether the budget is a part of the pods that their controllers want, not a number of pods. */
+export function countsByScale({ spec = {} }: PodDisruptionBudget): boolean {
+  return spec.maxUnavailable !== undefined || typeof spec.minAvailable === 'string'
+}
+
+/**
+ * `pods`: those that the budget selects. `now`: as objects carry it. `wanted`: the pods that their controllers want, for a budget that
+ * counts by their scale; undefined: those that are there.
+ */
 export function countBudget(
   budget: PodDisruptionBudget,
   pods: readonly Pod[],
   nowMs: number,
   now: string,
+  wanted = pods.length,
 ): BudgetCount {
   const known = budget.status?.disruptedPods ?? {}
   const leaving = pods.flatMap(({ metadata: { name = '', deletionTimestamp } }) => {
@@ -32,8 +41,7 @@ export function countBudget(
   const current = leaving.filter(({ untilMs }) => untilMs > nowMs)
   const disrupted = new Set(current.map(({ name }) => name))
   const currentHealthy = pods.filter((pod) => isHealthy(pod) && !disrupted.has(pod.metadata.name ?? '')).length
-  // No kind has a number of replicas, so all present pods are expected.
-  const expectedPods = pods.length
+  const expectedPods = countsByScale(budget) ? wanted : pods.length
   const desiredHealthy = desiredOf(budget.spec ?? {}, expectedPods)
   const spare = currentHealthy - desiredHealthy
   const disruptionsAllowed = expectedPods === 0 || spare < 0 ? 0 : spare
