@@ -31,8 +31,12 @@ export function typeRegistry(version: OpenApiVersion): TypeRegistry {
   function objectType(place: string, keywords: Keywords): JsonSchema {
     const short = keywords['x-bramble-type-name']
     const name = short === undefined ? place : nestedTypeName(short)
-    const type = fieldsOf(name, keywords)
-    return reference(keep(types, name, type))
+    const referred = reference(keep(types, name, fieldsOf(name, keywords)))
+    // How a patch treats the field is a matter of the field, not of the type: kubectl reads it beside the reference.
+    const strategy = keywords['x-kubernetes-patch-strategy']
+    if (strategy === undefined) return referred
+    const beside = version === 'v3' ? { allOf: [referred] } : referred
+    return { ...beside, 'x-kubernetes-patch-strategy': strategy }
   }
 
   function fieldsOf(name: string, keywords: Keywords, more: JsonSchema = {}): JsonSchema {
