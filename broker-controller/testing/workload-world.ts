@@ -1,7 +1,8 @@
 /** A control plane of workloads without nodes: the store, the admission and the given controllers. The test plays scheduler and nodes. */
 import type { Pod } from '../../api/pod.ts'
 import type { BuiltInName } from '../../api/resources.ts'
-import { rfc3339 } from '../../daemon/clock.ts'
+import { type Clock, rfc3339 } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
@@ -54,21 +55,8 @@ export async function workloadWorld(
   }
   const log = quietLog(t)
   const seen = given.store?.(store) ?? store
-  const events = eventRecorder({ store: seen, clock })
-  const admitting = {
-    store: seen,
-    access: { decide: async () => ({ allowed: true, reason: '' }) } as never,
-    events,
-    clock,
-    log,
-    random: Math.random,
-    services: serviceNetwork(),
-    quotas: usageLedger({ store: seen, kinds: builtInKinds, clock }),
-    parseYaml: parseYamlBody,
-    commonNameOf: () => undefined,
-  }
-  const creation = controllerCreation(admitting, builtInKinds)
-  const needs = { store: seen, creation, events, clock, log }
+  const admitting = admittingNeeds(seen, clock, log)
+  const needs = needsOf(admitting)
   const settle = (ms = 100) => clock.advance(ms)
   const list = async () => (await store.list('pods')).items
   const withStatus = (pod: StoredPod, status: Pod['status']) =>
@@ -118,5 +106,30 @@ export async function workloadWorld(
       if (object === undefined) throw new Error(`no ${resource} ${name}`)
       await store.update(resource, change(object) as never)
     },
+  }
+}
+
+/** What the controllers of workloads need over this store; their writes are admitted by the built-in kinds. */
+export function workloadNeeds(store: Store, clock: Clock, log: Log): PodControlNeeds {
+  return needsOf(admittingNeeds(store, clock, log))
+}
+
+function needsOf(admitting: ReturnType<typeof admittingNeeds>): PodControlNeeds {
+  const { store, events, clock, log } = admitting
+  return { store, creation: controllerCreation(admitting, builtInKinds), events, clock, log }
+}
+
+function admittingNeeds(store: Store, clock: Clock, log: Log) {
+  return {
+    store,
+    access: { decide: async () => ({ allowed: true, reason: '' }) } as never,
+    events: eventRecorder({ store, clock }),
+    clock,
+    log,
+    random: Math.random,
+    services: serviceNetwork(),
+    quotas: usageLedger({ store, kinds: builtInKinds, clock }),
+    parseYaml: parseYamlBody,
+    commonNameOf: () => undefined,
   }
 }

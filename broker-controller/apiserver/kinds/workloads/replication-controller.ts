@@ -29,6 +29,7 @@ export const replicationControllerStrategy: KindStrategy<ReplicationController> 
   ...resources.replicationcontrollers,
   table: replicationControllerTable,
   selectableFields: ['status.replicas'],
+  orphansByDefault: true,
   subresources: {
     status: { ...statusSubresource, validateUpdate: (_, now) => replicaStatusProblems(now) },
     scale: scaleView(textOf),

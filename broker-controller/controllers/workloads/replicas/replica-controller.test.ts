@@ -66,6 +66,30 @@ test('a pod that ended or is leaving is replaced at once', async (t) => {
   t.match(await statusOf(world), { replicas: 2, readyReplicas: undefined })
 })
 
+test('pods of a silent machine are replaced when they are evicted, and not before', async (t) => {
+  const world = await started(t)
+  await aSet(world, { replicas: 3 })
+  await world.settle()
+  await world.runPods()
+  await world.runPods(() => false) // as the node lifecycle marks the pods of a node that is not ready
+  await world.settle(3_600_000)
+  t.equal((await world.pods()).length, 3)
+  t.match(await statusOf(world), { replicas: 3, readyReplicas: undefined })
+})
+
+test('a controller that starts again creates nothing that is there', async (t) => {
+  const world = await workloadWorld(t)
+  const stop = world.start(workloadControllers(world.needs))
+  await world.settle()
+  await aSet(world, { replicas: 50 })
+  await world.settle()
+  await stop()
+  t.equal((await world.pods()).length, 50)
+  world.start(workloadControllers(world.needs))
+  await world.settle(60_000)
+  t.equal((await world.pods()).length, 50)
+})
+
 test('scaling down deletes what serves least', async (t) => {
   const world = await started(t)
   await aSet(world, { replicas: 3 })
