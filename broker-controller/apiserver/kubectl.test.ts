@@ -334,7 +334,7 @@ items:
       kubectl(['get', '--raw', '/api/v1/nodes'], { kubeconfig: stranger }),
       kubectl(['get', 'nodes', '--token', 'abcdef.0123456789abcdef'], { kubeconfig: lost }),
       kubectl(['apply', '-f', '-'], {
-        input: '{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}}',
+        input: '{"apiVersion": "apps/v1", "kind": "Robot", "metadata": {"name": "a"}}',
       }),
       kubectl(['get', '--raw', '/version', '--as', 'root'], { kubeconfig: stranger }),
     ])
@@ -350,7 +350,7 @@ items:
       stderr: /\(Forbidden\): nodes is forbidden: User "eve" cannot list resource "nodes"/,
     })
     t.match(unauthorized, { code: 1, stderr: /You must be logged in to the server/ })
-    t.match(kind, { code: 1, stderr: /no matches for kind "Deployment" in version "apps\/v1"/ })
+    t.match(kind, { code: 1, stderr: /no matches for kind "Robot" in version "apps\/v1"/ })
     t.match(impersonated, {
       code: 1,
       stderr: /\(Forbidden\): users "root" is forbidden: User "eve" cannot impersonate/,
