@@ -17,16 +17,28 @@ export function streamMessages(
   closeConnection: () => void,
 ): HttpMessages {
   const { outgoing, sentBytes } = streamAnswer(stream)
-  return { incoming: streamRequest(head, socket), body: stream, outgoing, sentBytes, closeConnection }
+  return {
+    incoming: streamRequest(head, socket, !stream.endAfterHeaders),
+    body: stream,
+    outgoing,
+    sentBytes,
+    closeConnection,
+  }
 }
 
-function streamRequest({ headers, rawHeaders }: StreamHead, socket: Socket): Incoming {
+/**
+ * Its raw headers are those of HTTP/1.1 (RFC 9113, 8.2.3 and 8.3.1): who passes the request on finds the host, one line of cookies and
+ * how the body is framed. Without its frame a body would be read as another request.
+ */
+function streamRequest({ headers, rawHeaders }: StreamHead, socket: Socket, hasBody: boolean): Incoming {
   const authority = headers[':authority']
   const lines = () => [
-    ...(headers.host === undefined && authority !== undefined ? ['host', authority] : []),
+    ...(authority === undefined ? [] : ['host', authority]),
     ...pairsOf(rawHeaders)
-      .filter(([name]) => !name.startsWith(':'))
+      .filter(([name]) => !name.startsWith(':') && name !== 'cookie' && (name !== 'host' || authority === undefined))
       .flat(),
+    ...(headers.cookie === undefined ? [] : ['cookie', headers.cookie]),
+    ...(hasBody && headers['content-length'] === undefined ? ['transfer-encoding', 'chunked'] : []),
   ]
   return {
     method: headers[':method'],
@@ -112,7 +124,7 @@ function textsOf(headers: { readonly [name: string]: string | number }): Headers
 
 /** Of lines: names and values in turn. A name that may be there once has its first value: Node.js throws for more. */
 function headersIn(lines: readonly string[]): Headers {
-  const headers: Headers = {}
+  const headers: Headers = Object.create(null)
   for (const [line, value] of pairsOf(lines)) {
     const name = line.toLowerCase()
     if (connectionHeaders.includes(name)) continue
