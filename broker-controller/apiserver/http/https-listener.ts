@@ -1,7 +1,7 @@
 /** The port of the API: its TLS settings, and the order in which it opens and closes. */
 import type { RequestListener } from 'node:http'
 import { createServer, type Server } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type ConnectionTimes, defaultConnectionTimes } from './connection-limits.ts'
@@ -51,6 +51,7 @@ export function httpsListener(needs: HttpsListenerNeeds, onRequest: RequestListe
     onRequest,
   )
   divideByProtocol(server, http2)
+  const open = openConnections(server)
   return {
     server,
     listen: () =>
@@ -64,7 +65,7 @@ export function httpsListener(needs: HttpsListenerNeeds, onRequest: RequestListe
         })
       }),
     renew: (next) => server.setSecureContext(secureContext(next)),
-    close: () => closed(server, http2, clock),
+    close: () => closed(server, http2, open, clock),
   }
 }
 
@@ -90,7 +91,17 @@ function chainOf(certificate: string, ca: string): string {
   return certificate.includes(ca.trim()) ? certificate : `${certificate.trimEnd()}\n${ca}`
 }
 
-async function closed(server: Server, http2: Http2Sessions, clock: Clock): Promise<void> {
+/** All of them, also those in their handshake. */
+function openConnections(server: Server): ReadonlySet<Socket> {
+  const open = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    open.add(socket)
+    socket.once('close', () => open.delete(socket))
+  })
+  return open
+}
+
+async function closed(server: Server, http2: Http2Sessions, open: ReadonlySet<Socket>, clock: Clock): Promise<void> {
   const over = new AbortController()
   const ended = new Promise<void>((resolve) => server.close(() => resolve()))
   server.closeIdleConnections()
@@ -99,5 +110,7 @@ async function closed(server: Server, http2: Http2Sessions, clock: Clock): Promi
   over.abort()
   server.closeAllConnections()
   http2.destroyAll()
+  // A handshake that ends now is in no list of the servers, and a session with unread bytes is not closed by its end.
+  for (const socket of [...open]) socket.destroy()
   await ended
 }

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect as connectTcp } from 'node:net'
 import { type Test, test } from 'tap'
 import { administrator } from '../../../../api/identity.ts'
 import { systemClock } from '../../../../daemon/clock.ts'
@@ -185,6 +187,65 @@ test('answers that the client has no window for are ended', async (t) => {
   while (api.figure('bramble_api_unread_bytes') > 0) await systemClock.sleep(5)
   await client.send(frame(windowUpdate, 0, 0, Buffer.of(0, 1, 0, 0)))
   await isServed(t, api)
+})
+
+/** A client that asks for more than the system buffers, with all windows open, and reads none of it. */
+async function thatReadsNothing(api: Awaited<ReturnType<typeof anApi>>) {
+  const text = 'x'.repeat(500_000)
+  for (let number = 0; number < 20; number++) {
+    const metadata = { name: `m-${number}`, namespace: 'default' }
+    await api.store.create('configmaps', { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { text } })
+  }
+  const openWindow = [[4, 0x7fff_ffff]] as const
+  const client = await api.attack({ settings: openWindow })
+  client.socket.pause()
+  await client.send(frame(windowUpdate, 0, 0, Buffer.of(0x7f, 0, 0, 0)))
+  for (const id of [1, 3, 5, 7]) await client.send(frame(headers, endHeaders | endStream, id, requestBlock(lists)))
+  while (api.figure('bramble_api_unread_bytes') === 0) await systemClock.sleep(5)
+  return client
+}
+
+test('the server ends beside a client that reads nothing', async (t) => {
+  const hasty = {
+    ...systemClock,
+    sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms === 5000 ? 50 : ms, signal),
+  }
+  const api = await anApi(t, { clock: hasty })
+  await thatReadsNothing(api)
+  await api.stop()
+  t.pass('ended')
+})
+
+test('the server ends beside a handshake that comes late', async (t) => {
+  const hasty = {
+    ...systemClock,
+    sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms === 5000 ? 50 : ms, signal),
+  }
+  const api = await anApi(t, { clock: hasty })
+  const raw = connectTcp(api.port, '127.0.0.1')
+  t.teardown(() => raw.destroy())
+  await once(raw, 'connect')
+  await isServed(t, api) // the connection before it is accepted by then
+  const closed = once(raw.resume(), 'close')
+  await Promise.all([api.stop(), closed])
+  t.pass('ended before the time for handshakes')
+})
+
+test('the connection of a client that reads nothing is closed once its session ended', async (t) => {
+  const hasty = {
+    ...systemClock,
+    sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(ms === 1000 ? 2 : ms, signal),
+  }
+  const connectionTimes = { keepAliveTimeout: 50, connectionsCheckingInterval: 5 }
+  const api = await anApi(t, { clock: hasty, connectionTimes })
+  const client = await thatReadsNothing(api)
+  while (api.figure('bramble_api_slow_readers_ended_total') < 4) await systemClock.sleep(5)
+  // A write is answered with a reset once the connection is gone.
+  while (!client.socket.destroyed) {
+    client.socket.write(frame(ping, 0, 0, Buffer.alloc(8)))
+    await systemClock.sleep(50)
+  }
+  t.pass('closed')
 })
 
 test('a connection has at most a hundred streams', async (t) => {

@@ -55,6 +55,8 @@ type Session = {
   /** Since when there is no stream, and how long that may last. */
   idleSinceMs: number
   idleMs: number
+  /** It was destroyed before the last check. */
+  isEnding: boolean
 }
 
 export function http2Sessions(needs: Http2Needs): Http2Sessions {
@@ -71,11 +73,11 @@ export function http2Sessions(needs: Http2Needs): Http2Sessions {
     const socket = opening
     if (socket === undefined) return void session.destroy()
     const idle = { idleSinceMs: clock.monotonicMs(), idleMs: times.headersTimeout }
-    const own = { session, socket, bodies: new Map(), streams: 0, ...idle }
+    const own = { session, socket, bodies: new Map(), streams: 0, isEnding: false, ...idle }
     sessions.set(session, own)
-    session.once('close', () => sessions.delete(session))
+    socket.once('close', () => sessions.delete(session))
     session.setLocalWindowSize(windowBytes)
-    limitFrames(own, needs, sessions)
+    limitFrames(own, needs)
     session.on('stream', (stream, headers, flags, rawHeaders: readonly string[] = []) => {
       const isWhole = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
       countStream(own, stream, isWhole, needs)
@@ -103,16 +105,14 @@ export function http2Sessions(needs: Http2Needs): Http2Sessions {
   }
 }
 
-/** Ends the session where its client sends too much of what costs only the server. It is no longer one of `sessions` then. */
-function limitFrames(
-  { session, socket }: Session,
-  needs: Http2Needs,
-  sessions: Map<ServerHttp2Session, Session>,
-): void {
+/** Ends the session where its client sends too much of what costs only the server. */
+function limitFrames({ session, socket }: Session, needs: Http2Needs): void {
   const { clock, log, refused } = needs
   const [control, resets] = [frameBudget(controlLimits), frameBudget(resetLimits)]
+  let isOver = false
   const spend = (budget: FrameBudget) => {
-    if (budget.spend(clock.monotonicMs()) || !sessions.delete(session)) return
+    if (budget.spend(clock.monotonicMs()) || isOver) return
+    isOver = true
     refused(socket, 'TooManyFrames')
     session.destroy(new Error('Too many frames'), constants.NGHTTP2_ENHANCE_YOUR_CALM)
   }
@@ -123,7 +123,7 @@ function limitFrames(
     })
   })
   session.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code?.startsWith('ERR_HTTP2') && sessions.has(session)) refused(socket, 'NotHTTP', error)
+    if (error.code?.startsWith('ERR_HTTP2') && !isOver) refused(socket, 'NotHTTP', error)
     else log.debug('API connection failed', { error })
   })
   session.on('frameError', (type, code) => log.debug('HTTP/2 frame not sent', { type, code }))
@@ -156,9 +156,16 @@ function begin({ session, socket }: Session, stream: ServerHttp2Stream, head: St
   void needs.answer(streamMessages(stream, head, socket, close)).then(() => finish(stream, needs.slow))
 }
 
-function checkTimes({ session, socket, bodies, streams, idleSinceMs, idleMs }: Session, needs: Http2Needs): void {
+function checkTimes(own: Session, needs: Http2Needs): void {
+  const { session, socket, bodies, streams, idleSinceMs, idleMs } = own
   const { times, clock, refused } = needs
   const nowMs = clock.monotonicMs()
+  if (session.destroyed) {
+    // Node.js sends its last frames first, for ever where the client reads nothing.
+    if (own.isEnding) socket.destroy()
+    own.isEnding = true
+    return
+  }
   for (const [stream, sinceMs] of bodies) {
     if (nowMs - sinceMs < times.requestTimeout) continue
     refused(socket, 'Timeout')
