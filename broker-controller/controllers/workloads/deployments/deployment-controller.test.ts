@@ -239,3 +239,34 @@ test('at rest nothing is written', async (t) => {
   await world.settle(3_600_000)
   t.equal(await world.store.version(), version)
 })
+
+test('revisions are numbers of 64 bits', async (t) => {
+  const world = await workloadWorld(t)
+  const adopted = async (name: string, revision: string) =>
+    world.needs.creation.create(
+      'replicasets',
+      {
+        apiVersion: 'apps/v1',
+        kind: 'ReplicaSet',
+        metadata: {
+          name,
+          namespace: 'default',
+          labels,
+          annotations: { 'deployment.kubernetes.io/revision': revision },
+        },
+        spec: { replicas: 0, selector: { matchLabels: labels }, template: templateOf(name) },
+      },
+      'test',
+    )
+  await adopted('large', '3546343826724305832')
+  await adopted('too-large', '9223372036854775808')
+  world.start(workloadControllers(world.needs))
+  await world.settle()
+  await deploy(world)
+  await world.settle()
+  const revisionOf = async () => (await deploymentOf(world)).metadata.annotations?.['deployment.kubernetes.io/revision']
+  t.equal(await revisionOf(), '3546343826724305833')
+  await setImage(world, 'web:2')
+  await world.settle()
+  t.equal(await revisionOf(), '3546343826724305834')
+})

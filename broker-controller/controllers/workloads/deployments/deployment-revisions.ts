@@ -38,29 +38,36 @@ export function newAndOldSets<S extends ReplicaSet>(
   return { newSet, oldSets: sets.filter((set) => set !== newSet) }
 }
 
-/** undefined: the annotation is no number. */
-export function revisionOfSet({ metadata }: ReplicaSet): number | undefined {
-  const text = metadata.annotations?.[revisionAnnotation]
-  if (text === undefined) return 0
-  return /^-?\d{1,15}$/.test(text) ? Number(text) : undefined
+/** 0: there is none. undefined: it is no number of 64 bits (strconv.ParseInt). */
+function revisionIn(text: string | undefined): bigint | undefined {
+  if (text === undefined) return 0n
+  const revision = /^[-+]?\d{1,19}$/.test(text) ? BigInt(text) : undefined
+  return revision !== undefined && BigInt.asIntN(64, revision) === revision ? revision : undefined
 }
 
+const revisionOfSet = ({ metadata }: ReplicaSet) => revisionIn(metadata.annotations?.[revisionAnnotation])
+
 /** The revision of a template that is new, or comes back. */
-export function nextRevision(oldSets: readonly ReplicaSet[]): number {
-  return oldSets.reduce((most, set) => Math.max(most, revisionOfSet(set) ?? 0), 0) + 1
+export function nextRevision(oldSets: readonly ReplicaSet[]): bigint {
+  const most = oldSets.reduce((most, set) => {
+    const revision = revisionOfSet(set) ?? 0n
+    return revision > most ? revision : most
+  }, 0n)
+  return most + 1n
 }
 
 export function byRevision(a: ReplicaSet, b: ReplicaSet): number {
   const [revision, other] = [revisionOfSet(a), revisionOfSet(b)]
-  return revision === undefined || other === undefined || revision === other ? byAge(a, b) : revision - other
+  if (revision === undefined || other === undefined || revision === other) return byAge(a, b)
+  return revision < other ? -1 : 1
 }
 
 /** The annotations of the ReplicaSet of the present template (SetNewReplicaSetAnnotations). */
-export function newSetAnnotations(deployment: Deployment, present: Annotations, revision: number): Annotations {
+export function newSetAnnotations(deployment: Deployment, present: Annotations, revision: bigint): Annotations {
   const copied = Object.entries(deployment.metadata.annotations ?? {}).filter(([key]) => !ownAnnotations.has(key))
   const annotations = { ...present, ...Object.fromEntries(copied) }
   const before = present[revisionAnnotation]
-  const number = before === undefined || before === '' ? 0 : /^-?\d{1,15}$/.test(before) ? Number(before) : undefined
+  const number = revisionIn(before || undefined)
   if (number === undefined || number >= revision) return annotations
   const history = before === undefined ? undefined : historyWith(present[historyAnnotation] ?? '', before)
   return {
@@ -84,7 +91,7 @@ function historyWith(history: string, revision: string): string {
 export function newReplicaSet(
   deployment: StoredObject<'deployments'>,
   sets: readonly ReplicaSet[],
-  revision: number,
+  revision: bigint,
 ): ReplicaSet {
   const { metadata, spec, status } = deployment
   const hash = templateHash(spec.template, status?.collisionCount)
