@@ -1,4 +1,5 @@
 /** apps/v1 Deployment (pkg/registry/apps/deployment/strategy.go). */
+import type { AnyObject } from '../../../../api/meta.ts'
 import { forbidden, invalid, notSupported, type Problem, required } from '../../../../api/problem.ts'
 import { resources } from '../../../../api/resources.ts'
 import { withPodSpecDefaults } from '../../../../api/validation/pod-defaults.ts'
@@ -12,7 +13,7 @@ import {
 import type { Deployment, DeploymentSpec } from '../../../../api/workloads/deployment.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
-import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
+import { type KindStrategy, replaceStatus, withWrittenMetadata } from '../../handlers/strategy.ts'
 import { scaleView } from './scale.ts'
 import { containerCells, selectorText } from './workload-cells.ts'
 
@@ -34,7 +35,7 @@ export const deploymentStrategy: KindStrategy<Deployment> = {
   table: deploymentTable,
   selectableFields: [],
   subresources: {
-    status: { ...statusSubresource, validateUpdate: statusProblems },
+    status: { access: 'update', writes: 'status', change: withStatusOf, validateUpdate: statusProblems },
     scale: scaleView(({ spec }) => selectorText(spec.selector ?? {})),
   },
   resetFields: { '': ['status'], status: ['spec', 'metadata.labels'], scale: ['status'] },
@@ -47,6 +48,16 @@ export const deploymentStrategy: KindStrategy<Deployment> = {
       ? []
       : [invalid('spec.selector', now.spec.selector, 'field is immutable')]),
   ],
+}
+
+/** A write of the status leaves the labels as they are (deploymentStatusStrategy.PrepareForUpdate). */
+function withStatusOf(stored: AnyObject, { metadata, status }: AnyObject): AnyObject {
+  const { labels: _, ...written } = metadata
+  const { labels } = stored.metadata
+  return replaceStatus(
+    withWrittenMetadata(stored, { ...stored, metadata: { ...written, ...(labels && { labels }) } }),
+    status,
+  )
 }
 
 /** SetDefaults_Deployment (pkg/apis/apps/v1/defaults.go). */
