@@ -7,8 +7,8 @@ import { controllerOf } from './controller-ref.ts'
 export interface OwnedObjects<D extends BuiltInName> {
   readonly resource: D
   get(key: ObjectKey): StoredObject<D> | undefined
-  /** Those whose controller has this uid, in no order. */
-  ofController(uid: string): Iterable<StoredObject<D>>
+  /** Those of its namespace whose controller it is, in no order: a pod of another namespace may name its uid, too. */
+  ofController(controller: Controller): Iterable<StoredObject<D>>
   /** Those of the namespace that have no controller, in no order. */
   orphansOf(namespace: string): Iterable<StoredObject<D>>
   /** Reads what the store has: what this process has written is in the index then. Throws ApiError Expired for a moment. */
@@ -19,6 +19,8 @@ export interface OwnedObjects<D extends BuiltInName> {
   run(signal: AbortSignal): Promise<void>
 }
 
+type Controller = { readonly metadata: { readonly namespace?: string; readonly uid: string } }
+
 export function ownedObjects<D extends BuiltInName>(needs: InformerNeeds, resource: D): OwnedObjects<D> {
   const byController = new Map<string, Map<string, StoredObject<D>>>()
   const orphans = new Map<string, Map<string, StoredObject<D>>>()
@@ -26,9 +28,10 @@ export function ownedObjects<D extends BuiltInName>(needs: InformerNeeds, resour
 
   const placeOf = (object: StoredObject<D>) => {
     const controller = controllerOf(object)
+    const { namespace = '' } = object.metadata
     return controller === undefined
-      ? ([orphans, object.metadata.namespace ?? ''] as const)
-      : ([byController, controller.uid] as const)
+      ? ([orphans, namespace] as const)
+      : ([byController, placeText(namespace, controller.uid)] as const)
   }
   const remove = (object: StoredObject<D>) => {
     const [index, at] = placeOf(object)
@@ -50,11 +53,16 @@ export function ownedObjects<D extends BuiltInName>(needs: InformerNeeds, resour
   return {
     resource,
     get: objects.get,
-    ofController: (uid) => byController.get(uid)?.values() ?? [],
+    ofController: ({ metadata: { namespace = '', uid } }) =>
+      byController.get(placeText(namespace, uid))?.values() ?? [],
     orphansOf: (namespace) => orphans.get(namespace)?.values() ?? [],
     catchUp: objects.catchUp,
     onChange: (listener) => void listeners.push(listener),
     listed: objects.listed,
     run: objects.run,
   }
+}
+
+function placeText(namespace: string, uid: string): string {
+  return `${namespace}/${uid}`
 }

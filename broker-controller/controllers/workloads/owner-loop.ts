@@ -112,7 +112,7 @@ export function ownerLoop<R extends BuiltInName, D extends BuiltInName>(
     const owner = owners.get(keyFrom(key))
     if (owner === undefined) return undefined
     const select = selects(owner)
-    const found = [...dependents.ofController(owner.metadata.uid)]
+    const found = [...dependents.ofController(owner)]
     for (const orphan of dependents.orphansOf(owner.metadata.namespace ?? '')) {
       if (select?.(orphan.metadata.labels)) found.push(orphan)
     }

@@ -132,7 +132,7 @@ function visitWith(daemons: Daemons, selects: ReturnType<typeof selecting<Stored
     )
     if (failure === undefined) await history.delete(surplusOf(set, revision, own))
     pods.catchUp()
-    const now = [...pods.ofController(set.metadata.uid)]
+    const now = [...pods.ofController(set)]
     await writeStatus(daemons, set, { own: now, hash, collisionCount: revision.collisionCount })
     if (failure !== undefined) throw failure.error
     return requeueOf(daemons, set, now)

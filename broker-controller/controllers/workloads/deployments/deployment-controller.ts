@@ -33,7 +33,7 @@ export function deploymentController(
   const { clock } = needs
   const control = podControl(needs, component)
   const selects = selecting((deployment: StoredDeployment) => deployment.spec.selector)
-  const isRunning = (set: StoredSet) => [...pods.ofController(set.metadata.uid)].some((pod) => !isFinished(pod))
+  const isRunning = (set: StoredSet) => [...pods.ofController(set)].some((pod) => !isFinished(pod))
 
   const reconcile = async (deployment: StoredDeployment, found: readonly StoredSet[]): Promise<Reconciled> => {
     const select = selects(deployment)

@@ -94,10 +94,7 @@ export function revisionHistory<R extends BuiltInName>(
       await revisions.listed
       revisions.catchUp()
       const orphans = [...revisions.orphansOf(owner.metadata.namespace ?? '')]
-      const found = [
-        ...revisions.ofController(owner.metadata.uid),
-        ...orphans.filter(({ metadata }) => selects(metadata.labels)),
-      ]
+      const found = [...revisions.ofController(owner), ...orphans.filter(({ metadata }) => selects(metadata.labels))]
       return await claimObjects(needs, { owners, owner, dependents: 'controllerrevisions', selects }, found)
     },
     async present(owner, found, wanted) {

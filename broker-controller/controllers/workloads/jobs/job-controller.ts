@@ -64,7 +64,7 @@ export function jobController(needs: PodControlNeeds, pods: OwnedObjects<'pods'>
     reconcile,
     removed: (job) => {
       backoffs.drop(job)
-      orphans.check(pods.ofController(job.metadata.uid))
+      orphans.check(pods.ofController(job))
     },
   })
   return { name: 'job', run: (signal) => runLoops([loop, orphans], signal, log) }

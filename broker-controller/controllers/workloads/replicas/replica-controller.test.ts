@@ -194,3 +194,32 @@ test('a ReplicationController is the same under its older kind', async (t) => {
   const one = await world.store.get('replicationcontrollers', { namespace: 'default', name: 'old' })
   t.match(one, { metadata: { labels }, spec: { selector: labels }, status: { replicas: 2 } })
 })
+
+test('a pod of another namespace that names the uid of a ReplicaSet is none of its replicas', async (t) => {
+  const world = await started(t)
+  const set = await aSet(world, { replicas: 2 })
+  await world.settle()
+  const { apiVersion, kind, metadata } = set
+  const reference = { apiVersion, kind, name: metadata.name, uid: metadata.uid, controller: true }
+  const namespace = 'elsewhere'
+  const ready = { type: 'Ready', status: 'True', lastTransitionTime: '2025-01-01T00:00:00Z' } as const
+  for (const name of ['alike', 'unlike']) {
+    const meta = { namespace, name, ...(name === 'alike' && { labels }), ownerReferences: [reference] }
+    const pod = await world.store.create('pods', barePod(name, meta))
+    await world.store.updateStatus('pods', { ...pod, status: { phase: 'Running', conditions: [ready] } })
+  }
+  const stored = await world.store.get('replicasets', { namespace: 'default', name: 'web' })
+  if (stored)
+    await world.store.update('replicasets', { ...stored, metadata: { ...stored.metadata, annotations: { a: 'b' } } })
+  await world.settle()
+  const all = (await world.store.list('pods')).items
+  const here = all.filter((pod) => pod.metadata.namespace === 'default')
+  t.equal(here.filter((pod) => pod.metadata.ownerReferences?.[0]?.uid === metadata.uid).length, 2)
+  t.match(await statusOf(world), { replicas: 2, readyReplicas: undefined })
+  const there = all.filter((pod) => pod.metadata.namespace === namespace)
+  t.same(
+    there.map((pod) => pod.metadata.ownerReferences?.[0]?.uid),
+    [metadata.uid, metadata.uid],
+    'nor released by it',
+  )
+})

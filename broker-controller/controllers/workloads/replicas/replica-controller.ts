@@ -50,7 +50,9 @@ export function replicaSetController(
     relatedTo(owner) {
       const controller = controllerOf(owner)
       if (controller === undefined) return undefined
-      return [...replicaSets.ofController(controller.uid)].flatMap((set) => [...pods.ofController(set.metadata.uid)])
+      return [...replicaSets.ofController({ metadata: { ...owner.metadata, uid: controller.uid } })].flatMap((set) => [
+        ...pods.ofController(set),
+      ])
     },
   })
 }
