@@ -1,5 +1,7 @@
 /** Validates CronJobs (pkg/apis/batch/validation/validation.go). */
+
 import { invalid, notSupported, type Problem, required } from '../problem.ts'
+import { countProblems } from '../validation/workload-validation.ts'
 import type { CronJob, CronJobSpec } from './cron-job.ts'
 import { parseSchedule } from './cron-schedule.ts'
 import { jobSpecProblems, nonNegativeProblems } from './job-validation.ts'
@@ -39,8 +41,8 @@ function cronJobSpecProblems(spec: CronJobSpec, old: CronJobSpec | undefined): r
     ...(jobTemplate.spec.manualSelector === true
       ? [notSupported('spec.jobTemplate.spec.manualSelector', true, ['nil', 'false'])]
       : []),
-    ...nonNegativeProblems('spec.successfulJobsHistoryLimit', spec.successfulJobsHistoryLimit),
-    ...nonNegativeProblems('spec.failedJobsHistoryLimit', spec.failedJobsHistoryLimit),
+    ...countProblems('spec.successfulJobsHistoryLimit', spec.successfulJobsHistoryLimit),
+    ...countProblems('spec.failedJobsHistoryLimit', spec.failedJobsHistoryLimit),
   ]
 }
 

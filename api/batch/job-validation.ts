@@ -6,6 +6,7 @@ import { matchesLabels, requirementsOf } from '../selectors.ts'
 import { problemsWith } from '../validation/metadata-validation.ts'
 import { podTemplateProblems } from '../validation/pod-validation.ts'
 import { selectorProblems } from '../validation/scheduling-validation.ts'
+import { countProblems } from '../validation/workload-validation.ts'
 import {
   isIndexedJob,
   type Job,
@@ -87,7 +88,6 @@ export function jobSpecProblems(at: string, spec: JobSpec): readonly Problem[] {
   const counts = [
     'parallelism',
     'completions',
-    'activeDeadlineSeconds',
     'backoffLimit',
     'ttlSecondsAfterFinished',
     'backoffLimitPerIndex',
@@ -95,7 +95,8 @@ export function jobSpecProblems(at: string, spec: JobSpec): readonly Problem[] {
   ] as const
   const { maxFailedIndexes, backoffLimitPerIndex, managedBy, podFailurePolicy, successPolicy } = spec
   return [
-    ...counts.flatMap((field) => nonNegativeProblems(`${at}.${field}`, spec[field])),
+    ...counts.flatMap((field) => countProblems(`${at}.${field}`, spec[field])),
+    ...nonNegativeProblems(`${at}.activeDeadlineSeconds`, spec.activeDeadlineSeconds),
     ...(maxFailedIndexes !== undefined && backoffLimitPerIndex === undefined
       ? [required(`${at}.backoffLimitPerIndex`, 'when maxFailedIndexes is specified')]
       : []),

@@ -90,6 +90,9 @@ test('what does not go together is refused in the words of Kubernetes', async (t
     'spec.parallelism: Invalid value: -1: must be greater than or equal to 0',
     'spec.backoffLimit: Invalid value: -2: must be greater than or equal to 0',
   ])
+  t.same(refused({ completions: 2 ** 31, activeDeadlineSeconds: 2 ** 40 }), [
+    'spec.completions: Invalid value: 2147483648: must be less than or equal to 2147483647',
+  ])
   t.same(refused({ completionMode: 'Indexed', parallelism: 1 }), [
     'spec.completions: Required value: when completion mode is Indexed',
   ])
