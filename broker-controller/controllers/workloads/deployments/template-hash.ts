@@ -35,8 +35,13 @@ function canonicalTemplate(template: PodTemplateSpec): string {
 }
 
 const quantityFields = new Set(['limits', 'requests', 'overhead'])
+/** Maps, and the two that Go always has. Any other empty object has a meaning: `namespaceSelector: {}` selects all namespaces. */
+const emptyIsNone = new Set([
+  ...quantityFields,
+  ...['metadata', 'resources', 'labels', 'annotations', 'nodeSelector', 'matchLabels', 'volumeAttributes', 'options'],
+])
 
-/** Fields sorted, without those that are empty. `at`: the field it stands in. */
+/** Fields sorted, without those that are empty in Go. `at`: the field it stands in. */
 function canonical(value: unknown, at: string): unknown {
   if (Array.isArray(value)) return value.length === 0 ? undefined : value.map((item) => canonical(item, at))
   if (!isObject(value)) return value ?? undefined
@@ -45,7 +50,7 @@ function canonical(value: unknown, at: string): unknown {
     .map(([name, inner]) => [name, isQuantities ? canonicalQuantity(inner) : canonical(inner, name)] as const)
     .filter(([, inner]) => inner !== undefined)
     .sort(([a], [b]) => (a < b ? -1 : 1))
-  return fields.length === 0 ? undefined : Object.fromEntries(fields)
+  return fields.length === 0 && emptyIsNone.has(at) ? undefined : Object.fromEntries(fields)
 }
 
 function canonicalQuantity(value: unknown): unknown {
