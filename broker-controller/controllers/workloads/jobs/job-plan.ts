@@ -179,7 +179,9 @@ function wantedActive({ job, active, succeeded }: JobView): number {
 
 /** Those whose index is wrong or taken by another pod, and `atLeast` pods in all (activePodsForRemoval). */
 function podsToRemove({ job, active }: JobView, atLeast: number, nowMs: number): readonly StoredPod[] {
-  const order = (pods: readonly StoredPod[]) => inDeletionOrder(pods, [], nowMs)
+  // A Job of many thousands of pods would spend most of its visits on the order of pods that stay.
+  const first = (pods: readonly StoredPod[], count: number) =>
+    count <= 0 ? [] : inDeletionOrder(pods, [], nowMs).slice(0, count)
   const removed: StoredPod[] = []
   let left = active
   if (isIndexedJob(job.spec)) {
@@ -189,11 +191,11 @@ function podsToRemove({ job, active }: JobView, atLeast: number, nowMs: number):
       if (index === undefined || index >= (job.spec.completions ?? 0)) removed.push(pod)
       else byIndex.set(index, [...(byIndex.get(index) ?? []), pod])
     }
-    const groups = [...byIndex.values()].map(order)
-    removed.push(...groups.flatMap((pods) => pods.slice(0, -1)))
-    left = groups.flatMap((pods) => pods.slice(-1))
+    for (const pods of byIndex.values()) removed.push(...first(pods, pods.length - 1))
+    const gone = new Set(removed)
+    left = active.filter((pod) => !gone.has(pod))
   }
-  return [...removed, ...order(left).slice(0, Math.max(0, atLeast - removed.length))]
+  return [...removed, ...first(left, atLeast - removed.length)]
 }
 
 function missingIndexes(view: JobView, count: number): readonly number[] {
