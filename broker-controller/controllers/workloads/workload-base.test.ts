@@ -30,6 +30,7 @@ test('writes start slowly and stop at the first batch with an error', async (t) 
   const until = (last: number) => async (index: number) => {
     calls.push(index)
     if (index > last) throw new Error(`no ${index}`)
+    return true
   }
   t.same(await slowStart(10, until(99)), { done: 10, error: undefined })
   t.equal(calls.length, 10)
@@ -40,6 +41,10 @@ test('writes start slowly and stop at the first batch with an error', async (t) 
   t.match(await slowStart(100, until(4)), { done: 5, error: { message: 'no 5' } })
   t.same(calls, [0, 1, 2, 3, 4, 5, 6])
   t.same(await slowStart(0, until(0)), { done: 0, error: undefined })
+  calls.length = 0
+  const useless = async (index: number) => calls.push(index) < 0
+  t.same(await slowStart(100, useless), { done: 0, error: undefined })
+  t.equal(calls.length, 1, 'a namespace that is being deleted is asked once')
 })
 
 test('a pod is available when it has been ready for longer than minReadySeconds', async (t) => {

@@ -177,7 +177,7 @@ async function write(
   const template = daemonTemplate(set.spec.template, hash, generationOf(set))
   const targets = steps.create.slice(0, mostAtOnce)
   const { error } = await slowStart(targets.length, async (index) => {
-    await control.create(set, template, (pod) => pinnedTo(pod, targets[index] ?? ''))
+    return (await control.create(set, template, (pod) => pinnedTo(pod, targets[index] ?? ''))) !== undefined
   })
   await inParallel(steps.delete.slice(0, mostAtOnce), deletionsAtOnce, (pod) => control.delete(set, pod))
   if (error !== undefined) throw error

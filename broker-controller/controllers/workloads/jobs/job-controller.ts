@@ -156,9 +156,10 @@ async function create(
   const template = jobPodTemplate(job)
   return await slowStart(count, async (place) => {
     const index = indexes?.[place]
-    await control.create(job, template, (pod) =>
+    const made = await control.create(job, template, (pod) =>
       index === undefined ? pod : indexedPod(job, index, pod, keptForIndex.get(index)),
     )
+    return made !== undefined
   })
 }
 

@@ -118,9 +118,7 @@ async function manage<R extends ReplicaKind>(
     case 'none':
       return undefined
     case 'create': {
-      const { error } = await slowStart(plan.count, async () => {
-        await control.create(owner, template)
-      })
+      const { error } = await slowStart(plan.count, async () => (await control.create(owner, template)) !== undefined)
       return error === undefined ? undefined : asError(error)
     }
     case 'delete':

@@ -77,7 +77,7 @@ async function takeSteps(
 ): Promise<void> {
   const { error } = await slowStart(steps.length, async (index) => {
     const one = steps[index]
-    if (one !== undefined) await takeStep(control, set, one, revisions)
+    return one === undefined || (await takeStep(control, set, one, revisions))
   })
   if (error !== undefined) throw error
 }
@@ -87,7 +87,7 @@ async function takeStep(
   set: StoredStatefulSet,
   one: Step,
   revisions: Revisions,
-): Promise<void> {
+): Promise<boolean> {
   switch (one.step) {
     case 'create': {
       const revision = revisions[one.revision]
@@ -95,9 +95,11 @@ async function takeStep(
       return await control.create(set, one.ordinal, revision.metadata.name, template)
     }
     case 'delete':
-      return await control.delete(set, one.pod)
+      await control.delete(set, one.pod)
+      return true
     case 'identify':
-      return await control.identify(set, one.pod, one.ordinal)
+      await control.identify(set, one.pod, one.ordinal)
+      return true
   }
 }
 
@@ -108,7 +110,8 @@ function templateOf(revision: StoredRevision): PodTemplateSpec {
 }
 
 interface StatefulPodControl {
-  create(set: StoredStatefulSet, ordinal: number, revision: string, template: PodTemplateSpec): Promise<void>
+  /** False: its namespace is being deleted. */
+  create(set: StoredStatefulSet, ordinal: number, revision: string, template: PodTemplateSpec): Promise<boolean>
   delete(set: StoredStatefulSet, pod: StoredPod): Promise<void>
   identify(set: StoredStatefulSet, pod: StoredPod, ordinal: number): Promise<void>
 }
@@ -125,7 +128,7 @@ function statefulPodControl(needs: HistoryNeeds): StatefulPodControl {
   ) => {
     const subject = `${verb.toLowerCase()} Pod ${pod} in StatefulSet ${set.metadata.name}`
     try {
-      if (!(await act())) return
+      if (!(await act())) return false
     } catch (error) {
       if (!isQuiet(error)) {
         const message = `${subject} failed error: ${messageOf(error)}`
@@ -134,6 +137,7 @@ function statefulPodControl(needs: HistoryNeeds): StatefulPodControl {
       throw error
     }
     await record(set, { type: 'Normal', reason: `Successful${verb}`, message: `${subject} successful` })
+    return true
   }
   return {
     async create(set, ordinal, revision, template) {
@@ -149,7 +153,7 @@ function statefulPodControl(needs: HistoryNeeds): StatefulPodControl {
       }
       // A pod of another owner has the name.
       const isQuiet = (error: unknown) => isApiError(error, 'AlreadyExists')
-      await recorded(set, { verb: 'Create', pod: pod.metadata.name ?? '' }, act, isQuiet)
+      return await recorded(set, { verb: 'Create', pod: pod.metadata.name ?? '' }, act, isQuiet)
     },
     async delete(set, pod) {
       const change = (fresh: StoredPod) => (fresh.metadata.deletionTimestamp === undefined ? fresh : undefined)
