@@ -154,7 +154,7 @@ async function streamsOver(t: Test, { controller }: Parts) {
         inTime('port-forward with a new connection', asked.ended),
       ])
       t.equal(await answer, 'none')
-      t.match(await logs.ended, { code: 1, stderr: /error: unexpected EOF/ })
+      t.match(await logs.ended, { code: 1, stderr: /error: stream error: .*INTERNAL_ERROR/ })
       t.match(await exec.ended, { code: 1, stderr: /error: .*the connection to the node ended/ })
       t.match(await asked.ended, { code: 1, stderr: /lost connection to pod/ })
       t.comment((await asked.ended).stderr.trim())

@@ -107,9 +107,10 @@ function streamAnswer(stream: ServerHttp2Stream) {
       else stream.end(piece)
     },
     destroy() {
-      // Without a reset the client would take the answer for whole.
-      if (!stream.closed) stream.close(constants.NGHTTP2_INTERNAL_ERROR)
-      stream.destroy()
+      // `close` would send the end of the answer before the reset, and the client would take it for whole. An error resets with
+      // INTERNAL_ERROR and sends nothing else.
+      stream.on('error', () => undefined)
+      stream.destroy(new Error('The answer is cut short'))
     },
     on: (event, listener) => stream.on(event, listener),
     once: (event, listener) => stream.once(event, listener),
