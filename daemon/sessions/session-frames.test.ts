@@ -143,7 +143,7 @@ test('a stream that was paused before is read, and is paused where nothing is ta
   t.notOk(before)
   stream.write(Buffer.from([output, 0, 0, 1, 120]))
   t.same(await next(), { channel: output, payload: Buffer.from('x') })
-  const [there] = [new PassThrough()]
+  const there = new PassThrough()
   const frames = sessionFrames(there)
   const whole = Buffer.alloc(4 + longestFrame.data)
   whole.writeUInt32BE(longestFrame.data)

@@ -1,19 +1,15 @@
 /** Inputs that no honest sender makes: the same ones in each run, by a seed that a failing test prints. */
+import { seededRandom } from './seeded-random.ts'
 
 /** `BRAMBLE_FUZZ_SEED` chooses other inputs. */
 export const fuzzSeed = Number(process.env['BRAMBLE_FUZZ_SEED'] ?? 20261122)
 
-/** Gives whole numbers below 2^32 (mulberry32). */
+/** Gives whole numbers below 2^32. */
 export type RandomNumbers = () => number
 
 export function randomNumbers(from: number = fuzzSeed): RandomNumbers {
-  let state = from >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return (mixed ^ (mixed >>> 14)) >>> 0
-  }
+  const random = seededRandom(from)
+  return () => random() * 2 ** 32
 }
 
 /** A few bytes are changed, removed or repeated, or the end is cut. */
