@@ -144,7 +144,7 @@ async function openParts(
   })
   const admission = {
     services: serviceNetwork(configuration.serviceCIDR),
-    webhooks: webhookAdmission({ store, caller, clock, registry, limited }),
+    webhooks: webhookAdmission({ store, kinds: builtInKinds, caller, clock, registry, limited }),
     commonNameOf: commonNameOfCSR,
   }
   const admitting = { ...shared, ...admission, access, random: Math.random, parseYaml: parseYamlBody }

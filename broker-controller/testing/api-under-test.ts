@@ -89,7 +89,7 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
     tokens: serviceAccountTokens(() => tokenKeys, store),
     events: eventRecorder({ store, clock }),
     quotas,
-    webhooks: webhookAdmission({ store, caller, clock, registry }),
+    webhooks: webhookAdmission({ store, kinds: builtInKinds, caller, clock, registry }),
     usage: usageBoard({ clock }),
     clock,
     log,

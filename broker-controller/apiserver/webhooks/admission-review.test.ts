@@ -24,10 +24,14 @@ function aWrite(more: Partial<ReviewedWrite> = {}): ReviewedWrite {
   }
 }
 
+/** The request as a webhook for the kind of the write gets it. */
+const requestFor = (write: ReviewedWrite, object: unknown, uid: string) =>
+  reviewRequest(write, { resource: write.route.resource, object, old: write.old }, uid)
+
 test('the request describes the write', async (t) => {
   const gvk = { group: '', version: 'v1', kind: 'Pod' }
   const gvr = { group: '', version: 'v1', resource: 'pods' }
-  t.same(reviewRequest(aWrite(), pod, 'u'), {
+  t.same(requestFor(aWrite(), pod, 'u'), {
     kind: 'AdmissionReview',
     apiVersion: 'admission.k8s.io/v1',
     request: {
@@ -53,14 +57,27 @@ test('the request describes the write', async (t) => {
   })
 })
 
+test('a webhook that is sent another form of the object learns what was requested', async (t) => {
+  const [v1, v2] = ['v1', 'v2'].map((version) => builtInKinds.at('autoscaling', version, 'horizontalpodautoscalers'))
+  if (v1 === undefined || v2 === undefined) throw new Error('horizontalpodautoscalers')
+  const write = aWrite({ route: { ...aWrite().route, resource: v2 } })
+  const [object, old] = [{ is: 'new' }, { ...pod, metadata: { name: 'old' } }]
+  t.match(reviewRequest(write, { resource: v1, object, old }, 'u'), {
+    request: {
+      kind: { group: 'autoscaling', version: 'v1', kind: 'HorizontalPodAutoscaler' },
+      resource: { group: 'autoscaling', version: 'v1', resource: 'horizontalpodautoscalers' },
+      requestKind: { group: 'autoscaling', version: 'v2', kind: 'HorizontalPodAutoscaler' },
+      requestResource: { group: 'autoscaling', version: 'v2', resource: 'horizontalpodautoscalers' },
+      object,
+      oldObject: old,
+    },
+  })
+})
+
 test('a deletion has no object, a patch its own options, a dry run is marked, and a connection has no options', async (t) => {
   const query = new URLSearchParams()
   const identity = { user: 'a', groups: [], uid: 'i', extra: { k: ['v'] } }
-  const deletion = reviewRequest(
-    aWrite({ operation: 'DELETE', old: pod, query, dryRun: true, identity }),
-    undefined,
-    'u',
-  )
+  const deletion = requestFor(aWrite({ operation: 'DELETE', old: pod, query, dryRun: true, identity }), undefined, 'u')
   t.match(deletion, {
     request: {
       object: null,
@@ -71,10 +88,10 @@ test('a deletion has no object, a patch its own options, a dry run is marked, an
     },
   })
   const { route } = aWrite()
-  const patch = reviewRequest(aWrite({ operation: 'UPDATE', route: { ...route, verb: 'patch' }, query }), pod, 'u')
+  const patch = requestFor(aWrite({ operation: 'UPDATE', route: { ...route, verb: 'patch' }, query }), pod, 'u')
   t.match(patch, { request: { options: { kind: 'PatchOptions' } } })
   const exec = { apiVersion: 'v1', kind: 'PodExecOptions', command: ['sh'] }
-  const connection = reviewRequest(
+  const connection = requestFor(
     aWrite({ operation: 'CONNECT', route: { ...route, verb: 'get', subresource: 'exec', name: 'p' }, query, name: '' }),
     exec,
     'u',
@@ -87,7 +104,7 @@ test('a deletion has no object, a patch its own options, a dry run is marked, an
   })
   t.notOk('name' in connection.request)
   const eviction = { apiVersion: 'policy/v1', kind: 'Eviction' }
-  t.match(reviewRequest(aWrite({ route: { ...route, subresource: 'eviction' } }), eviction, 'u'), {
+  t.match(requestFor(aWrite({ route: { ...route, subresource: 'eviction' } }), eviction, 'u'), {
     request: { kind: { group: 'policy', version: 'v1', kind: 'Eviction' }, resource: { group: '', resource: 'pods' } },
   })
 })

@@ -1,10 +1,12 @@
 /** AdmissionReview of admission.k8s.io/v1: the request that a webhook is sent, and what its answer means. */
 import type { Identity } from '../../../api/identity.ts'
 import { clipped, nameText, quoted } from '../../../api/problem.ts'
+import type { Resource } from '../../../api/resources.ts'
 import { isObject } from '../../../api/text/json.ts'
 import type { ReviewedWrite } from '../handlers/webhook-gate.ts'
 import { mostPatchValues } from '../wire/body-limits.ts'
 import { parseJsonBody } from '../wire/request-body.ts'
+import type { ReviewedForm } from './webhook-form.ts'
 
 export const reviewVersion = 'admission.k8s.io/v1'
 
@@ -27,24 +29,21 @@ export type WebhookVerdict =
 
 export type DenialStatus = { readonly code: number; readonly reason: string; readonly message: string }
 
-/** The body of the call. `object` is that of the moment: webhooks before may have changed it. */
-export function reviewRequest(write: ReviewedWrite, object: unknown, uid: string): unknown {
-  const { route, operation, name, identity, old, dryRun } = write
-  const { group, version, kind, name: plural } = route.resource
+/** The body of the call. The form is the write as the webhook sees it. */
+export function reviewRequest(write: ReviewedWrite, { resource, object, old }: ReviewedForm, uid: string): unknown {
+  const { route, operation, name, identity, dryRun } = write
   const own = isObject(object) && route.subresource !== '' ? typeOf(object) : undefined
-  const gvk = own ?? { group, version, kind }
-  const gvr = { group, version, resource: plural }
   const part = route.subresource === '' ? undefined : route.subresource
   return {
     kind: 'AdmissionReview',
     apiVersion: reviewVersion,
     request: {
       uid,
-      kind: gvk,
-      resource: gvr,
+      kind: own ?? kindIn(resource),
+      resource: resourceIn(resource),
       ...(part && { subResource: part }),
-      requestKind: gvk,
-      requestResource: gvr,
+      requestKind: (resource === route.resource ? own : undefined) ?? kindIn(route.resource),
+      requestResource: resourceIn(route.resource),
       ...(part && { requestSubResource: part }),
       ...(name && { name }),
       ...(route.namespace && { namespace: route.namespace }),
@@ -56,6 +55,14 @@ export function reviewRequest(write: ReviewedWrite, object: unknown, uid: string
       options: optionsOf(write),
     },
   }
+}
+
+function kindIn({ group, version, kind }: Resource) {
+  return { group, version, kind }
+}
+
+function resourceIn({ group, version, name: resource }: Resource) {
+  return { group, version, resource }
 }
 
 function typeOf({ apiVersion, kind }: Record<string, unknown>) {

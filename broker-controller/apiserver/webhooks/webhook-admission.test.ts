@@ -10,7 +10,12 @@ import { reviewVersion } from './admission-review.ts'
 import { webhookAdmission } from './webhook-admission.ts'
 import type { WebhookCall } from './webhook-call.ts'
 
-type Review = { readonly uid: string; readonly object: AnyObject | null }
+type Review = {
+  readonly uid: string
+  readonly object: AnyObject | null
+  readonly oldObject: AnyObject | null
+  readonly resource: { readonly version: string }
+}
 /** Thrown, or the response of the review. */
 type Hook = (
   review: Review,
@@ -70,7 +75,12 @@ async function anAdmission(mutating: readonly Hooked[], validating: readonly Hoo
   const labels = { team: 'red' }
   await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default', labels } })
   const limited = { warn: (key: string, text: string, facts?: unknown) => void warned.push([key, text, facts]) }
-  return { gate: webhookAdmission({ store, caller, clock, registry, limited }), calls, warned, registry }
+  return {
+    gate: webhookAdmission({ store, kinds: builtInKinds, caller, clock, registry, limited }),
+    calls,
+    warned,
+    registry,
+  }
 }
 type Hooked = Partial<Webhook> & { readonly name: string; readonly hook: Hook }
 
@@ -163,6 +173,57 @@ test('a webhook is called once more if it wants to, and a later one changed the 
   t.equal(await order({ name: 'a', hook: changing, ...again }, { name: 'b', hook: allow }), 'ab', 'its own change')
   const both = await order({ name: 'a', hook: changing, ...again }, { name: 'b', hook: changing, ...again })
   t.equal(both, 'abab', 'at most once more')
+})
+
+test('a webhook for another version sees and changes the object in it, and the write stays in its own', async (t) => {
+  const seen: Review[] = []
+  const versionRules = (version: string) => [
+    { operations: ['*'], apiGroups: ['autoscaling'], apiVersions: [version], resources: ['horizontalpodautoscalers'] },
+  ]
+  const hooked = (name: string, version: string, answer: Hook): Hooked => ({
+    name,
+    rules: versionRules(version),
+    hook(review) {
+      seen.push(review)
+      return answer(review)
+    },
+  })
+  const cpu = (averageUtilization: number) => [
+    { type: 'Resource', resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization } } },
+  ]
+  const { gate } = await anAdmission(
+    [
+      hooked('a', 'v2', () => patch({ op: 'replace', path: '/spec/maxReplicas', value: 7 })),
+      hooked('b', 'v1', () => patch({ op: 'replace', path: '/spec/targetCPUUtilizationPercentage', value: 60 })),
+    ],
+    [hooked('v', 'v1', allow)],
+  )
+  const autoscaler = (utilization: number): AnyObject => ({
+    apiVersion: 'autoscaling/v2',
+    kind: 'HorizontalPodAutoscaler',
+    metadata: { name: 'h', namespace: 'default' },
+    spec: {
+      scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'd' },
+      maxReplicas: 3,
+      metrics: cpu(utilization),
+    },
+  })
+  const { write } = aWrite(
+    { operation: 'UPDATE', object: autoscaler(50), old: autoscaler(40) },
+    'horizontalpodautoscalers',
+  )
+  const result = await gate.mutate(write)
+  t.match(result, { apiVersion: 'autoscaling/v2', spec: { maxReplicas: 7, metrics: cpu(60) } })
+  t.match(seen, [
+    { resource: { version: 'v2' }, object: { apiVersion: 'autoscaling/v2', spec: { maxReplicas: 3 } } },
+    {
+      resource: { version: 'v1' },
+      object: { apiVersion: 'autoscaling/v1', spec: { maxReplicas: 7, targetCPUUtilizationPercentage: 50 } },
+      oldObject: { apiVersion: 'autoscaling/v1', spec: { targetCPUUtilizationPercentage: 40 } },
+    },
+  ])
+  await gate.validate(write)
+  t.match(seen.at(-1), { resource: { version: 'v1' }, object: { apiVersion: 'autoscaling/v1' } })
 })
 
 test('selectors choose by the labels of the namespace and of the object, old or new', async (t) => {

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Webhook } from '../../../api/admission/webhook.ts'
-import { ApiError, type StatusReason } from '../../../api/api-error.ts'
+import { ApiError } from '../../../api/api-error.ts'
 import { mastersGroup } from '../../../api/identity.ts'
 import type { AnyObject } from '../../../api/meta.ts'
 import { isObject } from '../../../api/text/json.ts'
@@ -15,16 +15,19 @@ import { inParallel } from '../../../daemon/in-parallel.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 import type { Store } from '../../store/store.ts'
-import type { ResourceRoute } from '../handlers/strategy.ts'
+import type { KindRegistry, KindStrategy, ResourceRoute } from '../handlers/strategy.ts'
 import type { Operation, ReviewedWrite, WebhookGate } from '../handlers/webhook-gate.ts'
 import { jsonPatch } from '../wire/json-patch.ts'
-import { type DenialStatus, reviewRequest, verdictOf, type WebhookVerdict } from './admission-review.ts'
+import { reviewRequest, verdictOf, type WebhookVerdict } from './admission-review.ts'
 import type { WebhookCaller } from './webhook-call.ts'
-import { isChosen, isExemptFromWebhooks, isSelected } from './webhook-match.ts'
+import { denial } from './webhook-denial.ts'
+import { formOf, writtenForm } from './webhook-form.ts'
+import { chosenForm, isExemptFromWebhooks, isSelected } from './webhook-match.ts'
 import { type WebhookMetrics, webhookMetrics } from './webhook-metrics.ts'
 
 export type WebhookAdmissionNeeds = {
   readonly store: Pick<Store, 'get' | 'list'>
+  readonly kinds: Pick<KindRegistry, 'served'>
   readonly caller: Pick<WebhookCaller, 'call'>
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly registry: MetricsRegistry
@@ -42,13 +45,15 @@ export type WebhookLimits = {
 export const defaultWebhookLimits: WebhookLimits = { requestMs: 60_000, requestsAtOnce: 20 }
 
 type Type = 'admit' | 'validating'
+/** A webhook that a rule chose, and the form in which it is sent the write. */
+type Chosen = { readonly webhook: Webhook; readonly resource: KindStrategy }
 type Decided = Exclude<WebhookVerdict, { readonly failed: string }>
 
 /** Validating webhooks that are called for one write at a time. */
 const callsAtOnce = 8
 
 export function webhookAdmission(needs: WebhookAdmissionNeeds): WebhookGate {
-  const { store, registry, clock, limits = defaultWebhookLimits } = needs
+  const { store, kinds, registry, clock, limits = defaultWebhookLimits } = needs
   const waiting = waitingRequests(limits)
   const metrics = webhookMetrics(registry)
   const all = async (type: Type): Promise<readonly Webhook[]> => {
@@ -57,35 +62,41 @@ export function webhookAdmission(needs: WebhookAdmissionNeeds): WebhookGate {
     )
     return items.flatMap(({ webhooks = [] }): readonly Webhook[] => webhooks)
   }
-  const chosen = async (type: Type, route: ResourceRoute, operation: Operation) =>
-    isExemptFromWebhooks(route) ? [] : (await all(type)).filter((webhook) => isChosen(webhook, route, operation))
-  const callOne = (webhook: Webhook, type: Type, write: ReviewedWrite, object: unknown, at: string) =>
-    judged(webhook, type, write, object, at, needs, metrics)
+  const chosen = async (type: Type, route: ResourceRoute, operation: Operation): Promise<readonly Chosen[]> => {
+    if (isExemptFromWebhooks(route)) return []
+    const others = kinds.served.filter((one) => one.id === route.resource.id && one !== route.resource)
+    return (await all(type)).flatMap((webhook) => {
+      const resource = chosenForm(webhook, route, operation, others)
+      return resource === undefined ? [] : [{ webhook, resource }]
+    })
+  }
+  const callOne = (one: Chosen, type: Type, write: ReviewedWrite, object: unknown, at: string) =>
+    judged(one, type, write, object, at, needs, metrics)
 
-  const mutated = async (webhooks: readonly Webhook[], write: ReviewedWrite) => {
+  const mutated = async (webhooks: readonly Chosen[], write: ReviewedWrite) => {
     const namespace = await namespaceLabels(write, store)
     let object: unknown = write.object
     /** The object as it was after the call of this webhook. */
-    const after = new Map<Webhook, unknown>()
-    const run = async (webhook: Webhook, round: number, index: number) => {
-      if (!isSelected(webhook, { object: asObject(object), old: write.old, namespace })) return
-      const decided = await callOne(webhook, 'admit', write, object, `round_${round}_index_${index}`)
-      object = patched(webhook, object, decided)
-      after.set(webhook, object)
+    const after = new Map<Chosen, unknown>()
+    const run = async (one: Chosen, round: number, index: number) => {
+      if (!isSelected(one.webhook, { object: asObject(object), old: write.old, namespace })) return
+      const decided = await callOne(one, 'admit', write, object, `round_${round}_index_${index}`)
+      object = patched(one, write, object, decided)
+      after.set(one, object)
     }
-    for (const [index, webhook] of webhooks.entries()) await run(webhook, 0, index)
-    for (const [index, webhook] of webhooks.entries()) {
-      const isChanged = after.has(webhook) && after.get(webhook) !== object
-      if (webhook.reinvocationPolicy === 'IfNeeded' && isChanged) await run(webhook, 1, index)
+    for (const [index, one] of webhooks.entries()) await run(one, 0, index)
+    for (const [index, one] of webhooks.entries()) {
+      const isChanged = after.has(one) && after.get(one) !== object
+      if (one.webhook.reinvocationPolicy === 'IfNeeded' && isChanged) await run(one, 1, index)
     }
     return object
   }
-  const validated = async (webhooks: readonly Webhook[], write: ReviewedWrite) => {
+  const validated = async (webhooks: readonly Chosen[], write: ReviewedWrite) => {
     const facts = { object: write.object, old: write.old, namespace: await namespaceLabels(write, store) }
-    const selected = webhooks.filter((webhook) => isSelected(webhook, facts))
+    const selected = webhooks.filter(({ webhook }) => isSelected(webhook, facts))
     const refusals = new Map<number, unknown>()
-    await inParallel(selected.entries(), callsAtOnce, async ([index, webhook]) => {
-      await callOne(webhook, 'validating', write, write.object, `round_0_index_${index}`).catch((error: unknown) => {
+    await inParallel(selected.entries(), callsAtOnce, async ([index, one]) => {
+      await callOne(one, 'validating', write, write.object, `round_0_index_${index}`).catch((error: unknown) => {
         refusals.set(index, error)
       })
     })
@@ -137,7 +148,7 @@ function waitingRequests({ requestsAtOnce }: WebhookLimits) {
 
 /** undefined: the webhook failed and its policy is to ignore that. Throws the ApiError of a refusal or of a failure. */
 async function judged(
-  webhook: Webhook,
+  { webhook, resource }: Chosen,
   type: Type,
   write: ReviewedWrite,
   object: unknown,
@@ -152,7 +163,7 @@ async function judged(
   if (leftMs <= 0) throw new ApiError('Timeout', 'request did not complete within requested timeout')
   const timeoutSeconds = Math.min(webhook.timeoutSeconds ?? 10, Math.ceil(leftMs / 1000))
   const uid = randomUUID()
-  const body = JSON.stringify(reviewRequest(write, object, uid))
+  const body = JSON.stringify(reviewRequest(write, formOf(write, object, resource), uid))
   const startedMs = clock.monotonicMs()
   const verdict = await caller.call({ client, timeoutSeconds, body, signal }).then(
     (answer) => verdictOf(answer, uid, type === 'admit'),
@@ -190,7 +201,12 @@ async function judged(
 }
 
 /** The object after the patch of a webhook: the same object where it has none. */
-function patched({ name }: Webhook, object: unknown, decided: Decided | undefined): unknown {
+function patched(
+  { webhook: { name }, resource }: Chosen,
+  write: ReviewedWrite,
+  object: unknown,
+  decided: Decided | undefined,
+): unknown {
   if (decided === undefined || !decided.allowed) return object
   const { patch } = decided
   if (Array.isArray(patch) && patch.length === 0) return object
@@ -198,40 +214,13 @@ function patched({ name }: Webhook, object: unknown, decided: Decided | undefine
     const because = 'admission webhook attempted to modify the object, which is not supported for this operation'
     throw new ApiError('InternalError', `Internal error occurred: ${because}`)
   }
+  const shown = formOf(write, object, resource).object
   try {
-    return jsonPatch(object, patch)
+    return writtenForm(jsonPatch(shown, patch), resource, write)
   } catch (cause) {
     const because = `admission webhook ${JSON.stringify(name)} returned a patch that does not apply: ${messageOf(cause)}`
     throw new ApiError('InternalError', `Internal error occurred: ${because}`, undefined, { cause })
   }
-}
-
-/** In the words of staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go. */
-function denial(webhook: string, { code, reason, message }: DenialStatus): ApiError {
-  const denied = `admission webhook ${JSON.stringify(webhook)} denied the request`
-  const text = message || reason
-  return new ApiError(reasonFor(code), text === '' ? `${denied} without explanation` : `${denied}: ${text}`)
-}
-
-const reasons: { readonly [code: number]: StatusReason } = {
-  401: 'Unauthorized',
-  403: 'Forbidden',
-  404: 'NotFound',
-  405: 'MethodNotAllowed',
-  406: 'NotAcceptable',
-  409: 'Conflict',
-  410: 'Expired',
-  413: 'RequestEntityTooLarge',
-  415: 'UnsupportedMediaType',
-  422: 'Invalid',
-  429: 'TooManyRequests',
-  503: 'ServiceUnavailable',
-  504: 'Timeout',
-}
-
-/** A code that the API does not use is answered with the nearest one that it does. */
-function reasonFor(code: number): StatusReason {
-  return reasons[code] ?? (code >= 500 ? 'InternalError' : 'BadRequest')
 }
 
 /** A Namespace is chosen by its own labels; objects of the cluster by none. */

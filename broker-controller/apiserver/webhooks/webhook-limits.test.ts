@@ -66,6 +66,7 @@ async function aGate(t: Test, limits: Partial<typeof defaultWebhookLimits>, muta
   const hang = hanging()
   const gate = webhookAdmission({
     store,
+    kinds: builtInKinds,
     caller: hang,
     clock,
     registry: metricsRegistry(),

@@ -2,13 +2,19 @@ import { test } from 'tap'
 import type { Webhook, WebhookRule } from '../../../api/admission/webhook.ts'
 import type { AnyObject } from '../../../api/meta.ts'
 import { builtInKinds } from '../../control-plane.ts'
-import type { ResourceRoute } from '../handlers/strategy.ts'
-import { isChosen, isExemptFromWebhooks, isSelected } from './webhook-match.ts'
+import type { KindStrategy, ResourceRoute } from '../handlers/strategy.ts'
+import { chosenForm, isExemptFromWebhooks, isSelected } from './webhook-match.ts'
 
 function aRoute(id: string, subresource = ''): ResourceRoute {
   const resource = builtInKinds.get(id)
   if (resource === undefined) throw new Error(id)
   return { kind: 'resource', verb: 'create', resource, namespace: 'default', name: 'x', subresource }
+}
+
+function kindAt(group: string, version: string, plural: string): KindStrategy {
+  const resource = builtInKinds.at(group, version, plural)
+  if (resource === undefined) throw new Error(plural)
+  return resource
 }
 
 function aWebhook(more: Partial<Webhook> = {}): Webhook {
@@ -17,7 +23,7 @@ function aWebhook(more: Partial<Webhook> = {}): Webhook {
 
 const all: WebhookRule = { operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['*/*'], scope: '*' }
 const chooses = (rule: WebhookRule, route: ResourceRoute, operation: 'CREATE' | 'UPDATE' = 'CREATE') =>
-  isChosen(aWebhook({ rules: [rule] }), route, operation)
+  chosenForm(aWebhook({ rules: [rule] }), route, operation, []) !== undefined
 
 test('configurations of webhooks are exempt, and nothing else is', async (t) => {
   t.ok(isExemptFromWebhooks(aRoute('mutatingwebhookconfigurations')))
@@ -50,11 +56,30 @@ test('a rule chooses by operation, group, version and scope, and each of them mu
   t.notOk(chooses({ ...all, scope: 'Namespaced' }, aRoute('nodes')))
   const { scope: _, ...unscoped } = all
   t.ok(chooses(unscoped, aRoute('nodes')) && chooses(unscoped, aRoute('pods')))
-  t.notOk(isChosen(aWebhook(), aRoute('pods'), 'CREATE'), 'a webhook without rules chooses nothing')
+  t.notOk(chosenForm(aWebhook(), aRoute('pods'), 'CREATE', []), 'a webhook without rules chooses nothing')
   t.ok(
-    isChosen(aWebhook({ rules: [{ ...exact, resources: ['x'] }, exact] }), aRoute('pods'), 'CREATE'),
+    chosenForm(aWebhook({ rules: [{ ...exact, resources: ['x'] }, exact] }), aRoute('pods'), 'CREATE', []),
     'one is enough',
   )
+})
+
+test('a rule for another group or version of the same objects chooses them in its own', async (t) => {
+  const [core, other] = [kindAt('', 'v1', 'events'), kindAt('events.k8s.io', 'v1', 'events')]
+  const rule = (apiGroups: readonly string[], resources = ['events']) => ({
+    ...all,
+    apiGroups: [...apiGroups],
+    resources,
+  })
+  const form = (more: Partial<Webhook>, others = [core]) =>
+    chosenForm(aWebhook(more), { ...aRoute('events'), resource: other }, 'CREATE', others)
+  t.equal(form({ rules: [rule([''])] }), core)
+  t.equal(form({ rules: [rule([''])], matchPolicy: 'Equivalent' }), core)
+  t.equal(form({ rules: [rule([''])], matchPolicy: 'Exact' }), undefined)
+  t.equal(form({ rules: [rule(['']), rule(['events.k8s.io'])] }), other, 'that of the request comes first')
+  t.equal(form({ rules: [rule(['*'])] }), other)
+  t.equal(form({ rules: [{ ...rule(['']), operations: ['DELETE'] }] }), undefined)
+  t.equal(form({ rules: [rule([''], ['pods'])] }), undefined)
+  t.equal(form({ rules: [rule([''])] }, []), undefined, 'it is not served')
 })
 
 test('a resource is chosen with or without its subresources', async (t) => {

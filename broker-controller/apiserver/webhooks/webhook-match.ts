@@ -2,7 +2,7 @@
 import { admissionGroup, type Webhook, type WebhookRule } from '../../../api/admission/webhook.ts'
 import type { AnyObject, LabelSelector } from '../../../api/meta.ts'
 import { type Labels, matchesLabels, requirementsOf } from '../../../api/selectors.ts'
-import type { ResourceRoute } from '../handlers/strategy.ts'
+import type { KindStrategy, ResourceRoute } from '../handlers/strategy.ts'
 import type { Operation } from '../handlers/webhook-gate.ts'
 
 /** Webhooks never see these: one that refuses everything could not be removed. */
@@ -12,9 +12,24 @@ export function isExemptFromWebhooks({ resource: { group, name } }: ResourceRout
   )
 }
 
-/** Whether a rule chooses this operation on this resource. */
-export function isChosen({ rules = [] }: Webhook, route: ResourceRoute, operation: Operation): boolean {
-  return rules.some((rule) => matchesRule(rule, route, operation))
+/**
+ * The form in which the webhook is sent this operation on this resource; undefined: no rule chooses it. With `matchPolicy: Equivalent`
+ * the first rule decides that names another group or version of the same objects, one of `others`, if none names that of the request
+ * (ShouldCallHook in webhook/generic/webhook.go).
+ */
+export function chosenForm(
+  { rules = [], matchPolicy = 'Equivalent' }: Webhook,
+  route: ResourceRoute,
+  operation: Operation,
+  others: readonly KindStrategy[],
+): KindStrategy | undefined {
+  if (rules.some((rule) => matchesRule(rule, route, operation))) return route.resource
+  if (matchPolicy !== 'Equivalent') return undefined
+  for (const rule of rules) {
+    const other = others.find((resource) => matchesRule(rule, { ...route, resource }, operation))
+    if (other !== undefined) return other
+  }
+  return undefined
 }
 
 function matchesRule(rule: WebhookRule, { resource, subresource }: ResourceRoute, operation: Operation): boolean {
