@@ -162,7 +162,8 @@ test('the same object is given back where no webhook changes it, or none is chos
 
 test('a webhook is called once more if it wants to, and a later one changed the object', async (t) => {
   const again = { reinvocationPolicy: 'IfNeeded' }
-  const changing: Hook = () => patch(label('x', '1'))
+  let changes = 0
+  const changing: Hook = () => patch(label('x', String(changes++)))
   const order = async (...mutating: Hooked[]) => {
     const { gate, calls } = await anAdmission(mutating)
     await gate.mutate(aWrite().write)
@@ -173,6 +174,16 @@ test('a webhook is called once more if it wants to, and a later one changed the 
   t.equal(await order({ name: 'a', hook: changing, ...again }, { name: 'b', hook: allow }), 'ab', 'its own change')
   const both = await order({ name: 'a', hook: changing, ...again }, { name: 'b', hook: changing, ...again })
   t.equal(both, 'abab', 'at most once more')
+})
+
+test('a patch that changes nothing has no webhook called once more', async (t) => {
+  const same: Hook = () => patch({ op: 'add', path: '/metadata/labels', value: {} })
+  const { gate, calls } = await anAdmission([
+    { name: 'a', hook: allow, reinvocationPolicy: 'IfNeeded' },
+    { name: 'b', hook: same },
+  ])
+  t.equal(await gate.mutate(aWrite().write), config)
+  t.same(calls, ['a', 'b'])
 })
 
 test('a webhook for another version sees and changes the object in it, and the write stays in its own', async (t) => {

@@ -14,6 +14,7 @@ import { messageOf } from '../../../daemon/errors.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
+import { equalJSON } from '../../store/equal-json.ts'
 import type { Store } from '../../store/store.ts'
 import type { KindRegistry, KindStrategy, ResourceRoute } from '../handlers/strategy.ts'
 import type { Operation, ReviewedWrite, WebhookGate } from '../handlers/webhook-gate.ts'
@@ -200,7 +201,7 @@ async function judged(
   throw denial(name, verdict.status)
 }
 
-/** The object after the patch of a webhook: the same object where it has none. */
+/** The object after the patch of a webhook: the same object where it has none, or one that changes nothing. */
 function patched(
   { webhook: { name }, resource }: Chosen,
   write: ReviewedWrite,
@@ -216,7 +217,8 @@ function patched(
   }
   const shown = formOf(write, object, resource).object
   try {
-    return writtenForm(jsonPatch(shown, patch), resource, write)
+    const result = jsonPatch(shown, patch)
+    return equalJSON(result, shown) ? object : writtenForm(result, resource, write)
   } catch (cause) {
     const because = `admission webhook ${JSON.stringify(name)} returned a patch that does not apply: ${messageOf(cause)}`
     throw new ApiError('InternalError', `Internal error occurred: ${because}`, undefined, { cause })
