@@ -2,9 +2,9 @@
 
 import { ApiError } from '../../../api/api-error.ts'
 import type { Clock } from '../../../daemon/clock.ts'
+import { tokenBuckets } from '../../../daemon/limits/token-bucket.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
-import { tokenBuckets } from '../../../daemon/token-bucket.ts'
 import {
   type Flow,
   type FlowLimits,

@@ -7,7 +7,7 @@ import {
   mastersGroup,
   nodeOf,
 } from '../../../api/identity.ts'
-import type { Rate } from '../../../daemon/token-bucket.ts'
+import type { Rate } from '../../../daemon/limits/token-bucket.ts'
 import { addressKey } from './peer-address.ts'
 
 /** Kubernetes' names where it has one; `bootstrap` is for joining machines. */

@@ -1,8 +1,8 @@
 /** Which requests get a line in the audit log. */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../../daemon/clock.ts'
+import { tokenBuckets } from '../../../daemon/limits/token-bucket.ts'
 import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
-import { tokenBuckets } from '../../../daemon/token-bucket.ts'
 import { addressKey } from '../access/peer-address.ts'
 import type { ResourceRoute } from '../handlers/strategy.ts'
 import { type AuditFacts, auditLine, isAudited, isLeftOut, type RequestSender } from './audit-event.ts'

@@ -1,9 +1,9 @@
 /** Limits what a node publishes. A message over its rate waits, and so do all its later messages. */
 
 import type { Clock } from '../../../daemon/clock.ts'
+import { type Rate, tokenBuckets } from '../../../daemon/limits/token-bucket.ts'
 import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { gauge, one } from '../../../daemon/prometheus-text.ts'
-import { type Rate, tokenBuckets } from '../../../daemon/token-bucket.ts'
 import type { NodeListener, NodeMessage } from '../broker.ts'
 
 export type MessageLimits = {

@@ -2,7 +2,7 @@
 import { EventSchema } from '../../../api/event.ts'
 import { NodeStatusSchema } from '../../../api/node.ts'
 import { PodMessageSchema, StatsMessageSchema, topicName } from '../../../api/topics.ts'
-import { tokenBuckets } from '../../../daemon/token-bucket.ts'
+import { tokenBuckets } from '../../../daemon/limits/token-bucket.ts'
 import { removeIfThere, rewrite } from '../../store/rewrite.ts'
 import type { NodeMessage } from '../broker.ts'
 import { involvedObjectOf } from './event-object.ts'

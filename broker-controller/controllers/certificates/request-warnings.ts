@@ -1,10 +1,10 @@
 /** Warns the operator of certificate requests that need attention: an Event on the Node and a log line. It names machines. */
 import type { Clock } from '../../../daemon/clock.ts'
+import { expiringMap } from '../../../daemon/limits/expiring-map.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import { nodeReference } from '../../store/references.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
-import { expiringMap } from '../expiring-map.ts'
 import { copyWarning, hardwareOf } from './certificate-approval.ts'
 
 export type RequestWarningNeeds = {

@@ -1,5 +1,5 @@
 /** Token buckets, one for each key, bounded in number. */
-import type { Clock } from './clock.ts'
+import type { Clock } from '../clock.ts'
 
 /** A bucket holds at most `burst` tokens and gains `perSecond` of them. */
 export type Rate = { readonly perSecond: number; readonly burst: number }

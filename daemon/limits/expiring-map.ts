@@ -1,5 +1,5 @@
-/** Values that are forgotten after a while: for what a controller remembers of others' requests. */
-import type { Clock } from '../../daemon/clock.ts'
+/** Values that are forgotten after a while: for what is remembered of requests and Events of others. */
+import type { Clock } from '../clock.ts'
 
 export interface ExpiringMap<V> {
   /** Undefined once its time is over. */

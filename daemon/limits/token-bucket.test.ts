@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { fakeClock } from './testing/fake-clock.ts'
+import { fakeClock } from '../testing/fake-clock.ts'
 import { tokenBuckets } from './token-bucket.ts'
 
 test('a bucket allows its burst at once, and then its rate', async (t) => {
