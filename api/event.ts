@@ -47,6 +47,12 @@ export function eventReason(text: string): string {
   return text.slice(0, longest.reason)
 }
 
+/**
+ * How many Events one source records about one object, of each type: a burst, then one in five minutes
+ * (EventSourceObjectSpamFilter, client-go tools/record/events_cache.go).
+ */
+export const eventsOfObject = { burst: 25, perSecond: 1 / 300 } as const
+
 export type EventOfAgent = Pick<Event, 'metadata' | 'involvedObject'> & {
   readonly type: 'Normal' | 'Warning'
   readonly reason: string

@@ -1,6 +1,8 @@
 import { test } from 'tap'
 import { systemClock } from '../../daemon/clock.ts'
-import { eventRecorder, type Occurrence } from './event-recorder.ts'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import type { Occurrence } from './event-correlation.ts'
+import { eventRecorder } from './event-recorder.ts'
 import { memoryStore } from './memory-store.ts'
 
 const notReady: Occurrence = {
@@ -48,6 +50,44 @@ test('events recorded at one moment are all counted', async (t) => {
   const recorder = eventRecorder({ store, clock: systemClock })
   await Promise.all([1, 2, 3, 4].map(() => recorder.record(notReady)))
   t.equal((await store.list('events')).items[0]?.count, 4)
+})
+
+test('similar events end in one that is counted and shows the newest message', async (t) => {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  const recorder = eventRecorder({ store, clock })
+  for (let n = 1; n <= 1000; n++) await recorder.record({ ...notReady, message: `pod ${n}` })
+  const { items } = await store.list('events')
+  t.equal(items.length, 10)
+  t.match(items.at(-1), { message: '(combined from similar events): pod 25', count: 16 })
+  await clock.advance(300_000)
+  await recorder.record({ ...notReady, message: 'pod 1001' })
+  const last = (await store.list('events')).items.at(-1)
+  t.match(last, {
+    message: '(combined from similar events): pod 1001',
+    count: 992,
+    firstTimestamp: '2026-01-01T00:00:00Z',
+  })
+  t.equal(last?.lastTimestamp, '2026-01-01T00:05:00Z')
+})
+
+test('an event that was held back is stored with its count and its first time', async (t) => {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  const recorder = eventRecorder({ store, clock })
+  for (let n = 1; n <= 25; n++) await recorder.record(notReady)
+  await recorder.record({ ...notReady, reason: 'Other' })
+  await clock.advance(300_000)
+  await recorder.record({ ...notReady, reason: 'Other' })
+  const other = (await store.list('events')).items.find(({ reason }) => reason === 'Other')
+  t.match(other, { count: 2, firstTimestamp: '2026-01-01T00:00:00Z', lastTimestamp: '2026-01-01T00:05:00Z' })
+})
+
+test('a count stays a 32-bit integer', async (t) => {
+  const store = memoryStore({ clock: systemClock })
+  const recorder = eventRecorder({ store, clock: systemClock })
+  for (const times of [2 ** 31 - 1, 5]) await recorder.record({ ...notReady, times })
+  t.equal((await store.list('events')).items[0]?.count, 2 ** 31 - 1)
 })
 
 test('an event that has expired starts at one again', async (t) => {

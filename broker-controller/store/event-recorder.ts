@@ -1,38 +1,26 @@
-/** Records Events, which `kubectl describe` shows. Equal ones are counted, not repeated (client-go, tools/record). */
+/** Records Events, which `kubectl describe` shows. Equal ones are counted, and similar ones combined (client-go, tools/record). */
 import { isApiError } from '../../api/api-error.ts'
 import { type Event, eventMessage, eventReason } from '../../api/event.ts'
 import type { ObjectReference } from '../../api/meta.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
+import { type Correlated, eventCorrelator, mostRemembered, type Occurrence } from './event-correlation.ts'
 import type { Store } from './store.ts'
 
-export type Occurrence = {
-  readonly object: ObjectReference
-  readonly type: 'Normal' | 'Warning'
-  /** One CamelCase word. */
-  readonly reason: string
-  readonly message: string
-  /** The reporter: `node-lifecycle-controller`. */
-  readonly component: string
-  readonly host?: string
-}
-
 export interface EventRecorder {
-  /** Resolves when it is stored; rejects with the store's error. */
+  /** Resolves when it is stored, or not to be stored now; rejects with the store's error. */
   record(occurrence: Occurrence): Promise<void>
 }
-
-/** Different events that are kept for counting (client-go, events_cache.go, maxLruCacheEntries). */
-const mostRemembered = 4096
 
 export function eventRecorder({ store, clock }: { readonly store: Store; readonly clock: Clock }): EventRecorder {
   /** What was last written of each kind of event; the promise keeps equal ones in order. The oldest come first. */
   const written = new Map<string, Promise<string | undefined>>()
   const serial = eventSerial(clock)
+  const correlator = eventCorrelator(clock)
 
-  const write = async (occurrence: Occurrence, earlier: string | undefined): Promise<string> => {
-    const now = rfc3339(clock.wallMs())
-    if (earlier !== undefined && (await countAgain(store, occurrence, earlier, now))) return earlier
-    const fresh = eventOf(occurrence, { now, serial: serial() })
+  const write = async (seen: Seen, earlier: string | undefined): Promise<string> => {
+    const nowMs = clock.wallMs()
+    if (earlier !== undefined && (await countAgain(store, seen, earlier, rfc3339(nowMs)))) return earlier
+    const fresh = eventOf(seen, { nowMs, serial: serial() })
     await store.create('events', fresh)
     return fresh.metadata.name ?? ''
   }
@@ -40,9 +28,11 @@ export function eventRecorder({ store, clock }: { readonly store: Store; readonl
   return {
     async record(given) {
       const occurrence = shortened(given)
-      const key = likenessOf(occurrence)
+      const correlated = correlator.correlate(occurrence)
+      if (correlated === undefined) return
+      const { key } = correlated
       const earlier = written.get(key)?.catch(() => undefined) ?? Promise.resolve(undefined)
-      const done = earlier.then((name) => write(occurrence, name))
+      const done = earlier.then((name) => write({ ...occurrence, ...correlated }, name))
       written.delete(key)
       written.set(key, done)
       const [oldest] = written.keys()
@@ -51,6 +41,8 @@ export function eventRecorder({ store, clock }: { readonly store: Store; readonl
     },
   }
 }
+
+type Seen = Occurrence & Correlated
 
 /** Cut to the limits of an Event. */
 function shortened(occurrence: Occurrence): Occurrence {
@@ -70,13 +62,22 @@ const longestName = 253
 /** A field path may be longer than a name. */
 const longestReference = 512
 
+/** The count is a 32-bit integer. */
+const mostCounted = 2 ** 31 - 1
+
 /** False when the event no longer exists. */
-async function countAgain(store: Store, { object }: Occurrence, name: string, now: string): Promise<boolean> {
+async function countAgain(
+  store: Store,
+  { object, message, times }: Seen,
+  name: string,
+  lastTimestamp: string,
+): Promise<boolean> {
   for (let tries = 1; ; tries++) {
     const before = await store.get('events', { namespace: namespaceOf(object), name })
     if (before === undefined) return false
     try {
-      await store.update('events', { ...before, count: (before.count ?? 1) + 1, lastTimestamp: now })
+      const count = Math.min((before.count ?? 1) + times, mostCounted)
+      await store.update('events', { ...before, message, count, lastTimestamp })
       return true
     } catch (error) {
       if (tries === 5 || !isLate(error)) throw error
@@ -99,20 +100,14 @@ function isLate(error: unknown): boolean {
   return isApiError(error, 'Conflict') || isApiError(error, 'NotFound')
 }
 
-/** Equal for events that are one event seen again, as Kubernetes counts them. */
-function likenessOf({ object, type, reason, message, component, host }: Occurrence): string {
-  const { kind, namespace, name, uid, apiVersion, fieldPath } = object
-  return JSON.stringify([kind, namespace, name, uid, apiVersion, fieldPath, type, reason, message, component, host])
-}
-
 function namespaceOf(object: ObjectReference): string {
   return object.namespace || 'default'
 }
 
 /** The first event of its like, named OBJECT.SERIAL. */
 function eventOf(
-  { object, type, reason, message, component, host }: Occurrence,
-  { now, serial }: { readonly now: string; readonly serial: string },
+  { object, type, reason, message, component, host, times, agoMs }: Seen,
+  { nowMs, serial }: { readonly nowMs: number; readonly serial: string },
 ): Event {
   return {
     apiVersion: 'v1',
@@ -122,9 +117,9 @@ function eventOf(
     reason,
     message,
     source: { component, ...(host !== undefined && { host }) },
-    firstTimestamp: now,
-    lastTimestamp: now,
-    count: 1,
+    firstTimestamp: rfc3339(nowMs - agoMs),
+    lastTimestamp: rfc3339(nowMs),
+    count: Math.min(times, mostCounted),
     type,
     reportingComponent: component,
     reportingInstance: host ?? '',

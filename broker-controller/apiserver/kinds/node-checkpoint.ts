@@ -176,8 +176,8 @@ function notRestored({ metadata }: Pod, node: string, because: string): string {
   return `Pod ${metadata.namespace}/${metadata.name} (uid ${metadata.uid}) of node ${node} was not restored: ${because}`
 }
 
-/** A node that invents pods must not fill the log and the Events with them. */
-const mostReported = 20
+/** A node that invents pods must not fill the log and the Events with them. With the last line these are nine: more Events are combined. */
+const mostReported = 8
 
 async function reportRefused(node: string, refused: readonly string[], needs: ResourceNeeds): Promise<void> {
   const more = refused.length - mostReported

@@ -375,6 +375,7 @@ test('a node that reports events without end gets in a bounded number; others ar
     involvedObject: { kind: 'Node', name: node, uid: node },
     reason: 'Made',
     message: `${number}`,
+    source: { component: `one-${number}` },
   })
   for (let number = 0; number < 1500; number++) await receive({ kind: 'events', node: 'pi-1' }, event('pi-1', number))
   t.equal((await store.list('events')).items.length, 1000)

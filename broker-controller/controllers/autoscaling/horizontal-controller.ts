@@ -19,7 +19,6 @@ import {
   withAutoscalerCondition,
   withAutoscalerCounts,
 } from './autoscaler-status.ts'
-import { eventLimit } from './event-limit.ts'
 import { type Proposals, proposeReplicas } from './metric-proposals.ts'
 import { readUsage, type UsageReadingNeeds } from './pod-usage-reading.ts'
 import { type CalculationSettings, defaultCalculationSettings } from './replica-calculation.ts'
@@ -63,7 +62,6 @@ export function horizontalPodAutoscaler(
   const histories = new Map<string, ScalingHistory>()
   const selectors = selectorIndex()
   const failing = new Map<string, string>()
-  const limit = eventLimit()
 
   const autoscalers = informer({ store, clock, log }, 'horizontalpodautoscalers', (present, previous) => {
     const key = keyText((present ?? previous)?.metadata ?? {})
@@ -71,14 +69,9 @@ export function horizontalPodAutoscaler(
     histories.delete(key)
     failing.delete(key)
     selectors.remove(key)
-    limit.forget(previous?.metadata.uid ?? '')
   })
 
-  const sync = autoscalerSync(
-    { ...needs, allowsEvent: (uid) => limit.allows(uid, clock.monotonicMs()) },
-    settings,
-    selectors,
-  )
+  const sync = autoscalerSync(needs, settings, selectors)
   const reconcile = async (key: string, signal: AbortSignal) => {
     const autoscaler = autoscalers.get(keyFrom(key))
     if (autoscaler === undefined) return undefined
@@ -111,7 +104,6 @@ export function horizontalPodAutoscaler(
   }
 }
 
-type SyncNeeds = AutoscalerNeeds & { readonly allowsEvent: (uid: string) => boolean }
 type Synced = {
   /** undefined: nothing is remembered yet. */
   readonly history: ScalingHistory | undefined
@@ -129,7 +121,7 @@ type Draft = {
   readonly save: () => Promise<void>
 }
 
-function autoscalerSync(needs: SyncNeeds, settings: AutoscalerSettings, selectors: SelectorIndex) {
+function autoscalerSync(needs: AutoscalerNeeds, settings: AutoscalerSettings, selectors: SelectorIndex) {
   const { scales, clock } = needs
 
   return async (autoscaler: Autoscaler, known: ScalingHistory | undefined, signal: AbortSignal): Promise<Synced> => {
@@ -172,7 +164,7 @@ type Decided = {
 }
 
 type Decision = {
-  readonly needs: SyncNeeds
+  readonly needs: AutoscalerNeeds
   readonly settings: AutoscalerSettings
   readonly selectors: SelectorIndex
   readonly draft: Draft
@@ -271,7 +263,7 @@ async function selectedPods({ needs, selectors, draft, reading }: Decision): Pro
 
 /** Scales the target where it has other replicas than wanted, and writes the status. */
 async function apply(
-  { scales, clock }: SyncNeeds,
+  { scales, clock }: AutoscalerNeeds,
   draft: Draft,
   reading: TargetScale,
   current: number,
@@ -308,7 +300,7 @@ async function apply(
   return { history: isRemembered ? afterScaling(history, current, wanted, clock.monotonicMs()) : history, problem }
 }
 
-function draftOf({ store, events, clock, log, allowsEvent }: SyncNeeds, autoscaler: Autoscaler): Draft {
+function draftOf({ store, events, clock, log }: AutoscalerNeeds, autoscaler: Autoscaler): Draft {
   const { name, namespace = '', uid } = autoscaler.metadata
   const draft: Draft = {
     autoscaler,
@@ -320,7 +312,6 @@ function draftOf({ store, events, clock, log, allowsEvent }: SyncNeeds, autoscal
       draft.status = withAutoscalerCounts(draft.status, counts)
     },
     async record(type, reason, message) {
-      if (!allowsEvent(uid)) return
       try {
         await events.record({ object: objectReference(autoscaler), component, type, reason, message })
       } catch (error) {

@@ -1,6 +1,7 @@
 /** Records Events about a node that registers, fails or is removed. An Event that cannot be written is logged. */
 import type { Log } from '../../../daemon/log.ts'
-import type { EventRecorder, Occurrence } from '../../store/event-recorder.ts'
+import type { Occurrence } from '../../store/event-correlation.ts'
+import type { EventRecorder } from '../../store/event-recorder.ts'
 import { nodeReference, podReference } from '../../store/references.ts'
 import type { StoredObject } from '../../store/store.ts'
 

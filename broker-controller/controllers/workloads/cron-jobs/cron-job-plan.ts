@@ -4,7 +4,7 @@ import { parseSchedule, type Schedule } from '../../../../api/batch/cron-schedul
 import { finishedConditionOf, type Job, jobNames } from '../../../../api/batch/job.ts'
 import { type TimeZone, timeZone, utc } from '../../../../api/batch/time-zone.ts'
 import { rfc3339 } from '../../../../daemon/clock.ts'
-import type { Occurrence } from '../../../store/event-recorder.ts'
+import type { Occurrence } from '../../../store/event-correlation.ts'
 import type { StoredObject } from '../../../store/store.ts'
 import { controllerReference } from '../controller-ref.ts'
 import { countsFromWrongClock, nextScheduleInMs, recentSchedule } from './cron-job-times.ts'
