@@ -191,7 +191,7 @@ const event = (i: number) =>
     apiVersion: 'v1',
     kind: 'Event',
     metadata: { name: `e${i}` },
-    involvedObject: { kind: 'Node', name: 'pi-1' },
+    involvedObject: { kind: 'Pod', name: `pod-${i}` },
     message: `event ${i}`,
   }) as const
 

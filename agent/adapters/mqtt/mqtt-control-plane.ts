@@ -43,7 +43,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
   const topics = nodeTopics(nodeName)
   const terms = controllerTerms(leaseDurationSeconds ?? usualLeaseDurationSeconds)
   const leases = leaseMessages(topics.lease, terms)
-  const { open, closed, isIdle, ...reports } = reportMessages({ nodeName, topics, leases, warningsOnly, log })
+  const { open, closed, isIdle, ...reports } = reportMessages({ nodeName, topics, leases, warningsOnly, clock, log })
   const messages = connectionMessages({
     topic: topics.connection,
     facts: { bootID, agentVersion, ...(leaseDurationSeconds !== undefined && { leaseDurationSeconds }) },

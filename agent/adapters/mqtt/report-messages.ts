@@ -1,6 +1,8 @@
 /** The reports of a node as messages: its status, Events, usage and heartbeats. */
+import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { ControlPlane } from '../../node/connection/control-plane.ts'
+import { eventLimit } from '../../node/connection/event-limit.ts'
 import type { LeaseMessages } from '../../node/connection/lease-messages.ts'
 import type { LinkGuard } from '../../node/connection/link-guard.ts'
 import { publishQueue } from '../../node/connection/publish-queue.ts'
@@ -13,6 +15,7 @@ export type ReportMessagesNeeds = {
   readonly leases: LeaseMessages
   /** Events other than warnings are not published. */
   readonly warningsOnly: boolean
+  readonly clock: Clock
   readonly log: Log
 }
 
@@ -36,7 +39,9 @@ export interface ReportMessages extends Pick<ControlPlane, Reporting> {
 
 const mostEvents = 100
 
-export function reportMessages({ nodeName, topics, leases, warningsOnly, log }: ReportMessagesNeeds): ReportMessages {
+export function reportMessages(needs: ReportMessagesNeeds): ReportMessages {
+  const { nodeName, topics, leases, warningsOnly, clock, log } = needs
+  const limited = eventLimit(clock)
   let current: { readonly link: MqttLink; readonly guard: Pick<LinkGuard, 'check'> } | undefined
   let isPosted = false
 
@@ -72,7 +77,8 @@ export function reportMessages({ nodeName, topics, leases, warningsOnly, log }: 
     reportPod: (pod) => queue.publishState(topics.pod(pod.uid), JSON.stringify(pod)),
     reportPodGone: (uid) => queue.publishState(topics.pod(uid), ''),
     reportEvent(event) {
-      if (!warningsOnly || event.type === 'Warning') queue.enqueue(topics.events, JSON.stringify(event))
+      const published = !warningsOnly || event.type === 'Warning' ? limited(event) : undefined
+      if (published !== undefined) queue.enqueue(topics.events, JSON.stringify(published))
     },
     sendStats: (message) => void current?.link.send(topics.stats, JSON.stringify(message)),
     reportEverything: queue.republish,

@@ -384,6 +384,20 @@ test('a node that reports events without end gets in a bounded number; others ar
   t.equal((await store.list('events')).items.length, 1001)
 })
 
+test('an event that the agent did not publish each time is counted as often as it happened', async (t) => {
+  const { store, receive } = await inbox(t)
+  const involvedObject = { kind: 'Node', name: 'pi-1', uid: 'pi-1' }
+  const event = { apiVersion: 'v1', kind: 'Event', metadata: { name: 'x' }, involvedObject, reason: 'Made' }
+  for (const count of [undefined, 4, -5, 2 ** 31 - 1])
+    await receive({ kind: 'events', node: 'pi-1' }, { ...event, count })
+  const { items } = await store.list('events')
+  t.same(
+    items.map(({ count }) => count),
+    [1 + 4 + 1 + 3600],
+    'as often as an agent can have counted',
+  )
+})
+
 test('a report that is too large is cut, counted and stored', async (t) => {
   const { store, receive, log } = await inbox(t)
   const made = Array.from({ length: 1000 }, (_, number) => ({ type: `Made${number}`, status: 'True' }))

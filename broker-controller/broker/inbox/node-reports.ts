@@ -30,6 +30,9 @@ export interface NodeReports {
 /** Enough for 110 pods that start at one time, and more than a node needs afterwards. */
 const eventsOfNode = { perSecond: 5, burst: 1000 }
 
+/** An agent counts what it did not publish, for an hour: more than one in a second is not believed. */
+const mostTimes = 3600
+
 /** Each rejects if the store does. A message with an invalid body is dropped. */
 export function nodeReports(needs: NodeReportsNeeds): NodeReports {
   const { store, usage, events, podsOf, clock, bodies, digests, unregistered } = needs
@@ -109,6 +112,7 @@ export function nodeReports(needs: NodeReportsNeeds): NodeReports {
       message: report.message ?? '',
       component: report.source?.component ?? 'kubelet',
       host: message.node,
+      times: Math.min(Math.max(report.count ?? 1, 1), mostTimes),
     })
   }
 
