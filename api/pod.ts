@@ -391,6 +391,10 @@ const NodeSelectorTermSchema = atomic(
 )
 export type NodeSelectorTerm = Described<typeof NodeSelectorTermSchema>
 
+export const NodeSelectorSchema = atomic(
+  object('core.v1.NodeSelector', { nodeSelectorTerms: field(1, list(NodeSelectorTermSchema)) }),
+)
+
 const PodAffinityTermSchema = object('core.v1.PodAffinityTerm', {
   labelSelector: field(1, optional(LabelSelectorSchema)),
   namespaces: field(2, optional(list(text))),
@@ -421,12 +425,7 @@ const AffinitySchema = object('core.v1.Affinity', {
     1,
     optional(
       object('core.v1.NodeAffinity', {
-        requiredDuringSchedulingIgnoredDuringExecution: field(
-          1,
-          optional(
-            atomic(object('core.v1.NodeSelector', { nodeSelectorTerms: field(1, list(NodeSelectorTermSchema)) })),
-          ),
-        ),
+        requiredDuringSchedulingIgnoredDuringExecution: field(1, optional(NodeSelectorSchema)),
         preferredDuringSchedulingIgnoredDuringExecution: field(
           2,
           optional(

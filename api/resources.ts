@@ -47,6 +47,9 @@ import { type PodDisruptionBudget, PodDisruptionBudgetSchema } from './pod-disru
 import { type PriorityClass, PriorityClassSchema } from './priority-class.ts'
 import type { TSchema } from './schema.ts'
 import { type Secret, SecretSchema } from './secret.ts'
+import { type PersistentVolume, PersistentVolumeSchema } from './storage/persistent-volume.ts'
+import { type PersistentVolumeClaim, PersistentVolumeClaimSchema } from './storage/persistent-volume-claim.ts'
+import { type StorageClass, StorageClassSchema, storageGroup } from './storage/storage-class.ts'
 import { type ControllerRevision, ControllerRevisionSchema } from './workloads/controller-revision.ts'
 import { type DaemonSet, DaemonSetSchema } from './workloads/daemon-set.ts'
 import { type Deployment, DeploymentSchema } from './workloads/deployment.ts'
@@ -94,6 +97,9 @@ export type BuiltInTypes = {
   readonly limitranges: LimitRange
   readonly resourcequotas: ResourceQuota
   readonly runtimeclasses: RuntimeClass
+  readonly persistentvolumes: PersistentVolume
+  readonly persistentvolumeclaims: PersistentVolumeClaim
+  readonly storageclasses: StorageClass
 }
 export type BuiltInName = keyof BuiltInTypes
 
@@ -270,6 +276,12 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
     shortNames: ['ing'],
     counted: true,
   }),
+  persistentvolumes: row('persistentvolumes', 'PersistentVolume', '', PersistentVolumeSchema, { shortNames: ['pv'] }),
+  persistentvolumeclaims: row('persistentvolumeclaims', 'PersistentVolumeClaim', '', PersistentVolumeClaimSchema, {
+    namespaced: true,
+    shortNames: ['pvc'],
+  }),
+  storageclasses: row('storageclasses', 'StorageClass', storageGroup, StorageClassSchema, { shortNames: ['sc'] }),
   ingressclasses: row('ingressclasses', 'IngressClass', networkingGroup, IngressClassSchema, { counted: true }),
 }
 

@@ -37,6 +37,9 @@ import { clusterRoleBindingStrategy } from './apiserver/kinds/rbac/cluster-role-
 import { roleStrategy } from './apiserver/kinds/rbac/role.ts'
 import { roleBindingStrategy } from './apiserver/kinds/rbac/role-binding.ts'
 import { secretStrategy } from './apiserver/kinds/secret.ts'
+import { persistentVolumeStrategy } from './apiserver/kinds/storage/persistent-volume.ts'
+import { persistentVolumeClaimStrategy } from './apiserver/kinds/storage/persistent-volume-claim.ts'
+import { storageClassStrategy } from './apiserver/kinds/storage/storage-class.ts'
 import { controllerRevisionStrategy } from './apiserver/kinds/workloads/controller-revision.ts'
 import { daemonSetStrategy } from './apiserver/kinds/workloads/daemon-set.ts'
 import { deploymentStrategy } from './apiserver/kinds/workloads/deployment.ts'
@@ -105,6 +108,9 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   limitranges: limitRangeStrategy,
   resourcequotas: resourceQuotaStrategy,
   runtimeclasses: runtimeClassStrategy,
+  persistentvolumes: persistentVolumeStrategy,
+  persistentvolumeclaims: persistentVolumeClaimStrategy,
+  storageclasses: storageClassStrategy,
 }
 
 export const builtInKinds: KindRegistry = resourceRegistry<KindStrategy>(Object.values<KindStrategy>(kinds), [

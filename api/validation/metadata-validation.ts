@@ -83,7 +83,7 @@ function managedFieldsProblems({ managedFields = [] }: ObjectMeta): Problem[] {
   })
 }
 
-function tooLong(field: string, bytes: number): Problem {
+export function tooLong(field: string, bytes: number): Problem {
   return { field, reason: 'FieldValueTooLong', message: `Too long: may not be more than ${bytes} bytes` }
 }
 

@@ -42,7 +42,8 @@ export function schedulingProblems(at: string, spec: PodSpec): readonly Problem[
   ]
 }
 
-function nodeTermsProblems(field: string, terms: readonly NodeSelectorTerm[]): readonly Problem[] {
+/** Of a selector for nodes. `field` is the path of its terms. */
+export function nodeTermsProblems(field: string, terms: readonly NodeSelectorTerm[]): readonly Problem[] {
   if (terms.length === 0) return [required(field, 'must have at least one node selector term')]
   return terms.flatMap((term, index) => nodeTermProblems(`${field}[${index}]`, term))
 }

@@ -50,7 +50,8 @@ const hostPathTypes = [
   ...['', 'DirectoryOrCreate', 'Directory', 'FileOrCreate', 'File', 'Socket', 'CharDevice', 'BlockDevice'],
 ]
 
-function hostPathProblems(at: string, { path, type = '' }: NonNullable<Volume['hostPath']>): readonly Problem[] {
+/** Also of a PersistentVolume. */
+export function hostPathProblems(at: string, { path, type = '' }: NonNullable<Volume['hostPath']>): readonly Problem[] {
   return [
     ...(path === '' ? [required(`${at}.path`)] : []),
     ...(path === '' || path.startsWith('/') ? [] : [invalid(`${at}.path`, path, 'must be an absolute path')]),

@@ -31,9 +31,9 @@ export function chargeOf(kind: CountedKind, object: AnyObject, old: AnyObject | 
   return { kind, object, usage, isNew: old === undefined }
 }
 
-/** Only a Service can use more after an update (Handles of each evaluator). */
+/** Only a Service and a claim can use more after an update (Handles of each evaluator). */
 export function isCharged({ kind, isNew }: Charge): boolean {
-  return isNew || kind.id === 'services'
+  return isNew || kind.id === 'services' || kind.id === 'persistentvolumeclaims'
 }
 
 /** Whether the charge counts in the quota. */

@@ -9,7 +9,7 @@ import { zeroQuantity } from '../../../api/quantity.ts'
 import type { QuotaLedger } from '../handlers/quota-ledger.ts'
 import { forbid } from '../handlers/resource-request.ts'
 import { appliesTo, type Charge, chargeOf, isCharged, refusalOf } from './quota-check.ts'
-import { type CountedKind, isCounted, isOfOtherKinds, resourcesOfKind } from './usage.ts'
+import { type CountedKind, isCounted, resourcesOfKind } from './usage.ts'
 import { type UsageIndex, type UsageIndexNeeds, usageIndex } from './usage-index.ts'
 
 export type QuotaLedgerNeeds = UsageIndexNeeds & {
@@ -48,8 +48,7 @@ export function usageLedger({ store, kinds, clock }: QuotaLedgerNeeds): UsageLed
       const sums = index.used({ kind, namespace }, scopes)
       return resources.map((name) => [name, sums?.get(name) ?? zeroQuantity] as const)
     })
-    const nothing = Object.keys(quota.spec?.hard ?? {}).filter(isOfOtherKinds)
-    return Object.fromEntries([...nothing.map((name) => [name, zeroQuantity] as const), ...counted])
+    return Object.fromEntries(counted)
   }
 
   /** Its change was read before its write has returned; or another object has its name, and it will not be created. */

@@ -14,7 +14,9 @@ import type { AnyObject } from '../../../api/meta.ts'
 import type { Service } from '../../../api/network/service.ts'
 import { isFinished } from '../../../api/pod/pod-deletion.ts'
 import type { Container, Pod } from '../../../api/pod.ts'
+import { compareQuantities } from '../../../api/quantity.ts'
 import type { BuiltInTypes, Resource } from '../../../api/resources.ts'
+import { type PersistentVolumeClaim, storageClassAnnotation } from '../../../api/storage/persistent-volume-claim.ts'
 
 export type CountedKind = Pick<Resource, 'id' | 'name' | 'group' | 'namespaced'>
 
@@ -44,19 +46,20 @@ function counts(kind: CountedKind, name: string): boolean {
       return ofPods.has(name) || isHugePagesOfQuotas(name) || isExtendedInQuotas(name)
     case 'services':
       return ofServices.has(name)
+    case 'persistentvolumeclaims':
+      return isOfClaims(name)
     default:
       return kind.id === name && aliases.includes(name)
   }
 }
 
-/** Of kinds that this API does not serve: nothing is used of them. */
-export function isOfOtherKinds(name: string): boolean {
-  const plain = name.replace(/^count\//, '')
-  return ['persistentvolumeclaims', 'requests.storage'].includes(plain) || isOfStorage(name)
-}
+const ofClaims = ['persistentvolumeclaims', 'requests.storage']
+/** Before it stands the name of the class, after it one of `ofClaims`. */
+const ofStorageClass = '.storageclass.storage.k8s.io/'
 
-function isOfStorage(name: string): boolean {
-  return name.includes('.storageclass.storage.k8s.io/')
+function isOfClaims(name: string): boolean {
+  const [last, className] = name.split(ofStorageClass).reverse()
+  return ofClaims.includes(last ?? '') && className !== ''
 }
 
 function countName({ name, group }: CountedKind): string {
@@ -70,6 +73,8 @@ export function usageOf(kind: CountedKind, object: AnyObject, nowMs: number): Re
       return { ...one, ...usageOfPod(object as BuiltInTypes['pods'], nowMs) }
     case 'services':
       return { ...one, ...usageOfService(object as BuiltInTypes['services']) }
+    case 'persistentvolumeclaims':
+      return { ...one, ...usageOfClaim(object as BuiltInTypes['persistentvolumeclaims']) }
     default:
       return aliases.includes(kind.id) ? { ...one, [kind.id]: 1 } : one
   }
@@ -107,6 +112,19 @@ function computeUsage(requests: ResourceAmounts, limits: ResourceAmounts): Resou
     return amount === undefined ? [] : [[`limits.${name}`, amount] as const]
   })
   return Object.fromEntries([...request, ...limit])
+}
+
+/** A claim that grows counts with the larger size (pvcEvaluator.getStorageUsage). */
+function usageOfClaim({ metadata, spec = {}, status = {} }: PersistentVolumeClaim): ResourceAmounts {
+  const asked = amountNamed(spec.resources?.requests ?? {}, 'storage')
+  const allocated = amountNamed(status.allocatedResources ?? {}, 'storage')
+  const isLarger = asked !== undefined && allocated !== undefined && compareQuantities(allocated, asked) > 0
+  const storage = isLarger ? allocated : asked
+  const all = { persistentvolumeclaims: 1, ...(storage !== undefined && { 'requests.storage': storage }) }
+  const className = metadata.annotations?.[storageClassAnnotation] ?? spec.storageClassName ?? ''
+  if (className === '') return all
+  const ofClass = Object.entries(all).map(([name, amount]) => [`${className}${ofStorageClass}${name}`, amount] as const)
+  return { ...all, ...Object.fromEntries(ofClass) }
 }
 
 /** A quota of these makes each container state them. */

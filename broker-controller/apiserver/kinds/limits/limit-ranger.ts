@@ -17,6 +17,7 @@ import {
   type QuantityLike,
   zeroQuantity,
 } from '../../../../api/quantity.ts'
+import type { PersistentVolumeClaim } from '../../../../api/storage/persistent-volume-claim.ts'
 
 const annotation = 'kubernetes.io/limit-ranger'
 
@@ -27,15 +28,37 @@ export function withLimitDefaults(pod: Pod, ranges: readonly LimitRange[]): Pod 
 
 /** The sentence of a 403 for the first range that the pod is outside of; undefined: it may be created. */
 export function limitViolation({ spec }: Pod, ranges: readonly LimitRange[]): string | undefined {
+  return firstViolation(ranges, (item) => {
+    if (item.type === 'Pod') return violations(item, requestsOfPod(spec), limitsOfPod(spec))
+    if (item.type !== 'Container') return []
+    return [...spec.containers, ...(spec.initContainers ?? [])].flatMap(({ resources = {} }) =>
+      violations(item, resources.requests ?? {}, resources.limits ?? {}),
+    )
+  })
+}
+
+/** The same for a claim: its size (PersistentVolumeClaimLimitFunc). */
+export function claimViolation(
+  { spec = {} }: PersistentVolumeClaim,
+  ranges: readonly LimitRange[],
+): string | undefined {
+  const requests = spec.resources?.requests ?? {}
+  return firstViolation(ranges, ({ type = '', min = {}, max = {} }) =>
+    type === 'PersistentVolumeClaim'
+      ? [
+          ...eachAmount(type, min, requests, {}, belowMinimum),
+          ...eachAmount(type, max, requests, {}, aboveRequestMaximum),
+        ]
+      : [],
+  )
+}
+
+function firstViolation(
+  ranges: readonly LimitRange[],
+  violationsOf: (item: LimitRangeItem) => readonly string[],
+): string | undefined {
   for (const range of ranges) {
-    const found = itemsOf(range).flatMap((item) => {
-      if (item.type === 'Pod') return violations(item, requestsOfPod(spec), limitsOfPod(spec))
-      if (item.type !== 'Container') return []
-      return [...spec.containers, ...(spec.initContainers ?? [])].flatMap(({ resources = {} }) =>
-        violations(item, resources.requests ?? {}, resources.limits ?? {}),
-      )
-    })
-    const [first, ...more] = new Set(found)
+    const [first, ...more] = new Set(itemsOf(range).flatMap(violationsOf))
     if (first !== undefined) return more.length === 0 ? first : `[${[first, ...more].join(', ')}]`
   }
   return undefined
@@ -84,12 +107,23 @@ function withDefaultsOf(pod: Pod, range: LimitRange): Pod {
 
 function violations(item: LimitRangeItem, requests: ResourceAmounts, limits: ResourceAmounts): readonly string[] {
   const { type = '', min = {}, max = {}, maxLimitRequestRatio = {} } = item
-  const each = (amounts: ResourceAmounts, check: (facts: Facts) => string | undefined) =>
-    Object.entries(amounts).flatMap(([name, bound]) => {
-      const facts = { name, type, bound, request: amountNamed(requests, name), limit: amountNamed(limits, name) }
-      return check(facts) ?? []
-    })
+  const each = (amounts: ResourceAmounts, check: Check) => eachAmount(type, amounts, requests, limits, check)
   return [...each(min, belowMinimum), ...each(max, aboveMaximum), ...each(maxLimitRequestRatio, aboveRatio)]
+}
+
+type Check = (facts: Facts) => string | undefined
+
+function eachAmount(
+  type: string,
+  amounts: ResourceAmounts,
+  requests: ResourceAmounts,
+  limits: ResourceAmounts,
+  check: Check,
+): readonly string[] {
+  return Object.entries(amounts).flatMap(([name, bound]) => {
+    const facts = { name, type, bound, request: amountNamed(requests, name), limit: amountNamed(limits, name) }
+    return check(facts) ?? []
+  })
 }
 
 type Facts = {
@@ -116,6 +150,13 @@ function aboveMaximum({ name, type, bound, request, limit }: Facts): string | un
   if (compareQuantities(limit, bound) > 0) return `${what}, but limit is ${formatQuantity(limit)}`
   if (request === undefined || compareQuantities(request, bound) <= 0) return undefined
   return `${what}, but request is ${formatQuantity(request)}`
+}
+
+/** What claims ask for is all that they get: they have no limits (maxRequestConstraint). */
+function aboveRequestMaximum({ name, type, bound, request }: Facts): string | undefined {
+  const what = `maximum ${name} usage per ${type} is ${formatQuantity(bound)}`
+  if (request === undefined) return `${what}.  No request is specified`
+  return compareQuantities(request, bound) > 0 ? `${what}, but request is ${formatQuantity(request)}` : undefined
 }
 
 function aboveRatio({ name, type, bound, request, limit }: Facts): string | undefined {

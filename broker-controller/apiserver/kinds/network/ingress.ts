@@ -4,6 +4,7 @@ import type { IngressClass } from '../../../../api/network/ingress-class.ts'
 import { resources } from '../../../../api/resources.ts'
 import { ageOf, orNone, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
+import { defaultClassName } from '../default-class.ts'
 import {
   ingressClassAnnotation,
   ingressProblems,
@@ -58,15 +59,7 @@ export const ingressStrategy: KindStrategy<Ingress> = {
 
 const defaultAnnotation = 'ingressclass.kubernetes.io/is-default-class'
 
-/**
- * The class of an Ingress that names none: of several defaults the newest, then the first by name
- * (plugin/pkg/admission/network/defaultingressclass/admission.go).
- */
+/** The class of an Ingress that names none; undefined: there is none. */
 export function defaultIngressClass(classes: readonly IngressClass[]): string | undefined {
-  const age = ({ metadata }: IngressClass) => Date.parse(metadata.creationTimestamp ?? '')
-  const name = ({ metadata }: IngressClass) => metadata.name ?? ''
-  const [first] = classes
-    .filter(({ metadata }) => metadata.annotations?.[defaultAnnotation] === 'true')
-    .sort((a, b) => age(b) - age(a) || (name(a) < name(b) ? -1 : 1))
-  return first?.metadata.name
+  return defaultClassName(classes, defaultAnnotation)
 }

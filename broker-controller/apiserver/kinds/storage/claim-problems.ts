@@ -1,0 +1,134 @@
+/** Validates claims (ValidatePersistentVolumeClaim and ValidatePersistentVolumeClaimUpdate of Kubernetes). */
+import { amountNamed, type ResourceAmounts } from '../../../../api/limits/resource-amounts.ts'
+import { isStandardOfQuotas } from '../../../../api/limits/resource-names.ts'
+import { dnsSubdomainProblem, qualifiedNameProblem } from '../../../../api/names.ts'
+import { forbidden, invalid, notSupported, type Problem, required } from '../../../../api/problem.ts'
+import { compareQuantities, formatQuantity, type QuantityLike, zeroQuantity } from '../../../../api/quantity.ts'
+import {
+  type PersistentVolumeClaim,
+  type PersistentVolumeClaimSpec,
+  storageClassAnnotation,
+} from '../../../../api/storage/persistent-volume-claim.ts'
+import { problemsWith } from '../../../../api/validation/metadata-validation.ts'
+import { selectorProblems } from '../../../../api/validation/scheduling-validation.ts'
+import { equalJSON } from '../../../store/equal-json.ts'
+import { accessModeProblems, classNameProblems, positiveAmountProblems, volumeModeProblems } from './volume-problems.ts'
+
+export function claimProblems({ spec = {} }: PersistentVolumeClaim): readonly Problem[] {
+  const { accessModes = [], dataSource, dataSourceRef } = spec
+  const storage = 'spec.resources[storage]'
+  const asked = amountNamed(spec.resources?.requests ?? {}, 'storage')
+  return [
+    ...(accessModes.length === 0 ? [required('spec.accessModes', 'at least 1 access mode is required')] : []),
+    ...selectorProblems('spec.selector', spec.selector),
+    ...accessModeProblems('spec.accessModes', accessModes),
+    ...(asked === undefined ? [required(storage)] : positiveAmountProblems(storage, asked)),
+    ...classNameProblems('spec.storageClassName', spec.storageClassName),
+    ...volumeModeProblems('spec.volumeMode', spec.volumeMode),
+    ...sourceProblems('spec.dataSource', dataSource),
+    ...sourceProblems('spec.dataSourceRef', dataSourceRef),
+    ...(dataSource && dataSourceRef && !isSame(dataSource, dataSourceRef)
+      ? [invalid('spec', 'spec.dataSource', 'must match dataSourceRef')]
+      : []),
+  ]
+}
+
+type Source = NonNullable<PersistentVolumeClaimSpec['dataSource']>
+
+function sourceProblems(field: string, source: Source | undefined): readonly Problem[] {
+  if (source === undefined) return []
+  const { apiGroup = '', kind, name } = source
+  const inCore = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+  return [
+    ...(name === '' ? [required(`${field}.name`)] : []),
+    ...(kind === '' ? [required(`${field}.kind`)] : []),
+    ...(apiGroup === '' && kind !== 'PersistentVolumeClaim' ? [invalid(field, kind, inCore)] : []),
+    ...(apiGroup === '' ? [] : problemsWith(`${field}.apiGroup`, apiGroup, dnsSubdomainProblem)),
+  ]
+}
+
+function isSame(one: Source, other: Source): boolean {
+  return one.apiGroup === other.apiGroup && one.kind === other.kind && one.name === other.name
+}
+
+/** A claim is what it was when it was made, but for its volume, its first class, and the size of a bound one. */
+export function claimChangeProblems(old: PersistentVolumeClaim, now: PersistentVolumeClaim): readonly Problem[] {
+  const [before = {}, after = {}] = [old.spec, now.spec]
+  const annotationOf = ({ metadata }: PersistentVolumeClaim) => metadata.annotations?.[storageClassAnnotation]
+  const isRenamed = before.storageClassName === undefined && annotationOf(old) !== undefined
+  const isUpgraded =
+    isRenamed &&
+    after.storageClassName === annotationOf(old) &&
+    [undefined, annotationOf(old)].includes(annotationOf(now))
+  const isFirstClass = before.storageClassName === undefined && !isRenamed
+  const kept = {
+    ...(before.volumeName ? {} : { volumeName: after.volumeName }),
+    ...(isUpgraded || isFirstClass ? { storageClassName: after.storageClassName } : {}),
+  }
+  const isBound = now.status?.phase === 'Bound'
+  const sized = { ...after, ...(isBound && { resources: withSizeOf(before, after) }) }
+  const because =
+    'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims'
+  return [
+    ...claimProblems(now),
+    ...(isUpgraded || annotationOf(old) === annotationOf(now)
+      ? []
+      : [invalid(`metadata.annotations[${storageClassAnnotation}]`, annotationOf(now) ?? '', 'field is immutable')]),
+    ...(equalJSON(defined({ ...before, ...kept }), defined(sized)) ? [] : [forbidden('spec', because)]),
+    ...sizeProblems('spec.resources.requests.storage', old, now),
+    ...(before.volumeMode === after.volumeMode ? [] : [invalid('volumeMode', after.volumeMode, 'field is immutable')]),
+  ]
+}
+
+function defined(spec: { readonly [field: string]: unknown }) {
+  return Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined && value !== ''))
+}
+
+function withSizeOf({ resources: before }: PersistentVolumeClaimSpec, { resources: after }: PersistentVolumeClaimSpec) {
+  const size = amountNamed(before?.requests ?? {}, 'storage')
+  return { ...after, requests: { ...after?.requests, ...(size !== undefined && { storage: size }) } }
+}
+
+function sizeOf({ spec = {} }: PersistentVolumeClaim): QuantityLike {
+  return amountNamed(spec.resources?.requests ?? {}, 'storage') ?? zeroQuantity
+}
+
+/** A growth that failed may be taken back, but not below what the volume has. */
+function sizeProblems(field: string, old: PersistentVolumeClaim, now: PersistentVolumeClaim): readonly Problem[] {
+  if (compareQuantities(sizeOf(now), sizeOf(old)) >= 0) return []
+  const has = amountNamed(old.status?.capacity ?? {}, 'storage') ?? zeroQuantity
+  return compareQuantities(sizeOf(now), has) > 0 ? [] : [forbidden(field, 'field can not be less than status.capacity')]
+}
+
+const resizeStatuses = [
+  ...['ControllerResizeInProgress', 'ControllerResizeInfeasible', 'NodeResizeInProgress', 'NodeResizeInfeasible'],
+  'NodeResizePending',
+].sort()
+
+/** ValidatePersistentVolumeClaimStatusUpdate. */
+export function claimStatusProblems({ status = {} }: PersistentVolumeClaim): readonly Problem[] {
+  const { capacity = {}, allocatedResources = {}, allocatedResourceStatuses = {} } = status
+  const ofStatuses = 'status.allocatedResourceStatus'
+  return [
+    ...amountProblems('status.capacity', capacity, 'must be a valid resource quantity'),
+    ...Object.entries(allocatedResourceStatuses).flatMap(([name, value]) => [
+      ...keyProblems(ofStatuses, name),
+      ...(resizeStatuses.includes(value) ? [] : [notSupported(ofStatuses, name, resizeStatuses)]),
+    ]),
+    ...Object.keys(allocatedResources).flatMap((name) => keyProblems('status.allocatedResources', name)),
+    ...amountProblems('status.allocatedResources', allocatedResources, 'must be a valid resource quantity'),
+  ]
+}
+
+function keyProblems(field: string, name: string): readonly Problem[] {
+  const problems = problemsWith(field, name, qualifiedNameProblem)
+  if (problems.length > 0) return problems
+  const isNative = !name.includes('/') || isStandardOfQuotas(name)
+  return isNative && name !== 'storage' ? [notSupported(field, name, ['storage'])] : []
+}
+
+function amountProblems(field: string, amounts: ResourceAmounts, because: string): readonly Problem[] {
+  return Object.entries(amounts)
+    .filter(([, amount]) => compareQuantities(amount, zeroQuantity) < 0)
+    .map(([name, amount]) => invalid(`${field}[${name}]`, formatQuantity(amount), because))
+}

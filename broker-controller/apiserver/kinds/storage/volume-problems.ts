@@ -1,0 +1,44 @@
+/** Validates what PersistentVolumes and claims share (pkg/apis/core/validation/validation.go of Kubernetes). */
+import { dnsSubdomainProblem } from '../../../../api/names.ts'
+import { forbidden, invalid, notSupported, type Problem } from '../../../../api/problem.ts'
+import { compareQuantities, formatQuantity, type QuantityLike, zeroQuantity } from '../../../../api/quantity.ts'
+import { problemsWith } from '../../../../api/validation/metadata-validation.ts'
+
+const accessModes = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod']
+const volumeModes = ['Block', 'Filesystem']
+
+/** `field` is the path of the list, which must have been checked for being empty. */
+export function accessModeProblems(field: string, modes: readonly string[]): readonly Problem[] {
+  const known = modes.filter((mode) => accessModes.includes(mode))
+  const isMixed = known.includes('ReadWriteOncePod') && known.some((mode) => mode !== 'ReadWriteOncePod')
+  return [
+    ...modes.filter((mode) => !known.includes(mode)).map((mode) => notSupported(field, mode, accessModes)),
+    ...(isMixed ? [forbidden(field, 'may not use ReadWriteOncePod with other access modes')] : []),
+  ]
+}
+
+export function volumeModeProblems(field: string, mode: string | undefined): readonly Problem[] {
+  return mode === undefined || volumeModes.includes(mode) ? [] : [notSupported(field, mode, volumeModes)]
+}
+
+/** No class, and the class '', are no class. */
+export function classNameProblems(field: string, name: string | undefined): readonly Problem[] {
+  return name ? problemsWith(field, name, dnsSubdomainProblem) : []
+}
+
+/** ValidatePositiveQuantityValue. */
+export function positiveAmountProblems(field: string, amount: QuantityLike): readonly Problem[] {
+  if (compareQuantities(amount, zeroQuantity) > 0) return []
+  return [invalid(field, formatQuantity(amount), 'must be greater than zero')]
+}
+
+/** `RWO,ROX`, each mode once (GetAccessModesAsString). */
+export function shortAccessModes(modes: readonly string[] = []): string {
+  const short = [
+    ['ReadWriteOnce', 'RWO'],
+    ['ReadOnlyMany', 'ROX'],
+    ['ReadWriteMany', 'RWX'],
+    ['ReadWriteOncePod', 'RWOP'],
+  ] as const
+  return short.flatMap(([mode, text]) => (modes.includes(mode) ? [text] : [])).join()
+}
