@@ -2,7 +2,6 @@
 
 import { isApiError } from '../../../../api/api-error.ts'
 import { finishedConditionOf, type JobStatus, jobNames } from '../../../../api/batch/job.ts'
-import { rfc3339 } from '../../../../daemon/clock.ts'
 import type { Reconciled } from '../../../../daemon/controller.ts'
 import { inParallel } from '../../../../daemon/in-parallel.ts'
 import { type Loop, runLoops } from '../../../../daemon/run.ts'
@@ -16,9 +15,11 @@ import { isReadyPod } from '../pod-readiness.ts'
 import { selecting } from '../selecting.ts'
 import { slowStart } from '../slow-start.ts'
 import type { BackoffRecord } from './job-backoff.ts'
-import { completion, deadlineLeftMs, endOf, isSuspended, type JobPodPlan, jobCondition, planPods } from './job-plan.ts'
+import { completion, deadlineLeftMs, endOf } from './job-end.ts'
+import { type JobPodPlan, planPods } from './job-plan.ts'
+import { activeSinceMs, startedStatus, suspensionOf } from './job-suspension.ts'
 import { indexedPod, jobPodTemplate } from './job-template.ts'
-import { finishedStatus, type Outcome, settleCounts, trackPods, withCondition, writtenStatus } from './job-tracking.ts'
+import { finishedStatus, type Outcome, settleCounts, trackPods, writtenStatus } from './job-tracking.ts'
 import { type JobView, jobView, type StoredJob } from './job-view.ts'
 import { orphanPods, releasePod } from './tracking-finalizer.ts'
 
@@ -78,17 +79,16 @@ async function visitJob(needs: VisitNeeds, job: StoredJob, pods: readonly Stored
   const { clock, control, backoffs } = needs
   const nowMs = clock.wallMs()
   const view = jobView(job, pods, backoffs.of(job))
-  const { startTime = isSuspended(job) ? undefined : rfc3339(nowMs) } = job.status ?? {}
-  const begun: JobStatus = { ...job.status, ...(startTime !== undefined && { startTime }) }
-  const startMs = startTime === undefined ? undefined : Date.parse(startTime)
-  const end = endOf(view, startMs, nowMs)
+  const begun = startedStatus(job, nowMs)
+  const sinceMs = activeSinceMs(begun)
+  const end = endOf(view, sinceMs, nowMs)
   const done = end === undefined ? await manage(needs, view, nowMs) : await stop(needs, view)
   const outcome: Outcome = {
     ...done,
     end: end === undefined ? completion(view, done.active, nowMs) : done.active === 0 ? end : undefined,
     status: begun,
   }
-  const suspension = end === undefined && outcome.end === undefined ? suspended(job, begun, nowMs) : undefined
+  const suspension = end === undefined && outcome.end === undefined ? suspensionOf(job, begun, nowMs) : undefined
   const tracking = trackPods(view, { ...outcome, status: suspension?.status ?? begun }, nowMs)
 
   const written = await writeStatus(needs, job, tracking.status)
@@ -102,20 +102,14 @@ async function visitJob(needs: VisitNeeds, job: StoredJob, pods: readonly Stored
   if (finished !== undefined) await recordEnd(control, last)
   const error = done.error ?? errors[0]
   if (error !== undefined) throw error
-  return nextVisit(job, { startMs, waitMs: done.waitMs, isPartial: tracking.isPartial, nowMs: clock.wallMs() })
+  return nextVisit(job, { sinceMs, waitMs: done.waitMs, isPartial: tracking.isPartial, nowMs: clock.wallMs() })
 }
 
 type Done = Pick<Outcome, 'active' | 'ready' | 'terminating'> & { readonly error?: unknown; readonly waitMs?: number }
 
 /** Deletes what runs. The finalizers stay: these pods are counted. */
-async function stop({ control }: VisitNeeds, { job, active, ready, terminating }: JobView): Promise<Done> {
-  const { deleted, error } = await deleteAll(active, (pod) => control.delete(job, pod))
-  return {
-    active: active.length - deleted.length,
-    ready: ready - deleted.filter(isReadyPod).length,
-    terminating: terminating + deleted.length,
-    ...(error !== undefined && { error }),
-  }
+async function stop({ control }: VisitNeeds, view: JobView): Promise<Done> {
+  return await deletePods(view, view.active, (pod) => control.delete(view.job, pod))
 }
 
 async function manage(needs: VisitNeeds, view: JobView, nowMs: number): Promise<Done> {
@@ -133,13 +127,7 @@ async function manage(needs: VisitNeeds, view: JobView, nowMs: number): Promise<
         await releasePod(needs, pod)
         await needs.control.delete(job, pod)
       }
-      const { deleted, error } = await deleteAll(plan.pods, remove)
-      return {
-        active: active.length - deleted.length,
-        ready: ready - deleted.filter(isReadyPod).length,
-        terminating: terminating + deleted.length,
-        ...(error !== undefined && { error }),
-      }
+      return await deletePods(view, plan.pods, remove)
     }
     case 'create': {
       const { done, error } = await create(needs.control, view, plan)
@@ -163,7 +151,11 @@ async function create(
   })
 }
 
-async function deleteAll(pods: readonly StoredPod[], remove: (pod: StoredPod) => Promise<void>) {
+async function deletePods(
+  { active, ready, terminating }: JobView,
+  pods: readonly StoredPod[],
+  remove: (pod: StoredPod) => Promise<void>,
+): Promise<Done> {
   const deleted: StoredPod[] = []
   let error: unknown
   await inParallel(pods, writesAtOnce, async (pod) => {
@@ -174,7 +166,12 @@ async function deleteAll(pods: readonly StoredPod[], remove: (pod: StoredPod) =>
       error ??= failure
     }
   })
-  return { deleted, error }
+  return {
+    active: active.length - deleted.length,
+    ready: ready - deleted.filter(isReadyPod).length,
+    terminating: terminating + deleted.length,
+    ...(error !== undefined && { error }),
+  }
 }
 
 /** Takes the finalizers off, and the uids out of `held`. Returns what failed. */
@@ -193,25 +190,6 @@ async function releaseAll(
     }
   })
   return errors
-}
-
-type Suspension = {
-  readonly status: JobStatus
-  readonly event: { readonly type: 'Normal'; readonly reason: string; readonly message: string }
-}
-
-/** The condition `Suspended`, where it changes. A Job that is resumed starts again: its deadline counts from then. */
-function suspended(job: StoredJob, status: JobStatus, nowMs: number): Suspension | undefined {
-  if (job.metadata.deletionTimestamp !== undefined) return undefined
-  const isNow = isSuspended(job)
-  const [reason, message] = isNow ? ['JobSuspended', 'Job suspended'] : ['JobResumed', 'Job resumed']
-  const wanted = jobCondition('Suspended', { status: isNow ? 'True' : 'False', reason, message }, nowMs)
-  const { conditions, isNew } = withCondition(status.conditions ?? [], wanted)
-  if (!isNew) return undefined
-  return {
-    status: { ...status, conditions, ...(!isNow && { startTime: rfc3339(nowMs) }) },
-    event: { type: 'Normal', reason: isNow ? 'Suspended' : 'Resumed', message },
-  }
 }
 
 /** Onto the Job as it was read; the same object when nothing is new. */
@@ -235,14 +213,14 @@ async function recordEnd(control: PodControl, job: StoredJob): Promise<void> {
 function nextVisit(
   job: StoredJob,
   facts: {
-    readonly startMs: number | undefined
+    readonly sinceMs: number | undefined
     readonly waitMs: number | undefined
     readonly isPartial: boolean
     readonly nowMs: number
   },
 ): Reconciled {
   if (facts.isPartial) return { requeueAfterMs: 1 }
-  const deadlineMs = deadlineLeftMs(job, facts.startMs, facts.nowMs)
+  const deadlineMs = deadlineLeftMs(job, facts.sinceMs, facts.nowMs)
   const waits = [facts.waitMs, deadlineMs].filter((ms) => ms !== undefined)
   return waits.length === 0 ? undefined : { requeueAfterMs: Math.max(1, Math.min(...waits)) }
 }

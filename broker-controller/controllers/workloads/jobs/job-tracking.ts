@@ -15,7 +15,7 @@ import {
   mergeIntervals,
 } from '../../../../api/batch/job-indexes.ts'
 import type { StoredPod } from '../../../store/store.ts'
-import { failedFor, jobCondition } from './job-plan.ts'
+import { failedFor, jobCondition, withCondition } from './job-conditions.ts'
 import { completionIndexOf, hasLimitPerIndex, isFailedPod, isTracked, validIndexOf } from './job-pods.ts'
 import type { JobView } from './job-view.ts'
 import { failureVerdict } from './pod-failure-policy.ts'
@@ -170,24 +170,6 @@ export function finishedStatus(
     conditions: withCondition(status.conditions ?? [], final).conditions,
     ...(isComplete && { completionTime: lastTransitionTime }),
   }
-}
-
-/** A condition that turns false is kept; one that never was true is not added (ensureJobConditionStatus). */
-export function withCondition(
-  conditions: readonly JobCondition[],
-  wanted: JobCondition,
-): { readonly conditions: readonly JobCondition[]; readonly isNew: boolean } {
-  const present = conditions.find(({ type }) => type === wanted.type)
-  if (present === undefined) {
-    return wanted.status === 'False'
-      ? { conditions, isNew: false }
-      : { conditions: [...conditions, wanted], isNew: true }
-  }
-  const { status, reason, message } = present
-  if (status === wanted.status && reason === wanted.reason && message === wanted.message) {
-    return { conditions, isNew: false }
-  }
-  return { conditions: conditions.map((one) => (one === present ? wanted : one)), isNew: true }
 }
 
 /** As Kubernetes writes it: what is zero is left out, what Go points to is not. */
