@@ -296,6 +296,22 @@ test('a Job that takes longer than its deadline fails', async (t) => {
   })
 })
 
+test('the deadline of a Job counts again from its start after a suspension', async (t) => {
+  const world = await jobWorld(t)
+  await world.create({ activeDeadlineSeconds: 30 })
+  await world.settle(20 * second)
+  const suspend = (isSuspended: boolean) =>
+    world.edit('jobs', 'work', (job) => ({ ...job, spec: { ...job.spec, suspend: isSuspended } }))
+  await suspend(true)
+  await world.settle(60 * second)
+  await suspend(false)
+  await world.settle(29 * second)
+  t.same(await world.conditions(), [])
+  t.equal((await world.running()).length, 1)
+  await world.settle(2 * second)
+  t.match((await world.job())?.status?.conditions, [{ type: 'Suspended' }, { reason: 'DeadlineExceeded' }])
+})
+
 test('a pod that is leaving is replaced at once, or when it has ended, as the Job asks', async (t) => {
   for (const [podReplacementPolicy, atOnce] of [
     ['TerminatingOrFailed', true],

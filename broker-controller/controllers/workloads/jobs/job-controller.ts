@@ -80,7 +80,7 @@ async function visitJob(needs: VisitNeeds, job: StoredJob, pods: readonly Stored
   const nowMs = clock.wallMs()
   const view = jobView(job, pods, backoffs.of(job))
   const begun = startedStatus(job, nowMs)
-  const sinceMs = activeSinceMs(begun)
+  const sinceMs = activeSinceMs(job, begun, nowMs)
   const end = endOf(view, sinceMs, nowMs)
   const done = end === undefined ? await manage(needs, view, nowMs) : await stop(needs, view)
   const outcome: Outcome = {

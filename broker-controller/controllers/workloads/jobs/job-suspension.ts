@@ -1,5 +1,5 @@
 /** Suspension of a Job, and since when it is active (syncJob in pkg/controller/job/job_controller.go). Pure. */
-import type { JobStatus } from '../../../../api/batch/job.ts'
+import { hasJobCondition, type JobStatus } from '../../../../api/batch/job.ts'
 import { rfc3339 } from '../../../../daemon/clock.ts'
 import type { Occurrence } from '../../../store/event-correlation.ts'
 import { jobCondition, withCondition } from './job-conditions.ts'
@@ -15,8 +15,13 @@ export function startedStatus(job: StoredJob, nowMs: number): JobStatus {
   return status.startTime !== undefined || isSuspended(job) ? status : { ...status, startTime: rfc3339(nowMs) }
 }
 
-/** Since when the Job is active, by its status with the start; undefined: it has not started. */
-export function activeSinceMs({ startTime }: JobStatus): number | undefined {
+/**
+ * Since when the Job is active: a Job that is resumed begins again, as `activeDeadlineSeconds` is documented. Kubernetes 1.32
+ * still counts from the first start on the visit that resumes it, and fails a Job that was suspended for longer. `status`:
+ * with its start. undefined: it has not started.
+ */
+export function activeSinceMs(job: StoredJob, { startTime }: JobStatus, nowMs: number): number | undefined {
+  if (!isSuspended(job) && hasJobCondition(job, 'Suspended')) return nowMs
   return startTime === undefined ? undefined : Date.parse(startTime)
 }
 
