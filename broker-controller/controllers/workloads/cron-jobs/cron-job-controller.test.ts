@@ -170,6 +170,21 @@ test('a new schedule begins with its next time', async (t) => {
   t.same(await world.names(), [nameAt('2026-01-01T00:06:00Z')])
 })
 
+test('a Job that ends while the schedule changes is no longer active', async (t) => {
+  const world = await cronWorld(t)
+  await world.cron()
+  await world.settle(11 * minute)
+  const completionTime = '2026-01-01T00:11:00Z'
+  const conditions = [{ type: 'Complete', status: 'True' }]
+  await world.edit('jobs', nameAt('2026-01-01T00:10:00Z'), (job) => ({
+    ...job,
+    status: { ...job.status, completionTime, conditions },
+  }))
+  await world.edit('cronjobs', 'tick', (one) => ({ ...one, spec: { ...one.spec, schedule: '0 0 1 1 *' } }))
+  await world.settle()
+  t.match((await world.cronJob())?.status, { active: undefined, lastSuccessfulTime: completionTime })
+})
+
 test('a clock that jumps ahead by years starts one Job, not thousands', async (t) => {
   const world = await cronWorld(t)
   await world.cron()

@@ -33,7 +33,6 @@ export function cronJobController(
   const schedules = new Map<string, string>()
   let present: OwnersInQueue<'cronjobs'> | undefined
 
-  /** A new schedule begins with its next time: what it would have been before is not made up for (updateCronJob). */
   const hasNewSchedule = ({ metadata, spec }: StoredCronJob) => {
     const now = JSON.stringify([spec.schedule, spec.timeZone])
     const before = schedules.get(metadata.uid)
@@ -41,9 +40,9 @@ export function cronJobController(
     return before !== undefined && before !== now
   }
   const reconcile = async (cronJob: StoredCronJob, found: readonly StoredObject<'jobs'>[]): Promise<Reconciled> => {
-    if (hasNewSchedule(cronJob)) return later(cronJob, needs)
+    const isNewSchedule = hasNewSchedule(cronJob)
     try {
-      return await visitCronJob(needs, cronJob, found)
+      return await visitCronJob(needs, cronJob, found, isNewSchedule)
     } catch (error) {
       if (isApiError(error, 'Conflict')) return { requeueAfterMs: conflictRetryMs }
       if (isApiError(error, 'NotFound') || isNamespaceTerminating(error)) return undefined
@@ -78,9 +77,10 @@ async function visitCronJob(
   needs: VisitNeeds,
   cronJob: StoredCronJob,
   found: readonly StoredObject<'jobs'>[],
+  isNewSchedule: boolean,
 ): Promise<Reconciled> {
   const { control, clock, localZone } = needs
-  const plan = planCronJob(cronJob, found, localZone, clock.wallMs())
+  const plan = planCronJob(cronJob, found, { localZone, isNewSchedule, nowMs: clock.wallMs() })
   for (const event of plan.events) await control.record(cronJob, event)
   for (const job of plan.remove) await remove(needs, cronJob, job)
   let { status } = plan

@@ -23,17 +23,24 @@ export type CronJobPlan = {
   readonly start?: { readonly scheduledMs: number; readonly replace: readonly StoredJob[] }
 }
 
-/** `jobs`: those that the CronJob controls. `localZone`: of schedules that name none. */
+export type CronJobVisit = {
+  /** Of schedules that name none. */
+  readonly localZone: TimeZone
+  /** It begins with its next time: what it would have been before is not made up for (updateCronJob). */
+  readonly isNewSchedule: boolean
+  readonly nowMs: number
+}
+
+/** `jobs`: those that the CronJob controls. */
 export function planCronJob(
   given: StoredCronJob,
   jobs: readonly StoredJob[],
-  localZone: TimeZone,
-  nowMs: number,
+  { localZone, isNewSchedule, nowMs }: CronJobVisit,
 ): CronJobPlan {
   const cronJob = countsFromWrongClock(given, nowMs) ? countingFrom(given, nowMs) : given
   const remove = beyondHistory(cronJob, jobs)
   const seen = withJobs(cronJob, jobs, new Set(remove))
-  if (cronJob.metadata.deletionTimestamp !== undefined) return { ...seen, remove }
+  if (cronJob.metadata.deletionTimestamp !== undefined || isNewSchedule) return { ...seen, remove }
   const running = jobs.filter((job) => finishedConditionOf(job) === undefined)
   const due = dueStart({ ...cronJob, status: seen.status }, running, localZone, nowMs)
   return { ...seen, remove, events: [...seen.events, ...due.events], ...(due.start && { start: due.start }) }
