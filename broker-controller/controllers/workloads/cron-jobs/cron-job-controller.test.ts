@@ -117,6 +117,26 @@ test('with Replace, the new Job takes the place of the one that runs', async (t)
   t.ok((await world.events()).includes('SuccessfulDelete'))
 })
 
+test('a Job made of the template by hand neither holds up the schedule nor is replaced', async (t) => {
+  for (const concurrencyPolicy of ['Forbid', 'Replace']) {
+    const world = await cronWorld(t)
+    await world.cron({ concurrencyPolicy })
+    const { metadata: { uid = '' } = {}, spec } = (await world.cronJob()) ?? {}
+    if (spec === undefined) return t.fail('no CronJob')
+    // As `kubectl create job by-hand --from=cronjob/tick` writes it.
+    const metadata = {
+      name: 'by-hand',
+      namespace: 'default',
+      annotations: { 'cronjob.kubernetes.io/instantiate': 'manual' },
+      ownerReferences: [{ apiVersion: 'batch/v1', kind: 'CronJob', name: 'tick', uid, controller: true }],
+    }
+    const job: Job = { apiVersion: 'batch/v1', kind: 'Job', metadata, spec: spec.jobTemplate.spec }
+    await world.needs.creation.create('jobs', job, 'test')
+    await world.settle(11 * minute)
+    t.same(await world.names(), ['by-hand', nameAt('2026-01-01T00:10:00Z')], concurrencyPolicy)
+  }
+})
+
 test('with Allow, Jobs run beside each other', async (t) => {
   const world = await cronWorld(t)
   await world.cron()

@@ -41,9 +41,16 @@ export function planCronJob(
   const remove = beyondHistory(cronJob, jobs)
   const seen = withJobs(cronJob, jobs, new Set(remove))
   if (cronJob.metadata.deletionTimestamp !== undefined || isNewSchedule) return { ...seen, remove }
-  const running = jobs.filter((job) => finishedConditionOf(job) === undefined)
+  const running = jobs.filter((job) => finishedConditionOf(job) === undefined && isScheduled(job, seen.status))
   const due = dueStart({ ...cronJob, status: seen.status }, running, localZone, nowMs)
   return { ...seen, remove, events: [...seen.events, ...due.events], ...(due.start && { start: due.start }) }
+}
+
+/** Created by this controller. One that was made of the template by hand stays beside the Jobs of the schedule. */
+function isScheduled({ metadata }: StoredJob, { active = [] }: CronJobStatus): boolean {
+  return (
+    metadata.annotations?.[jobNames.scheduledTimestamp] !== undefined || active.some(({ uid }) => uid === metadata.uid)
+  )
 }
 
 /** Kept in the status, so that the next time counts from the same moment. */
