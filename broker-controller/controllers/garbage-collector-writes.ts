@@ -66,7 +66,8 @@ export function garbageCollectorWrites({
 }
 
 function withoutFinalizer<O extends OwnedItem['object']>(object: O, finalizer: string): O | undefined {
-  const present = object.metadata.finalizers ?? []
+  const { finalizers: present = [], ...metadata } = object.metadata
   if (!present.includes(finalizer)) return undefined
-  return { ...object, metadata: { ...object.metadata, finalizers: present.filter((name) => name !== finalizer) } }
+  const finalizers = present.filter((name) => name !== finalizer)
+  return { ...object, metadata: { ...metadata, ...(finalizers.length > 0 && { finalizers }) } }
 }

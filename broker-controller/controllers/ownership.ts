@@ -33,13 +33,12 @@ export function ownerResource({ apiVersion, kind }: OwnerReference, resources: R
   return resources.ofKind(apiVersion, kind)
 }
 
-/** The object without these owners. */
+/** The object without these owners; undefined: it has none of them. */
 export function withoutOwners<
   O extends { readonly metadata: { readonly ownerReferences?: readonly OwnerReference[] } },
 >(object: O, uids: readonly string[]): O | undefined {
-  const present = object.metadata.ownerReferences ?? []
+  const { ownerReferences: present = [], ...metadata } = object.metadata
   const ownerReferences = present.filter(({ uid }) => !uids.includes(uid))
-  return ownerReferences.length === present.length
-    ? undefined
-    : { ...object, metadata: { ...object.metadata, ownerReferences } }
+  if (ownerReferences.length === present.length) return undefined
+  return { ...object, metadata: { ...metadata, ...(ownerReferences.length > 0 && { ownerReferences }) } }
 }
