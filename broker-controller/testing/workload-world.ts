@@ -3,7 +3,7 @@ import type { Pod } from '../../api/pod.ts'
 import type { BuiltInName } from '../../api/resources.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import type { Loop } from '../../daemon/run.ts'
+import { type Loop, runLoops } from '../../daemon/run.ts'
 import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { controllerCreation } from '../apiserver/handlers/controller-creation.ts'
@@ -70,7 +70,7 @@ export async function workloadWorld(
     pods: list,
     start(loops) {
       const stop = new AbortController()
-      const running = Promise.all(loops.map(({ run }) => run(stop.signal)))
+      const running = runLoops(loops, stop.signal, log)
       const end = async () => {
         stop.abort()
         await clock.settle()
