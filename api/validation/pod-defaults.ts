@@ -1,15 +1,29 @@
 /** Defaults of what a pod's author left out, as pkg/apis/core/v1/defaults.go sets them. */
 import { withDefaultTolerations } from '../pod/default-tolerations.ts'
-import type { Container, ContainerPort, PodSpec, Probe } from '../pod.ts'
+import {
+  type Container,
+  type ContainerPort,
+  type PodSpec,
+  type PodTemplateSpec,
+  PodTemplateSpecSchema,
+  type Probe,
+} from '../pod.ts'
 import { withVolumeDefaults } from './volume-validation.ts'
+import { withoutZeros } from './zero-fields.ts'
 
 /** The specification of a pod. Admission adds the tolerations of the node lifecycle to pods, not to templates. */
 export function withPodDefaults(spec: PodSpec): PodSpec {
   return { ...withPodSpecDefaults(spec), tolerations: withDefaultTolerations(spec.tolerations ?? []) }
 }
 
+/** A pod template as Kubernetes stores it: also without the fields that are empty, so that equal templates are equal JSON. */
+export function withTemplateDefaults(template: PodTemplateSpec): PodTemplateSpec {
+  const given = withoutZeros(PodTemplateSpecSchema, template)
+  return { ...given, spec: withPodSpecDefaults(given.spec) }
+}
+
 /** The specification of a pod or of a pod template (SetDefaults_PodSpec in pkg/apis/core/v1/defaults.go). */
-export function withPodSpecDefaults(spec: PodSpec): PodSpec {
+function withPodSpecDefaults(spec: PodSpec): PodSpec {
   const account = spec.serviceAccountName || spec.serviceAccount
   const withDefaults = <C extends Container>(container: C) =>
     withContainerDefaults(container, spec.hostNetwork === true)

@@ -2,13 +2,11 @@ import { test } from 'tap'
 import { decode } from '../decode.ts'
 import { type PodSpec, type PodTemplateSpec, PodTemplateSpecSchema } from '../pod.ts'
 import { problemText } from '../problem.ts'
-import { withPodSpecDefaults } from './pod-defaults.ts'
+import { withTemplateDefaults } from './pod-defaults.ts'
 import { podTemplateProblems } from './pod-validation.ts'
 
-const template = (spec: Partial<PodSpec> = {}, metadata: PodTemplateSpec['metadata'] = {}): PodTemplateSpec => ({
-  metadata,
-  spec: withPodSpecDefaults({ containers: [{ name: 'web', image: 'nginx:1.27' }], ...spec }),
-})
+const template = (spec: Partial<PodSpec> = {}, metadata: PodTemplateSpec['metadata'] = {}): PodTemplateSpec =>
+  withTemplateDefaults({ metadata, spec: { containers: [{ name: 'web', image: 'nginx:1.27' }], ...spec } })
 const problemsOf = (one: PodTemplateSpec) => podTemplateProblems('spec.template', one).map(problemText)
 
 test('a pod template needs no name and gets no tolerations of its own', async (t) => {

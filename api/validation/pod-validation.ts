@@ -21,7 +21,7 @@ export function podProblems({ metadata, spec }: Pod): readonly Problem[] {
 }
 
 /**
- * Of the pod template inside a workload, with its defaults filled in (`withPodSpecDefaults`). `at` is the template's own
+ * Of the pod template inside a workload, with its defaults filled in (`withTemplateDefaults`). `at` is the template's own
  * path, as `spec.template` (ValidatePodTemplateSpec in pkg/apis/core/validation/validation.go).
  */
 export function podTemplateProblems(at: string, { metadata = {}, spec }: PodTemplateSpec): readonly Problem[] {

@@ -5,7 +5,7 @@ import { PodTemplateSpecSchema } from '../../api/pod.ts'
 import { invalid } from '../../api/problem.ts'
 import { customResource, resourceRegistry } from '../../api/resources.ts'
 import { bool, type Described, field, integer, object, oneOf, optional, pointer, text } from '../../api/schema.ts'
-import { withPodSpecDefaults } from '../../api/validation/pod-defaults.ts'
+import { withTemplateDefaults } from '../../api/validation/pod-defaults.ts'
 import { podTemplateProblems } from '../../api/validation/pod-validation.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { builtInKinds } from '../control-plane.ts'
@@ -49,7 +49,7 @@ const widgetStrategy: KindStrategy<Widget> = {
   selectableFields: ['spec.color'],
   subresources: { status: statusSubresource },
   withDefaults: ({ spec, ...widget }) => {
-    const template = spec.template && { ...spec.template, spec: withPodSpecDefaults(spec.template.spec) }
+    const template = spec.template && withTemplateDefaults(spec.template)
     return { ...widget, spec: { ...spec, size: spec.size ?? 1, ...(template && { template }) } }
   },
   prepareForCreate: ({ status: _, ...widget }) => widget,

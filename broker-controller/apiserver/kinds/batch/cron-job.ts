@@ -2,7 +2,7 @@
 import type { CronJob } from '../../../../api/batch/cron-job.ts'
 import { cronJobChangeProblems, newCronJobProblems } from '../../../../api/batch/cron-job-validation.ts'
 import { resources } from '../../../../api/resources.ts'
-import { withPodSpecDefaults } from '../../../../api/validation/pod-defaults.ts'
+import { withTemplateDefaults } from '../../../../api/validation/pod-defaults.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
 import { cronJobTable } from './batch-tables.ts'
 
@@ -21,13 +21,12 @@ export const cronJobStrategy: KindStrategy<CronJob> = {
 function withSpecDefaults(spec: CronJob['spec']): CronJob['spec'] {
   const { jobTemplate } = spec
   const { template } = jobTemplate.spec
-  const podTemplate = { ...template, spec: withPodSpecDefaults(template.spec) }
   return {
     ...spec,
     concurrencyPolicy: spec.concurrencyPolicy || 'Allow',
     suspend: spec.suspend ?? false,
     successfulJobsHistoryLimit: spec.successfulJobsHistoryLimit ?? 3,
     failedJobsHistoryLimit: spec.failedJobsHistoryLimit ?? 1,
-    jobTemplate: { ...jobTemplate, spec: { ...jobTemplate.spec, template: podTemplate } },
+    jobTemplate: { ...jobTemplate, spec: { ...jobTemplate.spec, template: withTemplateDefaults(template) } },
   }
 }

@@ -4,7 +4,7 @@ import { type Job, type JobSpec, jobNames } from '../../../../api/batch/job.ts'
 import { jobChangeProblems, jobStatusProblems } from '../../../../api/batch/job-change-validation.ts'
 import { jobProblems } from '../../../../api/batch/job-validation.ts'
 import { resources } from '../../../../api/resources.ts'
-import { withPodSpecDefaults } from '../../../../api/validation/pod-defaults.ts'
+import { withTemplateDefaults } from '../../../../api/validation/pod-defaults.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
 import { jobTable } from './batch-tables.ts'
@@ -45,7 +45,7 @@ function withJobSpecDefaults(spec: JobSpec): JobSpec {
     podReplacementPolicy:
       spec.podReplacementPolicy ?? (podFailurePolicy === undefined ? 'TerminatingOrFailed' : 'Failed'),
     manualSelector: spec.manualSelector ?? false,
-    template: { ...template, spec: withPodSpecDefaults(template.spec) },
+    template: withTemplateDefaults(template),
   }
 }
 

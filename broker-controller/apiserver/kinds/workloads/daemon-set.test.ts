@@ -99,6 +99,8 @@ test('each template has a number, which only the server counts', async (t) => {
   const first = made()
   const changed = (now: DaemonSet) => numberOf(update('daemonsets', first, now) as DaemonSet)
   t.equal(changed(daemonSet({ minReadySeconds: 5 })), '1', 'the template is the same, whatever its defaults')
+  const { metadata, spec } = template()
+  t.equal(changed(daemonSet({ template: { metadata, spec: { ...spec, hostNetwork: false, tolerations: [] } } })), '1')
   t.equal(changed(daemonSet({ template: template('log:2') })), '2')
   t.equal(changed(daemonSet({}, { annotations: { [generation]: '9' } })), '1')
 })

@@ -2,7 +2,7 @@
 import { invalid, notSupported, type Problem, required } from '../../../../api/problem.ts'
 import { resources } from '../../../../api/resources.ts'
 import { requirementsOf } from '../../../../api/selectors.ts'
-import { withPodSpecDefaults } from '../../../../api/validation/pod-defaults.ts'
+import { withTemplateDefaults } from '../../../../api/validation/pod-defaults.ts'
 import { selectorProblems } from '../../../../api/validation/scheduling-validation.ts'
 import { shareProblems, shareValue } from '../../../../api/validation/share-validation.ts'
 import {
@@ -86,7 +86,7 @@ function withDaemonSetDefaults({ spec, ...set }: DaemonSet): DaemonSet {
     ...set,
     spec: {
       ...spec,
-      template: { ...spec.template, spec: withPodSpecDefaults(spec.template.spec) },
+      template: withTemplateDefaults(spec.template),
       updateStrategy: { type, ...(filled && { rollingUpdate: filled }) },
       revisionHistoryLimit: spec.revisionHistoryLimit ?? 10,
     },

@@ -2,7 +2,7 @@
 import type { AnyObject } from '../../../../api/meta.ts'
 import { forbidden, invalid, notSupported, type Problem, required } from '../../../../api/problem.ts'
 import { resources } from '../../../../api/resources.ts'
-import { withPodSpecDefaults } from '../../../../api/validation/pod-defaults.ts'
+import { withTemplateDefaults } from '../../../../api/validation/pod-defaults.ts'
 import { shareProblems, shareValue } from '../../../../api/validation/share-validation.ts'
 import {
   countProblems,
@@ -73,7 +73,7 @@ function withDeploymentDefaults({ spec, ...deployment }: Deployment): Deployment
     spec: {
       ...spec,
       replicas: spec.replicas ?? 1,
-      template: { ...spec.template, spec: withPodSpecDefaults(spec.template.spec) },
+      template: withTemplateDefaults(spec.template),
       strategy: { type, ...(filled && { rollingUpdate: filled }) },
       revisionHistoryLimit: spec.revisionHistoryLimit ?? 10,
       progressDeadlineSeconds: spec.progressDeadlineSeconds ?? 600,

@@ -1,6 +1,6 @@
 /** core/v1 PodTemplate (pkg/registry/core/podtemplate/strategy.go). */
 import { resources } from '../../../../api/resources.ts'
-import { withPodSpecDefaults } from '../../../../api/validation/pod-defaults.ts'
+import { withTemplateDefaults } from '../../../../api/validation/pod-defaults.ts'
 import { podTemplateProblems } from '../../../../api/validation/pod-validation.ts'
 import type { PodTemplate } from '../../../../api/workloads/pod-template.ts'
 import { orNone, type TableOf, tableColumns } from '../../handlers/cells.ts'
@@ -24,7 +24,7 @@ export const podTemplateStrategy: KindStrategy<PodTemplate> = {
   table: podTemplateTable,
   selectableFields: [],
   subresources: {},
-  withDefaults: (one) => ({ ...one, template: { ...one.template, spec: withPodSpecDefaults(one.template.spec) } }),
+  withDefaults: (one) => ({ ...one, template: withTemplateDefaults(one.template) }),
   validateCreate: ({ template }) => podTemplateProblems('template', template),
   validateUpdate: (_, { template }) => podTemplateProblems('template', template),
 }

@@ -1,7 +1,7 @@
 /** apps/v1 ReplicaSet (pkg/registry/apps/replicaset/strategy.go). */
 import { invalid, type Problem } from '../../../../api/problem.ts'
 import { resources } from '../../../../api/resources.ts'
-import { withPodSpecDefaults } from '../../../../api/validation/pod-defaults.ts'
+import { withTemplateDefaults } from '../../../../api/validation/pod-defaults.ts'
 import {
   countProblems,
   lastingTemplateProblems,
@@ -41,7 +41,7 @@ export const replicaSetStrategy: KindStrategy<ReplicaSet> = {
     spec: {
       ...spec,
       replicas: spec.replicas ?? 1,
-      template: { ...spec.template, spec: withPodSpecDefaults(spec.template.spec) },
+      template: withTemplateDefaults(spec.template),
     },
   }),
   prepareForCreate: ({ status: _, ...set }) => ({ ...set, status: { replicas: 0 } }),

@@ -1,7 +1,7 @@
 /** core/v1 ReplicationController (pkg/registry/core/replicationcontroller/strategy.go). */
 import { type Problem, required } from '../../../../api/problem.ts'
 import { resources } from '../../../../api/resources.ts'
-import { withPodSpecDefaults } from '../../../../api/validation/pod-defaults.ts'
+import { withTemplateDefaults } from '../../../../api/validation/pod-defaults.ts'
 import { countProblems, lastingTemplateProblems } from '../../../../api/validation/workload-validation.ts'
 import type { ReplicationController } from '../../../../api/workloads/replication-controller.ts'
 import { ageOf, orNone, type TableOf, tableColumns } from '../../handlers/cells.ts'
@@ -52,7 +52,7 @@ function withReplicationDefaults({ metadata, spec, ...one }: ReplicationControll
       ...spec,
       replicas: spec.replicas ?? 1,
       ...(labels && Object.keys(selector).length === 0 && { selector: labels }),
-      ...(template && { template: { ...template, spec: withPodSpecDefaults(template.spec) } }),
+      ...(template && { template: withTemplateDefaults(template) }),
     },
   }
 }

@@ -3,7 +3,7 @@ import { dnsLabelProblem } from '../../../../api/names.ts'
 import { forbidden, invalid, notSupported, type Problem, required } from '../../../../api/problem.ts'
 import { resources } from '../../../../api/resources.ts'
 import { requirementsOf } from '../../../../api/selectors.ts'
-import { withPodSpecDefaults } from '../../../../api/validation/pod-defaults.ts'
+import { withTemplateDefaults } from '../../../../api/validation/pod-defaults.ts'
 import {
   countProblems,
   lastingTemplateProblems,
@@ -63,7 +63,7 @@ function withStatefulSetDefaults({ spec, ...set }: StatefulSet): StatefulSet {
     spec: {
       ...spec,
       replicas: spec.replicas ?? 1,
-      template: { ...spec.template, spec: withPodSpecDefaults(spec.template.spec) },
+      template: withTemplateDefaults(spec.template),
       serviceName: spec.serviceName ?? '',
       podManagementPolicy: spec.podManagementPolicy || 'OrderedReady',
       updateStrategy: withStrategyDefaults(spec.updateStrategy),

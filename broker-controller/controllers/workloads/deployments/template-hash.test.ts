@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import type { PodTemplateSpec } from '../../../../api/pod.ts'
-import { isSameTemplate } from './template-hash.ts'
+import { isSameTemplate, templateHash } from './template-hash.ts'
 
 type Term = { readonly namespaceSelector?: object }
 const template = (term: Term, more: Partial<PodTemplateSpec['spec']> = {}): PodTemplateSpec => ({
@@ -20,6 +20,35 @@ const template = (term: Term, more: Partial<PodTemplateSpec['spec']> = {}): PodT
 
 test('an empty selector is no absent one: it selects everything', async (t) => {
   t.notOk(isSameTemplate(template({}), template({ namespaceSelector: {} })))
+})
+
+test('a variable without a value is an empty one, and so is each field that Go leaves out', async (t) => {
+  const withContainer = (more: Partial<PodTemplateSpec['spec']['containers'][0]>) =>
+    template({}, { containers: [{ name: 'main', image: 'nginx:1.27', ...more }] })
+  t.ok(isSameTemplate(withContainer({ env: [{ name: 'A', value: '' }] }), withContainer({ env: [{ name: 'A' }] })))
+  t.ok(isSameTemplate(withContainer({ stdin: false, workingDir: '', ports: [] }), withContainer({})))
+  t.ok(isSameTemplate(template({}), template({}, { hostNetwork: false, hostname: '' })))
+  t.notOk(isSameTemplate(template({}), template({}, { automountServiceAccountToken: false })), 'that is a choice')
+  t.notOk(isSameTemplate(withContainer({ env: [{ name: 'A', value: '' }] }), withContainer({})))
+})
+
+test('quantities are compared by their amount, and labels by their text', async (t) => {
+  const limited = (cpu: string) => template({}, { containers: [{ name: 'main', resources: { limits: { cpu } } }] })
+  t.ok(isSameTemplate(limited('500m'), limited('0.5')))
+  t.notOk(isSameTemplate(limited('500m'), limited('0.6')))
+  const selecting = (limits: string) => template({}, { nodeSelector: { limits } })
+  t.notOk(isSameTemplate(selecting('500m'), selecting('0.5')))
+})
+
+test('the label of the hash makes no other template', async (t) => {
+  const labelled = template({})
+  const labels = { app: 'web', 'pod-template-hash': 'x' }
+  t.ok(isSameTemplate(labelled, { ...labelled, metadata: { labels } }))
+  t.equal(templateHash(labelled, 1), templateHash({ ...labelled, metadata: { labels } }, 1))
+  t.ok(isSameTemplate({ spec: labelled.spec }, { metadata: { labels: {} }, spec: labelled.spec }))
+  t.match(templateHash(labelled, undefined), /^[bcdfghjklmnpqrstvwxz2456789]{1,10}$/)
+  t.not(templateHash(labelled, undefined), templateHash(labelled, 0), 'a collision makes another name')
+  t.not(templateHash(labelled, 1), templateHash(labelled, 2))
 })
 
 test('an empty map or list is an absent one', async (t) => {

@@ -2,11 +2,11 @@
 import type { PodTemplateSpec } from '../../../../api/pod.ts'
 import { tryParseQuantity } from '../../../../api/quantity.ts'
 import { isObject } from '../../../../api/text/json.ts'
-import { withPodSpecDefaults } from '../../../../api/validation/pod-defaults.ts'
+import { withTemplateDefaults } from '../../../../api/validation/pod-defaults.ts'
 
 export const templateHashLabel = 'pod-template-hash'
 
-/** As Kubernetes compares: an empty list or map is none, and `500m` is `0.5`. */
+/** As Kubernetes compares: what is empty is absent, and `500m` is `0.5`. */
 export function isSameTemplate(a: PodTemplateSpec, b: PodTemplateSpec): boolean {
   return canonicalTemplate(a) === canonicalTemplate(b)
 }
@@ -28,29 +28,25 @@ function canonicalTemplate(template: PodTemplateSpec): string {
   if (before !== undefined) return before
   const { [templateHashLabel]: _, ...labels } = template.metadata?.labels ?? {}
   // Kubernetes reads every object with its defaults: one that was stored before a default existed is no other template.
-  const whole = { metadata: { ...template.metadata, labels }, spec: withPodSpecDefaults(template.spec) }
-  const text = JSON.stringify(canonical(whole, '')) ?? ''
+  const whole = withTemplateDefaults({ ...template, metadata: { ...template.metadata, labels } })
+  const text = JSON.stringify(canonical(whole, false))
   known.set(template, text)
   return text
 }
 
 const quantityFields = new Set(['limits', 'requests', 'overhead'])
-/** Maps, and the two that Go always has. Any other empty object has a meaning: `namespaceSelector: {}` selects all namespaces. */
-const emptyIsNone = new Set([
-  ...quantityFields,
-  ...['metadata', 'resources', 'labels', 'annotations', 'nodeSelector', 'matchLabels', 'volumeAttributes', 'options'],
-])
 
-/** Fields sorted, without those that are empty in Go. `at`: the field it stands in. */
-function canonical(value: unknown, at: string): unknown {
-  if (Array.isArray(value)) return value.length === 0 ? undefined : value.map((item) => canonical(item, at))
-  if (!isObject(value)) return value ?? undefined
-  const isQuantities = quantityFields.has(at)
-  const fields = Object.entries(value)
-    .map(([name, inner]) => [name, isQuantities ? canonicalQuantity(inner) : canonical(inner, name)] as const)
-    .filter(([, inner]) => inner !== undefined)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-  return fields.length === 0 && emptyIsNone.has(at) ? undefined : Object.fromEntries(fields)
+/** Fields sorted by their names. `isQuantities`: the fields of the value are quantities. */
+function canonical(value: unknown, isQuantities: boolean): unknown {
+  if (Array.isArray(value)) return value.map((item) => canonical(item, false))
+  if (!isObject(value)) return value
+  const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return Object.fromEntries(
+    fields.map(([name, inner]) => [
+      name,
+      isQuantities ? canonicalQuantity(inner) : canonical(inner, quantityFields.has(name)),
+    ]),
+  )
 }
 
 function canonicalQuantity(value: unknown): unknown {
