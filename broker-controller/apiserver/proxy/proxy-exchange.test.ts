@@ -63,3 +63,15 @@ test('an upgrade that was not requested is an error, and ends the connection', a
   await closed
   t.ok(connection.destroyed)
 })
+
+test('a status that is none counts as a failure of the server, and ends the connection', async (t) => {
+  for (const code of ['099', '600', '999']) {
+    const connection = await connectionTo(t, `HTTP/1.1 ${code} Odd\r\nContent-Length: 0\r\n\r\n`)
+    const closed = once(connection, 'close')
+    const message = `error trying to reach service: invalid status code ${Number(code)}`
+    await t.rejects(exchange(connection, 'GET'), { code: 503, message }, code)
+    await closed
+  }
+  const connection = await connectionTo(t, 'HTTP/1.1 599 Odd\r\nContent-Length: 0\r\n\r\n')
+  t.match(await exchange(connection, 'GET'), { kind: 'proxied', code: 599 })
+})

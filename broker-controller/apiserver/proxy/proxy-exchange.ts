@@ -25,6 +25,8 @@ export type Exchange = {
 
 const handshakeMs = 10_000
 const longestHead = 64 * 1024
+/** What is above counts as a failure of the server (RFC 9110, 15). HTTP/2 of Node.js sends none of it. */
+const mostStatus = 599
 
 /** Throws ServiceUnavailable where the server gives no answer. The connection ends with the answer. */
 export async function proxyExchange(exchange: Exchange): Promise<ApiResponse> {
@@ -97,11 +99,14 @@ function answerOn(stream: Duplex, exchange: Exchange): Promise<ApiResponse> {
       response.once('close', () => void stream.destroy())
       // There is no body, and nothing else reads its end.
       if (raw.method === 'HEAD') response.resume()
-      const code = response.statusCode ?? 502
-      if (isUpgrade && code < 400) {
+      const { statusCode: code = 0 } = response
+      if (code < 200 || code > mostStatus) {
+        stream.destroy()
+        reject(proxyFailure(`invalid status code ${code}`, undefined))
+      } else if (isUpgrade && code < 400) {
         stream.destroy()
         reject(new ApiError('InternalError', `invalid upgrade response: status code ${code}`))
-      } else resolve(answerOf(response, exchange))
+      } else resolve(answerOf(response, code, exchange))
     })
     if (raw.body === undefined || isUpgrade) return void sent.end()
     const { body } = raw
@@ -112,8 +117,8 @@ function answerOn(stream: Duplex, exchange: Exchange): Promise<ApiResponse> {
   })
 }
 
-function answerOf(response: IncomingMessage, { rewriteLocation }: Exchange): ApiResponse {
-  const { statusCode: code = 502, statusMessage = '', rawHeaders } = response
+function answerOf(response: IncomingMessage, code: number, { rewriteLocation }: Exchange): ApiResponse {
+  const { statusMessage = '', rawHeaders } = response
   const headers = answerHeaders(rawHeaders, rewriteLocation)
   const sendable = headers.filter((_, i) => isSendable(headers[i - (i % 2)] ?? '', headers[i - (i % 2) + 1] ?? ''))
   return { kind: 'proxied', code, reason: statusMessage, headers: sendable, pieces: response }
