@@ -87,6 +87,25 @@ test('HEAD has the head of the answer, with the length of what GET sends, and no
   t.equal(text.incoming.headers['content-length'], '2')
 })
 
+test('the length of a long list is counted for HEAD in many turns of the event loop', async (t) => {
+  let turn = 0
+  const turns = new Set<number>()
+  const toJSON = () => {
+    turns.add(turn)
+    return 'x'.repeat(10_000)
+  }
+  let isOver = false
+  const count = () => {
+    turn += 1
+    if (!isOver) setImmediate(count)
+  }
+  count()
+  const body = { kind: 'List', items: Array.from({ length: 100 }, () => ({ toJSON })) }
+  await written(t, { kind: 'object', code: 200, body }, { method: 'HEAD' })
+  isOver = true
+  t.ok(turns.size > 10, `${turns.size} turns`)
+})
+
 test('a text has its length and its content type', async (t) => {
   const { incoming, text } = await written(t, { kind: 'text', code: 404, text: '\u00fcber', contentType: 'text/plain' })
   t.equal(incoming.statusCode, 404)

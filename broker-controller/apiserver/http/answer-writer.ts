@@ -1,4 +1,5 @@
 /** An answer becomes bytes on a connection, no faster than its reader takes them. */
+import { setImmediate } from 'node:timers/promises'
 import { clipped } from '../../../api/problem.ts'
 import { jsonPieces } from '../../store/object-json.ts'
 import type { ApiResponse } from '../wire/answers.ts'
@@ -128,7 +129,11 @@ async function writePieces(
 ): Promise<void> {
   if (headOnly) {
     let length = Buffer.byteLength(end)
-    for (const piece of pieces) length += Buffer.byteLength(piece)
+    for (const piece of pieces) {
+      length += Buffer.byteLength(piece)
+      await setImmediate()
+      if (outgoing.destroyed) return
+    }
     outgoing.writeHead(code, { 'Content-Length': length })
     outgoing.end()
     return
