@@ -1,5 +1,5 @@
 /** A client of HTTP/2 that sends what it likes, frame by frame (RFC 9113, 4.1; RFC 7541). For tests. */
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { connect, type TLSSocket } from 'node:tls'
 
 export const frameTypes = {
@@ -29,6 +29,8 @@ export type RawHttp2 = {
   send(...frames: readonly Buffer[]): Promise<void>
   /** All that came, except for acknowledgements. */
   readonly frames: readonly Frame[]
+  /** Resolves when `isReached` is true of the frames. Rejects when the connection is closed before. */
+  until(isReached: (frames: readonly Frame[]) => boolean): Promise<void>
   readonly closed: Promise<void>
 }
 
@@ -51,6 +53,7 @@ export async function rawHttp2({ settings = [], ...options }: RawHttp2Options): 
   const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
   await once(socket, 'secureConnect')
   const frames: Frame[] = []
+  const cameFrames = new EventEmitter().setMaxListeners(0)
   let rest = Buffer.alloc(0)
   socket.on('data', (piece: Buffer) => {
     rest = Buffer.concat([rest, piece])
@@ -65,7 +68,19 @@ export async function rawHttp2({ settings = [], ...options }: RawHttp2Options): 
       rest = rest.subarray(9 + length)
       if (rest.length < 9) break
     }
+    cameFrames.emit('more')
   })
+  const until = (isReached: (frames: readonly Frame[]) => boolean) =>
+    new Promise<void>((resolve, reject) => {
+      const look = () => {
+        if (!isReached(frames)) return
+        cameFrames.off('more', look)
+        resolve()
+      }
+      cameFrames.on('more', look)
+      look()
+      void closed.then(() => reject(new Error('The connection was closed before')))
+    })
   const send = (...parts: readonly Buffer[]) =>
     new Promise<void>((resolve) => {
       if (socket.destroyed) return resolve()
@@ -84,7 +99,7 @@ export async function rawHttp2({ settings = [], ...options }: RawHttp2Options): 
     return one
   })
   await send(frame(frameTypes.settings, 0, 0, Buffer.concat(list)))
-  return { socket, send, frames, closed }
+  return { socket, send, frames, until, closed }
 }
 
 export function frame(type: number, flags: number, stream: number, payload: Uint8Array = Buffer.alloc(0)): Buffer {

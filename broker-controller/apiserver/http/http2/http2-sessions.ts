@@ -114,7 +114,9 @@ function limitFrames({ session, socket }: Session, needs: Http2Needs): void {
     if (budget.spend(clock.monotonicMs()) || isOver) return
     isOver = true
     refused(socket, 'TooManyFrames')
-    session.destroy(new Error('Too many frames'), constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    // After the frames that were read with this one: Node.js 20 writes for ever, and takes all memory, to a session that is destroyed
+    // between them while answers are open on it.
+    void setImmediate().then(() => session.destroy(new Error('Too many frames'), constants.NGHTTP2_ENHANCE_YOUR_CALM))
   }
   session.on('ping', () => spend(control)).on('remoteSettings', () => spend(control))
   session.on('stream', (stream) => {
