@@ -240,6 +240,15 @@ test('the server ends beside a handshake that comes late', async (t) => {
   t.pass('ended before the time for handshakes')
 })
 
+test('the connection of a client that reads nothing is closed, although a watch is open on it', async (t) => {
+  const { clock, begun } = hastyClock({ 1000: 2 })
+  const connectionTimes = { headersTimeout: 100, connectionsCheckingInterval: 5 }
+  const api = await anApi(t, { clock, connectionTimes })
+  const client = await thatReadsNothing(api, begun)
+  await untilClosed(client.serverEnd)
+  t.equal(api.refusals('Timeout'), 1)
+})
+
 test('a connection has at most a hundred streams', async (t) => {
   const api = await anApi(t)
   const ids = Array.from({ length: 150 }, (_, index) => 2 * index + 1)

@@ -55,6 +55,8 @@ type Session = {
   /** Since when there is no stream, and how long that may last. */
   idleSinceMs: number
   idleMs: number
+  /** Since when its client owes the answer to a PING; undefined: it owes none. */
+  pingedMs: number | undefined
   /** It was destroyed before the last check. */
   isEnding: boolean
 }
@@ -73,7 +75,7 @@ export function http2Sessions(needs: Http2Needs): Http2Sessions {
     const socket = opening
     if (socket === undefined) return void session.destroy()
     const idle = { idleSinceMs: clock.monotonicMs(), idleMs: times.headersTimeout }
-    const own = { session, socket, bodies: new Map(), streams: 0, isEnding: false, ...idle }
+    const own = { session, socket, bodies: new Map(), streams: 0, pingedMs: undefined, isEnding: false, ...idle }
     sessions.set(session, own)
     socket.once('close', () => sessions.delete(session))
     session.setLocalWindowSize(windowBytes)
@@ -149,23 +151,41 @@ function countStream(own: Session, stream: ServerHttp2Stream, isWhole: boolean, 
   })
 }
 
-function begin({ session, socket }: Session, stream: ServerHttp2Stream, head: StreamHead, needs: Http2Needs): void {
+function begin(own: Session, stream: ServerHttp2Stream, head: StreamHead, needs: Http2Needs): void {
+  const { session, socket } = own
   if (stream.destroyed || stream.closed || session.destroyed) return
   if (head.headers.expect === '100-continue') stream.additionalHeaders({ ':status': 100 })
   const close = () => {
     if (!session.closed) session.close()
   }
-  void needs.answer(streamMessages(stream, head, socket, close)).then(() => finish(stream, needs.slow))
+  const gaveUp = () => pingOnce(own, needs)
+  void needs
+    .answer(streamMessages(stream, head, { socket, close, gaveUp }))
+    .then(() => finish(stream, needs.slow, gaveUp))
+}
+
+/** The connection of a client that takes no answers ends unless it answers this: one that does not read cannot. */
+function pingOnce(own: Session, { clock }: Http2Needs): void {
+  if (own.pingedMs !== undefined || own.session.destroyed) return
+  own.pingedMs = clock.monotonicMs()
+  own.session.ping(() => {
+    own.pingedMs = undefined
+  })
 }
 
 function checkTimes(own: Session, needs: Http2Needs): void {
-  const { session, socket, bodies, streams, idleSinceMs, idleMs } = own
+  const { session, socket, bodies, streams, idleSinceMs, idleMs, pingedMs } = own
   const { times, clock, refused } = needs
   const nowMs = clock.monotonicMs()
   if (session.destroyed) {
     // Node.js sends its last frames first, for ever where the client reads nothing.
     if (own.isEnding) socket.destroy()
     own.isEnding = true
+    return
+  }
+  if (pingedMs !== undefined && nowMs - pingedMs >= times.headersTimeout) {
+    refused(socket, 'Timeout')
+    session.destroy()
     return
   }
   for (const [stream, sinceMs] of bodies) {
@@ -184,11 +204,15 @@ function checkTimes(own: Session, needs: Http2Needs): void {
  * What is written waits in memory until the client opens its windows: for as long as any slow reader may take. Once it is sent,
  * a client that goes on with its request is not listened to (RFC 9113, 8.1).
  */
-async function finish(stream: ServerHttp2Stream, slow: Pick<SlowReaders, 'drained'>): Promise<void> {
+async function finish(
+  stream: ServerHttp2Stream,
+  slow: Pick<SlowReaders, 'drained'>,
+  gaveUp: () => void,
+): Promise<void> {
   const isSent = () => stream.writableFinished || stream.closed
   // Nearly all are sent in the same turn of the event loop: those need no timer.
   if (!isSent()) await setImmediate()
-  if (!isSent()) await slow.drained(untilFinished(stream), never)
+  if (!isSent()) await slow.drained(untilFinished(stream, gaveUp), never)
   if (!stream.readableEnded && !stream.closed) stream.close(constants.NGHTTP2_NO_ERROR)
 }
 
@@ -196,7 +220,7 @@ const never = new AbortController().signal
 setMaxListeners(0, never) // many answers may wait for their readers
 
 /** Its end as that of what is written: it comes also where the client gave up. */
-function untilFinished(stream: ServerHttp2Stream): Drain {
+function untilFinished(stream: ServerHttp2Stream, gaveUp: () => void): Drain {
   const events = ['finish', 'close'] as const
   return {
     get writableLength() {
@@ -204,6 +228,9 @@ function untilFinished(stream: ServerHttp2Stream): Drain {
     },
     once: (_, listener) => events.map((event) => stream.once(event, listener)),
     off: (_, listener) => events.map((event) => stream.off(event, listener)),
-    destroy: () => stream.close(constants.NGHTTP2_CANCEL),
+    destroy() {
+      stream.close(constants.NGHTTP2_CANCEL)
+      gaveUp()
+    },
   }
 }

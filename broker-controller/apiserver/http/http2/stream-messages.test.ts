@@ -26,7 +26,8 @@ async function passedOn(t: Test, head: OutgoingHttpHeaders, body: string | undef
   }
   server.on('stream', async (stream, headers, _, rawHeaders: readonly string[] = []) => {
     stream.on('error', () => undefined)
-    const { incoming, body: sent } = streamMessages(stream, { headers, rawHeaders }, new Socket(), () => undefined)
+    const session = { socket: new Socket(), close: () => undefined, gaveUp: () => undefined }
+    const { incoming, body: sent } = streamMessages(stream, { headers, rawHeaders }, session)
     const connection = connectTcp((behind.address() as AddressInfo).port, '127.0.0.1')
     await once(connection, 'connect')
     const method = incoming.method ?? ''

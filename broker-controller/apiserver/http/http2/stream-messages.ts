@@ -9,20 +9,28 @@ export type StreamHead = {
   readonly rawHeaders: readonly string[]
 }
 
-/** `socket`: the connection, for who the client is. */
+/** What a stream needs of its session. */
+export type StreamSession = {
+  /** The connection, for who the client is. */
+  readonly socket: Socket
+  /** No further stream is accepted. */
+  readonly close: () => void
+  /** Called when the answer is cut short: its client did not take it, or it failed. */
+  readonly gaveUp: () => void
+}
+
 export function streamMessages(
   stream: ServerHttp2Stream,
   head: StreamHead,
-  socket: Socket,
-  closeConnection: () => void,
+  { socket, close, gaveUp }: StreamSession,
 ): HttpMessages {
-  const { outgoing, sentBytes } = streamAnswer(stream)
+  const { outgoing, sentBytes } = streamAnswer(stream, gaveUp)
   return {
     incoming: streamRequest(head, socket, !stream.endAfterHeaders),
     body: stream,
     outgoing,
     sentBytes,
-    closeConnection,
+    closeConnection: close,
   }
 }
 
@@ -67,7 +75,7 @@ const connectionHeaders = ['connection', 'keep-alive', 'proxy-connection', 'tran
 
 type Headers = { [name: string]: string | string[] }
 
-function streamAnswer(stream: ServerHttp2Stream) {
+function streamAnswer(stream: ServerHttp2Stream, gaveUp: () => void) {
   const prepared: Headers = {}
   let bytes = 0
   const respond = (code: number, own: Headers) => {
@@ -111,6 +119,7 @@ function streamAnswer(stream: ServerHttp2Stream) {
       // INTERNAL_ERROR and sends nothing else.
       stream.on('error', () => undefined)
       stream.destroy(new Error('The answer is cut short'))
+      gaveUp()
     },
     on: (event, listener) => stream.on(event, listener),
     once: (event, listener) => stream.once(event, listener),
