@@ -14,6 +14,8 @@ export interface GarbageCollectorWrites {
   remove(item: OwnedItem, first: boolean): Promise<void>
   /** Removes the references to these owners. */
   forget(item: OwnedItem, uids: readonly string[]): Promise<void>
+  /** Its owners wait for it no longer, but own it still. */
+  unblock(item: OwnedItem): Promise<void>
   /** Removes the finalizer, and the object when it was the last one. */
   letGo(item: OwnedItem, finalizer: string): Promise<void>
 }
@@ -50,6 +52,11 @@ export function garbageCollectorWrites({
     await rewrite({ store, clock }, resource.id, { key: { namespace, name }, uid, change })
   }
 
+  const unblock = async ({ resource, object }: OwnedItem) => {
+    const { name, namespace = '', uid } = object.metadata
+    await rewrite({ store, clock }, resource.id, { key: { namespace, name }, uid, change: blocksNothing })
+  }
+
   const letGo = async ({ resource, object }: OwnedItem, finalizer: string) => {
     const { name, namespace = '', uid } = object.metadata
     const change = (fresh: OwnedItem['object']) => withoutFinalizer(fresh, finalizer)
@@ -62,7 +69,14 @@ export function garbageCollectorWrites({
     await removeIfThere(store, resource.id, object)
   }
 
-  return { remove, forget, letGo }
+  return { remove, forget, unblock, letGo }
+}
+
+function blocksNothing<O extends OwnedItem['object']>(object: O): O | undefined {
+  const present = object.metadata.ownerReferences ?? []
+  if (!present.some(({ blockOwnerDeletion }) => blockOwnerDeletion === true)) return undefined
+  const ownerReferences = present.map((owner) => ({ ...owner, blockOwnerDeletion: false }))
+  return { ...object, metadata: { ...object.metadata, ownerReferences } }
 }
 
 function withoutFinalizer<O extends OwnedItem['object']>(object: O, finalizer: string): O | undefined {

@@ -67,6 +67,25 @@ test('a deletion in the foreground reaches down: each waits for what belongs to 
   t.same(await maps(world), [])
 })
 
+test('objects that own each other in a circle go together, also in the foreground', async (t) => {
+  const world = opened(t)
+  const blocking = async (name: string, metadata?: ObjectMeta) => ({
+    ...(await aMap(world, name, metadata)),
+    blockOwnerDeletion: true,
+  })
+  const first = await blocking('first')
+  const second = await blocking('second', { ownerReferences: [first] })
+  const third = await blocking('third', { ownerReferences: [second] })
+  const present = await world.store.get('configmaps', key('first'))
+  if (present === undefined) return t.fail('gone')
+  await world.store.update('configmaps', { ...present, metadata: { ...present.metadata, ownerReferences: [third] } })
+  await world.pass(1)
+  t.same(await maps(world), ['first', 'second', 'third'])
+  await deleted(world, 'first', { propagationPolicy: 'Foreground' })
+  await world.pass(1)
+  t.same(await maps(world), [])
+})
+
 test('what has another owner left forgets the one that is gone', async (t) => {
   const world = opened(t)
   const [first, second] = [await aMap(world, 'first'), await aMap(world, 'second')]

@@ -85,9 +85,18 @@ async function runGarbageCollector(
       case 'forget':
         return await write.forget(item, step.uids)
       case 'remove':
-        // Foreground reaches down: a Deployment waits for the pods of its ReplicaSets (attemptToDeleteItem in garbagecollector.go).
-        return await write.remove(item, step.first && graph.dependentsOf(item.object.metadata.uid).length > 0)
+        return await remove(item, step.first)
     }
+  }
+
+  /**
+   * Foreground reaches down: a Deployment waits for the pods of its ReplicaSets. In a circle each would wait for the next one, so
+   * the one that closes it blocks its owners no longer (attemptToDeleteItem in garbagecollector.go).
+   */
+  const remove = async (item: OwnedItem, isAwaited: boolean) => {
+    const dependents = isAwaited ? graph.dependentsOf(item.object.metadata.uid) : []
+    if (dependents.some(({ object }) => waitsForDependents(object))) await write.unblock(item)
+    await write.remove(item, dependents.length > 0)
   }
 
   /** An owner that the watch has not delivered is read from the store itself: the watch may be late. */
