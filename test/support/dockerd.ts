@@ -43,7 +43,9 @@ export type TestDockerd = {
   stop(): Promise<void>
   /** SIGKILL: its containers stay as they are. */
   kill(): Promise<void>
-  /** Starts again after `stop` or `kill`. */
+  /** SIGKILL, also of all its containers: as when the machine loses its power, with the boot ID unchanged. */
+  cutPower(): Promise<void>
+  /** Starts again after `stop`, `kill` or `cutPower`. */
   start(): Promise<void>
   restart(): Promise<void>
 }
@@ -154,6 +156,10 @@ export async function startDockerd(t: Ending, settings: DockerdSettings = {}): P
     importImage: (name, imageCommand) => importBusybox(docker, name, imageCommand),
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),
+    async cutPower() {
+      await end('SIGKILL')
+      await endLeftovers(folder, cgroup)
+    },
     start,
     async restart() {
       await end('SIGTERM')
