@@ -21,7 +21,7 @@ import {
   defaultTaintEvictionSettings,
   type TaintEvictionSettings,
 } from './controllers/pods/taint-eviction-controller.ts'
-import { type CheckpointWindowSettings, defaultCheckpointWindow } from './store/checkpoint-window.ts'
+import { type CheckpointWindowSettings, defaultCheckpointWindow } from './store/checkpoints/checkpoint-window.ts'
 
 /** The file. Names are Kubernetes' where it has one: those of kube-controller-manager and kube-apiserver. */
 export const ControllerConfigurationSchema = object({

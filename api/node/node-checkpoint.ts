@@ -16,6 +16,11 @@ export const NodeCheckpointSchema = object({
   configMaps: optional(list(ConfigMapSchema)),
   secrets: optional(list(SecretSchema)),
   complete: optional(bool),
+  /**
+   * Of the last part: the node has its checkpoint, and no pod that it did not send. Absent: it has lost it, or is of a version that does not
+   * report this.
+   */
+  hasAllPods: optional(bool),
 })
 export type NodeCheckpoint = Described<typeof NodeCheckpointSchema>
 

@@ -29,6 +29,7 @@ test('desired pods are ignored until the controller has the checkpoint', async (
       ['store-2', 0, 0, true],
     ],
   )
+  t.equal(sent.at(-1)?.hasAllPods, true, 'it has no others')
   t.equal(world.accepted, 1)
   const wanted = { ...saved, epoch: 'two', store: 'store-2' }
   reporter.desired(wanted)
@@ -39,7 +40,7 @@ test('a node without a checkpoint reports an empty one', async (t) => {
   const { reporter, sent, clock } = node(t, undefined)
   reporter.desired(awaiting)
   await clock.settle()
-  t.match(sent, [{ complete: true, store: 'store-2' }])
+  t.match(sent, [{ complete: true, store: 'store-2', hasAllPods: undefined }])
 })
 
 test('a checkpoint of the same store is not reported: the node was deleted there', async (t) => {

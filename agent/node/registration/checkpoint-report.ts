@@ -45,7 +45,11 @@ export function checkpointReporter(needs: CheckpointReporterNeeds): CheckpointRe
   /** The store that waits for the checkpoint. */
   let awaitedBy: string | undefined
 
-  const post = async (store: string, part: Part & Pick<NodeCheckpoint, 'complete'>, signal: AbortSignal) => {
+  const post = async (
+    store: string,
+    part: Part & Pick<NodeCheckpoint, 'complete' | 'hasAllPods'>,
+    signal: AbortSignal,
+  ) => {
     const body: NodeCheckpoint = { apiVersion: 'bramble.dev/v1alpha1', kind: 'NodeCheckpoint', store, ...part }
     const { status, body: answer } = await api.post(`/api/v1/nodes/${nodeName}/checkpoint`, body, signal)
     const because = statusMessage(answer)
@@ -59,7 +63,7 @@ export function checkpointReporter(needs: CheckpointReporterNeeds): CheckpointRe
     const { pods = [], configMaps = [], secrets = [] } = (remembered?.store !== store && remembered) || {}
     // Pods first: the controller accepts only those ConfigMaps and Secrets that they name.
     for (const part of partsOf({ pods, configMaps, secrets })) await post(store, part, signal)
-    await post(store, { complete: true }, signal)
+    await post(store, { complete: true, ...(remembered && { hasAllPods: true }) }, signal)
     log.info('Checkpoint sent to a controller that lacked the pods of this node', {
       store,
       pods: pods.length,

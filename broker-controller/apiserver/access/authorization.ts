@@ -8,7 +8,7 @@ import { configMapsOf, secretsOf } from '../../../api/pod/pod-references.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { builtInResources } from '../../../api/resources.ts'
 import { sessionOfPath } from '../../../api/sessions.ts'
-import { isAssigned } from '../../store/checkpoint-data.ts'
+import { isAssigned } from '../../store/checkpoints/checkpoint-data.ts'
 import type { Attributes } from '../handlers/authorizer.ts'
 
 type ResourceAttributes = Attributes & { readonly kind: 'resource' }

@@ -14,7 +14,7 @@ import { isReservedNodeLabel } from '../../../api/node/node-labels.ts'
 import type { Node } from '../../../api/node.ts'
 import { claimsOf, configMapsOf, secretsOf, tokenAudiencesOf } from '../../../api/pod/pod-references.ts'
 import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
-import { isAssigned } from '../../store/checkpoint-data.ts'
+import { isAssigned } from '../../store/checkpoints/checkpoint-data.ts'
 import type { NodeRestrictionFacts } from '../handlers/strategy.ts'
 import { jsonBytes } from '../wire/object-size.ts'
 

@@ -9,7 +9,7 @@ import {
 } from '../../../api/node/node-checkpoint.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
-import { contentDigest } from '../../store/checkpoint-data.ts'
+import { contentDigest } from '../../store/checkpoints/checkpoint-data.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import type { Store } from '../../store/store.ts'
 import type { Attributes } from '../handlers/authorizer.ts'

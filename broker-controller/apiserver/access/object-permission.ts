@@ -1,7 +1,7 @@
 /** The part of authorization that needs the requested object. */
 import { type Identity, nodeOf } from '../../../api/identity.ts'
 import type { Pod } from '../../../api/pod.ts'
-import { isAssigned, isContested, mayHave } from '../../store/checkpoint-data.ts'
+import { isAssigned, isContested, mayHave } from '../../store/checkpoints/checkpoint-data.ts'
 import type { Store } from '../../store/store.ts'
 import type { Attributes } from '../handlers/authorizer.ts'
 import { needsForPod } from './authorization.ts'

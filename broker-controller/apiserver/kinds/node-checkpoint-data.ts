@@ -16,7 +16,7 @@ import {
 } from '../../../api/node/node-checkpoint.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
-import { contentDigest, deliveredBy, nodeNames } from '../../store/checkpoint-data.ts'
+import { contentDigest, deliveredBy, nodeNames } from '../../store/checkpoints/checkpoint-data.ts'
 import { nodeReference } from '../../store/references.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import { warnLimited } from '../handlers/resource-request.ts'

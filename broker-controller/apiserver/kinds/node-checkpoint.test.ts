@@ -1,7 +1,7 @@
 import { type Test, test } from 'tap'
 import { administrator, nodeIdentity } from '../../../api/identity.ts'
-import type { Pod } from '../../../api/pod.ts'
-import { aNode, aPod } from '../../../api/testing/builders.ts'
+import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
+import { aNode, aPod, type PodOverrides } from '../../../api/testing/builders.ts'
 import type { StoreOrigin } from '../../store/store.ts'
 import { storeMark } from '../../store/store-mark.ts'
 import { anApi } from '../../testing/api-in-memory.ts'
@@ -104,6 +104,47 @@ test('a later pod replaces one from the backup, until the own node of that has d
     body: { message: /was not restored/ },
   })
   t.match(await uidOf('ours'), { uid: 'made-here' })
+})
+
+test('a pod of a controller that its node has no more was deleted after the backup', async (t) => {
+  const sinceMs = Date.parse('2024-03-01T00:00:00Z')
+  for (const hasAllPods of [true, undefined]) {
+    const { deliver, store } = await fleet(t, { ...origin, sinceMs })
+    const ownerReferences = [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: 'u', controller: true }]
+    const restore = async (name: string, more: PodOverrides = {}) => {
+      const creationTimestamp = '2024-01-01T00:00:00Z'
+      const pod = aPod({
+        name,
+        uid: `uid-${name}`,
+        nodeName: 'pi-1',
+        namespace: 'shop',
+        ...more,
+        metadata: { creationTimestamp, ownerReferences, ...more.metadata },
+      })
+      const { resourceVersion: _, ...metadata } = pod.metadata
+      await store.create('pods', { ...pod, metadata })
+      return pod
+    }
+    const kept = await restore('kept')
+    await restore('replaced')
+    await restore('alone', { metadata: { ownerReferences: [] } })
+    await restore('elsewhere', { nodeName: 'pi-2' })
+    await restore('ended', { status: { phase: 'Succeeded' } })
+    await restore('static', { metadata: { annotations: { [mirrorAnnotation]: 'hash' } } })
+    await restore('created-since', { metadata: { creationTimestamp: '2024-03-02T00:00:00Z' } })
+    await deliver({ pods: [kept] })
+    await deliver({ complete: true, ...(hasAllPods && { hasAllPods }) })
+    const names = (await store.list('pods')).items.map(({ metadata }) => metadata.name)
+    t.equal(names.includes('replaced'), !hasAllPods, hasAllPods ? 'it ran no more' : 'a lost checkpoint proves nothing')
+    t.same(names.filter((name) => name !== 'replaced').sort(), [
+      'alone',
+      'created-since',
+      'elsewhere',
+      'ended',
+      'kept',
+      'static',
+    ])
+  }
 })
 
 test('a pod that was pending in the backup is bound to the node that delivers it, one that was bound stays', async (t) => {

@@ -14,7 +14,7 @@ import { configMapsOf, secretsOf } from '../../../api/pod/pod-references.ts'
 import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
-import { isAssigned } from '../../store/checkpoint-data.ts'
+import { isAssigned } from '../../store/checkpoints/checkpoint-data.ts'
 import { keyText } from '../../store/informer.ts'
 import { nodeReference } from '../../store/references.ts'
 import { removeIfThere, rewrite } from '../../store/rewrite.ts'
@@ -79,6 +79,7 @@ export async function restoreCheckpoint(request: ResourceRequest, needs: Resourc
   }
   await take('configmaps', delivered.configMaps ?? [])
   await take('secrets', delivered.secrets ?? [])
+  if (delivered.complete && delivered.hasAllPods) await removeReplacedPods(route.name, needs)
   if (delivered.complete) await markNode(request, needs)
   return objectAnswer({ ...successStatus(), ...(refused.length > 0 && { message: refused.join('; ') }) }, 201)
 }
@@ -136,6 +137,25 @@ async function createPodFromCheckpoint(
     node,
     other ? `a pod with that name is bound to node ${other}` : 'a pod with that name exists',
   )
+}
+
+/**
+ * Removes the pods of the backup that the node has no more and that have a controller: they were deleted since, and their controllers
+ * have replaced them. Sent to the node they would run beside those. Pods that ended run no more, and count for Jobs.
+ */
+async function removeReplacedPods(node: string, { store, origin, log }: ResourceNeeds): Promise<void> {
+  const isOld = ({ metadata }: Pod) =>
+    Date.parse(metadata.creationTimestamp ?? '') <= (origin?.sinceMs ?? Number.NEGATIVE_INFINITY)
+  const isReplaced = (pod: Pod) => {
+    const { annotations = {}, ownerReferences = [] } = pod.metadata
+    // The node itself controls mirror pods, and creates them.
+    if (annotations[learntByAnnotation] === origin?.id || annotations[mirrorAnnotation] !== undefined) return false
+    return ownerReferences.some(({ controller }) => controller) && isOld(pod) && !isFinished(pod)
+  }
+  const replaced = (await store.podsOfNode(node)).filter(isReplaced)
+  for (const pod of replaced) await removeIfThere(store, 'pods', pod)
+  if (replaced.length > 0)
+    log.info('Pods of the backup removed: their node has them no more', { node, pods: replaced.length })
 }
 
 /** The pods that came with the node's checkpoint. */

@@ -2,7 +2,7 @@
 import type { ServiceLink } from '../../../api/network/service-links.ts'
 import { serviceLinkOf } from '../../../api/network/service-links.ts'
 import type { Pod } from '../../../api/pod.ts'
-import { isAssigned } from '../../store/checkpoint-data.ts'
+import { isAssigned } from '../../store/checkpoints/checkpoint-data.ts'
 import type { StoredObject } from '../../store/store.ts'
 
 /** undefined: the containers of this pod get no variables of Services. A pod that a node claimed gives it access to none. */

@@ -4,7 +4,7 @@ import { aNode, aPod, type PodOverrides } from '../../../api/testing/builders.ts
 import { type DesiredMessage, type Topic, topicName, topicRules } from '../../../api/topics.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
-import { contentDigest } from '../../store/checkpoint-data.ts'
+import { contentDigest } from '../../store/checkpoints/checkpoint-data.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import type { StoreOrigin } from '../../store/store.ts'
 import { desiredPods, hasSamePods, projectPod } from './desired-pods.ts'

@@ -3,22 +3,24 @@
  * CA of the fleet, until all nodes of the backup sent their checkpoints, the time limit is reached, or an administrator
  * closes the window. One ConfigMap holds the state; no wall clock decides.
  */
-import type { ConfigMap } from '../../api/config-map.ts'
-import { learntByAnnotation } from '../../api/node/node-checkpoint.ts'
-import { aborted } from '../../daemon/aborted.ts'
-import { type Clock, rfc3339 } from '../../daemon/clock.ts'
-import type { Log } from '../../daemon/log.ts'
-import { type Loop, runLoops } from '../../daemon/run.ts'
-import type { EventRecorder } from './event-recorder.ts'
-import { informer, keyText } from './informer.ts'
-import { nodeReference } from './references.ts'
-import { rewrite } from './rewrite.ts'
-import type { ObjectKey, Store, StoredObject, StoreOrigin } from './store.ts'
+import type { ConfigMap } from '../../../api/config-map.ts'
+import { learntByAnnotation } from '../../../api/node/node-checkpoint.ts'
+import { aborted } from '../../../daemon/aborted.ts'
+import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import { type Loop, runLoops } from '../../../daemon/run.ts'
+import type { EventRecorder } from '../event-recorder.ts'
+import { informer, keyText } from '../informer.ts'
+import { nodeReference } from '../references.ts'
+import { rewrite } from '../rewrite.ts'
+import type { ObjectKey, Store, StoredObject, StoreOrigin } from '../store.ts'
 
 export const checkpointWindowKey: ObjectKey = { namespace: 'kube-system', name: 'bramble-checkpoints' }
 
 export interface CheckpointWindow extends Loop {
   isOpen(): boolean
+  /** For how long checkpoints have been accepted, to half a minute, and the names of the Nodes that came with the store. */
+  progress(): Pick<State, 'isOpen' | 'openMs' | 'nodes'>
   /** Called when the window closes. */
   onClose(closed: () => void): void
 }
@@ -47,7 +49,7 @@ type State = {
 }
 
 /** Nodes that the backup does not have register within this time, if they are switched on. */
-const leastOpenMs = 10 * 60_000
+export const leastOpenMs = 10 * 60_000
 const endedByAdministrator = 'closed by an administrator'
 const lookMs = 30_000
 const saveEveryMs = 10 * 60_000
@@ -67,8 +69,8 @@ export function reasonToClose(
   return late.length === 0 ? 'all nodes of the backup sent their checkpoints' : undefined
 }
 
-/** The nodes that came with the store, are there still, and sent no checkpoint. */
-function lateNodes(
+/** The nodes that came with the store, are there still, and sent no checkpoint to it. `known`: by name; `store`: its identity. */
+export function lateNodes(
   known: readonly string[],
   nodes: readonly StoredObject<'nodes'>[],
   store: string,
@@ -155,6 +157,7 @@ export async function openCheckpointWindow(
   return {
     name: 'checkpoint-window',
     isOpen: () => state.isOpen,
+    progress: () => state,
     onClose: (notify) => void listeners.push(notify),
     async run(signal) {
       if (!origin.acceptsCheckpoints) return aborted(signal)

@@ -3,11 +3,15 @@
  * came with a checkpoint is the node's own claim: it opens only what the node itself delivered, unchanged since.
  */
 import { createHash } from 'node:crypto'
-import { rootCertificatesName } from '../../api/access/service-account-names.ts'
-import type { ConfigMap } from '../../api/config-map.ts'
-import { contestedByAnnotation, learntDigestAnnotation, learntFromAnnotation } from '../../api/node/node-checkpoint.ts'
-import { mirrorAnnotation, type Pod } from '../../api/pod.ts'
-import type { Secret } from '../../api/secret.ts'
+import { rootCertificatesName } from '../../../api/access/service-account-names.ts'
+import type { ConfigMap } from '../../../api/config-map.ts'
+import {
+  contestedByAnnotation,
+  learntDigestAnnotation,
+  learntFromAnnotation,
+} from '../../../api/node/node-checkpoint.ts'
+import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
+import type { Secret } from '../../../api/secret.ts'
 
 /** Whether this controller assigned it (scheduler, binding, an administrator), and no node claimed it. */
 export function isAssigned({ metadata }: Pick<Pod, 'metadata'>): boolean {

@@ -1,11 +1,11 @@
 import { type Test, test } from 'tap'
-import { aNode } from '../../api/testing/builders.ts'
-import { fakeClock } from '../../daemon/testing/fake-clock.ts'
-import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { aNode } from '../../../api/testing/builders.ts'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { eventRecorder } from '../event-recorder.ts'
+import { memoryStore } from '../memory-store.ts'
+import type { StoreOrigin } from '../store.ts'
 import { checkpointWindowKey, openCheckpointWindow } from './checkpoint-window.ts'
-import { eventRecorder } from './event-recorder.ts'
-import { memoryStore } from './memory-store.ts'
-import type { StoreOrigin } from './store.ts'
 
 const origin: StoreOrigin = { id: 'store-2', acceptsCheckpoints: true }
 const minuteMs = 60_000
