@@ -48,7 +48,8 @@ import { openStore, pidFileName } from './open-store.ts'
 import { openOwnCertificates } from './own-certificates/own-certificates.ts'
 import { anyAddress, serverNames, urlHost } from './server-names.ts'
 import { sessionBoard } from './sessions/session-board.ts'
-import { openCheckpointWindow } from './store/checkpoint-window.ts'
+import { openCheckpointWindow } from './store/checkpoints/checkpoint-window.ts'
+import { openRestoreHold } from './store/checkpoints/restore-hold.ts'
 import { eventRecorder } from './store/event-recorder.ts'
 import { openRevocationList } from './store/revocations.ts'
 import type { OpenedStore, Store } from './store/store.ts'
@@ -137,6 +138,7 @@ async function openParts(
     log,
   }
   const checkpoints = await openCheckpointWindow(shared, origin, configuration.checkpoints)
+  const hold = await openRestoreHold(shared, checkpoints, origin)
   const [caller, limited] = [webhookCaller(), limitLog(log, clock)]
   closing.add(async () => {
     caller.close()
@@ -165,6 +167,7 @@ async function openParts(
     own,
     registry,
     checkpoints,
+    hold,
     usage: usageBoard({ clock }),
     sessions: sessionBoard({ clock }),
   }
@@ -302,13 +305,17 @@ async function openAdminSocket(
 }
 
 function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts: Parts, ports: Ports): readonly Loop[] {
-  const { shared, creation, scales, origin, access, names, own, revocations, checkpoints, usage, sessions } = parts
+  const { shared, creation, scales, origin, access, names, own, revocations, checkpoints, hold, usage, sessions } =
+    parts
   const { api, apiPort, broker, mqttPort, inbox, outbox } = ports
   const authorities = { trusted: () => own.authority().trusted, onChange: own.onChange }
   const view = {
     ready: () => true,
     problems: () => storeProblems(shared.store),
-    status: () => `Serves the Kubernetes API on port ${apiPort} and MQTT on port ${mqttPort}`,
+    status: () => {
+      const held = hold.describe()
+      return `Serves the Kubernetes API on port ${apiPort} and MQTT on port ${mqttPort}${held ? `. ${held}` : ''}`
+    },
   }
   return [
     ...(service === undefined ? [] : [notifierLoop(service, view, clock, log)]),
@@ -316,6 +323,7 @@ function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts:
     access,
     revocations,
     checkpoints,
+    hold,
     own,
     inbox,
     outbox,
@@ -333,6 +341,7 @@ function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts:
         checkRequest: checkNodeCSR,
         origin,
         checkpoints,
+        hold,
         authorities,
       },
       configuration,

@@ -2,7 +2,7 @@ import { type Test, test } from 'tap'
 import { nodeIdentity } from '../../api/identity.ts'
 import { aNode, aPod } from '../../api/testing/builders.ts'
 import type { ApiAnswer, ApiClient } from '../../daemon/api-client.ts'
-import { checkpointWindowKey } from '../store/checkpoint-window.ts'
+import { checkpointWindowKey } from '../store/checkpoints/checkpoint-window.ts'
 import { type Ask, anApi } from '../testing/api-in-memory.ts'
 import { approveCheckpoint, checkpointsCommand, checkpointsStatus, closeCheckpoints } from './checkpoints-command.ts'
 
@@ -12,7 +12,7 @@ test('an administrator lists what nodes delivered, closes the window, and approv
   const { client, ask, store } = await restored(t)
   t.match(
     await checkpointsStatus(client, signal),
-    /are accepted, for 10m.* so far; 1 of 1 nodes are done\.\n\nPods that came .*\nPOD +NODE\nshop\/web +pi-1\n.*secret shop\/hidden +pi-1 +pi-2\n.*checkpoint-1 +secrets shop\/hidden +pi-2\n$/s,
+    /are accepted, for 10m.* so far; 1 of 1 nodes are done\.\nWorkloads wait .*\n\nPods that came .*\nPOD +NODE\nshop\/web +pi-1\n.*secret shop\/hidden +pi-1 +pi-2\n.*checkpoint-1 +secrets shop\/hidden +pi-2\n$/s,
   )
   t.match(await closeCheckpoints(client, signal), /no longer accepted/)
   t.match((await store.get('configmaps', checkpointWindowKey))?.data, { state: 'closed', store: 'store-2' })

@@ -13,7 +13,7 @@ import {
 import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../daemon/api-client.ts'
 import { formatDuration } from '../../daemon/duration.ts'
 import { readKubeconfig } from '../kubeconfig.ts'
-import { checkpointWindowKey } from '../store/checkpoint-window.ts'
+import { checkpointWindowKey } from '../store/checkpoints/checkpoint-window.ts'
 import { checkpointsRow } from './command-table.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 import { textTable } from './text-table.ts'
@@ -85,9 +85,13 @@ function windowText(window: ConfigMap | undefined, nodes: readonly KubeObject[])
   const { state, store = '', openSeconds = '0', closedBecause = '' } = window?.data ?? {}
   if (window === undefined) return 'Checkpoints are accepted only after a restore.\n'
   if (state !== 'open') return `Checkpoints are no longer accepted: ${closedBecause || 'closed by an administrator'}.\n`
-  const sent = nodes.filter((node) => annotation(node, learntByAnnotation) === store).length
+  const late = nodes.filter((node) => annotation(node, learntByAnnotation) !== store)
   const since = formatDuration(Number(openSeconds) * 1000)
-  return `Checkpoints are accepted, for ${since} so far; ${sent} of ${nodes.length} nodes are done.\n`
+  return [
+    `Checkpoints are accepted, for ${since} so far; ${nodes.length - late.length} of ${nodes.length} nodes are done.\n`,
+    ...(late.length > 0 ? [`Not done: ${late.map(({ metadata }) => metadata.name).join(', ')}.\n`] : []),
+    'Workloads wait for all nodes of the backup, ten minutes at most; StatefulSets until checkpoints are no longer accepted.\n',
+  ].join('')
 }
 
 /** Closes the window. Throws when the API rejects a request. */

@@ -26,8 +26,14 @@ export interface SchedulerCache {
   takeChanges(): readonly ClusterChange[]
 }
 
-/** `wake` is called when a decision may be possible. */
-export function schedulerCache(known: ClusterCache, queue: SchedulingQueue, wake: () => void): SchedulerCache {
+export type CacheNeeds = {
+  /** Called when a decision may be possible. */
+  readonly wake: () => void
+  /** Pods that are not to be placed for now: they are observed again later. */
+  readonly isHeld: (pod: StoredPod) => boolean
+}
+
+export function schedulerCache(known: ClusterCache, queue: SchedulingQueue, needs: CacheNeeds): SchedulerCache {
   /** What may let pods fit that did not: nodes once each, the rest as it came. */
   const betterNodes = new Set<string>()
   const changes: ClusterChange[] = []
@@ -38,7 +44,7 @@ export function schedulerCache(known: ClusterCache, queue: SchedulingQueue, wake
     if (!queue.isWaiting) return
     if (change.change === 'node') betterNodes.add(change.nodeName)
     else changes.push(change)
-    wake()
+    needs.wake()
   }
 
   const dropNomination = (key: string, pod: StoredPod) => {
@@ -105,10 +111,10 @@ export function schedulerCache(known: ClusterCache, queue: SchedulingQueue, wake
         return
       }
       followNomination(key, present, previous)
-      if (!isOurs(present)) return queue.remove(key)
+      if (!isOurs(present) || needs.isHeld(present)) return queue.remove(key)
       if (previous !== undefined && queue.has(key) && !asksDifferently(present, previous)) return
       queue.add(key, present)
-      wake()
+      needs.wake()
     },
     assume: (key) => void assumed.add(key),
     undo(decision) {
@@ -118,12 +124,9 @@ export function schedulerCache(known: ClusterCache, queue: SchedulingQueue, wake
     },
     dropNomination,
     takeChanges() {
-      const taken: readonly ClusterChange[] = [
-        ...[...betterNodes].map((nodeName): ClusterChange => ({ change: 'node', nodeName })),
-        ...changes.splice(0),
-      ]
+      const nodes = [...betterNodes].map((nodeName): ClusterChange => ({ change: 'node', nodeName }))
       betterNodes.clear()
-      return taken
+      return [...nodes, ...changes.splice(0)]
     },
   }
 }

@@ -1,6 +1,7 @@
 import { type Test, test } from 'tap'
 import type { PodOverrides } from '../../api/testing/builders.ts'
 import { aPod } from '../../api/testing/builders.ts'
+import { fakeHold } from '../testing/fake-hold.ts'
 import { type Fleet, fleet } from '../testing/fleet.ts'
 import { dice, prefers, requires, spreads } from '../testing/scheduling.ts'
 import { scheduler } from './scheduler.ts'
@@ -47,6 +48,20 @@ test('a pod that fits nowhere gets the reason, and bound when a node comes that 
   await world.pass(1)
   t.same(await bound(world, 'web'), ['pi-3'])
   t.match(await condition(world, 'web'), { status: 'True' })
+})
+
+test('a pod of the backup is not bound while it is held after a restore', async (t) => {
+  const world = fleet(t)
+  const hold = fakeHold()
+  t.teardown(world.start(scheduler({ ...world, random: () => 0, hold })))
+  await world.join({ name: 'pi-1' })
+  await pending(world, { name: 'web' })
+  await world.pass(60)
+  t.same(await bound(world, 'web'), [undefined])
+  t.equal(await condition(world, 'web'), undefined, 'nothing is wrong with it')
+  hold.release('none')
+  await world.pass(1)
+  t.same(await bound(world, 'web'), ['pi-1'])
 })
 
 test('without any node a pod waits, and is bound when the first one joins', async (t) => {

@@ -3,6 +3,7 @@ import { alarm } from '../../daemon/alarm.ts'
 import { waitMs } from '../../daemon/due-times.ts'
 import { inParallel } from '../../daemon/in-parallel.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
+import type { RestoreHold } from '../store/checkpoints/restore-hold.ts'
 import { informer } from '../store/informer.ts'
 import { cluster, type KeyedPod } from './cluster.ts'
 import { type Decision, decide } from './decision.ts'
@@ -14,6 +15,8 @@ import { schedulingQueue } from './scheduling-queue.ts'
 
 export type SchedulerNeeds = SchedulerWriteNeeds & {
   readonly random: () => number
+  /** The pods that wait after a restore; undefined: the store was not restored. */
+  readonly hold?: RestoreHold
 }
 
 /** Decisions are quick and writing is slow: so many are written at a time. */
@@ -26,17 +29,20 @@ export function scheduler(needs: SchedulerNeeds): Loop {
 }
 
 async function runScheduler(needs: SchedulerNeeds, signal: AbortSignal): Promise<void> {
-  const { clock, log, random } = needs
+  const { clock, log, random, hold } = needs
   const write = schedulerWrites(needs)
   const known = cluster()
   const queue = schedulingQueue()
   const bell = alarm(clock)
-  const cache = schedulerCache(known, queue, () => bell.ring())
+  const cache = schedulerCache(known, queue, { wake: () => bell.ring(), isHeld: (pod) => hold?.holdsPod(pod) === true })
 
   const nodes = informer(needs, 'nodes', cache.observeNode)
   const namespaces = informer(needs, 'namespaces', cache.observeNamespace)
   const pods = informer(needs, 'pods', cache.observePod)
   const budgets = informer(needs, 'poddisruptionbudgets', () => undefined)
+  hold?.onRelease(() => {
+    for (const pod of pods.all()) if (!pod.spec.nodeName) cache.observePod(pod, undefined)
+  })
 
   const work = async () => {
     await Promise.all([nodes.listed, namespaces.listed, pods.listed, budgets.listed])

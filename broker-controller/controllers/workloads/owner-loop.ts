@@ -13,13 +13,20 @@ import { type Reconciled, runController } from '../../../daemon/controller.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
+import type { RestoreHold } from '../../store/checkpoints/restore-hold.ts'
 import { equalJSON } from '../../store/equal-json.ts'
 import { informer, keyFrom, keyText } from '../../store/informer.ts'
 import type { AnyStored, Store, StoredObject } from '../../store/store.ts'
 import { controllerOf } from './controller-ref.ts'
 import type { OwnedObjects } from './owned-objects.ts'
 
-export type OwnerLoopNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
+export type OwnerLoopNeeds = {
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Log
+  /** After a restore no owner is visited while it holds workloads; undefined: the store was not restored. */
+  readonly hold?: RestoreHold
+}
 
 export type OwnerLoop<R extends BuiltInName, D extends BuiltInName> = {
   readonly name: string
@@ -60,7 +67,7 @@ const visitsAtOnce = 5
 
 /** The index of the dependents runs beside it, in a loop of its own. */
 export function ownerLoop<R extends BuiltInName, D extends BuiltInName>(
-  { store, clock, log }: OwnerLoopNeeds,
+  { store, clock, log, hold }: OwnerLoopNeeds,
   { name, owners: resource, dependents, selects, concerns, reconcile, removed, ownStatus, connect }: OwnerLoop<R, D>,
 ): Loop {
   const queue = workQueue(clock)
@@ -105,8 +112,12 @@ export function ownerLoop<R extends BuiltInName, D extends BuiltInName>(
   })
   const enqueueNow = (owner: StoredObject<R>) => queue.add(keyText(owner.metadata))
   connect?.({ get: owners.get, all: owners.all, enqueue: enqueueSoon, enqueueNow })
+  hold?.onRelease(() => {
+    for (const owner of owners.all()) enqueueNow(owner)
+  })
 
   const visit = async (key: string, signal: AbortSignal) => {
+    if (hold?.holds('workloads')) return undefined
     owners.catchUp()
     dependents.catchUp()
     const owner = owners.get(keyFrom(key))

@@ -5,6 +5,7 @@ import type { Pod, PodTemplateSpec } from '../../../api/pod.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
+import type { RestoreHold } from '../../store/checkpoints/restore-hold.ts'
 import type { Occurrence } from '../../store/event-correlation.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import { keyText } from '../../store/informer.ts'
@@ -20,6 +21,8 @@ export type PodControlNeeds = {
   readonly events: EventRecorder
   readonly clock: Clock
   readonly log: Log
+  /** What waits after a restore; undefined: the store was not restored. */
+  readonly hold?: RestoreHold
 }
 
 export interface PodControl {

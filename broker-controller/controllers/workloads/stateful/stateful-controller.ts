@@ -51,7 +51,10 @@ export function statefulSetController(needs: HistoryNeeds, pods: OwnedObjects<'p
     const current = known.find(({ metadata }) => metadata.name === set.status?.currentRevision) ?? update
     const revisions = { current: current.metadata.name, update: update.metadata.name }
     const isLeaving = set.metadata.deletionTimestamp !== undefined
-    const steps = isLeaving ? [] : planStateful(set, own, revisions, clock.wallMs())
+    const planned = isLeaving ? [] : planStateful(set, own, revisions, clock.wallMs())
+    const isHeld = planned.length > 0 && needs.hold?.holds('statefulsets') === true
+    if (isHeld) await control.recordHeld(set)
+    const steps = isHeld ? [] : planned
     const failure = await takeSteps(control, set, steps, { current, update }).then(
       () => undefined,
       (error: unknown) => ({ error }),
@@ -114,6 +117,8 @@ interface StatefulPodControl {
   create(set: StoredStatefulSet, ordinal: number, revision: string, template: PodTemplateSpec): Promise<boolean>
   delete(set: StoredStatefulSet, pod: StoredPod): Promise<void>
   identify(set: StoredStatefulSet, pod: StoredPod, ordinal: number): Promise<void>
+  /** An Event: it waits after a restore, because a node may run a pod of a name that it lacks. */
+  recordHeld(set: StoredStatefulSet): Promise<void>
 }
 
 /** Writes pods with the Events of StatefulSets (pkg/controller/statefulset/stateful_pod_control.go). */
@@ -140,6 +145,10 @@ function statefulPodControl(needs: HistoryNeeds): StatefulPodControl {
     return true
   }
   return {
+    async recordHeld(set) {
+      const message = `Pods are not created or deleted after the restore: ${needs.hold?.describe()}`
+      await record(set, { type: 'Warning', reason: 'AcceptsCheckpoints', message })
+    },
     async create(set, ordinal, revision, template) {
       const pod = statefulPod(set, ordinal, { name: revision, template })
       const act = async () => {
