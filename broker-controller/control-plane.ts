@@ -58,6 +58,7 @@ import { roleAggregationController } from './controllers/access/role-aggregation
 import { type AutoscalerNeeds, horizontalPodAutoscaler } from './controllers/autoscaling/horizontal-controller.ts'
 import { type CertificateNeeds, certificateController } from './controllers/certificates/certificate-controller.ts'
 import { tokenCleaner } from './controllers/certificates/token-cleaner.ts'
+import { endpointsController } from './controllers/endpoints/endpoints-controller.ts'
 import { defaultEventCleanup, eventCleanup } from './controllers/event-cleanup.ts'
 import { type GarbageCollectorNeeds, garbageCollector } from './controllers/garbage-collector.ts'
 import { nodeIpamController } from './controllers/node-ipam-controller.ts'
@@ -143,6 +144,7 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     namespaceAccessController(needs),
     rebootController(needs),
     ...workloadControllers(needs),
+    endpointsController(needs),
     horizontalPodAutoscaler(needs, configuration.autoscaler),
     scheduler(needs),
     certificateController(needs, { ...nodeLifecycle, quarantine: certificates.quarantine }),

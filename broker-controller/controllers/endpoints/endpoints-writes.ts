@@ -1,0 +1,81 @@
+/** Writes what was decided about the endpoints of a Service. */
+
+import { isApiError } from '../../../api/api-error.ts'
+import type { Endpoints } from '../../../api/network/endpoints.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { type Log, storyOf } from '../../../daemon/log.ts'
+import type { EventRecorder } from '../../store/event-recorder.ts'
+import { objectReference } from '../../store/references.ts'
+import type { Store, StoredObject } from '../../store/store.ts'
+import type { AdmittedCreation } from '../workloads/admitted-creation.ts'
+import { isNamespaceTerminating } from '../workloads/pod-control.ts'
+import type { Mirroring } from './mirrored-slices.ts'
+import type { SliceChanges } from './service-slices.ts'
+import type { SliceIndex } from './slice-index.ts'
+
+export type EndpointsNeeds = {
+  readonly store: Store
+  readonly creation: AdmittedCreation
+  readonly events: EventRecorder
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface EndpointsWrites {
+  /** `service`: its key. Throws the error of the first write that fails, but for those in a namespace that is being deleted. */
+  slices(service: string, changes: SliceChanges): Promise<void>
+  /** The same, with an Event where addresses were left out. */
+  mirrored(service: string, endpoints: StoredObject<'endpoints'>, mirroring: Mirroring): Promise<void>
+  /** Creates the object, or replaces the version that it was made from. */
+  endpoints(object: Endpoints): Promise<void>
+}
+
+/** The accounts that Kubernetes runs these controllers as. */
+const sliceAccount = 'endpointslice-controller'
+const endpointsAccount = 'endpoint-controller'
+
+export function endpointsWrites({ store, creation, events, log }: EndpointsNeeds, index: SliceIndex): EndpointsWrites {
+  const slices = async (service: string, { create, update, remove }: SliceChanges) => {
+    if (create.length + update.length + remove.length === 0) return
+    await index.whileWriting(service, async (wrote) => {
+      try {
+        for (const slice of create) wrote(await creation.create('endpointslices', slice, sliceAccount))
+      } catch (error) {
+        if (!isNamespaceTerminating(error)) throw error
+        return
+      }
+      for (const slice of update) wrote(await store.update('endpointslices', slice))
+      for (const slice of remove) {
+        const { name, namespace = '', uid } = slice.metadata
+        wrote(slice)
+        await store.delete('endpointslices', { namespace, name }, { uid }).catch(unlessGone)
+      }
+    })
+  }
+  return {
+    slices,
+    async mirrored(service, endpoints, { changes, skipped }) {
+      await slices(service, changes)
+      if (skipped === 0) return
+      const most = 'A max of 1000 addresses can be mirrored to EndpointSlices per Endpoints subset.'
+      const message = `${most} ${skipped} addresses were skipped`
+      const what = { type: 'Warning', reason: 'TooManyAddressesToMirror', message } as const
+      const component = 'endpoint-slice-mirroring-controller'
+      await events
+        .record({ object: objectReference(endpoints), ...what, component })
+        .catch((error) => log.warn('Event not recorded', { reason: what.reason, service, error: storyOf(error) }))
+    },
+    async endpoints(object) {
+      try {
+        if (object.metadata.resourceVersion === undefined) await creation.create('endpoints', object, endpointsAccount)
+        else await store.update('endpoints', object)
+      } catch (error) {
+        if (!isNamespaceTerminating(error)) throw error
+      }
+    },
+  }
+}
+
+function unlessGone(error: unknown): void {
+  if (!isApiError(error, 'NotFound')) throw error
+}

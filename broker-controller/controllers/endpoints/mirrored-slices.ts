@@ -1,0 +1,141 @@
+/**
+ * EndpointSlices of Endpoints that a client writes for a Service without a selector
+ * (pkg/controller/endpointslicemirroring/reconciler.go of Kubernetes): one for each family of addresses and set of ports.
+ */
+import { isIP } from 'node:net'
+import type { Endpoint, EndpointSlice } from '../../../api/network/endpoint-slice.ts'
+import type { EndpointAddress, EndpointSubset, Endpoints } from '../../../api/network/endpoints.ts'
+import { equalJSON } from '../../store/equal-json.ts'
+import type { StoredObject } from '../../store/store.ts'
+import { packedSubsets } from './endpoint-subsets.ts'
+import { type AddressFamily, familyOf } from './pod-endpoints.ts'
+import {
+  managedByLabel,
+  recycled,
+  type SliceChanges,
+  serviceNameLabel,
+  triggerTimeAnnotation,
+} from './service-slices.ts'
+import { packEndpoints, portsKey, type SlicePorts, type StoredSlice } from './slice-packing.ts'
+
+export const mirroringController = 'endpointslicemirroring-controller.k8s.io'
+
+/** Endpoints that only hold the lock of a leader have no addresses to mirror (resourcelock.LeaderElectionRecordAnnotationKey). */
+export function isLeaderLock({ metadata }: Endpoints): boolean {
+  return metadata.annotations?.['control-plane.alpha.kubernetes.io/leader'] !== undefined
+}
+
+export function isMirrored(endpoints: Endpoints): boolean {
+  return endpoints.metadata.labels?.['endpointslice.kubernetes.io/skip-mirror'] !== 'true' && !isLeaderLock(endpoints)
+}
+
+/** --mirroring-max-endpoints-per-subset. */
+const mostAddresses = 1000
+
+export type Mirroring = {
+  readonly changes: SliceChanges
+  /** Addresses beyond the first 1,000 of their subset. */
+  readonly skipped: number
+}
+
+type Group = { readonly ports: SlicePorts; readonly family: AddressFamily; readonly endpoints: Endpoint[] }
+
+/** `slices`: those that this controller has written for the Service. */
+export function mirroring(endpoints: StoredObject<'endpoints'>, slices: readonly StoredSlice[]): Mirroring {
+  const { groups, skipped } = groupsOf(endpoints.subsets ?? [])
+  const labels = {
+    ...endpoints.metadata.labels,
+    [serviceNameLabel]: endpoints.metadata.name,
+    [managedByLabel]: mirroringController,
+  }
+  const annotations = annotationsOf(endpoints)
+  const create: EndpointSlice[] = []
+  const update: EndpointSlice[] = []
+  const kept = new Set<StoredSlice>()
+  for (const { ports, family, endpoints: wanted } of groups) {
+    const [present] = slices.filter((one) => one.addressType === family && portsKey(one.ports) === portsKey(ports))
+    if (wanted.length === 0) continue
+    if (present === undefined) {
+      create.push(newSlice(endpoints, family, ports, wanted, labels, annotations))
+      continue
+    }
+    kept.add(present)
+    const { update: other, create: more } = packEndpoints([present], wanted, mostAddresses)
+    const isSame =
+      other.size === 0 &&
+      more.length === 0 &&
+      equalJSON(present.metadata.labels ?? {}, labels) &&
+      equalJSON(present.metadata.annotations ?? {}, annotations) &&
+      present.metadata.ownerReferences?.some(({ uid }) => uid === endpoints.metadata.uid) === true
+    if (isSame) continue
+    const next = newSlice(endpoints, family, ports, wanted, labels, annotations)
+    const { generateName: _, ...metadata } = next.metadata
+    update.push({ ...next, metadata: { ...present.metadata, ...metadata } })
+  }
+  const remove = slices.filter((slice) => !kept.has(slice))
+  const changes = recycled({ create, update, remove })
+  const isLeaving = endpoints.metadata.deletionTimestamp !== undefined
+  return { changes: isLeaving ? { ...changes, create: [] } : changes, skipped }
+}
+
+function groupsOf(subsets: readonly EndpointSubset[]): { readonly groups: readonly Group[]; readonly skipped: number } {
+  const groups = new Map<string, Group>()
+  let skipped = 0
+  for (const { addresses = [], notReadyAddresses = [], ports = [] } of packedSubsets(subsets)) {
+    const slicePorts = ports.map(({ name = '', protocol = 'TCP', ...port }) => ({ name, protocol, ...port }))
+    const all = [
+      ...addresses.map((address) => endpointOf(address, true)),
+      ...notReadyAddresses.map((address) => endpointOf(address, false)),
+    ].filter(({ addresses: [ip = ''] }) => isIP(ip) !== 0)
+    skipped += Math.max(0, all.length - mostAddresses)
+    for (const endpoint of all.slice(0, mostAddresses)) {
+      const family = familyOf(endpoint.addresses[0] ?? '')
+      const key = `${family} ${portsKey(slicePorts)}`
+      const group = groups.get(key) ?? { ports: slicePorts, family, endpoints: [] }
+      groups.set(key, group)
+      group.endpoints.push(endpoint)
+    }
+  }
+  return { groups: [...groups.values()], skipped }
+}
+
+function endpointOf({ ip, targetRef, nodeName, hostname = '' }: EndpointAddress, ready: boolean): Endpoint {
+  return {
+    addresses: [ip],
+    conditions: { ready },
+    ...(hostname !== '' && { hostname }),
+    ...(targetRef && { targetRef }),
+    ...(nodeName !== undefined && { nodeName }),
+  }
+}
+
+/** Without those that a client or a controller keeps about the Endpoints themselves. */
+function annotationsOf({ metadata }: Endpoints): { readonly [name: string]: string } {
+  const own = [triggerTimeAnnotation, 'kubectl.kubernetes.io/last-applied-configuration']
+  return Object.fromEntries(Object.entries(metadata.annotations ?? {}).filter(([name]) => !own.includes(name)))
+}
+
+function newSlice(
+  { metadata: { name, namespace = '', uid } }: StoredObject<'endpoints'>,
+  addressType: AddressFamily,
+  ports: SlicePorts,
+  endpoints: readonly Endpoint[],
+  labels: { readonly [name: string]: string },
+  annotations: { readonly [name: string]: string },
+): EndpointSlice {
+  const owner = { apiVersion: 'v1', kind: 'Endpoints', name, uid, controller: true, blockOwnerDeletion: true }
+  return {
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: {
+      generateName: `${name}-`,
+      namespace,
+      labels,
+      ...(Object.keys(annotations).length > 0 && { annotations }),
+      ownerReferences: [owner],
+    },
+    addressType,
+    endpoints: endpoints.slice(0, mostAddresses),
+    ports,
+  }
+}
