@@ -220,9 +220,9 @@ function nextVisit(
   },
 ): Reconciled {
   if (facts.isPartial) return { requeueAfterMs: 1 }
-  const deadlineMs = deadlineLeftMs(job, facts.sinceMs, facts.nowMs)
-  const waits = [facts.waitMs, deadlineMs].filter((ms) => ms !== undefined)
-  return waits.length === 0 ? undefined : { requeueAfterMs: Math.max(1, Math.min(...waits)) }
+  const { waitMs = Number.POSITIVE_INFINITY } = facts
+  const leftMs = Math.min(waitMs, deadlineLeftMs(job, facts.sinceMs, facts.nowMs))
+  return leftMs === Number.POSITIVE_INFINITY ? undefined : { requeueAfterMs: Math.max(1, leftMs) }
 }
 
 /** By uid. */

@@ -25,23 +25,21 @@ export function endOf(view: JobView, sinceMs: number | undefined, nowMs: number)
   if (view.failed > (job.spec.backoffLimit ?? 6) || restartedTooOften(job, pods)) {
     return failure('BackoffLimitExceeded', 'Job has reached the specified backoff limit')
   }
-  const leftMs = deadlineLeftMs(job, sinceMs, nowMs)
-  if (leftMs !== undefined && leftMs <= 0) {
+  if (deadlineLeftMs(job, sinceMs, nowMs) <= 0) {
     return failure('DeadlineExceeded', 'Job was active longer than specified deadline')
   }
   return endOfIndexes(view, failure) ?? endBySuccess(view, nowMs)
 }
 
-/** How long it may still be active; undefined: as long as it takes, or it is suspended. */
-export function deadlineLeftMs(job: StoredJob, sinceMs: number | undefined, nowMs: number): number | undefined {
+/** How long it may still be active; Infinity: as long as it takes, or it is suspended. */
+export function deadlineLeftMs(job: StoredJob, sinceMs: number | undefined, nowMs: number): number {
   const { activeDeadlineSeconds } = job.spec
-  if (activeDeadlineSeconds === undefined || sinceMs === undefined || isSuspended(job)) return undefined
+  if (activeDeadlineSeconds === undefined || sinceMs === undefined || isSuspended(job)) return Number.POSITIVE_INFINITY
   return sinceMs + activeDeadlineSeconds * 1000 - nowMs
 }
 
 function failedByPolicy(job: StoredJob, pods: readonly StoredPod[]): string | undefined {
   const { podFailurePolicy } = job.spec
-  if (podFailurePolicy === undefined) return undefined
   for (const pod of pods) {
     const message = isFailedPod(pod, job) ? failureVerdict(podFailurePolicy, pod).message : undefined
     if (message !== undefined) return message
@@ -54,8 +52,8 @@ function restartedTooOften({ spec }: StoredJob, pods: readonly StoredPod[]): boo
   if (spec.template.spec.restartPolicy !== 'OnFailure') return false
   const { backoffLimit = 6 } = spec
   let restarts = 0
-  for (const { status } of pods) {
-    if (status?.phase !== 'Running' && status?.phase !== 'Pending') continue
+  for (const { status = {} } of pods) {
+    if (status.phase !== 'Running' && status.phase !== 'Pending') continue
     const containers = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]
     restarts += containers.reduce((sum, { restartCount = 0 }) => sum + restartCount, 0)
   }
@@ -67,9 +65,9 @@ function endOfIndexes(
   failure: (reason: string, message: string) => JobCondition,
 ): JobCondition | undefined {
   if (failedIndexes === undefined) return undefined
-  const { maxFailedIndexes, completions = 0 } = job.spec
+  const { maxFailedIndexes = Number.POSITIVE_INFINITY, completions = 0 } = job.spec
   const failed = countIndexes(failedIndexes)
-  if (maxFailedIndexes !== undefined && failed > maxFailedIndexes) {
+  if (failed > maxFailedIndexes) {
     const message = 'Job has exceeded the specified maximal number of failed indexes'
     return failure('MaxFailedIndexesExceeded', message)
   }
@@ -81,15 +79,15 @@ function endOfIndexes(
 function endBySuccess({ job, succeededIndexes }: JobView, nowMs: number): JobCondition | undefined {
   const { successPolicy, completions = 0 } = job.spec
   if (successPolicy === undefined || succeededIndexes.length === 0) return undefined
-  const place = (successPolicy.rules ?? []).findIndex(({ succeededIndexes: wanted, succeededCount }) => {
-    if (wanted === undefined) {
-      return succeededCount !== undefined && countIndexes(succeededIndexes) >= succeededCount
-    }
-    const needed = parseIntervals(wanted, completions)
-    if (needed.length === 0) return false
-    const common = countCommon(needed, succeededIndexes)
-    return common === countIndexes(needed) || (succeededCount !== undefined && common >= succeededCount)
-  })
+  const place = (successPolicy.rules ?? []).findIndex(
+    ({ succeededIndexes: wanted, succeededCount = Number.POSITIVE_INFINITY }) => {
+      if (wanted === undefined) return countIndexes(succeededIndexes) >= succeededCount
+      const needed = parseIntervals(wanted, completions)
+      if (needed.length === 0) return false
+      const common = countCommon(needed, succeededIndexes)
+      return common === countIndexes(needed) || common >= succeededCount
+    },
+  )
   if (place === -1) return undefined
   const message = `Matched rules at index ${place}`
   return jobCondition('SuccessCriteriaMet', { status: 'True', reason: 'SuccessPolicy', message }, nowMs)

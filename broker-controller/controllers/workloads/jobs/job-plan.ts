@@ -84,8 +84,7 @@ function missingIndexes(view: JobView, count: number): readonly number[] {
 }
 
 /** Each index waits for itself where the Job limits the failures of each. */
-function planIndexes({ job, keptForIndex }: JobView, indexes: readonly number[], nowMs: number): JobPodPlan {
-  if (!hasLimitPerIndex(job)) return creation(indexes)
+function planIndexes({ keptForIndex }: JobView, indexes: readonly number[], nowMs: number): JobPodPlan {
   const waits = indexes.map((index) => {
     const pod = keptForIndex.get(index)
     if (pod === undefined) return { index, ms: 0 }

@@ -16,7 +16,7 @@ import {
 } from '../../../../api/batch/job-indexes.ts'
 import type { StoredPod } from '../../../store/store.ts'
 import { failedFor, jobCondition, withCondition } from './job-conditions.ts'
-import { completionIndexOf, hasLimitPerIndex, isFailedPod, isTracked, validIndexOf } from './job-pods.ts'
+import { completionIndexOf, isFailedPod, isTracked, validIndexOf } from './job-pods.ts'
 import type { JobView } from './job-view.ts'
 import { failureVerdict } from './pod-failure-policy.ts'
 
@@ -107,8 +107,7 @@ function mayRelease(
   if (job.metadata.deletionTimestamp !== undefined || end !== undefined || pod.status?.phase === 'Succeeded')
     return true
   if (!hasFailed) return false
-  const index = completionIndexOf(pod)
-  return !hasLimitPerIndex(job) || index === undefined || keptForIndex.get(index)?.metadata.uid !== pod.metadata.uid
+  return keptForIndex.get(completionIndexOf(pod) ?? -1)?.metadata.uid !== pod.metadata.uid
 }
 
 function withIndexes(

@@ -49,15 +49,16 @@ export function jobView(job: StoredJob, pods: readonly StoredPod[], backoff: Bac
   const active = pods.filter(isActivePod)
   const { succeeded: waitingSucceeded = [], failed: waitingFailed = [] } = status.uncountedTerminatedPods ?? {}
   const isIndexed = isIndexedJob(spec)
-  const uncounted = pods.filter((pod) => isTracked(pod) && (!isIndexed || validIndexOf(pod, job) !== undefined))
+  const tracked = pods.filter(isTracked)
+  const uncounted = isIndexed ? tracked.filter((pod) => validIndexOf(pod, job) !== undefined) : tracked
   const newlySucceeded = uncounted.filter(
     (pod) => pod.status?.phase === 'Succeeded' && !waitingSucceeded.includes(pod.metadata.uid),
   )
   const newlyFailed = uncounted.filter((pod) => isFailedPod(pod, job) && !waitingFailed.includes(pod.metadata.uid))
   const counting = newlyFailed.filter((pod) => failureVerdict(spec.podFailurePolicy, pod).counts)
   const countedIndexes = isIndexed ? parseIntervals(status.completedIndexes ?? '', spec.completions ?? 0) : []
-  const succeededIndexes = isIndexed ? mergeIntervals(countedIndexes, endedIndexes(job, uncounted)) : []
-  const failedIndexes = hasLimitPerIndex(job) ? failedIndexesOf(job, uncounted) : undefined
+  const succeededIndexes = isIndexed ? mergeIntervals(countedIndexes, succeededSince(job, tracked)) : []
+  const failedIndexes = hasLimitPerIndex(job) ? failedIndexesOf(job, tracked) : undefined
   return {
     job,
     pods,
@@ -74,22 +75,28 @@ export function jobView(job: StoredJob, pods: readonly StoredPod[], backoff: Bac
     keptForIndex:
       failedIndexes === undefined
         ? new Map()
-        : keptPods(job, uncounted, active, mergeIntervals(succeededIndexes, failedIndexes)),
+        : keptPods(job, tracked, active, mergeIntervals(succeededIndexes, failedIndexes)),
     backoff: nextBackoff(backoff, newlySucceeded, newlyFailed),
   }
 }
 
-/** Of pods that have succeeded and are not counted yet. */
-function endedIndexes(job: StoredJob, uncounted: readonly StoredPod[]): Intervals {
-  const ended = uncounted.filter(({ status }) => status?.phase === 'Succeeded')
-  return intervalsOf(ended.flatMap((pod) => validIndexOf(pod, job) ?? []))
+function succeededSince(job: StoredJob, tracked: readonly StoredPod[]): Intervals {
+  return indexesOf(
+    job,
+    tracked.filter(({ status }) => status?.phase === 'Succeeded'),
+  )
 }
 
-function failedIndexesOf(job: StoredJob, uncounted: readonly StoredPod[]): Intervals {
+function failedIndexesOf(job: StoredJob, tracked: readonly StoredPod[]): Intervals {
   const { spec, status } = job
   const known = parseIntervals(status?.failedIndexes ?? '', spec.completions ?? 0)
-  const failed = uncounted.filter((pod) => isIndexFailed(job, pod))
-  return mergeIntervals(known, intervalsOf(failed.flatMap((pod) => validIndexOf(pod, job) ?? [])))
+  const failed = tracked.filter((pod) => isIndexFailed(job, pod))
+  return mergeIntervals(known, indexesOf(job, failed))
+}
+
+/** Those that the Job has. */
+function indexesOf(job: StoredJob, pods: readonly StoredPod[]): Intervals {
+  return intervalsOf(pods.flatMap((pod) => validIndexOf(pod, job) ?? []))
 }
 
 function isIndexFailed(job: StoredJob, pod: StoredPod): boolean {
@@ -100,14 +107,14 @@ function isIndexFailed(job: StoredJob, pod: StoredPod): boolean {
 
 function keptPods(
   job: StoredJob,
-  uncounted: readonly StoredPod[],
+  tracked: readonly StoredPod[],
   active: readonly StoredPod[],
   ended: Intervals,
 ): ReadonlyMap<number, StoredPod> {
   const running = new Set(active.map((pod) => validIndexOf(pod, job)))
   const failures = (pod: StoredPod) => indexFailuresOf(pod) + ignoredIndexFailuresOf(pod)
   const kept = new Map<number, StoredPod>()
-  for (const pod of uncounted) {
+  for (const pod of tracked) {
     const index = validIndexOf(pod, job)
     if (index === undefined || !isFailedPod(pod, job) || hasIndex(ended, index) || running.has(index)) continue
     const other = kept.get(index)
