@@ -61,8 +61,8 @@ function countingFrom(cronJob: StoredCronJob, nowMs: number): StoredCronJob {
 /** Those that started first, of each outcome. */
 function beyondHistory({ spec }: StoredCronJob, jobs: readonly StoredJob[]): readonly StoredJob[] {
   const ended = (type: string) => jobs.filter((job) => finishedConditionOf(job)?.type === type)
-  const oldest = (found: readonly StoredJob[], limit: number | undefined) =>
-    limit === undefined ? [] : [...found].sort(byStart).slice(0, Math.max(0, found.length - limit))
+  const oldest = (found: readonly StoredJob[], limit = Number.POSITIVE_INFINITY) =>
+    [...found].sort(byStart).slice(0, Math.max(0, found.length - limit))
   return [
     ...oldest(ended('Complete'), spec.successfulJobsHistoryLimit),
     ...oldest(ended('Failed'), spec.failedJobsHistoryLimit),
@@ -98,9 +98,8 @@ function withJobs(
       const message = `Saw completed job: ${name}, condition: ${end.type}`
       events.push({ type: 'Normal', reason: 'SawCompletedJob', message })
     }
-    const { completionTime } = job.status ?? {}
-    const isLater = completionTime !== undefined && (lastSuccessfulTime ?? '') < completionTime
-    if (end.type === 'Complete' && isLater) lastSuccessfulTime = completionTime
+    const { completionTime = '' } = job.status ?? {}
+    if (end.type === 'Complete' && completionTime > (lastSuccessfulTime ?? '')) lastSuccessfulTime = completionTime
   }
   const present = new Set(jobs.map((job) => job.metadata.uid))
   for (const { uid = '', name } of active) {
@@ -131,18 +130,11 @@ function dueStart(cronJob: StoredCronJob, running: readonly StoredJob[], localZo
   const recent = recentSchedule(cronJob, schedule, nowMs, true)
   if (!recent.ok) return nothing(warning('InvalidSchedule', `invalid schedule: ${spec.schedule} : ${recent.problem}`))
   const { recentMs } = recent
-  if (recentMs === undefined || recentMs > nowMs) return nothing()
+  if (recentMs === undefined) return nothing()
   const missed = 'too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew'
   const warned = recent.missed === 'many' ? [...events, warning('TooManyMissedTimes', missed)] : events
-  const { startingDeadlineSeconds = Number.POSITIVE_INFINITY } = spec
-  if (recentMs + startingDeadlineSeconds * 1000 < nowMs) {
-    const message = `Missed scheduled time to start a job: ${rfc1123(recentMs)}`
-    return { events: [...warned, warning('MissSchedule', message)] }
-  }
   const name = scheduledJobName(metadata.name, recentMs)
-  const isStarted =
-    status.active?.some((one) => one.name === name) === true || status.lastScheduleTime === rfc3339(recentMs)
-  if (isStarted) return { events: warned }
+  if (status.active?.some((one) => one.name === name)) return { events: warned }
   // The Job of this minute may be there: a crash kept it out of the status. It is created again, which finds it.
   const others = running.filter((job) => job.metadata.name !== name)
   if (spec.concurrencyPolicy === 'Forbid' && others.length > 0) {
@@ -193,7 +185,7 @@ export function scheduledJobName(cronJob: string, scheduledMs: number): string {
 export function scheduledJob(cronJob: StoredCronJob, scheduledMs: number): Job {
   const { metadata, spec } = cronJob
   const { metadata: given = {}, spec: job } = spec.jobTemplate
-  const zone = (spec.timeZone === undefined ? undefined : timeZone(spec.timeZone)) ?? utc
+  const zone = timeZone(spec.timeZone ?? 'UTC') ?? utc
   return {
     apiVersion: 'batch/v1',
     kind: 'Job',
@@ -206,9 +198,4 @@ export function scheduledJob(cronJob: StoredCronJob, scheduledMs: number): Job {
     },
     spec: job,
   }
-}
-
-/** `Fri, 02 Jan 2026 03:04:05 +0000` */
-function rfc1123(ms: number): string {
-  return new Date(ms).toUTCString().replace('GMT', '+0000')
 }
