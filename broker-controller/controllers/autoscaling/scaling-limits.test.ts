@@ -52,6 +52,23 @@ test('the limits of the autoscaler hold', async (t) => {
   t.match(limited(5, 1, { behavior, minReplicas: 3 }), { replicas: 3, scalingLimited: { reason: 'TooFewReplicas' } })
 })
 
+test('what is exactly a limit is within the range, and the limit of the autoscaler is named before the rate', async (t) => {
+  const reason = (...given: Parameters<typeof limited>) => limited(...given).scalingLimited.reason
+  t.equal(reason(5, 1), 'DesiredWithinRange')
+  t.equal(reason(5, 10), 'DesiredWithinRange')
+  t.equal(reason(5, 11, { maxReplicas: 10 }), 'TooManyReplicas')
+  const four = { scaleUp: rules({ policies: [pods(4)] }), scaleDown: rules({ policies: [pods(4)] }) }
+  t.equal(reason(10, 14, { behavior: four }), 'DesiredWithinRange')
+  t.equal(reason(10, 15, { behavior: four, maxReplicas: 14 }), 'TooManyReplicas')
+  t.equal(reason(10, 6, { behavior: four }), 'DesiredWithinRange')
+  t.equal(reason(10, 5, { behavior: four, minReplicas: 6 }), 'TooFewReplicas')
+})
+
+test('a behavior without rules scales nowhere', async (t) => {
+  t.equal(limited(4, 9, { behavior: {} }).replicas, 4)
+  t.equal(limited(4, 1, { behavior: {} }).replicas, 4)
+})
+
 test('replicas are removed only when nothing asked for more during the window', async (t) => {
   const first = newScalingHistory(5, 0)
   t.same(first, { recommendations: [{ replicas: 5, atMs: 0 }], ups: [], downs: [] })
@@ -64,6 +81,15 @@ test('replicas are removed only when nothing asked for more during the window', 
     1,
     'old ones are dropped',
   )
+})
+
+test('recommendations are kept for the longest window, or for that of the controller', async (t) => {
+  const kept = (ageMinutes: number, windowMinutes: number) => {
+    const history = newScalingHistory(5, 100 * minute - ageMinutes * minute)
+    const more = { history, nowMs: 100 * minute, downscaleStabilizationMs: windowMinutes * minute }
+    return limited(5, 2, more).history.recommendations.length === 2
+  }
+  t.same([kept(60, 5), kept(61, 5), kept(61, 90), kept(90, 90), kept(91, 90)], [true, false, true, true, false])
 })
 
 test('windows of a behavior hold back both directions', async (t) => {
@@ -133,7 +159,8 @@ test('of several policies the one with the most change is taken, or the one with
 
 test('what changed long ago is forgotten', async (t) => {
   const old = afterScaling(afterScaling(nothing, 1, 2, 0), 5, 3, 0)
-  const later = 31 * minute
+  t.equal(afterScaling(old, 2, 4, 30 * minute - 1).ups.length, 2)
+  const later = 30 * minute
   t.same(afterScaling(old, 2, 4, later), { recommendations: [], ups: [{ change: 2, atMs: later }], downs: old.downs })
   t.same(afterScaling(old, 4, 3, later).downs, [{ change: 1, atMs: later }])
 })

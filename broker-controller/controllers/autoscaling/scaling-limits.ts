@@ -35,8 +35,7 @@ export type Limited = {
   readonly scalingLimited: Finding
 }
 
-type Stable = { readonly replicas: number; readonly reason: string; readonly message: string }
-type Allowed = { readonly replicas: number; readonly reason: string; readonly message: string }
+type Choice = { readonly replicas: number; readonly reason: string; readonly message: string }
 
 /** The longest window and the longest period that validation allows. */
 const longestWindowMs = 3600_000
@@ -50,8 +49,7 @@ export function newScalingHistory(current: number, nowMs: number): ScalingHistor
 export function limitScaling(input: LimitInput): Limited {
   const { wanted, history, nowMs, downscaleStabilizationMs } = input
   const stable = input.behavior === undefined ? stableDownscale(input) : stableBehavior(input, input.behavior)
-  const allowed =
-    input.behavior === undefined ? allowedPlainly(input, stable.replicas) : allowedByRules(input, stable.replicas)
+  const allowed = allowedReplicas(input, stable.replicas)
   const keptMs = Math.max(longestWindowMs, downscaleStabilizationMs)
   const recommendations = [
     ...history.recommendations.filter(({ atMs }) => nowMs - atMs <= keptMs),
@@ -76,7 +74,7 @@ export function limitScaling(input: LimitInput): Limited {
 export function afterScaling(history: ScalingHistory, before: number, after: number, nowMs: number): ScalingHistory {
   const change = Math.abs(after - before)
   const added = (changes: readonly ScaleChange[]) => [
-    ...changes.filter(({ atMs }) => nowMs - atMs <= longestPeriodMs),
+    ...changes.filter(({ atMs }) => nowMs - atMs < longestPeriodMs),
     { change, atMs: nowMs },
   ]
   return after > before ? { ...history, ups: added(history.ups) } : { ...history, downs: added(history.downs) }
@@ -91,12 +89,12 @@ const stabilizedUp = {
   message: 'recent recommendations were lower than current one, applying the lowest recent recommendation',
 }
 
-function stableDownscale({ wanted, history, downscaleStabilizationMs, nowMs }: LimitInput): Stable {
+function stableDownscale({ wanted, history, downscaleStabilizationMs, nowMs }: LimitInput): Choice {
   const recent = history.recommendations.filter(({ atMs }) => atMs >= nowMs - downscaleStabilizationMs)
   return { replicas: Math.max(wanted, ...recent.map(({ replicas }) => replicas)), ...stabilizedDown }
 }
 
-function stableBehavior(input: LimitInput, { scaleUp, scaleDown }: ScalingBehavior): Stable {
+function stableBehavior(input: LimitInput, { scaleUp, scaleDown }: ScalingBehavior): Choice {
   const { current, wanted, history, downscaleStabilizationMs, nowMs } = input
   const since = (windowMs: number) =>
     history.recommendations.filter(({ atMs }) => atMs > nowMs - windowMs).map(({ replicas }) => replicas)
@@ -127,28 +125,27 @@ const tooFastDown = {
   message: 'the desired replica count is decreasing faster than the maximum scale rate',
 }
 
-/** Without a behavior replicas are doubled at most, and four are always allowed (calculateScaleUpLimit). */
-function allowedPlainly({ current, minReplicas, maxReplicas }: LimitInput, wanted: number): Allowed {
-  const upLimit = Math.max(2 * current, 4)
-  if (wanted < minReplicas) return { replicas: minReplicas, ...tooFew }
-  if (wanted > Math.min(maxReplicas, upLimit)) {
-    return maxReplicas > upLimit ? { replicas: upLimit, ...tooFastUp } : { replicas: maxReplicas, ...tooMany }
+/** convertDesiredReplicasWithRules and convertDesiredReplicasWithBehaviorRate: within the limits, and no faster than is allowed. */
+function allowedReplicas(input: LimitInput, wanted: number): Choice {
+  const { minReplicas, maxReplicas } = input
+  const { least, most } = reachable(input)
+  if (wanted > Math.min(most, maxReplicas)) {
+    return most < maxReplicas ? { replicas: most, ...tooFastUp } : { replicas: maxReplicas, ...tooMany }
+  }
+  if (wanted < Math.max(least, minReplicas)) {
+    return least > minReplicas ? { replicas: least, ...tooFastDown } : { replicas: minReplicas, ...tooFew }
   }
   return { replicas: wanted, ...withinRange }
 }
 
-function allowedByRules(input: LimitInput, wanted: number): Allowed {
-  const { current, minReplicas, maxReplicas, behavior } = input
-  if (wanted > current) {
-    const limit = Math.max(rateLimit(input, behavior?.scaleUp ?? {}, 'up'), current)
-    const [most, why] = maxReplicas > limit ? [limit, tooFastUp] : [maxReplicas, tooMany]
-    if (wanted > most) return { replicas: most, ...why }
-  } else if (wanted < current) {
-    const limit = Math.min(rateLimit(input, behavior?.scaleDown ?? {}, 'down'), current)
-    const [least, why] = minReplicas < limit ? [limit, tooFastDown] : [minReplicas, tooFew]
-    if (wanted < least) return { replicas: least, ...why }
+/** What may be scaled to now. Without a behavior replicas are doubled at most, and four are always allowed (calculateScaleUpLimit). */
+function reachable(input: LimitInput): { readonly least: number; readonly most: number } {
+  const { current, behavior } = input
+  if (behavior === undefined) return { least: 0, most: Math.max(2 * current, 4) }
+  return {
+    least: Math.min(rateLimit(input, behavior.scaleDown ?? {}, 'down'), current),
+    most: Math.max(rateLimit(input, behavior.scaleUp ?? {}, 'up'), current),
   }
-  return { replicas: wanted, ...withinRange }
 }
 
 /** To how many replicas the rules let it scale now (calculateScaleUpLimitWithScalingRules, calculateScaleDownLimitWithBehaviors). */
