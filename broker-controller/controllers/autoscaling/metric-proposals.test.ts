@@ -60,6 +60,24 @@ test('the metric that asks for most decides', async (t) => {
   })
 })
 
+test('of metrics in any order the largest decides, and of equal ones the first', async (t) => {
+  const metricOf = (...metrics: readonly MetricSpec[]) => {
+    const { replicas, metric } = proposed(metrics)
+    return [replicas, metric.split(' ')[0]]
+  }
+  t.same(metricOf(resource('memory', 10), resource('cpu', 25)), [5, 'memory'])
+  t.same(metricOf(resource('cpu', 25), resource('memory', 25)), [2, 'cpu'])
+  const none = { type: 'Resource', resource: { name: 'cpu', target: { type: 'AverageValue', averageValue: '9' } } }
+  const idle = new Map([['a', used({ cpu: 0, memory: 0 })]])
+  t.match(proposed([none], { usage: idle }), { replicas: 0, metric: 'cpu resource' })
+})
+
+test('replicas are removed where no metric is missing', async (t) => {
+  const three = ['a', 'b', 'c']
+  const usage = new Map(three.map((name) => [name, used({ cpu: 100, memory: Mi })]))
+  t.match(proposed([resource('cpu', 20)], { current: 3, pods: three.map(aPod), usage }), { replicas: 2 })
+})
+
 test('an average is that of whole pods, or of one container', async (t) => {
   const target = { type: 'AverageValue', averageValue: '250m' }
   t.match(proposed([{ type: 'Resource', resource: { name: 'cpu', target } }]), {
@@ -99,6 +117,11 @@ test('a metric that is missing is named as Kubernetes names it', async (t) => {
     failures: [{ reason: 'FailedGetContainerResourceMetric', message: failure }],
     problem: `invalid metrics (1 invalid out of 1), first error is: failed to get x container metric value: ${failure}`,
   })
+  const half = new Map([['a', used({ cpu: 1 }, { memory: Mi })]])
+  for (const name of ['cpu', 'memory']) {
+    const [first] = proposed([resource(name, 50)], { usage: half }).failures
+    t.match(first?.message, /did not receive metrics/, `${name} of one container is not that of the pod`)
+  }
   const unknown = proposed([resource('ephemeral-storage', 50)])
   t.match(unknown.failures, [{ message: /^failed to get ephemeral-storage utilization: did not receive metrics/ }])
 })
@@ -111,8 +134,38 @@ test('with a metric missing, replicas are added and never removed', async (t) =>
     statuses: [{ type: '' }, { type: 'Resource' }],
     problem: /^invalid metrics \(1 invalid out of 2\)/,
   })
+  t.match(proposed([missing, resource('cpu', 50)]), { replicas: 1 }, 'as many as now')
+  t.match(proposed([missing], { current: 0 }), { replicas: undefined })
   const fewer = proposed([missing, resource('cpu', 100)], { current: 3, pods: [aPod('a')] })
   t.match(fewer, { replicas: undefined, failures: [{ reason: 'FailedGetPodsMetric' }] })
+})
+
+test('a metric without a target, or of no known type, fails', async (t) => {
+  const message = (spec: MetricSpec) => proposed([spec]).failures.map((one) => `${one.reason}: ${one.message}`)
+  t.same(message({ type: 'Resource', resource: { name: 'cpu', target: { type: 'Utilization' } } }), [
+    'FailedGetResourceMetric: invalid resource metric source: neither an average utilization target nor an average value (usage) target was set',
+  ])
+  t.same(message({ type: 'Magic' }), ['InvalidMetricSourceType: unknown metric source type "Magic"'])
+  t.same(message({}), ['InvalidMetricSourceType: unknown metric source type ""'])
+  t.match(proposed([{ type: 'Magic' }]).problem, /first error is: unknown metric source type "Magic"$/)
+  const object = [
+    'FailedGetObjectMetric: invalid object metric source: neither a value target nor an average value target was set',
+  ]
+  t.same(message({ type: 'Object' }), object)
+  const metric = { name: 'rps' }
+  for (const target of [
+    { type: 'Value', averageValue: '1' },
+    { type: 'AverageValue', value: '1' },
+    { type: 'AverageValue' },
+  ]) {
+    t.same(message({ type: 'Object', object: { metric, target } }), object)
+  }
+  t.match(message({ type: 'Object', object: { target: { type: 'Value', value: '1' } } }), [
+    /: unable to get metric : {2}on default \//,
+  ])
+  t.match(message({ type: 'External' }), [/^FailedGetExternalMetric: unable to get external metric default\/\/nil: /])
+  t.match(message({ type: 'Pods' }), [/^FailedGetPodsMetric: unable to get metric : /])
+  t.match(message({ type: 'Pods', pods: {} }), [/^FailedGetPodsMetric: unable to get metric : /])
 })
 
 test('metrics of APIs that are not served fail with their own reason', async (t) => {

@@ -136,6 +136,59 @@ test('pods that are not ready count as idle where replicas are added, and not wh
   t.match(byShare([{ name: 'a', uses: 100 }, { name: 'c', uses: 100 }, pending], 40), { replicas: 1 })
 })
 
+const missing = (...names: readonly string[]) => names.map((name) => ({ name }))
+
+test('pods without metrics do not turn the direction', async (t) => {
+  const busy = [{ name: 'a', uses: 450 }, ...missing('b')]
+  t.match(byShare(busy, 50), { replicas: 2 }, 'with b busy it would be 3')
+  const idle = [{ name: 'a', uses: 700 }, ...missing('b', 'c')]
+  t.match(byShare(idle, 50), { replicas: 3 }, 'with b and c idle it would be 2')
+  t.match(byShare(idle, 50, { current: 1 }), { replicas: 1 })
+  t.match(byShare([{ name: 'a', uses: 500 }, ...missing('b')], 50), { replicas: 2 }, 'at the target')
+  t.match(byShare([{ name: 'a', uses: 100 }, ...missing('b')], 200), { replicas: 2 }, 'b uses the target of 200 %')
+})
+
+test('with pods without metrics, a ratio near the target changes nothing', async (t) => {
+  const pods = [{ name: 'a', uses: 500 }, ...missing('b', 'c', 'd', 'e', 'f')]
+  t.match(byShare(pods, 100, { current: 7 }), { replicas: 7 })
+})
+
+test('while the target has other replicas than pods, the direction holds, too', async (t) => {
+  const few = [{ name: 'a', uses: 700 }, { name: 'b', uses: 700 }, ...missing('c', 'd')]
+  t.match(byShare(few, 100, { current: 2 }), { replicas: 2 }, 'less is asked for: four would be more')
+  t.match(byShare([{ name: 'a', uses: 2600 }, ...missing('b')], 100, { current: 5 }), { replicas: 5 })
+})
+
+test('pods that are not ready do not turn the direction', async (t) => {
+  const pending = { name: 'c', phase: 'Pending' }
+  const busy = ['a', 'b'].map((name) => ({ name, uses: 1300 }))
+  t.match(byShare([...busy, pending], 100, { current: 2 }), { replicas: 2 }, 'with c idle it would be less than now')
+  const idle = ['a', 'b', 'd'].map((name) => ({ name, uses: 800 }))
+  t.match(byShare([...idle, pending], 100, { current: 1 }), { replicas: 3 }, 'c does not count')
+})
+
+test('a pod that its node has not reported yet is not ready', async (t) => {
+  const { status: _, ...unseen } = aPod({ name: 'b' })
+  const { metrics } = input([
+    { name: 'a', uses: 1000 },
+    { name: 'b', uses: 1000 },
+  ])
+  const answer = byShare([], 50, { current: 2, metrics, pods: [aPod({ name: 'a' }), unseen] })
+  t.match(answer, { ok: true, utilization: 100, replicas: 2 })
+})
+
+test('the numbers of replicas and percents end with the largest of 32 bits', async (t) => {
+  const most = 2 ** 31 - 1
+  t.match(byShare([{ name: 'a', uses: 3e13 }], 1), { utilization: most, replicas: most })
+  t.match(byValue([{ name: 'a', uses: 3e13 }], 1), { replicas: most })
+})
+
+test('the tolerance can be set; at its edge nothing changes', async (t) => {
+  const settings = { ...defaultCalculationSettings, tolerance: 0.5 }
+  const replicas = (uses: number) => replicasByValue(input([{ name: 'a', uses }]), 1000, settings)
+  t.match([replicas(1500), replicas(1501)], [{ replicas: 1 }, { replicas: 2 }])
+})
+
 test('the first minutes of a pod count only while it is ready, with a whole window since', async (t) => {
   const second = (given: Partial<Given>) =>
     byShare(
@@ -170,6 +223,15 @@ test('a pod that was never ready does not count later either; memory counts alwa
   t.equal(utilization(hourAgo + 29_000), 10)
   t.equal(utilization(hourAgo + 30_000), 500)
   t.equal(utilization(hourAgo + 29_000, 'memory'), 500)
+  const late = aPod({ name: 'b' })
+  const conditions = [{ type: 'Ready', status: 'False' } as const]
+  const { metrics } = input([
+    { name: 'a', uses: 100 },
+    { name: 'b', uses: 9900 },
+  ])
+  const pods = [aPod({ name: 'a' }), { ...late, status: { ...late.status, conditions } }]
+  const answer = byShare([], 50, { metrics, pods })
+  t.match(answer, { utilization: 10 }, 'when it changed is not known')
 })
 
 test('what is missing is named', async (t) => {
@@ -179,6 +241,8 @@ test('what is missing is named', async (t) => {
   t.equal(problemOf(byValue([{ name: 'a', uses: 1, ready: 'none' }], 50)), none)
   const spec = { containers: [{ name: 'main', image: 'i' }] }
   t.equal(problemOf(byShare([{ name: 'a', uses: 1, spec }], 50)), 'missing request for cpu in container main of Pod a')
+  const limits = { containers: [{ name: 'main', image: 'i', resources: { limits: { cpu: '1' } } }] }
+  t.match(problemOf(byShare([{ name: 'a', uses: 1, spec: limits }], 50)), /^missing request for cpu/)
   t.equal(problemOf(byShare([{ name: 'a', uses: 1, requests: '0' }], 50)), 'no metrics returned matched known pods')
 })
 

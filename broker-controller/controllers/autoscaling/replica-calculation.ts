@@ -153,12 +153,11 @@ function utilizationRatio(
   requests: ReadonlyMap<string, number>,
   target: number,
 ): Ratio {
-  const known = [...used].filter(([pod]) => requests.has(pod))
-  const total = sumOf(known.map(([, value]) => value))
-  const requested = sumOf(known.map(([pod]) => requests.get(pod) ?? 0))
+  const total = sumOf(used.values())
+  const requested = sumOf([...used.keys()].map((pod) => requests.get(pod) ?? 0))
   if (requested === 0n) return failed('no metrics returned matched known pods')
   const utilization = Math.min(Number((total * 100n) / requested), mostReplicas)
-  const average = Number(total / BigInt(known.length))
+  const average = Number(total / BigInt(used.size))
   return { ok: true, ratio: utilization / target, average, utilization }
 }
 
@@ -194,14 +193,13 @@ function proposed(
   }
   const filled = new Map(used)
   if (ratio < 1) for (const pod of missing) filled.set(pod, whenMissing(pod))
-  if (ratio > 1) for (const pod of [...missing, ...unready]) filled.set(pod, 0)
+  else if (ratio > 1) for (const pod of [...missing, ...unready]) filled.set(pod, 0)
   const second = ratioOf(filled)
   if (!second.ok) return second
-  const turns = (ratio < 1 && second.ratio > 1) || (ratio > 1 && second.ratio < 1)
-  if (isNear(second.ratio) || turns) return result(current)
+  const shrinks = second.ratio < 1
+  if (isNear(second.ratio) || ratio < 1 !== shrinks) return result(current)
   const replicas = Math.ceil(second.ratio * filled.size)
-  const isOpposite = (second.ratio < 1 && replicas > current) || (second.ratio > 1 && replicas < current)
-  return result(isOpposite ? current : replicas)
+  return result(shrinks ? Math.min(replicas, current) : Math.max(replicas, current))
 }
 
 function sumOf(values: Iterable<number>): bigint {
