@@ -1,8 +1,10 @@
 /** Jobs and CronJobs with the real kubectl, controller, agent and engine. */
+import { randomInt } from 'node:crypto'
 import tap, { test } from 'tap'
 import type { CronJob } from '../api/batch/cron-job.ts'
 import type { Job } from '../api/batch/job.ts'
 import type { Pod } from '../api/pod.ts'
+import { seededRandom } from '../daemon/testing/seeded-random.ts'
 import { whyNoDockerd } from './support/dockerd.ts'
 import type { Controller } from './support/fleet.ts'
 import { joinedFleet } from './support/joined-fleet.ts'
@@ -12,6 +14,8 @@ import { eventually } from './support/wait.ts'
 tap.setTimeout(900_000)
 
 const kills = 50
+/** Requests that a controller answers before it is killed: some 100 ms each, so all parts of a visit are hit. */
+const mostAnswers = 10
 const finalizer = 'batch.kubernetes.io/job-tracking'
 
 function manifest(name: string, script: string, spec: Partial<Job['spec']> = {}): string {
@@ -140,6 +144,9 @@ test('kubectl creates, waits for and describes Jobs and CronJobs', { skip: whyNo
 test('through fifty SIGKILLs of the controller, each pod of a Job is counted once', {
   skip: whyNoDockerd(),
 }, async (t) => {
+  const seed = Number(process.env['BRAMBLE_SEED'] ?? randomInt(2 ** 31))
+  t.comment(`BRAMBLE_SEED=${seed}`)
+  const random = seededRandom(seed)
   const fleet = await joinedFleet(t)
   let { controller } = fleet
   await fleet.startReady()
@@ -160,7 +167,7 @@ test('through fifty SIGKILLs of the controller, each pod of a Job is counted onc
   let current = await begin()
   for (let kill = 1; kill <= kills; kill++) {
     if (await isDone(current)) current = await begin()
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * 1500))
+    for (let answers = Math.floor(random() * mostAnswers); answers > 0; answers--) await job(current)
     controller.program.kill('SIGKILL')
     await controller.program.ended
     controller = await fleet.controllerAgain()
