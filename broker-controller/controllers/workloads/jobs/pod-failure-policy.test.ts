@@ -21,6 +21,12 @@ const exits = (action: string, operator: string, values: readonly number[], cont
 
 test('without a rule that matches, a failure counts', async (t) => {
   t.same(failureVerdict(undefined, aPod()), { counts: true })
+  t.same(failureVerdict({}, aPod()), { counts: true })
+  const { status: _, ...unseen } = aPod()
+  const rules = [exits('Ignore', 'NotIn', [1]), { action: 'Ignore', onPodConditions: [{ type: 'A', status: 'True' }] }]
+  t.same(failureVerdict({ rules }, unseen), { counts: true })
+  t.same(verdict(rules, { containerStatuses: [{ ...container('main'), state: { running: {} } }] }), { counts: true })
+  t.same(verdict([{ action: 'Ignore' }], { conditions: [{ type: 'A', status: 'True' }] }), { counts: true })
   t.same(verdict([], {}), { counts: true })
   t.same(verdict([exits('Ignore', 'In', [1])], { containerStatuses: [container('main', 2)] }), { counts: true })
 })
@@ -42,12 +48,24 @@ test('exit codes are those of containers that have ended, and never 0', async (t
   const named = [exits('Ignore', 'In', [7], 'main')]
   t.equal(verdict(named, { containerStatuses: [container('side', 7)] }).counts, true)
   t.equal(verdict(named, { containerStatuses: [container('side', 7), container('main', 7)] }).counts, false)
+  const of7 = { containerStatuses: [container('main', 7)] }
+  t.equal(verdict([exits('Ignore', 'NotIn', [7])], of7).counts, true)
+  t.equal(verdict([exits('Ignore', 'In', [])], of7).counts, true)
+  t.equal(verdict([exits('Ignore', 'Magic', [1])], of7).counts, true, 'an operator that is not known matches nothing')
+  t.same(verdict([exits('FailJob', 'In', [7])], of7).counts, true)
 })
 
 test('conditions of the pod match by type and status', async (t) => {
   const rule = [{ action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] }]
   t.equal(verdict(rule, { conditions: [{ type: 'DisruptionTarget', status: 'True' }] }).counts, false)
   t.equal(verdict(rule, { conditions: [{ type: 'DisruptionTarget', status: 'False' }] }).counts, true)
+  t.equal(verdict(rule, { conditions: [{ type: 'Ready', status: 'True' }] }).counts, true)
+  const two = [
+    { type: 'A', status: 'True' },
+    { type: 'B', status: 'True' },
+  ]
+  const either = [{ action: 'Ignore', onPodConditions: two }]
+  t.equal(verdict(either, { conditions: [{ type: 'B', status: 'True' }] }).counts, false, 'one of them is enough')
 })
 
 test('a rule that fails the Job names the cause and its place', async (t) => {

@@ -31,26 +31,30 @@ export function failureVerdict(policy: PodFailurePolicy | undefined, pod: Pod): 
 }
 
 /** The beginning of the sentence about it; undefined when the rule does not match. */
-function causeOf({ onExitCodes, onPodConditions = [] }: PodFailurePolicyRule, pod: Pod): string | undefined {
+function causeOf({ onExitCodes, onPodConditions }: PodFailurePolicyRule, pod: Pod): string | undefined {
   const { metadata, status } = pod
   const name = `${metadata.namespace}/${metadata.name}`
   if (onExitCodes !== undefined) {
-    const all = [...(status?.containerStatuses ?? []), ...(status?.initContainerStatuses ?? [])]
-    const found = all.find((container) => matchesExitCode(onExitCodes, container))
-    const code = found?.state?.terminated?.exitCode
-    return found && `Container ${found.name} for pod ${name} failed with exit code ${code}`
+    const matches = (container: ContainerStatus) => matchesExitCode(onExitCodes, container)
+    const found = status?.containerStatuses?.find(matches) ?? status?.initContainerStatuses?.find(matches)
+    return found && `Container ${found.name} for pod ${name} failed with exit code ${exitCodeOf(found)}`
   }
   const condition = status?.conditions?.find((one) =>
-    onPodConditions.some(({ type, status: wanted }) => one.type === type && one.status === wanted),
+    onPodConditions?.some(({ type, status: wanted }) => one.type === type && one.status === wanted),
   )
   return condition && `Pod ${name} has condition ${condition.type}`
 }
 
 function matchesExitCode(
   { containerName, operator, values = [] }: NonNullable<PodFailurePolicyRule['onExitCodes']>,
-  { name, state }: ContainerStatus,
+  container: ContainerStatus,
 ): boolean {
-  const code = state?.terminated?.exitCode ?? 0
-  if (code === 0 || (containerName !== undefined && containerName !== name)) return false
+  const code = exitCodeOf(container)
+  if (code === 0 || (containerName !== undefined && containerName !== container.name)) return false
   return operator === 'In' ? values.includes(code) : operator === 'NotIn' && !values.includes(code)
+}
+
+/** 0 while it runs: there is no code to match yet. */
+function exitCodeOf({ state }: ContainerStatus): number {
+  return state?.terminated?.exitCode ?? 0
 }
