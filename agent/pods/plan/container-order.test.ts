@@ -26,21 +26,30 @@ function found(spec: Container, over: Partial<Omit<RuntimeContainer, 'identity'>
 const succeeded = { state: 'exited', exitCode: 0, finishedAt: '2026-01-01T00:00:09Z' } as const
 const failed = { ...succeeded, exitCode: 1 } as const
 
-/** What is started and stopped, in this order: `start a`, `stop b`. `wait a`: shown as being created. */
+function choices(pod: Pod, containers: readonly RuntimeContainer[], record: Partial<PodRecord> = {}) {
+  const names = [...(pod.spec.initContainers ?? []), ...pod.spec.containers].map(({ name }) => name)
+  const images = new Map(names.map((name) => [name, { present: true, pull: { state: 'none' } }] as const))
+  const facts = { containers, images, record: { ...newRecord, ...record }, nowMs: 1_000_000 }
+  return chooseInOrder(pod, sortContainers(containers), facts)
+}
+
+/**
+ * What is removed, started and stopped, in this order: `remove a`, `start a`, `stop b`. `wait a`: shown as being created. In the
+ * sandbox that is given, or in one that runs.
+ */
 function planned(
   pod: Pod,
   containers: readonly RuntimeContainer[],
   record: Partial<PodRecord> = {},
+  sandboxes: readonly RuntimeContainer[] = [sandbox],
 ): readonly string[] {
-  const names = [...(pod.spec.initContainers ?? []), ...pod.spec.containers].map(({ name }) => name)
-  const images = new Map(names.map((name) => [name, { present: true, pull: { state: 'none' } }] as const))
-  const facts = { containers, images, record: { ...newRecord, ...record }, nowMs: 1_000_000 }
-  return chooseInOrder(pod, sortContainers([sandbox, ...containers]), facts).flatMap(({ stop, start, waiting }) => {
-    const steps = start?.(sandbox) ?? []
+  return choices(pod, [...sandboxes, ...containers], record).flatMap(({ stop, start, waiting, tidy = [] }) => {
+    const steps = start === undefined ? [] : start(sandbox)
     return [
+      ...tidy.flatMap((step) => (step.step === 'remove' ? [`remove ${step.target.id}`] : [])),
       ...(stop?.step === 'stop' ? [`stop ${stop.target.id}`] : []),
       ...steps.flatMap((step) => (step.step === 'startContainer' ? [`start ${step.container.name}`] : [])),
-      ...(waiting !== undefined && steps.length === 0 ? [`wait ${waiting[0]}`] : []),
+      ...(waiting?.[1].reason === 'ContainerCreating' && steps.length === 0 ? [`wait ${waiting[0]}`] : []),
     ]
   })
 }
@@ -77,6 +86,23 @@ test('an init container of a lost sandbox runs again, also if it succeeded', asy
   }
 })
 
+test('without a sandbox that runs, init containers start from the first', async (t) => {
+  const ended = [found(a, succeeded), found(main, failed)]
+  t.same(planned(aPodOf([a]), [], {}, []), ['start a', 'wait main'])
+  t.same(planned(aPodOf([a]), ended, {}, []), ['start a', 'wait main'])
+  t.same(planned(aPodOf([a]), ended, {}, [{ ...sandbox, state: 'exited' }]), ['start a', 'wait main'])
+})
+
+test('containers of a lost sandbox stop, wait or stay ended while init containers run', async (t) => {
+  const lost = { sandboxID: 'lost' }
+  t.same(planned(aPodOf([a]), [found(main, lost)]), ['start a', 'stop main'])
+  t.same(planned(aPodOf([a], [main, b], 'Never'), [found(main, { ...succeeded, ...lost })]), ['start a', 'wait b'])
+  const attempts = [2, 1, 0].map((attempt) =>
+    aContainer({ id: `main-${attempt}`, identity: { containerName: 'main', attempt }, ...failed, ...lost }),
+  )
+  t.same(planned(aPodOf([a]), attempts), ['start a', 'remove main-0', 'wait main'])
+})
+
 test('init containers do not run again once a regular container was started in the sandbox', async (t) => {
   t.same(planned(aPodOf([a]), [found(main)]), [])
   t.same(planned(aPodOf([a]), [found(main, failed)]), ['start main'])
@@ -95,6 +121,15 @@ test('a sidecar runs, and has started, before the next init container', async (t
   t.same(planned(pod, [found(side)]), ['start a', 'wait main'], 'without a startup probe')
   t.same(planned(pod, [found(side, failed)]), ['start side', 'wait main'])
   t.same(planned(pod, [found(side), found(a, succeeded)]), ['start main'])
+  const changed = found({ ...side, image: 'app:0' })
+  t.same(planned(pod, [changed]), ['stop side', 'wait main'], 'one that is replaced has not started')
+})
+
+test('sidecars run as long as one regular container runs or is to run', async (t) => {
+  const side = sidecar('side')
+  const pod = aPodOf([side], [main, b], 'Never')
+  t.same(planned(pod, [found(side), found(main), found(b, succeeded)]), [])
+  t.same(planned(pod, [found(side), found(main, succeeded)]), ['start b'])
 })
 
 test('a sidecar is restarted beside running containers', async (t) => {
@@ -107,9 +142,11 @@ test('after the regular containers the sidecars stop, the last one first', async
   const pod = aPodOf([one, two], [main], 'Never')
   t.same(planned(pod, [found(one), found(two), found(main, succeeded)]), ['stop two'])
   t.same(planned(pod, [found(one), found(two, succeeded), found(main, succeeded)]), ['stop one'])
+  t.same(planned(pod, [found(one), found(main, succeeded)]), ['stop one'], 'the other was never made')
   t.same(planned(pod, [found(one, succeeded), found(two, succeeded), found(main, failed)]), [])
   const stopping = { stopping: new Map([['two', 1_000_000]]) }
   t.same(planned(pod, [found(one), found(two), found(main, succeeded)], stopping), [], 'it is being stopped')
+  t.same(choices(pod, [sandbox, found(one), found(two), found(main, succeeded)], stopping), [{ tidy: [] }])
   t.same(
     planned(aPodOf([one, a], [main], 'Never'), [found(one), found(a, failed)]),
     ['stop one'],
@@ -123,5 +160,11 @@ test('containers wait for the postStart hook of the one before', async (t) => {
   t.same(planned(pod, []), ['start hooked', 'wait b'])
   t.same(planned(pod, [found(hooked)], { postStarts: new Set(['hooked']) }), ['wait b'])
   t.same(planned(pod, [found(hooked)]), ['start b'])
-  t.same(planned(pod, [found(hooked), found(b)], { postStarts: new Set(['hooked']) }), [])
+  const during = { postStarts: new Set(['hooked']) }
+  t.same(planned(pod, [found(hooked), found(b)], during), [])
+  t.same(
+    choices(pod, [sandbox, found(hooked), found(b)], during).filter(({ start }) => start !== undefined),
+    [],
+    'one that runs does not wait',
+  )
 })

@@ -21,15 +21,14 @@ import type { PodFacts } from './pod-steps.ts'
 export function chooseInOrder(pod: Pod, found: PodContainers, facts: PodFacts): readonly Choice[] {
   const regular = afterHooks(pod, found, facts)
   const inits = pod.spec.initContainers ?? []
-  if (inits.length === 0) return regular
   const newest = (container: Container) => found.histories.get(container.name)?.[0]
   const wanted = regular.some(({ start }) => start !== undefined)
   const alive = pod.spec.containers.some((container) => running(newest(container)))
   const sidecars = inits.filter(isSidecar)
   if (!wanted && !alive) return [...regular, ...lastSidecar(pod, sidecars, found, facts)]
   if (isInitialized(pod, found)) return [...sidecars.map((one) => choose(pod, one, found, facts)), ...regular]
+  if (inits.some((container) => failedForGood(pod, container, found))) return lastSidecar(pod, sidecars, found, facts)
   const turn = initialize(pod, inits, found, facts)
-  if (turn.failed) return lastSidecar(pod, sidecars, found, facts)
   if (turn.done) return [...turn.choices, ...regular]
   return [...turn.choices, ...regular.map((choice, index) => waitForInit(choice, pod.spec.containers[index]))]
 }
@@ -42,29 +41,27 @@ function isInitialized(pod: Pod, { sandbox, histories }: PodContainers): boolean
     .some((container) => container.sandboxID === sandbox.id && !isHalfMade(container))
 }
 
-type Turn = { readonly choices: readonly Choice[]; readonly done: boolean; readonly failed: boolean }
+type Turn = { readonly choices: readonly Choice[]; readonly done: boolean }
 
 function initialize(pod: Pod, inits: readonly Container[], found: PodContainers, facts: PodFacts): Turn {
   const { sandbox } = found
   const choices: Choice[] = []
-  if (inits.some((container) => failedForGood(pod, container, found))) return { choices, done: false, failed: true }
   for (const container of inits) {
     const newest = found.histories.get(container.name)?.[0]
     const here = sandbox !== undefined && isRunning(sandbox) && newest?.sandboxID === sandbox.id ? newest : undefined
     if (isSidecar(container)) {
       const choice = choose(pod, container, found, facts)
       choices.push(choice)
-      const settled = choice.start === undefined && choice.stop === undefined
-      if (settled && running(here) && isStarted(here, facts)) continue
-      return { choices, done: false, failed: false }
+      const isKept = choice.start === undefined
+      if (isKept && running(here) && isStarted(here, facts)) continue
+      return { choices, done: false }
     }
     if (succeeded(here)) continue
-    const policy = restartPolicyFor(pod, container)
-    // An init container that succeeded in a lost sandbox runs again.
-    choices.push(choose(pod, container, found, facts, here === undefined ? 'Always' : policy))
-    return { choices, done: false, failed: false }
+    // It has not failed for good, and one that succeeded in a lost sandbox runs again.
+    choices.push(choose(pod, container, found, facts, 'Always'))
+    return { choices, done: false }
   }
-  return { choices, done: true, failed: false }
+  return { choices, done: true }
 }
 
 function failedForGood(pod: Pod, container: Container, { histories }: PodContainers): boolean {
