@@ -65,6 +65,9 @@ test('a running container is replaced when its specification changes', async (t)
   const inits = { ...plain, spec: { containers: [{ name: 'b', image: 'app:1' }], initContainers: [main] } }
   const init = choose(inits, main, sortContainers([sandbox, instance({ hash: 'other' })]), facts())
   t.equal(init.stop, undefined, 'an init container runs to its end')
+  const setup = { ...plain, spec: { ...plain.spec, initContainers: [{ name: 'setup', image: 'app:1' }] } }
+  const beside = choose(setup, main, sortContainers([sandbox, instance({ hash: 'other' })]), facts())
+  t.match(beside.stop, { why }, 'a container beside an init container is replaced')
 })
 
 test('a container in another sandbox, or in none that runs, is stopped', async (t) => {
@@ -164,12 +167,28 @@ test('an image is inspected, pulled and awaited before the start', async (t) => 
     container: main,
   })
   const pull = { state: 'failed', message: 'no route', failedMsAgo: 20_000, retryInMs: 7_000 } as const
+  t.same(withImage(new Map()).start?.(sandbox), [])
+  t.same(withImage(present).start?.(sandbox).length, 1)
   const waits = withImage(new Map([['main', { present: false, pull }]]))
+  t.same(waits.start?.(sandbox), [])
   t.match(waits.waiting, ['main', { reason: 'ImagePullBackOff' }])
   t.equal(waits.againInMs, 7_000)
   const invalid = chosen([], facts({}, { images: new Map() }), undefined, { name: 'main', image: 'UPPER CASE' })
   t.equal(invalid.first, undefined, 'an invalid name is not looked for')
   t.match(invalid.waiting, ['main', { reason: 'InvalidImageName' }])
+  t.notOk('againInMs' in invalid, 'and does not become valid by itself')
+})
+
+test('a container that ran here before starts from the image that is present while its registry fails', async (t) => {
+  const latest: Container = { name: 'main', image: 'app:latest' }
+  const pull = { state: 'failed', message: 'no route', failedMsAgo: 20_000, retryInMs: 7_000 } as const
+  const images = new Map([['main', { present: true, pull }]])
+  const ended = instance({ ...failed, hash: containerHash(latest) })
+  const attemptOf = (instances: readonly RuntimeContainer[], record: Partial<PodRecord> = {}) =>
+    startedAttempt(chosen(instances, facts(record, { images }), undefined, latest))
+  t.equal(attemptOf([]), undefined)
+  t.equal(attemptOf([ended]), 1)
+  t.equal(attemptOf([], { restartCounts: new Map([['main', 4]]) }), 5, 'its instances were removed since')
 })
 
 test('ended instances beyond those that are kept are removed', async (t) => {
@@ -181,6 +200,12 @@ test('ended instances beyond those that are kept are removed', async (t) => {
   t.same(removed(), ['main-1', 'main-0'])
   t.same(removed(0), ['main-2', 'main-1', 'main-0'])
   t.same(removed(3), [])
+  const tidied = (newest: RuntimeContainer, older: RuntimeContainer, policy: RestartPolicy) =>
+    chosen([newest, older], facts({}, { keptDead: 0 }), policy).tidy
+  const older = instance(failed)
+  t.same(tidied(instance({ attempt: 1 }), older, 'Always'), [{ step: 'remove', target: older }], 'beside one that runs')
+  t.same(tidied(instance({ attempt: 1, ...failed }), older, 'Never'), [{ step: 'remove', target: older }])
+  t.same(tidied(instance({ attempt: 1 }), instance(), 'Always'), [], 'one that runs is not removed')
 })
 
 test('a stop is repeated only with an earlier deadline', async (t) => {

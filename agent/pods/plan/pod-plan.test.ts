@@ -222,6 +222,7 @@ test('a second, shorter grace period is used, a longer one is not', async (t) =>
 test('a pod that must make room at once has one second, even if it was ending within its own grace period', async (t) => {
   const a = found('a')
   t.same(stepTexts(planEnding(wanted({}, 'a'), facts([sandbox, a]), 1)), [`stop ${a.id} 1`])
+  t.same(stepTexts(planEnding(wanted({}, 'a'), facts([sandbox, a]), 0)), [`stop ${a.id} 1`])
   t.same(stepTexts(planRemoval(wanted({}, 'a'), facts([sandbox, a]), 1)), [`stop ${a.id} 1`])
   const leaving = wanted({ metadata: { deletionTimestamp: '2026-01-01T00:01:00Z', deletionGracePeriodSeconds: 5 } })
   const record = { ...newRecord, stopping: new Map([[a.id, 1_005_000]]) }
@@ -379,6 +380,8 @@ test('of a pod that goes, sidecars end last, in reverse order, within the time t
   })
   const [a, b, main] = [step('a'), step('b'), step('main')]
   t.same(stepTexts(planRemoval(pod, facts([sandbox, a, b, main]))), [`stop ${main.id} 10`])
+  t.same(stepTexts(planRemoval(pod, facts([sandbox, main, a, b]))), [`stop ${main.id} 10`])
+  t.same(stepTexts(planRemoval(pod, facts([sandbox, b, a]))), [`stop ${b.id} 10`], 'in whatever order they are listed')
   const record = { ...newRecord, leavingUntilMs: 1_004_000 }
   t.same(stepTexts(planRemoval(pod, facts([sandbox, a, b, { ...main, ...exited }], { record }))), [`stop ${b.id} 4`])
   const late = { ...newRecord, leavingUntilMs: 999_000 }
@@ -412,12 +415,32 @@ test('a problem of the sandbox or of a start is the waiting reason of the contai
   t.same(later.waiting.get('main'), { reason: 'RunContainerError', message: 'no such user' })
 })
 
+test('of a pod of which nothing is left nothing is planned', async (t) => {
+  t.same(planRemoval(undefined, facts([])), { steps: [], waiting: new Map(), againInMs: undefined })
+})
+
+test('an ephemeral container starts in a sandbox that runs, before the others, and keeps none alive', async (t) => {
+  const debug = { name: 'debug', image }
+  const pod = (restartPolicy: 'Always' | 'Never') => wanted({ restartPolicy, spec: { ephemeralContainers: [debug] } })
+  const images = new Map(['main', 'debug'].map((name) => [name, here]))
+  const plan = (containers: readonly RuntimeContainer[], restartPolicy: 'Always' | 'Never' = 'Always') =>
+    stepTexts(planPod(pod(restartPolicy), facts(containers, { images })))
+  t.same(plan([sandbox, found('main')]), ['start debug 0'])
+  t.same(plan([sandbox]), ['start debug 0', 'start main 0'])
+  t.same(plan([]), ['runSandbox 0'])
+  t.same(plan([sandbox, found('main'), found('debug')]), [])
+  t.same(plan([sandbox, found('main'), found('debug', exited)]), [], 'it is not started again')
+  t.same(plan([sandbox, found('main', exited)], 'Never'), ['stop sandbox-0 0'])
+})
+
 test('a container that its pod does not name is stopped and removed, unless the pod may be an older version', async (t) => {
   const [running, ended] = [found('gone'), found('old', exited)]
   const containers = [sandbox, found('main'), running, ended]
   const plan = planPod(wanted(), facts(containers))
   t.same(stepTexts(plan), [`stop ${running.id} 30`, `remove ${ended.id}`])
   t.match(plan.steps[0], { why: 'Stopping container gone' })
+  const before = planPod(wanted({}, 'main', 'b'), facts([sandbox, found('main'), running]))
+  t.same(stepTexts(before), [`stop ${running.id} 30`], 'before another one starts')
   const record = { ...newRecord, stopping: new Map([[running.id, 1_030_000]]) }
   t.same(stepTexts(planPod(wanted(), facts(containers, { record }))), [`remove ${ended.id}`], 'it is being stopped')
   t.same(stepTexts(planPod(wanted(), facts(containers, { mayBeOld: true }))), [])

@@ -82,12 +82,11 @@ function planRun(pod: Pod, facts: PodFacts): PodPlan {
   return merge(choices, [...beside, ...starting.flatMap((start) => start(up)), ...outdated(found)])
 }
 
-/** Containers that wait for creation show the problem of the sandbox. */
+/** Containers that wait for no reason of their own show the problem of the sandbox. */
 function withTrouble(plan: PodPlan, message: string): PodPlan {
-  if (message === '') return plan
   const waiting = [...plan.waiting].map(([name, wait]): [string, WaitingReason] => [
     name,
-    wait.reason === 'ContainerCreating' && wait.message === '' ? { ...wait, message } : wait,
+    wait.message === '' ? { ...wait, message } : wait,
   ])
   return { ...plan, waiting: new Map(waiting) }
 }
