@@ -53,6 +53,7 @@ test('a soft threshold may have no grace, and one without its grace period is na
   t.same(parse({ 'memory.available': '-1s', 'pid.available': '1m' }).problems, [
     'evictionSoftGracePeriod[memory.available]: "-1s" must be a duration (like 90s or 5m)',
   ])
+  t.equal(parse({ 'memory.available': '-1s', 'pid.available': 'soon' }).problems.length, 2, 'each is named once')
   t.same(parse({ 'memory.available': '-1s' }).problems, [
     'evictionSoftGracePeriod[memory.available]: "-1s" must be a duration (like 90s or 5m)',
     'evictionSoft[pid.available]: needs its grace period in evictionSoftGracePeriod',

@@ -151,3 +151,10 @@ test('the first part that could not be counted is named with the reason', async 
   t.equal(count('more than 100000 files', 'b'), 'layer of main: more than 100000 files')
   t.equal(count(undefined, 'EIO'), 'logs of main: EIO')
 })
+
+test('a container with limits of other resources only has no limit of local storage', async (t) => {
+  const limited = { name: 'limited', image: 'i', resources: { limits: { 'ephemeral-storage': '9Mi' } } }
+  const pod = aPod({ containers: [{ name: 'main', image: 'i', resources: {} }, limited] })
+  t.equal(brokenStorageLimit(pod, using({ layer: 8 * mib }), false), undefined)
+  t.match(brokenStorageLimit(pod, using({ layer: 10 * mib }), false), /exceeds the total limit of containers 9Mi/)
+})

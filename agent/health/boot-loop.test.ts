@@ -18,6 +18,7 @@ test('the pod that was started last is suspected, and cleared when the machine g
     trial: { uid: 'bad', waitMs: 10_000 },
     guilty: undefined,
   })
+  t.match(judgeBoots(boots({ last: 'bad' }), noneHeld), { trial: undefined }, 'once may be a power cut')
   t.match(judgeBoots(boots({}, {}), noneHeld), { trial: undefined }, 'it went down before any pod')
   const quiet = judgeBoots(boots({ trial: 'good', last: 'bad' }, { last: 'good' }, {}), noneHeld)
   t.same([quiet.trial?.uid, ...quiet.acquitted], ['bad', 'good'])
@@ -33,6 +34,9 @@ test('a pod is held back after four deaths alike, the last two after the machine
   t.match(of(proven, guilty, guilty), { trial: { controlled: true }, guilty: undefined })
   t.match(of(proven, proven, guilty, guilty), { trial: undefined, guilty: 'bad' })
   t.match(of(guilty, guilty, guilty, guilty), { guilty: undefined }, 'without that wait it may be anything')
+  t.match(of(proven, guilty, guilty, guilty), { guilty: undefined }, 'that wait must precede both')
+  t.match(of(proven, proven, { ...guilty, trial: 'other' }, guilty, guilty), { guilty: undefined })
+  t.match(judgeBoots(boots(proven, proven, guilty, guilty), noneHeld), { guilty: 'bad' }, 'older boots are not needed')
   t.match(of(proven, { trial: 'bad' }, proven, guilty, guilty), { guilty: undefined })
   t.match(judgeBoots(boots({ last: 'bad' }, {}), new Set(['bad'])), { trial: undefined, guilty: undefined })
   t.match(judgeBoots(boots({ last: 'worse' }, {}), new Set(['bad'])), { trial: { uid: 'worse' } }, 'there may be two')

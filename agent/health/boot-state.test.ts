@@ -28,6 +28,9 @@ test('a boot is opened as new, as the same, or as one that cannot be named', asy
   t.match(openedBoot({ boots: [{ bootID: 'b1' }], held: [] }, 'b2'), { rebooted: true, isChanged: true })
   const unnamed = openedBoot({ boots: [{ bootID: 'b1', lasted: true }], held: [] }, '')
   t.match(unnamed, { rebooted: false, isChanged: false, state: { current: { bootID: 'b1' }, earlier: [] } })
+  t.same(openedBoot(nothing, '').state.current, { bootID: '' })
+  const boots = [{ bootID: 'b3' }, ...twoBroken]
+  t.same(openedBoot({ boots, held: [] }, 'b3').state.earlier, twoBroken, 'this boot is not one of the earlier')
   const restarted = openedBoot({ boots: [{ bootID: 'b1', ended: true }], held: [] }, 'b1')
   t.same([restarted.isChanged, restarted.state.current], [true, { bootID: 'b1' }], 'it goes on after an orderly stop')
 })
@@ -45,6 +48,8 @@ test('the newest suspect is put on trial, and a proven one is held back', async 
   const { state } = openedBoot({ boots, held: [] }, 'b7')
   t.same(state.held, [{ uid: 'a', pod: 'a' }])
   t.same(state.current, { bootID: 'b7' })
+  const known = openedBoot({ boots: twoBroken, held: [{ uid: 'a', pod: 'default/a' }] }, 'b3').state
+  t.same(known.current, { bootID: 'b3' }, 'a pod that is held back already is not tried')
 })
 
 test('short boots are counted back to the last one that lasted', async (t) => {
@@ -85,9 +90,25 @@ test('a held pod waits, a suspect waits until it began, and a pod that is exempt
   )
 })
 
+test('a record that lost the boots before a trial does not stop the suspect', async (t) => {
+  const { state } = openedBoot({ boots: [{ bootID: 'b3', trial: 'a' }], held: [] }, 'b3')
+  t.equal(bootHold(state, 'a', false), undefined)
+  t.same(afterStart(state, 'a').current, { bootID: 'b3', trial: 'a', began: true })
+})
+
 test('the last pod started is saved, but not a held one', async (t) => {
   t.equal(afterStart(suspected, 'b').current.last, 'b')
   t.equal(afterStart(suspected, 'h'), suspected)
+  const two = { ...suspected, held: [held, { uid: 'i', pod: 'default/i' }] }
+  t.equal(afterStart(two, 'i'), two)
+  t.equal(isWatched(two, 'i', true), true)
+})
+
+test('a start after the long wait is saved as such', async (t) => {
+  const died = (bootID: string) => ({ bootID, trial: 'a', began: true })
+  const { state } = openedBoot({ boots: [died('b4'), died('b3'), ...twoBroken], held: [] }, 'b5')
+  t.match(bootHold(state, 'a', false), { kind: 'trial', waitMs: 30_000 })
+  t.same(afterStart(state, 'a').current, { bootID: 'b5', trial: 'a', began: true, controlled: true })
 })
 
 test('the time a suspect ran is saved at each mark, and it is cleared after a minute', async (t) => {
@@ -107,6 +128,7 @@ test('the time a suspect ran is saved at each mark, and it is cleared after a mi
     afterRunning(ten, () => 19_000),
     ten,
   )
+  t.equal(afterRunning(began, () => 10_000).current.ran, 10)
   t.same(afterRunning(ten, () => 60_000).current, { bootID: 'b3', trial: 'a' })
 })
 
@@ -123,11 +145,17 @@ test('held pods are released when they did no harm for ten minutes, and when the
   t.same(deletedPods(suspected, new Set(['a'])), [held])
   t.same(afterRelease(suspected, [held]).held, [])
   t.equal(afterRelease(suspected, []), suspected)
+  const other = { uid: 'i', pod: 'default/i' }
+  t.same(afterRelease({ ...suspected, held: [held, other] }, [held]).held, [other])
 })
 
 test('the name of a held pod replaces its UID once', async (t) => {
   t.equal(withName(suspected, held, 'default/h'), suspected)
-  t.same(withName(suspected, held, 'other/h').held, [{ uid: 'h', pod: 'other/h' }])
+  const other = { uid: 'i', pod: 'i' }
+  t.same(withName({ ...suspected, held: [held, other] }, other, 'default/i').held, [
+    held,
+    { uid: 'i', pod: 'default/i' },
+  ])
 })
 
 test('what is saved is bounded', async (t) => {

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import type { KernelLine } from './kernel-log.ts'
-import { kernelDeadlock, kernelTrouble, kernelTroubles } from './kernel-trouble.ts'
+import { kernelDeadlock, kernelDeadlockCheck, kernelTrouble, kernelTroubles } from './kernel-trouble.ts'
 
 const hung = 'INFO: task dockerd:812 blocked for more than 120 seconds.'
 
@@ -78,6 +78,10 @@ test('troubles are distinguished by kind and process, and the newest of each is 
   })
   for (const pid of [3, 4, 5, 6]) emit({ text: task(pid), ageMs: 0 })
   t.same(seen(), ['TaskHung 1', 'TaskHung 3', 'TaskHung 4', 'TaskHung 5', 'TaskHung 6'])
+  for (const text of ['BUG: soft lockup - CPU#2', 'unregister_netdevice: waiting for lo to become free']) {
+    emit({ text, ageMs: 0 })
+  }
+  t.same(seen().slice(-2), ['ProcessorStuck undefined', 'NetworkDeviceStuck undefined'])
 })
 
 test('a trouble without a process is over after five minutes', async (t) => {
@@ -95,4 +99,13 @@ test('a trouble without a process is over after five minutes', async (t) => {
   t.match(read().troubles, [{ what: 'network device veth1 cannot be removed' }])
   await clock.advance(1)
   t.same(read().troubles, [])
+})
+
+test('the check reads the troubles every five seconds', async (t) => {
+  const context = { settings: { highTemperatureCelsius: undefined }, wasWrong: false }
+  const look = (isReadable: boolean) =>
+    kernelDeadlockCheck.look({ kernelTroubles: () => ({ troubles: [], isReadable }) }, context)
+  t.match(look(true), { status: 'False' })
+  t.equal(look(false), undefined)
+  t.equal(kernelDeadlockCheck.periodMs, 5000)
 })

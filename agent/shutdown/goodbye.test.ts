@@ -38,4 +38,6 @@ test('an agent that is restarted, replaced or stopped gives that as the reason',
   })
   t.same(goodbyeFor(job('bramble-agent.service', 'stop')), { reason: 'agent-stopped' }, 'its end is unknown')
   t.same(goodbyeFor(idle), { reason: 'agent-stopped' })
+  t.same(goodbyeFor(job('other.service', 'restart')), { reason: 'agent-stopped' })
+  t.same(goodbyeFor(job('reboot.target', 'stop')), { reason: 'agent-stopped' }, 'a reboot that is cancelled')
 })

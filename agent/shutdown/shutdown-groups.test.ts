@@ -93,3 +93,8 @@ test('critical pods have no more than all of the time, and pods without a wish h
   ])
   t.same(stopGroups([], [patient]), [], 'without shares no pod is stopped')
 })
+
+test('shares that are granted in full keep their parts of a second', async (t) => {
+  const byPriority = [{ priority: 0, graceMs: 1_500 }]
+  t.same(sharesOf({ ...asGranted, byPriority }, 1_500), byPriority)
+})

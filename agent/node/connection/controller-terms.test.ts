@@ -5,6 +5,8 @@ test('a longer lease counts once the controller on this link has granted it, and
   const terms = controllerTerms(1_200)
   terms.opened()
   t.equal(terms.leaseDurationSeconds, 40, 'an earlier controller publishes no limit')
+  terms.received({ nodeLeaseLimitSeconds: 0 })
+  t.equal(terms.graceMs, undefined, 'nor its grace period')
   terms.received({ nodeMonitorGraceSeconds: 50, nodeLeaseLimitSeconds: 1_800 })
   t.equal(terms.leaseDurationSeconds, 1_200)
   t.equal(terms.graceMs, 1_500_000)
@@ -26,6 +28,15 @@ test('a shorter lease than usual needs no grant', (t) => {
   terms.received({ nodeMonitorGraceSeconds: 50, nodeLeaseLimitSeconds: 1_800 })
   t.equal(terms.leaseDurationSeconds, 20)
   t.equal(terms.graceMs, 50_000)
+  terms.received({ nodeMonitorGraceSeconds: 20, nodeLeaseLimitSeconds: 1_800 })
+  t.equal(terms.graceMs, 20_000)
+  t.end()
+})
+
+test('a lease of the usual length leaves the grace period of the controller as it is', (t) => {
+  const terms = controllerTerms(40)
+  terms.received({ nodeMonitorGraceSeconds: 45, nodeLeaseLimitSeconds: 1_800 })
+  t.equal(terms.graceMs, 45_000)
   t.end()
 })
 
@@ -37,7 +48,7 @@ test('the keep-alive is one and a half heartbeats, or the usual one where the br
     const terms = controllerTerms(1_200)
     terms.opened()
     t.equal(terms.keepaliveSeconds, 450)
-    terms.failed(new Error('connect ECONNREFUSED'))
+    for (const other of [new Error('connect ECONNREFUSED'), undefined, { code }]) terms.failed(other)
     terms.opened()
     t.equal(terms.keepaliveSeconds, 450)
     terms.failed(Object.assign(new Error('Connection refused'), { code }))

@@ -6,7 +6,6 @@ const usual = { leaseDurationSeconds: 40, graceMs: 50_000 }
 
 test('a controller that does not offer short leases gets long ones, and every fifth a ping beside it', (t) => {
   const leases = leaseMessages(long, usual)
-  leases.opened()
   const forms = Array.from({ length: 6 }, () => leases.next('d1'))
   t.same(forms[0], { topic: long, body: '{"seq":1,"digest":"d1"}', confirmed: 'no' })
   t.same(
@@ -19,7 +18,6 @@ test('a controller that does not offer short leases gets long ones, and every fi
 
 test('a controller that takes short leases gets the digest when it has changed, and nothing otherwise', (t) => {
   const leases = leaseMessages(long, usual)
-  leases.opened()
   leases.received({ shortLeases: true })
   t.same(leases.next('d1'), { topic: 'l', body: '{"seq":1,"digest":"d1"}', confirmed: 'no' })
   t.same(leases.next('d1'), { topic: 'l', body: '', confirmed: 'no' })
@@ -42,6 +40,11 @@ test('a status that stands is confirmed by the next lease that carries no digest
   t.match(leases.next('d1').body, /digest/)
   t.equal(leases.next('d1').body, 's')
   t.equal(leases.next('d1').body, '')
+  leases.confirmStatus()
+  leases.opened()
+  leases.received({ shortLeases: true })
+  t.match(leases.next('d1').body, /digest/)
+  t.equal(leases.next('d1').body, '', 'a status of an earlier link is not confirmed')
   t.end()
 })
 

@@ -27,6 +27,7 @@ test('a controller that restarts, a link that lasts and one that blinks now and 
     links.lost({ lastedMs: 5_000, epoch: undefined })
     await clock.advance(10_000)
   }
+  for (let count = 0; count < 10; count++) links.lost({ lastedMs: 5_000, epoch: undefined })
   for (let count = 0; count < 10; count++) {
     links.lost({ lastedMs: 5_000, epoch: 'one' })
     await clock.advance(100_000)
@@ -39,6 +40,7 @@ test('four links of a minute or less, within five minutes, are the sign', async 
     const clock = fakeClock()
     const log = quietLog(t, warning)
     const links = replacedLinks({ clock, log })
+    await clock.advance(1_000_000)
     for (let count = 0; count < 4; count++) {
       links.lost({ lastedMs, epoch: 'one' })
       await clock.advance(waitMs)
@@ -63,4 +65,8 @@ test('the same controller an hour later is logged again', async (t) => {
   await clock.advance(1)
   links.lost({ lastedMs: 1, epoch: 'one' })
   t.equal(log.lines.length, 2)
+  t.same(
+    log.lines.map(({ facts }) => facts['closed']),
+    [4, 4],
+  )
 })

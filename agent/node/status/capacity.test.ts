@@ -40,9 +40,22 @@ test('allocatable excludes reservations and the part below the thresholds', asyn
 
 test('huge pages are taken from memory and nothing falls below zero', async (t) => {
   const capacity = capacityOf({ ...pi4, hugePageBytes: { 'hugepages-2Mi': 8 * mib } }, { maxPods: 110, podsPerCore: 0 })
-  t.equal(allocatableOf(capacity, [])['memory'], pi4.memoryBytes - 8 * mib)
+  t.same(allocatableOf(capacity, []), { ...capacity, memory: pi4.memoryBytes - 8 * mib })
   t.equal(asQuantities(capacity)['hugepages-2Mi'], '8Mi')
   t.equal(allocatableOf(capacity, [{ memory: 2 ** 40 }])['memory'], 0)
+})
+
+test('an amount that is no multiple of a unit, or none at all, is written without the unit', async (t) => {
+  t.same(
+    asQuantities({
+      memory: 0,
+      'ephemeral-storage': 1000,
+      'hugepages-64Ki': 192 * 1024,
+      'hugepages-1Gi': 0,
+      pods: 1024,
+    }),
+    { memory: '0', 'ephemeral-storage': '1000', 'hugepages-64Ki': '192Ki', 'hugepages-1Gi': '0', pods: '1024' },
+  )
 })
 
 test('a machine that could not be read lacks resources it needs to be Ready', async (t) => {

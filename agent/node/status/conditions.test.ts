@@ -47,6 +47,7 @@ test('the moment of transition moves only when the status does', async (t) => {
   const moments = new Map(second.map(({ type, lastTransitionTime }) => [type, lastTransitionTime]))
   t.equal(moments.get('DiskPressure'), late)
   t.equal(moments.get('MemoryPressure'), early)
+  t.equal(moments.get('Ready'), early)
   t.ok(second.every(({ lastHeartbeatTime }) => lastHeartbeatTime === late))
 })
 
@@ -61,4 +62,16 @@ test('every change is an event, and nothing else is', async (t) => {
   t.same(conditionEvents(first, nodeConditions(first, well, late)), [])
   const worse = nodeConditions(first, { pressures: ['DiskPressure'], problems: ['container runtime is down'] }, late)
   t.same(conditionEvents(first, worse), ['NodeHasDiskPressure', 'NodeNotReady'])
+})
+
+test('conditions of the machine stand before Ready and are no events of the node', async (t) => {
+  const hot = { type: 'Overheated', status: 'True', reason: 'CPUHot', message: '91 °C' } as const
+  const shown = nodeConditions([], { ...well, machine: [hot] }, early)
+  t.same(shown[3], { ...hot, lastHeartbeatTime: early, lastTransitionTime: early })
+  t.same(
+    shown.map(({ type }) => type),
+    ['MemoryPressure', 'DiskPressure', 'PIDPressure', 'Overheated', 'Ready'],
+  )
+  t.same(conditionEvents(nodeConditions([], well, early), shown), [])
+  t.same(conditionEvents([], [{ type: 'MemoryPressure', status: 'Unknown' }]), [], 'an unknown state is no event')
 })

@@ -61,6 +61,15 @@ test('of many images the largest are reported, digests before tags', async (t) =
   t.same(reported[0], { names: ['web@sha256:59', 'web:59', 'b', 'c', 'd'], sizeBytes: 59 })
 })
 
+test('images of one size are reported in the order of their ids, so that an unchanged node reports nothing', async (t) => {
+  const [a, b, c] = ['a', 'b', 'c'].map((id) => ({ id, digests: [], tags: [id], sizeBytes: 1 }))
+  const names = (images: readonly (typeof a)[]) =>
+    nodeStatus({ ...facts, images: images.flatMap((image) => image ?? []) }).images?.map((image) => image.names?.[0])
+  t.same(names([b, c, a]), ['a', 'b', 'c'])
+  t.same(names([c, b, a]), ['a', 'b', 'c'])
+  t.same(names([a, b, c]), ['a', 'b', 'c'])
+})
+
 test('a pass that finds nothing new is not worth a report', async (t) => {
   const first = nodeStatus(facts)
   const again = nodeStatus({

@@ -10,6 +10,12 @@ test('a pod that fits is admitted', async (t) => {
   t.same(admit(aPod(), [], {}), { admit: true }, 'what is not known does not stop it')
 })
 
+test('the overhead of a RuntimeClass is part of what the pod asks for', async (t) => {
+  const pod = aPod({ requests: { memory: '512Mi' }, spec: { overhead: { memory: '512Mi' } } })
+  t.same(admit(pod, [], node), { admit: true })
+  t.match(admit(pod, [aPod({ requests: { memory: '1' } })], node), { reason: 'OutOfmemory' })
+})
+
 test('a pod that does not fit is rejected in Kubernetes’ words', async (t) => {
   t.same(admit(aPod({ requests: { cpu: '1500m' } }), [aPod({ requests: { cpu: '600m' } })], node), {
     admit: false,
@@ -47,6 +53,8 @@ test('of extended resources only devices are counted here: others may be on the 
   t.same(admit(asks('example.com/licence'), [asks('example.com/licence')], node), { admit: true })
   t.match(admit(asks('bramble.dev/camera'), [], node), { reason: 'OutOfbramble.dev/camera' })
   t.match(admit(asks('bramble.dev/camera'), [], { ...node, 'bramble.dev/camera': '1' }), { admit: true })
+  const critical = aPod({ priority: 2_000_000_000, requests: { 'bramble.dev/camera': '1' } })
+  t.match(admit(critical, [aPod({ name: 'other' })], node), { message: /: \[\(res: bramble\.dev\/camera, q: 1\), \]$/ })
 })
 
 test('a pod of another operating system is rejected in Kubernetes’ words, also a critical one', async (t) => {

@@ -36,3 +36,36 @@ test('no pod is preempted for a pod of the same priority, or in vain', async (t)
   t.same(chosen([burstable('less', 500, 4)], 100, burstable('new', 100, 5)), ['less'])
   t.same(chosen([burstable('a', 100)], 150), [['memory', 50]])
 })
+
+test('the shares of what is missing are compared, not the amounts', async (t) => {
+  const asks = (name: string, cpu: number, bytes: number) =>
+    aPod({ name, requests: { cpu: `${cpu}m`, memory: String(bytes) } })
+  const requested = (pod: Pod, resource: string) => {
+    const quantity = pod.spec.containers[0]?.resources?.requests?.[resource] ?? '0'
+    return Number(String(quantity).replace('m', ''))
+  }
+  const names = (others: readonly Pod[], wanting: readonly (readonly [string, number])[]) => {
+    const answer = podsToPreempt(critical, others, new Map(wanting), requested)
+    return answer.possible && answer.pods.map(({ metadata }) => metadata.name)
+  }
+  const both = [asks('memory', 10, 1000), asks('half', 100, 500)]
+  const wanting = [
+    ['cpu', 100],
+    ['memory', 1000],
+  ] as const
+  t.same(names(both, wanting), ['half', 'memory'])
+  const [large, small] = [asks('large', 500, 200), asks('small', 100, 200)]
+  t.same(names([large, small], [['memory', 100]]), ['small'], 'of two with the memory the one with less cpu')
+  t.same(names([small, large], [['memory', 100]]), ['small'])
+})
+
+test('a pod that asks for nothing is left where one that asks for more is needed anyway', async (t) => {
+  const others = [aPod({ name: 'idle' }), burstable('needed', 100)]
+  const requested = (pod: Pod, resource: string) => (resource === 'pods' ? 1 : memory(pod, resource))
+  const wanting = new Map([
+    ['pods', 1],
+    ['memory', 100],
+  ])
+  const answer = podsToPreempt(critical, others, wanting, requested)
+  t.same(answer.possible && answer.pods.map(({ metadata }) => metadata.name), ['needed'])
+})

@@ -62,7 +62,10 @@ test('images unused for long go by their age, once we have watched as long ourse
   t.same(outlived(60_000), [])
   t.same(outlived(60_001), ['a'])
   t.same(outlived(110_001), ['a', 'b'])
+  t.same(outlived(110_000), ['a'])
   t.same(outlived(110_001, 0), [])
+  const late = { nowMs: 110_001, sinceMs: 50_002 }
+  t.same(outlivedImages([...records.values()], 60_000, late), [], 'not observed for as long')
 })
 
 test('from the high mark on, it is freed down to the low one', async (t) => {

@@ -15,5 +15,16 @@ test('arguments that the kernel rejects are reported with their field', async (t
     /^args\[1\] has 140001 bytes/,
   )
   const many = Array.from({ length: 20 }, (_, index) => ({ name: `V${index}`, value: 'x'.repeat(120_000) }))
+  t.match(argumentProblem({ ...none, command: ['x'.repeat(140_000)] }), /^command\[0\] has 140001 bytes/)
   t.match(argumentProblem({ ...none, env: many }), /^env, command and args have \d+ bytes together/)
+})
+
+test('all words together have 2 MiB less 64 KiB, each with its zero and a pointer', async (t) => {
+  const words = (last: number) => [...Array(20).fill('x'.repeat(100_000 - 9)), 'x'.repeat(last)]
+  const left = 2 ** 21 - 2 ** 16 - 20 * 100_000 - 9
+  t.equal(argumentProblem({ ...none, args: words(left) }), undefined)
+  t.match(
+    argumentProblem({ ...none, args: words(left + 1) }),
+    /^env, command and args have 2031617 bytes together, the kernel takes at most 2031616; put large data in/,
+  )
 })

@@ -272,3 +272,10 @@ test('a container that the kernel would not start has the reason instead of opti
   const asRoot = { name: 'main', image: 'app:1', securityContext }
   t.match(containerOptions(aPod({ containers: [asRoot] }), asRoot, needs), { ok: false, message: /root/ })
 })
+
+test('the sandbox and its containers have the runtime of their RuntimeClass, or that of the engine', async (t) => {
+  t.equal(sandboxOptions(aPod(), 0, { handler: 'runsc' }).handler, 'runsc')
+  t.equal(made({}, { handler: 'runsc' }).handler, 'runsc')
+  t.notOk('handler' in sandboxOptions(aPod(), 0))
+  t.notOk('handler' in made({}))
+})

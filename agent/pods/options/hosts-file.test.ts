@@ -41,4 +41,6 @@ test('without an address of the pod, or without lines of the machine, the contai
 test('a container with something of its own at that path has no such file', async (t) => {
   t.equal(hasHostsFile([]), true)
   t.equal(hasHostsFile([hostsMount('/own')]), false)
+  t.equal(hasHostsFile([{ ...hostsMount('/own'), target: '/etc/other' }]), true)
+  t.equal(hostsMount('/own').readOnly, false, 'an image may add names when it starts')
 })

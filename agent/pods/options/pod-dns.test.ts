@@ -75,3 +75,8 @@ test('a host name has 63 characters at most, and ends in a letter or digit', asy
   t.same(podHostname(aPod({ name: 'web', spec })), { hostname: 'web', domain: '' }, 'no subdomain, no full name')
   t.equal(podHostname(aPod({ namespace: 'prod', spec: { subdomain: 's' } })).domain, 's.prod.svc.cluster.local')
 })
+
+test('of several search lines the last counts', async (t) => {
+  t.same(parseResolver('search a.lan\ndomain d.lan\nsearch b.lan c.lan\nsearch z.lan\n').searches, ['z.lan'])
+  t.same(parseResolver('domain d.lan\ndomain e.lan\ndomain f.lan\n').searches, ['f.lan'])
+})

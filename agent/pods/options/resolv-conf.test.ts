@@ -36,6 +36,8 @@ test("on the machine's network only settings of its own give a pod a file", asyn
 test('what a container mounts there itself stays', async (t) => {
   t.equal(hasResolvConf([{ ...resolvConfMount('/f'), target: '/etc/hosts' }]), true)
   t.equal(hasResolvConf([resolvConfMount('/f')]), false)
+  t.equal(hasResolvConf([{ ...resolvConfMount('/f'), target: '/data' }, resolvConfMount('/f')]), false)
+  t.equal(resolvConfMount('/f').readOnly, false)
 })
 
 test('a loopback address is local', async (t) => {

@@ -96,4 +96,5 @@ test('a pod has one user where all its containers state the same', async (t) => 
   t.equal(user(undefined, 7, undefined), undefined, 'one does not state it')
   t.equal(user(undefined, undefined, 7), undefined)
   t.equal(user(7, 8, 8, 8), 8)
+  t.equal(user(7, 8, 8, 9), undefined)
 })

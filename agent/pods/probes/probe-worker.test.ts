@@ -6,6 +6,7 @@ import {
   type ProbedContainer,
   type ProbeKind,
   type ProbeState,
+  probeKinds,
   probeTurn,
   rulesOf,
 } from './probe-worker.ts'
@@ -31,9 +32,31 @@ function turn(kind: ProbeKind, over: Partial<ProbedContainer> = {}, probe = {}, 
 test('left out means the kubelet’s defaults', async (t) => {
   const defaults = { initialDelayMs: 0, timeoutMs: 1000, periodMs: 10_000, successThreshold: 1, failureThreshold: 3 }
   t.same(rulesOf({}), defaults)
+  const probe = {
+    initialDelaySeconds: 1,
+    timeoutSeconds: 2,
+    periodSeconds: 3,
+    successThreshold: 4,
+    failureThreshold: 5,
+  }
+  t.same(rulesOf(probe), {
+    initialDelayMs: 1000,
+    timeoutMs: 2000,
+    periodMs: 3000,
+    successThreshold: 4,
+    failureThreshold: 5,
+  })
 })
 
 test('before its first probe a container is live, not ready and not started', async (t) => {
+  t.same(
+    probeKinds.map((kind) => [kind, newProbe(kind).result, newProbe(kind).onHold]),
+    [
+      ['startup', 'unknown', false],
+      ['liveness', 'success', false],
+      ['readiness', 'failure', false],
+    ],
+  )
   t.equal(answered('liveness', []).result, 'success')
   t.equal(answered('readiness', []).result, 'failure')
   t.equal(answered('startup', []).result, 'unknown')

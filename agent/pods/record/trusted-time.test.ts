@@ -1,5 +1,6 @@
 import { test } from 'tap'
-import { elapsedMs } from './trusted-time.ts'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { elapsedMs, systemTime } from './trusted-time.ts'
 
 test('what runs is no older than the boot, and nothing is known without a date', async (t) => {
   const at = (now: string | undefined) => ({
@@ -13,4 +14,11 @@ test('what runs is no older than the boot, and nothing is known without a date',
   t.equal(elapsedMs(start, at('2025-01-01T00:00:00Z'), true), 0)
   t.equal(elapsedMs('', at('2025-01-01T00:00:00Z'), true), 0)
   t.equal(elapsedMs(start, at(undefined), true), undefined)
+})
+
+test('by a correct clock the age of what runs is not bounded', async (t) => {
+  const clock = fakeClock()
+  const time = systemTime(clock)
+  t.equal(time.nowMs(), clock.wallMs())
+  t.equal(elapsedMs(new Date(clock.wallMs() - 86_400_000).toISOString(), time, true), 86_400_000)
 })

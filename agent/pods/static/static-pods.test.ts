@@ -59,6 +59,11 @@ test('it is another pod when what is written, the file or the node is another, a
     podOf(web(), { nodeName: 'pi-02' }),
   ]
   for (const other of others) t.not(other.metadata.uid, uid)
+  t.equal(
+    uid,
+    '8a725ca8afb2fda87d16065c0d3161c6',
+    'an agent of another version computes the same, or it would restart the pod',
+  )
 })
 
 test('all problems of a manifest are reported at once, with their fields', async (t) => {
@@ -66,6 +71,9 @@ test('all problems of a manifest are reported at once, with their fields', async
   t.same(problemsOf({ apiVersion: 'apps/v1', kind: 'Deployment' }), [
     'it holds a Deployment of apps/v1: a file holds one Pod of v1',
   ])
+  t.match(problemsOf({ apiVersion: 'v1', kind: 'Service' }), [/^it holds a Service of v1:/])
+  t.match(problemsOf({ ...web(), apiVersion: 'v2' }), [/^it holds a Pod of v2:/])
+  t.equal(problemsOf(web({ name: 'No_Name' }, { contaners: [] })).length, 2)
   t.match(problemsOf({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, spec: { containers: 1 } }), [
     /^spec\.containers: Invalid value: 1/,
   ])

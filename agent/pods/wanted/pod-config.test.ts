@@ -9,6 +9,8 @@ test('a pod is removed only once all sources that may desire it, or another of i
   const wanted = wantedPods(() => new Map([['here', 'default/web']]))
   wanted.setStatic(undefined)
   t.notOk(wanted.isDecided('here'))
+  wanted.setStatic([aPod({ name: 'other', uid: 'other' })])
+  t.notOk(wanted.isDecided('here'), 'a file has one of another name')
   wanted.setStatic([own])
   t.ok(wanted.isDecided('here'), 'a file has another of its name')
   wanted.setStatic([])
@@ -52,4 +54,37 @@ test('the older ones have the older right', async (t) => {
   const wanted = wantedPods(() => new Map())
   wanted.setDesired(desired(born('young', '2026-01-02T00:00:00Z'), born('old', '2026-01-01T00:00:00Z')))
   t.same(wanted.oldestFirst(['young', 'old', 'young']), ['old', 'young'])
+  t.same(wanted.oldestFirst(['young', 'not desired', 'old']), ['not desired', 'old', 'young'])
+})
+
+test('a pod that is desired, or that a file declares, is decided before the other source is known', async (t) => {
+  let here = new Map([
+    ['own', 'default/web'],
+    ['older', 'default/db'],
+  ])
+  const wanted = wantedPods(() => here)
+  wanted.setStatic(undefined)
+  wanted.setDesired(desired(own))
+  t.ok(wanted.isDecided('own'))
+  t.notOk(wanted.isDecided('older'), 'a file may declare one of its name')
+  const files = wantedPods(() => here)
+  files.setStatic([own])
+  files.setStatic([])
+  t.ok(files.isDecided('own'), 'its file is gone')
+  t.notOk(files.isDecided('older'))
+  here = new Map()
+  files.refresh()
+  t.notOk(files.isDecided('own'))
+})
+
+test('both sources, and what is desired by them, can be read', async (t) => {
+  const wanted = wantedPods(() => new Map())
+  t.same([wanted.desired, wanted.isWhole, wanted.staticPods, wanted.all.size], [undefined, false, [], 0])
+  const message = desired(aPod({ name: 'db', uid: 'db' }))
+  wanted.setDesired(message, false)
+  wanted.setStatic([own])
+  t.same([wanted.desired, wanted.isWhole, wanted.staticPods], [message, false, [own]])
+  t.same([...wanted.all.keys()].sort(), ['db', 'own'])
+  wanted.setDesired(message)
+  t.equal(wanted.isWhole, true)
 })
