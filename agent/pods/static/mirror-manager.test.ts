@@ -4,20 +4,22 @@ import { aPod } from '../../../api/testing/builders.ts'
 import type { ApiAnswer } from '../../../daemon/api-client.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
-import { mirrorManager, mirrorStep } from './mirror-manager.ts'
+import { mirrorManager, mirrorPlan } from './mirror-manager.ts'
 
 const own = (hash: string) => aPod({ name: 'web-pi-01', uid: hash })
 const mirror = (hash: string, uid: string, more: Parameters<typeof aPod>[0] = {}) =>
   aPod({ name: 'web-pi-01', uid, annotations: { 'kubernetes.io/config.mirror': hash }, ...more })
 
 test('a mirror is created, created again, or removed', async (t) => {
-  t.equal(mirrorStep(own('a'), undefined, true), 'create')
-  t.equal(mirrorStep(own('a'), mirror('a', '1'), true), 'none')
-  t.equal(mirrorStep(own('a'), mirror('b', '1'), true), 'replace')
-  t.equal(mirrorStep(own('a'), mirror('a', '1', { metadata: { deletionTimestamp: 'now' } }), true), 'replace')
-  t.equal(mirrorStep(undefined, mirror('a', '1'), true), 'wait', 'it is shown until it has ended')
-  t.equal(mirrorStep(undefined, mirror('a', '1'), false), 'delete')
-  t.equal(mirrorStep(undefined, undefined, false), 'none')
+  const pod = own('a')
+  t.same(mirrorPlan(pod, undefined, true), { create: pod })
+  t.equal(mirrorPlan(pod, mirror('a', '1'), true), 'none')
+  for (const wrong of [mirror('b', '1'), mirror('a', '1', { metadata: { deletionTimestamp: 'now' } })]) {
+    t.same(mirrorPlan(pod, wrong, true), { remove: wrong, create: pod })
+  }
+  t.equal(mirrorPlan(undefined, mirror('a', '1'), true), 'wait', 'it is shown until it has ended')
+  t.same(mirrorPlan(undefined, mirror('a', '1'), false), { remove: mirror('a', '1') })
+  t.equal(mirrorPlan(undefined, undefined, false), 'none')
 })
 
 /** An API that holds pods by name, and sends them to the node. */
@@ -131,6 +133,7 @@ test('a problem is logged once, and retried', async (t) => {
   t.equal(pods.size, 1)
   const reasons = log.lines.filter(({ level }) => level === 'warn').map(({ facts }) => `${facts['error']}`)
   t.match(reasons, [/There is no Node yet: 404/, /Another pod of this name is in the API/])
+  t.match(log.lines.find(({ level }) => level === 'debug')?.facts, { pod: 'default/web-pi-01', error: /./ })
 })
 
 test('the mirror has the labels and annotations of its pod, and no fields that are not set', async (t) => {

@@ -29,14 +29,15 @@ export interface MirrorManager extends Loop, ControlPlaneListener {
   staticPods(pods: readonly Pod[] | undefined): void
 }
 
-export type MirrorStep = 'none' | 'create' | 'replace' | 'delete' | 'wait'
+/** `remove`: the mirror that is deleted first; `create`: the static pod that is mirrored then. */
+export type MirrorPlan = 'none' | 'wait' | { readonly remove?: Pod; readonly create?: Pod }
 
 /** `isHere`: containers or volumes of the mirrored pod exist. */
-export function mirrorStep(pod: Pod | undefined, mirror: Pod | undefined, isHere: boolean): MirrorStep {
-  if (pod === undefined) return mirror === undefined ? 'none' : isHere ? 'wait' : 'delete'
-  if (mirror === undefined) return 'create'
+export function mirrorPlan(pod: Pod | undefined, mirror: Pod | undefined, isHere: boolean): MirrorPlan {
+  if (pod === undefined) return mirror === undefined ? 'none' : isHere ? 'wait' : { remove: mirror }
+  if (mirror === undefined) return { create: pod }
   const isRight = mirroredHash(mirror) === pod.metadata.uid && mirror.metadata.deletionTimestamp === undefined
-  return isRight ? 'none' : 'replace'
+  return isRight ? 'none' : { remove: mirror, create: pod }
 }
 
 /** The mirror pod. The Node owns it, so it is deleted with the Node. */
@@ -68,15 +69,15 @@ export function mirrorManager(needs: MirrorManagerNeeds, { nodeName }: { readonl
   let own: ReadonlyMap<string, Pod> | undefined
   const logged = new Map<string, string>()
 
-  const stepFor = (key: string): MirrorStep => {
+  const planFor = (key: string): MirrorPlan => {
     const mirror = mirrors.get(key)
     // Without the desired pods or the static pods it is unknown which mirrors are missing.
     if (desired === undefined || own === undefined) return 'none'
-    return mirrorStep(own.get(key), mirror, mirror !== undefined && isHere(mirroredHash(mirror) ?? ''))
+    return mirrorPlan(own.get(key), mirror, mirror !== undefined && isHere(mirroredHash(mirror) ?? ''))
   }
 
   const lookAtAll = () => {
-    for (const key of new Set([...(own?.keys() ?? []), ...mirrors.keys()])) if (stepFor(key) !== 'none') queue.add(key)
+    for (const key of new Set([...(own?.keys() ?? []), ...mirrors.keys()])) queue.add(key)
   }
 
   const create = async (pod: Pod, signal: AbortSignal) => {
@@ -103,13 +104,11 @@ export function mirrorManager(needs: MirrorManagerNeeds, { nodeName }: { readonl
   }
 
   const reconcile = async (key: string, signal: AbortSignal): Promise<number | undefined> => {
-    const step = stepFor(key)
-    const mirror = mirrors.get(key)
-    if (step === 'none') return undefined
-    if (step === 'wait') return waitForEndMs
-    if (step !== 'create' && mirror !== undefined) await remove(mirror, signal)
-    const pod = own?.get(key)
-    if (step !== 'delete' && pod !== undefined) await create(pod, signal)
+    const plan = planFor(key)
+    if (plan === 'none') return undefined
+    if (plan === 'wait') return waitForEndMs
+    if (plan.remove !== undefined) await remove(plan.remove, signal)
+    if (plan.create !== undefined) await create(plan.create, signal)
     logged.delete(key)
     return lookAgainMs
   }
