@@ -62,5 +62,8 @@ test('addresses of IPv6 count by their /64', async (t) => {
   t.equal(addressGroup('2001:db8:1:2::9'), '2001:db8:1:2::/64')
   t.equal(addressGroup('2001:db8::1'), '2001:db8:0:0::/64')
   t.equal(addressGroup('::1'), '0:0:0:0::/64')
+  t.equal(addressGroup('2001:db8::4:5:6:7:8'), '2001:db8:0:4::/64')
+  t.equal(addressGroup('2001::3:4:5:6:7:8'), '2001:0:3:4::/64')
+  t.equal(addressGroup('2001:db8::'), '2001:db8:0:0::/64')
   t.equal(addressGroup('fe80::1%eth0'), 'fe80:0:0:0::/64')
 })

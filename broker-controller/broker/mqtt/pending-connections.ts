@@ -26,36 +26,35 @@ export interface PendingConnections<T> {
   readonly size: number
 }
 
-type Entry = { readonly group: string; sinceMs: number; isStarted: boolean }
-type Group<T> = { readonly waiting: Set<T>; started: number }
+type Entry<T> = { readonly group: Group<T>; sinceMs: number; isStarted: boolean }
+type Group<T> = { readonly name: string; readonly waiting: Map<T, Entry<T>>; started: number }
 
 /** `start` begins the handshake of a connection whose turn it is. */
 export function pendingConnections<T>(limits: PendingLimits, start: (connection: T) => void): PendingConnections<T> {
-  const entries = new Map<T, Entry>()
+  const entries = new Map<T, Entry<T>>()
   const groups = new Map<string, Group<T>>()
   /** Addresses with a connection that may start, the next one first. */
-  const turns = new Set<string>()
+  const turns = new Set<Group<T>>()
   let started = 0
 
-  const plan = (name: string, group: Group<T>) => {
-    turns.delete(name)
-    if (group.waiting.size > 0 && group.started < limits.handshakesPerAddress) turns.add(name)
-    if (group.waiting.size === 0 && group.started === 0) groups.delete(name)
+  const plan = (group: Group<T>) => {
+    turns.delete(group)
+    if (group.waiting.size > 0 && group.started < limits.handshakesPerAddress) turns.add(group)
+    if (group.waiting.size === 0 && group.started === 0) groups.delete(group.name)
   }
 
   const startNext = (nowMs: number) => {
-    for (const name of turns) {
+    for (const group of turns) {
       if (started >= limits.handshakes) return
-      const group = groups.get(name)
-      const [connection] = group?.waiting ?? []
-      const entry = connection === undefined ? undefined : entries.get(connection)
-      if (group === undefined || connection === undefined || entry === undefined) continue
+      const [first] = group.waiting
+      if (first === undefined) continue
+      const [connection, entry] = first
       group.waiting.delete(connection)
       group.started += 1
       started += 1
       entry.isStarted = true
       entry.sinceMs = nowMs
-      plan(name, group)
+      plan(group)
       start(connection)
     }
   }
@@ -63,30 +62,31 @@ export function pendingConnections<T>(limits: PendingLimits, start: (connection:
   return {
     add(connection, address, nowMs) {
       const name = addressGroup(address)
-      const group = groups.get(name) ?? { waiting: new Set<T>(), started: 0 }
+      const group = groups.get(name) ?? { name, waiting: new Map<T, Entry<T>>(), started: 0 }
       if (entries.size >= limits.pending || group.waiting.size + group.started >= limits.pendingPerAddress) return false
       groups.set(name, group)
-      group.waiting.add(connection)
-      entries.set(connection, { group: name, sinceMs: nowMs, isStarted: false })
-      plan(name, group)
+      const entry = { group, sinceMs: nowMs, isStarted: false }
+      group.waiting.set(connection, entry)
+      entries.set(connection, entry)
+      plan(group)
       startNext(nowMs)
       return true
     },
     remove(connection, nowMs) {
       const entry = entries.get(connection)
-      const group = entry && groups.get(entry.group)
-      if (entry === undefined || group === undefined) return
+      if (entry === undefined) return
+      const { group } = entry
       entries.delete(connection)
       group.waiting.delete(connection)
       if (entry.isStarted) {
         group.started -= 1
         started -= 1
       }
-      plan(entry.group, group)
+      plan(group)
       startNext(nowMs)
     },
     overdue(nowMs) {
-      const isOverdue = ({ isStarted, sinceMs }: Entry) =>
+      const isOverdue = ({ isStarted, sinceMs }: Entry<T>) =>
         nowMs - sinceMs > (isStarted ? limits.handshakeMs : limits.waitMs)
       return [...entries].filter(([, entry]) => isOverdue(entry)).map(([connection]) => connection)
     },
