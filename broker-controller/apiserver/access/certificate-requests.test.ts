@@ -1,8 +1,11 @@
 import { type Test, test } from 'tap'
+import type { CertificateSigningRequest } from '../../../api/certificate-signing-request.ts'
+import { administrator, bootstrappersGroup, type Identity, mastersGroup, nodeIdentity } from '../../../api/identity.ts'
 import { encodeToken } from '../../../api/node/bootstrap-token.ts'
 import { newKey } from '../../../certs/authority.ts'
 import { createCSR } from '../../../certs/csr.ts'
 import { anApi } from '../../testing/api-in-memory.ts'
+import { refuseTooManyRequests } from './certificate-requests.ts'
 
 const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
 const secret = '0123456789abcdef'
@@ -62,3 +65,37 @@ async function tokens(t: Test, ...ids: readonly string[]) {
   const as = (id: string) => ({ as: 'anonymous', headers: { authorization: `Bearer ${id}.${secret}` } }) as const
   return { ask, as }
 }
+
+test('an identity of a token or a node has its own limits, answered requests count as long as they are kept', async (t) => {
+  const node = nodeIdentity('pi-1')
+  const requests = (count: number, { user }: Identity, isAnswered = false): readonly CertificateSigningRequest[] =>
+    Array.from({ length: count }, (_, index) => {
+      const { spec, ...rest } = aRequest(`r-${index}`)
+      const conditions = [{ type: 'Approved', status: 'True' } as const]
+      const status = isAnswered ? { conditions } : {}
+      const [apiVersion, kind] = ['certificates.k8s.io/v1', 'CertificateSigningRequest'] as const
+      return { ...rest, apiVersion, kind, spec: { ...spec, username: user }, status }
+    })
+  const refusal = (who: Identity, present: readonly CertificateSigningRequest[]) => {
+    try {
+      refuseTooManyRequests(who, present)
+      return undefined
+    } catch (error) {
+      return error instanceof Error ? error.message : ''
+    }
+  }
+  t.equal(refusal(node, requests(9, node)), undefined)
+  t.match(refusal(node, requests(10, node)), /^user "system:node:pi-1" has 10 pending certificate signing requests/)
+  t.equal(refusal(node, requests(49, node, true)), undefined)
+  t.match(
+    refusal(node, requests(50, node, true)),
+    /has 50 certificate signing requests, the most it may have: answered/,
+  )
+  t.equal(refusal(node, requests(100, nodeIdentity('pi-2'))), undefined, 'those of others do not count')
+  const token = { user: 'system:bootstrap:aaaaaa', groups: [bootstrappersGroup] }
+  t.equal(refusal(token, requests(99, token)), undefined)
+  t.match(refusal(token, requests(2000, token, true)), /has 2000 certificate signing requests/)
+  t.equal(refusal(administrator, requests(5000, administrator)), undefined)
+  const both = { ...node, groups: [...node.groups, mastersGroup] }
+  t.equal(refusal(both, requests(5000, both)), undefined, 'an administrator, whatever other groups it has')
+})

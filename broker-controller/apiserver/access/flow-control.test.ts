@@ -8,7 +8,14 @@ import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { builtInKinds } from '../../control-plane.ts'
 import { routeOf } from '../routes.ts'
 import { flowControl } from './flow-control.ts'
-import { defaultFlowLimits, type Flow, type FlowLimits, type FlowShare, flowOf } from './flow-levels.ts'
+import {
+  defaultFlowLimits,
+  type Flow,
+  type FlowLimits,
+  type FlowShare,
+  flowOf,
+  mostExemptWatches,
+} from './flow-levels.ts'
 
 const nothing = new URLSearchParams()
 const pods = routeOf('GET', '/api/v1/pods', nothing, builtInKinds)
@@ -171,4 +178,59 @@ test('watches are bounded apart from requests', async (t) => {
     retryAfter(() => admit(node('pi-2'), true)),
     undefined,
   )
+})
+
+test('exempt clients have a bounded number of watches, and any number of requests', async (t) => {
+  const { admit, registry } = aControl(t)
+  const admin = flowOf(administrator, pods, '192.0.2.1')
+  const requests = Array.from({ length: mostExemptWatches }, () => admit(admin, false))
+  const watches = Array.from({ length: mostExemptWatches }, () => admit(admin, true))
+  const refusal = () => retryAfter(() => admit(admin, true))
+  t.equal(refusal(), 30)
+  t.match(registry.text(), /rejected_requests_total\{priority_level="exempt",reason="watches"\} 1/)
+  t.equal(
+    retryAfter(() => admit(admin, false)),
+    undefined,
+  )
+  for (const request of requests) request.release()
+  t.equal(refusal(), 30, 'a request gives no place back')
+  watches[0]?.release()
+  watches[0]?.release()
+  t.equal(refusal(), undefined)
+  t.equal(refusal(), 30)
+  watches[1]?.readBody(2 ** 30)
+  watches[1]?.answered(2 ** 40)
+  t.equal(
+    retryAfter(() => admit(admin, false)),
+    undefined,
+    'what an exempt client transfers is not charged',
+  )
+})
+
+test('a flow whose level is used up keeps its own share', async (t) => {
+  const limits = {
+    flow: share({ rate: { perSecond: 1, burst: 10 } }),
+    level: share({ rate: { perSecond: 100, burst: 1 } }),
+  }
+  const { admit, burst, clock } = aControl(t, { system: limits })
+  t.equal(burst(node('pi-1'), 1), 1)
+  t.equal(
+    retryAfter(() => admit(node('pi-1'), false)),
+    1,
+  )
+  let served = 0
+  for (let count = 0; count < 20; count++) {
+    await clock.advance(20)
+    served += burst(node('pi-1'), 1)
+  }
+  t.equal(served, 9)
+})
+
+test('a flow of several requests is bounded until each has ended', async (t) => {
+  const { admit } = aControl(t, { system: { flow: share({ seats: 3 }), level: share({}) } })
+  const own = () => admit(node('pi-1'), false)
+  const [first] = [own(), own(), own()]
+  first?.release()
+  own()
+  t.equal(retryAfter(own), 1)
 })

@@ -2,11 +2,13 @@ import { test } from 'tap'
 import type { CertificateSigningRequest } from '../../../api/certificate-signing-request.ts'
 import type { Event } from '../../../api/event.ts'
 import type { AnyObject, OwnerReference } from '../../../api/meta.ts'
+import { learntFromAnnotation } from '../../../api/node/node-checkpoint.ts'
 import type { Pod, PodSpec } from '../../../api/pod.ts'
 import type { BuiltInName } from '../../../api/resources.ts'
 import { aLease, aNode, aPod, type PodOverrides } from '../../../api/testing/builders.ts'
 import { builtInKinds } from '../../control-plane.ts'
 import type { NodeRestrictionFacts } from '../handlers/strategy.ts'
+import { nodeTokenProblem } from './node-restriction.ts'
 
 const nodeRestriction = (
   node: string,
@@ -225,4 +227,47 @@ test('a request that exists is judged by its approval, not by its author', async
     spec: { request: '', signerName: 'kubernetes.io/kubelet-serving', usages: [] },
   }
   t.equal(nodeRestriction('pi-01', 'certificatesigningrequests', csr, csr, { commonName: 'other' }), undefined)
+})
+
+test('a node gets tokens of the pods that are assigned to it, for the audiences of their volumes', async (t) => {
+  const projected = { sources: [{ serviceAccountToken: { path: 'token', audience: 'vault' } }] }
+  const stored = aPod({ name: 'web', uid: 'u', nodeName: 'pi-01', spec: { volumes: [{ name: 'v', projected }] } })
+  const metadata = { ...stored.metadata, name: 'web', namespace: 'default', uid: 'u', resourceVersion: '1' }
+  const pod = { ...stored, metadata: { ...metadata, creationTimestamp: '2026-01-01T00:00:00Z' } }
+  const bound = { apiVersion: 'v1', kind: 'Pod', name: 'web', uid: 'u' }
+  const problem = (spec: Parameters<typeof nodeTokenProblem>[2], of: typeof pod | undefined = pod, node = 'pi-01') =>
+    nodeTokenProblem(`system:node:${node}`, node, spec, of)
+  t.equal(problem({ audiences: ['vault'], boundObjectRef: bound }), undefined)
+  const unbound = 'node requested token not bound to a pod'
+  t.equal(
+    nodeTokenProblem('system:node:pi-01', 'pi-01', { audiences: ['vault'], boundObjectRef: bound }, undefined),
+    unbound,
+  )
+  t.equal(problem({ audiences: ['vault'] }), unbound)
+  t.equal(problem({ audiences: ['vault'], boundObjectRef: { ...bound, kind: 'Secret' } }), unbound)
+  t.equal(problem({ audiences: ['vault'], boundObjectRef: { ...bound, apiVersion: 'v2' } }), unbound)
+  const { uid: _, ...withoutUid } = bound
+  t.match(problem({ audiences: ['vault'], boundObjectRef: withoutUid }), /with a pod binding without a uid$/)
+  t.match(
+    problem({ audiences: ['vault'], boundObjectRef: { ...bound, uid: 'older' } }),
+    /reference \(older\) does not match/,
+  )
+  const request = { audiences: ['vault'], boundObjectRef: bound }
+  t.match(problem(request, pod, 'pi-02'), /bound to a pod scheduled on a different node$/)
+  const claimed = { ...pod, metadata: { ...pod.metadata, annotations: { [learntFromAnnotation]: 'pi-01' } } }
+  t.match(problem(request, claimed), /a pod of its own checkpoint$/)
+  t.match(problem({ audiences: ['vault', 'other'], boundObjectRef: bound }), /may only request 0 or 1 audiences$/)
+  for (const audiences of [['other'], [], undefined]) {
+    t.equal(
+      problem({ ...(audiences && { audiences }), boundObjectRef: bound }),
+      `audience "${audiences?.[0] ?? ''}" not found in pod spec volume, system:node:pi-01 is not authorized to request tokens for this audience`,
+    )
+  }
+})
+
+test('a node keeps the ranges of addresses that a controller gave it', async (t) => {
+  const ranged = aNode({ name: 'pi-01', spec: { podCIDR: '10.244.1.0/24', podCIDRs: ['10.244.1.0/24'] } })
+  t.equal(nodeRestriction('pi-01', 'nodes', ranged, ranged), undefined)
+  const other = aNode({ name: 'pi-01', spec: { podCIDR: '10.244.1.0/24', podCIDRs: ['10.244.2.0/24'] } })
+  t.match(nodeRestriction('pi-01', 'nodes', other, ranged), /podCIDRs/)
 })

@@ -68,3 +68,37 @@ test('rights are not compared with more rules than time allows', async (t) => {
   t.match(escalationProblem(eve, own, [on('get', 'pods', { resourceNames: ['y'] })]), 'not currently held')
   t.equal(escalationProblem(eve, own, [on('get', 'pods', { resourceNames: ['x7'] })]), undefined)
 })
+
+test('a right on a path needs a rule with its verb and the path', async (t) => {
+  const paths = (verbs: string, ...nonResourceURLs: readonly string[]): PolicyRule => ({
+    verbs: verbs.split(' '),
+    nonResourceURLs,
+  })
+  const may = (own: readonly PolicyRule[], ...wanted: readonly PolicyRule[]) =>
+    escalationProblem(eve, own, wanted) === undefined
+  t.ok(may([paths('get', '/metrics', '/logs/*')], paths('get', '/logs/a')))
+  t.notOk(may([paths('get', '/metrics')], paths('get', '/logs')))
+  t.notOk(may([paths('get', '/metrics')], paths('post', '/metrics')))
+  t.ok(may([paths('*', '/metrics')], paths('post', '/metrics')))
+  t.ok(may([on('get', 'pods'), paths('get', '/metrics')], on('get', 'pods'), paths('get', '/metrics')))
+})
+
+test('the names of a rule and its paths count among its rights', async (t) => {
+  const names = Array.from({ length: mostRights }, (_, index) => `n${index}`)
+  const named = (count: number) => on('get', 'pods', { resourceNames: names.slice(0, count) })
+  t.match(escalationProblem(eve, [], [named(mostRights), on('get', 'nodes')]), `the ${mostRights} that can be compared`)
+  t.equal(escalationProblem(eve, [on('get', 'pods')], [named(mostRights)]), undefined)
+  const paths = { verbs: ['get'], nonResourceURLs: names }
+  t.match(escalationProblem(eve, [], [{ ...paths, apiGroups: [''], resources: ['pods'] }]), 'that can be compared')
+})
+
+test('the missing rights are sorted, and only so many are named', async (t) => {
+  const resources = Array.from({ length: 30 }, (_, index) => `r${String(index).padStart(2, '0')}`).toReversed()
+  const lines =
+    escalationProblem(eve, [], [{ verbs: ['get'], apiGroups: [''], resources }])
+      ?.split('\n')
+      .slice(1) ?? []
+  t.equal(lines.length, 20)
+  t.match(lines[0], /"r00"/)
+  t.match(lines[19], /"r19"/)
+})
