@@ -4,7 +4,7 @@ import type { Pod } from '../../../api/pod.ts'
 import { aBudget, aPod, type BudgetOverrides, type PodOverrides } from '../../../api/testing/builders.ts'
 import type { Store } from '../../store/store.ts'
 import { anApi } from '../../testing/api-in-memory.ts'
-import { evictionGrant } from './eviction-grant.ts'
+import { evictedPod, evictionGrant } from './eviction-grant.ts'
 
 const now = '2026-01-01T00:00:00Z'
 const ready = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] } as const
@@ -150,4 +150,45 @@ test('a node may evict only the pods bound to it', async (t) => {
   const body = evictionOf('web-1')
   t.match(await ask('POST', `${path}/eviction`, { body, as: nodeIdentity('pi-2') }), { code: 403 })
   t.match(await ask('POST', `${path}/eviction`, { body, as: nodeIdentity('pi-1') }), { code: 201 })
+})
+
+test('a pod that ended has no DisruptionTarget, one that runs has it once', async (t) => {
+  const running = web()
+  t.match(evictedPod(running, now).status?.conditions?.at(-1), {
+    type: 'DisruptionTarget',
+    status: 'True',
+    reason: 'EvictionByEvictionAPI',
+    lastTransitionTime: now,
+  })
+  const ended = web({ status: { phase: 'Failed' } })
+  t.equal(evictedPod(ended, now), ended)
+})
+
+test('a budget keeps up with 2000 unconfirmed evictions, and a refusal names the budget', async (t) => {
+  const unconfirmed = (length: number) =>
+    granted(web(), {
+      status: {
+        disruptionsAllowed: 1,
+        disruptedPods: Object.fromEntries(Array.from({ length }, (_, i) => [`p${i}`, now])),
+      },
+    })
+  t.equal(unconfirmed(2000).grant, 'budget')
+  t.match(unconfirmed(2001), {
+    error: {
+      reason: 'Forbidden',
+      message: /^poddisruptionbudget.policy "a-budget" is forbidden: DisruptedPods map too big/,
+      details: { name: 'a-budget', group: 'policy', kind: 'poddisruptionbudget' },
+    },
+  })
+  const usedUp = granted(web(), { status: { disruptionsAllowed: 0 } })
+  t.notOk(usedUp.grant === 'refused' && 'retryAfterSeconds' in (usedUp.error.details ?? {}))
+})
+
+test('a pod that reports nothing is pending, and a budget without a status allows nothing', async (t) => {
+  const { status: _, ...unreported } = web()
+  t.match(granted(unreported, {}), { grant: 'free' })
+  const { status: __, ...budget } = aBudget()
+  t.match(evictionGrant(web(), [budget], now), { grant: 'refused' })
+  const { conditions: ___, ...silent } = { ...ready }
+  t.match(granted(web({ status: silent }), { status: { desiredHealthy: 1, currentHealthy: 1 } }), { grant: 'unready' })
 })

@@ -3,7 +3,7 @@ import type { Container, NodeSelectorTerm, Pod, PodSpec } from '../../../api/pod
 import { problemText } from '../../../api/problem.ts'
 import { requiringNodes } from '../../../api/testing/builders.ts'
 import { causes, createdPod, fields, pod, update } from '../../testing/admitting.ts'
-import { ephemeralChangeProblems, gateChangeProblems, narrowingProblems } from './pod-change.ts'
+import { ephemeralChangeProblems, gateChangeProblems, narrowingProblems, podChangeProblems } from './pod-change.ts'
 
 test('only images, tolerations and deadlines of a pod may change', async (t) => {
   const old = createdPod()
@@ -163,5 +163,49 @@ test('the deadline stays within its range, and a pod does not become a mirror po
   t.match(
     causes(() => update('pods', old, { ...old, metadata: { ...old.metadata, annotations } })),
     [/Forbidden: may not add, change or remove the mirror pod annotation$/],
+  )
+})
+
+test('a change of the number of containers is the only problem that is named', async (t) => {
+  const old = createdPod()
+  const [container = { name: 'web', image: 'nginx:1' }] = old.spec.containers
+  const more = {
+    ...old,
+    spec: { ...old.spec, hostNetwork: true, containers: [container, { ...container, name: 'b' }] },
+  }
+  t.same(
+    causes(() => update('pods', old, more)),
+    ['spec.containers: Forbidden: pod updates may not add or remove containers'],
+  )
+})
+
+test('the deadline of a pod may be 0 and may stay, and its image may be missing', async (t) => {
+  const { spec } = createdPod({ activeDeadlineSeconds: 60 })
+  const problems = (now: Partial<PodSpec>, old: PodSpec = spec) =>
+    podChangeProblems({ ...createdPod(), spec: old }, { ...createdPod(), spec: { ...spec, ...now } }).map(problemText)
+  t.same(problems({}), [])
+  t.same(problems({ activeDeadlineSeconds: 0 }), [])
+  t.match(problems({ activeDeadlineSeconds: -1 }), [/must be between 0 and 2147483647, inclusive$/])
+  t.same(problems({ activeDeadlineSeconds: -5 }, { ...spec, activeDeadlineSeconds: -5 }), [], 'as it is stored')
+  const bare = spec.containers.map(({ image: _, ...container }) => container)
+  t.same(problems({}, { ...spec, containers: bare }), [], 'an image is added')
+})
+
+test('a gated pod keeps what it asks of other pods, and what it asks of nodes is checked', async (t) => {
+  const podAntiAffinity = {
+    requiredDuringSchedulingIgnoredDuringExecution: [{ labelSelector: {}, topologyKey: 'kubernetes.io/hostname' }],
+  }
+  const gated = createdPod({ schedulingGates: [{ name: 'a' }], affinity: { podAntiAffinity } })
+  const changed = (spec: Partial<PodSpec>) =>
+    causes(() => update('pods', gated, { ...gated, spec: { ...gated.spec, ...spec } }))
+  t.match(changed({ affinity: {} }), [/^spec.affinity: Forbidden: pod updates may not change fields other than/])
+  const nodeAffinity = requiringNodes({ matchExpressions: [{ key: 'a', operator: 'Exists' }] }).affinity?.nodeAffinity
+  t.same(changed({ affinity: { podAntiAffinity, ...(nodeAffinity && { nodeAffinity }) } }), [])
+  const unclear = requiringNodes({ matchExpressions: [{ key: 'a', operator: 'Near' }] }).affinity?.nodeAffinity
+  t.match(changed({ affinity: { podAntiAffinity, ...(unclear && { nodeAffinity: unclear }) } }), [/operator/])
+  const open = createdPod({ schedulingGates: [{ name: 'a' }], nodeSelector: { disk: 'ssd' } })
+  t.match(
+    causes(() => update('pods', open, { ...open, spec: { ...open.spec, nodeSelector: {} } })),
+    [/only additions to spec.nodeSelector are allowed/],
   )
 })

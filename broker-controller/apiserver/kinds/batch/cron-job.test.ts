@@ -2,7 +2,7 @@ import { test } from 'tap'
 import type { CronJob, CronJobSpec } from '../../../../api/batch/cron-job.ts'
 import type { JobSpec } from '../../../../api/batch/job.ts'
 import { causes, create, update } from '../../../testing/admitting.ts'
-import { anApi } from '../../../testing/api-in-memory.ts'
+import { anApi, patchTypes } from '../../../testing/api-in-memory.ts'
 
 const tables = 'application/json;as=Table;v=v1;g=meta.k8s.io'
 const path = '/apis/batch/v1/namespaces/default/cronjobs'
@@ -30,6 +30,8 @@ test('a CronJob gets its defaults; those of its Jobs are set when they are creat
     jobTemplate: { spec: { template: { spec: { dnsPolicy: 'ClusterFirst' } } } },
   })
   t.equal(spec.jobTemplate.spec.parallelism, undefined)
+  const brought = create('cronjobs', { ...cronJob(), status: { lastScheduleTime: '2026-01-01T00:00:00Z' } })
+  t.notOk('status' in brought, 'a status that it brings is dropped')
 })
 
 test('schedule, zone and policy are judged in the words of Kubernetes', async (t) => {
@@ -88,6 +90,11 @@ test('a schedule that has named a zone since before this was refused may be kept
 test('kubectl shows when a CronJob runs', async (t) => {
   const { ask } = await anApi(t)
   await ask('POST', path, { body: cronJob({ timeZone: 'Europe/Berlin' }) })
+  const status = { lastSuccessfulTime: '2026-01-01T00:00:00Z' }
+  t.match(await ask('PATCH', `${path}/hello/status`, { type: patchTypes.merge, body: { status } }), {
+    code: 200,
+    body: { status },
+  })
   const { body } = await ask('GET', path, { accept: tables })
   t.match(body, {
     rows: [

@@ -34,6 +34,16 @@ test('a class is created and listed, and its handler stays', async (t) => {
     ),
     ['handler: Invalid value: "other": field is immutable'],
   )
+  t.same(
+    causes(() => update('runtimeclasses', create('runtimeclasses', runtimeClass()), runtimeClass())),
+    [],
+  )
+  const apart = [{ key: 'a' }, { key: 'b' }, { key: 'a', value: 'c' }, { key: 'a', effect: 'NoExecute' }]
+  const right = runtimeClass({ overhead: { podFixed: { cpu: '0' } }, scheduling: { tolerations: apart } })
+  t.same(
+    causes(() => create('runtimeclasses', right)),
+    [],
+  )
   const wrong = runtimeClass({
     handler: 'Not_One',
     overhead: { podFixed: { fish: '1', cpu: '-1' } },

@@ -47,7 +47,10 @@ test('the selector must select the template, and stays', async (t) => {
   t.match(refused({ selector: other }), [
     /^spec.template.metadata.labels: Invalid value: .*: `selector` does not match template `labels`$/,
   ])
-  t.match(refused({ selector: undefined }), [/^spec.template.metadata.labels: Invalid value/])
+  t.match(refused({ selector: undefined }), [/^spec.template.metadata.labels: Invalid value: \{"app":"log"\}/])
+  t.same(refused({ selector: undefined, template: { spec: template().spec } }), [
+    'spec.template.metadata.labels: Invalid value: null: `selector` does not match template `labels`',
+  ])
   t.match(refused({ selector: {} }), [/^spec.selector: Invalid value: .*: empty selector is invalid for daemonset$/])
   const unclear = { matchExpressions: [{ key: 'a', operator: 'Is' }] }
   t.match(refused({ selector: unclear }), [/^spec.selector.matchExpressions\[0\].operator: /])
@@ -95,7 +98,10 @@ test('each template has a number, which only the server counts', async (t) => {
   const numberOf = (set: DaemonSet) => set.metadata.annotations?.[generation]
   t.equal(numberOf(made({}, { annotations: { [generation]: '7' } })), '7')
   t.equal(numberOf(made({}, { annotations: { [generation]: '0' } })), '1')
-  t.equal(numberOf(made({}, { annotations: { [generation]: 'x' } })), '1')
+  for (const wrong of ['x', 'x7', '7x', '1'.repeat(16)]) {
+    t.equal(numberOf(made({}, { annotations: { [generation]: wrong } })), '1')
+  }
+  t.equal(numberOf(made({}, { annotations: { [generation]: '12' } })), '12')
   const first = made()
   const changed = (now: DaemonSet) => numberOf(update('daemonsets', first, now) as DaemonSet)
   t.equal(changed(daemonSet({ minReadySeconds: 5 })), '1', 'the template is the same, whatever its defaults')
@@ -103,6 +109,10 @@ test('each template has a number, which only the server counts', async (t) => {
   t.equal(changed(daemonSet({ template: { metadata, spec: { ...spec, hostNetwork: false, tolerations: [] } } })), '1')
   t.equal(changed(daemonSet({ template: template('log:2') })), '2')
   t.equal(changed(daemonSet({}, { annotations: { [generation]: '9' } })), '1')
+  const third = made({}, { annotations: { [generation]: '3' } })
+  t.equal(numberOf(update('daemonsets', third, daemonSet({ template: template('log:2') })) as DaemonSet), '4')
+  const unnumbered = { ...first, metadata: { name: 'log', namespace: 'default' } }
+  t.equal(numberOf(update('daemonsets', unnumbered, daemonSet({ template: template('log:2') })) as DaemonSet), '2')
 })
 
 test('a DaemonSet is served with its columns, its status and its revisions', async (t) => {
@@ -126,8 +136,15 @@ test('a DaemonSet is served with its columns, its status and its revisions', asy
       rows: [{ cells: ['log', 3, 3, 2, 1, 0, 'arch=arm,disk=ssd', /.*/, 'main', 'log:1', 'app=log'] }],
     },
   })
-  const wrong = { status: { numberReady: -1 } }
-  t.match(await ask('PATCH', `${path}/log/status`, { type: patchTypes.merge, body: wrong }), { code: 422 })
+  const report = async (status: object) =>
+    await ask('PATCH', `${path}/log/status`, { type: patchTypes.merge, body: { status } })
+  t.match(await report({ numberReady: -1 }), { code: 422 })
+  t.match(await report({ collisionCount: 2 }), { code: 200 })
+  t.match(await report({ collisionCount: 1 }), {
+    code: 422,
+    body: { message: /status.collisionCount: Invalid value: 1: cannot be decremented$/ },
+  })
+  t.match(await report({ collisionCount: null }), { code: 422, body: { message: /collisionCount: Invalid value: 0/ } })
   const undo = { spec: { template: { ...template('log:0'), $patch: 'replace' } } }
   t.match(await ask('PATCH', `${path}/log`, { type: patchTypes.strategic, body: undo }), {
     code: 200,

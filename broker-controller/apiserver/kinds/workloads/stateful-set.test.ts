@@ -33,6 +33,10 @@ test('a StatefulSet gets its defaults, and a status that it cannot bring', async
   })
   t.same(made({ updateStrategy: { type: 'OnDelete' } }).spec.updateStrategy, { type: 'OnDelete' })
   t.same(made({ updateStrategy: { type: 'RollingUpdate' } }).spec.updateStrategy, { type: 'RollingUpdate' })
+  t.same(made({ updateStrategy: { type: 'RollingUpdate', rollingUpdate: {} } }).spec.updateStrategy, {
+    type: 'RollingUpdate',
+    rollingUpdate: { partition: 0 },
+  })
   t.same(
     made({ updateStrategy: { rollingUpdate: { partition: 2, maxUnavailable: 3 } } }).spec.updateStrategy,
     { type: 'RollingUpdate', rollingUpdate: { partition: 2 } },
@@ -100,6 +104,16 @@ test('a StatefulSet is served with its columns, its status and its scale', async
     },
   })
   t.match(await merge('/status', { status: { readyReplicas: 4 } }), { code: 422 })
+  t.match(await merge('/status', { status: { observedGeneration: -1 } }), { code: 422 })
+  t.match(await merge('/status', { status: { collisionCount: 2 } }), { code: 200 })
+  t.match(await merge('/status', { status: { collisionCount: 1 } }), {
+    code: 422,
+    body: { message: /status.collisionCount: Invalid value: 1: cannot be decremented$/ },
+  })
+  t.match(await merge('/status', { status: { collisionCount: null } }), {
+    code: 422,
+    body: { message: /collisionCount: Invalid value: 0/ },
+  })
   t.match(await ask('GET', `${path}/db/scale`), {
     body: { kind: 'Scale', spec: { replicas: 3 }, status: { replicas: 3, selector: 'app=db' } },
   })
