@@ -21,6 +21,10 @@ test('a pod counts as an object, and with what it computes with', async (t) => {
     usage(aPod({ requests: { [camera]: '1', 'ephemeral-storage': '1Gi' }, limits: { [camera]: '1' } })),
     `count/pods=1,ephemeral-storage=1Gi,pods=1,requests.ephemeral-storage=1Gi,requests.${camera}=1`,
   )
+  t.equal(
+    usage(aPod({ requests: { 'hugepages-2Mi': '4Mi', unknown: '1' } })),
+    'count/pods=1,hugepages-2Mi=4Mi,pods=1,requests.hugepages-2Mi=4Mi',
+  )
   const overhead = { cpu: '250m', memory: '1Mi' }
   t.equal(
     usage(aPod({ requests: { cpu: '1' }, limits: { cpu: '2' }, spec: { overhead } })),
@@ -38,6 +42,7 @@ test('a pod that is not confirmed to be gone ceases to count after its grace per
   const metadata = { deletionTimestamp: '1970-01-01T00:01:00Z', deletionGracePeriodSeconds: 30 }
   const pod = aPod({ metadata })
   t.equal(countedUntilMs(pod), 90_000)
+  t.equal(countedUntilMs(aPod({ metadata: { deletionGracePeriodSeconds: 30 } })), undefined, 'it is not deleted')
   t.equal(usage(pod, 90_000), 'count/pods=1,pods=1')
   t.equal(usage(pod, 90_001), 'count/pods=1')
   t.equal(countedUntilMs(aPod({ metadata: { deletionTimestamp: metadata.deletionTimestamp } })), undefined)
@@ -107,6 +112,11 @@ test('a quota of cpu or memory makes each container state them', async (t) => {
     },
   })
   t.equal(missingInPod(pod, ['pods', 'limits.cpu', 'cpu']), 'must specify cpu for: setup; limits.cpu for: a,setup')
+  t.equal(
+    missingInPod(pod, ['requests.memory', 'memory', 'limits.cpu']),
+    'must specify limits.cpu for: a,setup; memory for: a,b,setup; requests.memory for: a,b,setup',
+  )
+  t.equal(missingInPod({ ...pod, spec: { containers: [] } }, ['cpu']), undefined)
   t.equal(missingInPod(pod, ['requests.memory']), 'must specify requests.memory for: a,b,setup')
   t.equal(missingInPod(pod, ['pods', 'ephemeral-storage', `requests.${camera}`]), undefined)
 })

@@ -29,6 +29,11 @@ test('configurations of webhooks are exempt, and nothing else is', async (t) => 
   t.ok(isExemptFromWebhooks(aRoute('mutatingwebhookconfigurations')))
   t.ok(isExemptFromWebhooks(aRoute('validatingwebhookconfigurations')))
   for (const id of ['pods', 'secrets', 'roles']) t.notOk(isExemptFromWebhooks(aRoute(id)), id)
+  const exempt = aRoute('mutatingwebhookconfigurations')
+  const named = (over: Partial<KindStrategy>) =>
+    isExemptFromWebhooks({ ...exempt, resource: { ...exempt.resource, ...over } })
+  t.notOk(named({ group: 'example.com' }), 'a custom resource of that name')
+  t.notOk(named({ name: 'validatingadmissionpolicies' }), 'another kind of that group')
 })
 
 test('a rule chooses by operation, group, version and scope, and each of them must fit', async (t) => {
@@ -79,6 +84,7 @@ test('a rule for another group or version of the same objects chooses them in it
   t.equal(form({ rules: [rule(['*'])] }), other)
   t.equal(form({ rules: [{ ...rule(['']), operations: ['DELETE'] }] }), undefined)
   t.equal(form({ rules: [rule([''], ['pods'])] }), undefined)
+  t.equal(form({ rules: [rule([''], ['pods']), rule([''])] }), core)
   t.equal(form({ rules: [rule([''])] }, []), undefined, 'it is not served')
 })
 
@@ -88,6 +94,7 @@ test('a resource is chosen with or without its subresources', async (t) => {
   t.same(chosenBy(aRoute('pods')), ['pods', '*', 'pods/*', '*/*'])
   t.same(chosenBy(aRoute('pods', 'status')), ['pods/status', 'pods/*', '*/status', '*/*'])
   t.same(chosenBy(aRoute('pods', 'exec')), ['pods/*', '*/*'])
+  t.ok(chooses({ ...all, resources: ['services', 'pods'] }, aRoute('pods')))
 })
 
 test('selectors choose by the labels of the namespace, and of the object as it was or will be', async (t) => {
@@ -108,4 +115,6 @@ test('selectors choose by the labels of the namespace, and of the object as it w
   t.notOk(isSelected(byObject, { ...facts, object: undefined, old: undefined }))
   t.ok(isSelected(aWebhook({ objectSelector: {} }), { ...facts, object: undefined, old: undefined }))
   t.ok(isSelected(aWebhook(), { ...facts, object: plain, old: undefined }))
+  const both = { matchLabels: { a: 'c' }, matchExpressions: [{ key: 'a', operator: 'Exists' }] }
+  t.notOk(isSelected(aWebhook({ objectSelector: both }), { ...facts, object: marked, old: undefined }))
 })

@@ -13,6 +13,8 @@ test('an event is about the node that sends it, or one of its pods', async (t) =
   t.ok(about({ kind: 'Pod', namespace: 'default', name: 'web', uid: 'u1', fieldPath: 'spec.containers{main}' }))
   t.notOk(about({ kind: 'Pod', namespace: 'default', name: 'other', uid: 'u1' }))
   t.notOk(about({ kind: 'Pod', namespace: 'default', name: 'web', uid: 'u2' }))
+  t.notOk(about({ kind: 'Pod', namespace: 'other', name: 'web', uid: 'u1' }))
+  t.notOk(about({ kind: 'Pod', uid: 'u2' }))
   t.notOk(about({ kind: 'Secret', namespace: 'default', name: 'web' }))
   pods.push(aPod({ name: 'own', nodeName: 'pi-1', annotations: { 'kubernetes.io/config.mirror': 'hash' } }))
   t.ok(

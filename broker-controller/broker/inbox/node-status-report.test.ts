@@ -116,3 +116,43 @@ test('the last report of a node is what was stamped together with its Ready cond
   t.equal(lastReport({ conditions: [at('MemoryPressure', 'True', now), at('Ready', 'Unknown', now)] }), undefined)
   for (const status of [undefined, {}, { conditions: foreign }]) t.equal(lastReport(status), undefined)
 })
+
+test('each condition is compared with the earlier one of its type', async (t) => {
+  const at = '2026-01-01T00:00:00Z'
+  const before: NodeStatus = {
+    conditions: [
+      { type: 'MemoryPressure', status: 'True', lastTransitionTime: at },
+      { type: 'Ready', status: 'False', lastTransitionTime: at },
+    ],
+  }
+  const after = nodeStatusAfter(before, { conditions: [{ type: 'Ready', status: 'False' }] }, nowMs)
+  t.same(after.conditions, [{ type: 'Ready', status: 'False', lastHeartbeatTime: now, lastTransitionTime: at }])
+})
+
+test('a condition that the node no longer reports is removed, one that another client wrote stays', async (t) => {
+  const foreign = { type: 'Foreign', status: 'True', lastHeartbeatTime: '2025-12-31T00:00:00Z' } as const
+  const report = (...types: readonly string[]): NodeStatus => ({
+    conditions: types.map((type) => ({ type, status: 'True' })),
+  })
+  const types = ({ conditions }: NodeStatus) => conditions?.map(({ type }) => type)
+  t.same(types(nodeStatusAfter({ conditions: [foreign] }, report('A'), nowMs)), ['Foreign', 'A'])
+  const first = nodeStatusAfter({ conditions: [foreign] }, report('A', 'B', 'Ready'), nowMs)
+  const second = nodeStatusAfter(first, report('B', 'Ready'), nowMs + 1000)
+  t.same(types(second), ['Foreign', 'B', 'Ready'])
+  const { lastHeartbeatTime: _, ...unstamped } = foreign
+  t.same(
+    types(nodeStatusAfter({ conditions: [unstamped] }, report('Foreign'), nowMs)),
+    ['Foreign'],
+    'it is its own now',
+  )
+})
+
+test('conditions of others do not age a status, and one that is gone changes it', async (t) => {
+  const foreign = { type: 'Foreign', status: 'True' } as const
+  const report: NodeStatus = { conditions: [{ type: 'Ready', status: 'True' }] }
+  const before = nodeStatusAfter({ conditions: [foreign] }, report, nowMs)
+  const again = (laterMs: number) =>
+    isUnchangedStatus(before, nodeStatusAfter(before, report, nowMs + laterMs), nowMs + laterMs)
+  t.same([again(1_000), again(-500), again(239_499), again(239_500)], [true, true, true, false])
+  t.equal(isUnchangedStatus(before, { ...before, conditions: before.conditions?.slice(0, 1) ?? [] }, nowMs), false)
+})

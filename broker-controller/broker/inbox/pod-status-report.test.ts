@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import type { ObjectMeta } from '../../../api/meta.ts'
+import type { Pod } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import type { PodMessage } from '../../../api/topics.ts'
 import { podStatusAfter, removedPod } from './pod-status-report.ts'
@@ -30,6 +31,7 @@ test('a node reports its own pods only, and only the present pod of a name', asy
   t.equal(why('pi-2', 'u1', {}, pod), 'AnotherNode')
   t.equal(why('pi-1', 'u0', { uid: 'u0' }, pod), 'AnotherPod', 'an older pod of that name')
   t.equal(why('pi-1', 'u0', { uid: 'u1' }, pod), 'AnotherPod', 'topic and body disagree')
+  t.equal(why('pi-1', 'u1', { uid: 'u0' }, pod), 'AnotherPod')
   t.equal(why('pi-1', 'u1', {}, undefined), 'NoSuchPod')
 })
 
@@ -53,6 +55,31 @@ test('a report keeps what others wrote, and never revives a pod that has ended',
         { type: 'Ready', status: 'True' },
       ],
     },
+  })
+})
+
+test('a pod that failed keeps its reason and message, until its node reports other ones of that phase', async (t) => {
+  const failed = (status: Pod['status']) =>
+    aPod({ uid: 'u1', nodeName: 'pi-1', phase: 'Failed', status: { ...status, phase: 'Failed' } })
+  const after = (pod: Pod, status: PodMessage['status']) => {
+    const answer = podStatusAfter('pi-1', 'u1', aMessage({ status }), pod)
+    return answer.isAccepted && answer.status
+  }
+  const evicted = failed({ reason: 'Evicted', message: 'The node was low on resource: memory.' })
+  t.match(after(evicted, { phase: 'Running' }), { reason: 'Evicted', message: 'The node was low on resource: memory.' })
+  t.match(after(evicted, { phase: 'Failed', reason: 'Error' }), { phase: 'Failed', reason: 'Error' })
+  t.same(after(failed({}), { phase: 'Running' }), { phase: 'Failed', conditions: [] })
+  const { status: _, ...unreported } = aPod({ uid: 'u1', nodeName: 'pi-1' })
+  t.same(after(unreported, { phase: 'Running' }), { phase: 'Running', conditions: [] })
+})
+
+test('a condition that both write is there once, and a pod that did not stop keeps what disrupts it', async (t) => {
+  const condition = (type: string, status: 'True' | 'False') => ({ type, status, reason: 'TerminationByKubelet' })
+  const conditions = [condition('PodScheduled', 'False'), condition('DisruptionTarget', 'True')]
+  const pod = aPod({ uid: 'u1', nodeName: 'pi-1', phase: 'Running', status: { phase: 'Running', conditions } })
+  const report = aMessage({ status: { phase: 'Running', conditions: [condition('PodScheduled', 'True')] } })
+  t.match(podStatusAfter('pi-1', 'u1', report, pod), {
+    status: { conditions: [condition('DisruptionTarget', 'True'), condition('PodScheduled', 'True')] },
   })
 })
 

@@ -64,6 +64,7 @@ test('a node listens to the controller, and to nothing that is meant for another
     'bramble/v1/+/pi-1/desired',
     'bramble/v1/nodes/+/desired',
   ]
+  t.match(maySubscribe('pi-1', `${mine}/#`), { code: 'UnknownTopic', reason: /has wildcards/ })
   for (const filter of [...refused, `${its}/desired`, `${its}/calls`, `${mine}/status`, `${mine}/pods/u`, '']) {
     t.notOk(maySubscribe('pi-1', filter).allowed, filter)
   }

@@ -33,5 +33,9 @@ test('every other client is refused with the code of MQTT and a reason to count'
   t.same(decide({ certificate: { user: 'admin', node: undefined } }), [5, 'connection', 'NotANode'])
   const foreign = { ...will, topic: 'bramble/v1/nodes/pi-b/connection' }
   t.same(decide({ packet: { keepalive: 60, will: foreign } }), [5, 'last will', 'ForeignTopic'])
+  const { retain: _, ...unretained } = will
+  t.same(decide({ packet: { keepalive: 60, will: unretained } }), [5, 'last will', 'WrongRetain'])
+  t.same(decide({ packet: { keepalive: 60, will: { ...will, qos: 2 } } }), [5, 'last will', 'WrongQoS'])
+  t.same(decide({ packet: {} }), [6, 'connection', 'KeepAlive'])
   for (const keepalive of [0, 121]) t.same(decide({ packet: { keepalive } }), [6, 'connection', 'KeepAlive'])
 })

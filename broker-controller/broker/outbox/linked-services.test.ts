@@ -26,14 +26,14 @@ test('a pod is linked to its namespace, unless it declines or its node claimed i
 
 test('a node gets the Services of its namespaces once each, in a stable order', async (t) => {
   const all: { readonly [namespace: string]: readonly ServiceLink[] } = {
-    a: [link('a', 'two'), link('a', 'one')],
+    a: [link('a', 'two'), link('a', 'one'), link('a', 'ten')],
     b: [link('b', 'one')],
     c: [link('c', 'one')],
   }
   const pods = [pod('b', 'n'), pod('a', 'n'), pod('a', 'n'), pod('c', 'n', { enableServiceLinks: false })]
   t.same(
     linkedServices(pods, (namespace) => all[namespace] ?? []).map(({ namespace, name }) => `${namespace}/${name}`),
-    ['a/one', 'a/two', 'b/one'],
+    ['a/one', 'a/ten', 'a/two', 'b/one'],
   )
 })
 

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { aLease, aNode } from '../../../api/testing/builders.ts'
 import type { Suspicion } from './link-suspicion.ts'
 import { firstSight, seenLease } from './node-health.ts'
-import { judgeNode, settledNode } from './node-judgement.ts'
+import { judgeNode, nodeJudge, settledNode } from './node-judgement.ts'
 import { defaultNodeLifecycleSettings as settings } from './node-lifecycle-settings.ts'
 import { withNoExecuteTaint } from './node-taints.ts'
 
@@ -175,4 +175,27 @@ test('while its pods are held an ill node carries neither NoExecute taint', asyn
     settledNode(node, judgement, now)?.spec?.taints?.map(({ key, effect }) => `${key}:${effect}`),
     ['repair:NoExecute', 'node.kubernetes.io/unreachable:NoSchedule'],
   )
+})
+
+test('a node is looked up and judged by the clock, with what its link is suspected of', async (t) => {
+  const node = aNode({ ready: 'Unknown' })
+  const entry = { node, health: firstSight(node, undefined, at(0), settings), zone: '' }
+  const roster = {
+    get: (name: string) => (name === 'pi-01' ? entry : undefined),
+    suspicionOf: (_: string, nowMs: number) => (nowMs < 900_000 ? suspicion : undefined),
+  }
+  const judgementAt = (monotonicMs: number, name = 'pi-01') =>
+    nodeJudge(roster, { monotonicMs: () => monotonicMs }, settings)(name)
+  t.same(judgementAt(60_000), judgeNode(entry, suspicion, settings, 60_000))
+  t.same(judgementAt(900_000), judgeNode(entry, undefined, settings, 900_000))
+  t.equal(judgementAt(60_000, 'pi-02'), undefined)
+})
+
+test('without settings no condition of the machine taints the node', async (t) => {
+  const conditions = [
+    { type: 'KernelDeadlock', status: 'True' },
+    { type: 'Ready', status: 'True' },
+  ] as const
+  const node = aNode({ conditions: [...conditions] })
+  t.same(settledNode(node, judged(node, undefined, 0), now)?.spec?.taints ?? [], [])
 })

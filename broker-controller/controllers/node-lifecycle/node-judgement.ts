@@ -35,7 +35,7 @@ export type Judgement = {
 export type NodeJudge = (name: string) => Judgement | undefined
 
 export function nodeJudge(
-  roster: NodeRoster,
+  roster: Pick<NodeRoster, 'get' | 'suspicionOf'>,
   clock: Pick<Clock, 'monotonicMs'>,
   settings: NodeLifecycleSettings,
 ): NodeJudge {
