@@ -16,6 +16,9 @@ test('a node helps those that it could take', async (t) => {
   t.notOk(helps({ requests: { cpu: '5' } }, 'NodeResourcesFit', node))
   t.notOk(helps({ requests: { cpu: '1' } }, 'NodeResourcesFit', node, [full]))
   t.ok(helps({ requests: { cpu: '1' }, priority: 1 }, 'NodeResourcesFit', node, [full]), 'by preemption')
+  const polite = { requests: { cpu: '1' }, priority: 1, spec: { preemptionPolicy: 'Never' } } as const
+  t.notOk(helps(polite, 'NodeResourcesFit', node, [full]))
+  t.notOk(helps({ requests: { cpu: '5' }, priority: 1 }, 'NodeResourcesFit', node, [full]), 'it is too large')
   t.ok(helps({ nodeSelector: { ssd: '1' } }, 'PodTopologySpread', node), 'a new zone changes the count of all')
   t.notOk(helps({}, 'NodeResourcesFit', { change: 'node', nodeName: 'gone' }))
 })
@@ -29,7 +32,25 @@ test('a pod that goes helps those that wanted its room, or did not want it near'
   t.ok(helps(shy, 'InterPodAffinity', gone({ labels: { app: 'db' } })))
   t.notOk(helps(shy, 'InterPodAffinity', gone({ labels: { app: 'web' } })))
   t.ok(helps({ labels: { app: 'db' } }, 'InterPodAffinity', gone(shy)), 'it kept others away')
-  t.ok(helps({ spec: spreads({}) }, 'PodTopologySpread', gone({ labels: { app: 'web' } })))
+  const web = gone({ labels: { app: 'web' } })
+  t.ok(helps({ spec: spreads({}) }, 'PodTopologySpread', web))
+  t.notOk(helps({ spec: spreads({}) }, 'TaintToleration', web))
+  t.notOk(helps({ spec: spreads({}) }, 'PodTopologySpread', gone({ labels: { app: 'db' } })))
+  const other = { labelSelector: { matchLabels: { app: 'db' } } }
+  t.ok(helps({ spec: spreads(other, {}) }, 'PodTopologySpread', web), 'by one of its constraints')
+  const { labelSelector: _, ...unselected } = spreads({}).topologySpreadConstraints?.[0] ?? {}
+  const all = { spec: { topologySpreadConstraints: [unselected] } } as PodOverrides
+  t.notOk(helps(all, 'PodTopologySpread', web), 'a constraint without a selector counts no pods')
+  const shyOfTwo = (kind: 'podAffinity' | 'podAntiAffinity') => {
+    const required = ['db', 'web'].flatMap(
+      (app) => requires(kind, app).affinity?.[kind]?.requiredDuringSchedulingIgnoredDuringExecution ?? [],
+    )
+    return { spec: { affinity: { [kind]: { requiredDuringSchedulingIgnoredDuringExecution: required } } } }
+  }
+  t.ok(helps(shyOfTwo('podAntiAffinity'), 'InterPodAffinity', web))
+  t.ok(
+    helps(shyOfTwo('podAffinity'), 'InterPodAffinity', { change: 'pod placed', pod: aPod({ labels: { app: 'web' } }) }),
+  )
 })
 
 test('a pod that comes helps those that wait for company, or for the others to catch up', async (t) => {
@@ -44,4 +65,17 @@ test('a pod that comes helps those that wait for company, or for the others to c
   t.notOk(helps({}, 'NodeResourcesFit', placed('web')))
   t.ok(helps({}, 'InterPodAffinity', { change: 'namespace' }))
   t.ok(helps({}, 'PodTopologySpread', { change: 'node gone' }))
+})
+
+test('a pod of a namespace that is chosen by its labels is company', async (t) => {
+  const known = aCluster([{ name: 'a' }])
+  known.putNamespace('data', { team: 'red' })
+  const spec = requires('podAffinity', 'db', { namespaceSelector: { matchLabels: { team: 'red' } } })
+  const company = (namespace: string) =>
+    mayFit(
+      { pod: aPod({ spec }), refusedBy: new Set(['InterPodAffinity']) },
+      { change: 'pod placed', pod: aPod({ labels: { app: 'db' }, namespace }) },
+      known,
+    )
+  t.same([company('data'), company('other')], [true, false])
 })

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import type { Pod } from '../../../api/pod.ts'
 import { aBudget, aPod } from '../../../api/testing/builders.ts'
-import { countBudget, countsDifferently, withStatus } from './disruption.ts'
+import { countBudget, countsByScale, countsDifferently, withStatus } from './disruption.ts'
 
 const now = '2026-01-01T00:10:00Z'
 const nowMs = Date.parse(now)
@@ -129,4 +129,20 @@ test('a budget without a spec or status asks for nothing and allows every pod th
   t.match(countBudget(bare, pods(2), nowMs, now).status, { desiredHealthy: 0, disruptionsAllowed: 2 })
   t.match(countBudget(bare, [], nowMs, now).status.conditions, [{ status: 'False', reason: 'InsufficientPods' }])
   t.match(counted({ spec: { minAvailable: 5 } }, pods(2)).status, { disruptionsAllowed: 0 }, 'never less than none')
+})
+
+test('a budget that is a part of the pods counts those that their controllers want, a number counts those there are', async (t) => {
+  const count = (spec: object, wanted = 5) => countBudget(aBudget({ spec }), pods(2), nowMs, now, wanted).status
+  t.match(count({ maxUnavailable: 1 }), { expectedPods: 5, desiredHealthy: 4, disruptionsAllowed: 0 })
+  t.match(count({ minAvailable: '20%' }), { expectedPods: 5, desiredHealthy: 1, disruptionsAllowed: 1 })
+  t.match(count({ minAvailable: 1 }), { expectedPods: 2, desiredHealthy: 1, disruptionsAllowed: 1 })
+  t.match(count({ maxUnavailable: 1 }, 0), { expectedPods: 0, disruptionsAllowed: 0 }, 'none is wanted any more')
+  t.same(
+    [{ maxUnavailable: 0 }, { maxUnavailable: '10%' }, { minAvailable: '10%' }, { minAvailable: 1 }, {}].map((spec) =>
+      countsByScale(aBudget({ spec })),
+    ),
+    [true, true, true, false, false],
+  )
+  const { spec: _, ...bare } = aBudget()
+  t.equal(countsByScale(bare), false)
 })

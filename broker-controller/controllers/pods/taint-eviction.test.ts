@@ -67,6 +67,8 @@ const owner = (controller?: boolean) => ({
 test('a NoSchedule taint beside a NoExecute one asks for no toleration', async (t) => {
   const camera: Taint = { key: 'camera', effect: 'NoSchedule' }
   t.match(evictionStep([camera, unreachable], [away(300)], undefined, 0), { step: 'plan' })
+  const brief = { key: 'camera', operator: 'Exists', tolerationSeconds: 5 }
+  t.match(evictionStep([camera, unreachable], [away(300), brief], undefined, 0), { planned: { dueMs: 300_000 } })
 })
 
 test('a pod without a controller is not evicted for a taint that only its default toleration meets', async (t) => {
