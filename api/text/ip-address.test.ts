@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { test } from 'tap'
-import { isIPAddress } from './ip-address.ts'
+import { canonicalIPv6, isIPAddress } from './ip-address.ts'
 
 const texts = [
   ...[
@@ -22,4 +22,24 @@ const texts = [
 
 test('an address is what the machine takes for one', async (t) => {
   for (const text of texts) t.equal(isIPAddress(text), isIP(text) !== 0, text)
+})
+
+test('an IPv6 address has one canonical form', async (t) => {
+  const forms: readonly (readonly [text: string, canonical: string | undefined])[] = [
+    ['10.0.0.1', undefined],
+    ['x', undefined],
+    ['::', '::'],
+    ['0:0:0:0:0:0:0:0', '::'],
+    ['::1', '::1'],
+    ['1::', '1::'],
+    ['2001:DB8:0:0:1:0:0:1', '2001:db8::1:0:0:1'],
+    ['2001:db8:0:1:1:1:1:1', '2001:db8:0:1:1:1:1:1'],
+    ['2001:db8::1:1:1:1:1', '2001:db8:0:1:1:1:1:1'],
+    ['2001:0:0:1:0:0:0:1', '2001:0:0:1::1'],
+    ['fe80::0001', 'fe80::1'],
+    ['::FFFF:192.0.2.1', '::ffff:192.0.2.1'],
+    ['::ffff:c000:201', '::ffff:192.0.2.1'],
+    ['64:ff9b::192.0.2.1', '64:ff9b::c000:201'],
+  ]
+  for (const [text, canonical] of forms) t.equal(canonicalIPv6(text), canonical, text)
 })

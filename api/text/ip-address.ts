@@ -36,3 +36,41 @@ function groupsIn(text: string, mayEndInIPv4: boolean): number | undefined {
   if (!plain.every((group) => /^[0-9a-fA-F]{1,4}$/.test(group))) return undefined
   return plain.length + (embedded ? 2 : 0)
 }
+
+/**
+ * The form of an IPv6 address that RFC 5952 recommends, with the last two groups of an IPv4-mapped one as an IPv4 address, as Go
+ * prints it; undefined: it is no IPv6 address.
+ */
+export function canonicalIPv6(text: string): string | undefined {
+  if (!isIPv6(text)) return undefined
+  const [left = '', right] = text.split('::')
+  const [before, after] = [numbersIn(left), numbersIn(right ?? '')]
+  const groups = [...before, ...Array.from({ length: 8 - before.length - after.length }, () => 0), ...after]
+  const [high = 0, low = 0] = groups.slice(6)
+  const isMapped = groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff
+  if (isMapped) return `::ffff:${[high >> 8, high & 255, low >> 8, low & 255].join('.')}`
+  const words = groups.map((group) => group.toString(16))
+  const zeros = longestZeros(groups)
+  if (zeros.length < 2) return words.join(':')
+  return `${words.slice(0, zeros.at).join(':')}::${words.slice(zeros.at + zeros.length).join(':')}`
+}
+
+function numbersIn(groups: string): readonly number[] {
+  if (groups === '') return []
+  return groups.split(':').flatMap((group) => {
+    if (!group.includes('.')) return [Number.parseInt(group, 16)]
+    const [a = 0, b = 0, c = 0, d = 0] = group.split('.').map(Number)
+    return [a * 256 + b, c * 256 + d]
+  })
+}
+
+/** The first of the longest runs of zeros. */
+function longestZeros(groups: readonly number[]): { readonly at: number; readonly length: number } {
+  let longest = { at: 0, length: 0 }
+  for (let at = 0; at < groups.length; at++) {
+    const end = groups.findIndex((group, index) => index >= at && group !== 0)
+    const length = (end < 0 ? groups.length : end) - at
+    if (length > longest.length) longest = { at, length }
+  }
+  return longest
+}

@@ -82,7 +82,9 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
       await pause() // Others may change the object meanwhile: it is written only onto what was read.
       const put = async (one: AnyObject) => (dryRun ? one : written(request, present, one, needs))
       const result = await (route.subresource === '' ? writeBy(route.resource, next, present, needs, put) : put(next))
-      return objectAnswer(representPart(route, result, options), 200, [...warnings, ...(webhooks?.warnings ?? [])])
+      const own = route.subresource === '' ? route.resource.warningsOnUpdate?.(present, next) : undefined
+      const all = [...warnings, ...(own ?? []), ...(webhooks?.warnings ?? [])]
+      return objectAnswer(representPart(route, result, options), 200, all)
     } catch (error) {
       // A client that named the version is refused on the next reading; for any other the change is repeated.
       const waitMs = waitsMs[failures]

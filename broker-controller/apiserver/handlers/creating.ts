@@ -49,7 +49,7 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
 }
 
 /**
- * Creates the object, or only computes it in a dry run, with the warnings of webhooks. `managersOf`: the managers of the object, once it
+ * Creates the object, or only computes it in a dry run, with the warnings of its kind and of webhooks. `managersOf`: the managers of the object, once it
  * has its name.
  */
 export async function makeObject(
@@ -80,12 +80,15 @@ export async function makeObject(
   const put: Put<AnyObject> = dryRun
     ? (one) => rehearsed(one, request, needs)
     : (one) => needs.store.create(kind.id, one)
+  let warnings: readonly string[] = []
   const write = async () => {
     const prepared = prepare()
+    warnings = kind.warningsOnCreate?.(prepared) ?? []
     await webhooks?.validate(shownForm(kind, prepared), undefined, prepared.metadata.name)
     return writeBy(kind, prepared, undefined, needs, put)
   }
-  return { object: await created(write, placed), warnings: webhooks?.warnings ?? [] }
+  const object = await created(write, placed)
+  return { object, warnings: [...warnings, ...(webhooks?.warnings ?? [])] }
 }
 
 /** The object with its defaults after the webhooks that change it. */

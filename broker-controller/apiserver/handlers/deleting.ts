@@ -59,15 +59,31 @@ export async function deleteOne(
   }
 }
 
+/** For who names no policy, and whose dependents stay (deleteOptionWarnings in pkg/registry/batch/job/storage). */
+const orphanWarning =
+  'child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set ' +
+  'propagationPolicy=Orphan to suppress this warning'
+
+function deletionWarnings(
+  { warnsOfOrphans }: KindStrategy,
+  options: DeleteOptions,
+  webhooks: RequestWebhooks | undefined,
+): readonly string[] {
+  return [...(warnsOfOrphans && !isPolicyAsked(options) ? [orphanWarning] : []), ...(webhooks?.warnings ?? [])]
+}
+
+function isPolicyAsked({ propagationPolicy, orphanDependents }: DeleteOptions): boolean {
+  return propagationPolicy !== undefined || orphanDependents !== undefined
+}
+
 /** Where neither the request nor a finalizer decides about the dependents (shouldOrphanDependents in registry/generic). */
 function defaultPolicy(
   { orphansByDefault }: KindStrategy,
   { metadata }: AnyObject,
-  { propagationPolicy, orphanDependents }: DeleteOptions,
+  options: DeleteOptions,
 ): Pick<DeleteOptions, 'propagationPolicy'> {
-  const isAsked = propagationPolicy !== undefined || orphanDependents !== undefined
   const isDecided = Object.values<string>(dependentsFinalizers).some((name) => metadata.finalizers?.includes(name))
-  return orphansByDefault && !isAsked && !isDecided ? { propagationPolicy: 'Orphan' } : {}
+  return orphansByDefault && !isPolicyAsked(options) && !isDecided ? { propagationPolicy: 'Orphan' } : {}
 }
 
 export async function deleteObject(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
@@ -79,7 +95,7 @@ export async function deleteObject(request: ResourceRequest, needs: ResourceNeed
   const webhooks = await webhooksOf(request, needs.webhooks, 'DELETE', dryRun)
   const deletion = { key: keyOfRoute(route), options, dryRun, ...(webhooks && { admit: judging(webhooks) }) }
   const { removed, object } = await deleteOne(resource, deletion, needs)
-  const warnings = webhooks?.warnings ?? []
+  const warnings = deletionWarnings(resource, options, webhooks)
   if (!removed || resource.returnsDeletedObject)
     return objectAnswer(represent(resource, object, representation), 200, warnings)
   const { name, group } = resource
@@ -122,7 +138,7 @@ export async function deleteCollection(request: ResourceRequest, needs: Resource
     }
   }
   const list = representList(resource, ended, { resourceVersion }, representation)
-  return objectAnswer(list, 200, webhooks?.warnings ?? [])
+  return objectAnswer(list, 200, deletionWarnings(resource, options, webhooks))
 }
 
 /** In the body, or, as older clients do, in the query. */

@@ -59,6 +59,11 @@ export type KindStrategy<T extends AnyObject = AnyObject> = Resource & {
   /** What is wrong with the object that replaces `old`. Both have their defaults. */
   validateUpdate?(old: T, now: T): readonly Problem[]
 
+  /** `Warning` headers for the author of a new object that is valid, prepared and with its defaults. */
+  warningsOnCreate?(object: T): readonly string[]
+  /** The same of the object that replaces `old`; not for a write to a subresource. */
+  warningsOnUpdate?(old: T, now: T): readonly string[]
+
   /** Reads what decides about a new object. Throws the ApiError of a refusal; so do the functions it gives. */
   admitCreate?(object: T, identity: Identity, needs: ResourceNeeds): Promise<CreateAdmission<T>>
   /** Judges the object that replaces `old`. Throws the ApiError of a refusal. */
@@ -75,6 +80,8 @@ export type KindStrategy<T extends AnyObject = AnyObject> = Resource & {
   readonly undeletable?: { readonly names: readonly string[]; readonly because: string }
   /** A deletion that names no policy leaves what the object owns (DefaultGarbageCollectionPolicy OrphanDependents). */
   readonly orphansByDefault?: true
+  /** Such a deletion warns its author. */
+  readonly warnsOfOrphans?: true
   /** Called before an object leaves the store. */
   beforeRemoval?(name: string, needs: Pick<ResourceNeeds, 'store' | 'clock'>): Promise<void>
   /** A deletion answers with the object as it was, not with a Status (genericregistry.Store.ReturnDeletedObject). */

@@ -12,6 +12,7 @@ import { earlyProblems } from '../../../api/validation/ephemeral-validation.ts'
 import { withPodDefaults } from '../../../api/validation/pod-defaults.ts'
 import { podProblems } from '../../../api/validation/pod-validation.ts'
 import { unsupportedFields } from '../../../api/validation/unsupported-fields.ts'
+import { podWarnings } from '../../../api/warnings/pod-warnings.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { ensureDefaultAccount } from '../../access/default-account.ts'
 import type { Store } from '../../store/store.ts'
@@ -74,6 +75,7 @@ export const podStrategy: KindStrategy<Pod> = {
   withDefaults: (pod) => ({ ...pod, spec: withPodDefaults(pod.spec) }),
   prepareForCreate: newPod,
   prepareForUpdate: changedPod,
+  warningsOnCreate: podWarnings,
   validateCreate: (pod, { restored }) => [
     ...podProblems(pod),
     ...(restored ? [] : earlyProblems('spec', pod.spec)),

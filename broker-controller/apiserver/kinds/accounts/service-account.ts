@@ -16,10 +16,22 @@ const serviceAccountTable: TableOf<ServiceAccount> = {
   ],
 }
 
+const mountableSecrets = 'kubernetes.io/enforce-mountable-secrets'
+
+/** In the words of warnIfHasEnforceMountableSecretsAnnotation. */
+function secretAnnotationWarnings({ metadata }: ServiceAccount): readonly string[] {
+  const because = 'deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets'
+  const isSet = metadata.annotations?.[mountableSecrets] !== undefined
+  return isSet ? [`metadata.annotations[${mountableSecrets}]: ${because}`] : []
+}
+
 export const serviceAccountStrategy: KindStrategy<ServiceAccount> = {
   ...resources.serviceaccounts,
   table: serviceAccountTable,
   selectableFields: [],
+  warningsOnCreate: secretAnnotationWarnings,
+  warningsOnUpdate: (old, now) =>
+    old.metadata.annotations?.[mountableSecrets] === undefined ? secretAnnotationWarnings(now) : [],
   subresources: {
     token: {
       access: 'create',

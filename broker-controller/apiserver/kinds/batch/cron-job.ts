@@ -3,8 +3,13 @@ import type { CronJob } from '../../../../api/batch/cron-job.ts'
 import { cronJobChangeProblems, newCronJobProblems } from '../../../../api/batch/cron-job-validation.ts'
 import { resources } from '../../../../api/resources.ts'
 import { withTemplateDefaults } from '../../../../api/validation/pod-defaults.ts'
+import { podNamesWarnings } from '../../../../api/warnings/name-warnings.ts'
+import { jobSpecWarnings, scheduleWarnings } from '../../../../api/warnings/workload-warnings.ts'
+import { equalJSON } from '../../../store/equal-json.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
 import { cronJobTable } from './batch-tables.ts'
+
+const jobAt = 'spec.jobTemplate.spec'
 
 export const cronJobStrategy: KindStrategy<CronJob> = {
   ...resources.cronjobs,
@@ -15,6 +20,14 @@ export const cronJobStrategy: KindStrategy<CronJob> = {
   prepareForCreate: ({ status: _, ...cronJob }) => cronJob,
   validateCreate: newCronJobProblems,
   validateUpdate: cronJobChangeProblems,
+  warningsOnCreate: ({ metadata, spec }) => [
+    ...podNamesWarnings(metadata.name ?? ''),
+    ...jobSpecWarnings(jobAt, spec.jobTemplate.spec),
+  ],
+  warningsOnUpdate: (old, now) => [
+    ...(equalJSON(old.spec, now.spec) ? [] : jobSpecWarnings(jobAt, now.spec.jobTemplate.spec)),
+    ...scheduleWarnings(now),
+  ],
 }
 
 /** Of the Jobs, only the pods get their defaults now: the Job's own are those of the time when it is created. */

@@ -5,6 +5,8 @@ import { jobChangeProblems, jobStatusProblems } from '../../../../api/batch/job-
 import { jobProblems } from '../../../../api/batch/job-validation.ts'
 import { resources } from '../../../../api/resources.ts'
 import { withTemplateDefaults } from '../../../../api/validation/pod-defaults.ts'
+import { podNamesWarnings } from '../../../../api/warnings/name-warnings.ts'
+import { jobSpecWarnings } from '../../../../api/warnings/workload-warnings.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
 import { jobTable } from './batch-tables.ts'
@@ -17,6 +19,7 @@ export const jobStrategy: KindStrategy<Job> = {
     status: { ...statusSubresource, validateUpdate: (old, now) => jobStatusProblems(old, now, equalJSON) },
   },
   orphansByDefault: true,
+  warnsOfOrphans: true,
   withDefaults: (job) => {
     const { labels = {} } = job.metadata
     const templateLabels = job.spec.template.metadata?.labels
@@ -27,6 +30,11 @@ export const jobStrategy: KindStrategy<Job> = {
   prepareForCreate: ({ status: _, ...job }) =>
     withSelector({ ...job, metadata: { ...job.metadata, uid: randomUUID() } }),
   validateCreate: (job) => jobProblems(job, true),
+  warningsOnCreate: ({ metadata, spec }) => [
+    ...podNamesWarnings(metadata.name ?? ''),
+    ...jobSpecWarnings('spec', spec),
+  ],
+  warningsOnUpdate: (old, { spec }) => (equalJSON(old.spec, spec) ? [] : jobSpecWarnings('spec', spec)),
   validateUpdate: (old, now) => jobChangeProblems(old, now, equalJSON),
 }
 

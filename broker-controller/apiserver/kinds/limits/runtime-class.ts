@@ -9,6 +9,7 @@ import { resources } from '../../../../api/resources.ts'
 import { labelProblems, problemsWith } from '../../../../api/validation/metadata-validation.ts'
 import { tolerationProblems } from '../../../../api/validation/pod-validation.ts'
 import { repeatedPlaces } from '../../../../api/validation/repeated.ts'
+import { deprecatedNodeLabel } from '../../../../api/warnings/node-label-warnings.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import type { KindStrategy } from '../../handlers/strategy.ts'
 
@@ -28,8 +29,18 @@ export const runtimeClassStrategy: KindStrategy<RuntimeClass> = {
     ...labelProblems('scheduling.nodeSelector', scheduling.nodeSelector),
     ...allTolerationProblems('scheduling.tolerations', scheduling.tolerations ?? []),
   ],
+  warningsOnCreate: selectorWarnings,
+  warningsOnUpdate: (_, now) => selectorWarnings(now),
   validateUpdate: (old, { handler }) =>
     handler === old.handler ? [] : [invalid('handler', handler, 'field is immutable')],
+}
+
+/** Deprecated labels of nodes (GetWarningsForRuntimeClass in pkg/api/node/util.go). */
+function selectorWarnings({ scheduling = {} }: RuntimeClass): readonly string[] {
+  return Object.keys(scheduling.nodeSelector ?? {}).flatMap((label) => {
+    const message = deprecatedNodeLabel(label)
+    return message === undefined ? [] : [`scheduling.nodeSelector: ${message}`]
+  })
 }
 
 function overheadProblems(field: string, amounts: { readonly [resource: string]: string | number } = {}) {

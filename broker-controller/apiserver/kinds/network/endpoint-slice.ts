@@ -29,6 +29,9 @@ export const endpointSliceStrategy: KindStrategy<EndpointSlice> = {
       ports: slice.ports.map((port) => ({ ...port, name: port.name ?? '', protocol: port.protocol ?? 'TCP' })),
     }),
   }),
+  // The path is that of Kubernetes (warnOnDeprecatedAddressType).
+  warningsOnCreate: ({ addressType }) =>
+    addressType === 'FQDN' ? ['spec.addressType: FQDN endpoints are deprecated'] : [],
   validateCreate: endpointSliceProblems,
   validateUpdate: endpointSliceChangeProblems,
 }

@@ -47,6 +47,10 @@ export const ingressStrategy: KindStrategy<Ingress> = {
   selectableFields: [],
   subresources: { status: { ...statusSubresource, validateUpdate: (_, now) => ingressStatusProblems(now) } },
   prepareForCreate: ({ status: _, ...ingress }) => ingress,
+  warningsOnCreate: ({ metadata, spec }) =>
+    metadata.annotations?.[ingressClassAnnotation] !== undefined && spec?.ingressClassName === undefined
+      ? [`annotation "${ingressClassAnnotation}" is deprecated, please use 'spec.ingressClassName' instead`]
+      : [],
   validateCreate: newIngressProblems,
   validateUpdate: (_, now) => ingressProblems(now),
   async admitCreate({ metadata, spec }, _, { store }) {

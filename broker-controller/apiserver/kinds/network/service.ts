@@ -7,6 +7,7 @@ import {
   serviceProblems,
   serviceStatusProblems,
 } from '../../../../api/validation/service-validation.ts'
+import { serviceWarnings } from '../../../../api/warnings/service-warnings.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
 import { refuseServiceProxy } from '../../proxy/proxy-handlers.ts'
 import { withAllocations } from './service-allocation.ts'
@@ -29,6 +30,8 @@ export const serviceStrategy: KindStrategy<Service> = {
   withDefaults,
   prepareForCreate: newService,
   prepareForUpdate: changedService,
+  warningsOnCreate: serviceWarnings,
+  warningsOnUpdate: (_, now) => serviceWarnings(now),
   validateCreate: serviceProblems,
   validateUpdate: serviceChangeProblems,
   // A Service is read, allocated and written before the next one: two of them never find the same address free.

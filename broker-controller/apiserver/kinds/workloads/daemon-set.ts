@@ -18,6 +18,7 @@ import {
 import { equalJSON } from '../../../store/equal-json.ts'
 import { ageOf, orNone, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
+import { templateWarnings } from './template-warnings.ts'
 import { containerCells, selectorText } from './workload-cells.ts'
 
 const daemonSetTable: TableOf<DaemonSet> = {
@@ -55,6 +56,8 @@ export const daemonSetStrategy: KindStrategy<DaemonSet> = {
     return withTemplateGeneration(now, isSame ? generation : generation + 1)
   },
   validateCreate: daemonSetProblems,
+  warningsOnCreate: templateWarnings,
+  warningsOnUpdate: (old, now) => (equalJSON(old.spec.template, now.spec.template) ? [] : templateWarnings(now)),
   validateUpdate: (old, now) => [
     ...daemonSetProblems(now),
     ...(equalJSON(old.spec.selector ?? null, now.spec.selector ?? null)

@@ -15,6 +15,7 @@ import { equalJSON } from '../../../store/equal-json.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { type KindStrategy, replaceStatus, withWrittenMetadata } from '../../handlers/strategy.ts'
 import { scaleView } from './scale.ts'
+import { namedTemplateWarnings } from './template-warnings.ts'
 import { containerCells, selectorText } from './workload-cells.ts'
 
 const deploymentTable: TableOf<Deployment> = {
@@ -42,6 +43,7 @@ export const deploymentStrategy: KindStrategy<Deployment> = {
   withDefaults: withDeploymentDefaults,
   prepareForCreate: ({ status: _, ...deployment }) => ({ ...deployment, status: {} }),
   validateCreate: deploymentProblems,
+  ...namedTemplateWarnings,
   validateUpdate: (old, now) => [
     ...deploymentProblems(now),
     ...(equalJSON(old.spec.selector ?? null, now.spec.selector ?? null)

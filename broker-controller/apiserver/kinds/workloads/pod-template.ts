@@ -2,7 +2,9 @@
 import { resources } from '../../../../api/resources.ts'
 import { withTemplateDefaults } from '../../../../api/validation/pod-defaults.ts'
 import { podTemplateProblems } from '../../../../api/validation/pod-validation.ts'
+import { podTemplateWarnings } from '../../../../api/warnings/pod-warnings.ts'
 import type { PodTemplate } from '../../../../api/workloads/pod-template.ts'
+import { equalJSON } from '../../../store/equal-json.ts'
 import { orNone, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import type { KindStrategy } from '../../handlers/strategy.ts'
 
@@ -25,6 +27,9 @@ export const podTemplateStrategy: KindStrategy<PodTemplate> = {
   selectableFields: [],
   subresources: {},
   withDefaults: (one) => ({ ...one, template: withTemplateDefaults(one.template) }),
+  warningsOnCreate: ({ template }) => podTemplateWarnings('template', template),
+  warningsOnUpdate: (old, { template }) =>
+    equalJSON(old.template, template) ? [] : podTemplateWarnings('template', template),
   validateCreate: ({ template }) => podTemplateProblems('template', template),
   validateUpdate: (_, { template }) => podTemplateProblems('template', template),
 }

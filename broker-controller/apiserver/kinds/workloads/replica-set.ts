@@ -13,6 +13,7 @@ import { equalJSON } from '../../../store/equal-json.ts'
 import { ageOf, orNone, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
 import { scaleView } from './scale.ts'
+import { namedTemplateWarnings } from './template-warnings.ts'
 import { containerCells, selectorText } from './workload-cells.ts'
 
 const replicaSetTable: TableOf<ReplicaSet> = {
@@ -46,6 +47,7 @@ export const replicaSetStrategy: KindStrategy<ReplicaSet> = {
   }),
   prepareForCreate: ({ status: _, ...set }) => ({ ...set, status: { replicas: 0 } }),
   validateCreate: replicaSetProblems,
+  ...namedTemplateWarnings,
   validateUpdate: (old, now) => [
     ...replicaSetProblems(now),
     ...(equalJSON(old.spec.selector ?? null, now.spec.selector ?? null)

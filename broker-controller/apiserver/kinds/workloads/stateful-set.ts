@@ -15,6 +15,7 @@ import { equalJSON } from '../../../store/equal-json.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
 import { scaleView } from './scale.ts'
+import { namedTemplateWarnings, templateWarnings } from './template-warnings.ts'
 import { containerCells, selectorText } from './workload-cells.ts'
 
 const statefulSetTable: TableOf<StatefulSet> = {
@@ -44,6 +45,8 @@ export const statefulSetStrategy: KindStrategy<StatefulSet> = {
   }),
   prepareForUpdate: (_, now) => withoutGatedFields(now),
   validateCreate: statefulSetProblems,
+  warningsOnCreate: templateWarnings,
+  warningsOnUpdate: namedTemplateWarnings.warningsOnUpdate,
   validateUpdate: (old, now) => [...statefulSetProblems(now), ...changeProblems(old.spec, now.spec)],
 }
 
