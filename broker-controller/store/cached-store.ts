@@ -99,7 +99,7 @@ export function cachedStore({ resources, cache, writer, clock, random }: CachedS
       return eachChange(changesOf(resource, version), signal)
     },
     changes: (resource, from) => changesOf(resource, Number(from)),
-    version: async () => String(writer.visibleVersion()),
+    version: async (resource) => String(writer.visibleVersion(resource)),
     async close() {
       if (closed) return
       closed = true

@@ -13,6 +13,8 @@ export interface ChangeHistory {
   forgetOld(nowMs: number): void
   /** Drops the older half, but never the latest change. False: there is nothing to drop. */
   forgetHalf(): boolean
+  /** Drops all, and ends every cursor with Expired: changes up to `version` may be missing. */
+  forgetAll(version: number): void
   /** The changes after `from`. `latest`: no client can have a later version. */
   cursor(from: number, latest: number): ChangeCursor<Change>
   /** Ends every watch. */
@@ -115,6 +117,13 @@ export function changeHistory(length: number, startVersion: number, clock: Pick<
       if (entries.length < 2) return false
       forget(entries.length >>> 1)
       return true
+    },
+    forgetAll(version) {
+      forget(entries.length)
+      // No cursor is at this place.
+      dropped += 1
+      forgotten = version
+      wake()
     },
     cursor: (from, latest) => read(from, from >= forgotten && from <= latest, placeAfter(from)),
     close() {

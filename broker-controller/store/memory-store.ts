@@ -29,7 +29,7 @@ export function memoryStore({
   const cache = objectCache({
     resources,
     clock,
-    startVersion: version,
+    startVersion: () => version,
     latestVersion: () => version,
     ...(historyLength !== undefined && { historyLength }),
     ...(historyBytes !== undefined && { historyBytes }),

@@ -18,22 +18,24 @@ export interface ObjectCache {
   apply(resource: ResourceName, change: Change): void
   /** The changes of one kind after the version `from`. */
   changes(resource: ResourceName, from: number): ChangeCursor<Change>
+  /** Takes these objects in the place of all it has, as of `version`. Watches of a kind that differs are Expired. */
+  replace(version: number, objects: ReadonlyMap<ResourceName, readonly AnyStoredObject[]>): void
   /** Ends every watch. */
   close(): void
 }
 
 /**
  * `historyLength`: of the changes of the last minutes at least so many of each kind are kept, at most twice as many,
- * unless those of all kinds take more than `historyBytes` (about, on the heap). `startVersion`: nothing up to it is
- * remembered. `latestVersion`: no client can have a later one.
+ * unless those of all kinds take more than `historyBytes` (about, on the heap). `startVersion`: no change of this kind up
+ * to it is remembered. `latestVersion`: no client can have a later one of this kind.
  */
 export type ObjectCacheSettings = {
   readonly resources: ResourceRegistry
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly historyLength?: number
   readonly historyBytes?: number
-  readonly startVersion: number
-  readonly latestVersion: () => number
+  readonly startVersion: (resource: ResourceName) => number
+  readonly latestVersion: (resource: ResourceName) => number
 }
 
 /**
@@ -55,7 +57,10 @@ export function objectCache({
   latestVersion,
 }: ObjectCacheSettings): ObjectCache {
   const kinds = new Map(
-    resources.all.map(({ id }) => [id, { shelf: shelf(), history: changeHistory(historyLength, startVersion, clock) }]),
+    resources.all.map(({ id }) => [
+      id,
+      { shelf: shelf(), history: changeHistory(historyLength, startVersion(id), clock) },
+    ]),
   )
   const histories: readonly ChangeHistory[] = [...kinds.values()].map(({ history }) => history)
   const bound = boundPods()
@@ -86,11 +91,35 @@ export function objectCache({
       sweptMs = nowMs
       for (const each of histories) each.forgetOld(nowMs)
     },
-    changes: (resource, from) => kind(resource).history.cursor(from, latestVersion()),
+    changes: (resource, from) => kind(resource).history.cursor(from, latestVersion(resource)),
+    replace(version, objects) {
+      for (const [resource, wanted] of objects) {
+        const { shelf, history } = kind(resource)
+        const present = new Map(shelf.list().map((object) => [placeText(object), object]))
+        let differs = false
+        for (const object of wanted) {
+          const before = present.get(placeText(object))
+          present.delete(placeText(object))
+          if (before?.metadata.resourceVersion === object.metadata.resourceVersion) continue
+          differs = true
+          shelf.put(object)
+          bound.change(object, before)
+        }
+        for (const object of present.values()) {
+          shelf.remove(object)
+          bound.change(undefined, object)
+        }
+        if (differs || present.size > 0) history.forgetAll(version)
+      }
+    },
     close() {
       for (const history of histories) history.close()
     },
   }
+}
+
+function placeText({ metadata: { name, namespace = '' } }: AnyStoredObject): string {
+  return `${namespace}/${name}`
 }
 
 /** A place of one object: its versions come and go, its place in the order stays. */

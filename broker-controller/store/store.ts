@@ -4,10 +4,11 @@
  *
  * A second store, such as etcd, is a function that returns an `OpenedStore`, and a line in `open-store.ts`. It passes
  * `testing/store-contract.ts`, and `testing/store-connection-contract.ts` if it can lose its server. A store that keeps a cache of
- * all objects in memory writes a `ChangeWriter` (`image-store.ts`) and no more.
+ * all objects in memory writes a `ChangeWriter` (`cached-store.ts`) and no more.
  */
 import type { AnyObject, KubeObject, Stored } from '../../api/meta.ts'
 import type { ResourceName, ResourceTypes } from '../../api/resources.ts'
+import type { Loop } from '../../daemon/run.ts'
 
 export type StoredObject<R extends ResourceName> = ResourceTypes[R] & Stored<ResourceTypes[R] & KubeObject>
 
@@ -83,6 +84,10 @@ export type OpenedStore = {
   readonly backUp?: BackUp
   /** Encrypts all Secrets with another key, and returns its ID. undefined: the store does not encrypt them itself. */
   readonly rotateSecretsKey?: () => Promise<string>
+  /** Rejects when another process has taken the store. undefined: none can. */
+  readonly guard?: Loop
+  /** Why writes are not answered now, for readiness. undefined: the store has nothing that could be missing. */
+  readonly problems?: () => Promise<readonly string[]>
 }
 
 /** Another process has the store open. */
@@ -102,8 +107,8 @@ export class SecretsKeyError extends Error {
 
 /**
  * Guarantees of every store:
- * - One counter rises with every change of any kind. It is each object's `resourceVersion` and never runs backwards, also
- *   after a crash. Compare versions as integers. The store assigns a version when it writes; it is visible only then.
+ * - One counter rises with every change of any kind; that of leases, which may be kept in memory only, may be another one. It is
+ *   each object's `resourceVersion` and never runs backwards, also after a crash. Compare versions of one kind, as integers. The store assigns a version when it writes; it is visible only then.
  * - `create` sets uid, creationTimestamp, resourceVersion (and generation 1 if the kind counts it); a given uid or
  *   creationTimestamp stays. Throws ApiError AlreadyExists.
  * - `update` replaces the whole object. With `metadata.resourceVersion` it throws Conflict if that is not the present
@@ -143,8 +148,8 @@ export interface Store {
   ): AsyncIterable<WatchEvent<R>>
   /** The same changes, for a reader that takes all that are ready at once. */
   changes<R extends ResourceName>(resource: R, from: string): ChangeCursor<WatchEvent<R>>
-  /** The version of the last change of any kind. */
-  version(): Promise<string>
+  /** The version of the last change of this kind, or of a kind that shares its counter; undefined: of all that is not in memory only. */
+  version(resource?: ResourceName): Promise<string>
   /** Writes what is waiting, and closes files and connections. Writes are refused with ServiceUnavailable from then on. */
   close(): Promise<void>
 }

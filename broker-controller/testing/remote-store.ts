@@ -9,6 +9,8 @@ import { frozenCopy } from '../store/frozen-copy.ts'
 import type { ChangeCursor, Store, WatchEvent } from '../store/store.ts'
 
 export interface Connection {
+  /** Requests that are sent from now on do not arrive, or their answers do not, until the connection is lost. */
+  hold(what: 'requests' | 'answers'): void
   /** What is under way is lost: requests, or only their answers. */
   lose(): void
   restore(): void
@@ -97,7 +99,7 @@ export function remoteStore(server: Store): RemoteStore {
     delete: (resource, key, preconditions) => call(() => server.delete(resource, key, preconditions)),
     watch: (resource, from, signal) => eachChange(changes(resource, from), signal),
     changes,
-    version: () => call(() => server.version()),
+    version: (resource) => call(() => server.version(resource)),
     async close() {
       closed = true
       link.lose()
@@ -111,30 +113,42 @@ export function remoteStore(server: Store): RemoteStore {
 function connectionLink() {
   let loss = new AbortController()
   let waiting: (() => void)[] = []
+  let held: 'requests' | 'answers' | undefined
+  const passes = async (what: typeof held, { signal }: AbortController) => {
+    if (held === what && !signal.aborted)
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+  }
   const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
   return {
     lost: () => loss.signal,
     restored: () =>
       loss.signal.aborted ? new Promise<void>((resolve) => void waiting.push(resolve)) : Promise.resolve(),
+    hold(what: 'requests' | 'answers') {
+      held = what
+    },
     lose: () => loss.abort(),
     restore() {
       loss = new AbortController()
+      held = undefined
       const resumed = waiting
       waiting = []
       for (const resume of resumed) resume()
     },
     /** Rejects with ServiceUnavailable if nothing was sent, with Timeout if the connection was lost before the answer. */
     async send<T>(request: () => Promise<T>): Promise<T> {
-      const { signal } = loss
+      const sent = loss
+      const { signal } = sent
       if (signal.aborted) throw new ApiError('ServiceUnavailable', 'No connection to the store')
       const timeout = () => new ApiError('Timeout', 'The connection to the store was lost before the answer')
       await turn()
+      await passes('requests', sent)
       if (signal.aborted) throw timeout()
       const answer = await request().then(
         (value) => ({ value }),
         (error: unknown) => ({ error }),
       )
       await turn()
+      await passes('answers', sent)
       if (signal.aborted) throw timeout()
       if ('error' in answer) throw answer.error
       return answer.value

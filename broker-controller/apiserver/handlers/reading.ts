@@ -39,7 +39,7 @@ export async function watchObjects(request: ResourceRequest, needs: ResourceNeed
   const { resource } = route
   const representation = representationOptions(request, needs)
   const { matches } = selectionOf(resource, query)
-  const start = watchStart(query, await needs.store.version())
+  const start = watchStart(query, await needs.store.version(resource.id))
   const options = {
     ...start,
     namespace: route.namespace || undefined,

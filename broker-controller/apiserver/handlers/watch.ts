@@ -102,7 +102,7 @@ async function* lines(
       // Noted one tick ago, and nothing has been waiting since: no change up to there is still to come.
       if (Number(noted) > Number(seen)) seen = noted
       yield eventLine('BOOKMARK', bookmark({ resourceVersion: seen }))
-      noted = await store.version()
+      noted = await store.version(resource)
       bookmarks.plan()
     } else {
       if (cursor.ended) return

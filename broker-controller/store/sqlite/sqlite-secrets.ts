@@ -1,5 +1,6 @@
 /** Encrypted bodies in the table of objects: which keys they need, and their encryption with another one. */
 import type Database from 'better-sqlite3'
+import type { SealedSecrets } from '../encryption/protected-secrets.ts'
 import {
   keyIdOf,
   openBody,
@@ -13,17 +14,10 @@ import { type ObjectKey, SecretsKeyError } from '../store.ts'
 /** The kind whose bodies are encrypted. */
 const sealedResource = 'secrets'
 
-export interface SealedRows {
-  /** The keys that the bodies in the file need. */
+/** The Secrets in a database. Each step is one durable transaction, and is over when it returns. */
+export interface SealedRows extends SealedSecrets {
   keyIDs(): readonly string[]
-  /** Encrypts from now on with the first of these keys, and decrypts with all. */
-  use(keys: SecretKeys): void
-  /** Encrypts some of the bodies after `after` that the first key did not encrypt, in one durable transaction. Undefined: none is left. */
   resealSome(after: ObjectKey): ObjectKey | undefined
-  /** Whether pages of the file may hold bodies from before their encryption. */
-  mayHoldPlain(): boolean
-  /** Rewrites the file without them. */
-  removePlain(): void
 }
 
 /** How bodies get into the file and out of it. */

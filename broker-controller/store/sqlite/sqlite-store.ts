@@ -7,10 +7,10 @@ import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { cachedStore } from '../cached-store.ts'
 import type { AnyStoredObject } from '../changes.ts'
+import { type ProtectedSecrets, protectSecrets } from '../encryption/protected-secrets.ts'
 import { frozenCopy } from '../frozen-copy.ts'
 import { type ObjectCache, objectCache } from '../object-cache.ts'
 import { type BackUp, type OpenedStore, SecretsKeyError } from '../store.ts'
-import { type ProtectedSecrets, protectSecrets } from './protected-secrets.ts'
 import { sealBackup } from './sqlite-backup.ts'
 import { openSqliteFile, type SqliteFile, unreadable } from './sqlite-file.ts'
 import { versionCounter } from './version-counter.ts'
@@ -50,7 +50,7 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
   const cache = objectCache({
     resources,
     clock,
-    startVersion: versions.last(),
+    startVersion: versions.last,
     latestVersion: versions.last,
     ...(historyLength !== undefined && { historyLength }),
   })

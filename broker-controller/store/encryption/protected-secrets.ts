@@ -1,13 +1,26 @@
 /** Encryption of the Secrets in a store: its keys at the start, encryption of what is plain, and replacement of the key. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Log } from '../../../daemon/log.ts'
-import { newSecretKey, type SecretKeys } from '../encryption/secret-keys.ts'
-import { readSecretKeys, writeSecretKeys } from '../encryption/secret-keys-file.ts'
 import { type ObjectKey, SecretsKeyError } from '../store.ts'
-import type { SealedRows } from './sqlite-secrets.ts'
+import { newSecretKey, type SecretKeys } from './secret-keys.ts'
+import { readSecretKeys, writeSecretKeys } from './secret-keys-file.ts'
+
+/** The Secrets in a store, as far as their encryption goes. */
+export interface SealedSecrets {
+  /** The keys that they need. */
+  keyIDs(): readonly string[] | Promise<readonly string[]>
+  /** Encrypts from now on with the first of these keys, and decrypts with all. */
+  use(keys: SecretKeys): void
+  /** Encrypts some of those after `after` that the first key did not encrypt; durable then. Undefined: none is left. */
+  resealSome(after: ObjectKey): ObjectKey | undefined | Promise<ObjectKey | undefined>
+  /** Whether the store may hold plain Secrets from before their encryption. */
+  mayHoldPlain(): boolean
+  /** Rewrites it without them. */
+  removePlain(): void
+}
 
 export type ProtectedSecretsNeeds = {
-  readonly rows: SealedRows
+  readonly rows: SealedSecrets
   /** Of the store, for messages. */
   readonly path: string
   /** Of the keys. */
@@ -64,8 +77,8 @@ export async function protectSecrets({ rows, path, keyFile, log }: ProtectedSecr
   }
 }
 
-async function openKeys(rows: SealedRows, path: string, keyFile: string): Promise<SecretKeys> {
-  const needed = rows.keyIDs()
+async function openKeys(rows: SealedSecrets, path: string, keyFile: string): Promise<SecretKeys> {
+  const needed = await rows.keyIDs()
   const found = await readSecretKeys(keyFile)
   const missing = needed.filter((id) => !found?.some((key) => key.id === id))
   if (missing.length > 0) {
@@ -81,10 +94,10 @@ async function openKeys(rows: SealedRows, path: string, keyFile: string): Promis
 }
 
 /** Others get their turn between transactions. */
-async function resealAll(rows: SealedRows): Promise<void> {
+async function resealAll(rows: SealedSecrets): Promise<void> {
   let after: ObjectKey | undefined = { namespace: '', name: '' }
   while (after !== undefined) {
-    after = rows.resealSome(after)
+    after = await rows.resealSome(after)
     await nextTurn()
   }
 }
