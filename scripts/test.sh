@@ -73,6 +73,7 @@ install_for_tests() {
   want perl 'a slow network where the kernel has no netem'
   want mosquitto 'an external MQTT broker'
   want mosquitto-clients 'MQTT clients that are not ours'
+  want etcd-server 'the store of fleets that have outgrown one machine'
   want busybox-static 'images without a network'
   want e2fsprogs 'small disks to fill up'
   want openssl 'to check certificates'

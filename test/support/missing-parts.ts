@@ -7,6 +7,7 @@ const parts = {
   busybox: 'apt-get install busybox-static',
   kubectl: 'apt-get install kubernetes-client, version 1.29 or newer',
   mosquitto: 'apt-get install mosquitto',
+  etcd: 'apt-get install --no-install-recommends etcd-server',
   'mosquitto-clients': 'apt-get install mosquitto-clients',
   prometheus: 'apt-get install --no-install-recommends prometheus',
   dbus: 'apt-get install dbus',

@@ -1,0 +1,175 @@
+/**
+ * All objects of the store in memory: read once, and followed by one watch of all keys, which resumes after the last revision that
+ * was applied. So no change is left out and none is applied twice.
+ */
+import type { Resource, ResourceName, ResourceRegistry } from '../../../api/resources.ts'
+import { backoffMs } from '../../../daemon/backoff.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import { type AnyStoredObject, withVersion } from '../changes.ts'
+import type { ObjectCache } from '../object-cache.ts'
+import type { ObjectKey } from '../store.ts'
+import type { EtcdClient, EtcdStream } from './etcd-client.ts'
+import type { EtcdKeys } from './etcd-keys.ts'
+import { eventType, type KeyValue, methods, type WatchResponse } from './etcd-messages.ts'
+import { readRange } from './etcd-range.ts'
+import type { EtcdValues } from './etcd-values.ts'
+
+export type ImageNeeds = {
+  readonly client: EtcdClient
+  readonly keys: EtcdKeys
+  readonly values: EtcdValues
+  readonly resources: ResourceRegistry
+  /** What `readObjects` returned is in it. */
+  readonly cache: ObjectCache
+  /** Of what is in the cache. */
+  readonly revision: number
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface EtcdImage {
+  get(resource: ResourceName, key: ObjectKey): AnyStoredObject | undefined
+  /** Every change up to this revision is applied. */
+  revision(): number
+  /** Resolves with true when `isTrue` holds, which is looked at after each change; with false after `ms`, and at the end. */
+  until(isTrue: () => boolean, ms: number): Promise<boolean>
+  close(): void
+}
+
+const retry = { firstMs: 50, maxMs: 1_000 }
+
+export type StoredObjects = {
+  readonly revision: number
+  readonly objects: ReadonlyMap<ResourceName, readonly AnyStoredObject[]>
+}
+
+/** Every object, by kind; kinds without one are there, too. Values of unknown kinds are left alone. Throws as `EtcdValues.decode`. */
+export async function readObjects({
+  client,
+  keys,
+  values,
+  resources,
+  log,
+}: Omit<ImageNeeds, 'cache' | 'revision'>): Promise<StoredObjects> {
+  const objects = new Map<ResourceName, AnyStoredObject[]>(resources.all.filter(isStored).map(({ id }) => [id, []]))
+  const revision = await readRange(client, keys.all, (page) => {
+    for (const { key, value, modRevision } of page) {
+      const parsed = keys.parse(key)
+      if (parsed === undefined) continue
+      const row = resources.get(parsed.resource)
+      if (row === undefined) log.warn('Stored object of an unknown kind left alone', { resource: parsed.resource })
+      else objects.get(row.id)?.push(values.decode(parsed, value, modRevision))
+    }
+  })
+  return { revision, objects }
+}
+
+/** Leases are in memory only: nodes renew them every few seconds, and send them again after a restart. */
+export function isStored({ id }: Pick<Resource, 'id'>): boolean {
+  return id !== 'leases'
+}
+
+/** Begins to watch at once. */
+export function etcdImage(needs: ImageNeeds): EtcdImage {
+  const { client, keys, values, resources, cache, clock, log } = needs
+  let revision = needs.revision
+  let stream: EtcdStream<unknown> | undefined
+  let failures = 0
+  const closing = new AbortController()
+  const waiting = new Set<() => void>()
+
+  const advance = (to: number) => {
+    if (to > revision) revision = to
+    for (const look of [...waiting]) look()
+  }
+  const apply = (type: number, kv: KeyValue) => {
+    const key = keys.parse(kv.key)
+    const row = key && resources.get(key.resource)
+    if (key === undefined || row === undefined || !isStored(row)) return
+    const previous = cache.get(row.id, key)
+    const version = kv.modRevision
+    if (type === eventType.delete) {
+      if (previous !== undefined)
+        cache.apply(row.id, withVersion({ type: 'DELETED', object: previous, previous }, version))
+      return
+    }
+    const object = decoded(key, kv)
+    if (object !== undefined) cache.apply(row.id, { type: previous ? 'MODIFIED' : 'ADDED', object, previous, version })
+  }
+  /** undefined: others wrote something else there. Readers keep what was there before. */
+  const decoded = (key: Parameters<EtcdValues['decode']>[0], { value, modRevision }: KeyValue) => {
+    try {
+      return values.decode(key, value, modRevision)
+    } catch (error) {
+      log.error('Value in etcd cannot be read: it was not written by a controller', {
+        ...key,
+        revision: modRevision,
+        error,
+      })
+      return undefined
+    }
+  }
+
+  const take = (answer: WatchResponse) => {
+    failures = 0
+    if (answer.canceled) return void end(answer.cancelReason, answer.compactRevision > 0)
+    for (const { type, kv } of answer.events) {
+      // Of a response in fragments, and of one that is repeated, some may have been applied.
+      if (kv === undefined || kv.modRevision <= revision) continue
+      apply(type, kv)
+      revision = kv.modRevision
+    }
+    const isProgress = answer.events.length === 0 && !answer.created
+    advance(isProgress ? (answer.header?.revision ?? 0) : 0)
+  }
+  const watch = () => {
+    const request = { ...keys.all, startRevision: revision + 1, progressNotify: true, fragment: true }
+    stream = client.stream(
+      methods.watch,
+      { create: request },
+      { message: take, end: (error) => void end(error.message) },
+    )
+  }
+  const end = async (reason: string, isCompacted = false): Promise<void> => {
+    stream?.close()
+    if (closing.signal.aborted) return
+    if (failures > 0) log.warn('Watch of etcd ended', { reason, revision })
+    await clock.sleep(backoffMs(failures++, retry, Math.random), closing.signal)
+    if (closing.signal.aborted) return
+    if (isCompacted) await replaceAll().catch((error: unknown) => log.warn('Cannot read etcd', { error }))
+    watch()
+  }
+  /** Changes in between are not known one by one: watches of the kinds that changed are Expired. */
+  const replaceAll = async () => {
+    const read = await readObjects(needs)
+    if (closing.signal.aborted) return
+    cache.replace(read.revision, read.objects)
+    log.info('Objects read again: etcd has compacted the changes since the last one', { revision: read.revision })
+    advance(read.revision)
+  }
+
+  watch()
+  return {
+    get: (resource, key) => cache.get(resource, key),
+    revision: () => revision,
+    async until(isTrue, ms) {
+      if (isTrue()) return true
+      const done = new AbortController()
+      const look = () => {
+        if (isTrue()) done.abort('true')
+      }
+      const stop = () => done.abort('closed')
+      waiting.add(look)
+      closing.signal.addEventListener('abort', stop, { once: true })
+      await clock.sleep(ms, done.signal)
+      waiting.delete(look)
+      closing.signal.removeEventListener('abort', stop)
+      return isTrue()
+    },
+    close() {
+      closing.abort('closed')
+      stream?.close()
+    },
+  }
+}

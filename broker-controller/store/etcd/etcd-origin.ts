@@ -1,0 +1,50 @@
+/** What the store in etcd has beside its objects: its identity, and the mark of a migration. */
+import { randomBytes } from 'node:crypto'
+import { decode } from '../../../api/decode.ts'
+import { bool, double, object, optional, text } from '../../../api/schema.ts'
+import type { StoreOrigin } from '../store.ts'
+import type { EtcdClient } from './etcd-client.ts'
+import type { EtcdKeys } from './etcd-keys.ts'
+import { type Compare, compareTarget, methods } from './etcd-messages.ts'
+
+const originSchema = object({ id: text, acceptsCheckpoints: bool, sinceMs: optional(double) })
+
+/** undefined: the prefix has no store. Throws where the value is not an identity. */
+export async function readOrigin(client: EtcdClient, { origin, prefix }: EtcdKeys): Promise<StoreOrigin | undefined> {
+  const { kvs } = await client.call(methods.range, { key: origin, limit: 1 })
+  const [present] = kvs
+  if (present === undefined) return undefined
+  const decoded = decode(originSchema, JSON.parse(present.value.toString('utf8')))
+  if (decoded.ok) return decoded.value
+  throw new Error(`${origin} in etcd is damaged: restore a snapshot of etcd, or choose another prefix than ${prefix}`)
+}
+
+/** Makes the prefix a store. `condition`: that this process owns it. Throws where it has become one meanwhile. */
+export async function createOrigin(
+  client: EtcdClient,
+  { origin: key, prefix }: EtcdKeys,
+  condition: Compare | undefined,
+  { acceptsCheckpoints, nowMs }: { readonly acceptsCheckpoints: boolean; readonly nowMs: number },
+): Promise<StoreOrigin> {
+  const origin = {
+    id: randomBytes(16).toString('hex'),
+    acceptsCheckpoints,
+    // In whole seconds, as dates of objects are.
+    ...(acceptsCheckpoints && { sinceMs: Math.floor(nowMs / 1000) * 1000 }),
+  }
+  const { succeeded } = await client.call(methods.txn, {
+    compare: [
+      { target: compareTarget.create, key, createRevision: 0 },
+      ...(condition === undefined ? [] : [condition]),
+    ],
+    success: [{ put: { key, value: Buffer.from(JSON.stringify(origin)) } }],
+  })
+  if (!succeeded) throw new Error(`Another controller uses ${prefix} in etcd`)
+  return origin
+}
+
+/** Why no controller may use the prefix now; undefined where it may. */
+export async function migrationMark(client: EtcdClient, { migration }: EtcdKeys): Promise<string | undefined> {
+  const { kvs } = await client.call(methods.range, { key: migration, limit: 1 })
+  return kvs[0]?.value.toString('utf8')
+}

@@ -1,0 +1,56 @@
+/** The Secrets in etcd, for `protectSecrets`: which keys they need, and their encryption with another one. */
+import type { SealedSecrets } from '../encryption/protected-secrets.ts'
+import type { ObjectKey } from '../store.ts'
+import type { EtcdClient } from './etcd-client.ts'
+import type { EtcdKeys } from './etcd-keys.ts'
+import { compareTarget, type KeyValue, methods } from './etcd-messages.ts'
+import { readRange } from './etcd-range.ts'
+import { type EtcdValues, sealedKind, sealingKeyOf } from './etcd-values.ts'
+import type { Fence } from './etcd-writer.ts'
+
+export type EtcdSecretsNeeds = {
+  readonly client: EtcdClient
+  readonly keys: EtcdKeys
+  readonly values: EtcdValues
+  readonly fence: Fence
+}
+
+const secretsAtOnce = 20
+
+/** A Secret that is encrypted again is a change with a version of its own, as in Kubernetes. */
+export function etcdSecrets({ client, keys, values, fence }: EtcdSecretsNeeds): SealedSecrets {
+  const range = keys.kind(sealedKind)
+  const reseal = async ({ key, value, modRevision }: KeyValue) => {
+    const parsed = keys.parse(key)
+    const condition = fence.condition()
+    if (parsed === undefined || condition === undefined || values.isCurrent(value)) return
+    // One that has changed meanwhile was written with the first key.
+    await client.call(methods.txn, {
+      compare: [{ target: compareTarget.mod, key, modRevision }, condition],
+      success: [{ put: { key, value: values.encodeBody(parsed, values.bodyOf(parsed, value)) } }],
+    })
+  }
+  return {
+    async keyIDs() {
+      const ids = new Set<string>()
+      await readRange(client, range, (page) => {
+        for (const { value } of page) {
+          const id = sealingKeyOf(value)
+          if (id !== undefined) ids.add(id)
+        }
+      })
+      return [...ids]
+    },
+    use: values.use,
+    async resealSome(after: ObjectKey) {
+      const key =
+        after.name === '' ? range.key : Buffer.concat([keys.of({ resource: sealedKind, ...after }), Buffer.of(0)])
+      const { kvs } = await client.call(methods.range, { key, rangeEnd: range.rangeEnd, limit: secretsAtOnce })
+      for (const kv of kvs) await reseal(kv)
+      const last = kvs.at(-1)
+      return last && keys.parse(last.key)
+    },
+    mayHoldPlain: () => false,
+    removePlain: () => undefined,
+  }
+}

@@ -1,0 +1,146 @@
+import { test } from 'tap'
+import { isApiError } from '../../../api/api-error.ts'
+import type { ConfigMap } from '../../../api/config-map.ts'
+import { noEtcd as skip } from '../../../test/support/etcd.ts'
+import { compactMethod, etcdUnderTest, rawClient } from '../../testing/etcd-under-test.ts'
+import { storeConnectionContract } from '../../testing/store-connection-contract.ts'
+import { storeContract } from '../../testing/store-contract.ts'
+import { tcpLink } from '../../testing/tcp-link.ts'
+import { unowned } from '../../testing/unowned.ts'
+import { methods } from './etcd-messages.ts'
+import { openEtcdStore } from './etcd-store.ts'
+
+const { url, place } = await etcdUnderTest()
+const port = Number(url.split(':').at(-1))
+
+storeContract(async ({ historyLength }) => (await openEtcdStore({ ...place(), historyLength })).store, { skip })
+
+/** A store whose connection can be lost, and another client. */
+async function linked() {
+  const link = await tcpLink(port)
+  const needs = { ...place(), historyLength: 8, ownership: unowned }
+  const { store } = await openEtcdStore({ ...needs, servers: [`http://127.0.0.1:${link.port}`] })
+  const { store: other } = await openEtcdStore(needs)
+  const close = async () => {
+    await store.close()
+    await other.close()
+    link.close()
+  }
+  return { store: { ...store, close }, other, connection: link }
+}
+
+storeConnectionContract(linked, { skip })
+
+test('what was written is there after closing and opening, and versions go on', { skip }, async (t) => {
+  const needs = place()
+  const first = await openEtcdStore({ ...needs, acceptsCheckpointsIfNew: true })
+  const map = await first.store.create('configmaps', aMap('a', '1'))
+  const lease = await first.store.create('leases', aLease)
+  await first.store.close()
+
+  const second = await openEtcdStore(needs)
+  t.teardown(() => second.store.close())
+  t.same(second.origin, first.origin)
+  t.equal(second.origin.acceptsCheckpoints, true)
+  t.same((await second.store.list('configmaps')).items, [map])
+  t.same((await second.store.list('leases')).items, [], 'leases are kept in memory only')
+  const again = await second.store.create('leases', aLease)
+  t.ok(Number(again.metadata.resourceVersion) > Number(lease.metadata.resourceVersion))
+  const stop = new AbortController().signal
+  const old = second.store.watch('leases', lease.metadata.resourceVersion, stop)[Symbol.asyncIterator]().next()
+  t.ok(isApiError(await old.catch((error: unknown) => error), 'Expired'), 'a version of a lease from before')
+  const updated = await second.store.update('configmaps', aMap('a', '2'))
+  t.ok(Number(updated.metadata.resourceVersion) > Number(map.metadata.resourceVersion))
+})
+
+test('the version of an object is the revision of its key', { skip }, async (t) => {
+  const needs = place()
+  const { store } = await openEtcdStore(needs)
+  t.teardown(() => store.close())
+  const client = await rawClient(url)
+  t.teardown(() => client.close())
+  const map = await store.create('configmaps', aMap('a', '1'))
+  const { range } = methods
+  const key = Buffer.from(`${needs.prefix}/configmaps/default/a`)
+  const { kvs } = await client.call(range, { key, limit: 1 })
+  t.equal(String(kvs[0]?.modRevision), map.metadata.resourceVersion)
+  const stored: unknown = JSON.parse(kvs[0]?.value.toString() ?? '')
+  t.match(stored, {
+    kind: 'ConfigMap',
+    metadata: { uid: map.metadata.uid, resourceVersion: undefined },
+    data: { by: '1' },
+  })
+})
+
+test('changes that were compacted while the connection was lost: watches are Expired, lists are whole', {
+  skip,
+}, async (t) => {
+  const { store, other, connection } = await linked()
+  t.teardown(() => store.close())
+  const client = await rawClient(url)
+  t.teardown(() => client.close())
+  const kept = await store.create('configmaps', aMap('kept', '1'))
+  await store.create('configmaps', aMap('gone', '1'))
+  const pod = await store.create('pods', aPod)
+  const stop = new AbortController()
+  const watching = store.watch('configmaps', kept.metadata.resourceVersion, stop.signal)[Symbol.asyncIterator]()
+  await watching.next()
+  const pods = store.watch('pods', pod.metadata.resourceVersion, stop.signal)[Symbol.asyncIterator]().next()
+  const next = watching.next().catch((error: unknown) => error)
+  connection.lose()
+  await other.delete('configmaps', { namespace: 'default', name: 'gone' })
+  await other.create('configmaps', aMap('new', '1'))
+  const last = await other.update('configmaps', aMap('kept', '2'))
+  await client.call(compactMethod, { revision: Number(last.metadata.resourceVersion) })
+  connection.restore()
+  t.ok(isApiError(await next, 'Expired'), 'a watch of a kind that changed')
+  const { items, resourceVersion } = await store.list('configmaps')
+  t.same(
+    items.map(({ metadata: { name }, data }) => `${name} ${data?.['by']}`),
+    ['kept 2', 'new 1'],
+  )
+  t.ok(Number(resourceVersion) >= Number(last.metadata.resourceVersion))
+  const changed = await other.updateStatus('pods', { ...aPod, status: { phase: 'Running' } })
+  t.same((await pods).value?.object, changed, 'a watch of a kind that did not change goes on')
+  const after = store.changes('configmaps', resourceVersion)
+  await other.delete('configmaps', { namespace: 'default', name: 'new' })
+  await new Promise<void>((resolve) => void after.onReady(resolve))
+  t.match(after.next(), { type: 'DELETED', object: { metadata: { name: 'new' } } })
+})
+
+test('a value that others wrote is reported, and readers keep what was there', { skip }, async (t) => {
+  const needs = place()
+  const errors: string[] = []
+  const { store } = await openEtcdStore({
+    ...needs,
+    log: { ...needs.log, error: (message) => void errors.push(message) },
+  })
+  t.teardown(() => store.close())
+  const client = await rawClient(url)
+  t.teardown(() => client.close())
+  const map = await store.create('configmaps', aMap('a', '1'))
+  const { txn } = methods
+  const key = Buffer.from(`${needs.prefix}/configmaps/default/a`)
+  await client.call(txn, { success: [{ put: { key, value: Buffer.from('no JSON') } }] })
+  await store.create('configmaps', aMap('b', '1'))
+  t.same(errors, ['Value in etcd cannot be read: it was not written by a controller'])
+  t.same(await store.get('configmaps', { namespace: 'default', name: 'a' }), map)
+})
+
+const aLease = {
+  apiVersion: 'coordination.k8s.io/v1',
+  kind: 'Lease',
+  metadata: { name: 'n1', namespace: 'kube-node-lease' },
+  spec: { holderIdentity: 'n1' },
+} as const
+
+const aPod = {
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'web', namespace: 'default' },
+  spec: { containers: [{ name: 'main', image: 'image:1' }] },
+} as const
+
+function aMap(name: string, by: string): ConfigMap {
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'default', name }, data: { by } }
+}

@@ -1,0 +1,160 @@
+/**
+ * The store on etcd: all objects in memory, followed by a watch, and each write a transaction of etcd. What is answered is on the
+ * disks of a majority of its members.
+ */
+import { builtInResources, type ResourceRegistry } from '../../../api/resources.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { type Log, storyOf } from '../../../daemon/log.ts'
+import { cachedStore } from '../cached-store.ts'
+import { type ProtectedSecrets, protectSecrets } from '../encryption/protected-secrets.ts'
+import { objectCache } from '../object-cache.ts'
+import { type OpenedStore, SecretsKeyError, StoreInUseError } from '../store.ts'
+import { type EtcdClient, type EtcdTls, openEtcdClient } from './etcd-client.ts'
+import { EtcdError, isAbsent } from './etcd-error.ts'
+import { etcdImage, isStored, readObjects } from './etcd-image.ts'
+import { type EtcdKeys, etcdKeys } from './etcd-keys.ts'
+import { alarmType, methods } from './etcd-messages.ts'
+import { createOrigin, migrationMark, readOrigin } from './etcd-origin.ts'
+import { etcdSecrets } from './etcd-secrets.ts'
+import { etcdValues } from './etcd-values.ts'
+import { etcdWriter } from './etcd-writer.ts'
+import { openLeaseVersions } from './lease-versions.ts'
+import { hasEnded, ownProcess } from './owner-process.ts'
+import { acquireStore, type StoreOwner } from './store-owner.ts'
+
+/** Where a store is in etcd. */
+export type EtcdPlace = {
+  /** `http://HOST:PORT` or `https://HOST:PORT`, at least one. */
+  readonly servers: readonly string[]
+  readonly tls: EtcdTls
+  /** As in `/bramble/default`. */
+  readonly prefix: string
+}
+
+export type EtcdStoreNeeds = EtcdPlace & {
+  /** The kinds it stores; undefined: the built-in ones. */
+  readonly resources?: ResourceRegistry
+  readonly clock: Clock
+  readonly log: Log
+  /** Changes of the last minutes that are kept for watches, for each kind: at least this many, at most twice as many. */
+  readonly historyLength?: number
+  /** A new store begins without the objects of a running fleet: its origin accepts checkpoints. */
+  readonly acceptsCheckpointsIfNew?: boolean
+  /** The keys that encrypt Secrets; made where there is none. undefined: Secrets are stored as they are. */
+  readonly secretsKeyFile?: string
+  /** Who decides which process may write; undefined: the key of the owner, with this process. */
+  readonly ownership?: (client: EtcdClient, keys: EtcdKeys) => Promise<StoreOwner>
+}
+
+/** How long a start waits for etcd, which may be starting, too. */
+const startMs = 15_000
+const pauseMs = 250
+
+/** Throws StoreInUseError, SecretsKeyError, or another error with a remedy where etcd cannot be used. */
+export async function openEtcdStore(needs: EtcdStoreNeeds): Promise<OpenedStore> {
+  const { servers, prefix, clock, log } = needs
+  const client = await openEtcdClient(needs)
+  let owner: StoreOwner | undefined
+  try {
+    await reachable(client, needs)
+    const keys = etcdKeys(prefix)
+    const acquire = () => acquireStore({ client, keys, self: ownProcess(), hasEnded, clock, log })
+    owner = await (needs.ownership?.(client, keys) ?? acquire())
+    return await openOwned(needs, client, keys, owner)
+  } catch (cause) {
+    await owner?.release()
+    client.close()
+    if (cause instanceof StoreInUseError || cause instanceof SecretsKeyError) throw cause
+    throw new Error(`Cannot open the store ${prefix} in etcd at ${servers.join(', ')}`, { cause })
+  }
+}
+
+async function openOwned(
+  needs: EtcdStoreNeeds,
+  client: EtcdClient,
+  keys: EtcdKeys,
+  owner: StoreOwner,
+): Promise<OpenedStore> {
+  const { prefix, clock, log, historyLength, secretsKeyFile: keyFile, resources = builtInResources } = needs
+  const mark = await migrationMark(client, keys)
+  if (mark !== undefined) throw new Error(mark)
+  const origin =
+    (await readOrigin(client, keys)) ??
+    (await createOrigin(client, keys, owner.condition(), {
+      acceptsCheckpoints: needs.acceptsCheckpointsIfNew ?? false,
+      nowMs: clock.wallMs(),
+    }))
+  const values = etcdValues()
+  let secrets: ProtectedSecrets | undefined
+  if (keyFile !== undefined) {
+    const rows = etcdSecrets({ client, keys, values, fence: owner })
+    secrets = await protectSecrets({ rows, path: `${prefix} of etcd`, keyFile, log })
+  }
+  const leaseVersions = await openLeaseVersions({ client, keys, fence: owner, log })
+  const reading = { client, keys, values, resources, clock, log }
+  const { revision, objects } = await readObjects(reading)
+  const cache = objectCache({
+    resources,
+    clock,
+    startVersion: (id) => (isStored({ id }) ? revision : leaseVersions.last()),
+    latestVersion: (id) => (isStored({ id }) ? image.revision() : leaseVersions.last()),
+    ...(historyLength !== undefined && { historyLength }),
+  })
+  for (const [resource, found] of objects) for (const object of found) cache.load(resource, object)
+  const image = etcdImage({ ...reading, cache, revision })
+  const writer = etcdWriter({
+    ...{ client, keys, values, resources, cache, image, leaseVersions, clock },
+    fence: owner,
+    async close() {
+      image.close()
+      await owner.release()
+      client.close()
+    },
+  })
+  return {
+    store: cachedStore({ resources, cache, writer, clock }),
+    origin,
+    ...(secrets !== undefined && { rotateSecretsKey: secrets.rotateKey }),
+    guard: { name: 'store-owner', run: owner.run },
+    problems: () => problemsOf(client, keys),
+  }
+}
+
+/** Resolves when a member answers that has a leader. */
+async function reachable(client: EtcdClient, { clock, log, servers }: EtcdStoreNeeds): Promise<void> {
+  const untilMs = clock.monotonicMs() + startMs
+  for (let isFirst = true; ; isFirst = false) {
+    try {
+      await client.call(methods.range, { key: Buffer.from('/'), countOnly: true })
+      return
+    } catch (error) {
+      if (!isAbsent(error) || clock.monotonicMs() > untilMs) throw await explained(client, error)
+      if (isFirst) log.info('Waiting for etcd', { servers: servers.join(','), error })
+      await clock.sleep(pauseMs)
+    }
+  }
+}
+
+async function explained(client: EtcdClient, error: unknown): Promise<unknown> {
+  if (!(error instanceof EtcdError)) return error
+  const { message } = error
+  const reasons = isAbsent(error) ? await client.reasons() : [message]
+  const remedy = 'Check that etcd runs, and --etcd-servers, --etcd-cafile, --etcd-certfile and --etcd-keyfile'
+  return new Error(`${reasons.join('; ')}. ${remedy}`, { cause: error })
+}
+
+/** Alarms, and whether writes would be answered. */
+async function problemsOf(client: EtcdClient, { owner }: EtcdKeys): Promise<readonly string[]> {
+  try {
+    // A linearizable read needs a majority, as a write does.
+    await client.call(methods.range, { key: owner, limit: 1, keysOnly: true })
+    const { alarms } = await client.call(methods.alarms, {})
+    return alarms.map(({ member, alarm }) => {
+      const id = BigInt.asUintN(64, BigInt(member)).toString(16)
+      if (alarm !== alarmType.noSpace) return `alarm ${alarm === alarmType.corrupt ? 'CORRUPT' : alarm} on member ${id}`
+      return `alarm NOSPACE on member ${id}: etcd has reached its quota and refuses writes. Compact and defragment it, then disarm the alarm`
+    })
+  } catch (error) {
+    return [storyOf(error)]
+  }
+}

@@ -1,0 +1,191 @@
+/**
+ * Which process may write: the one that made the key `.store/owner`. The key ends with its etcd lease, which that process keeps
+ * alive, and every write has the condition that the key is still its own. So of two controllers on one prefix one writes, also
+ * when it was stopped for longer than its lease lasts.
+ */
+import { decode } from '../../../api/decode.ts'
+import { integer, object, oneOf, text } from '../../../api/schema.ts'
+import { unlessAborted, withOwnSignal } from '../../../daemon/aborted.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import { StoreInUseError } from '../store.ts'
+import { callDeadlineMs, type EtcdClient } from './etcd-client.ts'
+import { EtcdError, grpcCode } from './etcd-error.ts'
+import type { EtcdKeys } from './etcd-keys.ts'
+import { compareTarget, type KeyValue, methods } from './etcd-messages.ts'
+import type { Fence } from './etcd-writer.ts'
+
+/** A process, so that another one on the same machine can tell whether it is still there. */
+export type OwnerProcess = {
+  readonly host: string
+  readonly pid: number
+  /** The boot of the machine and the namespace that `pid` belongs to. */
+  readonly place: string
+  /** When the process began, in the kernel's units: a number of another process is no proof. */
+  readonly began: string
+}
+
+export type StoreOwnerNeeds = {
+  readonly client: EtcdClient
+  readonly keys: EtcdKeys
+  readonly self: OwnerProcess
+  /** Whether a process of the same `place` has ended. */
+  readonly hasEnded: (other: OwnerProcess) => boolean
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface StoreOwner extends Fence {
+  /** Resolves when `signal` aborts. Rejects with StoreInUseError when another process owns the store. */
+  run(signal: AbortSignal): Promise<void>
+  /** The next owner need not wait for the end of the lease. */
+  release(): Promise<void>
+}
+
+const ownerSchema = object({ kind: oneOf('StoreOwner'), host: text, pid: integer, place: text, began: text })
+
+/** How long a process that does not answer stays the owner. */
+const leaseSeconds = 10
+const renewMs = 3_000
+const pollMs = 500
+/** Longer than a lease lasts: an owner that is still there then is alive. */
+const patienceMs = (leaseSeconds + 5) * 1000
+
+type Held = { readonly lease: string; readonly createRevision: number }
+
+/**
+ * Waits for an owner that no longer renews its lease; keeps the lease of this one from then on. Rejects with StoreInUseError where
+ * there is an owner that renews it, and with EtcdError.
+ */
+export async function acquireStore(needs: StoreOwnerNeeds): Promise<StoreOwner> {
+  const { client, keys, clock, log } = needs
+  const closing = new AbortController()
+  let held: Held | undefined = await acquired(needs, closing.signal)
+  let checkNow = () => {}
+
+  const renew = async (isDoubtful: boolean) => {
+    const isKept = held !== undefined && !isDoubtful && (await keptAlive(client, held.lease))
+    if (isKept || (await isOwn(client, keys, held)) || closing.signal.aborted) return
+    held = undefined
+    log.warn('The lease on the store in etcd has ended: acquiring it again', { prefix: keys.prefix })
+    held = await acquired(needs, closing.signal)
+  }
+  const keep = async () => {
+    while (!closing.signal.aborted) {
+      let isDoubtful = false
+      await withOwnSignal(closing.signal, (own) => {
+        checkNow = () => {
+          isDoubtful = true
+          own.abort('doubtful')
+        }
+        return clock.sleep(renewMs, own.signal)
+      })
+      if (closing.signal.aborted) return
+      await renew(isDoubtful).catch((error: unknown) => {
+        if (!(error instanceof EtcdError)) throw error
+        log.warn('Cannot renew the lease on the store in etcd', { error })
+      })
+    }
+  }
+  const keeping = keep()
+  keeping.catch(() => undefined) // `run` rejects with it
+  return {
+    condition: () => held && { target: compareTarget.create, key: keys.owner, createRevision: held.createRevision },
+    failed: () => checkNow(),
+    run: async (signal) => void (await unlessAborted(keeping, signal)),
+    async release() {
+      const lease = held?.lease
+      held = undefined
+      closing.abort('released')
+      if (lease === undefined) return
+      await client.call(methods.leaseRevoke, { id: lease }).catch((error: unknown) => {
+        log.debug('The lease on the store in etcd ends later', { seconds: leaseSeconds, error })
+      })
+    },
+  }
+}
+
+async function acquired(needs: StoreOwnerNeeds, signal: AbortSignal): Promise<Held | undefined> {
+  const { client, keys, self, hasEnded, clock, log } = needs
+  const { owner: key } = keys
+  let waitingFor: { readonly createRevision: number; readonly untilMs: number } | undefined
+  while (!signal.aborted) {
+    const { kvs } = await client.call(methods.range, { key, limit: 1 })
+    const [present] = kvs
+    if (present === undefined) {
+      const held = await claim(client, key, self)
+      if (held !== undefined) return held
+      continue
+    }
+    const other = ownerIn(present)
+    const { createRevision } = present
+    if (other !== undefined && hasEnded(other)) {
+      await client.call(methods.txn, {
+        compare: [{ target: compareTarget.create, key, createRevision }],
+        success: [{ deleteRange: { key } }],
+      })
+      continue
+    }
+    const who = other === undefined ? 'an unknown process' : `${other.host}, pid ${other.pid}`
+    if (waitingFor?.createRevision !== createRevision) {
+      waitingFor = { createRevision, untilMs: clock.monotonicMs() + patienceMs }
+      log.info('Waiting for the previous owner of the store in etcd', { prefix: keys.prefix, owner: who })
+    }
+    if (clock.monotonicMs() > waitingFor.untilMs) {
+      const remedy = 'stop it first, or choose another prefix with --etcd-prefix'
+      throw new StoreInUseError(`Another controller (${who}) uses ${keys.prefix} in etcd: ${remedy}`)
+    }
+    await clock.sleep(pollMs, signal)
+  }
+  return undefined
+}
+
+/** undefined: another process was faster. */
+async function claim(client: EtcdClient, key: Buffer, self: OwnerProcess): Promise<Held | undefined> {
+  const { id: lease } = await client.call(methods.leaseGrant, { ttl: leaseSeconds })
+  const { succeeded, header } = await client.call(methods.txn, {
+    compare: [{ target: compareTarget.create, key, createRevision: 0 }],
+    success: [{ put: { key, lease, value: Buffer.from(JSON.stringify({ kind: 'StoreOwner', ...self })) } }],
+  })
+  return succeeded ? { lease, createRevision: header?.revision ?? 0 } : undefined
+}
+
+async function isOwn(client: EtcdClient, { owner }: EtcdKeys, held: Held | undefined): Promise<boolean> {
+  const { kvs } = await client.call(methods.range, { key: owner, limit: 1 })
+  return held !== undefined && kvs[0]?.createRevision === held.createRevision
+}
+
+/** False: the lease has ended. */
+function keptAlive(client: EtcdClient, id: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: EtcdError) => {
+      clearTimeout(timer)
+      reject(error)
+    }
+    const stream = client.stream(
+      methods.leaseKeepAlive,
+      { id },
+      {
+        message: ({ ttl }) => {
+          clearTimeout(timer)
+          stream.close()
+          resolve(ttl > 0)
+        },
+        end: fail,
+      },
+    )
+    const timer = setTimeout(() => {
+      stream.close()
+      fail(new EtcdError(grpcCode.deadlineExceeded, 'No answer from etcd'))
+    }, callDeadlineMs)
+  })
+}
+
+function ownerIn({ value }: KeyValue): OwnerProcess | undefined {
+  try {
+    const decoded = decode(ownerSchema, JSON.parse(value.toString('utf8')))
+    return decoded.ok ? decoded.value : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,43 @@
+/** One member of etcd for the tests of a file, and a prefix of its own for each store. */
+import { t as tap } from 'tap'
+import { systemClock as clock } from '../../daemon/clock.ts'
+import { openLog } from '../../daemon/log.ts'
+import { etcdCluster, noEtcd } from '../../test/support/etcd.ts'
+import { openEtcdClient } from '../store/etcd/etcd-client.ts'
+import type { Method } from '../store/etcd/etcd-messages.ts'
+import type { EtcdStoreNeeds } from '../store/etcd/etcd-store.ts'
+import { int64, messageCodec } from '../store/etcd/protobuf-codec.ts'
+
+export type EtcdUnderTest = {
+  readonly url: string
+  /** What opens a store on a prefix that no other has. */
+  place(prefix?: string): EtcdStoreNeeds & { readonly prefix: string }
+}
+
+/** `flags`: more of etcd's. It is removed at the end of the file's tests. With `noEtcd` nothing is started. */
+export async function etcdUnderTest(...flags: readonly string[]): Promise<EtcdUnderTest> {
+  const cluster = noEtcd ? undefined : await etcdCluster({ flags })
+  tap.teardown(() => cluster?.remove())
+  const [url = ''] = cluster?.urls ?? []
+  const log = openLog({ level: 'error', format: 'json', write: () => undefined })
+  let prefixes = 0
+  return {
+    url,
+    place: (prefix = `/bramble/test-${++prefixes}`) => ({ servers: [url], tls: {}, prefix, clock, log }),
+  }
+}
+
+/** A client of the test's own, without TLS. The caller closes it. */
+export async function rawClient(url: string) {
+  const log = openLog({ level: 'error', format: 'json', write: () => undefined })
+  return openEtcdClient({ servers: [url], tls: {}, clock, log })
+}
+
+const compaction = messageCodec({ revision: [1, int64] })
+
+/** Drops all revisions before this one. */
+export const compactMethod: Method<object, { readonly revision?: number }> = {
+  path: '/etcdserverpb.KV/Compact',
+  request: compaction,
+  answer: messageCodec({}),
+}
