@@ -111,7 +111,7 @@ const vendors: readonly { readonly name: RegExp; readonly at: RegExp }[] = [
   { name: /^esbuild$/, at: /^scripts\// },
   { name: /^mqtt-packet$/, at: /^(agent\/adapters\/mqtt\/|broker-controller\/broker\/mqtt[-/]|bench\/fleet\/)/ },
   { name: /^ws$/, at: /^broker-controller\/apiserver\/streams\/web-socket\.ts$/ },
-  { name: /^@grpc\/grpc-js$/, at: /^broker-controller\/store\/etcd\/etcd-client\.ts$/ },
+  { name: /^@grpc\/grpc-js$/, at: /^broker-controller\/store\/etcd\/etcd-(client|endpoints)\.ts$/ },
   { name: /^better-sqlite3$/, at: /^broker-controller\/store\/sqlite\/sqlite-[a-z]+\.ts$/ },
 ]
 

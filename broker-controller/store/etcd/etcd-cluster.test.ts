@@ -132,6 +132,8 @@ test('without a certificate that etcd accepts, or without etcd, the error names 
   )
   const { ca = Buffer.alloc(0) } = cluster.tls ?? {}
   t.match(await story({ tls: { ca } }), /certificate required|bad certificate|Connection dropped/)
+  const elsewhere = cluster.urls.map((url) => url.replace('127.0.0.1', '[::ffff:127.0.0.1]'))
+  t.match(await story({ tls: cluster.tls, servers: elsewhere }), /does not match certificate|not in the cert/)
   await cluster.members[0]?.kill()
   t.match(await story({ tls: cluster.tls }), /ECONNREFUSED.*Check that etcd runs, and --etcd-servers/)
 })

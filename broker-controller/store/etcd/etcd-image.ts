@@ -3,6 +3,7 @@
  * was applied. So no change is left out and none is applied twice.
  */
 import type { Resource, ResourceName, ResourceRegistry } from '../../../api/resources.ts'
+import { withOwnSignal } from '../../../daemon/aborted.ts'
 import { backoffMs } from '../../../daemon/backoff.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -77,11 +78,11 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
   let stream: EtcdStream<unknown> | undefined
   let failures = 0
   const closing = new AbortController()
-  const waiting = new Set<() => void>()
+  const waiting = waiters(clock, closing.signal)
 
   const advance = (to: number) => {
     if (to > revision) revision = to
-    for (const look of [...waiting]) look()
+    waiting.look()
   }
   const apply = (type: number, kv: KeyValue) => {
     const key = keys.parse(kv.key)
@@ -153,23 +154,32 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
   return {
     get: (resource, key) => cache.get(resource, key),
     revision: () => revision,
-    async until(isTrue, ms) {
-      if (isTrue()) return true
-      const done = new AbortController()
-      const look = () => {
-        if (isTrue()) done.abort('true')
-      }
-      const stop = () => done.abort('closed')
-      waiting.add(look)
-      closing.signal.addEventListener('abort', stop, { once: true })
-      await clock.sleep(ms, done.signal)
-      waiting.delete(look)
-      closing.signal.removeEventListener('abort', stop)
-      return isTrue()
-    },
+    until: waiting.until,
     close() {
       closing.abort('closed')
       stream?.close()
+    },
+  }
+}
+
+/** Waits for conditions that changes make true. */
+function waiters(clock: Pick<Clock, 'sleep'>, closing: AbortSignal) {
+  const waiting = new Set<() => void>()
+  return {
+    look() {
+      for (const look of [...waiting]) look()
+    },
+    async until(isTrue: () => boolean, ms: number): Promise<boolean> {
+      if (isTrue()) return true
+      await withOwnSignal(closing, async (own) => {
+        const look = () => {
+          if (isTrue()) own.abort('true')
+        }
+        waiting.add(look)
+        await clock.sleep(ms, own.signal)
+        waiting.delete(look)
+      })
+      return isTrue()
     },
   }
 }

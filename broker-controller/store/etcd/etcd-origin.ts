@@ -1,7 +1,7 @@
 /** What the store in etcd has beside its objects: its identity, and the mark of a migration. */
 import { randomBytes } from 'node:crypto'
 import { decode } from '../../../api/decode.ts'
-import { bool, double, object, optional, text } from '../../../api/schema.ts'
+import { bool, double, object, oneOf, optional, text } from '../../../api/schema.ts'
 import type { StoreOrigin } from '../store.ts'
 import type { EtcdClient } from './etcd-client.ts'
 import type { EtcdKeys } from './etcd-keys.ts'
@@ -19,32 +19,58 @@ export async function readOrigin(client: EtcdClient, { origin, prefix }: EtcdKey
   throw new Error(`${origin} in etcd is damaged: restore a snapshot of etcd, or choose another prefix than ${prefix}`)
 }
 
-/** Makes the prefix a store. `condition`: that this process owns it. Throws where it has become one meanwhile. */
-export async function createOrigin(
-  client: EtcdClient,
-  { origin: key, prefix }: EtcdKeys,
-  condition: Compare | undefined,
-  { acceptsCheckpoints, nowMs }: { readonly acceptsCheckpoints: boolean; readonly nowMs: number },
-): Promise<StoreOrigin> {
-  const origin = {
+/** An identity that no other store has. */
+export function newOrigin(acceptsCheckpoints: boolean, nowMs: number): StoreOrigin {
+  return {
     id: randomBytes(16).toString('hex'),
     acceptsCheckpoints,
     // In whole seconds, as dates of objects are.
     ...(acceptsCheckpoints && { sinceMs: Math.floor(nowMs / 1000) * 1000 }),
   }
+}
+
+/** Makes the prefix a store, and removes the mark of a migration. Throws where it has become one meanwhile. */
+export async function putOrigin(
+  client: EtcdClient,
+  { origin: key, migration, prefix }: EtcdKeys,
+  condition: Compare | undefined,
+  origin: StoreOrigin,
+): Promise<StoreOrigin> {
   const { succeeded } = await client.call(methods.txn, {
     compare: [
       { target: compareTarget.create, key, createRevision: 0 },
       ...(condition === undefined ? [] : [condition]),
     ],
-    success: [{ put: { key, value: Buffer.from(JSON.stringify(origin)) } }],
+    success: [{ put: { key, value: Buffer.from(JSON.stringify(origin)) } }, { deleteRange: { key: migration } }],
   })
   if (!succeeded) throw new Error(`Another controller uses ${prefix} in etcd`)
   return origin
 }
 
-/** Why no controller may use the prefix now; undefined where it may. */
-export async function migrationMark(client: EtcdClient, { migration }: EtcdKeys): Promise<string | undefined> {
+/** Why no controller may use the prefix: objects are being copied into it, or were moved out of it. */
+export type MigrationMark = { readonly state: 'copying' | 'moved'; readonly message: string }
+
+const markSchema = object({ state: oneOf('copying', 'moved'), message: text })
+
+/** undefined: a controller may use the prefix. */
+export async function migrationMark(client: EtcdClient, { migration }: EtcdKeys): Promise<MigrationMark | undefined> {
   const { kvs } = await client.call(methods.range, { key: migration, limit: 1 })
-  return kvs[0]?.value.toString('utf8')
+  const [present] = kvs
+  if (present === undefined) return undefined
+  const decoded = decode(markSchema, JSON.parse(present.value.toString('utf8')))
+  if (decoded.ok) return decoded.value
+  throw new Error(`${migration} in etcd is damaged: delete it with etcdctl if no migration is under way`)
+}
+
+export async function putMigrationMark(
+  client: EtcdClient,
+  { migration: key, prefix }: EtcdKeys,
+  condition: Compare | undefined,
+  mark: MigrationMark,
+): Promise<void> {
+  const { succeeded } = await client.call(methods.txn, {
+    compare: condition === undefined ? [] : [condition],
+    success: [{ put: { key, value: Buffer.from(JSON.stringify(mark)) } }],
+  })
+  if (!succeeded) throw new Error(`Another controller uses ${prefix} in etcd`)
 }

@@ -9,27 +9,19 @@ import { cachedStore } from '../cached-store.ts'
 import { type ProtectedSecrets, protectSecrets } from '../encryption/protected-secrets.ts'
 import { objectCache } from '../object-cache.ts'
 import { type OpenedStore, SecretsKeyError, StoreInUseError } from '../store.ts'
-import { type EtcdClient, type EtcdTls, openEtcdClient } from './etcd-client.ts'
-import { EtcdError, isAbsent } from './etcd-error.ts'
+import type { EtcdClient } from './etcd-client.ts'
+import { connectEtcd } from './etcd-connection.ts'
 import { etcdImage, isStored, readObjects } from './etcd-image.ts'
 import { type EtcdKeys, etcdKeys } from './etcd-keys.ts'
 import { alarmType, methods } from './etcd-messages.ts'
-import { createOrigin, migrationMark, readOrigin } from './etcd-origin.ts'
+import { migrationMark, newOrigin, putOrigin, readOrigin } from './etcd-origin.ts'
+import type { EtcdPlace } from './etcd-place.ts'
 import { etcdSecrets } from './etcd-secrets.ts'
 import { etcdValues } from './etcd-values.ts'
 import { etcdWriter } from './etcd-writer.ts'
 import { openLeaseVersions } from './lease-versions.ts'
-import { hasEnded, ownProcess } from './owner-process.ts'
+import { ownerHasEnded, ownProcess } from './owner-process.ts'
 import { acquireStore, type StoreOwner } from './store-owner.ts'
-
-/** Where a store is in etcd. */
-export type EtcdPlace = {
-  /** `http://HOST:PORT` or `https://HOST:PORT`, at least one. */
-  readonly servers: readonly string[]
-  readonly tls: EtcdTls
-  /** As in `/bramble/default`. */
-  readonly prefix: string
-}
 
 export type EtcdStoreNeeds = EtcdPlace & {
   /** The kinds it stores; undefined: the built-in ones. */
@@ -46,24 +38,20 @@ export type EtcdStoreNeeds = EtcdPlace & {
   readonly ownership?: (client: EtcdClient, keys: EtcdKeys) => Promise<StoreOwner>
 }
 
-/** How long a start waits for etcd, which may be starting, too. */
-const startMs = 15_000
-const pauseMs = 250
-
 /** Throws StoreInUseError, SecretsKeyError, or another error with a remedy where etcd cannot be used. */
 export async function openEtcdStore(needs: EtcdStoreNeeds): Promise<OpenedStore> {
   const { servers, prefix, clock, log } = needs
-  const client = await openEtcdClient(needs)
+  let client: EtcdClient | undefined
   let owner: StoreOwner | undefined
   try {
-    await reachable(client, needs)
+    client = await connectEtcd(needs, needs)
     const keys = etcdKeys(prefix)
-    const acquire = () => acquireStore({ client, keys, self: ownProcess(), hasEnded, clock, log })
-    owner = await (needs.ownership?.(client, keys) ?? acquire())
+    const acquiring = { client, keys, self: ownProcess(), hasEnded: ownerHasEnded, clock, log }
+    owner = await (needs.ownership?.(client, keys) ?? acquireStore(acquiring))
     return await openOwned(needs, client, keys, owner)
   } catch (cause) {
     await owner?.release()
-    client.close()
+    client?.close()
     if (cause instanceof StoreInUseError || cause instanceof SecretsKeyError) throw cause
     throw new Error(`Cannot open the store ${prefix} in etcd at ${servers.join(', ')}`, { cause })
   }
@@ -77,13 +65,15 @@ async function openOwned(
 ): Promise<OpenedStore> {
   const { prefix, clock, log, historyLength, secretsKeyFile: keyFile, resources = builtInResources } = needs
   const mark = await migrationMark(client, keys)
-  if (mark !== undefined) throw new Error(mark)
+  if (mark !== undefined) throw new Error(mark.message)
   const origin =
     (await readOrigin(client, keys)) ??
-    (await createOrigin(client, keys, owner.condition(), {
-      acceptsCheckpoints: needs.acceptsCheckpointsIfNew ?? false,
-      nowMs: clock.wallMs(),
-    }))
+    (await putOrigin(
+      client,
+      keys,
+      owner.condition(),
+      newOrigin(needs.acceptsCheckpointsIfNew ?? false, clock.wallMs()),
+    ))
   const values = etcdValues()
   let secrets: ProtectedSecrets | undefined
   if (keyFile !== undefined) {
@@ -118,29 +108,6 @@ async function openOwned(
     guard: { name: 'store-owner', run: owner.run },
     problems: () => problemsOf(client, keys),
   }
-}
-
-/** Resolves when a member answers that has a leader. */
-async function reachable(client: EtcdClient, { clock, log, servers }: EtcdStoreNeeds): Promise<void> {
-  const untilMs = clock.monotonicMs() + startMs
-  for (let isFirst = true; ; isFirst = false) {
-    try {
-      await client.call(methods.range, { key: Buffer.from('/'), countOnly: true })
-      return
-    } catch (error) {
-      if (!isAbsent(error) || clock.monotonicMs() > untilMs) throw await explained(client, error)
-      if (isFirst) log.info('Waiting for etcd', { servers: servers.join(','), error })
-      await clock.sleep(pauseMs)
-    }
-  }
-}
-
-async function explained(client: EtcdClient, error: unknown): Promise<unknown> {
-  if (!(error instanceof EtcdError)) return error
-  const { message } = error
-  const reasons = isAbsent(error) ? await client.reasons() : [message]
-  const remedy = 'Check that etcd runs, and --etcd-servers, --etcd-cafile, --etcd-certfile and --etcd-keyfile'
-  return new Error(`${reasons.join('; ')}. ${remedy}`, { cause: error })
 }
 
 /** Alarms, and whether writes would be answered. */

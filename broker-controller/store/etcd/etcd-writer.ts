@@ -13,7 +13,7 @@ import type { EtcdClient } from './etcd-client.ts'
 import { answerOf, isAbsent } from './etcd-error.ts'
 import { type EtcdImage, isStored } from './etcd-image.ts'
 import type { EtcdKeys, StoredKey } from './etcd-keys.ts'
-import { type Compare, compareTarget, methods, type Operation, type TxnResponse } from './etcd-messages.ts'
+import { type Compare, compareTarget, methods, type TxnOperation, type TxnResponse } from './etcd-messages.ts'
 import type { EtcdValues } from './etcd-values.ts'
 import type { LeaseVersions } from './lease-versions.ts'
 
@@ -69,7 +69,7 @@ export function etcdWriter(needs: EtcdWriterNeeds): ChangeWriter {
   const put = (key: StoredKey, draft: DraftChange, present: AnyStoredObject | undefined): Promise<TxnResponse> => {
     const condition = fence.condition()
     if (condition === undefined) throw notOwned()
-    const operation: Operation =
+    const operation: TxnOperation =
       draft.type === 'DELETED'
         ? { deleteRange: { key: keys.of(key) } }
         : { put: { key: keys.of(key), value: values.encode(key, draft.object) } }

@@ -7,8 +7,8 @@ export function ownProcess(): OwnerProcess {
   return { host: hostname(), pid: process.pid, place: placeOf(), began: beganOf(process.pid) ?? '' }
 }
 
-/** False where that cannot be told from here: on another machine, or in another container. */
-export function hasEnded({ pid, place, began }: OwnerProcess): boolean {
+/** False where there is no proof: on another machine, or in another container. */
+export function ownerHasEnded({ pid, place, began }: OwnerProcess): boolean {
   return place !== '' && place === placeOf() && beganOf(pid) !== began
 }
 

@@ -7,7 +7,7 @@ import { noEtcd as skip } from '../../../test/support/etcd.ts'
 import { etcdUnderTest } from '../../testing/etcd-under-test.ts'
 import { StoreInUseError } from '../store.ts'
 import { openEtcdStore } from './etcd-store.ts'
-import { hasEnded, ownProcess } from './owner-process.ts'
+import { ownerHasEnded, ownProcess } from './owner-process.ts'
 import { acquireStore } from './store-owner.ts'
 
 const { place } = await etcdUnderTest()
@@ -53,12 +53,12 @@ test('a controller that was replaced writes nothing more, and ends', { skip }, a
 })
 
 test('an owner has ended when no process of its number and start is there', async (t) => {
-  t.notOk(hasEnded(ownProcess()))
+  t.notOk(ownerHasEnded(ownProcess()))
   const other = { ...ownProcess(), began: '1' }
-  t.ok(hasEnded(other), 'another process has its number')
-  t.notOk(hasEnded({ ...other, place: 'another machine' }))
-  t.notOk(hasEnded({ ...other, place: '' }))
+  t.ok(ownerHasEnded(other), 'another process has its number')
+  t.notOk(ownerHasEnded({ ...other, place: 'another machine' }))
+  t.notOk(ownerHasEnded({ ...other, place: '' }))
   const child = spawn('true')
   await once(child, 'exit')
-  t.ok(hasEnded({ ...ownProcess(), pid: child.pid ?? 0 }))
+  t.ok(ownerHasEnded({ ...ownProcess(), pid: child.pid ?? 0 }))
 })

@@ -15,7 +15,7 @@ import type { EtcdKeys } from './etcd-keys.ts'
 import { compareTarget, type KeyValue, methods } from './etcd-messages.ts'
 import type { Fence } from './etcd-writer.ts'
 
-/** A process, so that another one on the same machine can tell whether it is still there. */
+/** A process, in a form that shows another one on the same machine whether it is still there. */
 export type OwnerProcess = {
   readonly host: string
   readonly pid: number

@@ -1,0 +1,42 @@
+/** A connection to etcd for a program that starts: it waits for etcd, and an error names what to check. */
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import { type EtcdClient, openEtcdClient } from './etcd-client.ts'
+import { EtcdError, isAbsent } from './etcd-error.ts'
+import { methods } from './etcd-messages.ts'
+import type { EtcdPlace } from './etcd-place.ts'
+
+/** How long a start waits for etcd, which may be starting, too. */
+const startMs = 15_000
+const pauseMs = 250
+
+/** Resolves when a member answers that has a leader. Rejects with an error that has a remedy. */
+export async function connectEtcd(
+  { servers, tls }: EtcdPlace,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+): Promise<EtcdClient> {
+  const client = await openEtcdClient({ servers, tls, clock, log })
+  const untilMs = clock.monotonicMs() + startMs
+  for (let isFirst = true; ; isFirst = false) {
+    try {
+      await client.call(methods.range, { key: Buffer.from('/'), countOnly: true })
+      return client
+    } catch (error) {
+      if (!isAbsent(error) || clock.monotonicMs() > untilMs) {
+        const explanation = await explained(client, error)
+        client.close()
+        throw explanation
+      }
+      if (isFirst) log.info('Waiting for etcd', { servers: servers.join(','), error })
+      await clock.sleep(pauseMs)
+    }
+  }
+}
+
+async function explained(client: EtcdClient, error: unknown): Promise<unknown> {
+  if (!(error instanceof EtcdError)) return error
+  const { message } = error
+  const reasons = isAbsent(error) ? await client.reasons() : [message]
+  const remedy = 'Check that etcd runs, and --etcd-servers, --etcd-cafile, --etcd-certfile and --etcd-keyfile'
+  return new Error(`${reasons.join('; ')}. ${remedy}`, { cause: error })
+}
