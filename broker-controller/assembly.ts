@@ -77,7 +77,7 @@ export async function runBrokerController(needs: BrokerControllerNeeds, signal: 
   const closings: (() => Promise<void>)[] = []
   try {
     const closing: Closing = { add: (close) => void closings.unshift(close) }
-    const opened = await openStore({ dataDir, clock, log })
+    const opened = await openStore({ dataDir, etcd: needs.configuration.etcd, clock, log })
     await removeUnfinished(dataDir)
     closing.add(() => opened.store.close())
     const pidFile = join(dataDir, pidFileName)
@@ -96,7 +96,7 @@ export async function runBrokerController(needs: BrokerControllerNeeds, signal: 
 /** Everything that the ports and the loops share. */
 async function openParts(
   { configuration, flags, log }: BrokerControllerNeeds,
-  { store, origin }: OpenedStore,
+  { store, origin, problems, guard }: OpenedStore,
   closing: Closing,
 ) {
   const { listen } = configuration
@@ -156,6 +156,8 @@ async function openParts(
     creation: controllerCreation(admitting, builtInKinds),
     scales: controllerScales(admitting, builtInKinds),
     origin,
+    guard,
+    readiness: problems === undefined ? [] : [{ name: 'etcd', check: () => withoutProblems(problems) }],
     access,
     tokens: serviceAccountTokens(() => tokenKeys, store),
     reloadTokenKeys: async () => {
@@ -179,7 +181,7 @@ type Parts = Awaited<ReturnType<typeof openParts>>
 async function openPorts({ configuration, log }: BrokerControllerNeeds, parts: Parts, closing: Closing) {
   const { listen, certificates, nodeLifecycle } = configuration
   const { shared, admission, origin, access, tokens, host, names } = parts
-  const { revocations, own, registry, checkpoints, usage, sessions } = parts
+  const { revocations, own, registry, checkpoints, usage, sessions, readiness } = parts
   let portOfApi: number | undefined
   const auditing = { settings: configuration.auditLog, clock, registry, log }
   const file = auditing.settings && auditFile({ ...auditing, settings: auditing.settings })
@@ -200,6 +202,7 @@ async function openPorts({ configuration, log }: BrokerControllerNeeds, parts: P
     origin,
     checkpoints,
     revocations,
+    readiness,
     isOurs: (der) => signerOf(der, own.authority().trusted) !== undefined,
     lapsedWindowMs: certificates.expiredWindowMs,
     ...(file && { audit: auditLog({ file, clock, registry }) }),
@@ -288,7 +291,10 @@ async function openAdminSocket(
 ) {
   const { dataDir } = flags
   const backup = async () => {
-    if (backUp === undefined) throw new Error('This store has no backup of its own: use the tools of its server')
+    if (backUp === undefined)
+      throw new Error(
+        'The objects are in etcd: back them up with etcdctl snapshot save, and copy authority/ and secrets.key of the data directory',
+      )
     return makeBackup({ dataDir, backUp, now: rfc3339(clock.wallMs()), version }, randomUUID())
   }
   const reload = async () => {
@@ -319,6 +325,7 @@ function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts:
   }
   return [
     ...(service === undefined ? [] : [notifierLoop(service, view, clock, log)]),
+    ...(parts.guard === undefined ? [] : [parts.guard]),
     { name: 'api', run: api.run },
     access,
     revocations,
@@ -361,6 +368,11 @@ async function storeProblems(store: Store): Promise<readonly string[]> {
     (error: unknown) => [`the store fails: ${storyOf(error)}`],
   )
   return withinOr(storeDeadlineMs, ['the store does not answer'], answer)
+}
+
+async function withoutProblems(problems: () => Promise<readonly string[]>): Promise<void> {
+  const found = await problems()
+  if (found.length > 0) throw new Error(found.join('; '))
 }
 
 /** The error of a port that cannot be opened names the flag that chooses another. */

@@ -164,3 +164,43 @@ test('a controller is known by every name and address of its machine', async (t)
   t.equal(serverNames(machine, onAll).advertised, '192.168.1.5')
   t.same([anyAddress(machine), anyAddress({ interfaces: {} })], ['::', '0.0.0.0'])
 })
+
+test('the store is in etcd where its servers are given, by flags or by the file', async (t) => {
+  t.equal(configured([]).etcd, undefined)
+  const flags = ['--etcd-servers', 'https://a:2379,https://10.0.0.2', '--etcd-cafile', '/ca', '--etcd-certfile', '/c']
+  t.same(configured([...flags, '--etcd-keyfile', '/k']).etcd, {
+    servers: ['https://a:2379', 'https://10.0.0.2:2379'],
+    ...{ caFile: '/ca', certFile: '/c', keyFile: '/k', prefix: '/bramble/default' },
+  })
+  const yaml = 'etcdServers: ["http://[::1]:4001"]\netcdPrefix: /fleets/north\n'
+  t.match(configured([], yaml).etcd, { servers: ['http://[::1]:4001'], prefix: '/fleets/north', caFile: undefined })
+  t.match(configured(['--etcd-prefix', '/other'], yaml).etcd, { prefix: '/other' }, 'flags go before the file')
+})
+
+test('settings of etcd that cannot work are named with their value and what is expected', async (t) => {
+  const problemsOf = (argv: readonly string[], yaml = '') => {
+    try {
+      configured(argv, yaml)
+      return ''
+    } catch (error) {
+      return String(error instanceof Error && 'problems' in error ? error.problems : error)
+    }
+  }
+  t.match(problemsOf(['--etcd-servers', 'a:2379']), /--etcd-servers: "a:2379" must be a URL like https:/)
+  t.match(problemsOf(['--etcd-servers', 'https://a/v3']), /"https:\/\/a\/v3" must be a URL .* without a path/)
+  t.match(problemsOf(['--etcd-servers', 'https://a,http://b']), /must be all https or all http/)
+  t.match(problemsOf([], 'etcdServers: []\n'), /etcdServers: there must be at least one server/)
+  t.match(problemsOf(['--etcd-cafile', '/ca']), /--etcd-cafile: it has no effect without etcdServers/)
+  t.match(
+    problemsOf(['--etcd-servers', 'http://a', '--etcd-cafile', '/ca']),
+    /--etcd-cafile: it has no effect for servers of http/,
+  )
+  t.match(
+    problemsOf(['--etcd-servers', 'https://a', '--etcd-certfile', '/c']),
+    /--etcd-certfile and etcdKeyFile: one is given without/,
+  )
+  t.match(
+    problemsOf(['--etcd-servers', 'https://a', '--etcd-prefix', 'fleet/']),
+    /--etcd-prefix: "fleet\/" must be a path like/,
+  )
+})

@@ -21,6 +21,7 @@ import {
   defaultTaintEvictionSettings,
   type TaintEvictionSettings,
 } from './controllers/pods/taint-eviction-controller.ts'
+import { type EtcdSettings, etcdSettings } from './etcd-configuration.ts'
 import { type CheckpointWindowSettings, defaultCheckpointWindow } from './store/checkpoints/checkpoint-window.ts'
 
 /** The file. Names are Kubernetes' where it has one: those of kube-controller-manager and kube-apiserver. */
@@ -64,6 +65,11 @@ export const ControllerConfigurationSchema = object({
   clusterCIDR: optional(text),
   serviceCIDR: optional(text),
   nodeCIDRMaskSize: optional(integer),
+  etcdServers: optional(list(text)),
+  etcdCAFile: optional(text),
+  etcdCertFile: optional(text),
+  etcdKeyFile: optional(text),
+  etcdPrefix: optional(text),
   auditLogPath: optional(text),
   auditLogMaxSize: optional(integer),
   auditLogMaxBackup: optional(integer),
@@ -104,6 +110,8 @@ export type ControllerConfiguration = {
   readonly nodeCidrs: NodeCidrSettings | undefined
   /** The range from which Services get their addresses. */
   readonly serviceCIDR: string
+  /** undefined: the store is a file of the data directory. */
+  readonly etcd: EtcdSettings | undefined
   /** undefined: requests are not written down. */
   readonly auditLog: AuditLogSettings | undefined
 }
@@ -201,6 +209,7 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
     checkpoints: { limitMs: read.span('checkpointWindow', defaultCheckpointWindow.limitMs, 60_000) },
     nodeCidrs: nodeCidrsIn(file, problems),
     serviceCIDR: serviceCidrIn(file, problems),
+    etcd: etcdSettings(flags.etcd, file, problems),
     auditLog: auditLogIn(given, read),
   }
   if (problems.length > 0) throw new ConfigurationError('The configuration is not valid:', problems)

@@ -16,6 +16,7 @@ import { type ControllerFlags, readControllerCommandLine } from './commands/comm
 import { kubeconfigCommand } from './commands/kubeconfig-command.ts'
 import { secretsCommand } from './commands/secrets-command.ts'
 import { serviceAccountKeyCommand } from './commands/service-account-key-command.ts'
+import { storeCommand } from './commands/store-command.ts'
 import { tokenCommand } from './commands/token-command.ts'
 import {
   type ControllerConfiguration,
@@ -53,6 +54,8 @@ async function main(argv: readonly string[], signal: AbortSignal): Promise<numbe
       return serviceAccountKeyCommand(wanted.argv, output)
     case 'secrets':
       return secretsCommand(wanted.argv, output)
+    case 'store':
+      return storeCommand(wanted.argv, output)
     case 'backup':
       return backupCommand(wanted.argv, output)
     case 'restore':

@@ -5,22 +5,47 @@ import type { Clock } from '../daemon/clock.ts'
 import type { Log } from '../daemon/log.ts'
 import { authorityFolderName, isThere, storeFileName, unfinishedRestore } from './commands/backup.ts'
 import { secretsKeyName } from './commands/backup-secrets.ts'
+import { type EtcdSettings, etcdPlace } from './etcd-configuration.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import { type OpenedStore, StoreInUseError } from './store/store.ts'
 
 export const pidFileName = 'controller.pid'
 
-export type OpenStoreNeeds = { readonly dataDir: string; readonly clock: Clock; readonly log: Log }
+/** Beside the authority: what `store migrate --to etcd` leaves of the file. */
+export const migratedStoreName = `${storeFileName}.migrated`
 
-/** The open store also locks the data directory. Throws if another controller uses it, and after a restore that was interrupted. */
-export async function openStore({ dataDir, clock, log }: OpenStoreNeeds): Promise<OpenedStore> {
+export type OpenStoreNeeds = {
+  readonly dataDir: string
+  /** undefined: the store is a file of the data directory. */
+  readonly etcd?: EtcdSettings | undefined
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** The open store also locks the data directory, or its prefix in etcd. Throws if another controller uses it, and after a restore that was interrupted. */
+export async function openStore({ dataDir, etcd, clock, log }: OpenStoreNeeds): Promise<OpenedStore> {
   const path = join(dataDir, storeFileName)
   // An authority without a store: the store was lost, and its nodes have objects that the new one does not have.
   const acceptsCheckpointsIfNew = await isThere(join(dataDir, authorityFolderName, 'ca.key'))
   const unfinished = await unfinishedRestore(dataDir)
   if (unfinished !== undefined) throw new Error(unfinished)
+  const secretsKeyFile = join(dataDir, secretsKeyName)
+  const isFile = await isThere(path)
+  if (etcd !== undefined) {
+    if (isFile) {
+      throw new Error(
+        `${path} has the objects of this controller: copy them with 'bramble-controller store migrate --to etcd', or move the file away`,
+      )
+    }
+    const { openEtcdStore } = await import('./store/etcd/etcd-store.ts')
+    return openEtcdStore({ ...(await etcdPlace(etcd)), clock, log, acceptsCheckpointsIfNew, secretsKeyFile })
+  }
+  if (!isFile && (await isThere(join(dataDir, migratedStoreName)))) {
+    throw new Error(
+      `The objects of this controller were moved to etcd: give --etcd-servers, or move them back with 'bramble-controller store migrate --to sqlite'`,
+    )
+  }
   try {
-    const secretsKeyFile = join(dataDir, secretsKeyName)
     return await openSqliteStore({ path, clock, log, acceptsCheckpointsIfNew, secretsKeyFile })
   } catch (cause) {
     if (!(cause instanceof StoreInUseError)) throw cause

@@ -11,7 +11,7 @@ import { type BuildOptions, build, context, type Metafile, type Plugin } from 'e
 
 type Program = {
   readonly name: string
-  readonly entry: string
+  readonly entry: string | { readonly package: string; readonly exports: readonly string[] }
   readonly launcher?: string
   readonly alias?: Readonly<Record<string, string>>
 }
@@ -33,11 +33,19 @@ const systemInformation = /node_modules\/systeminformation\/lib\/index\.js$/
 /** Copies of what Node.js has itself, for the programs that are to stay small. */
 const inNode = { 'readable-stream': 'node:stream', string_decoder: 'node:string_decoder' }
 
+/** Docker's client has it for BuildKit, which the agent never uses. */
+const grpc = '@grpc/grpc-js'
+
 const programs: readonly Program[] = [
   { name: 'bramble-agent', entry: 'agent/main.ts', launcher: 'scripts/bramble-agent', alias: inNode },
   { name: 'bramble-controller', entry: 'broker-controller/main.ts', launcher: 'scripts/bramble-controller' },
   { name: 'bramble-certs', entry: 'certs/cli.ts', launcher: 'scripts/bramble-certs' },
   { name: 'quickstart-probe', entry: 'scripts/quickstart-probe.ts' },
+  // What the controller loads for a store in etcd, and only then: in its own file it would take memory of every controller.
+  {
+    name: 'bramble-grpc',
+    entry: { package: grpc, exports: ['Client', 'Metadata', 'connectivityState', 'credentials'] },
+  },
 ]
 
 /** Native code cannot be bundled: it is found in node_modules beside us. */
@@ -55,7 +63,11 @@ const commonJsNames = [
 const leaveOut: Plugin = {
   name: 'leave-out',
   setup({ onResolve, onLoad }) {
-    onResolve({ filter: neverUsed.packages }, ({ path }) => ({ path, namespace: 'never-used' }))
+    onResolve({ filter: neverUsed.packages }, ({ path, kind, importer }) => {
+      if (path !== grpc || (kind !== 'dynamic-import' && importer !== '<stdin>'))
+        return { path, namespace: 'never-used' }
+      return kind === 'dynamic-import' ? { path: './bramble-grpc.mjs', external: true } : undefined
+    })
     onResolve({ filter: neverUsed.ofSystemInformation }, ({ path, importer }) =>
       systemInformation.test(importer) ? { path, namespace: 'never-used' } : undefined,
     )
@@ -120,7 +132,7 @@ async function bundleOnChange(program: Program): Promise<void> {
 function optionsOf({ name, entry, alias = {} }: Program) {
   return {
     absWorkingDir: root,
-    entryPoints: [entry],
+    ...(typeof entry === 'string' ? { entryPoints: [entry] } : { stdin: reexporting(entry) }),
     outfile: join(out, `${name}.mjs`),
     bundle: true,
     platform: 'node',
@@ -136,6 +148,11 @@ function optionsOf({ name, entry, alias = {} }: Program) {
     metafile: true,
     logLevel: 'warning',
   } satisfies BuildOptions
+}
+
+/** The broker-controller names the package, so it is found from there. */
+function reexporting({ package: name, exports }: { readonly package: string; readonly exports: readonly string[] }) {
+  return { contents: `export { ${exports.join(', ')} } from '${name}'`, resolveDir: join(root, 'broker-controller') }
 }
 
 /** In place of the value in `daemon/process/version.ts`. */

@@ -2,7 +2,8 @@
 import { type Command, type PrintText, readArguments, type Values } from '../../daemon/process/command-line.ts'
 import { bashCompletion } from '../../daemon/process/completion.ts'
 import { version } from '../../daemon/process/version.ts'
-import { controllerProgram } from './command-table.ts'
+import type { EtcdFlags } from '../etcd-configuration.ts'
+import { controllerProgram, type storeRow } from './command-table.ts'
 
 type RunValues = Values<(typeof controllerProgram)['options']>
 
@@ -18,6 +19,8 @@ export type ControllerFlags = {
   readonly kubeconfig: string | undefined
   readonly logFormat: RunValues['log-format']
   readonly logLevel: RunValues['log-level']
+  /** undefined: as without any of its options. */
+  readonly etcd?: EtcdFlags
   readonly auditLogPath: string | undefined
   readonly auditLogMaxSize: number | undefined
   readonly auditLogMaxBackup: number | undefined
@@ -41,6 +44,7 @@ const commands = [
   'kubeconfig',
   'service-account-key',
   'secrets',
+  'store',
 ] as const
 
 /** `argv`: what follows the program's name. */
@@ -67,10 +71,22 @@ function flagsOf(values: RunValues): ControllerFlags {
     kubeconfig: values.kubeconfig,
     logFormat: values['log-format'],
     logLevel: values['log-level'],
+    etcd: etcdFlagsOf(values),
     auditLogPath: values['audit-log-path'],
     auditLogMaxSize: values['audit-log-maxsize'],
     auditLogMaxBackup: values['audit-log-maxbackup'],
     auditLogMaxAge: values['audit-log-maxage'],
+  }
+}
+
+/** The options of `run` and of `store` that are about etcd. */
+export function etcdFlagsOf(values: RunValues | Values<(typeof storeRow)['options']>): EtcdFlags {
+  return {
+    servers: values['etcd-servers'],
+    caFile: values['etcd-cafile'],
+    certFile: values['etcd-certfile'],
+    keyFile: values['etcd-keyfile'],
+    prefix: values['etcd-prefix'],
   }
 }
 

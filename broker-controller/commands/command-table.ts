@@ -21,6 +21,17 @@ const passphraseFile = {
 
 const port = [0, 65_535] as const
 
+const etcd = {
+  'etcd-servers': {
+    value: 'URLS',
+    help: 'servers of etcd, with commas between them, like https://10.0.0.1:2379; the store is then in etcd',
+  },
+  'etcd-cafile': { value: 'FILE', help: 'certificate of the authority that signed those of the etcd servers, PEM' },
+  'etcd-certfile': { value: 'FILE', help: 'client certificate for etcd, PEM' },
+  'etcd-keyfile': { value: 'FILE', help: 'its key, PEM' },
+  'etcd-prefix': { value: 'PREFIX', help: 'start of all keys of this fleet in etcd', defaultText: '/bramble/default' },
+} as const
+
 const run = {
   'data-dir': dataDir,
   config: { value: 'FILE', help: 'ControllerConfiguration in YAML; options given here take precedence' },
@@ -49,6 +60,7 @@ const run = {
     choices: ['error', 'warn', 'info', 'debug'],
     defaultText: 'info',
   },
+  ...etcd,
   'audit-log-path': {
     value: 'FILE',
     help: "file of the audit log of writes; '' for none",
@@ -209,6 +221,23 @@ new key, and the present one is removed. Copies of secrets.key that you keep for
   options: { 'data-dir': dataDir },
 } as const satisfies Command
 
+export const storeRow = {
+  name: 'bramble-controller store',
+  about: 'move the objects of a fleet between SQLite and etcd',
+  text: `Copy every object of a stopped controller into etcd, or from etcd into a new file store.db, verify the copy, and put the other one
+out of use. Objects keep their names and UIDs and get other versions: clients list again.`,
+  forms: { migrate: 'copy the objects to the store that --to names' },
+  options: {
+    to: { value: 'STORE', help: 'where to', choices: ['etcd', 'sqlite'] },
+    config: {
+      value: 'FILE',
+      help: 'ControllerConfiguration with the fields of etcd; options given here take precedence',
+    },
+    ...etcd,
+    'data-dir': dataDir,
+  },
+} as const satisfies Command
+
 const completion = {
   name: 'bramble-controller completion',
   about: 'print the completion script of a shell',
@@ -226,6 +255,7 @@ export const commands = {
   kubeconfig: kubeconfigRow,
   'service-account-key': serviceAccountKeyRow,
   secrets: secretsRow,
+  store: storeRow,
   completion,
 } as const
 

@@ -16,7 +16,12 @@ export type Row = {
 export interface SqliteFile {
   readonly origin: StoreOrigin
   readonly sealed: SealedRows
-  rows(): Iterable<{ readonly resource: string; readonly body: string }>
+  rows(): Iterable<{
+    readonly resource: string
+    readonly namespace: string
+    readonly name: string
+    readonly body: string
+  }>
   /** Every version up to this one may have been assigned. */
   reserved(): number
   /** Durable when it returns. */
