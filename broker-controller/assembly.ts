@@ -342,6 +342,7 @@ function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts:
         creation,
         scales,
         usage,
+        registry: parts.registry,
         random: Math.random,
         signer: own.signer,
         clientSigner: own.clientSigner,

@@ -1,6 +1,7 @@
 /** The parts of this control plane: the kinds that its API serves, and the controllers that reconcile their objects. */
 import type { AnyObject } from '../api/meta.ts'
 import { type BuiltInName, type BuiltInTypes, resourceRegistry } from '../api/resources.ts'
+import type { MetricsRegistry } from '../daemon/metrics-registry.ts'
 import type { Loop } from '../daemon/run.ts'
 import type { KindRegistry, KindStrategy } from './apiserver/handlers/strategy.ts'
 import { serviceAccountStrategy } from './apiserver/kinds/accounts/service-account.ts'
@@ -55,6 +56,7 @@ import {
   namespaceAccessController,
 } from './controllers/access/namespace-access-controller.ts'
 import { roleAggregationController } from './controllers/access/role-aggregation-controller.ts'
+import { autoscalerMetrics } from './controllers/autoscaling/autoscaler-metrics.ts'
 import { type AutoscalerNeeds, horizontalPodAutoscaler } from './controllers/autoscaling/horizontal-controller.ts'
 import { type CertificateNeeds, certificateController } from './controllers/certificates/certificate-controller.ts'
 import { tokenCleaner } from './controllers/certificates/token-cleaner.ts'
@@ -68,6 +70,7 @@ import { podCleanupController } from './controllers/pods/pod-cleanup-controller.
 import { rebootController } from './controllers/pods/reboot-controller.ts'
 import { taintEvictionController } from './controllers/pods/taint-eviction-controller.ts'
 import { type WorkloadNeeds, workloadControllers } from './controllers/workloads/workload-controllers.ts'
+import { workloadMetrics } from './controllers/workloads/workload-metrics.ts'
 import { type SchedulerNeeds, scheduler } from './scheduler/scheduler.ts'
 
 /** The strategy of each built-in kind. */
@@ -124,9 +127,9 @@ export type ControlLoopNeeds = NamespaceDeletionNeeds &
   CertificateNeeds &
   NamespaceAccessNeeds &
   QuotaControllerNeeds &
-  WorkloadNeeds &
-  AutoscalerNeeds &
-  SchedulerNeeds
+  Omit<WorkloadNeeds, 'workloadMetrics'> &
+  Omit<AutoscalerNeeds, 'autoscalerMetrics'> &
+  SchedulerNeeds & { readonly registry: MetricsRegistry }
 
 /** The controllers and the scheduler. */
 export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerConfiguration): readonly Loop[] {
@@ -143,9 +146,12 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     roleAggregationController(needs),
     namespaceAccessController(needs),
     rebootController(needs),
-    ...workloadControllers(needs),
+    ...workloadControllers({ ...needs, workloadMetrics: workloadMetrics(needs.registry) }),
     endpointsController(needs),
-    horizontalPodAutoscaler(needs, configuration.autoscaler),
+    horizontalPodAutoscaler(
+      { ...needs, autoscalerMetrics: autoscalerMetrics(needs.registry) },
+      configuration.autoscaler,
+    ),
     scheduler(needs),
     certificateController(needs, { ...nodeLifecycle, quarantine: certificates.quarantine }),
     tokenCleaner(needs),

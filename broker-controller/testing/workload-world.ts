@@ -3,6 +3,7 @@ import type { Pod } from '../../api/pod.ts'
 import type { BuiltInName } from '../../api/resources.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import { metricsRegistry } from '../../daemon/metrics-registry.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
 import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
@@ -13,7 +14,8 @@ import { usageLedger } from '../apiserver/quota/quota-ledger.ts'
 import { parseYamlBody } from '../apiserver/wire/yaml-body.ts'
 import { builtInKinds } from '../control-plane.ts'
 import { nodeOfDaemon } from '../controllers/workloads/daemons/daemon-placement.ts'
-import type { PodControlNeeds } from '../controllers/workloads/pod-control.ts'
+import type { WorkloadNeeds } from '../controllers/workloads/workload-controllers.ts'
+import { workloadMetrics } from '../controllers/workloads/workload-metrics.ts'
 import { eventRecorder } from '../store/event-recorder.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import type { Store, StoredObject, StoredPod } from '../store/store.ts'
@@ -23,7 +25,7 @@ type Test = Parameters<typeof quietLog>[0] & { teardown(end: () => Promise<void>
 export interface WorkloadWorld {
   readonly store: Store
   readonly clock: FakeClock
-  readonly needs: PodControlNeeds
+  readonly needs: WorkloadNeeds
   readonly scales: ControllerScales
   /** Starts the controllers; they end with the test, or when the function is called. */
   start(loops: readonly Loop[]): () => Promise<void>
@@ -110,13 +112,14 @@ export async function workloadWorld(
 }
 
 /** What the controllers of workloads need over this store; their writes are admitted by the built-in kinds. */
-export function workloadNeeds(store: Store, clock: Clock, log: Log): PodControlNeeds {
+export function workloadNeeds(store: Store, clock: Clock, log: Log): WorkloadNeeds {
   return needsOf(admittingNeeds(store, clock, log))
 }
 
-function needsOf(admitting: ReturnType<typeof admittingNeeds>): PodControlNeeds {
+function needsOf(admitting: ReturnType<typeof admittingNeeds>): WorkloadNeeds {
   const { store, events, clock, log } = admitting
-  return { store, creation: controllerCreation(admitting, builtInKinds), events, clock, log }
+  const creation = controllerCreation(admitting, builtInKinds)
+  return { store, creation, events, clock, log, workloadMetrics: workloadMetrics(metricsRegistry()) }
 }
 
 function admittingNeeds(store: Store, clock: Clock, log: Log) {

@@ -1,7 +1,9 @@
 import { test } from 'tap'
 import type { HorizontalPodAutoscaler } from '../../../api/autoscaling/horizontal-pod-autoscaler.ts'
+import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { type WorkloadWorld, workloadWorld } from '../../testing/workload-world.ts'
 import { usageBoard } from '../../usage/usage-board.ts'
+import { autoscalerMetrics } from './autoscaler-metrics.ts'
 import { type AutoscalerNeeds, horizontalPodAutoscaler } from './horizontal-controller.ts'
 
 type Test = Parameters<typeof workloadWorld>[0]
@@ -35,7 +37,9 @@ async function anAutoscaledWorld(t: Test, change: (needs: AutoscalerNeeds) => Au
     await report()
   }
   await store.create('nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: 'pi-01' }, spec: {} } as never)
-  const all = change({ ...needs, scales: world.scales, usage: { look, newest: usage.newest } })
+  const autoscaling = autoscalerMetrics(metricsRegistry())
+  const reading = { look, newest: usage.newest }
+  const all = change({ ...needs, scales: world.scales, usage: reading, autoscalerMetrics: autoscaling })
   world.start([horizontalPodAutoscaler(all)])
   const runPods = async (count: number) => {
     for (let index = 0; index < count; index++) {
@@ -269,4 +273,25 @@ test('without autoscalers nothing is read and no timer is set', async (t) => {
   await world.settle(60_000)
   t.equal(facts.asked, 0)
   t.equal(world.clock.sleepers, sleepers)
+})
+
+test('syncs are counted by what they did, and timed', async (t) => {
+  const registry = metricsRegistry()
+  const counted = () =>
+    registry
+      .samplesOf('horizontal_pod_autoscaler_controller_reconciliations_total')
+      .map(({ labels, value }) => `${labels?.['action']} ${labels?.['error']}: ${value}`)
+  const { world, facts, runPods } = await anAutoscaledWorld(t, (needs) => ({
+    ...needs,
+    autoscalerMetrics: autoscalerMetrics(registry),
+  }))
+  await anAutoscaler(world)
+  await world.settle(period)
+  t.same(counted(), ['none internal: 1'], 'there is nothing to scale')
+  await aSet(world, 2)
+  await runPods(2)
+  facts.cpu = 1200
+  await world.settle(period)
+  t.same(counted(), ['none internal: 1', 'scale_up none: 1'])
+  t.match(registry.text(), /reconciliation_duration_seconds_count\{action="scale_up",error="none"\} 1\n/)
 })

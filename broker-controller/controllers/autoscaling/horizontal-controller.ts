@@ -13,6 +13,7 @@ import { informer, keyFrom, keyText } from '../../store/informer.ts'
 import { objectReference } from '../../store/references.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import type { StoredObject, StoredPod } from '../../store/store.ts'
+import type { AutoscalerMetrics, ScalingAction } from './autoscaler-metrics.ts'
 import {
   type AutoscalerCounts,
   type ConditionType,
@@ -31,6 +32,7 @@ export type AutoscalerNeeds = UsageReadingNeeds & {
   readonly events: EventRecorder
   readonly clock: Clock
   readonly log: Log
+  readonly autoscalerMetrics: AutoscalerMetrics
 }
 
 /** As kube-controller-manager: --horizontal-pod-autoscaler-sync-period, …-downscale-stabilization. */
@@ -57,7 +59,7 @@ export function horizontalPodAutoscaler(
   needs: AutoscalerNeeds,
   settings: AutoscalerSettings = defaultAutoscalerSettings,
 ): Loop {
-  const { store, clock, log } = needs
+  const { store, clock, log, autoscalerMetrics } = needs
   const queue = workQueue(clock)
   const histories = new Map<string, ScalingHistory>()
   const selectors = selectorIndex()
@@ -75,10 +77,14 @@ export function horizontalPodAutoscaler(
   const reconcile = async (key: string, signal: AbortSignal) => {
     const autoscaler = autoscalers.get(keyFrom(key))
     if (autoscaler === undefined) return undefined
-    const { history, problem } = await sync(autoscaler, histories.get(key), signal).catch((error: unknown) => ({
+    const startMs = clock.monotonicMs()
+    const failed = (error: unknown): Synced => ({
       history: histories.get(key),
       problem: messageOf(error),
-    }))
+      action: 'none',
+    })
+    const { history, problem, action } = await sync(autoscaler, histories.get(key), signal).catch(failed)
+    autoscalerMetrics.reconciled(action, problem !== undefined, clock.monotonicMs() - startMs)
     if (autoscalers.get(keyFrom(key)) === undefined) return undefined
     if (history !== undefined) histories.set(key, history)
     if (problem === undefined) failing.delete(key)
@@ -109,6 +115,7 @@ type Synced = {
   readonly history: ScalingHistory | undefined
   /** For the log; undefined: the sync succeeded. */
   readonly problem: string | undefined
+  readonly action: ScalingAction
 }
 /** What is known of one autoscaler during its sync. */
 type Draft = {
@@ -134,7 +141,7 @@ function autoscalerSync(needs: AutoscalerNeeds, settings: AutoscalerSettings, se
       const message = `the HPA controller was unable to get the target's current scale: ${reading}`
       draft.set('AbleToScale', { status: 'False', reason: 'FailedGetScale', message })
       await draft.save()
-      return { history: known, problem: reading }
+      return { history: known, problem: reading, action: 'none' }
     }
     draft.set('AbleToScale', {
       status: 'True',
@@ -148,7 +155,7 @@ function autoscalerSync(needs: AutoscalerNeeds, settings: AutoscalerSettings, se
       draft.count({ currentReplicas: current, desiredReplicas: draft.status.desiredReplicas ?? 0, ...decided })
       await draft.save()
       await draft.record('Warning', 'FailedComputeMetricsReplicas', decided.problem ?? '')
-      return { history, problem: decided.problem }
+      return { history, problem: decided.problem, action: 'none' }
     }
     return await apply(needs, draft, reading, current, decided)
   }
@@ -272,7 +279,7 @@ async function apply(
   if (wanted === current) {
     draft.count({ currentReplicas: current, desiredReplicas: current, currentMetrics })
     await draft.save()
-    return { history, problem }
+    return { history, problem, action: 'none' }
   }
   const failed = await scales.update(reading, wanted, component).then(
     () => undefined,
@@ -285,7 +292,7 @@ async function apply(
     const desiredReplicas = draft.status.desiredReplicas ?? 0
     draft.count({ currentReplicas: current, desiredReplicas, currentMetrics })
     await draft.save()
-    return { history, problem: failed }
+    return { history, problem: failed, action: 'none' }
   }
   draft.set('AbleToScale', {
     status: 'True',
@@ -297,7 +304,11 @@ async function apply(
   draft.count({ currentReplicas: current, desiredReplicas: wanted, currentMetrics, scaledAt })
   await draft.save()
   const isRemembered = draft.autoscaler.spec.behavior !== undefined
-  return { history: isRemembered ? afterScaling(history, current, wanted, clock.monotonicMs()) : history, problem }
+  return {
+    history: isRemembered ? afterScaling(history, current, wanted, clock.monotonicMs()) : history,
+    problem,
+    action: wanted > current ? 'scale_up' : 'scale_down',
+  }
 }
 
 function draftOf({ store, events, clock, log }: AutoscalerNeeds, autoscaler: Autoscaler): Draft {

@@ -10,8 +10,9 @@ import { ownedObjects } from './owned-objects.ts'
 import type { PodControlNeeds } from './pod-control.ts'
 import { replicaSetController, replicationControllerController } from './replicas/replica-controller.ts'
 import { statefulSetController } from './stateful/stateful-controller.ts'
+import type { WorkloadMetrics } from './workload-metrics.ts'
 
-export type WorkloadNeeds = PodControlNeeds
+export type WorkloadNeeds = PodControlNeeds & { readonly workloadMetrics: WorkloadMetrics }
 
 /** `localZone`: of the schedules of CronJobs that name no time zone. */
 export function workloadControllers(needs: WorkloadNeeds, localZone: TimeZone = localTimeZone()): readonly Loop[] {

@@ -2,10 +2,12 @@ import { test } from 'tap'
 import type { CronJob, CronJobSpec } from '../../../../api/batch/cron-job.ts'
 import type { Job, JobSpec } from '../../../../api/batch/job.ts'
 import { timeZone, utc } from '../../../../api/batch/time-zone.ts'
+import { metricsRegistry } from '../../../../daemon/metrics-registry.ts'
 import { actingOn, type JobWorld, jobTemplate } from '../../../testing/job-world.ts'
 import { workloadWorld } from '../../../testing/workload-world.ts'
 import { ownedObjects } from '../owned-objects.ts'
 import { workloadControllers } from '../workload-controllers.ts'
+import { workloadMetrics } from '../workload-metrics.ts'
 import { cronJobController } from './cron-job-controller.ts'
 
 const minute = 60_000
@@ -75,6 +77,18 @@ test('a CronJob creates a Job each time, named after the minute', async (t) => {
     (await world.events()).filter((reason) => reason !== 'Completed'),
     ['SuccessfulCreate', 'SuccessfulCreate', 'SawCompletedJob'],
   )
+})
+
+test('it is measured how late a Job is created', async (t) => {
+  const world = await workloadWorld(t)
+  const registry = metricsRegistry()
+  world.start(workloadControllers({ ...world.needs, workloadMetrics: workloadMetrics(registry) }, utc))
+  await world.settle()
+  const spec = { schedule: '* * * * *', jobTemplate: { spec: { template: jobTemplate() } } }
+  const metadata = { name: 'tick', namespace: 'default' }
+  await world.needs.creation.create('cronjobs', { apiVersion: 'batch/v1', kind: 'CronJob', metadata, spec }, 'test')
+  await world.settle(minute + 1000)
+  t.match(registry.text(), /cronjob_controller_job_creation_skew_duration_seconds_sum 0\.1\d*\n/)
 })
 
 test('the times are those of the zone', async (t) => {

@@ -15,15 +15,17 @@ import { removeJob } from '../jobs/job-removal.ts'
 import type { OwnedObjects } from '../owned-objects.ts'
 import { type OwnersInQueue, ownerLoop } from '../owner-loop.ts'
 import { isNamespaceTerminating, type PodControl, type PodControlNeeds, podControl } from '../pod-control.ts'
+import type { WorkloadMetrics } from '../workload-metrics.ts'
 import { nextLookInMs, planCronJob, type StoredCronJob, scheduledJob } from './cron-job-plan.ts'
 
 const component = 'cronjob-controller'
 const conflictRetryMs = 50
 
-type VisitNeeds = PodControlNeeds & { readonly control: PodControl; readonly localZone: TimeZone }
+export type CronJobNeeds = PodControlNeeds & { readonly workloadMetrics: Pick<WorkloadMetrics, 'cronJobStarted'> }
+type VisitNeeds = CronJobNeeds & { readonly control: PodControl; readonly localZone: TimeZone }
 
 export function cronJobController(
-  given: PodControlNeeds,
+  given: CronJobNeeds,
   jobs: OwnedObjects<'jobs'>,
   localZone: TimeZone = localTimeZone(),
 ): Loop {
@@ -114,13 +116,14 @@ async function start(
 
 /** The Job that is there already, where there is one: an earlier visit ended before it could write the status. */
 async function createJob(
-  { creation, control, store }: VisitNeeds,
+  { creation, control, store, clock, workloadMetrics }: VisitNeeds,
   cronJob: StoredCronJob,
   scheduledMs: number,
 ): Promise<StoredObject<'jobs'> | undefined> {
   const wanted = scheduledJob(cronJob, scheduledMs)
   try {
     const job = await creation.create('jobs', wanted, component)
+    workloadMetrics.cronJobStarted(clock.wallMs() - scheduledMs)
     const message = `Created job ${job.metadata.name}`
     await control.record(cronJob, { type: 'Normal', reason: 'SuccessfulCreate', message })
     return job

@@ -1,7 +1,11 @@
 import { test } from 'tap'
 import { jobNames } from '../../../../api/batch/job.ts'
 import type { Pod } from '../../../../api/pod.ts'
-import { jobTemplate, jobWorld } from '../../../testing/job-world.ts'
+import { metricsRegistry } from '../../../../daemon/metrics-registry.ts'
+import { actingOn, jobTemplate, jobWorld } from '../../../testing/job-world.ts'
+import { workloadWorld } from '../../../testing/workload-world.ts'
+import { workloadControllers } from '../workload-controllers.ts'
+import { workloadMetrics } from '../workload-metrics.ts'
 import { isTracked } from './job-pods.ts'
 
 const indexOf = (pod: Pod) => pod.metadata.annotations?.[jobNames.completionIndex]
@@ -379,4 +383,20 @@ test('a pod that a Job selects is adopted with the finalizer, and counted', asyn
   )
   await world.endAll(0)
   t.match((await world.job())?.status, { succeeded: 1 })
+})
+
+test('visits, pods and Jobs that have ended are counted in metrics', async (t) => {
+  const world = await workloadWorld(t)
+  const registry = metricsRegistry()
+  world.start(workloadControllers({ ...world.needs, workloadMetrics: workloadMetrics(registry) }))
+  await world.settle()
+  const { create, endAll } = actingOn(world)
+  await create({ completions: 2, parallelism: 2 })
+  await world.settle()
+  await endAll(0)
+  const one = (name: string) => registry.samplesOf(name).map(({ labels, value }) => ({ ...labels, value }))
+  t.match(one('job_controller_jobs_finished_total'), [{ result: 'succeeded', reason: 'CompletionsReached', value: 1 }])
+  t.match(one('job_controller_job_pods_finished_total'), [{ result: 'succeeded', value: 2 }, { value: 0 }])
+  const [first] = one('job_controller_job_syncs_total')
+  t.match(first, { completion_mode: 'NonIndexed', result: 'success', action: 'pods_created' })
 })

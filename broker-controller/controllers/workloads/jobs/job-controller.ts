@@ -14,6 +14,7 @@ import { type PodControl, type PodControlNeeds, podControl } from '../pod-contro
 import { isReadyPod } from '../pod-readiness.ts'
 import { selecting } from '../selecting.ts'
 import { slowStart } from '../slow-start.ts'
+import type { JobSyncAction, WorkloadMetrics } from '../workload-metrics.ts'
 import type { BackoffRecord } from './job-backoff.ts'
 import { completion, deadlineLeftMs, endOf } from './job-end.ts'
 import { type JobPodPlan, planPods } from './job-plan.ts'
@@ -28,8 +29,10 @@ const writesAtOnce = 32
 /** Somebody else wrote the Job in the meantime: its change makes a visit as well. */
 const conflictRetryMs = 50
 
-export function jobController(needs: PodControlNeeds, pods: OwnedObjects<'pods'>): Loop {
-  const { log } = needs
+export type JobControllerNeeds = PodControlNeeds & { readonly workloadMetrics: WorkloadMetrics }
+
+export function jobController(needs: JobControllerNeeds, pods: OwnedObjects<'pods'>): Loop {
+  const { log, clock, workloadMetrics } = needs
   const control = podControl(needs, jobComponent)
   const backoffs = backoffRecords()
   const selects = selecting<StoredJob>(({ spec }) => spec.selector)
@@ -47,14 +50,15 @@ export function jobController(needs: PodControlNeeds, pods: OwnedObjects<'pods'>
     if (select === undefined) return undefined
     const claim = { owners: 'jobs', owner: job, dependents: pods.resource, selects: select } as const
     const own = await claimObjects(needs, { ...claim, finalizer: jobNames.trackingFinalizer }, found)
-    try {
-      return await visitJob({ ...needs, control, backoffs }, job, own)
-    } catch (error) {
-      if (isApiError(error, 'Conflict')) return { requeueAfterMs: conflictRetryMs }
-      // It was deleted in the meantime.
-      if (isApiError(error, 'NotFound')) return undefined
-      throw error
-    }
+    const startMs = clock.monotonicMs()
+    const failed = (error: unknown): Visited => ({ error, action: 'reconciling' })
+    const { next, error, action } = await visitJob({ ...needs, control, backoffs }, job, own).catch(failed)
+    const result = error === undefined ? 'success' : 'error'
+    workloadMetrics.jobSynced(job, { result, action, tookMs: clock.monotonicMs() - startMs })
+    if (isApiError(error, 'Conflict')) return { requeueAfterMs: conflictRetryMs }
+    // It was deleted in the meantime.
+    if (error === undefined || isApiError(error, 'NotFound')) return next
+    throw error
   }
 
   const loop = ownerLoop(needs, {
@@ -72,11 +76,17 @@ export function jobController(needs: PodControlNeeds, pods: OwnedObjects<'pods'>
 }
 
 type Backoffs = ReturnType<typeof backoffRecords>
-type VisitNeeds = PodControlNeeds & { readonly control: PodControl; readonly backoffs: Backoffs }
+type VisitNeeds = JobControllerNeeds & { readonly control: PodControl; readonly backoffs: Backoffs }
+type Visited = {
+  readonly next?: Reconciled
+  /** What failed, where the others of its writes are done. */
+  readonly error?: unknown
+  readonly action: JobSyncAction
+}
 
-/** Throws Conflict where the Job changed during the visit, and the first error of its writes. */
-async function visitJob(needs: VisitNeeds, job: StoredJob, pods: readonly StoredPod[]): Promise<Reconciled> {
-  const { clock, control, backoffs } = needs
+/** Throws Conflict where the Job changed during the visit. */
+async function visitJob(needs: VisitNeeds, job: StoredJob, pods: readonly StoredPod[]): Promise<Visited> {
+  const { clock, control, backoffs, workloadMetrics } = needs
   const nowMs = clock.wallMs()
   const view = jobView(job, pods, backoffs.of(job))
   const begun = startedStatus(job, nowMs)
@@ -99,39 +109,50 @@ async function visitJob(needs: VisitNeeds, job: StoredJob, pods: readonly Stored
   const settled = settleCounts(tracking.status, held)
   const finished = errors.length === 0 ? finishedStatus(settled, tracking) : undefined
   const last = await writeStatus(needs, written, finished ?? settled)
-  if (finished !== undefined) await recordEnd(control, last)
+  workloadMetrics.jobPodsFinished(job, job.status, last.status)
+  if (finished !== undefined) {
+    workloadMetrics.jobFinished(last)
+    await recordEnd(control, last)
+  }
   const error = done.error ?? errors[0]
-  if (error !== undefined) throw error
-  return nextVisit(job, { sinceMs, waitMs: done.waitMs, isPartial: tracking.isPartial, nowMs: clock.wallMs() })
+  const { action } = done
+  if (error !== undefined) return { error, action }
+  const next = nextVisit(job, { sinceMs, waitMs: done.waitMs, isPartial: tracking.isPartial, nowMs: clock.wallMs() })
+  return { next, action }
 }
 
-type Done = Pick<Outcome, 'active' | 'ready' | 'terminating'> & { readonly error?: unknown; readonly waitMs?: number }
+type Done = Pick<Outcome, 'active' | 'ready' | 'terminating'> & {
+  readonly action: JobSyncAction
+  readonly error?: unknown
+  readonly waitMs?: number
+}
 
 /** Deletes what runs. The finalizers stay: these pods are counted. */
 async function stop({ control }: VisitNeeds, view: JobView): Promise<Done> {
-  return await deletePods(view, view.active, (pod) => control.delete(view.job, pod))
+  return { ...(await deletePods(view, view.active, (pod) => control.delete(view.job, pod))), action: 'reconciling' }
 }
 
 async function manage(needs: VisitNeeds, view: JobView, nowMs: number): Promise<Done> {
   const { job, active, ready, terminating } = view
-  const same: Done = { active: active.length, ready, terminating }
+  const same = { active: active.length, ready, terminating }
   const plan: JobPodPlan = job.metadata.deletionTimestamp === undefined ? planPods(view, nowMs) : { step: 'none' }
   switch (plan.step) {
     case 'none':
-      return same
+      return { ...same, action: 'tracking' }
     // Kubernetes reports no active pods while it waits, also where some are: their number is kept here.
     case 'wait':
-      return { ...same, waitMs: plan.ms }
+      return { ...same, action: 'pods_created', waitMs: plan.ms }
     case 'delete': {
       const remove = async (pod: StoredPod) => {
         await releasePod(needs, pod)
         await needs.control.delete(job, pod)
       }
-      return await deletePods(view, plan.pods, remove)
+      return { ...(await deletePods(view, plan.pods, remove)), action: 'pods_deleted' }
     }
     case 'create': {
       const { done, error } = await create(needs.control, view, plan)
-      return { ...same, active: active.length + done, ...(error !== undefined && { error }) }
+      const made = { ...same, active: active.length + done, action: 'pods_created' } as const
+      return error === undefined ? made : { ...made, error }
     }
   }
 }
@@ -155,7 +176,7 @@ async function deletePods(
   { active, ready, terminating }: JobView,
   pods: readonly StoredPod[],
   remove: (pod: StoredPod) => Promise<void>,
-): Promise<Done> {
+): Promise<Omit<Done, 'action'>> {
   const deleted: StoredPod[] = []
   let error: unknown
   await inParallel(pods, writesAtOnce, async (pod) => {
