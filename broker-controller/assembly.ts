@@ -27,6 +27,7 @@ import { controllerCreation } from './apiserver/handlers/controller-creation.ts'
 import { controllerScales } from './apiserver/handlers/controller-scales.ts'
 import { serviceNetwork } from './apiserver/handlers/service-network.ts'
 import { apiServer } from './apiserver/http/http-server.ts'
+import { serviceConnections } from './apiserver/proxy/service-connections.ts'
 import { usageLedger } from './apiserver/quota/quota-ledger.ts'
 import { webhookAdmission } from './apiserver/webhooks/webhook-admission.ts'
 import { webhookCaller } from './apiserver/webhooks/webhook-call.ts'
@@ -139,7 +140,9 @@ async function openParts(
   }
   const checkpoints = await openCheckpointWindow(shared, origin, configuration.checkpoints)
   const hold = await openRestoreHold(shared, checkpoints, origin)
-  const [caller, limited] = [webhookCaller(), limitLog(log, clock)]
+  const sessions = sessionBoard({ clock })
+  const connections = serviceConnections({ store, sessions, clock, random: Math.random })
+  const [caller, limited] = [webhookCaller(connections), limitLog(log, clock)]
   closing.add(async () => {
     caller.close()
     limited.close()
@@ -171,7 +174,7 @@ async function openParts(
     checkpoints,
     hold,
     usage: usageBoard({ clock }),
-    sessions: sessionBoard({ clock }),
+    sessions,
   }
 }
 

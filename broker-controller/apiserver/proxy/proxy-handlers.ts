@@ -1,15 +1,15 @@
-/** nodes/proxy and pods/proxy: requests to the agent of a node, to another port of a node, and to a port of a pod. */
+/** nodes/proxy, pods/proxy and services/proxy: requests to the agent of a node, to another port of a node, and to a port of a pod. */
 import { ApiError, isApiError, notFound } from '../../../api/api-error.ts'
-import { type SessionRequest, sessionChannels } from '../../../api/sessions.ts'
-import { sessionDuplex } from '../../../daemon/sessions/session-duplex.ts'
-import type { SessionFrames } from '../../../daemon/sessions/session-frames.ts'
+import type { SessionRequest } from '../../../api/sessions.ts'
 import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
 import { assertAssigned } from '../streams/container-of-pod.ts'
-import { openSession, podIn, sessionStatusIn } from '../streams/node-session.ts'
+import { openSession, podIn } from '../streams/node-session.ts'
 import type { ApiResponse } from '../wire/answers.ts'
 import { proxyExchange, proxyFailure } from './proxy-exchange.ts'
 import { requestHeaders, rewrittenLocation } from './proxy-headers.ts'
-import { podPort, proxyTarget } from './proxy-target.ts'
+import { podPort, proxyTarget, serviceTarget } from './proxy-target.ts'
+import { serviceAddresses } from './service-endpoint.ts'
+import { connectionOn } from './session-connection.ts'
 
 /** Where clients expect the kubelet, as in `NODE:10250`; 10255 was its port for reading. */
 const kubeletPorts: readonly (number | undefined)[] = [undefined, 10_250, 10_255]
@@ -45,12 +45,22 @@ export async function proxyToPod(request: ResourceRequest, needs: ResourceNeeds)
   })
 }
 
-/** A Service has no data path through the API: its pods have. */
-export async function refuseServiceProxy(): Promise<ApiResponse> {
-  throw new ApiError(
-    'BadRequest',
-    'the proxy to Services is not supported: use the proxy of one of its pods, /api/v1/namespaces/NAMESPACE/pods/POD:PORT/proxy/',
-  )
+/** To one of the ready pods of the Service. Throws the ApiError of a refusal. */
+export async function proxyToService(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
+  const { namespace, name } = request.route
+  const target = serviceTarget(name)
+  const search = { key: { namespace, name: target.name }, port: target.port, id: name }
+  for await (const { ip, port, pod } of serviceAddresses(needs, search)) {
+    // As Kubernetes: the proxy leads to pods only.
+    if (pod === undefined) continue
+    return proxied(request, needs, {
+      node: pod.spec.nodeName ?? '',
+      session: { ...podIn(pod), proxy: { port } },
+      scheme: target.scheme,
+      host: `${ip}:${port}`,
+    })
+  }
+  throw new ApiError('InternalError', `no address of service ${JSON.stringify(name)} was tried`)
 }
 
 type Place = {
@@ -87,19 +97,6 @@ async function proxied(request: ResourceRequest, needs: ResourceNeeds, place: Pl
     isUpgrade,
     rewriteLocation: (location) => rewrittenLocation(location, prefix, hosts),
     clock: needs.clock,
-  })
-}
-
-function connectionOn(frames: SessionFrames) {
-  return sessionDuplex(frames, {
-    receive: sessionChannels.output,
-    send: sessionChannels.input,
-    other({ channel, payload }) {
-      if (channel !== sessionChannels.status) return undefined
-      const { message } = sessionStatusIn(payload) ?? {}
-      if (message !== undefined) throw new Error(message)
-      return 'ended'
-    },
   })
 }
 

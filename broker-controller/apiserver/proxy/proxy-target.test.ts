@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { aPod } from '../../../api/testing/builders.ts'
-import { podPort, proxyTarget } from './proxy-target.ts'
+import { podPort, proxyTarget, serviceTarget } from './proxy-target.ts'
 
 test('a name may have a port, and a scheme', async (t) => {
   t.same(proxyTarget('web', 'pod'), { name: 'web', scheme: 'http', port: undefined })
@@ -39,4 +39,13 @@ test('without a port it is the first that the pod declares, or that of the schem
   t.equal(podPort(of([withPorts(8080)]), { scheme: 'http', port: 9 }), 9)
   t.equal(podPort(of([none]), { scheme: 'http', port: undefined }), 80)
   t.equal(podPort(of([none]), { scheme: 'https', port: undefined }), 443)
+})
+
+test('a port of a Service may have a name', async (t) => {
+  t.same(serviceTarget('web'), { name: 'web', scheme: 'http', port: '' })
+  t.same(serviceTarget('web:http'), { name: 'web', scheme: 'http', port: 'http' })
+  t.same(serviceTarget('https:web:443'), { name: 'web', scheme: 'https', port: '443' })
+  for (const id of ['ftp:web:80', ':80', 'a:b:c:d']) {
+    t.throws(() => serviceTarget(id), { message: `invalid service request "${id}"` })
+  }
 })

@@ -9,17 +9,35 @@ export type ProxyTarget = {
   readonly port: number | undefined
 }
 
+/** Of a Service: `port` is the name or the number of one of its ports, or '' for the one without a name. */
+export type ServiceTarget = Omit<ProxyTarget, 'port'> & { readonly port: string }
+
 /** Reads `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`. Throws BadRequest for anything else; `what` is `pod` or `node`. */
 export function proxyTarget(id: string, what: string): ProxyTarget {
-  const parts = id.split(':')
-  const [scheme = '', name = '', port = ''] = parts.length === 3 ? parts : ['', ...parts]
-  const invalid = new ApiError('BadRequest', `invalid ${what} request ${JSON.stringify(id)}`)
-  if (parts.length > 3 || name === '' || !['', 'http', 'https'].includes(scheme)) throw invalid
+  const { port, ...target } = partsOf(id, what)
   const number = port === '' ? undefined : Number(port)
   if (number !== undefined && !(/^\d{1,5}$/.test(port) && number >= 1 && number <= 65_535)) {
-    throw new ApiError('BadRequest', `${invalid.message}: the port must be a number between 1 and 65535`)
+    throw new ApiError('BadRequest', `${invalidRequest(id, what)}: the port must be a number between 1 and 65535`)
   }
-  return { name, scheme: scheme === 'https' ? 'https' : 'http', port: number }
+  return { ...target, port: number }
+}
+
+/** The same for a Service, whose ports have names. */
+export function serviceTarget(id: string): ServiceTarget {
+  return partsOf(id, 'service')
+}
+
+function partsOf(id: string, what: string): ServiceTarget {
+  const parts = id.split(':')
+  const [scheme = '', name = '', port = ''] = parts.length === 3 ? parts : ['', ...parts]
+  if (parts.length > 3 || name === '' || !['', 'http', 'https'].includes(scheme)) {
+    throw new ApiError('BadRequest', invalidRequest(id, what))
+  }
+  return { name, scheme: scheme === 'https' ? 'https' : 'http', port }
+}
+
+function invalidRequest(id: string, what: string): string {
+  return `invalid ${what} request ${JSON.stringify(id)}`
 }
 
 /** Where no port is named: the first that a container of the pod declares, or that of the scheme. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { type Test, test } from 'tap'
 import { openAuthority } from '../../../certs/authority.ts'
 import { issueServer } from '../../../certs/issue.ts'
@@ -25,7 +25,7 @@ async function aWebhook(t: Test, handler: Handler, names: readonly string[] = ['
   const caBundle = Buffer.from(authority.certificate).toString('base64')
   const call = ({ seconds = 10, body = '{}', signal = new AbortController().signal, bundle = caBundle } = {}) =>
     caller.call({ client: { url, caBundle: bundle }, timeoutSeconds: seconds, body, signal })
-  return { url, caller, call }
+  return { url, caller, call, bundle: caBundle }
 }
 
 test('a call posts the review to the URL, with the timeout in its query, and gives the body of the answer', async (t) => {
@@ -83,7 +83,7 @@ test('the server must prove its name with the caBundle of the webhook', async (t
   await t.rejects(other.call(), /^Post ".*": .*(altnames|cert's)/)
 })
 
-test('a server that is not there, and a service, are named', async (t) => {
+test('a server that is not there is named, and a way that there is not', async (t) => {
   const caller = webhookCaller()
   t.teardown(caller.close)
   const call = (client: Parameters<typeof caller.call>[0]['client']) =>
@@ -92,7 +92,48 @@ test('a server that is not there, and a service, are named', async (t) => {
   await t.rejects(call({ url }), {
     message: `Post "${url}?timeout=5s": dial tcp 127.0.0.1:1: connect: connection refused`,
   })
-  const unreachable = 'cannot be reached: set clientConfig.url instead of service'
-  await t.rejects(call({ service: { namespace: 'n', name: 's' } }), { message: `service "n/s" ${unreachable}` })
-  await t.rejects(call({}), { message: `service "/" ${unreachable}` })
+  const place = 'https://s.n.svc:443/?timeout=5s'
+  await t.rejects(call({ service: { namespace: 'n', name: 's' } }), {
+    message: `Post "${place}": there is no way to Services`,
+  })
+  await t.rejects(call({}), { message: 'clientConfig has neither a url nor a service' })
+})
+
+test('a webhook behind a Service is called on a connection of its own, which ends with the call', async (t) => {
+  const seen: unknown[] = []
+  const { url, bundle } = await aWebhook(
+    t,
+    (request, response) => {
+      seen.push([request.method, request.url, request.headers.host])
+      response.end('{"kind":"AdmissionReview"}')
+    },
+    ['hook.tools.svc'],
+  )
+  const sockets: Socket[] = []
+  const asked: unknown[] = []
+  const caller = webhookCaller({
+    async connect(service, port) {
+      asked.push([service, port])
+      const socket = connect(Number(new URL(url).port), '127.0.0.1')
+      sockets.push(socket)
+      return socket
+    },
+  })
+  t.teardown(caller.close)
+  const call = (service: { readonly name: string; readonly path?: string; readonly port?: number }) => {
+    const client = { service: { namespace: 'tools', ...service }, caBundle: bundle }
+    return caller.call({ client, timeoutSeconds: 5, body: '{}', signal: new AbortController().signal })
+  }
+  t.same(await call({ name: 'hook', path: '/review' }), { kind: 'AdmissionReview' })
+  t.same(await call({ name: 'hook', port: 8443 }), { kind: 'AdmissionReview' })
+  t.same(asked, [
+    [{ namespace: 'tools', name: 'hook' }, 443],
+    [{ namespace: 'tools', name: 'hook' }, 8443],
+  ])
+  t.same(seen, [
+    ['POST', '/review?timeout=5s', 'hook.tools.svc:443'],
+    ['POST', '/?timeout=5s', 'hook.tools.svc:8443'],
+  ])
+  await t.rejects(call({ name: 'other' }), /^Post "https:\/\/other.tools.svc:443\/\?timeout=5s": .*altnames/)
+  t.ok(sockets.every(({ destroyed }) => destroyed))
 })

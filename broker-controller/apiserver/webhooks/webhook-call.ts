@@ -1,8 +1,11 @@
 /**
- * One HTTPS call of a webhook. The server must prove its name with the webhook's caBundle; redirects are not followed. Time, bytes
- * of the answer and connections are bounded.
+ * One HTTPS call of a webhook, at its URL or through its Service. The server must prove its name with the webhook's caBundle;
+ * redirects are not followed. Time, bytes of the answer and connections are bounded.
  */
+import { type ClientRequest, type RequestOptions, request as requestOn } from 'node:http'
 import { Agent, request } from 'node:https'
+import type { Duplex } from 'node:stream'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
 import type { WebhookClientConfig } from '../../../api/admission/webhook.ts'
 import { isApiError } from '../../../api/api-error.ts'
 import { clipped } from '../../../api/problem.ts'
@@ -17,6 +20,16 @@ export type WebhookCall = {
   readonly signal: AbortSignal
 }
 
+/** The way to Services. */
+export interface WebhookServices {
+  /** Resolves with a connection to a ready endpoint of the Service's port. */
+  connect(
+    service: { readonly namespace: string; readonly name: string },
+    port: number,
+    signal: AbortSignal,
+  ): Promise<Duplex>
+}
+
 export interface WebhookCaller {
   /** The body of an answer with the code 200. Rejects with an error in Kubernetes' words. */
   call(call: WebhookCall): Promise<unknown>
@@ -28,23 +41,24 @@ export interface WebhookCaller {
 const mostAnswerBytes = 3 * 1024 * 1024
 const idleMs = 30_000
 
-export function webhookCaller(): WebhookCaller {
+/** `services` undefined: webhooks are called by URL only. */
+export function webhookCaller(services?: WebhookServices): WebhookCaller {
   // A pool for each server and caBundle; others wait for their turn, within their own deadlines.
   const agent = new Agent({ keepAlive: true, maxSockets: 16, maxTotalSockets: 64, maxFreeSockets: 2, timeout: idleMs })
   return {
     async call({ client, timeoutSeconds, body, signal }) {
-      if (client.url === undefined) {
-        const { namespace = '', name = '' } = client.service ?? {}
-        throw new Error(`service "${namespace}/${name}" cannot be reached: set clientConfig.url instead of service`)
-      }
-      const url = new URL(client.url)
-      url.searchParams.set('timeout', `${timeoutSeconds}s`)
       const ca = client.caBundle ? Buffer.from(client.caBundle, 'base64').toString('utf8') : undefined
+      const trust: Trust = ca === undefined ? {} : { ca }
+      const timeout = `timeout=${timeoutSeconds}s`
+      const reach =
+        client.url === undefined
+          ? throughService(serviceOf(client), timeout, trust, services)
+          : atUrl(new URL(client.url), timeout, { ...trust, agent })
       try {
-        return await withDeadline(timeoutSeconds * 1000, signal, (own) => post(url, body, ca, agent, own))
+        return await withDeadline(timeoutSeconds * 1000, signal, (own) => reach.post(body, own))
       } catch (cause) {
         if (cause instanceof AnswerError) throw cause
-        throw new Error(`Post ${JSON.stringify(url.href)}: ${reasonOf(cause)}`, { cause })
+        throw new Error(`Post ${JSON.stringify(reach.href)}: ${reasonOf(cause)}`, { cause })
       }
     },
     close: () => agent.destroy(),
@@ -56,35 +70,92 @@ class AnswerError extends Error {
   override readonly name = 'AnswerError'
 }
 
-function post(url: URL, body: string, ca: string | undefined, agent: Agent, signal: AbortSignal): Promise<unknown> {
+/** A way to a webhook. */
+type Reach = {
+  /** As Kubernetes names it in errors. */
+  readonly href: string
+  post(body: string, signal: AbortSignal): Promise<unknown>
+}
+type Trust = { readonly ca?: string }
+
+function atUrl(url: URL, timeout: string, options: Trust & { readonly agent: Agent }): Reach {
+  const [name = '', value = ''] = timeout.split('=')
+  url.searchParams.set(name, value)
+  return { href: url.href, post: (body, signal) => answered(request(url, postOptions(body, signal, options)), body) }
+}
+
+type Service = NonNullable<WebhookClientConfig['service']>
+
+function serviceOf({ service }: WebhookClientConfig): Service {
+  if (service === undefined) throw new Error('clientConfig has neither a url nor a service')
+  return service
+}
+
+/** Each call has a connection of its own: it occupies its node for no longer than the call. */
+function throughService(
+  { namespace, name, path = '', port = 443 }: Service,
+  timeout: string,
+  trust: Trust,
+  services: WebhookServices | undefined,
+): Reach {
+  const host = `${name}.${namespace}.svc`
+  const place = `${path.startsWith('/') ? '' : '/'}${path}?${timeout}`
+  return {
+    href: `https://${host}:${port}${place}`,
+    async post(body, signal) {
+      if (services === undefined) throw new Error('there is no way to Services')
+      const connection = await services.connect({ namespace, name }, port, signal)
+      try {
+        const stream = await encrypted(connection, host, trust)
+        const options = { ...postOptions(body, signal, { host, port, path: place }), createConnection: () => stream }
+        return await answered(requestOn(options), body)
+      } finally {
+        connection.destroy()
+      }
+    },
+  }
+}
+
+/** Rejects where the server does not prove that it is `host`. */
+function encrypted(connection: Duplex, host: string, trust: Trust): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
-    const headers = {
-      'content-type': 'application/json',
-      accept: 'application/json',
-      'content-length': Buffer.byteLength(body),
-      'user-agent': 'bramble-controller-admission',
-    }
-    const asked = request(
-      url,
-      { method: 'POST', agent, headers, signal, ...(ca !== undefined && { ca }) },
-      (answer) => {
-        const parts: Buffer[] = []
-        let size = 0
-        answer.on('data', (part: Buffer) => {
-          size += part.length
-          if (size <= mostAnswerBytes) parts.push(part)
-          else asked.destroy(new AnswerError(`the answer is longer than ${mostAnswerBytes} bytes`))
-        })
-        answer.once('error', reject)
-        answer.once('end', () => {
-          try {
-            resolve(answerOf(answer.statusCode ?? 0, Buffer.concat(parts)))
-          } catch (error) {
-            reject(error)
-          }
-        })
-      },
-    )
+    const stream = connectTls({ socket: connection, servername: host, ...trust })
+    stream.on('error', reject)
+    connection.on('error', reject)
+    connection.once('close', () => stream.destroy(new Error('the connection was closed')))
+    stream.once('secureConnect', () => resolve(stream))
+  })
+}
+
+function postOptions<More extends object>(body: string, signal: AbortSignal, more: More): RequestOptions & More {
+  const headers = {
+    'content-type': 'application/json',
+    accept: 'application/json',
+    'content-length': Buffer.byteLength(body),
+    'user-agent': 'bramble-controller-admission',
+  }
+  return { method: 'POST', headers, signal, ...more }
+}
+
+function answered(asked: ClientRequest, body: string): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    asked.once('response', (answer) => {
+      const parts: Buffer[] = []
+      let size = 0
+      answer.on('data', (part: Buffer) => {
+        size += part.length
+        if (size <= mostAnswerBytes) parts.push(part)
+        else asked.destroy(new AnswerError(`the answer is longer than ${mostAnswerBytes} bytes`))
+      })
+      answer.once('error', reject)
+      answer.once('end', () => {
+        try {
+          resolve(answerOf(answer.statusCode ?? 0, Buffer.concat(parts)))
+        } catch (error) {
+          reject(error)
+        }
+      })
+    })
     asked.once('error', reject)
     asked.end(body)
   })

@@ -9,7 +9,7 @@ import {
 } from '../../../../api/validation/service-validation.ts'
 import { serviceWarnings } from '../../../../api/warnings/service-warnings.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
-import { refuseServiceProxy } from '../../proxy/proxy-handlers.ts'
+import { proxyToService } from '../../proxy/proxy-handlers.ts'
 import { withAllocations } from './service-allocation.ts'
 import { changedService, newService } from './service-change.ts'
 import { serviceTable } from './service-table.ts'
@@ -19,7 +19,7 @@ export const serviceStrategy: KindStrategy<Service> = {
   table: serviceTable,
   selectableFields: ['spec.clusterIP', 'spec.type'],
   subresources: {
-    proxy: { access: 'proxy', kind: 'ServiceProxyOptions', proxy: refuseServiceProxy },
+    proxy: { access: 'proxy', kind: 'ServiceProxyOptions', proxy: proxyToService },
     status: {
       ...statusSubresource,
       prepareForUpdate: (_, now) => now,

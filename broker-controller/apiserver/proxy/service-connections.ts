@@ -1,0 +1,51 @@
+/** Connections of the API to what answers for a Service: through the node of a pod, or to an address that is no pod. */
+import { connect } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { ApiError } from '../../../api/api-error.ts'
+import type { Identity } from '../../../api/identity.ts'
+import type { ObjectKey, Store } from '../../store/store.ts'
+import type { ResourceNeeds } from '../handlers/strategy.ts'
+import { openSession, podIn } from '../streams/node-session.ts'
+import { presentService, serviceAddresses } from './service-endpoint.ts'
+import { connectionOn } from './session-connection.ts'
+
+export interface ServiceConnections {
+  /**
+   * Resolves with a connection to a ready endpoint of the Service's port. Throws the ApiError NotFound or ServiceUnavailable, and
+   * the error of the connection. It ends when `signal` aborts.
+   */
+  connect(service: ObjectKey, port: number, signal: AbortSignal): Promise<Duplex>
+}
+
+export type ServiceConnectionNeeds = Pick<ResourceNeeds, 'sessions' | 'clock' | 'random'> & {
+  readonly store: Pick<Store, 'get'>
+}
+
+/** Whose sessions they are. */
+const apiServer: Identity = { user: 'system:apiserver', groups: ['system:masters'] }
+
+export function serviceConnections(needs: ServiceConnectionNeeds): ServiceConnections {
+  return {
+    async connect(key, port, signal) {
+      const { spec: { type = 'ClusterIP' } = {} } = await presentService(needs.store, key)
+      if (type === 'ExternalName') throw new ApiError('InternalError', `unsupported service type "${type}"`)
+      const addresses = serviceAddresses(needs, { key, port: String(port), id: key.name })
+      const { value: found } = await addresses.next()
+      if (found.pod === undefined) return await direct(found.ip, found.port, signal)
+      const session = { ...podIn(found.pod), proxy: { port: found.port } }
+      const node = found.pod.spec.nodeName ?? ''
+      return connectionOn(await openSession(node, session, { identity: apiServer, signal }, needs))
+    },
+  }
+}
+
+function direct(host: string, port: number, signal: AbortSignal): Promise<Duplex> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port, signal })
+    socket.once('error', reject)
+    socket.once('connect', () => {
+      socket.off('error', reject)
+      resolve(socket)
+    })
+  })
+}
