@@ -102,8 +102,8 @@ test('text is one frame, and so is an empty payload', async (t) => {
     await stream.send(request, Buffer.alloc(longestFrame.request, 'r'))
     stream.end()
   })()
-  t.same(await other.next(), { channel: output, payload: Buffer.from('hé') })
-  t.same(await other.next(), { channel: output, payload: Buffer.alloc(0) })
+  t.match(await other.next(), { channel: output, payload: Buffer.from('hé'), message: Buffer.from('\x01hé') })
+  t.match(await other.next(), { channel: output, payload: Buffer.alloc(0), message: Buffer.of(output) })
   t.equal((await other.next())?.payload.length, longestFrame.request, 'the longest request is one frame')
   t.equal(await other.next(), undefined)
   await sending
@@ -142,7 +142,7 @@ test('a stream that was paused before is read, and is paused where nothing is ta
   const { next, isHeld: before } = sessionFrames(stream)
   t.notOk(before)
   stream.write(Buffer.from([output, 0, 0, 1, 120]))
-  t.same(await next(), { channel: output, payload: Buffer.from('x') })
+  t.match(await next(), { channel: output, payload: Buffer.from('x') })
   const there = new PassThrough()
   const frames = sessionFrames(there)
   const whole = Buffer.alloc(4 + longestFrame.data)
@@ -153,4 +153,40 @@ test('a stream that was paused before is read, and is paused where nothing is ta
   t.ok(there.isPaused())
   for (let taken = 0; taken < 4 * longestFrame.data; ) taken += (await frames.next())?.payload.length ?? 0
   t.notOk(frames.isHeld)
+})
+
+test('frames are read wherever the stream is cut, and pings are dropped', async (t) => {
+  const head = (channel: number, length: number) => {
+    const bytes = Buffer.alloc(4)
+    bytes.writeUInt32BE(length)
+    bytes.writeUInt8(channel)
+    return bytes
+  }
+  const { ping } = sessionChannels
+  const bytes = Buffer.concat([
+    head(output, 5),
+    Buffer.from('first'),
+    head(ping, 3),
+    Buffer.from('xyz'),
+    head(ping, 0),
+    head(output, 0),
+    head(output, 4),
+    Buffer.from('last'),
+  ])
+  for (let size = 1; size <= bytes.length; size++) {
+    const stream = new PassThrough()
+    const frames = sessionFrames(stream)
+    for (let at = 0; at < bytes.length; at += size) stream.write(bytes.subarray(at, at + size))
+    stream.end()
+    const texts: (string | undefined)[] = []
+    for (let frame = await frames.next(); frame !== undefined; frame = await frames.next()) {
+      texts.push(frame.payload.toString())
+    }
+    t.same(texts, ['first', '', 'last'], `pieces of ${size}`)
+  }
+  const cut = new PassThrough()
+  cut.end(bytes.subarray(0, 15))
+  const frames = sessionFrames(cut)
+  await frames.next()
+  await t.rejects(frames.next(), { message: 'The stream of the session ended within a frame' }, 'also within a ping')
 })

@@ -68,7 +68,7 @@ async function relay(client: ByteChannel, frames: SessionFrames, written: WriteS
   const toNode = passInput(client, frames).catch(() => undefined)
   try {
     const end = written(await passOutput(client, frames))
-    if (end !== undefined) await client.send(message(channels.status, end))
+    if (end !== undefined) await client.send(Buffer.concat([Buffer.of(channels.status), end]))
     // Closing gives the client a limited time for what is left.
     await client.flushed()
     client.close()
@@ -104,8 +104,8 @@ async function passOutput(client: ByteChannel, frames: SessionFrames): Promise<E
   for (;;) {
     const frame = await frames.next().catch(() => undefined)
     if (frame === undefined) return failure('the connection to the node ended')
-    const { channel, payload } = frame
-    if (channel === channels.output || channel === channels.errorOutput) await client.send(message(channel, payload))
+    const { channel, payload, message } = frame
+    if (channel === channels.output || channel === channels.errorOutput) await client.send(message)
     else if (channel === channels.status) return endOf(sessionStatusIn(payload))
   }
 }
@@ -142,7 +142,3 @@ type WriteStatus = (status: EndStatus) => Uint8Array | undefined
 const json: WriteStatus = (status) => Buffer.from(JSON.stringify(status))
 
 const errorText: WriteStatus = ({ status, message = '' }) => (status === 'Success' ? undefined : Buffer.from(message))
-
-function message(channel: number, payload: Uint8Array): Uint8Array {
-  return Buffer.concat([Buffer.of(channel), payload])
-}
