@@ -8,11 +8,14 @@ export interface CrashingStore {
   allow(writes: number): void
   /** Whether a write has failed since `allow`. */
   crashed(): boolean
+  /** How many writes have succeeded since `allow`. */
+  written(): number
 }
 
 export function crashingStore(inner: Store): CrashingStore {
   let left = Number.POSITIVE_INFINITY
   let hasCrashed = false
+  let written = 0
   const admit = (resource: string) => {
     if (resource === 'events') return
     if (left <= 0) {
@@ -20,6 +23,7 @@ export function crashingStore(inner: Store): CrashingStore {
       throw new ApiError('InternalError', 'the process was killed')
     }
     left--
+    written++
   }
   const store: Store = {
     ...inner,
@@ -45,7 +49,9 @@ export function crashingStore(inner: Store): CrashingStore {
     allow(writes) {
       left = writes
       hasCrashed = false
+      written = 0
     },
     crashed: () => hasCrashed,
+    written: () => written,
   }
 }

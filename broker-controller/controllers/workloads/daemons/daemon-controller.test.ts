@@ -4,7 +4,7 @@ import { aNode } from '../../../../api/testing/builders.ts'
 import type { DaemonSet } from '../../../../api/workloads/daemon-set.ts'
 import { seededRandom } from '../../../../daemon/testing/seeded-random.ts'
 import { update } from '../../../testing/admitting.ts'
-import { crashingStore } from '../../../testing/crashing-store.ts'
+import { crashingWorld } from '../../../testing/crashing-world.ts'
 import { type WorkloadWorld, workloadWorld } from '../../../testing/workload-world.ts'
 import { workloadControllers } from '../workload-controllers.ts'
 import { nodeOfDaemon } from './daemon-placement.ts'
@@ -244,41 +244,23 @@ test('wherever the process is killed, the next one ends in the same place', asyn
   let crashes = 0
   for (let seed = 1; seed <= 40; seed++) {
     const random = seededRandom(seed)
-    let crashing: ReturnType<typeof crashingStore> | undefined
-    const world = await workloadWorld(t, {
-      store(inner) {
-        crashing = crashingStore(inner)
-        return crashing.store
-      },
-    })
-    if (crashing === undefined) return t.fail('no store')
+    const crashing = await crashingWorld(t, random)
+    const { world } = crashing
     const surges = random() < 0.5
     const rollingUpdate = surges ? { maxSurge: 1, maxUnavailable: 0 } : { maxSurge: 0, maxUnavailable: 2 }
     await join(world, 'pi-1', 'pi-2', 'pi-3')
     await aDaemonSet(world, { updateStrategy: { type: 'RollingUpdate', rollingUpdate } })
-    const lives = async (count: number) => {
-      for (let life = 0; life < count; life++) {
-        crashing?.allow(Math.floor(random() * 6))
-        const end = world.start(workloadControllers(world.needs))
-        await world.settle()
-        await end()
-        if (crashing?.crashed()) crashes++
-        if (random() < 0.7) await world.runPods()
-        if (random() < 0.7) await world.endPods()
-      }
-    }
-    await lives(6)
+    await crashing.live(6, 6)
     await setImage(world, 'log:2')
-    await lives(6)
-    crashing.allow(Number.POSITIVE_INFINITY)
-    world.start(workloadControllers(world.needs))
-    await world.settle()
+    await crashing.live(6, 6)
+    await crashing.survive()
     await roll(world, 10)
     t.same(await placesOf(world), ['pi-1 log:2', 'pi-2 log:2', 'pi-3 log:2'], `seed ${seed}`)
     t.equal((await world.pods()).length, 3)
     t.match(await statusOf(world), { desiredNumberScheduled: 3, updatedNumberScheduled: 3, numberAvailable: 3 })
     const revisions = (await world.store.list('controllerrevisions')).items
     t.equal(Math.max(...revisions.map(({ revision = 0 }) => revision)), revisions.length, `seed ${seed}`)
+    crashes += crashing.crashes()
   }
   t.ok(crashes > 100, `${crashes} crashes`)
 })

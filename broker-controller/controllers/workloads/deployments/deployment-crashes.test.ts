@@ -1,27 +1,8 @@
 import { type Test, test } from 'tap'
 import type { Deployment, DeploymentSpec } from '../../../../api/workloads/deployment.ts'
-import type { Store } from '../../../store/store.ts'
+import { type CrashingStore, crashingStore } from '../../../testing/crashing-store.ts'
 import { type WorkloadWorld, workloadWorld } from '../../../testing/workload-world.ts'
 import { workloadControllers } from '../workload-controllers.ts'
-
-/** A write after which this process exists no more: from then on every write fails, and none of them happens. */
-type Fuse = { left: number }
-
-const writes = new Set<keyof Store>(['create', 'update', 'updateStatus', 'delete'])
-
-/** Fails from the moment on at which the fuse has burnt. */
-function fused(store: Store, fuse: Fuse): Store {
-  return new Proxy(store, {
-    get(target, name: keyof Store) {
-      const member = target[name]
-      if (!writes.has(name) || typeof member !== 'function') return member
-      return async (...args: never[]) => {
-        if (String(args[0]) !== 'events' && --fuse.left < 0) throw new Error('The controller is gone')
-        return await (member as (...given: never[]) => Promise<unknown>)(...args)
-      }
-    },
-  })
-}
 
 const labels = { app: 'web' }
 const change = (world: WorkloadWorld, more: (spec: DeploymentSpec) => Partial<DeploymentSpec>) =>
@@ -37,15 +18,20 @@ const scenarios: { readonly [name: string]: Partial<DeploymentSpec> } = {
 
 /** Runs the story with a controller that is gone after so many writes and starts again; `undefined`: it stays. */
 async function endOf(t: Test, spec: Partial<DeploymentSpec>, crashAfter: number | undefined) {
-  const fuse: Fuse = { left: Infinity }
-  const world = await workloadWorld(t, { store: (store) => fused(store, fuse) })
+  let crashing: CrashingStore | undefined
+  const world = await workloadWorld(t, {
+    store(inner) {
+      crashing = crashingStore(inner)
+      return crashing.store
+    },
+  })
   let stop = world.start(workloadControllers(world.needs))
   let most = 0
   const rest = async () => {
     for (let turn = 0; turn < 6; turn++) {
-      if (fuse.left < 0) {
+      if (crashing?.crashed()) {
         await stop()
-        fuse.left = Infinity
+        crashing.allow(Infinity)
         stop = world.start(workloadControllers(world.needs))
       }
       await world.settle()
@@ -68,14 +54,14 @@ async function endOf(t: Test, spec: Partial<DeploymentSpec>, crashAfter: number 
     },
   }
   await world.needs.creation.create('deployments', deployment, 'test')
-  fuse.left = crashAfter ?? 100_000
+  crashing?.allow(crashAfter ?? Infinity)
   await rest()
   await change(world, image('web:2'))
   await rest()
   await change(world, (one) => ({ replicas: 5, ...image('web:3')(one) }))
   await rest()
   await rest()
-  const written = 100_000 - fuse.left
+  const written = crashing?.written() ?? 0
   await stop()
   t.ok(most <= 6, 'no pod is started twice')
   const sets = (await world.store.list('replicasets')).items.map(({ metadata, spec: { replicas, template } }) => ({

@@ -4,7 +4,7 @@ import { aNode } from '../../../../api/testing/builders.ts'
 import type { StatefulSet } from '../../../../api/workloads/stateful-set.ts'
 import { seededRandom } from '../../../../daemon/testing/seeded-random.ts'
 import { update } from '../../../testing/admitting.ts'
-import { crashingStore } from '../../../testing/crashing-store.ts'
+import { crashingWorld } from '../../../testing/crashing-world.ts'
 import { type WorkloadWorld, workloadWorld } from '../../../testing/workload-world.ts'
 import { podCleanupController } from '../../pods/pod-cleanup-controller.ts'
 import { rebootController } from '../../pods/reboot-controller.ts'
@@ -297,37 +297,19 @@ test('wherever the process is killed, the next one ends in the same place', asyn
   let crashes = 0
   for (let seed = 1; seed <= 40; seed++) {
     const random = seededRandom(seed)
-    let crashing: ReturnType<typeof crashingStore> | undefined
-    const world = await workloadWorld(t, {
-      store(inner) {
-        crashing = crashingStore(inner)
-        return crashing.store
-      },
-    })
-    if (crashing === undefined) return t.fail('no store')
+    const crashing = await crashingWorld(t, random)
+    const { world } = crashing
     await aSet(world, { podManagementPolicy: random() < 0.5 ? 'Parallel' : 'OrderedReady' })
-    const lives = async (count: number) => {
-      for (let life = 0; life < count; life++) {
-        crashing?.allow(Math.floor(random() * 5))
-        const end = world.start(workloadControllers(world.needs))
-        await world.settle()
-        await end()
-        if (crashing?.crashed()) crashes++
-        if (random() < 0.8) await world.runPods()
-        if (random() < 0.7) await world.endPods()
-      }
-    }
-    await lives(6)
+    await crashing.live(6, 5)
     await change(world, { template: template('db:2'), replicas: 2 })
-    await lives(6)
-    crashing.allow(Number.POSITIVE_INFINITY)
-    world.start(workloadControllers(world.needs))
-    await world.settle()
+    await crashing.live(6, 5)
+    await crashing.survive()
     await roll(world)
     t.same(await imagesOf(world), ['db-0 db:2', 'db-1 db:2'], `seed ${seed}`)
     t.match(await statusOf(world), { replicas: 2, updatedReplicas: 2, currentReplicas: 2, availableReplicas: 2 })
     const numbers = (await world.store.list('controllerrevisions')).items.map(({ revision = 0 }) => revision)
     t.equal(Math.max(...numbers), numbers.length, `seed ${seed}`)
+    crashes += crashing.crashes()
   }
   t.ok(crashes > 100, `${crashes} crashes`)
 })
