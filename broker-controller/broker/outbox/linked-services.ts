@@ -4,6 +4,7 @@ import { serviceLinkOf } from '../../../api/network/service-links.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { isAssigned } from '../../store/checkpoints/checkpoint-data.ts'
 import type { StoredObject } from '../../store/store.ts'
+import { nodesUsing } from './nodes-using.ts'
 
 /** undefined: the containers of this pod get no variables of Services. A pod that a node claimed gives it access to none. */
 export function linkedNamespace({ metadata, spec }: Pod): string | undefined {
@@ -36,19 +37,13 @@ export interface LinkedServicesIndex {
 /** So that neither a pod nor a Service is compared with all of the other kind. */
 export function linkedServicesIndex(): LinkedServicesIndex {
   const services = new Map<string, Map<string, ServiceLink>>()
-  /** By namespace and node: the number of its pods there. */
-  const users = new Map<string, Map<string, number>>()
+  /** Of namespaces. */
+  const users = nodesUsing()
 
   const count = (pod: Changed<'pods'>, by: 1 | -1) => {
     const namespace = pod && linkedNamespace(pod)
     const node = pod?.spec.nodeName
-    if (namespace === undefined || !node) return
-    const nodes = users.get(namespace) ?? new Map<string, number>()
-    const left = (nodes.get(node) ?? 0) + by
-    if (left > 0) nodes.set(node, left)
-    else nodes.delete(node)
-    if (nodes.size > 0) users.set(namespace, nodes)
-    else users.delete(namespace)
+    if (namespace !== undefined && node) users.add(namespace, node, by)
   }
 
   return {
@@ -66,7 +61,7 @@ export function linkedServicesIndex(): LinkedServicesIndex {
       else links.set(name, link)
       if (links.size > 0) services.set(namespace, links)
       else services.delete(namespace)
-      return [...(users.get(namespace)?.keys() ?? [])]
+      return users.nodesOf(namespace)
     },
     servicesIn: (namespace) => [...(services.get(namespace)?.values() ?? [])],
   }

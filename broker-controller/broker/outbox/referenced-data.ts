@@ -4,6 +4,7 @@ import type { Container, Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
 import { keyText } from '../../store/informer.ts'
 import type { StoredObject } from '../../store/store.ts'
+import { nodesUsing } from './nodes-using.ts'
 
 /** Keys as `namespace/name`, in a stable order. */
 export type ReferencedData = { readonly configMaps: readonly string[]; readonly secrets: readonly string[] }
@@ -71,30 +72,20 @@ export interface ReferencedDataIndex {
 
 /** The caller passes every change of a pod to `update`. */
 export function referencedDataIndex(): ReferencedDataIndex {
-  /** By kind and key: how many pods of each node refer to it. */
-  const counts = new Map<string, Map<string, number>>()
-  const count = (pod: Pod | undefined, by: number) => {
+  const counts = nodesUsing()
+  const count = (pod: Pod | undefined, by: 1 | -1) => {
     const node = pod?.spec.nodeName
     if (pod === undefined || !node) return
     const { configMaps, secrets } = referencedData([pod])
-    for (const id of [
-      ...configMaps.map((key) => idOf('configMaps', key)),
-      ...secrets.map((key) => idOf('secrets', key)),
-    ]) {
-      const nodes = counts.get(id) ?? new Map<string, number>()
-      const left = (nodes.get(node) ?? 0) + by
-      if (left > 0) nodes.set(node, left)
-      else nodes.delete(node)
-      if (nodes.size > 0) counts.set(id, nodes)
-      else counts.delete(id)
-    }
+    for (const key of configMaps) counts.add(idOf('configMaps', key), node, by)
+    for (const key of secrets) counts.add(idOf('secrets', key), node, by)
   }
   return {
     update(present, previous) {
       count(previous, -1)
       count(present, 1)
     },
-    nodesReferencing: (kind, key) => [...(counts.get(idOf(kind, key))?.keys() ?? [])],
+    nodesReferencing: (kind, key) => counts.nodesOf(idOf(kind, key)),
   }
 }
 
