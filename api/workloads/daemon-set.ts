@@ -12,16 +12,10 @@ import {
   optional,
   pointer,
   text,
-  time,
 } from '../schema.ts'
+import { conditionFields } from './condition-fields.ts'
 
-const DaemonSetConditionSchema = object('apps.v1.DaemonSetCondition', {
-  type: field(1, text),
-  status: field(2, oneOf('True', 'False', 'Unknown')),
-  lastTransitionTime: field(3, optional(time)),
-  reason: field(4, optional(text)),
-  message: field(5, optional(text)),
-})
+const DaemonSetConditionSchema = object('apps.v1.DaemonSetCondition', conditionFields)
 
 const DaemonSetStatusSchema = object('apps.v1.DaemonSetStatus', {
   currentNumberScheduled: field(1, optional(integer)),

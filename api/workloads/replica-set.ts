@@ -1,15 +1,8 @@
 /** apps/v1 ReplicaSet: so many pods of one template. */
 import { LabelSelectorSchema, ObjectMetaSchema } from '../meta.ts'
 import { PodTemplateSpecSchema } from '../pod.ts'
-import { type Described, field, integer, listBy, object, oneOf, optional, pointer, text, time } from '../schema.ts'
-
-const conditionFields = {
-  type: field(1, text),
-  status: field(2, oneOf('True', 'False', 'Unknown')),
-  lastTransitionTime: field(3, optional(time)),
-  reason: field(4, optional(text)),
-  message: field(5, optional(text)),
-}
+import { type Described, field, integer, listBy, object, oneOf, optional, pointer } from '../schema.ts'
+import { conditionFields } from './condition-fields.ts'
 
 /** Of a ReplicaSet, and of a ReplicationController. */
 export const replicaStatusFields = {
@@ -42,6 +35,3 @@ export const ReplicaSetSchema = object({
   status: field(3, optional(ReplicaSetStatusSchema)),
 })
 export type ReplicaSet = Described<typeof ReplicaSetSchema>
-
-/** Its conditions, too, are those of a ReplicaSet in another package. */
-export const replicationConditionFields = conditionFields

@@ -2,7 +2,8 @@
 import { ObjectMetaSchema } from '../meta.ts'
 import { PodTemplateSpecSchema } from '../pod.ts'
 import { type Described, field, integer, listBy, mapOf, object, oneOf, optional, pointer, text } from '../schema.ts'
-import { replicaStatusFields, replicationConditionFields } from './replica-set.ts'
+import { conditionFields } from './condition-fields.ts'
+import { replicaStatusFields } from './replica-set.ts'
 
 export const ReplicationControllerSchema = object({
   apiVersion: oneOf('v1'),
@@ -24,7 +25,7 @@ export const ReplicationControllerSchema = object({
         ...replicaStatusFields,
         conditions: field(
           6,
-          optional(listBy('type', object('core.v1.ReplicationControllerCondition', replicationConditionFields))),
+          optional(listBy('type', object('core.v1.ReplicationControllerCondition', conditionFields))),
         ),
       }),
     ),

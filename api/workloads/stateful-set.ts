@@ -14,16 +14,10 @@ import {
   optional,
   pointer,
   text,
-  time,
 } from '../schema.ts'
+import { conditionFields } from './condition-fields.ts'
 
-const StatefulSetConditionSchema = object('apps.v1.StatefulSetCondition', {
-  type: field(1, text),
-  status: field(2, oneOf('True', 'False', 'Unknown')),
-  lastTransitionTime: field(3, optional(time)),
-  reason: field(4, optional(text)),
-  message: field(5, optional(text)),
-})
+const StatefulSetConditionSchema = object('apps.v1.StatefulSetCondition', conditionFields)
 
 const StatefulSetStatusSchema = object('apps.v1.StatefulSetStatus', {
   observedGeneration: field(1, optional(integer)),
