@@ -20,6 +20,7 @@ import { ageOf, orNone, type TableOf, tableColumns } from '../../handlers/cells.
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
 import { templateWarnings } from './template-warnings.ts'
 import { containerCells, selectorText } from './workload-cells.ts'
+import { selectorChangeProblems, withUpdateDefaults } from './workload-rules.ts'
 
 const daemonSetTable: TableOf<DaemonSet> = {
   columns: tableColumns(
@@ -58,12 +59,7 @@ export const daemonSetStrategy: KindStrategy<DaemonSet> = {
   validateCreate: daemonSetProblems,
   warningsOnCreate: templateWarnings,
   warningsOnUpdate: (old, now) => (equalJSON(old.spec.template, now.spec.template) ? [] : templateWarnings(now)),
-  validateUpdate: (old, now) => [
-    ...daemonSetProblems(now),
-    ...(equalJSON(old.spec.selector ?? null, now.spec.selector ?? null)
-      ? []
-      : [invalid('spec.selector', now.spec.selector, 'field is immutable')]),
-  ],
+  validateUpdate: (old, now) => [...daemonSetProblems(now), ...selectorChangeProblems(old, now)],
 }
 
 /** The number in its annotation; undefined: it has none (Convert_v1_DaemonSet_To_apps_DaemonSet in pkg/apis/apps/v1/conversion.go). */
@@ -79,18 +75,12 @@ function withTemplateGeneration({ metadata, ...set }: DaemonSet, generation: num
 
 /** SetDefaults_DaemonSet (pkg/apis/apps/v1/defaults.go). */
 function withDaemonSetDefaults({ spec, ...set }: DaemonSet): DaemonSet {
-  const type = spec.updateStrategy?.type || 'RollingUpdate'
-  const { rollingUpdate } = spec.updateStrategy ?? {}
-  const filled =
-    type === 'RollingUpdate'
-      ? { maxUnavailable: rollingUpdate?.maxUnavailable ?? 1, maxSurge: rollingUpdate?.maxSurge ?? 0 }
-      : rollingUpdate
   return {
     ...set,
     spec: {
       ...spec,
       template: withTemplateDefaults(spec.template),
-      updateStrategy: { type, ...(filled && { rollingUpdate: filled }) },
+      updateStrategy: withUpdateDefaults(spec.updateStrategy, { maxUnavailable: 1, maxSurge: 0 }),
       revisionHistoryLimit: spec.revisionHistoryLimit ?? 10,
     },
   }

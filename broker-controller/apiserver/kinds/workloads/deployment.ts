@@ -11,12 +11,12 @@ import {
   workloadSelectorProblems,
 } from '../../../../api/validation/workload-validation.ts'
 import type { Deployment, DeploymentSpec } from '../../../../api/workloads/deployment.ts'
-import { equalJSON } from '../../../store/equal-json.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { type KindStrategy, replaceStatus, withWrittenMetadata } from '../../handlers/strategy.ts'
 import { scaleView } from './scale.ts'
 import { namedTemplateWarnings } from './template-warnings.ts'
 import { containerCells, selectorText } from './workload-cells.ts'
+import { selectorChangeProblems, withUpdateDefaults } from './workload-rules.ts'
 
 const deploymentTable: TableOf<Deployment> = {
   columns: tableColumns('Name', 'Ready', 'Up-to-date#', 'Available#', 'Age', 'Containers*', 'Images*', 'Selector*'),
@@ -44,12 +44,7 @@ export const deploymentStrategy: KindStrategy<Deployment> = {
   prepareForCreate: ({ status: _, ...deployment }) => ({ ...deployment, status: {} }),
   validateCreate: deploymentProblems,
   ...namedTemplateWarnings,
-  validateUpdate: (old, now) => [
-    ...deploymentProblems(now),
-    ...(equalJSON(old.spec.selector ?? null, now.spec.selector ?? null)
-      ? []
-      : [invalid('spec.selector', now.spec.selector, 'field is immutable')]),
-  ],
+  validateUpdate: (old, now) => [...deploymentProblems(now), ...selectorChangeProblems(old, now)],
 }
 
 /** A write of the status leaves the labels as they are (deploymentStatusStrategy.PrepareForUpdate). */
@@ -64,19 +59,13 @@ function withStatusOf(stored: AnyObject, { metadata, status }: AnyObject): AnyOb
 
 /** SetDefaults_Deployment (pkg/apis/apps/v1/defaults.go). */
 function withDeploymentDefaults({ spec, ...deployment }: Deployment): Deployment {
-  const type = spec.strategy?.type || 'RollingUpdate'
-  const rollingUpdate = type === 'RollingUpdate' ? (spec.strategy?.rollingUpdate ?? {}) : spec.strategy?.rollingUpdate
-  const filled =
-    type === 'RollingUpdate'
-      ? { maxUnavailable: rollingUpdate?.maxUnavailable ?? '25%', maxSurge: rollingUpdate?.maxSurge ?? '25%' }
-      : rollingUpdate
   return {
     ...deployment,
     spec: {
       ...spec,
       replicas: spec.replicas ?? 1,
       template: withTemplateDefaults(spec.template),
-      strategy: { type, ...(filled && { rollingUpdate: filled }) },
+      strategy: withUpdateDefaults(spec.strategy, { maxUnavailable: '25%', maxSurge: '25%' }),
       revisionHistoryLimit: spec.revisionHistoryLimit ?? 10,
       progressDeadlineSeconds: spec.progressDeadlineSeconds ?? 600,
     },

@@ -1,5 +1,5 @@
 /** apps/v1 ReplicaSet (pkg/registry/apps/replicaset/strategy.go). */
-import { invalid, type Problem } from '../../../../api/problem.ts'
+import type { Problem } from '../../../../api/problem.ts'
 import { resources } from '../../../../api/resources.ts'
 import { withTemplateDefaults } from '../../../../api/validation/pod-defaults.ts'
 import {
@@ -9,12 +9,12 @@ import {
   workloadSelectorProblems,
 } from '../../../../api/validation/workload-validation.ts'
 import type { ReplicaSet } from '../../../../api/workloads/replica-set.ts'
-import { equalJSON } from '../../../store/equal-json.ts'
 import { ageOf, orNone, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
 import { scaleView } from './scale.ts'
 import { namedTemplateWarnings } from './template-warnings.ts'
 import { containerCells, selectorText } from './workload-cells.ts'
+import { selectorChangeProblems } from './workload-rules.ts'
 
 const replicaSetTable: TableOf<ReplicaSet> = {
   columns: tableColumns('Name', 'Desired#', 'Current#', 'Ready#', 'Age', 'Containers*', 'Images*', 'Selector*'),
@@ -48,12 +48,7 @@ export const replicaSetStrategy: KindStrategy<ReplicaSet> = {
   prepareForCreate: ({ status: _, ...set }) => ({ ...set, status: { replicas: 0 } }),
   validateCreate: replicaSetProblems,
   ...namedTemplateWarnings,
-  validateUpdate: (old, now) => [
-    ...replicaSetProblems(now),
-    ...(equalJSON(old.spec.selector ?? null, now.spec.selector ?? null)
-      ? []
-      : [invalid('spec.selector', now.spec.selector, 'field is immutable')]),
-  ],
+  validateUpdate: (old, now) => [...replicaSetProblems(now), ...selectorChangeProblems(old, now)],
 }
 
 function replicaSetProblems({ spec }: ReplicaSet): readonly Problem[] {
