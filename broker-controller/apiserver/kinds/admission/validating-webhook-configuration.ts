@@ -1,27 +1,10 @@
-/** admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration (pkg/registry/admissionregistration/validatingwebhookconfiguration/strategy.go). */
+/** admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration. */
 import type { ValidatingWebhookConfiguration } from '../../../../api/admission/validating-webhook-configuration.ts'
-import { withWebhookDefaults } from '../../../../api/admission/webhook.ts'
 import { resources } from '../../../../api/resources.ts'
-import { webhooksProblems } from '../../../../api/validation/webhook-validation.ts'
-import { ageOf, tableColumns } from '../../handlers/cells.ts'
 import type { KindStrategy } from '../../handlers/strategy.ts'
+import { webhookConfigurationRules } from './webhook-configuration-rules.ts'
 
 export const validatingWebhookConfigurationStrategy: KindStrategy<ValidatingWebhookConfiguration> = {
   ...resources.validatingwebhookconfigurations,
-  table: {
-    columns: [...tableColumns('Name'), { name: 'Webhooks', type: 'integer', priority: 0 }, ...tableColumns('Age')],
-    cells: ({ metadata, webhooks = [] }, nowMs) => [
-      metadata.name ?? '',
-      webhooks.length,
-      ageOf(metadata.creationTimestamp, nowMs),
-    ],
-  },
-  selectableFields: [],
-  subresources: {},
-  withDefaults: (one) => ({
-    ...one,
-    ...(one.webhooks && { webhooks: one.webhooks.map((webhook) => withWebhookDefaults(webhook, false)) }),
-  }),
-  validateCreate: ({ webhooks }) => webhooksProblems(webhooks, false),
-  validateUpdate: (_, { webhooks }) => webhooksProblems(webhooks, false),
+  ...webhookConfigurationRules({ mutating: false }),
 }
