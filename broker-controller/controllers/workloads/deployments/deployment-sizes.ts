@@ -28,10 +28,9 @@ export function rollingLimits(deployment: Deployment): { readonly maxSurge: numb
 export function sizeOfNewSet(deployment: Deployment, sets: readonly ReplicaSet[], newSet: ReplicaSet): number {
   const wanted = sizeOf(deployment)
   if (!isRollingUpdate(deployment)) return wanted
-  const room =
-    wanted + scaledShare(deployment.spec.strategy?.rollingUpdate?.maxSurge ?? 0, wanted, 'up') - sumOfSizes(sets)
+  const room = wanted + rollingLimits(deployment).maxSurge - sumOfSizes(sets)
   const size = sizeOf(newSet)
-  return room <= 0 ? size : size + Math.min(room, wanted - size)
+  return size + Math.max(0, Math.min(room, wanted - size))
 }
 
 export function sumOfSizes(sets: readonly ReplicaSet[]): number {
@@ -71,20 +70,18 @@ export function proportionalSizes<S extends ReplicaSet>(
   const wanted = sizeOf(deployment)
   const allowed = wanted > 0 ? wanted + rollingLimits(deployment).maxSurge : 0
   const toAdd = allowed - sumOfSizes(active)
-  const sorted = toAdd === 0 ? active : active.toSorted(toAdd > 0 ? byLargestThenNewest : byLargestThenOldest)
+  const sorted = active.toSorted(toAdd > 0 ? byLargestThenNewest : byLargestThenOldest)
   let added = 0
   const sizes = sorted.map((set) => {
-    const proportion = toAdd === 0 ? 0 : proportionOf(deployment, set, toAdd, added)
+    const proportion = proportionOf(deployment, set, toAdd, added)
     added += proportion
     return { set, size: sizeOf(set) + proportion }
   })
-  return sizes.map(({ set, size }, index) => {
-    return { set, size: index === 0 && toAdd !== 0 ? Math.max(0, size + toAdd - added) : size }
-  })
+  return sizes.map(({ set, size }, index) => ({ set, size: index === 0 ? Math.max(0, size + toAdd - added) : size }))
 }
 
 function proportionOf(deployment: Deployment, set: ReplicaSet, toAdd: number, added: number): number {
-  if (sizeOf(set) === 0 || toAdd === added) return 0
+  if (toAdd === added) return 0
   const fraction = fractionOf(deployment, set)
   return toAdd > 0 ? Math.min(fraction, toAdd - added) : Math.max(fraction, toAdd - added)
 }
