@@ -188,8 +188,8 @@ function rolled(draft: Draft): DeploymentPlan {
 function withSmallerOldSets(draft: Draft): Draft {
   const { newSet, facts } = draft
   const { deployment } = facts
-  const old = draft.oldSets.filter((set) => sizeOf(set) > 0).toSorted(byAge)
-  if (newSet === undefined || old.length === 0) return draft
+  if (newSet === undefined) return draft
+  const old = draft.oldSets.toSorted(byAge)
   const minAvailable = sizeOf(deployment) - rollingLimits(deployment).maxUnavailable
   const newUnavailable = sizeOf(newSet) - (newSet.status?.availableReplicas ?? 0)
   let mayGo = sumOfSizes([...old, newSet]) - minAvailable - newUnavailable

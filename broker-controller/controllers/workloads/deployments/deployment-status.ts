@@ -18,7 +18,7 @@ export type DeploymentStatusFacts = {
   readonly now: string
 }
 
-type Reason = Pick<DeploymentCondition, 'type' | 'status' | 'reason' | 'message'>
+type Reason = Pick<DeploymentCondition, 'type' | 'status'> & { readonly reason: string; readonly message: string }
 
 export function conditionOf(conditions: Conditions, type: string): DeploymentCondition | undefined {
   return conditions.find((condition) => condition.type === type)
@@ -29,15 +29,7 @@ export function withDeploymentCondition(conditions: Conditions, condition: Reaso
   const before = conditionOf(conditions, condition.type)
   if (before?.status === condition.status && before.reason === condition.reason) return conditions
   const lastTransitionTime = before?.status === condition.status ? (before.lastTransitionTime ?? now) : now
-  const { type, status, reason, message } = condition
-  const set: DeploymentCondition = {
-    type,
-    status,
-    lastUpdateTime: now,
-    lastTransitionTime,
-    ...(reason !== undefined && { reason }),
-    ...(message !== undefined && { message }),
-  }
+  const set = { ...condition, lastUpdateTime: now, lastTransitionTime }
   return [...without(conditions, condition.type), set]
 }
 
@@ -156,7 +148,6 @@ function hasProgressed({ status: before = {} }: Deployment, status: DeploymentSt
 
 function hasTimedOut(deployment: Deployment, progress: DeploymentCondition | undefined, nowMs: number): boolean {
   if (progress === undefined || progress.reason === 'NewReplicaSetAvailable') return false
-  if (progress.reason === 'ProgressDeadlineExceeded') return true
   return deadlineMs(deployment, progress) < nowMs
 }
 
