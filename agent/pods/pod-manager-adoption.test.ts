@@ -32,6 +32,32 @@ test('after a power cut a node without a controller runs its pods again', async 
   )
 })
 
+test('after a power cut a pod of a StatefulSet waits for the controller, half a minute at most', async (t) => {
+  const owner = { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db', uid: 'uid-of-set', controller: true }
+  const db = podRunning('db-0', listening, { metadata: { ownerReferences: [owner] } })
+  const web = podRunning('web')
+  const names = (running: readonly { readonly identity: { readonly podName: string } }[]) => [
+    ...new Set(running.map(({ identity }) => identity.podName)),
+  ]
+  for (const released of [true, false]) {
+    const { clock, runtime, start, running, world } = nodeInMemory(t)
+    world.want(db, web)
+    await clock.advance(1_000)
+    t.same(names(running()).sort(), ['db-0', 'web'])
+    await world.stop()
+    runtime.powerCut()
+    const next = start()
+    await clock.advance(29_000)
+    t.same(names(running()), ['web'], 'another machine may run a pod of that name')
+    t.match(next.status('db-0'), {
+      containerStatuses: [{ state: { waiting: { reason: 'WaitingForController' } } }],
+    })
+    if (released) next.publishDesired({ epoch: 'two', pods: [web] })
+    await clock.advance(2_000)
+    t.same(names(running()).sort(), released ? ['web'] : ['db-0', 'web'])
+  }
+})
+
 test('a deadline does not depend on the date: a pod that starts in 1970 has its time, before and after the date is known', async (t) => {
   let dateMs: number | undefined
   const { clock, start, world } = nodeInMemory(t, { date: { nowMs: () => dateMs, uptimeMs: () => 3600_000 } })

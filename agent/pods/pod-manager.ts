@@ -10,6 +10,7 @@ import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/connection/control-plane.ts'
+import { confirmedStart } from './admission/confirmed-start.ts'
 import { type Host, podAdmission } from './admission/pod-admission.ts'
 import { type PodTermination, podTermination } from './admission/pod-termination.ts'
 import { openGate, type StartGate } from './admission/start-gate.ts'
@@ -118,7 +119,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const { runtime, node, clock, log } = needs
   const { nodeName, parallelPods: parallel, resyncMs } = settings
   const date = needs.date ?? systemTime(clock)
-  const gate = needs.gate ?? openGate
+  const gate = confirmedStart(needs.gate ?? openGate, clock)
   const records = podRecords()
   const wanted = wantedPods(records.paths)
   const reports = mirrorReporter(needs.controlPlane)
@@ -187,7 +188,10 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     },
     lastDesired: updates.desired,
     probes: probes.counts,
-    desired: updates.update,
+    desired(message) {
+      gate.confirm()
+      updates.update(message)
+    },
     staticPods: updates.updateStatic,
     resume() {
       termination.resume()
