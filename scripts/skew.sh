@@ -218,13 +218,31 @@ come_and_go() {
 is_ready() { [ "$(kube get node "$1" --output 'jsonpath={.status.conditions[?(@.type=="Ready")].status}')" = True ]; }
 announced_shutdown() { kube get lease "$1" --namespace kube-node-lease --output 'jsonpath={.metadata.annotations}' | grep '"bramble.dev/connection":"goodbye"'; }
 
+# run_pod NAME: with the token that admission adds. An agent from before tokens refuses that; it runs the pod without.
 run_pod() {
+  create_pod "$1" true
+  wait_for 60 runs_or_refuses "$1" || true
+  if ! runs "$1" && refuses_token "$1"; then
+    findings+=('| a pod with a token of its service account | refused with the reason by the agent of the next line; it runs with automountServiceAccountToken: false |')
+    kube delete pod "$1" --timeout=60s || fail 'A pod that was refused does not go' 'The log of the agent:' "$data/agent.log"
+    create_pod "$1" false
+    wait_for 60 runs "$1" || true
+  fi
+  runs "$1" || fail "A pod does not run" 'The log of the agent:' "$data/agent.log"
+}
+runs() { [ "$(kube get pod "$1" --output 'jsonpath={.status.phase}')" = Running ]; }
+refuses_token() { kube describe pod "$1" | grep 'this kind of projected source is not supported' >/dev/null; }
+runs_or_refuses() { runs "$1" || refuses_token "$1"; }
+
+# create_pod NAME MOUNTS_TOKEN
+create_pod() {
   kube create --filename - <<YAML
 apiVersion: v1
 kind: Pod
 metadata: { name: $1 }
 spec:
   nodeName: skew
+  automountServiceAccountToken: $2
   terminationGracePeriodSeconds: 1
   containers:
     - name: main
@@ -232,7 +250,6 @@ spec:
       imagePullPolicy: Never
       args: [sleep, '100000']
 YAML
-  kube wait --for=jsonpath='{.status.phase}'=Running "pod/$1" --timeout=60s || fail "A pod does not run" 'The log of the agent:' "$data/agent.log"
 }
 
 clean_up() {
