@@ -1,4 +1,5 @@
 /** The report of a node's pods at shutdown, and the rule by which both sides recognise those that run again after the boot. */
+import { isFinished } from '../pod/pod-deletion.ts'
 import type { Pod, PodStatus } from '../pod.ts'
 
 /** As the kubelet writes them. */
@@ -25,6 +26,11 @@ export function comesBack(
   if (status.reason === shutdownRefusal.reason) return true
   const isStopped = status.reason === shutdownEnding.reason && status.message === shutdownEnding.message
   return isStopped && spec.restartPolicy !== 'Never'
+}
+
+/** Whether the pod has ended and will not run again, also not when its machine is back. */
+export function hasEndedForGood(pod: Pod): boolean {
+  return isFinished(pod) && !comesBack(pod)
 }
 
 /** The status without the shutdown in it. */

@@ -34,7 +34,7 @@ export function planPodDeletion<P extends Pod>(
   return marked(pod, askedMs + seconds * 1000, seconds)
 }
 
-/** Whether this pod has ended and will not run again. */
+/** Whether its phase is final. A pod that its machine ended to shut down may run again: see `hasEndedForGood`. */
 export function isFinished(pod: Pod): boolean {
   return pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed'
 }

@@ -1,7 +1,6 @@
 /** The scheduler's cache of the cluster, its queue of pending pods, and the events that may let them fit. */
 import { isDeepStrictEqual } from 'node:util'
-import { comesBack } from '../../api/node/node-shutdown.ts'
-import { isFinished } from '../../api/pod/pod-deletion.ts'
+import { hasEndedForGood } from '../../api/node/node-shutdown.ts'
 import { keyText } from '../store/informer.ts'
 import type { StoredObject, StoredPod } from '../store/store.ts'
 import type { ClusterCache } from './cluster.ts'
@@ -61,7 +60,7 @@ export function schedulerCache(known: ClusterCache, queue: SchedulingQueue, need
     const gone = previous ?? present
     if (gone === undefined) return
     dropNomination(key, gone)
-    const wasThere = previous !== undefined && !isOver(previous)
+    const wasThere = previous !== undefined && !hasEndedForGood(previous)
     if (wasThere && gone.spec.nodeName) notify({ change: 'pod gone', pod: gone, nodeName: gone.spec.nodeName })
   }
 
@@ -103,7 +102,7 @@ export function schedulerCache(known: ClusterCache, queue: SchedulingQueue, need
       const { metadata } = present ?? previous ?? {}
       if (metadata === undefined) return
       const key = keyText(metadata)
-      if (present === undefined || isOver(present)) return forget(key, present, previous)
+      if (present === undefined || hasEndedForGood(present)) return forget(key, present, previous)
       if (present.spec.nodeName) {
         queue.remove(key)
         assumed.delete(key)
@@ -151,9 +150,4 @@ function meansOther(a: StoredPod, b: StoredPod): boolean {
     !isDeepStrictEqual(a.metadata.labels, b.metadata.labels) ||
     a.metadata.deletionTimestamp !== b.metadata.deletionTimestamp
   )
-}
-
-/** It needs no capacity any more. A pod that waits for its machine to boot does. */
-function isOver(pod: StoredPod): boolean {
-  return isFinished(pod) && !comesBack(pod)
 }

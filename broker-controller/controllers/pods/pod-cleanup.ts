@@ -1,4 +1,5 @@
 /** Finds pods that no node or other controller will remove. */
+import { hasEndedForGood } from '../../../api/node/node-shutdown.ts'
 import type { Node } from '../../../api/node.ts'
 import { withPodCondition } from '../../../api/pod/pod-conditions.ts'
 import { isFinished } from '../../../api/pod/pod-deletion.ts'
@@ -42,7 +43,7 @@ export function planCleanup({ pods, node, missing, terminatedPodGCThreshold }: C
   for (const pod of pods) {
     const reason = reasonToRemove(pod, node, missing)
     if (reason !== undefined) cleanups.push({ pod, reason })
-    else if (isFinished(pod)) finished.push(pod)
+    else if (hasEndedForGood(pod)) finished.push(pod)
   }
   if (terminatedPodGCThreshold <= 0 || finished.length <= terminatedPodGCThreshold) return cleanups
   const surplus = finished.toSorted(evictedThenOldest).slice(0, finished.length - terminatedPodGCThreshold)

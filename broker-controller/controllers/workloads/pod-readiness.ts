@@ -1,11 +1,11 @@
 /** Readiness and availability of pods, and which of them count as replicas (pkg/api/v1/pod/util.go, pkg/controller/controller_utils.go). */
+import { hasEndedForGood } from '../../../api/node/node-shutdown.ts'
 import { podCondition } from '../../../api/pod/pod-conditions.ts'
-import { isFinished } from '../../../api/pod/pod-deletion.ts'
 import type { Pod } from '../../../api/pod.ts'
 
-/** Neither ended nor being deleted. */
+/** Neither ended nor being deleted. A pod waits for its machine that announced its return, and is not replaced. */
 export function isActivePod(pod: Pod): boolean {
-  return !isFinished(pod) && pod.metadata.deletionTimestamp === undefined
+  return !hasEndedForGood(pod) && pod.metadata.deletionTimestamp === undefined
 }
 
 export function isReadyPod(pod: Pod): boolean {

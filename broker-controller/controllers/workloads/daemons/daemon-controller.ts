@@ -1,4 +1,5 @@
 /** Loop: keeps one pod of each DaemonSet on each eligible node (pkg/controller/daemon). */
+import { hasEndedForGood } from '../../../../api/node/node-shutdown.ts'
 import type { Node } from '../../../../api/node.ts'
 import { isFinished } from '../../../../api/pod/pod-deletion.ts'
 import type { Pod } from '../../../../api/pod.ts'
@@ -142,7 +143,9 @@ function visitWith(daemons: Daemons, selects: ReturnType<typeof selecting<Stored
     const nowMs = clock.wallMs()
     const availableMs = nextAvailableMs(own, set.spec.minReadySeconds ?? 0, nowMs)
     const waits = own
-      .filter(({ metadata, status }) => status?.phase === 'Failed' && metadata.deletionTimestamp === undefined)
+      .filter(
+        (pod) => pod.status?.phase === 'Failed' && hasEndedForGood(pod) && pod.metadata.deletionTimestamp === undefined,
+      )
       .map((pod) => failures.waitMs(failureKey(set, nodeOfDaemon(pod) ?? ''), clock.monotonicMs()))
       .filter((waitMs) => waitMs > 0)
     const nextMs = Math.min(...waits, ...(availableMs === undefined ? [] : [availableMs - nowMs]))

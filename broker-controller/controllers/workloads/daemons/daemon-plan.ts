@@ -1,4 +1,5 @@
 /** Which pods of a DaemonSet are created and deleted, and its status (pkg/controller/daemon/daemon_controller.go). Pure. */
+import { hasEndedForGood } from '../../../../api/node/node-shutdown.ts'
 import type { Pod } from '../../../../api/pod.ts'
 import type { DaemonSetStatus } from '../../../../api/workloads/daemon-set.ts'
 import { isAvailablePod, isReadyPod } from '../pod-readiness.ts'
@@ -55,7 +56,7 @@ function planNode<P extends Pod>({ name, exists, placement, pods }: DaemonNode<P
   const running: P[] = []
   for (const pod of present) {
     const phase = pod.status?.phase
-    if (phase === 'Failed' || phase === 'Succeeded') ended.push({ pod, node: name, phase })
+    if ((phase === 'Failed' || phase === 'Succeeded') && hasEndedForGood(pod)) ended.push({ pod, node: name, phase })
     else running.push(pod)
   }
   const ordered = running.toSorted(byPlaceAndAge)

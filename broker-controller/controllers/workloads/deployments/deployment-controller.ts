@@ -1,6 +1,6 @@
 /** Loop: replaces the ReplicaSets of Deployments by those of their present templates (pkg/controller/deployment). */
 import { isApiError } from '../../../../api/api-error.ts'
-import { isFinished } from '../../../../api/pod/pod-deletion.ts'
+import { hasEndedForGood } from '../../../../api/node/node-shutdown.ts'
 import { rfc3339 } from '../../../../daemon/clock.ts'
 import type { Reconciled } from '../../../../daemon/controller.ts'
 import { messageOf } from '../../../../daemon/errors.ts'
@@ -33,7 +33,7 @@ export function deploymentController(
   const { clock } = needs
   const control = podControl(needs, component)
   const selects = selecting((deployment: StoredDeployment) => deployment.spec.selector)
-  const isRunning = (set: StoredSet) => [...pods.ofController(set)].some((pod) => !isFinished(pod))
+  const isRunning = (set: StoredSet) => [...pods.ofController(set)].some((pod) => !hasEndedForGood(pod))
 
   const reconcile = async (deployment: StoredDeployment, found: readonly StoredSet[]): Promise<Reconciled> => {
     const select = selects(deployment)
@@ -73,7 +73,8 @@ function visitAtLastPod(
   replicaSets: OwnedObjects<'replicasets'>,
 ): void {
   pods.onChange((present, previous) => {
-    if (previous === undefined || isFinished(previous) || (present !== undefined && !isFinished(present))) return
+    if (previous === undefined || hasEndedForGood(previous) || (present !== undefined && !hasEndedForGood(present)))
+      return
     const namespace = previous.metadata.namespace ?? ''
     const set = replicaSets.get({ namespace, name: controllerOf(previous)?.name ?? '' })
     const deployment = set && owners.get({ namespace, name: controllerOf(set)?.name ?? '' })

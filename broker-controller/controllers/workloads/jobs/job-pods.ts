@@ -1,5 +1,7 @@
 /** What a Job reads of its pods (pkg/controller/job/indexed_job_utils.go, tracking_utils.go and backoff_utils.go). */
+
 import { isIndexedJob, type Job, jobNames } from '../../../../api/batch/job.ts'
+import { hasEndedForGood } from '../../../../api/node/node-shutdown.ts'
 import { podCondition } from '../../../../api/pod/pod-conditions.ts'
 import { isFinished } from '../../../../api/pod/pod-deletion.ts'
 import type { Pod } from '../../../../api/pod.ts'
@@ -32,10 +34,14 @@ export function replacesFailedOnly({ spec }: Pick<Job, 'spec'>): boolean {
   return spec.podReplacementPolicy === 'Failed' || spec.podFailurePolicy !== undefined
 }
 
-/** A pod that is being deleted has failed, too: its node may never report that it ended. */
+/**
+ * A pod that is being deleted has failed, too: its node may never report that it ended. A pod that waits for its machine to boot has not,
+ * unless it is deleted.
+ */
 export function isFailedPod(pod: Pod, job: Pick<Job, 'spec'>): boolean {
-  if (pod.status?.phase === 'Failed') return true
-  return !replacesFailedOnly(job) && pod.metadata.deletionTimestamp !== undefined && pod.status?.phase !== 'Succeeded'
+  const isDeleted = pod.metadata.deletionTimestamp !== undefined
+  if (pod.status?.phase === 'Failed') return isDeleted || hasEndedForGood(pod)
+  return !replacesFailedOnly(job) && isDeleted && pod.status?.phase !== 'Succeeded'
 }
 
 export function hasLimitPerIndex({ spec }: Pick<Job, 'spec'>): boolean {

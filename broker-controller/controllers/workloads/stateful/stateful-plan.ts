@@ -5,7 +5,7 @@
  * does not answer keeps its place until its machine confirms its end, comes back with a new boot, is declared out of service or
  * is deleted.
  */
-import { isFinished } from '../../../../api/pod/pod-deletion.ts'
+import { hasEndedForGood } from '../../../../api/node/node-shutdown.ts'
 import type { Pod } from '../../../../api/pod.ts'
 import type { StatefulSet, StatefulSetStatus } from '../../../../api/workloads/stateful-set.ts'
 import { isAvailablePod, isReadyPod } from '../pod-readiness.ts'
@@ -84,7 +84,7 @@ function fillPlaces<P extends Pod>(
   for (let ordinal = first; ordinal < end && steps.length < mostAtOnce; ordinal++) {
     const pod = at(ordinal)
     if (pod === undefined) steps.push({ step: 'create', ordinal, revision: revisionFor(set, ordinal - first) })
-    else if (isFinished(pod)) {
+    else if (hasEndedForGood(pod)) {
       if (!isLeaving(pod)) steps.push({ step: 'delete', pod, because: 'ended' })
     } else if (!isOrdered || (!isLeaving(pod) && isRunning(pod) && isAvailable(pod))) {
       if (!hasIdentity(pod)) steps.push({ step: 'identify', pod, ordinal })
@@ -133,7 +133,7 @@ function replaceOutdated<P extends Pod>(
   if (type === 'OnDelete') return []
   for (let ordinal = end - 1; ordinal >= first + (rollingUpdate?.partition ?? 0); ordinal--) {
     const pod = at(ordinal)
-    if (pod === undefined || isFinished(pod)) return []
+    if (pod === undefined || hasEndedForGood(pod)) return []
     if (revisionOf(pod) !== update && !isLeaving(pod)) return [{ step: 'delete', pod, because: 'update' }]
     if (!isHealthy(pod)) return []
   }
