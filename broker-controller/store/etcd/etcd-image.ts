@@ -3,7 +3,6 @@
  * was applied. So no change is left out and none is applied twice.
  */
 import type { Resource, ResourceName, ResourceRegistry } from '../../../api/resources.ts'
-import { withOwnSignal } from '../../../daemon/aborted.ts'
 import { backoffMs } from '../../../daemon/backoff.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -78,7 +77,7 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
   let stream: EtcdStream<unknown> | undefined
   let failures = 0
   const closing = new AbortController()
-  const waiting = waiters(clock, closing.signal)
+  const waiting = waiters(clock)
 
   const advance = (to: number) => {
     if (to > revision) revision = to
@@ -157,29 +156,31 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
     until: waiting.until,
     close() {
       closing.abort('closed')
+      waiting.close()
       stream?.close()
     },
   }
 }
 
-/** Waits for conditions that changes make true. */
-function waiters(clock: Pick<Clock, 'sleep'>, closing: AbortSignal) {
-  const waiting = new Set<() => void>()
+/** Waits for conditions that changes make true. One for each write that is under way: none of them listens to a shared signal. */
+function waiters(clock: Pick<Clock, 'sleep'>) {
+  const waiting = new Set<{ readonly isTrue: () => boolean; readonly done: AbortController }>()
+  let closed = false
   return {
     look() {
-      for (const look of [...waiting]) look()
+      for (const { isTrue, done } of [...waiting]) if (isTrue()) done.abort('true')
     },
     async until(isTrue: () => boolean, ms: number): Promise<boolean> {
-      if (isTrue()) return true
-      await withOwnSignal(closing, async (own) => {
-        const look = () => {
-          if (isTrue()) own.abort('true')
-        }
-        waiting.add(look)
-        await clock.sleep(ms, own.signal)
-        waiting.delete(look)
-      })
+      if (isTrue() || closed) return isTrue()
+      const waiter = { isTrue, done: new AbortController() }
+      waiting.add(waiter)
+      await clock.sleep(ms, waiter.done.signal)
+      waiting.delete(waiter)
       return isTrue()
+    },
+    close() {
+      closed = true
+      for (const { done } of waiting) done.abort('closed')
     },
   }
 }
