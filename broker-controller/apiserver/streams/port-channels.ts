@@ -81,7 +81,10 @@ function channelStreams(
   return {
     signal,
     next: () => input.take(),
-    send: (data) => client.send(message(channel, data)),
+    send(frame) {
+      frame.message.writeUInt8(channel)
+      return client.send(frame.message)
+    },
     end: async () => undefined,
     async fail(text) {
       if (text !== undefined) await client.send(message(channel + 1, Buffer.from(text)))

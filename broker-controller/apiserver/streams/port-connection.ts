@@ -2,6 +2,7 @@
 import type { Pod } from '../../../api/pod.ts'
 import { sessionChannels as channels } from '../../../api/sessions.ts'
 import { messageOf } from '../../../daemon/errors.ts'
+import type { SessionFrame } from '../../../daemon/sessions/frame-decoder.ts'
 import type { SessionFrames } from '../../../daemon/sessions/session-frames.ts'
 import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
 import { openNodeSession, sessionStatusIn } from './node-session.ts'
@@ -12,8 +13,8 @@ export type PortStreams = {
   readonly signal: AbortSignal
   /** The next data; undefined: the client sends no more. */
   next(): Promise<Uint8Array | undefined>
-  /** Rejects where the client is gone. */
-  send(data: Uint8Array): Promise<void>
+  /** Rejects where the client is gone. The frame is the client's from then on: its bytes may be changed. */
+  send(frame: SessionFrame): Promise<void>
   /** Ends both directions. */
   end(): Promise<void>
   /** Ends it with the message of an error; undefined: the client has ended it by itself. */
@@ -69,7 +70,7 @@ async function passToNode(client: PortStreams, frames: SessionFrames): Promise<v
 async function passToClient(frames: SessionFrames, client: PortStreams): Promise<void> {
   for (let frame = await frames.next(); frame !== undefined; frame = await frames.next()) {
     const { channel, payload } = frame
-    if (channel === channels.output) await client.send(payload)
+    if (channel === channels.output) await client.send(frame)
     if (channel !== channels.status) continue
     const { message } = sessionStatusIn(payload) ?? {}
     if (message !== undefined) throw new Error(message)

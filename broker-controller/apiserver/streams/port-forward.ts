@@ -83,7 +83,7 @@ function streamsOf(data: SpdyStream, error: SpdyStream): PortStreams {
   return {
     signal: data.signal,
     next: () => data.next(),
-    send: (bytes) => data.send(bytes),
+    send: ({ payload }) => data.send(payload),
     async end() {
       await Promise.all([data.end(), error.end()])
       await data.reset()
