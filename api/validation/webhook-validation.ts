@@ -120,8 +120,20 @@ function clientProblems(field: string, { url, service }: WebhookClientConfig): r
     ...(port < 1 || port > 65_535
       ? [invalid(`${field}.service.port`, port, 'port is not valid: must be between 1 and 65535, inclusive')]
       : []),
-    ...(path?.startsWith('/') === false ? [invalid(`${field}.service.path`, path, "must start with a '/'")] : []),
+    ...pathProblems(`${field}.service.path`, path),
   ]
+}
+
+/** An empty one is the root; one slash at the end is allowed (ValidateWebhookService in pkg/util/webhook/validation.go of apiserver). */
+function pathProblems(field: string, path = ''): readonly Problem[] {
+  if (path === '' || path === '/') return []
+  if (!path.startsWith('/')) return [invalid(field, path, "must start with a '/'")]
+  const segments = path.slice(1).replace(/\/$/, '').split('/')
+  return segments.flatMap((segment, index) => {
+    if (segment === '') return [invalid(field, path, `segment[${index}] may not be empty`)]
+    const problem = dnsSubdomainProblem(segment)
+    return problem === undefined ? [] : [invalid(field, path, `segment[${index}]: ${problem}`)]
+  })
 }
 
 /** As of RFC 3986, in as far as a webhook may have it. */
