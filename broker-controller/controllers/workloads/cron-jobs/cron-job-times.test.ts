@@ -60,6 +60,31 @@ test('a schedule with gaps gives its last time, too', async (t) => {
   t.match(found, { ok: true, recentMs: Date.parse('2026-01-07T10:30:00Z') })
 })
 
+test('where the times are not evenly apart, the last one is found, too', async (t) => {
+  const started = cronJob({}, '2026-01-01T09:00:00Z')
+  const found = recentSchedule(started, schedule('0 8,9 * * *'), Date.parse('2026-01-03T07:30:00Z'), true)
+  t.match(found, { ok: true, recentMs: Date.parse('2026-01-02T09:00:00Z') })
+})
+
+test('a time that does not come again within five years is due, too', async (t) => {
+  const started = cronJob({}, '2096-01-01T00:00:00Z')
+  const found = recentSchedule(started, schedule('0 0 29 2 *'), Date.parse('2096-02-29T00:00:01Z'), true)
+  t.match(found, { ok: true, recentMs: Date.parse('2096-02-29T00:00:00Z'), missed: 'none' })
+})
+
+test('more than a hundred missed times are many', async (t) => {
+  const missed = (hours: number) => {
+    const found = recentSchedule(cronJob(), hourly, time('11:00:00') + hours * 3_600_000, true)
+    return found.ok && found.missed
+  }
+  t.same([missed(0), missed(1), missed(99), missed(100)], ['none', 'few', 'few', 'many'])
+})
+
+test('an interval counts from the last Job, whatever the deadline', async (t) => {
+  const late = cronJob({ startingDeadlineSeconds: 60 })
+  t.equal(nextScheduleInMs(late, schedule('@every 1h'), time('14:10:00')), 50 * 60_000 + 100)
+})
+
 test('a schedule that never comes is an error', async (t) => {
   t.match(recentSchedule(cronJob(), schedule('0 0 31 2 *'), time('12:00:00'), true), {
     ok: false,
@@ -76,6 +101,10 @@ test('a last time that is far ahead was written by a wrong clock', async (t) => 
     90 * 60_000 + 100,
     'a little ahead',
   )
+})
+
+test('a last time that is an hour ahead is not far', async (t) => {
+  t.equal(nextScheduleInMs(cronJob({}, '2026-01-01T13:30:00Z'), hourly, time('12:30:00')), 90 * 60_000 + 100)
 })
 
 test('the next look is a tenth of a second after the next time', async (t) => {

@@ -46,23 +46,21 @@ export function recentSchedule(
   const isLimited = isBounded && startingDeadlineSeconds !== undefined
   const earliestMs = isLimited ? Math.max(fromMs, nowMs - startingDeadlineSeconds * 1000) : fromMs
   const first = schedule.next(earliestMs)
-  if (first !== undefined && nowMs < first) return { ok: true, earliestMs, missed: 'none' }
-  const second = first === undefined ? undefined : schedule.next(first)
-  if (first === undefined || second === undefined || second - first < 1000) {
+  if (first === undefined) {
     return { ok: false, earliestMs, problem: 'time difference between two schedules is less than 1 second' }
   }
-  if (nowMs < second) return { ok: true, earliestMs, recentMs: first, missed: 'none' }
-  const between = second - first
-  const count = Math.floor((nowMs - first) / between) + 1
-  const recentMs = schedule.last(first + (count - 2) * between, nowMs)
-  const missed = count > manyMissed ? 'many' : 'few'
-  return { ok: true, earliestMs, missed, ...(recentMs !== undefined && { recentMs }) }
+  if (nowMs < first) return { ok: true, earliestMs, missed: 'none' }
+  const second = schedule.next(first)
+  if (second === undefined || nowMs < second) return { ok: true, earliestMs, recentMs: first, missed: 'none' }
+  const count = Math.floor((nowMs - first) / (second - first)) + 1
+  const recentMs = schedule.last(first, nowMs) ?? first
+  return { ok: true, earliestMs, recentMs, missed: count > manyMissed ? 'many' : 'few' }
 }
 
 /** How long until the CronJob is looked at again; undefined: its schedule never comes (nextScheduleTimeDuration). */
 export function nextScheduleInMs(cronJob: CronJob, schedule: Schedule, nowMs: number): number | undefined {
   const recent = recentSchedule(cronJob, schedule, nowMs, false)
-  const fromMs = !recent.ok ? nowMs : (recent.recentMs ?? (recent.missed === 'none' ? recent.earliestMs : nowMs))
+  const fromMs = recent.ok ? (recent.recentMs ?? recent.earliestMs) : nowMs
   const next = schedule.next(fromMs)
   return next === undefined ? undefined : Math.max(0, next + lateMs - nowMs)
 }
