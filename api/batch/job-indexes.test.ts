@@ -34,6 +34,7 @@ test('indexes from the number of completions on are left out: the Job was scaled
 
 test('parts that are no numbers are left out', async (t) => {
   t.same(parseIntervals('a,1,2-x', 10), [{ first: 1, last: 1 }])
+  t.same(parseIntervals('x-3,1x,x1,12', 20), [{ first: 12, last: 12 }])
 })
 
 test('two lists are merged in order, whichever has the lower indexes', async (t) => {
@@ -56,6 +57,8 @@ test('indexes are counted and found without listing them', async (t) => {
   )
   t.equal(countCommon(intervals, parseIntervals('1-2,4-7', 10)), 3)
   t.equal(countCommon(intervals, []), 0)
+  t.equal(countCommon([], intervals), 0)
+  t.equal(countCommon(parseIntervals('2', 10), intervals), 1)
 })
 
 test('the first indexes that are missing are the lowest ones, and no more than wanted', async (t) => {
@@ -64,6 +67,7 @@ test('the first indexes that are missing are the lowest ones, and no more than w
   t.same(firstOthers(intervals, 99, 10), [1, 5, 6, 8, 9])
   t.same(firstOthers(intervals, 0, 10), [])
   t.same(firstOthers([], 2, 1), [0])
+  t.same(firstOthers(parseIntervals('5', 10), 2, 10), [0, 1])
   t.same(firstOthers(parseIntervals('0-9', 10), 5, 10), [])
 })
 
@@ -86,4 +90,7 @@ test('an index cannot have succeeded and failed', async (t) => {
   t.equal(overlapProblem('0-2', '2', 5), 'failedIndexes and completedIndexes overlap at index: 2')
   t.equal(overlapProblem('4', '0,2-4', 5), 'failedIndexes and completedIndexes overlap at index: 4')
   t.equal(overlapProblem('0,x', 'x,1', 5), undefined)
+  t.equal(overlapProblem('3-4', '0-2', 5), undefined)
+  t.equal(overlapProblem('0-1,3', '3', 5), 'failedIndexes and completedIndexes overlap at index: 3')
+  t.equal(overlapProblem('', '0', 5), undefined)
 })

@@ -9,7 +9,6 @@ export type Intervals = readonly IndexInterval[]
 /** The intervals of a text, without those from `completions` on. Parts that are no numbers are left out. */
 export function parseIntervals(text: string, completions: number): Intervals {
   const result: IndexInterval[] = []
-  if (text === '') return result
   for (const part of text.split(',')) {
     const [low = '', high] = part.split('-')
     const first = wholeNumber(low)
@@ -124,12 +123,10 @@ export function checkIndexes(text: string, completions: number): CheckedIndexes 
 /** The sentence about an index that is in both texts; undefined when there is none (validateFailedIndexesNotOverlapCompleted). */
 export function overlapProblem(completed: string, failed: string, completions: number): string | undefined {
   const intervals = (text: string) =>
-    text === ''
-      ? []
-      : text.split(',').flatMap((part) => {
-          const interval = checkInterval(part, completions)
-          return 'problem' in interval ? [] : [interval]
-        })
+    text.split(',').flatMap((part) => {
+      const interval = checkInterval(part, completions)
+      return 'problem' in interval ? [] : [interval]
+    })
   const [ones, others] = [intervals(completed), intervals(failed)]
   let [at, from] = [0, 0]
   for (;;) {
