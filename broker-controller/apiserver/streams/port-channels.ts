@@ -25,13 +25,13 @@ export function forwardedPorts(query: URLSearchParams): readonly number[] {
   })
 }
 
-/** Until the client or one of the connections has ended: then all of them end. */
+/** Until the client has ended, or all of the connections. */
 export async function forwardChannels(
   client: ByteChannel,
   ports: readonly number[],
   pod: Pod,
   request: Pick<ResourceRequest, 'identity' | 'signal'>,
-  needs: ResourceNeeds,
+  needs: Pick<ResourceNeeds, 'sessions' | 'clock'>,
 ): Promise<void> {
   const stop = new AbortController()
   const inputs = ports.map(() => mailbox<Buffer>())
@@ -44,11 +44,8 @@ export async function forwardChannels(
       await client.send(message(2 * index, number))
       await client.send(message(2 * index + 1, number))
     }
-    const connections = streams.map((stream, index) => forwardPodPort(stream, ports[index] ?? 0, pod, request, needs))
-    await Promise.race(connections)
+    await Promise.all(streams.map((stream, index) => forwardPodPort(stream, ports[index] ?? 0, pod, request, needs)))
     client.close()
-    stop.abort()
-    await Promise.all(connections)
   } catch {
     client.destroy() // the client is gone
   } finally {
@@ -85,7 +82,8 @@ function channelStreams(
       frame.message.writeUInt8(channel)
       return client.send(frame.message)
     },
-    end: async () => undefined,
+    // What the client still sends has no reader, and is not waited for.
+    end: async () => input.close(),
     async fail(text) {
       if (text !== undefined) await client.send(message(channel + 1, Buffer.from(text)))
     },

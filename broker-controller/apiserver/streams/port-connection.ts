@@ -27,7 +27,7 @@ export async function forwardPodPort(
   port: number,
   pod: Pod,
   request: Pick<ResourceRequest, 'identity' | 'signal'>,
-  needs: ResourceNeeds,
+  needs: Pick<ResourceNeeds, 'sessions' | 'clock'>,
 ): Promise<void> {
   try {
     if (!isPort(port)) throw new Error('the port is not valid')
