@@ -8,8 +8,8 @@ import { image } from './support/pods.ts'
 import { eventually } from './support/wait.ts'
 
 const labels = { app: 'web' }
-/** It is ready while the file is there, and answers with its name. */
-const script = 'mkdir -p /www && hostname > /www/index.html && touch /ready && exec httpd -f -p 8080 -h /www'
+/** It answers with its name, and is ready while it has the file `ready`. */
+const script = 'mkdir -p /www && hostname > /www/index.html && touch /www/ready && exec httpd -f -p 8080 -h /www'
 const web = (name: string) => ({
   apiVersion: 'v1',
   kind: 'Pod',
@@ -22,12 +22,7 @@ const web = (name: string) => ({
         image,
         command: ['sh', '-c', script],
         ports: [{ name: 'http', containerPort: 8080 }],
-        readinessProbe: {
-          exec: { command: ['test', '-f', '/ready'] },
-          periodSeconds: 1,
-          timeoutSeconds: 10,
-          failureThreshold: 1,
-        },
+        readinessProbe: { httpGet: { path: '/ready', port: 'http' }, periodSeconds: 1, timeoutSeconds: 10 },
       },
     ],
   },
@@ -77,7 +72,7 @@ test('a Service has the endpoints of its pods, and its proxy leads to them', asy
   })
 
   await t.test('a pod that is not ready, and one that is deleted, are endpoints no more', async (t) => {
-    await kubectl('exec', 'one', '--', 'rm', '/ready')
+    await kubectl('exec', 'one', '--', 'rm', '/www/ready')
     await eventually('one is not ready', async () => (await ready()).join() === other)
     const path = 'jsonpath={.subsets[*].notReadyAddresses[*].ip}'
     t.equal(await kubectl('get', 'endpoints', 'web', '-o', path), ip)
