@@ -47,7 +47,7 @@ export function daemonSetController(needs: HistoryNeeds, pods: OwnedObjects<'pod
     if (isSameForDaemons(present, previous)) return
     for (const set of sets?.all() ?? []) if (isConcerned(set, present, previous)) sets?.enqueue(set)
   })
-  const daemons = { ...needs, pods, nodes, failures: failedDaemons() }
+  const daemons = { ...needs, pods, nodes, failures: failedDaemons(needs.clock) }
   const selects = selecting<StoredDaemonSet>(({ spec }) => spec.selector)
   const work = ownerLoop(needs, {
     name: 'daemonset',
@@ -146,7 +146,7 @@ function visitWith(daemons: Daemons, selects: ReturnType<typeof selecting<Stored
       .filter(
         (pod) => pod.status?.phase === 'Failed' && hasEndedForGood(pod) && pod.metadata.deletionTimestamp === undefined,
       )
-      .map((pod) => failures.waitMs(failureKey(set, nodeOfDaemon(pod) ?? ''), clock.monotonicMs()))
+      .map((pod) => failures.waitMs(failureKey(set, nodeOfDaemon(pod) ?? '')))
       .filter((waitMs) => waitMs > 0)
     const nextMs = Math.min(...waits, ...(availableMs === undefined ? [] : [availableMs - nowMs]))
     return Number.isFinite(nextMs) ? { requeueAfterMs: nextMs + 1 } : undefined
@@ -188,7 +188,7 @@ async function write(
 
 /** The pods that ended and may be deleted now, each with its Event. */
 async function deletableOf(
-  { failures, clock }: Daemons,
+  { failures }: Daemons,
   control: ReturnType<typeof podControl>,
   set: StoredDaemonSet,
   ended: readonly EndedDaemon<StoredPod>[],
@@ -200,9 +200,9 @@ async function deletableOf(
       const message = `Found succeeded daemon pod ${name}, will try to delete it`
       await control.record(set, { type: 'Normal', reason: 'SucceededDaemonPod', message })
     } else {
-      const [key, nowMs] = [failureKey(set, node), clock.monotonicMs()]
-      if (failures.waitMs(key, nowMs) > 0) continue
-      failures.deleted(key, nowMs)
+      const key = failureKey(set, node)
+      if (failures.waitMs(key) > 0) continue
+      failures.deleted(key)
       const message = `Found failed daemon pod ${name}, will try to kill it`
       await control.record(set, { type: 'Warning', reason: 'FailedDaemonPod', message })
     }

@@ -1,34 +1,30 @@
 /** How often a failed pod of a DaemonSet is replaced on a node: the node may refuse each one (flowcontrol.Backoff in client-go). */
+import type { Clock } from '../../../../daemon/clock.ts'
+import { expiringMap } from '../../../../daemon/limits/expiring-map.ts'
 
 export interface FailedDaemons {
   /** In how many ms a failed pod may be deleted; 0: now. */
-  waitMs(key: string, nowMs: number): number
+  waitMs(key: string): number
   /** One is deleted now. */
-  deleted(key: string, nowMs: number): void
+  deleted(key: string): void
 }
 
 const firstMs = 1_000
 const longestMs = 15 * 60_000
 /** A node without failures for so long begins again. */
 const lifeMs = 2 * longestMs
-const sweepMs = 60_000
 
-export function failedDaemons(): FailedDaemons {
-  const kept = new Map<string, { readonly delayMs: number; readonly sinceMs: number }>()
-  let sweptMs = 0
+export function failedDaemons(clock: Pick<Clock, 'monotonicMs'>): FailedDaemons {
+  const kept = expiringMap<{ readonly delayMs: number; readonly sinceMs: number }>(clock, lifeMs)
   return {
-    waitMs(key, nowMs) {
+    waitMs(key) {
       const last = kept.get(key)
-      return last === undefined ? 0 : Math.max(0, last.sinceMs + last.delayMs - nowMs)
+      return last === undefined ? 0 : Math.max(0, last.sinceMs + last.delayMs - clock.monotonicMs())
     },
-    deleted(key, nowMs) {
-      if (nowMs - sweptMs >= sweepMs) {
-        for (const [one, { sinceMs }] of kept) if (nowMs - sinceMs > lifeMs) kept.delete(one)
-        sweptMs = nowMs
-      }
+    deleted(key) {
       const last = kept.get(key)
-      const isOver = last === undefined || nowMs - last.sinceMs > lifeMs
-      kept.set(key, { delayMs: isOver ? firstMs : Math.min(2 * last.delayMs, longestMs), sinceMs: nowMs })
+      const delayMs = last === undefined ? firstMs : Math.min(2 * last.delayMs, longestMs)
+      kept.set(key, { delayMs, sinceMs: clock.monotonicMs() })
     },
   }
 }
