@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import { type PodTemplateSpec, PodTemplateSpecSchema } from '../pod.ts'
+import { bool, field, intOrString, list, mapOf, object, optional, text } from '../schema.ts'
 import { withoutZeros } from './zero-fields.ts'
 
 const template = (spec: Partial<PodTemplateSpec['spec']>): PodTemplateSpec => ({ spec: { containers: [], ...spec } })
@@ -71,4 +72,19 @@ test('null is no value, also of a pointer', async (t) => {
     containers: [],
   } as unknown as PodTemplateSpec['spec']
   t.same(specOf(given), { containers: [] })
+})
+
+test('of a number that may be a text 0 stays, and a map with a value, and a field without a number', async (t) => {
+  const schema = object({
+    share: field(1, optional(intOrString)),
+    labels: field(2, optional(mapOf(text))),
+    plain: optional(text),
+    items: field(3, optional(list(object({ on: field(1, optional(bool)) })))),
+  })
+  t.same(withoutZeros(schema, { share: 0, labels: { a: '' }, plain: '', items: [{ on: false }, { on: true }] }), {
+    share: 0,
+    labels: { a: '' },
+    items: [{}, { on: true }],
+  })
+  t.same(Object.keys(withoutZeros(schema, { share: undefined, plain: 'x' })), ['plain'])
 })

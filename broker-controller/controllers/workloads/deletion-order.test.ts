@@ -49,3 +49,55 @@ test('of pods ready as long, the one that restarted most goes first', async (t) 
   }
   t.same(order([restarted('calm', 0), restarted('crashing', 7)], []), ['crashing', 'calm'])
 })
+
+test('restarts of sidecars decide after those of containers, and those of other init containers do not', async (t) => {
+  const restarted = (name: string, sidecar: number, init: number) => {
+    const one = running(name, {
+      spec: {
+        initContainers: [
+          { name: 'proxy', image: 'i', restartPolicy: 'Always' },
+          { name: 'setup', image: 'i' },
+        ],
+      },
+    })
+    const state = { image: 'i', imageID: '', ready: true }
+    const initContainerStatuses = [
+      { ...state, name: 'proxy', restartCount: sidecar },
+      { ...state, name: 'setup', restartCount: init },
+    ]
+    return { ...one, status: { ...one.status, initContainerStatuses } }
+  }
+  t.same(order([restarted('calm', 0, 0), restarted('crashing', 3, 0)], []), ['crashing', 'calm'])
+  t.same(order([restarted('a', 2, 0), restarted('b', 3, 9), restarted('c', 2, 9)], []), ['b', 'a', 'c'])
+})
+
+test('pods that ended or are leaving do not crowd a node', async (t) => {
+  const [here, there] = [running('here'), running('there', { nodeName: 'pi-02' })]
+  const ended = running('ended', { phase: 'Failed', status: { phase: 'Failed' } })
+  const leaving = running('leaving', { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } })
+  const busy = running('busy', { nodeName: 'pi-02' })
+  t.same(order([here, there], [here, there, ended, leaving, busy]), ['there', 'here'])
+})
+
+test('a pod whose time is unknown goes before one whose time is known', async (t) => {
+  const untimed = running('untimed', { status: { conditions: [{ type: 'Ready', status: 'True' }] } })
+  t.same(order([running('timed'), untimed], []), ['untimed', 'timed'])
+  t.same(order([untimed, running('timed')], []), ['untimed', 'timed'])
+})
+
+test('a time in the future is that of the youngest', async (t) => {
+  t.same(order([running('young', {}, '2026-01-01T23:59:59Z'), running('future', {}, '2026-01-02T01:00:00Z')], []), [
+    'future',
+    'young',
+  ])
+  const later = [running('b', { uid: 'b' }, '2026-01-03T00:00:00Z'), running('a', { uid: 'a' }, '2026-01-09T00:00:00Z')]
+  t.same(order(later, []), ['a', 'b'], 'among them the uid decides')
+  t.same(order(later.toReversed(), []), ['a', 'b'])
+})
+
+test('a deletion cost is an integer of 32 bits as Go writes it, and anything else is 0', async (t) => {
+  const cost = (value: string) => running(value, { annotations: { [deletionCostAnnotation]: value } })
+  t.same(order([cost('2147483647'), cost('2147483648')], []), ['2147483648', '2147483647'])
+  t.same(order([cost('-2147483649'), cost('-2147483648')], []), ['-2147483648', '-2147483649'])
+  for (const wrong of ['05', '5e1', '+5', ' 5']) t.same(order([cost('1'), cost(wrong)], []), [wrong, '1'])
+})

@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import type { Taint } from '../../../../api/node.ts'
-import type { PodSpec, PodTemplateSpec } from '../../../../api/pod.ts'
+import type { PodSpec, PodTemplateSpec, Toleration } from '../../../../api/pod.ts'
 import { aNode, aPod, requiringNodes } from '../../../../api/testing/builders.ts'
 import {
   daemonPlacement,
@@ -110,4 +110,40 @@ test('a pod is of the present template by its hash or by its generation', async 
   t.ok(isUpdatedDaemon(pod({ 'pod-template-generation': '3' }), 'abc', '3'))
   t.notOk(isUpdatedDaemon(pod({ 'controller-revision-hash': 'x', 'pod-template-generation': '2' }), 'abc', '3'))
   t.notOk(isUpdatedDaemon(pod({}), 'abc', undefined))
+})
+
+test('labels and affinities are compared by their values', async (t) => {
+  t.equal(placement({ labels: { disk: 'hdd' } }, { nodeSelector: { disk: 'ssd' } }), 'does not run, goes')
+  t.equal(placement({}, { affinity: { podAffinity: {} } }), 'runs, stays')
+  const { spec: _, ...bare } = aNode()
+  t.same(daemonPlacement(template(), bare), { shouldRun: true, shouldContinue: true })
+})
+
+test('a toleration of the template that differs from one of every daemon stays beside it', async (t) => {
+  const key = 'node.kubernetes.io/not-ready'
+  const count = (toleration: Toleration) => daemonTolerations({ containers: [], tolerations: [toleration] }).length
+  t.equal(count({ key, operator: 'Exists', effect: 'NoExecute' }), 6)
+  t.equal(count({ key, operator: 'Exists', effect: 'NoSchedule' }), 7)
+  t.equal(count({ key, operator: 'Equal', effect: 'NoExecute' }), 7)
+  t.equal(count({ key, operator: 'Exists', value: 'x', effect: 'NoExecute' }), 7)
+})
+
+test('a template without labels gets those of its revision', async (t) => {
+  const { spec } = template()
+  t.same(daemonTemplate({ spec }, 'h', undefined).metadata?.labels, { 'controller-revision-hash': 'h' })
+  t.same(Object.keys(daemonTemplate({ spec }, 'h', undefined).metadata?.labels ?? {}), ['controller-revision-hash'])
+})
+
+test('a pod that is pinned to no single node is on none', async (t) => {
+  const nodeOf = (affinity: PodSpec['affinity']) => nodeOfDaemon(aPod({ spec: { ...(affinity && { affinity }) } }))
+  const pinned = (matchFields: readonly { key: string; operator: string; values?: readonly string[] }[]) =>
+    nodeOf({
+      nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchFields }] } },
+    })
+  t.equal(nodeOf(undefined), undefined)
+  t.equal(nodeOf({ podAffinity: {} }), undefined)
+  t.equal(pinned([]), undefined)
+  t.equal(pinned([{ key: 'metadata.name', operator: 'In' }]), undefined)
+  t.equal(pinned([{ key: 'metadata.name', operator: 'In', values: ['a', 'b'] }]), undefined)
+  t.equal(pinned([{ key: 'metadata.name', operator: 'In', values: ['a'] }]), 'a')
 })

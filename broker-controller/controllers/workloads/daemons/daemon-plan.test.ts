@@ -127,3 +127,32 @@ test('the status counts nodes', async (t) => {
     conditions,
   })
 })
+
+test('a pod that is not bound yet goes before one that is, in whatever order they are found', async (t) => {
+  const pods = [daemon('late', { day: 2 }), daemon('early', { unbound: true })]
+  t.equal(planned(node(pods)), '| early |')
+  t.equal(planned(node(pods.toReversed())), '| early |')
+})
+
+test('with surge an old pod that is ready stays beside a new one that is not', async (t) => {
+  const surge = { allowsSurge: true }
+  const old = daemon('old', { old: true })
+  t.equal(planned(node([old, daemon('new', { day: 2, ready: false })]), surge), '| |')
+  t.equal(planned(node([old, daemon('new', { day: 2 })]), surge), '| old |')
+  const broken = daemon('broken', { old: true, ready: false })
+  t.equal(planned(node([broken, daemon('second', { old: true, day: 2 })]), surge), '| second |', 'without a new one')
+})
+
+test('the status counts what is ready, what is misplaced, and the collisions that there were', async (t) => {
+  const statusOf = (nodes: readonly DaemonNode<Pod>[], collisionCount = 0, before?: number) =>
+    daemonStatus(
+      nodes,
+      facts,
+      { status: before === undefined ? undefined : { collisionCount: before }, generation: 1 },
+      collisionCount,
+    )
+  t.match(statusOf([node([daemon('a', { ready: false })]), node([], goes)]), { numberReady: 0, numberMisscheduled: 0 })
+  t.equal(statusOf([], 2).collisionCount, 2)
+  t.equal(statusOf([], 0, 0).collisionCount, 0)
+  t.notOk('collisionCount' in statusOf([]))
+})

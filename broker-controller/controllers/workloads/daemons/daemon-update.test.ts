@@ -83,3 +83,16 @@ test('without a rolling update pods are replaced when they are deleted', async (
   t.ok(allowsDaemonSurge({ type: 'RollingUpdate', rollingUpdate: { maxSurge: '1%' } }))
   t.notOk(allowsDaemonSurge({ type: 'RollingUpdate', rollingUpdate: { maxSurge: 0 } }))
 })
+
+test('a node where no pod belongs and none is counts for nothing', async (t) => {
+  t.equal(planned({ maxUnavailable: 1, maxSurge: 0 }, 'x:', 'old'), '| old1')
+})
+
+test('only a rolling update has limits', async (t) => {
+  t.notOk(allowsDaemonSurge(undefined))
+  t.notOk(allowsDaemonSurge({ type: 'RollingUpdate' }))
+  t.notOk(allowsDaemonSurge({ type: 'OnDelete', rollingUpdate: { maxSurge: 1 } }))
+  t.ok(allowsDaemonSurge({ type: 'RollingUpdate', rollingUpdate: { maxSurge: 1 } }))
+  t.same(planDaemonUpdate(nodes('old'), undefined, facts), { create: [], delete: [] })
+  t.match(planDaemonUpdate(nodes('old'), { type: 'RollingUpdate' }, facts), { delete: { length: 1 } })
+})

@@ -36,8 +36,20 @@ test('quantities are compared by their amount, and labels by their text', async 
   const limited = (cpu: string) => template({}, { containers: [{ name: 'main', resources: { limits: { cpu } } }] })
   t.ok(isSameTemplate(limited('500m'), limited('0.5')))
   t.notOk(isSameTemplate(limited('500m'), limited('0.6')))
+  const counted = (cpu: string | number) =>
+    template({}, { containers: [{ name: 'main', resources: { limits: { cpu } } }] })
+  t.ok(isSameTemplate(counted(1), counted('1')))
+  t.notOk(isSameTemplate(counted('one'), counted('two')), 'what is no quantity is compared as it is')
   const selecting = (limits: string) => template({}, { nodeSelector: { limits } })
   t.notOk(isSameTemplate(selecting('500m'), selecting('0.5')))
+})
+
+test('labels and annotations are part of a template, and their order is not', async (t) => {
+  const { spec } = template({})
+  const labelled = (labels: { readonly [key: string]: string }) => ({ metadata: { labels }, spec })
+  t.ok(isSameTemplate(labelled({ a: '1', b: '2' }), labelled({ b: '2', a: '1' })))
+  t.notOk(isSameTemplate(labelled({ a: '1' }), labelled({ a: '2' })))
+  t.notOk(isSameTemplate({ spec }, { metadata: { annotations: { a: '1' } }, spec }))
 })
 
 test('the label of the hash makes no other template', async (t) => {
@@ -47,6 +59,7 @@ test('the label of the hash makes no other template', async (t) => {
   t.equal(templateHash(labelled, 1), templateHash({ ...labelled, metadata: { labels } }, 1))
   t.ok(isSameTemplate({ spec: labelled.spec }, { metadata: { labels: {} }, spec: labelled.spec }))
   t.match(templateHash(labelled, undefined), /^[bcdfghjklmnpqrstvwxz2456789]{1,10}$/)
+  t.equal(templateHash(labelled, undefined), '55c8cd8d55', 'it stays over versions of the program')
   t.not(templateHash(labelled, undefined), templateHash(labelled, 0), 'a collision makes another name')
   t.not(templateHash(labelled, 1), templateHash(labelled, 2))
 })

@@ -10,6 +10,7 @@ test('the hash stands for the content, whatever the order of its fields', async 
     t.match(revisionHash(content), /^[bcdfghjklmnpqrstvwxz2456789]{1,10}$/)
   }
   t.equal(revisionHash({}), '5859f96865', 'it stays over versions of the program')
+  t.equal(revisionHash({ b: 1, a: { d: 1, c: 2 } }), '65f47fb957')
 })
 
 test('a long name of an owner is cut', async (t) => {

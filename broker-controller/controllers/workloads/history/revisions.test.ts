@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import type { PodTemplateSpec } from '../../../../api/pod.ts'
+import { equalJSON } from '../../../store/equal-json.ts'
 import { planRevision, revisionData, revisionTemplate, type StoredRevision, surplusRevisions } from './revisions.ts'
 
 const template = (image: string): PodTemplateSpec => ({ spec: { containers: [{ name: 'main', image }] } })
@@ -85,4 +86,22 @@ test('the oldest revisions go that are more than the limit, and none that a pod 
   t.same(surplus(0, [], 'not-live'), [1, 2, 3, 4])
   t.same(surplus(2, ['web-1'], 'all'), [2, 3], 'of a DaemonSet the live ones count')
   t.same(surplus(2, ['web-1'], 'not-live'), [2], 'of a StatefulSet they do not')
+})
+
+test('revisions with one number are ordered by their names, in whatever order they are found', async (t) => {
+  const revisions = [revision(1, 'a', 'x'), revision(1, 'b', 'b'), revision(1, 'c', 'm')]
+  t.same(plan(revisions, 'd').old, ['b', 'm', 'x'])
+  t.same(plan(revisions.toReversed(), 'd').old, ['b', 'm', 'x'])
+  const { revision: _, ...unnumbered } = revision(0, 'a', 'none')
+  t.same(plan([revision(1, 'b', 'one'), unnumbered], 'c'), {
+    current: undefined,
+    number: 2,
+    duplicates: [],
+    old: ['none', 'one'],
+  })
+})
+
+test('a field that is undefined is none', async (t) => {
+  const spec = { ...template('a').spec, hostname: undefined } as unknown as PodTemplateSpec['spec']
+  t.ok(equalJSON(revisionData({ spec }), revisionData(template('a'))))
 })

@@ -20,7 +20,7 @@ test('a name belongs to the set by its beginning and its number', async (t) => {
   t.equal(ordinalOf('db', 'db-0'), 0)
   t.equal(ordinalOf('db', 'db-12'), 12)
   t.equal(ordinalOf('db-1', 'db-1-2'), 2)
-  for (const other of ['db', 'db-', 'db-x', 'db-1-2', 'web-1', 'db-01', 'db--1', 'xdb-1', `db-${2 ** 60}`]) {
+  for (const other of ['db', 'db-', 'db-x', 'db-1-2', 'web-1', 'db-01', 'db--1', 'db-1x', 'xdb-1', `db-${2 ** 60}`]) {
     t.equal(ordinalOf('db', other), undefined, other)
   }
 })
@@ -59,4 +59,10 @@ test('a pod has a name that stays, and a host name in the domain of its Service'
     'statefulset.kubernetes.io/pod-name': 'db-2',
     'apps.kubernetes.io/pod-index': '2',
   })
+})
+
+test('a pod without labels has neither an identity nor a revision', async (t) => {
+  const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'db-0' }, spec: template.spec } as const
+  t.equal(revisionOf(pod), '')
+  t.notOk(hasIdentity(pod))
 })

@@ -17,7 +17,7 @@ const setOf = (spec: Partial<StatefulSet['spec']>, status?: StatefulSetStatus) =
   },
   ...(status && { status }),
 })
-/** `0 1! 2- 3x 4*`: ready, not ready, leaving, failed, and of the old revision; `?` has no label of its name. */
+/** `0 1! 2- 3x 4*`: ready, not ready, leaving, failed, and of the old revision; `?` has no label of its name; `.` and `~` are pending. */
 function podsOf(text: string): readonly Pod[] {
   return text
     .split(' ')
@@ -28,7 +28,7 @@ function podsOf(text: string): readonly Pod[] {
       const name = `db-${ordinal}`
       return aPod({
         status: {
-          phase: is('x') ? 'Failed' : is('.') ? 'Pending' : 'Running',
+          phase: is('x') ? 'Failed' : is('.') || is('~') ? 'Pending' : 'Running',
           conditions: [{ type: 'Ready', status: is('!') || is('x') || is('.') ? 'False' : 'True', ...since }],
         },
         metadata: {
@@ -56,6 +56,7 @@ test('in order, each pod waits until those before it are available', async (t) =
   t.equal(plan(''), 'create 0')
   t.equal(plan('0.'), '')
   t.equal(plan('0!'), '')
+  t.equal(plan('0~'), '', 'ready, but not running')
   t.equal(plan('0'), 'create 1')
   t.equal(plan('0 2'), 'create 1', 'a gap is filled first')
   t.equal(plan('0! 2'), '', 'and not before what precedes it is ready')
@@ -75,6 +76,7 @@ test('in parallel, no pod waits for another', async (t) => {
 test('a pod that is being deleted keeps its place: it is not run twice', async (t) => {
   t.equal(plan('0- 1 2'), '')
   t.equal(plan('0 1- 2'), '')
+  t.equal(plan('0- 1'), '', 'and those after it wait')
   t.equal(plan('0- 1- 2-', parallel), '')
   t.equal(plan('0x- 1 2'), '', 'also when it has ended')
   t.equal(plan('0x- 1 2', parallel), '')
@@ -98,6 +100,10 @@ test('the highest ordinals go first, one after the other', async (t) => {
   t.equal(plan('0 1 2', { replicas: 0 }), 'delete 2 (scale-down)')
   t.equal(plan('0 1 2', { ...one, ...parallel }), 'delete 2 (scale-down), delete 1 (scale-down)')
   t.equal(plan('0 1- 2', { ...one, ...parallel }), 'delete 2 (scale-down)')
+  t.equal(plan('0 1 2-', { ...one, ...parallel }), 'delete 1 (scale-down)')
+  t.equal(plan('2 0 1', one), 'delete 2 (scale-down)', 'in whatever order they are found')
+  t.equal(plan('0* 1 2', one), 'delete 2 (scale-down)', 'and an update waits until they are gone')
+  t.equal(plan('0* 1-', one), '')
   t.equal(plan('0 1', { ...one, minReadySeconds: 60 }), '')
 })
 
@@ -105,6 +111,8 @@ test('ordinals may begin anywhere', async (t) => {
   const late = { replicas: 2, ordinals: { start: 5 } }
   t.equal(plan('', late), 'create 5')
   t.equal(plan('4 5 6', late), 'delete 4 (scale-down)')
+  const first = { ...late, updateStrategy: { type: 'RollingUpdate', rollingUpdate: { partition: 1 } } }
+  t.equal(plan('6*', first), 'create 5 as it was')
   t.equal(
     plan('5* 6*', { ...late, updateStrategy: { type: 'RollingUpdate', rollingUpdate: { partition: 1 } } }),
     'delete 6 (update)',
@@ -116,6 +124,7 @@ test('an update goes from the last pod to the first, each of which must be ready
   t.equal(plan('0* 1* 2*-'), '')
   t.equal(plan('0* 1*'), 'create 2')
   t.equal(plan('0* 1* 2!'), '')
+  t.equal(plan('0* 1* 2!', parallel), '')
   t.equal(plan('0* 1* 2'), 'delete 1 (update)')
   t.equal(plan('0 1 2'), '')
   t.equal(plan('0* 1* 2x*', parallel), 'delete 2 (ended)', 'once')
@@ -138,6 +147,7 @@ test('OnDelete replaces nothing by itself', async (t) => {
   const onDelete = { updateStrategy: { type: 'OnDelete' } }
   t.equal(plan('0* 1* 2*', onDelete), '')
   t.equal(plan('0* 2*', onDelete), 'create 1')
+  t.equal(plan('1* 2*', onDelete, { currentReplicas: 2 }), 'create 0')
 })
 
 test('a pod that was adopted gets the labels of its name', async (t) => {
@@ -165,6 +175,8 @@ test('the status counts pods by state and revision', async (t) => {
     collisionCount: 0,
   })
   t.match(statusOf('0* 1* 2*'), { currentReplicas: 2, updatedReplicas: undefined }, 'one is being replaced')
+  t.match(statusOf('0* 1* 2x*', parallel), { currentReplicas: 3 }, 'one that ended is replaced, not updated')
+  t.match(statusOf('0* 1*', parallel), { currentReplicas: 2 })
   t.match(statusOf('0 1 2'), { currentReplicas: 3, updatedReplicas: 3, currentRevision: 'new' }, 'the update is over')
   t.match(statusOf('0 1 2', { minReadySeconds: 60 }), { readyReplicas: 3, availableReplicas: 0 })
   t.match(statusOf('0 1 2', { updateStrategy: { type: 'OnDelete' } }), { currentRevision: 'old' })

@@ -25,8 +25,8 @@ type Set = Pick<StatefulSet, 'spec' | 'status'> & { readonly metadata: { readonl
 type Members<P extends Pod> = {
   /** By ordinal. */
   readonly at: (ordinal: number) => P | undefined
-  /** Those with the ordinals that the set wants, the lowest first. */
-  readonly wanted: readonly P[]
+  /** All of them, the lowest ordinal first. */
+  readonly ordered: readonly P[]
   /** Those with other ordinals, the highest first. */
   readonly condemned: readonly P[]
 }
@@ -64,7 +64,7 @@ function membersOf<P extends Pod>(set: Set, pods: readonly P[]): Members<P> {
   const isWanted = ([ordinal]: readonly [number, P]) => ordinal >= first && ordinal < end
   return {
     at: (ordinal) => byOrdinal.get(ordinal),
-    wanted: ordered.filter(isWanted).map(([, pod]) => pod),
+    ordered: ordered.map(([, pod]) => pod),
     condemned: ordered
       .filter((one) => !isWanted(one))
       .map(([, pod]) => pod)
@@ -104,11 +104,11 @@ function revisionFor({ spec, status }: Set, place: number): 'current' | 'update'
 
 /** From the highest ordinal down. In order, one at a time: one that is not available waits, unless it is the first that is not. */
 function scaleDown<P extends Pod>(
-  { wanted, condemned }: Members<P>,
+  { ordered, condemned }: Members<P>,
   isAvailable: (pod: P) => boolean,
   isOrdered: boolean,
 ): Part<P> {
-  const firstUnhealthy = [...wanted, ...condemned.toReversed()].find((pod) => !isHealthy(pod))
+  const firstUnhealthy = ordered.find((pod) => !isHealthy(pod))
   const steps: StatefulStep<P>[] = []
   for (const pod of condemned) {
     if (isLeaving(pod)) {
