@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import { formatAmounts } from '../../../api/limits/resource-amounts.ts'
+import type { AnyObject } from '../../../api/meta.ts'
 import type { Service } from '../../../api/network/service.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { resources } from '../../../api/resources.ts'
@@ -58,6 +59,8 @@ test('a Service counts its node ports and its load balancer', async (t) => {
   t.equal(count({ type: 'NodePort', ports }), of(2, 0))
   t.equal(count({ type: 'LoadBalancer', ports }), of(2, 1))
   t.equal(count({ type: 'LoadBalancer', ports, allocateLoadBalancerNodePorts: false }), of(1, 1))
+  const more = [...ports, { port: 8443 }]
+  t.equal(count({ type: 'LoadBalancer', ports: more, allocateLoadBalancerNodePorts: false }), of(1, 1))
 })
 
 test('other objects are counted by the name of their kind', async (t) => {
@@ -119,4 +122,29 @@ test('a quota of cpu or memory makes each container state them', async (t) => {
   t.equal(missingInPod({ ...pod, spec: { containers: [] } }, ['cpu']), undefined)
   t.equal(missingInPod(pod, ['requests.memory']), 'must specify requests.memory for: a,b,setup')
   t.equal(missingInPod(pod, ['pods', 'ephemeral-storage', `requests.${camera}`]), undefined)
+})
+
+test('a claim counts with its size, or the larger one to which it grows, also for its storage class', async (t) => {
+  const count = (spec: object, more: object = {}) =>
+    formatAmounts(usageOf(resources.persistentvolumeclaims, { ...anObject, spec, ...more } as AnyObject, 0))
+  const all = 'count/persistentvolumeclaims=1,persistentvolumeclaims=1'
+  const asked = { resources: { requests: { storage: '5Gi' } } }
+  const allocated = (storage: string) => ({ status: { allocatedResources: { storage } } })
+  t.equal(count(asked), `${all},requests.storage=5Gi`)
+  t.equal(count(asked, allocated('8Gi')), `${all},requests.storage=8Gi`)
+  t.equal(count(asked, allocated('3Gi')), `${all},requests.storage=5Gi`)
+  t.equal(count({}), all)
+  t.equal(count({ resources: {} }, allocated('8Gi')), all)
+  const gold = 'gold.storageclass.storage.k8s.io'
+  t.equal(
+    count({ ...asked, storageClassName: 'gold' }),
+    `count/persistentvolumeclaims=1,${gold}/persistentvolumeclaims=1,${gold}/requests.storage=5Gi,` +
+      'persistentvolumeclaims=1,requests.storage=5Gi',
+  )
+  const annotations = { 'volume.beta.kubernetes.io/storage-class': 'gold' }
+  t.equal(
+    count({ storageClassName: 'silver' }, { metadata: { annotations } }),
+    `count/persistentvolumeclaims=1,${gold}/persistentvolumeclaims=1,persistentvolumeclaims=1`,
+  )
+  t.equal(count(asked, { metadata: { annotations: {} } }), `${all},requests.storage=5Gi`)
 })
