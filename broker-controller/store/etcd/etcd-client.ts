@@ -91,5 +91,5 @@ export async function openEtcdClient(needs: EtcdClientNeeds): Promise<EtcdClient
 
 function errorOf(failure: ServiceError | null): EtcdError {
   if (failure === null) return new EtcdError(grpcCode.unknown, 'The answer is empty')
-  return new EtcdError(failure.code, failure.details, { cause: failure })
+  return new EtcdError(failure.code, failure.details)
 }

@@ -26,8 +26,8 @@ export class EtcdError extends Error {
   readonly refused: boolean
 
   /** `sent` false: the request never left this process. */
-  constructor(code: number, message: string, { sent = true, cause }: { sent?: boolean; cause?: unknown } = {}) {
-    super(message, { cause })
+  constructor(code: number, message: string, { sent = true }: { readonly sent?: boolean } = {}) {
+    super(message)
     this.code = code
     this.refused = !sent || message.includes(withoutLeader) || answersOfEtcd.includes(code)
   }

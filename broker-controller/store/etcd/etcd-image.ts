@@ -112,6 +112,7 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
   }
 
   const take = (answer: WatchResponse) => {
+    if (failures > 1) log.info('Watch of etcd resumed', { revision })
     failures = 0
     if (answer.canceled) return void end(answer.cancelReason, answer.compactRevision > 0)
     for (const { type, kv } of answer.events) {
@@ -134,7 +135,8 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
   const end = async (reason: string, isCompacted = false): Promise<void> => {
     stream?.close()
     if (closing.signal.aborted) return
-    if (failures > 0) log.warn('Watch of etcd ended', { reason, revision })
+    // The first end may be that of a member: once for each time without etcd.
+    if (failures === 1) log.warn('Watch of etcd ended', { reason, revision })
     await clock.sleep(backoffMs(failures++, retry, Math.random), closing.signal)
     if (closing.signal.aborted) return
     if (isCompacted) await replaceAll().catch((error: unknown) => log.warn('Cannot read etcd', { error }))

@@ -62,6 +62,7 @@ export async function acquireStore(needs: StoreOwnerNeeds): Promise<StoreOwner> 
   const closing = new AbortController()
   let held: Held | undefined = await acquired(needs, closing.signal)
   let checkNow = () => {}
+  let isFailing = false
 
   const renew = async (isDoubtful: boolean) => {
     const isKept = held !== undefined && !isDoubtful && (await keptAlive(client, held.lease))
@@ -81,10 +82,15 @@ export async function acquireStore(needs: StoreOwnerNeeds): Promise<StoreOwner> 
         return clock.sleep(renewMs, own.signal)
       })
       if (closing.signal.aborted) return
-      await renew(isDoubtful).catch((error: unknown) => {
+      try {
+        await renew(isDoubtful)
+        if (isFailing) log.info('Lease on the store in etcd renewed again')
+        isFailing = false
+      } catch (error) {
         if (!(error instanceof EtcdError)) throw error
-        log.warn('Cannot renew the lease on the store in etcd', { error })
-      })
+        if (!isFailing) log.warn('Cannot renew the lease on the store in etcd', { error })
+        isFailing = true
+      }
     }
   }
   const keeping = keep()
