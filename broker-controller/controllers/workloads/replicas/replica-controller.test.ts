@@ -163,6 +163,19 @@ test('a refusal is a condition and one Event, and ends with its cause', async (t
   t.equal((await statusOf(world))?.conditions, undefined)
 })
 
+test('the Events of many pods are ten, of which one counts the others', async (t) => {
+  const world = await started(t)
+  await aSet(world, { replicas: 400 })
+  await world.settle()
+  t.equal((await world.pods()).length, 400)
+  const events = (await world.store.list('events')).items
+  t.equal(events.length, 10)
+  t.match(events.at(-1), {
+    reason: 'SuccessfulCreate',
+    message: /^\(combined from similar events\): Created pod: web-/,
+  })
+})
+
 test('a ReplicaSet that is being deleted creates nothing', async (t) => {
   const world = await started(t)
   await aSet(world, { replicas: 2 })
