@@ -103,7 +103,7 @@ function isOtherDaemon(present: StoredPod, previous: StoredPod): boolean {
 function visitWith(daemons: Daemons, selects: ReturnType<typeof selecting<StoredDaemonSet>>) {
   const { clock, nodes, pods } = daemons
   const control = podControl(daemons, component, account)
-  const history = revisionHistory(daemons, 'daemonsets', account)
+  const history = revisionHistory(daemons, 'daemonsets', { account, hashLabel: revisionLabel })
 
   return async (set: StoredDaemonSet, found: readonly StoredPod[]): Promise<Reconciled> => {
     const select = selects(set)

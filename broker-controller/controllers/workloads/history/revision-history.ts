@@ -11,7 +11,7 @@ import type { OwnedObjects } from '../owned-objects.ts'
 import type { PodControlNeeds } from '../pod-control.ts'
 import type { Selects } from '../selecting.ts'
 import { revisionHash, revisionName } from './revision-hash.ts'
-import { planRevision, revisionLabel, type StoredRevision } from './revisions.ts'
+import { planRevision, type StoredRevision } from './revisions.ts'
 
 export type HistoryNeeds = PodControlNeeds & { readonly revisions: OwnedObjects<'controllerrevisions'> }
 
@@ -44,11 +44,11 @@ export type PresentRevision = {
 /** Names that are tried in one visit: each is taken by chance once in four thousand million. */
 const mostNames = 5
 
-/** `account`: the service account of the controller. */
+/** `account`: the service account of the controller. `hashLabel`: the label of a revision that has the hash of its template. */
 export function revisionHistory<R extends BuiltInName>(
   needs: HistoryNeeds,
   owners: R,
-  account: string,
+  { account, hashLabel }: { readonly account: string; readonly hashLabel: string },
 ): RevisionHistory<R> {
   const { store, creation, revisions } = needs
 
@@ -60,7 +60,7 @@ export function revisionHistory<R extends BuiltInName>(
       const metadata = {
         name,
         namespace,
-        labels: { ...wanted.labels, [revisionLabel]: hash },
+        labels: { ...wanted.labels, [hashLabel]: hash },
         ...(annotations && { annotations }),
         ownerReferences: [controllerReference(owner)],
       }

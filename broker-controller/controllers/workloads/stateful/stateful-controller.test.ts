@@ -71,6 +71,9 @@ test('pods come one after the other, with names that stay', async (t) => {
   const status = await statusOf(world)
   t.match(status, { replicas: 3, readyReplicas: 3, currentReplicas: 3, updatedReplicas: 3, availableReplicas: 3 })
   t.equal(status?.currentRevision, status?.updateRevision)
+  const [revision] = (await world.store.list('controllerrevisions')).items
+  const hash = revision?.metadata.name.slice('db-'.length)
+  t.same(revision?.metadata.labels, { ...labels, 'controller.kubernetes.io/hash': hash })
   t.same(await world.events(), ['SuccessfulCreate', 'SuccessfulCreate', 'SuccessfulCreate'])
   const [event] = (await world.store.list('events')).items
   t.equal(event?.message, 'create Pod db-0 in StatefulSet db successful')

@@ -25,12 +25,14 @@ type StoredStatefulSet = StoredObject<'statefulsets'>
 type Step = StatefulStep<StoredPod>
 
 const component = 'statefulset-controller'
+/** ControllerRevisionHashLabel in pkg/controller/history; the pods have the name of the revision under another one. */
+const hashLabel = 'controller.kubernetes.io/hash'
 
 export function statefulSetController(needs: HistoryNeeds, pods: OwnedObjects<'pods'>): Loop {
   const { clock } = needs
   const selects = selecting<StoredStatefulSet>(({ spec }) => spec.selector)
   const control = statefulPodControl(needs)
-  const history = revisionHistory(needs, 'statefulsets', component)
+  const history = revisionHistory(needs, 'statefulsets', { account: component, hashLabel })
 
   const reconcile = async (set: StoredStatefulSet, found: readonly StoredPod[]): Promise<Reconciled> => {
     const select = selects(set)
