@@ -133,7 +133,7 @@ test('a webhook that runs as a pod is called through its Service', async (t) => 
 
   await kubectl('create', 'namespace', 'hooks')
   await configure({})
-  t.match(await refusal(), `${failed}${post}services "webhook" not found`)
+  t.match(await refusal(), `${failed}${post}service "webhook" not found`)
   await kubectl('create', 'service', 'clusterip', 'webhook', '-n', 'hooks', '--tcp=443:8443')
   await eventually('the Service has no endpoints', async () =>
     (await refusal()).includes(`${failed}${post}no endpoints available for service "webhook"`),

@@ -19,6 +19,7 @@ import { signingKey } from '../apiserver/access/tokens/json-web-token.ts'
 import { serviceAccountTokens } from '../apiserver/access/tokens/service-account-tokens.ts'
 import { type ApiServerNeeds, apiServer } from '../apiserver/http/http-server.ts'
 import { namespaceDeletion } from '../apiserver/namespace-deletion.ts'
+import { serviceConnections } from '../apiserver/proxy/service-connections.ts'
 import { resourceQuotaController } from '../apiserver/quota/quota-controller.ts'
 import { usageLedger } from '../apiserver/quota/quota-ledger.ts'
 import { webhookAdmission } from '../apiserver/webhooks/webhook-admission.ts'
@@ -81,7 +82,7 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
   const tokenKeys = { signing: signingKey(newKey()), others: [] }
   const registry = over.registry ?? metricsRegistry()
   const quotas = usageLedger({ store, kinds: builtInKinds, clock })
-  const caller = webhookCaller()
+  const caller = webhookCaller(serviceConnections({ store, clock, random: Math.random }))
   const api = apiServer({
     store,
     kinds: builtInKinds,

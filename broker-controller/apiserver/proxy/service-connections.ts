@@ -6,7 +6,7 @@ import type { Identity } from '../../../api/identity.ts'
 import type { ObjectKey, Store } from '../../store/store.ts'
 import type { ResourceNeeds } from '../handlers/strategy.ts'
 import { openSession, podIn } from '../streams/node-session.ts'
-import { presentService, serviceAddresses } from './service-endpoint.ts'
+import { serviceAddresses } from './service-endpoint.ts'
 import { connectionOn } from './session-connection.ts'
 
 export interface ServiceConnections {
@@ -27,7 +27,10 @@ const apiServer: Identity = { user: 'system:apiserver', groups: ['system:masters
 export function serviceConnections(needs: ServiceConnectionNeeds): ServiceConnections {
   return {
     async connect(key, port, signal) {
-      const { spec: { type = 'ClusterIP' } = {} } = await presentService(needs.store, key)
+      const service = await needs.store.get('services', key)
+      // As the lister of kube-apiserver names it.
+      if (service === undefined) throw new ApiError('NotFound', `service "${key.name}" not found`)
+      const { type = 'ClusterIP' } = service.spec ?? {}
       if (type === 'ExternalName') throw new ApiError('InternalError', `unsupported service type "${type}"`)
       const addresses = serviceAddresses(needs, { key, port: String(port), id: key.name })
       const { value: found } = await addresses.next()

@@ -41,7 +41,7 @@ export async function* serviceAddresses(
 }
 
 /** Throws NotFound. */
-export async function presentService(store: Pick<Store, 'get'>, key: ObjectKey): Promise<Service> {
+async function presentService(store: Pick<Store, 'get'>, key: ObjectKey): Promise<Service> {
   const service = await store.get('services', key)
   if (service === undefined) throw notFound(resources.services, key.name)
   return service
