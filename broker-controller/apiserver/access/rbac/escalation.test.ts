@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import type { PolicyRule } from '../../../../api/access/role.ts'
+import { growth, linearAtMost } from '../../../../daemon/testing/growth.ts'
 import { escalationProblem, missingRules, mostRights } from './escalation.ts'
 
 const eve = { user: 'eve', groups: ['team', 'system:authenticated'] }
@@ -49,9 +50,12 @@ test('a role of more rights than can be compared in time is refused', async (t) 
   const many = Array.from({ length: 8000 }, (_, index) => `r${index}`)
   const rule = { verbs: many, apiGroups: [''], resources: many }
   t.match(escalationProblem(eve, [], [rule]), `more than the ${mostRights} that can be compared`)
-  const startMs = performance.now()
-  t.match(escalationProblem(eve, [], [{ verbs: many, apiGroups: [''], resources: ['a', 'b'] }]), 'not currently held')
-  t.ok(performance.now() - startMs < 1000, 'even where no right is held')
+  const unheld = (size: number) => {
+    const verbs = many.slice(0, size)
+    return () => escalationProblem(eve, [], [{ verbs, apiGroups: [''], resources: ['a', 'b'] }])
+  }
+  t.match(unheld(8000)(), 'not currently held')
+  t.ok(growth(1000, unheld) <= linearAtMost, 'even where no right is held')
 })
 
 test('the rules that another set lacks', async (t) => {
@@ -62,9 +66,7 @@ test('the rules that another set lacks', async (t) => {
 test('rights are not compared with more rules than time allows', async (t) => {
   const own = Array.from({ length: 20_000 }, (_, index) => on('get', 'pods', { resourceNames: [`x${index}`] }))
   const verbs = Array.from({ length: 10_000 }, (_, index) => `v${index}`)
-  const startMs = performance.now()
   t.match(escalationProblem(eve, own, [{ verbs, apiGroups: [''], resources: ['pods'] }]), 'comparisons')
-  t.ok(performance.now() - startMs < 1000)
   t.match(escalationProblem(eve, own, [on('get', 'pods', { resourceNames: ['y'] })]), 'not currently held')
   t.equal(escalationProblem(eve, own, [on('get', 'pods', { resourceNames: ['x7'] })]), undefined)
 })
