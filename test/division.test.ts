@@ -40,7 +40,7 @@ test('every test of the repository belongs to one division', async (t) => {
   t.ok(unit.length > 200 && real.length > 50, `${unit.length} and ${real.length}`)
   t.ok(unit.includes('agent/pods/plan/pod-plan.test.ts'))
   t.same(
-    unit.filter((path) => /on-docker|machines|kubectl|quickstart/.test(path)),
+    unit.filter((path) => /on-docker|^test\/machines|kubectl|quickstart/.test(path)),
     [],
     'what is named after a real part has it',
   )
