@@ -1,5 +1,6 @@
 import { type Test, test } from 'tap'
 import { administrator, nodeIdentity } from '../../../api/identity.ts'
+import { shutdownEnding } from '../../../api/node/node-shutdown.ts'
 import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
 import { aNode, aPod, type PodOverrides } from '../../../api/testing/builders.ts'
 import type { StoreOrigin } from '../../store/store.ts'
@@ -130,13 +131,17 @@ test('a pod of a controller that its node has no more was deleted after the back
     await restore('alone', { metadata: { ownerReferences: [] } })
     await restore('elsewhere', { nodeName: 'pi-2' })
     await restore('ended', { status: { phase: 'Succeeded' } })
+    await restore('shut-down', { status: { phase: 'Failed', ...shutdownEnding } })
     await restore('static', { metadata: { annotations: { [mirrorAnnotation]: 'hash' } } })
     await restore('created-since', { metadata: { creationTimestamp: '2024-03-02T00:00:00Z' } })
     await deliver({ pods: [kept] })
     await deliver({ complete: true, ...(hasAllPods && { hasAllPods }) })
     const names = (await store.list('pods')).items.map(({ metadata }) => metadata.name)
-    t.equal(names.includes('replaced'), !hasAllPods, hasAllPods ? 'it ran no more' : 'a lost checkpoint proves nothing')
-    t.same(names.filter((name) => name !== 'replaced').sort(), [
+    const replaced = ['replaced', 'shut-down']
+    for (const name of replaced) {
+      t.equal(names.includes(name), !hasAllPods, hasAllPods ? 'it ran no more' : 'a lost checkpoint proves nothing')
+    }
+    t.same(names.filter((name) => !replaced.includes(name)).sort(), [
       'alone',
       'created-since',
       'elsewhere',

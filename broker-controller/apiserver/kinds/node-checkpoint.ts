@@ -7,6 +7,7 @@ import type { ConfigMap } from '../../../api/config-map.ts'
 import { type Identity, nodeOf, olderThanStoreKey } from '../../../api/identity.ts'
 import type { AnyObject, ObjectMeta } from '../../../api/meta.ts'
 import { learntByAnnotation, learntFromAnnotation, NodeCheckpointSchema } from '../../../api/node/node-checkpoint.ts'
+import { hasEndedForGood } from '../../../api/node/node-shutdown.ts'
 import type { Node } from '../../../api/node.ts'
 import { boundPod } from '../../../api/pod/pod-conditions.ts'
 import { isFinished } from '../../../api/pod/pod-deletion.ts'
@@ -141,7 +142,8 @@ async function createPodFromCheckpoint(
 
 /**
  * Removes the pods of the backup that the node has no more and that have a controller: they were deleted since, and their controllers
- * have replaced them. Sent to the node they would run beside those. Pods that ended run no more, and count for Jobs.
+ * have replaced them. Sent to the node they would run beside those. Pods that ended for good run no more, and count for Jobs; one that
+ * its machine ended to shut down would run again.
  */
 async function removeReplacedPods(node: string, { store, origin, log }: ResourceNeeds): Promise<void> {
   const isOld = ({ metadata }: Pod) =>
@@ -150,7 +152,7 @@ async function removeReplacedPods(node: string, { store, origin, log }: Resource
     const { annotations = {}, ownerReferences = [] } = pod.metadata
     // The node itself controls mirror pods, and creates them.
     if (annotations[learntByAnnotation] === origin?.id || annotations[mirrorAnnotation] !== undefined) return false
-    return ownerReferences.some(({ controller }) => controller) && isOld(pod) && !isFinished(pod)
+    return ownerReferences.some(({ controller }) => controller) && isOld(pod) && !hasEndedForGood(pod)
   }
   const replaced = (await store.podsOfNode(node)).filter(isReplaced)
   for (const pod of replaced) await removeIfThere(store, 'pods', pod)
@@ -189,7 +191,7 @@ function marked<T extends AnyObject>(object: T, { origin }: ResourceNeeds): T {
  */
 function isTaken(present: Pod, node: string, { origin }: ResourceNeeds): boolean {
   const isDelivered = present.metadata.annotations?.[learntByAnnotation] === origin?.id
-  return isDelivered && present.spec.nodeName !== node && !isFinished(present)
+  return isDelivered && present.spec.nodeName !== node && !hasEndedForGood(present)
 }
 
 function notRestored({ metadata }: Pod, node: string, because: string): string {
