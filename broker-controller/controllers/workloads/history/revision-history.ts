@@ -2,7 +2,6 @@
 import { isApiError } from '../../../../api/api-error.ts'
 import type { BuiltInName } from '../../../../api/resources.ts'
 import type { Labels } from '../../../../api/selectors.ts'
-import { equalJSON } from '../../../store/equal-json.ts'
 import { removeIfThere, rewrite } from '../../../store/rewrite.ts'
 import type { AnyStored, StoredObject } from '../../../store/store.ts'
 import { claimObjects } from '../claims.ts'
@@ -11,7 +10,7 @@ import type { OwnedObjects } from '../owned-objects.ts'
 import type { PodControlNeeds } from '../pod-control.ts'
 import type { Selects } from '../selecting.ts'
 import { revisionHash, revisionName } from './revision-hash.ts'
-import { planRevision, type StoredRevision } from './revisions.ts'
+import { holdsSame, planRevision, type StoredRevision } from './revisions.ts'
 
 export type HistoryNeeds = PodControlNeeds & { readonly revisions: OwnedObjects<'controllerrevisions'> }
 
@@ -75,7 +74,7 @@ export function revisionHistory<R extends BuiltInName>(
       } catch (error) {
         if (!isApiError(error, 'AlreadyExists')) throw error
         const other = await store.get('controllerrevisions', { namespace, name })
-        if (other !== undefined && isOf(owner, other) && equalJSON(other.data, wanted.data)) {
+        if (other !== undefined && isOf(owner, other) && holdsSame(other, wanted)) {
           return { current: other, collisionCount: count }
         }
       }

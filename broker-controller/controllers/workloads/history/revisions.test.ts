@@ -105,3 +105,15 @@ test('a field that is undefined is none', async (t) => {
   const spec = { ...template('a').spec, hostname: undefined } as unknown as PodTemplateSpec['spec']
   t.ok(equalJSON(revisionData({ spec }), revisionData(template('a'))))
 })
+
+test('a revision of a version that kept empty fields holds the template without them', async (t) => {
+  const variable = (value: { readonly value?: string }): PodTemplateSpec => ({
+    spec: { containers: [{ name: 'main', image: 'a', env: [{ name: 'A', ...value }] }] },
+  })
+  const stored = { ...revision(1, 'a'), data: revisionData(variable({ value: '' })) }
+  t.equal(planRevision([stored], revisionData(variable({}))).current, stored)
+  t.equal(planRevision([stored], revisionData(variable({ value: 'x' }))).current, undefined)
+  const unreadable = { ...stored, data: { spec: 1 } }
+  t.equal(planRevision([unreadable], revisionData(variable({}))).current, undefined)
+  t.equal(planRevision([unreadable], { spec: 1 }).current, unreadable)
+})

@@ -8,6 +8,7 @@ import { type Container, type PodTemplateSpec, PodTemplateSpecSchema } from '../
 import { isObject } from '../../../../api/text/json.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import type { StoredObject } from '../../../store/store.ts'
+import { isSameTemplate } from '../deployments/template-hash.ts'
 
 export type StoredRevision = StoredObject<'controllerrevisions'>
 
@@ -46,14 +47,31 @@ function inOrder(value: unknown): unknown {
   return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, inner]) => [name, inOrder(inner)]))
 }
 
+const decodedTemplates = new WeakMap<object, PodTemplateSpec>()
+
 /** The template that the revision holds; undefined where it holds none. */
 export function revisionTemplate({ data }: { readonly data?: unknown }): PodTemplateSpec | undefined {
+  const before = isObject(data) ? decodedTemplates.get(data) : undefined
+  if (before !== undefined) return before
   const spec = isObject(data) ? data['spec'] : undefined
   const template = isObject(spec) ? spec['template'] : undefined
   if (!isObject(template)) return undefined
   const { $patch: _, ...content } = template
   const decoded = decode(PodTemplateSpecSchema, content)
-  return decoded.ok ? decoded.value : undefined
+  if (!decoded.ok) return undefined
+  // Stored objects are frozen: each template is decoded once.
+  if (isObject(data)) decodedTemplates.set(data, decoded.value)
+  return decoded.value
+}
+
+/**
+ * Whether both hold the same template, in whatever form it was stored: earlier versions kept fields that are empty, and such a
+ * template loses them with the next update of its owner. That must start no rollout.
+ */
+export function holdsSame(one: Pick<StoredRevision, 'data'>, other: Pick<StoredRevision, 'data'>): boolean {
+  if (equalJSON(one.data, other.data)) return true
+  const [template, wanted] = [revisionTemplate(one), revisionTemplate(other)]
+  return template !== undefined && wanted !== undefined && isSameTemplate(template, wanted)
 }
 
 export type RevisionPlan = {
@@ -69,7 +87,7 @@ export type RevisionPlan = {
 
 export function planRevision(revisions: readonly StoredRevision[], data: object): RevisionPlan {
   const ordered = inRevisionOrder(revisions)
-  const equal = ordered.filter((revision) => equalJSON(revision.data, data))
+  const equal = ordered.filter((revision) => holdsSame(revision, { data }))
   const old = ordered.filter((revision) => !equal.includes(revision))
   const newest = old.at(-1)?.revision ?? 0
   const current = equal.at(-1)

@@ -9,6 +9,7 @@ import { type WorkloadWorld, workloadWorld } from '../../../testing/workload-wor
 import { podCleanupController } from '../../pods/pod-cleanup-controller.ts'
 import { rebootController } from '../../pods/reboot-controller.ts'
 import { taintEvictionController } from '../../pods/taint-eviction-controller.ts'
+import { revisionData } from '../history/revisions.ts'
 import { workloadControllers } from '../workload-controllers.ts'
 
 type Test = Parameters<typeof workloadWorld>[0]
@@ -50,6 +51,14 @@ const roll = async (world: WorkloadWorld, rounds = 10) => {
     await world.endPods()
     await world.settle()
   }
+}
+/** As a version wrote it that kept empty fields of templates. */
+const withEmptyFields = {
+  metadata: { labels },
+  spec: {
+    containers: [{ name: 'main', image: 'db:1', env: [{ name: 'A', value: '' }], stdin: false }],
+    hostNetwork: false,
+  },
 }
 const leavingOf = async (world: WorkloadWorld) =>
   (await world.pods()).filter(({ metadata }) => metadata.deletionTimestamp).map(({ metadata }) => metadata.name)
@@ -315,4 +324,28 @@ test('wherever the process is killed, the next one ends in the same place', asyn
     crashes += crashing.crashes()
   }
   t.ok(crashes > 100, `${crashes} crashes`)
+})
+
+test('a template that was stored with its empty fields gets no other revision when the set is scaled', async (t) => {
+  const world = await started(t)
+  await aSet(world, { replicas: 1 })
+  await roll(world, 2)
+  const [revision] = (await world.store.list('controllerrevisions')).items
+  if (revision === undefined) throw new Error('no revision')
+  await world.store.update('controllerrevisions', { ...revision, data: revisionData(withEmptyFields) })
+  await world.edit('statefulsets', 'db', (set) => ({ ...set, spec: { ...set.spec, template: withEmptyFields } }))
+  await roll(world, 2)
+  await change(world, { replicas: 2 })
+  await roll(world, 3)
+  t.not(
+    (await world.store.get('statefulsets', key))?.spec.template.spec.hostNetwork,
+    false,
+    'the update leaves them out',
+  )
+  const revisions = (await world.store.list('controllerrevisions')).items
+  t.same(
+    revisions.map(({ metadata }) => metadata.name),
+    [revision.metadata.name],
+  )
+  t.equal((await world.pods()).length, 2)
 })
