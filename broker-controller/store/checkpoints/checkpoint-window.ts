@@ -138,7 +138,8 @@ export async function openCheckpointWindow(
   })
   const watchTime = async (signal: AbortSignal) => {
     let lastMs = clock.monotonicMs()
-    // Saved at the first look, too: of a controller that is restarted often the time counts.
+    // Saved at the first look, too: of a controller that is restarted often the time counts. While workloads may wait it is saved
+    // at each look: they wait for ten minutes, and not for ten minutes of one run.
     let savedMs = Number.NEGATIVE_INFINITY
     while (!signal.aborted) {
       if (!state.isOpen) return aborted(signal)
@@ -149,7 +150,8 @@ export async function openCheckpointWindow(
       lastMs = nowMs
       const reason = reasonToClose(state, (await store.list('nodes')).items, limitMs)
       if (reason !== undefined) await close(reason)
-      if (!state.isOpen || nowMs - savedMs < saveEveryMs) continue
+      const isDue = nowMs - savedMs >= saveEveryMs || state.openMs <= leastOpenMs + lookMs
+      if (!state.isOpen || !isDue) continue
       savedMs = nowMs
       await saveTime()
     }
