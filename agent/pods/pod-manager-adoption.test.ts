@@ -138,12 +138,14 @@ test('the pods of an old copy run, and pods that it does not name stay until the
   t.same(names(), ['new', 'old', 'unwanted'])
   t.equal(next.manager.needOf('uid-of-new'), 'needed')
   t.equal(saved, 0, 'it is not made the newest word')
+  t.match(await next.manager.lastDesired(), { desired: { pods: [{}] }, hasAllPods: false })
   // Of the same epoch, and no later than what the copy has: it is newer all the same.
   next.want(podRunning('old'), podRunning('new'))
   await clock.advance(40_000)
   t.same(names(), ['new', 'old'])
   t.equal(running().length, 4)
   t.ok(saved > 0)
+  t.match(await next.manager.lastDesired(), { desired: { pods: [{}, {}] }, hasAllPods: true })
 })
 
 test('a running container is not replaced because of an old copy, but by a message of the controller', async (t) => {

@@ -3,7 +3,6 @@
  * `probes/`.
  */
 
-import type { Desired } from '../../api/desired.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { ApiClient } from '../../daemon/api-client.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -32,7 +31,7 @@ import type { ContainerRuntime } from './runtime/runtime.ts'
 import { mirrorReporter } from './static/mirror-reports.ts'
 import { podStatusManager } from './status/pod-status-manager.ts'
 import { engineWatch } from './sync/engine-watch.ts'
-import { checkpointOf, podUpdates } from './sync/pod-updates.ts'
+import { checkpointOf, type LastDesired, podUpdates } from './sync/pod-updates.ts'
 import { podWorkers } from './sync/pod-workers.ts'
 import { relist } from './sync/relist.ts'
 import { syncPod } from './sync/sync-pod.ts'
@@ -98,7 +97,7 @@ export const defaultPodManagerSettings: Omit<PodManagerSettings, 'nodeName'> = {
 
 export interface PodManager extends Loop, ControlPlaneListener, PodTermination {
   /** The last desired state, received or from the checkpoint; undefined: there is none. */
-  lastDesired(): Promise<Desired | undefined>
+  lastDesired(): Promise<LastDesired | undefined>
   /** The desired pods, with the status last reported. */
   pods(): readonly Pod[]
   /** How often each probe of the pods gave which result. */

@@ -17,8 +17,8 @@ export const NodeCheckpointSchema = object({
   secrets: optional(list(SecretSchema)),
   complete: optional(bool),
   /**
-   * Of the last part: the node has its checkpoint, and no pod that it did not send. Absent: it has lost it, or is of a version that does not
-   * report this.
+   * Of the last part: the node has its checkpoint, and no pod that it did not send. Absent: it has lost it, has an older copy or cannot decode
+   * all of it, or is of a version that does not report this.
    */
   hasAllPods: optional(bool),
 })

@@ -48,9 +48,17 @@ test('a checkpoint of the same store is not reported: the node was deleted there
   reporter.desired(awaiting)
   await clock.settle()
   t.same(
-    sent.map(({ pods, secrets, complete }) => [pods, secrets, complete]),
-    [[undefined, undefined, true]],
+    sent.map(({ pods, secrets, complete, hasAllPods }) => [pods, secrets, complete, hasAllPods]),
+    [[undefined, undefined, true, undefined]],
+    'what the store has of its pods is no concern of this checkpoint',
   )
+})
+
+test('a node that may have further pods does not report that it has sent all', async (t) => {
+  const { reporter, sent, clock } = node(t, saved, false)
+  reporter.desired(awaiting)
+  await clock.settle()
+  t.match(sent.at(-1), { complete: true, hasAllPods: undefined })
 })
 
 test('pods that the controller does not restore are logged', async (t) => {
@@ -84,7 +92,7 @@ test('a large checkpoint is reported in parts', async (t) => {
   )
 })
 
-function node(t: Test, remembered: DesiredMessage | undefined) {
+function node(t: Test, remembered: DesiredMessage | undefined, hasAllPods = true) {
   const [clock, log] = [fakeClock(), quietLog(t)]
   const sent: NodeCheckpoint[] = []
   const received: DesiredMessage[] = []
@@ -100,7 +108,7 @@ function node(t: Test, remembered: DesiredMessage | undefined) {
       },
     },
     nodeName: 'pi-1',
-    remembered: async () => remembered,
+    remembered: async () => remembered && { desired: remembered, hasAllPods },
     desired: (message) => void received.push(message),
     accepted: () => world.accepted++,
     clock,

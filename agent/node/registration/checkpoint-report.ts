@@ -13,12 +13,13 @@ import { backoffMs } from '../../../daemon/backoff.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
+import type { LastDesired } from '../../pods/sync/pod-updates.ts'
 
 export type CheckpointReporterNeeds = {
   readonly api: Pick<ApiClient, 'post'>
   readonly nodeName: string
   /** The last desired pods of this node, once the checkpoint is read; undefined: there is none. */
-  readonly remembered: () => Promise<Desired | undefined>
+  readonly remembered: () => Promise<LastDesired | undefined>
   /** Called with the desired pods of a controller that has the checkpoint. */
   readonly desired: (message: Desired) => void
   /** Called when the controller has the checkpoint: its earlier reports of these pods are lost. */
@@ -60,10 +61,11 @@ export function checkpointReporter(needs: CheckpointReporterNeeds): CheckpointRe
   const report = async (store: string, signal: AbortSignal) => {
     const remembered = await needs.remembered()
     // A checkpoint of this very store is not reported: the node was deleted there since, and its pods with it.
-    const { pods = [], configMaps = [], secrets = [] } = (remembered?.store !== store && remembered) || {}
+    const last = remembered?.desired.store === store ? undefined : remembered
+    const { pods = [], configMaps = [], secrets = [] } = last?.desired ?? {}
     // Pods first: the controller accepts only those ConfigMaps and Secrets that they name.
     for (const part of partsOf({ pods, configMaps, secrets })) await post(store, part, signal)
-    await post(store, { complete: true, ...(remembered && { hasAllPods: true }) }, signal)
+    await post(store, { complete: true, ...(last?.hasAllPods && { hasAllPods: true }) }, signal)
     log.info('Checkpoint sent to a controller that lacked the pods of this node', {
       store,
       pods: pods.length,

@@ -36,11 +36,17 @@ export type PodUpdatesNeeds = {
   readonly log: Log
 }
 
+export type LastDesired = {
+  readonly desired: Desired
+  /** No pod of the controller is here that it does not list: it is no old copy, and all of it was decoded. */
+  readonly hasAllPods: boolean
+}
+
 export interface PodUpdates {
   /** Reads the checkpoint, then applies what the controller sent meanwhile. */
   load(): Promise<void>
   /** Resolves after `load`, with the latest desired state. */
-  desired(): Promise<Desired | undefined>
+  desired(): Promise<LastDesired | undefined>
   /** A message of the controller. Before `load`, the newest one is kept until then. */
   update(message: Desired): void
   /** The static pods of this machine; undefined: unknown. */
@@ -103,7 +109,8 @@ export function podUpdates(needs: PodUpdatesNeeds): PodUpdates {
     },
     async desired() {
       await loading
-      return wanted.desired
+      const { desired, isWhole, undecodable } = wanted
+      return desired && { desired, hasAllPods: isWhole && undecodable.size === 0 }
     },
     update(message) {
       if (loaded) update(message)
