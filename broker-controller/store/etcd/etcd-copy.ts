@@ -16,12 +16,12 @@ export type CopySummary = ReadonlyMap<string, KindSummary>
 
 const writesAtOnce = 16
 
-/** One transaction for each object. Rejects where a key is there already, and where `condition` does not hold. */
+/** One transaction for each object. Rejects where a key is there already, and where `owned` does not hold. */
 export async function putObjects(
   client: EtcdClient,
   keys: EtcdKeys,
   values: EtcdValues,
-  condition: () => Compare | undefined,
+  owned: Compare,
   objects: Iterable<CopiedObject>,
 ): Promise<void> {
   const left = objects[Symbol.iterator]()
@@ -29,9 +29,8 @@ export async function putObjects(
     for (let next = left.next(); !next.done; next = left.next()) {
       const { key: stored, body } = next.value
       const key = keys.of(stored)
-      const owned = condition()
       const { succeeded } = await client.call(methods.txn, {
-        compare: [{ target: compareTarget.create, key, createRevision: 0 }, ...(owned === undefined ? [] : [owned])],
+        compare: [{ target: compareTarget.create, key, createRevision: 0 }, owned],
         success: [{ put: { key, value: values.encodeBody(stored, body) } }],
       })
       if (!succeeded) throw new Error(`${key} is in etcd already: another process writes below ${keys.prefix}`)
@@ -55,13 +54,16 @@ export async function eachStoredObject(
   })
 }
 
-/** Deletes the objects of a copy that was interrupted. */
-export async function deleteObjects(client: EtcdClient, keys: EtcdKeys): Promise<void> {
+/** Deletes the objects of a copy that was interrupted. Rejects where `owned` does not hold. */
+export async function deleteObjects(client: EtcdClient, keys: EtcdKeys, owned: Compare): Promise<void> {
   const found: Buffer[] = []
   await readRange(client, keys.all, (page) => {
     for (const { key } of page) if (keys.parse(key) !== undefined) found.push(key)
   })
-  for (const key of found) await client.call(methods.txn, { success: [{ deleteRange: { key } }] })
+  for (const key of found) {
+    const { succeeded } = await client.call(methods.txn, { compare: [owned], success: [{ deleteRange: { key } }] })
+    if (!succeeded) throw new Error(`${key} was not deleted: another process uses ${keys.prefix} in etcd`)
+  }
 }
 
 /** Adds objects in any order. */

@@ -33,14 +33,11 @@ export function newOrigin(acceptsCheckpoints: boolean, nowMs: number): StoreOrig
 export async function putOrigin(
   client: EtcdClient,
   { origin: key, migration, prefix }: EtcdKeys,
-  condition: Compare | undefined,
+  owned: Compare,
   origin: StoreOrigin,
 ): Promise<StoreOrigin> {
   const { succeeded } = await client.call(methods.txn, {
-    compare: [
-      { target: compareTarget.create, key, createRevision: 0 },
-      ...(condition === undefined ? [] : [condition]),
-    ],
+    compare: [{ target: compareTarget.create, key, createRevision: 0 }, owned],
     success: [{ put: { key, value: Buffer.from(JSON.stringify(origin)) } }, { deleteRange: { key: migration } }],
   })
   if (!succeeded) throw new Error(`Another controller uses ${prefix} in etcd`)
@@ -65,11 +62,11 @@ export async function migrationMark(client: EtcdClient, { migration }: EtcdKeys)
 export async function putMigrationMark(
   client: EtcdClient,
   { migration: key, prefix }: EtcdKeys,
-  condition: Compare | undefined,
+  owned: Compare,
   mark: MigrationMark,
 ): Promise<void> {
   const { succeeded } = await client.call(methods.txn, {
-    compare: condition === undefined ? [] : [condition],
+    compare: [owned],
     success: [{ put: { key, value: Buffer.from(JSON.stringify(mark)) } }],
   })
   if (!succeeded) throw new Error(`Another controller uses ${prefix} in etcd`)

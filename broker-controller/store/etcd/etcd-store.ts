@@ -21,7 +21,7 @@ import { etcdValues } from './etcd-values.ts'
 import { etcdWriter } from './etcd-writer.ts'
 import { openLeaseVersions } from './lease-versions.ts'
 import { ownerHasEnded, ownProcess } from './owner-process.ts'
-import { acquireStore, type StoreOwner } from './store-owner.ts'
+import { acquireStore, ownedBy, type StoreOwner } from './store-owner.ts'
 
 export type EtcdStoreNeeds = EtcdPlace & {
   /** The kinds it stores; undefined: the built-in ones. */
@@ -71,7 +71,7 @@ async function openOwned(
     (await putOrigin(
       client,
       keys,
-      owner.condition(),
+      ownedBy(owner, prefix),
       newOrigin(needs.acceptsCheckpointsIfNew ?? false, clock.wallMs()),
     ))
   const values = etcdValues()

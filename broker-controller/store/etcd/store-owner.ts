@@ -12,7 +12,7 @@ import { StoreInUseError } from '../store.ts'
 import { callDeadlineMs, type EtcdClient } from './etcd-client.ts'
 import { EtcdError, grpcCode } from './etcd-error.ts'
 import type { EtcdKeys } from './etcd-keys.ts'
-import { compareTarget, type KeyValue, methods } from './etcd-messages.ts'
+import { type Compare, compareTarget, type KeyValue, methods } from './etcd-messages.ts'
 import type { Fence } from './etcd-writer.ts'
 
 /** A process, in a form that shows another one on the same machine whether it is still there. */
@@ -109,6 +109,17 @@ export async function acquireStore(needs: StoreOwnerNeeds): Promise<StoreOwner> 
       })
     },
   }
+}
+
+/** The condition of every write that belongs together: it fails also where the store was lost in between, and acquired again. */
+export function ownedBy(owner: Fence, prefix: string): Compare {
+  const condition = owner.condition()
+  if (condition === undefined) throw storeLost(prefix)
+  return condition
+}
+
+export function storeLost(prefix: string): Error {
+  return new Error(`The lease on ${prefix} in etcd has ended: check that no other controller uses it, and try again`)
 }
 
 async function acquired(needs: StoreOwnerNeeds, signal: AbortSignal): Promise<Held | undefined> {

@@ -3,7 +3,8 @@ import { open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
-import { readSecretKeys } from '../encryption/secret-keys-file.ts'
+import { newSecretKey, type SecretKeys } from '../encryption/secret-keys.ts'
+import { readSecretKeys, writeSecretKeys } from '../encryption/secret-keys-file.ts'
 import type { EtcdClient } from '../etcd/etcd-client.ts'
 import { connectEtcd } from '../etcd/etcd-connection.ts'
 import {
@@ -17,13 +18,13 @@ import {
   verifyCopy,
 } from '../etcd/etcd-copy.ts'
 import { type EtcdKeys, etcdKeys } from '../etcd/etcd-keys.ts'
-import { methods } from '../etcd/etcd-messages.ts'
+import { type Compare, methods } from '../etcd/etcd-messages.ts'
 import { migrationMark, newOrigin, putMigrationMark, putOrigin, readOrigin } from '../etcd/etcd-origin.ts'
 import type { EtcdPlace } from '../etcd/etcd-place.ts'
 import { readRange } from '../etcd/etcd-range.ts'
 import { type EtcdValues, etcdValues } from '../etcd/etcd-values.ts'
 import { ownerHasEnded, ownProcess } from '../etcd/owner-process.ts'
-import { acquireStore, type StoreOwner } from '../etcd/store-owner.ts'
+import { acquireStore, ownedBy } from '../etcd/store-owner.ts'
 import { openSqliteFile, type Row, type SqliteFile } from '../sqlite/sqlite-file.ts'
 import { SecretsKeyError } from '../store.ts'
 
@@ -51,14 +52,14 @@ export async function migrateToEtcd(needs: MigrationNeeds): Promise<CopySummary>
   try {
     const values = etcdValues()
     await useKeys(needs, file, values)
-    wanted = await withEtcd(needs, async (client, keys, owner) => {
-      await prepareEmpty(client, keys, owner)
+    wanted = await withEtcd(needs, async (client, keys, owned) => {
+      await prepareEmpty(client, keys, owned)
       const summary = copySummary()
-      await putObjects(client, keys, values, owner.condition, summed(objectsOf(file), summary))
+      await putObjects(client, keys, values, owned, summed(objectsOf(file), summary))
       const copied = copySummary()
       await eachStoredObject(client, keys, values, copied.add)
       verifyCopy(summary.result(), copied.result())
-      await putOrigin(client, keys, owner.condition(), newOrigin(false, clock.wallMs()))
+      await putOrigin(client, keys, owned, newOrigin(false, clock.wallMs()))
       return summary.result()
     })
   } finally {
@@ -78,7 +79,7 @@ export async function migrateToSqlite(needs: MigrationNeeds): Promise<CopySummar
   const { path, place } = needs
   const part = `${path}.${process.pid}.new`
   const values = etcdValues()
-  return withEtcd(needs, async (client, keys, owner) => {
+  return withEtcd(needs, async (client, keys, owned) => {
     const mark = await migrationMark(client, keys)
     if (mark?.state === 'copying' || (await readOrigin(client, keys)) === undefined) {
       throw new Error(mark?.message ?? `There is no store below ${place.prefix} in etcd: check --etcd-prefix`)
@@ -86,9 +87,9 @@ export async function migrateToSqlite(needs: MigrationNeeds): Promise<CopySummar
     await removeFile(part)
     try {
       const wanted = await copyToFile(needs, part, client, keys, values)
-      await putMigrationMark(client, keys, owner.condition(), {
+      await putMigrationMark(client, keys, owned, {
         state: 'moved',
-        message: `The objects below ${place.prefix} were moved to SQLite: start without --etcd-servers. To use etcd again, delete the old copy (etcdctl del --prefix ${place.prefix}/) and migrate`,
+        message: `The objects below ${place.prefix} were moved to SQLite: start without --etcd-servers. Where that has no store, the move was interrupted: run 'bramble-controller store migrate --to sqlite' again. To use etcd again, delete the old copy (etcdctl del --prefix ${place.prefix}/) and migrate`,
       })
       await rename(part, path)
       await syncFolder(dirname(path))
@@ -126,17 +127,17 @@ async function copyToFile(needs: MigrationNeeds, part: string, client: EtcdClien
   }
 }
 
-/** The work with this process as the owner of the prefix: no controller uses it meanwhile. */
+/** The work with this process as the owner of the prefix: with the condition `owned` on each write, no controller uses it meanwhile. */
 async function withEtcd<T>(
   { place, clock, log }: MigrationNeeds,
-  work: (client: EtcdClient, keys: EtcdKeys, owner: StoreOwner) => Promise<T>,
+  work: (client: EtcdClient, keys: EtcdKeys, owned: Compare) => Promise<T>,
 ): Promise<T> {
   const client = await connectEtcd(place, { clock, log })
   try {
     const keys = etcdKeys(place.prefix)
     const owner = await acquireStore({ client, keys, self: ownProcess(), hasEnded: ownerHasEnded, clock, log })
     try {
-      return await work(client, keys, owner)
+      return await work(client, keys, ownedBy(owner, place.prefix))
     } finally {
       await owner.release()
     }
@@ -146,9 +147,9 @@ async function withEtcd<T>(
 }
 
 /** Refuses a prefix with anything in it but what an interrupted copy left, which is deleted. */
-async function prepareEmpty(client: EtcdClient, keys: EtcdKeys, owner: StoreOwner): Promise<void> {
+async function prepareEmpty(client: EtcdClient, keys: EtcdKeys, owned: Compare): Promise<void> {
   const mark = await migrationMark(client, keys)
-  if (mark?.state === 'copying') await deleteObjects(client, keys)
+  if (mark?.state === 'copying') await deleteObjects(client, keys, owned)
   else {
     let first: Buffer | undefined
     await readRange(client, keys.all, (page) => {
@@ -159,13 +160,13 @@ async function prepareEmpty(client: EtcdClient, keys: EtcdKeys, owner: StoreOwne
       throw new Error(`${keys.prefix} in etcd is in use, by ${first} among others: ${remedy}`)
     }
   }
-  await putMigrationMark(client, keys, owner.condition(), {
+  await putMigrationMark(client, keys, owned, {
     state: 'copying',
     message: `A migration to ${keys.prefix} in etcd was interrupted: run 'bramble-controller store migrate --to etcd' again`,
   })
 }
 
-/** Both stores use the keys of the file, which stays where it is. */
+/** Both stores use the keys of the file, which stays where it is; it is made where Secrets were stored plain. */
 async function useKeys({ secretsKeyFile }: MigrationNeeds, file: SqliteFile, values: EtcdValues): Promise<void> {
   const secretKeys = await readSecretKeys(secretsKeyFile)
   const missing = file.sealed.keyIDs().filter((id) => !secretKeys?.some((key) => key.id === id))
@@ -174,9 +175,10 @@ async function useKeys({ secretsKeyFile }: MigrationNeeds, file: SqliteFile, val
       `Secrets are encrypted with key ${missing.join(', ')}, which is not in ${secretsKeyFile}: put a copy back`,
     )
   }
-  if (secretKeys === undefined) return
-  file.sealed.use(secretKeys)
-  values.use(secretKeys)
+  const used: SecretKeys = secretKeys ?? [newSecretKey()]
+  if (secretKeys === undefined) await writeSecretKeys(secretsKeyFile, used)
+  file.sealed.use(used)
+  values.use(used)
 }
 
 function* objectsOf(file: SqliteFile): Generator<CopiedObject> {
