@@ -42,7 +42,8 @@ export async function protectSecrets({ rows, path, keyFile, log }: ProtectedSecr
   let keys = await openKeys(rows, path, keyFile)
   rows.use(keys)
   const finish = async () => {
-    await resealAll(rows)
+    do await resealAll(rows)
+    while (keys.length > 1 && (await rows.keyIDs()).some((id) => id !== keys[0].id))
     if (keys.length > 1) await writeSecretKeys(keyFile, [keys[0]])
     keys = [keys[0]]
     rows.use(keys)
@@ -63,6 +64,8 @@ export async function protectSecrets({ rows, path, keyFile, log }: ProtectedSecr
       if (isRotating) throw new Error('Cannot rotate the key of Secrets: a rotation is in progress')
       isRotating = true
       try {
+        // Of a rotation that failed: each attempt would leave one more key in the file.
+        if (keys.length > 1) await finish()
         const wanted: SecretKeys = [newSecretKey(), ...keys]
         await writeSecretKeys(keyFile, wanted)
         keys = wanted

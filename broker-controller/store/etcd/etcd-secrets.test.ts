@@ -5,6 +5,7 @@ import { type Test, test } from 'tap'
 import type { Secret } from '../../../api/secret.ts'
 import { noEtcd as skip } from '../../../test/support/etcd.ts'
 import { etcdUnderTest, rawClient } from '../../testing/etcd-under-test.ts'
+import { unowned } from '../../testing/unowned.ts'
 import { SecretsKeyError } from '../store.ts'
 import { etcdKeys } from './etcd-keys.ts'
 import { readRange } from './etcd-range.ts'
@@ -73,6 +74,30 @@ test('rotating the key encrypts all Secrets with another one, and readers see th
   await again.store.close()
   writeFileSync(needs.secretsKeyFile, before)
   await t.rejects(openEtcdStore(needs), SecretsKeyError)
+})
+
+test('a rotation without the store fails, and keeps the key that Secrets need', { skip }, async (t) => {
+  const needs = opening(t)
+  let isOwner = true
+  const ownership = async () => {
+    const { condition, ...owner } = await unowned()
+    return { ...owner, condition: () => (isOwner ? condition() : undefined) }
+  }
+  const { store, rotateSecretsKey } = await openEtcdStore({ ...needs, ownership })
+  await store.create('secrets', aSecret('a'))
+  const [before] = readFileSync(needs.secretsKeyFile, 'utf8').split('\n')
+  isOwner = false
+  for (let i = 0; i < 10; i++) await t.rejects(rotateSecretsKey?.() ?? Promise.resolve(), /lease .* has ended/)
+  const kept = readFileSync(needs.secretsKeyFile, 'utf8').trimEnd().split('\n')
+  t.equal(kept.length, 2, 'attempts that fail leave one key more')
+  t.equal(kept[1], before)
+  isOwner = true
+  await rotateSecretsKey?.()
+  await store.close()
+  t.equal(readFileSync(needs.secretsKeyFile, 'utf8').trimEnd().split('\n').length, 1)
+  const again = await openEtcdStore(needs)
+  t.equal((await again.store.list('secrets')).items.length, 1)
+  await again.store.close()
 })
 
 function aSecret(name: string, word = 'c2VzYW1l'): Secret {

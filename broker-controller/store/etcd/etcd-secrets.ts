@@ -7,6 +7,7 @@ import { compareTarget, type KeyValue, methods } from './etcd-messages.ts'
 import { readRange } from './etcd-range.ts'
 import { type EtcdValues, sealedKind, sealingKeyOf } from './etcd-values.ts'
 import type { Fence } from './etcd-writer.ts'
+import { ownedBy, storeLost } from './store-owner.ts'
 
 export type EtcdSecretsNeeds = {
   readonly client: EtcdClient
@@ -20,15 +21,24 @@ const secretsAtOnce = 20
 /** A Secret that is encrypted again is a change with a version of its own, as in Kubernetes. */
 export function etcdSecrets({ client, keys, values, fence }: EtcdSecretsNeeds): SealedSecrets {
   const range = keys.kind(sealedKind)
-  const reseal = async ({ key, value, modRevision }: KeyValue) => {
+  /** Rejects where it cannot be written: its key must then stay. */
+  const reseal = async (stored: KeyValue) => {
+    const { key } = stored
     const parsed = keys.parse(key)
-    const condition = fence.condition()
-    if (parsed === undefined || condition === undefined || values.isCurrent(value)) return
-    // One that has changed meanwhile was written with the first key.
-    await client.call(methods.txn, {
-      compare: [{ target: compareTarget.mod, key, modRevision }, condition],
-      success: [{ put: { key, value: values.encodeBody(parsed, values.bodyOf(parsed, value)) } }],
-    })
+    let present: KeyValue | undefined = stored
+    while (parsed !== undefined && present !== undefined && !values.isCurrent(present.value)) {
+      const { value, modRevision }: KeyValue = present
+      const { succeeded, responses } = await client.call(methods.txn, {
+        compare: [{ target: compareTarget.mod, key, modRevision }, ownedBy(fence, keys.prefix)],
+        success: [{ put: { key, value: values.encodeBody(parsed, values.bodyOf(parsed, value)) } }],
+        failure: [{ range: { key, limit: 1 } }],
+      })
+      if (succeeded) return
+      present = responses[0]?.range?.kvs[0]
+      if (present?.modRevision !== modRevision) continue
+      fence.failed()
+      throw storeLost(keys.prefix)
+    }
   }
   return {
     async keyIDs() {
