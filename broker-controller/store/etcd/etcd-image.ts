@@ -94,6 +94,7 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
         cache.apply(row.id, withVersion({ type: 'DELETED', object: previous, previous }, version))
       return
     }
+    if (previous?.metadata.resourceVersion === String(version)) return
     const object = decoded(key, kv)
     if (object !== undefined) cache.apply(row.id, { type: previous ? 'MODIFIED' : 'ADDED', object, previous, version })
   }
@@ -112,15 +113,18 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
   }
 
   const take = (answer: WatchResponse) => {
+    if (answer.canceled) return void end(answer.cancelReason, answer.compactRevision > 0)
     if (failures > 1) log.info('Watch of etcd resumed', { revision })
     failures = 0
-    if (answer.canceled) return void end(answer.cancelReason, answer.compactRevision > 0)
     for (const { type, kv } of answer.events) {
-      // Of a response in fragments, and of one that is repeated, some may have been applied.
+      // Of a response that is repeated some may have been applied.
       if (kv === undefined || kv.modRevision <= revision) continue
       apply(type, kv)
-      revision = kv.modRevision
+      // A transaction of others has several changes of one revision, which fragments may divide.
+      revision = kv.modRevision - 1
     }
+    if (answer.fragment) return
+    revision = Math.max(revision, answer.events.at(-1)?.kv?.modRevision ?? 0)
     const isProgress = answer.events.length === 0 && !answer.created
     advance(isProgress ? (answer.header?.revision ?? 0) : 0)
   }
@@ -139,7 +143,10 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
     if (failures === 1) log.warn('Watch of etcd ended', { reason, revision })
     await clock.sleep(backoffMs(failures++, retry, Math.random), closing.signal)
     if (closing.signal.aborted) return
-    if (isCompacted) await replaceAll().catch((error: unknown) => log.warn('Cannot read etcd', { error }))
+    for (let attempts = 0; isCompacted && !(await hasReplacedAll(attempts)); attempts++) {
+      await clock.sleep(backoffMs(attempts, retry, Math.random), closing.signal)
+      if (closing.signal.aborted) return
+    }
     watch()
   }
   /** Changes in between are not known one by one: watches of the kinds that changed are Expired. */
@@ -150,6 +157,15 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
     log.info('Objects read again: etcd has compacted the changes since the last one', { revision: read.revision })
     advance(read.revision)
   }
+
+  const hasReplacedAll = (failed: number) =>
+    replaceAll().then(
+      () => true,
+      (error: unknown) => {
+        if (failed === 0) log.warn('Cannot read etcd', { error })
+        return closing.signal.aborted
+      },
+    )
 
   watch()
   return {
