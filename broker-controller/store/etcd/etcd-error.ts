@@ -18,6 +18,8 @@ export const grpcCode = {
 const withoutLeader = 'etcdserver: no leader'
 /** `etcdserver: mvcc: database space exceeded` (etcd, api/v3rpc/rpctypes/error.go). */
 const withoutSpace = /database space exceeded/
+/** Of gRPC in etcd, for a request beyond --max-request-bytes and 512 KiB; up to there etcd itself refuses it (etcd, api/v3rpc/grpc.go). */
+const tooLarge = /received message larger than max/
 
 export class EtcdError extends Error {
   override readonly name = 'EtcdError'
@@ -68,6 +70,9 @@ export function answerOf(error: unknown): unknown {
   if (withoutSpace.test(error.message)) {
     const remedy = 'compact and defragment it, then disarm the alarm (etcdctl defrag, etcdctl alarm disarm)'
     return new ApiError('InternalError', `etcd has no space left: ${remedy}`, undefined, options)
+  }
+  if (tooLarge.test(error.message)) {
+    return new ApiError('RequestEntityTooLarge', error.message, undefined, options)
   }
   switch (error.code) {
     case grpcCode.invalidArgument:
