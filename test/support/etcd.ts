@@ -63,15 +63,22 @@ export async function etcdCluster({
   const initial = places.map(({ name, peer }) => `${name}=http://127.0.0.1:${peer}`).join(',')
   const shared = ['--initial-cluster', initial, ...(security?.flags ?? []), ...flags]
   const members = places.map((place) => member(place, folder, tls ? 'https' : 'http', shared))
-  await Promise.all(members.map(({ start }) => start()))
+  const remove = async () => {
+    await Promise.all(members.map(({ kill }) => kill()))
+    await rm(folder, { recursive: true, force: true })
+  }
+  try {
+    await Promise.all(members.map(({ start }) => start()))
+  } catch (error) {
+    // The caller has nothing to remove.
+    await remove()
+    throw error
+  }
   return {
     members,
     urls: members.map(({ url }) => url),
     ...(security && { tls: security.client }),
-    async remove() {
-      await Promise.all(members.map(({ kill }) => kill()))
-      await rm(folder, { recursive: true, force: true })
-    },
+    remove,
   }
 }
 
@@ -85,9 +92,11 @@ function member({ name, client, peer, metrics }: Place, folder: string, scheme: 
     url,
     port: client,
     async start() {
-      running = spawn(
-        program,
+      // The kernel ends it with the test's process, also where that is killed for its time.
+      const started = spawn(
+        'setpriv',
         [
+          ...['--pdeathsig', 'KILL', program],
           ...['--name', name, '--data-dir', join(folder, name), '--logger', 'zap', '--log-level', 'error'],
           ...['--listen-client-urls', url, '--advertise-client-urls', url, '--listen-metrics-urls', urls.metrics],
           ...['--listen-peer-urls', urls.peer, '--initial-advertise-peer-urls', urls.peer],
@@ -98,9 +107,9 @@ function member({ name, client, peer, metrics }: Place, folder: string, scheme: 
         ],
         { stdio: 'ignore' },
       )
-      const { exitCode } = running
+      running = started
       const isHealthy = async () => /"health":\s*"true"/.test(await textAt(`${urls.metrics}/health`))
-      await eventually(`etcd ${name} is healthy`, isHealthy, { everyMs: 50, giveUp: () => exitCode !== null })
+      await eventually(`etcd ${name} is healthy`, isHealthy, { everyMs: 50, giveUp: () => started.exitCode !== null })
     },
     async kill() {
       if (running === undefined) return
