@@ -2,7 +2,7 @@
 import type { SealedSecrets } from '../encryption/protected-secrets.ts'
 import type { ObjectKey } from '../store.ts'
 import type { EtcdClient } from './etcd-client.ts'
-import type { EtcdKeys } from './etcd-keys.ts'
+import type { EtcdKeys, StoredKey } from './etcd-keys.ts'
 import { compareTarget, type KeyValue, methods } from './etcd-messages.ts'
 import { readRange } from './etcd-range.ts'
 import { type EtcdValues, sealedKind, sealingKeyOf } from './etcd-values.ts'
@@ -21,23 +21,26 @@ const secretsAtOnce = 20
 /** A Secret that is encrypted again is a change with a version of its own, as in Kubernetes. */
 export function etcdSecrets({ client, keys, values, fence }: EtcdSecretsNeeds): SealedSecrets {
   const range = keys.kind(sealedKind)
+  /** What is there instead; undefined: nothing, or it is replaced. */
+  const replaced = async (parsed: StoredKey, { key, value, modRevision }: KeyValue): Promise<KeyValue | undefined> => {
+    const { succeeded, responses } = await client.call(methods.txn, {
+      compare: [{ target: compareTarget.mod, key, modRevision }, ownedBy(fence, keys.prefix)],
+      success: [{ put: { key, value: values.encodeBody(parsed, values.bodyOf(parsed, value)) } }],
+      failure: [{ range: { key, limit: 1 } }],
+    })
+    return succeeded ? undefined : responses[0]?.range?.kvs[0]
+  }
   /** Rejects where it cannot be written: its key must then stay. */
   const reseal = async (stored: KeyValue) => {
-    const { key } = stored
-    const parsed = keys.parse(key)
+    const parsed = keys.parse(stored.key)
     let present: KeyValue | undefined = stored
     while (parsed !== undefined && present !== undefined && !values.isCurrent(present.value)) {
-      const { value, modRevision }: KeyValue = present
-      const { succeeded, responses } = await client.call(methods.txn, {
-        compare: [{ target: compareTarget.mod, key, modRevision }, ownedBy(fence, keys.prefix)],
-        success: [{ put: { key, value: values.encodeBody(parsed, values.bodyOf(parsed, value)) } }],
-        failure: [{ range: { key, limit: 1 } }],
-      })
-      if (succeeded) return
-      present = responses[0]?.range?.kvs[0]
-      if (present?.modRevision !== modRevision) continue
-      fence.failed()
-      throw storeLost(keys.prefix)
+      const next = await replaced(parsed, present)
+      if (next?.modRevision === present.modRevision) {
+        fence.failed()
+        throw storeLost(keys.prefix)
+      }
+      present = next
     }
   }
   return {
