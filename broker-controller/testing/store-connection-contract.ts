@@ -47,6 +47,8 @@ export function storeConnectionContract(
       if (held === undefined) await writing
       connection.lose()
       const error = await writing
+      // Readers of the other store see all that was written before its own write.
+      await other.create('namespaces', aNamespace)
       const isWritten = (await other.get('configmaps', key))?.data?.['by'] === '2'
       outcomes.push(`${error === undefined ? 'answered' : 'error'} ${isWritten}`)
       if (error === undefined) t.ok(isWritten, 'an answered write is there')
@@ -137,3 +139,5 @@ async function take(store: Store, from: string | undefined, count: number) {
 function aMap(by: string): ConfigMap {
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata: key, data: { by } }
 }
+
+const aNamespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'later' } } as const
