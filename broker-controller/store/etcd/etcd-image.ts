@@ -10,7 +10,7 @@ import { type AnyStoredObject, withVersion } from '../changes.ts'
 import type { ObjectCache } from '../object-cache.ts'
 import type { ObjectKey } from '../store.ts'
 import type { EtcdClient, EtcdStream } from './etcd-client.ts'
-import type { EtcdKeys } from './etcd-keys.ts'
+import type { EtcdKeys, StoredKey } from './etcd-keys.ts'
 import { eventType, type KeyValue, methods, type WatchResponse } from './etcd-messages.ts'
 import { readRange } from './etcd-range.ts'
 import type { EtcdValues } from './etcd-values.ts'
@@ -72,7 +72,7 @@ export function isStored({ id }: Pick<Resource, 'id'>): boolean {
 
 /** Begins to watch at once. */
 export function etcdImage(needs: ImageNeeds): EtcdImage {
-  const { client, keys, values, resources, cache, clock, log } = needs
+  const { client, keys, resources, cache, clock, log } = needs
   let revision = needs.revision
   let stream: EtcdStream<unknown> | undefined
   let failures = 0
@@ -95,21 +95,8 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
       return
     }
     if (previous?.metadata.resourceVersion === String(version)) return
-    const object = decoded(key, kv)
+    const object = decoded(needs, key, kv)
     if (object !== undefined) cache.apply(row.id, { type: previous ? 'MODIFIED' : 'ADDED', object, previous, version })
-  }
-  /** undefined: others wrote something else there. Readers keep what was there before. */
-  const decoded = (key: Parameters<EtcdValues['decode']>[0], { value, modRevision }: KeyValue) => {
-    try {
-      return values.decode(key, value, modRevision)
-    } catch (error) {
-      log.error('Value in etcd cannot be read: it was not written by a controller', {
-        ...key,
-        revision: modRevision,
-        error,
-      })
-      return undefined
-    }
   }
 
   const take = (answer: WatchResponse) => {
@@ -177,6 +164,24 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
       waiting.close()
       stream?.close()
     },
+  }
+}
+
+/** undefined: others wrote something else there. Readers keep what was there before. */
+function decoded(
+  { values, log }: Pick<ImageNeeds, 'values' | 'log'>,
+  key: StoredKey,
+  { value, modRevision }: KeyValue,
+): AnyStoredObject | undefined {
+  try {
+    return values.decode(key, value, modRevision)
+  } catch (error) {
+    log.error('Value in etcd cannot be read: it was not written by a controller', {
+      ...key,
+      revision: modRevision,
+      error,
+    })
+    return undefined
   }
 }
 
