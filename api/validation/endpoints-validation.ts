@@ -3,7 +3,7 @@ import { dnsLabelProblem, dnsSubdomainProblem, labelValueProblem, qualifiedNameP
 import type { Endpoint, EndpointSlice } from '../network/endpoint-slice.ts'
 import type { EndpointAddress, EndpointSubset, Endpoints } from '../network/endpoints.ts'
 import { duplicate, invalid, notSupported, type Problem, required } from '../problem.ts'
-import { ipVersion, isIPAddress } from '../text/ip-address.ts'
+import { canonicalIPv6, ipVersion, isIPAddress } from '../text/ip-address.ts'
 import { labelProblems, problemsWith } from './metadata-validation.ts'
 
 export function endpointsProblems({ subsets = [] }: Endpoints): readonly Problem[] {
@@ -46,15 +46,15 @@ export function ipProblems(field: string, ip: string): readonly Problem[] {
   return [invalid(field, ip, 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)')]
 }
 
-/** The addresses that mean something to one machine only, by the form in which they are written. */
+/** The addresses that mean something to one machine only, by their canonical form. */
 const specialRanges: readonly { readonly form: RegExp; readonly because: string }[] = [
-  { form: /^(127\.|[0:]*:0*1$|::ffff:127\.)/i, because: 'may not be in the loopback range (127.0.0.0/8, ::1/128)' },
+  { form: /^(127\.|::1$)/, because: 'may not be in the loopback range (127.0.0.0/8, ::1/128)' },
   {
-    form: /^(169\.254\.|fe[89ab]|::ffff:169\.254\.)/i,
+    form: /^(169\.254\.|fe[89ab][0-9a-f]:)/,
     because: 'may not be in the link-local range (169.254.0.0/16, fe80::/10)',
   },
   {
-    form: /^(224\.0\.0\.|ff02:|::ffff:224\.0\.0\.)/i,
+    form: /^(224\.0\.0\.|ff[0-9a-f]2:)/,
     because: 'may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)',
   },
 ]
@@ -62,9 +62,10 @@ const specialRanges: readonly { readonly form: RegExp; readonly because: string 
 /** An address to which packets can be sent from another machine (ValidateEndpointIP). */
 export function endpointAddressProblems(field: string, ip: string): readonly Problem[] {
   if (!isIPAddress(ip)) return ipProblems(field, ip)
-  const isUnspecified = /^[0.]+$/.test(ip) || /^[0:]+$/.test(ip)
-  if (isUnspecified) return [invalid(field, ip, `may not be unspecified (${ip})`)]
-  return specialRanges.filter(({ form }) => form.test(ip)).map(({ because }) => invalid(field, ip, because))
+  // An IPv4-mapped address leads to the IPv4 address, in whatever form it is written.
+  const plain = (canonicalIPv6(ip) ?? ip).replace(/^::ffff:(?=.*\.)/, '')
+  if (plain === '0.0.0.0' || plain === '::') return [invalid(field, ip, `may not be unspecified (${ip})`)]
+  return specialRanges.filter(({ form }) => form.test(plain)).map(({ because }) => invalid(field, ip, because))
 }
 
 export function portNumberProblems(field: string, port: number): readonly Problem[] {
