@@ -38,6 +38,24 @@ test('a Service that comes later has the pods that are there', async (t) => {
   t.same(index.putPod(pod({ labels: { app: 'other' } }), undefined), [])
 })
 
+test('Services with the same selector share its pods until the last of them is gone', async (t) => {
+  const index = servicePods()
+  index.putService(service('web', { app: 'web', tier: 'front' }))
+  index.putPod(pod(), undefined)
+  index.putService(service('twin', { tier: 'front', app: 'web' }))
+  index.putService(service('other', { app: 'web' }))
+  t.same(names(index.podsOf('default/twin')), ['a'])
+  const changed = () => [...index.putPod(pod({ status: { podIP: '10.0.0.2' } }), pod())].sort()
+  t.same(changed(), ['default/other', 'default/twin', 'default/web'])
+  index.putService(service('web', { app: 'other' }))
+  t.same(changed(), ['default/other', 'default/twin'])
+  index.removeService(service('twin'))
+  t.same(changed(), ['default/other'])
+  t.same(index.podsOf('default/twin'), [])
+  index.putService(service('twin', { app: 'web', tier: 'front' }))
+  t.same(names(index.podsOf('default/twin')), ['a'])
+})
+
 test('only a change that other endpoints can follow from concerns a Service', async (t) => {
   const index = servicePods()
   index.putService(service('web', { app: 'web' }))

@@ -1,6 +1,6 @@
 /**
  * Which pods each Service selects, kept up to date by their changes. A change of a pod costs by the labels of the pod: of
- * all Services only those are compared with it whose selector has one of its labels.
+ * all selectors only those are compared with it that have one of its labels. Services with the same selector share their pods.
  */
 import type { Labels } from '../../../api/selectors.ts'
 import { keyText } from '../../store/informer.ts'
@@ -17,22 +17,31 @@ export interface ServicePods {
   podsOf(service: string): readonly StoredPod[]
 }
 
-type Selecting = { readonly selector: Labels; readonly pods: Map<string, StoredPod> }
+type Selecting = {
+  readonly selector: Labels
+  readonly pods: Map<string, StoredPod>
+  /** The keys of the Services that have this selector. */
+  readonly services: Set<string>
+}
 
 export function servicePods(): ServicePods {
-  const services = new Map<string, Selecting>()
-  /** By a label that their selectors have: the keys of Services. */
-  const byLabel = new Map<string, Set<string>>()
+  const byService = new Map<string, Selecting>()
+  /** By namespace and selector. */
+  const bySelector = new Map<string, Selecting>()
+  /** By the first label of a selector. */
+  const byLabel = new Map<string, Set<Selecting>>()
   const podsIn = new Map<string, Map<string, StoredPod>>()
 
   const drop = (namespace: string, key: string) => {
-    const known = services.get(key)
-    if (known === undefined) return
-    services.delete(key)
+    const known = byService.get(key)
+    byService.delete(key)
+    known?.services.delete(key)
+    if (known === undefined || known.services.size > 0) return
+    bySelector.delete(selectorText(namespace, known.selector))
     const at = labelText(namespace, firstOf(known.selector))
-    const keys = byLabel.get(at)
-    keys?.delete(key)
-    if (keys?.size === 0) byLabel.delete(at)
+    const near = byLabel.get(at)
+    near?.delete(known)
+    if (near?.size === 0) byLabel.delete(at)
   }
   const keepPod = (namespace: string, key: string, pod: StoredPod | undefined) => {
     const pods = podsIn.get(namespace) ?? new Map<string, StoredPod>()
@@ -41,23 +50,30 @@ export function servicePods(): ServicePods {
     if (pods.size === 0) podsIn.delete(namespace)
     else podsIn.set(namespace, pods)
   }
+  const added = (namespace: string, selector: Labels): Selecting => {
+    const pods = new Map<string, StoredPod>()
+    for (const [podKey, pod] of podsIn.get(namespace) ?? []) {
+      if (selects(selector, pod.metadata.labels)) pods.set(podKey, pod)
+    }
+    const selecting: Selecting = { selector, pods, services: new Set() }
+    bySelector.set(selectorText(namespace, selector), selecting)
+    const at = labelText(namespace, firstOf(selector))
+    byLabel.set(at, (byLabel.get(at) ?? new Set()).add(selecting))
+    return selecting
+  }
 
   return {
     putService(service) {
       const { namespace = '' } = service.metadata
       const key = keyText(service.metadata)
       const selector = selectorOf(service)
-      const known = services.get(key)
+      const known = byService.get(key)
       if (known !== undefined && selector !== undefined && isSame(known.selector, selector)) return
       drop(namespace, key)
       if (selector === undefined) return
-      const pods = new Map<string, StoredPod>()
-      for (const [podKey, pod] of podsIn.get(namespace) ?? []) {
-        if (selects(selector, pod.metadata.labels)) pods.set(podKey, pod)
-      }
-      services.set(key, { selector, pods })
-      const at = labelText(namespace, firstOf(selector))
-      byLabel.set(at, (byLabel.get(at) ?? new Set()).add(key))
+      const selecting = bySelector.get(selectorText(namespace, selector)) ?? added(namespace, selector)
+      selecting.services.add(key)
+      byService.set(key, selecting)
     },
     removeService: ({ metadata }) => drop(metadata.namespace ?? '', keyText(metadata)),
     putPod(present, previous) {
@@ -72,17 +88,15 @@ export function servicePods(): ServicePods {
         ...Object.entries(present?.metadata.labels ?? {}),
       ]
       const near = new Set(labels.flatMap((label) => [...(byLabel.get(labelText(namespace, label)) ?? [])]))
-      return [...near].filter((key) => {
-        const { selector, pods } = services.get(key) ?? {}
-        if (selector === undefined || pods === undefined) return false
+      return [...near].flatMap(({ selector, pods, services }) => {
         const wasSelected = pods.has(podKey)
         const isSelected = present !== undefined && selects(selector, present.metadata.labels)
         if (isSelected) pods.set(podKey, present)
         else pods.delete(podKey)
-        return wasSelected !== isSelected || (isSelected && isOther)
+        return wasSelected !== isSelected || (isSelected && isOther) ? [...services] : []
       })
     },
-    podsOf: (service) => [...(services.get(service)?.pods.values() ?? [])],
+    podsOf: (service) => [...(byService.get(service)?.pods.values() ?? [])],
   }
 }
 
@@ -98,6 +112,10 @@ function isSame(one: Labels, other: Labels): boolean {
 function firstOf(selector: Labels): readonly [string, string] {
   const [first = ['', '']] = Object.entries(selector).sort()
   return [first[0] ?? '', first[1] ?? '']
+}
+
+function selectorText(namespace: string, selector: Labels): string {
+  return JSON.stringify([namespace, ...Object.entries(selector).sort()])
 }
 
 function labelText(namespace: string, [name, value]: readonly [string, string]): string {
