@@ -32,3 +32,28 @@ test('a failed call is logged once and repeated; a call may request the next', a
   stop.abort()
   await running
 })
+
+test('visits that wait for nothing leave turns of the event loop to others', async (t) => {
+  const queue = workQueue(fakeClock())
+  const stop = new AbortController()
+  const keys = Array.from({ length: 8 }, (_, index) => `pi-${index}`)
+  let visits = 0
+  let turns = 0
+  const controller: Controller = {
+    name: 'test',
+    async reconcile() {
+      for (const until = performance.now() + 30; performance.now() < until; );
+      if (++visits === keys.length) stop.abort()
+      return undefined
+    },
+  }
+  const count = () => {
+    turns++
+    if (!stop.signal.aborted) setImmediate(count)
+  }
+  for (const key of keys) queue.add(key)
+  setImmediate(count)
+  await runController(controller, queue, quietLog(t), stop.signal, 5)
+  t.equal(visits, keys.length)
+  t.ok(turns >= keys.length - 1, `${turns} turns`)
+})

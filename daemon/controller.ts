@@ -1,5 +1,6 @@
 /** The loop of every controller: takes keys from its queue, reconciles each, and retries failures. */
 
+import { yieldTurn } from './limits/turn-limit.ts'
 import type { Log } from './log.ts'
 import { beginOperation } from './watchdog/event-loop.ts'
 import type { WorkQueue } from './work-queue.ts'
@@ -14,7 +15,7 @@ export interface Controller {
 
 /**
  * Visits the queue's keys until `signal` aborts, at most `atOnce` at a time and never one key twice at a time. An error is
- * logged and its key comes back later. Resolves when no visit is under way any more.
+ * logged and its key comes back later. Many visits that wait for nothing take several turns of the event loop. Resolves when no visit is under way any more.
  */
 export async function runController(
   controller: Controller,
@@ -24,6 +25,7 @@ export async function runController(
   atOnce = 1,
 ): Promise<void> {
   const visit = async (key: string) => {
+    await yieldTurn()
     beginOperation('reconcile', controller.name)
     try {
       const again = await controller.reconcile(key, signal)

@@ -4,6 +4,7 @@
  * compares all that is there with all that should be, so the next one completes a visit that was interrupted.
  */
 import { type Reconciled, runController } from '../../../daemon/controller.ts'
+import { yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
 import { informer, keyFrom, keyText } from '../../store/informer.ts'
@@ -11,7 +12,7 @@ import { removeIfThere } from '../../store/rewrite.ts'
 import type { StoredObject, StoredPod } from '../../store/store.ts'
 import { type EndpointsNeeds, endpointsWrites } from './endpoints-writes.ts'
 import { isLeaderLock, isMirrored, mirroring, mirroringController } from './mirrored-slices.ts'
-import { selectorOf } from './pod-endpoints.ts'
+import { isEndpoint, selectorOf } from './pod-endpoints.ts'
 import { serviceEndpoints } from './service-endpoints.ts'
 import { servicePods } from './service-pods.ts'
 import { serviceSliceChanges, sliceController } from './service-slices.ts'
@@ -70,15 +71,18 @@ async function runEndpoints(needs: EndpointsNeeds, signal: AbortSignal): Promise
 
   const visitSelecting = async (key: string, service: StoredObject<'services'>): Promise<Reconciled> => {
     const zones = await zonesOf(index.podsOf(key))
+    await yieldTurn()
     for (const source of [pods, slices, endpoints]) source.catchUp()
     const found = index.podsOf(key)
     const { time, next } = triggerTime(service, found, times.get(key))
     const own = slices.of(key, sliceController)
     await writes.slices(key, serviceSliceChanges({ service, pods: found, zones, slices: own, triggerTime: time }))
+    await yieldTurn()
+    endpoints.catchUp()
     const object = serviceEndpoints(service, found, endpoints.get(keyFrom(key)), time)
     if (object !== undefined) await writes.endpoints(object)
-    times.set(key, next)
-    const isWaiting = found.some(({ spec }) => spec.nodeName && !zones.has(spec.nodeName))
+    if (services.get(keyFrom(key)) !== undefined) times.set(key, next)
+    const isWaiting = found.some((pod) => isEndpoint(pod) && pod.spec.nodeName && !zones.has(pod.spec.nodeName))
     return isWaiting ? { requeueAfterMs: missingNodeMs } : undefined
   }
 

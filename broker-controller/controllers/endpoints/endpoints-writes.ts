@@ -3,6 +3,7 @@
 import { isApiError } from '../../../api/api-error.ts'
 import type { Endpoints } from '../../../api/network/endpoints.ts'
 import type { Clock } from '../../../daemon/clock.ts'
+import { yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import { objectReference } from '../../store/references.ts'
@@ -39,13 +40,20 @@ export function endpointsWrites({ store, creation, events, log }: EndpointsNeeds
     if (create.length + update.length + remove.length === 0) return
     await index.whileWriting(service, async (wrote) => {
       try {
-        for (const slice of create) wrote(await creation.create('endpointslices', slice, sliceAccount))
+        for (const slice of create) {
+          await yieldTurn()
+          wrote(await creation.create('endpointslices', slice, sliceAccount))
+        }
       } catch (error) {
         if (!isNamespaceTerminating(error)) throw error
         return
       }
-      for (const slice of update) wrote(await store.update('endpointslices', slice))
+      for (const slice of update) {
+        await yieldTurn()
+        wrote(await store.update('endpointslices', slice))
+      }
       for (const slice of remove) {
+        await yieldTurn()
         const { name, namespace = '', uid } = slice.metadata
         wrote(slice)
         await store.delete('endpointslices', { namespace, name }, { uid }).catch(unlessGone)

@@ -1,0 +1,26 @@
+import { test } from 'tap'
+import { yieldTurn } from './turn-limit.ts'
+
+/** Work that takes so long, and waits for nothing. */
+function busy(ms: number): void {
+  for (const until = performance.now() + ms; performance.now() < until; );
+}
+
+test('work that waits for nothing leaves turns to others', async (t) => {
+  let turns = 0
+  let isOver = false
+  const count = () => {
+    turns++
+    if (!isOver) setImmediate(count)
+  }
+  setImmediate(count)
+  const work = async () => {
+    for (let step = 0; step < 10; step++) {
+      await yieldTurn()
+      busy(30)
+    }
+  }
+  await Promise.all([work(), work()])
+  isOver = true
+  t.ok(turns >= 10, `${turns} turns`)
+})
