@@ -71,6 +71,7 @@ install_for_tests() {
   want iptables 'Docker needs it'
   want iproute2 'networks for test machines'
   want perl 'a slow network where the kernel has no netem'
+  want libfaketime 'a date that jumps'
   want mosquitto 'an external MQTT broker'
   want mosquitto-clients 'MQTT clients that are not ours'
   want etcd-server 'the store of fleets that have outgrown one machine'

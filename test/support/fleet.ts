@@ -55,6 +55,8 @@ export type ControllerOptions = {
   readonly mqttPort?: number
   /** Of its ports; left out: a loopback address. */
   readonly address?: string
+  /** Added to the environment of this process. */
+  readonly env?: NodeJS.ProcessEnv
 }
 
 /** By data directory: a controller that starts again has those it had. */
@@ -93,6 +95,7 @@ export async function startController(t: Teardown, options: ControllerOptions): 
       ...['--advertise-address', address, '--api-port', String(apiPort), '--mqtt-port', String(mqttPort)],
     ],
     (end) => t.teardown(end),
+    options.env,
   )
   const ready = await program.logged('Controller ready')
   const kubeconfig = fact(ready, 'kubeconfig')
