@@ -1,10 +1,11 @@
 /**
  * Measures the CPU time of the controllers of workloads, with the scheduler: a Deployment of 1,000 replicas on 200 nodes, its rolling
- * update, and 500 Deployments at rest. All is in memory, with a clock that the bench advances; the nodes are played by the bench, whose
- * own time is not counted. Prints a table.
+ * update, 500 Deployments at rest, and 10,000 pods that get an owner. All is in memory, with a clock that the bench advances; the nodes
+ * are played by the bench, whose own time is not counted. Prints a table.
  */
 import { aNode } from '../api/testing/builders.ts'
 import type { Deployment } from '../api/workloads/deployment.ts'
+import type { ReplicaSet } from '../api/workloads/replica-set.ts'
 import { workloadControllers } from '../broker-controller/controllers/workloads/workload-controllers.ts'
 import { scheduler } from '../broker-controller/scheduler/scheduler.ts'
 import { memoryStore } from '../broker-controller/store/memory-store.ts'
@@ -18,12 +19,15 @@ import { type FakeClock, fakeClock } from '../daemon/testing/fake-clock.ts'
 const nodes = 200
 const replicas = 1000
 const atRest = 500
+const adopters = 100
+const podsOfEach = 100
 const restMinutes = 10
 
 type World = {
   readonly store: Store
   readonly clock: FakeClock
   readonly create: (one: Deployment) => Promise<unknown>
+  readonly createSet: (one: ReplicaSet) => Promise<unknown>
 }
 
 const rows: [string, string][] = []
@@ -43,6 +47,21 @@ await measured(async (world) => {
   const writes = Number(await world.store.version()) - Number(version)
   rows.push([`${atRest} Deployments of two replicas at rest, a minute`, `${ms.toFixed(2)} ms, ${writes} writes`])
 })
+await measured(async (world) => {
+  for (let at = 0; at < adopters * podsOfEach; at++) await createRunning(world, `pod-${at}`, `web-${at % adopters}`)
+  const before = process.cpuUsage()
+  for (let at = 0; at < adopters; at++) {
+    const { metadata, spec } = aDeployment(`web-${at}`, podsOfEach, 'web:1')
+    const { replicas: wanted, selector, template } = spec
+    const set = { replicas: wanted, selector, template }
+    await world.createSet({ apiVersion: 'apps/v1', kind: 'ReplicaSet', metadata, spec: set })
+  }
+  for (let turn = 0; !(await areAdopted(world)); turn++) {
+    if (turn === 200) throw new Error('The pods are not adopted')
+    await world.clock.advance(1000)
+  }
+  rows.push([`${adopters * podsOfEach} pods adopted by ${adopters} ReplicaSets`, `${cpuSince(before).toFixed(0)} ms`])
+})
 console.log(rows.map(([what, figure]) => `| ${what} | ${figure} |`).join('\n'))
 
 async function measured(run: (world: World) => Promise<void>): Promise<void> {
@@ -58,7 +77,13 @@ async function measured(run: (world: World) => Promise<void>): Promise<void> {
   const loops = [...workloadControllers(needs), scheduler({ ...needs, random: Math.random })]
   const ended = runLoops(loops, stop.signal, log)
   await clock.advance(1000)
-  await run({ store, clock, create: (one) => needs.creation.create('deployments', one, 'bench') })
+  const { creation } = needs
+  await run({
+    store,
+    clock,
+    create: (one) => creation.create('deployments', one, 'bench'),
+    createSet: (one) => creation.create('replicasets', one, 'bench'),
+  })
   stop.abort()
   await ended
 }
@@ -97,6 +122,21 @@ async function playNodes({ store, clock }: World): Promise<void> {
       await store.updateStatus('pods', { ...pod, status: { ...pod.status, phase: 'Running', conditions: [ready] } })
     }
   }
+}
+
+async function createRunning({ store, clock }: World, name: string, app: string): Promise<void> {
+  const metadata = { namespace: 'default', name, labels: { app } }
+  const spec = { nodeName: 'pi-0', containers: [{ name: 'main', image: 'web:1' }] }
+  const pod = await store.create('pods', { apiVersion: 'v1', kind: 'Pod', metadata, spec })
+  const ready = { type: 'Ready', status: 'True', lastTransitionTime: rfc3339(clock.wallMs()) } as const
+  await store.updateStatus('pods', { ...pod, status: { phase: 'Running', conditions: [ready] } })
+}
+
+async function areAdopted({ store }: World): Promise<boolean> {
+  const [{ items: pods }, { items: sets }] = [await store.list('pods'), await store.list('replicasets')]
+  if (pods.length !== adopters * podsOfEach) throw new Error(`${pods.length} pods: one was created or deleted`)
+  const isOwned = pods.every(({ metadata }) => metadata.ownerReferences?.length === 1)
+  return isOwned && sets.every(({ status }) => status?.availableReplicas === podsOfEach)
 }
 
 async function isComplete({ store }: World, name: string): Promise<boolean> {
