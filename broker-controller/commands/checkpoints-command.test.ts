@@ -56,6 +56,18 @@ function clientOf(ask: Ask): Pick<ApiClient, 'get' | 'patch'> {
   }
 }
 
+test('a store that began without nodes holds workloads for ten minutes only', async (t) => {
+  const { client, store } = await restored(t)
+  const statusAfter = async (openSeconds: string) => {
+    const map = await store.get('configmaps', checkpointWindowKey)
+    if (map === undefined) throw new Error('no state')
+    await store.update('configmaps', { ...map, data: { ...map.data, nodes: '', openSeconds } })
+    return await checkpointsStatus(client, signal)
+  }
+  t.match(await statusAfter('570'), 'done.\nWorkloads wait until checkpoints have been accepted for ten minutes.\n')
+  t.notMatch(await statusAfter('600'), 'wait')
+})
+
 async function restored(t: Test) {
   const { ask, store } = await anApi(t)
   const node = aNode({ name: 'pi-1', annotations: { 'bramble.dev/learnt-by': 'store-2' } })

@@ -13,7 +13,7 @@ import {
 import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../daemon/api-client.ts'
 import { formatDuration } from '../../daemon/duration.ts'
 import { readKubeconfig } from '../kubeconfig.ts'
-import { checkpointWindowKey } from '../store/checkpoints/checkpoint-window.ts'
+import { checkpointWindowKey, leastOpenMs } from '../store/checkpoints/checkpoint-window.ts'
 import { checkpointsRow } from './command-table.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 import { textTable } from './text-table.ts'
@@ -82,7 +82,7 @@ export async function checkpointsStatus(client: Client, signal: AbortSignal): Pr
 }
 
 function windowText(window: ConfigMap | undefined, nodes: readonly KubeObject[]): string {
-  const { state, store = '', openSeconds = '0', closedBecause = '' } = window?.data ?? {}
+  const { state, store = '', openSeconds = '0', closedBecause = '', nodes: nodesOfBackup = '' } = window?.data ?? {}
   if (window === undefined) return 'Checkpoints are accepted only after a restore.\n'
   if (state !== 'open') return `Checkpoints are no longer accepted: ${closedBecause || 'closed by an administrator'}.\n`
   const late = nodes.filter((node) => annotation(node, learntByAnnotation) !== store)
@@ -90,8 +90,15 @@ function windowText(window: ConfigMap | undefined, nodes: readonly KubeObject[])
   return [
     `Checkpoints are accepted, for ${since} so far; ${nodes.length - late.length} of ${nodes.length} nodes are done.\n`,
     ...(late.length > 0 ? [`Not done: ${late.map(({ metadata }) => metadata.name).join(', ')}.\n`] : []),
-    'Workloads wait for all nodes of the backup, ten minutes at most; StatefulSets until checkpoints are no longer accepted.\n',
+    waitText(nodesOfBackup !== '', Number(openSeconds) * 1000),
   ].join('')
+}
+
+/** What waits while checkpoints are accepted, as `heldAfterRestore` decides. */
+function waitText(hasNodes: boolean, openMs: number): string {
+  if (hasNodes)
+    return 'Workloads wait for all nodes of the backup, ten minutes at most; StatefulSets until checkpoints are no longer accepted.\n'
+  return openMs < leastOpenMs ? 'Workloads wait until checkpoints have been accepted for ten minutes.\n' : ''
 }
 
 /** Closes the window. Throws when the API rejects a request. */
