@@ -68,16 +68,18 @@ test('each ready address comes once, from a random one on', async (t) => {
   t.same(await at('http', 0.99), [c, a, b, none('web:http')])
 })
 
-test('a pod counts only with its own address and in the namespace of the Service', async (t) => {
+test('the address of a pod counts only while the pod of the namespace has it', async (t) => {
   const at = await aService({
     addresses: [
       { ip: '10.0.0.9', targetRef: targetRef('a') },
       { ip: '10.0.0.1', targetRef: targetRef('a', 'other') },
       { ip: '10.0.0.1', targetRef: targetRef('none') },
+      { ip: '10.0.0.2', targetRef: targetRef('b') },
+      { ip: '10.0.0.3', targetRef: { kind: 'Node', name: 'pi-01' } },
     ],
     ports: [http],
   })
-  t.same((await at('http')).map((one) => one.split(' ').slice(1).join(' ')).slice(0, 3), ['no pod', 'no pod', 'no pod'])
+  t.same(await at('http'), ['10.0.0.2:8080 b', '10.0.0.3:8080 no pod', none('web:http')])
 })
 
 test('a Service without subsets, and one that does not exist, are named', async (t) => {

@@ -11,7 +11,7 @@ import type { ObjectKey, Store, StoredPod } from '../../store/store.ts'
 export type ServiceAddress = {
   readonly ip: string
   readonly port: number
-  /** undefined: it is no pod of the namespace, or the pod has another address now. */
+  /** undefined: its author names no pod. */
   readonly pod: StoredPod | undefined
 }
 
@@ -35,7 +35,9 @@ export async function* serviceAddresses(
   if (endpoints === undefined) throw notFound(resources.endpoints, key.name)
   if ((endpoints.subsets ?? []).length === 0) throw noEndpoints(key.name)
   for (const { address, port: number } of shuffled(readyAddresses(endpoints, portName), random)) {
-    yield { ip: address.ip, port: number, pod: await podAt(store, key.namespace, address) }
+    const pod = await podAt(store, key.namespace, address)
+    // Addresses of pods repeat from node to node: that of a pod which is gone leads somewhere else.
+    if (pod !== undefined || address.targetRef?.kind !== 'Pod') yield { ip: address.ip, port: number, pod }
   }
   throw noEndpoints(id)
 }

@@ -52,13 +52,20 @@ test('a target port is a number, the number of the Service, or a name in one of 
     { name: 'dns', containerPort: 5353, protocol: 'UDP' },
     { name: 'http', containerPort: 8080 },
   ]
-  const pod = aPod({ containers: [{ name: 'a' }, { name: 'b', ports }] })
+  const initContainers = [
+    { name: 'setup', ports: [{ name: 'setup', containerPort: 1 }] },
+    { name: 'proxy', restartPolicy: 'Always', ports: [{ name: 'proxy', containerPort: 15001 }] },
+  ]
+  const containers = [{ name: 'a' }, { name: 'b', ports }]
+  const pod = aPod({ containers, spec: { initContainers: initContainers.map((one) => ({ image: 'web:1', ...one })) } })
   t.equal(targetPortOf(pod, { port: 80 }), 80)
   t.equal(targetPortOf(pod, { port: 80, targetPort: 81 }), 81)
   t.equal(targetPortOf(pod, { port: 80, targetPort: 'http' }), 8080)
   t.equal(targetPortOf(pod, { port: 53, targetPort: 'dns', protocol: 'UDP' }), 5353)
   t.equal(targetPortOf(pod, { port: 53, targetPort: 'dns' }), undefined, 'of another protocol')
   t.equal(targetPortOf(pod, { port: 80, targetPort: 'none' }), undefined)
+  t.equal(targetPortOf(pod, { port: 80, targetPort: 'proxy' }), 15001, 'of a sidecar')
+  t.equal(targetPortOf(pod, { port: 80, targetPort: 'setup' }), undefined, 'of a container that ends')
 })
 
 test('a host name is of the Service that the pod names as its subdomain', async (t) => {

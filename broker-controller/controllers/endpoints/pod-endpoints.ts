@@ -47,10 +47,11 @@ export function podAddresses({ status = {} }: Pod): readonly string[] {
   return podIPs.map(({ ip }) => ip).filter((ip) => ip !== '')
 }
 
-/** Where the pod listens for the port of the Service; undefined: none of its containers has a port of that name. */
+/** Where the pod listens for the port of the Service; undefined: none of its containers and sidecars has a port of that name. */
 export function targetPortOf({ spec }: Pod, { targetPort, port, protocol = 'TCP' }: ServicePort): number | undefined {
   if (typeof targetPort !== 'string') return targetPort ?? port
-  return spec.containers
+  const sidecars = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always')
+  return [...spec.containers, ...sidecars]
     .flatMap(({ ports = [] }) => ports)
     .find((one) => one.name === targetPort && (one.protocol ?? 'TCP') === protocol)?.containerPort
 }
