@@ -78,7 +78,11 @@ export async function runBrokerController(needs: BrokerControllerNeeds, signal: 
   const closings: (() => Promise<void>)[] = []
   try {
     const closing: Closing = { add: (close) => void closings.unshift(close) }
-    const opened = await openStore({ dataDir, etcd: needs.configuration.etcd, clock, log })
+    const opening = openStore({ dataDir, etcd: needs.configuration.etcd, clock, log, signal })
+    const opened = await opening.catch((error: unknown) => {
+      if (!signal.aborted) throw error
+    })
+    if (opened === undefined) return
     await removeUnfinished(dataDir)
     closing.add(() => opened.store.close())
     const pidFile = join(dataDir, pidFileName)

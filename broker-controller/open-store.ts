@@ -20,10 +20,12 @@ export type OpenStoreNeeds = {
   readonly etcd?: EtcdSettings | undefined
   readonly clock: Clock
   readonly log: Log
+  /** Ends the wait for a store that is away: opening rejects. */
+  readonly signal?: AbortSignal
 }
 
 /** The open store also locks the data directory, or its prefix in etcd. Throws if another controller uses it, and after a restore that was interrupted. */
-export async function openStore({ dataDir, etcd, clock, log }: OpenStoreNeeds): Promise<OpenedStore> {
+export async function openStore({ dataDir, etcd, clock, log, signal }: OpenStoreNeeds): Promise<OpenedStore> {
   const path = join(dataDir, storeFileName)
   // An authority without a store: the store was lost, and its nodes have objects that the new one does not have.
   const acceptsCheckpointsIfNew = await isThere(join(dataDir, authorityFolderName, 'ca.key'))
@@ -38,7 +40,7 @@ export async function openStore({ dataDir, etcd, clock, log }: OpenStoreNeeds): 
       )
     }
     const { openEtcdStore } = await import('./store/etcd/etcd-store.ts')
-    return openEtcdStore({ ...(await etcdPlace(etcd)), clock, log, acceptsCheckpointsIfNew, secretsKeyFile })
+    return openEtcdStore({ ...(await etcdPlace(etcd)), clock, log, signal, acceptsCheckpointsIfNew, secretsKeyFile })
   }
   if (!isFile && (await isThere(join(dataDir, migratedStoreName)))) {
     throw new Error(

@@ -10,10 +10,10 @@ import type { EtcdPlace } from './etcd-place.ts'
 const startMs = 15_000
 const pauseMs = 250
 
-/** Resolves when a member answers that has a leader. Rejects with an error that has a remedy. */
+/** Resolves when a member answers that has a leader. Rejects with an error that has a remedy, and when `signal` aborts. */
 export async function connectEtcd(
   { servers, tls }: EtcdPlace,
-  { clock, log }: { readonly clock: Clock; readonly log: Log },
+  { clock, log, signal }: { readonly clock: Clock; readonly log: Log; readonly signal?: AbortSignal | undefined },
 ): Promise<EtcdClient> {
   const client = await openEtcdClient({ servers, tls, clock, log })
   const untilMs = clock.monotonicMs() + startMs
@@ -22,13 +22,17 @@ export async function connectEtcd(
       await client.call(methods.range, { key: Buffer.from('/'), countOnly: true })
       return client
     } catch (error) {
+      if (signal?.aborted) {
+        client.close()
+        throw error
+      }
       if (!isAbsent(error) || clock.monotonicMs() > untilMs) {
         const explanation = await explained(client, error)
         client.close()
         throw explanation
       }
       if (isFirst) log.info('Waiting for etcd', { servers: servers.join(','), error })
-      await clock.sleep(pauseMs)
+      await clock.sleep(pauseMs, signal)
     }
   }
 }

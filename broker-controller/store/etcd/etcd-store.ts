@@ -28,6 +28,8 @@ export type EtcdStoreNeeds = EtcdPlace & {
   readonly resources?: ResourceRegistry
   readonly clock: Clock
   readonly log: Log
+  /** Ends the wait for etcd and for a previous owner: opening rejects. */
+  readonly signal?: AbortSignal | undefined
   /** Changes of the last minutes that are kept for watches, for each kind: at least this many, at most twice as many. */
   readonly historyLength?: number
   /** A new store begins without the objects of a running fleet: its origin accepts checkpoints. */
@@ -40,13 +42,13 @@ export type EtcdStoreNeeds = EtcdPlace & {
 
 /** Throws StoreInUseError, SecretsKeyError, or another error with a remedy where etcd cannot be used. */
 export async function openEtcdStore(needs: EtcdStoreNeeds): Promise<OpenedStore> {
-  const { servers, prefix, clock, log } = needs
+  const { servers, prefix, clock, log, signal } = needs
   let client: EtcdClient | undefined
   let owner: StoreOwner | undefined
   try {
     client = await connectEtcd(needs, needs)
     const keys = etcdKeys(prefix)
-    const acquiring = { client, keys, self: ownProcess(), hasEnded: ownerHasEnded, clock, log }
+    const acquiring = { client, keys, self: ownProcess(), hasEnded: ownerHasEnded, clock, log, signal }
     owner = await (needs.ownership?.(client, keys) ?? acquireStore(acquiring))
     return await openOwned(needs, client, keys, owner)
   } catch (cause) {

@@ -52,6 +52,33 @@ test('a controller that was replaced writes nothing more, and ends', { skip }, a
   await t.rejects(first.guard?.run(new AbortController().signal) ?? Promise.resolve(), { name: 'StoreInUseError' })
 })
 
+test('opening ends with its signal, while etcd is away and while another controller uses the prefix', {
+  skip,
+}, async (t) => {
+  const needs = place()
+  const first = await openEtcdStore(needs)
+  t.teardown(() => first.store.close())
+  for (const [servers, awaited] of [
+    [['http://127.0.0.1:9'], 'Waiting for etcd'],
+    [needs.servers, 'Waiting for the previous owner of the store in etcd'],
+  ] as const) {
+    const stop = new AbortController()
+    const info = (message: string) => {
+      if (message === awaited) stop.abort()
+    }
+    let waits = 0
+    const clock: Clock = {
+      ...systemClock,
+      sleep(ms, signal) {
+        if (signal === stop.signal) waits++
+        return systemClock.sleep(ms, signal)
+      },
+    }
+    await t.rejects(openEtcdStore({ ...needs, servers, clock, log: { ...needs.log, info }, signal: stop.signal }))
+    t.equal(waits, 1, awaited)
+  }
+})
+
 test('an owner has ended when no process of its number and start is there', async (t) => {
   t.notOk(ownerHasEnded(ownProcess()))
   const other = { ...ownProcess(), began: '1' }

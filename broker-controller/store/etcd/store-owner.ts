@@ -33,6 +33,8 @@ export type StoreOwnerNeeds = {
   readonly hasEnded: (other: OwnerProcess) => boolean
   readonly clock: Clock
   readonly log: Log
+  /** Ends the wait for a previous owner. */
+  readonly signal?: AbortSignal | undefined
 }
 
 export interface StoreOwner extends Fence {
@@ -55,12 +57,13 @@ type Held = { readonly lease: string; readonly createRevision: number }
 
 /**
  * Waits for an owner that no longer renews its lease; keeps the lease of this one from then on. Rejects with StoreInUseError where
- * there is an owner that renews it, and with EtcdError.
+ * there is an owner that renews it, with EtcdError, and when `signal` aborts.
  */
 export async function acquireStore(needs: StoreOwnerNeeds): Promise<StoreOwner> {
   const { client, keys, clock, log } = needs
   const closing = new AbortController()
-  let held: Held | undefined = await acquired(needs, closing.signal)
+  let held = await acquired(needs, needs.signal ?? closing.signal)
+  if (held === undefined) throw new Error(`The wait for ${keys.prefix} in etcd was ended`)
   let checkNow = () => {}
   let isFailing = false
 
