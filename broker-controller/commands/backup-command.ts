@@ -58,7 +58,9 @@ async function backup(
 
   const store = join(dataDir, storeFileName)
   if (running === undefined && !(await isThere(store)))
-    throw new Error(`There is no state of a controller in ${dataDir}: name its directory with --data-dir`)
+    throw new Error(
+      `There is no ${storeFileName} in ${dataDir}: name the directory of the controller with --data-dir. A store in etcd is copied with 'etcdctl snapshot save'`,
+    )
   const name = `command-${process.pid}`
   const source = {
     dataDir,

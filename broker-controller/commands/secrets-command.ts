@@ -43,7 +43,9 @@ previous ${join(dataDir, secretsKeyName)}: make a new backup.
 /** The lock of the store keeps a controller from starting meanwhile. */
 async function rotateIdle(dataDir: string, write: (text: string) => void): Promise<string> {
   if (!(await isThere(join(dataDir, storeFileName))))
-    throw new Error(`There is no state of a controller in ${dataDir}: name its directory with --data-dir`)
+    throw new Error(
+      `There is no ${storeFileName} in ${dataDir}: name the directory of the controller with --data-dir. With a store in etcd, start the controller first`,
+    )
   const log = openLog({ format: 'text', level: 'warn', write })
   const { store, rotateSecretsKey } = await openStore({ dataDir, clock, log })
   try {
