@@ -34,3 +34,10 @@ test('ports that are the same, or partly', async (t) => {
     'at.ports[0]: hostIP set without hostPort: {Name:web HostPort:0 ContainerPort:80 Protocol:TCP HostIP:10.0.0.1}',
   )
 })
+
+test('many ports that are the same have no more warnings than an answer has space for', async (t) => {
+  const ports = Array.from({ length: 300 }, () => ({ containerPort: 80, protocol: 'TCP' }))
+  const warnings = portWarnings([{ at: 'at', container: { name: 'c', image: 'i', ports } }])
+  t.equal(warnings.length, 100)
+  t.equal(warnings[0], 'at.ports[1]: duplicate port definition with at.ports[0]')
+})

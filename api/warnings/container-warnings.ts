@@ -42,21 +42,25 @@ type PlacedPort = { readonly at: string; readonly port: ContainerPort }
 
 /** Ports of one number and protocol that are compared with each other: more are not looked at. */
 const mostCompared = 100
+/** More do not fit into an answer, which has 4,096 characters for them. */
+const mostPortWarnings = 100
 
-/** Ports of all containers that are the same, or partly. */
+/** The first 100 of ports of all containers that are the same, or partly. */
 export function portWarnings(containers: readonly PlacedContainer[]): readonly string[] {
   const byNumber = new Map<string, PlacedPort[]>()
-  return containers.flatMap(({ at, container: { ports = [] } }) =>
-    ports.flatMap((port, index) => {
+  const warnings: string[] = []
+  for (const { at, container } of containers) {
+    for (const [index, port] of (container.ports ?? []).entries()) {
       const placed = { at: `${at}.ports[${index}]`, port }
       const key = `${port.containerPort}/${port.protocol}`
       const others = byNumber.get(key) ?? []
       byNumber.set(key, others)
-      const warnings = [...hostAddressWarnings(placed), ...others.flatMap((other) => clashWarnings(placed, other))]
+      warnings.push(...hostAddressWarnings(placed), ...others.flatMap((other) => clashWarnings(placed, other)))
+      if (warnings.length >= mostPortWarnings) return warnings.slice(0, mostPortWarnings)
       if (others.length < mostCompared) others.push(placed)
-      return warnings
-    }),
-  )
+    }
+  }
+  return warnings
 }
 
 /** The port as Go prints it. */
