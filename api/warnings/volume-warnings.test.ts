@@ -43,3 +43,11 @@ test('volumes of each kind with files, and projected ones of several sources', a
     ],
   )
 })
+
+test('the two files that overlap are found among many that do not', async (t) => {
+  const paths = ['a/x', 'a.b', ...Array.from({ length: 150 }, (_, index) => `b${index}`), 'a-b', 'c/d/e', 'a', 'c/d/f']
+  const items = paths.map((path) => ({ key: 'k', path }))
+  t.same(volumeWarnings([{ name: 'v', configMap: { name: 'c', items } }]), [
+    'volume "v" (ConfigMap "c"): overlapping paths: "a" with "a/x"',
+  ])
+})

@@ -38,7 +38,7 @@ function filesIn(items: readonly { readonly path: string }[] = [], source = ''):
 }
 
 function overlaps(volume: string, what: string, all: readonly PlacedFile[]): readonly string[] {
-  const files = all.slice(0, mostCompared).filter(({ path }) => path !== '')
+  const files = overlapping(all.slice(0, mostCompared).filter(({ path }) => path !== ''))
   const pairs: (readonly [PlacedFile, PlacedFile])[] = []
   for (const [index, file] of files.entries()) {
     if (pairs.length >= mostNamed) break
@@ -49,6 +49,18 @@ function overlaps(volume: string, what: string, all: readonly PlacedFile[]): rea
   return pairs
     .slice(0, mostNamed)
     .map(([file, earlier]) => `volume "${volume}" (${what}): overlapping paths: ${shown(file)} with ${shown(earlier)}`)
+}
+
+/** Those that share a path with another one, in their order. Sorted, a folder comes right before all that is in it. */
+function overlapping(files: readonly PlacedFile[]): readonly PlacedFile[] {
+  const sorted = files.map((file) => ({ file, text: `${file.path}/` })).sort((a, b) => (a.text < b.text ? -1 : 1))
+  const found = new Set<PlacedFile>()
+  let top = sorted[0]
+  for (const one of sorted.slice(1)) {
+    if (top !== undefined && one.text.startsWith(top.text)) found.add(top.file).add(one.file)
+    else top = one
+  }
+  return files.filter((file) => found.has(file))
 }
 
 /** They are the same, or one is a folder of the other. */
