@@ -14,7 +14,7 @@ const most = { endpoints: 1000, addresses: 100, ports: 20_000, hints: 8, topolog
 
 export function endpointSliceProblems({ addressType, endpoints = [], ports = [] }: EndpointSlice): readonly Problem[] {
   const addressTypes = ['FQDN', 'IPv4', 'IPv6']
-  const names = ports.map(({ name = '' }) => name)
+  const firstOf = new Map(ports.map(({ name = '' }, index) => [name, index] as const).reverse())
   return [
     ...(addressType === '' ? [required('addressType')] : []),
     ...(addressType === '' || addressTypes.includes(addressType)
@@ -25,7 +25,7 @@ export function endpointSliceProblems({ addressType, endpoints = [], ports = [] 
       .slice(0, most.ports)
       .flatMap(({ name = '', protocol, appProtocol }, index) => [
         ...(name === '' ? [] : problemsWith(`ports[${index}].name`, name, dnsLabelProblem)),
-        ...(names.indexOf(name) < index ? [duplicate(`ports[${index}].name`, name)] : []),
+        ...((firstOf.get(name) ?? index) < index ? [duplicate(`ports[${index}].name`, name)] : []),
         ...transportProblems(`ports[${index}].protocol`, protocol),
         ...appProtocolProblems(`ports[${index}]`, appProtocol),
       ]),
