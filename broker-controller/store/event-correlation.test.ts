@@ -89,6 +89,14 @@ test('each source, each object and each type has a limit of its own, and each re
   for (const field of Object.keys(object)) t.equal(recorded(1, { object: { ...object, [field]: 'other' } }), 1, field)
 })
 
+test('a reporter that keeps the limit itself is not limited again, and similar Events of it are combined', async (t) => {
+  const { messageOf, recorded } = world()
+  t.equal(recorded(40, { isLimited: true }), 40)
+  t.equal(recorded(40), 25, 'and takes nothing from others')
+  for (let n = 1; n <= 9; n++) messageOf(`pod ${n}`, { host: 'pi-1', isLimited: true })
+  t.match(messageOf('pod 10', { host: 'pi-1', isLimited: true }), /^\(combined/)
+})
+
 test('an Event counts those of its like that were not recorded, and shows since when', async (t) => {
   const { clock, correlate, recorded } = world()
   recorded(25)

@@ -20,6 +20,8 @@ export type Occurrence = {
   readonly host?: string
   /** How often it happened; once, where it is absent. */
   readonly times?: number
+  /** The reporter has kept the limit for each object itself, as agents do, which forget it with their machine's boot. */
+  readonly isLimited?: true
 }
 
 export type Correlated = {
@@ -71,7 +73,7 @@ export function eventCorrelator(clock: Pick<Clock, 'monotonicMs'>): EventCorrela
       const before = uncounted.get(key)
       const times = (before?.times ?? 0) + (occurrence.times ?? 1)
       const firstMs = before?.firstMs ?? nowMs
-      if (limit.take(source) > 0) {
+      if (!occurrence.isLimited && limit.take(source) > 0) {
         uncounted.set(key, { times, firstMs })
         return undefined
       }

@@ -384,6 +384,14 @@ test('a node that reports events without end gets in a bounded number; others ar
   t.equal((await store.list('events')).items.length, 1001)
 })
 
+test('the limit of Events of an object is that of the agent, which forgets it when its machine boots', async (t) => {
+  const { store, receive } = await inbox(t)
+  const involvedObject = { kind: 'Node', name: 'pi-1', uid: 'pi-1' }
+  const event = { apiVersion: 'v1', kind: 'Event', metadata: { name: 'x' }, involvedObject }
+  for (let n = 0; n < 40; n++) await receive({ kind: 'events', node: 'pi-1' }, { ...event, reason: `Made${n}` })
+  t.equal((await store.list('events')).items.length, 40)
+})
+
 test('an event that the agent did not publish each time is counted as often as it happened', async (t) => {
   const { store, receive } = await inbox(t)
   const involvedObject = { kind: 'Node', name: 'pi-1', uid: 'pi-1' }

@@ -113,6 +113,7 @@ export function nodeReports(needs: NodeReportsNeeds): NodeReports {
       component: report.source?.component ?? 'kubelet',
       host: message.node,
       times: Math.min(Math.max(report.count ?? 1, 1), mostTimes),
+      isLimited: true,
     })
   }
 
