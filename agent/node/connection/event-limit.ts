@@ -11,7 +11,7 @@ const countedMs = 60 * 60_000
 
 /**
  * Returns the function that gives the Event to publish, with how often it happened since it was published last; undefined: not now.
- * It is the limit of the kubelet. Similar Events are combined by the controller, which applies the same limit to every node.
+ * It is the limit of the kubelet, and the only one of its objects: the controller combines similar Events, and limits each node as a whole.
  */
 export function eventLimit(clock: Pick<Clock, 'monotonicMs'>): (event: Event) => Event | undefined {
   const limit = tokenBuckets(eventsOfObject, clock, mostRemembered)
