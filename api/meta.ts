@@ -86,17 +86,17 @@ export const LocalObjectReferenceSchema = atomic(
   object('core.v1.LocalObjectReference', { name: field(1, optional(text)) }),
 )
 
-export const ObjectReferenceSchema = atomic(
-  object('core.v1.ObjectReference', {
-    kind: field(1, optional(text)),
-    namespace: field(2, optional(text)),
-    name: field(3, optional(text)),
-    uid: field(4, optional(text)),
-    apiVersion: field(5, optional(text)),
-    resourceVersion: field(6, optional(text)),
-    fieldPath: field(7, optional(text)),
-  }),
-)
+/** For a reference whose fields have owners of their own (`+structType=granular`). */
+export const objectReferenceFields = {
+  kind: field(1, optional(text)),
+  namespace: field(2, optional(text)),
+  name: field(3, optional(text)),
+  uid: field(4, optional(text)),
+  apiVersion: field(5, optional(text)),
+  resourceVersion: field(6, optional(text)),
+  fieldPath: field(7, optional(text)),
+}
+export const ObjectReferenceSchema = atomic(object('core.v1.ObjectReference', objectReferenceFields))
 export type ObjectReference = Described<typeof ObjectReferenceSchema>
 
 export const LabelSelectorSchema = atomic(

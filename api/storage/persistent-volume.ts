@@ -1,5 +1,5 @@
 /** core/v1 PersistentVolume: storage of the fleet that claims can be bound to. */
-import { ObjectMetaSchema } from '../meta.ts'
+import { ObjectMetaSchema, objectReferenceFields } from '../meta.ts'
 import { NodeSelectorSchema } from '../pod.ts'
 import {
   type Described,
@@ -16,21 +16,11 @@ import {
 } from '../schema.ts'
 import { persistentVolumeSources } from './volume-source.ts'
 
-const ClaimReferenceSchema = object({
-  kind: field(1, optional(text)),
-  namespace: field(2, optional(text)),
-  name: field(3, optional(text)),
-  uid: field(4, optional(text)),
-  apiVersion: field(5, optional(text)),
-  resourceVersion: field(6, optional(text)),
-  fieldPath: field(7, optional(text)),
-})
-
 const PersistentVolumeSpecSchema = object('core.v1.PersistentVolumeSpec', {
   capacity: field(1, optional(mapOf(quantity))),
   ...persistentVolumeSources,
   accessModes: field(3, optional(list(text))),
-  claimRef: field(4, optional(ClaimReferenceSchema)),
+  claimRef: field(4, optional(object(objectReferenceFields))),
   persistentVolumeReclaimPolicy: field(5, optional(text)),
   storageClassName: field(6, optional(text)),
   mountOptions: field(7, optional(list(text))),
