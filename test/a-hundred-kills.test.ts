@@ -10,6 +10,7 @@ import type { ContainerRuntime } from '../agent/pods/runtime/runtime.ts'
 import type { Container, Pod } from '../api/pod.ts'
 import { readKubeconfig } from '../broker-controller/kubeconfig.ts'
 import { type ApiClient, apiClient } from '../daemon/api-client.ts'
+import { seededRandom } from '../daemon/testing/seeded-random.ts'
 import { startDockerd, type TestDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { type Controller, joinFleet, startAgent, startController, temporaryFolder } from './support/fleet.ts'
 import { container, isReady, listening } from './support/pods.ts'
@@ -43,7 +44,7 @@ test('a hundred SIGKILLs of the agent lose nothing, leave nothing, and restart n
 }, async (t) => {
   const seed = Number(process.env['BRAMBLE_SEED'] ?? randomInt(2 ** 31))
   t.comment(`BRAMBLE_SEED=${seed}`)
-  const random = seeded(seed)
+  const random = seededRandom(seed)
   const dockerd = await startDockerd(t)
   await dockerd.importImage(image)
   const folder = await temporaryFolder(t)
@@ -225,16 +226,5 @@ async function follow(t: Test, { docker }: TestDockerd) {
         })
         .map(({ name }) => name)
     },
-  }
-}
-
-/** The same numbers for the same seed (mulberry32). */
-function seeded(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
 }

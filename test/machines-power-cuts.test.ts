@@ -12,6 +12,7 @@ import type { Pod } from '../api/pod.ts'
 import { openAuthority } from '../certs/authority.ts'
 import { issueNode } from '../certs/issue.ts'
 import { quietLog } from '../daemon/testing/quiet-log.ts'
+import { seededRandom } from '../daemon/testing/seeded-random.ts'
 import { flashMachine, type Machine } from './support/machine.ts'
 import { installOnDisk, testPackages } from './support/packaged.ts'
 import { eventually } from './support/wait.ts'
@@ -20,7 +21,7 @@ const dataDir = '/var/lib/bramble/agent'
 const image = 'test/busybox:1'
 const cuts = 20
 /** The same moments at each run. */
-const moments = seeded(4711)
+const moments = seededRandom(4711)
 
 test('power cuts', async (t) => {
   const packages = await testPackages()
@@ -206,12 +207,4 @@ async function giveIdentity(machine: Machine, folder: string): Promise<void> {
     ca: authority.certificate,
     ...keys,
   })
-}
-
-function seeded(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state * 16_807) % 2_147_483_647
-    return state / 2_147_483_647
-  }
 }

@@ -2,6 +2,7 @@ import { test } from 'tap'
 import type { ManagedFieldsEntry } from '../../../api/meta.ts'
 import { PodSchema } from '../../../api/pod.ts'
 import { isObject } from '../../../api/text/json.ts'
+import { seededRandom } from '../../../daemon/testing/seeded-random.ts'
 import { anApi, type Document, type Got, patchTypes } from '../../testing/api-in-memory.ts'
 import { configMapsPath, podsPath, sentMap } from '../../testing/sent-objects.ts'
 import { mergedValue } from './applied.ts'
@@ -12,18 +13,7 @@ import { typedProblems } from './typed-problems.ts'
 
 /** Bodies of applies and managedFields that no honest client sends. Each run has the same ones, by its seed. */
 
-/** mulberry32. */
-function seeded(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
-  }
-}
-
-type Random = ReturnType<typeof seeded>
+type Random = ReturnType<typeof seededRandom>
 const oneOf = <T>(random: Random, choices: readonly T[]): T => choices[Math.floor(random() * choices.length)] as T
 
 const strange: readonly unknown[] = [
@@ -114,7 +104,7 @@ function someFields(random: Random, levels: number): unknown {
 }
 
 test('FieldsV1 is read in full or not at all, and what is read is written the same', async (t) => {
-  const random = seeded(1)
+  const random = seededRandom(1)
   let read = 0
   for (let round = 0; round < 5000; round++) {
     const fieldsV1 = someFields(random, 5)
@@ -133,7 +123,7 @@ test('FieldsV1 is read in full or not at all, and what is read is written the sa
 })
 
 test('every value can be walked along a schema', async (t) => {
-  const random = seeded(2)
+  const random = seededRandom(2)
   for (let round = 0; round < 2000; round++) {
     const [one, other] = [mutated(random, manifest), mutated(random, manifest)]
     typedProblems(PodSchema, one)
@@ -155,7 +145,7 @@ const versionOf = ({ body }: Got) => (body['metadata'] as Document | undefined)?
 
 test('a hostile body of an apply has a proper answer, and an accepted one changes nothing again', async (t) => {
   const { ask } = await anApi(t)
-  const random = seeded(3)
+  const random = seededRandom(3)
   const codes = new Map<number, number>()
   const path = `${podsPath}/web`
   for (let round = 0; round < 400; round++) {
@@ -175,7 +165,7 @@ test('a hostile body of an apply has a proper answer, and an accepted one change
 
 test('hostile managedFields are refused, or change nothing that matters', async (t) => {
   const { ask } = await anApi(t)
-  const random = seeded(4)
+  const random = seededRandom(4)
   const path = `${configMapsPath}/settings`
   await ask('POST', configMapsPath, { body: sentMap({ data: { a: '1' } }) })
   const entry = {
