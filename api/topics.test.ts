@@ -24,6 +24,17 @@ const otherVersion: { readonly [Kind in Topic['kind']]: object } = {
   desired: { epoch: 'e', version: 1, pods: [pod], later: [1] },
   calls: { call: 'report', reason: 'some later reason' },
   controller: { state: 'online', epoch: 'e', time },
+  network: {
+    ...{
+      epoch: 'e',
+      version: 1,
+      clusterCIDR: '10.244.0.0/16',
+      serviceCIDR: '10.96.0.0/12',
+      clusterDomain: 'cluster.local',
+    },
+    nodes: [{ name: 'n', podCIDR: '10.244.1.0/24', address: '192.168.1.5', segment: '192.168.1.0/24', later: 1 }],
+  },
+  services: { epoch: 'e', version: 1, services: [] },
 }
 
 test('every message is understood whatever a later version has added to it', async (t) => {
@@ -42,11 +53,23 @@ test('an invalid field rejects its message, and only that message', async (t) =>
   t.match(decode(topicRules.controller.schema, { state: 'asleep', epoch: 'e', time }), { ok: false })
 })
 
+function topicOf(kind: Topic['kind']): Topic {
+  switch (kind) {
+    case 'controller':
+    case 'network':
+      return { kind }
+    case 'services':
+      return { kind, shard: 15 }
+    case 'pod':
+      return { kind, node: 'pi-1', uid: 'u' }
+    default:
+      return { kind, node: 'pi-1' }
+  }
+}
+
 test('a topic of another version is none of ours', async (t) => {
   for (const kind of Object.keys(topicRules) as Topic['kind'][]) {
-    const topic: Topic =
-      kind === 'controller' ? { kind } : kind === 'pod' ? { kind, node: 'pi-1', uid: 'u' } : { kind, node: 'pi-1' }
-    t.same(parseTopic(topicName(topic)), topic)
+    t.same(parseTopic(topicName(topicOf(kind))), topicOf(kind))
   }
   for (const name of ['bramble/v1/nodes/pi-1/later', 'bramble/v2/controller', 'bramble/v1/nodes/pi-1/pods/u/later']) {
     t.equal(parseTopic(name), undefined)
@@ -60,7 +83,15 @@ test('a topic of a pod ends with a UID, and not with a text of any length', asyn
 
 test('the broker keeps the last state of each topic that is a state, and no single event, call or heartbeat', async (t) => {
   const retained = Object.entries(topicRules).filter(([, { retain }]) => retain)
-  t.same(retained.map(([kind]) => kind).sort(), ['connection', 'controller', 'desired', 'pod', 'status'])
+  t.same(retained.map(([kind]) => kind).sort(), [
+    'connection',
+    'controller',
+    'desired',
+    'network',
+    'pod',
+    'services',
+    'status',
+  ])
 })
 
 test('a name that is almost one of ours is none', async (t) => {
@@ -70,6 +101,12 @@ test('a name that is almost one of ours is none', async (t) => {
     'bramble/v1/controller/',
     'bramble/v1/controller/pi-1',
     'bramble/v1/controllers',
+    'bramble/v1/network/pi-1',
+    'bramble/v1/services',
+    'bramble/v1/services/16',
+    'bramble/v1/services/01',
+    'bramble/v1/services/-1',
+    'bramble/v1/services/1/2',
     'bramble/v1/other/pi-1/lease',
     'bramble/v1/other',
     'bramble/v1/nodes',

@@ -4,6 +4,8 @@
  */
 import { ConfigMapSchema } from './config-map.ts'
 import { EventSchema } from './event.ts'
+import { NetworkMessageSchema } from './network/pod-network.ts'
+import { ServicesMessageSchema, serviceShards } from './network/service-endpoints.ts'
 import { ServiceLinkSchema } from './network/service-links.ts'
 import { SummarySchema } from './node/stats.ts'
 import { NodeStatusSchema } from './node.ts'
@@ -126,7 +128,11 @@ export type NodeTopic =
       readonly node: string
     }
   | { readonly kind: 'pod'; readonly node: string; readonly uid: string }
-export type Topic = NodeTopic | { readonly kind: 'controller' }
+/** Every node may read it. */
+export type FleetTopic =
+  | { readonly kind: 'controller' | 'network' }
+  | { readonly kind: 'services'; readonly shard: number }
+export type Topic = NodeTopic | FleetTopic
 
 export type TopicRule = {
   readonly from: 'node' | 'controller'
@@ -145,11 +151,19 @@ export const topicRules: { readonly [Kind in Topic['kind']]: TopicRule } = {
   desired: { from: 'controller', qos: 1, retain: true, schema: DesiredMessageSchema },
   calls: { from: 'controller', qos: 1, retain: false, schema: CallMessageSchema },
   controller: { from: 'controller', qos: 1, retain: true, schema: ControllerMessageSchema },
+  network: { from: 'controller', qos: 1, retain: true, schema: NetworkMessageSchema },
+  services: { from: 'controller', qos: 1, retain: true, schema: ServicesMessageSchema },
+}
+
+/** Narrows a topic to those that belong to no node. */
+export function isFleetTopic(topic: Topic): topic is FleetTopic {
+  return topic.kind === 'controller' || topic.kind === 'network' || topic.kind === 'services'
 }
 
 /** The topic's name on the wire. */
 export function topicName(topic: Topic): string {
-  if (topic.kind === 'controller') return `${topicPrefix}/controller`
+  if (topic.kind === 'services') return `${topicPrefix}/services/${topic.shard}`
+  if (isFleetTopic(topic)) return `${topicPrefix}/${topic.kind}`
   if (topic.kind === 'pod') return `${topicPrefix}/nodes/${topic.node}/pods/${topic.uid}`
   return `${topicPrefix}/nodes/${topic.node}/${topic.kind}`
 }
@@ -171,11 +185,19 @@ const longestUID = 128
 export function parseTopic(name: string): Topic | undefined {
   if (!name.startsWith(`${topicPrefix}/`)) return undefined
   const [first, node, kind, uid, ...rest] = name.slice(topicPrefix.length + 1).split('/')
-  if (first === 'controller' && node === undefined) return { kind: 'controller' }
+  if ((first === 'controller' || first === 'network') && node === undefined) return { kind: first }
+  if (first === 'services') return kind === undefined ? shardTopic(node) : undefined
   if (first !== 'nodes' || !node || !kind || rest.length > 0) return undefined
   if (kind === 'pods') return uid && uid.length <= longestUID ? { kind: 'pod', node, uid } : undefined
   if (uid !== undefined || !isPlainKind(kind)) return undefined
   return { kind, node }
+}
+
+function shardTopic(text: string | undefined): Topic | undefined {
+  const shard = Number(text)
+  return String(shard) === text && Number.isInteger(shard) && shard >= 0 && shard < serviceShards
+    ? { kind: 'services', shard }
+    : undefined
 }
 
 const plainKinds = ['connection', 'lease', 'status', 'events', 'stats', 'desired', 'calls'] as const

@@ -61,7 +61,7 @@ test('the page about MQTT matches the code', async (t) => {
   const kinds = Object.keys(topicRules) as Topic['kind'][]
   const wanted = kinds.map((kind) => {
     const { from, qos, retain } = topicRules[kind]
-    return { topic: topicName(anyTopic(kind)), from, qos, retain }
+    return { topic: topicName(anyTopic(kind)).replace('services/0', 'services/SHARD'), from, qos, retain }
   })
   t.same(rows.sort(byTopic), wanted.sort(byTopic))
 })
@@ -110,7 +110,8 @@ function fieldsOf(schema: { readonly properties: object }): string[] {
 }
 
 function anyTopic(kind: Topic['kind']): Topic {
-  if (kind === 'controller') return { kind }
+  if (kind === 'controller' || kind === 'network') return { kind }
+  if (kind === 'services') return { kind, shard: 0 }
   return kind === 'pod' ? { kind, node: 'NODE', uid: 'UID' } : { kind, node: 'NODE' }
 }
 

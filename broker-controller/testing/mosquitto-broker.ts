@@ -1,6 +1,6 @@
 /** A `Broker` on a separate MQTT server such as Mosquitto: what an external broker needs is this one file. For tests: it does not reconnect. */
 import mqtt from 'mqtt'
-import { parseTopic, type Topic, topicName, topicRules } from '../../api/topics.ts'
+import { isFleetTopic, parseTopic, type Topic, topicName, topicRules } from '../../api/topics.ts'
 import type { Broker, NodeListener } from '../broker/broker.ts'
 
 export type MosquittoBrokerSettings = {
@@ -35,7 +35,7 @@ export async function openMosquittoBroker({
   client.on('message', (name, payload, { retain }) => {
     const topic = parseTopic(name)
     // A retained message was published at an unknown time: nodes publish their state again for a new epoch.
-    if (retain || topic === undefined || topic.kind === 'controller') return
+    if (retain || topic === undefined || isFleetTopic(topic)) return
     if (topicRules[topic.kind].from === 'node') {
       void listener?.message({ node: topic.node, topic, body: payload.toString() })
     }

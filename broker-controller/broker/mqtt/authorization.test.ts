@@ -7,7 +7,7 @@ const its = 'bramble/v1/nodes/pi-2'
 
 test('a node publishes the messages of nodes on its own topics', async (t) => {
   for (const [kind, { from, qos, retain }] of Object.entries(topicRules)) {
-    if (kind === 'controller') continue
+    if (['controller', 'network', 'services'].includes(kind)) continue
     const topic = kind === 'pod' ? `${mine}/pods/uid-1` : `${mine}/${kind}`
     t.equal(mayPublish('pi-1', { topic, qos, retain }).allowed, from === 'node', kind)
   }
@@ -27,7 +27,7 @@ test('a node cannot publish on topics of another node, of the controller, or out
   t.equal(code('bramble/v1/nodes/pi-1x/lease'), 'ForeignTopic')
   t.equal(code('bramble/v1/nodes/PI-1/lease'), 'ForeignTopic')
   t.equal(code(`${mine}/desired`), 'ControllerTopic')
-  t.equal(code('bramble/v1/controller'), 'ControllerTopic')
+  for (const end of ['controller', 'network', 'services/3']) t.equal(code(`bramble/v1/${end}`), 'ControllerTopic')
   for (const unknown of [
     '',
     '/',
@@ -53,7 +53,8 @@ test('a message needs the QoS and the retention of its kind', async (t) => {
 })
 
 test('a node listens to the controller, and to nothing that is meant for another', async (t) => {
-  const allowed = [topicName({ kind: 'desired', node: 'pi-1' }), `${mine}/calls`, 'bramble/v1/controller']
+  const allowed = [topicName({ kind: 'desired', node: 'pi-1' }), `${mine}/calls`]
+  allowed.push('bramble/v1/controller', 'bramble/v1/network', 'bramble/v1/services/0', 'bramble/v1/services/15')
   for (const filter of allowed) t.ok(maySubscribe('pi-1', filter).allowed, filter)
   const refused = [
     '#',

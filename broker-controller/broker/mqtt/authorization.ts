@@ -1,5 +1,5 @@
 /** Decides whether a node may publish or subscribe to a topic. Its certificate identifies the node; the table of topics has the rules. */
-import { parseTopic, type Topic, topicRules } from '../../../api/topics.ts'
+import { isFleetTopic, type NodeTopic, parseTopic, type Topic, topicRules } from '../../../api/topics.ts'
 
 export type Publication = { readonly topic: string; readonly qos: number; readonly retain: boolean }
 
@@ -21,14 +21,11 @@ export type RefusalCode =
   | 'WrongRetain'
 
 /** A last will is a publication like any other. */
-export function mayPublish(
-  node: string,
-  { topic: name, qos, retain }: Publication,
-): Permission<Exclude<Topic, { kind: 'controller' }>> {
+export function mayPublish(node: string, { topic: name, qos, retain }: Publication): Permission<NodeTopic> {
   const topic = parseTopic(name)
   if (topic === undefined) return refusal('UnknownTopic', `${name} is not a topic of this protocol`)
   const rule = topicRules[topic.kind]
-  if (topic.kind === 'controller' || rule.from === 'controller') {
+  if (isFleetTopic(topic) || rule.from === 'controller') {
     return refusal('ControllerTopic', `only the controller publishes on ${name}`)
   }
   if (topic.node !== node) return refusal('ForeignTopic', `${name} belongs to node ${topic.node}`)
@@ -45,7 +42,7 @@ export function maySubscribe(node: string, filter: string): Permission<Topic> {
     return refusal('UnknownTopic', `${filter} has wildcards, and a node reads single topics only`)
   const topic = parseTopic(filter)
   if (topic === undefined) return refusal('UnknownTopic', `${filter} is not a topic of this protocol`)
-  if (topic.kind === 'controller') return { allowed: true, topic }
+  if (isFleetTopic(topic)) return { allowed: true, topic }
   if (topic.node !== node) return refusal('ForeignTopic', `${filter} belongs to node ${topic.node}`)
   if (topicRules[topic.kind].from === 'node') return refusal('NodeTopic', `only the controller reads ${filter}`)
   return { allowed: true, topic }

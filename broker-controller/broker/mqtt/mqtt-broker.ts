@@ -1,6 +1,6 @@
 /** The embedded broker: MQTT sessions behind a listener that requires a certificate of the fleet's authority. */
 
-import { topicName, topicRules } from '../../../api/topics.ts'
+import { isFleetTopic, topicName, topicRules } from '../../../api/topics.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type LimitedLog, limitLog } from '../../../daemon/log-limit.ts'
@@ -118,7 +118,7 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
       const { qos } = topicRules[topic.kind]
       const name = topicName(topic)
       if (retain) retained.set(name, body)
-      if (topic.kind === 'controller') await publishToAll(name, body)
+      if (isFleetTopic(topic)) await publishToAll(name, body)
       else connections.of(topic.node)?.session.publish(name, body, { qos, retain: false })
     },
     async withdraw(topic) {

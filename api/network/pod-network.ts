@@ -1,0 +1,18 @@
+/** What every node is sent of the network of the fleet, so that it can reach the pods of the others (docs/mqtt.md). */
+import { type Described, integer, list, object, optional, text } from '../schema.ts'
+
+/**
+ * `nodes` has each node with an address range for its pods: `address` is the InternalIP that the others reach it by. Nodes of one
+ * `segment` share a link, so that a route to a range names the node as its gateway. `version` only rises, within one `epoch`.
+ */
+export const NetworkMessageSchema = object({
+  epoch: text,
+  version: integer,
+  clusterCIDR: text,
+  serviceCIDR: text,
+  /** Of the names of Services and pods, without dots at its ends. */
+  clusterDomain: text,
+  nodes: list(object({ name: text, podCIDR: text, address: text, segment: text, wireguardKey: optional(text) })),
+})
+export type NetworkMessage = Described<typeof NetworkMessageSchema>
+export type NetworkPeer = NetworkMessage['nodes'][number]
