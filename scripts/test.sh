@@ -69,6 +69,7 @@ install_for_tests() {
   plan_node
   want docker.io 'the agent runs pods in it'
   want iptables 'Docker needs it'
+  want nftables 'the rules of the network of pods'
   want iproute2 'networks for test machines'
   want perl 'a slow network where the kernel has no netem'
   want libfaketime 'a date that jumps'

@@ -16,7 +16,7 @@ type Wrong = {
   readonly why: string
 }
 
-const nodeParts = '(node|eviction|pods|shutdown|health|usage|sessions)'
+const nodeParts = '(node|eviction|pods|shutdown|health|usage|sessions|network)'
 const fleetParts = '(broker|controllers|scheduler|apiserver)'
 const wrong: readonly Wrong[] = [
   { from: /^api\//, to: /^(?!api\/|typebox)/, why: 'api/ is words only: it imports nothing but TypeBox' },

@@ -18,6 +18,7 @@ const parts = {
   mmdebstrap: 'apt-get install mmdebstrap',
   iproute2: 'apt-get install iproute2',
   iptables: 'apt-get install iptables',
+  nftables: 'apt-get install nftables',
   perl: 'apt-get install perl',
   libfaketime: 'apt-get install libfaketime',
   clone: 'run the tests in a git clone of the repository',

@@ -1,0 +1,69 @@
+/** The table of rules in the kernel, through nft(8). Its options and its JSON (libnftables-json(5)) appear here only. */
+import type { RuleTable } from '../../network/network-manager.ts'
+import type { ExistingRules, ExistingSet } from '../../network/rule-changes.ts'
+import { tableName } from '../../network/rule-set.ts'
+import { runTool, runToolOrThrow } from './run-tool.ts'
+
+const lists = 'list tables ip; list chains ip; list sets ip; list maps ip'
+
+type Listed = { readonly [kind: string]: unknown }
+
+/** The table `ip bramble`; other tables are not touched. Each call rejects with nft's first line of errors. */
+export function nftTable(nft = 'nft'): RuleTable {
+  const tried = `Cannot change table ip ${tableName}`
+  return {
+    async list() {
+      // Of all tables, and without rules and elements: what there is, not what is in it. As an argument: from its input nft
+      // prints no JSON.
+      const text = await runToolOrThrow(`Cannot list table ip ${tableName}`, nft, ['-j', '-t', lists])
+      return existingIn(text)
+    },
+    async apply(transaction) {
+      await runToolOrThrow(tried, nft, ['-f', '-'], transaction)
+    },
+    async isIntact() {
+      const { code, stdout } = await runTool(nft, ['-j', 'list', 'chain', 'ip', tableName, 'forward'])
+      return code === 0 && listed(stdout).some((one) => one['rule'] !== undefined)
+    },
+    async remove() {
+      // `delete` of what is not there fails; `add` of what is there does nothing.
+      await runToolOrThrow(tried, nft, ['-f', '-'], `add table ip ${tableName}\ndelete table ip ${tableName}\n`)
+    },
+  }
+}
+
+/** The content of our table, in output of `nft -j`: a document for each command. Undefined: there is no such table. */
+export function existingIn(text: string): ExistingRules | undefined {
+  const all = text.split('\n').flatMap(listed)
+  const ours = (kind: string): readonly Listed[] =>
+    all.flatMap((one) => {
+      const found = one[kind]
+      return isRecord(found) && found['family'] === 'ip' && found['table'] === tableName ? [found] : []
+    })
+  const isThere = all.some(({ table }) => isRecord(table) && table['family'] === 'ip' && table['name'] === tableName)
+  if (!isThere) return undefined
+  return {
+    chains: ours('chain').map(({ name }) => String(name)),
+    sets: [...ours('set').map((one) => setOf('set', one)), ...ours('map').map((one) => setOf('map', one))],
+  }
+}
+
+function setOf(kind: 'set' | 'map', { name, type, map, timeout }: Listed): ExistingSet {
+  const key = Array.isArray(type) ? type.join(' . ') : String(type)
+  return {
+    kind,
+    name: String(name),
+    type: kind === 'map' ? `${key} : ${String(map)}` : key,
+    ...(typeof timeout === 'number' && { timeoutSeconds: timeout }),
+  }
+}
+
+function listed(line: string): readonly Listed[] {
+  if (line.trim() === '') return []
+  const { nftables } = JSON.parse(line) as { readonly nftables?: unknown }
+  return Array.isArray(nftables) ? nftables.filter(isRecord) : []
+}
+
+function isRecord(value: unknown): value is Listed {
+  return typeof value === 'object' && value !== null
+}

@@ -1,0 +1,57 @@
+/** Programs of the system that change the kernel's network, such as nft and ip: text in, text out, and an end. */
+import { execFile } from 'node:child_process'
+import { codeOf } from '../../../daemon/errors.ts'
+
+export type ToolOutcome = { readonly code: number; readonly stdout: string; readonly stderr: string }
+
+/** 5,000 Services in one transaction took 15 s on a loaded machine. */
+const deadlineMs = 60_000
+const mostBytes = 64 * 1024 * 1024
+
+/**
+ * Resolves with the end of the program, whatever it is; a signal counts as 128. Rejects where the program is not installed or
+ * does not end in time: the message names it. `input`: what it reads.
+ */
+export function runTool(file: string, args: readonly string[], input?: string): Promise<ToolOutcome> {
+  return new Promise((resolve, reject) => {
+    const settings = { timeout: deadlineMs, killSignal: 'SIGKILL', maxBuffer: mostBytes } as const
+    const [program, line] = input === undefined ? [file, args] : ['sh', ['-c', throughPipe, file, ...args]]
+    const child = execFile(program, [...line], settings, (error, stdout, stderr) => {
+      if (error === null) resolve({ code: 0, stdout, stderr })
+      else if (codeOf(error) === 'ENOENT' || error.code === notFound) reject(new MissingTool(file))
+      else if (error.killed) reject(new Error(`${file} did not end within ${deadlineMs / 1000} s`))
+      else resolve({ code: typeof error.code === 'number' ? error.code : 128, stdout, stderr })
+    })
+    // It may end before it has read everything; its status is what counts.
+    child.stdin?.on('error', () => undefined)
+    child.stdin?.end(input ?? '')
+  })
+}
+
+/** nft opens /dev/stdin, which is possible for a pipe and not for the socket that Node.js gives a child. */
+const throughPipe = 'cat | "$0" "$@"'
+/** Of the shell, for a command that does not exist (POSIX, Shell Command Language, 2.8.2). */
+const notFound = 127
+
+/** The program is not installed. */
+export class MissingTool extends Error {
+  constructor(tool: string) {
+    super(`${tool} is not installed`)
+  }
+}
+
+/** As `runTool`; rejects where the program reports a failure. `tried`: the operation and its object. */
+export async function runToolOrThrow(
+  tried: string,
+  file: string,
+  args: readonly string[],
+  input = '',
+): Promise<string> {
+  const { code, stdout, stderr } = await runTool(file, args, input)
+  if (code === 0) return stdout
+  throw new Error(`${tried}: ${firstLine(stderr) || `${file} ended with status ${code}`}`)
+}
+
+function firstLine(text: string): string {
+  return (text.trim().split('\n')[0] ?? '').slice(0, 500)
+}

@@ -1,0 +1,100 @@
+import { type Test, test } from 'tap'
+import { cell } from '../../daemon/cell.ts'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { networkManager } from './network-manager.ts'
+import { noRules, type RuleSet } from './rule-set.ts'
+
+const drop: RuleSet = { chains: new Map([['web', { rules: ['drop'] }]]), sets: new Map() }
+const logged = 'Cannot apply the rules of the network'
+
+function running(t: Test) {
+  const kernel = { applied: [] as string[], isThere: false, failing: false, intact: true }
+  const peers = cell<RuleSet | undefined>(undefined)
+  const services = cell<RuleSet | undefined>(undefined)
+  const ruleProblem = cell<string | undefined>(undefined)
+  const clock = fakeClock()
+  const end = new AbortController()
+  const { run } = networkManager({
+    table: {
+      list: async () => (kernel.isThere ? { chains: [], sets: [] } : undefined),
+      async apply(transaction) {
+        if (kernel.failing) throw new Error('nft is not installed')
+        kernel.applied.push(transaction)
+        kernel.isThere = true
+        kernel.intact = true
+      },
+      isIntact: async () => kernel.intact,
+      async remove() {
+        kernel.applied.push('remove')
+        kernel.isThere = false
+      },
+    },
+    reads: { rules: [peers, services] },
+    writes: { ruleProblem },
+    clock,
+    log: quietLog(t, logged),
+  })
+  const ended = run(end.signal)
+  t.teardown(async () => {
+    end.abort()
+    await ended
+  })
+  return { kernel, peers, services, ruleProblem, clock }
+}
+
+test('without a network of the fleet the kernel is not touched', async (t) => {
+  const { kernel, services, clock } = running(t)
+  services.set(drop)
+  await clock.advance(120_000)
+  t.same(kernel.applied, [])
+})
+
+test('the table is made as a whole once, then only changes are applied', async (t) => {
+  const { kernel, peers, services, clock } = running(t)
+  peers.set(noRules)
+  await clock.settle()
+  t.match(kernel.applied, [/^add table ip bramble\nadd chain/])
+  services.set(drop)
+  await clock.settle()
+  t.same(kernel.applied.slice(1), ['add chain ip bramble web\nadd rule ip bramble web drop\n'])
+  await clock.advance(120_000)
+  t.equal(kernel.applied.length, 2)
+})
+
+test('the table is removed when the fleet has no network any more, and made again with the next one', async (t) => {
+  const { kernel, peers, clock } = running(t)
+  peers.set(noRules)
+  await clock.settle()
+  peers.set(undefined)
+  await clock.settle()
+  t.same(kernel.applied.slice(1), ['remove'])
+  peers.set(noRules)
+  await clock.settle()
+  t.match(kernel.applied[2], /^add table/)
+})
+
+test('rules that another program removed are back within 30 s', async (t) => {
+  const { kernel, peers, clock } = running(t)
+  peers.set(drop)
+  await clock.settle()
+  kernel.intact = false
+  await clock.advance(29_000)
+  t.equal(kernel.applied.length, 1)
+  await clock.advance(1_000)
+  t.match(kernel.applied[1], /^add table ip bramble\nflush table/)
+})
+
+test('a failure is the problem until a later attempt succeeds, which applies the whole', async (t) => {
+  const { kernel, peers, services, ruleProblem, clock } = running(t)
+  peers.set(noRules)
+  await clock.settle()
+  kernel.failing = true
+  services.set(drop)
+  await clock.settle()
+  t.equal(ruleProblem.get(), 'nft is not installed')
+  kernel.failing = false
+  await clock.advance(1_000)
+  t.equal(ruleProblem.get(), undefined)
+  t.match(kernel.applied[1], /^add table ip bramble\nflush table/)
+})

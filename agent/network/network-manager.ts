@@ -1,0 +1,119 @@
+/** Loop: keeps the kernel's table of rules as the parts of the network want it. */
+import { alarm } from '../../daemon/alarm.ts'
+import { type BackoffSettings, longestBackoffMs } from '../../daemon/backoff.ts'
+import type { Cell, Reader } from '../../daemon/cell.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import { type Log, storyOf } from '../../daemon/log.ts'
+import type { Loop } from '../../daemon/run.ts'
+import { baseRules } from './base-rules.ts'
+import { allRules, type ExistingRules, ruleChanges } from './rule-changes.ts'
+import { noRules, type RuleSet } from './rule-set.ts'
+
+/** The table `ip bramble` of the kernel. */
+export interface RuleTable {
+  /** What is there, by name; undefined without the table. */
+  list(): Promise<ExistingRules | undefined>
+  /** All commands take effect in one moment, or none does and it rejects. */
+  apply(transaction: string): Promise<void>
+  /** Nothing else has removed the table or its rules since. */
+  isIntact(): Promise<boolean>
+  /** Without a table it does nothing. */
+  remove(): Promise<void>
+}
+
+export type NetworkManagerNeeds = {
+  readonly table: RuleTable
+  readonly reads: {
+    /**
+     * What each part wants. The first part decides whether there is a table: undefined while the fleet has no network of its
+     * own. Undefined of another part: nothing.
+     */
+    readonly rules: readonly [Reader<RuleSet | undefined>, ...Reader<RuleSet | undefined>[]]
+  }
+  readonly writes: {
+    /** Why the kernel does not have the rules that are wanted. */
+    readonly ruleProblem: Cell<string | undefined>
+  }
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** A restart of nftables.service or `nft flush ruleset` removes the rules of all; that is found within this time. */
+const verifyMs = 30_000
+const retry: BackoffSettings = { firstMs: 1_000, maxMs: verifyMs }
+
+export function networkManager({ table, reads, writes, clock, log }: NetworkManagerNeeds): Loop {
+  const changed = alarm(clock)
+  /** What the kernel has of each part. `unknown`: to be put in place as a whole. `none`: there is no table, or it is not ours to keep. */
+  let applied: readonly RuleSet[] | 'none' | 'unknown' = 'none'
+  let verifiedMs = 0
+  let failures = 0
+
+  const wanted = (): readonly RuleSet[] | 'none' => {
+    const [first, ...others] = reads.rules.map((part) => part.get())
+    return first === undefined ? 'none' : [baseRules, first, ...others.map((rules) => rules ?? noRules)]
+  }
+
+  const sync = async () => {
+    const after = wanted()
+    const before = applied
+    // Until a call has succeeded, the state is not certain.
+    if (after === 'none') {
+      if (before === 'none') return
+      applied = 'unknown'
+      await table.remove()
+    } else if (typeof before === 'string') {
+      applied = 'unknown'
+      await table.apply(allRules(await table.list(), after))
+      log.info('Rules of the network applied', { chains: chainsOf(after) })
+      verifiedMs = clock.monotonicMs()
+    } else {
+      const transaction = ruleChanges(after.map((next, index) => ({ before: before[index] ?? noRules, after: next })))
+      applied = 'unknown'
+      if (transaction !== '') await table.apply(transaction)
+    }
+    applied = after
+  }
+
+  const verify = async () => {
+    if (typeof applied === 'string' || clock.monotonicMs() - verifiedMs < verifyMs) return
+    verifiedMs = clock.monotonicMs()
+    if (await table.isIntact()) return
+    log.warn('Rules of the network were removed by another program; they are applied again')
+    applied = 'unknown'
+  }
+
+  const pass = async () => {
+    try {
+      await verify()
+      await sync()
+      failures = 0
+      writes.ruleProblem.set(undefined)
+    } catch (error) {
+      applied = 'unknown'
+      const problem = storyOf(error)
+      if (writes.ruleProblem.get() !== problem) log.error('Cannot apply the rules of the network', { error })
+      writes.ruleProblem.set(problem)
+      failures++
+    }
+  }
+
+  return {
+    name: 'network',
+    async run(signal) {
+      const stops = reads.rules.map((part) => part.onChange(changed.ring))
+      try {
+        while (!signal.aborted) {
+          await pass()
+          await changed.sleep(failures > 0 ? longestBackoffMs(failures - 1, retry) : verifyMs, signal)
+        }
+      } finally {
+        for (const stop of stops) stop()
+      }
+    },
+  }
+}
+
+function chainsOf(sets: readonly RuleSet[]): number {
+  return sets.reduce((count, { chains }) => count + chains.size, 0)
+}

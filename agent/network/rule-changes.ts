@@ -1,0 +1,156 @@
+/** From the rules that the kernel has to those that are wanted: a transaction of nft, which the kernel applies as a whole or not at all. */
+import { jumpPoints } from './base-rules.ts'
+import { type BaseHook, noRules, type RuleChain, type RuleElements, type RuleSet, tableName } from './rule-set.ts'
+
+/** What the kernel has, by name. */
+export type ExistingRules = {
+  readonly chains: readonly string[]
+  readonly sets: readonly ExistingSet[]
+}
+export type ExistingSet = Pick<RuleElements, 'kind' | 'type' | 'timeoutSeconds'> & { readonly name: string }
+
+export type RuleChange = { readonly before: RuleSet; readonly after: RuleSet }
+
+/**
+ * The commands of a transaction, by the order that references demand: a chain or set can be deleted when no rule and no
+ * element refers to it, and used once it was added.
+ */
+type Phases = {
+  readonly flush: string[]
+  readonly deleteElements: string[]
+  readonly deleteSets: string[]
+  readonly deleteChains: string[]
+  readonly define: string[]
+  readonly fill: string[]
+}
+
+/** One transaction for the changes of all parts; '' where nothing changes. It costs what changed, not what there is. */
+export function ruleChanges(changes: readonly RuleChange[]): string {
+  const phases = noPhases()
+  for (const { before, after } of changes) {
+    if (before === after) continue
+    changeSets(phases, before.sets, after.sets)
+    changeChains(phases, before.chains, after.chains)
+  }
+  return transaction(phases)
+}
+
+/**
+ * The same from an unknown state, such as that of an earlier agent: everything is put in place again, but what packets filled
+ * is kept.
+ */
+export function allRules(existing: ExistingRules | undefined, wanted: readonly RuleSet[]): string {
+  const phases = noPhases()
+  const kept = (existing?.sets ?? []).filter((set) => wanted.some(({ sets }) => isKept(set, sets.get(set.name))))
+  if (existing !== undefined) {
+    phases.flush.push(`flush table ip ${tableName}`)
+    for (const { kind, name } of existing.sets.filter((set) => !kept.includes(set))) {
+      phases.deleteSets.push(command('delete', kind, name))
+    }
+    for (const name of existing.chains) phases.deleteChains.push(command('delete', 'chain', name))
+  }
+  for (const name of jumpPoints) phases.define.push(command('add', 'chain', name))
+  const known = new Set(kept.map(({ name }) => name))
+  for (const { chains, sets } of wanted) {
+    changeSets(phases, noRules.sets, new Map([...sets].filter(([name]) => !known.has(name))))
+    changeChains(phases, noRules.chains, chains)
+  }
+  return `add table ip ${tableName}\n${transaction(phases)}`
+}
+
+function isKept(existing: ExistingSet, wanted: RuleElements | undefined): boolean {
+  return (
+    wanted !== undefined &&
+    wanted.elements === undefined &&
+    existing.kind === wanted.kind &&
+    existing.type === wanted.type &&
+    existing.timeoutSeconds === wanted.timeoutSeconds
+  )
+}
+
+function changeChains(phases: Phases, before: RuleSet['chains'], after: RuleSet['chains']): void {
+  for (const [name, { base }] of before) {
+    const next = after.get(name)
+    if (next !== undefined && isSameHook(base, next.base)) continue
+    phases.flush.push(command('flush', 'chain', name))
+    if (next !== undefined || !jumpPoints.has(name)) phases.deleteChains.push(command('delete', 'chain', name))
+  }
+  for (const [name, chain] of after) {
+    const last = before.get(name)
+    if (last === chain) continue
+    const isNew = last === undefined || !isSameHook(last.base, chain.base)
+    if (isNew) phases.define.push(`${command('add', 'chain', name)}${hookText(chain.base)}`)
+    else if (isSameRules(last, chain)) continue
+    else phases.flush.push(command('flush', 'chain', name))
+    for (const rule of chain.rules) phases.fill.push(`${command('add', 'rule', name)} ${rule}`)
+  }
+}
+
+function changeSets(phases: Phases, before: RuleSet['sets'], after: RuleSet['sets']): void {
+  for (const [name, set] of before) {
+    const next = after.get(name)
+    if (next !== undefined && definition(next) === definition(set)) continue
+    phases.deleteSets.push(command('delete', set.kind, name))
+  }
+  for (const [name, set] of after) {
+    const last = before.get(name)
+    if (last === set) continue
+    const isNew = last === undefined || definition(last) !== definition(set)
+    if (isNew) phases.define.push(`${command('add', set.kind, name)} ${definition(set)}`)
+    const had = (isNew ? undefined : last.elements) ?? noElements
+    const wants = set.elements ?? noElements
+    const differing = (one: Elements, other: Elements) => [...one].filter(([key, value]) => other.get(key) !== value)
+    push(phases.deleteElements, 'delete', name, differing(had, wants))
+    push(phases.fill, 'add', name, differing(wants, had))
+  }
+}
+
+type Elements = ReadonlyMap<string, string>
+const noElements: Elements = new Map()
+
+function push(
+  lines: string[],
+  verb: 'add' | 'delete',
+  name: string,
+  elements: readonly (readonly [string, string])[],
+): void {
+  if (elements.length === 0) return
+  const texts = elements.map(([key, value]) => (value === '' ? key : `${key} : ${value}`))
+  lines.push(`${command(verb, 'element', name)} { ${texts.join(', ')} }`)
+}
+
+function definition({ type, flags = [], timeoutSeconds, size }: RuleElements): string {
+  const parts = [
+    `type ${type}`,
+    ...(flags.length > 0 ? [`flags ${flags.join(',')}`] : []),
+    ...(timeoutSeconds === undefined ? [] : [`timeout ${timeoutSeconds}s`]),
+    ...(size === undefined ? [] : [`size ${size}`]),
+  ]
+  return `{ ${parts.join(' ; ')} ; }`
+}
+
+function hookText(base: BaseHook | undefined): string {
+  return base === undefined ? '' : ` { type ${base.type} hook ${base.hook} priority ${base.priority} ; }`
+}
+
+function isSameHook(one: BaseHook | undefined, other: BaseHook | undefined): boolean {
+  return one === other || hookText(one) === hookText(other)
+}
+
+function isSameRules({ rules: one }: RuleChain, { rules: other }: RuleChain): boolean {
+  return one === other || (one.length === other.length && one.every((rule, index) => rule === other[index]))
+}
+
+function command(verb: 'add' | 'delete' | 'flush', what: string, name: string): string {
+  return `${verb} ${what} ip ${tableName} ${name}`
+}
+
+function noPhases(): Phases {
+  return { flush: [], deleteElements: [], deleteSets: [], deleteChains: [], define: [], fill: [] }
+}
+
+function transaction({ flush, deleteElements, deleteSets, deleteChains, define, fill }: Phases): string {
+  return [flush, deleteElements, deleteSets, deleteChains, define, fill]
+    .flatMap((lines) => lines.map((line) => `${line}\n`))
+    .join('')
+}
