@@ -119,6 +119,8 @@ export const ControllerMessageSchema = object({
   nodeLeaseLimitSeconds: optional(double),
   /** Leases are taken on `shortLeaseTopic`, too. */
   shortLeases: optional(bool),
+  /** The topics `network` and `services` exist: nodes subscribe to them. */
+  network: optional(bool),
 })
 export type ControllerMessage = Described<typeof ControllerMessageSchema>
 

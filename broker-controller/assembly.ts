@@ -36,7 +36,9 @@ import { ensureClusterInfo, ensureFlowControl, ensureNamespaces, ensurePriorityC
 import { limitMessages } from './broker/inbox/message-limits.ts'
 import { nodeInbox } from './broker/inbox/node-inbox.ts'
 import { openMqttBroker } from './broker/mqtt/mqtt-broker.ts'
+import { networkOutbox } from './broker/outbox/network-outbox.ts'
 import { nodeOutbox } from './broker/outbox/node-outbox.ts'
+import { servicesOutbox } from './broker/outbox/services-outbox.ts'
 import { sessionRequests } from './broker/outbox/session-requests.ts'
 import { usageRequests } from './broker/outbox/usage-requests.ts'
 import { authorityFolderName, makeBackup } from './commands/backup.ts'
@@ -231,22 +233,30 @@ async function openPorts({ configuration, log }: BrokerControllerNeeds, parts: P
     },
   })
   closing.add(() => broker.close())
+  const epoch = randomUUID()
   const outbox = nodeOutbox({
     ...shared,
     broker,
-    epoch: randomUUID(),
+    epoch,
     origin,
     checkpoints,
     apiServer: { host: names.advertisedHost, port: apiPort },
     trust: () => trustHash(own.authority().trusted),
     nodeMonitorGraceMs: nodeLifecycle.nodeMonitorGracePeriodMs,
     nodeLeaseLimitMs: nodeLifecycle.nodeLeaseDurationLimitMs,
+    network: configuration.podNetwork !== undefined,
   })
+  const networkLoops = configuration.podNetwork
+    ? [
+        networkOutbox({ ...shared, broker, epoch }, configuration.podNetwork),
+        servicesOutbox({ ...shared, broker, epoch }),
+      ]
+    : []
   const inbox = nodeInbox({ ...shared, usage, sessions, broker, podsOf: outbox.podsOf, registry })
   const listener = limitMessages(inbox, { clock, registry })
   const listening = broker.listen({ port: listen.mqttPort, host }, listener)
   const mqttPort = await opening('MQTT', listen.mqttPort, '--mqtt-port', listening)
-  return { api, apiPort, broker, mqttPort, inbox, outbox }
+  return { api, apiPort, broker, mqttPort, inbox, outbox, networkLoops }
 }
 
 type Ports = Awaited<ReturnType<typeof openPorts>>
@@ -320,7 +330,7 @@ async function openAdminSocket(
 function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts: Parts, ports: Ports): readonly Loop[] {
   const { shared, creation, scales, origin, access, names, own, revocations, checkpoints, hold, usage, sessions } =
     parts
-  const { api, apiPort, broker, mqttPort, inbox, outbox } = ports
+  const { api, apiPort, broker, mqttPort, inbox, outbox, networkLoops } = ports
   const authorities = { trusted: () => own.authority().trusted, onChange: own.onChange }
   const view = {
     ready: () => true,
@@ -341,6 +351,7 @@ function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts:
     own,
     inbox,
     outbox,
+    ...networkLoops,
     usageRequests({ usage, broker, clock }),
     sessionRequests({ sessions, broker, clock, log }),
     ...controlLoops(

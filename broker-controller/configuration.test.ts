@@ -91,6 +91,19 @@ test('Services get their addresses from the range that is configured, which no p
   t.equal(configured(['run'], 'allocateNodeCIDRs: false\nserviceCIDR: 10.244.8.0/24\n').serviceCIDR, '10.244.8.0/24')
 })
 
+test('the network of the fleet is on only where it is configured', async (t) => {
+  t.equal(configured(['run'], '').podNetwork, undefined)
+  t.equal(configured(['run'], 'podNetwork: node\nclusterDomain: fleet.example\n').podNetwork, undefined)
+  const ranges = { clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12' }
+  t.same(configured(['run'], 'podNetwork: routed\n').podNetwork, { ...ranges, clusterDomain: 'cluster.local' })
+  t.match(configured(['run'], 'podNetwork: routed\nclusterDomain: fleet.example\n').podNetwork, {
+    clusterDomain: 'fleet.example',
+  })
+  const problems = (text: string) => (t.throws(() => configured(['run'], text)) as { problems?: unknown }).problems
+  t.match(problems('clusterDomain: .local\n'), [/^clusterDomain: ".local" must be lower case letters/])
+  t.match(problems('podNetwork: routed\nallocateNodeCIDRs: false\n'), [/^podNetwork: routed needs an address range/])
+})
+
 test('all problems are reported at once, each with its field', async (t) => {
   const flags = ['--bind-address', 'here', '--host', 'no_name']
   const file = 'apiPort: 70000\nnodeMonitorPeriod: soon\nunhealthyZoneThreshold: 2\n'

@@ -22,6 +22,7 @@ import {
   type TaintEvictionSettings,
 } from './controllers/pods/taint-eviction-controller.ts'
 import { type EtcdSettings, etcdSettings } from './etcd-configuration.ts'
+import { type PodNetworkSettings, podNetworkSettings } from './pod-network-configuration.ts'
 import { type CheckpointWindowSettings, defaultCheckpointWindow } from './store/checkpoints/checkpoint-window.ts'
 
 /** The file. Names are Kubernetes' where it has one: those of kube-controller-manager and kube-apiserver. */
@@ -65,6 +66,8 @@ export const ControllerConfigurationSchema = object({
   clusterCIDR: optional(text),
   serviceCIDR: optional(text),
   nodeCIDRMaskSize: optional(integer),
+  podNetwork: optional(oneOf('node', 'routed')),
+  clusterDomain: optional(text),
   etcdServers: optional(list(text)),
   etcdCAFile: optional(text),
   etcdCertFile: optional(text),
@@ -110,6 +113,8 @@ export type ControllerConfiguration = {
   readonly nodeCidrs: NodeCidrSettings | undefined
   /** The range from which Services get their addresses. */
   readonly serviceCIDR: string
+  /** undefined: the pods of a node reach those of no other by their addresses, and Services have no data path. */
+  readonly podNetwork: PodNetworkSettings | undefined
   /** undefined: the store is a file of the data directory. */
   readonly etcd: EtcdSettings | undefined
   /** undefined: requests are not written down. */
@@ -182,6 +187,7 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
       `host ${JSON.stringify(host)} must be an IP address or a host name`,
     )
 
+  const ranges = { nodeCidrs: nodeCidrsIn(file, problems), serviceCIDR: serviceCidrIn(file, problems) }
   const configuration: ControllerConfiguration = {
     listen: {
       apiPort: read.port('apiPort', 6443),
@@ -207,8 +213,8 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
       quarantine: file.expiredCertificateQuarantine ?? false,
     },
     checkpoints: { limitMs: read.span('checkpointWindow', defaultCheckpointWindow.limitMs, 60_000) },
-    nodeCidrs: nodeCidrsIn(file, problems),
-    serviceCIDR: serviceCidrIn(file, problems),
+    ...ranges,
+    podNetwork: podNetworkSettings(file, ranges, problems),
     etcd: etcdSettings(flags.etcd, file, problems),
     auditLog: auditLogIn(given, read),
   }

@@ -12,7 +12,17 @@ export const NetworkMessageSchema = object({
   serviceCIDR: text,
   /** Of the names of Services and pods, without dots at its ends. */
   clusterDomain: text,
-  nodes: list(object({ name: text, podCIDR: text, address: text, segment: text, wireguardKey: optional(text) })),
+  nodes: list(
+    object({
+      name: text,
+      podCIDR: text,
+      address: text,
+      segment: text,
+      /** Of its label `topology.kubernetes.io/zone`. */
+      zone: optional(text),
+      wireguardKey: optional(text),
+    }),
+  ),
 })
 export type NetworkMessage = Described<typeof NetworkMessageSchema>
 export type NetworkPeer = NetworkMessage['nodes'][number]

@@ -14,12 +14,14 @@ export type ControllerFacts = {
   readonly nodeLeaseLimitMs?: number | undefined
   /** Are leases on `shortLeaseTopic` accepted? */
   readonly shortLeases: boolean
+  /** Are the messages of the fleet's network published? */
+  readonly network?: boolean | undefined
 }
 
 /** Its time lets nodes check their clocks. */
 export function controllerMessage(
   state: ControllerMessage['state'],
-  { epoch, storeID, trust, nodeMonitorGraceMs, nodeLeaseLimitMs, shortLeases }: ControllerFacts,
+  { epoch, storeID, trust, nodeMonitorGraceMs, nodeLeaseLimitMs, shortLeases, network }: ControllerFacts,
   nowMs: number,
 ): ControllerMessage {
   return {
@@ -31,5 +33,6 @@ export function controllerMessage(
     ...(nodeMonitorGraceMs !== undefined && { nodeMonitorGraceSeconds: nodeMonitorGraceMs / 1000 }),
     ...(nodeLeaseLimitMs !== undefined && { nodeLeaseLimitSeconds: nodeLeaseLimitMs / 1000 }),
     ...(shortLeases && { shortLeases }),
+    ...(network && { network }),
   }
 }

@@ -34,6 +34,8 @@ export type NodeOutboxNeeds = {
   readonly nodeMonitorGraceMs?: number
   /** The longest lease that it grants a node. */
   readonly nodeLeaseLimitMs?: number
+  /** The messages of the fleet's network are published; undefined: not. */
+  readonly network?: boolean
 }
 
 export interface NodeOutbox extends Loop {

@@ -1,0 +1,145 @@
+import { type Test, test } from 'tap'
+import { decode } from '../../../api/decode.ts'
+import type { NetworkMessage } from '../../../api/network/pod-network.ts'
+import { type ServicesMessage, ServicesMessageSchema, serviceShardOf } from '../../../api/network/service-endpoints.ts'
+import { aNode } from '../../../api/testing/builders.ts'
+import { type Topic, topicName } from '../../../api/topics.ts'
+import { runLoops } from '../../../daemon/run.ts'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { memoryStore } from '../../store/memory-store.ts'
+import { networkOutbox } from './network-outbox.ts'
+import { servicesOutbox } from './services-outbox.ts'
+
+const facts = { clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12', clusterDomain: 'cluster.local' }
+
+async function outboxes(t: Test) {
+  const clock = fakeClock()
+  const log = quietLog(t)
+  const store = memoryStore({ clock })
+  const published: { topic: string; body: unknown }[] = []
+  let refusals = 0
+  const broker = {
+    publish: async (topic: Topic, body: string) => {
+      if (refusals > 0) {
+        refusals -= 1
+        throw new Error('refused')
+      }
+      published.push({ topic: topicName(topic), body: JSON.parse(body) })
+    },
+  }
+  const needs = { store, broker, clock, log, epoch: 'e' }
+  const stop = new AbortController()
+  t.teardown(() => stop.abort())
+  return {
+    store,
+    clock,
+    take: () => published.splice(0),
+    refuse: (times: number) => {
+      refusals = times
+    },
+    async start() {
+      void runLoops([networkOutbox(needs, facts), servicesOutbox(needs)], stop.signal, log)
+      await clock.advance(50)
+    },
+  }
+}
+
+const aNodeWith = (name: string, podCIDR: string, address: string) => {
+  const node = aNode({ name, spec: { podCIDR }, status: { addresses: [{ type: 'InternalIP', address }] } })
+  const { resourceVersion: _, ...metadata } = node.metadata
+  return { ...node, metadata }
+}
+
+const aService = (name: string, clusterIP: string) =>
+  ({
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { namespace: 'default', name },
+    spec: { clusterIP, clusterIPs: [clusterIP], ports: [{ port: 80 }] },
+  }) as const
+
+const aSlice = (service: string, ...addresses: readonly string[]) =>
+  ({
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { namespace: 'default', name: `${service}-1`, labels: { 'kubernetes.io/service-name': service } },
+    addressType: 'IPv4',
+    endpoints: addresses.map((address) => ({ addresses: [address] })),
+    ports: [{ port: 8080 }],
+  }) as const
+
+const shardTopic = (name: string) => `bramble/v1/services/${serviceShardOf('default', name)}`
+
+test('the whole of each message is published at the start, also where there are no Services', async (t) => {
+  const { store, start, take } = await outboxes(t)
+  await store.create('nodes', aNodeWith('pi-2', '10.244.2.0/24', '192.168.1.2'))
+  await store.create('nodes', aNodeWith('pi-1', '10.244.1.0/24', '192.168.1.1'))
+  await store.create('services', aService('web', '10.96.0.9'))
+  await store.create('endpointslices', aSlice('web', '10.244.1.5'))
+  await start()
+  const messages = take()
+  t.equal(messages.length, 17)
+  const network = messages.find(({ topic }) => topic === 'bramble/v1/network')?.body as NetworkMessage
+  t.match(network, { epoch: 'e', version: 1, ...facts })
+  t.same(
+    network.nodes.map(({ name }) => name),
+    ['pi-1', 'pi-2'],
+  )
+  const services = messages.find(({ topic }) => topic === shardTopic('web'))?.body
+  const decoded = decode(ServicesMessageSchema, services)
+  t.match(decoded, { ok: true, unknownFields: [] })
+  t.match(services, { epoch: 'e', services: [{ name: 'web', endpoints: [{ addresses: [{ ip: '10.244.1.5' }] }] }] })
+})
+
+test('a change is published once, on its topic, and what nodes do not receive is not', async (t) => {
+  const { store, clock, start, take } = await outboxes(t)
+  const node = await store.create('nodes', aNodeWith('pi-1', '10.244.1.0/24', '192.168.1.1'))
+  const service = await store.create('services', aService('web', '10.96.0.9'))
+  await start()
+  const before = take()
+  await store.updateStatus('nodes', { ...node, status: { ...node.status, nodeInfo: { bootID: 'b' } } } as typeof node)
+  const labelled = { ...service, metadata: { ...service.metadata, labels: { a: 'b' } } }
+  const updated = await store.update('services', labelled)
+  await clock.advance(10_000)
+  t.same(take(), [], 'no field of the messages has changed')
+  await store.create('endpointslices', aSlice('web', '10.244.1.5'))
+  await clock.advance(150)
+  t.same(take(), [])
+  await clock.advance(100)
+  const [message, ...others] = take()
+  t.equal(message?.topic, shardTopic('web'))
+  t.same(others, [])
+  const last = message?.body as ServicesMessage
+  const highest = Math.max(...before.map(({ body }) => (body as ServicesMessage).version))
+  t.ok(last.version > highest)
+  await store.delete('services', { namespace: 'default', name: updated.metadata.name })
+  await clock.advance(2_000)
+  t.match(take(), [{ topic: shardTopic('web'), body: { services: [] } }])
+})
+
+test('lasting churn is published every two seconds at the most', async (t) => {
+  const { store, clock, start, take } = await outboxes(t)
+  await store.create('services', aService('web', '10.96.0.9'))
+  let slice = await store.create('endpointslices', aSlice('web', '10.244.1.1'))
+  await start()
+  take()
+  for (let change = 0; change < 200; change++) {
+    const endpoints = [{ addresses: [`10.244.2.${change + 1}`] }]
+    slice = await store.update('endpointslices', { ...slice, endpoints })
+    await clock.advance(100)
+  }
+  t.ok(take().length <= 14, '20 s of changes')
+  await clock.advance(2_000)
+  t.match(take().at(-1)?.body, { services: [{ endpoints: [{ addresses: [{ ip: '10.244.2.200' }] }] }] })
+})
+
+test('a message that the broker does not take is published again', async (t) => {
+  const { store, clock, start, take, refuse } = await outboxes(t)
+  await start()
+  take()
+  refuse(2)
+  await store.create('services', aService('web', '10.96.0.9'))
+  await clock.advance(5_000)
+  t.match(take(), [{ topic: shardTopic('web'), body: { services: [{ name: 'web' }] } }])
+})

@@ -1,0 +1,40 @@
+import { test } from 'tap'
+import { aNode } from '../../../api/testing/builders.ts'
+import { networkPeer } from './network-peers.ts'
+
+const status = (...addresses: readonly string[]) => ({
+  addresses: addresses.map((address) => ({ type: 'InternalIP', address }) as const),
+})
+
+test('a node is reached by its first internal IPv4 address, on the segment of its /24', async (t) => {
+  const node = aNode({ name: 'pi-1', spec: { podCIDR: '10.244.1.0/24' }, status: status('fd00::5', '192.168.7.5') })
+  t.same(networkPeer(node), {
+    name: 'pi-1',
+    podCIDR: '10.244.1.0/24',
+    address: '192.168.7.5',
+    segment: '192.168.7.0/24',
+  })
+})
+
+test('an annotation names another segment, and a label the zone', async (t) => {
+  const placed = aNode({
+    spec: { podCIDRs: ['fd00::/64', '10.244.1.0/24'] },
+    status: status('192.168.7.5'),
+    annotations: { 'bramble.dev/segment': 'workshop' },
+    labels: { 'topology.kubernetes.io/zone': 'east' },
+  })
+  t.match(networkPeer(placed), { podCIDR: '10.244.1.0/24', segment: 'workshop', zone: 'east' })
+  const long = aNode({
+    spec: { podCIDR: '10.244.1.0/24' },
+    status: status('192.168.7.5'),
+    annotations: { 'bramble.dev/segment': 'x'.repeat(100_000) },
+  })
+  t.equal(networkPeer(long)?.segment.length, 253)
+})
+
+test('a node without a range for pods or without an IPv4 address is not published', async (t) => {
+  t.equal(networkPeer(aNode({ status: status('192.168.7.5') })), undefined)
+  t.equal(networkPeer(aNode({ spec: { podCIDR: 'fd00::/64' }, status: status('192.168.7.5') })), undefined)
+  t.equal(networkPeer(aNode({ spec: { podCIDR: '10.244.1.0/24' }, status: status('fd00::5') })), undefined)
+  t.equal(networkPeer(aNode({ spec: { podCIDR: '10.244.1.0/24' }, status: status() })), undefined)
+})

@@ -1,0 +1,164 @@
+import { test } from 'tap'
+import type { Endpoint, EndpointSlice } from '../../../api/network/endpoint-slice.ts'
+import type { Service, ServiceSpec } from '../../../api/network/service.ts'
+import { serviceState } from './service-state.ts'
+
+const aService = (spec: ServiceSpec, status: Service['status'] = {}): Service => ({
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { namespace: 'shop', name: 'web' },
+  spec,
+  status,
+})
+
+const aSlice = (
+  endpoints: readonly Endpoint[],
+  ports: EndpointSlice['ports'] = [{ port: 8080 }],
+  addressType = 'IPv4',
+) =>
+  ({
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { namespace: 'shop', name: 'web-1' },
+    endpoints,
+    ports,
+    addressType,
+  }) as EndpointSlice
+
+test('a Service without fields has the defaults of Kubernetes', async (t) => {
+  t.same(serviceState(aService({}), []), {
+    namespace: 'shop',
+    name: 'web',
+    type: 'ClusterIP',
+    clusterIPs: [],
+    ports: [],
+    internalTrafficPolicy: 'Cluster',
+    externalTrafficPolicy: 'Cluster',
+    endpoints: [],
+  })
+})
+
+test('addresses of IPv6 and ports of SCTP are left out', async (t) => {
+  const state = serviceState(
+    aService({
+      clusterIP: '10.96.0.9',
+      clusterIPs: ['10.96.0.9', 'fd00::9'],
+      externalIPs: ['fd00::1', '192.0.2.1'],
+      ports: [
+        { name: 'http', port: 80, nodePort: 30_080 },
+        { port: 53, protocol: 'UDP' },
+        { port: 9, protocol: 'SCTP' },
+      ],
+    }),
+    [
+      aSlice(
+        [{ addresses: ['10.244.1.5'] }, { addresses: ['fd00::5'] }],
+        [{ port: 8080 }, { port: 9, protocol: 'SCTP' }],
+      ),
+      aSlice([{ addresses: ['fd00::5'] }], undefined, 'IPv6'),
+      aSlice([{ addresses: ['a.example'] }], undefined, 'FQDN'),
+    ],
+  )
+  t.match(state, { clusterIPs: ['10.96.0.9'], externalIPs: ['192.0.2.1'] })
+  t.same(state.ports, [
+    { name: 'http', port: 80, protocol: 'TCP' },
+    { port: 53, protocol: 'UDP' },
+  ])
+  t.same(state.endpoints, [
+    {
+      ports: [{ port: 8080, protocol: 'TCP' }],
+      addresses: [{ ip: '10.244.1.5', ready: true, serving: true, terminating: false }],
+    },
+  ])
+})
+
+test('node ports, affinity, policies and the health check are those of the Service', async (t) => {
+  const spec: ServiceSpec = {
+    type: 'LoadBalancer',
+    clusterIP: '10.96.0.9',
+    ports: [{ port: 80, nodePort: 30_080 }],
+    sessionAffinity: 'ClientIP',
+    internalTrafficPolicy: 'Local',
+    externalTrafficPolicy: 'Local',
+    healthCheckNodePort: 30_999,
+    publishNotReadyAddresses: true,
+    loadBalancerSourceRanges: [' 192.0.2.0/24', 'fd00::/8', 'many'],
+  }
+  const ingress = [
+    { ip: '192.0.2.7' },
+    { ip: '192.0.2.8', ipMode: 'Proxy' },
+    { hostname: 'lb.example' },
+    { ip: 'fd00::7' },
+  ]
+  t.match(serviceState(aService(spec, { loadBalancer: { ingress } }), []), {
+    type: 'LoadBalancer',
+    ports: [{ port: 80, protocol: 'TCP', nodePort: 30_080 }],
+    loadBalancerIPs: ['192.0.2.7'],
+    sourceRanges: ['192.0.2.0/24'],
+    affinitySeconds: 10_800,
+    internalTrafficPolicy: 'Local',
+    externalTrafficPolicy: 'Local',
+    healthCheckNodePort: 30_999,
+    publishNotReadyAddresses: true,
+  })
+  const timed = { ...spec, type: 'NodePort', sessionAffinityConfig: { clientIP: { timeoutSeconds: 60 } } }
+  const state = serviceState(aService(timed, { loadBalancer: { ingress } }), [])
+  t.equal(state.affinitySeconds, 60)
+  t.notOk('loadBalancerIPs' in state || 'sourceRanges' in state || 'healthCheckNodePort' in state)
+})
+
+test('an ExternalName has its name and no endpoints, a headless Service no address', async (t) => {
+  const slices = [aSlice([{ addresses: ['10.244.1.5'] }])]
+  t.match(serviceState(aService({ type: 'ExternalName', externalName: 'db.example' }), slices), {
+    type: 'ExternalName',
+    externalName: 'db.example',
+    clusterIPs: [],
+    endpoints: [],
+  })
+  t.match(serviceState(aService({ clusterIP: 'None', clusterIPs: ['None'] }), slices), {
+    clusterIPs: [],
+    endpoints: [{ addresses: [{ ip: '10.244.1.5' }] }],
+  })
+})
+
+test('an endpoint has its pod, node, zones and conditions', async (t) => {
+  const endpoint: Endpoint = {
+    addresses: ['10.244.1.5', '10.244.1.6'],
+    conditions: { ready: false, serving: true, terminating: true },
+    hostname: 'web-0',
+    targetRef: { kind: 'Pod', name: 'web-0', namespace: 'shop' },
+    nodeName: 'pi-1',
+    zone: 'east',
+    hints: { forZones: [{ name: 'east' }, { name: 'west' }] },
+  }
+  t.same(serviceState(aService({}), [aSlice([endpoint])]).endpoints[0]?.addresses, [
+    {
+      ip: '10.244.1.5',
+      hostname: 'web-0',
+      pod: 'web-0',
+      node: 'pi-1',
+      zone: 'east',
+      zones: ['east', 'west'],
+      ready: false,
+      serving: true,
+      terminating: true,
+    },
+  ])
+  const notReady = aSlice([{ addresses: ['10.244.1.5'], conditions: { ready: false } }])
+  t.match(serviceState(aService({}), [notReady]).endpoints[0]?.addresses, [{ ready: false, serving: false }])
+})
+
+test('slices with the same ports are joined in an order that does not depend on theirs', async (t) => {
+  const one = aSlice([{ addresses: ['10.244.1.6'] }, { addresses: ['10.244.1.5'], conditions: { ready: false } }])
+  const other = aSlice([{ addresses: ['10.244.1.5'] }])
+  const third = aSlice([{ addresses: ['10.244.1.7'] }], [{ name: 'a', port: 9 }])
+  const state = serviceState(aService({}), [one, other, third])
+  t.same(
+    state.endpoints.map(({ ports, addresses }) => [ports[0]?.port, addresses.map(({ ip, ready }) => `${ip} ${ready}`)]),
+    [
+      [9, ['10.244.1.7 true']],
+      [8080, ['10.244.1.5 true', '10.244.1.6 true']],
+    ],
+  )
+  t.same(serviceState(aService({}), [third, other, one]), state)
+})
