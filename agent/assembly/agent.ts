@@ -20,6 +20,7 @@ import { assembleLocalEndpoint } from './local-endpoint.ts'
 import { type AgentMachine, openMachine } from './machine.ts'
 import { assembleMachineHealth } from './machine-health.ts'
 import { assembleMembership, openApiLink } from './membership.ts'
+import { assembleNetwork } from './network.ts'
 import { assembleNodeStatus } from './node-status.ts'
 import { assemblePods } from './pods.ts'
 import { assemblePressure } from './pressure.ts'
@@ -72,6 +73,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const staticPods = await readStaticPods({ board, configuration, nodeName, event, watch, log })
   const shared = { root, dataDir, request, configuration, nodeName, board, machine, controlPlane, event, log }
   const link = openApiLink(identity, machine)
+  const network = await assembleNetwork(shared)
   const pods = assemblePods({ ...shared, runtime, api: link.api })
   const pressure = assemblePressure({ ...shared, containers, pods, clock, clockFor: watch.clockFor })
   const { podNetworkProblem } = engine
@@ -113,7 +115,13 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
     run: (signal) => {
       const stats = configuration.metered ? {} : { stats: sampler.call }
       return controlPlane.run(
-        { ...membership.listener, ...stats, session: sessions.requested, disconnected: sessions.disconnected },
+        {
+          ...membership.listener,
+          ...network.listener,
+          ...stats,
+          session: sessions.requested,
+          disconnected: sessions.disconnected,
+        },
         signal,
       )
     },
@@ -127,7 +135,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const view = { ready: health.isChecked, problems: hanging, status: statusLine }
   return [
     ...(service === undefined ? [] : [notifierLoop(service, view, clock, log)]),
-    ...[connect, ...membership.loops, ...staticPods, ...machine.loops, ...pressure, engineHealth],
+    ...[connect, ...membership.loops, ...network.loops, ...staticPods, ...machine.loops, ...pressure, engineHealth],
     ...[...machineHealth, status, lease, pods, ...shutdown, sampler, endpoint, sessions],
   ]
 }

@@ -2,10 +2,13 @@
  * The cells at which the agent's loops meet. Each cell has one writer. A loop names what it reads and writes in its needs
  * (`reads`, `writes`), so that loops are built in any order and none holds another one.
  */
+import type { NetworkMessage } from '../../api/network/pod-network.ts'
 import type { NodeStatus, PressureType } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
 import { type Cell, cell } from '../../daemon/cell.ts'
 import { isSameHealth, type MachineHealth } from '../health/health-manager.ts'
+import { isSameNetwork } from '../network/messages/received-network.ts'
+import { areSameServices, type ServiceStates } from '../network/messages/service-states.ts'
 import type { MachineCondition } from '../node/status/conditions.ts'
 import { isSameRuntime, type RuntimeState, unknownRuntime } from '../node/status/runtime-health.ts'
 import type { Departing } from '../shutdown/departure.ts'
@@ -31,6 +34,10 @@ export type AgentBoard = {
   readonly nodeStatus: Cell<NodeStatus | undefined>
   /** Written by static pods; undefined while the folder was not read. Read by pods and mirror pods. */
   readonly staticPods: Cell<readonly Pod[] | undefined>
+  /** Written by the reception of the fleet's network; undefined: the fleet has none, or it was never received. Read by its parts. */
+  readonly networkMessage: Cell<NetworkMessage | undefined>
+  /** Written by the same, from all shards; undefined likewise. */
+  readonly serviceStates: Cell<ServiceStates | undefined>
 }
 
 export function agentBoard(): AgentBoard {
@@ -48,5 +55,7 @@ export function agentBoard(): AgentBoard {
     bootMs: cell<number | undefined>(undefined),
     nodeStatus: cell<NodeStatus | undefined>(undefined),
     staticPods: cell<readonly Pod[] | undefined>(undefined),
+    networkMessage: cell<NetworkMessage | undefined>(undefined, isSameNetwork),
+    serviceStates: cell<ServiceStates | undefined>(undefined, areSameServices),
   }
 }

@@ -45,7 +45,7 @@ function agent(
   t: Test,
   settings: MqttControlPlaneSettings,
   clock: Clock = systemClock,
-  listener: Pick<ControlPlaneListener, 'disconnected'> = {},
+  listener: Omit<ControlPlaneListener, 'desired' | 'controllerTime'> = {},
 ): Agent {
   const log = quietLog(t)
   const link = mqttControlPlane({ clock, random: () => 0.02, log }, settings)
@@ -315,6 +315,42 @@ test("the controller's time is passed on, and whether it is current", { skip }, 
     { wallMs: Date.parse('2026-01-02T03:04:05Z'), isLive: false },
     { wallMs: Date.parse('2026-01-02T03:14:05Z'), isLive: true },
   ])
+})
+
+test('the network of the fleet is received only from a controller that announces it', { skip }, async (t) => {
+  const at = await broker(t)
+  const controller = await observer(t, at, ['nothing'])
+  const publish = (topic: string, body: object | string) =>
+    controller.publish(`bramble/v1/${topic}`, typeof body === 'string' ? body : JSON.stringify(body), {
+      qos: 1,
+      retain: true,
+    })
+  const announce = (more: object) => publish('controller', { state: 'online', epoch: 'e', time: 'now', ...more })
+  const ranges = { clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12', clusterDomain: 'cluster.local' }
+  await publish('network', { epoch: 'e', version: 1, ...ranges, nodes: [] })
+  await publish('services/3', { epoch: 'e', version: 2, services: [{ name: 'strange' }] })
+  await announce({})
+  const seen: unknown[] = []
+  const node = agent(t, settingsFor(at.url, at.keysOf('pi-1')), systemClock, {
+    network: ({ version }) => void seen.push(['network', version]),
+    services: (shard, { version, services }) => void seen.push(['services', shard, version, services.length]),
+    networkOff: () => void seen.push('off'),
+  })
+  await until('the announcement of none', () => seen.length > 0)
+  t.same(seen, ['off'])
+  await announce({ network: true })
+  await announce({ network: true })
+  await until('both messages', () => seen.length === 3)
+  t.same(seen.slice(1).sort(), [
+    ['network', 1],
+    ['services', 3, 2, 0],
+  ])
+  t.same(node.log.messages('warn'), ['A part of a message is not used'])
+  await publish('services/3', '')
+  await publish('services/3', `"${'x'.repeat(4 * 1024 * 1024)}"`)
+  await publish('services/15', { epoch: 'e', version: 3, services: [] })
+  await until('the next message', () => seen.length === 4)
+  t.same(node.log.messages('warn').at(-1), 'A message is too long')
 })
 
 test('a certificate problem is logged once, with its remedy', { skip }, async (t) => {

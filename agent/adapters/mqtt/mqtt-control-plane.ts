@@ -56,11 +56,14 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     announced(message) {
       leases.received(message)
       terms.received(message)
+      if (message.network === true) followNetwork()
     },
     log,
   })
   let listener: ControlPlaneListener | undefined
   let link: MqttLink | undefined
+  /** The link whose controller has not announced the network of the fleet; it closes on a subscription to a topic that it has not. */
+  let greeted: MqttLink | undefined
 
   const session: ConnectionSession = {
     connecting() {
@@ -69,6 +72,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     },
     receive: (...message) => listener && received.receive(listener, ...message),
     async greet(on) {
+      greeted = on
       await messages.online(on)
       await on.subscribe([topics.desired, topics.calls, topics.controller])
     },
@@ -80,6 +84,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     closed() {
       const wasOpen = link !== undefined
       link = undefined
+      greeted = undefined
       received.closed()
       closed()
       if (wasOpen) listener?.disconnected?.()
@@ -87,6 +92,13 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     get epoch() {
       return received.epoch
     },
+  }
+  function followNetwork() {
+    const on = greeted
+    greeted = undefined
+    on?.subscribe([topics.network, ...topics.services]).catch((error: unknown) => {
+      log.warn('The network of the fleet is not received', { error })
+    })
   }
   const connection = mqttConnection({ terms, session, will: messages.will, clock, random, log }, settings)
 

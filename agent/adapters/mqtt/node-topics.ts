@@ -1,4 +1,5 @@
 /** The topics of one node, as text. */
+import { serviceShards } from '../../../api/network/service-endpoints.ts'
 import { topicName } from '../../../api/topics.ts'
 
 export type NodeTopics = ReturnType<typeof nodeTopics>
@@ -13,6 +14,9 @@ export function nodeTopics(node: string) {
     desired: topicName({ kind: 'desired', node }),
     calls: topicName({ kind: 'calls', node }),
     controller: topicName({ kind: 'controller' }),
+    network: topicName({ kind: 'network' }),
+    /** By shard. */
+    services: Array.from({ length: serviceShards }, (_, shard) => topicName({ kind: 'services', shard })),
     pod: (uid: string) => topicName({ kind: 'pod', node, uid }),
   } as const
 }

@@ -5,8 +5,13 @@ import { problemText } from '../../../api/problem.ts'
 import { parseJson } from '../../../api/text/json.ts'
 import { CallMessageSchema, type ControllerMessage, ControllerMessageSchema } from '../../../api/topics.ts'
 import type { Log } from '../../../daemon/log.ts'
+import { decodeNetwork } from '../../network/messages/received-network.ts'
+import { decodeServices } from '../../network/messages/received-services.ts'
 import type { ControlPlaneListener } from '../../node/connection/control-plane.ts'
 import type { NodeTopics } from './node-topics.ts'
+
+/** Some 20,000 endpoints: decoding takes less than 100 ms on a Pi 4. */
+const longestFleetMessage = 4 * 1024 * 1024
 
 export type ReceivedMessagesNeeds = {
   readonly topics: NodeTopics
@@ -38,6 +43,16 @@ export function receivedMessages({ topics, republish, announced, log }: Received
     republish()
   }
 
+  const receiveNetwork = (listener: ControlPlaneListener, body: string) => {
+    const message = receivedOrLogged(decodeNetwork, body, topics.network, log)
+    if (message !== undefined) listener.network?.(message)
+  }
+
+  const receiveServices = (listener: ControlPlaneListener, shard: number, topic: string, body: string) => {
+    const message = receivedOrLogged(decodeServices, body, topic, log)
+    if (message !== undefined) listener.services?.(shard, message)
+  }
+
   const receiveController = (listener: ControlPlaneListener, body: string, isRetained: boolean) => {
     const message = decodedOrLogged(decode(ControllerMessageSchema, parseJson(body)), topics.controller, log)
     if (message === undefined || message.state === 'lost') return
@@ -45,6 +60,7 @@ export function receivedMessages({ topics, republish, announced, log }: Received
     // Behind an external broker the controller may restart while this connection lasts.
     if (epoch !== undefined && epoch !== message.epoch) republish()
     epoch = message.epoch
+    if (message.network !== true) listener.networkOff?.()
     listener.controllerTime?.(Date.parse(message.time), !isRetained)
     if (message.store !== undefined) listener.store?.(message.store)
     if (message.trust !== undefined) listener.trust?.(message.trust)
@@ -54,6 +70,9 @@ export function receivedMessages({ topics, republish, announced, log }: Received
     receive(listener, topic, body, isRetained) {
       if (topic === topics.calls) return receiveCall(listener, body)
       if (topic === topics.controller) return receiveController(listener, body, isRetained)
+      if (topic === topics.network) return receiveNetwork(listener, body)
+      const shard = topics.services.indexOf(topic)
+      if (shard >= 0) return receiveServices(listener, shard, topic, body)
       if (topic !== topics.desired) return
       const message = decodedOrLogged(decodeDesired(parseJson(body)), topic, log)
       if (message !== undefined) listener.desired(message)
@@ -72,4 +91,23 @@ function decodedOrLogged<T>(decoded: Decoded<T>, topic: string, log: Log): T | u
   if (decoded.ok) return decoded.value
   log.warn('A message could not be decoded', { topic, problems: decoded.problems.slice(0, 10).map(problemText) })
   return undefined
+}
+
+/** As the others; the parts that cannot be used are named and left out. An empty body: the message was withdrawn. */
+function receivedOrLogged<T>(
+  decoding: (input: unknown) => Decoded<{ readonly message: T; readonly problems: readonly string[] }>,
+  body: string,
+  topic: string,
+  log: Log,
+): T | undefined {
+  if (body === '') return undefined
+  if (body.length > longestFleetMessage) {
+    log.warn('A message is too long', { topic, characters: body.length, most: longestFleetMessage })
+    return undefined
+  }
+  const decoded = decodedOrLogged(decoding(parseJson(body)), topic, log)
+  if (decoded === undefined) return undefined
+  const { message, problems } = decoded
+  if (problems.length > 0) log.warn('A part of a message is not used', { topic, problems: problems.slice(0, 10) })
+  return message
 }

@@ -1,6 +1,8 @@
 /** The control plane as the managers of a node use it. On the wire it is MQTT: `agent/adapters/mqtt/mqtt-control-plane.ts`. */
 import type { Desired } from '../../../api/desired.ts'
 import type { Event } from '../../../api/event.ts'
+import type { NetworkMessage } from '../../../api/network/pod-network.ts'
+import type { ServicesMessage } from '../../../api/network/service-endpoints.ts'
 import type { NodeStatus } from '../../../api/node.ts'
 import type { CallMessage, PodMessage, StatsMessage } from '../../../api/topics.ts'
 
@@ -49,4 +51,10 @@ export interface ControlPlaneListener {
   controllerTime?(wallMs: number, isLive: boolean): void
   /** A hash of the authorities that it trusts. */
   trust?(hash: string): void
+  /** How the nodes of the fleet reach each other's pods. */
+  network?(message: NetworkMessage): void
+  /** All Services of one shard. */
+  services?(shard: number, message: ServicesMessage): void
+  /** The controller publishes neither of them. */
+  networkOff?(): void
 }

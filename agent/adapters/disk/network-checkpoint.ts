@@ -1,0 +1,69 @@
+/** The checkpoint of the fleet's network: a file for each of its messages, with a checksum, in one folder. */
+import { createHash } from 'node:crypto'
+import { mkdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Decoded } from '../../../api/decode.ts'
+import { type ServicesMessage, serviceShards } from '../../../api/network/service-endpoints.ts'
+import { problemText } from '../../../api/problem.ts'
+import { removeUnfinished, replaceFile } from '../../../daemon/durable-file.ts'
+import { isMissing } from '../../../daemon/errors.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { NetworkCheckpoint } from '../../network/messages/network-reception.ts'
+import { decodeNetwork, type Received } from '../../network/messages/received-network.ts'
+import { decodeServices } from '../../network/messages/received-services.ts'
+
+export function networkCheckpointPath(dataDir: string): string {
+  return join(dataDir, 'network')
+}
+
+/** A file that is damaged is logged and not used: the controller publishes its message again. */
+export function networkCheckpoint(folder: string, log: Log): NetworkCheckpoint {
+  const fileOf = (part: number | 'network') =>
+    join(folder, part === 'network' ? 'network.json' : `services-${part}.json`)
+
+  const take = async <T>(path: string, decoding: (input: unknown) => Decoded<Received<T>>): Promise<T | undefined> => {
+    try {
+      const decoded = decoding(JSON.parse(contentOf(await readFile(path, 'utf8'))))
+      if (decoded.ok) return decoded.value.message
+      throw new Error(`The content is not valid: ${decoded.problems.slice(0, 3).map(problemText).join(', ')}`)
+    } catch (error) {
+      if (!isMissing(error)) log.warn('A file of the network’s checkpoint cannot be used', { path, error })
+      return undefined
+    }
+  }
+
+  const save = async (part: number | 'network', message: object) => {
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    const content = JSON.stringify(message)
+    await replaceFile(fileOf(part), `${JSON.stringify({ sha256: checksum(content) })}\n${content}\n`, 0o600)
+  }
+
+  return {
+    async load() {
+      await removeUnfinished(folder)
+      const network = await take(fileOf('network'), decodeNetwork)
+      const shards = new Map<number, ServicesMessage>()
+      for (let shard = 0; shard < serviceShards; shard++) {
+        const message = await take(fileOf(shard), decodeServices)
+        if (message !== undefined) shards.set(shard, message)
+      }
+      return { network, shards }
+    },
+    saveNetwork: (message) => save('network', message),
+    saveShard: save,
+    clear: () => rm(folder, { recursive: true, force: true }),
+  }
+}
+
+/** Throws when the checksum does not match. */
+function contentOf(text: string): string {
+  const end = text.indexOf('\n')
+  const { sha256 } = JSON.parse(text.slice(0, end)) as { readonly sha256?: unknown }
+  const content = text.slice(end + 1, -1)
+  if (checksum(content) !== sha256) throw new Error('The checksum does not match the content')
+  return content
+}
+
+function checksum(content: string): string {
+  return createHash('sha256').update(content).digest('hex')
+}

@@ -1,0 +1,143 @@
+/**
+ * Listener and loop: the messages of the fleet's network → two cells, and a checkpoint of them, so that routes, Services and names
+ * stand after a reboot without a controller.
+ */
+import type { NetworkMessage } from '../../../api/network/pod-network.ts'
+import { type ServicesMessage, serviceShards } from '../../../api/network/service-endpoints.ts'
+import { alarm } from '../../../daemon/alarm.ts'
+import type { Cell } from '../../../daemon/cell.ts'
+import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { Loop } from '../../../daemon/run.ts'
+import { noServices, type ServiceStates, serviceKey, withShard } from './service-states.ts'
+
+/** `shards`: by their number. */
+export type NetworkMessages = {
+  readonly network: NetworkMessage | undefined
+  readonly shards: ReadonlyMap<number, ServicesMessage>
+}
+
+export interface NetworkCheckpoint {
+  /** What is saved; a file that is missing or damaged is left out. Never rejects. */
+  load(): Promise<NetworkMessages>
+  saveNetwork(message: NetworkMessage): Promise<void>
+  saveShard(shard: number, message: ServicesMessage): Promise<void>
+  /** Removes all of it. */
+  clear(): Promise<void>
+}
+
+export type NetworkReceptionNeeds = {
+  readonly writes: {
+    readonly networkMessage: Cell<NetworkMessage | undefined>
+    readonly serviceStates: Cell<ServiceStates | undefined>
+  }
+  readonly checkpoint: NetworkCheckpoint
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface NetworkReception extends Loop {
+  /** Reads the checkpoint into the cells; once, before messages arrive. Never rejects. */
+  load(): Promise<void>
+  network(message: NetworkMessage): void
+  services(shard: number, message: ServicesMessage): void
+  /** The controller publishes no messages of a network: the cells and the checkpoint are emptied. */
+  networkOff(): void
+}
+
+/** Each of 16 files is tens of kB, and any pod of the fleet that becomes ready changes one: a card is written once a minute at the most. */
+const saveEveryMs = 60_000
+/** A new Service is saved soon. */
+const saveSoonMs = 5_000
+
+export function networkReception({ writes, checkpoint, clock, log }: NetworkReceptionNeeds): NetworkReception {
+  const { networkMessage, serviceStates } = writes
+  const shards = new Map<number, ServicesMessage>()
+  const unsaved = new Set<number | 'network'>()
+  const wake = alarm(clock)
+  let isOff = false
+
+  const takeShard = (shard: number, message: ServicesMessage) => {
+    const before = shards.get(shard)?.services.map(serviceKey) ?? []
+    shards.set(shard, message)
+    const known = serviceStates.get() ?? noServices
+    serviceStates.set(withShard(known, before, message.services, shards.size === serviceShards))
+  }
+
+  const mustSave = (part: number | 'network') => {
+    isOff = false
+    if (unsaved.size === 0) wake.ring()
+    unsaved.add(part)
+  }
+
+  const savePart = async (part: number | 'network') => {
+    const message = part === 'network' ? networkMessage.get() : undefined
+    const shard = part === 'network' ? undefined : shards.get(part)
+    if (message !== undefined) await checkpoint.saveNetwork(message)
+    if (part !== 'network' && shard !== undefined) await checkpoint.saveShard(part, shard)
+  }
+
+  /** What cannot be written stays unsaved. */
+  const save = async () => {
+    try {
+      if (isOff) await checkpoint.clear()
+      isOff = false
+      for (const part of [...unsaved]) {
+        unsaved.delete(part)
+        await savePart(part).catch((error) => {
+          unsaved.add(part)
+          throw error
+        })
+      }
+    } catch (error) {
+      log.warn('The checkpoint of the network was not saved', { error })
+    }
+  }
+
+  return {
+    name: 'network-reception',
+    async load() {
+      const found = await checkpoint.load()
+      networkMessage.set(found.network)
+      for (const [shard, message] of found.shards) takeShard(shard, message)
+    },
+    network(message) {
+      if (!isNewerMessage(networkMessage.get(), message)) return
+      networkMessage.set(message)
+      mustSave('network')
+    },
+    services(shard, message) {
+      if (!isNewerMessage(shards.get(shard), message)) return
+      takeShard(shard, message)
+      mustSave(shard)
+    },
+    networkOff() {
+      if (networkMessage.get() === undefined && serviceStates.get() === undefined) return
+      shards.clear()
+      unsaved.clear()
+      networkMessage.set(undefined)
+      serviceStates.set(undefined)
+      isOff = true
+      wake.ring()
+    },
+    async run(signal) {
+      while (!signal.aborted) {
+        if (unsaved.size === 0 && !isOff) {
+          await wake.sleep(longestTimerMs, signal)
+          continue
+        }
+        await clock.sleep(saveSoonMs, signal)
+        await save()
+        await clock.sleep(saveEveryMs - saveSoonMs, signal)
+      }
+      if (unsaved.size > 0 || isOff) await save()
+    },
+  }
+}
+
+type Versioned = { readonly epoch: string; readonly version: number }
+
+/** Each is a whole state: within one epoch of the controller the higher version counts, and a new epoch always does. */
+function isNewerMessage(known: Versioned | undefined, message: Versioned): boolean {
+  return known === undefined || known.epoch !== message.epoch || known.version < message.version
+}

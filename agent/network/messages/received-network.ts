@@ -1,0 +1,42 @@
+/** The message of the fleet's network as a node uses it: its values go into routes and packet filters, so each is checked. */
+import { isDeepStrictEqual } from 'node:util'
+import { type Decoded, decode } from '../../../api/decode.ts'
+import { dnsSubdomainProblem } from '../../../api/names.ts'
+import { type NetworkMessage, NetworkMessageSchema, type NetworkPeer } from '../../../api/network/pod-network.ts'
+import { invalid } from '../../../api/problem.ts'
+import { parseCidr } from '../../../api/text/cidr.ts'
+import { ipVersion } from '../../../api/text/ip-address.ts'
+
+/** `problems`: of the parts that were left out, as sentences. */
+export type Received<T> = { readonly message: T; readonly problems: readonly string[] }
+
+/** A node that has a value which is none is left out; a message whose own values are none is refused. Never throws. */
+export function decodeNetwork(input: unknown): Decoded<Received<NetworkMessage>> {
+  const decoded = decode(NetworkMessageSchema, input)
+  if (!decoded.ok) return decoded
+  const { clusterCIDR, serviceCIDR, clusterDomain, nodes } = decoded.value
+  const ranges = Object.entries({ clusterCIDR, serviceCIDR }).filter(([, range]) => parseCidr(range) === undefined)
+  const problems = ranges.map(([field, range]) => invalid(field, range, 'must be an IPv4 range'))
+  const domain = dnsSubdomainProblem(clusterDomain)
+  if (domain !== undefined) problems.push(invalid('clusterDomain', clusterDomain, domain))
+  const { unknownFields } = decoded
+  if (problems.length > 0) return { ok: false, problems, unknownFields }
+  const left = nodes.filter((peer) => !isUsable(peer)).map(({ name }) => `node ${JSON.stringify(name.slice(0, 253))}`)
+  const message = left.length === 0 ? decoded.value : { ...decoded.value, nodes: nodes.filter(isUsable) }
+  return { ok: true, value: { message, problems: left }, unknownFields }
+}
+
+function isUsable({ name, podCIDR, address, segment, zone = '' }: NetworkPeer): boolean {
+  const isNamed = dnsSubdomainProblem(name) === undefined && isShort(segment) && isShort(zone)
+  return isNamed && parseCidr(podCIDR) !== undefined && ipVersion(address) === 4
+}
+
+function isShort(text: string): boolean {
+  return text.length <= 253
+}
+
+/** Does it mean the same, in whichever message it was? */
+export function isSameNetwork(before: NetworkMessage | undefined, after: NetworkMessage | undefined): boolean {
+  if (before === undefined || after === undefined) return before === after
+  return isDeepStrictEqual({ ...before, epoch: '', version: 0 }, { ...after, epoch: '', version: 0 })
+}

@@ -1,0 +1,75 @@
+/** The Services of a message as a node uses them: their values go into packet filters and names, so each is checked. */
+import { type Decoded, decode } from '../../../api/decode.ts'
+import { dnsLabelProblem, dnsSubdomainProblem } from '../../../api/names.ts'
+import {
+  type EndpointAddressState,
+  type ServiceState,
+  ServiceStateSchema,
+  type ServicesMessage,
+} from '../../../api/network/service-endpoints.ts'
+import { problemText } from '../../../api/problem.ts'
+import { anything, integer, list, object, text } from '../../../api/schema.ts'
+import { parseCidr } from '../../../api/text/cidr.ts'
+import { ipVersion } from '../../../api/text/ip-address.ts'
+import { isObject } from '../../../api/text/json.ts'
+import type { Received } from './received-network.ts'
+
+const EnvelopeSchema = object({ epoch: text, version: integer, services: list(anything) })
+
+/** A Service that a later version describes otherwise, or that has a value which is none, does not affect the others. Never throws. */
+export function decodeServices(input: unknown): Decoded<Received<ServicesMessage>> {
+  const envelope = decode(EnvelopeSchema, input)
+  if (!envelope.ok) return envelope
+  const services: ServiceState[] = []
+  const problems: string[] = []
+  for (const item of envelope.value.services) {
+    const decoded = decode(ServiceStateSchema, item)
+    const problem = decoded.ok
+      ? serviceProblem(decoded.value)
+      : decoded.problems.slice(0, 3).map(problemText).join(', ')
+    if (decoded.ok && problem === undefined) services.push(decoded.value)
+    else problems.push(`Service ${nameIn(item)}: ${problem}`)
+  }
+  const { epoch, version } = envelope.value
+  return { ok: true, value: { message: { epoch, version, services }, problems }, unknownFields: [] }
+}
+
+function nameIn(item: unknown): string {
+  const { namespace, name } = isObject(item) ? item : {}
+  return JSON.stringify(`${namespace}/${name}`.slice(0, 130))
+}
+
+/** undefined: every value is one that packet filters and names can have. */
+function serviceProblem(service: ServiceState): string | undefined {
+  const { namespace, name, clusterIPs, externalIPs = [], loadBalancerIPs = [], sourceRanges = [] } = service
+  if (dnsLabelProblem(namespace) !== undefined || dnsLabelProblem(name) !== undefined) return 'a name is not valid'
+  if (![...clusterIPs, ...externalIPs, ...loadBalancerIPs].every(isIPv4)) return 'an address is not one of IPv4'
+  if (!sourceRanges.every((range) => parseCidr(range) !== undefined)) return 'a source range is not one of IPv4'
+  const { externalName, ports, affinitySeconds = 1, healthCheckNodePort, endpoints } = service
+  if (externalName !== undefined && dnsSubdomainProblem(externalName.toLowerCase().replace(/\.$/, '')) !== undefined)
+    return 'the external name is not valid'
+  const numbers = [healthCheckNodePort, ...ports.flatMap(({ port, nodePort }) => [port, nodePort])]
+  const named = [...ports, ...endpoints.flatMap((set) => set.ports)]
+  const all = [...numbers, ...endpoints.flatMap((set) => set.ports.map(({ port }) => port))]
+  if (!all.every((port) => port === undefined || (port >= 1 && port <= 65_535))) return 'a port is not valid'
+  if (!named.every((port) => isLabel(port.name))) return 'the name of a port is not valid'
+  if (affinitySeconds < 1 || affinitySeconds > 86_400) return 'affinitySeconds is not valid'
+  return endpoints.every(({ addresses }) => addresses.every(isUsable)) ? undefined : 'an endpoint is not valid'
+}
+
+function isUsable({ ip, hostname, pod, node, zone = '', zones = [] }: EndpointAddressState): boolean {
+  return (
+    isIPv4(ip) &&
+    isLabel(hostname) &&
+    [pod, node].every((name) => name === undefined || dnsSubdomainProblem(name) === undefined) &&
+    [zone, ...zones].every(({ length }) => length <= 253)
+  )
+}
+
+function isLabel(name: string | undefined): boolean {
+  return name === undefined || dnsLabelProblem(name) === undefined
+}
+
+function isIPv4(address: string): boolean {
+  return ipVersion(address) === 4
+}
