@@ -58,6 +58,8 @@ export type DockerdSettings = {
   readonly withoutMemoryCgroup?: boolean
   /** The network namespace that it and its containers are in; left out: that of this process. */
   readonly space?: string | undefined
+  /** It makes the rules of iptables and forwards, as an installed one does. Only in a network namespace of its own. */
+  readonly withRules?: true
   /** In place of a folder of its own: for example a small file system. */
   readonly dataRoot?: string
 }
@@ -94,7 +96,8 @@ export async function startDockerd(t: Ending, settings: DockerdSettings = {}): P
     // Should another containerd run on this machine, ours keeps its own names in it.
     ...['--containerd-namespace', cgroup, '--containerd-plugins-namespace', `${cgroup}-plugins`],
     ...['--exec-opt', 'native.cgroupdriver=cgroupfs', '--cgroup-parent', `/${cgroup}`],
-    ...['--bridge', name, '--iptables=false', '--ip6tables=false', '--ip-masq=false', '--ip-forward=false'],
+    ...['--bridge', name, '--ip6tables=false'],
+    ...(settings.withRules ? [] : ['--iptables=false', '--ip-masq=false', '--ip-forward=false']),
     ...(settings.liveRestore ? ['--live-restore'] : []),
   ]
 

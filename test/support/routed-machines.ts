@@ -1,0 +1,114 @@
+/**
+ * A fleet with a network of its own: machines on one link, each a network namespace with an engine and an agent in it, and a
+ * stranger on the same link. The controller is on this host.
+ */
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { startDockerd, type TestDockerd, whyNoDockerd } from './dockerd.ts'
+import {
+  type AgentOptions,
+  type Controller,
+  type ControllerOptions,
+  joinFleet,
+  startAgent,
+  startController,
+  temporaryFolder,
+} from './fleet.ts'
+import { command, commandOrThrow, inSpace, type Outcome } from './machine-commands.ts'
+import { type MachineNetwork, machineNetwork } from './machine-network.ts'
+import { whyNoRules } from './own-space.ts'
+import { image } from './pods.ts'
+import type { Program } from './program.ts'
+
+export type Space = {
+  /** Its name, as of `ip netns`. */
+  readonly space: string
+  readonly address: string
+  /** What a program prints in its network namespace. Rejects when it fails. */
+  run(...line: readonly string[]): Promise<string>
+  /** The same, for a program that may fail. */
+  tryRun(...line: readonly string[]): Promise<Outcome>
+}
+
+export type RoutedMachine = Space & {
+  readonly name: string
+  readonly dataDir: string
+  readonly docker: TestDockerd
+  /** Starts its agent; waits for nothing. */
+  startAgent(): Promise<Program>
+}
+
+export type RoutedMachines = {
+  readonly folder: string
+  readonly network: MachineNetwork
+  readonly controller: Controller
+  /** Another in its place, once it has ended: the same data and ports. */
+  controllerAgain(): Promise<Controller>
+  readonly first: RoutedMachine
+  readonly second: RoutedMachine
+  /** On the same link, and no node. */
+  readonly stranger: Space
+  /** `sh -c` in a container of a pod. */
+  within(pod: string, script: string): Promise<Outcome>
+}
+
+/** For `test(name, { skip: whyNoRoutedMachines() }, …)`. Throws where a part is missing without an opt-out. */
+export function whyNoRoutedMachines(): string | false {
+  return whyNoDockerd() || whyNoRules()
+}
+
+/** pi-1 and pi-2 have joined; their agents are not started. */
+export async function routedMachines(
+  t: Test,
+  settings: { readonly controller?: ControllerOptions['settings']; readonly agents?: AgentOptions['settings'] } = {},
+): Promise<RoutedMachines> {
+  const folder = await temporaryFolder(t)
+  const network = await machineNetwork(t)
+  const served = {
+    dataDir: join(folder, 'controller'),
+    settings: { podNetwork: 'routed', ...settings.controller },
+    address: network.hostAddress,
+  }
+  const controller = await startController(t, served)
+  const ports = { apiPort: Number(new URL(controller.apiUrl).port), mqttPort: controller.mqttPort }
+  const machine = async (name: string): Promise<RoutedMachine> => {
+    const place = await plugged(t, network)
+    const docker = await startDockerd(t, { space: place.space, withRules: true })
+    // As Docker leaves it where the machine did not forward packets before.
+    await place.run('iptables', '--wait', '--policy', 'FORWARD', 'DROP')
+    await docker.importImage(image)
+    const dataDir = join(folder, name)
+    await joinFleet(controller, name, dataDir, place.space)
+    const options = { dataDir, dockerSocket: docker.socket, space: place.space, settings: settings.agents ?? {} }
+    return { ...place, name, dataDir, docker, startAgent: () => startAgent(t, options) }
+  }
+  return {
+    folder,
+    network,
+    controller,
+    controllerAgain: () => startController(t, { ...served, ...ports }),
+    first: await machine('pi-1'),
+    second: await machine('pi-2'),
+    stranger: await plugged(t, network),
+    within: (pod, script) => controller.tryKubectl('exec', pod, '--', 'sh', '-c', script),
+  }
+}
+
+/** One more place on the link. Gone when the test ends. */
+export async function plugged(t: Test, network: MachineNetwork): Promise<Space> {
+  const space = `br-${randomBytes(4).toString('hex')}`
+  const plug = network.plug(space)
+  t.teardown(() => plug.remove())
+  await plug.fresh()
+  const line = (...words: readonly string[]): [string, readonly string[]] => {
+    const [file = '', ...args] = inSpace(space, ...words)
+    return [file, args]
+  }
+  return {
+    space,
+    address: plug.address,
+    run: (...words) => commandOrThrow(...line(...words)),
+    tryRun: (...words) => command(...line(...words)),
+  }
+}
