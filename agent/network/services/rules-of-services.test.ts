@@ -1,0 +1,59 @@
+import { test } from 'tap'
+import { jumpPoints } from '../base-rules.ts'
+import { ruleChanges } from '../rule-changes.ts'
+import { aService, endpointOn } from '../testing/services.ts'
+import { rulesOfServices } from './rules-of-services.ts'
+
+const node = {
+  nodeName: 'pi-01',
+  zone: '',
+  clusterCIDR: '10.244.0.0/16',
+  serviceCIDR: '10.96.0.0/12',
+  addresses: ['192.168.1.11'],
+}
+const web = aService({ addresses: [endpointOn('pi-01', '10.244.1.2')] })
+const shop = (...services: (typeof web)[]) => new Map(services.map((one) => [`${one.namespace}/${one.name}`, one]))
+
+test('without Services the chains of all of them stand, and refuse or drop what goes to the range of Services', async (t) => {
+  const { chains, sets } = rulesOfServices(node)(new Map())
+  t.same(
+    [...chains.keys()].filter((name) => jumpPoints.has(name)),
+    ['services-prerouting', 'services-output', 'services-postrouting'],
+  )
+  t.same(chains.get('service-refusal')?.rules.slice(-2), ['ip daddr @cluster-ips reject', 'ip daddr 10.96.0.0/12 drop'])
+  for (const [name, { elements }] of sets) t.equal(elements?.size, 0, name)
+})
+
+test('a change of one Service changes the rules of that one only', async (t) => {
+  const table = rulesOfServices(node)
+  const addresses = [endpointOn('pi-01', '10.244.1.3')]
+  const other = aService({ name: 'other', clusterIPs: ['10.96.0.8'], addresses })
+  const before = table(shop(web, other))
+  const after = table(shop({ ...web, endpoints: [] }, other))
+  t.equal(after.chains.get('cluster-shop/other/tcp/80'), before.chains.get('cluster-shop/other/tcp/80'))
+  t.same(ruleChanges([{ before, after }]).split('\n').slice(0, -1), [
+    'flush chain ip bramble cluster-shop/web/tcp/80',
+    'delete element ip bramble service-ips { 10.96.0.7 . tcp . 80 : goto cluster-shop/web/tcp/80 }',
+    'delete element ip bramble hairpin-ips { 10.244.1.2 . 10.244.1.2 }',
+    'delete chain ip bramble cluster-shop/web/tcp/80',
+    'add element ip bramble no-endpoint-services { 10.96.0.7 . tcp . 80 : goto service-reject }',
+  ])
+})
+
+test('an endpoint of two Services leaves the set of this node’s endpoints with the last of them', async (t) => {
+  const table = rulesOfServices(node)
+  const other = { ...web, name: 'other', clusterIPs: ['10.96.0.8'] }
+  const hairpins = (...services: (typeof web)[]) => table(shop(...services)).sets.get('hairpin-ips')?.elements?.size
+  t.equal(hairpins(web, other), 1)
+  t.equal(hairpins(other), 1)
+  t.equal(hairpins(), 0)
+})
+
+test('an address and port that two Services claim belong to the first by name, in whichever order they are received', async (t) => {
+  const external = { ...web, externalIPs: ['192.0.2.1'] }
+  const later = { ...external, name: 'zoo', clusterIPs: ['10.96.0.8'] }
+  for (const states of [shop(external, later), shop(later, external)]) {
+    const { sets } = rulesOfServices(node)(states)
+    t.equal(sets.get('service-ips')?.elements?.get('192.0.2.1 . tcp . 80'), 'goto external-shop/web/tcp/80')
+  }
+})

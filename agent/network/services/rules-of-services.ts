@@ -1,0 +1,100 @@
+/** The rules of all Services: the chains that each new connection passes, and the parts of every Service, merged. */
+import type { ServiceState } from '../../../api/network/service-endpoints.ts'
+import type { RuleChain, RuleElements, RuleSet } from '../rule-set.ts'
+import {
+  masqueradeLater,
+  masqueradeMarked,
+  rejectChain,
+  type ServicePiece,
+  type SharedElements,
+  sharedNames,
+} from './service-piece.ts'
+import { type ServiceNode, serviceRules } from './service-rules.ts'
+
+export type ServiceRulesNode = ServiceNode & {
+  /** Of the addresses of Services. */
+  readonly serviceCIDR: string
+}
+
+/** By `namespace/name`. */
+type StatesByName = ReadonlyMap<string, ServiceState>
+
+/**
+ * Rules for Services as one node needs them. What it made of a Service is kept with the object, so that a change costs the
+ * Service that changed: hand in the same objects for those that did not.
+ */
+export function rulesOfServices(node: ServiceRulesNode): (services: StatesByName) => RuleSet {
+  const pieces = new WeakMap<ServiceState, ServicePiece>()
+  const fixed = fixedChains(node)
+  const pieceOf = (state: ServiceState): ServicePiece => {
+    const piece = pieces.get(state) ?? serviceRules(state, node)
+    pieces.set(state, piece)
+    return piece
+  }
+  return (services) => {
+    const chains = new Map(fixed)
+    const sets = new Map<string, RuleElements>()
+    const shared = new Map(sharedNames.map((name) => [name, new Map<string, string>()]))
+    // In the order of names: where two Services claim one address and port, every node gives it to the same one.
+    for (const [, state] of [...services].sort(([one], [other]) => (one < other ? -1 : 1))) {
+      const piece = pieceOf(state)
+      for (const [name, chain] of piece.chains) chains.set(name, chain)
+      for (const [name, set] of piece.affinitySets) sets.set(name, set)
+      for (const [name, key, value] of piece.elements) {
+        const elements = shared.get(name)
+        if (elements?.has(key) === false) elements.set(key, value)
+      }
+    }
+    for (const [name, elements] of shared) sets.set(name, { ...definitions[name], elements })
+    return { chains, sets }
+  }
+}
+
+const byAddress = { kind: 'map', type: 'ipv4_addr . inet_proto . inet_service : verdict' } as const
+const byNodePort = { kind: 'map', type: 'inet_proto . inet_service : verdict' } as const
+
+const definitions: { readonly [name in SharedElements]: Pick<RuleElements, 'kind' | 'type'> } = {
+  'service-ips': byAddress,
+  'no-endpoint-services': byAddress,
+  'firewall-ips': byAddress,
+  'service-nodeports': byNodePort,
+  'no-endpoint-nodeports': byNodePort,
+  'cluster-ips': { kind: 'set', type: 'ipv4_addr' },
+  'hairpin-ips': { kind: 'set', type: 'ipv4_addr . ipv4_addr' },
+}
+
+const destination = 'ip daddr . meta l4proto . th dport'
+/** Every address of the node but those of loopback: addresses come and go with DHCP, and rules that name none stay right. */
+const toThisNode = 'fib daddr type local ip daddr != 127.0.0.0/8 meta l4proto . th dport'
+
+/**
+ * The kernel enters chains of NAT with the first packet of a connection only. What a chain that was gone to does not settle goes
+ * on behind the jump: a Local Service without endpoints here is refused only after pods and the node itself had their turn.
+ */
+function fixedChains({ clusterCIDR, serviceCIDR }: ServiceRulesNode): ReadonlyMap<string, RuleChain> {
+  const steps = ['jump service-firewall', 'jump service-dispatch', 'jump service-refusal']
+  const chains: Readonly<Record<string, readonly string[]>> = {
+    'services-prerouting': steps,
+    'services-output': steps,
+    'service-firewall': [`${destination} vmap @firewall-ips`],
+    'service-dispatch': [
+      // A route to the range of Services may lead here from outside; answers have to come back the same way.
+      `ip daddr @cluster-ips ip saddr != ${clusterCIDR} ${masqueradeLater}`,
+      `${destination} vmap @service-ips`,
+      `${toThisNode} vmap @service-nodeports`,
+    ],
+    'service-refusal': [
+      `${destination} vmap @no-endpoint-services`,
+      `${toThisNode} vmap @no-endpoint-nodeports`,
+      'ip daddr @cluster-ips reject',
+      `ip daddr ${serviceCIDR} drop`,
+    ],
+    [rejectChain]: ['reject'],
+    'services-postrouting': [
+      masqueradeMarked,
+      // An endpoint that reached itself: it would answer itself directly, past the translation.
+      'ct status dnat ip saddr . ip daddr @hairpin-ips masquerade fully-random',
+    ],
+  }
+  return new Map(Object.entries(chains).map(([name, rules]) => [name, { rules }]))
+}

@@ -1,0 +1,48 @@
+/** The vocabulary of the rules of Services: what one of them adds to the table, and the names that the chains share. */
+import type { RuleChain, RuleElements } from '../rule-set.ts'
+
+/** The sets and maps that all Services share. */
+export const sharedNames = [
+  'service-ips',
+  'service-nodeports',
+  'no-endpoint-services',
+  'no-endpoint-nodeports',
+  'firewall-ips',
+  'cluster-ips',
+  'hairpin-ips',
+] as const
+export type SharedElements = (typeof sharedNames)[number]
+
+export type ServicePiece = {
+  readonly chains: readonly (readonly [name: string, RuleChain])[]
+  /** The clients of each endpoint; packets fill them. */
+  readonly affinitySets: readonly (readonly [name: string, RuleElements])[]
+  /** The value is '' in sets. Services may add the same element: it stands while one of them does. */
+  readonly elements: readonly (readonly [SharedElements, key: string, value: string])[]
+}
+
+export const noPiece: ServicePiece = { chains: [], affinitySets: [], elements: [] }
+
+export function joinPieces(pieces: readonly ServicePiece[]): ServicePiece {
+  return {
+    chains: pieces.flatMap(({ chains }) => chains),
+    affinitySets: pieces.flatMap(({ affinitySets }) => affinitySets),
+    elements: pieces.flatMap(({ elements }) => elements),
+  }
+}
+
+/** `cluster` and `local` choose among endpoints, `external` decides between those two, `endpoint` keeps clients. */
+export type ChainKind = 'cluster' | 'local' | 'external' | 'firewall' | 'endpoint'
+
+/** `name`: of a Service's port (`shop/web/tcp/80`), or of an endpoint of it. A slash sets these chains apart from fixed ones. */
+export function chainOf(kind: ChainKind, name: string): string {
+  return `${kind}-${name}`
+}
+
+/** kube-proxy's bit too (`--iptables-masquerade-bit`). */
+const masqueradeBit = '0x4000'
+export const masqueradeLater = `meta mark set meta mark or ${masqueradeBit}`
+/** `fully-random`: two clients that take the same port at once would lose a packet (kubernetes/kubernetes#56903). */
+export const masqueradeMarked = `meta mark and ${masqueradeBit} != 0 meta mark set meta mark xor ${masqueradeBit} masquerade fully-random`
+
+export const rejectChain = 'service-reject'

@@ -1,0 +1,85 @@
+/** Which endpoints of a Service's port a node sends packets to (pkg/proxy/topology.go, CategorizeEndpoints). */
+import type { ServiceState } from '../../../api/network/service-endpoints.ts'
+import { isIPv4 } from './rule-text.ts'
+
+export type ServicePortState = ServiceState['ports'][number]
+
+export type PortEndpoint = {
+  readonly ip: string
+  readonly port: number
+  /** A pod of this node, or this node. */
+  readonly isLocal: boolean
+  readonly ready: boolean
+  readonly serving: boolean
+  readonly terminating: boolean
+  /** The zones that should use it; empty: no hint. */
+  readonly zones: readonly string[]
+}
+
+/** Of this node: its name, and its zone (`topology.kubernetes.io/zone`), '' where it has none. */
+export type NodePlace = { readonly nodeName: string; readonly zone: string }
+
+export type UsedPolicies = {
+  /** Some packets may go to endpoints of any node. */
+  readonly cluster: boolean
+  /** Some packets may go to endpoints of this node only. */
+  readonly local: boolean
+}
+
+export type UsableEndpoints = {
+  /** Where any node may answer. Empty where the Service does not use that policy. */
+  readonly cluster: readonly PortEndpoint[]
+  /** Where this node has to answer. Empty where the Service does not use that policy. */
+  readonly local: readonly PortEndpoint[]
+  /** Both, without duplicates. */
+  readonly reachable: readonly PortEndpoint[]
+  /** Some node has an endpoint to use, even if this one may not use it. */
+  readonly exist: boolean
+}
+
+const none: UsableEndpoints = { cluster: [], local: [], reachable: [], exist: false }
+
+/** All endpoints behind a port, each address once. Addresses and ports that a packet cannot have are left out. */
+export function endpointsOf(service: ServiceState, port: ServicePortState, { nodeName }: NodePlace): PortEndpoint[] {
+  const found = new Map<string, PortEndpoint>()
+  for (const { ports, addresses } of service.endpoints) {
+    const target = ports.find(({ name = '', protocol }) => name === (port.name ?? '') && protocol === port.protocol)
+    if (target === undefined || !isPortNumber(target.port)) continue
+    for (const { ip, node, zones = [], ready, serving, terminating } of addresses) {
+      const key = `${ip}:${target.port}`
+      if (!isIPv4(ip) || found.has(key)) continue
+      const isReady = ready || service.publishNotReadyAddresses === true
+      found.set(key, { ip, port: target.port, isLocal: node === nodeName, ready: isReady, serving, terminating, zones })
+    }
+  }
+  return [...found.values()]
+}
+
+/** Ready ones; where there are none, those that end and still serve, for each policy by itself (KEP-1669). */
+export function usableEndpoints(
+  endpoints: readonly PortEndpoint[],
+  policies: UsedPolicies,
+  { zone }: NodePlace,
+): UsableEndpoints {
+  if (endpoints.length === 0) return none
+  const ready = endpoints.filter((endpoint) => endpoint.ready)
+  const ending = endpoints.filter(({ serving, terminating }) => serving && terminating)
+  const inZone = byHints(ready, zone)
+  const cluster = !policies.cluster ? [] : ready.length > 0 ? inZone : ending
+  const exist = ready.length > 0 || ending.length > 0
+  if (!policies.local) return { cluster, local: [], reachable: cluster, exist }
+  const readyHere = ready.filter(({ isLocal }) => isLocal)
+  const local = readyHere.length > 0 ? readyHere : ending.filter(({ isLocal }) => isLocal)
+  return { cluster, local, reachable: [...new Set([...cluster, ...local])], exist }
+}
+
+/** Hints are followed where each ready endpoint has one and the zone of this node has an endpoint (KEP-2433). */
+function byHints(ready: readonly PortEndpoint[], zone: string): readonly PortEndpoint[] {
+  if (zone === '' || ready.some(({ zones }) => zones.length === 0)) return ready
+  const near = ready.filter(({ zones }) => zones.includes(zone))
+  return near.length > 0 ? near : ready
+}
+
+export function isPortNumber(port: number | undefined): port is number {
+  return port !== undefined && Number.isInteger(port) && port > 0 && port < 65536
+}
