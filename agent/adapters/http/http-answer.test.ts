@@ -43,6 +43,25 @@ test('answers without a body, and those that come before the answer', (t) => {
   t.end()
 })
 
+test('bytes may be overwritten once they were added', (t) => {
+  const one = Buffer.alloc(30)
+  const reader = httpAnswerReader()
+  const text = 'HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n0123456789012345678901234567890123456789'
+  let answer: HttpAnswer | undefined
+  for (let at = 0; at < text.length; at += 30) {
+    answer = reader.push(one.subarray(0, one.write(text.slice(at, at + 30))))
+  }
+  t.equal(answer?.body.toString(), '0123456789'.repeat(4))
+  t.end()
+})
+
+test('of repeated headers the last one counts, and a value is not a header', (t) => {
+  const head = 'HTTP/1.1 302\r\nX: location: /no\r\nLocation: /first\r\nlocation:/second \r\nContent-Length: 0'
+  t.match(read(`${head}\r\n\r\n`), { status: 302, location: '/second' })
+  t.match(read('HTTP/1.1 200\r\nX-Content-Length: 3\r\nContent-Length: 0\r\n\r\n'), { body: '' })
+  t.end()
+})
+
 test('of a long body the first 10 KiB count', (t) => {
   const long = 'x'.repeat(50_000)
   t.equal(read(`HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n${long}`).body.length, 10_240)

@@ -3,12 +3,15 @@
 export type HttpAnswer = {
   readonly status: number
   readonly location: string | undefined
-  /** The first 10 KiB, as in the kubelet (pkg/probe/http/http.go, maxRespBodyLength). Not decoded: probes do not use the text. */
+  /**
+   * The first 10 KiB, as in the kubelet (pkg/probe/http/http.go, maxRespBodyLength), to be read before the next bytes are added. Not
+   * decoded: probes do not use the text.
+   */
   readonly body: Buffer
 }
 
 export interface HttpAnswerReader {
-  /** Adds bytes; returns the response once enough has arrived. Throws when it is not HTTP. */
+  /** Adds bytes, which may be overwritten after the call; returns the response once enough has arrived. Throws when it is not HTTP. */
   push(chunk: Buffer): HttpAnswer | undefined
   /** The peer has closed the connection; throws when the response is incomplete. */
   end(): HttpAnswer
@@ -30,8 +33,10 @@ type Head = {
   readonly bodyAt: number
 }
 
+const none = Buffer.alloc(0)
+
 export function httpAnswerReader(): HttpAnswerReader {
-  let received: Buffer = Buffer.alloc(0)
+  let received: Buffer = none
   let head: Head | undefined
   const chunks = chunkReader()
 
@@ -41,27 +46,33 @@ export function httpAnswerReader(): HttpAnswerReader {
     body: body.subarray(0, mostBodyBytes),
   })
 
-  return {
-    push(chunk) {
-      received = received.length === 0 ? chunk : Buffer.concat([received, chunk])
-      while (head === undefined) {
-        const next = headOf(received)
-        if (next === undefined) {
-          if (received.length > mostHeadBytes) throw new Error('malformed HTTP response: its headers are too long')
-          return undefined
-        }
-        // Informational responses such as 100 Continue precede the response (RFC 9110, 15.2).
-        if (next.status >= 200) head = next
-        received = received.subarray(next.bodyAt)
-      }
-      if (head.isChunked) {
-        const body = chunks.read(received)
-        if (body !== undefined) return answer(head, body)
-        if (received.length > mostChunkedBytes)
-          throw new Error('malformed chunked encoding: too many bytes without data')
+  const readOn = (): HttpAnswer | undefined => {
+    while (head === undefined) {
+      const next = headOf(received)
+      if (next === undefined) {
+        if (received.length > mostHeadBytes) throw new Error('malformed HTTP response: its headers are too long')
         return undefined
       }
-      return received.length >= Math.min(head.length, mostBodyBytes) ? answer(head, received) : undefined
+      // Informational responses such as 100 Continue precede the response (RFC 9110, 15.2).
+      if (next.status >= 200) head = next
+      received = received.subarray(next.bodyAt)
+    }
+    if (head.isChunked) {
+      const body = chunks.read(received)
+      if (body !== undefined) return answer(head, body)
+      if (received.length > mostChunkedBytes) throw new Error('malformed chunked encoding: too many bytes without data')
+      return undefined
+    }
+    return received.length >= Math.min(head.length, mostBodyBytes) ? answer(head, received) : undefined
+  }
+
+  return {
+    push(chunk) {
+      const isOwn = received.length > 0
+      received = isOwn ? Buffer.concat([received, chunk]) : chunk
+      const done = readOn()
+      if (done === undefined && !isOwn) received = Buffer.from(received)
+      return done
     },
     end() {
       if (head === undefined) throw new Error(received.length === 0 ? 'EOF' : 'unexpected EOF')
@@ -79,23 +90,29 @@ function headOf(bytes: Buffer): Head | undefined {
     if (bytes.length >= 5 && bytes.toString('latin1', 0, 5) !== 'HTTP/') throw malformed(bytes)
     return undefined
   }
-  const [first = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n')
-  const match = /^HTTP\/1\.[01] ([1-9]\d\d)(?: |$)/.exec(first)
+  const text = bytes.toString('latin1', 0, end)
+  const match = /^HTTP\/1\.[01] ([1-9]\d\d)(?: |\r\n|$)/.exec(text)
   if (match === null) throw malformed(bytes)
-  const headers = new Map(lines.map(headerOf))
+  const header = headerReader(text)
   const status = Number(match[1])
-  const isChunked = /\bchunked\s*$/i.test(headers.get('transfer-encoding') ?? '')
-  const written = headers.get('content-length')
+  const isChunked = /\bchunked\s*$/i.test(header('transfer-encoding') ?? '')
+  const written = header('content-length')
   if (written !== undefined && !/^\d+$/.test(written)) throw malformed(bytes)
   const isEmpty = status === 204 || status === 304
   const length = isEmpty ? 0 : written === undefined ? Number.POSITIVE_INFINITY : Number(written)
-  const location = headers.get('location')
+  const location = header('location')
   return { status, location, length, isChunked: isChunked && !isEmpty, bodyAt: end + 4 }
 }
 
-function headerOf(line: string): [string, string] {
-  const colon = line.indexOf(':')
-  return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
+/** Of repeated headers the last one counts. Names are given in lower case. */
+function headerReader(head: string): (name: string) => string | undefined {
+  const lower = head.toLowerCase()
+  return (name) => {
+    const at = lower.lastIndexOf(`\r\n${name}:`)
+    if (at < 0) return undefined
+    const end = head.indexOf('\r\n', at + 2)
+    return head.slice(at + 3 + name.length, end < 0 ? undefined : end).trim()
+  }
 }
 
 function malformed(bytes: Buffer): Error {

@@ -1,7 +1,7 @@
 /** HTTP, TCP and gRPC probes over sockets of Node.js. Every call ends within its timeout with an answer and never rejects. */
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectSecurely, createSecureContext, type SecureContext } from 'node:tls'
-import { TooLate, withDeadline } from '../../../daemon/deadline.ts'
+import { longestTimerMs } from '../../../daemon/clock.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import { kubernetes } from '../../../daemon/process/version.ts'
 import type { NetworkProbes, ProbeAnswer, Target } from '../../pods/probes/targets.ts'
@@ -19,27 +19,61 @@ const userAgent = `kube-probe/${kubernetes.major}.${kubernetes.minor}`
 
 export function networkProbes(): NetworkProbes {
   return {
-    async ask(target, timeoutMs, stop) {
-      try {
-        stop.throwIfAborted()
-        return await withDeadline(timeoutMs, stop, (signal) => attempt(target, signal))
-      } catch (error) {
-        if (stop.aborted) return { result: 'unknown', message: 'The probe was cancelled' }
-        const why = error instanceof TooLate ? `no answer within ${timeoutMs / 1000}s` : messageOf(error)
-        return { result: 'failure', message: `${nameOf(target)}: ${why}` }
-      }
+    ask(target, timeoutMs, stop) {
+      return new Promise((resolve) => {
+        const socket = heldSocket()
+        const settle = (answer: ProbeAnswer) => {
+          clearTimeout(timer)
+          stop.removeEventListener('abort', cancel)
+          socket.release()
+          resolve(answer)
+        }
+        const fail = (why: string) => settle({ result: 'failure', message: `${nameOf(target)}: ${why}` })
+        const cancel = () => settle({ result: 'unknown', message: 'The probe was cancelled' })
+        const expire = () => fail(`no answer within ${timeoutMs / 1000}s`)
+        const timer = setTimeout(expire, Math.min(timeoutMs, longestTimerMs))
+        stop.addEventListener('abort', cancel, { once: true })
+        if (stop.aborted) return cancel()
+        attempt(target, socket).then(settle, (error: unknown) => fail(messageOf(error)))
+      })
     },
   }
 }
 
-async function attempt(target: Http | Tcp | Grpc, signal: AbortSignal): Promise<ProbeAnswer> {
+/**
+ * What a probe has open. Lighter than an AbortSignal for each probe: with ten pods that are probed over HTTP, the agent spends
+ * most of its CPU time on probes.
+ */
+interface HeldSocket {
+  /** The probe uses this from now on; what it used before is destroyed, and so is this one when the probe is over. */
+  use(socket: { destroy(): unknown }): void
+  release(): void
+}
+
+function heldSocket(): HeldSocket {
+  let current: { destroy(): unknown } | undefined
+  let isOver = false
+  return {
+    use(socket) {
+      current?.destroy()
+      current = socket
+      if (isOver) socket.destroy()
+    },
+    release() {
+      isOver = true
+      current?.destroy()
+    },
+  }
+}
+
+async function attempt(target: Http | Tcp | Grpc, held: HeldSocket): Promise<ProbeAnswer> {
   switch (target.kind) {
     case 'tcp':
-      return askTcp(target, signal)
+      return askTcp(target, held)
     case 'http':
-      return askHttp(target, signal)
+      return askHttp(target, held)
     case 'grpc':
-      return askGrpc(target, signal)
+      return askGrpc(target, held)
   }
 }
 
@@ -56,21 +90,16 @@ function nameOf(target: Http | Tcp | Grpc): string {
   }
 }
 
-function askTcp({ host, port }: Tcp, signal: AbortSignal): Promise<ProbeAnswer> {
+function askTcp({ host, port }: Tcp, held: HeldSocket): Promise<ProbeAnswer> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port })
-    const stop = () => socket.destroy(new Error('aborted'))
-    signal.addEventListener('abort', stop, { once: true })
-    socket.once('close', () => signal.removeEventListener('abort', stop))
-    socket.once('error', reject)
-    socket.once('connect', () => {
-      resolve(success)
-      socket.destroy()
-    })
+    held.use(socket)
+    socket.on('error', reject)
+    socket.once('connect', () => resolve(success))
   })
 }
 
-async function askHttp(target: Http, signal: AbortSignal): Promise<ProbeAnswer> {
+async function askHttp(target: Http, held: HeldSocket): Promise<ProbeAnswer> {
   const { scheme, host, port, path, headers } = target
   let url = new URL(`${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}${path}`)
   const named = Object.fromEntries(headers.map(({ name, value }) => [name, value]))
@@ -81,7 +110,7 @@ async function askHttp(target: Http, signal: AbortSignal): Promise<ProbeAnswer> 
     ...named,
   }
   for (let redirects = 0; redirects <= mostRedirects; redirects++) {
-    const { status, location } = await fetchOnce(url, sent, signal)
+    const { status, location } = await fetchOnce(url, sent, held)
     if (status >= 300 && status < 400 && location !== undefined) {
       const next = new URL(location, url)
       // A redirect to another host is a success and is not followed (pkg/probe/http/http.go, RedirectChecker).
@@ -100,49 +129,45 @@ async function askHttp(target: Http, signal: AbortSignal): Promise<ProbeAnswer> 
  * Over a plain socket: in the agent's Node.js the HTTP client takes three times as much CPU time. Rejects when the connection
  * fails, ends early, or is not HTTP.
  */
-function fetchOnce(url: URL, headers: { readonly [name: string]: string }, signal: AbortSignal): Promise<HttpAnswer> {
+function fetchOnce(url: URL, headers: { readonly [name: string]: string }, held: HeldSocket): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
     const request = requestText(url, headers)
     const answer = httpAnswerReader()
     const take = (bytes: Buffer) => {
       try {
         const done = answer.push(bytes)
-        if (done !== undefined) settle(() => resolve(done))
+        if (done === undefined) return
+        resolve(done)
       } catch (error) {
-        fail(error)
+        reject(error)
       }
+      socket.destroy()
     }
     const socket = socketTo(url, take)
-    const settle = (end: () => void) => {
-      signal.removeEventListener('abort', stop)
-      socket.destroy()
-      end()
-    }
-    const fail = (error: unknown) => settle(() => reject(error))
-    const stop = () => fail(new Error('aborted'))
-    signal.addEventListener('abort', stop, { once: true })
-    if (signal.aborted) return stop()
-    socket.on('error', fail)
+    held.use(socket)
+    socket.on('error', reject)
     socket.once('end', () => {
       try {
-        const done = answer.end()
-        settle(() => resolve(done))
+        resolve(answer.end())
       } catch (error) {
-        fail(error)
+        reject(error)
       }
     })
     socket.write(request)
   })
 }
 
-/** Passes received bytes to `take`. A close by the peer does not close the socket: its owner destroys it. */
+/**
+ * Passes received bytes to `take`, which copies what it needs for longer than the call. A close by the peer does not close the
+ * socket: its owner destroys it.
+ */
 function socketTo({ protocol, hostname, port }: URL, take: (bytes: Buffer) => void): Socket {
   // IPv6 addresses have brackets only in a URL.
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
   if (protocol === 'http:') {
     // Bypasses the stream's buffering, which costs as much as the reads themselves.
-    const callback = (bytes: number, buffer: Uint8Array) => {
-      take(Buffer.from(buffer.subarray(0, bytes)))
+    const callback = (bytes: number) => {
+      take(received.subarray(0, bytes))
       return true
     }
     return connect({ host, port: Number(port || 80), allowHalfOpen: true, onread: { buffer: received, callback } })
@@ -157,8 +182,8 @@ function socketTo({ protocol, hostname, port }: URL, take: (bytes: Buffer) => vo
   return socket.on('data', take)
 }
 
-/** One buffer for all sockets: received bytes are copied before the next read. */
-const received = new Uint8Array(16 * 1024)
+/** One buffer for all sockets. */
+const received = Buffer.allocUnsafeSlow(16 * 1024)
 
 /**
  * Contains no authorities, because none is verified: loading those of Node.js takes some megabytes. Created for the first TLS
@@ -183,17 +208,14 @@ function requestText(url: URL, headers: { readonly [name: string]: string }): st
 }
 
 /** grpc.health.v1.Health/Check: one small message each way, so no library is needed. */
-async function askGrpc(target: Grpc, signal: AbortSignal): Promise<ProbeAnswer> {
+async function askGrpc(target: Grpc, held: HeldSocket): Promise<ProbeAnswer> {
   const { host, port, service } = target
   // Loaded on demand: few pods have gRPC probes, and nothing else in the agent uses it.
   const { connect: http2Connect } = await import('node:http2')
-  signal.throwIfAborted()
   return new Promise((resolve, reject) => {
     const session = http2Connect(`http://${host.includes(':') ? `[${host}]` : host}:${port}`)
-    const stop = () => session.destroy(new Error('aborted'))
-    signal.addEventListener('abort', stop, { once: true })
-    session.once('close', () => signal.removeEventListener('abort', stop))
-    session.once('error', reject)
+    held.use(session)
+    session.on('error', reject)
     const stream = session.request({
       ':method': 'POST',
       ':path': '/grpc.health.v1.Health/Check',
@@ -209,7 +231,7 @@ async function askGrpc(target: Grpc, signal: AbortSignal): Promise<ProbeAnswer> 
     stream.once('response', note)
     stream.once('trailers', note)
     stream.on('data', (chunk: Buffer) => void (frames.length < 16 && frames.push(chunk)))
-    stream.once('error', reject)
+    stream.on('error', reject)
     stream.once('end', () => {
       session.close()
       resolve(grpcAnswer(status, Buffer.concat(frames)))
