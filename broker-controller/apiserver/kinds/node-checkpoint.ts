@@ -25,11 +25,11 @@ import type { KindStrategy, ResourceNeeds, ResourceRequest } from '../handlers/s
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { parseBody, readAs } from '../wire/request-body.ts'
 import { successStatus } from '../wire/status-errors.ts'
-import { configMapStrategy } from './config-map.ts'
+import { configMapStrategy } from './data/config-map.ts'
+import { secretStrategy } from './data/secret.ts'
 import { namespaceStrategy } from './namespace.ts'
 import { createDataFromCheckpoint, namedBy, ownNamespaces } from './node-checkpoint-data.ts'
 import { podStrategy } from './pod.ts'
-import { secretStrategy } from './secret.ts'
 
 const kinds = { configmaps: configMapStrategy, secrets: secretStrategy }
 const namesOf = { configmaps: configMapsOf, secrets: secretsOf }

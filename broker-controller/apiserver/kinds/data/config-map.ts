@@ -1,11 +1,11 @@
 /** core/v1 ConfigMap (pkg/registry/core/configmap/strategy.go). */
-import type { ConfigMap } from '../../../api/config-map.ts'
-import { invalid, type Problem } from '../../../api/problem.ts'
-import { resources } from '../../../api/resources.ts'
-import { storyOf } from '../../../daemon/log.ts'
-import { revocationsIn, revocationsKey } from '../../store/revocations.ts'
-import { ageOf, type TableOf, tableColumns } from '../handlers/cells.ts'
-import type { KindStrategy } from '../handlers/strategy.ts'
+import type { ConfigMap } from '../../../../api/config-map.ts'
+import { invalid, type Problem } from '../../../../api/problem.ts'
+import { resources } from '../../../../api/resources.ts'
+import { storyOf } from '../../../../daemon/log.ts'
+import { revocationsIn, revocationsKey } from '../../../store/revocations.ts'
+import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
+import type { KindStrategy } from '../../handlers/strategy.ts'
 import { decodedBytes, frozenProblems, keyProblems, sizeProblems, textBytes } from './object-data.ts'
 
 const configMapTable: TableOf<ConfigMap> = {

@@ -1,9 +1,10 @@
 /** core/v1 Secret (pkg/registry/core/secret/strategy.go). */
-import { invalid, type Problem, required } from '../../../api/problem.ts'
-import { resources } from '../../../api/resources.ts'
-import type { Secret } from '../../../api/secret.ts'
-import { ageOf, type TableOf, tableColumns } from '../handlers/cells.ts'
-import type { KindStrategy } from '../handlers/strategy.ts'
+import { invalid, type Problem, required } from '../../../../api/problem.ts'
+import { resources } from '../../../../api/resources.ts'
+import type { Secret } from '../../../../api/secret.ts'
+import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
+import type { KindStrategy } from '../../handlers/strategy.ts'
+import { keyPairProblem } from './key-pair.ts'
 import { type Data, decodedBytes, frozenProblems, keyProblems, sizeProblems } from './object-data.ts'
 
 /** Only counts: no cell contains secret data. */
@@ -26,6 +27,8 @@ export const secretStrategy: KindStrategy<Secret> = {
   // What a node delivers after a restore is all that it has of a secret.
   validateCreate: (secret, { restored }) => [...secretProblems(secret), ...(restored ? [] : contentProblems(secret))],
   validateUpdate: (old, now) => [...secretProblems(now), ...contentProblems(now), ...changeProblems(old, now)],
+  warningsOnCreate: tlsWarnings,
+  warningsOnUpdate: (_, now) => tlsWarnings(now),
 }
 
 /** `stringData` is for writing only: it is kept as `data`. */
@@ -38,6 +41,13 @@ function withSecretDefaults(secret: Secret): Secret {
 
 function secretProblems({ data = {} }: Secret): readonly Problem[] {
   return [...keyProblems('data', data), ...sizeProblems(decodedBytes(data))]
+}
+
+function tlsWarnings({ type, data = {} }: Secret): readonly string[] {
+  if (type !== 'kubernetes.io/tls') return []
+  const pem = (key: string) => Buffer.from(data[key] ?? '', 'base64').toString('latin1')
+  const problem = keyPairProblem(pem('tls.crt'), pem('tls.key'))
+  return problem === undefined ? [] : [problem]
 }
 
 /** A secret of a type that states its content must have that content (ValidateSecret). */

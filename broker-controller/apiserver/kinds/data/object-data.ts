@@ -1,10 +1,10 @@
 /** Rules shared by ConfigMaps and Secrets: keys, data of bounded size, and immutability. */
 import { isDeepStrictEqual } from 'node:util'
-import type { ConfigMap } from '../../../api/config-map.ts'
-import { dataKeyProblem } from '../../../api/names.ts'
-import { forbidden, invalid, type Problem } from '../../../api/problem.ts'
-import type { Secret } from '../../../api/secret.ts'
-import { problemsWith } from '../../../api/validation/metadata-validation.ts'
+import type { ConfigMap } from '../../../../api/config-map.ts'
+import { dataKeyProblem } from '../../../../api/names.ts'
+import { forbidden, invalid, type Problem } from '../../../../api/problem.ts'
+import type { Secret } from '../../../../api/secret.ts'
+import { problemsWith } from '../../../../api/validation/metadata-validation.ts'
 
 const mostDataBytes = 1024 * 1024
 
