@@ -147,3 +147,69 @@ test('the deletion of a Job that names no policy warns that its pods stay', asyn
   t.match(await remove(), stay)
   t.match((await ask('DELETE', path)).warnings, stay)
 })
+
+test('volumes, claims and their classes', async (t) => {
+  const { ask } = await anApi(t)
+  const post = async (path: string, body: Document) => {
+    const { code, warnings } = await ask('POST', path, { body })
+    t.equal(code, 201)
+    return warnings
+  }
+  const annotation = 'volume.beta.kubernetes.io/storage-class'
+  const deprecatedClass = `metadata.annotations[${annotation}]: deprecated since v1.8; use "storageClassName" attribute instead`
+  const term = { matchExpressions: [{ key: 'beta.kubernetes.io/arch', operator: 'Exists' }] }
+  const volume = {
+    ...{ apiVersion: 'v1', kind: 'PersistentVolume', metadata: { name: 'v', annotations: { [annotation]: 'c' } } },
+    spec: {
+      ...{ capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], persistentVolumeReclaimPolicy: 'Recycle' },
+      ...{ hostPath: { path: '/data' }, nodeAffinity: { required: { nodeSelectorTerms: [term] } } },
+    },
+  }
+  t.match(await post('/api/v1/persistentvolumes', volume), [
+    deprecatedClass,
+    /^spec\.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated\./,
+    /^spec\.nodeAffinity\.required\.nodeSelectorTerms\[0\]\.matchExpressions\[0\]\.key: beta\.kubernetes\.io\/arch is deprecated/,
+  ])
+  const { hostPath: _, nodeAffinity: __, ...rest } = volume.spec
+  const gone = {
+    ...rest,
+    persistentVolumeReclaimPolicy: 'Retain',
+    storageos: { volumeName: 'x', volumeNamespace: 'y' },
+  }
+  t.same(await post('/api/v1/persistentvolumes', { ...volume, metadata: { name: 'w' }, spec: gone }), [
+    'spec.storageOS: deprecated in v1.22, non-functional in v1.25+',
+  ])
+  const claim = {
+    ...{ apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'c', annotations: { [annotation]: 'c' } } },
+    spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1500m' } } },
+  }
+  t.same(await post('/api/v1/namespaces/default/persistentvolumeclaims', claim), [
+    deprecatedClass,
+    'spec.resources.requests[storage]: fractional byte value "1500m" is invalid, must be an integer',
+  ])
+  const topologies = [{ matchLabelExpressions: [{ key: 'failure-domain.beta.kubernetes.io/zone', values: ['a'] }] }]
+  const storageClass = {
+    ...{ apiVersion: 'storage.k8s.io/v1', kind: 'StorageClass', metadata: { name: 's' }, provisioner: 'a/b' },
+    allowedTopologies: topologies,
+  }
+  t.same(await post('/apis/storage.k8s.io/v1/storageclasses', storageClass), [
+    'allowedTopologies[0].matchLabelExpressions[0].key: deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
+  ])
+})
+
+test('an owner that is named twice is kept once, and the UID of the other is in a warning', async (t) => {
+  const { ask } = await anApi(t)
+  const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'o', uid: 'u1' }
+  const body = (ownerReferences: readonly object[]) => ({
+    ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'owned', ownerReferences } },
+  })
+  const path = '/api/v1/namespaces/default/configmaps'
+  const other = { ...owner, name: 'p' }
+  const made = await ask('POST', path, { body: body([owner, other, { ...owner }]) })
+  t.match(made, { code: 201, body: { metadata: { ownerReferences: [owner, other] } } })
+  t.match(made.warnings, [/^\.metadata\.ownerReferences contains duplicate entries; .*observed: u1$/])
+  const replaced = await ask('PUT', `${path}/owned`, { body: body([owner, owner, owner]) })
+  t.match(replaced, { code: 200, body: { metadata: { ownerReferences: [owner] } } })
+  t.match(replaced.warnings, [/observed: u1, u1$/])
+  t.same((await ask('PUT', `${path}/owned`, { body: body([owner]) })).warnings, [])
+})

@@ -12,6 +12,7 @@ import { messageOf } from '../../../daemon/errors.ts'
 import { refuseIntricateJson, refuseIntricateValue, refuseLongBody, refuseLongYaml, refuseYaml } from './body-limits.ts'
 import { bodyForm, unsupportedBody } from './content-negotiation.ts'
 import { duplicateFields } from './duplicate-fields.ts'
+import { withOwnersOnce } from './owner-references.ts'
 import { ProtobufError, readProtobuf } from './protobuf.ts'
 
 /** What to do about fields that are in no schema. */
@@ -134,8 +135,8 @@ export function readObject(
   const decoded = decode(resource.schema, typed)
   if (!decoded.ok) throw invalidObject(resource, nameIn(typed), decoded.problems)
   // Every schema of a row is one of an object with metadata.
-  const value = decoded.value as AnyObject
-  return { value, warnings: judged(resource, decoded.unknownFields, repeated, validation) }
+  const { object: value, warnings } = withOwnersOnce(decoded.value as AnyObject)
+  return { value, warnings: [...judged(resource, decoded.unknownFields, repeated, validation), ...warnings] }
 }
 
 /** The object in the namespace that the path names. BadRequest where the object names another. */

@@ -7,6 +7,7 @@ import {
   type PersistentVolumeClaimSpec,
   storageClassAnnotation,
 } from '../../../../api/storage/persistent-volume-claim.ts'
+import { claimWarnings } from '../../../../api/warnings/storage-warnings.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { forbid } from '../../handlers/resource-request.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
@@ -51,6 +52,8 @@ export const persistentVolumeClaimStrategy: KindStrategy<PersistentVolumeClaim> 
   prepareForUpdate: (old, now) => ({ ...now, spec: withSources(now.spec ?? {}, old.spec) }),
   validateCreate: claimProblems,
   validateUpdate: claimChangeProblems,
+  warningsOnCreate: claimWarnings,
+  warningsOnUpdate: (_, now) => claimWarnings(now),
   async admitCreate(created, _, { store }) {
     const ranges = (await store.list('limitranges', created.metadata.namespace)).items
     const classes = classOf(created) === undefined ? (await store.list('storageclasses')).items : []

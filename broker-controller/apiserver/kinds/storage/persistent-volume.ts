@@ -5,6 +5,7 @@ import { formatQuantity, zeroQuantity } from '../../../../api/quantity.ts'
 import { resources } from '../../../../api/resources.ts'
 import type { PersistentVolume } from '../../../../api/storage/persistent-volume.ts'
 import { storageClassAnnotation } from '../../../../api/storage/persistent-volume-claim.ts'
+import { persistentVolumeWarnings } from '../../../../api/warnings/storage-warnings.ts'
 import { rfc3339 } from '../../../../daemon/clock.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { type KindStrategy, replaceStatus, withWrittenMetadata } from '../../handlers/strategy.ts'
@@ -59,6 +60,8 @@ export const persistentVolumeStrategy: KindStrategy<PersistentVolume> = {
   prepareForUpdate: (_, now) => withoutAttributesClass(now),
   validateCreate: persistentVolumeProblems,
   validateUpdate: persistentVolumeChangeProblems,
+  warningsOnCreate: persistentVolumeWarnings,
+  warningsOnUpdate: (_, now) => persistentVolumeWarnings(now),
 }
 
 /** The feature VolumeAttributesClass is off by default in Kubernetes 1.32: the field is dropped (DropDisabledSpecFields). */

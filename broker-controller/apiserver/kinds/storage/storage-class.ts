@@ -5,6 +5,7 @@ import { resources } from '../../../../api/resources.ts'
 import type { StorageClass } from '../../../../api/storage/storage-class.ts'
 import { problemsWith, tooLong } from '../../../../api/validation/metadata-validation.ts'
 import { repeatedPlaces } from '../../../../api/validation/repeated.ts'
+import { storageClassWarnings } from '../../../../api/warnings/storage-warnings.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import type { KindStrategy } from '../../handlers/strategy.ts'
@@ -39,6 +40,8 @@ export const storageClassStrategy: KindStrategy<StorageClass> = {
   }),
   validateCreate: storageClassProblems,
   validateUpdate: changeProblems,
+  warningsOnCreate: storageClassWarnings,
+  warningsOnUpdate: (_, now) => storageClassWarnings(now),
 }
 
 /** The class of claims that name none; undefined: there is none. */
