@@ -74,6 +74,8 @@ export const DesiredMessageSchema = object({
   configMaps: optional(list(ConfigMapSchema)),
   secrets: optional(list(SecretSchema)),
   podCIDR: optional(text),
+  /** Pods are on the network of the fleet, and agents answer names of this domain. Left out with `podNetwork: node`. */
+  clusterDomain: optional(text),
   /** Where containers reach the Kubernetes API: their environment names it. */
   apiServer: optional(object({ host: text, port: integer })),
   /** Those that the pods name. */

@@ -244,7 +244,7 @@ async function openPorts({ configuration, log }: BrokerControllerNeeds, parts: P
     trust: () => trustHash(own.authority().trusted),
     nodeMonitorGraceMs: nodeLifecycle.nodeMonitorGracePeriodMs,
     nodeLeaseLimitMs: nodeLifecycle.nodeLeaseDurationLimitMs,
-    network: configuration.podNetwork !== undefined,
+    podNetwork: configuration.podNetwork,
   })
   const networkLoops = configuration.podNetwork
     ? [

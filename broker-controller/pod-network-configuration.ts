@@ -1,5 +1,6 @@
 /** The settings of the fleet's network, as far as the configuration turns it on. */
 import { dnsSubdomainProblem } from '../api/names.ts'
+import { defaultClusterDomain } from '../api/network/cluster-dns.ts'
 import type { NodeCidrSettings } from './controllers/node-cidr.ts'
 
 export type PodNetworkSettings = {
@@ -8,9 +9,6 @@ export type PodNetworkSettings = {
   /** Without dots at its ends. */
   readonly clusterDomain: string
 }
-
-/** The default of kubeadm (`networking.dnsDomain`). */
-export const defaultClusterDomain = 'cluster.local'
 
 /** undefined: the pods of a node reach those of no other, and Services have no data path. Adds what is wrong to `problems`. */
 export function podNetworkSettings(

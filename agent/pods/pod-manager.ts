@@ -211,6 +211,7 @@ function optionSources({ node, clock }: PodManagerNeeds, { podPidsLimit }: PodMa
     kernelLimits: node.kernelLimits(),
     podPidsLimit,
     podCIDR: wanted.desired?.podCIDR,
+    clusterDomain: wanted.desired?.clusterDomain,
     apiServer: wanted.desired?.apiServer,
     runtimeClasses: wanted.desired?.runtimeClasses ?? nothing,
     services: wanted.desired?.services ?? nothing,

@@ -136,6 +136,7 @@ function essence({ desired, endings }: CheckpointData): string {
     configMaps = [],
     secrets = [],
     podCIDR,
+    clusterDomain,
     apiServer,
     runtimeClasses,
     services,
@@ -143,7 +144,19 @@ function essence({ desired, endings }: CheckpointData): string {
     store,
   } = desired
   return sha256(
-    JSON.stringify([pods, configMaps, secrets, endings, podCIDR, apiServer, runtimeClasses, services, misread, store]),
+    JSON.stringify([
+      pods,
+      configMaps,
+      secrets,
+      endings,
+      podCIDR,
+      clusterDomain,
+      apiServer,
+      runtimeClasses,
+      services,
+      misread,
+      store,
+    ]),
   )
 }
 

@@ -52,6 +52,8 @@ export type OptionSources = {
   readonly memoryCapacityBytes: number
   readonly allocatable: { readonly [resource: string]: string | number }
   readonly podCIDR: string | undefined
+  /** undefined: the fleet has no network of its own. */
+  readonly clusterDomain: string | undefined
   readonly apiServer: ApiServerLocation | undefined
   readonly runtimeClasses: RuntimeClasses
   readonly services: readonly ServiceLink[]
@@ -203,16 +205,17 @@ async function createIn(
 
 /** Without files of its own the container gets the engine's /etc/hosts and /etc/resolv.conf, with the same names and servers. */
 async function etcMounts(
-  { volumes, hostResolver, machineHosts, log }: ContainerStartNeeds,
+  { volumes, hostResolver, machineHosts, sources, log }: ContainerStartNeeds,
   { uid, pod, step }: Start,
   mounts: readonly ContainerMount[],
 ): Promise<readonly ContainerMount[]> {
   const made: ContainerMount[] = []
+  const { clusterDomain } = sources()
   try {
     const machine = pod.spec.hostNetwork === true ? await machineHosts() : undefined
-    const hosts = hasHostsFile(mounts) ? hostsFileText(pod, step.sandbox.ip, machine) : undefined
+    const hosts = hasHostsFile(mounts) ? hostsFileText(pod, step.sandbox.ip, machine, clusterDomain) : undefined
     if (hosts !== undefined) made.push(hostsMount(await volumes.etcFile(uid, 'hosts', hosts)))
-    const resolver = hasResolvConf(mounts) ? resolvConfText(pod, await hostResolver()) : undefined
+    const resolver = hasResolvConf(mounts) ? resolvConfText(pod, await hostResolver(), clusterDomain) : undefined
     if (resolver !== undefined) made.push(resolvConfMount(await volumes.etcFile(uid, 'resolv.conf', resolver)))
   } catch (error) {
     log.warn("Container has the engine's files below /etc", {

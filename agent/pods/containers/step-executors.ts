@@ -62,11 +62,12 @@ async function runSandbox(needs: StepNeeds, uid: string, pod: Pod, step: StepOf<
     needs.recordEvent(pod, { type: 'Normal', reason: 'SandboxChanged', message: sandboxChanged })
   }
   try {
-    const resolver = asksForHostResolver(pod.spec) ? await needs.hostResolver() : undefined
-    const { podCIDR, runtimeClasses } = needs.sources()
+    const { podCIDR, clusterDomain, runtimeClasses } = needs.sources()
+    const resolver = asksForHostResolver(pod.spec, clusterDomain) ? await needs.hostResolver() : undefined
     const found = runtimeHandler(pod, runtimeClasses)
     if (!found.ok) throw new RuntimeError('Failed', found.message)
-    await runtime.runSandbox(sandboxOptions(pod, step.attempt, { resolver, podCIDR, handler: found.handler }))
+    const { handler } = found
+    await runtime.runSandbox(sandboxOptions(pod, step.attempt, { resolver, podCIDR, clusterDomain, handler }))
     records.update(uid, onSandboxStarted)
   } catch (error) {
     if (isUnreachable(error)) throw error

@@ -25,6 +25,8 @@ export type Made<T> = { readonly ok: true; readonly options: T } | { readonly ok
 export type SandboxNeeds = {
   readonly resolver?: Resolver | undefined
   readonly podCIDR?: string | undefined
+  /** undefined: the fleet has no network of its own. */
+  readonly clusterDomain?: string | undefined
   readonly handler?: string | undefined
 }
 
@@ -32,11 +34,11 @@ export function sandboxOptions(pod: Pod, attempt: number, node: SandboxNeeds = {
   const hostNetwork = pod.spec.hostNetwork === true
   return {
     identity: { ...podIdentity(pod), kind: 'sandbox', containerName: '', attempt, specHash: '' },
-    ...podHostname(pod),
+    ...podHostname(pod, node.clusterDomain),
     hostNetwork,
     podCIDR: hostNetwork ? undefined : node.podCIDR,
     hostIPC: pod.spec.hostIPC === true,
-    resolver: podResolver(pod.spec, node.resolver),
+    resolver: podResolver(pod, node.resolver, node.clusterDomain),
     hosts: (pod.spec.hostAliases ?? []).flatMap(({ ip, hostnames = [] }) => hostnames.map((name) => ({ ip, name }))),
     sysctls: Object.fromEntries(
       (pod.spec.securityContext?.sysctls ?? []).map(({ name, value }) => [sysctlName(name), value]),

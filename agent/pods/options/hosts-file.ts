@@ -29,15 +29,16 @@ export function hostsFileText(
   pod: Pod,
   podIP: string | undefined,
   machineHosts: string | undefined,
+  clusterDomain: string | undefined,
 ): string | undefined {
   if (pod.spec.hostNetwork === true) {
     return machineHosts === undefined ? undefined : `${machineHead}${machineHosts}${aliasLines(pod)}`
   }
-  return podIP === undefined ? undefined : `${head}${podLine(pod, podIP)}${aliasLines(pod)}`
+  return podIP === undefined ? undefined : `${head}${podLine(pod, podIP, clusterDomain)}${aliasLines(pod)}`
 }
 
-function podLine(pod: Pod, podIP: string): string {
-  const { hostname, domain } = podHostname(pod)
+function podLine(pod: Pod, podIP: string, clusterDomain: string | undefined): string {
+  const { hostname, domain } = podHostname(pod, clusterDomain)
   const names = domain === '' ? hostname : `${hostname}.${domain}\t${hostname}`
   return `${podIP}\t${names}\n`
 }

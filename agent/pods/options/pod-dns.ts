@@ -1,4 +1,5 @@
 /** The DNS settings of a pod, from its policy, its dnsConfig and the settings of the machine. */
+import { defaultClusterDomain, nodeDnsAddress } from '../../../api/network/cluster-dns.ts'
 import type { Pod, PodSpec } from '../../../api/pod.ts'
 
 export type Resolver = {
@@ -7,29 +8,61 @@ export type Resolver = {
   readonly options: readonly string[]
 }
 
-/** The kernel's libraries read no more of them. */
+/** The kubelet's limits (pkg/apis/core/validation: MaxDNSNameservers, MaxDNSSearchPaths, MaxDNSSearchListChars). */
 const mostServers = 3
+const mostSearches = 32
+const longestSearches = 2048
 
-/** The DNS settings of the machine are needed for this pod. */
-export function asksForHostResolver({ dnsPolicy, dnsConfig }: PodSpec): boolean {
-  return dnsConfig !== undefined && dnsPolicy !== 'None'
+/** Whether the pod asks the name server of its node, which answers names of the fleet (pkg/kubelet/network/dns/dns.go, getPodDNSType). */
+function asksCluster({ dnsPolicy, hostNetwork }: PodSpec): boolean {
+  return dnsPolicy === 'ClusterFirstWithHostNet' || (dnsPolicy === 'ClusterFirst' && hostNetwork !== true)
 }
 
-/** undefined: as the machine does. There is no cluster-wide name service: ClusterFirst is Default. */
-export function podResolver({ dnsPolicy, dnsConfig }: PodSpec, host: Resolver | undefined): Resolver | undefined {
-  if (dnsPolicy !== 'None' && dnsConfig === undefined) return undefined
-  const base = dnsPolicy === 'None' || host === undefined ? { servers: [], searches: [], options: [] } : host
+/** The DNS settings of the machine are needed for this pod. `clusterDomain`: undefined where the fleet has no names. */
+export function asksForHostResolver(spec: PodSpec, clusterDomain: string | undefined): boolean {
+  const isOwn = spec.dnsConfig !== undefined || (clusterDomain !== undefined && asksCluster(spec))
+  return isOwn && spec.dnsPolicy !== 'None'
+}
+
+/** undefined: as the machine does. Where the fleet has no names, ClusterFirst is Default. */
+export function podResolver(
+  { metadata, spec }: Pod,
+  host: Resolver | undefined,
+  clusterDomain: string | undefined,
+): Resolver | undefined {
+  const { dnsPolicy, dnsConfig } = spec
+  const ofCluster = clusterDomain !== undefined && asksCluster(spec)
+  if (dnsPolicy !== 'None' && dnsConfig === undefined && !ofCluster) return undefined
+  const ofMachine = dnsPolicy === 'None' || host === undefined ? noResolver : host
+  const base = ofCluster ? clusterResolver(metadata.namespace ?? 'default', clusterDomain, ofMachine) : ofMachine
   const { nameservers = [], searches = [], options = [] } = dnsConfig ?? {}
   const added = options.flatMap(({ name = '', value }) => (name === '' ? [] : [{ name, value }]))
   const replaced = new Set(added.map(({ name }) => name))
   return {
     servers: [...new Set([...base.servers, ...nameservers])].slice(0, mostServers),
-    searches: [...new Set([...base.searches, ...searches])],
+    searches: withinLimits([...new Set([...base.searches, ...searches])]),
     options: [
       ...base.options.filter((option) => !replaced.has(option.split(':')[0] ?? '')),
       ...added.map(({ name, value }) => (value === undefined ? name : `${name}:${value}`)),
     ],
   }
+}
+
+const noResolver: Resolver = { servers: [], searches: [], options: [] }
+
+/** As the kubelet for ClusterFirst: one server, the domains of the pod's namespace, and `web.shop` is tried in these domains first. */
+function clusterResolver(namespace: string, domain: string, { searches }: Resolver): Resolver {
+  return {
+    servers: [nodeDnsAddress],
+    searches: [`${namespace}.svc.${domain}`, `svc.${domain}`, domain, ...searches],
+    options: ['ndots:5'],
+  }
+}
+
+function withinLimits(searches: readonly string[]): readonly string[] {
+  const kept = searches.slice(0, mostSearches)
+  while (kept.join(' ').length > longestSearches) kept.pop()
+  return kept
 }
 
 /** The lines of a resolv.conf that are used. */
@@ -43,10 +76,11 @@ export function parseResolver(text: string): Resolver {
   }
 }
 
-const clusterDomain = 'cluster.local'
-
 /** Its short name, and the rest of the full one: a pod with a subdomain has a place in its namespace. */
-export function podHostname({ metadata, spec }: Pod): { readonly hostname: string; readonly domain: string } {
+export function podHostname(
+  { metadata, spec }: Pod,
+  clusterDomain = defaultClusterDomain,
+): { readonly hostname: string; readonly domain: string } {
   // A host name has at most 63 characters, and does not end with a dash or a dot.
   const short = (spec.hostname || (metadata.name ?? '')).slice(0, 63).replace(/[-.]+$/, '')
   const domain = spec.subdomain ? `${spec.subdomain}.${metadata.namespace ?? 'default'}.svc.${clusterDomain}` : ''

@@ -9,8 +9,9 @@ const path = '/etc/resolv.conf'
  * undefined: the container has the engine's file. So it is on the machine's network, unless the pod has DNS settings of its own; and
  * where the machine has local servers only, which the engine asks in place of a pod.
  */
-export function resolvConfText({ spec }: Pod, host: Resolver): string | undefined {
-  const own = podResolver(spec, host)
+export function resolvConfText(pod: Pod, host: Resolver, clusterDomain: string | undefined): string | undefined {
+  const { spec } = pod
+  const own = podResolver(pod, host, clusterDomain)
   if (own === undefined && spec.hostNetwork === true) return undefined
   const { servers, searches, options } = own ?? host
   const isReachable = spec.dnsPolicy === 'None' || spec.hostNetwork === true || servers.some((one) => !isLocal(one))

@@ -170,3 +170,12 @@ test('a node receives the range of its pods, in either field', async (t) => {
 test('without a Node before and after nothing has changed', async (t) => {
   t.equal(isOtherNode(undefined, undefined), false)
 })
+
+test('a node is sent the domain of the names with its range for pods, or not at all', async (t) => {
+  const clusterDomain = 'fleet.example'
+  const node = aNode({ spec: { podCIDR: '10.244.1.0/24' } })
+  const dataOf = (over: Partial<DesiredInputs>) => desiredContent('pi-1', inputs(over))?.data ?? {}
+  t.match(dataOf({ node, clusterDomain }), { podCIDR: '10.244.1.0/24', clusterDomain })
+  t.notOk('clusterDomain' in dataOf({ clusterDomain }))
+  t.notOk('clusterDomain' in dataOf({ node }))
+})

@@ -14,7 +14,14 @@ export type DesiredContent = {
   readonly pods: ReadonlyMap<string, DesiredPod>
   readonly data: Pick<
     DesiredMessage,
-    'configMaps' | 'secrets' | 'podCIDR' | 'apiServer' | 'runtimeClasses' | 'services' | 'awaitsCheckpoint'
+    | 'configMaps'
+    | 'secrets'
+    | 'podCIDR'
+    | 'clusterDomain'
+    | 'apiServer'
+    | 'runtimeClasses'
+    | 'services'
+    | 'awaitsCheckpoint'
   >
 }
 
@@ -39,6 +46,8 @@ export type DesiredInputs = {
   readonly acceptingStoreID: string | undefined
   /** Where containers reach the API; undefined: their environment does not name it. */
   readonly apiServer?: DesiredMessage['apiServer']
+  /** undefined: the fleet has no network of its own. */
+  readonly clusterDomain?: string | undefined
   readonly earlier: PublishedDesired | undefined
 }
 
@@ -62,7 +71,7 @@ export function desiredContent(name: string, inputs: DesiredInputs): DesiredCont
 function desiredData(
   name: string,
   desired: ReadonlyMap<string, DesiredPod>,
-  { node, configMap, secret, runtimeClass, servicesIn, apiServer }: DesiredInputs,
+  { node, configMap, secret, runtimeClass, servicesIn, apiServer, clusterDomain }: DesiredInputs,
 ): DesiredContent['data'] {
   const pods = [...desired.values()].map(({ pod }) => pod)
   const all = referencedData(pods)
@@ -88,6 +97,7 @@ function desiredData(
   return {
     ...(configMaps.length > 0 && { configMaps: configMaps.map(projectConfigMap) }),
     ...(podCIDR && { podCIDR }),
+    ...(podCIDR && clusterDomain && { clusterDomain }),
     ...(apiServer && { apiServer }),
     ...(runtimeClasses.length > 0 && { runtimeClasses }),
     ...(services.length > 0 && { services }),

@@ -34,8 +34,8 @@ export type NodeOutboxNeeds = {
   readonly nodeMonitorGraceMs?: number
   /** The longest lease that it grants a node. */
   readonly nodeLeaseLimitMs?: number
-  /** The messages of the fleet's network are published; undefined: not. */
-  readonly network?: boolean
+  /** The fleet has a network of its own, and its messages are published; undefined: not. */
+  readonly podNetwork?: { readonly clusterDomain: string } | undefined
 }
 
 export interface NodeOutbox extends Loop {
@@ -79,6 +79,7 @@ export function nodeOutbox(needs: NodeOutboxNeeds): NodeOutbox {
       pods: sources.podsOf(name),
       acceptingStoreID: checkpoints?.isOpen() ? needs.origin?.id : undefined,
       apiServer: needs.apiServer,
+      clusterDomain: needs.podNetwork?.clusterDomain,
       earlier,
     })
     if (content !== undefined) await publisher.publish(name, nodeUID, content)
@@ -125,6 +126,7 @@ function statePublisher({
   clock,
   origin,
   trust,
+  podNetwork,
   ...facts
 }: NodeOutboxNeeds): (state: ControllerMessage['state']) => Promise<void> {
   return (state) => {
@@ -135,6 +137,7 @@ function statePublisher({
         storeID: origin?.id,
         trust: trust?.(),
         shortLeases: broker.identifiesSenders,
+        network: podNetwork !== undefined,
       },
       clock.wallMs(),
     )
