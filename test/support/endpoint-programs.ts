@@ -1,0 +1,101 @@
+/** A program in a network namespace that answers connections with its name and the address that it sees, and that asks others. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { inSpace } from './machine-commands.ts'
+
+export type Asked = {
+  readonly protocol?: 'tcp' | 'udp'
+  readonly address: string
+  readonly port: number
+  /** One after the other. */
+  readonly times?: number
+  /** Of the asker; an endpoint of UDP stays with the flow that it makes. */
+  readonly fromPort?: number
+}
+
+export type EndpointProgram = {
+  /** Answers on all addresses of the namespace with `NAME CLIENT`. */
+  listen(port: number, protocol?: 'tcp' | 'udp'): Promise<void>
+  /** What was answered, in order; a failure is its code (`ECONNREFUSED`), silence for 1.5 s is `silent`. */
+  ask(asked: Asked): Promise<readonly string[]>
+  /** Ends and cannot answer any more, as a container that was killed. */
+  kill(): void
+}
+
+type Ending = { teardown(end: () => unknown): unknown }
+
+/** Ends with the test. `space`: as of `ip netns`. */
+export function endpointProgram(t: Ending, name: string, space: string): EndpointProgram {
+  const [file = '', ...args] = inSpace(space, process.execPath, '-e', program, name)
+  const child = spawn(file, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const request = requester(child)
+  return {
+    async listen(port, protocol = 'tcp') {
+      await request({ listen: { port, protocol } })
+    },
+    ask: ({ protocol = 'tcp', times = 1, ...asked }) => request({ ask: { protocol, times, ...asked } }),
+    kill: () => void child.kill('SIGKILL'),
+  }
+}
+
+function requester(child: ChildProcess) {
+  const waiting = new Map<number, (answers: readonly string[]) => void>()
+  let last = 0
+  child.on('message', (message) => {
+    const { id, answers } = message as { readonly id: number; readonly answers: readonly string[] }
+    waiting.get(id)?.(answers)
+    waiting.delete(id)
+  })
+  return (request: object) =>
+    new Promise<readonly string[]>((resolve, reject) => {
+      const id = ++last
+      waiting.set(id, resolve)
+      child.send({ id, ...request }, (error) => error && reject(error))
+    })
+}
+
+const program = `
+const dgram = require('node:dgram')
+const net = require('node:net')
+const name = process.argv[1]
+const listen = ({ port, protocol }) => new Promise((resolve, reject) => {
+  if (protocol === 'tcp') {
+    const server = net.createServer((socket) => {
+      socket.on('error', () => {})
+      socket.end(name + ' ' + socket.remoteAddress)
+    })
+    server.on('error', reject).listen(port, '0.0.0.0', () => resolve([]))
+    return
+  }
+  const socket = dgram.createSocket('udp4')
+  socket.on('message', (_, { address, port: to }) => socket.send(name + ' ' + address, to, address))
+  socket.on('error', reject).bind(port, '0.0.0.0', () => resolve([]))
+})
+const askTcp = ({ address, port, fromPort }) => new Promise((resolve) => {
+  let text = ''
+  const socket = net.connect({ host: address, port, localPort: fromPort })
+  socket.setTimeout(1500, () => { resolve('silent'); socket.destroy() })
+  socket.on('data', (data) => { text += data })
+  socket.on('error', ({ code }) => resolve(code))
+  socket.on('close', () => resolve(text || 'closed'))
+})
+const askUdp = ({ address, port, fromPort }) => new Promise((resolve) => {
+  const socket = dgram.createSocket('udp4')
+  const done = (answer) => { clearTimeout(late); socket.close(); resolve(answer) }
+  const late = setTimeout(done, 1500, 'silent')
+  socket.on('message', (data) => done(String(data)))
+  socket.on('error', ({ code }) => done(code))
+  socket.bind(fromPort ?? 0, () => socket.connect(port, address, () => socket.send('?')))
+})
+const ask = async (asked) => {
+  const answers = []
+  for (let time = 0; time < asked.times; time++) {
+    answers.push(await (asked.protocol === 'tcp' ? askTcp : askUdp)(asked))
+  }
+  return answers
+}
+process.on('message', async ({ id, listen: at, ask: asked }) => {
+  process.send({ id, answers: await (at ? listen(at) : ask(asked)) })
+})
+process.on('disconnect', () => process.exit())
+`
