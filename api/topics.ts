@@ -29,12 +29,22 @@ export const ConnectionMessageSchema = object({
 })
 export type ConnectionMessage = Described<typeof ConnectionMessageSchema>
 
+/** Of the machine as a whole, for people: the hottest sensor, the load of one minute, the disk with the agent's data. */
+const MachineStatsSchema = object({
+  celsius: optional(double),
+  load: optional(double),
+  diskUsedBytes: optional(integer),
+  diskCapacityBytes: optional(integer),
+})
+export type MachineStats = Described<typeof MachineStatsSchema>
+
 /** Who uses how much. `windowSeconds`: over how long the rates in it are taken; left out when there are none yet. */
 export const StatsMessageSchema = object({
   time: text,
   windowSeconds: optional(double),
   whole: optional(bool),
   summary: SummarySchema,
+  machine: optional(MachineStatsSchema),
 })
 export type StatsMessage = Described<typeof StatsMessageSchema>
 
@@ -95,6 +105,7 @@ export type DesiredMessage = Described<typeof DesiredMessageSchema>
 /**
  * What the controller asks of a node. `report`: publish the whole state again. `stats`: publish what is used for
  * `seconds` from now on, every `everySeconds`; CPU and memory only, unless `whole` (once) is asked for, as older controllers do.
+ * `machine`: with `machine` in each message, which the dashboard shows; older agents leave it out.
  * `session`: connect to the API under this id (`api/sessions.ts`).
  */
 export const CallMessageSchema = object({
@@ -103,6 +114,7 @@ export const CallMessageSchema = object({
   seconds: optional(integer),
   everySeconds: optional(integer),
   whole: optional(bool),
+  machine: optional(bool),
   session: optional(text),
 })
 export type CallMessage = Described<typeof CallMessageSchema>

@@ -32,6 +32,7 @@ import { usageLedger } from './apiserver/quota/quota-ledger.ts'
 import { webhookAdmission } from './apiserver/webhooks/webhook-admission.ts'
 import { webhookCaller } from './apiserver/webhooks/webhook-call.ts'
 import { parseYamlBody } from './apiserver/wire/yaml-body.ts'
+import { assembledDashboard } from './assembled-dashboard.ts'
 import { ensureClusterInfo, ensureFlowControl, ensureNamespaces, ensurePriorityClasses } from './bootstrap-objects.ts'
 import { limitMessages } from './broker/inbox/message-limits.ts'
 import { nodeInbox } from './broker/inbox/node-inbox.ts'
@@ -192,6 +193,10 @@ async function openPorts({ configuration, log }: BrokerControllerNeeds, parts: P
   const { shared, admission, origin, access, tokens, host, names } = parts
   const { revocations, own, registry, checkpoints, usage, sessions, readiness } = parts
   let portOfApi: number | undefined
+  const serverUrl = () => (portOfApi === undefined ? undefined : `https://${names.advertised}:${portOfApi}`)
+  const dashboard = configuration.dashboard.enabled
+    ? assembledDashboard(parts, configuration.dashboard, serverUrl)
+    : undefined
   const auditing = { settings: configuration.auditLog, clock, registry, log }
   const file = auditing.settings && auditFile({ ...auditing, settings: auditing.settings })
   if (file !== undefined) closing.add(() => file.close())
@@ -200,7 +205,8 @@ async function openPorts({ configuration, log }: BrokerControllerNeeds, parts: P
     ...admission,
     access,
     tokens,
-    serverUrl: () => (portOfApi === undefined ? undefined : `https://${names.advertised}:${portOfApi}`),
+    serverUrl,
+    ...(dashboard && { dashboard }),
     usage,
     sessions,
     registry,
@@ -256,7 +262,7 @@ async function openPorts({ configuration, log }: BrokerControllerNeeds, parts: P
   const listener = limitMessages(inbox, { clock, registry })
   const listening = broker.listen({ port: listen.mqttPort, host }, listener)
   const mqttPort = await opening('MQTT', listen.mqttPort, '--mqtt-port', listening)
-  return { api, apiPort, broker, mqttPort, inbox, outbox, networkLoops }
+  return { api, apiPort, broker, mqttPort, inbox, outbox, networkLoops, dashboard }
 }
 
 type Ports = Awaited<ReturnType<typeof openPorts>>
@@ -330,7 +336,7 @@ async function openAdminSocket(
 function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts: Parts, ports: Ports): readonly Loop[] {
   const { shared, creation, scales, origin, access, names, own, revocations, checkpoints, hold, usage, sessions } =
     parts
-  const { api, apiPort, broker, mqttPort, inbox, outbox, networkLoops } = ports
+  const { api, apiPort, broker, mqttPort, inbox, outbox, networkLoops, dashboard } = ports
   const authorities = { trusted: () => own.authority().trusted, onChange: own.onChange }
   const view = {
     ready: () => true,
@@ -344,6 +350,7 @@ function ownLoops({ configuration, service, log }: BrokerControllerNeeds, parts:
     ...(service === undefined ? [] : [notifierLoop(service, view, clock, log)]),
     ...(parts.guard === undefined ? [] : [parts.guard]),
     { name: 'api', run: api.run },
+    ...(dashboard === undefined ? [] : [{ name: 'dashboard', run: dashboard.fleet.run }]),
     access,
     revocations,
     checkpoints,

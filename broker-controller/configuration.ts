@@ -77,6 +77,8 @@ export const ControllerConfigurationSchema = object({
   auditLogMaxSize: optional(integer),
   auditLogMaxBackup: optional(integer),
   auditLogMaxAge: optional(integer),
+  dashboard: optional(bool),
+  dashboardHistory: optional(oneOf('WhileOpen', 'Always')),
 })
 export type ControllerConfigurationFile = Described<typeof ControllerConfigurationSchema>
 
@@ -119,6 +121,8 @@ export type ControllerConfiguration = {
   readonly etcd: EtcdSettings | undefined
   /** undefined: requests are not written down. */
   readonly auditLog: AuditLogSettings | undefined
+  /** `alwaysSample`: nodes report what they use also while no page is open. */
+  readonly dashboard: { readonly enabled: boolean; readonly alwaysSample: boolean }
 }
 
 export const emptyControllerConfiguration: ControllerConfigurationFile = {
@@ -217,6 +221,7 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
     podNetwork: podNetworkSettings(file, ranges, problems),
     etcd: etcdSettings(flags.etcd, file, problems),
     auditLog: auditLogIn(given, read),
+    dashboard: { enabled: file.dashboard ?? true, alwaysSample: file.dashboardHistory === 'Always' },
   }
   if (problems.length > 0) throw new ConfigurationError('The configuration is not valid:', problems)
   return configuration

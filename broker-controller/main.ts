@@ -13,6 +13,7 @@ import { backupCommand, restoreCommand } from './commands/backup-command.ts'
 import { certificatesCommand } from './commands/certificates-command.ts'
 import { checkpointsCommand } from './commands/checkpoints-command.ts'
 import { type ControllerFlags, readControllerCommandLine } from './commands/command-line.ts'
+import { dashboardCommand, loginLinkCommand } from './commands/dashboard-command.ts'
 import { kubeconfigCommand } from './commands/kubeconfig-command.ts'
 import { secretsCommand } from './commands/secrets-command.ts'
 import { serviceAccountKeyCommand } from './commands/service-account-key-command.ts'
@@ -56,6 +57,10 @@ async function main(argv: readonly string[], signal: AbortSignal): Promise<numbe
       return secretsCommand(wanted.argv, output)
     case 'store':
       return storeCommand(wanted.argv, output)
+    case 'login-link':
+      return loginLinkCommand(wanted.argv, output)
+    case 'dashboard':
+      return dashboardCommand(wanted.argv, output)
     case 'backup':
       return backupCommand(wanted.argv, output)
     case 'restore':

@@ -37,6 +37,8 @@ export type ApiClientSettings = {
   readonly key?: string
   /** Sent as a bearer token. */
   readonly token?: string
+  /** Sent as the identity to act as (Impersonate-User, Impersonate-Group). */
+  readonly impersonate?: { readonly user: string; readonly groups: readonly string[] }
   /** For one call, from the connection to the last byte. */
   readonly deadlineMs?: number
   /** What the server's certificate is judged by where the system's clock may be wrong; else by that clock. */
@@ -84,8 +86,12 @@ export function apiClient(given: ApiClientSettings | (() => ApiClientSettings)):
 
   async function callOnce(method: string, path: string, signal?: AbortSignal, body?: unknown, contentType?: string) {
     const settings = typeof given === 'function' ? given() : given
-    const { url, token, deadlineMs = 15_000 } = settings
-    const headers = { accept: 'application/json', ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) }
+    const { url, token, impersonate, deadlineMs = 15_000 } = settings
+    const headers = {
+      accept: 'application/json',
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(impersonate && { 'impersonate-user': impersonate.user, 'impersonate-group': [...impersonate.groups] }),
+    }
     const sent = body === undefined ? undefined : JSON.stringify(body)
     const options = {
       method,

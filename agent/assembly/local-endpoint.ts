@@ -7,6 +7,7 @@ import type { EndpointView } from '../adapters/http/endpoint-answers.ts'
 import { localEndpoint } from '../adapters/http/local-endpoint.ts'
 import type { Inventory } from '../adapters/kernel/host-inventory.ts'
 import { machineMetrics } from '../adapters/kernel/machine-metrics.ts'
+import { machineStats } from '../adapters/kernel/machine-stats.ts'
 import { nodeUsage } from '../adapters/kernel/node-usage.ts'
 import type { MqttControlPlane } from '../adapters/mqtt/mqtt-control-plane.ts'
 import type { RunRequest } from '../command-line.ts'
@@ -44,7 +45,7 @@ export type AssembledEndpoint = {
 export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpoint {
   const { request, configuration, nodeName, health, pods, controlPlane, log } = parts
   const { containerList, usage } = parts.containers
-  const { clock, inventory, volumes } = parts.machine
+  const { clock, inventory, sensors, volumes } = parts.machine
   const { root, dataDir } = request
   const imageDirectory = () => health.info()?.rootDirectory
   const filesystemAt = filesystemUsage()
@@ -53,6 +54,7 @@ export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpo
     {
       pods: usage,
       node: wholeNode,
+      machine: () => machineStats({ root, temperature: sensors.temperature }),
       send: controlPlane.sendStats,
       clock,
       log,

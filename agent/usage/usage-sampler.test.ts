@@ -14,6 +14,7 @@ function aSampler(t: Test, more: Partial<ReturnType<typeof fakeUsage>> = {}) {
   const sampler = usageSampler(
     {
       ...usage,
+      machine: () => ({ celsius: 51.5, load: 0.25 }),
       send: (message) => void sent.push(message),
       clock,
       log: quietLog(t, 'Usage not sent: the message is too large'),
@@ -92,6 +93,17 @@ test('a call starts publishing for its time, a second one extends it', async (t)
   sampler.call({ call: 'stats', whole: true })
   await clock.advance(1_000)
   t.match(sent.at(-1), { whole: true, summary: { pods: [{ containers: [{ rootfs: { usedBytes: 1000 } }] }] } })
+})
+
+test('a call for the machine has its sensors, load and disk in each message', async (t) => {
+  const { clock, sent, sampler } = aSampler(t)
+  sampler.call({ call: 'stats', seconds: 30, everySeconds: 10, machine: true })
+  await clock.advance(1_000)
+  t.match(sent[0]?.machine, { celsius: 51.5, load: 0.25 })
+  t.ok(decode(StatsMessageSchema, JSON.parse(JSON.stringify(sent[0]))).ok)
+  sampler.call({ call: 'stats', seconds: 30, everySeconds: 10 })
+  await clock.advance(1_000)
+  t.equal(sent.at(-1)?.machine, undefined, 'a later call without it')
 })
 
 test('a message that is too large for the broker is reduced, or not sent', async (t) => {

@@ -1,6 +1,6 @@
 /** Loop: samples usage while it is queried, and not at all otherwise. */
 import type { Summary } from '../../api/node/stats.ts'
-import type { CallMessage, StatsMessage } from '../../api/topics.ts'
+import type { CallMessage, MachineStats, StatsMessage } from '../../api/topics.ts'
 import { aborted } from '../../daemon/aborted.ts'
 import { type Alarm, alarm } from '../../daemon/alarm.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
@@ -13,6 +13,8 @@ import type { NodeUsage, PodUsage } from './usage.ts'
 export type UsageSamplerNeeds = {
   readonly pods: PodUsage
   readonly node: NodeUsage
+  /** The hottest sensor and the load, read now. */
+  readonly machine: () => Pick<MachineStats, 'celsius' | 'load'>
   /** Sends it now; without a connection it is dropped. */
   readonly send: (message: StatsMessage) => void
   readonly clock: Clock
@@ -118,15 +120,15 @@ export function usageSampler(needs: UsageSamplerNeeds, nodeName: string): UsageS
   }
 }
 
-type PublisherNeeds = Pick<UsageSamplerNeeds, 'send' | 'clock' | 'log'> & {
+type PublisherNeeds = Pick<UsageSamplerNeeds, 'machine' | 'send' | 'clock' | 'log'> & {
   readonly sample: UsageSampler['sample']
   readonly nodeName: string
   readonly stopped: AbortSignal
 }
 
 /** Publishes the usage once, or for a while at an interval; a later call replaces the time and the interval. */
-function usagePublisher({ sample, send, nodeName, stopped, clock, log }: PublisherNeeds) {
-  let wanted: { readonly untilMs: number; readonly everyMs: number } | undefined
+function usagePublisher({ sample, machine, send, nodeName, stopped, clock, log }: PublisherNeeds) {
+  let wanted: { readonly untilMs: number; readonly everyMs: number; readonly machine: boolean } | undefined
   let publishing: Promise<void> | undefined
   const called: Alarm = alarm(clock)
 
@@ -136,6 +138,7 @@ function usagePublisher({ sample, send, nodeName, stopped, clock, log }: Publish
       time: rfc3339(found.wallMs),
       ...(rates !== undefined && { windowSeconds: rates.windowMs / 1000 }),
       ...(whole && { whole }),
+      ...(wanted?.machine && { machine: { ...machine(), ...diskOf(found) } }),
       summary: summaryOf(nodeName, found, rates, !whole),
     }
   }
@@ -159,15 +162,21 @@ function usagePublisher({ sample, send, nodeName, stopped, clock, log }: Publish
   }
 
   return {
-    call({ seconds = 60, everySeconds = 10, whole = false }: CallMessage) {
+    call({ seconds = 60, everySeconds = 10, whole = false, machine = false }: CallMessage) {
       if (whole) return void publish(true)
       const forMs = Math.min(seconds * 1000, longestCallMs)
-      wanted = { untilMs: clock.monotonicMs() + forMs, everyMs: Math.max(everySeconds * 1000, 1_000) }
+      wanted = { untilMs: clock.monotonicMs() + forMs, everyMs: Math.max(everySeconds * 1000, 1_000), machine }
       if (publishing === undefined) publishing = keepPublishing()
       else called.ring()
     },
     ended: async () => publishing,
   }
+}
+
+function diskOf({ node: { fs } }: Sample): Pick<MachineStats, 'diskUsedBytes' | 'diskCapacityBytes'> {
+  return fs === undefined
+    ? {}
+    : { diskUsedBytes: fs.capacityBytes - fs.availableBytes, diskCapacityBytes: fs.capacityBytes }
 }
 
 /** The message, or without the parts that make it too large; undefined if it is too large even so. */

@@ -5,6 +5,7 @@
  */
 import type { ClusterRole } from '../../api/access/cluster-role.ts'
 import type { ClusterRoleBinding } from '../../api/access/cluster-role-binding.ts'
+import { kiosksGroup } from '../../api/access/kiosk-link.ts'
 import { type PolicyRule, rbacGroup } from '../../api/access/role.ts'
 import type { Subject } from '../../api/access/role-binding.ts'
 import { serviceAccountsGroup } from '../../api/access/service-account-names.ts'
@@ -84,7 +85,17 @@ const plainRoles: { readonly [name: string]: readonly PolicyRule[] } = {
     onResources('watch', '', 'events'),
     ...eventRules,
   ],
+  'bramble:kiosk': kioskRules(),
   ...certificateRoles(),
+}
+
+/** What a read-only link to the dashboard shows: no logs, no Secrets, and no environment of containers beyond what Pods hold. */
+function kioskRules(): readonly PolicyRule[] {
+  return [
+    onResources(readVerbs, '', 'nodes', 'pods', 'events', 'namespaces'),
+    onResources(readVerbs, 'apps', 'deployments', 'statefulsets', 'daemonsets'),
+    onResources(readVerbs, 'metrics.k8s.io', 'nodes'),
+  ]
 }
 
 /** A person who approves requests also needs the right to write the approval. */
@@ -182,6 +193,7 @@ export const defaultClusterRoleBindings: readonly ClusterRoleBinding[] = [
   clusterRoleBinding('system:kube-dns', { kind: 'ServiceAccount', name: 'kube-dns', namespace: 'kube-system' }),
   clusterRoleBinding('system:kube-scheduler', user('system:kube-scheduler')),
   clusterRoleBinding('system:volume-scheduler', user('system:kube-scheduler')),
+  clusterRoleBinding('bramble:kiosk', group(kiosksGroup)),
   // Without subjects, as in Kubernetes: nodes have the fixed rules.
   clusterRoleBinding('system:node'),
 ]

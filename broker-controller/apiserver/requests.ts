@@ -13,6 +13,16 @@ import { impersonated } from './access/impersonation.ts'
 import { otherAudience, type ServiceAccountTokens, tokenIssuer } from './access/tokens/service-account-tokens.ts'
 import type { RequestSender } from './audit/audit-event.ts'
 import type { AuditLog } from './audit/audit-log.ts'
+import type { Dashboard } from './dashboard/dashboard.ts'
+import { refuseForgery, sessionCookie } from './dashboard/dashboard-credentials.ts'
+import {
+  type DashboardRequest,
+  isPublicPath,
+  privateAnswer,
+  publicAnswer,
+  refuseMachines,
+} from './dashboard/dashboard-requests.ts'
+import type { DashboardSession } from './dashboard/dashboard-sessions.ts'
 import { usageAnswer } from './figures/usage-answers.ts'
 import type { Attributes } from './handlers/authorizer.ts'
 import { changeObject } from './handlers/changing.ts'
@@ -35,7 +45,7 @@ import { sessionAnswer } from './streams/session-answer.ts'
 import { type SystemNeeds, systemAnswer } from './system-paths.ts'
 import type { ApiResponse } from './wire/answers.ts'
 import { answerEncoding } from './wire/content-negotiation.ts'
-import { errorAnswer, methodNotAllowed } from './wire/status-errors.ts'
+import { errorAnswer, methodNotAllowed, unknownPath } from './wire/status-errors.ts'
 
 export type ApiRequest = {
   readonly method: string
@@ -68,6 +78,8 @@ export type RequestNeeds = SystemNeeds &
     readonly audit?: AuditLog
     /** undefined: requests are not limited. */
     readonly flowControl?: FlowControl
+    /** undefined: there is no dashboard, and no session of it. */
+    readonly dashboard?: Dashboard
   }
 
 /** With what was asked, for counters. `admission` is to be released when the answer is written. */
@@ -77,6 +89,8 @@ export type Answered = {
   readonly user: string
   readonly sender: RequestSender
   readonly admission?: FlowAdmission | undefined
+  /** Aborts when the session of the dashboard ends that the request came with: its answer ends with it. */
+  readonly sessionEnded?: AbortSignal | undefined
 }
 
 /** Never rejects: what went wrong is the answer. */
@@ -87,20 +101,28 @@ export async function answerRequest(request: ApiRequest, needs: RequestNeeds): P
   let user = ''
   let admission: FlowAdmission | undefined
   try {
-    const identity = await identify(request, needs, sender).catch((error: unknown) => {
+    if (route.kind === 'dashboard' && isPublicPath(route.path)) {
+      admission = needs.flowControl?.admit(strangersFlow(request.address), false)
+      const answer = encoded(await publicAnswer(ofDashboard(request, admission), dashboardOf(needs)), request)
+      return { answer, route, user, sender, admission }
+    }
+    const { identity, session } = await identify(request, route, needs, sender).catch((error: unknown) => {
       admission = needs.flowControl?.admit(strangersFlow(request.address), false)
       throw error
     })
     user = identity.user
     admission = needs.flowControl?.admit(flowOf(identity, route, request.address), isLong)
     sender.decision = 'forbid'
-    await permit(needs.access, identity, attributesOf(route, request))
+    // What is below /ui/ shows each identity what it may see.
+    if (route.kind !== 'dashboard') await permit(needs.access, identity, attributesOf(route, request))
     sender.decision = 'allow'
     const answer = encoded(
-      await answerTo(route, identity, measured(withoutToken(request), admission), sender, needs),
+      route.kind === 'dashboard'
+        ? await privateAnswer(ofDashboard(request, admission), { identity, session }, dashboardOf(needs))
+        : await answerTo(route, identity, measured(withoutToken(request), admission), sender, needs),
       request,
     )
-    return { answer, route, user, sender, admission }
+    return { answer, route, user, sender, admission, ...(session && { sessionEnded: session.ended }) }
   } catch (error) {
     if (!isApiError(error)) {
       const { method, path } = request
@@ -114,6 +136,7 @@ export async function answerRequest(request: ApiRequest, needs: RequestNeeds): P
 
 /** As kube-apiserver's longRunningRequestCheck: watches, streams and proxies hold no seat, but their number is bounded. */
 function isLongRunning(route: ApiRoute): boolean {
+  if (route.kind === 'dashboard') return route.path === '/ui/api/stream'
   if (route.kind !== 'resource') return false
   const access = subresourceOf(route.resource, route.subresource)?.access
   return route.verb === 'watch' || access === 'get' || access === 'connect' || access === 'proxy'
@@ -141,12 +164,34 @@ function measured(request: ApiRequest, admission: FlowAdmission | undefined): Ap
   return { ...request, readBody }
 }
 
+type Identified = { readonly identity: Identity; readonly session?: DashboardSession | undefined }
+
 async function identify(
-  { certificate, headers, offered }: ApiRequest,
+  request: ApiRequest,
+  route: ApiRoute,
   needs: RequestNeeds,
   sender: RequestSender,
-): Promise<Identity> {
-  const { access, revocations, lapsedWindowMs, origin, checkpoints } = needs
+): Promise<Identified> {
+  const identified = await identifySender(request, needs, sender)
+  if (route.kind === 'dashboard') refuseMachines(identified.identity, route.path)
+  return identified
+}
+
+async function identifySender(
+  { method, certificate, headers, offered }: ApiRequest,
+  needs: RequestNeeds,
+  sender: RequestSender,
+): Promise<Identified> {
+  const { access, revocations, lapsedWindowMs, origin, checkpoints, dashboard } = needs
+  const cookie = dashboard && headers['authorization'] === undefined ? sessionCookie(headers) : undefined
+  if (dashboard !== undefined && cookie !== undefined) {
+    refuseForgery({ method, headers, offered })
+    const { identity, session } = await dashboard.identify(cookie)
+    sender.identity = identity
+    const acting = await impersonated(identity, headers, access)
+    if (acting !== identity) sender.impersonated = acting
+    return { identity: acting, session }
+  }
   const token = offered && offeredToken(offered).token
   const authorization = oneOf(headers['authorization']) ?? (token && `Bearer ${token}`)
   if (certificate !== undefined) refuseForeignPage({ headers, offered, hasToken: authorization !== undefined })
@@ -162,7 +207,17 @@ async function identify(
   sender.identity = identity
   const acting = await impersonated(identity, headers, access)
   if (acting !== identity) sender.impersonated = acting
-  return acting
+  return { identity: acting }
+}
+
+function ofDashboard(request: ApiRequest, admission: FlowAdmission | undefined): DashboardRequest {
+  const { method, path, query, headers, offered, address, signal } = request
+  return { method, path, query, headers, offered, address, signal, readBody: measured(request, admission).readBody }
+}
+
+function dashboardOf({ dashboard }: RequestNeeds): Dashboard {
+  if (dashboard === undefined) throw unknownPath()
+  return dashboard
 }
 
 /** For a TokenReview. Tokens of joining machines are for this API only (audience.WrapAudienceAgnostic of Kubernetes). */
@@ -227,6 +282,8 @@ function answerTo(
   switch (route.kind) {
     case 'not-allowed':
       throw methodNotAllowed()
+    case 'dashboard':
+      throw unknownPath()
     case 'path':
       return systemAnswer(
         { verb: route.verb, path: route.path, query, accept, ifNoneMatch: oneOf(headers['if-none-match']) },

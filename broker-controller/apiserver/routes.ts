@@ -1,5 +1,6 @@
 /** Routes requests: method and path → verb, resource and subresource. */
 import { sessionOfPath } from '../../api/sessions.ts'
+import { isDashboardPath } from './dashboard/dashboard-requests.ts'
 import { type UsageRoute, usageRouteOf } from './figures/usage-routes.ts'
 import { type KindRegistry, type ResourceRoute, subresourceOf } from './handlers/strategy.ts'
 import { type ReviewRoute, reviewRouteOf } from './reviews/review-kinds.ts'
@@ -11,6 +12,8 @@ export type ApiRoute =
   | ReviewRoute
   /** The node's end of a session; see `api/sessions.ts`. */
   | { readonly kind: 'session'; readonly path: string; readonly id: string }
+  /** The page of the fleet, and what it asks. */
+  | { readonly kind: 'dashboard'; readonly path: string }
   /** Anything that is no object: /version, /healthz, discovery. */
   | { readonly kind: 'path'; readonly verb: string; readonly path: string }
   | { readonly kind: 'not-allowed'; readonly path: string }
@@ -19,6 +22,7 @@ export type ApiRoute =
 export function routeOf(method: string, path: string, query: URLSearchParams, kinds: KindRegistry): ApiRoute {
   const id = sessionOfPath(path)
   if (id !== undefined) return method === 'GET' ? { kind: 'session', path, id } : { kind: 'not-allowed', path }
+  if (isDashboardPath(path)) return { kind: 'dashboard', path }
   const segments = path.split('/').filter((segment) => segment !== '')
   const names = segments.map(decoded)
   const usage = usageRouteOf(method, names)

@@ -45,6 +45,8 @@ const commands = [
   'service-account-key',
   'secrets',
   'store',
+  'login-link',
+  'dashboard',
 ] as const
 
 /** `argv`: what follows the program's name. */

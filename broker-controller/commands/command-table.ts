@@ -238,6 +238,40 @@ out of use. Objects keep their names and UIDs and get other versions: clients li
   },
 } as const satisfies Command
 
+export const loginLinkRow = {
+  name: 'bramble-controller login-link',
+  about: 'print a link that logs a browser in to the dashboard',
+  text: `Print a link that logs one browser in to the dashboard, once and within ten minutes, with the rights of the kubeconfig or of --user.
+A service account needs no link: paste its token on the page.`,
+  forms: { '': '' },
+  options: {
+    user: { value: 'NAME', help: 'log in as this user; needs the right to impersonate it' },
+    group: { value: 'GROUP', help: 'a group of the user', repeated: true },
+    'data-dir': dataDir,
+    kubeconfig,
+  },
+} as const satisfies Command
+
+export const dashboardRow = {
+  name: 'bramble-controller dashboard',
+  about: 'list and revoke sessions and kiosk links of the dashboard',
+  text: 'List and revoke the sessions of the dashboard, and manage read-only links for screens on a wall.',
+  forms: {
+    sessions: 'list the open sessions',
+    'revoke ID': 'end a session at once; ID is its first column',
+    'kiosk create': 'create a read-only link and print it',
+    'kiosk list': 'list the read-only links',
+    'kiosk revoke ID': 'revoke a read-only link; its sessions end at once',
+  },
+  defaultForm: 'sessions',
+  options: {
+    ttl: { value: 'DURATION', help: 'lifetime of a read-only link, like 720h; 0 for no expiry', default: '8760h' },
+    description: { value: 'TEXT', help: 'where the screen is' },
+    'data-dir': dataDir,
+    kubeconfig,
+  },
+} as const satisfies Command
+
 const completion = {
   name: 'bramble-controller completion',
   about: 'print the completion script of a shell',
@@ -256,6 +290,8 @@ export const commands = {
   'service-account-key': serviceAccountKeyRow,
   secrets: secretsRow,
   store: storeRow,
+  'login-link': loginLinkRow,
+  dashboard: dashboardRow,
   completion,
 } as const
 

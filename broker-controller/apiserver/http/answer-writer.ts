@@ -54,6 +54,14 @@ export async function writeAnswer(
       outgoing.end()
       return
     }
+    case 'plain':
+      for (const [name, value] of Object.entries(answer.headers)) outgoing.setHeader(name, value)
+      if (answer.code !== 204 && answer.code !== 304) {
+        return finish(outgoing, answer.code, answer.bytes, headOnly, signal, slow)
+      }
+      outgoing.writeHead(answer.code)
+      outgoing.end()
+      return
     case 'pieces':
     case 'stream':
       outgoing.setHeader('Content-Type', answer.kind === 'pieces' ? answer.contentType : 'application/json')

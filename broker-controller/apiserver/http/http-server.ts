@@ -48,6 +48,7 @@ export type ApiServerNeeds = Pick<
   | 'webhooks'
   | 'lapsedWindowMs'
   | 'audit'
+  | 'dashboard'
 > & {
   /** /metrics shows it; the server adds its own counters. */
   readonly registry: MetricsRegistry
@@ -138,7 +139,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
 function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: LimitedLog): RequestNeeds {
   const { store, clock, registry, readiness = [], random = Math.random, flowLimits, lapsedWindowMs = 0 } = needs
   const { kinds, access, events, usage, log, version, commonNameOf, origin, checkpoints, sessions, revocations } = needs
-  const { tokens, serverUrl, quotas, webhooks, audit } = needs
+  const { tokens, serverUrl, quotas, webhooks, audit, dashboard } = needs
   return {
     store,
     kinds,
@@ -161,6 +162,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     ...(webhooks && { webhooks }),
     ...(revocations && { revocations }),
     ...(audit && { audit }),
+    ...(dashboard && { dashboard }),
     lapsedWindowMs,
     limited,
     flowControl: flowControl({ limits: { ...defaultFlowLimits, ...flowLimits }, clock, registry, log: flowLog }),

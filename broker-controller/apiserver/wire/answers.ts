@@ -27,6 +27,13 @@ export type ApiResponse =
       readonly etag: string
       readonly isImmutable: boolean
     }
+  /** Bytes with all their headers. */
+  | {
+      readonly kind: 'plain'
+      readonly code: number
+      readonly headers: { readonly [name: string]: string }
+      readonly bytes: Buffer
+    }
   /** Too long for one string. */
   | {
       readonly kind: 'pieces'

@@ -26,8 +26,8 @@ export function usageRequests({ usage, broker, clock }: UsageRequestsNeeds): Loo
       usage.onAsk(asked.ring)
       while (!signal.aborted) {
         const asks = usage.takeAsks(mostAtOnce)
-        for (const { node, seconds, everySeconds } of asks) {
-          const call: CallMessage = { call: 'stats', seconds, everySeconds }
+        for (const { node, ...wanted } of asks) {
+          const call: CallMessage = { call: 'stats', ...wanted }
           await broker.publish({ kind: 'calls', node }, JSON.stringify(call))
         }
         if (asks.length === mostAtOnce) await clock.sleep(pauseMs, signal)

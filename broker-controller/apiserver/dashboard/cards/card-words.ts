@@ -1,0 +1,17 @@
+/** Short forms that all cards of the dashboard use. */
+
+/** Whole seconds since 1970; undefined when it is no instant. */
+export function secondsOf(instant: string | undefined): number | undefined {
+  const ms = instant === undefined ? Number.NaN : Date.parse(instant)
+  return Number.isNaN(ms) ? undefined : Math.floor(ms / 1000)
+}
+
+const longestSentence = 240
+
+/** With a capital letter, a full stop, and on one line. */
+export function sentence(text: string): string {
+  const line = text.replaceAll(/\s+/g, ' ').trim()
+  const short = line.length <= longestSentence ? line : `${line.slice(0, longestSentence - 1)}…`
+  if (short === '') return ''
+  return `${short[0]?.toUpperCase()}${short.slice(1)}${/[.!?…]$/.test(short) ? '' : '.'}`
+}

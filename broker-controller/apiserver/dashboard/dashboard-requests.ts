@@ -1,0 +1,231 @@
+/** The answers below /ui/: the files of the page and the login for everybody, the rest for the identity of the request. */
+
+import { kiosksGroup } from '../../../api/access/kiosk-link.ts'
+import { ApiError } from '../../../api/api-error.ts'
+import type { LoginLinkAnswer, SessionAnswer, SessionRow } from '../../../api/dashboard/dashboard-messages.ts'
+import { decode } from '../../../api/decode.ts'
+import { anonymous, bootstrappersGroup, type Identity, lapsedNodesGroup, nodeOf } from '../../../api/identity.ts'
+import { object, optional, text } from '../../../api/schema.ts'
+import { parseJson } from '../../../api/text/json.ts'
+import { permit } from '../access/authorizer.ts'
+import { addressKey } from '../access/peer-address.ts'
+import type { Attributes } from '../handlers/authorizer.ts'
+import type { OfferedProtocols } from '../handlers/strategy.ts'
+import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
+import { methodNotAllowed, unknownPath } from '../wire/status-errors.ts'
+import type { Dashboard } from './dashboard.ts'
+import { type BrowserHeaders, closingCookie, openingCookie, refuseForgery } from './dashboard-credentials.ts'
+import { dashboardHeaders, indexName } from './dashboard-files.ts'
+import type { DashboardSession, SessionProof } from './dashboard-sessions.ts'
+
+export type DashboardRequest = {
+  readonly method: string
+  /** `/ui` and what is below, or `/ca.crt`. */
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly headers: BrowserHeaders
+  readonly offered: OfferedProtocols | undefined
+  readonly address: string | undefined
+  readonly readBody: () => Promise<Buffer>
+  readonly signal: AbortSignal
+}
+
+/** Whose request it is. `session` undefined: it came with other credentials. */
+export type DashboardRequester = { readonly identity: Identity; readonly session: DashboardSession | undefined }
+
+const root = '/ui'
+const apiRoot = `${root}/api/`
+const certificatePath = '/ca.crt'
+
+export function isDashboardPath(path: string): boolean {
+  return path === root || path.startsWith(`${root}/`) || path === certificatePath
+}
+
+/** Whether the answer needs no identity: the files of the page, the login, and the certificate of the authority. */
+export function isPublicPath(path: string): boolean {
+  return !path.startsWith(apiRoot) || path === `${apiRoot}login`
+}
+
+/** Throws the ApiError of a refusal. */
+export async function publicAnswer(request: DashboardRequest, dashboard: Dashboard): Promise<ApiResponse> {
+  const { method, path, headers } = request
+  if (path === `${apiRoot}login`) {
+    if (method !== 'POST') throw methodNotAllowed()
+    return login(request, dashboard)
+  }
+  if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed()
+  if (path === root) return plain(308, { location: `${root}/` })
+  if (path === certificatePath) return certificateAnswer(dashboard)
+  const name = path.slice(root.length + 1) || indexName
+  const found = await dashboard.files.answer(name, {
+    acceptEncoding: textOf(headers['accept-encoding']),
+    ifNoneMatch: textOf(headers['if-none-match']),
+  })
+  if (found === undefined) throw unknownPath()
+  return found
+}
+
+/** Throws the ApiError of a refusal. The identity was authenticated; of what it shows, each answer shows what it may see. */
+export async function privateAnswer(
+  request: DashboardRequest,
+  requester: DashboardRequester,
+  dashboard: Dashboard,
+): Promise<ApiResponse> {
+  const { method, path, query, signal } = request
+  const { identity, session } = requester
+  const [what = '', name] = path.slice(apiRoot.length).split('/')
+  switch (`${method} ${what}`) {
+    case 'GET stream': {
+      const current =
+        session === undefined ? async () => identity : () => dashboard.identityOf(used(session, dashboard))
+      const pieces = dashboard.fleet.stream(current, signal)
+      return { kind: 'flow', contentType: 'text/event-stream', pieces }
+    }
+    case 'GET session':
+      return objectAnswer(await sessionFacts(requester, dashboard))
+    case 'GET history': {
+      const node = query.get('node') ?? ''
+      await permit(dashboard.access, identity, onNodeUsage(node))
+      return objectAnswer(dashboard.fleet.history(node) ?? {})
+    }
+    case 'GET sessions':
+      return objectAnswer(await visibleSessions(requester, dashboard))
+    case 'DELETE sessions':
+      return endSession(name ?? '', requester, dashboard)
+    case 'POST logout':
+      if (session !== undefined) dashboard.sessions.end(session.id)
+      return plain(204, { 'set-cookie': closingCookie })
+    case 'POST links':
+      return objectAnswer(createLink(requester, dashboard), 201)
+    default:
+      throw unknownPath()
+  }
+}
+
+/** Marks the session as used: a page that is open uses it. */
+function used({ id, proof, ended }: DashboardSession, { sessions }: Dashboard): SessionProof {
+  if (ended.aborted) throw new ApiError('Unauthorized', 'the session of the dashboard has ended: log in again')
+  sessions.touch(id)
+  return proof
+}
+
+const LoginSchema = object({ link: optional(text), token: optional(text), kiosk: optional(text) })
+
+async function login(request: DashboardRequest, dashboard: Dashboard): Promise<ApiResponse> {
+  const { headers, offered, address, readBody } = request
+  refuseForgery({ method: 'POST', headers, offered })
+  dashboard.limitLogins(addressKey(address))
+  const decoded = decode(LoginSchema, parseJson((await readBody()).toString('utf8')))
+  const given = decoded.ok ? decoded.value : {}
+  const proof = await proofOf(given, dashboard)
+  if (proof === undefined) {
+    throw new ApiError(
+      'Unauthorized',
+      'This link was used before, has expired, or is not from this controller. Create a new one.',
+    )
+  }
+  const { user } = await dashboard.identityOf(proof)
+  const userAgent = (textOf(headers['user-agent']) ?? '').slice(0, 200)
+  const secret = dashboard.sessions.open(proof, { user, address: address ?? '', userAgent })
+  dashboard.log.info('Dashboard session opened', { user, session: secret.split('.')[0], address })
+  return plain(204, { 'set-cookie': openingCookie(secret) })
+}
+
+async function proofOf(
+  { link, token, kiosk }: { readonly link?: string; readonly token?: string; readonly kiosk?: string },
+  { sessions, kioskProof }: Dashboard,
+): Promise<SessionProof | undefined> {
+  if (link !== undefined) return sessions.redeemLink(link)
+  if (token !== undefined) return { kind: 'token', token }
+  return kiosk === undefined ? undefined : kioskProof(kiosk)
+}
+
+/** Throws Unauthorized without an identity, and Forbidden for nodes and joining machines, which have certificates and tokens, too. */
+export function refuseMachines(identity: Identity, path: string): void {
+  const { user, groups } = identity
+  const isMachine =
+    nodeOf(identity) !== undefined || [bootstrappersGroup, lapsedNodesGroup].some((one) => groups.includes(one))
+  if (user === anonymous.user) throw new ApiError('Unauthorized', 'Log in to the dashboard first')
+  if (isMachine) throw new ApiError('Forbidden', `forbidden: User "${user}" cannot use path "${path}"`)
+}
+
+async function sessionFacts(
+  { identity, session }: DashboardRequester,
+  { authority, version }: Dashboard,
+): Promise<SessionAnswer> {
+  const { server, caHash } = authority()
+  const { user, groups } = identity
+  const isKiosk = groups.includes(kiosksGroup)
+  return { user, groups, id: session?.id ?? '', isKiosk, version, caHash, ...(server !== undefined && { server }) }
+}
+
+async function visibleSessions({ identity, session }: DashboardRequester, dashboard: Dashboard) {
+  const mayAll = (await dashboard.access.decide(identity, onSessions('get'))).allowed
+  const items = dashboard.sessions
+    .list()
+    .filter(({ user }) => mayAll || user === identity.user)
+    .map(
+      ({ openedMs, ...facts }): SessionRow => ({
+        ...facts,
+        opened: Math.floor(openedMs / 1000),
+        ...(facts.id === session?.id && { isOwn: true }),
+      }),
+    )
+  return { items }
+}
+
+async function endSession(id: string, { identity }: DashboardRequester, dashboard: Dashboard): Promise<ApiResponse> {
+  const found = dashboard.sessions.list().find((one) => one.id === id)
+  const isOwn = found?.user === identity.user
+  if (!isOwn) await permit(dashboard.access, identity, onSessions('delete'))
+  if (found === undefined) throw new ApiError('NotFound', `there is no session ${JSON.stringify(id)}`)
+  dashboard.sessions.end(id)
+  dashboard.log.info('Dashboard session revoked', { session: id, user: found.user, by: identity.user })
+  return plain(204, {})
+}
+
+/** A kiosk link and the token of a service account are good without another session: a link would outlive them. */
+function createLink({ identity, session }: DashboardRequester, { sessions, log }: Dashboard): LoginLinkAnswer {
+  const { user, groups } = identity
+  if (groups.includes(kiosksGroup)) throw new ApiError('Forbidden', 'a kiosk cannot create login links')
+  if (session?.proof.kind === 'token' || user.startsWith('system:serviceaccount:')) {
+    throw new ApiError('BadRequest', 'A service account logs in with its token: paste it on the page')
+  }
+  const { link, expiresMs } = sessions.createLink(identity)
+  log.info('Dashboard login link created', { user })
+  return { link, expires: Math.floor(expiresMs / 1000) }
+}
+
+function onSessions(verb: string): Attributes {
+  return { kind: 'path', verb, path: `${apiRoot}sessions` }
+}
+
+function onNodeUsage(name: string): Attributes {
+  const fields = new Map<string, string>()
+  return {
+    kind: 'resource',
+    verb: 'get',
+    group: 'metrics.k8s.io',
+    resource: 'nodes',
+    subresource: '',
+    namespace: '',
+    name,
+    fields,
+  }
+}
+
+function certificateAnswer({ authority }: Dashboard): ApiResponse {
+  const headers = {
+    'content-type': 'application/x-x509-ca-cert',
+    'content-disposition': 'attachment; filename="bramble-ca.crt"',
+  }
+  return plain(200, headers, Buffer.from(authority().trusted))
+}
+
+function plain(code: number, headers: { readonly [name: string]: string }, bytes = Buffer.alloc(0)): ApiResponse {
+  return { kind: 'plain', code, headers: { ...dashboardHeaders, ...headers }, bytes }
+}
+
+function textOf(value: string | readonly string[] | undefined): string | undefined {
+  return typeof value === 'string' ? value : value?.[0]
+}
