@@ -13,6 +13,7 @@ function running(t: Test) {
   const peers = cell<RuleSet | undefined>(undefined)
   const services = cell<RuleSet | undefined>(undefined)
   const ruleProblem = cell<string | undefined>(undefined)
+  const appliedRules = cell<readonly RuleSet[]>([])
   const clock = fakeClock()
   const end = new AbortController()
   const { run } = networkManager({
@@ -31,7 +32,7 @@ function running(t: Test) {
       },
     },
     reads: { rules: [peers, services] },
-    writes: { ruleProblem },
+    writes: { ruleProblem, appliedRules },
     clock,
     log: quietLog(t, logged),
   })
@@ -40,7 +41,7 @@ function running(t: Test) {
     end.abort()
     await ended
   })
-  return { kernel, peers, services, ruleProblem, clock }
+  return { kernel, peers, services, ruleProblem, appliedRules, clock }
 }
 
 test('without a network of the fleet the kernel is not touched', async (t) => {
@@ -97,4 +98,23 @@ test('a failure is the problem until a later attempt succeeds, which applies the
   await clock.advance(1_000)
   t.equal(ruleProblem.get(), undefined)
   t.match(kernel.applied[1], /^add table ip bramble\nflush table/)
+})
+
+test('what the kernel has is known once it was applied, and nothing after the table was removed', async (t) => {
+  const { kernel, peers, services, appliedRules, clock } = running(t)
+  peers.set(noRules)
+  services.set(drop)
+  await clock.settle()
+  t.ok(appliedRules.get().includes(drop))
+  const other: RuleSet = { ...drop, chains: new Map([['web', { rules: ['accept'] }]]) }
+  kernel.failing = true
+  services.set(other)
+  await clock.settle()
+  t.notOk(appliedRules.get().includes(other))
+  kernel.failing = false
+  await clock.advance(1_000)
+  t.ok(appliedRules.get().includes(other))
+  peers.set(undefined)
+  await clock.settle()
+  t.same(appliedRules.get(), [])
 })

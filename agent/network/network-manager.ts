@@ -33,6 +33,8 @@ export type NetworkManagerNeeds = {
   readonly writes: {
     /** Why the kernel does not have the rules that are wanted. */
     readonly ruleProblem: Cell<string | undefined>
+    /** What the kernel has, by identity; of an unknown state what it had last. */
+    readonly appliedRules: Cell<readonly RuleSet[]>
   }
   readonly clock: Clock
   readonly log: Log
@@ -73,6 +75,7 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
       if (transaction !== '') await table.apply(transaction)
     }
     applied = after
+    writes.appliedRules.set(after === 'none' ? [] : after)
   }
 
   const verify = async () => {

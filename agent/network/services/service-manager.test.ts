@@ -1,0 +1,94 @@
+import { type Test, test } from 'tap'
+import type { NetworkMessage } from '../../../api/network/pod-network.ts'
+import type { ServiceState } from '../../../api/network/service-endpoints.ts'
+import { cell } from '../../../daemon/cell.ts'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import type { ServiceStates } from '../messages/service-states.ts'
+import { aService, endpointOn } from '../testing/services.ts'
+import { type ServiceRules, serviceManager } from './service-manager.ts'
+
+const network = (zone: string, version = 1): NetworkMessage => ({
+  epoch: 'e',
+  version,
+  clusterCIDR: '10.244.0.0/16',
+  serviceCIDR: '10.96.0.0/12',
+  clusterDomain: 'cluster.local',
+  nodes: [{ name: 'pi-1', podCIDR: '10.244.1.0/24', address: '192.168.1.11', segment: 's', zone }],
+})
+const states = (services: readonly ServiceState[], isComplete = true): ServiceStates => ({
+  services: new Map(services.map((one) => [`${one.namespace}/${one.name}`, one])),
+  changed: [],
+  isComplete,
+})
+const web = aService({
+  addresses: [
+    { ...endpointOn('pi-1', '10.244.1.2'), zones: ['hall'] },
+    { ...endpointOn('pi-2', '10.244.2.2'), zones: ['yard'] },
+  ],
+})
+
+function running(t: Test, given: { readonly network?: NetworkMessage; readonly states?: ServiceStates }) {
+  const networkMessage = cell<NetworkMessage | undefined>(given.network)
+  const serviceStates = cell<ServiceStates | undefined>(given.states)
+  const serviceRules = cell<ServiceRules | undefined>(undefined)
+  const clock = fakeClock()
+  const loop = serviceManager({
+    nodeName: 'pi-1',
+    reads: { networkMessage, serviceStates },
+    writes: { serviceRules },
+    clock,
+  })
+  const atOnce = serviceRules.get()
+  const written: (ServiceRules | undefined)[] = []
+  serviceRules.onChange((rules) => void written.push(rules))
+  const end = new AbortController()
+  const ended = loop.run(end.signal)
+  t.teardown(async () => {
+    end.abort()
+    await ended
+  })
+  const chosen = () => serviceRules.get()?.chains.get('cluster-shop/web/tcp/80')?.rules.join()
+  return { networkMessage, serviceStates, serviceRules, clock, atOnce, written, chosen }
+}
+
+test('what the checkpoint has are rules before the loop runs', async (t) => {
+  const { atOnce } = running(t, { network: network('hall'), states: states([web]) })
+  t.ok(atOnce?.chains.has('cluster-shop/web/tcp/80'))
+})
+
+test('without a network, or with a part of the Services, there are no rules', async (t) => {
+  const { networkMessage, serviceStates, serviceRules, clock } = running(t, {})
+  networkMessage.set(network('hall'))
+  await clock.settle()
+  t.equal(serviceRules.get(), undefined)
+  serviceStates.set(states([web], false))
+  await clock.settle()
+  t.equal(serviceRules.get(), undefined)
+  serviceStates.set(states([web]))
+  await clock.settle()
+  t.ok(serviceRules.get())
+  networkMessage.set(undefined)
+  await clock.settle()
+  t.equal(serviceRules.get(), undefined)
+})
+
+test('messages that arrive together are one change, and keep what did not change', async (t) => {
+  const { serviceStates, written, clock } = running(t, { network: network('hall'), states: states([web]) })
+  await clock.settle()
+  const before = written.length
+  for (let index = 0; index < 16; index++) serviceStates.set(states([web]))
+  await clock.settle()
+  t.equal(written.length, before + 1)
+  const [last, present] = written.slice(-2)
+  t.equal(present?.chains.get('cluster-shop/web/tcp/80'), last?.chains.get('cluster-shop/web/tcp/80'))
+})
+
+test('the zone of the node is that of the message, also when it changes', async (t) => {
+  const { networkMessage, chosen, clock } = running(t, { network: network('hall'), states: states([web]) })
+  t.match(chosen(), /10\.244\.1\.2/)
+  t.notMatch(chosen(), /10\.244\.2\.2/)
+  networkMessage.set(network('yard', 2))
+  await clock.settle()
+  t.match(chosen(), /10\.244\.2\.2/)
+  t.notMatch(chosen(), /10\.244\.1\.2/)
+})

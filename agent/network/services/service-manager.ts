@@ -1,0 +1,69 @@
+/** Loop: the rules of Services that this node wants, from the fleet's messages. */
+import type { NetworkMessage } from '../../../api/network/pod-network.ts'
+import { alarm } from '../../../daemon/alarm.ts'
+import type { Cell, Reader } from '../../../daemon/cell.ts'
+import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
+import type { Loop } from '../../../daemon/run.ts'
+import type { ServiceStates } from '../messages/service-states.ts'
+import type { RuleSet } from '../rule-set.ts'
+import { rulesOfServices, type ServiceRulesNode } from './rules-of-services.ts'
+
+/** Of those Services. */
+export type ServiceRules = RuleSet & { readonly services: ServiceStates['services'] }
+
+export type ServiceManagerNeeds = {
+  readonly nodeName: string
+  readonly reads: {
+    readonly networkMessage: Reader<NetworkMessage | undefined>
+    readonly serviceStates: Reader<ServiceStates | undefined>
+  }
+  readonly writes: {
+    /** Undefined: the fleet has no network, or not all of its Services were received. */
+    readonly serviceRules: Cell<ServiceRules | undefined>
+  }
+  readonly clock: Clock
+}
+
+/**
+ * The cell is written before this returns: rules that an earlier agent left in the kernel are then changed, and not removed
+ * first. Messages that arrive together, as after a connection, are one change.
+ */
+export function serviceManager({ nodeName, reads, writes, clock }: ServiceManagerNeeds): Loop {
+  const changed = alarm(clock)
+  let rules: { readonly of: string; readonly from: ReturnType<typeof rulesOfServices> } | undefined
+
+  const update = () => {
+    const network = reads.networkMessage.get()
+    const states = reads.serviceStates.get()
+    if (network === undefined || states === undefined) rules = undefined
+    // Part of the Services would close connections to the others (kube-proxy waits likewise, proxier.go, isInitialized).
+    if (network === undefined || states?.isComplete !== true) return writes.serviceRules.set(undefined)
+    const node = nodeOf(nodeName, network)
+    const key = JSON.stringify(node)
+    if (rules?.of !== key) rules = { of: key, from: rulesOfServices(node) }
+    writes.serviceRules.set({ ...rules.from(states.services), services: states.services })
+  }
+
+  update()
+  return {
+    name: 'services',
+    async run(signal) {
+      const stops = [reads.networkMessage.onChange(changed.ring), reads.serviceStates.onChange(changed.ring)]
+      try {
+        update()
+        while (!signal.aborted) {
+          await changed.sleep(longestTimerMs, signal)
+          if (!signal.aborted) update()
+        }
+      } finally {
+        for (const stop of stops) stop()
+      }
+    },
+  }
+}
+
+function nodeOf(nodeName: string, { clusterCIDR, serviceCIDR, nodes }: NetworkMessage): ServiceRulesNode {
+  const own = nodes.find(({ name }) => name === nodeName)
+  const addresses = own === undefined ? [] : [own.address]
+  return { nodeName, zone: own?.zone ?? '', addresses, clusterCIDR, serviceCIDR }
+}
