@@ -1,13 +1,15 @@
 /** The rules of Services in real kernels: who answers, and which address the endpoint sees. */
 import { test } from 'tap'
+import { conntrackFlows } from '../agent/adapters/network/conntrack.ts'
+import { isStaleFlow, udpTargets } from '../agent/network/services/stale-flows.ts'
 import { aService, endpointOn, type GivenService } from '../agent/network/testing/services.ts'
 import { type BareNode, bareFleet } from './support/bare-nodes.ts'
 import type { Asked, EndpointProgram } from './support/endpoint-programs.ts'
-import { whyNoRules } from './support/own-space.ts'
+import { whyNoFlows } from './support/own-space.ts'
 
 const clusterIP = { address: '10.96.0.7', port: 80 }
 
-test('Services on two nodes', { skip: whyNoRules() }, async (t) => {
+test('Services on two nodes', { skip: whyNoFlows() }, async (t) => {
   const fleet = await bareFleet(t)
   const [first, second] = fleet.nodes
   const a = await first.pod('a')
@@ -168,6 +170,32 @@ test('Services on two nodes', { skip: whyNoRules() }, async (t) => {
       t.not(next[0], chosen[0], 'its own endpoint left')
     },
   )
+
+  t.test('a flow of UDP to an endpoint that is gone goes to another once it is removed', async (t) => {
+    for (const endpoint of [a, c]) await endpoint.listen(5353, 'udp')
+    const udp = { port: 53, protocol: 'UDP' as const, nodePort: 30053 }
+    const dns = (...addresses: (typeof onA)[]) => ({
+      ...aService({ type: 'NodePort' }),
+      ports: [udp],
+      endpoints: [{ ports: [{ port: 5353, protocol: 'UDP' as const }], addresses }],
+    })
+    const asked = { address: '10.96.0.7', port: 53, protocol: 'udp', times: 1, fromPort: 5000 } as const
+    const byNode = { ...asked, address: first.address, port: 30053 }
+    const both = async () => [await answers(b, asked), await answers(fleet.stranger, byNode)]
+    await first.apply([dns(onA)])
+    const before = [[`a ${b.ip}`], ['a 10.244.1.1']]
+    t.same(await both(), before)
+    await first.apply([dns(onC)])
+    t.same(await both(), before, 'the kernel stays with a flow')
+    const flows = conntrackFlows(await first.space.tool('conntrack'))
+    const targets = udpTargets([dns(onC)])
+    const stale = await flows.list((flow) => isStaleFlow(flow, targets), 10)
+    t.equal(stale.length, 2)
+    for (const flow of stale) await flows.remove(flow)
+    t.same(await both(), [[`c ${b.ip}`], [`c ${first.address}`]])
+    t.same(await flows.list((flow) => isStaleFlow(flow, targets), 10), [])
+    await flows.remove({ address: '192.0.2.1', port: 1, endpoint: '192.0.2.2', endpointPort: 1 })
+  })
 
   function nameOf(ip: string): string {
     return ip === a.ip ? 'a ' : ip === b.ip ? 'b ' : 'c '

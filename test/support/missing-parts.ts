@@ -19,6 +19,7 @@ const parts = {
   iproute2: 'apt-get install iproute2',
   iptables: 'apt-get install iptables',
   nftables: 'apt-get install nftables',
+  conntrack: 'apt-get install conntrack',
   perl: 'apt-get install perl',
   libfaketime: 'apt-get install libfaketime',
   clone: 'run the tests in a git clone of the repository',

@@ -30,6 +30,11 @@ export function whyNoRules(): string | false {
   )
 }
 
+/** As `whyNoRules`, for tests that remove flows too. */
+export function whyNoFlows(): string | false {
+  return whyNoRules() || skipWithout('conntrack', inSbin('conntrack'))
+}
+
 /** Gone when the test ends. */
 export async function ownSpace(t: Ending): Promise<OwnSpace> {
   const name = `bs-${randomBytes(4).toString('hex')}`

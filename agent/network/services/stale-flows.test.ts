@@ -1,0 +1,54 @@
+import { test } from 'tap'
+import { aService, endpointOn } from '../testing/services.ts'
+import { areSameTargets, isStaleFlow, udpTargets } from './stale-flows.ts'
+
+const dns = (...endpoints: ReturnType<typeof endpointOn>[]) => ({
+  ...aService({ name: 'dns', clusterIPs: ['10.96.0.10'], externalIPs: ['192.0.2.1'] }),
+  ports: [{ name: 'dns', port: 53, protocol: 'UDP' as const, nodePort: 30053 }],
+  endpoints: [{ ports: [{ name: 'dns', port: 5353, protocol: 'UDP' as const }], addresses: endpoints }],
+})
+const flow = (address: string, port: number, endpoint: string, endpointPort = 5353) => ({
+  address,
+  port,
+  endpoint,
+  endpointPort,
+})
+const here = endpointOn('pi-1', '10.244.1.2')
+
+test('a flow to an endpoint that is gone is stale, by each address and port of the Service', async (t) => {
+  const targets = udpTargets([dns(here)])
+  for (const [address, port] of [
+    ['10.96.0.10', 53],
+    ['192.0.2.1', 53],
+    ['192.168.1.11', 30053],
+  ] as const) {
+    t.equal(isStaleFlow(flow(address, port, '10.244.1.2'), targets), false)
+    t.equal(isStaleFlow(flow(address, port, '10.244.1.3'), targets), true)
+    t.equal(isStaleFlow(flow(address, port, '10.244.1.2', 53), targets), true, 'another port')
+    t.equal(isStaleFlow(flow(address, port, address, port), targets), true, 'began before the Service had endpoints')
+  }
+  t.equal(isStaleFlow(flow('10.96.0.11', 53, '10.244.1.3'), targets), false, 'of no Service')
+})
+
+test('endpoints that end keep their flows while they serve', async (t) => {
+  const ending = endpointOn('pi-1', '10.244.1.9', { ready: false, serving: true, terminating: true })
+  const targets = udpTargets([dns(here, ending)])
+  t.equal(isStaleFlow(flow('10.96.0.10', 53, '10.244.1.9'), targets), false)
+  const ended = udpTargets([dns(here, { ...ending, serving: false })])
+  t.equal(isStaleFlow(flow('10.96.0.10', 53, '10.244.1.9'), ended), true)
+})
+
+test('flows of a Service without endpoints, and those of TCP, are left', async (t) => {
+  const targets = udpTargets([dns(), aService({ addresses: [here] })])
+  t.equal(isStaleFlow(flow('10.96.0.10', 53, '10.244.1.3'), targets), false)
+  t.equal(isStaleFlow(flow('10.96.0.7', 80, '10.244.1.3'), targets), false)
+})
+
+test('targets are the same while the endpoints that serve are', async (t) => {
+  const there = endpointOn('pi-2', '10.244.2.2')
+  t.ok(areSameTargets(udpTargets([dns(here, there)]), udpTargets([dns(there, here)])))
+  t.ok(areSameTargets(udpTargets([dns(here)]), udpTargets([dns({ ...here, ready: false })])))
+  t.notOk(areSameTargets(udpTargets([dns(here)]), udpTargets([dns(there)])))
+  t.notOk(areSameTargets(udpTargets([dns(here)]), udpTargets([dns(here, there)])))
+  t.notOk(areSameTargets(udpTargets([dns(here)]), udpTargets([])))
+})
