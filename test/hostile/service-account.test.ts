@@ -1,11 +1,16 @@
 /** The holder of a service account's token, which may write in its namespace, and forges what it may not have. */
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto'
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { type ClientHttp2Session, connect } from 'node:http2'
+import type { AddressInfo } from 'node:net'
 import { test } from 'tap'
 import { podManifest } from '../support/manifests.ts'
 import { image } from '../support/pods.ts'
-import { attackedFleet, honest } from './support/attacked-fleet.ts'
-import { adminOf, apiAttacker } from './support/clients.ts'
+import { eventually } from '../support/wait.ts'
+import { attackedFleet, honest, settled } from './support/attacked-fleet.ts'
+import { type Answer, type ApiAttacker, adminOf, apiAttacker } from './support/clients.ts'
 
 test('an attacker with the token of a service account', async (t) => {
   const fleet = await attackedFleet(t)
@@ -74,6 +79,45 @@ test('an attacker with the token of a service account', async (t) => {
     t.equal(await statusOf(short), 401, 'another account has its name')
   })
 
+  await t.test('is not led by a Service to the machines behind it', async (t) => {
+    const secret = createServer((_, response) => void response.end('a-page-of-the-controller’s-machine'))
+    secret.listen(0, '0.0.0.0')
+    await once(secret, 'listening')
+    t.teardown(() => secret.close())
+    const { port } = secret.address() as AddressInfo
+    const { send, sendJson } = patient(withToken(token))
+    const services = '/api/v1/namespaces/default/services'
+    const made = await sendJson('POST', services, { metadata: { name: 'own' }, spec: { ports: [{ port }] } })
+    t.equal(made.status, 201)
+    const endpoints = '/api/v1/namespaces/default/endpoints'
+    const body = (ip: string) => ({ metadata: { name: 'own' }, subsets: [{ addresses: [{ ip }], ports: [{ port }] }] })
+    t.equal((await sendJson('POST', endpoints, body('192.0.2.1'))).status, 403, 'an editor writes no Endpoints')
+    await kubectl('create', 'role', 'addresses', '--verb=create,update', '--resource=endpoints,endpointslices')
+    await kubectl('create', 'rolebinding', 'addresses', '--role=addresses', '--serviceaccount=default:robot')
+    for (const ip of ['127.0.0.1', '127.1.2.3', '::1', '::ffff:127.0.0.1', '169.254.169.254', 'fe80::1', '224.0.0.1']) {
+      t.equal((await sendJson('POST', endpoints, body(ip))).status, 422, ip)
+    }
+    for (const ip of ['0.0.0.0', '::']) t.equal((await sendJson('POST', endpoints, body(ip))).status, 422, ip)
+    const spec = { type: 'ExternalName', externalName: 'localhost', ports: [{ port }] }
+    t.equal((await sendJson('POST', services, { metadata: { name: 'name' }, spec })).status, 201)
+    for (const name of [
+      'own',
+      'name',
+      `http:own:${port}`,
+      `https:name:${port}`,
+      '..%2f..%2fnodes',
+      `own:${port}%2f..`,
+    ]) {
+      for (const method of ['GET', 'POST']) {
+        const { status, text } = await send(method, `${services}/${name}/proxy/`)
+        t.ok(status >= 400, `${method} ${name}: ${status}`)
+        t.notMatch(text, /a-page-of/, name)
+      }
+    }
+    const elsewhere = '/api/v1/namespaces/kube-system/services/x/proxy/'
+    t.equal((await send('GET', elsewhere)).status, 403, 'of another namespace')
+  })
+
   await t.test('gets no more than a quota by asking for all at once', (t) =>
     fleet.unnoticed(t, async () => {
       await kubectl('create', 'quota', 'few', '--hard=count/configmaps=5,count/secrets=0')
@@ -99,4 +143,48 @@ test('an attacker with the token of a service account', async (t) => {
       }
     }),
   )
+
+  await t.test('costs no memory with watches that are begun and reset', (t) =>
+    fleet.unnoticed(t, async () => {
+      const baseMiB = await fleet.controllerMiB()
+      for (let round = 0; round < 8; round++) {
+        const session = connect(apiUrl, { ca })
+        session.on('error', () => undefined)
+        await once(session, 'connect').catch(() => undefined)
+        for (let turn = 0; turn < 20 && !session.destroyed; turn++)
+          await resetWatches(session, `${maps}?watch=true`, token)
+        session.destroy()
+      }
+      const mib = await settled(fleet, baseMiB + 100)
+      t.comment(`controller: ${Math.round(baseMiB)} MiB before, ${Math.round(mib)} MiB after`)
+      t.equal(await statusOf(token), 200)
+    }),
+  )
 })
+
+/** Repeats a request that is refused because there are too many. */
+function patient({ send, sendJson }: Pick<ApiAttacker, 'send' | 'sendJson'>): Pick<ApiAttacker, 'send' | 'sendJson'> {
+  const repeated = (ask: () => Promise<Answer>) =>
+    eventually('the request is not refused for its number', async () => {
+      const answer = await ask()
+      return answer.status === 429 ? undefined : answer
+    })
+  return {
+    send: (...asked) => repeated(() => send(...asked)),
+    sendJson: (...asked) => repeated(() => sendJson(...asked)),
+  }
+}
+
+/** Twenty watches: reset at once, after a turn of the event loop, or when their answer has begun. */
+async function resetWatches(session: ClientHttp2Session, path: string, token: string): Promise<void> {
+  const ends = Array.from({ length: 20 }, (_, i) => {
+    const stream = session.request({ ':path': path, authorization: `Bearer ${token}` })
+    stream.on('error', () => undefined).resume()
+    const closed = once(stream, 'close')
+    if (i % 3 === 0) stream.close(8)
+    if (i % 3 === 1) setImmediate(() => stream.close(8))
+    if (i % 3 === 2) stream.once('response', () => stream.close(8))
+    return closed
+  })
+  await Promise.race([Promise.allSettled(ends), once(session, 'close').catch(() => undefined)])
+}
