@@ -56,9 +56,9 @@ export function containerCalls({ docker, nodeName, makeSandboxImage, forget }: C
     await call(`Cannot remove container ${id}`, actMs, (signal) => container.remove(options(signal)), 404, 409)
   }
 
-  const createSandbox = async (options: SandboxOptions) => {
+  const createSandbox = async (options: SandboxOptions, network: string | undefined) => {
     const tried = `Cannot create the sandbox of pod ${podOf(options.identity)}`
-    const wanted = sandboxRequest(nodeName, options)
+    const wanted = sandboxRequest(nodeName, options, network)
     try {
       return await create(tried, options.identity, wanted)
     } catch (error) {

@@ -14,6 +14,7 @@ import { watchContainers } from './events.ts'
 import { dockerImages } from './images.ts'
 import { containerInspections } from './inspections.ts'
 import { podNetwork } from './network.ts'
+import type { NetworkMode } from './networks.ts'
 import { execute, logTail } from './output.ts'
 import { containerRequest } from './requests.ts'
 
@@ -27,11 +28,30 @@ export type DockerSettings = {
   readonly logs?: LogLimits
   /** The kernel's file of IPv4 routes. */
   readonly root?: string
+  readonly podNetwork?: PodNetworkSettings
+}
+
+/** How pods are connected with those of other nodes. */
+export type PodNetworkSettings = {
+  /** Undefined: it was not received yet. */
+  readonly mode: () => NetworkMode | undefined
+  /** Resolves when the rules and routes are there that a pod needs, or after some seconds. */
+  readonly prepared: () => Promise<void>
+  /** Sets the ports of this bridge up for pods that call their own Service. */
+  readonly reflect: (bridge: string) => Promise<void>
+}
+
+const withinNode: PodNetworkSettings = {
+  mode: () => undefined,
+  prepared: async () => undefined,
+  reflect: async () => undefined,
 }
 
 export interface DockerRuntime extends ContainerRuntime {
   /** See `PodNetwork.problem`. */
   podNetworkProblem(): Promise<string | undefined>
+  /** See `PodNetwork.adjust`; then all ports of the network of pods are set up. */
+  adjustPodNetwork(): Promise<void>
   /** Loaded with the first call: an agent without sessions does without. */
   streams(): Promise<EngineStreams>
 }
@@ -42,7 +62,8 @@ const usualLogs: LogLimits = { maxBytes: 10 * 1024 ** 2, maxFiles: 5 }
 export function dockerRuntime(settings: DockerSettings): DockerRuntime {
   const { socketPath, nodeName, seccompDirectory, logs = usualLogs, root = '/' } = settings
   const docker = connection(socketPath)
-  const network = podNetwork(docker, nodeName, () => readRoutes(root))
+  const { mode, prepared, reflect } = settings.podNetwork ?? withinNode
+  const network = podNetwork({ docker, nodeName, routes: () => readRoutes(root), mode })
   const { imageIDOf, makeSandboxImage, ...images } = dockerImages(docker)
   const inspections = containerInspections(docker, nodeName, imageIDOf)
   const { create, createSandbox, start, stop, remove, mayProtect } = containerCalls({
@@ -65,6 +86,10 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
 
     podNetworkProblem: network.problem,
 
+    async adjustPodNetwork() {
+      for (const bridge of await network.adjust()) if (mode() === 'routed') await reflect(bridge)
+    },
+
     async streams() {
       const { containerStreams } = await import('./container-streams.ts')
       return containerStreams(docker)
@@ -78,10 +103,12 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
 
     async runSandbox(options) {
       if (options.handler !== undefined) await refuseUnknownRuntime(options.handler)
-      if (options.podCIDR !== undefined) await network.ensure(options.podCIDR)
-      const id = await createSandbox(options)
+      const on = options.podCIDR === undefined ? undefined : await network.ensure(options.podCIDR)
+      if (mode() === 'routed') await prepared()
+      const id = await createSandbox(options, on?.name)
       try {
         await start(`Cannot start the sandbox of pod ${podOf(options.identity)}`, id)
+        if (on !== undefined && mode() === 'routed') await reflect(on.bridge)
       } catch (error) {
         network.invalidate()
         await remove(id)

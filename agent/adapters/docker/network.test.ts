@@ -9,6 +9,7 @@ import { cidrsOverlap, parseCidr } from '../../../api/text/cidr.ts'
 import type { Route } from '../kernel/host-routes.ts'
 import { nodeLabel } from './labels.ts'
 import { podNetwork, routeInTheWay } from './network.ts'
+import type { NetworkMode } from './networks.ts'
 
 type Network = {
   readonly name: string
@@ -36,6 +37,7 @@ async function engineWith(t: Test, routes: () => Promise<readonly Route[]>, ...n
     here,
     names: () => [...here.values()].map(({ name }) => name),
     failing: false,
+    mode: undefined as NetworkMode | undefined,
     /** Runs when a network is requested, before Docker takes it in. */
     beforeCreate: undefined as (() => void) | undefined,
   }
@@ -87,7 +89,15 @@ async function engineWith(t: Test, routes: () => Promise<readonly Route[]>, ...n
     await rm(dirname(socketPath), { recursive: true, force: true })
   })
   const docker = new Dockerode({ socketPath, host: undefined, protocol: 'http' })
-  return { requests, queries, bodies, here, names: world.names, world, network: podNetwork(docker, 'pi-01', routes) }
+  return {
+    requests,
+    queries,
+    bodies,
+    here,
+    names: world.names,
+    world,
+    network: podNetwork({ docker, nodeName: 'pi-01', routes, mode: () => world.mode }),
+  }
 }
 
 function overlap(one: string, other: string): boolean {

@@ -4,13 +4,37 @@ import { cidrsOverlap, formatCidr, parseCidr } from '../../../api/text/cidr.ts'
 import { storyOf } from '../../../daemon/log.ts'
 import { isUnreachable, RuntimeError } from '../../pods/runtime/runtime.ts'
 import type { Route } from '../kernel/host-routes.ts'
-import { askMs, call } from './call.ts'
+import { actMs, askMs, call } from './call.ts'
 import { nodeLabel } from './labels.ts'
-import { type DockerNetwork, isOn, networkOf, networksInTheWay, networkUsed, outdatedNetworks } from './networks.ts'
+import {
+  bridgeOf,
+  type DockerNetwork,
+  isOn,
+  isRouted,
+  type NetworkMode,
+  networkName,
+  networkOf,
+  networkOptions,
+  networksInTheWay,
+  networkUsed,
+  outdatedNetworks,
+} from './networks.ts'
+
+/** A network that pods can be attached to. */
+export type AttachableNetwork = {
+  readonly name: string
+  /** Its interface on this machine. */
+  readonly bridge: string
+}
 
 export interface PodNetwork {
   /** Resolves when the network exists. Bramble's networks without containers are removed if they conflict with it. */
-  ensure(podCIDR: string): Promise<void>
+  ensure(podCIDR: string): Promise<AttachableNetwork>
+  /**
+   * Removes this node's networks of the other mode, with the sandboxes on them: their pods are started again. Without a mode none is
+   * removed. Resolves with the bridges of the networks that remain.
+   */
+  adjust(): Promise<readonly string[]>
   /** The network may have been removed: the next `ensure` checks it again. */
   invalidate(): void
   /** Why there is no network for the range of the last `ensure`, after another try. Undefined when it exists. */
@@ -20,21 +44,31 @@ export interface PodNetwork {
 /** The second try handles a network that another agent created between the check and the request. */
 const mostTries = 2
 
-/** `routes`: the routes of the machine. */
-export function podNetwork(docker: Dockerode, nodeName: string, routes: () => Promise<readonly Route[]>): PodNetwork {
-  let sure: string | undefined
+export type PodNetworkNeeds = {
+  readonly docker: Dockerode
+  readonly nodeName: string
+  /** The routes of the machine. */
+  readonly routes: () => Promise<readonly Route[]>
+  /** Undefined: it was not received yet. A network that exists is used as it is. */
+  readonly mode: () => NetworkMode | undefined
+}
+
+export function podNetwork({ docker, nodeName, routes, mode }: PodNetworkNeeds): PodNetwork {
+  let sure:
+    | { readonly podCIDR: string; readonly mode: NetworkMode | undefined; readonly on: AttachableNetwork }
+    | undefined
   /** Pods that start at once share one attempt: Docker rejects one of two concurrent requests (moby, libnetwork ipam). */
-  let pending: { readonly podCIDR: string; readonly done: Promise<void> } | undefined
+  let pending: { readonly podCIDR: string; readonly done: Promise<AttachableNetwork> } | undefined
   let failed: { readonly podCIDR: string; readonly problem: string } | undefined
 
   const list = async (tried: string): Promise<readonly DockerNetwork[]> =>
     (await call(tried, askMs, (abortSignal) => docker.listNetworks({ abortSignal }))).map(networkOf)
 
   /** Including stopped containers, which could not be started without it. */
-  const usersOf = async (network: DockerNetwork): Promise<number> => {
+  const usersOf = async (network: DockerNetwork): Promise<readonly Dockerode.ContainerInfo[]> => {
     const tried = `Cannot list the containers of network ${network.name}`
     const all = await call(tried, askMs, (abortSignal) => docker.listContainers({ all: true, abortSignal }))
-    return all.filter((container) => isOn(network, container)).length
+    return all.filter((container) => isOn(network, container))
   }
 
   /** 403: a container is still attached; 404: the network does not exist (Docker Engine API, NetworkDelete). */
@@ -44,31 +78,49 @@ export function podNetwork(docker: Dockerode, nodeName: string, routes: () => Pr
   /** Removes conflicting networks if allowed; returns the reason if one must stay. */
   const obstacle = async (podCIDR: string, networks: readonly DockerNetwork[]): Promise<string | undefined> => {
     for (const network of networksInTheWay(podCIDR, networks)) {
-      const users = network.node === undefined ? 0 : await usersOf(network)
+      const { length: users } = network.node === undefined ? [] : await usersOf(network)
       if (network.node === undefined || users > 0) return networkUsed(podCIDR, network, users)
       await remove(network)
     }
     return routeInTheWay(podCIDR, await routes())
   }
 
-  const make = async (podCIDR: string) => {
-    const name = networkName(nodeName, podCIDR)
-    const tried = `Cannot make network ${name} for addresses ${podCIDR}`
-    const request = {
-      Name: name,
-      CheckDuplicate: true,
-      Driver: 'bridge',
-      IPAM: { Config: [{ Subnet: podCIDR }] },
-      Labels: { [nodeLabel]: nodeName },
+  /** Removes its sandboxes, so that the agent starts their pods again, and the network; not what others attached to it. */
+  const retire = async (network: DockerNetwork) => {
+    for (const { Id, Labels } of await usersOf(network)) {
+      if (Labels?.[nodeLabel] !== nodeName) continue
+      const tried = `Cannot remove container ${Id}, which is on network ${network.name}`
+      await call(tried, actMs, () => docker.getContainer(Id).remove({ force: true, v: true }), 404, 409)
     }
+    await remove(network)
+  }
+
+  /** Of this node, and of the other mode than the present one. */
+  const isOutdated = (network: DockerNetwork) =>
+    network.node === nodeName && mode() !== undefined && isRouted(network) !== (mode() === 'routed')
+
+  const chosenMode = (podCIDR: string, networks: readonly DockerNetwork[]): NetworkMode => {
+    const name = networkName(nodeName, podCIDR, 'routed')
+    return mode() ?? (networks.some((network) => network.name === name) ? 'routed' : 'node')
+  }
+
+  const make = async (podCIDR: string) => {
+    const tried = `Cannot make a network for addresses ${podCIDR}`
     for (let tries = 1; ; tries++) {
       const networks = await list(tried)
-      if (networks.some((network) => network.name === name)) return networks
-      const reason = await obstacle(podCIDR, networks)
+      const chosen = chosenMode(podCIDR, networks)
+      const name = networkName(nodeName, podCIDR, chosen)
+      const present = networks.find((network) => network.name === name)
+      if (present !== undefined) return { networks, on: { name, bridge: bridgeOf(present.id) } }
+      for (const network of networks.filter(isOutdated)) await retire(network)
+      const others = networks.filter((network) => !isOutdated(network))
+      const reason = await obstacle(podCIDR, others)
       if (reason !== undefined) throw new RuntimeError('Failed', tried, { cause: new Error(reason) })
       try {
-        await call(tried, askMs, (abortSignal) => docker.createNetwork({ ...request, abortSignal }), 409)
-        return networks
+        const request = { ...requestOf(name, podCIDR, chosen), Labels: { [nodeLabel]: nodeName } }
+        const made = await call(tried, askMs, (abortSignal) => docker.createNetwork({ ...request, abortSignal }), 409)
+        if (made !== undefined) return { networks, on: { name, bridge: bridgeOf(made.id) } }
+        if (tries >= mostTries) throw new RuntimeError('Failed', `${tried}: Docker has ${name} and does not list it`)
       } catch (error) {
         if (tries >= mostTries || !isOverlap(error)) throw error
       }
@@ -77,11 +129,13 @@ export function podNetwork(docker: Dockerode, nodeName: string, routes: () => Pr
 
   const attempt = async (podCIDR: string) => {
     try {
-      const networks = await make(podCIDR)
+      const attempted = mode()
+      const { networks, on } = await make(podCIDR)
       // Networks with pods are removed when an agent starts.
-      for (const network of outdatedNetworks(nodeName, networkName(nodeName, podCIDR), networks)) await remove(network)
-      sure = podCIDR
+      for (const network of outdatedNetworks(nodeName, on.name, networks)) await remove(network)
+      sure = { podCIDR, mode: attempted, on }
       failed = undefined
+      return on
     } catch (error) {
       if (!isUnreachable(error)) failed = { podCIDR, problem: storyOf(error) }
       throw error
@@ -92,15 +146,23 @@ export function podNetwork(docker: Dockerode, nodeName: string, routes: () => Pr
     pending = undefined
   }
 
-  const ensure = async (podCIDR: string): Promise<void> => {
+  const ensure = async (podCIDR: string): Promise<AttachableNetwork> => {
     while (pending !== undefined && pending.podCIDR !== podCIDR) await pending.done.catch(() => undefined)
-    if (sure === podCIDR) return
+    if (sure?.podCIDR === podCIDR && sure.mode === mode()) return sure.on
     pending ??= { podCIDR, done: attempt(podCIDR).finally(ended) }
-    await pending.done
+    return await pending.done
   }
 
   return {
     ensure,
+    async adjust() {
+      const networks = (await list('Cannot list the networks of pods')).filter(({ node }) => node === nodeName)
+      for (const network of networks.filter(isOutdated)) {
+        sure = undefined
+        await retire(network)
+      }
+      return networks.filter((network) => !isOutdated(network)).map(({ id }) => bridgeOf(id))
+    },
     invalidate() {
       sure = undefined
     },
@@ -135,6 +197,13 @@ export function routeInTheWay(podCIDR: string, routes: readonly Route[]): string
   return `addresses of podCIDR ${podCIDR} belong to the network ${range} on ${route.interface} of this machine (give the fleet a clusterCIDR that none of its networks has, and the node another podCIDR; or renumber ${route.interface})`
 }
 
-export function networkName(nodeName: string, podCIDR: string): string {
-  return `bramble_${nodeName}_${podCIDR.replace(/[^0-9a-f.]/g, '-')}`
+function requestOf(name: string, podCIDR: string, mode: NetworkMode) {
+  const Options = networkOptions(mode)
+  return {
+    Name: name,
+    CheckDuplicate: true,
+    Driver: 'bridge',
+    IPAM: { Config: [{ Subnet: podCIDR }] },
+    ...(mode === 'routed' && { Options: { ...Options } }),
+  }
 }

@@ -3,6 +3,12 @@ import type Dockerode from 'dockerode'
 import { type Cidr, cidrsOverlap, formatCidr, parseCidr } from '../../../api/text/cidr.ts'
 import { nodeLabel } from './labels.ts'
 
+/**
+ * `node`: pods reach those of their own node, and Docker gives their packets the node's address. `routed`: pods keep their addresses
+ * on the way to other nodes; our own rules decide what reaches them (agent/network/peers/peer-rules.ts).
+ */
+export type NetworkMode = 'node' | 'routed'
+
 export type DockerNetwork = {
   readonly id: string
   readonly name: string
@@ -52,4 +58,28 @@ export function networkUsed(podCIDR: string, { name, node, ranges }: DockerNetwo
   }
   const count = containers === 1 ? '1 container' : `${containers} containers`
   return `${belongs} of node ${node}, which ${count} of this machine use: if that node runs here too, ${elsewhere}; if it is no longer used, remove its containers with 'docker rm -f $(docker ps -aq --filter label=${nodeLabel}=${node})'`
+}
+
+/** Docker fixes the options of a network when it is created: each mode has a network of its own. */
+export function networkName(nodeName: string, podCIDR: string, mode: NetworkMode): string {
+  const name = `bramble_${nodeName}_${podCIDR.replace(/[^0-9a-f.]/g, '-')}`
+  return mode === 'routed' ? `${name}_routed` : name
+}
+
+export function isRouted({ name }: DockerNetwork): boolean {
+  return name.endsWith('_routed')
+}
+
+/** Docker's name for the interface of a network of its driver `bridge`. */
+export function bridgeOf(networkID: string): string {
+  return `br-${networkID.slice(0, 12)}`
+}
+
+/** Engines before version 28 ignore the second one; later ones would drop packets that other machines send to a pod. */
+export function networkOptions(mode: NetworkMode): { readonly [name: string]: string } {
+  if (mode === 'node') return {}
+  return {
+    'com.docker.network.bridge.enable_ip_masquerade': 'false',
+    'com.docker.network.bridge.gateway_mode_ipv4': 'nat-unprotected',
+  }
 }

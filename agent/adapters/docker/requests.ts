@@ -9,7 +9,6 @@ import type {
   SandboxOptions,
 } from '../../pods/runtime/runtime.ts'
 import { labelsOf } from './labels.ts'
-import { networkName } from './network.ts'
 
 /** Only the agent restarts containers. */
 const noRestart = { Name: 'no' }
@@ -18,9 +17,11 @@ const noHealthcheck = { Test: ['NONE'] }
 const cpuPeriodUs = 100_000
 const leastCpuQuotaUs = 1_000
 
+/** `network`: the name of the network of pods; undefined: the engine's own. */
 export function sandboxRequest(
   nodeName: string,
-  { identity, hostname, domain, hostNetwork, podCIDR, hostIPC, resolver, hosts, sysctls, ports }: SandboxOptions,
+  { identity, hostname, domain, hostNetwork, hostIPC, resolver, hosts, sysctls, ports }: SandboxOptions,
+  network: string | undefined,
 ): Dockerode.ContainerCreateOptions {
   return {
     Image: sandboxImage,
@@ -30,7 +31,7 @@ export function sandboxRequest(
     StopSignal: 'SIGKILL',
     ExposedPorts: Object.fromEntries(ports.map((port) => [portKey(port), {}])),
     HostConfig: {
-      NetworkMode: hostNetwork ? 'host' : podCIDR === undefined ? 'default' : networkName(nodeName, podCIDR),
+      NetworkMode: hostNetwork ? 'host' : (network ?? 'default'),
       IpcMode: hostIPC ? 'host' : 'shareable',
       ...(resolver === undefined ? {} : resolving(resolver)),
       ExtraHosts: hosts.map(({ ip, name }) => `${name}:${ip}`),
