@@ -20,7 +20,7 @@ import { assembleLocalEndpoint } from './local-endpoint.ts'
 import { type AgentMachine, openMachine } from './machine.ts'
 import { assembleMachineHealth } from './machine-health.ts'
 import { assembleMembership, openApiLink } from './membership.ts'
-import { assembleNetwork } from './network.ts'
+import { assembleNetwork, podNetworkLink } from './network.ts'
 import { assembleNodeStatus } from './node-status.ts'
 import { assemblePods } from './pods.ts'
 import { assemblePressure } from './pressure.ts'
@@ -64,6 +64,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
     seccompDirectory: join(dataDir, 'seccomp'),
     logs: configuration.containerLogs,
     root,
+    podNetwork: podNetworkLink(board),
   })
   const health = runtimeView(board.runtime, clock)
   const imageDirectory = () => health.info()?.rootDirectory
@@ -73,7 +74,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const staticPods = await readStaticPods({ board, configuration, nodeName, event, watch, log })
   const shared = { root, dataDir, request, configuration, nodeName, board, machine, controlPlane, event, log }
   const link = openApiLink(identity, machine)
-  const network = await assembleNetwork(shared)
+  const network = await assembleNetwork({ ...shared, engine })
   const pods = assemblePods({ ...shared, runtime, api: link.api })
   const pressure = assemblePressure({ ...shared, containers, pods, clock, clockFor: watch.clockFor })
   const { podNetworkProblem } = engine

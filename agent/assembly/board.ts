@@ -2,6 +2,7 @@
  * The cells at which the agent's loops meet. Each cell has one writer. A loop names what it reads and writes in its needs
  * (`reads`, `writes`), so that loops are built in any order and none holds another one.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { NetworkMessage } from '../../api/network/pod-network.ts'
 import type { NodeStatus, PressureType } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
@@ -9,6 +10,7 @@ import { type Cell, cell } from '../../daemon/cell.ts'
 import { isSameHealth, type MachineHealth } from '../health/health-manager.ts'
 import { isSameNetwork } from '../network/messages/received-network.ts'
 import { areSameServices, type ServiceStates } from '../network/messages/service-states.ts'
+import type { RuleSet } from '../network/rule-set.ts'
 import type { MachineCondition } from '../node/status/conditions.ts'
 import { isSameRuntime, type RuntimeState, unknownRuntime } from '../node/status/runtime-health.ts'
 import type { Departing } from '../shutdown/departure.ts'
@@ -38,6 +40,18 @@ export type AgentBoard = {
   readonly networkMessage: Cell<NetworkMessage | undefined>
   /** Written by the same, from all shards; undefined likewise. */
   readonly serviceStates: Cell<ServiceStates | undefined>
+  /** Written by peers: the rules of the network of pods; undefined: the fleet has none. Read by the network manager. */
+  readonly peerRules: Cell<RuleSet | undefined>
+  /** Written by services. Read by the network manager. */
+  readonly serviceRules: Cell<RuleSet | undefined>
+  /** Written by the network manager. Read by peers. */
+  readonly ruleProblem: Cell<string | undefined>
+  /** Written by the network manager: what the kernel has. Read by services, and before a pod starts. */
+  readonly appliedRules: Cell<readonly RuleSet[]>
+  /** Written by peers. Read before a pod starts. */
+  readonly routesApplied: Cell<boolean>
+  /** Written by peers. Read by node status. */
+  readonly networkConditions: Cell<readonly MachineCondition[]>
 }
 
 export function agentBoard(): AgentBoard {
@@ -57,5 +71,11 @@ export function agentBoard(): AgentBoard {
     staticPods: cell<readonly Pod[] | undefined>(undefined),
     networkMessage: cell<NetworkMessage | undefined>(undefined, isSameNetwork),
     serviceStates: cell<ServiceStates | undefined>(undefined, areSameServices),
+    peerRules: cell<RuleSet | undefined>(undefined),
+    serviceRules: cell<RuleSet | undefined>(undefined),
+    ruleProblem: cell<string | undefined>(undefined),
+    appliedRules: cell<readonly RuleSet[]>([]),
+    routesApplied: cell<boolean>(false),
+    networkConditions: cell<readonly MachineCondition[]>([], isDeepStrictEqual),
   }
 }

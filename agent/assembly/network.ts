@@ -1,16 +1,27 @@
 /** The network of the fleet on this node: the reception of its messages, and the parts that act on them. */
+import type { Reader } from '../../daemon/cell.ts'
+import { withinOr } from '../../daemon/deadline.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { networkCheckpoint, networkCheckpointPath } from '../adapters/disk/network-checkpoint.ts'
+import type { DockerRuntime, PodNetworkLink } from '../adapters/docker/docker-runtime.ts'
+import { reflectPorts } from '../adapters/network/bridge-ports.ts'
+import { hostNetwork } from '../adapters/network/host-network.ts'
+import { nftTable } from '../adapters/network/nft.ts'
 import { networkReception } from '../network/messages/network-reception.ts'
+import { networkManager } from '../network/network-manager.ts'
+import { peersManager } from '../network/peers/peers-manager.ts'
 import type { ControlPlaneListener } from '../node/connection/control-plane.ts'
 import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
 
 export type NetworkParts = {
+  readonly root: string
   readonly dataDir: string
+  readonly nodeName: string
   readonly board: AgentBoard
   readonly machine: Pick<AgentMachine, 'watch'>
+  readonly engine: Pick<DockerRuntime, 'adjustPodNetwork'>
   readonly log: Log
 }
 
@@ -20,14 +31,69 @@ export type AssembledNetwork = {
 }
 
 /** Resolves when the cells have what the checkpoint has: before pods start. */
-export async function assembleNetwork({ dataDir, board, machine, log }: NetworkParts): Promise<AssembledNetwork> {
+export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNetwork> {
+  const { root, dataDir, nodeName, board, machine, engine, log } = parts
+  const { clockFor } = machine.watch
   const reception = networkReception({
     writes: board,
     checkpoint: networkCheckpoint(networkCheckpointPath(dataDir), log),
-    clock: machine.watch.clockFor('network-reception'),
+    clock: clockFor('network-reception'),
     log,
   })
   await reception.load()
+  const peers = peersManager(
+    {
+      host: hostNetwork(root),
+      bridge: { adjust: engine.adjustPodNetwork },
+      reads: board,
+      writes: board,
+      clock: clockFor('peers'),
+      log,
+    },
+    { nodeName },
+  )
+  const rules = networkManager({
+    table: nftTable(),
+    reads: { rules: [board.peerRules, board.serviceRules] },
+    writes: board,
+    clock: clockFor('network'),
+    log,
+  })
   const { network, services, networkOff } = reception
-  return { listener: { network, services, networkOff }, loops: [reception] }
+  return { listener: { network, services, networkOff }, loops: [reception, peers, rules] }
+}
+
+/** What the engine needs of the network, before its parts are built. */
+export function podNetworkLink(board: AgentBoard): PodNetworkLink {
+  const { networkMessage, appliedRules, routesApplied } = board
+  let wasOn = false
+  networkMessage.onChange((message) => {
+    wasOn ||= message !== undefined
+  })
+  return {
+    // Before the first message an agent without a checkpoint keeps pods where they are.
+    mode: () => (networkMessage.get() !== undefined ? 'routed' : wasOn ? 'node' : undefined),
+    async prepared() {
+      await withinOr(
+        preparedMs,
+        undefined,
+        Promise.all([become(appliedRules, (rules) => rules.length > 0), become(routesApplied, Boolean)]),
+      )
+    },
+    reflect: (bridge) => reflectPorts(bridge),
+  }
+}
+
+/** A pod that starts without its routes gets them later: the wait is short against that for an image. */
+const preparedMs = 10_000
+
+function become<T>(reader: Reader<T>, isDone: (value: T) => boolean): Promise<void> {
+  if (isDone(reader.get())) return Promise.resolve()
+  return new Promise((resolve) => {
+    const stop = reader.onChange((value) => {
+      if (!isDone(value)) return
+      stop()
+      resolve()
+    })
+  })
 }

@@ -35,3 +35,8 @@ export function cidrsOverlap(one: Cidr, other: Cidr): boolean {
   const [wide, narrow] = one.bits <= other.bits ? [one, other] : [other, one]
   return narrow.first >= wide.first && narrow.first < wide.first + sizeOfCidr(wide)
 }
+
+/** Whether all addresses of `narrow` are in `wide`. */
+export function cidrContains(wide: Cidr, narrow: Cidr): boolean {
+  return wide.bits <= narrow.bits && cidrsOverlap(wide, narrow)
+}

@@ -28,11 +28,11 @@ export type DockerSettings = {
   readonly logs?: LogLimits
   /** The kernel's file of IPv4 routes. */
   readonly root?: string
-  readonly podNetwork?: PodNetworkSettings
+  readonly podNetwork?: PodNetworkLink
 }
 
 /** How pods are connected with those of other nodes. */
-export type PodNetworkSettings = {
+export type PodNetworkLink = {
   /** Undefined: it was not received yet. */
   readonly mode: () => NetworkMode | undefined
   /** Resolves when the rules and routes are there that a pod needs, or after some seconds. */
@@ -41,7 +41,7 @@ export type PodNetworkSettings = {
   readonly reflect: (bridge: string) => Promise<void>
 }
 
-const withinNode: PodNetworkSettings = {
+const withinNode: PodNetworkLink = {
   mode: () => undefined,
   prepared: async () => undefined,
   reflect: async () => undefined,

@@ -4,17 +4,13 @@ import { cidrsOverlap, formatCidr, parseCidr } from '../../../api/text/cidr.ts'
 import { storyOf } from '../../../daemon/log.ts'
 import { isUnreachable, RuntimeError } from '../../pods/runtime/runtime.ts'
 import type { Route } from '../kernel/host-routes.ts'
-import { actMs, askMs, call } from './call.ts'
-import { nodeLabel } from './labels.ts'
+import { networkCalls } from './network-calls.ts'
 import {
   bridgeOf,
   type DockerNetwork,
-  isOn,
   isRouted,
   type NetworkMode,
   networkName,
-  networkOf,
-  networkOptions,
   networksInTheWay,
   networkUsed,
   outdatedNetworks,
@@ -61,19 +57,7 @@ export function podNetwork({ docker, nodeName, routes, mode }: PodNetworkNeeds):
   let pending: { readonly podCIDR: string; readonly done: Promise<AttachableNetwork> } | undefined
   let failed: { readonly podCIDR: string; readonly problem: string } | undefined
 
-  const list = async (tried: string): Promise<readonly DockerNetwork[]> =>
-    (await call(tried, askMs, (abortSignal) => docker.listNetworks({ abortSignal }))).map(networkOf)
-
-  /** Including stopped containers, which could not be started without it. */
-  const usersOf = async (network: DockerNetwork): Promise<readonly Dockerode.ContainerInfo[]> => {
-    const tried = `Cannot list the containers of network ${network.name}`
-    const all = await call(tried, askMs, (abortSignal) => docker.listContainers({ all: true, abortSignal }))
-    return all.filter((container) => isOn(network, container))
-  }
-
-  /** 403: a container is still attached; 404: the network does not exist (Docker Engine API, NetworkDelete). */
-  const remove = ({ id, name }: DockerNetwork) =>
-    call(`Cannot remove network ${name}`, askMs, () => docker.getNetwork(id).remove(), 403, 404)
+  const { list, usersOf, remove, retire, create } = networkCalls(docker, nodeName)
 
   /** Removes conflicting networks if allowed; returns the reason if one must stay. */
   const obstacle = async (podCIDR: string, networks: readonly DockerNetwork[]): Promise<string | undefined> => {
@@ -83,16 +67,6 @@ export function podNetwork({ docker, nodeName, routes, mode }: PodNetworkNeeds):
       await remove(network)
     }
     return routeInTheWay(podCIDR, await routes())
-  }
-
-  /** Removes its sandboxes, so that the agent starts their pods again, and the network; not what others attached to it. */
-  const retire = async (network: DockerNetwork) => {
-    for (const { Id, Labels } of await usersOf(network)) {
-      if (Labels?.[nodeLabel] !== nodeName) continue
-      const tried = `Cannot remove container ${Id}, which is on network ${network.name}`
-      await call(tried, actMs, () => docker.getContainer(Id).remove({ force: true, v: true }), 404, 409)
-    }
-    await remove(network)
   }
 
   /** Of this node, and of the other mode than the present one. */
@@ -117,9 +91,8 @@ export function podNetwork({ docker, nodeName, routes, mode }: PodNetworkNeeds):
       const reason = await obstacle(podCIDR, others)
       if (reason !== undefined) throw new RuntimeError('Failed', tried, { cause: new Error(reason) })
       try {
-        const request = { ...requestOf(name, podCIDR, chosen), Labels: { [nodeLabel]: nodeName } }
-        const made = await call(tried, askMs, (abortSignal) => docker.createNetwork({ ...request, abortSignal }), 409)
-        if (made !== undefined) return { networks, on: { name, bridge: bridgeOf(made.id) } }
+        const id = await create(tried, podCIDR, chosen)
+        if (id !== undefined) return { networks, on: { name, bridge: bridgeOf(id) } }
         if (tries >= mostTries) throw new RuntimeError('Failed', `${tried}: Docker has ${name} and does not list it`)
       } catch (error) {
         if (tries >= mostTries || !isOverlap(error)) throw error
@@ -195,15 +168,4 @@ export function routeInTheWay(podCIDR: string, routes: readonly Route[]): string
   if (route === undefined) return undefined
   const range = formatCidr(route.range)
   return `addresses of podCIDR ${podCIDR} belong to the network ${range} on ${route.interface} of this machine (give the fleet a clusterCIDR that none of its networks has, and the node another podCIDR; or renumber ${route.interface})`
-}
-
-function requestOf(name: string, podCIDR: string, mode: NetworkMode) {
-  const Options = networkOptions(mode)
-  return {
-    Name: name,
-    CheckDuplicate: true,
-    Driver: 'bridge',
-    IPAM: { Config: [{ Subnet: podCIDR }] },
-    ...(mode === 'routed' && { Options: { ...Options } }),
-  }
 }

@@ -35,6 +35,7 @@ export type NodeStatusNeeds = {
     readonly machineHealth: Reader<MachineHealth | undefined>
     readonly runtime: Pick<RuntimeHealth, 'isChecked' | 'problems' | 'info' | 'images' | 'onChange'>
     readonly shutdownConditions: Reader<readonly MachineCondition[]>
+    readonly networkConditions: Reader<readonly MachineCondition[]>
     /** Without a notification of its own: a node that reports NotReady before its leave loses its pods. See `departureReported`. */
     readonly goingDown: Pick<Reader<Departing | undefined>, 'get'>
     readonly departureReported: Reader<Departing | undefined>
@@ -82,8 +83,9 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
   let reportedMs = Number.NEGATIVE_INFINITY
   let addresses: readonly NodeAddress[] = []
   let addressFailure: string | undefined
-  for (const input of [reads.pressures, reads.machineHealth, reads.shutdownConditions, reads.departureReported])
-    input.onChange(wake.ring)
+  const { shutdownConditions, networkConditions } = reads
+  const inputs = [reads.pressures, reads.machineHealth, shutdownConditions, networkConditions, reads.departureReported]
+  for (const input of inputs) input.onChange(wake.ring)
   runtime.onChange(wake.ring)
 
   /** After a failure the old addresses stay. */
@@ -106,7 +108,7 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
     const before = writes.nodeStatus.get()?.conditions ?? []
     const leaving = reads.goingDown.get() === undefined ? [] : [shutdownProblem]
     const problems = [...runtime.problems(), ...machineHealth.problems, ...leaving, ...lacking]
-    const machine = [...machineHealth.conditions, ...reads.shutdownConditions.get()]
+    const machine = [...networkConditions.get(), ...machineHealth.conditions, ...shutdownConditions.get()]
     const health = { pressures, problems, machine }
     const conditions = nodeConditions(before, health, rfc3339(clock.wallMs()))
     const devices = (await needs.devices?.()) ?? {}

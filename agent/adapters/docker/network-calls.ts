@@ -1,0 +1,47 @@
+/** Docker's calls for networks of pods. */
+import type Dockerode from 'dockerode'
+import { actMs, askMs, call } from './call.ts'
+import { nodeLabel } from './labels.ts'
+import { type DockerNetwork, isOn, type NetworkMode, networkName, networkOf, networkOptions } from './networks.ts'
+
+/** Each call rejects with a `RuntimeError`. `tried`: the operation and its object. */
+export function networkCalls(docker: Dockerode, nodeName: string) {
+  const list = async (tried: string): Promise<readonly DockerNetwork[]> =>
+    (await call(tried, askMs, (abortSignal) => docker.listNetworks({ abortSignal }))).map(networkOf)
+
+  /** Including stopped containers, which could not be started without it. */
+  const usersOf = async (network: DockerNetwork): Promise<readonly Dockerode.ContainerInfo[]> => {
+    const tried = `Cannot list the containers of network ${network.name}`
+    const all = await call(tried, askMs, (abortSignal) => docker.listContainers({ all: true, abortSignal }))
+    return all.filter((container) => isOn(network, container))
+  }
+
+  /** 403: a container is still attached; 404: the network does not exist (Docker Engine API, NetworkDelete). */
+  const remove = ({ id, name }: DockerNetwork) =>
+    call(`Cannot remove network ${name}`, askMs, () => docker.getNetwork(id).remove(), 403, 404)
+
+  /** Removes its sandboxes, so that the agent starts their pods again, and the network; not what others attached to it. */
+  const retire = async (network: DockerNetwork) => {
+    for (const { Id, Labels } of await usersOf(network)) {
+      if (Labels?.[nodeLabel] !== nodeName) continue
+      const tried = `Cannot remove container ${Id}, which is on network ${network.name}`
+      await call(tried, actMs, () => docker.getContainer(Id).remove({ force: true, v: true }), 404, 409)
+    }
+    await remove(network)
+  }
+
+  /** The id of a new network; undefined: there is one by its name (409). */
+  const create = async (tried: string, podCIDR: string, mode: NetworkMode): Promise<string | undefined> => {
+    const request = {
+      Name: networkName(nodeName, podCIDR, mode),
+      CheckDuplicate: true,
+      Driver: 'bridge',
+      IPAM: { Config: [{ Subnet: podCIDR }] },
+      Labels: { [nodeLabel]: nodeName },
+      ...(mode === 'routed' && { Options: { ...networkOptions(mode) } }),
+    }
+    return (await call(tried, askMs, (abortSignal) => docker.createNetwork({ ...request, abortSignal }), 409))?.id
+  }
+
+  return { list, usersOf, remove, retire, create }
+}

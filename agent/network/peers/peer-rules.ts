@@ -1,0 +1,53 @@
+/** The rules of the pod network: what may be forwarded to and from pods, and whose address a packet leaves the cluster with. */
+import type { RuleChain, RuleElements, RuleSet } from '../rule-set.ts'
+import { type PeerNetwork, tunnelDevice, tunnelPort } from './peer-network.ts'
+
+/**
+ * Docker accepts packets that have it: the only rule of ours among its own obeys the mark, and all judgement is in our table. Docker
+ * would drop packets between nodes otherwise.
+ */
+export const forwardMark = '0x8000'
+
+/** Of the part `peers`: see `jumpPoints`. */
+export function peerRules(network: PeerNetwork): RuleSet {
+  const { tunnel } = network
+  return {
+    chains: new Map<string, RuleChain>([
+      ['peers-forward', { rules: forwardRules(network) }],
+      ['peers-pass', { rules: [`meta mark set meta mark | ${forwardMark}`] }],
+      ['peers-postrouting', { rules: leavingRules(network) }],
+      // Else anyone could send packets in a tunnel, with the source address of a pod.
+      ['peers-input', { rules: tunnel === undefined ? [] : [`udp dport ${tunnelPort} ip saddr != @nodes drop`] }],
+    ]),
+    sets: new Map([['nodes', nodeSet(network)]]),
+  }
+}
+
+function forwardRules({ clusterCIDR, podCIDR, tunnel }: PeerNetwork): readonly string[] {
+  return [
+    // The source address of a pod of this node, on another interface than its bridge.
+    `ip saddr ${podCIDR} fib saddr . iif oif missing drop`,
+    // The MTU of pods is that of Ethernet.
+    ...(tunnel === undefined
+      ? []
+      : [`oifname ${tunnelDevice} tcp flags & (syn | rst) == syn tcp option maxseg size set rt mtu`]),
+    // Host ports and Services, and their answers.
+    `ct status dnat ip daddr ${clusterCIDR} goto peers-pass`,
+    `ct status dnat ip saddr ${clusterCIDR} goto peers-pass`,
+    `ip saddr ${clusterCIDR} ip daddr ${clusterCIDR} goto peers-pass`,
+    `ip saddr @nodes ip daddr ${clusterCIDR} goto peers-pass`,
+    `ct state established,related ip saddr ${clusterCIDR} goto peers-pass`,
+    `ct state established,related ip daddr ${clusterCIDR} goto peers-pass`,
+    // Docker from version 28 on would accept it: the network of pods has no rules of its own there (gateway mode nat-unprotected).
+    `ip daddr ${podCIDR} drop`,
+  ]
+}
+
+/** As flannel: pods keep their addresses among each other, and have that of their node elsewhere. Multicast is left alone. */
+function leavingRules({ clusterCIDR, podCIDR }: PeerNetwork): readonly string[] {
+  return [`ip saddr ${podCIDR} ip daddr != ${clusterCIDR} ip daddr != 224.0.0.0/4 masquerade`]
+}
+
+function nodeSet({ nodeAddresses }: PeerNetwork): RuleElements {
+  return { kind: 'set', type: 'ipv4_addr', elements: new Map(nodeAddresses.map((address) => [address, ''])) }
+}
