@@ -20,6 +20,8 @@ export interface ObjectCache {
   changes(resource: ResourceName, from: number): ChangeCursor<Change>
   /** Takes these objects in the place of all it has, as of `version`. Watches of a kind that differs are Expired. */
   replace(version: number, objects: ReadonlyMap<ResourceName, readonly AnyStoredObject[]>): void
+  /** Changes of this kind up to `version` may be missing: watches from there are Expired. */
+  forget(resource: ResourceName, version: number): void
   /** Ends every watch. */
   close(): void
 }
@@ -112,6 +114,7 @@ export function objectCache({
         if (differs || present.size > 0) history.forgetAll(version)
       }
     },
+    forget: (resource, version) => kind(resource).history.forgetAll(version),
     close() {
       for (const history of histories) history.close()
     },

@@ -9,6 +9,8 @@
 import type { AnyObject, KubeObject, Stored } from '../../api/meta.ts'
 import type { ResourceName, ResourceTypes } from '../../api/resources.ts'
 import type { Loop } from '../../daemon/run.ts'
+import type { ControllerRegistry } from './controllers.ts'
+import type { Election, Freshness } from './election.ts'
 
 export type StoredObject<R extends ResourceName> = ResourceTypes[R] & Stored<ResourceTypes[R] & KubeObject>
 
@@ -86,6 +88,12 @@ export type OpenedStore = {
   readonly rotateSecretsKey?: () => Promise<string>
   /** Rejects when another process has taken the store. undefined: none can. */
   readonly guard?: Loop
+  /** Of several controllers on one store. undefined: this one always leads. */
+  readonly election?: Election
+  /** Of a store that follows others. undefined: what is read is always the latest. */
+  readonly freshness?: Freshness
+  /** The controllers that share the store. */
+  readonly controllers?: ControllerRegistry
   /** Why writes are not answered now, for readiness. undefined: the store has nothing that could be missing. */
   readonly problems?: () => Promise<readonly string[]>
 }

@@ -29,6 +29,8 @@ export type ProtectedSecretsNeeds = {
 }
 
 export interface ProtectedSecrets {
+  /** Encrypts what is plain, and finishes a rotation that was interrupted. */
+  finish(): Promise<void>
   /** Encrypts all Secrets with another key and removes the present one. The ID of the new key. */
   rotateKey(): Promise<string>
 }
@@ -38,18 +40,26 @@ export interface ProtectedSecrets {
  * finished. The key is on the disk before the first body that needs it, and removed after the last one, so an interruption loses
  * nothing. Rejects with SecretsKeyError when a key is missing.
  */
-export async function protectSecrets({ rows, path, keyFile, log }: ProtectedSecretsNeeds): Promise<ProtectedSecrets> {
+export async function protectSecrets(needs: ProtectedSecretsNeeds): Promise<ProtectedSecrets> {
+  const secrets = await openSecrets(needs)
+  await secrets.finish()
+  return secrets
+}
+
+/** The same for a process that may not write yet: Secrets are decrypted from now on, and `finish` is called later. */
+export async function openSecrets({ rows, path, keyFile, log }: ProtectedSecretsNeeds): Promise<ProtectedSecrets> {
   let keys = await openKeys(rows, path, keyFile)
   rows.use(keys)
-  const finish = async () => {
+  const resealed = async () => {
     do await resealAll(rows)
     while (keys.length > 1 && (await rows.keyIDs()).some((id) => id !== keys[0].id))
     if (keys.length > 1) await writeSecretKeys(keyFile, [keys[0]])
     keys = [keys[0]]
     rows.use(keys)
   }
-  await finish()
-  if (rows.mayHoldPlain()) {
+  const finish = async () => {
+    await resealed()
+    if (!rows.mayHoldPlain()) return
     try {
       rows.removePlain()
       log.info('Secrets in the store are encrypted', { key: keys[0].id, keyFile })
@@ -60,17 +70,18 @@ export async function protectSecrets({ rows, path, keyFile, log }: ProtectedSecr
   }
   let isRotating = false
   return {
+    finish,
     async rotateKey() {
       if (isRotating) throw new Error('Cannot rotate the key of Secrets: a rotation is in progress')
       isRotating = true
       try {
         // Of a rotation that failed: each attempt would leave one more key in the file.
-        if (keys.length > 1) await finish()
+        if (keys.length > 1) await resealed()
         const wanted: SecretKeys = [newSecretKey(), ...keys]
         await writeSecretKeys(keyFile, wanted)
         keys = wanted
         rows.use(keys)
-        await finish()
+        await resealed()
         log.info('Key of Secrets rotated', { key: keys[0].id })
         return keys[0].id
       } finally {

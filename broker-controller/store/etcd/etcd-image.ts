@@ -11,7 +11,7 @@ import type { ObjectCache } from '../object-cache.ts'
 import type { ObjectKey } from '../store.ts'
 import type { EtcdClient, EtcdStream } from './etcd-client.ts'
 import type { EtcdKeys, StoredKey } from './etcd-keys.ts'
-import { eventType, type KeyValue, methods, type WatchResponse } from './etcd-messages.ts'
+import { eventType, type KeyValue, methods, type WatchRequest, type WatchResponse } from './etcd-messages.ts'
 import { readRange } from './etcd-range.ts'
 import type { EtcdValues } from './etcd-values.ts'
 
@@ -34,10 +34,14 @@ export interface EtcdImage {
   revision(): number
   /** Resolves with true when `isTrue` holds, which is looked at after each change; with false after `ms`, and at the end. */
   until(isTrue: () => boolean, ms: number): Promise<boolean>
+  /** Resolves with true when everything is applied that was written before the call; with false after `ms`. Rejects with EtcdError. */
+  latest(ms: number): Promise<boolean>
   close(): void
 }
 
 const retry = { firstMs: 50, maxMs: 1_000 }
+/** etcd answers a request for progress only while the watch has all events. */
+const progressMs = 100
 
 export type StoredObjects = {
   readonly revision: number
@@ -74,7 +78,7 @@ export function isStored({ id }: Pick<Resource, 'id'>): boolean {
 export function etcdImage(needs: ImageNeeds): EtcdImage {
   const { client, keys, resources, cache, clock, log } = needs
   let revision = needs.revision
-  let stream: EtcdStream<unknown> | undefined
+  let stream: EtcdStream<WatchRequest> | undefined
   let failures = 0
   const closing = new AbortController()
   const waiting = waiters(clock)
@@ -154,16 +158,39 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
       },
     )
 
+  const progress = { revision: () => revision, ask: () => stream?.send({ progress: {} }), until: waiting.until }
+
   watch()
   return {
     get: (resource, key) => cache.get(resource, key),
     revision: () => revision,
     until: waiting.until,
+    latest: inBatches((ms) => reachLatest(needs, progress, ms)),
     close() {
       closing.abort('closed')
       waiting.close()
       stream?.close()
     },
+  }
+}
+
+type WatchProgress = Pick<EtcdImage, 'revision' | 'until'> & { readonly ask: () => void }
+
+/** Changes of other prefixes raise the revision, too, and the watch has no event of them: etcd is asked how far it is. */
+async function reachLatest(
+  { client, keys, clock }: Pick<ImageNeeds, 'client' | 'keys' | 'clock'>,
+  { revision, ask, until }: WatchProgress,
+  ms: number,
+): Promise<boolean> {
+  const untilMs = clock.monotonicMs() + ms
+  const { header } = await client.call(methods.range, { key: keys.owner, limit: 1, keysOnly: true })
+  const wanted = header?.revision ?? 0
+  const isReached = () => revision() >= wanted
+  for (;;) {
+    const leftMs = untilMs - clock.monotonicMs()
+    if (isReached() || leftMs <= 0) return isReached()
+    ask()
+    if (await until(isReached, Math.min(leftMs, progressMs))) return true
   }
 }
 
@@ -205,5 +232,26 @@ function waiters(clock: Pick<Clock, 'sleep'>) {
       closed = true
       for (const { done } of waiting) done.abort('closed')
     },
+  }
+}
+
+/** Calls that come while one is under way share the next one: what they wait for was written before it begins. */
+function inBatches<T>(act: (ms: number) => Promise<T>): (ms: number) => Promise<T> {
+  let running: Promise<T> | undefined
+  let next: Promise<T> | undefined
+  const begin = (ms: number): Promise<T> => {
+    next = undefined
+    const mine = act(ms).finally(() => {
+      if (running === mine) running = undefined
+    })
+    running = mine
+    return mine
+  }
+  return (ms) => {
+    if (next !== undefined) return next
+    if (running === undefined) return begin(ms)
+    const after = () => begin(ms)
+    next = running.then(after, after)
+    return next
   }
 }

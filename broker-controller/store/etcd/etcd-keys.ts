@@ -17,6 +17,13 @@ export interface EtcdKeys {
   readonly origin: Buffer
   /** Which process may write. */
   readonly owner: Buffer
+  /** Written by each process that became the owner. */
+  readonly terms: Buffer
+  /** The controllers that use the store: a key for each. */
+  readonly controllers: { readonly key: Buffer; readonly rangeEnd: Buffer }
+  controller(name: string): Buffer
+  /** The ID of the key that encrypts Secrets. */
+  readonly secretsKey: Buffer
   /** Versions of leases up to this one may have been assigned. */
   readonly leaseVersions: Buffer
   /** There while objects are being copied into the store, and after they were copied out of it. */
@@ -44,6 +51,10 @@ export function etcdKeys(prefix: string): EtcdKeys {
     },
     origin: ours('origin'),
     owner: ours('owner'),
+    terms: ours('terms'),
+    controllers: below(`${start}${own}/controllers/`),
+    controller: (name) => ours(`controllers/${name}`),
+    secretsKey: ours('secrets-key'),
     leaseVersions: ours('lease-versions'),
     migration: ours('migration'),
   }

@@ -25,6 +25,7 @@ const keyValue = messageCodec({
   key: [1, bytesValue],
   createRevision: [2, int64],
   modRevision: [3, int64],
+  version: [4, int64],
   value: [5, bytesValue],
   lease: [6, id64],
 })
@@ -79,7 +80,11 @@ const watchCreateRequest = messageCodec({
   progressNotify: [4, boolValue],
   fragment: [8, boolValue],
 })
-const watchRequest = messageCodec({ create: [1, oneMessage(watchCreateRequest)] })
+/** `progress`: asks for an answer with the revision up to which all events were sent. */
+const watchRequest = messageCodec({
+  create: [1, oneMessage(watchCreateRequest)],
+  progress: [3, oneMessage(messageCodec({}))],
+})
 export const eventType = { put: 0, delete: 1 } as const
 const event = messageCodec({ type: [1, int64], kv: [2, oneMessage(keyValue)] })
 const watchResponse = messageCodec({
@@ -111,6 +116,7 @@ export type Compare = In<typeof compare>
 export type TxnOperation = In<typeof operation>
 export type TxnRequest = In<typeof txnRequest>
 export type TxnResponse = Out<typeof txnResponse>
+export type WatchRequest = In<typeof watchRequest>
 export type WatchResponse = Out<typeof watchResponse>
 
 export const methods = {

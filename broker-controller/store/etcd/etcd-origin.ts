@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { decode } from '../../../api/decode.ts'
 import { bool, double, object, oneOf, optional, text } from '../../../api/schema.ts'
+import type { Clock } from '../../../daemon/clock.ts'
 import type { StoreOrigin } from '../store.ts'
 import type { EtcdClient } from './etcd-client.ts'
 import type { EtcdKeys } from './etcd-keys.ts'
@@ -29,6 +30,8 @@ export function newOrigin(acceptsCheckpoints: boolean, nowMs: number): StoreOrig
   }
 }
 
+class OriginTakenError extends Error {}
+
 /** Makes the prefix a store, and removes the mark of a migration. Throws where it has become one meanwhile. */
 export async function putOrigin(
   client: EtcdClient,
@@ -40,8 +43,37 @@ export async function putOrigin(
     compare: [{ target: compareTarget.create, key, createRevision: 0 }, owned],
     success: [{ put: { key, value: Buffer.from(JSON.stringify(origin)) } }, { deleteRange: { key: migration } }],
   })
-  if (!succeeded) throw new Error(`Another controller uses ${prefix} in etcd`)
+  if (!succeeded) throw new OriginTakenError(`Another controller uses ${prefix} in etcd`)
   return origin
+}
+
+const pollMs = 500
+
+/**
+ * The identity that several controllers share: `begun` where the prefix has none, and no process owns it. One that does makes its own,
+ * or copies objects: it is waited for.
+ */
+export async function sharedOrigin(
+  client: EtcdClient,
+  keys: EtcdKeys,
+  begun: StoreOrigin,
+  clock: Pick<Clock, 'sleep'>,
+  signal: AbortSignal | undefined,
+): Promise<StoreOrigin> {
+  const unowned = { target: compareTarget.create, key: keys.owner, createRevision: 0 }
+  for (;;) {
+    const present = await readOrigin(client, keys)
+    if (present !== undefined) return present
+    const mark = await migrationMark(client, keys)
+    if (mark !== undefined) throw new Error(mark.message)
+    try {
+      return await putOrigin(client, keys, unowned, begun)
+    } catch (error) {
+      if (!(error instanceof OriginTakenError)) throw error
+    }
+    await clock.sleep(pollMs, signal)
+    if (signal?.aborted) throw new Error(`The wait for ${keys.prefix} in etcd was ended`)
+  }
 }
 
 /** Why no controller may use the prefix: objects are being copied into it, or were moved out of it. */

@@ -21,6 +21,18 @@ const secretsAtOnce = 20
 /** A Secret that is encrypted again is a change with a version of its own, as in Kubernetes. */
 export function etcdSecrets({ client, keys, values, fence }: EtcdSecretsNeeds): SealedSecrets {
   const range = keys.kind(sealedKind)
+  let current: string | undefined
+  /** So that another controller does not encrypt with a key of its own. */
+  const recordKey = async () => {
+    if (current === undefined) return
+    const { kvs } = await client.call(methods.range, { key: keys.secretsKey, limit: 1 })
+    if (kvs[0]?.value.toString() === current) return
+    const { succeeded } = await client.call(methods.txn, {
+      compare: [ownedBy(fence, keys.prefix)],
+      success: [{ put: { key: keys.secretsKey, value: Buffer.from(current) } }],
+    })
+    if (!succeeded) throw storeLost(keys.prefix)
+  }
   /** What is there instead; undefined: nothing, or it is replaced. */
   const replaced = async (parsed: StoredKey, { key, value, modRevision }: KeyValue): Promise<KeyValue | undefined> => {
     const { succeeded, responses } = await client.call(methods.txn, {
@@ -45,7 +57,8 @@ export function etcdSecrets({ client, keys, values, fence }: EtcdSecretsNeeds): 
   }
   return {
     async keyIDs() {
-      const ids = new Set<string>()
+      const { kvs } = await client.call(methods.range, { key: keys.secretsKey, limit: 1 })
+      const ids = new Set(kvs.map(({ value }) => value.toString()))
       await readRange(client, range, (page) => {
         for (const { value } of page) {
           const id = sealingKeyOf(value)
@@ -54,13 +67,17 @@ export function etcdSecrets({ client, keys, values, fence }: EtcdSecretsNeeds): 
       })
       return [...ids]
     },
-    use: values.use,
+    use(given) {
+      current = given[0].id
+      values.use(given)
+    },
     async resealSome(after: ObjectKey) {
       const key =
         after.name === '' ? range.key : Buffer.concat([keys.of({ resource: sealedKind, ...after }), Buffer.of(0)])
       const { kvs } = await client.call(methods.range, { key, rangeEnd: range.rangeEnd, limit: secretsAtOnce })
       for (const kv of kvs) await reseal(kv)
       const last = kvs.at(-1)
+      if (last === undefined) await recordKey()
       return last && keys.parse(last.key)
     },
     mayHoldPlain: () => false,

@@ -6,20 +6,23 @@ import { builtInResources, type ResourceRegistry } from '../../../api/resources.
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
 import { cachedStore } from '../cached-store.ts'
-import { type ProtectedSecrets, protectSecrets } from '../encryption/protected-secrets.ts'
+import { LeadershipLostError } from '../election.ts'
+import { openSecrets, type ProtectedSecrets, protectSecrets } from '../encryption/protected-secrets.ts'
 import { objectCache } from '../object-cache.ts'
 import { type OpenedStore, SecretsKeyError, StoreInUseError } from '../store.ts'
+import { controllerRegistry } from './controller-registry.ts'
 import type { EtcdClient } from './etcd-client.ts'
 import { connectEtcd } from './etcd-connection.ts'
 import { etcdImage, isStored, readObjects } from './etcd-image.ts'
 import { type EtcdKeys, etcdKeys } from './etcd-keys.ts'
 import { alarmType, methods } from './etcd-messages.ts'
-import { migrationMark, newOrigin, putOrigin, readOrigin } from './etcd-origin.ts'
+import { migrationMark, newOrigin, putOrigin, readOrigin, sharedOrigin } from './etcd-origin.ts'
 import type { EtcdPlace } from './etcd-place.ts'
 import { etcdSecrets } from './etcd-secrets.ts'
-import { etcdValues } from './etcd-values.ts'
-import { etcdWriter } from './etcd-writer.ts'
-import { openLeaseVersions } from './lease-versions.ts'
+import { type EtcdValues, etcdValues } from './etcd-values.ts'
+import { etcdWriter, type Fence, visibleMs } from './etcd-writer.ts'
+import { leaderElection } from './leader-election.ts'
+import { type LeaseVersions, lateLeaseVersions, openLeaseVersions } from './lease-versions.ts'
 import { ownerHasEnded, ownProcess } from './owner-process.ts'
 import { acquireStore, ownedBy, type StoreOwner } from './store-owner.ts'
 
@@ -42,17 +45,37 @@ export type EtcdStoreNeeds = EtcdPlace & {
 
 /** Throws StoreInUseError, SecretsKeyError, or another error with a remedy where etcd cannot be used. */
 export async function openEtcdStore(needs: EtcdStoreNeeds): Promise<OpenedStore> {
-  const { servers, prefix, clock, log, signal } = needs
+  const { clock, log, signal } = needs
+  return connected(needs, async (client, keys) => {
+    const acquiring = { client, keys, self: ownProcess(), hasEnded: ownerHasEnded, clock, log, signal }
+    const owner = await (needs.ownership?.(client, keys) ?? acquireStore(acquiring))
+    try {
+      return await openOwned(needs, client, keys, owner)
+    } catch (error) {
+      await owner.release()
+      throw error
+    }
+  })
+}
+
+/**
+ * For one of several controllers: reads at once, and writes when it has won an election. Throws SecretsKeyError, or another error with
+ * a remedy where etcd cannot be used.
+ */
+export async function openSharedEtcdStore(needs: EtcdStoreNeeds): Promise<OpenedStore> {
+  return connected(needs, (client, keys) => openShared(needs, client, keys))
+}
+
+async function connected(
+  needs: EtcdStoreNeeds,
+  open: (client: EtcdClient, keys: EtcdKeys) => Promise<OpenedStore>,
+): Promise<OpenedStore> {
+  const { servers, prefix } = needs
   let client: EtcdClient | undefined
-  let owner: StoreOwner | undefined
   try {
     client = await connectEtcd(needs, needs)
-    const keys = etcdKeys(prefix)
-    const acquiring = { client, keys, self: ownProcess(), hasEnded: ownerHasEnded, clock, log, signal }
-    owner = await (needs.ownership?.(client, keys) ?? acquireStore(acquiring))
-    return await openOwned(needs, client, keys, owner)
+    return await open(client, etcdKeys(prefix))
   } catch (cause) {
-    await owner?.release()
     client?.close()
     if (cause instanceof StoreInUseError || cause instanceof SecretsKeyError) throw cause
     throw new Error(`Cannot open the store ${prefix} in etcd at ${servers.join(', ')}`, { cause })
@@ -65,9 +88,8 @@ async function openOwned(
   keys: EtcdKeys,
   owner: StoreOwner,
 ): Promise<OpenedStore> {
-  const { prefix, clock, log, historyLength, secretsKeyFile: keyFile, resources = builtInResources } = needs
-  const mark = await migrationMark(client, keys)
-  if (mark !== undefined) throw new Error(mark.message)
+  const { prefix, clock, log, secretsKeyFile: keyFile } = needs
+  await refuseMarked(client, keys)
   const origin =
     (await readOrigin(client, keys)) ??
     (await putOrigin(
@@ -83,6 +105,79 @@ async function openOwned(
     secrets = await protectSecrets({ rows, path: `${prefix} of etcd`, keyFile, log })
   }
   const leaseVersions = await openLeaseVersions({ client, keys, fence: owner, log })
+  const { store } = await openImage(needs, { client, keys, values, leaseVersions, fence: owner, end: owner.release })
+  return {
+    store,
+    origin,
+    ...(secrets !== undefined && { rotateSecretsKey: secrets.rotateKey }),
+    guard: { name: 'store-owner', run: owner.run },
+    problems: () => problemsOf(client, keys),
+  }
+}
+
+async function openShared(needs: EtcdStoreNeeds, client: EtcdClient, keys: EtcdKeys): Promise<OpenedStore> {
+  const { prefix, clock, log, secretsKeyFile: keyFile, signal } = needs
+  await refuseMarked(client, keys)
+  const begun = newOrigin(needs.acceptsCheckpointsIfNew ?? false, clock.wallMs())
+  const origin = await sharedOrigin(client, keys, begun, clock, signal)
+  const values = etcdValues()
+  const election = leaderElection({ client, keys, self: ownProcess(), hasEnded: ownerHasEnded, clock, log })
+  const protecting = keyFile !== undefined && {
+    rows: etcdSecrets({ client, keys, values, fence: election }),
+    ...{ path: `${prefix} of etcd`, keyFile, log },
+  }
+  let secrets = protecting ? await openSecrets(protecting) : undefined
+  const leaseVersions = lateLeaseVersions()
+  const parts = { client, keys, values, leaseVersions, fence: election, end: election.resign }
+  const { store, image, cache } = await openImage(needs, parts)
+  const campaign = async (server: string, signal: AbortSignal) => {
+    const term = await election.campaign(server, signal)
+    if (term === undefined) return undefined
+    await refuseMarked(client, keys)
+    // Another one may have begun with a key of its own at the same time, and may have been first.
+    if (protecting) secrets = await protectSecrets(protecting)
+    while (!(await image.until(() => image.revision() >= term.revision, visibleMs))) {
+      if (!election.isLeading()) throw new LeadershipLostError(`The changes of ${prefix} in etcd do not arrive here`)
+    }
+    await leaseVersions.open({ client, keys, fence: election, log })
+    cache.forget('leases', leaseVersions.last())
+    return term
+  }
+  return {
+    store,
+    origin,
+    ...(secrets !== undefined && {
+      rotateSecretsKey: async () => {
+        if (!election.isLeading() || secrets === undefined)
+          throw new Error('Only the controller that leads can do this')
+        return secrets.rotateKey()
+      },
+    }),
+    problems: () => problemsOf(client, keys),
+    election: { ...election, campaign },
+    freshness: {
+      latest: () => image.latest(visibleMs),
+      until: (version) => image.until(() => image.revision() >= version, visibleMs),
+    },
+    controllers: controllerRegistry({ client, keys, clock, log }),
+  }
+}
+
+type ImageParts = {
+  readonly client: EtcdClient
+  readonly keys: EtcdKeys
+  readonly values: EtcdValues
+  readonly leaseVersions: LeaseVersions
+  readonly fence: Fence
+  /** Before the connection is closed. */
+  readonly end: () => Promise<void>
+}
+
+/** All objects in memory, and what writes them. */
+async function openImage(
+  { clock, log, historyLength, resources = builtInResources }: EtcdStoreNeeds,
+  { client, keys, values, leaseVersions, fence, end }: ImageParts,
+) {
   const reading = { client, keys, values, resources, clock, log }
   const { revision, objects } = await readObjects(reading)
   const cache = objectCache({
@@ -95,21 +190,19 @@ async function openOwned(
   for (const [resource, found] of objects) for (const object of found) cache.load(resource, object)
   const image = etcdImage({ ...reading, cache, revision })
   const writer = etcdWriter({
-    ...{ client, keys, values, resources, cache, image, leaseVersions, clock },
-    fence: owner,
+    ...{ client, keys, values, resources, cache, image, leaseVersions, fence, clock },
     async close() {
       image.close()
-      await owner.release()
+      await end()
       client.close()
     },
   })
-  return {
-    store: cachedStore({ resources, cache, writer, clock }),
-    origin,
-    ...(secrets !== undefined && { rotateSecretsKey: secrets.rotateKey }),
-    guard: { name: 'store-owner', run: owner.run },
-    problems: () => problemsOf(client, keys),
-  }
+  return { store: cachedStore({ resources, cache, writer, clock }), image, cache }
+}
+
+async function refuseMarked(client: EtcdClient, keys: EtcdKeys): Promise<void> {
+  const mark = await migrationMark(client, keys)
+  if (mark !== undefined) throw new Error(mark.message)
 }
 
 /** Alarms, and whether writes would be answered. */

@@ -30,7 +30,7 @@ async function behind() {
     const [kv] = kvs
     return { revision: header?.revision ?? 0, object: kv && values.decode(key, kv.value, kv.modRevision) }
   }
-  const image: EtcdImage = {
+  const image: Pick<EtcdImage, 'get' | 'revision' | 'until'> = {
     get: () => shown,
     revision: () => revision,
     async until(isTrue) {
@@ -40,7 +40,6 @@ async function behind() {
       await onWait()
       return isTrue()
     },
-    close: () => undefined,
   }
   const cache = objectCache({
     resources: builtInResources,

@@ -23,7 +23,7 @@ export type EtcdWriterNeeds = {
   readonly values: EtcdValues
   readonly resources: ResourceRegistry
   readonly cache: ObjectCache
-  readonly image: EtcdImage
+  readonly image: Pick<EtcdImage, 'get' | 'revision' | 'until'>
   readonly leaseVersions: LeaseVersions
   readonly fence: Fence
   readonly clock: Clock
@@ -43,7 +43,7 @@ const mostDecisions = 5
 /** From the first attempt to the last: to find another endpoint, and to wait for a leader. */
 const writeMs = 3_000
 /** Readers see a change as soon as its transaction is answered, unless the watch is being resumed. */
-const visibleMs = 1_500
+export const visibleMs = 1_500
 const pauseMs = 50
 
 export function etcdWriter(needs: EtcdWriterNeeds): ChangeWriter {

@@ -75,3 +75,18 @@ export async function openLeaseVersions({ client, keys, fence, log }: LeaseVersi
     },
   }
 }
+
+/** Of a controller that does not lead yet: no lease is written before `open`. */
+export function lateLeaseVersions(): LeaseVersions & { open(needs: LeaseVersionsNeeds): Promise<void> } {
+  let opened: LeaseVersions | undefined
+  return {
+    last: () => opened?.last() ?? 0,
+    next() {
+      if (opened !== undefined) return opened.next()
+      throw new ApiError('ServiceUnavailable', 'This controller does not lead', { retryAfterSeconds: 1 })
+    },
+    async open(needs) {
+      opened = await openLeaseVersions(needs)
+    },
+  }
+}

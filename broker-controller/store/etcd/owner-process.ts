@@ -1,7 +1,7 @@
 /** This process as the owner of a store, and whether another one on this machine has ended. Linux: procfs. */
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
-import type { OwnerProcess } from './store-owner.ts'
+import type { OwnerProcess } from './owner-key.ts'
 
 export function ownProcess(): OwnerProcess {
   return { host: hostname(), pid: process.pid, place: placeOf(), began: beganOf(process.pid) ?? '' }

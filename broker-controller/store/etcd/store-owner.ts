@@ -3,27 +3,17 @@
  * alive, and every write has the condition that the key is still its own. So of two controllers on one prefix one writes, also
  * when it was stopped for longer than its lease lasts.
  */
-import { decode } from '../../../api/decode.ts'
-import { integer, object, oneOf, text } from '../../../api/schema.ts'
 import { unlessAborted, withOwnSignal } from '../../../daemon/aborted.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
+import { leaseDurationMs } from '../election.ts'
 import { StoreInUseError } from '../store.ts'
-import { callDeadlineMs, type EtcdClient } from './etcd-client.ts'
-import { EtcdError, grpcCode } from './etcd-error.ts'
+import type { EtcdClient } from './etcd-client.ts'
+import { EtcdError } from './etcd-error.ts'
 import type { EtcdKeys } from './etcd-keys.ts'
-import { type Compare, compareTarget, type KeyValue, methods } from './etcd-messages.ts'
+import { type Compare, compareTarget, methods } from './etcd-messages.ts'
 import type { Fence } from './etcd-writer.ts'
-
-/** A process, in a form that shows another one on the same machine whether it is still there. */
-export type OwnerProcess = {
-  readonly host: string
-  readonly pid: number
-  /** The boot of the machine and the namespace that `pid` belongs to. */
-  readonly place: string
-  /** When the process began, in the kernel's units: a number of another process is no proof. */
-  readonly began: string
-}
+import { claimOwnerKey, deleteOwnerKey, type HeldKey, keptAlive, type OwnerProcess, presentOwner } from './owner-key.ts'
 
 export type StoreOwnerNeeds = {
   readonly client: EtcdClient
@@ -44,16 +34,12 @@ export interface StoreOwner extends Fence {
   release(): Promise<void>
 }
 
-const ownerSchema = object({ kind: oneOf('StoreOwner'), host: text, pid: integer, place: text, began: text })
-
 /** How long a process that does not answer stays the owner. */
 const leaseSeconds = 10
 const renewMs = 3_000
 const pollMs = 500
-/** Longer than a lease lasts: an owner that is still there then is alive. */
-const patienceMs = (leaseSeconds + 5) * 1000
-
-type Held = { readonly lease: string; readonly createRevision: number }
+/** Longer than any lease on the key lasts: an owner that is still there then is alive. */
+const patienceMs = leaseDurationMs + 5_000
 
 /**
  * Waits for an owner that no longer renews its lease; keeps the lease of this one from then on. Rejects with StoreInUseError where
@@ -125,25 +111,19 @@ export function storeLost(prefix: string): Error {
   return new Error(`The lease on ${prefix} in etcd has ended: check that no other controller uses it, and try again`)
 }
 
-async function acquired(needs: StoreOwnerNeeds, signal: AbortSignal): Promise<Held | undefined> {
+async function acquired(needs: StoreOwnerNeeds, signal: AbortSignal): Promise<HeldKey | undefined> {
   const { client, keys, self, hasEnded, clock, log } = needs
-  const { owner: key } = keys
   let waitingFor: { readonly createRevision: number; readonly untilMs: number } | undefined
   while (!signal.aborted) {
-    const { kvs } = await client.call(methods.range, { key, limit: 1 })
-    const [present] = kvs
+    const present = await presentOwner(client, keys)
     if (present === undefined) {
-      const held = await claim(client, key, self)
+      const held = await claimOwnerKey(client, keys, self, leaseSeconds)
       if (held !== undefined) return held
       continue
     }
-    const other = ownerIn(present)
-    const { createRevision } = present
+    const { createRevision, process: other } = present
     if (other !== undefined && hasEnded(other)) {
-      await client.call(methods.txn, {
-        compare: [{ target: compareTarget.create, key, createRevision }],
-        success: [{ deleteRange: { key } }],
-      })
+      await deleteOwnerKey(client, keys, createRevision)
       continue
     }
     const who = other === undefined ? 'an unknown process' : `${other.host}, pid ${other.pid}`
@@ -160,52 +140,7 @@ async function acquired(needs: StoreOwnerNeeds, signal: AbortSignal): Promise<He
   return undefined
 }
 
-/** undefined: another process was faster. */
-async function claim(client: EtcdClient, key: Buffer, self: OwnerProcess): Promise<Held | undefined> {
-  const { id: lease } = await client.call(methods.leaseGrant, { ttl: leaseSeconds })
-  const { succeeded, header } = await client.call(methods.txn, {
-    compare: [{ target: compareTarget.create, key, createRevision: 0 }],
-    success: [{ put: { key, lease, value: Buffer.from(JSON.stringify({ kind: 'StoreOwner', ...self })) } }],
-  })
-  return succeeded ? { lease, createRevision: header?.revision ?? 0 } : undefined
-}
-
-async function isOwn(client: EtcdClient, { owner }: EtcdKeys, held: Held | undefined): Promise<boolean> {
-  const { kvs } = await client.call(methods.range, { key: owner, limit: 1 })
-  return held !== undefined && kvs[0]?.createRevision === held.createRevision
-}
-
-/** False: the lease has ended. */
-function keptAlive(client: EtcdClient, id: string): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    const fail = (error: EtcdError) => {
-      clearTimeout(timer)
-      reject(error)
-    }
-    const stream = client.stream(
-      methods.leaseKeepAlive,
-      { id },
-      {
-        message: ({ ttl }) => {
-          clearTimeout(timer)
-          stream.close()
-          resolve(ttl > 0)
-        },
-        end: fail,
-      },
-    )
-    const timer = setTimeout(() => {
-      stream.close()
-      fail(new EtcdError(grpcCode.deadlineExceeded, 'No answer from etcd'))
-    }, callDeadlineMs)
-  })
-}
-
-function ownerIn({ value }: KeyValue): OwnerProcess | undefined {
-  try {
-    const decoded = decode(ownerSchema, JSON.parse(value.toString('utf8')))
-    return decoded.ok ? decoded.value : undefined
-  } catch {
-    return undefined
-  }
+async function isOwn(client: EtcdClient, keys: EtcdKeys, held: HeldKey | undefined): Promise<boolean> {
+  const present = await presentOwner(client, keys)
+  return held !== undefined && present?.createRevision === held.createRevision
 }

@@ -153,7 +153,7 @@ async function prepareEmpty(client: EtcdClient, keys: EtcdKeys, owned: Compare):
   else {
     let first: Buffer | undefined
     await readRange(client, keys.all, (page) => {
-      first ??= page.find(({ key }) => !key.equals(keys.owner))?.key
+      first ??= page.find(({ key }) => !key.equals(keys.owner) && !key.equals(keys.terms))?.key
     })
     if (first !== undefined) {
       const remedy = `choose another --etcd-prefix, or delete what is there (etcdctl del --prefix ${keys.prefix}/)`

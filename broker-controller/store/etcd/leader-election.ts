@@ -1,0 +1,148 @@
+/**
+ * Which of several controllers leads: the one that made the key `.store/owner`, whose etcd lease it renews. The revision of the key is
+ * the condition of every write, so that one that was frozen, or cut off, for longer than its lease writes nothing.
+ */
+import { setMaxListeners } from 'node:events'
+import { unlessAborted, withOwnSignal } from '../../../daemon/aborted.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import {
+  type Leader,
+  LeadershipLostError,
+  leaseDurationMs,
+  renewDeadlineMs,
+  retryPeriodMs,
+  type Term,
+} from '../election.ts'
+import type { EtcdClient } from './etcd-client.ts'
+import { EtcdError } from './etcd-error.ts'
+import type { EtcdKeys } from './etcd-keys.ts'
+import { compareTarget, methods } from './etcd-messages.ts'
+import type { Fence } from './etcd-writer.ts'
+import { claimOwnerKey, deleteOwnerKey, type HeldKey, keptAlive, type OwnerProcess, presentOwner } from './owner-key.ts'
+
+export type LeaderElectionNeeds = {
+  readonly client: EtcdClient
+  readonly keys: EtcdKeys
+  readonly self: OwnerProcess
+  /** Whether a process of the same `place` has ended. */
+  readonly hasEnded: (other: OwnerProcess) => boolean
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** `revision`: every write of the leaders before has a lower one. */
+export type ElectedTerm = Term & { readonly revision: number }
+
+export interface LeaderElection extends Fence {
+  /** Resolves when this process leads; undefined: `signal` has aborted before. `server`: of its API. */
+  campaign(server: string, signal: AbortSignal): Promise<ElectedTerm | undefined>
+  /** Resolves when `signal` aborts. Rejects with LeadershipLostError. */
+  keep(signal: AbortSignal): Promise<void>
+  isLeading(): boolean
+  leader(): Leader | undefined
+  resign(): Promise<void>
+}
+
+/**
+ * A standby looks more often than client-go's two seconds: a planned hand-over takes no longer than this and the start of the loops.
+ */
+const pollMs = 500
+
+/** Does nothing before the first `campaign`. */
+export function leaderElection(needs: LeaderElectionNeeds): LeaderElection {
+  const { client, keys, clock, log } = needs
+  const closing = new AbortController()
+  setMaxListeners(0, closing.signal) // each wait listens: many are no leak
+  let held: HeldKey | undefined
+  let renewedMs = Number.NEGATIVE_INFINITY
+  let leader: Leader | undefined
+  let keeping: Promise<void> | undefined
+  let checkNow = () => {}
+  let isFailing = false
+
+  /** The time of a renewal is that before it was sent: etcd counts from a later one. */
+  const attempt = async (server: string): Promise<HeldKey | undefined> => {
+    const present = await presentOwner(client, keys)
+    leader = present?.process
+    if (present?.process !== undefined && needs.hasEnded(present.process)) {
+      await deleteOwnerKey(client, keys, present.createRevision)
+    } else if (present !== undefined) return undefined
+    const triedMs = clock.monotonicMs()
+    const claimed = await claimOwnerKey(client, keys, { ...needs.self, server }, leaseDurationMs / 1000)
+    if (claimed !== undefined) renewedMs = triedMs
+    return claimed
+  }
+  const renew = async (isDoubtful: boolean) => {
+    if (held === undefined) return
+    const triedMs = clock.monotonicMs()
+    const isKept = !isDoubtful && (await keptAlive(client, held.lease))
+    const isOwn = isKept || (await presentOwner(client, keys))?.createRevision === held.createRevision
+    if (closing.signal.aborted) return
+    if (!isOwn)
+      throw new LeadershipLostError(`The lease on ${keys.prefix} in etcd has ended: another controller may lead`)
+    if (isKept) renewedMs = triedMs
+  }
+  const keepLease = async () => {
+    while (!closing.signal.aborted) {
+      let isDoubtful = false
+      await withOwnSignal(closing.signal, (own) => {
+        checkNow = () => {
+          isDoubtful = true
+          own.abort('doubtful')
+        }
+        return clock.sleep(isFailing ? pollMs : retryPeriodMs, own.signal)
+      })
+      if (closing.signal.aborted) return
+      try {
+        await renew(isDoubtful)
+        if (isFailing) log.info('Lease of the leader renewed again')
+        isFailing = false
+      } catch (error) {
+        if (!(error instanceof EtcdError)) throw error
+        if (!isFailing) log.warn('Cannot renew the lease of the leader in etcd', { error })
+        isFailing = true
+      }
+    }
+  }
+
+  return {
+    async campaign(server, signal) {
+      let isAway = false
+      while (!signal.aborted && !closing.signal.aborted) {
+        try {
+          held = await attempt(server)
+          if (isAway) log.info('etcd answers again')
+          isAway = false
+        } catch (error) {
+          if (!(error instanceof EtcdError)) throw error
+          if (!isAway) log.warn('Cannot take part in the election of a leader', { error })
+          isAway = true
+        }
+        if (held !== undefined) {
+          const { createRevision, transitions } = held
+          leader = { ...needs.self, server }
+          keeping = keepLease()
+          keeping.catch(() => undefined) // `keep` rejects with it
+          return { revision: createRevision, transitions, sinceMs: clock.wallMs() }
+        }
+        await clock.sleep(pollMs, signal)
+      }
+      return undefined
+    },
+    keep: async (signal) => void (await unlessAborted(keeping ?? Promise.resolve(), signal)),
+    isLeading: () => held !== undefined && clock.monotonicMs() - renewedMs < renewDeadlineMs,
+    leader: () => leader,
+    condition: () => held && { target: compareTarget.create, key: keys.owner, createRevision: held.createRevision },
+    failed: () => checkNow(),
+    async resign() {
+      const lease = held?.lease
+      held = undefined
+      closing.abort('resigned')
+      if (lease === undefined) return
+      await client.call(methods.leaseRevoke, { id: lease }).catch((error: unknown) => {
+        log.debug('The lease of the leader ends later', { afterMs: leaseDurationMs, error })
+      })
+    },
+  }
+}
