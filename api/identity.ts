@@ -26,6 +26,8 @@ export const nodeUserPrefix = 'system:node:'
 
 /** The administrator our kubeconfig names. */
 export const administrator: Identity = { user: 'kubernetes-admin', groups: [mastersGroup] }
+/** One of several controllers, to the one that leads. */
+export const peerControllerIdentity: Identity = { user: 'system:bramble-controller', groups: [] }
 /** The identity of a client without certificate and token. */
 export const anonymous: Identity = { user: 'system:anonymous', groups: ['system:unauthenticated'] }
 

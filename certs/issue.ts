@@ -1,6 +1,6 @@
 /** Issues the certificates of servers, administrators and nodes. */
 import { createPublicKey, type KeyObject, randomBytes } from 'node:crypto'
-import { administrator, type Identity, nodeIdentity } from '../api/identity.ts'
+import { administrator, type Identity, nodeIdentity, peerControllerIdentity } from '../api/identity.ts'
 import {
   type Authority,
   backdateMs,
@@ -57,6 +57,12 @@ export function issueAdmin(
   return withNewKey((publicKey) =>
     issue(authority, { subject, publicKey, usage: 'clientAuth', nowMs, lifeMs, ...rest }),
   )
+}
+
+/** For requests that a controller passes on to the one that leads: its name gives no right, its key has to be registered in the store. */
+export function issueController(authority: Authority, { nowMs }: Pick<Leaf, 'nowMs'>): Issued {
+  const subject = nameOf(peerControllerIdentity)
+  return withNewKey((publicKey) => issue(authority, { subject, publicKey, usage: 'clientAuth', nowMs, lifeMs: yearMs }))
 }
 
 export type NodeRequest = { readonly nodeName: string; readonly nowMs: number; readonly lifeMs?: number }

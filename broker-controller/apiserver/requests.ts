@@ -24,6 +24,9 @@ import {
 } from './dashboard/dashboard-requests.ts'
 import type { DashboardSession } from './dashboard/dashboard-sessions.ts'
 import { usageAnswer } from './figures/usage-answers.ts'
+import { forwardRequest } from './forwarding/forward-request.ts'
+import { remoteSender } from './forwarding/remote-identity.ts'
+import { isAnsweredHere, leaderAddress, noLeader, type Replica, waitUntilReadable } from './forwarding/replica.ts'
 import type { Attributes } from './handlers/authorizer.ts'
 import { changeObject } from './handlers/changing.ts'
 import { createObject } from './handlers/creating.ts'
@@ -80,6 +83,8 @@ export type RequestNeeds = SystemNeeds &
     readonly flowControl?: FlowControl
     /** undefined: there is no dashboard, and no session of it. */
     readonly dashboard?: Dashboard
+    /** undefined: this is the only controller. */
+    readonly replica?: Replica
   }
 
 /** With what was asked, for counters. `admission` is to be released when the answer is written. */
@@ -91,16 +96,25 @@ export type Answered = {
   readonly admission?: FlowAdmission | undefined
   /** Aborts when the session of the dashboard ends that the request came with: its answer ends with it. */
   readonly sessionEnded?: AbortSignal | undefined
+  /** Another controller has answered, which counts the request and writes it down. */
+  readonly isForwarded?: boolean
 }
 
 /** Never rejects: what went wrong is the answer. */
-export async function answerRequest(request: ApiRequest, needs: RequestNeeds): Promise<Answered> {
-  const route = routeOf(request.method, request.path, request.query, needs.kinds)
+export async function answerRequest(received: ApiRequest, needs: RequestNeeds): Promise<Answered> {
+  const route = routeOf(received.method, received.path, received.query, needs.kinds)
   const isLong = isLongRunning(route)
   const sender: RequestSender = {}
   let user = ''
   let admission: FlowAdmission | undefined
+  let request = received
   try {
+    request = await asSentToController(received, needs, sender)
+    if (isOfLeader(route, request, needs)) {
+      admission = needs.flowControl?.admit(strangersFlow(request.address), isLong)
+      const answer = await answerOfLeader(request, sender, needs)
+      return { answer, route, user, sender, admission, isForwarded: true }
+    }
     if (route.kind === 'dashboard' && isPublicPath(route.path)) {
       admission = needs.flowControl?.admit(strangersFlow(request.address), false)
       const answer = encoded(await publicAnswer(ofDashboard(request, admission), dashboardOf(needs)), request)
@@ -112,6 +126,13 @@ export async function answerRequest(request: ApiRequest, needs: RequestNeeds): P
     })
     user = identity.user
     admission = needs.flowControl?.admit(flowOf(identity, route, request.address), isLong)
+    if (needs.replica !== undefined && !needs.replica.isLeading()) {
+      if (!isAnsweredHere(route)) {
+        const answer = await answerOfLeader(request, sender, needs)
+        return { answer, route, user, sender, admission, isForwarded: true }
+      }
+      await waitUntilReadable(route, request.query, needs.replica, needs.log)
+    }
     sender.decision = 'forbid'
     // What is below /ui/ shows each identity what it may see.
     if (route.kind !== 'dashboard') await permit(needs.access, identity, attributesOf(route, request))
@@ -132,6 +153,38 @@ export async function answerRequest(request: ApiRequest, needs: RequestNeeds): P
     }
     return { answer: encoded(errorAnswer(error), request), route, user, sender, admission }
   }
+}
+
+/** A request that another controller passed on is that of its sender: the connection's certificate is the controller's. */
+async function asSentToController(
+  received: ApiRequest,
+  { replica }: RequestNeeds,
+  sender: RequestSender,
+): Promise<ApiRequest> {
+  const remote = await remoteSender(received, replica)
+  if (remote === undefined) return received
+  Object.assign(sender, remote)
+  return { ...received, certificate: undefined, address: remote.address }
+}
+
+/** Sessions of the dashboard are in the leader, which identifies their users. */
+function isOfLeader(route: ApiRoute, { headers }: ApiRequest, { replica, dashboard }: RequestNeeds): boolean {
+  if (replica === undefined || replica.isLeading() || dashboard === undefined) return false
+  const isPublic = route.kind === 'dashboard' && isPublicPath(route.path)
+  return isPublic || (headers['authorization'] === undefined && sessionCookie(headers) !== undefined)
+}
+
+/** Throws ServiceUnavailable while none leads. */
+function answerOfLeader(
+  { raw, offered, signal }: ApiRequest,
+  { identity, via }: RequestSender,
+  { replica, clock }: RequestNeeds,
+): Promise<ApiResponse> {
+  // Each of two controllers may take the other one for the leader.
+  if (replica === undefined || via !== undefined) throw noLeader()
+  const leader = leaderAddress(replica)
+  const isUpgrade = offered !== undefined
+  return forwardRequest({ raw, identity, isUpgrade, leader, credentials: replica.credentials(), clock, signal })
 }
 
 /** As kube-apiserver's longRunningRequestCheck: watches, streams and proxies hold no seat, but their number is bounded. */
@@ -177,20 +230,18 @@ async function identify(
   return identified
 }
 
-async function identifySender(
-  { method, certificate, headers, offered }: ApiRequest,
-  needs: RequestNeeds,
-  sender: RequestSender,
-): Promise<Identified> {
+async function identifySender(request: ApiRequest, needs: RequestNeeds, sender: RequestSender): Promise<Identified> {
+  const { method, certificate, headers, offered } = request
   const { access, revocations, lapsedWindowMs, origin, checkpoints, dashboard } = needs
+  if (sender.identity !== undefined) {
+    return { identity: await impersonatedBy(sender.identity, headers, access, sender) }
+  }
   const cookie = dashboard && headers['authorization'] === undefined ? sessionCookie(headers) : undefined
   if (dashboard !== undefined && cookie !== undefined) {
     refuseForgery({ method, headers, offered })
     const { identity, session } = await dashboard.identify(cookie)
     sender.identity = identity
-    const acting = await impersonated(identity, headers, access)
-    if (acting !== identity) sender.impersonated = acting
-    return { identity: acting, session }
+    return { identity: await impersonatedBy(identity, headers, access, sender), session }
   }
   const token = offered && offeredToken(offered).token
   const authorization = oneOf(headers['authorization']) ?? (token && `Bearer ${token}`)
@@ -205,9 +256,18 @@ async function identifySender(
     },
   )
   sender.identity = identity
+  return { identity: await impersonatedBy(identity, headers, access, sender) }
+}
+
+async function impersonatedBy(
+  identity: Identity,
+  headers: ApiRequest['headers'],
+  access: RequestNeeds['access'],
+  sender: RequestSender,
+): Promise<Identity> {
   const acting = await impersonated(identity, headers, access)
   if (acting !== identity) sender.impersonated = acting
-  return { identity: acting }
+  return acting
 }
 
 function ofDashboard(request: ApiRequest, admission: FlowAdmission | undefined): DashboardRequest {

@@ -27,6 +27,8 @@ export type ClientCertificate = {
   readonly validUntilMs: number
   /** Hexadecimal. */
   readonly serialNumber?: string
+  /** SHA-256 of the certificate, hexadecimal. */
+  readonly fingerprint?: string
 }
 
 export type RequestCredentials = {

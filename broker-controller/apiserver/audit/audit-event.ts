@@ -11,6 +11,9 @@ export type RequestSender = {
   /** As authenticated. */
   identity?: Identity
   impersonated?: Identity
+  /** The controller that passed the request on, and the client's address there. */
+  via?: string
+  address?: string | undefined
   /** undefined: the request was answered before it was authorized. */
   decision?: 'allow' | 'forbid'
   /** Of admission webhooks. */

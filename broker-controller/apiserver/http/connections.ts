@@ -55,7 +55,7 @@ const authorityGone = 'the authority of its certificate is trusted no more'
 const dateProblems: readonly string[] = ['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID']
 
 function read(socket: TLSSocket, isOurs: (der: Uint8Array) => boolean): ClientCertificate | undefined {
-  const { subject, raw, serialNumber, valid_from, valid_to } = socket.getPeerCertificate()
+  const { subject, raw, serialNumber, fingerprint256, valid_from, valid_to } = socket.getPeerCertificate()
   // Without a certificate Node.js gives an empty object, contrary to its types.
   if (subject === undefined) return undefined
   const isOfAnotherTime = !socket.authorized && dateProblems.includes(String(socket.authorizationError))
@@ -66,5 +66,6 @@ function read(socket: TLSSocket, isOurs: (der: Uint8Array) => boolean): ClientCe
     validSinceMs: Date.parse(valid_from),
     validUntilMs: Date.parse(valid_to),
     serialNumber,
+    fingerprint: fingerprint256.replaceAll(':', '').toLowerCase(),
   }
 }

@@ -131,17 +131,17 @@ function overSocket(
 function auditing(
   incoming: Incoming,
   outgoing: Outgoing,
-  { route, sender, answer }: Answered,
+  { route, sender, answer, isForwarded }: Answered,
   { receivedMs, startedMs, code }: { readonly receivedMs: number; readonly startedMs: number; readonly code: number },
   { audit, clock }: Pick<RequestNeeds, 'audit' | 'clock'>,
 ): ((isBeginning?: boolean) => void) | undefined {
-  if (audit === undefined || route.kind !== 'resource') return undefined
+  if (audit === undefined || route.kind !== 'resource' || isForwarded) return undefined
   const id = audit.idFor(route)
   if (id === undefined) return undefined
   if (!outgoing.headersSent) outgoing.setHeader('audit-id', id)
   const { url: uri = '/', headers, socket } = incoming
   const body = answer.kind === 'object' ? answer.body : undefined
-  const address = peerAddress(socket)
+  const address = sender.address ?? peerAddress(socket)
   const facts = { id, route, sender, uri, address, userAgent: headers['user-agent'], code, body, receivedMs }
   return (isBeginning = false) => audit.record({ ...facts, tookMs: clock.monotonicMs() - startedMs, isBeginning })
 }

@@ -49,6 +49,7 @@ export type ApiServerNeeds = Pick<
   | 'lapsedWindowMs'
   | 'audit'
   | 'dashboard'
+  | 'replica'
 > & {
   /** /metrics shows it; the server adds its own counters. */
   readonly registry: MetricsRegistry
@@ -139,7 +140,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
 function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: LimitedLog): RequestNeeds {
   const { store, clock, registry, readiness = [], random = Math.random, flowLimits, lapsedWindowMs = 0 } = needs
   const { kinds, access, events, usage, log, version, commonNameOf, origin, checkpoints, sessions, revocations } = needs
-  const { tokens, serverUrl, quotas, webhooks, audit, dashboard } = needs
+  const { tokens, serverUrl, quotas, webhooks, audit, dashboard, replica } = needs
   return {
     store,
     kinds,
@@ -163,6 +164,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     ...(revocations && { revocations }),
     ...(audit && { audit }),
     ...(dashboard && { dashboard }),
+    ...(replica && { replica }),
     lapsedWindowMs,
     limited,
     flowControl: flowControl({ limits: { ...defaultFlowLimits, ...flowLimits }, clock, registry, log: flowLog }),

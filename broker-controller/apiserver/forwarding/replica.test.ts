@@ -1,0 +1,89 @@
+import { test } from 'tap'
+import { isApiError } from '../../../api/api-error.ts'
+import { builtInKinds } from '../../control-plane.ts'
+import { routeOf } from '../routes.ts'
+import { isAnsweredHere, leaderAddress, waitUntilReadable } from './replica.ts'
+
+function routeTo(request: string) {
+  const [method = '', url = ''] = request.split(' ')
+  const { pathname, searchParams } = new URL(url, 'https://localhost')
+  return { route: routeOf(method, pathname, searchParams, builtInKinds), query: searchParams }
+}
+
+test('reads and watches of stored objects are answered by every controller', async (t) => {
+  const here = [
+    'GET /api/v1/pods',
+    'GET /api/v1/namespaces/default/pods/a',
+    'GET /api/v1/namespaces/default/pods/a/status',
+    'GET /apis/apps/v1/namespaces/default/deployments/a/scale',
+    'GET /api/v1/pods?watch=true',
+    'GET /apis',
+    'GET /readyz',
+    'GET /metrics',
+    'POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
+  ]
+  for (const request of here) t.equal(isAnsweredHere(routeTo(request).route), true, request)
+})
+
+test('everything with state in the leader is passed on to it', async (t) => {
+  const there = [
+    'POST /api/v1/namespaces/default/pods',
+    'PUT /api/v1/namespaces/default/pods/a',
+    'PATCH /api/v1/namespaces/default/pods/a/status',
+    'DELETE /api/v1/namespaces/default/pods/a',
+    'DELETE /api/v1/namespaces/default/pods',
+    'POST /api/v1/namespaces/default/pods/a/eviction',
+    'POST /api/v1/namespaces/default/pods/a/binding',
+    'GET /api/v1/namespaces/default/pods/a/log',
+    'GET /api/v1/namespaces/default/pods/a/exec',
+    'POST /api/v1/namespaces/default/pods/a/exec',
+    'GET /api/v1/namespaces/default/pods/a/portforward',
+    'GET /api/v1/nodes/a/proxy/metrics',
+    'GET /apis/metrics.k8s.io/v1beta1/nodes',
+    'GET /apis/coordination.k8s.io/v1/leases',
+    'GET /apis/coordination.k8s.io/v1/leases?watch=1',
+    'GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/a',
+  ]
+  for (const request of there) t.equal(isAnsweredHere(routeTo(request).route), false, request)
+})
+
+test('a read waits for what it may expect', async (t) => {
+  const waits: string[] = []
+  const freshness = {
+    latest: async () => waits.push('latest') > 0,
+    until: async (version: number) => waits.push(`until ${version}`) > 0,
+  }
+  const reads = [
+    'GET /api/v1/pods',
+    'GET /api/v1/pods?resourceVersion=0',
+    'GET /api/v1/pods?resourceVersion=17',
+    'GET /api/v1/pods?watch=1&resourceVersion=18',
+    'GET /api/v1/pods?limit=1&continue=abc',
+    'GET /api/v1/pods?resourceVersion=x',
+    'GET /version',
+  ]
+  for (const request of reads) {
+    const { route, query } = routeTo(request)
+    await waitUntilReadable(route, query, { freshness }, { debug: () => undefined })
+  }
+  t.same(waits, ['latest', 'until 17', 'until 18'])
+})
+
+test('a read is answered from memory where the store does not answer', async (t) => {
+  const fail = async () => {
+    throw new Error('away')
+  }
+  const { route, query } = routeTo('GET /api/v1/pods')
+  await waitUntilReadable(route, query, { freshness: { latest: fail, until: fail } }, { debug: () => undefined })
+  t.pass()
+})
+
+test('without a leader a client is asked to try again', async (t) => {
+  t.equal(leaderAddress({ leader: () => 'https://10.0.0.1:6443' }), 'https://10.0.0.1:6443')
+  try {
+    leaderAddress({ leader: () => undefined })
+    t.fail('No error')
+  } catch (error) {
+    t.ok(isApiError(error, 'ServiceUnavailable') && error.details?.retryAfterSeconds === 1)
+  }
+})

@@ -1,0 +1,81 @@
+/**
+ * One of several controllers. The one that leads answers everything; the others answer reads and watches of what the store has, and
+ * pass everything else on: admission, addresses of Services, quotas, leases and the sessions of nodes have state in the leader.
+ */
+import { ApiError } from '../../../api/api-error.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { Freshness } from '../../store/election.ts'
+import { type ResourceRoute, subresourceOf } from '../handlers/strategy.ts'
+
+/** All PEM. */
+export type ControllerCredentials = { readonly ca: string; readonly certificate: string; readonly key: string }
+
+export interface Replica {
+  isLeading(): boolean
+  /** `https://HOST:PORT` of the other controller that leads; undefined: none is known. */
+  leader(): string | undefined
+  readonly freshness: Freshness
+  /** Whether another controller of the fleet has the key of this certificate (SHA-256, hexadecimal). */
+  isController(fingerprint: string): Promise<boolean>
+  /** What this controller shows to the leader, and the authorities that it accepts. */
+  credentials(): ControllerCredentials
+}
+
+/** What of a route decides about its controller. */
+type Routed = ResourceRoute | { readonly kind: 'path' | 'review' | 'not-allowed' | 'session' | 'usage' | 'dashboard' }
+
+/** Whether every controller answers this: it reads what the store has, or this process. */
+export function isAnsweredHere(route: Routed): boolean {
+  switch (route.kind) {
+    case 'path':
+    case 'review':
+    case 'not-allowed':
+      return true
+    case 'session':
+    case 'usage':
+    case 'dashboard':
+      return false
+    case 'resource': {
+      const { verb, resource, subresource } = route
+      // Only the leader has them.
+      if (resource.id === 'leases') return false
+      const access = subresourceOf(resource, subresource)?.access
+      if (access === 'get' || access === 'connect' || access === 'proxy' || access === 'create') return false
+      return verb === 'get' || verb === 'list' || verb === 'watch'
+    }
+  }
+}
+
+/**
+ * Waits until this controller has what the read may expect: version N, or, without a version, everything that was written before. As
+ * the watch cache of kube-apiserver. Where the store does not answer, what is in memory is answered; `/readyz` fails then.
+ */
+export async function waitUntilReadable(
+  route: Routed,
+  query: URLSearchParams,
+  { freshness }: Pick<Replica, 'freshness'>,
+  log: Pick<Log, 'debug'>,
+): Promise<void> {
+  if (route.kind !== 'resource' || query.get('continue')) return
+  const version = query.get('resourceVersion') ?? ''
+  if (version === '0') return
+  const known = Number(version)
+  try {
+    if (version === '') await freshness.latest()
+    else if (Number.isSafeInteger(known)) await freshness.until(known)
+  } catch (error) {
+    log.debug('Objects in memory may be behind the store', { error })
+  }
+}
+
+/** Throws ServiceUnavailable while there is none. */
+export function leaderAddress(replica: Pick<Replica, 'leader'>): string {
+  const leader = replica.leader()
+  if (leader === undefined) throw noLeader()
+  return leader
+}
+
+export function noLeader(): ApiError {
+  const message = 'No controller leads at the moment, as while etcd is away: reads are answered, try again for all else'
+  return new ApiError('ServiceUnavailable', message, { retryAfterSeconds: 1 })
+}
