@@ -4,11 +4,20 @@ import type { ConfigMap } from '../api/config-map.ts'
 import { standardFlowSchemas, standardPriorityLevels } from '../api/flow-control/standard-objects.ts'
 import { systemPriorityClasses } from '../api/priority-class.ts'
 import { kubeconfigText } from '../certs/kubeconfig.ts'
-import type { Clock } from '../daemon/clock.ts'
+import { type Clock, systemClock } from '../daemon/clock.ts'
+import { ensureDefaultRoles } from './access/reconcile-roles.ts'
 import { rewrite } from './store/rewrite.ts'
 import type { Store } from './store/store.ts'
 
 const namespaces = ['default', 'kube-system', 'kube-public', 'kube-node-lease']
+
+/** All of them, and the roles of Kubernetes. */
+export async function ensureFleetObjects(store: Store): Promise<void> {
+  await ensureNamespaces(store)
+  await ensurePriorityClasses(store)
+  await ensureFlowControl(store)
+  await ensureDefaultRoles({ store, clock: systemClock })
+}
 
 export async function ensureNamespaces(store: Store): Promise<void> {
   await Promise.all(

@@ -25,6 +25,7 @@ import {
   controllerConfiguration,
   emptyControllerConfiguration,
 } from './configuration.ts'
+import { ForeignAuthorityError } from './replicas/foreign-authority.ts'
 import { LaterStoreError, SecretsKeyError } from './store/store.ts'
 
 process.exit(await main(process.argv.slice(2), stopSignal()))
@@ -98,10 +99,14 @@ async function configured(want: 'run' | 'check', flags: ControllerFlags, signal:
   } catch (error) {
     log.error('Controller failed', { error })
     service?.status(`Failed: ${storyOf(error)}`)
-    return error instanceof LaterStoreError || error instanceof SecretsKeyError
-      ? exitCode.configuration
-      : exitCode.failed
+    return isFinal(error) ? exitCode.configuration : exitCode.failed
   }
+}
+
+/** Starting again would not help. */
+function isFinal(error: unknown): boolean {
+  if (error instanceof LaterStoreError || error instanceof SecretsKeyError) return true
+  return error instanceof ForeignAuthorityError || (error instanceof Error && isFinal(error.cause))
 }
 
 /** The first signal ends everything in order; a second one at once. */

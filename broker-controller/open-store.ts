@@ -24,7 +24,7 @@ export type OpenStoreNeeds = {
   readonly signal?: AbortSignal
 }
 
-/** The open store also locks the data directory, or its prefix in etcd. Throws if another controller uses it, and after a restore that was interrupted. */
+/** The open store also locks the data directory; in etcd, several controllers share it, and one leads. Throws if another controller uses it, and after a restore that was interrupted. */
 export async function openStore({ dataDir, etcd, clock, log, signal }: OpenStoreNeeds): Promise<OpenedStore> {
   const path = join(dataDir, storeFileName)
   // An authority without a store: the store was lost, and its nodes have objects that the new one does not have.
@@ -39,8 +39,15 @@ export async function openStore({ dataDir, etcd, clock, log, signal }: OpenStore
         `${path} has the objects of this controller: copy them with 'bramble-controller store migrate --to etcd', or move the file away`,
       )
     }
-    const { openEtcdStore } = await import('./store/etcd/etcd-store.ts')
-    return openEtcdStore({ ...(await etcdPlace(etcd)), clock, log, signal, acceptsCheckpointsIfNew, secretsKeyFile })
+    const { openSharedEtcdStore } = await import('./store/etcd/etcd-store.ts')
+    return openSharedEtcdStore({
+      ...(await etcdPlace(etcd)),
+      clock,
+      log,
+      signal,
+      acceptsCheckpointsIfNew,
+      secretsKeyFile,
+    })
   }
   if (!isFile && (await isThere(join(dataDir, migratedStoreName)))) {
     throw new Error(

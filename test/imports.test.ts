@@ -207,6 +207,7 @@ test('the rooms of the API import one way', async (t) => {
     'figures',
     'dashboard',
     'openapi',
+    'forwarding',
     '',
     'http',
   ]

@@ -3,19 +3,15 @@ import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { whyNoDockerd } from './support/dockerd.ts'
-import { type EtcdCluster, etcdCluster, noEtcd } from './support/etcd.ts'
+import { etcdCluster, noEtcd } from './support/etcd.ts'
 import type { Controller } from './support/fleet.ts'
 import { joinedFleet } from './support/joined-fleet.ts'
 import { podManifest } from './support/manifests.ts'
 import { image } from './support/pods.ts'
+import { etcdFields } from './support/replicas.ts'
 import { eventually } from './support/wait.ts'
 
 const skip = whyNoDockerd() || noEtcd
-
-function fieldsOf({ urls, tls }: EtcdCluster) {
-  const files = tls?.files
-  return { etcdServers: urls, etcdCAFile: files?.ca, etcdCertFile: files?.certificate, etcdKeyFile: files?.key }
-}
 
 const runs = 'jsonpath={.status.phase} {.status.containerStatuses[0].containerID}'
 
@@ -34,7 +30,7 @@ async function appliedPod(controller: Controller, name: string): Promise<string>
 test('the controller and etcd are killed, and come back with everything', { skip, timeout: 300_000 }, async (t) => {
   const etcd = await etcdCluster({ tls: true })
   t.teardown(() => etcd.remove())
-  const fleet = await joinedFleet(t, { controller: fieldsOf(etcd) })
+  const fleet = await joinedFleet(t, { controller: etcdFields(etcd) })
   let { controller } = fleet
   await fleet.startReady()
   await controller.kubectl('-n', 'default', 'create', 'secret', 'generic', 'hidden', '--from-literal=word=sesame')
@@ -106,7 +102,7 @@ test('a fleet moves from SQLite to etcd and back, and restarts no container', { 
     { code: 0, stdout: /Moved to \/bramble\/default in etcd, and verified: .*1 nodes, .*1 pods, / },
     moved.stderr,
   )
-  Object.assign(settings, fieldsOf(etcd))
+  Object.assign(settings, etcdFields(etcd))
   controller = await fleet.controllerAgain()
   await t.test('in etcd', isWhole)
   t.match(await migrate('sqlite'), { code: 1, stderr: /A controller is running: stop it first/ })

@@ -42,6 +42,7 @@ const cleanFolders = [
   'broker-controller/commands',
   'broker-controller/controllers',
   'broker-controller/own-certificates',
+  'broker-controller/replicas',
   'broker-controller/scheduler',
   'broker-controller/sessions',
   'broker-controller/store',

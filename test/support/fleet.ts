@@ -57,6 +57,8 @@ export type ControllerOptions = {
   readonly address?: string
   /** Added to the environment of this process. */
   readonly env?: NodeJS.ProcessEnv
+  /** Of several controllers, another one leads. */
+  readonly standsBy?: true
 }
 
 /** By data directory: a controller that starts again has those it had. */
@@ -72,7 +74,7 @@ async function addressesFor(dataDir: string): Promise<{ readonly pods: string; r
   return { pods: `${await prefix}.0/20`, controller: (await prefix).replace(/^10\.(.*)/, '127.$1.1') }
 }
 
-/** Starts a controller and waits until both its ports are open. */
+/** Starts a controller and waits until both its ports are open; that of the API, where it stands by. */
 export async function startController(t: Teardown, options: ControllerOptions): Promise<Controller> {
   const { dataDir, settings = {}, apiPort = 0, mqttPort = 0 } = options
   const config = `${dataDir}.yaml`
@@ -97,7 +99,7 @@ export async function startController(t: Teardown, options: ControllerOptions): 
     (end) => t.teardown(end),
     options.env,
   )
-  const ready = await program.logged('Controller ready')
+  const ready = await program.logged(options.standsBy ? 'Controller stands by' : 'Controller ready')
   const kubeconfig = fact(ready, 'kubeconfig')
   const cache = join(dataDir, '..', 'kube-cache')
   const tryKubectl = (args: readonly string[], input?: string) =>
@@ -113,7 +115,7 @@ export async function startController(t: Teardown, options: ControllerOptions): 
     dataDir,
     kubeconfig,
     apiUrl: fact(ready, 'api'),
-    mqttPort: Number(new URL(fact(ready, 'mqtt')).port),
+    mqttPort: options.standsBy ? mqttPort : Number(new URL(fact(ready, 'mqtt')).port),
     caHash: fact(ready, 'caHash'),
     kubectl: (...args) => kubectl(args),
     kubectlWith: (input, ...args) => kubectl(args, input),

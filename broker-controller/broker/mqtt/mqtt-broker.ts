@@ -33,6 +33,8 @@ export interface MqttBroker extends Broker {
   listen(address: { readonly port: number; readonly host?: string }, listener: NodeListener): Promise<number>
   /** Uses these certificates for connections from now on, and closes connections whose authority is no longer trusted. */
   renew(tls: BrokerTls): void
+  /** While paused, it closes every connection that there is, or that is opened. */
+  pause(isPaused: boolean): void
 }
 
 /** Sessions that receive a message of the controller before other work gets a turn. */
@@ -50,6 +52,7 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
   const retained = new Map<string, string>()
   const closing = new AbortController()
   let listener: NodeListener | undefined
+  let isPaused = false
 
   const metrics = brokerMetrics(needs.registry, {
     connections: () => connections.connectedNodes,
@@ -60,6 +63,7 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
     ...{ tls, limits, clock, log },
     refused: (reason) => metrics.refusals.inc({ reason }),
     onSecure(socket, accepted) {
+      if (isPaused) return void socket.destroy()
       const handler = clientHandler(() => connection, {
         ...{ limits, log, metrics, refuse, connections, revocations, retained },
         listener: () => listener,
@@ -92,13 +96,6 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
   }
   void checkTimes()
 
-  const publishToAll = async (topic: string, body: string) => {
-    for (const [index, { session }] of connections.ofNodes().entries()) {
-      session.publish(topic, body, { qos: 1, retain: false })
-      if ((index + 1) % sessionsAtOnce === 0) await new Promise((resolve) => setImmediate(resolve))
-    }
-  }
-
   return {
     identifiesSenders: true,
     async listen({ port: number, host }, to) {
@@ -114,11 +111,15 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
         return 'the authority of its certificate is no longer trusted'
       })
     },
+    pause(next) {
+      isPaused = next
+      if (isPaused) for (const { session } of connections.all()) session.close(new Error('The broker is paused'))
+    },
     async publish(topic, body, { retain = topicRules[topic.kind].retain } = {}) {
       const { qos } = topicRules[topic.kind]
       const name = topicName(topic)
       if (retain) retained.set(name, body)
-      if (isFleetTopic(topic)) await publishToAll(name, body)
+      if (isFleetTopic(topic)) await publishToAll(connections.ofNodes(), name, body)
       else connections.of(topic.node)?.session.publish(name, body, { qos, retain: false })
     },
     async withdraw(topic) {
@@ -135,6 +136,13 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
       port.destroy()
       log.close()
     },
+  }
+}
+
+async function publishToAll(nodes: readonly BrokerConnection[], topic: string, body: string): Promise<void> {
+  for (const [index, { session }] of nodes.entries()) {
+    session.publish(topic, body, { qos: 1, retain: false })
+    if ((index + 1) % sessionsAtOnce === 0) await new Promise((resolve) => setImmediate(resolve))
   }
 }
 

@@ -1,0 +1,210 @@
+/** What the controller that leads has beside the API: the MQTT broker, what it reads from and writes to nodes, and all control loops. */
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { trustHash } from '../certs/ca-hash.ts'
+import { issuerOf, onlyAuthority } from '../certs/client-certificate.ts'
+import { checkNodeCSR } from '../certs/csr-check.ts'
+import { systemClock as clock } from '../daemon/clock.ts'
+import type { Loop } from '../daemon/run.ts'
+import { ensureClusterInfo, ensureFleetObjects } from './bootstrap-objects.ts'
+import { limitMessages } from './broker/inbox/message-limits.ts'
+import { nodeInbox } from './broker/inbox/node-inbox.ts'
+import { openMqttBroker } from './broker/mqtt/mqtt-broker.ts'
+import { networkOutbox } from './broker/outbox/network-outbox.ts'
+import { nodeOutbox } from './broker/outbox/node-outbox.ts'
+import { servicesOutbox } from './broker/outbox/services-outbox.ts'
+import { sessionRequests } from './broker/outbox/session-requests.ts'
+import { usageRequests } from './broker/outbox/usage-requests.ts'
+import { authorityFolderName } from './commands/backup.ts'
+import { controlLoops } from './control-plane.ts'
+import { kubernetesServiceController } from './controllers/kubernetes-service-controller.ts'
+import { type OpenApi, openingPort } from './open-api.ts'
+import type { BrokerControllerNeeds, Closing, ControllerParts } from './parts.ts'
+import { refuseForeignAuthority } from './replicas/foreign-authority.ts'
+import { leadershipLoops } from './replicas/leadership-loops.ts'
+import { urlHost } from './server-names.ts'
+import { openCheckpointWindow } from './store/checkpoints/checkpoint-window.ts'
+import { openRestoreHold } from './store/checkpoints/restore-hold.ts'
+import type { Term } from './store/election.ts'
+
+export type Leading = { readonly loops: readonly Loop[]; readonly status: () => string }
+
+/** `term`: of one of several controllers. Rejects if the MQTT port cannot be opened. */
+export async function openLeading(
+  needs: BrokerControllerNeeds,
+  parts: ControllerParts,
+  api: OpenApi,
+  closing: Closing,
+  term?: Term,
+): Promise<Leading> {
+  const { configuration } = needs
+  const { shared, origin, checkpoints, late, replica } = parts
+  if (replica !== undefined) {
+    // It was checked at the start: the fleet may have another one since.
+    await refuseForeignAuthority(shared.store, join(needs.flags.dataDir, authorityFolderName))
+    await ensureFleetObjects(shared.store)
+  }
+  late?.begin(await openCheckpointWindow(shared, origin, configuration.checkpoints))
+  const hold = await openRestoreHold(shared, checkpoints, origin)
+  const ports = await openBroker(needs, parts, api, closing)
+  await replica?.register({
+    apiServer: api.server,
+    mqttServer: `mqtts://${parts.names.advertised}:${ports.mqttPort}`,
+  })
+  await publishAddresses(needs, parts, api, ports)
+  replica?.lead(true)
+  const { mqttPort, broker } = ports
+  return {
+    status() {
+      const held = hold.describe()
+      return `Serves the Kubernetes API on port ${api.port} and MQTT on port ${mqttPort}${held ? `. ${held}` : ''}`
+    },
+    loops: [
+      ...fleetLoops(needs, { ...parts, hold }, api, ports),
+      ...(replica === undefined || term === undefined ? [] : leadershipLoops({ ...shared, replica, broker, term })),
+    ],
+  }
+}
+
+type LeadingParts = ControllerParts & {
+  readonly hold: Awaited<ReturnType<typeof openRestoreHold>>
+}
+
+/** The MQTT broker, and the parts behind it. */
+async function openBroker(
+  { configuration }: BrokerControllerNeeds,
+  { shared, origin, checkpoints, own, registry, revocations, names, host, usage, sessions }: ControllerParts,
+  api: OpenApi,
+  closing: Closing,
+) {
+  const { listen, nodeLifecycle } = configuration
+  const broker = await openMqttBroker({
+    tls: own.tls(),
+    clock,
+    log: shared.log,
+    registry,
+    revocations,
+    authorities: {
+      only: () => onlyAuthority(own.authority().trusted),
+      of: (certificate) => issuerOf(certificate, own.authority().trusted),
+    },
+  })
+  closing.add(() => broker.close())
+  const epoch = randomUUID()
+  const outbox = nodeOutbox({
+    ...shared,
+    broker,
+    epoch,
+    origin,
+    checkpoints,
+    apiServer: { host: names.advertisedHost, port: api.port },
+    trust: () => trustHash(own.authority().trusted),
+    nodeMonitorGraceMs: nodeLifecycle.nodeMonitorGracePeriodMs,
+    nodeLeaseLimitMs: nodeLifecycle.nodeLeaseDurationLimitMs,
+    podNetwork: configuration.podNetwork,
+  })
+  const networkLoops = configuration.podNetwork
+    ? [
+        networkOutbox({ ...shared, broker, epoch }, configuration.podNetwork),
+        servicesOutbox({ ...shared, broker, epoch }),
+      ]
+    : []
+  const inbox = nodeInbox({ ...shared, usage, sessions, broker, podsOf: outbox.podsOf, registry })
+  const listener = limitMessages(inbox, { clock, registry })
+  const listening = broker.listen({ port: listen.mqttPort, host }, listener)
+  const mqttPort = await openingPort('MQTT', listen.mqttPort, '--mqtt-port', listening)
+  return { broker, mqttPort, inbox, outbox, networkLoops }
+}
+
+type BrokerPorts = Awaited<ReturnType<typeof openBroker>>
+
+/** Writes cluster-info and the kubeconfig, now and when the certificates of the controller change. */
+async function publishAddresses(
+  needs: BrokerControllerNeeds,
+  parts: ControllerParts,
+  api: OpenApi,
+  { broker, mqttPort, outbox }: BrokerPorts,
+): Promise<void> {
+  const { configuration, log, flags } = needs
+  const { shared, own } = parts
+  const clusterInfo = () => {
+    const { trusted, hash: caHash } = own.authority()
+    return { server: api.server, mqttPort, trusted, caHash }
+  }
+  const { caHash } = clusterInfo()
+  const hashBefore = await ensureClusterInfo(shared, clusterInfo())
+  if (hashBefore !== undefined && hashBefore !== caHash) {
+    const remedy = `Restore ${join(flags.dataDir, 'authority')} from a backup, or let every machine join again`
+    log.warn('The fleet trusts another authority', { trusted: hashBefore, caHash, remedy })
+  }
+  own.onChange(async () => {
+    broker.renew(own.tls())
+    await ensureClusterInfo(shared, clusterInfo())
+    outbox.announce()
+  })
+  const kubeconfig = await writeOwnKubeconfig(needs, parts, api)
+  const here = urlHost(configuration.listen.bindAddress ?? '127.0.0.1')
+  log.info('Controller ready', {
+    api: `https://${here}:${api.port}`,
+    mqtt: `mqtts://${here}:${mqttPort}`,
+    kubeconfig,
+    caHash,
+  })
+}
+
+/** The administrator's kubeconfig on this machine. Resolves with its path. */
+export function writeOwnKubeconfig(
+  { configuration }: BrokerControllerNeeds,
+  { own }: ControllerParts,
+  { server, port }: OpenApi,
+): Promise<string> {
+  const here = urlHost(configuration.listen.bindAddress ?? '127.0.0.1')
+  return own.writeKubeconfig({
+    server,
+    // An address that was not configured comes and goes with the network: the local one is then the safe choice.
+    local: { server: `https://${here}:${port}`, isCurrent: configuration.advertiseAddress === undefined },
+  })
+}
+
+function fleetLoops(
+  { configuration }: BrokerControllerNeeds,
+  parts: LeadingParts,
+  api: OpenApi,
+  { broker, inbox, outbox, networkLoops }: BrokerPorts,
+): readonly Loop[] {
+  const { shared, creation, scales, origin, names, own, checkpoints, hold, usage, sessions, registry } = parts
+  const authorities = { trusted: () => own.authority().trusted, onChange: own.onChange }
+  return [
+    checkpoints,
+    hold,
+    inbox,
+    outbox,
+    ...networkLoops,
+    ...(api.dashboard === undefined ? [] : [{ name: 'dashboard', run: api.dashboard.fleet.run }]),
+    usageRequests({ usage, broker, clock }),
+    sessionRequests({ sessions, broker, clock, log: shared.log }),
+    ...controlLoops(
+      {
+        ...shared,
+        creation,
+        scales,
+        usage,
+        registry,
+        random: Math.random,
+        signer: own.signer,
+        clientSigner: own.clientSigner,
+        checkRequest: checkNodeCSR,
+        origin,
+        checkpoints,
+        hold,
+        authorities,
+      },
+      configuration,
+    ),
+    kubernetesServiceController(shared, {
+      serviceCIDR: configuration.serviceCIDR,
+      address: names.advertisedHost,
+      port: api.port,
+    }),
+  ]
+}

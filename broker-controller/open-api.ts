@@ -1,0 +1,71 @@
+/** Opens the Kubernetes API of a controller. */
+import { signerOf } from '../certs/client-certificate.ts'
+import { systemClock as clock } from '../daemon/clock.ts'
+import { storyOf } from '../daemon/log.ts'
+import { version } from '../daemon/process/version.ts'
+import { auditFile } from './apiserver/audit/audit-file.ts'
+import { auditLog } from './apiserver/audit/audit-log.ts'
+import { apiServer } from './apiserver/http/http-server.ts'
+import { assembledDashboard } from './assembled-dashboard.ts'
+import type { BrokerControllerNeeds, Closing, ControllerParts } from './parts.ts'
+
+/** The Kubernetes API. Rejects if its port cannot be opened. */
+export async function openApi({ configuration, log }: BrokerControllerNeeds, parts: ControllerParts, closing: Closing) {
+  const { listen, certificates } = configuration
+  const { shared, admission, origin, access, tokens, host, names } = parts
+  const { revocations, own, registry, checkpoints, usage, sessions, readiness, replica } = parts
+  let portOfApi: number | undefined
+  const serverUrl = () => (portOfApi === undefined ? undefined : `https://${names.advertised}:${portOfApi}`)
+  const dashboard = configuration.dashboard.enabled
+    ? assembledDashboard(parts, configuration.dashboard, serverUrl)
+    : undefined
+  const auditing = { settings: configuration.auditLog, clock, registry, log }
+  const file = auditing.settings && auditFile({ ...auditing, settings: auditing.settings })
+  if (file !== undefined) closing.add(() => file.close())
+  const api = apiServer({
+    ...shared,
+    ...admission,
+    access,
+    tokens,
+    serverUrl,
+    ...(dashboard && { dashboard }),
+    usage,
+    sessions,
+    registry,
+    tls: own.tls(),
+    host,
+    port: listen.apiPort,
+    version,
+    origin,
+    checkpoints,
+    revocations,
+    readiness,
+    isOurs: (der) => signerOf(der, own.authority().trusted) !== undefined,
+    lapsedWindowMs: certificates.expiredWindowMs,
+    ...(file && { audit: auditLog({ file, clock, registry }) }),
+    ...(replica && { replica }),
+  })
+  const { port } = await openingPort('Kubernetes API', listen.apiPort, '--api-port', api.listen())
+  portOfApi = port
+  closing.add(() => api.run(AbortSignal.abort()))
+  closing.add(async () => sessions.close())
+  own.onChange(() => api.renew(own.tls()))
+  revocations.onChange(() => {
+    own.revoked().catch((error) => log.error('Kubeconfig not written', { error }))
+  })
+  return { api, port, server: `https://${names.advertised}:${port}`, dashboard }
+}
+
+export type OpenApi = Awaited<ReturnType<typeof openApi>>
+
+/** The error of a port that cannot be opened names the flag that chooses another. */
+export async function openingPort<T>(what: string, port: number, flag: string, opened: Promise<T>): Promise<T> {
+  try {
+    return await opened
+  } catch (cause) {
+    const inUse = storyOf(cause).includes('EADDRINUSE')
+    throw new Error(`Port ${port} (${what}) ${inUse ? 'is in use' : 'cannot be opened'}: choose another with ${flag}`, {
+      cause,
+    })
+  }
+}

@@ -1,0 +1,143 @@
+/** What the API, the broker and the loops of a controller share. */
+import { hostname, networkInterfaces } from 'node:os'
+import { join } from 'node:path'
+import { commonNameOfCSR } from '../certs/csr-check.ts'
+import { systemClock as clock } from '../daemon/clock.ts'
+import type { Log } from '../daemon/log.ts'
+import { limitLog } from '../daemon/log-limit.ts'
+import { metricsRegistry } from '../daemon/metrics-registry.ts'
+import { addProcessMetrics } from '../daemon/process-metrics.ts'
+import type { SystemdNotifier } from '../daemon/watchdog/systemd-notifier.ts'
+import { openTokenKeys } from './access/service-account-keys.ts'
+import { openAuthorizer } from './apiserver/access/authorizer.ts'
+import { serviceAccountTokens } from './apiserver/access/tokens/service-account-tokens.ts'
+import { controllerCreation } from './apiserver/handlers/controller-creation.ts'
+import { controllerScales } from './apiserver/handlers/controller-scales.ts'
+import { serviceNetwork } from './apiserver/handlers/service-network.ts'
+import { serviceConnections } from './apiserver/proxy/service-connections.ts'
+import { usageLedger } from './apiserver/quota/quota-ledger.ts'
+import { webhookAdmission } from './apiserver/webhooks/webhook-admission.ts'
+import { webhookCaller } from './apiserver/webhooks/webhook-call.ts'
+import { parseYamlBody } from './apiserver/wire/yaml-body.ts'
+import { ensureFleetObjects } from './bootstrap-objects.ts'
+import { authorityFolderName } from './commands/backup.ts'
+import type { ControllerFlags } from './commands/command-line.ts'
+import type { ControllerConfiguration } from './configuration.ts'
+import { builtInKinds } from './control-plane.ts'
+import { meterEventLoop } from './event-loop-metrics.ts'
+import { openOwnCertificates } from './own-certificates/own-certificates.ts'
+import { refuseForeignAuthority } from './replicas/foreign-authority.ts'
+import { lateCheckpointWindow } from './replicas/late-checkpoint-window.ts'
+import { openReplica } from './replicas/open-replica.ts'
+import { anyAddress, serverNames } from './server-names.ts'
+import { sessionBoard } from './sessions/session-board.ts'
+import { openCheckpointWindow } from './store/checkpoints/checkpoint-window.ts'
+import { eventRecorder } from './store/event-recorder.ts'
+import { openRevocationList } from './store/revocations.ts'
+import type { OpenedStore } from './store/store.ts'
+import { usageBoard } from './usage/usage-board.ts'
+
+export type BrokerControllerNeeds = {
+  readonly configuration: ControllerConfiguration
+  readonly flags: ControllerFlags
+  readonly log: Log
+  /** Is notified when the controller is ready, and while it is healthy; undefined: there is no service manager. */
+  readonly service: SystemdNotifier | undefined
+}
+
+/** Runs what it is given at the end, the latest first. */
+export type Closing = { add(close: () => Promise<void>): void }
+
+/** Everything that the API and the loops share. */
+export async function openParts(
+  { configuration, flags, log }: BrokerControllerNeeds,
+  { store, origin, problems, guard, ...shares }: OpenedStore,
+  closing: Closing,
+) {
+  const { listen } = configuration
+  const machine = { hostname: hostname(), interfaces: networkInterfaces() }
+  const names = serverNames(machine, { ...configuration, bindAddress: listen.bindAddress })
+  const revocations = await openRevocationList({ store, clock, log })
+  const isShared = shares.election !== undefined
+  if (isShared) await refuseForeignAuthority(store, join(flags.dataDir, authorityFolderName))
+  const own = await openOwnCertificates({
+    ...configuration.certificates,
+    dataDir: flags.dataDir,
+    names: names.all,
+    storeID: origin.id,
+    kubeconfig: flags.kubeconfig,
+    revokedBefore: revocations.before,
+    clock,
+    random: Math.random,
+    log,
+  })
+  if (!isShared) await ensureFleetObjects(store)
+  const access = await openAuthorizer({ store, clock, log })
+  const keyFolder = join(flags.dataDir, authorityFolderName)
+  let tokenKeys = await openTokenKeys(keyFolder)
+  closing.add(() => access.run(AbortSignal.abort()))
+  const registry = metricsRegistry()
+  const stopProcessMetrics = addProcessMetrics(registry)
+  const stopMeter = meterEventLoop({ registry, clock, log })
+  closing.add(async () => {
+    stopMeter()
+    stopProcessMetrics()
+  })
+  const shared = {
+    store,
+    kinds: builtInKinds,
+    events: eventRecorder({ store, clock }),
+    quotas: usageLedger({ store, kinds: builtInKinds, clock }),
+    clock,
+    log,
+  }
+  const late = isShared ? lateCheckpointWindow(origin) : undefined
+  const replica = openReplica({ ...shares, own, hosts: names.all, registry, clock, log })
+  const sessions = sessionBoard({ clock })
+  const connections = serviceConnections({ store, sessions, clock, random: Math.random })
+  const [caller, limited] = [webhookCaller(connections), limitLog(log, clock)]
+  closing.add(async () => {
+    caller.close()
+    limited.close()
+  })
+  const admission = {
+    services: serviceNetwork(configuration.serviceCIDR),
+    webhooks: webhookAdmission({ store, kinds: builtInKinds, caller, clock, registry, limited }),
+    commonNameOf: commonNameOfCSR,
+  }
+  const admitting = { ...shared, ...admission, access, random: Math.random, parseYaml: parseYamlBody }
+  return {
+    shared,
+    admission,
+    creation: controllerCreation(admitting, builtInKinds),
+    scales: controllerScales(admitting, builtInKinds),
+    origin,
+    guard,
+    readiness: [
+      ...(problems === undefined ? [] : [{ name: 'etcd', check: () => withoutProblems(problems) }]),
+      ...(replica === undefined ? [] : [replica.readiness]),
+    ],
+    access,
+    tokens: serviceAccountTokens(() => tokenKeys, store),
+    reloadTokenKeys: async () => {
+      tokenKeys = await openTokenKeys(keyFolder)
+    },
+    names,
+    host: listen.bindAddress ?? anyAddress(machine),
+    revocations,
+    own,
+    registry,
+    late,
+    checkpoints: late ?? (await openCheckpointWindow(shared, origin, configuration.checkpoints)),
+    replica,
+    usage: usageBoard({ clock }),
+    sessions,
+  }
+}
+
+export type ControllerParts = Awaited<ReturnType<typeof openParts>>
+
+async function withoutProblems(problems: () => Promise<readonly string[]>): Promise<void> {
+  const found = await problems()
+  if (found.length > 0) throw new Error(found.join('; '))
+}
