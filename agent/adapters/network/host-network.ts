@@ -28,7 +28,7 @@ export function hostNetwork(root: string, tools = usualTools): HostNetwork {
   return {
     async links() {
       const devices = await readFile(join(root, 'proc/net/dev'), 'utf8')
-      return { routes: await readRoutes(root), hasTunnel: devices.includes(` ${tunnelDevice}:`) }
+      return { routes: await readRoutes(root), hasTunnel: tunnelRow.test(devices) }
     },
 
     async made() {
@@ -65,6 +65,7 @@ export function hostNetwork(root: string, tools = usualTools): HostNetwork {
   }
 }
 
+const tunnelRow = new RegExp(`^ *${tunnelDevice}:`, 'm')
 const markRule = ['DOCKER-USER', '--match', 'mark', '--mark', `${forwardMark}/${forwardMark}`, '--jump', 'ACCEPT']
 
 type Tool = 'ip' | 'bridge'

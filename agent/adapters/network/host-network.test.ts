@@ -1,0 +1,125 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { endianness } from 'node:os'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { ownSpace, whyNoRules } from '../../../test/support/own-space.ts'
+import type { PodRoute } from '../../network/peers/peer-network.ts'
+import { reflectPorts } from './bridge-ports.ts'
+import { hostNetwork } from './host-network.ts'
+
+const skip = whyNoRules() || (endianness() === 'LE' ? false : 'the addresses of the file are in another order')
+
+/** A machine with one address, 192.0.2.1/24. */
+async function machine(t: Test) {
+  const space = await ownSpace(t)
+  await space.run('ip', 'link', 'add', 'eth0', 'type', 'bridge')
+  await space.run('ip', 'address', 'add', '192.0.2.1/24', 'dev', 'eth0')
+  await space.run('ip', 'link', 'set', 'eth0', 'up')
+  const tools = {
+    ip: await space.tool('ip'),
+    bridge: await space.tool('bridge'),
+    iptables: await space.tool('iptables'),
+  }
+  const root = t.testdir()
+  await mkdir(join(root, 'proc/net'), { recursive: true })
+  const host = hostNetwork(root, tools)
+  return {
+    space,
+    tools,
+    host: {
+      ...host,
+      async links() {
+        for (const name of ['route', 'dev']) {
+          await writeFile(join(root, `proc/net/${name}`), await space.run('cat', `/proc/net/${name}`))
+        }
+        return await host.links()
+      },
+    },
+  }
+}
+
+const near: PodRoute = { range: '10.244.2.0/24', gateway: '192.0.2.2' }
+const far: PodRoute = { range: '10.244.3.0/24', gateway: '10.244.3.0', device: 'bramble-vxlan' }
+const farEnd = { address: '10.244.3.0', mac: '02:62:0a:f4:03:00', node: '192.0.2.3' }
+
+test('routes are made and removed, and an agent that starts again finds its own', { skip }, async (t) => {
+  const { host, space } = await machine(t)
+  await space.run('ip', 'route', 'add', '10.250.0.0/24', 'via', '192.0.2.9')
+  t.same(await host.apply([{ step: 'addRoute', route: near }]), [])
+  t.match((await host.links()).routes, [
+    { interface: 'eth0', gateway: '192.0.2.2', metric: 0 },
+    { interface: 'eth0', gateway: '192.0.2.9' },
+    { interface: 'eth0', direct: true },
+  ])
+  t.same(await host.made(), { routes: [near], tunnelPeers: [] })
+  t.same(await host.apply([{ step: 'removeRoute', route: near }]), [])
+  t.same(await host.apply([{ step: 'removeRoute', route: near }]), [], 'one that is gone is no failure')
+  t.same((await host.made()).routes, [])
+  t.match(await space.run('ip', 'route'), /10\.250\.0\.0\/24/, 'others stay')
+})
+
+test('a failed step has its reason, and the steps after it are taken', { skip }, async (t) => {
+  const { host } = await machine(t)
+  const unreachable = { step: 'addRoute', route: { range: '10.244.9.0/24', gateway: '198.51.100.1' } } as const
+  const failed = await host.apply([unreachable, { step: 'addRoute', route: near }])
+  t.same(failed, [{ step: unreachable, because: 'Nexthop has invalid gateway.' }])
+  t.same((await host.made()).routes, [near])
+})
+
+test('a tunnel is opened, gets its peers, loses them and is closed', { skip }, async (t) => {
+  const { host, space } = await machine(t)
+  const open = { step: 'openTunnel', address: '10.244.1.0', mac: '02:62:0a:f4:01:00' } as const
+  const peer = { step: 'addTunnelPeer', peer: farEnd } as const
+  t.same(await host.apply([open, peer, { step: 'addRoute', route: far }]), [])
+  t.equal((await host.links()).hasTunnel, true)
+  t.same((await host.made()).routes, [far])
+  const link = await space.run('ip', '-d', 'link', 'show', 'bramble-vxlan')
+  t.match(link, /mtu 1450/)
+  t.match(link, /vxlan id 1 .*dstport 8472 nolearning/)
+  t.match(await space.run('bridge', 'fdb', 'show', 'dev', 'bramble-vxlan'), /02:62:0a:f4:03:00 dst 192\.0\.2\.3 self/)
+  t.match(
+    await space.run('ip', 'neighbour', 'show', 'dev', 'bramble-vxlan'),
+    /10\.244\.3\.0 lladdr 02:62:0a:f4:03:00 PERM/,
+  )
+  t.same(await host.apply([open, peer]), [], 'the same once more is no failure')
+  t.same(await host.apply([{ step: 'removeTunnelPeer', peer: farEnd }]), [])
+  t.equal(await space.run('bridge', 'fdb', 'show', 'dev', 'bramble-vxlan'), '')
+  t.same(await host.apply([{ step: 'closeTunnel' }, { step: 'closeTunnel' }]), [])
+  t.equal((await host.links()).hasTunnel, false)
+})
+
+test('the one rule among those of Docker is there once, and goes without a trace', { skip }, async (t) => {
+  const { host, space } = await machine(t)
+  await t.rejects(host.acceptMarked(), { message: /^Cannot add a rule to DOCKER-USER: .*Docker makes the chain/ })
+  await space.run('iptables', '-N', 'DOCKER-USER')
+  await space.run('iptables', '-A', 'DOCKER-USER', '-j', 'RETURN')
+  const rules = () => space.run('iptables', '-S', 'DOCKER-USER')
+  const before = await rules()
+  await host.acceptMarked()
+  await host.acceptMarked()
+  t.same((await rules()).trim().split('\n'), [
+    '-N DOCKER-USER',
+    '-A DOCKER-USER -m mark --mark 0x8000/0x8000 -j ACCEPT',
+    '-A DOCKER-USER -j RETURN',
+  ])
+  await host.refuseMarked()
+  await host.refuseMarked()
+  t.equal(await rules(), before)
+})
+
+test('ports of one bridge reflect, and those of another do not', { skip }, async (t) => {
+  const { space, tools } = await machine(t)
+  for (const [port, bridge] of [
+    ['v0', 'pods'],
+    ['v1', 'other'],
+  ] as const) {
+    await space.run('ip', 'link', 'add', bridge, 'type', 'bridge')
+    await space.run('ip', 'link', 'add', port, 'type', 'veth', 'peer', 'name', `${port}-peer`)
+    await space.run('ip', 'link', 'set', port, 'master', bridge)
+  }
+  await reflectPorts('pods', tools.bridge)
+  await reflectPorts('pods', tools.bridge)
+  const hairpin = async (port: string) =>
+    /hairpin (on|off)/.exec(await space.run('bridge', '-d', 'link', 'show', 'dev', port))?.[1]
+  t.same([await hairpin('v0'), await hairpin('v1')], ['on', 'off'])
+})

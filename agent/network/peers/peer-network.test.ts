@@ -1,0 +1,75 @@
+import { test } from 'tap'
+import type { NetworkMessage, NetworkPeer } from '../../../api/network/pod-network.ts'
+import { peerNetworkOf } from './peer-network.ts'
+
+const peer = (name: string, podCIDR: string, address: string, segment = 'lan'): NetworkPeer => ({
+  name,
+  podCIDR,
+  address,
+  segment,
+})
+const message = (...nodes: readonly NetworkPeer[]): NetworkMessage => ({
+  epoch: 'e',
+  version: 1,
+  clusterCIDR: '10.244.0.0/16',
+  serviceCIDR: '10.96.0.0/12',
+  clusterDomain: 'cluster.local',
+  nodes,
+})
+const own = peer('pi-1', '10.244.1.0/24', '192.168.1.1')
+const second = peer('pi-2', '10.244.2.0/24', '192.168.1.2')
+const far = peer('pi-3', '10.244.3.0/24', '172.16.0.3', 'attic')
+
+test('a node of the same segment is the gateway to its pods', async (t) => {
+  t.same(peerNetworkOf(message(own, second), 'pi-1'), {
+    clusterCIDR: '10.244.0.0/16',
+    podCIDR: '10.244.1.0/24',
+    nodeAddresses: ['192.168.1.1', '192.168.1.2'],
+    routes: [{ range: '10.244.2.0/24', gateway: '192.168.1.2' }],
+    tunnel: undefined,
+  })
+})
+
+test('pods of another segment are reached by a tunnel, whose ends follow from their ranges', async (t) => {
+  const network = peerNetworkOf(message(own, second, far), 'pi-1')
+  t.same(network?.routes, [
+    { range: '10.244.2.0/24', gateway: '192.168.1.2' },
+    { range: '10.244.3.0/24', gateway: '10.244.3.0', device: 'bramble-vxlan' },
+  ])
+  t.same(network?.tunnel, {
+    address: '10.244.1.0',
+    mac: '02:62:0a:f4:01:00',
+    peers: [{ address: '10.244.3.0', mac: '02:62:0a:f4:03:00', node: '172.16.0.3' }],
+  })
+  const other = peerNetworkOf(message(own, second, far), 'pi-3')
+  t.match(other?.tunnel?.peers[0], { address: network?.tunnel?.address, mac: network?.tunnel?.mac })
+  t.same(
+    other?.routes.map(({ device }) => device),
+    ['bramble-vxlan', 'bramble-vxlan'],
+  )
+})
+
+test('without a range of the cluster for itself a node has no routes', async (t) => {
+  t.equal(peerNetworkOf(message(second), 'pi-1'), undefined)
+  t.equal(peerNetworkOf(message(peer('pi-1', '10.9.0.0/24', '192.168.1.1'), second), 'pi-1'), undefined)
+})
+
+test('ranges that are no part of the cluster, or that another node has, get no route', async (t) => {
+  const network = peerNetworkOf(
+    message(
+      own,
+      peer('outside', '192.168.0.0/16', '192.168.1.3'),
+      peer('wider', '10.0.0.0/8', '192.168.1.4'),
+      peer('as own', '10.244.1.128/25', '192.168.1.5'),
+      peer('same machine', '10.244.5.0/24', own.address),
+      second,
+      peer('as second', '10.244.2.0/24', '192.168.1.6'),
+    ),
+    'pi-1',
+  )
+  t.same(
+    network?.routes.map(({ gateway }) => gateway),
+    [second.address],
+  )
+  t.same(network?.nodeAddresses, [own.address, second.address])
+})

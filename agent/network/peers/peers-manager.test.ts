@@ -1,0 +1,178 @@
+import { type Test, test } from 'tap'
+import type { NetworkMessage, NetworkPeer } from '../../../api/network/pod-network.ts'
+import { formatCidr, parseCidr } from '../../../api/text/cidr.ts'
+import { cell } from '../../../daemon/cell.ts'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import type { MachineCondition } from '../../node/status/conditions.ts'
+import type { RuleSet } from '../rule-set.ts'
+import { peersManager } from './peers-manager.ts'
+import type { HostRoute, MadeRoutes } from './route-steps.ts'
+
+const peer = (number: number): NetworkPeer => ({
+  name: `pi-${number}`,
+  podCIDR: `10.244.${number}.0/24`,
+  address: `192.168.1.${number}`,
+  segment: 'lan',
+})
+const message = (...numbers: readonly number[]): NetworkMessage => ({
+  epoch: 'e',
+  version: 1,
+  clusterCIDR: '10.244.0.0/16',
+  serviceCIDR: '10.96.0.0/12',
+  clusterDomain: 'cluster.local',
+  nodes: numbers.map(peer),
+})
+
+/** A machine with routes, whose gateways may be refused. */
+function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = []) {
+  let routes: HostRoute[] = left.map(({ range, gateway }) => routeOf(range, gateway))
+  const world = {
+    steps: [] as string[],
+    refused: new Set<string>(),
+    isAccepting: false,
+    dockerProblem: undefined as string | undefined,
+    adjusted: 0,
+    ranges: () => routes.map(({ range }) => formatCidr(range)),
+    linkDown() {
+      routes = []
+    },
+  }
+  const networkMessage = cell(first)
+  const ruleProblem = cell<string | undefined>(undefined)
+  const runtime = cell(0)
+  const peerRules = cell<RuleSet | undefined>(undefined)
+  const networkConditions = cell<readonly MachineCondition[]>([])
+  const routesApplied = cell(false)
+  const clock = fakeClock()
+  const end = new AbortController()
+  const { run } = peersManager(
+    {
+      host: {
+        links: async () => ({ routes, hasTunnel: false }),
+        made: async () => ({ routes: left, tunnelPeers: [] }),
+        async apply(steps) {
+          world.steps.push(...steps.map(({ step }) => step))
+          return steps.flatMap((step) => {
+            if (step.step === 'removeRoute') routes = routes.filter(({ gateway }) => gateway !== step.route.gateway)
+            if (step.step !== 'addRoute') return []
+            if (world.refused.has(step.route.gateway)) return [{ step, because: 'Nexthop has invalid gateway.' }]
+            routes = [...routes, routeOf(step.route.range, step.route.gateway)]
+            return []
+          })
+        },
+        async acceptMarked() {
+          if (world.dockerProblem !== undefined) throw new Error(world.dockerProblem)
+          world.isAccepting = true
+        },
+        async refuseMarked() {
+          world.isAccepting = false
+        },
+      },
+      bridge: {
+        async adjust() {
+          world.adjusted++
+        },
+      },
+      reads: { networkMessage, ruleProblem, runtime },
+      writes: { peerRules, networkConditions, routesApplied },
+      clock,
+      log: quietLog(t),
+    },
+    { nodeName: 'pi-1' },
+  )
+  const ended = run(end.signal)
+  t.teardown(async () => {
+    end.abort()
+    await ended
+  })
+  return { world, networkMessage, ruleProblem, runtime, peerRules, networkConditions, routesApplied, clock }
+}
+
+function routeOf(text: string, gateway: string): HostRoute {
+  const range = parseCidr(text)
+  if (range === undefined) throw new Error(`Not a range: ${text}`)
+  return { interface: 'eth0', range, gateway, metric: 0 }
+}
+
+test('a fleet without a network costs nothing', async (t) => {
+  const { world, peerRules, networkConditions, clock } = running(t)
+  await clock.advance(120_000)
+  t.match(world, { steps: [], isAccepting: false, adjusted: 0 })
+  t.equal(peerRules.get(), undefined)
+  t.same(networkConditions.get(), [])
+})
+
+test('a message brings rules, routes and the place among the rules of Docker', async (t) => {
+  const { world, peerRules, networkConditions, routesApplied, clock } = running(t, message(1, 2, 3))
+  t.ok(peerRules.get(), 'the rules are wanted at once')
+  t.equal(routesApplied.get(), false)
+  await clock.settle()
+  t.same(world.ranges(), ['10.244.2.0/24', '10.244.3.0/24'])
+  t.equal(world.isAccepting, true)
+  t.equal(routesApplied.get(), true)
+  t.match(networkConditions.get(), [{ type: 'NetworkUnavailable', status: 'False' }])
+})
+
+test('routes of an agent that ran before are taken over or removed', async (t) => {
+  const left = [
+    { range: '10.244.2.0/24', gateway: '192.168.1.2' },
+    { range: '10.244.9.0/24', gateway: '192.168.1.9' },
+  ]
+  const { world, clock } = running(t, message(1, 2), left)
+  await clock.settle()
+  t.same(world.steps, ['removeRoute'])
+  t.same(world.ranges(), ['10.244.2.0/24'])
+})
+
+test('routes that went with a link are back within 5 s', async (t) => {
+  const { world, clock } = running(t, message(1, 2))
+  await clock.settle()
+  world.linkDown()
+  await clock.advance(5_000)
+  t.same(world.ranges(), ['10.244.2.0/24'])
+})
+
+test('a node that cannot be a gateway is named, and tried again every 30 s', async (t) => {
+  const { world, networkConditions, networkMessage, clock } = running(t)
+  world.refused.add('192.168.1.3')
+  networkMessage.set(message(1, 2, 3))
+  await clock.advance(25_000)
+  t.equal(world.steps.length, 2, 'once for each')
+  t.match(networkConditions.get(), [{ status: 'False', message: /1 other node .*10\.244\.3\.0\/24 .*invalid gateway/ }])
+  world.refused.clear()
+  await clock.advance(5_000)
+  t.same(world.ranges(), ['10.244.2.0/24', '10.244.3.0/24'])
+  t.match(networkConditions.get(), [{ message: 'Routes to the pods of 2 other nodes are in place' }])
+})
+
+test('the condition shows what keeps packets from pods, until it is gone', async (t) => {
+  const { world, networkConditions, networkMessage, ruleProblem, runtime, clock } = running(t)
+  world.dockerProblem = 'DOCKER-USER is missing'
+  networkMessage.set(message(1, 2))
+  ruleProblem.set('nft is not installed')
+  await clock.settle()
+  t.match(networkConditions.get(), [{ status: 'True', message: 'DOCKER-USER is missing; nft is not installed' }])
+  ruleProblem.set(undefined)
+  world.dockerProblem = undefined
+  runtime.set(1)
+  await clock.settle()
+  t.match(networkConditions.get(), [{ status: 'False' }], 'Docker has started: its rules are looked at again')
+  networkMessage.set(message(2))
+  await clock.settle()
+  t.match(networkConditions.get(), [{ status: 'True', message: /has not assigned/ }])
+})
+
+test('when the fleet gives its network up, all that was made is removed', async (t) => {
+  const { world, networkMessage, peerRules, networkConditions, clock } = running(t, message(1, 2))
+  await clock.settle()
+  networkMessage.set(undefined)
+  await clock.settle()
+  t.same(world.ranges(), [])
+  t.equal(world.isAccepting, false)
+  t.equal(peerRules.get(), undefined)
+  t.same(networkConditions.get(), [])
+  t.equal(world.adjusted, 2, 'pods go to a network of the other mode')
+  await clock.advance(120_000)
+  t.equal(world.adjusted, 2)
+})

@@ -1,0 +1,109 @@
+import { test } from 'tap'
+import { parseCidr } from '../../../api/text/cidr.ts'
+import type { PeerNetwork, PodRoute } from './peer-network.ts'
+import { afterSteps, type HostLinks, type HostRoute, type MadeRoutes, planRoutes } from './route-steps.ts'
+
+const second: PodRoute = { range: '10.244.2.0/24', gateway: '192.168.1.2' }
+const far: PodRoute = { range: '10.244.3.0/24', gateway: '10.244.3.0', device: 'bramble-vxlan' }
+const farEnd = { address: '10.244.3.0', mac: '02:62:0a:f4:03:00', node: '172.16.0.3' }
+const ownEnd = { address: '10.244.1.0', mac: '02:62:0a:f4:01:00' }
+
+const wanted = (routes: readonly PodRoute[], peers = [farEnd]): PeerNetwork => ({
+  clusterCIDR: '10.244.0.0/16',
+  podCIDR: '10.244.1.0/24',
+  nodeAddresses: [],
+  routes,
+  tunnel: routes.includes(far) ? { ...ownEnd, peers } : undefined,
+})
+const nothing: MadeRoutes = { routes: [], tunnelPeers: [] }
+
+function inKernel({ range, gateway, device }: PodRoute, more: Partial<HostRoute> = {}): HostRoute {
+  const parsed = parseCidr(range)
+  if (parsed === undefined) throw new Error(`Not a range: ${range}`)
+  return { interface: device ?? 'eth0', range: parsed, gateway, metric: 0, ...more }
+}
+const host = (routes: readonly HostRoute[], hasTunnel = false): HostLinks => ({ routes, hasTunnel })
+
+test('a missing route is added, and one that is there needs no step', async (t) => {
+  t.same(planRoutes(wanted([second]), nothing, host([])).steps, [{ step: 'addRoute', route: second }])
+  t.same(planRoutes(wanted([second]), nothing, host([inKernel(second)])), { steps: [], inTheWay: [] })
+  const made = { ...nothing, routes: [second] }
+  t.same(planRoutes(wanted([second]), made, host([])).steps, [{ step: 'addRoute', route: second }], 'its link was down')
+})
+
+test('a node with another address gets another route in place of the last one', async (t) => {
+  const moved = { ...second, gateway: '192.168.1.9' }
+  const made = { ...nothing, routes: [second] }
+  t.same(planRoutes(wanted([moved]), made, host([inKernel(second)])).steps, [
+    { step: 'removeRoute', route: second },
+    { step: 'addRoute', route: moved },
+  ])
+})
+
+test('only routes that were made are removed', async (t) => {
+  const other = inKernel({ range: '10.244.9.0/24', gateway: '192.168.1.9' })
+  const made = { ...nothing, routes: [second] }
+  t.same(planRoutes(undefined, made, host([inKernel(second), other])).steps, [{ step: 'removeRoute', route: second }])
+  t.same(planRoutes(undefined, made, host([other])).steps, [], 'one that is gone is not removed again')
+})
+
+test('a route of others for the range of a node stays and is named', async (t) => {
+  const foreign = inKernel({ ...second, gateway: '192.168.1.77' }, { interface: 'eth7' })
+  const plan = planRoutes(wanted([second]), nothing, host([foreign]))
+  t.same(plan.steps, [])
+  t.match(plan.inTheWay, [/10\.244\.2\.0\/24 on eth7/])
+  const { gateway: _, ...direct } = foreign
+  t.same(planRoutes(wanted([second]), nothing, host([direct])).steps, [])
+  t.equal(
+    planRoutes(wanted([second]), nothing, host([{ ...foreign, metric: 100 }])).steps.length,
+    1,
+    'the kernel prefers ours',
+  )
+})
+
+test('the tunnel is opened before routes lead into it, and closed with its last one', async (t) => {
+  t.same(planRoutes(wanted([far]), nothing, host([])).steps, [
+    { step: 'openTunnel', ...ownEnd },
+    { step: 'addTunnelPeer', peer: farEnd },
+    { step: 'addRoute', route: far },
+  ])
+  const made = { routes: [far], tunnelPeers: [farEnd] }
+  t.same(planRoutes(wanted([far]), made, host([inKernel(far)], true)).steps, [])
+  t.same(planRoutes(wanted([second]), made, host([inKernel(far), inKernel(second)], true)).steps, [
+    { step: 'removeRoute', route: far },
+    { step: 'closeTunnel' },
+  ])
+})
+
+test('an agent that starts again, or a tunnel that was removed, sets all peers of the tunnel', async (t) => {
+  const restarted = planRoutes(wanted([far]), { routes: [far], tunnelPeers: [] }, host([inKernel(far)], true)).steps
+  t.same(
+    restarted.map(({ step }) => step),
+    ['openTunnel', 'addTunnelPeer'],
+  )
+  const removed = planRoutes(wanted([far]), { routes: [far], tunnelPeers: [farEnd] }, host([])).steps
+  t.same(
+    removed.map(({ step }) => step),
+    ['openTunnel', 'addTunnelPeer', 'addRoute'],
+  )
+})
+
+test('a peer of the tunnel that has moved is replaced', async (t) => {
+  const moved = { ...farEnd, node: '172.16.0.9' }
+  const made = { routes: [far], tunnelPeers: [farEnd] }
+  t.same(planRoutes(wanted([far], [moved]), made, host([inKernel(far)], true)).steps, [
+    { step: 'removeTunnelPeer', peer: farEnd },
+    { step: 'addTunnelPeer', peer: moved },
+  ])
+})
+
+test('what failed is not made', async (t) => {
+  const add = { step: 'addRoute', route: second } as const
+  const peer = { step: 'addTunnelPeer', peer: farEnd } as const
+  const remove = { step: 'removeRoute', route: second } as const
+  t.same(afterSteps(nothing, [add, peer], []), { routes: [second], tunnelPeers: [farEnd] })
+  t.same(afterSteps(nothing, [add, peer], [{ step: add }]), { routes: [], tunnelPeers: [farEnd] })
+  t.same(afterSteps({ routes: [second], tunnelPeers: [farEnd] }, [remove, { step: 'closeTunnel' }], []), nothing)
+  t.same(afterSteps({ routes: [second], tunnelPeers: [] }, [remove], [{ step: remove }]).routes, [second])
+  t.same(afterSteps({ ...nothing, tunnelPeers: [farEnd] }, [{ step: 'removeTunnelPeer', peer: farEnd }], []), nothing)
+})
