@@ -5,7 +5,8 @@ import type { AnyObject, OwnerReference } from '../../../api/meta.ts'
 export function withOwnersOnce<T extends AnyObject>(
   object: T,
 ): { readonly object: T; readonly warnings: readonly string[] } {
-  const { ownerReferences = [] } = object.metadata
+  // A review may leave out its metadata.
+  const { ownerReferences = [] }: Partial<AnyObject['metadata']> = object.metadata ?? {}
   if (ownerReferences.length < 2) return { object, warnings: [] }
   const byKey = new Map(ownerReferences.map((owner) => [keyOf(owner), owner]))
   if (byKey.size === ownerReferences.length) return { object, warnings: [] }
