@@ -1,5 +1,5 @@
 /** One request from its credentials to its answer: authentication, routing, authorization, handler. */
-import { isApiError } from '../../api/api-error.ts'
+import { ApiError, isApiError } from '../../api/api-error.ts'
 import type { Identity } from '../../api/identity.ts'
 import { decodeToken, tokenNamespace, tokenSecretName } from '../../api/node/bootstrap-token.ts'
 import type { RevocationList } from '../store/revocations.ts'
@@ -217,6 +217,10 @@ function measured(request: ApiRequest, admission: FlowAdmission | undefined): Ap
   return { ...request, readBody }
 }
 
+function isProxied(route: ApiRoute): boolean {
+  return route.kind === 'resource' && subresourceOf(route.resource, route.subresource)?.access === 'proxy'
+}
+
 type Identified = { readonly identity: Identity; readonly session?: DashboardSession | undefined }
 
 async function identify(
@@ -225,12 +229,29 @@ async function identify(
   needs: RequestNeeds,
   sender: RequestSender,
 ): Promise<Identified> {
-  const identified = await identifySender(request, needs, sender)
+  const identified = await identifySender(request, route, needs, sender)
   if (route.kind === 'dashboard') refuseMachines(identified.identity, route.path)
   return identified
 }
 
-async function identifySender(request: ApiRequest, needs: RequestNeeds, sender: RequestSender): Promise<Identified> {
+/**
+ * A page that comes through the proxy has the origin of the API: its scripts could do all that the session of the dashboard may,
+ * and any user who may create a pod can write such a page.
+ */
+function pageOfOthers(): ApiError {
+  const instead = "use 'kubectl proxy' or 'kubectl port-forward'"
+  return new ApiError(
+    'Forbidden',
+    `the session of the dashboard opens no pages of pods, services and nodes; ${instead}`,
+  )
+}
+
+async function identifySender(
+  request: ApiRequest,
+  route: ApiRoute,
+  needs: RequestNeeds,
+  sender: RequestSender,
+): Promise<Identified> {
   const { method, certificate, headers, offered } = request
   const { access, revocations, lapsedWindowMs, origin, checkpoints, dashboard } = needs
   if (sender.identity !== undefined) {
@@ -240,6 +261,7 @@ async function identifySender(request: ApiRequest, needs: RequestNeeds, sender: 
   if (dashboard !== undefined && cookie !== undefined) {
     refuseForgery({ method, headers, offered })
     const { identity, session } = await dashboard.identify(cookie)
+    if (session !== undefined && isProxied(route)) throw pageOfOthers()
     sender.identity = identity
     return { identity: await impersonatedBy(identity, headers, access, sender), session }
   }

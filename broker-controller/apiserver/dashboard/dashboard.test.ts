@@ -166,6 +166,17 @@ test('a session has the rights of its user and no more', async (t) => {
   t.equal((await ask('POST', '/ui/api/links', { as: machine })).code, 403, 'a machine has none')
 })
 
+test('a session opens no page that others have written', async (t) => {
+  const { loginAs, ask } = await aDashboard(t)
+  const { cookie } = await loginAs(administrator)
+  for (const path of ['/api/v1/namespaces/default/pods/x/proxy/', '/api/v1/nodes/pi-1/proxy/logs/']) {
+    const { code, text } = await ask('GET', path, { cookie })
+    t.equal(code, 403)
+    t.match(text, /kubectl port-forward/)
+  }
+  t.equal((await ask('GET', '/api/v1/namespaces/default/services/x/proxy', { cookie })).code, 403)
+})
+
 test('a page of another site cannot use a session', async (t) => {
   const { ask, loginAs } = await aDashboard(t)
   const { cookie } = await loginAs(administrator)

@@ -87,6 +87,16 @@ test('an upgrade announces no body', async (t) => {
   t.same(sent(['Upgrade', 'a', 'Transfer-Encoding', 'chunked'], upgrade).of('transfer-encoding'), [])
 })
 
+test('the session of a browser at the API goes no further, and no answer begins one', async (t) => {
+  const cookies = ['Cookie', 'a=b; __Host-bramble-session=secret; c=d', 'cookie', '__Host-bramble-session=secret']
+  t.same(sent(cookies).of('cookie'), ['a=b; c=d'])
+  const answer = ['Set-Cookie', '__Host-bramble-session=x; Path=/; Secure', 'Set-Cookie', 'a=1']
+  t.same(
+    answerHeaders(answer, (location) => location),
+    ['Set-Cookie', 'a=1'],
+  )
+})
+
 test('an upgrade is asked for again', async (t) => {
   const { of } = sent(['Connection', 'Upgrade', 'Upgrade', 'websocket', 'Sec-WebSocket-Key', 'k'], { isUpgrade: true })
   t.same([of('connection'), of('upgrade'), of('sec-websocket-key')], [['Upgrade'], ['websocket'], ['k']])

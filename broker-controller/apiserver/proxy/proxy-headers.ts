@@ -17,6 +17,8 @@ const hopByHop = [
 ]
 /** They are meant for the API: what is behind the proxy must not get the credentials of its clients. */
 const forTheApi = (name: string) => name === 'authorization' || name === 'expect' || name.startsWith('impersonate-')
+/** Cookies of the API's own pages: only a browser that logs in to the API has them, and only for the API. */
+const ownCookie = /^\s*__Host-bramble-/
 /** A token that a browser sends with a WebSocket. */
 const bearerProtocol = /^base64url\.bearer\.authorization\.k8s\.io\./
 
@@ -46,7 +48,11 @@ export function requestHeaders({ method, headers, address, uri, isUpgrade }: For
   // Without its length the server would read the body as another request, of any method. An upgrade is passed on without a body.
   if (isUpgrade) dropped.add('content-length')
   else dropped.delete('content-length')
-  const kept = all.filter(([name]) => !dropped.has(name.toLowerCase()) && !forTheApi(name.toLowerCase()))
+  const kept = all
+    .filter(([name]) => !dropped.has(name.toLowerCase()) && !forTheApi(name.toLowerCase()))
+    .flatMap(([name, value]) =>
+      name.toLowerCase() === 'cookie' ? foreignCookies(name, value) : [[name, value] as const],
+    )
   const through = [firstOf('x-forwarded-for'), address].filter((one) => one !== undefined && one !== '')
   const protocols = protocolsOf(all)
   const bodyless = ['GET', 'HEAD', 'DELETE', 'OPTIONS'].includes(method)
@@ -67,8 +73,17 @@ export function answerHeaders(headers: RawHeaders, rewrite: (location: string) =
   const all = pairsOf(headers)
   const dropped = new Set([...hopByHop, ...namedIn(all)])
   return all
-    .filter(([name]) => !dropped.has(name.toLowerCase()))
+    .filter(([name, value]) => !dropped.has(name.toLowerCase()) && !setsOwnCookie(name, value))
     .flatMap(([name, value]) => [name, name.toLowerCase() === 'location' ? rewrite(value) : value])
+}
+
+function foreignCookies(name: string, value: string): (readonly [string, string])[] {
+  const kept = value.split(';').filter((pair) => !ownCookie.test(pair))
+  return kept.length === 0 ? [] : [[name, kept.join(';').trim()]]
+}
+
+function setsOwnCookie(name: string, value: string): boolean {
+  return name.toLowerCase() === 'set-cookie' && ownCookie.test(value)
 }
 
 /**
