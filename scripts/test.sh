@@ -7,7 +7,7 @@ usage() {
 Usage: scripts/test.sh [--quick] [--real | FILE…]
 
 Installs what the tests need (Debian packages and npm), then checks format, lint and types, builds, and runs all tests:
-the unit tests and those on real parts (dockerd, mosquitto, openssl, kubectl), side by side. Ends with the runner's totals and
+the unit tests (npm run unit), then those on real parts (dockerd, mosquitto, openssl, kubectl). Ends with the totals of both as
 a line "N passed, N failed"; its status is not 0 when anything failed. Installs without asking; needs root or sudo for that.
 
   --quick    install nothing
@@ -15,7 +15,7 @@ a line "N passed, N failed"; its status is not 0 when anything failed. Installs 
   --help
   FILE…      run only these compiled tests, for example dist/api/quantity.test.js
 
-The whole output of the runner is kept in dist/test-results.tap.
+The whole output of the tests is kept in dist/test-results.tap, that of the unit tests in dist/unit-results.txt.
 TXT
 }
 
@@ -41,6 +41,7 @@ assume_yes=yes
 tools=$PWD/dist/tools
 install_log=$PWD/dist/install.log
 results=$PWD/dist/test-results.tap
+unit_results=$PWD/dist/unit-results.txt
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 main() {
@@ -126,8 +127,12 @@ shell_scripts() {
 }
 
 run_tests() {
-  local status=0 passed failed
-  [ -z "$real" ] || mapfile -t files < <(node dist/scripts/unit-tests.js --list-real)
+  local status=0 passed failed unit_passed=0 unit_failed=0
+  : >"$unit_results"
+  if [ "${#files[@]}" = 0 ]; then
+    [ -n "$real" ] || node dist/scripts/unit-tests.js | tee "$unit_results" | sed 's/^/    /' || status=$?
+    mapfile -t files < <(node dist/scripts/unit-tests.js --list-real)
+  fi
   print_progress &
   # With CI set the runner does not redraw the screen.
   CI=true node_modules/.bin/tap --reporter=terse --no-color --output-file="$results" "${files[@]}" </dev/null |
@@ -140,8 +145,11 @@ run_tests() {
   failed=$(total fail)
   # A runner that broke off wrote no totals.
   [ -n "$passed" ] || { passed=0 && status=1; }
-  printf '%s passed, %s failed\n' "$passed" "${failed:-0}"
-  [ "$status" = 0 ] && [ "${failed:-0}" = 0 ]
+  read -r unit_passed unit_failed < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$unit_results") || true
+  passed=$((passed + unit_passed))
+  failed=$((${failed:-0} + unit_failed))
+  printf '%s passed, %s failed\n' "$passed" "$failed"
+  [ "$status" = 0 ] && [ "$failed" = 0 ]
 }
 
 # A line for each test file that ended, as they end.

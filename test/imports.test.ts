@@ -100,7 +100,7 @@ const wrong: readonly Wrong[] = [
 
 /** Packages of others, and the files that may name them; what belongs to no row may be named in agent/adapters/ only. */
 const vendors: readonly { readonly name: RegExp; readonly at: RegExp }[] = [
-  { name: /^tap$/, at: /\.test\.ts$|\/testing\/|^test\// },
+  { name: /^tap$/, at: /\.test\.ts$|\/testing\/|^test\/|^scripts\/unit-test-worker\.ts$/ },
   { name: /^typebox/, at: /^api\// },
   {
     name: /^yaml$/,
