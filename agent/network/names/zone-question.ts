@@ -1,0 +1,60 @@
+/** What a name of the fleet's domain asks for (Kubernetes DNS-Based Service Discovery 1.1.0; CoreDNS, plugin/kubernetes/parse.go). */
+
+export type ZoneQuestion =
+  /** The domain itself, and the names above those of Services, pods and nodes: they exist and have no address. */
+  | { readonly of: 'apex' | 'branch' | 'schema' | 'server' }
+  | { readonly of: 'namespace'; readonly namespace: string }
+  | { readonly of: 'service'; readonly namespace: string; readonly service: string }
+  | { readonly of: 'endpoint'; readonly namespace: string; readonly service: string; readonly endpoint: string }
+  | {
+      readonly of: 'port'
+      readonly namespace: string
+      readonly service: string
+      readonly port: string
+      readonly protocol: string
+    }
+  | { readonly of: 'pod'; readonly address: string }
+  | { readonly of: 'node'; readonly node: string }
+  /** Inside the domain, and the name of nothing. */
+  | { readonly of: 'nothing' }
+
+/** undefined: the name is outside of the domain. `name` and `domain`: in lower case, without a final dot. */
+export function zoneQuestion(name: string, domain: string): ZoneQuestion | undefined {
+  if (name === domain) return { of: 'apex' }
+  if (!name.endsWith(`.${domain}`)) return undefined
+  const labels = name.slice(0, -domain.length - 1).split('.')
+  const branch = labels.pop()
+  if (branch === 'dns-version' && labels.length === 0) return { of: 'schema' }
+  if (branch === 'dns' && labels.length <= 1)
+    return labels.length === 0 ? { of: 'branch' } : labels[0] === 'ns' ? { of: 'server' } : nothing
+  if (branch === 'node') return labels.length === 0 ? { of: 'branch' } : { of: 'node', node: labels.join('.') }
+  if (branch !== 'svc' && branch !== 'pod') return nothing
+  const namespace = labels.pop()
+  if (namespace === undefined) return { of: 'branch' }
+  const object = labels.pop()
+  if (object === undefined) return { of: 'namespace', namespace }
+  if (branch === 'pod') return labels.length === 0 ? podQuestion(object) : nothing
+  return serviceQuestion(namespace, object, labels)
+}
+
+const nothing: ZoneQuestion = { of: 'nothing' }
+
+function serviceQuestion(namespace: string, service: string, labels: readonly string[]): ZoneQuestion {
+  const [first, second, ...more] = labels
+  if (first === undefined) return { of: 'service', namespace, service }
+  if (second === undefined) return { of: 'endpoint', namespace, service, endpoint: first }
+  const isPort = first.startsWith('_') && second.startsWith('_') && more.length === 0
+  return isPort ? { of: 'port', namespace, service, port: first.slice(1), protocol: second.slice(1) } : nothing
+}
+
+/** `1-2-3-4`. */
+function podQuestion(label: string): ZoneQuestion {
+  const address = label.replaceAll('-', '.')
+  return /^\d+-\d+-\d+-\d+$/.test(label) ? { of: 'pod', address } : nothing
+}
+
+/** The IPv4 address that a name below `in-addr.arpa` asks for; undefined: it is no such name. */
+export function reverseQuestion(name: string): string | undefined {
+  const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.in-addr\.arpa$/.exec(name)
+  return match === null ? undefined : match.slice(1).reverse().join('.')
+}

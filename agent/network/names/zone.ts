@@ -1,0 +1,202 @@
+/**
+ * The names of the fleet: Services, their endpoints, pods and nodes (Kubernetes DNS-Based Service Discovery 1.1.0). Where that leaves
+ * a choice, the answer is that of CoreDNS' kubernetes plugin (plugin/kubernetes/kubernetes.go).
+ */
+import { nodeDnsAddress } from '../../../api/network/cluster-dns.ts'
+import type { NetworkMessage } from '../../../api/network/pod-network.ts'
+import type { EndpointAddressState, ServiceState } from '../../../api/network/service-endpoints.ts'
+import { ipVersion } from '../../../api/text/ip-address.ts'
+import { isWithin } from '../services/rule-text.ts'
+import { type DnsCode, dnsCodes, dnsTypes } from './dns-query.ts'
+import type { DnsRecord } from './dns-response.ts'
+import { serviceIndex } from './service-index.ts'
+import { reverseQuestion, type ZoneQuestion, zoneQuestion } from './zone-question.ts'
+
+export type ZoneAnswer = {
+  readonly code: DnsCode
+  readonly answers: readonly DnsRecord[]
+  readonly additional: readonly DnsRecord[]
+  /** Of an answer without records: the SOA, which limits how long clients may keep it. */
+  readonly authorities: readonly DnsRecord[]
+  /** The name that the last record of `answers` is an alias for, outside of the domain: another server has its address. */
+  readonly target?: string
+}
+
+export type ZoneFacts = {
+  readonly network: NetworkMessage
+  /** By `namespace/name`. */
+  readonly services: ReadonlyMap<string, ServiceState>
+  /** A Service that `services` lacks does not exist. False: whether it does is not known yet. */
+  readonly isComplete: boolean
+  /** Of the SOA; a change of the zone raises it. */
+  readonly serial: number
+}
+
+export interface Zone {
+  /** undefined: the name is not one of the fleet's. `name`: in lower case, without a final dot; `type`: a number of DNS. */
+  answer(name: string, type: number): ZoneAnswer | undefined
+}
+
+/** Seconds; the default of the plugin. Answers come from the node itself, so that caches save little and delay changes. */
+const ttl = 5
+const schemaVersion = '1.1.0'
+const schemaTtl = 28_800
+/** Refresh, retry and expiry are for other servers, of which there is none. */
+const soaTimes = [7_200, 1_800, 86_400] as const
+/** A chain of aliases that is longer, or a circle, ends without an address. */
+const mostAliases = 8
+
+/** Costs nothing until the first question that needs the index of addresses. */
+export function clusterZone(facts: ZoneFacts): Zone {
+  const { network, services, isComplete, serial } = facts
+  const { clusterDomain: domain } = network
+  const index = serviceIndex(services)
+  const nodes = new Map(network.nodes.map(({ name, address }) => [name, address]))
+  const nodeAddresses = new Set(nodes.values())
+  const numbers = [serial, ...soaTimes, ttl]
+  const soa = (name: string): DnsRecord => {
+    const [server, mailbox] = [`ns.dns.${domain}`, `hostmaster.${domain}`]
+    return { type: 'SOA', name, ttl, server, mailbox, numbers }
+  }
+  const without = (code: DnsCode, zone = domain): ZoneAnswer =>
+    code === dnsCodes.nameError && !isComplete
+      ? { code: dnsCodes.serverFailure, answers: [], additional: [], authorities: [] }
+      : { code, answers: [], additional: [], authorities: [soa(zone)] }
+  const withRecords = (answers: readonly DnsRecord[], additional: readonly DnsRecord[] = []): ZoneAnswer =>
+    answers.length === 0 ? without(dnsCodes.noError) : { code: dnsCodes.noError, answers, additional, authorities: [] }
+
+  const answerService = (question: ServiceQuestion, type: number, aliases: number): ZoneAnswer => {
+    const service = services.get(`${question.namespace}/${question.service}`)
+    if (service === undefined) return without(dnsCodes.nameError)
+    if (service.type === 'ExternalName') {
+      const target = (service.externalName ?? '').toLowerCase().replace(/\.$/, '')
+      // An address is no name to be an alias for.
+      if (question.of !== 'service' || target === '' || ipVersion(target)) return without(dnsCodes.nameError)
+      return answerAlias(target, type, aliases)
+    }
+    const found = placesOf(service, question, domain)
+    if (found.length === 0) return without(dnsCodes.nameError)
+    if (type === dnsTypes.A) return withRecords(addressRecords(new Set(found.map(({ address }) => address))))
+    if (type !== dnsTypes.SRV) return without(dnsCodes.noError)
+    const targets = new Map(found.map(({ address, target }) => [target, address]))
+    return withRecords(
+      serviceRecords(found),
+      [...targets].map(([name, address]) => ({ type: 'A', name, ttl, address })),
+    )
+  }
+
+  const answerAlias = (target: string, type: number, aliases: number): ZoneAnswer => {
+    const isAsked = type === dnsTypes.A || type === dnsTypes.AAAA || type === dnsTypes.CNAME
+    if (!isAsked) return without(dnsCodes.noError)
+    const alias: DnsRecord = { type: 'CNAME', ttl, target }
+    if (type === dnsTypes.CNAME || aliases >= mostAliases) return withRecords([alias])
+    const question = zoneQuestion(target, domain)
+    if (question === undefined) return { ...withRecords([alias]), target }
+    const next = answerQuestion(question, type, aliases + 1)
+    const rest = next.answers.map((record) => ({ name: target, ...record }))
+    return { ...withRecords([alias, ...rest]), ...(next.target !== undefined && { target: next.target }) }
+  }
+
+  const answerQuestion = (question: ZoneQuestion, type: number, aliases: number): ZoneAnswer => {
+    const addressed = (address: string | undefined) => {
+      if (address === undefined) return without(dnsCodes.nameError)
+      return withRecords(type === dnsTypes.A ? addressRecords([address]) : [])
+    }
+    switch (question.of) {
+      case 'apex':
+        if (type === dnsTypes.SOA) return withRecords([soa(domain)])
+        return type === dnsTypes.NS ? withRecords(...serverRecords(domain)) : without(dnsCodes.noError)
+      case 'branch':
+        return without(dnsCodes.noError)
+      case 'schema':
+        return withRecords(type === dnsTypes.TXT ? [{ type: 'TXT', ttl: schemaTtl, text: schemaVersion }] : [])
+      case 'server':
+        return addressed(nodeDnsAddress)
+      case 'namespace':
+        return without(index.hasNamespace(question.namespace) ? dnsCodes.noError : dnsCodes.nameError)
+      case 'pod':
+        return addressed(isPodAddress(question.address, network, nodeAddresses) ? question.address : undefined)
+      case 'node':
+        return addressed(nodes.get(question.node))
+      case 'nothing':
+        return without(dnsCodes.nameError)
+      case 'service':
+      case 'endpoint':
+      case 'port':
+        return answerService(question, type, aliases)
+    }
+  }
+
+  return {
+    answer(name, type) {
+      const question = zoneQuestion(name, domain)
+      if (question !== undefined) return answerQuestion(question, type, 0)
+      const address = reverseQuestion(name)
+      if (address === undefined || !isOfFleet(address, network)) return undefined
+      const names = index.namesOf(address).map((one) => `${one}.svc.${domain}`)
+      if (names.length === 0) return without(dnsCodes.nameError, 'in-addr.arpa')
+      if (type !== dnsTypes.PTR) return without(dnsCodes.noError, 'in-addr.arpa')
+      return withRecords(names.map((target) => ({ type: 'PTR', ttl, target })))
+    },
+  }
+}
+
+type ServiceQuestion = Extract<ZoneQuestion, { readonly of: 'service' | 'endpoint' | 'port' }>
+
+/** `port`: undefined where the Service has none. `target`: the name that has the address. */
+type Place = { readonly address: string; readonly port: number | undefined; readonly target: string }
+
+/** Of a Service with an address of its own its ports; of a headless one, and of a named endpoint, those of the ready endpoints. */
+function placesOf(service: ServiceState, question: ServiceQuestion, domain: string): readonly Place[] {
+  const name = `${service.name}.${service.namespace}.svc.${domain}`
+  const isWanted = (port: { readonly name?: string; readonly protocol: string }) =>
+    question.of !== 'port' || (question.port === (port.name ?? '') && question.protocol === port.protocol.toLowerCase())
+  const portsOf = <T extends { readonly name?: string; readonly port: number; readonly protocol: string }>(
+    ports: readonly T[],
+  ) => {
+    const numbers = ports.filter(isWanted).map(({ port }) => port)
+    return ports.length === 0 && question.of !== 'port' ? [undefined] : numbers
+  }
+  if (service.clusterIPs.length > 0 && question.of !== 'endpoint') {
+    const ports = portsOf(service.ports)
+    return service.clusterIPs.flatMap((address) => ports.map((port) => ({ address, port, target: name })))
+  }
+  return service.endpoints.flatMap(({ ports, addresses }) => {
+    const numbers = portsOf(ports)
+    return addresses
+      .filter((one) => one.ready && (question.of !== 'endpoint' || endpointName(one) === question.endpoint))
+      .flatMap((one) => numbers.map((port) => ({ address: one.ip, port, target: `${endpointName(one)}.${name}` })))
+  })
+}
+
+/** The host name of the pod, or its address: `10-244-1-5`. */
+function endpointName({ hostname, ip }: EndpointAddressState): string {
+  return hostname || ip.replaceAll('.', '-')
+}
+
+function addressRecords(addresses: Iterable<string>): readonly DnsRecord[] {
+  return [...addresses].map((address) => ({ type: 'A', ttl, address }))
+}
+
+/** All have the same share, as those of CoreDNS. */
+function serviceRecords(places: readonly Place[]): readonly DnsRecord[] {
+  const weight = Math.max(1, Math.floor(100 / places.length))
+  const unique = new Map(places.map(({ port, target }) => [`${port} ${target}`, { port, target }]))
+  return [...unique.values()].flatMap(({ port, target }) =>
+    port === undefined ? [] : [{ type: 'SRV' as const, ttl, priority: 0, weight, port, target }],
+  )
+}
+
+function serverRecords(domain: string): [answers: DnsRecord[], additional: DnsRecord[]] {
+  const target = `ns.dns.${domain}`
+  return [[{ type: 'NS', ttl, target }], [{ type: 'A', name: target, ttl, address: nodeDnsAddress }]]
+}
+
+function isOfFleet(address: string, { clusterCIDR, serviceCIDR }: NetworkMessage): boolean {
+  return ipVersion(address) === 4 && [clusterCIDR, serviceCIDR].some((range) => isWithin(address, range))
+}
+
+/** A pod has an address of the fleet, or that of its node. Other addresses have no names here, so that the domain names no stranger. */
+function isPodAddress(address: string, { clusterCIDR }: NetworkMessage, nodes: ReadonlySet<string>): boolean {
+  return ipVersion(address) === 4 && (isWithin(address, clusterCIDR) || nodes.has(address))
+}
