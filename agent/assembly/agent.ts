@@ -130,7 +130,8 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const statusLine = () => {
     const link = controlPlane.connected ? 'connected to' : 'no connection to'
     const node = `Node ${nodeName}: ${pods.pods().length} pods, ${link} ${identity.mqttUrl}`
-    return [node, ...health.problems()].join('; ')
+    const names = board.nameProblem.get()
+    return [node, ...health.problems(), ...(names === undefined ? [] : [names])].join('; ')
   }
   /** Ready without the controller: a machine that restarts without a network runs its pods. */
   const view = { ready: health.isChecked, problems: hanging, status: statusLine }

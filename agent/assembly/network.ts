@@ -6,26 +6,22 @@ import type { Loop } from '../../daemon/run.ts'
 import { networkCheckpoint, networkCheckpointPath } from '../adapters/disk/network-checkpoint.ts'
 import type { DockerRuntime, PodNetworkLink } from '../adapters/docker/docker-runtime.ts'
 import { reflectPorts } from '../adapters/network/bridge-ports.ts'
-import { conntrackFlows } from '../adapters/network/conntrack.ts'
-import { healthServers } from '../adapters/network/health-servers.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
 import { nftTable } from '../adapters/network/nft.ts'
 import { networkReception } from '../network/messages/network-reception.ts'
 import { networkManager } from '../network/network-manager.ts'
 import { peersManager } from '../network/peers/peers-manager.ts'
-import { flowCleaner } from '../network/services/flow-cleaner.ts'
-import { healthCheckManager } from '../network/services/health-check-manager.ts'
-import { serviceManager } from '../network/services/service-manager.ts'
 import type { ControlPlaneListener } from '../node/connection/control-plane.ts'
 import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
+import { assembleNames } from './names.ts'
 
 export type NetworkParts = {
   readonly root: string
   readonly dataDir: string
   readonly nodeName: string
   readonly board: AgentBoard
-  readonly machine: Pick<AgentMachine, 'watch'>
+  readonly machine: Pick<AgentMachine, 'watch' | 'clock' | 'random'>
   readonly engine: Pick<DockerRuntime, 'adjustPodNetwork'>
   readonly log: Log
 }
@@ -57,12 +53,6 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     },
     { nodeName },
   )
-  const clock = clockFor('services')
-  const serviceLoops = [
-    serviceManager({ nodeName, reads: board, writes: board, clock }),
-    flowCleaner({ flows: conntrackFlows(), reads: board, clock: clockFor('udp-flows'), log }),
-    healthCheckManager({ nodeName, servers: healthServers(), reads: board, clock: clockFor('service-health'), log }),
-  ]
   const rules = networkManager({
     table: nftTable(),
     reads: { rules: [board.peerRules, board.serviceRules] },
@@ -71,7 +61,7 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     log,
   })
   const { network, services, networkOff } = reception
-  return { listener: { network, services, networkOff }, loops: [reception, peers, ...serviceLoops, rules] }
+  return { listener: { network, services, networkOff }, loops: [reception, peers, rules, assembleNames(parts)] }
 }
 
 /** What the engine needs of the network, before its parts are built. */
