@@ -45,10 +45,11 @@ export interface NetworkReception extends Loop {
   networkOff(): void
 }
 
-/** Each of 16 files is tens of kB, and any pod of the fleet that becomes ready changes one: a card is written once a minute at the most. */
-const saveEveryMs = 60_000
-/** A new Service is saved soon. */
-const saveSoonMs = 5_000
+/**
+ * Each of 16 files is tens of kB, and any pod of the fleet that becomes ready changes one. A change is saved soon; under lasting
+ * churn each wait is twice as long as the one before, and a card is written once a minute.
+ */
+const saveMs = { soon: 2_000, most: 60_000 }
 
 export function networkReception({ writes, checkpoint, clock, log }: NetworkReceptionNeeds): NetworkReception {
   const { networkMessage, serviceStates } = writes
@@ -77,6 +78,7 @@ export function networkReception({ writes, checkpoint, clock, log }: NetworkRece
     if (part !== 'network' && shard !== undefined) await checkpoint.saveShard(part, shard)
   }
 
+  let hasFailed = false
   /** What cannot be written stays unsaved. */
   const save = async () => {
     try {
@@ -89,8 +91,12 @@ export function networkReception({ writes, checkpoint, clock, log }: NetworkRece
           throw error
         })
       }
+      hasFailed = false
     } catch (error) {
-      log.warn('The checkpoint of the network was not saved', { error })
+      const what = 'The checkpoint of the network was not saved'
+      if (hasFailed) log.debug(what, { error })
+      else log.warn(what, { error })
+      hasFailed = true
     }
   }
 
@@ -121,14 +127,18 @@ export function networkReception({ writes, checkpoint, clock, log }: NetworkRece
       wake.ring()
     },
     async run(signal) {
+      let waitMs = saveMs.soon
+      let savedAtMs = Number.NEGATIVE_INFINITY
       while (!signal.aborted) {
         if (unsaved.size === 0 && !isOff) {
           await wake.sleep(longestTimerMs, signal)
           continue
         }
-        await clock.sleep(saveSoonMs, signal)
+        const isCalm = clock.monotonicMs() - savedAtMs >= saveMs.most
+        waitMs = isCalm ? saveMs.soon : Math.min(saveMs.most, waitMs * 2)
+        await clock.sleep(waitMs, signal)
         await save()
-        await clock.sleep(saveEveryMs - saveSoonMs, signal)
+        savedAtMs = clock.monotonicMs()
       }
       if (unsaved.size > 0 || isOff) await save()
     },
