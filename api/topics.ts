@@ -133,6 +133,9 @@ export const ControllerMessageSchema = object({
   nodeLeaseLimitSeconds: optional(double),
   /** Leases are taken on `shortLeaseTopic`, too. */
   shortLeases: optional(bool),
+  /** Of several controllers: `https://HOST:PORT` and `mqtts://HOST:PORT` of each, those of this one first. */
+  apiServers: optional(list(text)),
+  mqttServers: optional(list(text)),
   /** The topics `network` and `services` exist: nodes subscribe to them. */
   network: optional(bool),
 })

@@ -45,6 +45,8 @@ export type ApiClientSettings = {
   readonly knownTime?: KnownTime
   /** The time between attempts, for tests. */
   readonly sleep?: Clock['sleep']
+  /** Called when there was no answer. */
+  readonly onUnreachable?: () => void
   /** Called with every answer: the time by the server's clock, to a second. */
   readonly onServerTime?: (wallMs: number) => void
 }
@@ -111,6 +113,7 @@ export function apiClient(given: ApiClientSettings | (() => ApiClientSettings)):
       return answer
     } catch (cause) {
       if (signal?.aborted) throw signal.reason
+      settings.onUnreachable?.()
       const isLate = cause instanceof TooLate
       throw new ApiUnreachable(
         `Cannot ${method} ${new URL(path, url).href}`,

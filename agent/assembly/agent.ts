@@ -11,6 +11,7 @@ import { mqttControlPlane } from '../adapters/mqtt/mqtt-control-plane.ts'
 import type { RunRequest } from '../command-line.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import type { AgentIdentity } from '../join/identity.ts'
+import { keptServers } from '../node/connection/controller-servers.ts'
 import { leaseManager } from '../node/registration/lease-manager.ts'
 import { nodeEvents } from '../node/status/node-event.ts'
 import { runtimeHealth, runtimeView } from '../node/status/runtime-health.ts'
@@ -56,7 +57,9 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const { boot, clock, inventory, kernel, random, volumes, watch } = machine
   const board = agentBoard()
   const goodbye = farewell({ root, board, clock })
-  const controlPlane = connection(assembly, machine, goodbye)
+  const link = openApiLink(identity, machine)
+  const mqttServers = () => keptServers(link.servers.get()).mqttServers
+  const controlPlane = connection(assembly, machine, goodbye, mqttServers)
   const event = nodeEvents({ controlPlane, clock }, nodeName)
   const engine = dockerRuntime({
     socketPath: request.dockerSocket,
@@ -73,7 +76,6 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const engineHealth = runtimeHealth({ runtime, clock: watch.clockFor('runtime-health'), log, writes: board })
   const staticPods = await readStaticPods({ board, configuration, nodeName, event, watch, log })
   const shared = { root, dataDir, request, configuration, nodeName, board, machine, controlPlane, event, log }
-  const link = openApiLink(identity, machine)
   const network = await assembleNetwork({ ...shared, engine })
   const pods = assemblePods({ ...shared, runtime, api: link.api })
   const pressure = assemblePressure({ ...shared, containers, pods, clock, clockFor: watch.clockFor })
@@ -101,7 +103,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   } = assembleLocalEndpoint({ ...shared, health, pods, containers, problems: hanging })
   const sessions = assembleSessions({
     ...shared,
-    apiUrl: identity.apiUrl,
+    apiUrl: link.url,
     credentials: membership.credentials,
     knownTime: machine.date.knownTime,
     pods,
@@ -142,12 +144,18 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   ]
 }
 
-function connection({ request, configuration, identity, log }: Assembly, machine: AgentMachine, goodbye: Farewell) {
+function connection(
+  { request, configuration, identity, log }: Assembly,
+  machine: AgentMachine,
+  goodbye: Farewell,
+  mqttServers: () => readonly string[],
+) {
   const { clock, date, inventory, random } = machine
   return mqttControlPlane(
     { clock, random, log, leave: goodbye.now },
     {
       ...identity,
+      mqttServers,
       agentVersion: version,
       bootID: inventory.system.bootID,
       knownTime: date.knownTime,

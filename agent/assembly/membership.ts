@@ -13,6 +13,13 @@ import { authoritiesOf } from '../join/authorities.ts'
 import { type AgentIdentity, renewIdentity } from '../join/identity.ts'
 import { certificateManager, type NodeCredentials } from '../node/certificate/certificate-manager.ts'
 import type { ControlPlaneListener } from '../node/connection/control-plane.ts'
+import {
+  type KeptServers,
+  keptServers,
+  type PublishedServers,
+  publishedServers,
+  serverChoice,
+} from '../node/connection/controller-servers.ts'
 import { checkpointReporter } from '../node/registration/checkpoint-report.ts'
 import { registration } from '../node/registration/registration.ts'
 import type { NodeStatusManager } from '../node/status/node-status-manager.ts'
@@ -39,6 +46,10 @@ export type MembershipParts = {
 export type ApiLink = {
   readonly api: ApiClient
   readonly credentials: Cell<NodeCredentials>
+  /** Of the fleet's controllers. */
+  readonly servers: Cell<KeptServers>
+  /** The API that is used now: `https://HOST:PORT`. */
+  readonly url: () => string
   /** From an HTTP answer of the controller; an object, so that the same second twice is a change. */
   readonly serverTime: Cell<{ readonly wallMs: number } | undefined>
 }
@@ -47,13 +58,16 @@ export type ApiLink = {
 export function openApiLink(identity: AgentIdentity, { date }: Pick<AgentMachine, 'date'>): ApiLink {
   const credentials = cell<NodeCredentials>(identity)
   const serverTime = cell<{ readonly wallMs: number } | undefined>(undefined)
+  const servers = cell<KeptServers>(identity, equalServers)
+  const choice = serverChoice(() => keptServers(servers.get()).apiServers)
   const api = apiClient(() => ({
-    url: identity.apiUrl,
+    url: choice.current(),
     ...credentials.get(),
     knownTime: date.knownTime,
     onServerTime: (wallMs) => serverTime.set({ wallMs }),
+    onUnreachable: choice.failed,
   }))
-  return { api, credentials, serverTime }
+  return { api, credentials, servers, url: choice.current, serverTime }
 }
 
 export type Membership = {
@@ -96,6 +110,7 @@ export function assembleMembership(parts: MembershipParts): Membership {
       desired: reporter.desired,
       store: registering.store,
       trust: certificates.trust,
+      servers: published(parts),
       controllerTime: controllerClock.observe,
     },
     loops: [
@@ -114,7 +129,7 @@ function renewal({ root, dataDir, identity, machine, link, log }: MembershipPart
   const clock = watch.clockFor('certificate')
   return certificateManager({
     credentials: credentials.get,
-    save: (next) => renewIdentity(dataDir, identity, { ...identity, ...next }),
+    save: (next) => renewIdentity(dataDir, identity, { ...identity, ...link.servers.get(), ...next }),
     use: credentials.set,
     async renew(signal) {
       // Loaded on demand: it brings the certificate code, which a running agent does without.
@@ -129,6 +144,25 @@ function renewal({ root, dataDir, identity, machine, link, log }: MembershipPart
     random,
     log,
   })
+}
+
+/** Takes the addresses of all controllers, and keeps them for the next start. */
+function published({ dataDir, identity, link: { servers, credentials }, log }: MembershipParts) {
+  return (found: PublishedServers) => {
+    const { apiUrl, mqttUrl } = identity
+    const before = servers.get()
+    servers.set({ apiUrl, mqttUrl, ...publishedServers(found) })
+    const next = servers.get()
+    if (equalServers(before, next)) return
+    log.info('Addresses of the controllers changed', keptServers(next))
+    renewIdentity(dataDir, identity, { ...identity, ...next, ...credentials.get() }).catch((error: unknown) =>
+      log.warn('Addresses of the controllers not written down', { error }),
+    )
+  }
+}
+
+function equalServers(one: KeptServers, other: KeptServers): boolean {
+  return JSON.stringify(keptServers(one)) === JSON.stringify(keptServers(other))
 }
 
 type Description = Awaited<ReturnType<typeof describeMachine>>

@@ -13,7 +13,8 @@ import type { EngineStreams } from '../sessions/engine-streams.ts'
 import type { SessionRunner } from '../sessions/session-runner.ts'
 
 export type SessionParts = {
-  readonly apiUrl: string
+  /** `https://HOST:PORT` of the API that is used now. */
+  readonly apiUrl: () => string
   readonly credentials: () => NodeCredentials
   readonly knownTime: KnownTime
   readonly pods: Pick<PodManager, 'pods'>
@@ -44,7 +45,7 @@ export function assembleSessions(parts: SessionParts): Sessions {
     const { dialSession } = await import('../adapters/http/session-dial.ts')
     const { sessionEndpoint } = await import('../adapters/http/session-endpoint.ts')
     const dial = (id: string, signal: AbortSignal) =>
-      dialSession(id, { url: parts.apiUrl, knownTime: parts.knownTime, ...parts.credentials() }, signal)
+      dialSession(id, { url: parts.apiUrl(), knownTime: parts.knownTime, ...parts.credentials() }, signal)
     const runner: SessionRunner = sessionRunner({ dial, clock, log })
     const { podLoopback } = await import('../adapters/kernel/pod-loopback.ts')
     const engine = await parts.engine()

@@ -31,6 +31,11 @@ test('the way to the controller, and the machine it means', async (t) => {
     { check: 'controller-api', verdict: 'unknown' },
     { check: 'mqtt-port', verdict: 'problem', found: /fleet:8883/ },
   ])
+  t.match(of({ others: [{ host: 'second:6443', failure }] })[1], {
+    check: 'controller-port',
+    verdict: 'warning',
+    found: /Another controller cannot be reached at second:6443/,
+  })
   t.match(of({ api: failure })[1], { check: 'controller-api', verdict: 'problem' })
   t.match(of(answered({ status: 401, message: 'Unauthorized' }))[1], { verdict: 'problem', found: /Unauthorized/ })
   t.match(of(answered({ status: 404 }))[1], { verdict: 'warning', found: /no node pi-01/ })

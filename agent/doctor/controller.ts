@@ -17,6 +17,8 @@ export type ControllerReading = {
   readonly port: 'open' | Failure
   /** A request for the machine's own Node over TLS, with the authority and the certificate of its identity. */
   readonly api: ApiReading | Failure | undefined
+  /** Other controllers whose API was not reached, while this one was. */
+  readonly others?: readonly { readonly host: string; readonly failure: Failure }[]
   /** TCP and TLS to the broker, with the same identity. */
   readonly mqtt: 'open' | Failure
   readonly hardware: HardwareIdentity
@@ -33,7 +35,10 @@ export type ApiReading = {
 }
 
 export function controllerFindings(reading: ControllerReading): readonly DoctorFinding[] {
-  const { apiHost, mqttHost, port, api, mqtt } = reading
+  const { apiHost, mqttHost, port, api, mqtt, others = [] } = reading
+  const away = others.map(({ host, failure: { error, remedy } }) =>
+    warning('controller-port', `Another controller cannot be reached at ${host}: ${error}`, remedy),
+  )
   const reached =
     port === 'open'
       ? ok('controller-port', `The controller's port is open at ${apiHost}`)
@@ -46,8 +51,8 @@ export function controllerFindings(reading: ControllerReading): readonly DoctorF
     return [reached, unknown('controller-api', 'Not tried, for the controller was not reached'), broker]
   }
   if ('error' in api)
-    return [reached, failed('controller-api', `The API at ${apiHost} cannot be talked to`, api), broker]
-  return [reached, ...answered(reading, api), broker]
+    return [reached, ...away, failed('controller-api', `The API at ${apiHost} cannot be talked to`, api), broker]
+  return [reached, ...away, ...answered(reading, api), broker]
 }
 
 function failed(check: string, what: string, { error, remedy }: Failure): DoctorFinding {

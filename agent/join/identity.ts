@@ -8,7 +8,7 @@ import { copyFile, mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../api/decode.ts'
 import { problemText } from '../../api/problem.ts'
-import { type Described, object, optional, text } from '../../api/schema.ts'
+import { type Described, list, object, optional, text } from '../../api/schema.ts'
 import { parseJson } from '../../api/text/json.ts'
 import { certificatesIn } from '../../api/text/pem.ts'
 import { replaceFile } from '../../daemon/durable-file.ts'
@@ -21,6 +21,9 @@ const IdentitySchema = object({
   apiUrl: text,
   /** `mqtts://host:8883` */
   mqttUrl: text,
+  /** Of all controllers, as they were published last. */
+  apiServers: optional(list(text)),
+  mqttServers: optional(list(text)),
   /** PEM, all three. */
   ca: text,
   certificate: text,
@@ -108,6 +111,7 @@ function fileText(identity: AgentIdentity): string {
   return `${JSON.stringify({ ...identity, sha256: sumOf(identity) }, null, 2)}\n`
 }
 
+/** Without the lists of addresses: earlier agents compute it without them. */
 function sumOf({ nodeName, apiUrl, mqttUrl, ca, certificate, key }: AgentIdentity): string {
   const content = JSON.stringify([nodeName, apiUrl, mqttUrl, ca, certificate, key])
   return createHash('sha256').update(content).digest('hex')

@@ -10,6 +10,7 @@ import { caHash } from '../../certs/ca-hash.ts'
 import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { KnownTime } from '../../daemon/server-check.ts'
+import { type PublishedServers, publishedServers } from '../node/connection/controller-servers.ts'
 import { reached, requestCertificate } from './certificate-request.ts'
 import { clockTrouble, strangeAnswer, unreachable, wrongHash } from './failures.ts'
 import { type AgentIdentity, readIdentity, writeIdentity } from './identity.ts'
@@ -53,8 +54,9 @@ export async function join(request: JoinRequest, needs: JoinNeeds): Promise<Agen
   needs.print(`This machine has its certificate as node ${nodeName}`)
 
   const ours = { certificate, key: privateKeyPem(key) }
-  const mqttPort = await mqttPortOf(url, apiClient({ url: url.origin, ca, knownTime, ...ours }), needs.signal)
-  const identity = { nodeName, apiUrl: url.origin, mqttUrl: `mqtts://${url.hostname}:${mqttPort}`, ca, ...ours }
+  const found = await clusterInfoOf(url, apiClient({ url: url.origin, ca, knownTime, ...ours }), needs.signal)
+  const addresses = { apiUrl: url.origin, mqttUrl: `mqtts://${url.hostname}:${found.mqttPort}` }
+  const identity = { nodeName, ...addresses, ...found.servers, ca, ...ours }
   await writeIdentity(request.dataDir, identity)
   return identity
 }
@@ -92,15 +94,23 @@ async function trustedAuthority(request: JoinRequest, { clock, signal }: JoinNee
   return { authority, knownTime }
 }
 
+/** `servers`: of several controllers; the port is that of the one that leads. */
+type ClusterInfoFacts = { readonly mqttPort: number; readonly servers: PublishedServers }
+
 /** Asked with the new certificate, which is thereby seen to work. */
-async function mqttPortOf(url: URL, client: ApiClient, signal: AbortSignal): Promise<number> {
+async function clusterInfoOf(url: URL, client: ApiClient, signal: AbortSignal): Promise<ClusterInfoFacts> {
   const answer = await reached(
     url,
     client.get('/api/v1/namespaces/kube-public/configmaps/cluster-info', signal),
     signal,
   )
   const decoded = answer.status === 200 ? decode(ConfigMapSchema, answer.body) : undefined
-  const port = Number(decoded?.ok ? decoded.value.data?.['mqttPort'] : undefined)
-  if (Number.isInteger(port) && port > 0 && port < 65_536) return port
+  const data = decoded?.ok ? decoded.value.data : undefined
+  const mqttPort = Number(data?.['mqttPort'])
+  const linesOf = (name: string) => data?.[name]?.split('\n') ?? []
+  const servers = publishedServers({ apiServers: linesOf('apiServers'), mqttServers: linesOf('mqttServers') })
+  if (Number.isInteger(mqttPort) && mqttPort > 0 && mqttPort < 65_536) {
+    return { mqttPort, servers: servers.mqttServers.length === 0 ? {} : servers }
+  }
   throw strangeAnswer(url, 'asking for the MQTT port in kube-public/cluster-info', answer)
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { judgingMs, type KnownTime } from '../../../daemon/server-check.ts'
 import type { NodeCredentials } from '../../node/certificate/certificate-manager.ts'
+import { type ServerChoice, serverChoice } from '../../node/connection/controller-servers.ts'
 import type { ControllerTerms } from '../../node/connection/controller-terms.ts'
 import { type LinkGuard, linkGuard } from '../../node/connection/link-guard.ts'
 import { linkOutages } from '../../node/connection/link-outages.ts'
@@ -25,6 +26,8 @@ export type MqttConnectionSettings = {
   readonly nodeName: string
   /** `mqtts://HOST:PORT`. */
   readonly mqttUrl: string
+  /** Of all controllers, at least one; undefined: `mqttUrl` is the only one. */
+  readonly mqttServers?: (() => readonly string[]) | undefined
   /** PEM. */
   readonly ca: string
   readonly certificate: string
@@ -58,6 +61,11 @@ export interface MqttConnection {
   run(signal: AbortSignal): Promise<void>
 }
 
+/** The longest wait where several controllers are tried: a standby leads 15 s after the loss, and its closed port costs it little. */
+const severalCeilingMs = 4_000
+/** To connect to one of several: the machine of a controller may be gone, and does not answer at all. */
+const severalConnectMs = 5_000
+
 /** A connection must last this long before its loss counts as a first failure: else two agents of one name would race. */
 const stableMs = 10_000
 
@@ -66,8 +74,9 @@ export function mqttConnection(needs: MqttConnectionNeeds, settings: MqttConnect
   const { root = '/' } = settings
   let credentials: NodeCredentials = settings
   let reconnect: () => void = () => undefined
+  const choice = serverChoice(settings.mqttServers ?? (() => [settings.mqttUrl]))
   const outages = linkOutages({
-    url: settings.mqttUrl,
+    url: choice.current,
     certificate: () => credentials.certificate,
     nowMs: () => judgingMs(settings.knownTime, clock.wallMs()),
     clock,
@@ -80,7 +89,7 @@ export function mqttConnection(needs: MqttConnectionNeeds, settings: MqttConnect
     const { keepaliveSeconds } = terms
     // Each attempt uses the credentials of its time: they may change while one hangs.
     const attempt = (own: AbortSignal) =>
-      openLink(linkSettings({ keepaliveSeconds, ...settings, ...credentials }, will), session.receive, own)
+      openLink(linkSettings({ keepaliveSeconds, ...settings, ...credentials }, choice, will), session.receive, own)
     return againWhenNetworkComesUp(network, attempt, signal)
   }
 
@@ -89,6 +98,7 @@ export function mqttConnection(needs: MqttConnectionNeeds, settings: MqttConnect
     await session.greet(link)
     if (signal.aborted) return undefined
     outages.over()
+    choice.worked()
     const guard = linkGuard({ clock, network, sentData: link.sentData })
     session.open(link, guard)
     return await whileGuarded(link, guard, ended)
@@ -136,13 +146,17 @@ export function mqttConnection(needs: MqttConnectionNeeds, settings: MqttConnect
             replaced.lost({ lastedMs, epoch: session.epoch })
           }
         } catch (error) {
-          failures++
           terms.failed(error)
           if (!signal.aborted) outages.failed(error)
+          // Another controller may lead by now: each is tried before the wait.
+          if (!choice.failed()) continue
+          failures++
         } finally {
           session.closed()
         }
-        if (await network.cameUpWithin(reconnectWaitMs(failures, terms.graceMs, random), signal)) failures = 0
+        const waitMs = reconnectWaitMs(failures, terms.graceMs, random)
+        const mostMs = choice.isOneOfSeveral() ? severalCeilingMs : waitMs
+        if (await network.cameUpWithin(Math.min(waitMs, mostMs), signal)) failures = 0
       }
     },
   }
@@ -162,9 +176,10 @@ function whileGuarded<T>(link: MqttLink, guard: LinkGuard, ended: Promise<T>): P
 
 function linkSettings(
   settings: MqttConnectionSettings & { readonly keepaliveSeconds: number },
+  choice: ServerChoice,
   will: MqttLinkSettings['will'],
 ): MqttLinkSettings {
-  const { hostname, port } = new URL(settings.mqttUrl)
+  const { hostname, port } = new URL(choice.current())
   const { ca, certificate, key, nodeName, keepaliveSeconds, knownTime, root } = settings
   // Only in a URL an IPv6 address has brackets.
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
@@ -177,6 +192,7 @@ function linkSettings(
     key,
     knownTime,
     keepaliveSeconds,
+    ...(choice.isOneOfSeveral() && { connectMs: severalConnectMs }),
     ...(root !== undefined && { root }),
     will,
   }

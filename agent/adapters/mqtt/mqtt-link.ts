@@ -26,6 +26,8 @@ export type MqttLinkSettings = {
   readonly keepaliveSeconds: number
   /** Where the machine's files are. */
   readonly root?: string
+  /** For the name, TCP and TLS, and the same for CONNACK. */
+  readonly connectMs?: number
   /** The last will: the broker publishes it when the connection is lost. Retained, QoS 1. */
   readonly will: { readonly topic: string; readonly body: string }
 }
@@ -56,7 +58,7 @@ export interface MqttLink {
 /** `isRetained`: it was published before we subscribed, at an unknown time. */
 export type MessageListener = (topic: string, body: string, isRetained: boolean) => void
 
-const connectMs = 15_000 // name, TCP and TLS, and the same for CONNACK; a Pi Zero on a bad radio link needs some of it
+const usualConnectMs = 15_000 // a Pi Zero on a bad radio link needs some of it
 const answerMs = 20_000
 const closeMs = 1_000
 
@@ -81,7 +83,7 @@ export async function openLink(
     resubscribe: false,
     queueQoSZero: false,
     writeCache: false, // else 65,536 small buffers are made at the first packet: 7 MB
-    connectTimeout: connectMs,
+    connectTimeout: settings.connectMs ?? usualConnectMs,
     will: { topic: settings.will.topic, payload: Buffer.from(settings.will.body), qos: 1, retain: true },
   })
   let refused: Error | undefined
@@ -110,7 +112,7 @@ const noTimer: Exclude<IClientOptions['timerVariant'], string | undefined> = { s
 
 /** Nothing is sent to a server before it has proved its identity. */
 async function connectSocket(settings: MqttLinkSettings, signal: AbortSignal): Promise<TLSSocket> {
-  const { host, port, ca, certificate, key, knownTime } = settings
+  const { host, port, ca, certificate, key, knownTime, connectMs = usualConnectMs } = settings
   const server = { host, port, ca, cert: certificate, key, knownTime }
   const socket = await withDeadline(connectMs, signal, (deadline) => connectToServer(server, deadline))
   socket.setNoDelay(true)

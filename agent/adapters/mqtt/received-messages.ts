@@ -62,6 +62,8 @@ export function receivedMessages({ topics, republish, announced, log }: Received
     epoch = message.epoch
     if (message.network !== true) listener.networkOff?.()
     listener.controllerTime?.(Date.parse(message.time), !isRetained)
+    const { apiServers = [], mqttServers = [] } = message
+    listener.servers?.({ apiServers, mqttServers })
     if (message.store !== undefined) listener.store?.(message.store)
     if (message.trust !== undefined) listener.trust?.(message.trust)
   }

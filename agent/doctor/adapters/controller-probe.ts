@@ -15,6 +15,7 @@ import { connectToServer, judgingMs, type KnownTime } from '../../../daemon/serv
 import type { AgentIdentity } from '../../join/identity.ts'
 import { certificateDates } from '../../node/certificate/certificate-dates.ts'
 import { connectionFailure } from '../../node/connection/connection-failure.ts'
+import { keptServers } from '../../node/connection/controller-servers.ts'
 import type { ApiReading, ControllerReading, Failure } from '../controller.ts'
 
 /** Deadline of one step. The port and the API are probed one after the other. */
@@ -34,35 +35,62 @@ export async function lookAtController(
   hardware: HardwareIdentity,
   time: DoctorTime,
 ): Promise<ControllerReading> {
-  const [api, mqtt] = [new URL(identity.apiUrl), new URL(identity.mqttUrl)]
+  const { apiServers, mqttServers } = keptServers(identity)
   const failed = (error: unknown): Failure => failureOf(error, identity, judgingMs(time.knownTime, time.nowMs()))
-  const reachApi = async (): Promise<Pick<ControllerReading, 'port' | 'api'>> => {
-    try {
-      await openPort(addressOf(api, 443))
-    } catch (error) {
-      return { port: failed(error), api: undefined }
-    }
-    return { port: 'open', api: await askApi(identity, time).catch(failed) }
+  const [apis, brokers] = await Promise.all([
+    Promise.all(apiServers.map((url) => reachApi(new URL(url), identity, time, failed))),
+    Promise.all(mqttServers.map((url) => reachMqtt(new URL(url), identity, time, failed))),
+  ])
+  const api = apis.find((one) => one.port === 'open') ?? apis[0]
+  // Of several controllers one accepts connections.
+  const broker = brokers.find(({ mqtt }) => mqtt === 'open') ?? brokers[0]
+  if (api === undefined || broker === undefined) throw new TypeError('An identity without addresses')
+  const others = apis.flatMap(({ apiHost, port }) => (port === 'open' ? [] : [{ host: apiHost, failure: port }]))
+  return {
+    nodeName: identity.nodeName,
+    ...api,
+    ...broker,
+    others: api.port === 'open' ? others : [],
+    hardware,
   }
-  const reachMqtt = async (): Promise<'open' | Failure> => {
-    const { ca, certificate: cert, key } = identity
-    try {
-      const address = { ...addressOf(mqtt, 8883), ca, cert, key, knownTime: time.knownTime }
-      const connect = (signal: AbortSignal) => connectToServer(address, signal)
-      const socket = await withDeadline(stepMs, undefined, connect, 'no answer')
-      socket.on('error', () => undefined).destroy()
-      return 'open'
-    } catch (error) {
-      return failed(error)
-    }
-  }
-  const [reached, broker] = await Promise.all([reachApi(), reachMqtt()])
-  return { nodeName: identity.nodeName, apiHost: api.host, mqttHost: mqtt.host, ...reached, mqtt: broker, hardware }
 }
 
-async function askApi(identity: AgentIdentity, { knownTime, nowMs }: DoctorTime): Promise<ApiReading> {
-  const { apiUrl: url, ca, certificate, key, nodeName } = identity
-  const client = apiClient({ url, ca, certificate, key, knownTime, deadlineMs: stepMs })
+async function reachApi(
+  url: URL,
+  identity: AgentIdentity,
+  time: DoctorTime,
+  failed: (error: unknown) => Failure,
+): Promise<Pick<ControllerReading, 'apiHost' | 'port' | 'api'>> {
+  const apiHost = url.host
+  try {
+    await openPort(addressOf(url, 443))
+  } catch (error) {
+    return { apiHost, port: failed(error), api: undefined }
+  }
+  return { apiHost, port: 'open', api: await askApi(url, identity, time).catch(failed) }
+}
+
+async function reachMqtt(
+  url: URL,
+  { ca, certificate: cert, key }: AgentIdentity,
+  { knownTime }: DoctorTime,
+  failed: (error: unknown) => Failure,
+): Promise<Pick<ControllerReading, 'mqttHost' | 'mqtt'>> {
+  const mqttHost = url.host
+  try {
+    const address = { ...addressOf(url, 8883), ca, cert, key, knownTime }
+    const connect = (signal: AbortSignal) => connectToServer(address, signal)
+    const socket = await withDeadline(stepMs, undefined, connect, 'no answer')
+    socket.on('error', () => undefined).destroy()
+    return { mqttHost, mqtt: 'open' }
+  } catch (error) {
+    return { mqttHost, mqtt: failed(error) }
+  }
+}
+
+async function askApi(url: URL, identity: AgentIdentity, { knownTime, nowMs }: DoctorTime): Promise<ApiReading> {
+  const { ca, certificate, key, nodeName } = identity
+  const client = apiClient({ url: url.origin, ca, certificate, key, knownTime, deadlineMs: stepMs })
   const { status, body, dateHeader } = await client.get(`/api/v1/nodes/${nodeName}`)
   const thereMs = Date.parse(dateHeader ?? '')
   return {

@@ -5,6 +5,7 @@ import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import type { ServicesMessage } from '../../../api/network/service-endpoints.ts'
 import type { NodeStatus } from '../../../api/node.ts'
 import type { CallMessage, PodMessage, StatsMessage } from '../../../api/topics.ts'
+import type { PublishedServers } from './controller-servers.ts'
 
 /** Why the node leaves, and when it is expected back; left out if that is not known. */
 export type Leave = { readonly reason: string; readonly expectedBackSeconds?: number }
@@ -49,6 +50,8 @@ export interface ControlPlaneListener {
   store?(id: string): void
   /** The time of the controller's clock: now, or (`isLive` false) at some moment before. */
   controllerTime?(wallMs: number, isLive: boolean): void
+  /** The addresses of all controllers. */
+  servers?(servers: PublishedServers): void
   /** A hash of the authorities that it trusts. */
   trust?(hash: string): void
   /** How the nodes of the fleet reach each other's pods. */

@@ -16,7 +16,8 @@ export interface LinkOutages {
 type Outage = { readonly sinceMs: number; readonly logged: Set<string>; tries: number }
 
 export type LinkOutageNeeds = {
-  readonly url: string
+  /** Of the server that is tried. */
+  readonly url: () => string
   /** Our own, PEM. */
   readonly certificate: () => string
   /** The date that it is judged by. */
@@ -25,16 +26,17 @@ export type LinkOutageNeeds = {
   readonly log: Log
 }
 
-export function linkOutages({ url, certificate, nowMs, clock, log }: LinkOutageNeeds): LinkOutages {
+export function linkOutages({ url: server, certificate, nowMs, clock, log }: LinkOutageNeeds): LinkOutages {
   let outage: Outage | undefined
-  const current = (): Outage => {
+  const present = (): Outage => {
     outage ??= { sinceMs: clock.monotonicMs(), logged: new Set(), tries: 0 }
     return outage
   }
   return {
     failed(cause) {
       const error = cause instanceof Error ? cause : new Error(String(cause))
-      const now = current()
+      const now = present()
+      const url = server()
       now.tries++
       const { kind, remedy } = connectionFailure(error, certificateDates(certificate()), nowMs())
       if (now.logged.has(kind)) return log.debug('Cannot connect to the control plane', { url, error })
@@ -42,9 +44,9 @@ export function linkOutages({ url, certificate, nowMs, clock, log }: LinkOutageN
       log.warn('Cannot connect to the control plane, trying until it works', { url, error, remedy })
     },
     lost(error, lastedMs) {
-      current().logged.add('network') // Further failures of the network are expected after a loss.
+      present().logged.add('network') // Further failures of the network are expected after a loss.
       log.warn('Connection to the control plane lost, trying until it is back', {
-        url,
+        url: server(),
         error,
         lastedSeconds: Math.round(lastedMs / 1000),
       })
@@ -52,7 +54,10 @@ export function linkOutages({ url, certificate, nowMs, clock, log }: LinkOutageN
     over() {
       const tries = outage?.tries ?? 0
       const outSeconds = outage === undefined ? 0 : Math.round((clock.monotonicMs() - outage.sinceMs) / 1000)
-      log.info('Connected to the control plane', { url, ...(tries === 0 ? {} : { failedTries: tries, outSeconds }) })
+      log.info('Connected to the control plane', {
+        url: server(),
+        ...(tries === 0 ? {} : { failedTries: tries, outSeconds }),
+      })
       outage = undefined
     },
   }
