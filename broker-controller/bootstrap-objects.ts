@@ -68,7 +68,12 @@ export type ClusterInfo = {
   /** The authorities' certificates, PEM, and the hash of the one that signs, which comes first. */
   readonly trusted: string
   readonly caHash: string
+  /** Of several controllers: all of them, those of this one first. undefined: it is the only one. */
+  readonly servers?: ServerLists | undefined
 }
+
+/** `https://HOST:PORT` and `mqtts://HOST:PORT` of each controller. */
+export type ServerLists = { readonly apiServers: readonly string[]; readonly mqttServers: readonly string[] }
 
 /**
  * ConfigMap kube-public/cluster-info: the addresses and authorities for machines that join, readable without authentication.
@@ -76,7 +81,7 @@ export type ClusterInfo = {
  */
 export async function ensureClusterInfo(
   { store, clock }: { readonly store: Store; readonly clock: Clock },
-  { server, mqttPort, trusted, caHash }: ClusterInfo,
+  { server, mqttPort, trusted, caHash, servers }: ClusterInfo,
 ): Promise<string | undefined> {
   const key = { namespace: 'kube-public', name: 'cluster-info' }
   const data = {
@@ -84,6 +89,7 @@ export async function ensureClusterInfo(
     mqttPort: String(mqttPort),
     caHash,
     authorities: trusted,
+    ...(servers && { apiServers: servers.apiServers.join('\n'), mqttServers: servers.mqttServers.join('\n') }),
   }
   const map: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: key, data }
   const before = await store.get('configmaps', key)
@@ -93,8 +99,13 @@ export async function ensureClusterInfo(
     if (!isApiError(error, 'AlreadyExists')) throw error
     await rewrite({ store, clock }, 'configmaps', {
       key,
-      change: (present) => ({ ...present, data: { ...present.data, ...data } }),
+      change: (present) => ({ ...present, data: { ...withoutLists(present.data), ...data } }),
     })
   }
   return before?.data?.['caHash']
+}
+
+/** Of a fleet that had several controllers and has one: its machines must not look for the others. */
+function withoutLists({ apiServers: _, mqttServers: __, ...others }: NonNullable<ConfigMap['data']> = {}) {
+  return others
 }

@@ -73,7 +73,7 @@ type LeadingParts = ControllerParts & {
 /** The MQTT broker, and the parts behind it. */
 async function openBroker(
   { configuration }: BrokerControllerNeeds,
-  { shared, origin, checkpoints, own, registry, revocations, names, host, usage, sessions }: ControllerParts,
+  { shared, origin, checkpoints, own, registry, revocations, names, host, usage, sessions, replica }: ControllerParts,
   api: OpenApi,
   closing: Closing,
 ) {
@@ -99,6 +99,7 @@ async function openBroker(
     checkpoints,
     apiServer: { host: names.advertisedHost, port: api.port },
     trust: () => trustHash(own.authority().trusted),
+    ...(replica && { servers: replica.servers }),
     nodeMonitorGraceMs: nodeLifecycle.nodeMonitorGracePeriodMs,
     nodeLeaseLimitMs: nodeLifecycle.nodeLeaseDurationLimitMs,
     podNetwork: configuration.podNetwork,
@@ -126,10 +127,10 @@ async function publishAddresses(
   { broker, mqttPort, outbox }: BrokerPorts,
 ): Promise<void> {
   const { configuration, log, flags } = needs
-  const { shared, own } = parts
+  const { shared, own, replica } = parts
   const clusterInfo = () => {
     const { trusted, hash: caHash } = own.authority()
-    return { server: api.server, mqttPort, trusted, caHash }
+    return { server: api.server, mqttPort, trusted, caHash, servers: replica?.servers() }
   }
   const { caHash } = clusterInfo()
   const hashBefore = await ensureClusterInfo(shared, clusterInfo())
@@ -137,6 +138,12 @@ async function publishAddresses(
     const remedy = `Restore ${join(flags.dataDir, 'authority')} from a backup, or let every machine join again`
     log.warn('The fleet trusts another authority', { trusted: hashBefore, caHash, remedy })
   }
+  replica?.controllers.onChange(() => {
+    ensureClusterInfo(shared, clusterInfo()).catch((error: unknown) =>
+      log.warn('Addresses of the controllers not published', { error }),
+    )
+    outbox.announce()
+  })
   own.onChange(async () => {
     broker.renew(own.tls())
     await ensureClusterInfo(shared, clusterInfo())

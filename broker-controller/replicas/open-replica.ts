@@ -8,6 +8,7 @@ import type { MetricsRegistry } from '../../daemon/metrics-registry.ts'
 import { version } from '../../daemon/process/version.ts'
 import type { Replica } from '../apiserver/forwarding/replica.ts'
 import type { ReadinessCheck } from '../apiserver/system-paths.ts'
+import type { ServerLists } from '../bootstrap-objects.ts'
 import type { OwnCertificates } from '../own-certificates/own-certificates.ts'
 import type { ControllerAddress, ControllerRegistry } from '../store/controllers.ts'
 import type { Election, Freshness } from '../store/election.ts'
@@ -33,6 +34,8 @@ export interface OpenReplica extends Replica {
   readonly controllers: ControllerRegistry
   /** Writes how this controller is reached. Rejects where the store cannot be reached. */
   register(addresses: Addresses): Promise<void>
+  /** Of all controllers, those of this one first. */
+  servers(): ServerLists
   /** The loops of this controller run, or run no more. */
   lead(isServing: boolean): void
 }
@@ -54,6 +57,7 @@ export function openReplica(needs: ReplicaNeeds): OpenReplica | undefined {
     const server = election.leader()?.server
     return server === addresses?.apiServer ? undefined : server
   }
+  const isOwn = ({ apiServer }: ControllerAddress) => apiServer === addresses?.apiServer
   const isRegistered = (fingerprint: string) =>
     controllers.all().some(({ proxyCertificate }) => proxyCertificate === fingerprint)
   const register = async (wanted: Addresses) => {
@@ -74,6 +78,13 @@ export function openReplica(needs: ReplicaNeeds): OpenReplica | undefined {
     isLeading,
     leader,
     register,
+    servers() {
+      const all = [...controllers.all()].sort((a, b) => Number(isOwn(b)) - Number(isOwn(a)))
+      return {
+        apiServers: all.map(({ apiServer }) => apiServer),
+        mqttServers: all.flatMap(({ mqttServer }) => (mqttServer === '' ? [] : [mqttServer])),
+      }
+    },
     lead(next) {
       isServing = next
     },

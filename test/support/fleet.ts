@@ -59,6 +59,8 @@ export type ControllerOptions = {
   readonly env?: NodeJS.ProcessEnv
   /** Of several controllers, another one leads. */
   readonly standsBy?: true
+  /** Process IDs of its own, as on another machine: others cannot see that it has ended. Only SIGKILL ends it. */
+  readonly ownPids?: true
 }
 
 /** By data directory: a controller that starts again has those it had. */
@@ -91,8 +93,8 @@ export async function startController(t: Teardown, options: ControllerOptions): 
   )
   const program = startProgram(
     [
-      controllerCommand,
-      'run',
+      ...(options.ownPids ? ['unshare', '--pid', '--fork', '--kill-child=KILL', '--mount-proc'] : []),
+      ...[controllerCommand, 'run'],
       ...['--data-dir', dataDir, '--config', config, '--log-format', 'json', '--bind-address', address],
       ...['--advertise-address', address, '--api-port', String(apiPort), '--mqtt-port', String(mqttPort)],
     ],

@@ -29,7 +29,15 @@ export async function startReplicas(
     count = 2,
     members = 1,
     settings = {},
-  }: { readonly count?: number; readonly members?: number; readonly settings?: Readonly<Record<string, unknown>> } = {},
+    ownPids = false,
+  }: {
+    readonly count?: number
+    /** Of etcd. */
+    readonly members?: number
+    readonly settings?: Readonly<Record<string, unknown>>
+    /** Of the first controller: as if it were on another machine. */
+    readonly ownPids?: boolean
+  } = {},
 ): Promise<Replicas> {
   const folder = await temporaryFolder(t)
   const etcd = await etcdCluster({ size: members, tls: true })
@@ -50,6 +58,7 @@ export async function startReplicas(
       ...place,
       settings: { clusterCIDR: `${prefix}.0/20`, ...etcdFields(etcd), ...settings },
       ...(standsBy && { standsBy }),
+      ...(ownPids && number === 0 && !standsBy && { ownPids }),
     })
   }
   const controllers: Controller[] = [await start(0, false)]

@@ -3,7 +3,7 @@ import { keptServers, publishedServers, serverChoice } from './controller-server
 
 const joined = { apiUrl: 'https://a:6443', mqttUrl: 'mqtts://a:8883' }
 
-test('a machine knows the addresses with which it joined, and those that were published since, which come first', async (t) => {
+test('a machine tries the addresses that were published last, and then those with which it joined', async (t) => {
   t.same(keptServers(joined), { apiServers: ['https://a:6443'], mqttServers: ['mqtts://a:8883'] })
   const published = { apiServers: ['https://b:6443', 'https://a:6443'], mqttServers: ['mqtts://b:8883'] }
   t.same(keptServers({ ...joined, ...published }), {

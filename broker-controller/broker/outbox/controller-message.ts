@@ -14,6 +14,8 @@ export type ControllerFacts = {
   readonly nodeLeaseLimitMs?: number | undefined
   /** Are leases on `shortLeaseTopic` accepted? */
   readonly shortLeases: boolean
+  /** Of several controllers, those of this one first. */
+  readonly servers?: Pick<ControllerMessage, 'apiServers' | 'mqttServers'> | undefined
   /** Are the messages of the fleet's network published? */
   readonly network?: boolean | undefined
 }
@@ -21,7 +23,7 @@ export type ControllerFacts = {
 /** Its time lets nodes check their clocks. */
 export function controllerMessage(
   state: ControllerMessage['state'],
-  { epoch, storeID, trust, nodeMonitorGraceMs, nodeLeaseLimitMs, shortLeases, network }: ControllerFacts,
+  { epoch, storeID, trust, nodeMonitorGraceMs, nodeLeaseLimitMs, shortLeases, servers, network }: ControllerFacts,
   nowMs: number,
 ): ControllerMessage {
   return {
@@ -33,6 +35,7 @@ export function controllerMessage(
     ...(nodeMonitorGraceMs !== undefined && { nodeMonitorGraceSeconds: nodeMonitorGraceMs / 1000 }),
     ...(nodeLeaseLimitMs !== undefined && { nodeLeaseLimitSeconds: nodeLeaseLimitMs / 1000 }),
     ...(shortLeases && { shortLeases }),
+    ...servers,
     ...(network && { network }),
   }
 }

@@ -30,6 +30,8 @@ export type NodeOutboxNeeds = {
   readonly apiServer?: DesiredMessage['apiServer']
   /** Identifies the authorities that are trusted now. */
   readonly trust?: () => string
+  /** The addresses of all controllers; undefined: this is the only one. */
+  readonly servers?: () => Pick<ControllerMessage, 'apiServers' | 'mqttServers'>
   /** How long the node lifecycle controller waits for a silent node. */
   readonly nodeMonitorGraceMs?: number
   /** The longest lease that it grants a node. */
@@ -127,6 +129,7 @@ function statePublisher({
   origin,
   trust,
   podNetwork,
+  servers,
   ...facts
 }: NodeOutboxNeeds): (state: ControllerMessage['state']) => Promise<void> {
   return (state) => {
@@ -136,6 +139,7 @@ function statePublisher({
         ...facts,
         storeID: origin?.id,
         trust: trust?.(),
+        servers: servers?.(),
         shortLeases: broker.identifiesSenders,
         network: podNetwork !== undefined,
       },
