@@ -11,6 +11,7 @@ import { isSameHealth, type MachineHealth } from '../health/health-manager.ts'
 import { isSameNetwork } from '../network/messages/received-network.ts'
 import { areSameServices, type ServiceStates } from '../network/messages/service-states.ts'
 import type { RuleSet } from '../network/rule-set.ts'
+import type { ServiceRules } from '../network/services/service-manager.ts'
 import type { MachineCondition } from '../node/status/conditions.ts'
 import { isSameRuntime, type RuntimeState, unknownRuntime } from '../node/status/runtime-health.ts'
 import type { Departing } from '../shutdown/departure.ts'
@@ -43,7 +44,7 @@ export type AgentBoard = {
   /** Written by peers: the rules of the network of pods; undefined: the fleet has none. Read by the network manager. */
   readonly peerRules: Cell<RuleSet | undefined>
   /** Written by services. Read by the network manager. */
-  readonly serviceRules: Cell<RuleSet | undefined>
+  readonly serviceRules: Cell<ServiceRules | undefined>
   /** Written by the network manager. Read by peers. */
   readonly ruleProblem: Cell<string | undefined>
   /** Written by the network manager: what the kernel has. Read by services, and before a pod starts. */
@@ -74,7 +75,7 @@ export function agentBoard(): AgentBoard {
     networkMessage: cell<NetworkMessage | undefined>(undefined, isSameNetwork),
     serviceStates: cell<ServiceStates | undefined>(undefined, areSameServices),
     peerRules: cell<RuleSet | undefined>(undefined),
-    serviceRules: cell<RuleSet | undefined>(undefined),
+    serviceRules: cell<ServiceRules | undefined>(undefined),
     ruleProblem: cell<string | undefined>(undefined),
     appliedRules: cell<readonly RuleSet[]>([]),
     routesApplied: cell<boolean>(false),

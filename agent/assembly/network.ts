@@ -6,11 +6,16 @@ import type { Loop } from '../../daemon/run.ts'
 import { networkCheckpoint, networkCheckpointPath } from '../adapters/disk/network-checkpoint.ts'
 import type { DockerRuntime, PodNetworkLink } from '../adapters/docker/docker-runtime.ts'
 import { reflectPorts } from '../adapters/network/bridge-ports.ts'
+import { conntrackFlows } from '../adapters/network/conntrack.ts'
+import { healthServers } from '../adapters/network/health-servers.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
 import { nftTable } from '../adapters/network/nft.ts'
 import { networkReception } from '../network/messages/network-reception.ts'
 import { networkManager } from '../network/network-manager.ts'
 import { peersManager } from '../network/peers/peers-manager.ts'
+import { flowCleaner } from '../network/services/flow-cleaner.ts'
+import { healthCheckManager } from '../network/services/health-check-manager.ts'
+import { serviceManager } from '../network/services/service-manager.ts'
 import type { ControlPlaneListener } from '../node/connection/control-plane.ts'
 import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
@@ -53,6 +58,12 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     },
     { nodeName },
   )
+  const clock = clockFor('services')
+  const serviceLoops = [
+    serviceManager({ nodeName, reads: board, writes: board, clock }),
+    flowCleaner({ flows: conntrackFlows(), reads: board, clock: clockFor('udp-flows'), log }),
+    healthCheckManager({ nodeName, servers: healthServers(), reads: board, clock: clockFor('service-health'), log }),
+  ]
   const rules = networkManager({
     table: nftTable(),
     reads: { rules: [board.peerRules, board.serviceRules] },
@@ -61,7 +72,8 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     log,
   })
   const { network, services, networkOff } = reception
-  return { listener: { network, services, networkOff }, loops: [reception, peers, rules, assembleNames(parts)] }
+  const loops = [reception, peers, ...serviceLoops, rules, assembleNames(parts)]
+  return { listener: { network, services, networkOff }, loops }
 }
 
 /** What the engine needs of the network, before its parts are built. */

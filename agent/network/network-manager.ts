@@ -6,7 +6,7 @@ import type { Clock } from '../../daemon/clock.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { baseRules } from './base-rules.ts'
-import { allRules, type ExistingRules, ruleChanges } from './rule-changes.ts'
+import { allRules, chainDeletion, type ExistingRules, type RuleTransaction, ruleChanges } from './rule-changes.ts'
 import { noRules, type RuleSet } from './rule-set.ts'
 
 /** The table `ip bramble` of the kernel. */
@@ -15,8 +15,11 @@ export interface RuleTable {
   list(): Promise<ExistingRules | undefined>
   /** All commands take effect in one moment, or none does and it rejects. */
   apply(transaction: string): Promise<void>
-  /** Nothing else has removed the table or its rules since. */
-  isIntact(): Promise<boolean>
+  /**
+   * Nothing else has removed the table since, nor its rules. Those are looked for where `thorough` is set: it takes nft half a second
+   * with 5,000 Services, and 30 ms otherwise.
+   */
+  isIntact(thorough: boolean): Promise<boolean>
   /** Without a table it does nothing. */
   remove(): Promise<void>
 }
@@ -42,18 +45,30 @@ export type NetworkManagerNeeds = {
 
 /** A restart of nftables.service or `nft flush ruleset` removes the rules of all; that is found within this time. */
 const verifyMs = 30_000
+/** Nothing that is known empties the table and leaves it; every so many times it is looked for. */
+const thoroughEvery = 20
+/** A second, and room for clocks. */
+const retiredMs = 2_000
 const retry: BackoffSettings = { firstMs: 1_000, maxMs: verifyMs }
 
 export function networkManager({ table, reads, writes, clock, log }: NetworkManagerNeeds): Loop {
   const changed = alarm(clock)
   /** What the kernel has of each part. `unknown`: to be put in place as a whole. `none`: there is no table, or it is not ours to keep. */
   let applied: readonly RuleSet[] | 'none' | 'unknown' = 'none'
+  /** Chains to delete, by the time when they were emptied. */
+  const retired = new Map<string, number>()
   let verifiedMs = 0
+  let verified = 0
   let failures = 0
 
   const wanted = (): readonly RuleSet[] | 'none' => {
     const [first, ...others] = reads.rules.map((part) => part.get())
     return first === undefined ? 'none' : [baseRules, first, ...others.map((rules) => rules ?? noRules)]
+  }
+
+  const apply = async (transaction: RuleTransaction) => {
+    await table.apply(transaction.commands)
+    for (const name of transaction.retired) retired.set(name, clock.monotonicMs())
   }
 
   const sync = async () => {
@@ -66,22 +81,40 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
       await table.remove()
     } else if (typeof before === 'string') {
       applied = 'unknown'
-      await table.apply(allRules(await table.list(), after))
+      retired.clear()
+      await apply(allRules(await table.list(), after))
       log.info('Rules of the network applied', { chains: chainsOf(after) })
       verifiedMs = clock.monotonicMs()
     } else {
       const transaction = ruleChanges(after.map((next, index) => ({ before: before[index] ?? noRules, after: next })))
       applied = 'unknown'
-      if (transaction !== '') await table.apply(transaction)
+      if (transaction.commands !== '') await apply(transaction)
     }
     applied = after
     writes.appliedRules.set(after === 'none' ? [] : after)
   }
 
+  /** A chain that is wanted again is in use. What cannot be deleted stays empty until the rules are put in place as a whole. */
+  const deleteRetired = async () => {
+    if (typeof applied === 'string') return
+    const before = clock.monotonicMs() - retiredMs
+    const due = [...retired].flatMap(([name, sinceMs]) => (sinceMs <= before ? [name] : []))
+    for (const name of due) retired.delete(name)
+    const unused = due.filter((name) => !isWanted(name))
+    if (unused.length === 0) return
+    try {
+      await table.apply(chainDeletion(unused))
+    } catch (error) {
+      log.debug('Chains without rules were not deleted', { chains: unused.length, error })
+    }
+  }
+
+  const isWanted = (name: string) => typeof applied !== 'string' && applied.some(({ chains }) => chains.has(name))
+
   const verify = async () => {
     if (typeof applied === 'string' || clock.monotonicMs() - verifiedMs < verifyMs) return
     verifiedMs = clock.monotonicMs()
-    if (await table.isIntact()) return
+    if (await table.isIntact(++verified % thoroughEvery === 0)) return
     log.warn('Rules of the network were removed by another program; they are applied again')
     applied = 'unknown'
   }
@@ -90,6 +123,7 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
     try {
       await verify()
       await sync()
+      await deleteRetired()
       failures = 0
       writes.ruleProblem.set(undefined)
     } catch (error) {
@@ -108,7 +142,8 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
       try {
         while (!signal.aborted) {
           await pass()
-          await changed.sleep(failures > 0 ? longestBackoffMs(failures - 1, retry) : verifyMs, signal)
+          const restMs = retired.size > 0 ? retiredMs : verifyMs
+          await changed.sleep(failures > 0 ? longestBackoffMs(failures - 1, retry) : restMs, signal)
         }
       } finally {
         for (const stop of stops) stop()

@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { baseRules, jumpPoints } from './base-rules.ts'
-import { allRules, ruleChanges } from './rule-changes.ts'
+import { allRules, chainDeletion, ruleChanges } from './rule-changes.ts'
 import { noRules, type RuleChain, type RuleElements, type RuleSet } from './rule-set.ts'
 
 const rules = (
@@ -12,16 +12,16 @@ const map = (elements: { readonly [key: string]: string }): RuleElements => ({
   type: 'ipv4_addr : verdict',
   elements: new Map(Object.entries(elements)),
 })
-const change = (before: RuleSet, after: RuleSet) => ruleChanges([{ before, after }]).split('\n').slice(0, -1)
+const change = (before: RuleSet, after: RuleSet) => ruleChanges([{ before, after }]).commands.split('\n').slice(0, -1)
 
 test('equal rules need no transaction, whether or not they are the same objects', async (t) => {
   const one = () => rules({ web: { rules: ['drop'] } }, { entries: map({ '10.0.0.1': 'goto web' }) })
   const same = one()
-  t.equal(ruleChanges([{ before: same, after: same }]), '')
-  t.equal(ruleChanges([{ before: one(), after: one() }]), '')
+  t.same(ruleChanges([{ before: same, after: same }]), { commands: '', retired: [] })
+  t.same(ruleChanges([{ before: one(), after: one() }]), { commands: '', retired: [] })
 })
 
-test('a chain is added before what refers to it, and deleted after it', async (t) => {
+test('a chain is added before what refers to it, and deleted in a transaction of its own after it', async (t) => {
   const with_ = rules({ web: { rules: ['drop'] } }, { entries: map({ '10.0.0.1': 'goto web' }) })
   const without = rules({}, { entries: map({}) })
   t.same(change(without, with_), [
@@ -32,8 +32,10 @@ test('a chain is added before what refers to it, and deleted after it', async (t
   t.same(change(with_, without), [
     'flush chain ip bramble web',
     'delete element ip bramble entries { 10.0.0.1 : goto web }',
-    'delete chain ip bramble web',
   ])
+  const { retired } = ruleChanges([{ before: with_, after: without }])
+  t.same(retired, ['web'])
+  t.equal(chainDeletion(retired), 'delete chain ip bramble web\n')
 })
 
 test('only the chain and the elements that differ are written', async (t) => {
@@ -82,38 +84,66 @@ test('a set with another definition, or a chain with another hook, is made again
 
 test('a chain that the base jumps to is emptied and not deleted', async (t) => {
   const filled = rules({ 'services-forward': { rules: ['accept'] } })
-  t.same(change(filled, noRules), ['flush chain ip bramble services-forward'])
+  t.same(ruleChanges([{ before: filled, after: noRules }]), {
+    commands: 'flush chain ip bramble services-forward\n',
+    retired: [],
+  })
 })
 
 test('the changes of all parts are one transaction, in the order that references demand', async (t) => {
-  const text = ruleChanges([
+  const { commands, retired } = ruleChanges([
     { before: rules({ a: { rules: ['drop'] } }), after: noRules },
     { before: noRules, after: rules({ b: { rules: ['drop'] } }) },
   ])
-  t.same(text.split('\n').slice(0, 3), [
-    'flush chain ip bramble a',
-    'delete chain ip bramble a',
-    'add chain ip bramble b',
-  ])
+  t.same(commands.split('\n').slice(0, 2), ['flush chain ip bramble a', 'add chain ip bramble b'])
+  t.same(retired, ['a'])
 })
 
 test('from an unknown state everything is put in place again, and what packets filled is kept', async (t) => {
   const clients = { kind: 'set', type: 'ipv4_addr', timeoutSeconds: 60 } as const
-  const wanted = rules({}, { clients: { ...clients, flags: ['dynamic', 'timeout'], elements: undefined } })
+  const entries = { kind: 'map', type: 'ipv4_addr : verdict' } as const
+  const wanted = rules(
+    { web: { rules: ['drop'] } },
+    {
+      clients: { ...clients, flags: ['dynamic', 'timeout'], elements: undefined },
+      entries: map({ '10.0.0.1': 'drop' }),
+    },
+  )
   const from = (...sets: readonly { readonly name: string; readonly timeoutSeconds: number }[]) =>
-    allRules({ chains: ['old'], sets: sets.map((set) => ({ ...clients, ...set })) }, [baseRules, wanted]).split('\n')
-  const kept = from({ name: 'clients', timeoutSeconds: 60 }, { name: 'gone', timeoutSeconds: 60 })
-  t.same(kept.slice(0, 4), [
+    allRules(
+      {
+        chains: ['old', 'web', 'forward', 'services-input'],
+        sets: [...sets.map((set) => ({ ...clients, ...set })), { ...entries, name: 'entries' }],
+      },
+      [baseRules, wanted],
+    )
+  const { commands, retired } = from({ name: 'clients', timeoutSeconds: 60 }, { name: 'gone', timeoutSeconds: 60 })
+  t.same(commands.split('\n').slice(0, 5), [
     'add table ip bramble',
     'flush table ip bramble',
+    'flush map ip bramble entries',
     'delete set ip bramble gone',
-    'delete chain ip bramble old',
+    'delete chain ip bramble forward',
   ])
-  t.notOk(kept.some((line) => line.includes('clients')))
-  const made = from({ name: 'clients', timeoutSeconds: 90 })
-  t.equal(made.filter((line) => / set ip bramble clients/.test(line)).length, 2, 'deleted and added')
+  t.same(retired, ['old'])
+  t.notMatch(commands, /clients|add map/)
+  t.match(commands, /add element ip bramble entries \{ 10\.0\.0\.1 : drop \}\n/)
+  t.match(commands, /add chain ip bramble web\nadd/)
+  const made = from({ name: 'clients', timeoutSeconds: 90 }).commands
+  t.equal(made.match(/ set ip bramble clients/g)?.length, 2, 'deleted and added')
   const fresh = allRules(undefined, [baseRules, wanted])
-  t.notMatch(fresh, /flush|delete/)
-  for (const name of jumpPoints) t.ok(fresh.includes(`add chain ip bramble ${name}\n`), name)
-  t.ok(fresh.indexOf('add chain ip bramble peers-input') < fresh.indexOf('add rule ip bramble input jump peers-input'))
+  t.notMatch(fresh.commands, /flush|delete/)
+  t.same(fresh.retired, [])
+  for (const name of jumpPoints) t.ok(fresh.commands.includes(`add chain ip bramble ${name}\n`), name)
+  const at = (text: string) => fresh.commands.indexOf(text)
+  t.ok(at('add chain ip bramble peers-input') < at('add rule ip bramble input jump peers-input'))
+})
+
+test('a set with flags or a size that the kernel does not list is made again', async (t) => {
+  const ranges: RuleElements = { kind: 'set', type: 'ipv4_addr', flags: ['interval'], elements: new Map() }
+  const existing = { chains: [], sets: [{ kind: 'set', name: 'ranges', type: 'ipv4_addr' } as const] }
+  t.match(
+    allRules(existing, [rules({}, { ranges })]).commands,
+    /delete set ip bramble ranges\n(.*\n)*add set .*interval/,
+  )
 })

@@ -11,6 +11,17 @@ export type ExistingSet = Pick<RuleElements, 'kind' | 'type' | 'timeoutSeconds'>
 
 export type RuleChange = { readonly before: RuleSet; readonly after: RuleSet }
 
+export type RuleTransaction = {
+  /** '' where nothing changes. */
+  readonly commands: string
+  /**
+   * Chains that are empty and unused behind it, to be deleted by `chainDeletion` a second later at the earliest: before Linux 6.2
+   * a chain counts as used for some moments after the element of a map that led to it was deleted (kube-proxy, pkg/proxy/nftables,
+   * staleChains).
+   */
+  readonly retired: readonly string[]
+}
+
 /**
  * The commands of a transaction, by the order that references demand: a chain or set can be deleted when no rule and no
  * element refers to it, and used once it was added.
@@ -22,10 +33,11 @@ type Phases = {
   readonly deleteChains: string[]
   readonly define: string[]
   readonly fill: string[]
+  readonly retired: string[]
 }
 
-/** One transaction for the changes of all parts; '' where nothing changes. It costs what changed, not what there is. */
-export function ruleChanges(changes: readonly RuleChange[]): string {
+/** One transaction for the changes of all parts. It costs what changed, not what there is. */
+export function ruleChanges(changes: readonly RuleChange[]): RuleTransaction {
   const phases = noPhases()
   for (const { before, after } of changes) {
     if (before === after) continue
@@ -35,36 +47,50 @@ export function ruleChanges(changes: readonly RuleChange[]): string {
   return transaction(phases)
 }
 
+/** Deletes chains that are empty, and that no rule and no element leads to. */
+export function chainDeletion(retired: readonly string[]): string {
+  return retired.map((name) => `${command('delete', 'chain', name)}\n`).join('')
+}
+
 /**
  * The same from an unknown state, such as that of an earlier agent: everything is put in place again, but what packets filled
  * is kept.
  */
-export function allRules(existing: ExistingRules | undefined, wanted: readonly RuleSet[]): string {
+export function allRules(existing: ExistingRules | undefined, wanted: readonly RuleSet[]): RuleTransaction {
   const phases = noPhases()
-  const kept = (existing?.sets ?? []).filter((set) => wanted.some(({ sets }) => isKept(set, sets.get(set.name))))
+  const chains = new Map(wanted.flatMap((part) => [...part.chains]))
+  const sets = new Map(wanted.flatMap((part) => [...part.sets]))
+  const known = new Map<string, RuleElements>()
   if (existing !== undefined) {
     phases.flush.push(`flush table ip ${tableName}`)
-    for (const { kind, name } of existing.sets.filter((set) => !kept.includes(set))) {
-      phases.deleteSets.push(command('delete', kind, name))
+    for (const set of existing.sets) {
+      const next = sets.get(set.name)
+      if (next === undefined || !isKept(set, next)) phases.deleteSets.push(command('delete', set.kind, set.name))
+      else {
+        known.set(set.name, next.elements === undefined ? next : { ...next, elements: undefined })
+        if (next.elements !== undefined) phases.flush.push(command('flush', set.kind, set.name))
+      }
     }
-    for (const name of existing.chains) phases.deleteChains.push(command('delete', 'chain', name))
+    for (const name of existing.chains) {
+      // A chain that the kernel enters may have been at another place.
+      if (chains.get(name)?.base !== undefined) phases.deleteChains.push(command('delete', 'chain', name))
+      else if (!chains.has(name) && !jumpPoints.has(name)) phases.retired.push(name)
+    }
   }
   for (const name of jumpPoints) phases.define.push(command('add', 'chain', name))
-  const known = new Set(kept.map(({ name }) => name))
-  for (const { chains, sets } of wanted) {
-    changeSets(phases, noRules.sets, new Map([...sets].filter(([name]) => !known.has(name))))
-    changeChains(phases, noRules.chains, chains)
-  }
-  return `add table ip ${tableName}\n${transaction(phases)}`
+  changeSets(phases, known, sets)
+  changeChains(phases, noRules.chains, chains)
+  const { commands, retired } = transaction(phases)
+  return { commands: `add table ip ${tableName}\n${commands}`, retired }
 }
 
-function isKept(existing: ExistingSet, wanted: RuleElements | undefined): boolean {
+/** Flags and size are not listed: a set with some that is not filled by packets is made again. */
+function isKept(existing: ExistingSet, wanted: RuleElements): boolean {
   return (
-    wanted !== undefined &&
-    wanted.elements === undefined &&
     existing.kind === wanted.kind &&
     existing.type === wanted.type &&
-    existing.timeoutSeconds === wanted.timeoutSeconds
+    existing.timeoutSeconds === wanted.timeoutSeconds &&
+    (wanted.elements === undefined || (wanted.flags === undefined && wanted.size === undefined))
   )
 }
 
@@ -73,7 +99,8 @@ function changeChains(phases: Phases, before: RuleSet['chains'], after: RuleSet[
     const next = after.get(name)
     if (next !== undefined && isSameHook(base, next.base)) continue
     phases.flush.push(command('flush', 'chain', name))
-    if (next !== undefined || !jumpPoints.has(name)) phases.deleteChains.push(command('delete', 'chain', name))
+    if (next !== undefined) phases.deleteChains.push(command('delete', 'chain', name))
+    else if (!jumpPoints.has(name)) phases.retired.push(name)
   }
   for (const [name, chain] of after) {
     const last = before.get(name)
@@ -146,11 +173,13 @@ function command(verb: 'add' | 'delete' | 'flush', what: string, name: string): 
 }
 
 function noPhases(): Phases {
-  return { flush: [], deleteElements: [], deleteSets: [], deleteChains: [], define: [], fill: [] }
+  return { flush: [], deleteElements: [], deleteSets: [], deleteChains: [], define: [], fill: [], retired: [] }
 }
 
-function transaction({ flush, deleteElements, deleteSets, deleteChains, define, fill }: Phases): string {
-  return [flush, deleteElements, deleteSets, deleteChains, define, fill]
+function transaction({ retired, ...phases }: Phases): RuleTransaction {
+  const { flush, deleteElements, deleteSets, deleteChains, define, fill } = phases
+  const commands = [flush, deleteElements, deleteSets, deleteChains, define, fill]
     .flatMap((lines) => lines.map((line) => `${line}\n`))
     .join('')
+  return { commands, retired }
 }

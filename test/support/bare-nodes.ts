@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { nftTable } from '../../agent/adapters/network/nft.ts'
 import { baseRules } from '../../agent/network/base-rules.ts'
-import { allRules, ruleChanges } from '../../agent/network/rule-changes.ts'
+import { allRules, chainDeletion, ruleChanges } from '../../agent/network/rule-changes.ts'
 import type { RuleSet } from '../../agent/network/rule-set.ts'
 import { rulesOfServices } from '../../agent/network/services/rules-of-services.ts'
 import type { ServiceState } from '../../api/network/service-endpoints.ts'
@@ -102,9 +102,12 @@ async function bareNode(t: Ending, wire: OwnSpace, number: number, zone: string)
       const after = rules(new Map(services.map((one) => [`${one.namespace}/${one.name}`, one])))
       const before = applied
       applied = after
-      if (before === undefined || whole) return table.apply(allRules(await table.list(), [baseRules, after]))
-      const transaction = ruleChanges([{ before, after }])
-      if (transaction !== '') await table.apply(transaction)
+      const { commands, retired } =
+        before === undefined || whole
+          ? allRules(await table.list(), [baseRules, after])
+          : ruleChanges([{ before, after }])
+      if (commands !== '') await table.apply(commands)
+      if (retired.length > 0) await table.apply(chainDeletion(retired))
     },
   }
 }

@@ -21,9 +21,14 @@ export function nftTable(nft = 'nft'): RuleTable {
     async apply(transaction) {
       await runToolOrThrow(tried, nft, ['-f', '-'], transaction)
     },
-    async isIntact() {
-      const { code, stdout } = await runTool(nft, ['-j', 'list', 'chain', 'ip', tableName, 'forward'])
-      return code === 0 && listed(stdout).some((one) => one['rule'] !== undefined)
+    async isIntact(thorough) {
+      // nft reads every element of the table before it lists a rule, and nothing but chains to list those.
+      const list = thorough ? ['list', 'chain', 'ip', tableName, 'forward'] : ['list', 'chains', 'ip']
+      const { code, stdout } = await runTool(nft, ['-j', ...list])
+      if (code !== 0) return false
+      const all = listed(stdout)
+      if (thorough) return all.some((one) => one['rule'] !== undefined)
+      return all.some(({ chain }) => isRecord(chain) && chain['table'] === tableName && chain['hook'] !== undefined)
     },
     async remove() {
       // `delete` of what is not there fails; `add` of what is there does nothing.

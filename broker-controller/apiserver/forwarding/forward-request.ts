@@ -55,6 +55,7 @@ export async function forwardRequest(exchange: ForwardedExchange): Promise<ApiRe
       headers: forwardedHeaders(exchange, raw),
       isUpgrade,
       rewriteLocation: (location) => location,
+      toController: true,
       clock,
     })
   } catch (cause) {
@@ -73,7 +74,7 @@ function forwardedHeaders({ identity, isUpgrade }: ForwardedExchange, raw: RawRe
   const { method, headers, address, path } = raw
   const names = headers.map((name, i) => (i % 2 === 0 ? name.toLowerCase() : ''))
   const impersonation = headers.filter((_, i) => names[i - (i % 2)]?.startsWith('impersonate-'))
-  const sent = requestHeaders({ method, headers, address, uri: path, isUpgrade })
+  const sent = requestHeaders({ method, headers, address, uri: path, isUpgrade, toController: true })
   const kept = sent.filter((_, i) => sent[i - (i % 2)]?.toLowerCase() !== identityHeader)
   return [...kept, ...impersonation, identityHeader, identityHeaderValue(identity)]
 }

@@ -20,6 +20,8 @@ export type Exchange = {
   readonly headers: readonly string[]
   readonly isUpgrade: boolean
   readonly rewriteLocation: (location: string) => string
+  /** The server is a controller of the fleet. */
+  readonly toController?: boolean
   readonly clock: Clock
 }
 
@@ -117,9 +119,9 @@ function answerOn(stream: Duplex, exchange: Exchange): Promise<ApiResponse> {
   })
 }
 
-function answerOf(response: IncomingMessage, code: number, { rewriteLocation }: Exchange): ApiResponse {
+function answerOf(response: IncomingMessage, code: number, { rewriteLocation, toController }: Exchange): ApiResponse {
   const { statusMessage = '', rawHeaders } = response
-  const headers = answerHeaders(rawHeaders, rewriteLocation)
+  const headers = answerHeaders(rawHeaders, rewriteLocation, toController)
   const sendable = headers.filter((_, i) => isSendable(headers[i - (i % 2)] ?? '', headers[i - (i % 2) + 1] ?? ''))
   return { kind: 'proxied', code, reason: statusMessage, headers: sendable, pieces: response }
 }

@@ -95,6 +95,11 @@ test('the session of a browser at the API goes no further, and no answer begins 
     answerHeaders(answer, (location) => location),
     ['Set-Cookie', 'a=1'],
   )
+  t.same(sent(cookies, { toController: true }).of('cookie'), [cookies[1], cookies[3]], 'but to another controller')
+  t.same(
+    answerHeaders(answer, (location) => location, true),
+    answer,
+  )
 })
 
 test('an upgrade is asked for again', async (t) => {

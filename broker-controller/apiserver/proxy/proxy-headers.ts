@@ -30,10 +30,12 @@ export type ForwardedRequest = {
   /** The path as the client wrote it. */
   readonly uri: string
   readonly isUpgrade: boolean
+  /** The server behind is a controller of the fleet: it gets the cookies of the API's own pages, too. */
+  readonly toController?: boolean
 }
 
 /** What the server behind the proxy gets. The request has a body of a known length, one in chunks, or none. */
-export function requestHeaders({ method, headers, address, uri, isUpgrade }: ForwardedRequest): string[] {
+export function requestHeaders({ method, headers, address, uri, isUpgrade, toController }: ForwardedRequest): string[] {
   const all = pairsOf(headers)
   const firstOf = (name: string) => all.find(([one]) => one.toLowerCase() === name)?.[1]
   const isChunked = firstOf('transfer-encoding') !== undefined
@@ -51,7 +53,7 @@ export function requestHeaders({ method, headers, address, uri, isUpgrade }: For
   const kept = all
     .filter(([name]) => !dropped.has(name.toLowerCase()) && !forTheApi(name.toLowerCase()))
     .flatMap(([name, value]) =>
-      name.toLowerCase() === 'cookie' ? foreignCookies(name, value) : [[name, value] as const],
+      name.toLowerCase() === 'cookie' && !toController ? foreignCookies(name, value) : [[name, value] as const],
     )
   const through = [firstOf('x-forwarded-for'), address].filter((one) => one !== undefined && one !== '')
   const protocols = protocolsOf(all)
@@ -68,12 +70,16 @@ export function requestHeaders({ method, headers, address, uri, isUpgrade }: For
   ]
 }
 
-/** What the client gets of the answer. `rewrite`: for the header Location. */
-export function answerHeaders(headers: RawHeaders, rewrite: (location: string) => string): string[] {
+/** What the client gets of the answer. `rewrite`: for the header Location; `ofController`: the answer is of a controller of the fleet. */
+export function answerHeaders(
+  headers: RawHeaders,
+  rewrite: (location: string) => string,
+  ofController = false,
+): string[] {
   const all = pairsOf(headers)
   const dropped = new Set([...hopByHop, ...namedIn(all)])
   return all
-    .filter(([name, value]) => !dropped.has(name.toLowerCase()) && !setsOwnCookie(name, value))
+    .filter(([name, value]) => !dropped.has(name.toLowerCase()) && (ofController || !setsOwnCookie(name, value)))
     .flatMap(([name, value]) => [name, name.toLowerCase() === 'location' ? rewrite(value) : value])
 }
 
