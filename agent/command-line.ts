@@ -21,7 +21,7 @@ export type RunRequest = {
 
 export type AgentCommandLine =
   | { readonly want: 'run' | 'first-boot'; readonly request: RunRequest }
-  | { readonly want: 'join' | 'doctor'; readonly argv: readonly string[] }
+  | { readonly want: 'join' | 'doctor' | 'network'; readonly argv: readonly string[] }
   | PrintText
 
 /** `argv`: without the program's name. */
@@ -30,6 +30,7 @@ export function readAgentCommandLine(argv: readonly string[]): AgentCommandLine 
   switch (first) {
     case 'join':
     case 'doctor':
+    case 'network':
       return { want: first, argv: rest }
     case 'first-boot': {
       const read = readArguments(firstBootRow, rest)

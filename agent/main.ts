@@ -39,6 +39,8 @@ async function main(argv: readonly string[]): Promise<number> {
       return joinAtFirstBoot(line.request)
     case 'doctor':
       return askDoctor(line.argv)
+    case 'network':
+      return showNetwork(line.argv)
     case 'run':
       return run(line.request)
   }
@@ -108,6 +110,12 @@ async function askDoctor(argv: readonly string[]): Promise<number> {
     ...output,
     terminal: { columns: isTTY ? columns : 80, isColoured: isTTY && process.env['NO_COLOR'] === undefined },
   })
+}
+
+async function showNetwork(argv: readonly string[]): Promise<number> {
+  const { networkCommand } = await import('./network/network-command.ts')
+  const { networkSources } = await import('./assembly/network-sources.ts')
+  return networkCommand(argv, { sourcesFor: networkSources, defaults: agentDefaults, ...output })
 }
 
 /** Without a path: the file that the systemd unit names, if it exists. */

@@ -111,6 +111,21 @@ Docker; takes less than five seconds.`,
 does not change it.`,
 } as const satisfies Command
 
+export const networkRow = {
+  name: 'bramble-agent network',
+  about: 'show how this node reaches the pods of the others',
+  text: `Show the routes to the pods of other nodes, and what is missing of them: from the message that this node received last, and from
+the kernel. Needs root.`,
+  forms: { '': '' },
+  options: {
+    output: { value: 'FORMAT', short: 'o', help: 'output format', choices: ['text', 'json'], default: 'text' },
+    remove: { help: 'remove routes, rules and tunnel from the kernel: for a machine that is no node any more' },
+    'data-dir': dataDir,
+    root,
+  },
+  end: 'Exit status: 0 all is in place; 1 something is missing; 64 wrong usage.',
+} as const satisfies Command
+
 export const completionRow = {
   name: 'bramble-agent completion',
   about: 'print the completion script of a shell',
@@ -125,6 +140,13 @@ export const agentProgram = {
   usage: ['[run] [options]', 'COMMAND [options]'],
   forms: { '': '' },
   options: runOptions,
-  commands: { run: runRow, join: joinRow, 'first-boot': firstBootRow, doctor: doctorRow, completion: completionRow },
+  commands: {
+    run: runRow,
+    join: joinRow,
+    'first-boot': firstBootRow,
+    doctor: doctorRow,
+    network: networkRow,
+    completion: completionRow,
+  },
   end: "'bramble-agent COMMAND --help' describes a command.",
 } as const satisfies Command

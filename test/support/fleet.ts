@@ -185,7 +185,8 @@ export async function joinFleet(
 }
 
 const controllerCommand = join(repository, 'scripts/bramble-controller')
-const agentLauncher = join(repository, 'scripts/bramble-agent')
+/** `bramble-agent` of this tree. */
+export const agentLauncher = join(repository, 'scripts/bramble-agent')
 
 async function outcome(file: string, args: readonly string[], input?: string): Promise<Outcome> {
   const ended = await endOf(file, args, input)

@@ -43,14 +43,16 @@ export type RoutedMachines = {
   readonly folder: string
   readonly network: MachineNetwork
   readonly controller: Controller
-  /** Another in its place, once it has ended: the same data and ports. */
-  controllerAgain(): Promise<Controller>
+  /** Another in its place, once it has ended: the same data and ports, with these settings in place of its own. */
+  controllerAgain(settings?: ControllerOptions['settings']): Promise<Controller>
   readonly first: RoutedMachine
   readonly second: RoutedMachine
   /** On the same link, and no node. */
   readonly stranger: Space
-  /** `sh -c` in a container of a pod. */
+  /** `sh -c` in a container of a pod, by kubectl. */
   within(pod: string, script: string): Promise<Outcome>
+  /** `sh -c` with the files of this host in the network of a pod of `default`: no agent takes part. */
+  inNetworkOf(pod: string, script: string): Promise<Outcome>
 }
 
 /** For `test(name, { skip: whyNoRoutedMachines() }, …)`. Throws where a part is missing without an opt-out. */
@@ -83,16 +85,29 @@ export async function routedMachines(
     const options = { dataDir, dockerSocket: docker.socket, space: place.space, settings: settings.agents ?? {} }
     return { ...place, name, dataDir, docker, startAgent: () => startAgent(t, options) }
   }
+  const [first, second] = [await machine('pi-1'), await machine('pi-2')]
   return {
     folder,
     network,
     controller,
-    controllerAgain: () => startController(t, { ...served, ...ports }),
-    first: await machine('pi-1'),
-    second: await machine('pi-2'),
+    controllerAgain: (more) => startController(t, { ...served, ...ports, settings: { ...served.settings, ...more } }),
+    first,
+    second,
+    async inNetworkOf(pod, script) {
+      const pids = await Promise.all([first, second].map(({ docker }) => sandboxPid(docker, pod)))
+      const pid = pids.find((one) => one !== undefined)
+      if (pid === undefined) throw new Error(`Pod ${pod} runs on no machine`)
+      return await command('nsenter', [`--net=/proc/${pid}/ns/net`, 'sh', '-c', script])
+    },
     stranger: await plugged(t, network),
     within: (pod, script) => controller.tryKubectl('exec', pod, '--', 'sh', '-c', script),
   }
+}
+
+async function sandboxPid({ docker }: TestDockerd, pod: string): Promise<number | undefined> {
+  const label = [`io.kubernetes.pod.name=${pod}`, 'io.kubernetes.docker.type=podsandbox']
+  const [sandbox] = await docker.listContainers({ filters: JSON.stringify({ label }) })
+  return sandbox && (await docker.getContainer(sandbox.Id).inspect()).State.Pid
 }
 
 /** One more place on the link. Gone when the test ends. */

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Decoded } from '../../../api/decode.ts'
+import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import { type ServicesMessage, serviceShards } from '../../../api/network/service-endpoints.ts'
 import { problemText } from '../../../api/problem.ts'
 import { removeUnfinished, replaceFile } from '../../../daemon/durable-file.ts'
@@ -53,6 +54,17 @@ export function networkCheckpoint(folder: string, log: Log): NetworkCheckpoint {
     saveShard: save,
     clear: () => rm(folder, { recursive: true, force: true }),
   }
+}
+
+/** Only read, beside an agent that runs: undefined if there is none. Rejects where the file is damaged or cannot be read. */
+export async function readSavedNetwork(folder: string): Promise<NetworkMessage | undefined> {
+  const path = join(folder, 'network.json')
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    if (isMissing(error)) return undefined
+    throw new Error(`Cannot read ${path}`, { cause: error })
+  })
+  const decoded = text === undefined ? undefined : decodeNetwork(JSON.parse(contentOf(text)))
+  return decoded?.ok ? decoded.value.message : undefined
 }
 
 /** Throws when the checksum does not match. */

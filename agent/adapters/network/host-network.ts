@@ -18,14 +18,22 @@ export type HostNetworkTools = { readonly ip: string; readonly bridge: string; r
 const usualTools: HostNetworkTools = { ip: 'ip', bridge: 'bridge', iptables: 'iptables' }
 
 /** `root`: where the kernel's files are found. */
-export function hostNetwork(root: string, tools = usualTools): HostNetwork {
+export function hostNetwork(
+  root: string,
+  tools = usualTools,
+): HostNetwork & {
+  /** The rule among Docker's own is there. */
+  isAccepting(): Promise<boolean>
+} {
   const { ip, iptables } = tools
 
   /** `--wait`: another program may hold the lock of iptables, for seconds while it starts. */
   const docker = (...args: readonly string[]) => runTool(iptables, ['--wait', '5', ...args])
-  const isAccepted = async () => (await docker('--check', ...markRule)).code === 0
+  const isAccepting = async () => (await docker('--check', ...markRule)).code === 0
 
   return {
+    isAccepting,
+
     async links() {
       const devices = await readFile(join(root, 'proc/net/dev'), 'utf8')
       return { routes: await readRoutes(root), hasTunnel: tunnelRow.test(devices) }
@@ -51,7 +59,7 @@ export function hostNetwork(root: string, tools = usualTools): HostNetwork {
     },
 
     async acceptMarked() {
-      if (await isAccepted()) return
+      if (await isAccepting()) return
       const { code, stderr } = await docker('--insert', ...markRule)
       if (code === 0) return
       const remedy =
@@ -60,7 +68,7 @@ export function hostNetwork(root: string, tools = usualTools): HostNetwork {
     },
 
     async refuseMarked() {
-      if (await isAccepted()) await docker('--delete', ...markRule)
+      if (await isAccepting()) await docker('--delete', ...markRule)
     },
   }
 }

@@ -1,0 +1,18 @@
+/** What `bramble-agent network` reads of this machine, and removes from it. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { networkCheckpointPath, readSavedNetwork } from '../adapters/disk/network-checkpoint.ts'
+import { hostNetwork } from '../adapters/network/host-network.ts'
+import { nftTable } from '../adapters/network/nft.ts'
+import { findIdentity } from '../join/identity.ts'
+import type { NetworkSources } from '../network/network-command.ts'
+
+export function networkSources({ root, dataDir }: { readonly root: string; readonly dataDir: string }): NetworkSources {
+  return {
+    nodeName: async () => (await findIdentity(dataDir))?.identity.nodeName,
+    savedMessage: () => readSavedNetwork(networkCheckpointPath(dataDir)),
+    host: hostNetwork(root),
+    table: nftTable(),
+    forwards: async () => (await readFile(join(root, 'proc/sys/net/ipv4/ip_forward'), 'utf8')).trim() === '1',
+  }
+}

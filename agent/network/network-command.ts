@@ -1,0 +1,73 @@
+/** `bramble-agent network`: how this node reaches the pods of the others; with `--remove`, all of it is taken out of the kernel. */
+import type { NetworkMessage } from '../../api/network/pod-network.ts'
+import { storyOf } from '../../daemon/log.ts'
+import { printText, readArguments } from '../../daemon/process/command-line.ts'
+import { exitCode } from '../../daemon/process/exit-code.ts'
+import { networkRow } from '../commands/command-table.ts'
+import type { RuleTable } from './network-manager.ts'
+import { networkReport, networkText } from './network-report.ts'
+import type { HostNetwork } from './peers/peers-manager.ts'
+import { planRoutes } from './peers/route-steps.ts'
+
+export type NetworkSources = {
+  /** Undefined: the machine has not joined. */
+  nodeName(): Promise<string | undefined>
+  savedMessage(): Promise<NetworkMessage | undefined>
+  readonly host: HostNetwork & { isAccepting(): Promise<boolean> }
+  readonly table: RuleTable
+  /** Whether the kernel forwards packets of IPv4. */
+  forwards(): Promise<boolean>
+}
+
+export type NetworkCommandNeeds = {
+  readonly sourcesFor: (request: { readonly root: string; readonly dataDir: string }) => NetworkSources
+  readonly defaults: { readonly root: string; readonly dataDir: string }
+  readonly stdout: (text: string) => void
+  readonly stderr: (text: string) => void
+}
+
+/** `argv`: what follows `network`. Gives the exit status: 1 where something is missing. */
+export async function networkCommand(argv: readonly string[], needs: NetworkCommandNeeds): Promise<number> {
+  const read = readArguments(networkRow, argv)
+  if (read.want !== 'act') return printText(read, needs)
+  const { remove, output, root = needs.defaults.root, 'data-dir': dataDir = needs.defaults.dataDir } = read.values
+  const sources = needs.sourcesFor({ root, dataDir })
+  try {
+    return remove ? await removeAll(sources, needs) : await show(sources, output, needs)
+  } catch (error) {
+    needs.stderr(`${storyOf(error)}\n`)
+    return exitCode.failed
+  }
+}
+
+async function show(sources: NetworkSources, output: 'text' | 'json', { stdout, stderr }: NetworkCommandNeeds) {
+  const { host, table } = sources
+  const nodeName = await sources.nodeName()
+  if (nodeName === undefined) {
+    stderr('This machine has not joined a fleet\n')
+    return exitCode.failed
+  }
+  const report = networkReport({
+    nodeName,
+    message: await sources.savedMessage(),
+    links: await host.links(),
+    made: await host.made(),
+    hasRules: await table.isIntact(true),
+    dockerAccepts: await host.isAccepting(),
+    forwards: await sources.forwards(),
+  })
+  stdout(output === 'json' ? `${JSON.stringify(report, null, 2)}\n` : networkText(report))
+  return report.problems.length === 0 ? exitCode.fine : exitCode.failed
+}
+
+/** Docker's rule goes last: packets are let through by a mark that nothing sets any more. */
+async function removeAll({ host, table }: NetworkSources, { stdout, stderr }: NetworkCommandNeeds): Promise<number> {
+  const { steps } = planRoutes(undefined, await host.made(), await host.links())
+  const failed = await host.apply(steps)
+  await table.remove()
+  await host.refuseMarked()
+  for (const { step, because } of failed) stderr(`${step.step} failed: ${because}\n`)
+  if (failed.length > 0) return exitCode.failed
+  stdout('Routes, rules and tunnel of the network of pods are removed. A running agent makes them again.\n')
+  return exitCode.fine
+}

@@ -1,0 +1,167 @@
+/** Pods of two machines reach each other by their addresses, whatever is restarted; another machine on the link reaches none. */
+import { test } from 'tap'
+import { agentLauncher } from './support/fleet.ts'
+import { podManifest } from './support/manifests.ts'
+import { image } from './support/pods.ts'
+import { type RoutedMachines, routedMachines, type Space, whyNoRoutedMachines } from './support/routed-machines.ts'
+import { eventually } from './support/wait.ts'
+
+/** Answers a request with the address that it came from. */
+const mirror = [
+  'mkdir -p /tmp/cgi-bin',
+  'printf "#!/bin/sh\\necho\\necho from \\$REMOTE_ADDR\\n" >/tmp/cgi-bin/from',
+  'chmod +x /tmp/cgi-bin/from',
+  'dd if=/dev/zero of=/tmp/large bs=1000 count=500 2>/dev/null',
+  'exec httpd -f -p 80 -h /tmp',
+].join('; ')
+
+const request = (path: string, address: string, port = 80) =>
+  `printf "GET ${path} HTTP/1.0\\r\\n\\r\\n" | busybox nc -w 3 ${address} ${port}`
+const from = (output: string) => /from \[?(?:::ffff:)?([\d.]+)\]?/.exec(output)?.[1]
+
+/** One pod on each machine: pod-1 on the first one, with a host port. */
+async function withPods(machines: RoutedMachines) {
+  const { controller, first, second } = machines
+  const agents = [await first.startAgent(), await second.startAgent()] as const
+  await controller.nodesReady(first.name, second.name)
+  for (const [name, nodeName, port] of [
+    ['pod-1', first.name, { hostPort: 8080 }],
+    ['pod-2', second.name, {}],
+  ] as const) {
+    const ports = [{ containerPort: 80, ...port }]
+    const spec = { nodeName, terminationGracePeriodSeconds: 0 }
+    await controller.kubectlWith(
+      podManifest({ name, image, command: ['sh', '-c', mirror], spec, container: { ports } }),
+      ...['apply', '-f', '-'],
+    )
+  }
+  const addressOf = (name: string) =>
+    eventually(`an address of ${name}`, async () => {
+      const read = ['get', 'pod', name, '-o', 'jsonpath={.status.phase} {.status.podIP}']
+      return /^Running ([\d.]+)$/.exec(await controller.kubectl(...read))?.[1]
+    })
+  /** Of a request to this pod: the address it came from, as the pod sees it. */
+  const asks = async (pod: string, address: string, port?: number) =>
+    from((await machines.inNetworkOf(pod, request('/cgi-bin/from', address, port))).stdout)
+  const askedBy = async ({ tryRun }: Space, address: string, port?: number) =>
+    from((await tryRun('sh', '-c', request('/cgi-bin/from', address, port))).stdout)
+  return {
+    agents,
+    addressOf,
+    asks,
+    askedBy,
+    pods: [await addressOf('pod-1'), await addressOf('pod-2')] as const,
+  }
+}
+
+test('pods of two machines on one link', { skip: whyNoRoutedMachines() }, async (t) => {
+  const machines = await routedMachines(t)
+  const { controller, first, second, stranger } = machines
+  const { agents, addressOf, asks, askedBy, pods } = await withPods(machines)
+  let [one, two] = pods
+  const bothWays = async (why: string) => {
+    t.equal(await asks('pod-1', two), one, `pod-1 to pod-2, ${why}`)
+    t.equal(await asks('pod-2', one), two, `pod-2 to pod-1, ${why}`)
+  }
+
+  await bothWays('with their own addresses')
+  t.equal(await askedBy(first, two), first.address, 'a machine reaches pods of the other one')
+  t.ok(await asks('pod-1', first.address, 8080), 'a pod reaches its own host port')
+  for (const [pod, { address }] of [
+    [one, first],
+    [two, second],
+  ] as const) {
+    await stranger.run('ip', 'route', 'add', `${pod}/32`, 'via', address)
+    t.equal(await askedBy(stranger, pod), undefined, 'a stranger does not reach a pod')
+  }
+  t.equal(await askedBy(stranger, first.address, 8080), stranger.address, 'a stranger reaches a host port')
+
+  const shown = await second.run(agentLauncher, 'network', '--data-dir', second.dataDir)
+  t.match(shown, /pi-1 +10\.\S+ +\S+ +route +in place\n/)
+
+  agents[0].kill('SIGKILL')
+  await agents[0].ended
+  await bothWays('while an agent is dead')
+
+  await controller.program.stop()
+  await agents[1].stop()
+  for (const { run } of [first, second]) {
+    await run('ip', 'route', 'flush', 'proto', '98')
+    await run('nft', 'flush', 'ruleset')
+  }
+  for (const { docker } of [first, second]) await docker.restart()
+  const again = [await first.startAgent(), await second.startAgent()]
+  for (const agent of again) {
+    await agent.logged('Container started')
+    const order = agent.lines.map(({ message }) => message)
+    t.ok(order.indexOf('Rules of the network applied') < order.indexOf('Container started'), 'rules before pods')
+    t.ok(order.indexOf('Routes to pods changed') < order.indexOf('Container started'), 'routes before pods')
+  }
+  await machines.controllerAgain()
+  await controller.nodesReady(first.name, second.name)
+  ;[one, two] = [await addressOf('pod-1'), await addressOf('pod-2')]
+  await eventually('pods are reached again', async () => (await asks('pod-1', two)) === one)
+  await bothWays('after a start without the controller')
+
+  await controller.kubectl('delete', 'pod', 'pod-1', 'pod-2', '--now')
+  for (const agent of again) await agent.stop()
+  await first.run(agentLauncher, 'network', '--remove', '--data-dir', first.dataDir)
+  t.equal(await first.run('ip', 'route', 'show', 'proto', '98'), '')
+  t.notMatch(await first.run('iptables-save'), /0x8000/)
+  t.notMatch(await first.run('nft', 'list', 'ruleset'), /table ip bramble/)
+})
+
+test('pods of two machines on different links', { skip: whyNoRoutedMachines() }, async (t) => {
+  const machines = await routedMachines(t)
+  const { controller, first, second, stranger } = machines
+  const { asks, askedBy, pods } = await withPods(machines)
+  const [one, two] = pods
+  await controller.kubectl('annotate', 'node', second.name, 'bramble.dev/segment=attic')
+  for (const { run } of [first, second]) {
+    await eventually('a route into the tunnel', async () => /dev bramble-vxlan/.test(await run('ip', 'route')))
+  }
+  t.equal(await asks('pod-1', two), one, 'pod-1 to pod-2, with its own address')
+  t.equal(await asks('pod-2', one), two, 'pod-2 to pod-1')
+  t.equal(await askedBy(first, two), one.replace(/\d+$/, '0'), 'a machine has the address of its end of the tunnel')
+  const { stdout } = await machines.inNetworkOf('pod-1', `${request('/large', two)} | wc -c`)
+  t.ok(Number(stdout) > 500_000, `a large answer is not cut at the MTU: ${stdout}`)
+
+  await stranger.run('ip', 'link', 'add', 'x', 'type', 'vxlan', 'id', '1', 'dstport', '8472', 'remote', first.address)
+  await stranger.run('ip', 'address', 'add', '10.244.99.1/32', 'dev', 'x')
+  await stranger.run('ip', 'link', 'set', 'x', 'up')
+  await stranger.run('ip', 'route', 'add', `${one}/32`, 'dev', 'x', 'src', '10.244.99.1')
+  t.equal(await askedBy(stranger, one), undefined, 'a stranger cannot send packets into the tunnel')
+
+  await controller.kubectl('annotate', 'node', second.name, 'bramble.dev/segment-')
+  for (const { run } of [first, second]) {
+    await eventually('the tunnel is closed', async () => !/bramble-vxlan/.test(await run('ip', 'link')))
+  }
+  t.equal(await asks('pod-1', two), one)
+})
+
+test('a fleet turns its network on, and off again', { skip: whyNoRoutedMachines() }, async (t) => {
+  const machines = await routedMachines(t, { controller: { podNetwork: 'node' } })
+  const { controller, first } = machines
+  const { asks, addressOf, pods } = await withPods(machines)
+  t.equal(await asks('pod-1', pods[1]), undefined, 'pods of different nodes do not reach each other')
+  await controller.program.stop()
+  const routed = await machines.controllerAgain({ podNetwork: 'routed' })
+  const reached = async () => {
+    const [one, two] = [await addressOf('pod-1'), await addressOf('pod-2')]
+    return (await asks('pod-1', two)) === one
+  }
+  await eventually('pods are started again, on a network with routes', reached)
+  await routed.program.stop()
+  await machines.controllerAgain({ podNetwork: 'node' })
+  await eventually('nothing is left of it', async () => {
+    const routes = await first.run('ip', 'route', 'show', 'proto', '98')
+    const rules = `${await first.run('nft', 'list', 'tables')}${await first.run('iptables-save')}`
+    return routes === '' && !/bramble|0x8000/.test(rules)
+  })
+  await eventually('pods are on a network without routes again', async () => {
+    const filters = JSON.stringify({ label: ['bramble.dev/node'] })
+    const networks = await first.docker.docker.listNetworks({ filters })
+    await addressOf('pod-1')
+    return networks.length === 1 && networks.every(({ Name }) => !Name.endsWith('_routed'))
+  })
+})
