@@ -213,6 +213,8 @@ bramble_agent() {
   program bramble-agent "runs this machine's pods in Docker"
   completion bramble-agent
   install -m 644 systemd/bramble-agent.service systemd/bramble-agent.path systemd/bramble-first-boot.service "$root/lib/systemd/system/"
+  install -D -m 644 systemd/bramble-agent.sysctl.conf "$root/usr/lib/sysctl.d/50-bramble-agent.conf"
+  install -D -m 644 systemd/bramble-agent.modules.conf "$root/usr/lib/modules-load.d/bramble-agent.conf"
   install -m 755 scripts/packages/bramble-agent/has-joined "$library/has-joined"
   install -m 644 scripts/packages/bramble-agent/agent.yaml "$root/etc/bramble/agent.yaml"
 }

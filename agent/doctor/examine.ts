@@ -14,6 +14,7 @@ import { type DoctorFinding, unknown } from './doctor-finding.ts'
 import { healthLooks } from './health.ts'
 import { identityFindings } from './identity.ts'
 import { memoryCgroupFinding } from './kernel.ts'
+import { networkFindings, networkPrograms } from './network.ts'
 import { agentPort, askedPort } from './ports.ts'
 import { agentUnit, automaticRestart, shutdownDelay } from './shutdown.ts'
 import { type DoctorSources, type MachineFiles, notSaved } from './sources.ts'
@@ -33,7 +34,12 @@ type Look = { readonly about: string; readonly look: () => Promise<readonly Doct
 const lookMs = 4_000
 
 export async function examine(sources: DoctorSources, options: DoctorOptions): Promise<readonly DoctorFinding[]> {
-  const looks = [...conditionLooks(sources), ...machineLooks(sources), ...agentLooks(sources, options)]
+  const looks = [
+    ...conditionLooks(sources),
+    ...machineLooks(sources),
+    networkLook(sources),
+    ...agentLooks(sources, options),
+  ]
   return (await Promise.all(looks.map(inTime))).flat()
 }
 
@@ -128,6 +134,33 @@ function machineLooks({ machine, live, agent, configuration }: DoctorSources): r
       },
     },
   ]
+}
+
+function networkLook({ machine, live, agent }: DoctorSources): Look {
+  const { files } = machine
+  return {
+    about: 'network',
+    async look() {
+      const [message, forwarding, bridgeFilter] = await Promise.all([
+        files.text(`${agent.dataPath}/network/network.json`),
+        files.text('/proc/sys/net/ipv4/ip_forward'),
+        files.text('/proc/sys/net/bridge/bridge-nf-call-iptables'),
+      ])
+      const folders = ['/usr/sbin', '/sbin', '/usr/bin', '/bin']
+      const installed = await Promise.all(
+        networkPrograms.map(async (program) =>
+          (await Promise.all(folders.map((folder) => files.has(`${folder}/${program}`)))).includes(true),
+        ),
+      )
+      return networkFindings({
+        isOn: message !== undefined,
+        forwarding,
+        bridgeFilter,
+        missing: networkPrograms.filter((_, index) => !installed[index]),
+        hasDockerChain: await live?.hasDockerChain(),
+      })
+    },
+  }
 }
 
 function agentLooks(sources: DoctorSources, { healthzPort, ports }: DoctorOptions): readonly Look[] {

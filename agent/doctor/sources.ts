@@ -44,6 +44,8 @@ export interface ExaminedMachine {
 export interface LiveMachine {
   space(paths: readonly string[]): Promise<readonly SpaceReading[]>
   docker(): Promise<DockerFacts | DockerSilent>
+  /** Whether Docker's chain for rules of others is there; undefined: the user may not see it. */
+  hasDockerChain(): Promise<boolean | undefined>
   /** Undefined where systemd does not answer. */
   unit(name: string): Promise<UnitReading | undefined>
   logindDelaySeconds(): Promise<number | undefined>

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 # Sourced by boot-arm64.sh: a Debian 12 for arm64 to boot from, made once. Needs machine.sh, and these: cache, install_log.
 
-root_packages=systemd,systemd-sysv,dbus,libpam-systemd,udev,iproute2,iptables,docker.io,procps,kmod
+root_packages=systemd,systemd-sysv,dbus,libpam-systemd,udev,iproute2,iptables,nftables,docker.io,procps,kmod
 root_packages+=,libstdc++6,busybox-static
 # What must be loaded before the disk can be read.
 disk_modules=(virtio_pci virtio_blk crc32c_generic ext4)

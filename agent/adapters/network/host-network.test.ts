@@ -5,7 +5,7 @@ import { type Test, test } from 'tap'
 import { ownSpace, whyNoRules } from '../../../test/support/own-space.ts'
 import type { PodRoute } from '../../network/peers/peer-network.ts'
 import { reflectPorts } from './bridge-ports.ts'
-import { hostNetwork } from './host-network.ts'
+import { hasDockerRules, hostNetwork } from './host-network.ts'
 
 const skip = whyNoRules() || (endianness() === 'LE' ? false : 'the addresses of the file are in another order')
 
@@ -89,9 +89,11 @@ test('a tunnel is opened, gets its peers, loses them and is closed', { skip }, a
 })
 
 test('the one rule among those of Docker is there once, and goes without a trace', { skip }, async (t) => {
-  const { host, space } = await machine(t)
+  const { host, space, tools } = await machine(t)
   await t.rejects(host.acceptMarked(), { message: /^Cannot add a rule to DOCKER-USER: .*Docker makes the chain/ })
+  t.equal(await hasDockerRules(tools.iptables), false)
   await space.run('iptables', '-N', 'DOCKER-USER')
+  t.equal(await hasDockerRules(tools.iptables), true)
   await space.run('iptables', '-A', 'DOCKER-USER', '-j', 'RETURN')
   const rules = () => space.run('iptables', '-S', 'DOCKER-USER')
   const before = await rules()

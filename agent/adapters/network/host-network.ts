@@ -73,6 +73,16 @@ export function hostNetwork(
   }
 }
 
+/** Whether Docker's chain for rules of others is there; undefined: this user may not see it, or iptables is missing. */
+export async function hasDockerRules(iptables = 'iptables'): Promise<boolean | undefined> {
+  try {
+    const { code, stderr } = await runTool(iptables, ['--wait', '2', '--list-rules', 'DOCKER-USER'])
+    return /permission denied/i.test(stderr) ? undefined : code === 0
+  } catch {
+    return undefined
+  }
+}
+
 const tunnelRow = new RegExp(`^ *${tunnelDevice}:`, 'm')
 const markRule = ['DOCKER-USER', '--match', 'mark', '--mark', `${forwardMark}/${forwardMark}`, '--jump', 'ACCEPT']
 

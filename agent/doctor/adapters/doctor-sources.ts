@@ -12,6 +12,7 @@ import { agentOn } from '../../adapters/disk/single-instance.ts'
 import { knownTimePath, timeFile } from '../../adapters/disk/time-file.ts'
 import { readHardwareIdentity } from '../../adapters/kernel/host-identity.ts'
 import { machineSensors } from '../../adapters/kernel/machine-sensors.ts'
+import { hasDockerRules } from '../../adapters/network/host-network.ts'
 import { identityPath, readIdentity } from '../../join/identity.ts'
 import { openKnownTime } from '../../node/certificate/known-time.ts'
 import type { DockerFacts, DockerSilent } from '../docker.ts'
@@ -143,6 +144,7 @@ function liveMachine({ dataDir, docker, systemd, isClockRight }: LiveNeeds): Liv
       })
     },
     docker,
+    hasDockerChain: hasDockerRules,
     unit: systemd.unit,
     logindDelaySeconds: systemd.logindDelaySeconds,
     agentPid: () => agentOn(dataDir),

@@ -1,0 +1,37 @@
+import { test } from 'tap'
+import { type NetworkReading, networkFindings } from './network.ts'
+
+const whole: NetworkReading = {
+  isOn: true,
+  forwarding: '1\n',
+  bridgeFilter: '1\n',
+  missing: [],
+  hasDockerChain: true,
+}
+const verdicts = (reading: Partial<NetworkReading>) =>
+  Object.fromEntries(networkFindings({ ...whole, ...reading }).map(({ check, verdict }) => [check, verdict]))
+
+test('a node of a fleet without a network needs none of it', async (t) => {
+  t.same(networkFindings({ ...whole, isOn: false, forwarding: '0', missing: ['nft'] }), [])
+})
+
+test('a node with all parts has no problem', async (t) => {
+  t.same(verdicts({}), {
+    'ip-forward': 'ok',
+    'bridge-netfilter': 'ok',
+    'network-programs': 'ok',
+    'docker-rules': 'ok',
+  })
+})
+
+test('what is missing is a problem with a remedy', async (t) => {
+  t.match(verdicts({ forwarding: '0\n' }), { 'ip-forward': 'problem' })
+  t.match(verdicts({ forwarding: undefined }), { 'ip-forward': 'unknown' })
+  t.match(verdicts({ bridgeFilter: '0\n' }), { 'bridge-netfilter': 'problem' })
+  t.match(verdicts({ hasDockerChain: false }), { 'docker-rules': 'problem' })
+  t.match(verdicts({ hasDockerChain: undefined }), { 'docker-rules': 'unknown' })
+  const findings = networkFindings({ ...whole, bridgeFilter: undefined, missing: ['nft', 'ip'] })
+  t.match(findings[1], { verdict: 'problem', found: /br_netfilter is not loaded/, remedy: /modprobe br_netfilter/ })
+  t.match(findings[2], { found: /^nft and ip are not installed/, remedy: 'apt-get install nftables iproute2' })
+  t.match(networkFindings({ ...whole, missing: ['nft'] })[2], { found: /^nft is not installed/ })
+})

@@ -1,0 +1,65 @@
+/** Checks of what the network between the pods of nodes needs. */
+import { type DoctorFinding, ok, problem, unknown } from './doctor-finding.ts'
+
+export type NetworkReading = {
+  /** The fleet has a network of its own: this node has received its message. */
+  readonly isOn: boolean
+  /** `net.ipv4.ip_forward`; undefined: the kernel does not show it. */
+  readonly forwarding: string | undefined
+  /** `net.bridge.bridge-nf-call-iptables`; undefined: the module br_netfilter is not loaded. */
+  readonly bridgeFilter: string | undefined
+  /** Programs that are not installed. */
+  readonly missing: readonly string[]
+  /** Docker's chain DOCKER-USER is there; undefined: it could not be determined. */
+  readonly hasDockerChain: boolean | undefined
+}
+
+const packages: { readonly [program: string]: string } = { nft: 'nftables', ip: 'iproute2', iptables: 'iptables' }
+
+/** The programs that the agent starts for it. */
+export const networkPrograms = Object.keys(packages)
+
+/** None for a fleet without a network of its own: its nodes need none of this. */
+export function networkFindings(reading: NetworkReading): readonly DoctorFinding[] {
+  if (!reading.isOn) return []
+  return [forwarding(reading), bridgeFilter(reading), programs(reading), dockerChain(reading)]
+}
+
+function forwarding({ forwarding: value }: NetworkReading): DoctorFinding {
+  const check = 'ip-forward'
+  if (value === undefined) return unknown(check, 'The kernel does not show net.ipv4.ip_forward')
+  if (value.trim() === '1') return ok(check, 'The kernel forwards packets between pods and nodes')
+  const remedy = "Run 'sysctl -w net.ipv4.ip_forward=1', and look for a file in /etc/sysctl.d that sets it to 0"
+  return problem(check, 'The kernel forwards no packets: pods have no connection (net.ipv4.ip_forward is 0)', remedy)
+}
+
+/** Without it an answer within one bridge bypasses the translation of addresses, and does not match its request. */
+function bridgeFilter({ bridgeFilter: value }: NetworkReading): DoctorFinding {
+  const check = 'bridge-netfilter'
+  if (value?.trim() === '1') return ok(check, 'Packets between pods of this node pass the rules of Services')
+  const found = 'Pods do not reach Services whose endpoint is on the same node'
+  if (value === undefined) {
+    const remedy = "Run 'modprobe br_netfilter'; the package bramble-agent loads it at boot"
+    return problem(check, `${found}: the kernel module br_netfilter is not loaded`, remedy)
+  }
+  const remedy =
+    "Run 'sysctl -w net.bridge.bridge-nf-call-iptables=1', and look for a file in /etc/sysctl.d that sets it to 0"
+  return problem(check, `${found} (net.bridge.bridge-nf-call-iptables is 0)`, remedy)
+}
+
+function programs({ missing }: NetworkReading): DoctorFinding {
+  const check = 'network-programs'
+  if (missing.length === 0) return ok(check, `${networkPrograms.join(', ')} are installed`)
+  const names = missing.map((program) => packages[program] ?? program)
+  const found = `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} not installed: pods reach no other node`
+  return problem(check, found, `apt-get install ${names.join(' ')}`)
+}
+
+function dockerChain({ hasDockerChain }: NetworkReading): DoctorFinding {
+  const check = 'docker-rules'
+  if (hasDockerChain === undefined) return unknown(check, "Docker's rules could not be read", 'Run it with sudo')
+  if (hasDockerChain) return ok(check, 'Docker has a place for the rule of the network of pods (DOCKER-USER)')
+  const remedy =
+    'Remove "iptables": false and "firewall-backend": "nftables" from /etc/docker/daemon.json, and restart Docker'
+  return problem(check, 'Docker drops packets between nodes: its chain DOCKER-USER is missing', remedy)
+}
