@@ -86,6 +86,7 @@ const plainRoles: { readonly [name: string]: readonly PolicyRule[] } = {
     ...eventRules,
   ],
   'bramble:kiosk': kioskRules(),
+  'bramble:metrics-reader': metricsReaderRules(),
   ...certificateRoles(),
 }
 
@@ -95,6 +96,15 @@ function kioskRules(): readonly PolicyRule[] {
     onResources(readVerbs, '', 'nodes', 'pods', 'events', 'namespaces'),
     onResources(readVerbs, 'apps', 'deployments', 'statefulsets', 'daemonsets'),
     onResources(readVerbs, 'metrics.k8s.io', 'nodes'),
+  ]
+}
+
+/** All that a Prometheus scrapes, and what it discovers nodes by. Without `nodes/proxy`, which opens the whole node. */
+function metricsReaderRules(): readonly PolicyRule[] {
+  return [
+    onPaths('/metrics', '/metrics/slis', '/metrics/fleet', '/fleet/*'),
+    onResources(readVerbs, '', 'nodes'),
+    onResources('get', '', 'nodes/metrics', 'nodes/stats'),
   ]
 }
 

@@ -10,6 +10,7 @@ import { offeredToken, refuseForeignPage } from './access/browser-credentials.ts
 import type { FlowAdmission, FlowControl } from './access/flow-control.ts'
 import { flowOf, strangersFlow } from './access/flow-levels.ts'
 import { impersonated } from './access/impersonation.ts'
+import { narrowerAttributes } from './access/kubelet-paths.ts'
 import { otherAudience, type ServiceAccountTokens, tokenIssuer } from './access/tokens/service-account-tokens.ts'
 import type { RequestSender } from './audit/audit-event.ts'
 import type { AuditLog } from './audit/audit-log.ts'
@@ -135,7 +136,7 @@ export async function answerRequest(received: ApiRequest, needs: RequestNeeds): 
     }
     sender.decision = 'forbid'
     // What is below /ui/ shows each identity what it may see.
-    if (route.kind !== 'dashboard') await permit(needs.access, identity, attributesOf(route, request))
+    if (route.kind !== 'dashboard') await permitRequest(route, request, identity, needs.access)
     sender.decision = 'allow'
     const answer = encoded(
       route.kind === 'dashboard'
@@ -324,6 +325,21 @@ function tokenNeeds({ store, clock, tokens }: RequestNeeds) {
       return secret && decodeToken(secret)
     },
   }
+}
+
+/** Throws Forbidden. The kubelet's paths have a right of their own, which is narrower than the one to the whole node. */
+async function permitRequest(
+  route: ApiRoute,
+  request: ApiRequest,
+  identity: Identity,
+  access: RequestNeeds['access'],
+): Promise<void> {
+  const attributes = attributesOf(route, request)
+  const rest = route.kind === 'resource' ? route.rest : undefined
+  const isUpgrade = request.offered !== undefined
+  const narrower = narrowerAttributes(attributes, { method: request.method, rest, isUpgrade })
+  if (narrower !== undefined && (await access.decide(identity, narrower)).allowed) return
+  await permit(access, identity, attributes)
 }
 
 function attributesOf(route: ApiRoute, { method, query }: ApiRequest): Attributes {

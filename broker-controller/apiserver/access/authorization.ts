@@ -69,7 +69,8 @@ function mayRequestCertificate({ verb, resource, subresource }: ResourceAttribut
 
 function nodeAllowed(node: string, attributes: ResourceAttributes, boundPods: readonly Pod[]): boolean {
   const { verb, resource, subresource, namespace, name } = attributes
-  if (subresource === 'proxy') return false
+  // What a node reads of itself it reads on the machine.
+  if (['proxy', 'metrics', 'stats'].includes(subresource)) return false
   const isOwn = name === node
   switch (resource) {
     case 'nodes':
