@@ -15,6 +15,7 @@ import { keptServers } from '../node/connection/controller-servers.ts'
 import { leaseManager } from '../node/registration/lease-manager.ts'
 import { nodeEvents } from '../node/status/node-event.ts'
 import { runtimeHealth, runtimeView } from '../node/status/runtime-health.ts'
+import { agentCounters } from '../usage/agent-counters.ts'
 import { agentBoard } from './board.ts'
 import { assembleContainers } from './containers.ts'
 import { assembleLocalEndpoint } from './local-endpoint.ts'
@@ -56,6 +57,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const { nodeName } = identity
   const { boot, clock, inventory, kernel, random, volumes, watch } = machine
   const board = agentBoard()
+  const counters = agentCounters()
   const goodbye = farewell({ root, board, clock })
   const link = openApiLink(identity, machine)
   const mqttServers = () => keptServers(link.servers.get()).mqttServers
@@ -75,7 +77,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const { runtime } = containers
   const engineHealth = runtimeHealth({ runtime, clock: watch.clockFor('runtime-health'), log, writes: board })
   const staticPods = await readStaticPods({ board, configuration, nodeName, event, watch, log })
-  const shared = { root, dataDir, request, configuration, nodeName, board, machine, controlPlane, event, log }
+  const shared = { root, dataDir, request, configuration, nodeName, board, machine, controlPlane, event, counters, log }
   const network = await assembleNetwork({ ...shared, engine })
   const pods = assemblePods({ ...shared, runtime, api: link.api })
   const pressure = assemblePressure({ ...shared, containers, pods, clock, clockFor: watch.clockFor })
@@ -100,7 +102,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
     endpoint,
     sampler,
     view: shown,
-  } = assembleLocalEndpoint({ ...shared, health, pods, containers, problems: hanging })
+  } = assembleLocalEndpoint({ ...shared, link, health, pods, containers, problems: hanging })
   const sessions = assembleSessions({
     ...shared,
     apiUrl: link.url,

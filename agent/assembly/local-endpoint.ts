@@ -12,14 +12,19 @@ import { nodeUsage } from '../adapters/kernel/node-usage.ts'
 import type { MqttControlPlane } from '../adapters/mqtt/mqtt-control-plane.ts'
 import type { RunRequest } from '../command-line.ts'
 import type { AgentConfiguration } from '../configuration.ts'
+import { type HealthFigures, healthMetrics } from '../health/health-metrics.ts'
+import { certificateDates } from '../node/certificate/certificate-dates.ts'
 import type { RuntimeHealth } from '../node/status/runtime-health.ts'
 import type { PodManager } from '../pods/pod-manager.ts'
 import { probeDurationBuckets } from '../pods/probes/probe-counts.ts'
+import type { AgentCounters } from '../usage/agent-counters.ts'
 import { scrapes } from '../usage/scrapes.ts'
 import { type UsageSampler, usageSampler } from '../usage/usage-sampler.ts'
+import type { AgentBoard } from './board.ts'
 import { kubeletConfiguration } from './configz.ts'
 import type { Containers } from './containers.ts'
 import type { AgentMachine } from './machine.ts'
+import type { ApiLink } from './membership.ts'
 
 export type LocalEndpointParts = {
   readonly request: RunRequest
@@ -30,6 +35,9 @@ export type LocalEndpointParts = {
   readonly pods: PodManager
   readonly containers: Containers
   readonly controlPlane: MqttControlPlane
+  readonly board: AgentBoard
+  readonly counters: AgentCounters
+  readonly link: Pick<ApiLink, 'credentials'>
   /** Why the agent is unhealthy; empty if it is healthy. */
   readonly problems: () => readonly string[]
   readonly log: Log
@@ -73,7 +81,11 @@ export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpo
         pods: usage,
         node: wholeNode,
         containers: containerList.containers,
-        machine: () => machineMetrics({ root, filesystemAt }, clock.wallMs()),
+        machine: async () => [
+          ...healthMetrics(healthNow(parts)),
+          ...(await machineMetrics({ root, filesystemAt }, clock.wallMs())),
+        ],
+        counts: parts.counters.text,
         probes: () => ({ counts: pods.probes(), buckets: probeDurationBuckets }),
         clock,
       },
@@ -90,6 +102,17 @@ export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpo
   )
 
   return { endpoint: { name: 'local-endpoint', run: endpoint.run }, sampler: { ...sampler, name: 'usage' }, view }
+}
+
+/** Read for each scrape. */
+function healthNow({ board, link, machine: { sensors, date } }: LocalEndpointParts): HealthFigures {
+  return {
+    conditions: board.machineHealth.get()?.conditions ?? [],
+    flash: sensors.flash(),
+    clock: { synchronized: sensors.time().synchronized, controller: date.controllerClock.difference() },
+    certificateEndMs: certificateDates(link.credentials.get().certificate).validTo.getTime(),
+    nowMs: date.estimatedMs(),
+  }
 }
 
 function machineInfo({ machine, system }: Inventory) {

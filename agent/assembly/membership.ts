@@ -25,6 +25,7 @@ import { registration } from '../node/registration/registration.ts'
 import type { NodeStatusManager } from '../node/status/node-status-manager.ts'
 import type { PodManager } from '../pods/pod-manager.ts'
 import { mirrorManager } from '../pods/static/mirror-manager.ts'
+import type { AgentCounters } from '../usage/agent-counters.ts'
 import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
 
@@ -39,6 +40,7 @@ export type MembershipParts = {
   readonly status: NodeStatusManager
   readonly pods: PodManager
   readonly link: ApiLink
+  readonly counters: AgentCounters
   readonly log: Log
 }
 
@@ -123,7 +125,7 @@ export function assembleMembership(parts: MembershipParts): Membership {
 }
 
 /** The certificate manager. It is the writer of the credentials. */
-function renewal({ root, dataDir, identity, machine, link, log }: MembershipParts) {
+function renewal({ root, dataDir, identity, machine, link, counters, log }: MembershipParts) {
   const { api, credentials } = link
   const { date, random, watch } = machine
   const clock = watch.clockFor('certificate')
@@ -139,6 +141,7 @@ function renewal({ root, dataDir, identity, machine, link, log }: MembershipPart
       return renewedCertificate({ nodeName, hardware, trusted: credentials.get().ca }, { api, clock }, signal)
     },
     authorities: (signal) => authoritiesOf(api, signal),
+    renewalFailed: counters.renewalFailed,
     nowMs: date.estimatedMs,
     clock,
     random,

@@ -12,6 +12,7 @@ import type { AgentConfiguration } from '../configuration.ts'
 import type { ControlPlane } from '../node/connection/control-plane.ts'
 import { defaultPodManagerSettings, type PodManager, type PodManagerNeeds, podManager } from '../pods/pod-manager.ts'
 import type { ContainerRuntime } from '../pods/runtime/runtime.ts'
+import type { AgentCounters } from '../usage/agent-counters.ts'
 import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
 
@@ -25,11 +26,12 @@ export type PodParts = {
   readonly runtime: ContainerRuntime
   readonly controlPlane: ControlPlane
   readonly api: Pick<ApiClient, 'post'>
+  readonly counters: AgentCounters
   readonly log: Log
 }
 
 export function assemblePods(parts: PodParts): PodManager {
-  const { root, dataDir, board, configuration, nodeName, machine, runtime, controlPlane, api, log } = parts
+  const { root, dataDir, board, configuration, nodeName, machine, runtime, controlPlane, api, counters, log } = parts
   const { boot, clock, date, inventory, random, sensors, volumes } = machine
   const uptimeMs = () => sensors.time().uptimeMs
   const pods = podManager(
@@ -46,6 +48,7 @@ export function assemblePods(parts: PodParts): PodManager {
       date: { nowMs: date.nowMs, uptimeMs },
       gate: boot.startGate({ clock, uptimeMs, log }),
       checkpoint: fileCheckpoint(checkpointPath(dataDir), log),
+      started: counters.podStarted,
       node: nodeOn(board, inventory.machine.memoryBytes),
       clock,
       random,

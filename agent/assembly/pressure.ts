@@ -8,6 +8,7 @@ import { storageLimits } from '../eviction/storage-limits.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
 import { podGarbageCollector } from '../pods/garbage/garbage-collector.ts'
 import type { PodManager } from '../pods/pod-manager.ts'
+import type { AgentCounters } from '../usage/agent-counters.ts'
 import type { AgentBoard } from './board.ts'
 import type { Containers } from './containers.ts'
 
@@ -17,6 +18,7 @@ export type PressureParts = {
   readonly containers: Containers
   readonly pods: Pick<PodManager, 'active' | 'stopped' | 'endPod' | 'needOf'>
   readonly event: (event: NodeEvent) => void
+  readonly counters: Pick<AgentCounters, 'evicted'>
   readonly clock: Clock
   /** The clock of the loop of this name. */
   readonly clockFor: (loop: string) => Clock
@@ -24,11 +26,21 @@ export type PressureParts = {
 }
 
 export function assemblePressure(parts: PressureParts): readonly Loop[] {
-  const { board, configuration, containers, pods, event, clock, clockFor, log } = parts
+  const { board, configuration, containers, pods, event, counters, clock, clockFor, log } = parts
   const { runtime, signals, usage } = containers
   const garbage = podGarbageCollector({ runtime, pods, signals, event, clock, log }, configuration.garbage)
   const eviction = evictionManager(
-    { signals, pods, usage, reclaim: garbage, event, clock: clockFor('eviction'), log, writes: board },
+    {
+      signals,
+      pods,
+      usage,
+      reclaim: garbage,
+      event,
+      evicted: counters.evicted,
+      clock: clockFor('eviction'),
+      log,
+      writes: board,
+    },
     {
       thresholds: [...configuration.evictionHard, ...configuration.evictionSoft],
       transitionMs: configuration.evictionPressureTransitionMs,

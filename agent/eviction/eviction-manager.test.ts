@@ -30,6 +30,7 @@ function machine(
   const here = new Map(running.map((one) => [one.pod.metadata.uid ?? '', one]))
   const ended = new Map<string, Ending & { readonly atMs: number; goneAtMs?: number }>()
   const events: string[] = []
+  const evictions: string[] = []
   const collected: string[] = []
   const asked: string[] = []
   const world = { changes: 0, free: 0, looks: 0 }
@@ -47,6 +48,7 @@ function machine(
       log,
       writes: board,
       event: ({ reason, message }) => events.push(`${reason}: ${message}`),
+      evicted: (signal) => evictions.push(signal),
       pods: {
         active: () => [...here].filter(([uid]) => !ended.has(uid)).map(([, { pod }]) => pod),
         async stopped(uid, signal) {
@@ -118,6 +120,7 @@ function machine(
     world,
     ended,
     events,
+    evictions,
     collected,
     asked,
     leave,
@@ -162,7 +165,7 @@ test('a disk that cannot be read is logged once, and hides no shortage of memory
 })
 
 test('the pod with the largest excess is evicted at once, and no other if that was enough', async (t) => {
-  const { clock, ended, leave, events } = machine(t, {
+  const { clock, ended, leave, events, evictions } = machine(t, {
     running: [
       { pod: aPod({ name: 'modest', requests: { memory: '64Mi' } }), memory: 60 * mib },
       { pod: aPod({ name: 'greedy' }), memory: 400 * mib },
@@ -183,6 +186,7 @@ test('the pod with the largest excess is evicted at once, and no other if that w
     disruption: message,
   })
   t.same(events, ['EvictionThresholdMet: Attempting to reclaim memory'])
+  t.same(evictions, ['memory.available'], 'counted by its signal')
 })
 
 test('while a pod stops no other is chosen; after thirty seconds the next one is evicted', async (t) => {

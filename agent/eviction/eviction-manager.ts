@@ -25,6 +25,8 @@ export type EvictionNeeds = {
   readonly usage: Pick<PodUsage, 'podUsage' | 'podDiskUsage'>
   readonly reclaim: NodeReclaim
   readonly event: (event: NodeEvent) => void
+  /** A pod was chosen because of this signal. */
+  readonly evicted?: (signal: string) => void
   readonly clock: Clock
   readonly log: Log
   readonly writes: {

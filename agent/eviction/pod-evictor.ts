@@ -14,6 +14,8 @@ import { pressureOf, type Threshold } from './thresholds.ts'
 export type PodEvictorNeeds = {
   readonly pods: EvictablePods
   readonly usage: Pick<PodUsage, 'podUsage' | 'podDiskUsage'>
+  /** A pod was chosen because of this signal. */
+  readonly evicted?: (signal: string) => void
   readonly clock: Clock
   readonly log: Log
 }
@@ -33,7 +35,7 @@ const cleanupMs = 30_000
 const diskUseAgeMs = 15_000
 
 export function podEvictor(
-  { pods, usage, clock, log }: PodEvictorNeeds,
+  { pods, usage, evicted, clock, log }: PodEvictorNeeds,
   { maxPodGraceSeconds }: { readonly maxPodGraceSeconds: number },
 ): PodEvictor {
   const factsFor = async ({ signal }: Threshold, { imagesApart }: Observations) => {
@@ -68,6 +70,7 @@ export function podEvictor(
       const gracePeriodSeconds = graceFor(victim, threshold)
       log.warn('Pod evicted', { pod: `${namespace}/${name}`, threshold: threshold.signal, gracePeriodSeconds, message })
       pods.endPod(uid, { reason: 'Evicted', message, gracePeriodSeconds, event: 'Warning', disruption: message })
+      evicted?.(threshold.signal)
       return uid
     },
     async stopped(uid, signal) {

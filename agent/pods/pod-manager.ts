@@ -65,6 +65,8 @@ export type PodManagerNeeds = {
     hostIP(): string | undefined
     memoryCapacityBytes(): number
   }
+  /** A pod runs, so many seconds after it was first reported. */
+  readonly started?: (seconds: number) => void
   readonly clock: Clock
   readonly random: () => number
   readonly log: Log
@@ -122,7 +124,13 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const records = podRecords()
   const wanted = wantedPods(records.paths)
   const reports = mirrorReporter(needs.controlPlane)
-  const statuses = podStatusManager({ records, controlPlane: reports, log })
+  const statuses = podStatusManager({
+    records,
+    controlPlane: reports,
+    clock,
+    log,
+    ...(needs.started && { started: needs.started }),
+  })
   const workers = podWorkers({ ...needs, parallel })
   const engine = engineWatch({ ...needs, resyncMs })
   const checkpoints = checkpointWriter(needs, () => checkpointOf(wanted, records.endings()))

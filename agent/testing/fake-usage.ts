@@ -45,12 +45,14 @@ export function aPodReading(uid: string, cpuNanoSeconds = 0): PodReading {
         cpu: { usageNanoSeconds: cpuNanoSeconds },
         memory,
         pids: { current: 3 },
+        io: [{ device: '/dev/mmcblk0', readBytes: 4_096_000, writtenBytes: 8_192, reads: 1_000, writes: 2 }],
+        cpuLimit: { shares: 512, periodMicros: 100_000, quotaMicros: 50_000 },
       },
     ],
   }
 }
 
-function aDiskReading(uid: string): PodDiskReading {
+export function aDiskReading(uid: string): PodDiskReading {
   return {
     uid,
     containers: [

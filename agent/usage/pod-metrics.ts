@@ -1,6 +1,15 @@
 /** Readings → figures under the kubelet's and cAdvisor's names, as dashboards ask for them. */
 import { counter, gauge, type MetricFamily, type MetricSample, one } from '../../daemon/prometheus-text.ts'
-import type { ContainerReading, GroupReading, InterfaceReading, NodeReading, PodReading } from './usage.ts'
+import type {
+  ContainerReading,
+  CpuLimitReading,
+  GroupReading,
+  InterfaceReading,
+  IoReading,
+  NodeReading,
+  PodDiskReading,
+  PodReading,
+} from './usage.ts'
 
 export type PodFigures = {
   readonly node: NodeReading
@@ -8,15 +17,26 @@ export type PodFigures = {
   readonly cpus: number
   readonly memoryBytes: number
   readonly wallMs: number
+  /** What pods have on disk; undefined if it was not counted in time. */
+  readonly disks?: readonly PodDiskReading[] | undefined
 }
 
 type Row = GroupReading & {
   readonly labels: { readonly [name: string]: string }
   readonly startedAt?: string | undefined
+  readonly io?: readonly IoReading[]
+  readonly cpuLimit?: CpuLimitReading
 }
 
 /** `/metrics/cadvisor`: one row for the machine (`id="/"`), one for each container that runs. */
-export function* cadvisorMetrics({ node, pods, cpus, memoryBytes, wallMs }: PodFigures): Iterable<MetricFamily> {
+export function* cadvisorMetrics({
+  node,
+  pods,
+  cpus,
+  memoryBytes,
+  wallMs,
+  disks = [],
+}: PodFigures): Iterable<MetricFamily> {
   const machine = { id: '/', image: '', name: '', namespace: '', pod: '', container: '' }
   const rows: Row[] = [
     { labels: machine, ...(node.cpu && { cpu: node.cpu }), ...(node.memory && { memory: node.memory }) },
@@ -103,7 +123,86 @@ export function* cadvisorMetrics({ node, pods, cpus, memoryBytes, wallMs }: PodF
     'When it was last seen.',
     inside(() => wallMs / 1000),
   )
+  yield* limitMetrics(contained)
+  yield* fileMetrics(contained, node, pods, disks)
   yield* networkMetrics(node, pods)
+}
+
+function* limitMetrics(rows: readonly Row[]): Iterable<MetricFamily> {
+  const each = (value: (limit: CpuLimitReading) => number | undefined) =>
+    rows.flatMap(({ cpuLimit, labels }) => one(cpuLimit && value(cpuLimit), labels))
+  yield gauge(
+    'container_spec_cpu_period',
+    'Period of the CPU limit in microseconds.',
+    each(({ periodMicros }) => periodMicros),
+  )
+  yield gauge(
+    'container_spec_cpu_quota',
+    'CPU time of each period in microseconds.',
+    each(({ quotaMicros }) => quotaMicros),
+  )
+  yield gauge(
+    'container_spec_cpu_shares',
+    'Share of the processors; 1024 for one requested.',
+    each(({ shares }) => shares),
+  )
+}
+
+/** The size is that of the writable layer and the logs, as with cAdvisor. */
+function* fileMetrics(
+  rows: readonly Row[],
+  { imageFs, fs }: NodeReading,
+  pods: readonly PodReading[],
+  disks: readonly PodDiskReading[],
+): Iterable<MetricFamily> {
+  const each = (value: (reading: IoReading) => number): MetricSample[] =>
+    rows.flatMap(({ io = [], labels }) =>
+      io.map((reading) => ({ labels: { ...labels, device: reading.device }, value: value(reading) })),
+    )
+  yield counter(
+    'container_fs_reads_total',
+    'Reads completed.',
+    each(({ reads }) => reads),
+  )
+  yield counter(
+    'container_fs_reads_bytes_total',
+    'Bytes read.',
+    each(({ readBytes }) => readBytes),
+  )
+  yield counter(
+    'container_fs_writes_total',
+    'Writes completed.',
+    each(({ writes }) => writes),
+  )
+  yield counter(
+    'container_fs_writes_bytes_total',
+    'Bytes written.',
+    each(({ writtenBytes }) => writtenBytes),
+  )
+  const used = new Map(
+    disks.flatMap(({ uid, containers }) =>
+      containers.flatMap(({ name, rootfs, logs }): [string, number][] =>
+        rootfs === undefined ? [] : [[`${uid}/${name}`, rootfs.usedBytes + (logs?.usedBytes ?? 0)]],
+      ),
+    ),
+  )
+  const counted = pods.flatMap((pod) =>
+    pod.containers.map((container) => ({
+      labels: rowOf(pod, container).labels,
+      usedBytes: used.get(`${pod.uid}/${container.name}`),
+    })),
+  )
+  yield gauge(
+    'container_fs_usage_bytes',
+    'Writable layer and logs.',
+    counted.flatMap(({ labels, usedBytes }) => one(usedBytes, labels)),
+  )
+  const limitBytes = (imageFs ?? fs)?.capacityBytes
+  yield gauge(
+    'container_fs_limit_bytes',
+    'Size of the filesystem.',
+    counted.flatMap(({ labels, usedBytes }) => one(usedBytes === undefined ? undefined : limitBytes, labels)),
+  )
 }
 
 function* networkMetrics(node: NodeReading, pods: readonly PodReading[]): Iterable<MetricFamily> {

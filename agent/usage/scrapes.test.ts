@@ -3,22 +3,30 @@ import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { readMetrics } from '../../daemon/testing/prometheus-parser.ts'
 import { filesystemUsage } from '../adapters/disk/filesystem-usage.ts'
 import { machineMetrics } from '../adapters/kernel/machine-metrics.ts'
-import { aNodeReading, aPodReading } from '../testing/fake-usage.ts'
+import { aDiskReading, aNodeReading, aPodReading } from '../testing/fake-usage.ts'
 import { savedTree } from '../testing/saved-trees.ts'
+import { agentCounters } from './agent-counters.ts'
 import { scrapes } from './scrapes.ts'
+import type { PodUsage } from './usage.ts'
 
 const Mi = 2 ** 20
 
-function aScraper() {
-  const clock = fakeClock()
+function aScraper({
+  clock = fakeClock(),
+  podDiskUsage = async () => [aDiskReading('u1')],
+}: {
+  clock?: ReturnType<typeof fakeClock>
+  podDiskUsage?: PodUsage['podDiskUsage']
+} = {}) {
   return scrapes(
     {
-      pods: { podReadings: async () => [aPodReading('u1', 2.5e9), aPodReading('u2', 1e9)] },
+      pods: { podReadings: async () => [aPodReading('u1', 2.5e9), aPodReading('u2', 1e9)], podDiskUsage },
       node: { nodeReading: async () => aNodeReading },
       containers: async () => [],
       machine: () =>
         machineMetrics({ root: savedTree('usage-metrics'), filesystemAt: filesystemUsage() }, clock.wallMs()),
       probes: () => ({ counts: [], buckets: [] }),
+      counts: agentCounters().text,
       clock,
     },
     { nodeName: 'pi-01', cpus: 4, memoryBytes: 1024 * Mi },
@@ -51,6 +59,30 @@ test('cAdvisor’s names and labels are kept', async (t) => {
   t.equal(families.get('machine_cpu_cores')?.samples[0]?.value, 4)
 })
 
+test('I/O, CPU limits and the size of what containers wrote are there', async (t) => {
+  const families = readMetrics(await aScraper().cadvisor())
+  const ofServer = (name: string) => families.get(name)?.samples.find(({ labels }) => labels['pod'] === 'pod-u1')
+  t.match(ofServer('container_fs_writes_bytes_total'), {
+    labels: { container: 'server', device: '/dev/mmcblk0' },
+    value: 8192,
+  })
+  t.match(ofServer('container_fs_reads_total'), { value: 1000 })
+  t.match(ofServer('container_spec_cpu_quota'), { value: 50_000 })
+  t.match(ofServer('container_spec_cpu_period'), { value: 100_000 })
+  t.match(ofServer('container_spec_cpu_shares'), { value: 512 })
+  t.match(ofServer('container_fs_usage_bytes'), { value: 1200 })
+  t.match(ofServer('container_fs_limit_bytes'), { value: 10_000 })
+})
+
+test('a scrape does not wait for disks that are not counted', async (t) => {
+  const clock = fakeClock()
+  const answer = aScraper({ clock, podDiskUsage: () => new Promise(() => undefined) }).cadvisor()
+  await clock.advance(2_000)
+  const families = readMetrics(await answer)
+  t.notOk(families.has('container_fs_usage_bytes'))
+  t.ok(families.has('container_fs_reads_total'))
+})
+
 test('what metrics-server reads is there', async (t) => {
   const families = readMetrics(await aScraper().resource())
   t.same(families.get('pod_memory_working_set_bytes')?.samples[0], {
@@ -81,7 +113,7 @@ test('a machine has node_exporter’s names', async (t) => {
   t.same(sampleOf('node_boot_time_seconds'), { labels: {}, value: 1767225600 })
   t.same(
     families.get('node_network_receive_bytes_total')?.samples.map(({ labels }) => labels['device']),
-    ['eth0'],
+    ['eth0', 'wlan0', 'usb0'],
     'not the ends of pods’ networks',
   )
   t.same(sampleOf('kubelet_running_pods'), { labels: {}, value: 2 })

@@ -1,5 +1,6 @@
 /** The text for Prometheus at each of the agent's three paths. Values are read at each scrape only. */
 import type { Clock } from '../../daemon/clock.ts'
+import { withinOr } from '../../daemon/deadline.ts'
 import { type MetricFamily, metricsText } from '../../daemon/prometheus-text.ts'
 import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
 import { agentMetrics, cadvisorMetrics, resourceMetrics } from './pod-metrics.ts'
@@ -7,13 +8,15 @@ import { type ProbeFigures, probeMetrics } from './probe-metrics.ts'
 import type { NodeUsage, PodUsage } from './usage.ts'
 
 export type ScrapeNeeds = {
-  readonly pods: Pick<PodUsage, 'podReadings'>
+  readonly pods: Pick<PodUsage, 'podReadings' | 'podDiskUsage'>
   readonly node: NodeUsage
   readonly containers: () => Promise<readonly RuntimeContainer[]>
   /** The machine under node_exporter's names. */
   readonly machine: () => Promise<readonly MetricFamily[]>
   /** Counts of the probes of all pods, and the seconds that their buckets stand for. */
   readonly probes: () => { readonly counts: readonly ProbeFigures[]; readonly buckets: readonly number[] }
+  /** Counts of the agent itself, as text for Prometheus. */
+  readonly counts: () => string
   readonly clock: Clock
 }
 
@@ -26,11 +29,19 @@ export interface Scrapes {
   probes(): Promise<string>
 }
 
-export function scrapes({ pods, node, containers, machine, probes, clock }: ScrapeNeeds, facts: ScrapeFacts): Scrapes {
+/** Counting the files of containers costs about 25 µs of CPU a file: it is done more rarely than most Prometheus scrape. */
+const diskAgeMs = 5 * 60_000
+/** A scrape waits no longer for it, and is answered without it. */
+const diskTimeoutMs = 2_000
+
+export function scrapes(
+  { pods, node, containers, machine, probes, counts, clock }: ScrapeNeeds,
+  facts: ScrapeFacts,
+): Scrapes {
   const startedMs = clock.wallMs()
   const { nodeName, cpus, memoryBytes } = facts
-  const readFigures = async () => {
-    const [readings, nodeReading] = await Promise.all([pods.podReadings(), node.nodeReading()])
+  const readFigures = async (whole = false) => {
+    const [readings, nodeReading] = await Promise.all([pods.podReadings(whole), node.nodeReading()])
     return { pods: readings, node: nodeReading, cpus, memoryBytes, wallMs: clock.wallMs() }
   }
   return {
@@ -39,9 +50,16 @@ export function scrapes({ pods, node, containers, machine, probes, clock }: Scra
       const inside = all.filter(({ identity }) => identity.kind === 'container')
       const states = new Map([['running', 0]])
       for (const { state } of inside) states.set(state, (states.get(state) ?? 0) + 1)
-      return text([...agentMetrics({ ...found, nodeName, containers: states, startedMs }), ...families])
+      return text([...agentMetrics({ ...found, nodeName, containers: states, startedMs }), ...families]) + counts()
     },
-    cadvisor: async () => text(cadvisorMetrics(await readFigures())),
+    async cadvisor() {
+      const readDisks = pods.podDiskUsage(diskAgeMs).catch(() => undefined)
+      const [figures, disks] = await Promise.all([
+        readFigures(true),
+        withinOr(diskTimeoutMs, undefined, readDisks, clock),
+      ])
+      return text(cadvisorMetrics({ ...figures, disks }))
+    },
     resource: async () => text(resourceMetrics(await readFigures())),
     async probes() {
       const { counts, buckets } = probes()

@@ -28,6 +28,24 @@ export type MemoryReading = {
   readonly oomKills?: number
 }
 
+/** Block I/O of a control group on one device, since it exists. */
+export type IoReading = {
+  /** `/dev/mmcblk0` */
+  readonly device: string
+  readonly readBytes: number
+  readonly writtenBytes: number
+  readonly reads: number
+  readonly writes: number
+}
+
+export type CpuLimitReading = {
+  /** Of version 1 of control groups: 1024 for one processor requested. */
+  readonly shares: number
+  readonly periodMicros?: number
+  /** Undefined: no limit. */
+  readonly quotaMicros?: number
+}
+
 export type InterfaceReading = {
   readonly name: string
   readonly rxBytes: number
@@ -46,6 +64,9 @@ export type ContainerReading = GroupReading & {
   readonly image: string
   /** RFC 3339. */
   readonly startedAt: string | undefined
+  /** Only where they were requested. */
+  readonly io?: readonly IoReading[]
+  readonly cpuLimit?: CpuLimitReading
 }
 
 /** A pod of which something runs. */
@@ -98,8 +119,8 @@ export interface PodUsage {
    * only after it reported a change, for at most 2 s.
    */
   podUsage(): Promise<readonly PodUse[]>
-  /** Everything that the kernel counts for the pods. */
-  podReadings(): Promise<readonly PodReading[]>
+  /** Everything that the kernel counts for the pods; `whole`: also I/O and CPU limits, three more files a container. */
+  podReadings(whole?: boolean): Promise<readonly PodReading[]>
   /**
    * Walks folders: about 25 µs of CPU for each file. So an answer is given again until it is `maxAgeMs` old, and no more
    * than one walk is under way.

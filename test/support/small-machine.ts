@@ -21,6 +21,7 @@ import { nodeEvents } from '../../agent/node/status/node-event.ts'
 import { unknownRuntime } from '../../agent/node/status/runtime-health.ts'
 import type { ContainerRuntime } from '../../agent/pods/runtime/runtime.ts'
 import { fakeControlPlane } from '../../agent/testing/fake-control-plane.ts'
+import { agentCounters } from '../../agent/usage/agent-counters.ts'
 import type { NodeCondition, NodeStatus } from '../../api/node.ts'
 import type { PodStatus } from '../../api/pod.ts'
 import { type Clock, systemClock } from '../../daemon/clock.ts'
@@ -107,7 +108,14 @@ export async function smallMachine(
   })
   const pods = node.manager
   const shared = { board, configuration, event, log }
-  const pressure = assemblePressure({ ...shared, containers, pods, clock: systemClock, clockFor: hurried })
+  const pressure = assemblePressure({
+    ...shared,
+    counters: agentCounters(),
+    containers,
+    pods,
+    clock: systemClock,
+    clockFor: hurried,
+  })
   const inventory = await readInventory({ root, dataDirectory: data })
   const status = assembleNodeStatus({
     ...shared,

@@ -12,6 +12,8 @@ export type GroupFolders = {
   readonly cpuacct?: string
   readonly cpu?: string
   readonly pids?: string
+  /** Version 1 only: in version 2 block I/O is counted in the same folder. */
+  readonly blkio?: string
   readonly second?: string
 }
 
@@ -66,6 +68,7 @@ function foldersIn(root: string, placeOf: (controller: string) => string | undef
   const cpuacct = first('cpuacct', 'cpuacct.usage', 'cpuacct', 'cpu,cpuacct')
   const cpu = first('cpu', 'cpu.stat', 'cpu', 'cpu,cpuacct')
   const pids = first('pids', 'pids.current', 'pids')
+  const blkio = first('blkio', 'blkio.throttle.io_service_bytes', 'blkio')
   const second =
     whole === undefined
       ? undefined
@@ -78,6 +81,7 @@ function foldersIn(root: string, placeOf: (controller: string) => string | undef
     ...(cpuacct !== undefined && { cpuacct }),
     ...(cpu !== undefined && { cpu }),
     ...(pids !== undefined && { pids }),
+    ...(blkio !== undefined && { blkio }),
     ...(second !== undefined && { second }),
   }
 }

@@ -4,6 +4,7 @@ import { basename, join } from 'node:path'
 import { counter, gauge, type MetricFamily, type MetricSample, one } from '../../../daemon/prometheus-text.ts'
 import { isOfPod } from '../../usage/pod-metrics.ts'
 import type { FilesystemUsage } from '../disk/filesystem-usage.ts'
+import { kernelCounters } from './kernel-counters.ts'
 import { textOf, unescapedPath } from './kernel-files.ts'
 import { interfacesOf } from './net-dev.ts'
 
@@ -34,6 +35,7 @@ export async function machineMetrics(
     ...hwmon(root),
     ...thermalZones(root),
     ...network(text('proc/net/dev') ?? ''),
+    ...kernelCounters(root),
   ]
 }
 

@@ -9,6 +9,7 @@ import { folderCounter } from '../disk/folder-usage.ts'
 import { byPod, readPodDisks } from '../disk/pod-disks.ts'
 import type { VolumeFolders } from '../disk/volume-store.ts'
 import { type GroupFolders, groupFolders, readGroup } from './cgroup-files.ts'
+import { deviceNames, readCpuLimit, readIo } from './cgroup-io.ts'
 import { interfacesOf } from './net-dev.ts'
 
 export type PodUsageNeeds = {
@@ -84,7 +85,8 @@ export function podUsage({ root, containerList, volumes, clock }: PodUsageNeeds)
       })
     },
 
-    async podReadings() {
+    async podReadings(whole = false) {
+      const names = whole ? deviceNames(root) : undefined
       return (await running(false)).flatMap(({ uid, own }): PodReading | readonly PodReading[] => {
         const [any] = own
         if (any === undefined) return []
@@ -105,6 +107,7 @@ export function podUsage({ root, containerList, volumes, clock }: PodUsageNeeds)
               image,
               startedAt,
               ...reading,
+              ...(names && moreOf(places.get(id)?.folders, names)),
             })),
         }
       })
@@ -116,6 +119,12 @@ export function podUsage({ root, containerList, volumes, clock }: PodUsageNeeds)
       return walking
     },
   }
+}
+
+function moreOf(folders: GroupFolders | undefined, names: ReadonlyMap<string, string>) {
+  if (folders === undefined) return {}
+  const cpuLimit = readCpuLimit(folders)
+  return { io: readIo(folders, names), ...(cpuLimit && { cpuLimit }) }
 }
 
 /** The traffic of a pod with its own address. On the host's network it would be that of the whole machine. */

@@ -32,6 +32,7 @@ test('renewal is retried until an unreachable controller answers, also after the
   const { clock, world, log } = node(t, { lifeMs: dayMs, failures: 4 })
   await clock.advance(dayMs)
   t.equal(world.kept.length, 1)
+  t.equal(world.failed, 4, 'each failure is counted')
   t.match(log.messages('warn'), ['Certificate of this node not renewed, trying until it works'])
 })
 
@@ -123,6 +124,7 @@ function node(t: Test, over: { lifeMs?: number; failures?: number; certificate?:
   }
   const world = {
     renewals: 0,
+    failed: 0,
     /** In place of the clock. */
     date: undefined as number | undefined,
     kept: [] as NodeCredentials[],
@@ -146,6 +148,7 @@ function node(t: Test, over: { lifeMs?: number; failures?: number; certificate?:
       return issueNode(world.signer, { nodeName: 'pi-1', nowMs: Math.min(clock.wallMs(), startMs + 3000 * dayMs) })
     },
     authorities: async () => world.authorities,
+    renewalFailed: () => void world.failed++,
     nowMs: () => world.date ?? Math.max(clock.wallMs(), startMs),
     clock,
     random: () => 0.5,

@@ -27,6 +27,8 @@ export type CertificateManagerNeeds = {
   readonly renew: (signal: AbortSignal) => Promise<Pick<NodeCredentials, 'certificate' | 'key'>>
   /** The authorities the fleet trusts, PEM, the one that signs first; undefined if the controller does not list them. */
   readonly authorities: (signal: AbortSignal) => Promise<string | undefined>
+  /** Each failed renewal. */
+  readonly renewalFailed?: () => void
   /** The date from the best source: this machine's clock may be years off. */
   readonly nowMs: () => number
   readonly clock: Clock
@@ -137,6 +139,7 @@ export function certificateManager(needs: CertificateManagerNeeds): CertificateM
           failures = 0
         } catch (error) {
           if (signal.aborted) return
+          needs.renewalFailed?.()
           waitMs = longestBackoffMs(failures++, retry) * (1 + 0.1 * random())
           const leftMs = Date.parse(certificateIn(credentials().certificate)?.validTo ?? '') - nowMs()
           logFailure(log, failures === 1, { error, retryInMs: Math.round(waitMs), leftMs })

@@ -2,6 +2,7 @@
  * Reports the status of pods to the control plane, each only when it changed (pkg/kubelet/status/status_manager.go).
  */
 import type { Pod, PodStatus } from '../../../api/pod.ts'
+import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { ControlPlane } from '../../node/connection/control-plane.ts'
 import { onReported } from '../record/pod-record.ts'
@@ -23,10 +24,25 @@ export interface PodStatusManager {
 export type PodStatusManagerNeeds = {
   readonly records: PodRecords
   readonly controlPlane: Pick<ControlPlane, 'reportPod' | 'reportPodGone'>
+  /** A pod runs, so long after its first report. */
+  readonly started?: (seconds: number) => void
+  readonly clock: Pick<Clock, 'monotonicMs'>
   readonly log: Log
 }
 
-export function podStatusManager({ records, controlPlane, log }: PodStatusManagerNeeds): PodStatusManager {
+export function podStatusManager(needs: PodStatusManagerNeeds): PodStatusManager {
+  const { records, controlPlane, started, clock, log } = needs
+  /** By UID, of pods that were first reported as Pending and still are: when that was. */
+  const pendingSinceMs = new Map<string, number>()
+  const countStart = (uid: string, phase: PodStatus['phase'], isFirst: boolean) => {
+    if (phase === 'Pending') {
+      if (isFirst) pendingSinceMs.set(uid, clock.monotonicMs())
+      return
+    }
+    const sinceMs = pendingSinceMs.get(uid)
+    pendingSinceMs.delete(uid)
+    if (sinceMs !== undefined && phase === 'Running') started?.((clock.monotonicMs() - sinceMs) / 1000)
+  }
   /** UIDs without a record. */
   const goneReported = new Set<string>()
 
@@ -40,6 +56,7 @@ export function podStatusManager({ records, controlPlane, log }: PodStatusManage
       const { phase, reason } = status
       if (before.status?.phase !== phase)
         log.info('Pod changed', { pod: podPath(pod), phase, ...(reason ? { reason } : {}) })
+      countStart(uid, phase, before.status === undefined)
       records.update(uid, (record) => onReported(record, status, text))
       controlPlane.reportPod(message)
     },
@@ -47,6 +64,7 @@ export function podStatusManager({ records, controlPlane, log }: PodStatusManage
       const { observed = '', reported, pod } = records.get(uid) ?? {}
       const existed = reported !== undefined || observed !== ''
       records.delete(uid)
+      pendingSinceMs.delete(uid)
       if (!existed && (!desired || goneReported.has(uid))) return
       if (desired) goneReported.add(uid)
       controlPlane.reportPodGone(uid)
