@@ -43,6 +43,10 @@ export type AgentBoard = {
   readonly serviceStates: Cell<ServiceStates | undefined>
   /** Written by peers: the rules of the network of pods; undefined: the fleet has none. Read by the network manager. */
   readonly peerRules: Cell<RuleSet | undefined>
+  /** Written by the same: true once both were received since the start, or the fleet has no network. Read by services. */
+  readonly networkCurrent: Cell<boolean>
+  /** Written by services: `serviceRules` has what was received. Read by the network manager. */
+  readonly rulesCurrent: Cell<boolean>
   /** Written by services. Read by the network manager. */
   readonly serviceRules: Cell<ServiceRules | undefined>
   /** Written by the network manager. Read by peers. */
@@ -75,6 +79,8 @@ export function agentBoard(): AgentBoard {
     networkMessage: cell<NetworkMessage | undefined>(undefined, isSameNetwork),
     serviceStates: cell<ServiceStates | undefined>(undefined, areSameServices),
     peerRules: cell<RuleSet | undefined>(undefined),
+    networkCurrent: cell<boolean>(false),
+    rulesCurrent: cell<boolean>(false),
     serviceRules: cell<ServiceRules | undefined>(undefined),
     ruleProblem: cell<string | undefined>(undefined),
     appliedRules: cell<readonly RuleSet[]>([]),

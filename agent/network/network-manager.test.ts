@@ -8,10 +8,11 @@ import { noRules, type RuleSet } from './rule-set.ts'
 const drop: RuleSet = { chains: new Map([['web', { rules: ['drop'] }]]), sets: new Map() }
 const logged = 'Cannot apply the rules of the network'
 
-function running(t: Test) {
-  const kernel = { applied: [] as string[], isThere: false, failing: false, intact: true }
+function running(t: Test, given: { readonly isThere?: boolean } = {}) {
+  const kernel = { applied: [] as string[], isThere: given.isThere ?? false, failing: false, intact: true }
   const peers = cell<RuleSet | undefined>(undefined)
   const services = cell<RuleSet | undefined>(undefined)
+  const rulesCurrent = cell(false)
   const ruleProblem = cell<string | undefined>(undefined)
   const appliedRules = cell<readonly RuleSet[]>([])
   const clock = fakeClock()
@@ -25,13 +26,13 @@ function running(t: Test) {
         kernel.isThere = true
         kernel.intact = true
       },
-      isIntact: async () => kernel.intact,
+      isIntact: async () => kernel.isThere && kernel.intact,
       async remove() {
         kernel.applied.push('remove')
         kernel.isThere = false
       },
     },
-    reads: { rules: [peers, services] },
+    reads: { rules: [peers, services], rulesCurrent },
     writes: { ruleProblem, appliedRules },
     clock,
     log: quietLog(t, logged),
@@ -41,7 +42,7 @@ function running(t: Test) {
     end.abort()
     await ended
   })
-  return { kernel, peers, services, ruleProblem, appliedRules, clock }
+  return { kernel, peers, services, rulesCurrent, ruleProblem, appliedRules, clock }
 }
 
 test('without a network of the fleet the kernel is not touched', async (t) => {
@@ -137,4 +138,23 @@ test('a chain that is not used any more is deleted later, unless it is used agai
   services.set(drop)
   await clock.advance(10_000)
   t.equal(deletions().length, 1)
+})
+
+test('rules of an earlier agent stay until those of now are known, for some seconds', async (t) => {
+  const { kernel, peers, services, rulesCurrent, clock } = running(t, { isThere: true })
+  peers.set(noRules)
+  await clock.advance(7_000)
+  t.same(kernel.applied, [])
+  services.set(drop)
+  rulesCurrent.set(true)
+  await clock.settle()
+  t.equal(kernel.applied.length, 1)
+  t.match(kernel.applied[0], /add rule ip bramble web drop/)
+})
+
+test('without a controller the rules of the checkpoint replace those of an earlier agent in time for pods', async (t) => {
+  const { kernel, peers, clock } = running(t, { isThere: true })
+  peers.set(noRules)
+  await clock.advance(8_000)
+  t.equal(kernel.applied.length, 1)
 })

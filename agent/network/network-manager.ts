@@ -6,7 +6,8 @@ import type { Clock } from '../../daemon/clock.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { baseRules } from './base-rules.ts'
-import { allRules, chainDeletion, type ExistingRules, type RuleTransaction, ruleChanges } from './rule-changes.ts'
+import { retiredChains, retiredMs } from './retired-chains.ts'
+import { allRules, type ExistingRules, type RuleTransaction, ruleChanges } from './rule-changes.ts'
 import { noRules, type RuleSet } from './rule-set.ts'
 
 /** The table `ip bramble` of the kernel. */
@@ -32,6 +33,8 @@ export type NetworkManagerNeeds = {
      * own. Undefined of another part: nothing.
      */
     readonly rules: readonly [Reader<RuleSet | undefined>, ...Reader<RuleSet | undefined>[]]
+    /** They are those that the controller wants now. False: those of the checkpoint, which may be a minute older than the kernel's. */
+    readonly rulesCurrent: Reader<boolean>
   }
   readonly writes: {
     /** Why the kernel does not have the rules that are wanted. */
@@ -47,16 +50,15 @@ export type NetworkManagerNeeds = {
 const verifyMs = 30_000
 /** Nothing that is known empties the table and leaves it; every so many times it is looked for. */
 const thoroughEvery = 20
-/** A second, and room for clocks. */
-const retiredMs = 2_000
+/** The rules that an earlier agent left stay for so long, while the controller's messages arrive; pods that start wait for it. */
+const holdMs = 8_000
 const retry: BackoffSettings = { firstMs: 1_000, maxMs: verifyMs }
 
 export function networkManager({ table, reads, writes, clock, log }: NetworkManagerNeeds): Loop {
   const changed = alarm(clock)
   /** What the kernel has of each part. `unknown`: to be put in place as a whole. `none`: there is no table, or it is not ours to keep. */
   let applied: readonly RuleSet[] | 'none' | 'unknown' = 'none'
-  /** Chains to delete, by the time when they were emptied. */
-  const retired = new Map<string, number>()
+  const retired = retiredChains({ table, clock, log })
   let verifiedMs = 0
   let verified = 0
   let failures = 0
@@ -68,7 +70,7 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
 
   const apply = async (transaction: RuleTransaction) => {
     await table.apply(transaction.commands)
-    for (const name of transaction.retired) retired.set(name, clock.monotonicMs())
+    retired.add(transaction.retired)
   }
 
   const sync = async () => {
@@ -94,23 +96,6 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
     writes.appliedRules.set(after === 'none' ? [] : after)
   }
 
-  /** A chain that is wanted again is in use. What cannot be deleted stays empty until the rules are put in place as a whole. */
-  const deleteRetired = async () => {
-    if (typeof applied === 'string') return
-    const before = clock.monotonicMs() - retiredMs
-    const due = [...retired].flatMap(([name, sinceMs]) => (sinceMs <= before ? [name] : []))
-    for (const name of due) retired.delete(name)
-    const unused = due.filter((name) => !isWanted(name))
-    if (unused.length === 0) return
-    try {
-      await table.apply(chainDeletion(unused))
-    } catch (error) {
-      log.debug('Chains without rules were not deleted', { chains: unused.length, error })
-    }
-  }
-
-  const isWanted = (name: string) => typeof applied !== 'string' && applied.some(({ chains }) => chains.has(name))
-
   const verify = async () => {
     if (typeof applied === 'string' || clock.monotonicMs() - verifiedMs < verifyMs) return
     verifiedMs = clock.monotonicMs()
@@ -123,7 +108,7 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
     try {
       await verify()
       await sync()
-      await deleteRetired()
+      if (typeof applied !== 'string') await retired.deleteUnused(applied)
       failures = 0
       writes.ruleProblem.set(undefined)
     } catch (error) {
@@ -135,14 +120,26 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
     }
   }
 
+  const hold = async (signal: AbortSignal) => {
+    if (reads.rulesCurrent.get() || !(await table.isIntact(false).catch(() => false))) return
+    const endMs = clock.monotonicMs() + holdMs
+    while (!signal.aborted && !reads.rulesCurrent.get() && clock.monotonicMs() < endMs) {
+      await changed.sleep(endMs - clock.monotonicMs(), signal)
+    }
+  }
+
   return {
     name: 'network',
     async run(signal) {
-      const stops = reads.rules.map((part) => part.onChange(changed.ring))
+      const stops = [
+        ...reads.rules.map((part) => part.onChange(changed.ring)),
+        reads.rulesCurrent.onChange(changed.ring),
+      ]
       try {
+        await hold(signal)
         while (!signal.aborted) {
           await pass()
-          const restMs = retired.size > 0 ? retiredMs : verifyMs
+          const restMs = retired.isEmpty() ? verifyMs : retiredMs
           await changed.sleep(failures > 0 ? longestBackoffMs(failures - 1, retry) : restMs, signal)
         }
       } finally {

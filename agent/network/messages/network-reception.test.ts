@@ -74,8 +74,9 @@ function reception(t: Test, checkpoint = memoryCheckpoint()) {
   const clock = fakeClock()
   const networkMessage = cell<NetworkMessage | undefined>(undefined, isSameNetwork)
   const serviceStates = cell<ServiceStates | undefined>(undefined, areSameServices)
+  const networkCurrent = cell(false)
   const log = quietLog(t)
-  const loop = networkReception({ writes: { networkMessage, serviceStates }, checkpoint, clock, log })
+  const loop = networkReception({ writes: { networkMessage, serviceStates, networkCurrent }, checkpoint, clock, log })
   const stop = new AbortController()
   t.teardown(() => stop.abort())
   const changes: (readonly string[] | undefined)[] = []
@@ -86,6 +87,7 @@ function reception(t: Test, checkpoint = memoryCheckpoint()) {
     checkpoint,
     networkMessage,
     serviceStates,
+    networkCurrent,
     log,
     /** The keys that each change of the cell named. */
     takeChanges: () => changes.splice(0),
@@ -210,4 +212,23 @@ test('a controller without a network empties the cells and the checkpoint, and a
   t.equal(serviceStates.get()?.services.size, 1)
   await clock.advance(100_000)
   t.equal(checkpoint.shards.size, 1)
+})
+
+test('the cells are current once every message was received since the start, also those that the checkpoint had', async (t) => {
+  const shards = new Map(Array.from({ length: serviceShards }, (_, shard) => [shard, aShard(1, [])]))
+  const { load, network, services, networkCurrent } = reception(t, memoryCheckpoint({ network: aNetwork(7), shards }))
+  await load()
+  t.equal(networkCurrent.get(), false)
+  network(aNetwork(7))
+  for (const shard of shards.keys()) {
+    t.equal(networkCurrent.get(), false)
+    services(shard, aShard(1, []))
+  }
+  t.equal(networkCurrent.get(), true)
+})
+
+test('without a network the cells are current', async (t) => {
+  const { networkOff, networkCurrent } = reception(t)
+  networkOff()
+  t.equal(networkCurrent.get(), true)
 })

@@ -30,6 +30,8 @@ export type NetworkReceptionNeeds = {
   readonly writes: {
     readonly networkMessage: Cell<NetworkMessage | undefined>
     readonly serviceStates: Cell<ServiceStates | undefined>
+    /** The other cells have what the controller publishes, and not only what the checkpoint had. */
+    readonly networkCurrent: Cell<boolean>
   }
   readonly checkpoint: NetworkCheckpoint
   readonly clock: Clock
@@ -52,7 +54,8 @@ export interface NetworkReception extends Loop {
 const saveMs = { soon: 2_000, most: 60_000 }
 
 export function networkReception({ writes, checkpoint, clock, log }: NetworkReceptionNeeds): NetworkReception {
-  const { networkMessage, serviceStates } = writes
+  const { networkMessage, serviceStates, networkCurrent } = writes
+  const isReceived = reception(networkCurrent)
   const shards = new Map<number, ServicesMessage>()
   const unsaved = new Set<number | 'network'>()
   const wake = alarm(clock)
@@ -108,16 +111,21 @@ export function networkReception({ writes, checkpoint, clock, log }: NetworkRece
       for (const [shard, message] of found.shards) takeShard(shard, message)
     },
     network(message) {
-      if (!isNewerMessage(networkMessage.get(), message)) return
-      networkMessage.set(message)
-      mustSave('network')
+      if (isNewerMessage(networkMessage.get(), message)) {
+        networkMessage.set(message)
+        mustSave('network')
+      }
+      isReceived('network')
     },
     services(shard, message) {
-      if (!isNewerMessage(shards.get(shard), message)) return
-      takeShard(shard, message)
-      mustSave(shard)
+      if (isNewerMessage(shards.get(shard), message)) {
+        takeShard(shard, message)
+        mustSave(shard)
+      }
+      isReceived(shard)
     },
     networkOff() {
+      networkCurrent.set(true)
       if (networkMessage.get() === undefined && serviceStates.get() === undefined) return
       shards.clear()
       unsaved.clear()
@@ -142,6 +150,15 @@ export function networkReception({ writes, checkpoint, clock, log }: NetworkRece
       }
       if (unsaved.size > 0 || isOff) await save()
     },
+  }
+}
+
+/** Called after the cells have a part of the messages: the network, or a shard. */
+function reception(networkCurrent: Cell<boolean>): (part: number | 'network') => void {
+  const received = new Set<number | 'network'>()
+  return (part) => {
+    received.add(part)
+    if (received.size > serviceShards) networkCurrent.set(true)
   }
 }
 

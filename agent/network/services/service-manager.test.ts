@@ -31,11 +31,13 @@ function running(t: Test, given: { readonly network?: NetworkMessage; readonly s
   const networkMessage = cell<NetworkMessage | undefined>(given.network)
   const serviceStates = cell<ServiceStates | undefined>(given.states)
   const serviceRules = cell<ServiceRules | undefined>(undefined)
+  const networkCurrent = cell(false)
+  const rulesCurrent = cell(false)
   const clock = fakeClock()
   const loop = serviceManager({
     nodeName: 'pi-1',
-    reads: { networkMessage, serviceStates },
-    writes: { serviceRules },
+    reads: { networkMessage, serviceStates, networkCurrent },
+    writes: { serviceRules, rulesCurrent },
     clock,
   })
   const atOnce = serviceRules.get()
@@ -48,7 +50,7 @@ function running(t: Test, given: { readonly network?: NetworkMessage; readonly s
     await ended
   })
   const chosen = () => serviceRules.get()?.chains.get('cluster-shop/web/tcp/80')?.rules.join()
-  return { networkMessage, serviceStates, serviceRules, clock, atOnce, written, chosen }
+  return { networkMessage, serviceStates, networkCurrent, serviceRules, rulesCurrent, clock, atOnce, written, chosen }
 }
 
 test('what the checkpoint has are rules before the loop runs', async (t) => {
@@ -91,4 +93,22 @@ test('the zone of the node is that of the message, also when it changes', async 
   await clock.settle()
   t.match(chosen(), /10\.244\.2\.2/)
   t.notMatch(chosen(), /10\.244\.1\.2/)
+})
+
+test('rules are current once they are those of messages that were received', async (t) => {
+  const { serviceStates, networkCurrent, serviceRules, rulesCurrent, clock } = running(t, {
+    network: network('hall'),
+    states: states([]),
+  })
+  await clock.settle()
+  t.equal(rulesCurrent.get(), false)
+  let atThatTime: boolean | undefined
+  rulesCurrent.onChange(() => {
+    atThatTime = serviceRules.get()?.chains.has('cluster-shop/web/tcp/80')
+  })
+  serviceStates.set(states([web]))
+  networkCurrent.set(true)
+  await clock.settle()
+  t.equal(rulesCurrent.get(), true)
+  t.equal(atThatTime, true)
 })

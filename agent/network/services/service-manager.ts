@@ -16,10 +16,13 @@ export type ServiceManagerNeeds = {
   readonly reads: {
     readonly networkMessage: Reader<NetworkMessage | undefined>
     readonly serviceStates: Reader<ServiceStates | undefined>
+    readonly networkCurrent: Reader<boolean>
   }
   readonly writes: {
     /** Undefined: the fleet has no network, or not all of its Services were received. */
     readonly serviceRules: Cell<ServiceRules | undefined>
+    /** `serviceRules` follows what the controller publishes, and not only what the checkpoint had. */
+    readonly rulesCurrent: Cell<boolean>
   }
   readonly clock: Clock
 }
@@ -33,22 +36,29 @@ export function serviceManager({ nodeName, reads, writes, clock }: ServiceManage
   let rules: { readonly of: string; readonly from: ReturnType<typeof rulesOfServices> } | undefined
 
   const update = () => {
+    writes.serviceRules.set(wanted())
+    writes.rulesCurrent.set(reads.networkCurrent.get())
+  }
+
+  const wanted = (): ServiceRules | undefined => {
     const network = reads.networkMessage.get()
     const states = reads.serviceStates.get()
     if (network === undefined || states === undefined) rules = undefined
     // Part of the Services would close connections to the others (kube-proxy waits likewise, proxier.go, isInitialized).
-    if (network === undefined || states?.isComplete !== true) return writes.serviceRules.set(undefined)
+    if (network === undefined || states?.isComplete !== true) return undefined
     const node = nodeOf(nodeName, network)
     const key = JSON.stringify(node)
     if (rules?.of !== key) rules = { of: key, from: rulesOfServices(node) }
-    writes.serviceRules.set({ ...rules.from(states.services), services: states.services })
+    return { ...rules.from(states.services), services: states.services }
   }
+
+  const watch = (reader: { readonly onChange: (listener: () => void) => () => void }) => reader.onChange(changed.ring)
 
   update()
   return {
     name: 'services',
     async run(signal) {
-      const stops = [reads.networkMessage.onChange(changed.ring), reads.serviceStates.onChange(changed.ring)]
+      const stops = [reads.networkMessage, reads.serviceStates, reads.networkCurrent].map(watch)
       try {
         update()
         while (!signal.aborted) {
