@@ -10,6 +10,8 @@ export type Asked = {
   readonly times?: number
   /** Of the asker; an endpoint of UDP stays with the flow that it makes. */
   readonly fromPort?: number
+  /** Of an HTTP server; its body is the answer. */
+  readonly path?: string
 }
 
 export type EndpointProgram = {
@@ -17,6 +19,8 @@ export type EndpointProgram = {
   listen(port: number, protocol?: 'tcp' | 'udp'): Promise<void>
   /** What was answered, in order; a failure is its code (`ECONNREFUSED`), silence for 1.5 s is `silent`. */
   ask(asked: Asked): Promise<readonly string[]>
+  /** Asks one after the other until the function that this resolves with is called; it resolves with how often each answer came. */
+  keepAsking(asked: Asked): Promise<() => Promise<ReadonlyMap<string, number>>>
   /** Ends and cannot answer any more, as a container that was killed. */
   kill(): void
 }
@@ -34,8 +38,18 @@ export function endpointProgram(t: Ending, name: string, space: string): Endpoin
       await request({ listen: { port, protocol } })
     },
     ask: ({ protocol = 'tcp', times = 1, ...asked }) => request({ ask: { protocol, times, ...asked } }),
+    async keepAsking({ protocol = 'tcp', ...asked }) {
+      await request({ keep: { protocol, times: 1, ...asked } })
+      return async () => counted(await request({ stop: true }))
+    },
     kill: () => void child.kill('SIGKILL'),
   }
+}
+
+function counted(answers: readonly string[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const answer of answers) counts.set(answer, (counts.get(answer) ?? 0) + 1)
+  return counts
 }
 
 function requester(child: ChildProcess) {
@@ -71,13 +85,14 @@ const listen = ({ port, protocol }) => new Promise((resolve, reject) => {
   socket.on('message', (_, { address, port: to }) => socket.send(name + ' ' + address, to, address))
   socket.on('error', reject).bind(port, '0.0.0.0', () => resolve([]))
 })
-const askTcp = ({ address, port, fromPort }) => new Promise((resolve) => {
+const askTcp = ({ address, port, fromPort, path }) => new Promise((resolve) => {
   let text = ''
   const socket = net.connect({ host: address, port, localPort: fromPort })
   socket.setTimeout(1500, () => { resolve('silent'); socket.destroy() })
   socket.on('data', (data) => { text += data })
   socket.on('error', ({ code }) => resolve(code))
-  socket.on('close', () => resolve(text || 'closed'))
+  if (path) socket.write('GET ' + path + ' HTTP/1.0\\r\\n\\r\\n')
+  socket.on('close', () => resolve((path ? text.replace(/^[^]*?\\r?\\n\\r?\\n/, '').trim() : text) || 'closed'))
 })
 const askUdp = ({ address, port, fromPort }) => new Promise((resolve) => {
   const socket = dgram.createSocket('udp4')
@@ -94,7 +109,23 @@ const ask = async (asked) => {
   }
   return answers
 }
-process.on('message', async ({ id, listen: at, ask: asked }) => {
+let kept
+let isStopped = false
+const keep = async (asked) => {
+  const answers = []
+  while (!isStopped) answers.push(...(await ask(asked)))
+  return answers
+}
+process.on('message', async ({ id, listen: at, ask: asked, keep: again, stop }) => {
+  if (again) {
+    isStopped = false
+    kept = keep(again)
+    return process.send({ id, answers: [] })
+  }
+  if (stop) {
+    isStopped = true
+    return process.send({ id, answers: await kept })
+  }
   process.send({ id, answers: await (at ? listen(at) : ask(asked)) })
 })
 process.on('disconnect', () => process.exit())

@@ -1,0 +1,188 @@
+/** Services on two machines with engines of their own: controller, agents, Docker and the kernel's rules. */
+import { test } from 'tap'
+import { type Asked, type EndpointProgram, endpointProgram } from './support/endpoint-programs.ts'
+import { image } from './support/pods.ts'
+import { routedMachines, whyNoRoutedMachines } from './support/routed-machines.ts'
+import { eventually } from './support/wait.ts'
+
+/** `/cgi-bin/who` answers with the name of the pod and the address that it sees. On SIGTERM it serves for some seconds more. */
+const script = `
+mkdir -p /www/cgi-bin && hostname > /www/name
+printf '#!/bin/sh\\necho; echo $(hostname) $REMOTE_ADDR\\n' > /www/cgi-bin/who && chmod +x /www/cgi-bin/who
+httpd -f -p 0.0.0.0:8080 -h /www &
+trap 'sleep 6; exit 0' TERM
+wait`
+const container = {
+  name: 'main',
+  image,
+  command: ['sh', '-c', script],
+  readinessProbe: { httpGet: { path: '/name', port: 8080 }, periodSeconds: 1, timeoutSeconds: 10 },
+}
+const labels = { app: 'web' }
+const who = '/cgi-bin/who'
+
+const podOn = (name: string, nodeName: string, spec: object = {}) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name, labels },
+  spec: { nodeName, terminationGracePeriodSeconds: 10, containers: [container], ...spec },
+})
+const webService = (spec: object = {}) => ({
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name: 'web' },
+  spec: { selector: labels, ports: [{ port: 80, targetPort: 8080, nodePort: 30080 }], type: 'NodePort', ...spec },
+})
+
+test('Services on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
+  const fleet = await routedMachines(t)
+  const { controller, first, second, stranger, within } = fleet
+  const firstAgent = await first.startAgent()
+  const secondAgent = await second.startAgent()
+  await controller.nodesReady('pi-1', 'pi-2')
+  const { kubectl } = controller
+  const apply = (object: object) => controller.kubectlWith(JSON.stringify(object), 'apply', '-f', '-')
+  await apply(podOn('a', 'pi-1'))
+  await apply(podOn('b', 'pi-2'))
+  await apply(webService())
+  await kubectl('wait', '--for=condition=Ready', 'pod/a', 'pod/b', '--timeout=120s')
+  const ipOf = async (pod: string) => (await kubectl('get', 'pod', pod, '-o', 'jsonpath={.status.podIP}')).trim()
+  const [ipA, ipB] = [await ipOf('a'), await ipOf('b')]
+  const bridgeOf = (ip: string) => ip.replace(/\d+$/, '1')
+  const addressOf = async (name: string) =>
+    (await kubectl('get', 'service', name, '-o', 'jsonpath={.spec.clusterIP}')).trim()
+  const clusterIP = await addressOf('web')
+  const onFirst = endpointProgram(t, 'first', first.space)
+  const onSecond = endpointProgram(t, 'second', second.space)
+  const outside = endpointProgram(t, 'stranger', stranger.space)
+  const service: Asked = { address: clusterIP, port: 80, path: who }
+  const nodePort = ({ address }: { readonly address: string }): Asked => ({ address, port: 30080, path: who })
+
+  /** The answers that differ, of `times`. */
+  const fromPod = async (pod: string, { address, port }: Asked, times = 12) => {
+    const one = `timeout 5 wget -q -O - http://${address}:${port}${who} 2>&1 || echo failed`
+    const { stdout } = await within(pod, `for i in $(seq ${times}); do ${one}; done`)
+    return [...new Set(stdout.trim().split('\n'))].sort()
+  }
+  const fromHost = async (host: EndpointProgram, asked: Asked, times = 12) =>
+    [...new Set(await host.ask({ ...asked, times }))].sort()
+  /** Until the last changes have come to the nodes. */
+  const settles = (host: EndpointProgram, asked: Asked, pattern: RegExp) =>
+    eventually(`${pattern} in answers`, async () => pattern.test((await fromHost(host, asked)).join()))
+  const patch = (name: string, spec: object) => kubectl('patch', 'service', name, '-p', JSON.stringify({ spec }))
+
+  await settles(onFirst, service, /^a .*,b /)
+  await settles(onSecond, service, /^a .*,b /)
+
+  await t.test('pods reach the endpoints on both machines by the ClusterIP, and keep their addresses', async (t) => {
+    t.same(await fromPod('a', service, 20), [`a ${bridgeOf(ipA)}`, `b ${ipA}`])
+    t.same(await fromPod('b', service, 20), [`a ${ipB}`, `b ${bridgeOf(ipB)}`])
+  })
+
+  await t.test('nodes reach them by the ClusterIP too', async (t) => {
+    t.same(await fromHost(onFirst, service, 20), [`a ${bridgeOf(ipA)}`, `b ${first.address}`])
+    t.same(await fromHost(onSecond, service, 20), [`a ${second.address}`, `b ${bridgeOf(ipB)}`])
+  })
+
+  await t.test('a NodePort of each node answers for a stranger, for pods and for nodes', async (t) => {
+    t.same(await fromHost(outside, nodePort(first), 20), [`a ${bridgeOf(ipA)}`, `b ${first.address}`])
+    t.same(await fromHost(outside, nodePort(second), 20), [`a ${second.address}`, `b ${bridgeOf(ipB)}`])
+    t.same(await fromPod('a', nodePort(second), 20), [`a ${second.address}`, `b ${bridgeOf(ipB)}`])
+    t.same(await fromPod('a', nodePort(first), 20), [`a ${bridgeOf(ipA)}`, `b ${first.address}`])
+    t.same(await fromHost(onFirst, nodePort(second), 20), [`a ${second.address}`, `b ${bridgeOf(ipB)}`])
+  })
+
+  await t.test('a Local NodePort keeps the address of a stranger', async (t) => {
+    await patch('web', { externalTrafficPolicy: 'Local' })
+    await settles(outside, nodePort(first), /^a [^,]*$/)
+    await settles(outside, nodePort(second), /^b [^,]*$/)
+    t.same(await fromHost(outside, nodePort(first)), [`a ${stranger.address}`])
+    t.same(await fromHost(outside, nodePort(second)), [`b ${stranger.address}`])
+    await patch('web', { externalTrafficPolicy: 'Cluster' })
+  })
+
+  await t.test('without endpoints connections are refused at once', async (t) => {
+    await apply({
+      ...webService({ selector: { app: 'none' }, type: 'ClusterIP', ports: [{ port: 80 }] }),
+      metadata: { name: 'none' },
+    })
+    const none: Asked = { address: await addressOf('none'), port: 80, path: who }
+    await settles(onFirst, none, /^ECONNREFUSED$/)
+    t.match((await fromPod('a', none, 2)).join(), /refused/)
+  })
+
+  await t.test('an external IP answers where it leads to a node', async (t) => {
+    await patch('web', { externalIPs: ['192.0.2.7'] })
+    await stranger.run('ip', 'route', 'add', '192.0.2.7/32', 'via', first.address)
+    const external: Asked = { address: '192.0.2.7', port: 80, path: who }
+    await settles(outside, external, /^a .*,b /)
+    t.same(await fromPod('b', external, 20), [`a ${second.address}`, `b ${bridgeOf(ipB)}`])
+    await patch('web', { externalIPs: null })
+  })
+
+  await t.test('a rolling update of the endpoints fails no request', async (t) => {
+    await apply(deployment('shop', 2))
+    await apply({
+      ...webService({ selector: { app: 'shop' }, ports: [{ port: 80, targetPort: 8080, nodePort: 30081 }] }),
+      metadata: { name: 'shop' },
+    })
+    await kubectl('rollout', 'status', 'deployment/shop', '--timeout=120s')
+    const shop = { address: await addressOf('shop'), port: 80, path: '/name' }
+    const before = /^shop-\S+,shop-\S+$/
+    await settles(onFirst, shop, before)
+    await settles(outside, { ...shop, address: second.address, port: 30081 }, before)
+    const stops = [
+      await onFirst.keepAsking(shop),
+      await outside.keepAsking({ ...shop, address: second.address, port: 30081 }),
+    ]
+    await kubectl('rollout', 'restart', 'deployment/shop')
+    await kubectl('rollout', 'status', 'deployment/shop', '--timeout=180s')
+    await eventually(
+      'the pods of before are gone',
+      async () => (await kubectl('get', 'pods', '-l', 'app=shop', '-o', 'name')).trim().split('\n').length === 2,
+    )
+    for (const stop of stops) {
+      const counts = await stop()
+      const failed = [...counts].filter(([answer]) => !/^shop-\S+$/.test(answer))
+      t.same(failed, [], `of ${[...counts.values()].reduce((sum, count) => sum + count, 0)} requests`)
+      t.ok(counts.size > 2, 'pods of before and after answered')
+    }
+  })
+
+  await t.test('an agent that is killed under load and started again fails no request', async (t) => {
+    const stop = await onFirst.keepAsking({ ...service, path: '/name' })
+    firstAgent.kill('SIGKILL')
+    await firstAgent.ended
+    const again = await first.startAgent()
+    await again.logged('Rules of the network applied', 60_000)
+    await controller.nodesReady('pi-1')
+    const counts = await stop()
+    t.same([...counts.keys()].sort(), ['a', 'b'])
+  })
+
+  await t.test('without a controller an agent that starts puts everything in place', async (t) => {
+    await controller.program.stop()
+    secondAgent.kill('SIGKILL')
+    await secondAgent.ended
+    await second.run('nft', 'delete', 'table', 'ip', 'bramble')
+    t.not((await fromHost(onSecond, service, 1)).join().slice(0, 2), 'a ')
+    const again = await second.startAgent()
+    await again.logged('Rules of the network applied', 60_000)
+    t.same(await fromHost(onSecond, service, 20), [`a ${second.address}`, `b ${bridgeOf(ipB)}`])
+    t.same(await fromHost(outside, nodePort(second), 20), [`a ${second.address}`, `b ${bridgeOf(ipB)}`])
+  })
+})
+
+const deployment = (name: string, replicas: number) => ({
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name },
+  spec: {
+    replicas,
+    selector: { matchLabels: { app: name } },
+    template: {
+      metadata: { labels: { app: name } },
+      spec: { terminationGracePeriodSeconds: 10, containers: [container] },
+    },
+  },
+})
