@@ -13,6 +13,7 @@ import { type Log, storyOf } from '../daemon/log.ts'
 
 const backupPath = '/backup'
 const reloadPath = '/reload'
+const settingsPath = '/settings'
 const rotateSecretsKeyPath = '/rotate-secrets-key'
 /** The kernel's limit for the path of a socket, with its closing zero. */
 const longestSocketPath = 107
@@ -29,6 +30,8 @@ export type AdminSocketNeeds = {
   readonly reload: () => Promise<void>
   /** Encrypts all Secrets with another key. Its ID. */
   readonly rotateSecretsKey: () => Promise<string>
+  /** What another controller of the fleet is configured with, as JSON. */
+  readonly settings: () => string
   readonly log: Log
 }
 
@@ -39,13 +42,15 @@ export interface AdminSocket {
 }
 
 /** Call it while holding the lock on the data directory: it removes the socket that a killed controller left. */
-export function adminSocket({ path, backup, reload, rotateSecretsKey, log }: AdminSocketNeeds): AdminSocket {
+export function adminSocket({ path, backup, reload, rotateSecretsKey, settings, log }: AdminSocketNeeds): AdminSocket {
   const server = createServer((incoming, outgoing) => void answer(incoming, outgoing))
 
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     switch (`${incoming.method} ${incoming.url}`) {
       case `GET ${backupPath}`:
         return handOutBackup(outgoing)
+      case `GET ${settingsPath}`:
+        return void outgoing.writeHead(200, { 'content-type': 'application/json' }).end(settings())
       case `POST ${reloadPath}`:
         return reload().then(
           () => void outgoing.writeHead(200).end(),
@@ -117,6 +122,12 @@ export async function requestReload(path: string, signal: AbortSignal): Promise<
 /** The ID of the key that the running controller made; undefined when none listens. Rejects with the controller's message. */
 export async function requestSecretsKeyRotation(path: string, signal: AbortSignal): Promise<string | undefined> {
   const answer = await call(path, 'POST', rotateSecretsKeyPath, signal)
+  return answer && text(answer)
+}
+
+/** What another controller is configured with, as JSON; undefined when none listens. */
+export async function requestSettings(path: string, signal: AbortSignal): Promise<string | undefined> {
+  const answer = await call(path, 'GET', settingsPath, signal)
   return answer && text(answer)
 }
 

@@ -15,6 +15,7 @@ import { openLeading, writeOwnKubeconfig } from './leading.ts'
 import { type OpenApi, openApi } from './open-api.ts'
 import { openStore, pidFileName } from './open-store.ts'
 import { type BrokerControllerNeeds, type Closing, type ControllerParts, openParts } from './parts.ts'
+import { settingsOfOthers } from './replicas/settings-of-others.ts'
 import { standbyLoop } from './replicas/standby-loop.ts'
 import type { Term } from './store/election.ts'
 import type { OpenedStore, Store } from './store/store.ts'
@@ -100,7 +101,7 @@ function mqttServerOf({ configuration }: BrokerControllerNeeds, { names }: Contr
 }
 
 async function openAdminSocket(
-  { flags, log }: BrokerControllerNeeds,
+  { configuration, file, flags, log }: BrokerControllerNeeds,
   { own, reloadTokenKeys }: ControllerParts,
   { backUp, rotateSecretsKey }: Pick<OpenedStore, 'backUp' | 'rotateSecretsKey'>,
 ) {
@@ -120,7 +121,14 @@ async function openAdminSocket(
     if (rotateSecretsKey === undefined) throw new Error('This store does not encrypt Secrets itself')
     return rotateSecretsKey()
   }
-  const socket = adminSocket({ path: adminSocketPath(dataDir), reload, backup, rotateSecretsKey: rotate, log })
+  const socket = adminSocket({
+    path: adminSocketPath(dataDir),
+    reload,
+    backup,
+    rotateSecretsKey: rotate,
+    settings: () => JSON.stringify(settingsOfOthers(configuration, file)),
+    log,
+  })
   await socket.listen().catch((error) => log.warn('No backup can be made while this controller runs', { error }))
   return socket
 }

@@ -179,7 +179,7 @@ function fleetLoops(
   api: OpenApi,
   { broker, inbox, outbox, networkLoops }: BrokerPorts,
 ): readonly Loop[] {
-  const { shared, creation, scales, origin, names, own, checkpoints, hold, usage, sessions, registry } = parts
+  const { shared, creation, scales, origin, names, own, checkpoints, hold, usage, sessions, registry, replica } = parts
   const authorities = { trusted: () => own.authority().trusted, onChange: own.onChange }
   return [
     checkpoints,
@@ -212,6 +212,7 @@ function fleetLoops(
       serviceCIDR: configuration.serviceCIDR,
       address: names.advertisedHost,
       port: api.port,
+      ...(replica && { others: () => replica.addressesWith(api.port) }),
     }),
   ]
 }

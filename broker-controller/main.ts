@@ -14,6 +14,7 @@ import { certificatesCommand } from './commands/certificates-command.ts'
 import { checkpointsCommand } from './commands/checkpoints-command.ts'
 import { type ControllerFlags, readControllerCommandLine } from './commands/command-line.ts'
 import { dashboardCommand, loginLinkCommand } from './commands/dashboard-command.ts'
+import { joinControlPlaneCommand } from './commands/join-control-plane-command.ts'
 import { kubeconfigCommand } from './commands/kubeconfig-command.ts'
 import { secretsCommand } from './commands/secrets-command.ts'
 import { serviceAccountKeyCommand } from './commands/service-account-key-command.ts'
@@ -21,6 +22,7 @@ import { storeCommand } from './commands/store-command.ts'
 import { tokenCommand } from './commands/token-command.ts'
 import {
   type ControllerConfiguration,
+  type ControllerConfigurationFile,
   ControllerConfigurationSchema,
   controllerConfiguration,
   emptyControllerConfiguration,
@@ -58,6 +60,8 @@ async function main(argv: readonly string[], signal: AbortSignal): Promise<numbe
       return secretsCommand(wanted.argv, output)
     case 'store':
       return storeCommand(wanted.argv, output)
+    case 'join-control-plane':
+      return joinControlPlaneCommand(wanted.argv, output)
     case 'login-link':
       return loginLinkCommand(wanted.argv, output)
     case 'dashboard':
@@ -74,12 +78,10 @@ async function main(argv: readonly string[], signal: AbortSignal): Promise<numbe
 
 async function configured(want: 'run' | 'check', flags: ControllerFlags, signal: AbortSignal): Promise<number> {
   let configuration: ControllerConfiguration
+  let file: ControllerConfigurationFile = emptyControllerConfiguration
   try {
     const { config } = flags
-    const file =
-      config === undefined
-        ? emptyControllerConfiguration
-        : await readConfigurationFile(config, ControllerConfigurationSchema)
+    if (config !== undefined) file = await readConfigurationFile(config, ControllerConfigurationSchema)
     configuration = controllerConfiguration({ flags, file, isTerminal: process.stdout.isTTY })
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error
@@ -93,7 +95,7 @@ async function configured(want: 'run' | 'check', flags: ControllerFlags, signal:
   const log = openLog({ ...configuration.log, write: (line) => void process.stdout.write(line) })
   const service = await openSystemdNotifier(process.env, log)
   try {
-    await runBrokerController({ configuration, flags, log, service }, signal)
+    await runBrokerController({ configuration, file, flags, log, service }, signal)
     log.info('Controller stopped')
     return exitCode.fine
   } catch (error) {

@@ -22,7 +22,7 @@ import { parseYamlBody } from './apiserver/wire/yaml-body.ts'
 import { ensureFleetObjects } from './bootstrap-objects.ts'
 import { authorityFolderName } from './commands/backup.ts'
 import type { ControllerFlags } from './commands/command-line.ts'
-import type { ControllerConfiguration } from './configuration.ts'
+import type { ControllerConfiguration, ControllerConfigurationFile } from './configuration.ts'
 import { builtInKinds } from './control-plane.ts'
 import { meterEventLoop } from './event-loop-metrics.ts'
 import { openOwnCertificates } from './own-certificates/own-certificates.ts'
@@ -40,6 +40,8 @@ import { usageBoard } from './usage/usage-board.ts'
 export type BrokerControllerNeeds = {
   readonly configuration: ControllerConfiguration
   readonly flags: ControllerFlags
+  /** As it was read. */
+  readonly file: ControllerConfigurationFile
   readonly log: Log
   /** Is notified when the controller is ready, and while it is healthy; undefined: there is no service manager. */
   readonly service: SystemdNotifier | undefined

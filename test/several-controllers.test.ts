@@ -1,4 +1,6 @@
 /** Several controllers on one store in etcd, as a user starts them: one leads, the others answer reads and pass on the rest. */
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import { noEtcd as skip } from './support/etcd.ts'
 import type { Controller } from './support/fleet.ts'
@@ -45,8 +47,10 @@ test('a standby answers kubectl, and leads when the leader ends', { skip, timeou
   })
 
   await t.test('the leader ends: the standby leads', async (t) => {
+    const beganMs = performance.now()
     const ended = first.program.stop()
     await second.program.logged('Controller ready')
+    t.comment(`handed over within ${Math.round(performance.now() - beganMs)} ms`)
     t.equal(await ended, 0)
     await eventually('a write', async () => (await second.tryKubectl('create', 'configmap', 'late')).code === 0)
     t.equal(await second.kubectl(...lease), '1')
@@ -54,4 +58,58 @@ test('a standby answers kubectl, and leads when the leader ends', { skip, timeou
     t.equal(await leads(back), false)
     await back.kubectl('delete', 'configmap', 'late')
   })
+})
+
+/** The lines of the first block of commands in a section of operating.md. */
+async function commandsOf(section: string): Promise<readonly string[]> {
+  const page = await readFile(fileURLToPath(new URL('../../docs/operating.md', import.meta.url)), 'utf8')
+  const [, block = ''] = page.slice(page.indexOf(`### ${section}`)).split('```', 2)
+  return block
+    .split('\n')
+    .slice(1)
+    .filter((line) => line !== '' && !line.startsWith('#'))
+}
+
+test('one controller becomes three as operating.md describes it', { skip, timeout: 300_000 }, async (t) => {
+  const { controllers, folder, places, start } = await startReplicas(t, { count: 3, joined: 1 })
+  const [first] = controllers
+  if (first === undefined) throw new Error('There is one controller')
+  const [create = '', join = '', begin = '', ...others] = await commandsOf('From one controller to three')
+  t.same([begin, ...others], ['systemctl start bramble-controller'])
+  await first.kubectl('-n', 'default', 'create', 'secret', 'generic', 'hidden', '--from-literal=word=sesame')
+  for (const number of [1, 2]) {
+    const place = places[number]
+    if (place === undefined) throw new Error(`There is no place ${number}`)
+    const here = ['--data-dir', first.dataDir]
+    const created = await first.command(...create.split(' ').slice(1), ...here)
+    t.equal(created.code, 0, created.stderr)
+    const line = created.stdout.trim().split(' ')
+    t.same(
+      line.filter((word) => word.startsWith('--')),
+      join.split(' ').filter((word) => word.startsWith('--')),
+      'the printed command has the options that the page shows',
+    )
+    const config = `${place.dataDir}.joined.json`
+    const own = ['--data-dir', place.dataDir, '--config', config, '--advertise-address', place.address]
+    const joined = await first.command(...line.slice(1), ...own)
+    t.match(joined, { code: 0, stdout: /Start the controller: systemctl start bramble-controller/ }, joined.stderr)
+    const again = await first.command(...line.slice(1), ...own)
+    t.match(again, { code: 1, stderr: /has the state of a controller: give --replace/ })
+    const other = line.map((word) => (/^[0-9a-f]{64}$/.test(word) ? 'a'.repeat(64) : word))
+    const refused = await first.command(
+      ...other.slice(1),
+      '--data-dir',
+      `${folder}/none`,
+      '--config',
+      `${folder}/none.json`,
+    )
+    t.match(refused, { code: 1, stderr: /The certificate key is not the one that was printed/ })
+    const controller = await start(number, true, config)
+    const word = await controller.kubectl('get', 'secret', 'hidden', '-o', 'jsonpath={.data.word}')
+    t.equal(Buffer.from(word, 'base64').toString(), 'sesame', 'it has the key of Secrets')
+  }
+  const info = ['-n', 'kube-public', 'get', 'configmap', 'cluster-info', '-o', 'jsonpath={.data.mqttServers}']
+  await eventually('all addresses', async () => (await first.kubectl(...info)).split('\n').length === 3)
+  const token = ['-n', 'kube-system', 'get', 'secrets', '-o', 'name']
+  t.match(await first.kubectl(...token), /bramble-control-plane-/)
 })

@@ -7,14 +7,15 @@ import type { HardwareIdentity } from '../../api/node/hardware-identity.ts'
 import { certificatesIn } from '../../api/text/pem.ts'
 import { privateKeyPem } from '../../certs/authority.ts'
 import { caHash } from '../../certs/ca-hash.ts'
+import { authorityIn, readServerChain } from '../../certs/server-chain.ts'
 import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
 import type { Clock } from '../../daemon/clock.ts'
+import { withDeadline } from '../../daemon/deadline.ts'
 import type { KnownTime } from '../../daemon/server-check.ts'
 import { type PublishedServers, publishedServers } from '../node/connection/controller-servers.ts'
 import { reached, requestCertificate } from './certificate-request.ts'
 import { clockTrouble, strangeAnswer, unreachable, wrongHash } from './failures.ts'
 import { type AgentIdentity, readIdentity, writeIdentity } from './identity.ts'
-import { authorityIn, readServerChain } from './trust.ts'
 
 export type JoinRequest = {
   /** `https://host:6443` */
@@ -72,11 +73,15 @@ async function proofOf({ dataDir, nodeName, caHash: wanted }: JoinRequest) {
   return isOfFleet ? { certificate: identity.certificate, key: identity.key } : {}
 }
 
+/** For the name, TCP and TLS. */
+const chainMs = 15_000
+
 type Trusted = { readonly authority: X509Certificate; readonly knownTime: KnownTime }
 
 async function trustedAuthority(request: JoinRequest, { clock, signal }: JoinNeeds): Promise<Trusted> {
   const { url } = request
-  const chain = await readServerChain(url, signal).catch((error: unknown) => {
+  const reading = withDeadline(chainMs, signal, (own) => readServerChain(url, own), 'no answer')
+  const chain = await reading.catch((error: unknown) => {
     signal.throwIfAborted()
     throw unreachable(url, error)
   })

@@ -276,6 +276,7 @@ test('an admin socket that nothing serves is no error; a failure of the controll
     backup: refuse,
     reload: refuse,
     rotateSecretsKey: refuse,
+    settings: () => '{}',
     log,
   })
   await socket.listen()
@@ -380,7 +381,7 @@ test('a running controller is backed up with a passphrase, and nothing plain is 
   await store.create('secrets', aSecret)
   const stop = new AbortController()
   const refuse = () => Promise.reject(new Error('not asked for'))
-  const needs = { backup: make, reload: refuse, rotateSecretsKey: refuse, log: quietLog(t) }
+  const needs = { backup: make, reload: refuse, rotateSecretsKey: refuse, settings: () => '{}', log: quietLog(t) }
   const socket = adminSocket({ path: adminSocketPath(dataDir), ...needs })
   await socket.listen()
   const running = socket.run(stop.signal)

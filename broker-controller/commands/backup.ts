@@ -46,7 +46,7 @@ export async function makeBackup({ dataDir, backUp, now, version }: BackupSource
 }
 
 /** Read until two passes agree: a rollover that is under way moves one file after the other. */
-async function authorityFiles(folder: string): Promise<AuthorityFiles> {
+export async function authorityFiles(folder: string): Promise<AuthorityFiles> {
   const look = async (): Promise<AuthorityFiles> => {
     const entries = await readdir(folder, { withFileTypes: true })
     const names = entries.filter((entry) => entry.isFile() && !entry.name.endsWith('.new')).map(({ name }) => name)

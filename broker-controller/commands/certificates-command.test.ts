@@ -224,6 +224,7 @@ async function aFleet(t: Test) {
         backup,
         reload,
         rotateSecretsKey: backup,
+        settings: () => '{}',
         log: quietLog(t),
       })
       await socket.listen()

@@ -45,6 +45,7 @@ const commands = [
   'service-account-key',
   'secrets',
   'store',
+  'join-control-plane',
   'login-link',
   'dashboard',
 ] as const

@@ -108,6 +108,9 @@ export const tokenRow = {
     ttl: { value: 'DURATION', help: 'lifetime, like 90m or 168h; 0 for no expiry', default: '24h' },
     description: { value: 'TEXT', help: 'what the token is for' },
     'print-join-command': { help: 'print the command to run on the machine that joins' },
+    'control-plane': {
+      help: 'for another controller of this fleet, with a store in etcd: print the command that gives it the authority and all keys',
+    },
     'data-dir': dataDir,
     kubeconfig,
   },
@@ -238,6 +241,27 @@ out of use. Objects keep their names and UIDs and get other versions: clients li
   },
 } as const satisfies Command
 
+export const joinControlPlaneRow = {
+  name: 'bramble-controller join-control-plane',
+  about: 'make this machine another controller of a fleet',
+  text: `Make this machine another controller of a fleet whose store is in etcd: fetch the authority, the keys and the settings from a controller that
+runs, and write them here. 'bramble-controller token create --control-plane' prints this command with all its options. Then start the controller.`,
+  forms: { URL: '' },
+  options: {
+    token: { value: 'TOKEN', help: 'token for another controller' },
+    'ca-hash': { value: 'HASH', help: 'hash of the authority of the fleet, sha256:HEX' },
+    'certificate-key': { value: 'HEX', help: 'key that the authority and all other keys were encrypted with' },
+    'advertise-address': { value: 'HOST', help: 'address or name at which other machines reach this one' },
+    config: {
+      value: 'FILE',
+      help: 'configuration file to write',
+      default: '/etc/bramble/controller.yaml',
+    },
+    replace: { help: 'move the present state of this machine aside' },
+    'data-dir': dataDir,
+  },
+} as const satisfies Command
+
 export const loginLinkRow = {
   name: 'bramble-controller login-link',
   about: 'print a link that logs a browser in to the dashboard',
@@ -290,6 +314,7 @@ export const commands = {
   'service-account-key': serviceAccountKeyRow,
   secrets: secretsRow,
   store: storeRow,
+  'join-control-plane': joinControlPlaneRow,
   'login-link': loginLinkRow,
   dashboard: dashboardRow,
   completion,

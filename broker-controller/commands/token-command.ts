@@ -22,6 +22,8 @@ import { formatDuration, parseDuration } from '../../daemon/duration.ts'
 import { invalidValue } from '../../daemon/process/command-line.ts'
 import { type ApiAccess, currentCluster, kubeconfigPlace, parseKubeconfig, readKubeconfig } from '../kubeconfig.ts'
 import { tokenRow } from './command-table.ts'
+import { controlPlaneGroup } from './control-plane-bundle.ts'
+import { controlPlaneCommand } from './control-plane-token.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 import { textTable } from './text-table.ts'
 
@@ -38,8 +40,10 @@ export async function tokenCommand(argv: readonly string[], needs: TokenCommandN
       case 'create': {
         const ttlMs = parseDuration(values.ttl)
         if (ttlMs === undefined) return invalidValue('--ttl', values.ttl, 'use a duration like 24h or 1h30m, or 0')
-        const { description, 'print-join-command': printJoinCommand } = values
-        return async () => `${await create({ ttlMs, description, printJoinCommand }, await access(), needs)}\n`
+        const { description, 'print-join-command': printJoinCommand, 'control-plane': isForController } = values
+        const controllerOf = isForController ? values['data-dir'] : undefined
+        const wanted = { ttlMs, description, printJoinCommand, controllerOf }
+        return async () => `${await create(wanted, await access(), needs)}\n`
       }
       case 'list':
         return async () => tokensTable(apiClient(await access()), needs.signal)
@@ -60,6 +64,8 @@ type Create = {
   readonly ttlMs: number
   readonly description: string | undefined
   readonly printJoinCommand: boolean
+  /** Of the controller on this machine, which another one is to be like; undefined: the token is for nodes. */
+  readonly controllerOf: string | undefined
 }
 
 /** The line to print: the token, or the command that joins with it. */
@@ -68,15 +74,25 @@ async function create(wanted: Create, access: ApiAccess, needs: TokenCommandNeed
   const info = await client.get('/api/v1/namespaces/kube-public/configmaps/cluster-info', needs.signal)
   const nowMs = Date.parse(info.dateHeader ?? '') // of the clock that decides about expiry
   if (Number.isNaN(nowMs)) throw new Error(`The server at ${access.url} sends no Date header`)
-  const server = wanted.printJoinCommand ? publicServer(info) : ''
+  const { controllerOf } = wanted
+  const server = wanted.printJoinCommand || controllerOf !== undefined ? publicServer(info) : ''
   const token: BootstrapToken = {
     ...tokenFrom(needs.randomBytes(64)),
     ...(wanted.ttlMs === 0 ? {} : { expiration: rfc3339(nowMs + wanted.ttlMs) }),
     ...(wanted.description === undefined ? {} : { description: wanted.description }),
-    usages: ['authentication', 'signing'],
-    groups: [nodeBootstrapGroup],
+    usages: controllerOf === undefined ? ['authentication', 'signing'] : ['authentication'],
+    groups: [controllerOf === undefined ? nodeBootstrapGroup : controlPlaneGroup],
   }
-  expectSuccess('Cannot create the token', await client.post(secretsPath, encodeToken(token), needs.signal))
+  const created = await client.post(secretsPath, encodeToken(token), needs.signal)
+  expectSuccess('Cannot create the token', created)
+  if (controllerOf !== undefined) {
+    const { signal } = needs
+    const place = { client, token, dataDir: controllerOf, ca: access.ca, server, expectSuccess, signal }
+    return controlPlaneCommand(place, created).catch(async (error: unknown) => {
+      await remove(token.id, client, signal).catch(() => undefined)
+      throw error
+    })
+  }
   if (!wanted.printJoinCommand) return formatToken(token)
   return `bramble-agent join ${server} --token ${formatToken(token)} --ca-hash ${caHash(access.ca)}`
 }

@@ -25,6 +25,8 @@ export type ApiLocation = {
   /** Where other machines reach the API: an IP address, or a name. */
   readonly address: string
   readonly port: number
+  /** Addresses of other controllers with the same port; names are left out. */
+  readonly others?: () => readonly string[]
 }
 
 /** As kube-apiserver's DefaultEndpointReconcilerInterval. */
@@ -109,23 +111,31 @@ export function kubernetesService({ serviceCIDR, port }: ApiLocation): Service {
   }
 }
 
-function kubernetesEndpoints({ address, port }: ApiLocation): Endpoints {
+/** In one order, whichever controller writes them. */
+function addressesOf({ address, others }: ApiLocation): readonly string[] {
+  const same = (others?.() ?? []).filter((other) => isIP(other) !== 0 && isIP(other) === isIP(address))
+  return [...new Set([address, ...same])].sort()
+}
+
+function kubernetesEndpoints(location: ApiLocation): Endpoints {
+  const addresses = addressesOf(location).map((ip) => ({ ip }))
   return {
     apiVersion: 'v1',
     kind: 'Endpoints',
     // Its EndpointSlice is written here, and by no controller that mirrors Endpoints.
     metadata: { ...key, labels: { 'endpointslice.kubernetes.io/skip-mirror': 'true' } },
-    subsets: [{ addresses: [{ ip: address }], ports: [{ name: 'https', port, protocol: 'TCP' }] }],
+    subsets: [{ addresses, ports: [{ name: 'https', port: location.port, protocol: 'TCP' }] }],
   }
 }
 
-function kubernetesEndpointSlice({ address, port }: ApiLocation): EndpointSlice {
+function kubernetesEndpointSlice(location: ApiLocation): EndpointSlice {
+  const { address, port } = location
   return {
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
     metadata: { ...key, labels: { 'kubernetes.io/service-name': key.name } },
     addressType: isIP(address) === 6 ? 'IPv6' : 'IPv4',
-    endpoints: [{ addresses: [address], conditions: { ready: true } }],
+    endpoints: addressesOf(location).map((one) => ({ addresses: [one], conditions: { ready: true } })),
     ports: [{ name: 'https', port, protocol: 'TCP' }],
   }
 }

@@ -36,6 +36,8 @@ export interface OpenReplica extends Replica {
   register(addresses: Addresses): Promise<void>
   /** Of all controllers, those of this one first. */
   servers(): ServerLists
+  /** The hosts of all controllers whose API has this port. */
+  addressesWith(port: number): readonly string[]
   /** The loops of this controller run, or run no more. */
   lead(isServing: boolean): void
 }
@@ -85,6 +87,12 @@ export function openReplica(needs: ReplicaNeeds): OpenReplica | undefined {
         mqttServers: all.flatMap(({ mqttServer }) => (mqttServer === '' ? [] : [mqttServer])),
       }
     },
+    addressesWith: (port) =>
+      controllers
+        .all()
+        .map(({ apiServer }) => new URL(apiServer))
+        .filter((url) => Number(url.port || 443) === port)
+        .map(({ hostname }) => hostname.replace(/^\[(.*)\]$/, '$1')),
     lead(next) {
       isServing = next
     },

@@ -57,6 +57,8 @@ export type ControllerOptions = {
   readonly address?: string
   /** Added to the environment of this process. */
   readonly env?: NodeJS.ProcessEnv
+  /** A configuration file that is there; left out: one with `settings`. */
+  readonly config?: string
   /** Of several controllers, another one leads. */
   readonly standsBy?: true
   /** Process IDs of its own, as on another machine: others cannot see that it has ended. Only SIGKILL ends it. */
@@ -79,11 +81,11 @@ async function addressesFor(dataDir: string): Promise<{ readonly pods: string; r
 /** Starts a controller and waits until both its ports are open; that of the API, where it stands by. */
 export async function startController(t: Teardown, options: ControllerOptions): Promise<Controller> {
   const { dataDir, settings = {}, apiPort = 0, mqttPort = 0 } = options
-  const config = `${dataDir}.yaml`
   const addresses = await addressesFor(dataDir)
-  const { address = addresses.controller } = options
+  const { address = addresses.controller, config = `${dataDir}.yaml` } = options
+  const written = options.config === undefined ? config : `${dataDir}.unused`
   await writeFile(
-    config,
+    written,
     JSON.stringify({
       apiVersion: 'bramble.dev/v1alpha1',
       kind: 'ControllerConfiguration',

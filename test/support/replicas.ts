@@ -12,9 +12,13 @@ export type Replicas = {
   readonly etcd: EtcdCluster
   /** The first one leads. */
   readonly controllers: readonly Controller[]
-  /** The controller of this number again, as it was started before; `standsBy` unless another one is gone. */
-  start(number: number, standsBy?: boolean): Promise<Controller>
+  /** Where each of them is, whether it was started or not. */
+  readonly places: readonly ReplicaPlace[]
+  /** The controller of this number, again; with a configuration file where one is given. `standsBy` false: none leads. */
+  start(number: number, standsBy?: boolean, config?: string): Promise<Controller>
 }
+
+export type ReplicaPlace = { readonly dataDir: string; readonly address: string }
 
 /** The configuration of a controller whose store is in this etcd. */
 export function etcdFields({ urls, tls }: EtcdCluster) {
@@ -30,8 +34,11 @@ export async function startReplicas(
     members = 1,
     settings = {},
     ownPids = false,
+    joined = count,
   }: {
     readonly count?: number
+    /** How many of them are started with a copy of the first one's authority. */
+    readonly joined?: number
     /** Of etcd. */
     readonly members?: number
     readonly settings?: Readonly<Record<string, unknown>>
@@ -51,24 +58,25 @@ export async function startReplicas(
       mqttPort: await freePort(),
     })),
   )
-  const start = async (number: number, standsBy = true) => {
+  const start = async (number: number, standsBy = true, config?: string) => {
     const place = places[number]
     if (place === undefined) throw new Error(`There is no controller ${number}`)
     return startController(t, {
       ...place,
       settings: { clusterCIDR: `${prefix}.0/20`, ...etcdFields(etcd), ...settings },
       ...(standsBy && { standsBy }),
+      ...(config !== undefined && { config }),
       ...(ownPids && number === 0 && !standsBy && { ownPids }),
     })
   }
   const controllers: Controller[] = [await start(0, false)]
   for (const [number, { dataDir }] of places.entries()) {
-    if (number === 0) continue
+    if (number === 0 || number >= joined) continue
     await mkdir(dataDir, { recursive: true, mode: 0o700 })
     for (const name of ['authority', 'secrets.key']) {
       await cp(join(folder, 'controller-0', name), join(dataDir, name), { recursive: true })
     }
     controllers.push(await start(number))
   }
-  return { folder, etcd, controllers, start }
+  return { folder, etcd, controllers, places, start }
 }

@@ -74,8 +74,11 @@ function forwardedHeaders({ identity, isUpgrade }: ForwardedExchange, raw: RawRe
   const { method, headers, address, path } = raw
   const names = headers.map((name, i) => (i % 2 === 0 ? name.toLowerCase() : ''))
   const impersonation = headers.filter((_, i) => names[i - (i % 2)]?.startsWith('impersonate-'))
-  const sent = requestHeaders({ method, headers, address, uri: path, isUpgrade, toController: true })
-  const kept = sent.filter((_, i) => sent[i - (i % 2)]?.toLowerCase() !== identityHeader)
+  // Of the client's own word about its address nothing is passed on: the leader takes the last one for true.
+  const own = headers.filter(
+    (_, i) => names[i - (i % 2)] !== 'x-forwarded-for' && names[i - (i % 2)] !== identityHeader,
+  )
+  const kept = requestHeaders({ method, headers: own, address, uri: path, isUpgrade, toController: true })
   return [...kept, ...impersonation, identityHeader, identityHeaderValue(identity)]
 }
 

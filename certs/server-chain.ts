@@ -1,37 +1,31 @@
-/** Is this our controller? Checked before anything is sent to it: its authority must have the hash we were given. */
+/** The certificates of a server that is not trusted yet: before anything is sent to it, its authority must have the hash that was given. */
 import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import { connect, type DetailedPeerCertificate } from 'node:tls'
-import { caHash } from '../../certs/ca-hash.ts'
-import { withDeadline } from '../../daemon/deadline.ts'
-
-const deadlineMs = 15_000
+import { caHash } from './ca-hash.ts'
 
 /** The certificates that the server shows, its own first. Nothing is verified, nothing is sent. Rejects with the socket's error. */
 export async function readServerChain(url: URL, signal: AbortSignal): Promise<readonly X509Certificate[]> {
+  signal.throwIfAborted()
   const host = url.hostname.replace(/^\[|\]$/g, '')
-  const read = async (own: AbortSignal) => {
-    own.throwIfAborted()
-    const socket = connect({
-      host,
-      port: Number(url.port || 443),
-      rejectUnauthorized: false,
-      ...(isIP(host) === 0 ? { servername: host } : {}),
+  const socket = connect({
+    host,
+    port: Number(url.port || 443),
+    rejectUnauthorized: false,
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+  })
+  const stop = () => void socket.destroy(signal.reason)
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    return await new Promise<readonly X509Certificate[]>((resolve, reject) => {
+      socket.once('secureConnect', () => resolve(chainOf(socket.getPeerCertificate(true))))
+      socket.once('error', (error) => reject(error instanceof AggregateError ? error.errors[0] : error))
+      socket.once('close', () => reject(Object.assign(new Error('The connection was closed'), { code: 'ECONNRESET' })))
     })
-    own.addEventListener('abort', () => socket.destroy(own.reason), { once: true })
-    try {
-      return await new Promise<readonly X509Certificate[]>((resolve, reject) => {
-        socket.once('secureConnect', () => resolve(chainOf(socket.getPeerCertificate(true))))
-        socket.once('error', (error) => reject(error instanceof AggregateError ? error.errors[0] : error))
-        socket.once('close', () =>
-          reject(Object.assign(new Error('The connection was closed'), { code: 'ECONNRESET' })),
-        )
-      })
-    } finally {
-      socket.destroy()
-    }
+  } finally {
+    signal.removeEventListener('abort', stop)
+    socket.destroy()
   }
-  return withDeadline(deadlineMs, signal, read, 'no answer')
 }
 
 function chainOf(first: DetailedPeerCertificate): readonly X509Certificate[] {
