@@ -79,6 +79,11 @@ test('pods of two machines on one link', { skip: whyNoRoutedMachines() }, async 
   const shown = await second.run(agentLauncher, 'network', '--data-dir', second.dataDir)
   t.match(shown, /pi-1 +10\.\S+ +\S+ +route +in place\n/)
 
+  await first.docker.restart()
+  ;[one, two] = [await addressOf('pod-1'), await addressOf('pod-2')]
+  await eventually('pods of the machine are back', async () => (await asks('pod-1', two)) === one)
+  await bothWays('after a restart of Docker')
+
   agents[0].kill('SIGKILL')
   await agents[0].ended
   await bothWays('while an agent is dead')

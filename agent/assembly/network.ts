@@ -80,24 +80,23 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
 export function podNetworkLink(board: AgentBoard): PodNetworkLink {
   const { networkMessage, appliedRules, routesApplied } = board
   let wasOn = false
+  let preparing: Promise<void> | undefined
+  const prepare = async () => {
+    const both = [become(appliedRules, (rules) => rules.length > 0), become(routesApplied, Boolean)]
+    await withinOr(preparedMs, undefined, Promise.all(both))
+  }
   networkMessage.onChange((message) => {
     wasOn ||= message !== undefined
   })
   return {
     // Before the first message an agent without a checkpoint keeps pods where they are.
     mode: () => (networkMessage.get() !== undefined ? 'routed' : wasOn ? 'node' : undefined),
-    async prepared() {
-      await withinOr(
-        preparedMs,
-        undefined,
-        Promise.all([become(appliedRules, (rules) => rules.length > 0), become(routesApplied, Boolean)]),
-      )
-    },
+    prepared: () => (preparing ??= prepare()),
     reflect: (bridge) => reflectPorts(bridge),
   }
 }
 
-/** A pod that starts without its routes gets them later: the wait is short against that for an image. */
+/** Of the first pod; later ones find it done. A pod that starts without its routes gets them when the node does. */
 const preparedMs = 10_000
 
 function become<T>(reader: Reader<T>, isDone: (value: T) => boolean): Promise<void> {

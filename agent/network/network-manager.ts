@@ -2,7 +2,7 @@
 import { alarm } from '../../daemon/alarm.ts'
 import { type BackoffSettings, longestBackoffMs } from '../../daemon/backoff.ts'
 import type { Cell, Reader } from '../../daemon/cell.ts'
-import type { Clock } from '../../daemon/clock.ts'
+import { type Clock, longestTimerMs } from '../../daemon/clock.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { baseRules } from './base-rules.ts'
@@ -139,7 +139,8 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
         await hold(signal)
         while (!signal.aborted) {
           await pass()
-          const restMs = retired.isEmpty() ? verifyMs : retiredMs
+          const idleMs = applied === 'none' ? longestTimerMs : verifyMs
+          const restMs = retired.isEmpty() ? idleMs : retiredMs
           await changed.sleep(failures > 0 ? longestBackoffMs(failures - 1, retry) : restMs, signal)
         }
       } finally {

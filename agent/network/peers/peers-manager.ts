@@ -2,7 +2,7 @@
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Cell, Reader } from '../../../daemon/cell.ts'
-import type { Clock } from '../../../daemon/clock.ts'
+import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { MachineCondition } from '../../node/status/conditions.ts'
@@ -152,7 +152,7 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
       try {
         while (!signal.aborted) {
           await pass()
-          await wake.sleep(isOn || made !== undefined ? linksMs : verifyMs, signal)
+          await wake.sleep(isOn || made !== undefined ? linksMs : longestTimerMs, signal)
         }
       } finally {
         for (const stop of stops) stop()
