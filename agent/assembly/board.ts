@@ -59,6 +59,8 @@ export type AgentBoard = {
   readonly networkConditions: Cell<readonly MachineCondition[]>
   /** Written by the name server: why it does not answer pods. Read for the status of the service. */
   readonly nameProblem: Cell<string | undefined>
+  /** Written by the name server. Read by the network manager. */
+  readonly nameRules: Cell<RuleSet | undefined>
 }
 
 export function agentBoard(): AgentBoard {
@@ -87,5 +89,6 @@ export function agentBoard(): AgentBoard {
     routesApplied: cell<boolean>(false),
     networkConditions: cell<readonly MachineCondition[]>([], isDeepStrictEqual),
     nameProblem: cell<string | undefined>(undefined),
+    nameRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
   }
 }

@@ -66,7 +66,7 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
   ]
   const rules = networkManager({
     table: nftTable(),
-    reads: { rules: [board.peerRules, board.serviceRules], rulesCurrent: board.rulesCurrent },
+    reads: { rules: [board.peerRules, board.serviceRules, board.nameRules], rulesCurrent: board.rulesCurrent },
     writes: board,
     clock: clockFor('network'),
     log,

@@ -4,6 +4,7 @@ import { cell } from '../../../daemon/cell.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { noServices, type ServiceStates, withShard } from '../messages/service-states.ts'
+import type { RuleSet } from '../rule-set.ts'
 import { type Asked, dnsQuestion, type RecordType, seenAnswer } from '../testing/dns-client.ts'
 import { aService, endpointOn } from '../testing/services.ts'
 import { upstreamAnswer } from '../testing/upstream.ts'
@@ -25,6 +26,7 @@ function world(t: Test, ...expected: readonly string[]) {
   const networkMessage = cell<NetworkMessage | undefined>(undefined)
   const serviceStates = cell<ServiceStates | undefined>(undefined)
   const nameProblem = cell<string | undefined>(undefined)
+  const nameRules = cell<RuleSet | undefined>(undefined)
   let open: { readonly answerer: Answerer; readonly fail: (error: Error) => void } | undefined
   let [opened, released, refusals, isThere] = [0, 0, 0, true]
   const loop = nameServer({
@@ -64,7 +66,7 @@ function world(t: Test, ...expected: readonly string[]) {
     },
     servers: async () => ['192.0.2.53'],
     reads: { networkMessage, serviceStates },
-    writes: { nameProblem },
+    writes: { nameProblem, nameRules },
     clock,
     random: () => 0.99,
     randomId: () => 1,
@@ -77,6 +79,7 @@ function world(t: Test, ...expected: readonly string[]) {
     networkMessage,
     serviceStates,
     nameProblem,
+    nameRules,
     start: async () => {
       void loop.run(stop.signal)
       await clock.settle()
@@ -196,4 +199,16 @@ test('the server opens again after a failure, and after its address was removed'
   loseAddress()
   await clock.advance(12_000)
   t.match(counts(), { opened: 3, isOpen: true, released: 0 })
+})
+
+test('the rules of its address are there with the network, and let in pods of the node', async (t) => {
+  const { start, networkMessage, nameRules } = world(t)
+  await start()
+  t.equal(nameRules.get(), undefined)
+  networkMessage.set(network)
+  t.match(nameRules.get()?.chains.get('names-input')?.rules[0], 'ip saddr != 10.244.1.0/24 drop')
+  networkMessage.set({ ...network, nodes: [] })
+  t.match(nameRules.get()?.chains.get('names-input')?.rules[0], 'ip saddr != 10.244.0.0/16 drop')
+  networkMessage.set(undefined)
+  t.equal(nameRules.get(), undefined)
 })

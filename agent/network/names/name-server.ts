@@ -8,10 +8,12 @@ import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import { noServices, type ServiceStates } from '../messages/service-states.ts'
+import type { RuleSet } from '../rule-set.ts'
 import { isWithin } from '../services/rule-text.ts'
 import { answerCache } from './answer-cache.ts'
 import { type Answerer, dnsAnswerer } from './answerer.ts'
 import { dnsForwarder, type UpstreamSockets } from './forwarder.ts'
+import { nameRules } from './name-rules.ts'
 import { sourceLimit } from './source-limit.ts'
 import { clusterZone, type Zone } from './zone.ts'
 
@@ -44,6 +46,8 @@ export type NameServerNeeds = {
   readonly writes: {
     /** Why no names are answered; undefined: they are, or the fleet has none. */
     readonly nameProblem: Cell<string | undefined>
+    /** undefined: the fleet has no network. */
+    readonly nameRules: Cell<RuleSet | undefined>
   }
   readonly clock: Clock
   readonly random: () => number
@@ -96,7 +100,13 @@ export function nameServer(needs: NameServerNeeds): Loop {
   return {
     name: 'name-server',
     async run(signal) {
-      const stops = [reads.networkMessage.onChange(changed.ring), zone.follow()]
+      const stops = [
+        reads.networkMessage.subscribe((message) => {
+          writes.nameRules.set(message && nameRules(message, needs.nodeName))
+        }),
+        reads.networkMessage.onChange(changed.ring),
+        zone.follow(),
+      ]
       try {
         for (let failures = 0; !signal.aborted; ) {
           if (reads.networkMessage.get() === undefined) {

@@ -1,0 +1,104 @@
+/** What reaches the address of a node's name server: real rules in network namespaces, without an engine or an agent. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { test } from 'tap'
+import { nftTable } from '../agent/adapters/network/nft.ts'
+import { baseRules } from '../agent/network/base-rules.ts'
+import { nameRules } from '../agent/network/names/name-rules.ts'
+import { questionLimits } from '../agent/network/names/source-limit.ts'
+import { allRules } from '../agent/network/rule-changes.ts'
+import { nodeDnsAddress } from '../api/network/cluster-dns.ts'
+import { inSpace } from './support/machine-commands.ts'
+import { type OwnSpace, ownSpace, whyNoRules } from './support/own-space.ts'
+import { eventually } from './support/wait.ts'
+
+const network = {
+  epoch: 'e',
+  version: 1,
+  clusterCIDR: '10.244.0.0/16',
+  serviceCIDR: '10.96.0.0/12',
+  clusterDomain: 'cluster.local',
+  nodes: [{ name: 'pi-1', podCIDR: '10.244.1.0/24', address: '192.168.7.1', segment: 's' }],
+}
+
+/** It prints how many datagrams have arrived, by their first byte, each time another one starts with `?`. */
+const counter = `
+const counts = {}
+const socket = require('dgram').createSocket({ type: 'udp4', recvBufferSize: 4e6 })
+socket.on('message', (message) => {
+  const from = message.toString('latin1', 0, 1)
+  if (from === '?') console.log(JSON.stringify(counts))
+  else counts[from] = (counts[from] ?? 0) + 1
+})
+socket.bind(53, '${nodeDnsAddress}', () => console.log('{}'))
+`
+
+/** Sends so many datagrams with this text, from this address. */
+const sender = (text: string, count: number, from: string) => `
+const socket = require('dgram').createSocket('udp4')
+socket.bind(0, '${from}', async () => {
+  for (let index = 0; index < ${count}; index++) {
+    await new Promise((resolve) => socket.send('${text}', 53, '${nodeDnsAddress}', resolve))
+  }
+  socket.close()
+})
+`
+
+const connected = async (machine: OwnSpace, name: string, address: string, gateway: string) => {
+  await machine.run('ip', 'link', 'add', name, 'type', 'bridge')
+  await machine.run('ip', 'address', 'add', `${gateway}/24`, 'dev', name)
+  await machine.run('ip', 'link', 'set', name, 'up')
+  return async (t: Parameters<typeof ownSpace>[0]) => {
+    const space = await ownSpace(t)
+    await machine.run('ip', 'link', 'add', `${name}0`, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', space.name)
+    await machine.run('ip', 'link', 'set', `${name}0`, 'master', name, 'up')
+    await space.run('ip', 'address', 'add', `${address}/24`, 'dev', 'eth0')
+    await space.run('ip', 'link', 'set', 'eth0', 'up')
+    await space.run('ip', 'route', 'add', 'default', 'via', gateway)
+    return space
+  }
+}
+
+test('only pods of the node and the machine reach its name server, and a flood does not', {
+  skip: whyNoRules(),
+}, async (t) => {
+  const machine = await ownSpace(t)
+  const pod = await (await connected(machine, 'pods', '10.244.1.9', '10.244.1.1'))(t)
+  const stranger = await (await connected(machine, 'wire', '192.168.7.9', '192.168.7.1'))(t)
+  await machine.run('ip', 'address', 'add', `${nodeDnsAddress}/32`, 'dev', 'lo', 'scope', 'host')
+  const table = nftTable(await machine.tool('nft'))
+  await table.apply(allRules(await table.list(), [baseRules, nameRules(network, 'pi-1')]).commands)
+  const [file = '', ...args] = inSpace(machine.name, process.execPath, '-e', counter)
+  const program = spawn(file, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(async () => {
+    program.kill('SIGKILL')
+    if (program.exitCode === null && program.signalCode === null) await once(program, 'exit')
+  })
+  let printed = ''
+  program.stdout.on('data', (chunk: Buffer) => {
+    printed += chunk.toString()
+  })
+  await eventually('it listens', async () => printed.includes('\n'))
+  const send = (space: OwnSpace, text: string, count: number, from: string) =>
+    space.run(process.execPath, '-e', sender(text, count, from))
+
+  await send(pod, 'p', 100, '10.244.1.9')
+  await send(machine, 'm', 3_000, nodeDnsAddress)
+  await send(stranger, 's', 100, '192.168.7.9')
+  await stranger.run('ip', 'address', 'add', '10.244.1.77/32', 'dev', 'lo')
+  await send(stranger, 'f', 100, '10.244.1.77')
+  await pod.run('ip', 'address', 'add', '10.244.1.10/24', 'dev', 'eth0')
+  await send(pod, 'a', 40_000, '10.244.1.10')
+  await send(pod, 'b', 10, '10.244.1.9')
+  await send(machine, '?', 1, nodeDnsAddress)
+  const counts = await eventually('the counts', async () => {
+    const last = printed.trim().split('\n').at(-1) ?? '{}'
+    return last === '{}' ? undefined : (JSON.parse(last) as Record<string, number>)
+  })
+  t.equal(counts['p'], 100, 'a pod')
+  t.equal(counts['m'], 3_000, 'the machine has no limit')
+  t.equal(counts['s'], undefined, 'a stranger on the link')
+  t.equal(counts['f'], undefined, 'a stranger with the address of a pod')
+  t.ok((counts['a'] ?? 0) >= questionLimits.atOnce && (counts['a'] ?? 0) < 39_000, `${counts['a']} of a flood`)
+  t.equal(counts['b'], 10, 'another pod meanwhile')
+})
