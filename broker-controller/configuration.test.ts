@@ -178,6 +178,19 @@ test('a controller is known by every name and address of its machine', async (t)
   t.same([anyAddress(machine), anyAddress({ interfaces: {} })], ['::', '0.0.0.0'])
 })
 
+test('with a network of pods the API has the names and the address of its Service', async (t) => {
+  const addresses = { advertiseAddress: undefined, hosts: [] }
+  const podNetwork = { serviceCIDR: '10.96.0.0/12', clusterDomain: 'fleet.example' }
+  const { all } = serverNames({ hostname: 'alone', interfaces: {} }, { ...addresses, podNetwork })
+  t.same(all.slice(-5), [
+    '10.96.0.1',
+    'kubernetes',
+    'kubernetes.default',
+    'kubernetes.default.svc',
+    'kubernetes.default.svc.fleet.example',
+  ])
+})
+
 test('the store is in etcd where its servers are given, by flags or by the file', async (t) => {
   t.equal(configured([]).etcd, undefined)
   const flags = ['--etcd-servers', 'https://a:2379,https://10.0.0.2', '--etcd-cafile', '/ca', '--etcd-certfile', '/c']

@@ -1,6 +1,8 @@
 /** The names and addresses at which this controller is reached. */
 import { isIP } from 'node:net'
 import type { NetworkInterfaceInfo } from 'node:os'
+import { kubernetesServiceAddress } from '../api/network/service-range.ts'
+import { parseCidr } from '../api/text/cidr.ts'
 
 export type HostAddresses = {
   readonly hostname: string
@@ -14,6 +16,8 @@ export type ServerAddresses = {
   /** The only address that is listened on; undefined: all. */
   readonly bindAddress?: string | undefined
   readonly hosts: readonly string[]
+  /** Where pods reach the API by its Service; undefined: packets to Services go nowhere. */
+  readonly podNetwork?: { readonly serviceCIDR: string; readonly clusterDomain: string } | undefined
 }
 
 export type ServerNames = {
@@ -27,7 +31,7 @@ export type ServerNames = {
 
 export function serverNames(
   { hostname, interfaces }: HostAddresses,
-  { advertiseAddress, bindAddress, hosts }: ServerAddresses,
+  { advertiseAddress, bindAddress, hosts, podNetwork }: ServerAddresses,
 ): ServerNames {
   // Of all addresses only this one is listened on.
   const bound = bindAddress === undefined || isAny(bindAddress) ? undefined : bindAddress
@@ -39,12 +43,21 @@ export function serverNames(
   const fixed = ['localhost', '127.0.0.1', '::1', hostname.toLowerCase()]
   const own = addresses.map(({ address }) => address).filter((address) => !isLinkLocal(address))
   const configured = [bound, advertiseAddress].filter((name) => name !== undefined)
-  const all = new Set([...fixed, ...own, ...configured, ...hosts])
+  const all = new Set([...fixed, ...own, ...configured, ...hosts, ...serviceNames(podNetwork)])
   return {
     all: [...all].filter((name) => name !== ''),
     advertised: urlHost(advertised),
     advertisedHost: isAny(advertised) ? '127.0.0.1' : advertised,
   }
+}
+
+/** Those of `default/kubernetes`, as kubeadm puts them into the certificate of the API (app/util/pkiutil, GetAPIServerAltNames). */
+function serviceNames(podNetwork: ServerAddresses['podNetwork']): readonly string[] {
+  const range = podNetwork && parseCidr(podNetwork.serviceCIDR)
+  if (podNetwork === undefined || range === undefined) return []
+  const name = 'kubernetes.default.svc'
+  const names = ['kubernetes', 'kubernetes.default', name, `${name}.${podNetwork.clusterDomain}`]
+  return [kubernetesServiceAddress(range), ...names]
 }
 
 /** The host of a URL with which this machine reaches a server that listens on `address`; the loopback address for all addresses. */

@@ -120,6 +120,25 @@ test('Services on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
     await patch('web', { externalIPs: null })
   })
 
+  await t.test(
+    'pods are given the address of the API’s Service, and its certificate has that and its names',
+    async (t) => {
+      const api = await addressOf('kubernetes')
+      await apply({ ...podOn('client', 'pi-2'), metadata: { name: 'client' } })
+      await kubectl('wait', '--for=condition=Ready', 'pod/client', '--timeout=120s')
+      const { stdout } = await within('client', 'echo $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT')
+      t.equal(stdout.trim(), `${api} 443`)
+      const ca = await kubectl('get', 'configmap', 'kube-root-ca.crt', '-o', 'jsonpath={.data.ca\\.crt}')
+      const ask = `
+      const options = { host: '${api}', port: 443, ca: process.argv[1] }
+      const socket = require('node:tls').connect({ ...options, servername: 'kubernetes.default.svc.cluster.local' }, () => {
+        console.log(socket.authorized, require('node:tls').checkServerIdentity('${api}', socket.getPeerCertificate()))
+        socket.destroy()
+      })`
+      t.equal((await second.run(process.execPath, '-e', ask, '--', ca)).trim(), 'true undefined')
+    },
+  )
+
   await t.test('a rolling update of the endpoints fails no request', async (t) => {
     await apply(deployment('shop', 2))
     await apply({

@@ -9,6 +9,7 @@ import { findDevices } from '../adapters/kernel/host-devices.ts'
 import { hostPlatform } from '../adapters/kernel/host-platform.ts'
 import { readHosts, readResolver } from '../adapters/kernel/host-resolver.ts'
 import type { AgentConfiguration } from '../configuration.ts'
+import { apiService } from '../network/services/api-service.ts'
 import type { ControlPlane } from '../node/connection/control-plane.ts'
 import { defaultPodManagerSettings, type PodManager, type PodManagerNeeds, podManager } from '../pods/pod-manager.ts'
 import type { ContainerRuntime } from '../pods/runtime/runtime.ts'
@@ -74,6 +75,7 @@ function nodeOn(board: AgentBoard, memoryCapacityBytes: number): PodManagerNeeds
     allocatable: () => board.nodeStatus.get()?.allocatable ?? {},
     memoryCapacityBytes: () => memoryCapacityBytes,
     kernelLimits: () => board.runtime.get().info,
+    apiService: () => apiService(board.serviceRules.get(), board.appliedRules.get()),
     pressures: () => board.pressures.get() ?? [],
     isShuttingDown: () => board.goingDown.get() !== undefined,
   }

@@ -18,6 +18,7 @@ import { stepExecutors } from './containers/step-executors.ts'
 import type { PodNeed } from './garbage/dead-containers.ts'
 import { type ImagePullerSettings, imagePuller } from './images/image-puller.ts'
 import { podImages } from './images/pod-images.ts'
+import type { ApiServerLocation } from './options/container-env.ts'
 import type { Resolver } from './options/pod-dns.ts'
 import type { CountedProbe } from './probes/probe-counts.ts'
 import { prober } from './probes/prober.ts'
@@ -64,6 +65,8 @@ export type PodManagerNeeds = {
     isKnown(): boolean
     hostIP(): string | undefined
     memoryCapacityBytes(): number
+    /** The Service of the API, where packets to it arrive; undefined: containers use the address of the controller. */
+    apiService?(): ApiServerLocation | undefined
   }
   /** A pod runs, so many seconds after it was first reported. */
   readonly started?: (seconds: number) => void
@@ -220,7 +223,7 @@ function optionSources({ node, clock }: PodManagerNeeds, { podPidsLimit }: PodMa
     podPidsLimit,
     podCIDR: wanted.desired?.podCIDR,
     clusterDomain: wanted.desired?.clusterDomain,
-    apiServer: wanted.desired?.apiServer,
+    apiServer: node.apiService?.() ?? wanted.desired?.apiServer,
     runtimeClasses: wanted.desired?.runtimeClasses ?? nothing,
     services: wanted.desired?.services ?? nothing,
     configMaps: wanted.desired?.configMaps ?? nothing,
