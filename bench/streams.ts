@@ -1,18 +1,19 @@
 /**
- * Measures streams on real parts: kubectl, controller, agent and Docker on one machine, against a plain TLS socket in the same run.
+ * Measures streams on real parts: kubectl, controller, agent and Docker on one machine, against a plain TLS socket and a bare
+ * relay in the same run.
  * Needs root, kubectl, docker and busybox-static.
  */
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { connect } from 'node:tls'
-import { parseArgs, promisify } from 'node:util'
+import { parseArgs } from 'node:util'
 import { startDockerd } from '../test/support/dockerd.ts'
 import { joinFleet, startAgent, startController } from '../test/support/fleet.ts'
 import { eventually } from '../test/support/wait.ts'
+import { streamCeiling } from './stream-ceiling.ts'
 
 const help = `Usage: node dist/bench/streams.js [--mib N] [--execs N]
 
@@ -87,7 +88,9 @@ async function measure(): Promise<void> {
   }
   times.sort((a, b) => a - b)
 
-  const plain = await plainTls(folder, controller.dataDir)
+  const ceiling = await streamCeiling(folder)
+  const plain = await ceiling.plainTls(mib)
+  const relay = await ceiling.relay(mib, costOf)
   const pids = [controller.program.pid, agent.pid]
   const logs = await costOf(pids, () => transfer('kubectl', [...kubeconfig, 'logs', 'logs']))
   const exec = await costOf(pids, () => transfer('kubectl', [...kubeconfig, 'exec', 'files', '--', 'cat', '/tmp/file']))
@@ -114,6 +117,7 @@ async function measure(): Promise<void> {
     `${times[execs >> 1]?.toFixed(0)} ms, ${times.at(-1)?.toFixed(0)} ms`,
   )
   row('plain TLS socket between two processes', `${plain.toFixed(0)} MiB/s`)
+  rate('bare relay of as many processes', relay)
   rate('kubectl logs', logs)
   rate('kubectl exec -- cat', exec)
   rate('kubectl cp from a pod', cp)
@@ -179,49 +183,6 @@ async function forward(kubeconfig: readonly string[]): Promise<number> {
     await ended
   }
 }
-
-/** From another process, which sends zeros. */
-async function plainTls(folder: string, controllerDir: string): Promise<number> {
-  const [key, cert] = [join(folder, 'tls.key'), join(folder, 'tls.crt')]
-  const subject = ['-subj', '/CN=plain', '-days', '1']
-  const ec = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  await promisify(execFile)('openssl', ['req', '-x509', ...ec, '-keyout', key, '-out', cert, ...subject])
-  const source = join(folder, 'plain.cjs')
-  await writeFile(source, plainServer)
-  const child = spawn(process.execPath, [source, key, cert, String(mib)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    cwd: controllerDir,
-  })
-  const ended = once(child, 'close')
-  try {
-    const [port] = (await once(child.stdout, 'data')) as [Buffer]
-    const socket = connect({ port: Number(port), host: '127.0.0.1', rejectUnauthorized: false })
-    await once(socket, 'secureConnect')
-    const beganMs = performance.now()
-    let bytes = 0
-    for await (const piece of socket) bytes += (piece as Buffer).length
-    return bytes / 2 ** 20 / ((performance.now() - beganMs) / 1000)
-  } finally {
-    child.kill('SIGKILL')
-    await ended
-  }
-}
-
-const plainServer = `
-const { createServer } = require('node:tls')
-const { readFileSync } = require('node:fs')
-const [, , key, cert, mib] = process.argv
-const server = createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (socket) => {
-  const piece = Buffer.alloc(65536)
-  let left = Number(mib) * 16
-  const send = () => {
-    while (left-- > 0) if (!socket.write(piece)) return void socket.once('drain', send)
-    socket.end()
-  }
-  send()
-})
-server.listen(0, '127.0.0.1', () => console.log(server.address().port))
-`
 
 async function residentKiB(pid: number): Promise<number> {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1])
