@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { type SessionRequest, type SessionStatus, sessionChannels } from '../../api/sessions.ts'
 import { codeOf, messageOf } from '../../daemon/errors.ts'
+import { gatheredPieces } from '../../daemon/sessions/gathered-pieces.ts'
 import type { SessionFrames } from '../../daemon/sessions/session-frames.ts'
 import type { PodSession } from './pod-sessions.ts'
 import { SessionRefusal } from './session-refusal.ts'
@@ -74,7 +75,7 @@ export async function forwardTo({ open, port, what }: ForwardTarget, session: Op
   try {
     await started()
     const input = passInput(socket, frames)
-    for await (const piece of socket.iterator({ destroyOnReturn: false })) {
+    for await (const piece of gatheredPieces(socket)) {
       await frames.send(sessionChannels.output, piece)
     }
     socket.destroy()

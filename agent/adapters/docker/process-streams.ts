@@ -5,10 +5,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type Dockerode from 'dockerode'
 import { unlessAborted, withOwnSignal } from '../../../daemon/aborted.ts'
 import { withinOr } from '../../../daemon/deadline.ts'
+import { gatheredPieces } from '../../../daemon/sessions/gathered-pieces.ts'
 import type { EngineProcess, TerminalOptions } from '../../sessions/engine-streams.ts'
 import { askMs, call, runtimeError } from './call.ts'
 import { killCommand } from './output.ts'
-import { frameReader } from './stream-frames.ts'
+import { runReader } from './stream-runs.ts'
 
 /** Docker notices the end of a command a moment after its output has ended. */
 const endedMs = 5_000
@@ -120,15 +121,11 @@ function standardStreams(stream: Duplex, tty: boolean, signal: AbortSignal, trie
 }
 
 async function* outputOf(stream: Duplex, tty: boolean, tried: string, done: () => void) {
-  const read = frameReader()
+  const read = runReader()
   try {
-    for await (const piece of stream.iterator({ destroyOnReturn: false })) {
+    for await (const piece of gatheredPieces(stream)) {
       if (tty) yield { stream: 'stdout', bytes: piece } as const
-      else {
-        for (const { stream: name, payload } of read(piece)) {
-          yield { stream: name === 'stderr' ? 'stderr' : 'stdout', bytes: payload } as const
-        }
-      }
+      else yield* read(piece)
     }
   } catch (error) {
     throw runtimeError(tried, error)
