@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util'
 import { startDockerd } from '../test/support/dockerd.ts'
 import { joinFleet, startAgent, startController } from '../test/support/fleet.ts'
 import { eventually } from '../test/support/wait.ts'
-import { streamCeiling } from './stream-ceiling.ts'
+import { streamCeiling } from './streams/ceiling.ts'
 
 const help = `Usage: node dist/bench/streams.js [--mib N] [--execs N]
 

@@ -15,8 +15,8 @@ import {
 import { join } from 'node:path'
 import { connect, createServer } from 'node:tls'
 import { fileURLToPath } from 'node:url'
-import { openAuthority } from '../certs/authority.ts'
-import { issueServer } from '../certs/issue.ts'
+import { openAuthority } from '../../certs/authority.ts'
+import { issueServer } from '../../certs/issue.ts'
 
 /** Of a process that relays or sends. Paths of Unix sockets, ports of TLS on 127.0.0.1; where none is given, it opens one. */
 type Role =
