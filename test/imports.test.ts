@@ -205,6 +205,7 @@ test('the rooms of the API import one way', async (t) => {
     'kinds',
     'reviews',
     'figures',
+    'fleet',
     'dashboard',
     'openapi',
     'forwarding',

@@ -86,6 +86,7 @@ export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpo
           ...(await machineMetrics({ root, filesystemAt }, clock.wallMs())),
         ],
         counts: parts.counters.text,
+        certificateTtlSeconds: () => certificateTtlSeconds(parts),
         probes: () => ({ counts: pods.probes(), buckets: probeDurationBuckets }),
         clock,
       },
@@ -104,14 +105,17 @@ export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpo
   return { endpoint: { name: 'local-endpoint', run: endpoint.run }, sampler: { ...sampler, name: 'usage' }, view }
 }
 
+function certificateTtlSeconds({ link, machine: { date } }: LocalEndpointParts): number {
+  const endMs = certificateDates(link.credentials.get().certificate).validTo.getTime()
+  return Number.isNaN(endMs) ? Number.POSITIVE_INFINITY : (endMs - date.estimatedMs()) / 1000
+}
+
 /** Read for each scrape. */
-function healthNow({ board, link, machine: { sensors, date } }: LocalEndpointParts): HealthFigures {
+function healthNow({ board, machine: { sensors, date } }: LocalEndpointParts): HealthFigures {
   return {
     conditions: board.machineHealth.get()?.conditions ?? [],
     flash: sensors.flash(),
     clock: { synchronized: sensors.time().synchronized, controller: date.controllerClock.difference() },
-    certificateEndMs: certificateDates(link.credentials.get().certificate).validTo.getTime(),
-    nowMs: date.estimatedMs(),
   }
 }
 

@@ -8,15 +8,11 @@ export type HealthFigures = {
   readonly conditions: readonly MachineCondition[]
   readonly flash: readonly FlashDevice[]
   readonly clock: Pick<ClockReading, 'synchronized' | 'controller'>
-  /** The end of the node's certificate; NaN if it cannot be read. */
-  readonly certificateEndMs: number
-  /** The date from the best source. */
-  readonly nowMs: number
 }
 
 /** What this machine does not report is left out. */
 export function* healthMetrics(figures: HealthFigures): Iterable<MetricFamily> {
-  const { conditions, flash, clock, certificateEndMs, nowMs } = figures
+  const { conditions, flash, clock } = figures
   yield gauge(
     'bramble_node_condition',
     'Health of the machine: 1 while there is evidence of the problem that the condition names.',
@@ -42,13 +38,6 @@ export function* healthMetrics(figures: HealthFigures): Iterable<MetricFamily> {
     'bramble_clock_ahead_of_controller_seconds',
     "How far the clock is ahead of the controller's.",
     one(controller?.isExact ? controller.aheadMs / 1000 : undefined),
-  )
-  // As the kubelet: without a valid certificate the time to its end is infinite.
-  const ttlSeconds = Number.isNaN(certificateEndMs) ? Number.POSITIVE_INFINITY : (certificateEndMs - nowMs) / 1000
-  yield gauge(
-    'kubelet_certificate_manager_client_ttl_seconds',
-    "Time to the end of the node's certificate; negative if it has expired.",
-    one(ttlSeconds),
   )
 }
 

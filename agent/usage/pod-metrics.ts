@@ -305,17 +305,23 @@ export type AgentFigures = {
   readonly containers: ReadonlyMap<string, number>
   readonly node: NodeReading
   readonly startedMs: number
+  readonly certificateTtlSeconds: number
 }
 
 /** The metrics of the agent itself on `/metrics`. */
 export function* agentMetrics(figures: AgentFigures): Iterable<MetricFamily> {
-  const { nodeName, pods, containers, node, startedMs } = figures
+  const { nodeName, pods, containers, node, startedMs, certificateTtlSeconds } = figures
   yield gauge('kubelet_node_name', 'The node.', one(1, { node: nodeName }))
   yield gauge('kubelet_running_pods', 'Pods of which something runs.', one(pods.length))
   yield gauge(
     'kubelet_running_containers',
     'Containers, by their state.',
     [...containers].map(([state, value]) => ({ labels: { container_state: state }, value })),
+  )
+  yield gauge(
+    'kubelet_certificate_manager_client_ttl_seconds',
+    "Time to the end of the node's certificate; negative if it has expired.",
+    one(certificateTtlSeconds),
   )
   yield counter('process_cpu_seconds_total', 'CPU time of the agent.', one(node.agent.cpuNanoSeconds / 1e9))
   yield gauge('process_resident_memory_bytes', 'Memory of the agent.', one(node.agent.rssBytes))

@@ -27,6 +27,7 @@ function aScraper({
         machineMetrics({ root: savedTree('usage-metrics'), filesystemAt: filesystemUsage() }, clock.wallMs()),
       probes: () => ({ counts: [], buckets: [] }),
       counts: agentCounters().text,
+      certificateTtlSeconds: () => 86_400,
       clock,
     },
     { nodeName: 'pi-01', cpus: 4, memoryBytes: 1024 * Mi },
@@ -117,7 +118,16 @@ test('a machine has node_exporter’s names', async (t) => {
     'not the ends of pods’ networks',
   )
   t.same(sampleOf('kubelet_running_pods'), { labels: {}, value: 2 })
+  t.same(sampleOf('kubelet_certificate_manager_client_ttl_seconds'), { labels: {}, value: 86_400 })
   t.same(sampleOf('kubelet_node_name'), { labels: { node: 'pi-01' }, value: 1 })
+})
+
+test('the machine and the agent are read apart, and no metric is in both parts', async (t) => {
+  const namesIn = async (part?: 'machine' | 'agent') => [...readMetrics(await aScraper().metrics(part)).keys()]
+  const [machine, agent, both] = await Promise.all([namesIn('machine'), namesIn('agent'), namesIn()])
+  t.ok(machine.includes('node_load1'))
+  t.ok(agent.includes('kubelet_running_pods'))
+  t.same([...agent, ...machine].toSorted(), both.toSorted())
 })
 
 test('this machine has figures, too', async (t) => {

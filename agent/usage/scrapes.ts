@@ -17,13 +17,16 @@ export type ScrapeNeeds = {
   readonly probes: () => { readonly counts: readonly ProbeFigures[]; readonly buckets: readonly number[] }
   /** Counts of the agent itself, as text for Prometheus. */
   readonly counts: () => string
+  /** To the end of the node's certificate; infinite if it cannot be read, as with the kubelet. */
+  readonly certificateTtlSeconds: () => number
   readonly clock: Clock
 }
 
 export type ScrapeFacts = { readonly nodeName: string; readonly cpus: number; readonly memoryBytes: number }
 
 export interface Scrapes {
-  metrics(): Promise<string>
+  /** `machine`: under node_exporter's names; `agent`: under the kubelet's; without: both. */
+  metrics(part?: 'machine' | 'agent'): Promise<string>
   cadvisor(): Promise<string>
   resource(): Promise<string>
   probes(): Promise<string>
@@ -34,10 +37,8 @@ const diskAgeMs = 5 * 60_000
 /** A scrape waits no longer for it, and is answered without it. */
 const diskTimeoutMs = 2_000
 
-export function scrapes(
-  { pods, node, containers, machine, probes, counts, clock }: ScrapeNeeds,
-  facts: ScrapeFacts,
-): Scrapes {
+export function scrapes(needs: ScrapeNeeds, facts: ScrapeFacts): Scrapes {
+  const { pods, node, containers, machine, probes, counts, clock } = needs
   const startedMs = clock.wallMs()
   const { nodeName, cpus, memoryBytes } = facts
   const readFigures = async (whole = false) => {
@@ -45,12 +46,15 @@ export function scrapes(
     return { pods: readings, node: nodeReading, cpus, memoryBytes, wallMs: clock.wallMs() }
   }
   return {
-    async metrics() {
-      const [found, all, families] = await Promise.all([readFigures(), containers(), machine()])
+    async metrics(part) {
+      if (part === 'machine') return text(await machine())
+      const [found, all, families] = await Promise.all([readFigures(), containers(), part === 'agent' ? [] : machine()])
       const inside = all.filter(({ identity }) => identity.kind === 'container')
       const states = new Map([['running', 0]])
       for (const { state } of inside) states.set(state, (states.get(state) ?? 0) + 1)
-      return text([...agentMetrics({ ...found, nodeName, containers: states, startedMs }), ...families]) + counts()
+      const certificateTtlSeconds = needs.certificateTtlSeconds()
+      const figures = { ...found, nodeName, containers: states, startedMs, certificateTtlSeconds }
+      return text([...agentMetrics(figures), ...families]) + counts()
     },
     async cadvisor() {
       const readDisks = pods.podDiskUsage(diskAgeMs).catch(() => undefined)

@@ -35,7 +35,16 @@ const plainRoles: { readonly [name: string]: readonly PolicyRule[] } = {
   'cluster-admin': everything,
   'system:discovery': [onPaths(...health, ...version, '/openapi', '/openapi/*', '/api', '/api/*', '/apis', '/apis/*')],
   'system:monitoring': [
-    onPaths('/metrics', '/metrics/slis', '/metrics/fleet', ...health, '/livez/*', '/readyz/*', '/healthz/*'),
+    onPaths(
+      '/metrics',
+      '/metrics/slis',
+      '/metrics/fleet',
+      '/fleet/*',
+      ...health,
+      '/livez/*',
+      '/readyz/*',
+      '/healthz/*',
+    ),
   ],
   'system:basic-user': [
     onResources('create', 'authorization.k8s.io', 'selfsubjectaccessreviews', 'selfsubjectrulesreviews'),

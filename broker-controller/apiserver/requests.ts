@@ -384,7 +384,14 @@ function answerTo(
       throw unknownPath()
     case 'path':
       return systemAnswer(
-        { verb: route.verb, path: route.path, query, accept, ifNoneMatch: oneOf(headers['if-none-match']) },
+        {
+          verb: route.verb,
+          path: route.path,
+          query,
+          accept,
+          ifNoneMatch: oneOf(headers['if-none-match']),
+          host: oneOf(headers['host'] ?? headers[':authority']),
+        },
         needs,
       )
     case 'session':

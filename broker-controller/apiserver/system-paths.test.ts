@@ -9,6 +9,7 @@ const get = (
   readiness: readonly ReadinessCheck[] = [],
   more: Partial<SystemNeeds> = {},
   verb = 'get',
+  host?: string,
 ) => {
   const [at = '', query = ''] = path.split('?')
   const needs: SystemNeeds = {
@@ -19,7 +20,7 @@ const get = (
     kinds: builtInKinds,
     ...more,
   }
-  return systemAnswer({ verb, path: at, query: new URLSearchParams(query), accept: undefined }, needs)
+  return systemAnswer({ verb, path: at, query: new URLSearchParams(query), accept: undefined, host }, needs)
 }
 
 test('readyz is ok when every check passes; until then it lists each check', async (t) => {
@@ -71,6 +72,8 @@ test('the root lists every path, those of tokens only where tokens are issued', 
   const plain = await paths({})
   for (const path of [
     '/api/v1',
+    '/fleet/http_sd',
+    '/fleet/summary',
     '/apis/apps',
     '/healthz',
     '/livez',
@@ -153,4 +156,39 @@ test('documents of OpenAPI and discovery are served, other paths are not found',
 test('nothing but GET is allowed on these paths; an unknown one is not found first', async (t) => {
   await t.rejects(get('/version', [], {}, 'post'), { code: 405 })
   await t.rejects(get('/nowhere', [], {}, 'post'), { code: 404 })
+})
+
+const textOf = async (answer: Awaited<ReturnType<typeof get>>) => {
+  let text = ''
+  if (answer.kind === 'pieces') for await (const piece of answer.pieces) text += piece
+  return text
+}
+
+test('the targets of Prometheus are at the address of the request, or of the API', async (t) => {
+  const store = memoryStore({ clock: fakeClock() })
+  for (let i = 0; i < 300; i++) {
+    await store.create('nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: `pi-${i}` }, spec: {} })
+  }
+  const groups = async (host?: string, query = '') =>
+    JSON.parse(
+      await textOf(
+        await get(`/fleet/http_sd${query}`, [], { store, serverUrl: () => 'https://own:6443' }, 'get', host),
+      ),
+    ) as { targets: string[]; labels: { job: string } }[]
+  t.equal((await groups('controller:6443')).length, 2 + 300 * 4, 'in several pieces')
+  t.same((await groups('controller:6443'))[0]?.targets, ['controller:6443'])
+  t.same((await groups())[0]?.targets, ['own:6443'])
+  t.equal((await groups('a', '?job=node-exporter&job=apiserver')).length, 301)
+  await t.rejects(get('/fleet/http_sd'), { code: 400 })
+})
+
+test('the summary is a flat object, the badge an image that is not kept', async (t) => {
+  t.match(await get('/fleet/summary'), { kind: 'object', code: 200, body: { status: 'ok', nodes: 0 } })
+  t.match(await get('/fleet/badge.svg'), {
+    kind: 'plain',
+    code: 200,
+    headers: { 'content-type': 'image/svg+xml; charset=utf-8', 'cache-control': /no-store/ },
+  })
+  await t.rejects(get('/fleet/other'), { code: 404 })
+  await t.rejects(get('/fleet/summary', [], {}, 'post'), { code: 405 })
 })

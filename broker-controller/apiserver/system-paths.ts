@@ -13,6 +13,7 @@ import {
 } from './access/tokens/service-account-tokens.ts'
 import { discoveryAnswer, discoveryPaths } from './discovery.ts'
 import { fleetMetrics } from './figures/fleet-metrics.ts'
+import { fleetAnswer, fleetPaths } from './fleet/fleet-answers.ts'
 import type { KindRegistry } from './handlers/strategy.ts'
 import { openApiAnswer } from './openapi/openapi-answers.ts'
 import { type ApiResponse, objectAnswer, textAnswer } from './wire/answers.ts'
@@ -42,6 +43,8 @@ export type SystemRequest = {
   readonly query: URLSearchParams
   readonly accept: string | undefined
   readonly ifNoneMatch?: string | undefined
+  /** As the client wrote it. */
+  readonly host?: string | undefined
 }
 
 export async function systemAnswer(request: SystemRequest, needs: SystemNeeds): Promise<ApiResponse> {
@@ -53,7 +56,7 @@ export async function systemAnswer(request: SystemRequest, needs: SystemNeeds): 
 }
 
 async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<ApiResponse | undefined> {
-  const { path, query, accept, ifNoneMatch } = request
+  const { path, query, accept, ifNoneMatch, host } = request
   const [, endpoint = '', one] = /^\/(healthz|livez|readyz)(?:\/([^/]+))?$/.exec(path) ?? []
   if (endpoint !== '') return healthAnswer(endpoint, endpoint === 'readyz' ? needs.readiness : [], one, query)
   switch (path) {
@@ -62,6 +65,7 @@ async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<Api
         paths: [
           ...discoveryPaths(needs.kinds),
           ...healthPaths,
+          ...fleetPaths,
           '/metrics',
           '/metrics/fleet',
           '/openapi/v2',
@@ -89,6 +93,7 @@ async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<Api
       if (path.startsWith('/openapi/')) {
         return openApiAnswer({ path, query, accept, ifNoneMatch }, needs.kinds, needs.version)
       }
+      if (path.startsWith('/fleet/')) return fleetAnswer({ path, query, host }, needs)
       return discoveryAnswer(path, accept, needs.kinds)
   }
 }

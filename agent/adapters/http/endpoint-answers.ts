@@ -14,7 +14,8 @@ export type EndpointView = {
   readonly summary: (brief: boolean) => Promise<unknown>
   /** Metrics in Prometheus' text format. */
   readonly scrapes: {
-    readonly metrics: () => Promise<string>
+    /** `machine`: under node_exporter's names; `agent`: under the kubelet's; without: both. */
+    readonly metrics: (part?: 'machine' | 'agent') => Promise<string>
     readonly cadvisor: () => Promise<string>
     readonly resource: () => Promise<string>
     readonly probes: () => Promise<string>
@@ -125,7 +126,7 @@ async function answerTo(
     case '/stats/summary':
       return { status: 200, json: await view.summary(new URLSearchParams(query).get('only_cpu_and_memory') === 'true') }
     case '/metrics':
-      return { status: 200, metrics: await view.scrapes.metrics() }
+      return { status: 200, metrics: await view.scrapes.metrics(partIn(query)) }
     case '/metrics/cadvisor':
       return { status: 200, metrics: await view.scrapes.cadvisor() }
     case '/metrics/resource':
@@ -135,6 +136,12 @@ async function answerTo(
     default:
       return { status: 404, text: `Nothing here; there are ${paths}` }
   }
+}
+
+/** `part`; both parts without it, or with another value. */
+function partIn(query: string): 'machine' | 'agent' | undefined {
+  const part = new URLSearchParams(query).get('part')
+  return part === 'machine' || part === 'agent' ? part : undefined
 }
 
 /** As Go's http.FileServer, which the kubelet uses: a folder is a list of links, relative to its path with a slash. */
