@@ -1,8 +1,9 @@
 import { test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { readMetrics } from '../../daemon/testing/prometheus-parser.ts'
 import { builtInKinds } from '../control-plane.ts'
 import { memoryStore } from '../store/memory-store.ts'
-import { checkWithin, type ReadinessCheck, type SystemNeeds, systemAnswer } from './system-paths.ts'
+import { checkWithin, type ReadinessCheck, readinessMetrics, type SystemNeeds, systemAnswer } from './system-paths.ts'
 
 const get = (
   path: string,
@@ -48,6 +49,15 @@ test('a check that does not answer in time has failed', async (t) => {
   const asked = get('/readyz', [checkWithin('store', () => new Promise(() => undefined), clock, 2000)])
   await clock.advance(2000)
   t.match(await asked, { code: 500, text: /\[-\]store failed: no answer within 2 s/ })
+})
+
+test('the results of the checks are a metric', async (t) => {
+  const well: ReadinessCheck = { name: 'store', check: async () => undefined }
+  const broken: ReadinessCheck = { name: 'etcd', check: () => Promise.reject(new Error('no leader')) }
+  t.same(readMetrics(await readinessMetrics([well, broken])).get('kubernetes_healthcheck')?.samples, [
+    { labels: { name: 'store', type: 'readyz' }, value: 1 },
+    { labels: { name: 'etcd', type: 'readyz' }, value: 0 },
+  ])
 })
 
 test('verbose lists passed checks; a passed endpoint is marked so', async (t) => {

@@ -3,7 +3,7 @@ import type { Clock } from '../../daemon/clock.ts'
 import { within } from '../../daemon/deadline.ts'
 import { messageOf } from '../../daemon/errors.ts'
 import { kubernetes, nodeVersion } from '../../daemon/process/version.ts'
-import { metricsContentType } from '../../daemon/prometheus-text.ts'
+import { gauge, metricsContentType, metricsText } from '../../daemon/prometheus-text.ts'
 import type { Store } from '../store/store.ts'
 import {
   keySet,
@@ -144,6 +144,16 @@ async function healthAnswer(
   )
   const verdict = failed.length === 0 ? 'passed' : 'failed'
   return textAnswer(`${[...lines, `${endpoint} check ${verdict}`].join('\n')}\n`, failed.length === 0 ? 200 : 500)
+}
+
+/** The results of all checks, as Kubernetes' metric has them (component-base, metrics/prometheus/slis). */
+export async function readinessMetrics(checks: readonly ReadinessCheck[]): Promise<string> {
+  const results = await Promise.all(checks.map(resultOf))
+  const samples = results.map(({ name, problem }) => ({
+    labels: { name, type: 'readyz' },
+    value: problem === undefined ? 1 : 0,
+  }))
+  return [...metricsText([gauge('kubernetes_healthcheck', '1 if the check passes.', samples)])].join('')
 }
 
 async function resultOf({ name, check }: ReadinessCheck): Promise<{ name: string; problem: string | undefined }> {

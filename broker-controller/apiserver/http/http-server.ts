@@ -9,7 +9,7 @@ import { flowControl } from '../access/flow-control.ts'
 import { defaultFlowLimits, type FlowLimits } from '../access/flow-levels.ts'
 import { type ServiceNetwork, serviceNetwork } from '../handlers/service-network.ts'
 import type { RequestNeeds } from '../requests.ts'
-import { checkWithin, type ReadinessCheck } from '../system-paths.ts'
+import { checkWithin, type ReadinessCheck, readinessMetrics } from '../system-paths.ts'
 import { parseYamlBody } from '../wire/yaml-body.ts'
 import {
   type ConnectionLimits,
@@ -141,6 +141,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
   const { store, clock, registry, readiness = [], random = Math.random, flowLimits, lapsedWindowMs = 0 } = needs
   const { kinds, access, events, usage, log, version, commonNameOf, origin, checkpoints, sessions, revocations } = needs
   const { tokens, serverUrl, quotas, webhooks, audit, dashboard, replica } = needs
+  const checks = [checkWithin('store', () => store.version(), clock, healthMs), ...readiness]
   return {
     store,
     kinds,
@@ -168,7 +169,10 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     lapsedWindowMs,
     limited,
     flowControl: flowControl({ limits: { ...defaultFlowLimits, ...flowLimits }, clock, registry, log: flowLog }),
-    metrics: async () => ({ text: registry.text(), contentType: metricsContentType }),
-    readiness: [checkWithin('store', () => store.version(), clock, healthMs), ...readiness],
+    metrics: async () => ({
+      text: `${registry.text()}${await readinessMetrics(checks)}`,
+      contentType: metricsContentType,
+    }),
+    readiness: checks,
   }
 }
