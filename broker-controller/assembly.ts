@@ -15,6 +15,7 @@ import { openLeading, writeOwnKubeconfig } from './leading.ts'
 import { type OpenApi, openApi } from './open-api.ts'
 import { openStore, pidFileName } from './open-store.ts'
 import { type BrokerControllerNeeds, type Closing, type ControllerParts, openParts } from './parts.ts'
+import { followControllers } from './replicas/follow-controllers.ts'
 import { settingsOfOthers } from './replicas/settings-of-others.ts'
 import { standbyLoop } from './replicas/standby-loop.ts'
 import type { Term } from './store/election.ts'
@@ -66,6 +67,10 @@ async function mainLoops(
   const { server } = api
   const { election, controllers } = replica
   await replica.register({ apiServer: server, mqttServer: mqttServerOf(needs, parts) })
+  followControllers(controllers, needs.log, async () => {
+    await writeOwnKubeconfig(needs, parts, api)
+    await parts.own.reload()
+  })
   const facts = {
     api: server,
     kubeconfig: await writeOwnKubeconfig(needs, parts, api),

@@ -162,7 +162,7 @@ async function publishAddresses(
 /** The administrator's kubeconfig on this machine. Resolves with its path. */
 export function writeOwnKubeconfig(
   { configuration }: BrokerControllerNeeds,
-  { own }: ControllerParts,
+  { own, replica }: ControllerParts,
   { server, port }: OpenApi,
 ): Promise<string> {
   const here = urlHost(configuration.listen.bindAddress ?? '127.0.0.1')
@@ -170,6 +170,7 @@ export function writeOwnKubeconfig(
     server,
     // An address that was not configured comes and goes with the network: the local one is then the safe choice.
     local: { server: `https://${here}:${port}`, isCurrent: configuration.advertiseAddress === undefined },
+    ...(replica && { others: replica.servers().apiServers.filter((one) => one !== server) }),
   })
 }
 

@@ -62,10 +62,12 @@ export async function openParts(
   const revocations = await openRevocationList({ store, clock, log })
   const isShared = shares.election !== undefined
   if (isShared) await refuseForeignAuthority(store, join(flags.dataDir, authorityFolderName))
+  await shares.controllers?.refresh()
   const own = await openOwnCertificates({
     ...configuration.certificates,
     dataDir: flags.dataDir,
     names: names.all,
+    moreNames: () => shares.controllers?.all().flatMap(({ hosts }) => hosts) ?? [],
     storeID: origin.id,
     kubeconfig: flags.kubeconfig,
     revokedBefore: revocations.before,

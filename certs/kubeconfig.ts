@@ -12,6 +12,8 @@ export type KubeconfigServers = {
     /** This is the current context, in place of `bramble`. */
     readonly isCurrent: boolean
   }
+  /** Of other controllers of the fleet, `https://host:6443` each: contexts `bramble-HOST:PORT`. */
+  readonly others?: readonly string[]
 }
 
 export type KubeconfigContent = KubeconfigServers & {
@@ -29,7 +31,7 @@ export type KubeconfigContent = KubeconfigServers & {
  * kube-public/cluster-info does.
  */
 export function kubeconfigText(content: KubeconfigContent): string {
-  const { server, local, ca, certificate, key } = content
+  const { server, local, others = [], ca, certificate, key } = content
   const user = content.user === undefined ? 'kubernetes-admin' : JSON.stringify(content.user)
   const credentials =
     certificate === undefined || key === undefined
@@ -44,22 +46,23 @@ export function kubeconfigText(content: KubeconfigContent): string {
   const places = [
     { name: remoteContext, server },
     ...(local === undefined ? [] : [{ name: localContext, server: local.server }]),
+    ...others.map((other) => ({ name: `${remoteContext}-${new URL(other).host}`, server: other })),
   ]
   return [
     'apiVersion: v1',
     'kind: Config',
     'clusters:',
     ...places.flatMap((place) => [
-      `  - name: ${place.name}`,
+      `  - name: ${quoted(place.name)}`,
       '    cluster:',
       `      server: ${JSON.stringify(place.server)}`,
       `      certificate-authority-data: ${base64(ca)}`,
     ]),
     'contexts:',
     ...places.flatMap(({ name }) => [
-      `  - name: ${name}`,
+      `  - name: ${quoted(name)}`,
       '    context:',
-      `      cluster: ${name}`,
+      `      cluster: ${quoted(name)}`,
       ...(credentials.length === 0 ? [] : [`      user: ${user}`]),
     ]),
     `current-context: ${local?.isCurrent ? localContext : remoteContext}`,
@@ -69,6 +72,11 @@ export function kubeconfigText(content: KubeconfigContent): string {
 }
 
 const remoteContext = 'bramble'
+
+/** Names with a colon need it in YAML. */
+function quoted(name: string): string {
+  return name.includes(':') ? JSON.stringify(name) : name
+}
 
 function base64(text: string): string {
   return Buffer.from(text).toString('base64')

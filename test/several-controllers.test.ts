@@ -74,8 +74,8 @@ test('one controller becomes three as operating.md describes it', { skip, timeou
   const { controllers, folder, places, start } = await startReplicas(t, { count: 3, joined: 1 })
   const [first] = controllers
   if (first === undefined) throw new Error('There is one controller')
-  const [create = '', join = '', begin = '', ...others] = await commandsOf('From one controller to three')
-  t.same([begin, ...others], ['systemctl start bramble-controller'])
+  const [create = '', join = '', begin = '', ...more] = await commandsOf('From one controller to three')
+  t.same([begin, ...more], ['systemctl start bramble-controller'])
   await first.kubectl('-n', 'default', 'create', 'secret', 'generic', 'hidden', '--from-literal=word=sesame')
   for (const number of [1, 2]) {
     const place = places[number]
@@ -110,6 +110,22 @@ test('one controller becomes three as operating.md describes it', { skip, timeou
   }
   const info = ['-n', 'kube-public', 'get', 'configmap', 'cluster-info', '-o', 'jsonpath={.data.mqttServers}']
   await eventually('all addresses', async () => (await first.kubectl(...info)).split('\n').length === 3)
+  const contexts = ['config', 'get-contexts', '-o', 'name']
+  const others = await eventually('contexts of the others', async () => {
+    const names = (await first.kubectl(...contexts)).split('\n').filter((name) => /^bramble-\d/.test(name))
+    return names.length === 2 && names
+  })
+  for (const [i, context] of others.entries()) {
+    t.match(await first.kubectl('--context', context, 'get', '--raw', '/readyz?verbose'), /\[\+\]standby ok/)
+    const name = places[i + 1]?.address ?? ''
+    t.equal(
+      await first.kubectl('--tls-server-name', name, 'get', '--raw', '/readyz'),
+      'ok',
+      'its certificate has all names',
+    )
+  }
+  const slice = ['get', 'endpoints', 'kubernetes', '-o', 'jsonpath={.subsets[*].addresses[*].ip}']
+  t.match(await first.kubectl(...slice), /^127\.\S+$/, 'controllers with other ports are no endpoints of the Service')
   const token = ['-n', 'kube-system', 'get', 'secrets', '-o', 'name']
   t.match(await first.kubectl(...token), /bramble-control-plane-/)
 })

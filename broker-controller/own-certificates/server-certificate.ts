@@ -13,6 +13,8 @@ export type ServerCertificateNeeds = {
   readonly dataDir: string
   /** Of this server: DNS names and addresses. */
   readonly names: readonly string[]
+  /** Of the other controllers of the fleet, where there are any: an address that moves between them is in each certificate. */
+  readonly moreNames?: () => readonly string[]
   /** Life of the certificate, five years unless given. */
   readonly servingMs?: number
   readonly clock: Clock
@@ -30,7 +32,7 @@ const files = { key: 'server.key', certificate: 'server.crt' }
  */
 export async function serverCertificate(
   authority: Authority,
-  { dataDir, names, servingMs, clock, log }: ServerCertificateNeeds,
+  { dataDir, names, moreNames, servingMs, clock, log }: ServerCertificateNeeds,
 ): Promise<ServerCertificate> {
   const nowMs = clock.wallMs()
   const wrong = wrongDate(nowMs, authority)
@@ -41,7 +43,7 @@ export async function serverCertificate(
     return { ...kept, isKept: true }
   }
   const { key, certificate } = issueServer(authority, {
-    names,
+    names: [...names, ...(moreNames?.() ?? [])],
     nowMs,
     ...(servingMs !== undefined && { lifeMs: servingMs }),
   })
