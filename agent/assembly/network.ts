@@ -15,7 +15,7 @@ import { networkManager } from '../network/network-manager.ts'
 import { peersManager } from '../network/peers/peers-manager.ts'
 import { flowCleaner } from '../network/services/flow-cleaner.ts'
 import { healthCheckManager } from '../network/services/health-check-manager.ts'
-import { serviceManager } from '../network/services/service-manager.ts'
+import { openServiceManager } from '../network/services/service-manager.ts'
 import type { ControlPlaneListener } from '../node/connection/control-plane.ts'
 import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
@@ -60,7 +60,7 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
   )
   const clock = clockFor('services')
   const serviceLoops = [
-    serviceManager({ nodeName, reads: board, writes: board, clock }),
+    await openServiceManager({ nodeName, reads: board, writes: board, clock }),
     flowCleaner({ flows: conntrackFlows(), reads: board, clock: clockFor('udp-flows'), log }),
     healthCheckManager({ nodeName, servers: healthServers(), reads: board, clock: clockFor('service-health'), log }),
   ]

@@ -1,5 +1,6 @@
 /** The rules of all Services: the chains that each new connection passes, and the parts of every Service, merged. */
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
+import { yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 import type { RuleChain, RuleElements, RuleSet } from '../rule-set.ts'
 import {
   masqueradeLater,
@@ -19,25 +20,37 @@ export type ServiceRulesNode = ServiceNode & {
 /** By `namespace/name`. */
 type StatesByName = ReadonlyMap<string, ServiceState>
 
-/**
- * Rules for Services as one node needs them. What it made of a Service is kept with the object, so that a change costs the
- * Service that changed: hand in the same objects for those that did not.
- */
-export function rulesOfServices(node: ServiceRulesNode): (services: StatesByName) => RuleSet {
-  const pieces = new WeakMap<ServiceState, ServicePiece>()
-  const fixed = fixedChains(node)
-  const pieceOf = (state: ServiceState): ServicePiece => {
-    const piece = pieces.get(state) ?? serviceRules(state, node)
-    pieces.set(state, piece)
-    return piece
+/** What each Service adds, kept with the object: a change costs the Service that changed. Of one node only. */
+export type ServicePieces = WeakMap<ServiceState, ServicePiece>
+
+/** Fills `pieces`, in several turns of the event loop: 1,000 Services take a slow machine half a second. */
+export async function preparePieces(services: StatesByName, node: ServiceNode, pieces: ServicePieces): Promise<void> {
+  for (const state of services.values()) {
+    if (pieces.has(state)) continue
+    pieceOf(state, node, pieces)
+    await yieldTurn()
   }
+}
+
+function pieceOf(state: ServiceState, node: ServiceNode, pieces: ServicePieces): ServicePiece {
+  const piece = pieces.get(state) ?? serviceRules(state, node)
+  pieces.set(state, piece)
+  return piece
+}
+
+/** Rules for Services as one node needs them. Hand in the same objects for those that did not change. */
+export function rulesOfServices(
+  node: ServiceRulesNode,
+  pieces: ServicePieces = new WeakMap(),
+): (services: StatesByName) => RuleSet {
+  const fixed = fixedChains(node)
   return (services) => {
     const chains = new Map(fixed)
     const sets = new Map<string, RuleElements>()
     const shared = new Map(sharedNames.map((name) => [name, new Map<string, string>()]))
     // In the order of names: where two Services claim one address and port, every node gives it to the same one.
     for (const [, state] of [...services].sort(([one], [other]) => (one < other ? -1 : 1))) {
-      const piece = pieceOf(state)
+      const piece = pieceOf(state, node, pieces)
       for (const [name, chain] of piece.chains) chains.set(name, chain)
       for (const [name, set] of piece.affinitySets) sets.set(name, set)
       for (const [name, key, value] of piece.elements) {

@@ -5,7 +5,7 @@ import { cell } from '../../../daemon/cell.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import type { ServiceStates } from '../messages/service-states.ts'
 import { aService, endpointOn } from '../testing/services.ts'
-import { type ServiceRules, serviceManager } from './service-manager.ts'
+import { openServiceManager, type ServiceRules } from './service-manager.ts'
 
 const network = (zone: string, version = 1): NetworkMessage => ({
   epoch: 'e',
@@ -27,14 +27,14 @@ const web = aService({
   ],
 })
 
-function running(t: Test, given: { readonly network?: NetworkMessage; readonly states?: ServiceStates }) {
+async function running(t: Test, given: { readonly network?: NetworkMessage; readonly states?: ServiceStates }) {
   const networkMessage = cell<NetworkMessage | undefined>(given.network)
   const serviceStates = cell<ServiceStates | undefined>(given.states)
   const serviceRules = cell<ServiceRules | undefined>(undefined)
   const networkCurrent = cell(false)
   const rulesCurrent = cell(false)
   const clock = fakeClock()
-  const loop = serviceManager({
+  const loop = await openServiceManager({
     nodeName: 'pi-1',
     reads: { networkMessage, serviceStates, networkCurrent },
     writes: { serviceRules, rulesCurrent },
@@ -54,12 +54,12 @@ function running(t: Test, given: { readonly network?: NetworkMessage; readonly s
 }
 
 test('what the checkpoint has are rules before the loop runs', async (t) => {
-  const { atOnce } = running(t, { network: network('hall'), states: states([web]) })
+  const { atOnce } = await running(t, { network: network('hall'), states: states([web]) })
   t.ok(atOnce?.chains.has('cluster-shop/web/tcp/80'))
 })
 
 test('without a network, or with a part of the Services, there are no rules', async (t) => {
-  const { networkMessage, serviceStates, serviceRules, clock } = running(t, {})
+  const { networkMessage, serviceStates, serviceRules, clock } = await running(t, {})
   networkMessage.set(network('hall'))
   await clock.settle()
   t.equal(serviceRules.get(), undefined)
@@ -75,7 +75,7 @@ test('without a network, or with a part of the Services, there are no rules', as
 })
 
 test('messages that arrive together are one change, and keep what did not change', async (t) => {
-  const { serviceStates, written, clock } = running(t, { network: network('hall'), states: states([web]) })
+  const { serviceStates, written, clock } = await running(t, { network: network('hall'), states: states([web]) })
   await clock.settle()
   const before = written.length
   for (let index = 0; index < 16; index++) serviceStates.set(states([web]))
@@ -86,7 +86,7 @@ test('messages that arrive together are one change, and keep what did not change
 })
 
 test('the zone of the node is that of the message, also when it changes', async (t) => {
-  const { networkMessage, chosen, clock } = running(t, { network: network('hall'), states: states([web]) })
+  const { networkMessage, chosen, clock } = await running(t, { network: network('hall'), states: states([web]) })
   t.match(chosen(), /10\.244\.1\.2/)
   t.notMatch(chosen(), /10\.244\.2\.2/)
   networkMessage.set(network('yard', 2))
@@ -96,7 +96,7 @@ test('the zone of the node is that of the message, also when it changes', async 
 })
 
 test('rules are current once they are those of messages that were received', async (t) => {
-  const { serviceStates, networkCurrent, serviceRules, rulesCurrent, clock } = running(t, {
+  const { serviceStates, networkCurrent, serviceRules, rulesCurrent, clock } = await running(t, {
     network: network('hall'),
     states: states([]),
   })

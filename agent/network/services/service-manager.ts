@@ -6,7 +6,7 @@ import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { ServiceStates } from '../messages/service-states.ts'
 import type { RuleSet } from '../rule-set.ts'
-import { rulesOfServices, type ServiceRulesNode } from './rules-of-services.ts'
+import { preparePieces, rulesOfServices, type ServicePieces, type ServiceRulesNode } from './rules-of-services.ts'
 
 /** Of those Services. */
 export type ServiceRules = RuleSet & { readonly services: ServiceStates['services'] }
@@ -28,42 +28,46 @@ export type ServiceManagerNeeds = {
 }
 
 /**
- * The cell is written before this returns: rules that an earlier agent left in the kernel are then changed, and not removed
+ * The cell is written before this resolves: rules that an earlier agent left in the kernel are then changed, and not removed
  * first. Messages that arrive together, as after a connection, are one change.
  */
-export function serviceManager({ nodeName, reads, writes, clock }: ServiceManagerNeeds): Loop {
+export async function openServiceManager({ nodeName, reads, writes, clock }: ServiceManagerNeeds): Promise<Loop> {
   const changed = alarm(clock)
-  let rules: { readonly of: string; readonly from: ReturnType<typeof rulesOfServices> } | undefined
+  let made: { readonly of: string; readonly pieces: ServicePieces } | undefined
 
-  const update = () => {
-    writes.serviceRules.set(wanted())
-    writes.rulesCurrent.set(reads.networkCurrent.get())
+  const update = async () => {
+    const isCurrent = reads.networkCurrent.get()
+    writes.serviceRules.set(await wanted())
+    writes.rulesCurrent.set(isCurrent)
   }
 
-  const wanted = (): ServiceRules | undefined => {
+  const wanted = async (): Promise<ServiceRules | undefined> => {
     const network = reads.networkMessage.get()
     const states = reads.serviceStates.get()
-    if (network === undefined || states === undefined) rules = undefined
+    if (network === undefined || states === undefined) made = undefined
     // Part of the Services would close connections to the others (kube-proxy waits likewise, proxier.go, isInitialized).
     if (network === undefined || states?.isComplete !== true) return undefined
+    const { services } = states
     const node = nodeOf(nodeName, network)
     const key = JSON.stringify(node)
-    if (rules?.of !== key) rules = { of: key, from: rulesOfServices(node) }
-    return { ...rules.from(states.services), services: states.services }
+    if (made?.of !== key) made = { of: key, pieces: new WeakMap() }
+    const { pieces } = made
+    await preparePieces(services, node, pieces)
+    return { ...rulesOfServices(node, pieces)(services), services }
   }
 
   const watch = (reader: { readonly onChange: (listener: () => void) => () => void }) => reader.onChange(changed.ring)
 
-  update()
+  await update()
   return {
     name: 'services',
     async run(signal) {
       const stops = [reads.networkMessage, reads.serviceStates, reads.networkCurrent].map(watch)
       try {
-        update()
+        await update()
         while (!signal.aborted) {
           await changed.sleep(longestTimerMs, signal)
-          if (!signal.aborted) update()
+          if (!signal.aborted) await update()
         }
       } finally {
         for (const stop of stops) stop()
