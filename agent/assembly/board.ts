@@ -55,6 +55,8 @@ export type AgentBoard = {
   readonly appliedRules: Cell<readonly RuleSet[]>
   /** Written by peers. Read before a pod starts. */
   readonly routesApplied: Cell<boolean>
+  /** Written by peers: pods on an earlier network may be started again on the present one. Read by the engine's network of pods. */
+  readonly podsMayMove: Cell<boolean>
   /** Written by peers. Read by node status. */
   readonly networkConditions: Cell<readonly MachineCondition[]>
   /** Written by the name server: why it does not answer pods. Read for the status of the service. */
@@ -87,6 +89,7 @@ export function agentBoard(): AgentBoard {
     ruleProblem: cell<string | undefined>(undefined),
     appliedRules: cell<readonly RuleSet[]>([]),
     routesApplied: cell<boolean>(false),
+    podsMayMove: cell<boolean>(false),
     networkConditions: cell<readonly MachineCondition[]>([], isDeepStrictEqual),
     nameProblem: cell<string | undefined>(undefined),
     nameRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),

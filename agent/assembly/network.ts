@@ -78,19 +78,14 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
 
 /** What the engine needs of the network, before its parts are built. */
 export function podNetworkLink(board: AgentBoard): PodNetworkLink {
-  const { networkMessage, appliedRules, routesApplied } = board
-  let wasOn = false
+  const { networkMessage, podsMayMove, appliedRules, routesApplied } = board
   let preparing: Promise<void> | undefined
   const prepare = async () => {
     const both = [become(appliedRules, (rules) => rules.length > 0), become(routesApplied, Boolean)]
     await withinOr(preparedMs, undefined, Promise.all(both))
   }
-  networkMessage.onChange((message) => {
-    wasOn ||= message !== undefined
-  })
   return {
-    // Before the first message an agent without a checkpoint keeps pods where they are.
-    mode: () => (networkMessage.get() !== undefined ? 'routed' : wasOn ? 'node' : undefined),
+    wanted: () => ({ mode: networkMessage.get() === undefined ? 'node' : 'routed', podsMayMove: podsMayMove.get() }),
     prepared: () => (preparing ??= prepare()),
     reflect: (bridge) => reflectPorts(bridge),
   }

@@ -6,8 +6,8 @@ import { exitCode } from '../../daemon/process/exit-code.ts'
 import { networkRow } from '../commands/command-table.ts'
 import type { RuleTable } from './network-manager.ts'
 import { networkReport, networkText } from './network-report.ts'
-import type { HostNetwork } from './peers/peers-manager.ts'
 import { planRoutes } from './peers/route-steps.ts'
+import type { HostNetwork } from './peers/route-sync.ts'
 
 export type NetworkSources = {
   /** Undefined: the machine has not joined. */

@@ -13,8 +13,7 @@ import { containerCalls, podOf } from './container-calls.ts'
 import { watchContainers } from './events.ts'
 import { dockerImages } from './images.ts'
 import { containerInspections } from './inspections.ts'
-import { podNetwork } from './network.ts'
-import type { NetworkMode } from './networks.ts'
+import { podNetwork, type WantedNetwork } from './network.ts'
 import { execute, logTail } from './output.ts'
 import { containerRequest } from './requests.ts'
 
@@ -33,8 +32,7 @@ export type DockerSettings = {
 
 /** How pods are connected with those of other nodes. */
 export type PodNetworkLink = {
-  /** Undefined: it was not received yet. */
-  readonly mode: () => NetworkMode | undefined
+  readonly wanted: () => WantedNetwork
   /** Resolves when the rules and routes are there that a pod needs, or after some seconds. */
   readonly prepared: () => Promise<void>
   /** Sets the ports of this bridge up for pods that call their own Service. */
@@ -42,7 +40,7 @@ export type PodNetworkLink = {
 }
 
 const withinNode: PodNetworkLink = {
-  mode: () => undefined,
+  wanted: () => ({ mode: 'node', podsMayMove: false }),
   prepared: async () => undefined,
   reflect: async () => undefined,
 }
@@ -62,8 +60,8 @@ const usualLogs: LogLimits = { maxBytes: 10 * 1024 ** 2, maxFiles: 5 }
 export function dockerRuntime(settings: DockerSettings): DockerRuntime {
   const { socketPath, nodeName, seccompDirectory, logs = usualLogs, root = '/' } = settings
   const docker = connection(socketPath)
-  const { mode, prepared, reflect } = settings.podNetwork ?? withinNode
-  const network = podNetwork({ docker, nodeName, routes: () => readRoutes(root), mode })
+  const { wanted, prepared, reflect } = settings.podNetwork ?? withinNode
+  const network = podNetwork({ docker, nodeName, routes: () => readRoutes(root), wanted })
   const { imageIDOf, makeSandboxImage, ...images } = dockerImages(docker)
   const inspections = containerInspections(docker, nodeName, imageIDOf)
   const { create, createSandbox, start, stop, remove, mayProtect } = containerCalls({
@@ -87,7 +85,7 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
     podNetworkProblem: network.problem,
 
     async adjustPodNetwork() {
-      for (const bridge of await network.adjust()) if (mode() === 'routed') await reflect(bridge)
+      for (const bridge of await network.adjust()) await reflect(bridge)
     },
 
     async streams() {
@@ -104,11 +102,11 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
     async runSandbox(options) {
       if (options.handler !== undefined) await refuseUnknownRuntime(options.handler)
       const on = options.podCIDR === undefined ? undefined : await network.ensure(options.podCIDR)
-      if (mode() === 'routed') await prepared()
+      if (on?.mode === 'routed') await prepared()
       const id = await createSandbox(options, on?.name)
       try {
         await start(`Cannot start the sandbox of pod ${podOf(options.identity)}`, id)
-        if (on !== undefined && mode() === 'routed') await reflect(on.bridge)
+        if (on?.mode === 'routed') await reflect(on.bridge)
       } catch (error) {
         network.invalidate()
         await remove(id)

@@ -8,8 +8,7 @@ import { type Test, test } from 'tap'
 import { cidrsOverlap, parseCidr } from '../../../api/text/cidr.ts'
 import type { Route } from '../kernel/host-routes.ts'
 import { nodeLabel } from './labels.ts'
-import { podNetwork, routeInTheWay } from './network.ts'
-import type { NetworkMode } from './networks.ts'
+import { podNetwork, routeInTheWay, type WantedNetwork } from './network.ts'
 
 type Network = {
   readonly name: string
@@ -37,7 +36,8 @@ async function engineWith(t: Test, routes: () => Promise<readonly Route[]>, ...n
     here,
     names: () => [...here.values()].map(({ name }) => name),
     failing: false,
-    mode: undefined as NetworkMode | undefined,
+    wanted: { mode: 'node', podsMayMove: false } as WantedNetwork,
+    removed: [] as string[],
     /** Runs when a network is requested, before Docker takes it in. */
     beforeCreate: undefined as (() => void) | undefined,
   }
@@ -68,12 +68,21 @@ async function engineWith(t: Test, routes: () => Promise<readonly Route[]>, ...n
     }
     if (pathname === '/networks/create') return create(request)
     if (pathname === '/containers/json') {
-      const answer = [...here.values()].flatMap(({ name, users = 0 }) =>
-        Array.from({ length: users }, () => ({ HostConfig: { NetworkMode: name } })),
+      const answer = [...here.values()].flatMap(({ name, node, users = 0 }) =>
+        Array.from({ length: users }, (_, index) => ({
+          Id: `${name}-${index}`,
+          Labels: node === undefined ? {} : { [nodeLabel]: node },
+          HostConfig: { NetworkMode: name },
+        })),
       )
       return { status: 200, answer: [...answer, { HostConfig: { NetworkMode: 'host' } }] }
     }
-    here.delete(pathname.split('/').at(-1) ?? '')
+    const id = pathname.split('/').at(-1) ?? ''
+    if (pathname.startsWith('/containers/')) {
+      world.removed.push(id)
+      const network = [...here.values()].find(({ name }) => id.startsWith(`${name}-`))
+      if (network !== undefined) network.users = (network.users ?? 0) - 1
+    } else here.delete(id)
     return { status: 204 }
   }
   const socketPath = join(await mkdtemp(join(tmpdir(), 'bramble-docker-')), 's')
@@ -96,7 +105,7 @@ async function engineWith(t: Test, routes: () => Promise<readonly Route[]>, ...n
     here,
     names: world.names,
     world,
-    network: podNetwork({ docker, nodeName: 'pi-01', routes, mode: () => world.mode }),
+    network: podNetwork({ docker, nodeName: 'pi-01', routes, wanted: () => world.wanted }),
   }
 }
 
@@ -268,4 +277,55 @@ test('a route in the way is the problem of the network', async (t) => {
     cause: { message: /10\.244\.0\.0\/16 on eth0 of this machine \(give the fleet/ },
   })
   t.same(names(), [])
+})
+
+const routed: WantedNetwork = { mode: 'routed', podsMayMove: true }
+
+test('a routed network keeps the addresses of its pods, and other machines may send to them', async (t) => {
+  const { network, world, bodies } = await engine(t)
+  world.wanted = routed
+  t.match(await network.ensure(range), { name: `${own}_routed`, mode: 'routed', bridge: /^br-/ })
+  t.match(bodies, [
+    {
+      Name: `${own}_routed`,
+      Options: {
+        'com.docker.network.bridge.enable_ip_masquerade': 'false',
+        'com.docker.network.bridge.gateway_mode_ipv4': 'nat-unprotected',
+      },
+    },
+  ])
+})
+
+test('pods on a network of the other mode move when they may, and not before', async (t) => {
+  const { network, world, names } = await engine(t, of('pi-01', { users: 2 }))
+  world.wanted = { mode: 'routed', podsMayMove: false }
+  t.match(await network.ensure(range), { name: own, mode: 'node' })
+  t.same(await network.adjust(), [])
+  t.same(world.removed, [])
+  world.wanted = routed
+  await network.adjust()
+  t.same(world.removed, [`${own}-0`, `${own}-1`])
+  t.same(names(), [])
+  t.match(await network.ensure(range), { name: `${own}_routed`, mode: 'routed' })
+  t.equal((await network.adjust()).length, 1, 'its bridge')
+})
+
+test('a pod that starts on a network of the other mode takes it away first', async (t) => {
+  const { network, world, names } = await engine(t, of('pi-01', { name: `${own}_routed`, users: 1 }))
+  t.match(await network.ensure(range), { mode: 'routed' }, 'the mode was not received yet')
+  world.wanted = { mode: 'node', podsMayMove: true }
+  t.match(await network.ensure(range), { name: own, mode: 'node' })
+  t.same(names(), [own])
+})
+
+test('networks and containers of others stay', async (t) => {
+  const { network, world, names } = await engine(
+    t,
+    of('other', { name: 'bramble_other_10.9.0.0-24', subnet: '10.9.0.0/24', users: 1 }),
+    { name: 'shop', subnet: '10.8.0.0/24', users: 1 },
+  )
+  world.wanted = routed
+  await network.adjust()
+  t.same(names(), ['bramble_other_10.9.0.0-24', 'shop'])
+  t.same(world.removed, [])
 })

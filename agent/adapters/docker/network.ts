@@ -1,4 +1,5 @@
 /** The network of a node's pods: a Docker bridge with the addresses that the controller assigned to the node. */
+import { isDeepStrictEqual } from 'node:util'
 import type Dockerode from 'dockerode'
 import { cidrsOverlap, formatCidr, parseCidr } from '../../../api/text/cidr.ts'
 import { storyOf } from '../../../daemon/log.ts'
@@ -8,7 +9,7 @@ import { networkCalls } from './network-calls.ts'
 import {
   bridgeOf,
   type DockerNetwork,
-  isRouted,
+  modeOfNetwork,
   type NetworkMode,
   networkName,
   networksInTheWay,
@@ -21,14 +22,15 @@ export type AttachableNetwork = {
   readonly name: string
   /** Its interface on this machine. */
   readonly bridge: string
+  readonly mode: NetworkMode
 }
 
 export interface PodNetwork {
   /** Resolves when the network exists. Bramble's networks without containers are removed if they conflict with it. */
   ensure(podCIDR: string): Promise<AttachableNetwork>
   /**
-   * Removes this node's networks of the other mode, with the sandboxes on them: their pods are started again. Without a mode none is
-   * removed. Resolves with the bridges of the networks that remain.
+   * If pods may move: removes this node's networks of the other mode, with the sandboxes on them; their pods are started again.
+   * Resolves with the bridges of the routed networks that are there then.
    */
   adjust(): Promise<readonly string[]>
   /** The network may have been removed: the next `ensure` checks it again. */
@@ -45,14 +47,20 @@ export type PodNetworkNeeds = {
   readonly nodeName: string
   /** The routes of the machine. */
   readonly routes: () => Promise<readonly Route[]>
-  /** Undefined: it was not received yet. A network that exists is used as it is. */
-  readonly mode: () => NetworkMode | undefined
+  readonly wanted: () => WantedNetwork
 }
 
-export function podNetwork({ docker, nodeName, routes, mode }: PodNetworkNeeds): PodNetwork {
-  let sure:
-    | { readonly podCIDR: string; readonly mode: NetworkMode | undefined; readonly on: AttachableNetwork }
-    | undefined
+export type WantedNetwork = {
+  /** Of a network that is created. */
+  readonly mode: NetworkMode
+  /** Else a network of the other mode that exists is used as it is. */
+  readonly podsMayMove: boolean
+}
+
+type Sure = { readonly podCIDR: string; readonly wanted: WantedNetwork; readonly on: AttachableNetwork }
+
+export function podNetwork({ docker, nodeName, routes, wanted }: PodNetworkNeeds): PodNetwork {
+  let sure: Sure | undefined
   /** Pods that start at once share one attempt: Docker rejects one of two concurrent requests (moby, libnetwork ipam). */
   let pending: { readonly podCIDR: string; readonly done: Promise<AttachableNetwork> } | undefined
   let failed: { readonly podCIDR: string; readonly problem: string } | undefined
@@ -69,30 +77,33 @@ export function podNetwork({ docker, nodeName, routes, mode }: PodNetworkNeeds):
     return routeInTheWay(podCIDR, await routes())
   }
 
-  /** Of this node, and of the other mode than the present one. */
-  const isOutdated = (network: DockerNetwork) =>
-    network.node === nodeName && mode() !== undefined && isRouted(network) !== (mode() === 'routed')
+  const isOutdated = (network: DockerNetwork) => {
+    const { mode, podsMayMove } = wanted()
+    return network.node === nodeName && podsMayMove && modeOfNetwork(network) !== mode
+  }
 
   const chosenMode = (podCIDR: string, networks: readonly DockerNetwork[]): NetworkMode => {
-    const name = networkName(nodeName, podCIDR, 'routed')
-    return mode() ?? (networks.some((network) => network.name === name) ? 'routed' : 'node')
+    const { mode, podsMayMove } = wanted()
+    const isThere = (one: NetworkMode) => networks.some(({ name }) => name === networkName(nodeName, podCIDR, one))
+    const other = mode === 'routed' ? 'node' : 'routed'
+    return !podsMayMove && isThere(other) ? other : mode
   }
 
   const make = async (podCIDR: string) => {
     const tried = `Cannot make a network for addresses ${podCIDR}`
     for (let tries = 1; ; tries++) {
       const networks = await list(tried)
-      const chosen = chosenMode(podCIDR, networks)
-      const name = networkName(nodeName, podCIDR, chosen)
+      const mode = chosenMode(podCIDR, networks)
+      const name = networkName(nodeName, podCIDR, mode)
       const present = networks.find((network) => network.name === name)
-      if (present !== undefined) return { networks, on: { name, bridge: bridgeOf(present.id) } }
+      if (present !== undefined) return { networks, on: { name, mode, bridge: bridgeOf(present.id) } }
       for (const network of networks.filter(isOutdated)) await retire(network)
       const others = networks.filter((network) => !isOutdated(network))
       const reason = await obstacle(podCIDR, others)
       if (reason !== undefined) throw new RuntimeError('Failed', tried, { cause: new Error(reason) })
       try {
-        const id = await create(tried, podCIDR, chosen)
-        if (id !== undefined) return { networks, on: { name, bridge: bridgeOf(id) } }
+        const id = await create(tried, podCIDR, mode)
+        if (id !== undefined) return { networks, on: { name, mode, bridge: bridgeOf(id) } }
         if (tries >= mostTries) throw new RuntimeError('Failed', `${tried}: Docker has ${name} and does not list it`)
       } catch (error) {
         if (tries >= mostTries || !isOverlap(error)) throw error
@@ -102,11 +113,11 @@ export function podNetwork({ docker, nodeName, routes, mode }: PodNetworkNeeds):
 
   const attempt = async (podCIDR: string) => {
     try {
-      const attempted = mode()
+      const attempted = wanted()
       const { networks, on } = await make(podCIDR)
       // Networks with pods are removed when an agent starts.
       for (const network of outdatedNetworks(nodeName, on.name, networks)) await remove(network)
-      sure = { podCIDR, mode: attempted, on }
+      sure = { podCIDR, wanted: attempted, on }
       failed = undefined
       return on
     } catch (error) {
@@ -121,7 +132,7 @@ export function podNetwork({ docker, nodeName, routes, mode }: PodNetworkNeeds):
 
   const ensure = async (podCIDR: string): Promise<AttachableNetwork> => {
     while (pending !== undefined && pending.podCIDR !== podCIDR) await pending.done.catch(() => undefined)
-    if (sure?.podCIDR === podCIDR && sure.mode === mode()) return sure.on
+    if (sure?.podCIDR === podCIDR && isDeepStrictEqual(sure.wanted, wanted())) return sure.on
     pending ??= { podCIDR, done: attempt(podCIDR).finally(ended) }
     return await pending.done
   }
@@ -134,7 +145,9 @@ export function podNetwork({ docker, nodeName, routes, mode }: PodNetworkNeeds):
         sure = undefined
         await retire(network)
       }
-      return networks.filter((network) => !isOutdated(network)).map(({ id }) => bridgeOf(id))
+      return networks
+        .filter((network) => !isOutdated(network) && modeOfNetwork(network) === 'routed')
+        .map(({ id }) => bridgeOf(id))
     },
     invalidate() {
       sure = undefined

@@ -66,8 +66,8 @@ export function networkName(nodeName: string, podCIDR: string, mode: NetworkMode
   return mode === 'routed' ? `${name}_routed` : name
 }
 
-export function isRouted({ name }: DockerNetwork): boolean {
-  return name.endsWith('_routed')
+export function modeOfNetwork({ name }: DockerNetwork): NetworkMode {
+  return name.endsWith('_routed') ? 'routed' : 'node'
 }
 
 /** Docker's name for the interface of a network of its driver `bridge`. */

@@ -44,6 +44,11 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
   const peerRules = cell<RuleSet | undefined>(undefined)
   const networkConditions = cell<readonly MachineCondition[]>([])
   const routesApplied = cell(false)
+  const podsMayMove = cell(false)
+  const cells = {
+    ...{ networkMessage, ruleProblem, runtime },
+    ...{ peerRules, networkConditions, routesApplied, podsMayMove },
+  }
   const clock = fakeClock()
   const end = new AbortController()
   const { run } = peersManager(
@@ -74,8 +79,8 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
           world.adjusted++
         },
       },
-      reads: { networkMessage, ruleProblem, runtime },
-      writes: { peerRules, networkConditions, routesApplied },
+      reads: cells,
+      writes: cells,
       clock,
       log: quietLog(t),
     },
@@ -86,7 +91,7 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
     end.abort()
     await ended
   })
-  return { world, networkMessage, ruleProblem, runtime, peerRules, networkConditions, routesApplied, clock }
+  return { ...cells, world, clock }
 }
 
 function routeOf(text: string, gateway: string): HostRoute {
@@ -175,4 +180,26 @@ test('when the fleet gives its network up, all that was made is removed', async 
   t.equal(world.adjusted, 2, 'pods go to a network of the other mode')
   await clock.advance(120_000)
   t.equal(world.adjusted, 2)
+})
+
+test('when a fleet turns its network on, pods of this node move in its turn', async (t) => {
+  const { world, networkMessage, podsMayMove, clock } = running(t)
+  await clock.settle()
+  networkMessage.set({ ...message(0, 2, 1), version: 2 })
+  await clock.advance(39_000)
+  t.equal(podsMayMove.get(), false, 'two nodes are before it')
+  const { adjusted } = world
+  await clock.advance(6_000)
+  t.equal(podsMayMove.get(), true)
+  t.equal(world.adjusted, adjusted + 1, 'at once')
+  networkMessage.set(undefined)
+  t.equal(podsMayMove.get(), true, 'on a network without its rules pods have no connection')
+})
+
+test('an agent that starts with its checkpoint moves pods at once, one without leaves them where they are', async (t) => {
+  const { podsMayMove: known } = running(t, message(0, 2, 1))
+  t.equal(known.get(), true)
+  const { podsMayMove: unknown, clock } = running(t)
+  await clock.advance(120_000)
+  t.equal(unknown.get(), false)
 })

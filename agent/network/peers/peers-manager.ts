@@ -10,23 +10,8 @@ import type { RuleSet } from '../rule-set.ts'
 import { networkCondition } from './network-condition.ts'
 import { type PeerNetwork, peerNetworkOf } from './peer-network.ts'
 import { peerRules } from './peer-rules.ts'
-import { afterSteps, type HostLinks, type MadeRoutes, planRoutes, type RouteStep } from './route-steps.ts'
-
-export type StepFailure = { readonly step: RouteStep; readonly because: string }
-
-/** Routes, tunnel and Docker's rules on this machine. */
-export interface HostNetwork {
-  /** Read without starting a process. */
-  links(): Promise<HostLinks>
-  /** What an earlier agent made, as far as the kernel shows it. */
-  made(): Promise<MadeRoutes>
-  /** Takes all steps in order, also after a failure; resolves with the failures. */
-  apply(steps: readonly RouteStep[]): Promise<readonly StepFailure[]>
-  /** Docker accepts packets with our mark from now on. Rejects with the reason where it has no place for such a rule. */
-  acceptMarked(): Promise<void>
-  /** Removes that rule, if it is there. */
-  refuseMarked(): Promise<void>
-}
+import { moveDelayMs } from './pod-moves.ts'
+import { type HostNetwork, routeSync } from './route-sync.ts'
 
 /** The engine's network of pods. */
 export interface PodBridge {
@@ -52,6 +37,8 @@ export type PeersManagerNeeds = {
     readonly networkConditions: Cell<readonly MachineCondition[]>
     /** The routes were put in place once, or as many of them as can be. */
     readonly routesApplied: Cell<boolean>
+    /** Pods on a network of the other mode may be started again. */
+    readonly podsMayMove: Cell<boolean>
   }
   readonly clock: Clock
   readonly log: Log
@@ -65,13 +52,13 @@ const verifyMs = 30_000
 export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly nodeName: string }): Loop {
   const { host, bridge, reads, writes, clock, log } = needs
   const wake = alarm(clock)
-  /** Undefined: not known, as nothing was done yet. */
-  let made: MadeRoutes | undefined
+  const routes = routeSync({ host, log })
   let wanted: PeerNetwork | undefined
   let isOn = false
+  let isStarting = true
+  /** When pods may move that are on the network of before. */
+  let moveAtMs = 0
   let verifyAtMs = 0
-  let gaps: readonly string[] = []
-  let failedSteps = '[]'
   /** By subject: the failure that was logged last. */
   const failures = new Map<string, string>()
 
@@ -88,6 +75,11 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
 
   /** The rules first: they are there before a route leads packets to them. */
   const receive = (message: NetworkMessage | undefined) => {
+    const nowMs = clock.monotonicMs()
+    if (message !== undefined && !isOn) moveAtMs = nowMs + (isStarting ? 0 : moveDelayMs(message, nodeName))
+    // Before the first message an agent without a checkpoint leaves pods where they are.
+    writes.podsMayMove.set(message === undefined ? !isStarting : nowMs >= moveAtMs)
+    isStarting = false
     isOn = message !== undefined
     wanted = message && peerNetworkOf(message, nodeName)
     writes.peerRules.set(wanted && peerRules(wanted))
@@ -99,36 +91,19 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
     wake.ring()
   }
 
-  const syncRoutes = async (isDue: boolean) => {
-    made ??= await host.made()
-    const { steps, inTheWay } = planRoutes(wanted, made, await host.links())
-    if (steps.length === 0) return showGaps(inTheWay)
-    // What has just failed fails again: it waits for the next verification.
-    if (!isDue && JSON.stringify(steps) === failedSteps) return
-    const failed = await host.apply(steps)
-    made = afterSteps(made, steps, failed)
-    failedSteps = JSON.stringify(failed.map(({ step }) => step))
-    if (steps.length > failed.length) log.info('Routes to pods changed', { steps: steps.length - failed.length })
-    showGaps([...failed.flatMap(gapOf), ...inTheWay])
-    const others = failed.filter(({ step }) => step.step !== 'addRoute')
-    if (others.length > 0) throw new Error(others.map(({ step, because }) => `${step.step}: ${because}`).join('; '))
-  }
-
-  const showGaps = (next: readonly string[]) => {
-    for (const gap of next) if (!gaps.includes(gap)) log.warn('Pods of a node cannot be reached', { because: gap })
-    gaps = next
-  }
-
   const pass = async () => {
-    if (!isOn && made === undefined) return
-    const isDue = clock.monotonicMs() >= verifyAtMs
-    await attempt('routes', () => syncRoutes(isDue))
+    if (!isOn && routes.isIdle()) return
+    const nowMs = clock.monotonicMs()
+    const mayMoveNow = isOn && !writes.podsMayMove.get() && nowMs >= moveAtMs
+    if (mayMoveNow) writes.podsMayMove.set(true)
+    const isDue = mayMoveNow || nowMs >= verifyAtMs
+    await attempt('routes', () => routes.sync(wanted, isDue))
     if (isDue) {
       verifyAtMs = clock.monotonicMs() + verifyMs
       await attempt('forwarding', isOn ? host.acceptMarked : host.refuseMarked)
       await attempt('bridge', bridge.adjust)
     }
-    if (!isOn && failures.size === 0) made = undefined
+    if (!isOn && failures.size === 0) routes.forget()
     writes.routesApplied.set(isOn)
     showCondition()
   }
@@ -137,8 +112,9 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
     const absent = wanted === undefined ? ['The controller has not assigned a range for pods to this node'] : []
     const rules = reads.ruleProblem.get()
     const problems = [...absent, ...failures.values(), ...(rules === undefined ? [] : [rules])]
-    const routes = (wanted?.routes.length ?? 0) - gaps.length
-    writes.networkConditions.set(isOn ? [networkCondition({ problems, gaps, routes })] : [])
+    const gaps = routes.gaps()
+    const reached = (wanted?.routes.length ?? 0) - gaps.length
+    writes.networkConditions.set(isOn ? [networkCondition({ problems, gaps, routes: reached })] : [])
   }
 
   return {
@@ -152,15 +128,11 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
       try {
         while (!signal.aborted) {
           await pass()
-          await wake.sleep(isOn || made !== undefined ? linksMs : longestTimerMs, signal)
+          await wake.sleep(isOn || !routes.isIdle() ? linksMs : longestTimerMs, signal)
         }
       } finally {
         for (const stop of stops) stop()
       }
     },
   }
-}
-
-function gapOf({ step, because }: StepFailure): readonly string[] {
-  return step.step === 'addRoute' ? [`no route to ${step.route.range} by ${step.route.gateway}: ${because}`] : []
 }
