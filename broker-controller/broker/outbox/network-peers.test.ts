@@ -38,3 +38,17 @@ test('a node without a range for pods or without an IPv4 address is not publishe
   t.equal(networkPeer(aNode({ spec: { podCIDR: '10.244.1.0/24' }, status: status('fd00::5') })), undefined)
   t.equal(networkPeer(aNode({ spec: { podCIDR: '10.244.1.0/24' }, status: status() })), undefined)
 })
+
+test('addresses of other kinds are not used, and most fields of a Node may be missing', async (t) => {
+  const external = { type: 'ExternalIP', address: '203.0.113.9' } as const
+  const addresses = [external, ...status('192.168.7.5').addresses]
+  const annotations = { other: 'annotation' }
+  const node = aNode({ spec: { podCIDR: '10.244.1.0/24' }, status: { addresses }, annotations })
+  t.match(networkPeer(node), { address: '192.168.7.5', segment: '192.168.7.0/24' })
+  const { labels: _, ...metadata } = node.metadata
+  t.notOk('zone' in (networkPeer({ ...node, metadata }) ?? {}))
+  const { spec, status: known, ...bare } = node
+  t.equal(networkPeer({ ...bare, ...(known && { status: known }) }), undefined)
+  t.equal(networkPeer({ ...bare, ...(spec && { spec }) }), undefined)
+  t.equal(networkPeer({ ...node, status: {} }), undefined)
+})

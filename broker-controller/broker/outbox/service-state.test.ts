@@ -162,3 +162,26 @@ test('slices with the same ports are joined in an order that does not depend on 
   )
   t.same(serviceState(aService({}), [third, other, one]), state)
 })
+
+test('a source range that is none, and a slice without addresses of IPv4, leave nothing behind', async (t) => {
+  const spec: ServiceSpec = { type: 'LoadBalancer', loadBalancerSourceRanges: ['many', '192.0.2.0/24 ', 'fd00::/8'] }
+  t.same(serviceState(aService(spec), []).sourceRanges, ['192.0.2.0/24'])
+  t.notOk('sourceRanges' in serviceState(aService({ ...spec, loadBalancerSourceRanges: ['many'] }), []))
+  const none = { ...aSlice([]), endpoints: undefined, ports: undefined } as unknown as EndpointSlice
+  t.same(serviceState(aService({}), [none, aSlice([{ addresses: [] }])]).endpoints, [])
+  const named = aSlice([{ addresses: ['192.0.2.1'] }], undefined, 'FQDN')
+  t.same(serviceState(aService({}), [named]).endpoints, [])
+})
+
+test('a protocol that is empty or missing is TCP', async (t) => {
+  const ports = [{ port: 1 }, { port: 2, protocol: '' }, { port: 3, protocol: 'TCP' }, { port: 4, protocol: 'UDP' }]
+  const state = serviceState(aService({ ports }), [aSlice([{ addresses: ['10.244.1.5'] }], ports)])
+  const wanted = [1, 2, 3, 4].map((port) => ({ port, protocol: port === 4 ? 'UDP' : 'TCP' }))
+  t.same(state.ports, wanted)
+  t.same(state.endpoints[0]?.ports, wanted)
+})
+
+test('an endpoint may have hints of another kind', async (t) => {
+  const hinted = aSlice([{ addresses: ['10.244.1.5'], hints: { forNodes: [{ name: 'pi-1' }] } }])
+  t.notOk('zones' in (serviceState(aService({}), [hinted]).endpoints[0]?.addresses[0] ?? {}))
+})
