@@ -114,6 +114,7 @@ test('pods of two machines on one link', { skip: whyNoRoutedMachines() }, async 
   t.equal(await first.run('ip', 'route', 'show', 'proto', '98'), '')
   t.notMatch(await first.run('iptables-save'), /0x8000/)
   t.notMatch(await first.run('nft', 'list', 'ruleset'), /table ip bramble/)
+  t.notMatch(await first.run('ip', 'address', 'show', 'dev', 'lo'), /169\.254/)
 })
 
 test('pods of two machines on different links', { skip: whyNoRoutedMachines() }, async (t) => {

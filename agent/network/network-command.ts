@@ -4,6 +4,7 @@ import { storyOf } from '../../daemon/log.ts'
 import { printText, readArguments } from '../../daemon/process/command-line.ts'
 import { exitCode } from '../../daemon/process/exit-code.ts'
 import { networkRow } from '../commands/command-table.ts'
+import type { NameHost } from './names/name-server.ts'
 import type { RuleTable } from './network-manager.ts'
 import { networkReport, networkText } from './network-report.ts'
 import { planRoutes } from './peers/route-steps.ts'
@@ -15,6 +16,8 @@ export type NetworkSources = {
   savedMessage(): Promise<NetworkMessage | undefined>
   readonly host: HostNetwork & { isAccepting(): Promise<boolean> }
   readonly table: RuleTable
+  /** The address of the name server. */
+  readonly names: Pick<NameHost, 'release'>
   /** Whether the kernel forwards packets of IPv4. */
   forwards(): Promise<boolean>
 }
@@ -61,13 +64,19 @@ async function show(sources: NetworkSources, output: 'text' | 'json', { stdout, 
 }
 
 /** Docker's rule goes last: packets are let through by a mark that nothing sets any more. */
-async function removeAll({ host, table }: NetworkSources, { stdout, stderr }: NetworkCommandNeeds): Promise<number> {
+async function removeAll(
+  { host, table, names }: NetworkSources,
+  { stdout, stderr }: NetworkCommandNeeds,
+): Promise<number> {
   const { steps } = planRoutes(undefined, await host.made(), await host.links())
   const failed = await host.apply(steps)
   await table.remove()
+  await names.release()
   await host.refuseMarked()
   for (const { step, because } of failed) stderr(`${step.step} failed: ${because}\n`)
   if (failed.length > 0) return exitCode.failed
-  stdout('Routes, rules and tunnel of the network of pods are removed. A running agent makes them again.\n')
+  stdout(
+    'Routes, rules and tunnel of the network of pods, and the address of its name server, are removed. A running agent makes them again.\n',
+  )
   return exitCode.fine
 }
