@@ -224,6 +224,8 @@ bramble_controller() {
   place better-sqlite3 better_sqlite3.node lib
   program bramble-controller 'control plane of a fleet'
   install -m 644 "$work/bundle/bramble-grpc.mjs" "$library/bramble-grpc.mjs"
+  mkdir "$library/dashboard"
+  install -m 644 "$work"/bundle/dashboard/* "$library/dashboard/"
   completion bramble-controller
   program bramble-certs 'shows and issues the certificates of a fleet'
   completion bramble-certs

@@ -8,6 +8,7 @@ import { createRequire, isBuiltin } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type BuildOptions, build, context, type Metafile, type Plugin } from 'esbuild'
+import { buildDashboard } from './build-dashboard.ts'
 
 type Program = {
   readonly name: string
@@ -115,6 +116,10 @@ for (const program of programs.filter(({ name }) => asked.length === 0 || asked.
   if (watches) await bundleOnChange(program)
   else report(program.name, (await build(optionsOf(program))).metafile)
   if (program.launcher !== undefined) await place(join(root, program.launcher), join(out, program.name))
+  if (program.name === 'bramble-controller') {
+    const { files, bytes } = await buildDashboard(root, join(out, 'dashboard'))
+    console.log(`dashboard: ${kilobytes(bytes)} in ${files} files, compressed`)
+  }
 }
 
 async function bundleOnChange(program: Program): Promise<void> {

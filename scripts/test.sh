@@ -56,7 +56,8 @@ main() {
     fail 'Format or lint' 'npm run format fixes most of it; the rest is listed above.'
   shell_scripts
   step 'Types'
-  node_modules/.bin/tsc || fail 'Types' 'The errors of the compiler are above.'
+  { node_modules/.bin/tsc && node_modules/.bin/tsc -p broker-controller/page; } ||
+    fail 'Types' 'The errors of the compiler are above.'
   step 'Build'
   ensure_bundles
   quietly 'Building the packages that are tested' "$install_log" test/machines/build-packages.sh ||
@@ -83,6 +84,7 @@ install_for_tests() {
   want openssl 'to check certificates'
   want procps 'to look at processes'
   want prometheus 'a client that people have'
+  want chromium 'a browser for the dashboard'
   want dbus 'a bus for doubles of systemd and logind'
   want git 'a fresh clone is tested too'
   want ca-certificates 'to fetch packages safely'

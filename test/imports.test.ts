@@ -91,6 +91,16 @@ const wrong: readonly Wrong[] = [
     why: 'where the API and the broker meet, neither is known',
   },
   {
+    from: /^broker-controller\/page\//,
+    to: /^(?!api\/|broker-controller\/page\/|preact(\/|$)|@xterm\/)/,
+    why: 'the page runs in a browser: it shares types and rules with the programs, no code of Node.js',
+  },
+  {
+    from: /^broker-controller\/(?!page\/)/,
+    to: /^broker-controller\/page\//,
+    why: 'the programs serve the page as built files',
+  },
+  {
     from: /^broker-controller\/store\//,
     to: /^broker-controller\/(?!store\/)/,
     why: 'the store imports no other part',
@@ -111,6 +121,7 @@ const vendors: readonly { readonly name: RegExp; readonly at: RegExp }[] = [
   { name: /^esbuild$/, at: /^scripts\// },
   { name: /^mqtt-packet$/, at: /^(agent\/adapters\/mqtt\/|broker-controller\/broker\/mqtt[-/]|bench\/fleet\/)/ },
   { name: /^ws$/, at: /^broker-controller\/apiserver\/streams\/web-socket\.ts$/ },
+  { name: /^(preact|@xterm)(\/|$)/, at: /^broker-controller\/page\/browser\// },
   { name: /^@grpc\/grpc-js$/, at: /^broker-controller\/store\/etcd\/etcd-(client|endpoints)\.ts$/ },
   { name: /^better-sqlite3$/, at: /^broker-controller\/store\/sqlite\/sqlite-[a-z]+\.ts$/ },
 ]

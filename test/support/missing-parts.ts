@@ -10,6 +10,7 @@ const parts = {
   etcd: 'apt-get install --no-install-recommends etcd-server',
   'mosquitto-clients': 'apt-get install mosquitto-clients',
   prometheus: 'apt-get install --no-install-recommends prometheus',
+  chromium: 'apt-get install --no-install-recommends chromium',
   dbus: 'apt-get install dbus',
   e2fsprogs: 'apt-get install e2fsprogs mount',
   'python3-kubernetes': 'apt-get install python3-kubernetes',

@@ -6,7 +6,7 @@ import { alarm } from '../../../daemon/alarm.ts'
 import type { UsageBoard } from '../../usage/usage-board.ts'
 import type { Authorizer } from '../handlers/authorizer.ts'
 import { type FleetCardNeeds, type FleetCards, fleetCards } from './fleet-cards.ts'
-import { allCards, cardKinds, changesText, keepAlive, message } from './fleet-messages.ts'
+import { allCards, cardKinds, changesText, keepAlive, message, retryLine } from './fleet-messages.ts'
 import { changedUsage, namesOf, recordUsage } from './fleet-usage.ts'
 import { type FleetViewer, fleetViewer } from './fleet-viewer.ts'
 import { usageHistory } from './usage-history.ts'
@@ -98,6 +98,7 @@ export function dashboardFleet(needs: DashboardFleetNeeds): DashboardFleet {
       const viewer = fleetViewer({ identity, rights, wake: alarm(clock), signal })
       viewers.add(viewer)
       try {
+        yield retryLine
         watching ??= watch().catch((error: unknown) => log.error('Dashboard stopped watching', { error }))
         while (!viewer.ended) {
           if (viewer.needsReset) {

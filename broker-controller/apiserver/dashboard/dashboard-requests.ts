@@ -215,11 +215,13 @@ function onNodeUsage(name: string): Attributes {
 }
 
 function certificateAnswer({ authority }: Dashboard): ApiResponse {
+  const { trusted, caHash } = authority()
   const headers = {
+    'x-bramble-ca-hash': caHash,
     'content-type': 'application/x-x509-ca-cert',
     'content-disposition': 'attachment; filename="bramble-ca.crt"',
   }
-  return plain(200, headers, Buffer.from(authority().trusted))
+  return plain(200, headers, Buffer.from(trusted))
 }
 
 function plain(code: number, headers: { readonly [name: string]: string }, bytes = Buffer.alloc(0)): ApiResponse {

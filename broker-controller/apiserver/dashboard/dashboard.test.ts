@@ -177,6 +177,26 @@ test('a session opens no page that others have written', async (t) => {
   t.equal((await ask('GET', '/api/v1/namespaces/default/services/x/proxy', { cookie })).code, 403)
 })
 
+test('a page asks what it may do as kubectl auth can-i does', async (t) => {
+  const { ask, loginAs } = await aDashboard(t)
+  const mayDelete = async (cookie: string) => {
+    const body = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SelfSubjectAccessReview',
+      spec: { resourceAttributes: { verb: 'delete', resource: 'pods' } },
+    }
+    const headers = { 'content-type': 'application/json', accept: 'application/json' }
+    const { text } = await ask('POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
+      cookie,
+      body,
+      headers,
+    })
+    return JSON.parse(text).status.allowed
+  }
+  t.equal(await mayDelete((await loginAs(administrator)).cookie), true)
+  t.equal(await mayDelete((await loginAs(viewer)).cookie), false)
+})
+
 test('a page of another site cannot use a session', async (t) => {
   const { ask, loginAs } = await aDashboard(t)
   const { cookie } = await loginAs(administrator)

@@ -47,6 +47,9 @@ export async function* allCards(
   yield message({ complete: true, ...(rights.usage && { usage: Object.fromEntries(used) }) })
 }
 
+/** How long a browser waits before it connects again, in milliseconds. */
+export const retryLine = Buffer.from('retry: 1000\n\n')
+
 /** A comment, so that proxies keep a quiet connection. */
 export const keepAlive = Buffer.from(': \n\n')
 

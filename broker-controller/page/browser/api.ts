@@ -1,0 +1,115 @@
+/** Requests to the Kubernetes API of this very server, with the login of this browser. */
+import type { SessionAnswer } from '../../../api/dashboard/dashboard-messages.ts'
+
+/** The server refused: its message is a sentence for people. */
+export class RefusedError extends Error {
+  readonly code: number
+  readonly retryAfterSeconds: number
+
+  constructor(code: number, message: string, retryAfterSeconds = 0) {
+    super(message)
+    this.code = code
+    this.retryAfterSeconds = retryAfterSeconds
+  }
+}
+
+export type Sent = { readonly body?: unknown; readonly type?: string; readonly signal?: AbortSignal }
+
+/** The parsed answer, undefined where it is empty. Rejects with a RefusedError, or where there is no connection. */
+export async function call(method: string, path: string, { body, type, signal }: Sent = {}): Promise<unknown> {
+  const answer = await fetch(path, {
+    method,
+    credentials: 'same-origin',
+    headers: {
+      'x-bramble-csrf': '1',
+      accept: 'application/json',
+      ...(body !== undefined && { 'content-type': type ?? 'application/json' }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+    ...(signal && { signal }),
+  })
+  const text = await answer.text()
+  const content: unknown = text === '' ? undefined : parsed(text)
+  if (answer.ok) return content
+  throw new RefusedError(
+    answer.status,
+    messageIn(content, answer.status),
+    Number(answer.headers.get('retry-after') ?? 0),
+  )
+}
+
+export const mergePatch = 'application/merge-patch+json'
+
+/** The login of this browser; undefined: there is none. */
+export async function currentSession(): Promise<SessionAnswer | undefined> {
+  try {
+    return (await call('GET', '/ui/api/session')) as SessionAnswer
+  } catch (error) {
+    if (error instanceof RefusedError && (error.code === 401 || error.code === 403)) return undefined
+    throw error
+  }
+}
+
+/** `proof`: a link of `login-link`, the token of a service account, or a kiosk link. Rejects with the reason. */
+export async function logIn(proof: { link: string } | { token: string } | { kiosk: string }): Promise<void> {
+  await call('POST', '/ui/api/login', { body: proof })
+}
+
+/** The sentence to show for an error of a request. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof RefusedError) return error.message
+  return error instanceof TypeError ? 'The controller cannot be reached.' : String(error)
+}
+
+export type Question = {
+  readonly verb: string
+  readonly resource: string
+  readonly group?: string
+  readonly subresource?: string
+  readonly namespace?: string
+  readonly name?: string
+}
+
+const answers = new Map<string, Promise<boolean>>()
+
+/** Whether the identity of this browser may do it. Asked once a minute at most; the server decides again when it is done. */
+export function mayI(question: Question): Promise<boolean> {
+  const key = JSON.stringify(question)
+  const known = answers.get(key)
+  if (known !== undefined) return known
+  const asked = askReview(question, 3)
+  answers.set(key, asked)
+  setTimeout(() => answers.delete(key), 60_000)
+  return asked
+}
+
+/** A connection that breaks is no refusal: the question is repeated. */
+async function askReview(question: Question, attempts: number): Promise<boolean> {
+  const body = {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SelfSubjectAccessReview',
+    metadata: {},
+    spec: { resourceAttributes: question },
+  }
+  try {
+    const answer = await call('POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', { body })
+    return (answer as { status?: { allowed?: boolean } }).status?.allowed === true
+  } catch (error) {
+    if (error instanceof RefusedError || attempts <= 1) return false
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    return askReview(question, attempts - 1)
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+function messageIn(content: unknown, code: number): string {
+  const message = (content as { message?: unknown } | undefined)?.message
+  return typeof message === 'string' ? message : `The server answered with status ${code}.`
+}

@@ -1,0 +1,94 @@
+/** The frame of the page: the login, or the view that the address names. */
+import { useEffect, useState } from 'preact/hooks'
+import type { SessionAnswer } from '../../../api/dashboard/dashboard-messages.ts'
+import { currentSession, logIn, reasonOf } from './api.ts'
+import { EventsView } from './events-view.tsx'
+import { openStream } from './fleet-stream.ts'
+import { FleetView } from './fleet-view.tsx'
+import { Header } from './header.tsx'
+import { usePlace } from './hooks.ts'
+import { LoginPage } from './login-page.tsx'
+import { LoginsPage } from './logins-page.tsx'
+import { MapView } from './map-view.tsx'
+import { NodePage } from './node-page.tsx'
+import { PodPage } from './pod-page.tsx'
+import { PodsView } from './pods-view.tsx'
+import { WorkloadsView } from './workloads-view.tsx'
+
+type Access =
+  | { readonly is: 'unknown' }
+  | { readonly is: 'out'; readonly problem: string | undefined }
+  | { readonly is: 'in'; readonly session: SessionAnswer }
+
+export function App() {
+  const [access, setAccess] = useState<Access>({ is: 'unknown' })
+  const enter = async () => {
+    try {
+      await logInByAddress()
+      const session = await currentSession()
+      setAccess(session === undefined ? { is: 'out', problem: undefined } : { is: 'in', session })
+    } catch (error) {
+      setAccess({ is: 'out', problem: reasonOf(error) })
+    }
+  }
+  useEffect(() => void enter(), [])
+  useEffect(() => {
+    const followed = () => {
+      if (linkIn(location.hash) !== undefined) void enter()
+    }
+    addEventListener('hashchange', followed)
+    return () => removeEventListener('hashchange', followed)
+  })
+  const user = access.is === 'in' ? access.session.id : undefined
+  useEffect(() => (user === undefined ? undefined : openStream(() => void enter())), [user])
+
+  if (access.is === 'unknown') return <p class="starting">Connecting to the controller…</p>
+  if (access.is === 'out') return <LoginPage problem={access.problem} onLogin={() => void enter()} />
+  return (
+    <>
+      <button type="button" class="skip" onClick={() => document.getElementById('content')?.focus()}>
+        Skip to content
+      </button>
+      <Header session={access.session} onLogout={() => setAccess({ is: 'out', problem: undefined })} />
+      <main id="content" tabIndex={-1}>
+        <CurrentView session={access.session} />
+      </main>
+    </>
+  )
+}
+
+function CurrentView({ session }: { readonly session: SessionAnswer }) {
+  const place = usePlace()
+  switch (place.view) {
+    case 'node':
+      return <NodePage key={place.name} name={place.name} />
+    case 'pod':
+      return <PodPage key={`${place.namespace}/${place.name}`} namespace={place.namespace} name={place.name} />
+    case 'logins':
+      return <LoginsPage />
+    case 'fleet':
+      return <FleetView place={place} session={session} />
+    case 'map':
+      return <MapView place={place} />
+    case 'pods':
+      return <PodsView place={place} />
+    case 'workloads':
+      return <WorkloadsView place={place} />
+    case 'events':
+      return <EventsView place={place} />
+  }
+}
+
+function linkIn(hash: string): { readonly kind: 'login' | 'kiosk'; readonly secret: string } | undefined {
+  const [, kind, secret] = /^#(login|kiosk)=([\w.-]+)$/.exec(hash) ?? []
+  return secret !== undefined && (kind === 'login' || kind === 'kiosk') ? { kind, secret } : undefined
+}
+
+/** Logs in with the link in the address. A login link leaves it: it was used. A kiosk link stays, for the next start of the browser. */
+async function logInByAddress(): Promise<void> {
+  const link = linkIn(location.hash)
+  if (link === undefined) return
+  if (link.kind === 'kiosk' && (await currentSession())?.isKiosk) return
+  if (link.kind === 'login') history.replaceState(null, '', location.pathname)
+  await logIn(link.kind === 'login' ? { link: link.secret } : { kiosk: link.secret })
+}

@@ -1,0 +1,100 @@
+/** The log of a container, as it is written. */
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { reasonOf } from './api.ts'
+
+export type LogViewProps = {
+  /** Of the pod. */
+  readonly path: string
+  readonly container: string
+}
+
+/** The newest lines stay: a browser cannot show all of a long log. */
+const mostLines = 5_000
+const tailLines = 500
+
+export function LogView({ path, container }: LogViewProps) {
+  const [lines, setLines] = useState<readonly string[]>([])
+  const [state, setState] = useState('Reading…')
+  const [isPrevious, setPrevious] = useState(false)
+  const [follows, setFollows] = useState(true)
+  const box = useRef<HTMLPreElement>(null)
+  useEffect(() => {
+    const leaving = new AbortController()
+    setLines([])
+    setState('Reading…')
+    const options = new URLSearchParams({
+      container,
+      tailLines: String(tailLines),
+      ...(isPrevious ? { previous: 'true' } : { follow: 'true' }),
+    })
+    readLines(`${path}/log?${options}`, leaving.signal, (more) => {
+      setState(isPrevious ? '' : 'Live')
+      setLines((present) => [...present, ...more].slice(-mostLines))
+    }).then(
+      () => setState('The log has ended.'),
+      (error: unknown) => {
+        if (!leaving.signal.aborted) setState(reasonOf(error))
+      },
+    )
+    return () => leaving.abort()
+  }, [path, container, isPrevious])
+  useEffect(() => {
+    if (follows) box.current?.scrollTo(0, box.current.scrollHeight)
+  }, [lines, follows])
+  return (
+    <div class="log">
+      <div class="tools">
+        <span>
+          Log of <strong>{container}</strong>
+        </span>
+        <span class="muted" role="status">
+          {state}
+        </span>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={follows}
+            onChange={({ currentTarget }) => setFollows(currentTarget.checked)}
+          />{' '}
+          Scroll along
+        </label>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={isPrevious}
+            onChange={({ currentTarget }) => setPrevious(currentTarget.checked)}
+          />{' '}
+          Before the last restart
+        </label>
+      </div>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it */}
+      <pre ref={box} role="log" tabIndex={0} aria-label={`Log of ${container}`}>
+        {lines.join('\n')}
+      </pre>
+    </div>
+  )
+}
+
+/** Resolves at the end of the log. */
+async function readLines(
+  path: string,
+  signal: AbortSignal,
+  onLines: (lines: readonly string[]) => void,
+): Promise<void> {
+  const answer = await fetch(path, { signal, credentials: 'same-origin' })
+  if (!answer.ok || answer.body === null) {
+    const content = (await answer.json().catch(() => ({}))) as { readonly message?: string }
+    throw new Error(content.message ?? `The server answered with status ${answer.status}.`)
+  }
+  onLines([])
+  let rest = ''
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
+  for (;;) {
+    const { value, done } = await reader.read()
+    if (done) break
+    const parts = (rest + value).split('\n')
+    rest = parts.pop() ?? ''
+    if (parts.length > 0) onLines(parts)
+  }
+  if (rest !== '') onLines([rest])
+}

@@ -1,0 +1,60 @@
+/** Machines that wait for an approval of their certificate request. */
+import type { RequestCard } from '../../../api/dashboard/dashboard-messages.ts'
+import { ago } from '../model/words.ts'
+import { call, mergePatch } from './api.ts'
+import { Action } from './dialog.tsx'
+import { useFleet, useNow } from './fleet-stream.ts'
+import { useMay } from './hooks.ts'
+
+const group = 'certificates.k8s.io'
+
+export function WaitingMachines() {
+  const { fleet } = useFleet()
+  const requests = [...fleet.requests.values()]
+  if (requests.length === 0) return null
+  return (
+    <section class="waiting" aria-label="Machines that wait for approval">
+      {requests.map((request) => (
+        <Waiting key={request.name} request={request} />
+      ))}
+    </section>
+  )
+}
+
+function Waiting({ request }: { readonly request: RequestCard }) {
+  const now = useNow()
+  const may = useMay({ verb: 'update', group, resource: 'certificatesigningrequests', subresource: 'approval' })
+  const { name, node, requester, at } = request
+  return (
+    <p class="notice warn">
+      <span>
+        <strong>{node}</strong> waits for approval. {requester} asked {ago(at, now)}.
+      </span>
+      {may && (
+        <span class="buttons">
+          <Action
+            name="Approve"
+            title={`Approve ${node}?`}
+            question={`The machine gets a certificate for the name ${node} and joins the fleet. Approve only if you expect this machine.`}
+            act={() => decide(name, 'Approved')}
+          />
+          <Action
+            name="Deny"
+            title={`Deny ${node}?`}
+            question="The machine does not join with this request."
+            act={() => decide(name, 'Denied')}
+            isDangerous
+          />
+        </span>
+      )}
+    </p>
+  )
+}
+
+function decide(name: string, type: 'Approved' | 'Denied'): Promise<unknown> {
+  const condition = { type, status: 'True', reason: 'Dashboard', message: `${type} on the dashboard` }
+  return call('PATCH', `/apis/${group}/v1/certificatesigningrequests/${encodeURIComponent(name)}/approval`, {
+    type: mergePatch,
+    body: { status: { conditions: [condition] } },
+  })
+}

@@ -1,0 +1,29 @@
+/** Numbers and times as people read them. */
+
+/** `45 s`, `3 min`, `2 h`, `5 d`. */
+export function duration(seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds))
+  if (whole < 60) return `${whole} s`
+  if (whole < 3600) return `${Math.floor(whole / 60)} min`
+  if (whole < 48 * 3600) return `${Math.floor(whole / 3600)} h`
+  return `${Math.floor(whole / 86_400)} d`
+}
+
+/** Of an instant in seconds since 1970; '' where it is not known. */
+export function ago(at: number | undefined, now: number): string {
+  return at === undefined ? '' : `${duration(now - at)} ago`
+}
+
+/** `3.9 GiB` */
+export function bytes(count: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
+  let value = count
+  let unit = 0
+  for (; value >= 1024 && unit < units.length - 1; unit++) value /= 1024
+  return `${value >= 10 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`
+}
+
+/** `1 machine`, `2 machines` */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
