@@ -139,8 +139,9 @@ async function openAdminSocket(
 }
 
 /** The loops of every controller, whether it leads or not. */
-function sharedLoops({ access, revocations, own, guard }: ControllerParts, { api }: OpenApi): readonly Loop[] {
-  return [...(guard === undefined ? [] : [guard]), { name: 'api', run: api.run }, access, revocations, own]
+function sharedLoops({ access, revocations, own, guard }: ControllerParts, { api, page }: OpenApi): readonly Loop[] {
+  const some = [guard, page].filter((loop) => loop !== undefined)
+  return [...some, { name: 'api', run: api.run }, access, revocations, own]
 }
 
 function serviceLoops(

@@ -79,6 +79,8 @@ export const ControllerConfigurationSchema = object({
   auditLogMaxAge: optional(integer),
   dashboard: optional(bool),
   dashboardHistory: optional(oneOf('WhileOpen', 'Always')),
+  dashboardCertFile: optional(text),
+  dashboardKeyFile: optional(text),
 })
 export type ControllerConfigurationFile = Described<typeof ControllerConfigurationSchema>
 
@@ -121,8 +123,7 @@ export type ControllerConfiguration = {
   readonly etcd: EtcdSettings | undefined
   /** undefined: requests are not written down. */
   readonly auditLog: AuditLogSettings | undefined
-  /** `alwaysSample`: nodes report what they use also while no page is open. */
-  readonly dashboard: { readonly enabled: boolean; readonly alwaysSample: boolean }
+  readonly dashboard: DashboardSettings
 }
 
 export const emptyControllerConfiguration: ControllerConfigurationFile = {
@@ -221,7 +222,7 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
     podNetwork: podNetworkSettings(file, ranges, problems),
     etcd: etcdSettings(flags.etcd, file, problems),
     auditLog: auditLogIn(given, read),
-    dashboard: { enabled: file.dashboard ?? true, alwaysSample: file.dashboardHistory === 'Always' },
+    dashboard: dashboardIn(file, problems),
   }
   if (problems.length > 0) throw new ConfigurationError('The configuration is not valid:', problems)
   return configuration
@@ -276,6 +277,29 @@ function nodeCidrsIn(file: ControllerConfigurationFile, problems: string[]): Nod
   const problem = nodeCidrProblem({ clusterCIDR, nodeCIDRMaskSize })
   if (problem !== undefined) problems.push(problem)
   return { clusterCIDR, nodeCIDRMaskSize }
+}
+
+export type DashboardSettings = {
+  readonly enabled: boolean
+  /** Nodes report what they use also while no page is open. */
+  readonly alwaysSample: boolean
+  /** Files with a certificate that browsers trust, and its key. undefined: there is only that of the fleet. */
+  readonly certificate: { readonly certificate: string; readonly key: string } | undefined
+}
+
+function dashboardIn(file: ControllerConfigurationFile, problems: string[]): DashboardSettings {
+  const { dashboardCertFile: certificate, dashboardKeyFile: key } = file
+  if ((certificate === undefined) !== (key === undefined)) {
+    problems.push('dashboardCertFile and dashboardKeyFile must be given together')
+  }
+  for (const path of [certificate, key]) {
+    if (path !== undefined && !isAbsolute(path)) problems.push(`${JSON.stringify(path)} must be an absolute path`)
+  }
+  return {
+    enabled: file.dashboard ?? true,
+    alwaysSample: file.dashboardHistory === 'Always',
+    certificate: certificate !== undefined && key !== undefined ? { certificate, key } : undefined,
+  }
 }
 
 function auditLogIn({ flags, file }: Given, { check, count }: Fields): AuditLogSettings | undefined {

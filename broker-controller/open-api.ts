@@ -1,12 +1,13 @@
 /** Opens the Kubernetes API of a controller. */
 import { signerOf } from '../certs/client-certificate.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
-import { storyOf } from '../daemon/log.ts'
+import { type Log, storyOf } from '../daemon/log.ts'
 import { version } from '../daemon/process/version.ts'
 import { auditFile } from './apiserver/audit/audit-file.ts'
 import { auditLog } from './apiserver/audit/audit-log.ts'
 import { apiServer } from './apiserver/http/http-server.ts'
 import { assembledDashboard } from './assembled-dashboard.ts'
+import { type DashboardCertificate, openDashboardCertificate } from './dashboard-certificate.ts'
 import type { BrokerControllerNeeds, Closing, ControllerParts } from './parts.ts'
 
 /** The Kubernetes API. Rejects if its port cannot be opened. */
@@ -19,6 +20,8 @@ export async function openApi({ configuration, log }: BrokerControllerNeeds, par
   const dashboard = configuration.dashboard.enabled
     ? assembledDashboard(parts, configuration.dashboard, serverUrl)
     : undefined
+  const page = await pageCertificate(configuration, log, () => api.renew(tls()))
+  const tls = () => ({ ...own.tls(), ...(page && { named: page.current() }) })
   const auditing = { settings: configuration.auditLog, clock, registry, log }
   const file = auditing.settings && auditFile({ ...auditing, settings: auditing.settings })
   if (file !== undefined) closing.add(() => file.close())
@@ -32,7 +35,7 @@ export async function openApi({ configuration, log }: BrokerControllerNeeds, par
     usage,
     sessions,
     registry,
-    tls: own.tls(),
+    tls: tls(),
     host,
     port: listen.apiPort,
     version,
@@ -49,11 +52,20 @@ export async function openApi({ configuration, log }: BrokerControllerNeeds, par
   portOfApi = port
   closing.add(() => api.run(AbortSignal.abort()))
   closing.add(async () => sessions.close())
-  own.onChange(() => api.renew(own.tls()))
+  own.onChange(() => api.renew(tls()))
   revocations.onChange(() => {
     own.revoked().catch((error) => log.error('Kubeconfig not written', { error }))
   })
-  return { api, port, server: `https://${names.advertised}:${port}`, dashboard }
+  return { api, port, server: `https://${names.advertised}:${port}`, dashboard, page }
+}
+
+/** Undefined where none is configured. */
+async function pageCertificate(
+  { dashboard: { certificate } }: BrokerControllerNeeds['configuration'],
+  log: Log,
+  onChange: () => void,
+): Promise<DashboardCertificate | undefined> {
+  return certificate && openDashboardCertificate({ files: certificate, clock, log, onChange })
 }
 
 export type OpenApi = Awaited<ReturnType<typeof openApi>>

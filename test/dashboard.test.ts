@@ -34,7 +34,7 @@ async function picture(page: Page, name: string): Promise<void> {
   if (pictures !== undefined) await page.screenshot(join(pictures, `${name}.png`))
 }
 
-const text = (selector: string) => `document.querySelector(${JSON.stringify(selector)})?.textContent ?? ''`
+const text = (selector: string) => `(document.querySelector(${JSON.stringify(selector)})?.textContent ?? '')`
 const tile = (name: string, state: string) =>
   `[...document.querySelectorAll('.tile')].some((one) => one.textContent.startsWith(${JSON.stringify(name)}) && one.classList.contains(${JSON.stringify(state)}))`
 
@@ -97,10 +97,11 @@ test('the dashboard shows a fleet as it is, and changes it for those who may', {
     await picture(page, 'log')
     await page.click('button', 'Shell')
     await page.until('the shell is open', `${text('.log [role=status]')} === 'Connected'`)
-    await page.click('.terminal')
+    await page.until('the prompt', `document.querySelector('.shell')?.textContent.includes('#')`)
+    await page.click('.shell')
     await page.type('echo $((6*7))-answer')
     await page.press('Enter')
-    await page.until('the shell answers', `document.querySelector('.terminal')?.textContent.includes('42-answer')`)
+    await page.until('the shell answers', `document.querySelector('.shell')?.textContent.includes('42-answer')`)
     await picture(page, 'shell')
   })
 
@@ -111,6 +112,7 @@ test('the dashboard shows a fleet as it is, and changes it for those who may', {
       `(() => { const input = document.querySelector('dialog input'); input.value = '2'; input.dispatchEvent(new Event('input', { bubbles: true })) })()`,
     )
     await page.click('dialog button.primary', 'Scale')
+    await page.until('the dialog is closed', `document.querySelector('dialog') === null`)
     await page.until('two replicas', `${text('.row .cell-status')}.includes('2 of 2 ready')`, 120_000)
     await page.click('.row button', 'Restart')
     await page.click('dialog button.primary', 'Restart')
@@ -123,15 +125,17 @@ test('the dashboard shows a fleet as it is, and changes it for those who may', {
 
   await t.test('a drain shows its progress, and uncordon ends it', async (t) => {
     await page.click('nav a', 'Fleet')
-    await page.click('.tile', 'pi-1')
-    await page.until('the page of the machine', `${text('h1')}.startsWith('pi-1')`)
+    const node = await controller.kubectl('get', 'pods', '-l', 'app=web', '-o', 'jsonpath={.items[0].spec.nodeName}')
+    await page.click('.tile', node)
+    await page.until('the page of the machine', `${text('h1')}.startsWith('${node}')`)
     await page.click('main button', 'Drain')
     await page.click('dialog button.danger', 'Drain')
     await page.until('the end of the drain', `${text('dialog [role=status]')}.startsWith('Done')`, 120_000)
+    t.notMatch(await page.evaluate<string>(text('dialog [role=status]')), 'Done: 0 pods')
     t.same(await seriousProblems(page), [])
     await picture(page, 'drain')
     await page.click('dialog button', 'Close')
-    t.equal(await controller.kubectl('get', 'node', 'pi-1', '-o', 'jsonpath={.spec.unschedulable}'), 'true')
+    t.equal(await controller.kubectl('get', 'node', node, '-o', 'jsonpath={.spec.unschedulable}'), 'true')
     await page.click('main button', 'Uncordon')
     await page.click('dialog button.primary', 'Uncordon')
     await page.until(

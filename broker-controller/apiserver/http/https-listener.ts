@@ -1,14 +1,22 @@
 /** The port of the API: its TLS settings, and the order in which it opens and closes. */
+import { X509Certificate } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
+import { createSecureContext, type SecureContext } from 'node:tls'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type ConnectionTimes, defaultConnectionTimes } from './connection-limits.ts'
 import type { Http2Sessions } from './http2/http2-sessions.ts'
 
 /** PEM. `certificate` is the server's own. Client certificates issued by one of `ca` are trusted. */
-export type ServerTls = { readonly certificate: string; readonly key: string; readonly ca: string }
+export type ServerTls = {
+  readonly certificate: string
+  readonly key: string
+  readonly ca: string
+  /** Another certificate, with its chain, for clients that ask for a host name which is in it and not in `certificate`. */
+  readonly named?: { readonly certificate: string; readonly key: string }
+}
 
 export type HttpsListenerNeeds = {
   readonly tls: ServerTls
@@ -38,9 +46,11 @@ const closingMs = 5000
 
 export function httpsListener(needs: HttpsListenerNeeds, onRequest: RequestListener): HttpsListener {
   const { tls, host, port, times, clock, log, http2 } = needs
+  let contextFor = namedContext(tls)
   const server = createServer(
     {
       ...secureContext(tls),
+      SNICallback: (name, done) => done(null, contextFor(name)),
       requestCert: true,
       rejectUnauthorized: false, // bearer tokens come without a certificate: each request is authenticated by itself
       ALPNProtocols: ['h2', 'http/1.1'],
@@ -64,7 +74,10 @@ export function httpsListener(needs: HttpsListenerNeeds, onRequest: RequestListe
           resolve({ port: (server.address() as AddressInfo).port })
         })
       }),
-    renew: (next) => server.setSecureContext(secureContext(next)),
+    renew(next) {
+      server.setSecureContext(secureContext(next))
+      contextFor = namedContext(next)
+    },
     close: () => closed(server, http2, open, clock),
   }
 }
@@ -85,6 +98,14 @@ function divideByProtocol(server: Server, http2: Http2Sessions): void {
 
 function secureContext({ certificate, key, ca }: ServerTls) {
   return { cert: chainOf(certificate, ca), key, ca, minVersion: 'TLSv1.2' } as const
+}
+
+/** Undefined for a name: the server's own certificate is used. */
+function namedContext({ certificate, ca, named }: ServerTls): (name: string) => SecureContext | undefined {
+  if (named === undefined) return () => undefined
+  const [own, other] = [new X509Certificate(certificate), new X509Certificate(named.certificate)]
+  const context = createSecureContext({ cert: named.certificate, key: named.key, ca, minVersion: 'TLSv1.2' })
+  return (name) => (own.checkHost(name) === undefined && other.checkHost(name) !== undefined ? context : undefined)
 }
 
 function chainOf(certificate: string, ca: string): string {

@@ -8,8 +8,8 @@ import {
   tokenFrom,
   tokenNamespace,
 } from '../../../api/node/bootstrap-token.ts'
-import { joinCommand, joinFile } from '../model/join-texts.ts'
-import { call, reasonOf } from './api.ts'
+import { joinFile, joinLine } from '../model/join-texts.ts'
+import { callApi, reasonOf } from './api.ts'
 import { Dialog } from './dialog.tsx'
 import { useMay } from './hooks.ts'
 
@@ -53,7 +53,7 @@ function AddMachine({ session, onClose }: { readonly session: SessionAnswer; rea
       ) : (
         <>
           <p>On the machine, with the package bramble-agent installed:</p>
-          <Copied text={joinCommand(facts)} name="command" />
+          <Copied text={joinLine(facts)} name="command" />
           <p>
             Or put this file on the boot partition of its card as <code>bramble.yaml</code>:
           </p>
@@ -105,6 +105,6 @@ async function createToken(): Promise<TokenParts> {
     usages: ['authentication', 'signing'],
     groups: [nodeBootstrapGroup],
   })
-  await call('POST', `/api/v1/namespaces/${tokenNamespace}/secrets`, { body: secret })
+  await callApi('POST', `/api/v1/namespaces/${tokenNamespace}/secrets`, { body: secret })
   return parts
 }

@@ -15,8 +15,19 @@ export class RefusedError extends Error {
 
 export type Sent = { readonly body?: unknown; readonly type?: string; readonly signal?: AbortSignal }
 
-/** The parsed answer, undefined where it is empty. Rejects with a RefusedError, or where there is no connection. */
-export async function call(method: string, path: string, { body, type, signal }: Sent = {}): Promise<unknown> {
+/** The parsed answer, undefined where it is empty. Rejects with a RefusedError, or with a TypeError where there is no connection. */
+export async function callApi(method: string, path: string, sent: Sent = {}): Promise<unknown> {
+  try {
+    return await callOnce(method, path, sent)
+  } catch (error) {
+    // A connection that was lost in between: what can be done twice is.
+    if (!(error instanceof TypeError) || method === 'POST' || sent.signal?.aborted) throw error
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    return callOnce(method, path, sent)
+  }
+}
+
+async function callOnce(method: string, path: string, { body, type, signal }: Sent): Promise<unknown> {
   const answer = await fetch(path, {
     method,
     credentials: 'same-origin',
@@ -38,12 +49,12 @@ export async function call(method: string, path: string, { body, type, signal }:
   )
 }
 
-export const mergePatch = 'application/merge-patch+json'
+export const mergePatchType = 'application/merge-patch+json'
 
 /** The login of this browser; undefined: there is none. */
 export async function currentSession(): Promise<SessionAnswer | undefined> {
   try {
-    return (await call('GET', '/ui/api/session')) as SessionAnswer
+    return (await callApi('GET', '/ui/api/session')) as SessionAnswer
   } catch (error) {
     if (error instanceof RefusedError && (error.code === 401 || error.code === 403)) return undefined
     throw error
@@ -52,7 +63,7 @@ export async function currentSession(): Promise<SessionAnswer | undefined> {
 
 /** `proof`: a link of `login-link`, the token of a service account, or a kiosk link. Rejects with the reason. */
 export async function logIn(proof: { link: string } | { token: string } | { kiosk: string }): Promise<void> {
-  await call('POST', '/ui/api/login', { body: proof })
+  await callApi('POST', '/ui/api/login', { body: proof })
 }
 
 /** The sentence to show for an error of a request. */
@@ -92,7 +103,7 @@ async function askReview(question: Question, attempts: number): Promise<boolean>
     spec: { resourceAttributes: question },
   }
   try {
-    const answer = await call('POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', { body })
+    const answer = await callApi('POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', { body })
     return (answer as { status?: { allowed?: boolean } }).status?.allowed === true
   } catch (error) {
     if (error instanceof RefusedError || attempts <= 1) return false

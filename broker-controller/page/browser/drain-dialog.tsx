@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { Pod } from '../../../api/pod.ts'
 import { drainVerdict } from '../model/drain.ts'
 import { counted } from '../model/words.ts'
-import { call, RefusedError, reasonOf } from './api.ts'
+import { callApi, RefusedError, reasonOf } from './api.ts'
 import { Dialog } from './dialog.tsx'
 
 type Progress = {
@@ -163,7 +163,9 @@ function keyOf({ metadata }: Pod): string {
 }
 
 async function podsOf(name: string, signal: AbortSignal): Promise<readonly Pod[]> {
-  const list = await call('GET', `/api/v1/pods?fieldSelector=spec.nodeName%3D${encodeURIComponent(name)}`, { signal })
+  const list = await callApi('GET', `/api/v1/pods?fieldSelector=spec.nodeName%3D${encodeURIComponent(name)}`, {
+    signal,
+  })
   return (list as { readonly items: readonly Pod[] }).items
 }
 
@@ -171,11 +173,12 @@ async function podsOf(name: string, signal: AbortSignal): Promise<readonly Pod[]
 async function evict({ metadata: { namespace, name } }: Pod, signal: AbortSignal): Promise<string | undefined> {
   try {
     const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name } }
-    await call('POST', `/api/v1/namespaces/${namespace}/pods/${name}/eviction`, { body, signal })
+    await callApi('POST', `/api/v1/namespaces/${namespace}/pods/${name}/eviction`, { body, signal })
     return undefined
   } catch (error) {
     if (error instanceof RefusedError && error.code === 404) return undefined
     if (error instanceof RefusedError && error.code === 429) return error.message
+    if (error instanceof TypeError) return reasonOf(error)
     throw error
   }
 }

@@ -1,6 +1,6 @@
 /** Events, the newest first, as they come. */
 import type { EventCard } from '../../../api/dashboard/dashboard-messages.ts'
-import { addressOf, isFound, type Place } from '../model/places.ts'
+import { hrefOf, isFound, type Place } from '../model/places.ts'
 import { ago } from '../model/words.ts'
 import { useFleet, useNow } from './fleet-stream.ts'
 import { VirtualList } from './virtual-list.tsx'
@@ -20,10 +20,10 @@ export function EventsView({ place }: { readonly place: Extract<Place, { readonl
       </div>
       <div class="filters">
         <nav aria-label="Type">
-          <a href={addressOf({ ...place, filters: {} })} aria-current={!isWarnings}>
+          <a href={hrefOf({ ...place, filters: {} })} aria-current={!isWarnings}>
             All
           </a>
-          <a href={addressOf({ ...place, filters: { type: 'warning' } })} aria-current={isWarnings}>
+          <a href={hrefOf({ ...place, filters: { type: 'warning' } })} aria-current={isWarnings}>
             Warnings
           </a>
         </nav>
@@ -69,9 +69,9 @@ function About({ event: { object, namespace } }: { readonly event: EventCard }) 
   const [kind = '', name = ''] = object.split('/')
   const place =
     kind === 'Pod'
-      ? addressOf({ view: 'pod', namespace, name })
+      ? hrefOf({ view: 'pod', namespace, name })
       : kind === 'Node'
-        ? addressOf({ view: 'node', name })
+        ? hrefOf({ view: 'node', name })
         : undefined
   return place === undefined ? <span class="muted">{object}</span> : <a href={place}>{object}</a>
 }

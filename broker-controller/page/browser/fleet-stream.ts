@@ -1,7 +1,7 @@
 /** The one connection on which the cards of the fleet come, and the state that all views draw. */
 import { useEffect, useState } from 'preact/hooks'
 import type { FleetUpdate } from '../../../api/dashboard/dashboard-messages.ts'
-import { afterUpdate, emptyFleet, type FleetState } from '../model/fleet-state.ts'
+import { emptyFleet, type FleetState, fleetAfter } from '../model/fleet-state.ts'
 
 export type Link = 'connecting' | 'connected' | 'lost'
 
@@ -19,7 +19,7 @@ export function openStream(onLoggedOut: () => void): () => void {
   let again: ReturnType<typeof setTimeout> | undefined
   source.onopen = () => setLink('connected')
   source.onmessage = ({ data }) => {
-    arrived = afterUpdate(arrived, JSON.parse(data) as FleetUpdate)
+    arrived = fleetAfter(arrived, JSON.parse(data) as FleetUpdate)
     if (!arrived.isComplete && state.isComplete) return
     state = arrived
     notify()

@@ -1,7 +1,7 @@
 /** All machines: what needs attention first, with why. */
 import type { NodeCard, SessionAnswer } from '../../../api/dashboard/dashboard-messages.ts'
 import { compareNames, levelOf, meanUsage, shownNodes } from '../model/node-view.ts'
-import { addressOf, type Place } from '../model/places.ts'
+import { hrefOf, type Place } from '../model/places.ts'
 import { counted } from '../model/words.ts'
 import { AddMachineButton } from './add-machine.tsx'
 import { useFleet, useNow } from './fleet-stream.ts'
@@ -105,7 +105,7 @@ const states = [
 function Filters({ place, nodes }: { readonly place: ListPlace; readonly nodes: readonly NodeCard[] }) {
   const zones = [...new Set(nodes.map(({ zone = '' }) => zone))].sort(compareNames)
   const to = (filters: { readonly [name: string]: string }) =>
-    addressOf({ ...place, filters: { ...place.filters, ...filters } })
+    hrefOf({ ...place, filters: { ...place.filters, ...filters } })
   return (
     <div class="filters">
       <nav aria-label="State">

@@ -2,8 +2,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { SessionAnswer } from '../../../api/dashboard/dashboard-messages.ts'
 import { levelOf } from '../model/node-view.ts'
-import { addressOf, listPlace, type Place, type ViewName, viewNames } from '../model/places.ts'
-import { call } from './api.ts'
+import { hrefOf, listPlace, type Place, type ViewName, viewNames } from '../model/places.ts'
+import { callApi } from './api.ts'
 import { useFleet } from './fleet-stream.ts'
 import { usePlace } from './hooks.ts'
 import { Mark } from './mark.tsx'
@@ -24,7 +24,7 @@ export function Header({ session, onLogout }: { readonly session: SessionAnswer;
     document.title = `${bad > 0 ? `(${bad}) ` : ''}${titleOf(place)} · Bramble`
   })
   const logOut = async () => {
-    await call('POST', '/ui/api/logout').catch(() => undefined)
+    await callApi('POST', '/ui/api/logout').catch(() => undefined)
     onLogout()
   }
   return (
@@ -36,7 +36,7 @@ export function Header({ session, onLogout }: { readonly session: SessionAnswer;
         </a>
         <nav aria-label="Views">
           {viewNames.map((view) => (
-            <a key={view} href={addressOf(listPlace(view))} aria-current={isAt(place, view) ? 'page' : undefined}>
+            <a key={view} href={hrefOf(listPlace(view))} aria-current={isAt(place, view) ? 'page' : undefined}>
               {titles[view]}
               {view === 'fleet' && bad > 0 && (
                 <span class="count" title={`${bad} not ready`}>
@@ -91,7 +91,7 @@ function Search({ place }: { readonly place: Place }) {
   const list = listOf(place)
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
-      const inField = event.target instanceof HTMLElement && event.target.closest('input, textarea, select, .terminal')
+      const inField = event.target instanceof HTMLElement && event.target.closest('input, textarea, select, .shell')
       if (event.key !== '/' || inField) return
       event.preventDefault()
       input.current?.focus()
@@ -99,7 +99,7 @@ function Search({ place }: { readonly place: Place }) {
     addEventListener('keydown', pressed)
     return () => removeEventListener('keydown', pressed)
   }, [])
-  const search = (text: string) => history.replaceState(null, '', addressOf({ ...list, search: text }))
+  const search = (text: string) => history.replaceState(null, '', hrefOf({ ...list, search: text }))
   return (
     <input
       ref={input}

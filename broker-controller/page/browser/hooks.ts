@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { type Place, placeOf } from '../model/places.ts'
 import type { Window } from '../model/virtual-rows.ts'
-import { call, mayI, type Question, reasonOf } from './api.ts'
+import { callApi, mayI, type Question, reasonOf } from './api.ts'
 
 /** The place in the address. */
 export function usePlace(): Place {
@@ -42,7 +42,7 @@ export function useLoaded<T>(path: string | undefined, version: unknown): Loaded
   useEffect(() => {
     if (path === undefined) return
     const leaving = new AbortController()
-    call('GET', path, { signal: leaving.signal }).then(
+    callApi('GET', path, { signal: leaving.signal }).then(
       (value) => setLoaded({ value: value as T, problem: undefined, path }),
       (error: unknown) => {
         if (!leaving.signal.aborted) setLoaded((last) => ({ ...last, problem: reasonOf(error), path }))

@@ -17,27 +17,34 @@ export function LogView({ path, container }: LogViewProps) {
   const [state, setState] = useState('Reading…')
   const [isPrevious, setPrevious] = useState(false)
   const [follows, setFollows] = useState(true)
+  const [attempt, setAttempt] = useState(0)
   const box = useRef<HTMLPreElement>(null)
   useEffect(() => {
     const leaving = new AbortController()
-    setLines([])
+    let again: ReturnType<typeof setTimeout> | undefined
     setState('Reading…')
     const options = new URLSearchParams({
       container,
       tailLines: String(tailLines),
       ...(isPrevious ? { previous: 'true' } : { follow: 'true' }),
     })
-    readLines(`${path}/log?${options}`, leaving.signal, (more) => {
+    readLines(`${path}/log?${options}`, leaving.signal, (more, isFirst) => {
       setState(isPrevious ? '' : 'Live')
-      setLines((present) => [...present, ...more].slice(-mostLines))
+      setLines((present) => (isFirst ? [...more] : [...present, ...more].slice(-mostLines)))
     }).then(
       () => setState('The log has ended.'),
       (error: unknown) => {
-        if (!leaving.signal.aborted) setState(reasonOf(error))
+        if (leaving.signal.aborted) return
+        setState(reasonOf(error))
+        // The connection was lost: read again, from the newest lines on.
+        if (error instanceof TypeError) again = setTimeout(() => setAttempt(attempt + 1), 2_000)
       },
     )
-    return () => leaving.abort()
-  }, [path, container, isPrevious])
+    return () => {
+      leaving.abort()
+      clearTimeout(again)
+    }
+  }, [path, container, isPrevious, attempt])
   useEffect(() => {
     if (follows) box.current?.scrollTo(0, box.current.scrollHeight)
   }, [lines, follows])
@@ -79,14 +86,14 @@ export function LogView({ path, container }: LogViewProps) {
 async function readLines(
   path: string,
   signal: AbortSignal,
-  onLines: (lines: readonly string[]) => void,
+  onLines: (lines: readonly string[], isFirst: boolean) => void,
 ): Promise<void> {
   const answer = await fetch(path, { signal, credentials: 'same-origin' })
   if (!answer.ok || answer.body === null) {
     const content = (await answer.json().catch(() => ({}))) as { readonly message?: string }
     throw new Error(content.message ?? `The server answered with status ${answer.status}.`)
   }
-  onLines([])
+  onLines([], true)
   let rest = ''
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
   for (;;) {
@@ -94,7 +101,7 @@ async function readLines(
     if (done) break
     const parts = (rest + value).split('\n')
     rest = parts.pop() ?? ''
-    if (parts.length > 0) onLines(parts)
+    if (parts.length > 0) onLines(parts, false)
   }
-  if (rest !== '') onLines([rest])
+  if (rest !== '') onLines([rest], false)
 }

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import type { SessionRow } from '../../../api/dashboard/dashboard-messages.ts'
 import { ago } from '../model/words.ts'
-import { call } from './api.ts'
+import { callApi } from './api.ts'
 import { Action } from './dialog.tsx'
 import { useNow } from './fleet-stream.ts'
 import { useLoaded } from './hooks.ts'
@@ -30,7 +30,7 @@ export function LoginsPage() {
               title={`Revoke the login of ${user}?`}
               question={isOwn ? 'This browser is logged out.' : `The browser at ${address} is logged out at once.`}
               act={async () => {
-                await call('DELETE', `/ui/api/sessions/${id}`)
+                await callApi('DELETE', `/ui/api/sessions/${id}`)
                 setVersion((last) => last + 1)
               }}
               isDangerous

@@ -1,7 +1,7 @@
 /** The zones of the fleet, each machine in them as a small field, and the links to the controller. */
 import type { NodeCard } from '../../../api/dashboard/dashboard-messages.ts'
 import { compareNames, concernOf, levelOf, shownNodes, stateWords } from '../model/node-view.ts'
-import { addressOf, type Place } from '../model/places.ts'
+import { hrefOf, type Place } from '../model/places.ts'
 import { counted } from '../model/words.ts'
 import { useFleet } from './fleet-stream.ts'
 
@@ -58,7 +58,7 @@ function Zone({ name, nodes }: { readonly name: string; readonly nodes: readonly
             <li key={node.name}>
               <a
                 class={`cell ${levelOf(node)} ${node.link === 'weak' ? 'weak' : ''}`}
-                href={addressOf({ view: 'node', name: node.name })}
+                href={hrefOf({ view: 'node', name: node.name })}
                 title={[node.name, stateWords(node), concernOf(node)].filter((text) => text).join(' · ')}
               >
                 <span>{node.name}</span>

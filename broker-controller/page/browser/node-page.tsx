@@ -3,8 +3,8 @@ import type { NodeCard, NodeHistory, UsageRow } from '../../../api/dashboard/das
 import type { Node, NodeCondition } from '../../../api/node.ts'
 import { concernOf, levelOf, powerWords, stateWords } from '../model/node-view.ts'
 import { shownPods } from '../model/pod-view.ts'
-import { ago, bytes, counted, duration } from '../model/words.ts'
-import { call, mergePatch } from './api.ts'
+import { ago, byteText, counted, duration } from '../model/words.ts'
+import { callApi, mergePatchType } from './api.ts'
 import { Chart } from './chart.tsx'
 import { Action } from './dialog.tsx'
 import { DrainButton } from './drain-dialog.tsx'
@@ -76,7 +76,10 @@ function NodeActions({ node }: { readonly node: NodeCard }) {
   const mayPatch = useMay({ verb: 'patch', resource: 'nodes', name })
   const mayEvict = useMay({ verb: 'create', resource: 'pods', subresource: 'eviction' })
   const setCordon = (unschedulable: boolean) =>
-    call('PATCH', `/api/v1/nodes/${encodeURIComponent(name)}`, { type: mergePatch, body: { spec: { unschedulable } } })
+    callApi('PATCH', `/api/v1/nodes/${encodeURIComponent(name)}`, {
+      type: mergePatchType,
+      body: { spec: { unschedulable } },
+    })
   if (!mayPatch) return null
   return (
     <div class="buttons">
@@ -115,7 +118,7 @@ function NodeFacts({
     ['Power', power?.text ?? 'Not measured'],
     ['Card wear', node.wear ?? 'Not reported'],
     ['Load', usage?.[4] === null || usage === undefined ? undefined : String(usage[4])],
-    ['Memory', node.memoryBytes === undefined ? undefined : bytes(node.memoryBytes)],
+    ['Memory', node.memoryBytes === undefined ? undefined : byteText(node.memoryBytes)],
     ['CPUs', node.cpus === undefined ? undefined : String(node.cpus)],
     ['Pods', node.podCapacity === undefined ? String(node.pods) : `${node.pods} of ${node.podCapacity}`],
     ['Up for', booted === null ? undefined : duration(now - booted)],

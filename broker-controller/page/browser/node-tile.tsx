@@ -1,7 +1,7 @@
 /** One machine in the list. */
 import type { NodeCard, UsageRow } from '../../../api/dashboard/dashboard-messages.ts'
 import { concernOf, levelOf, powerWords, stateWords, usageLevel } from '../model/node-view.ts'
-import { addressOf } from '../model/places.ts'
+import { hrefOf } from '../model/places.ts'
 import { ago, duration } from '../model/words.ts'
 
 export type NodeTileProps = { readonly node: NodeCard; readonly usage: UsageRow | undefined; readonly now: number }
@@ -10,7 +10,7 @@ export function NodeTile({ node, usage, now }: NodeTileProps) {
   const level = levelOf(node)
   const concern = concernOf(node)
   return (
-    <a class={`tile ${level}`} href={addressOf({ view: 'node', name: node.name })}>
+    <a class={`tile ${level}`} href={hrefOf({ view: 'node', name: node.name })}>
       <div class="top">
         <strong>{node.name}</strong>
         {node.zone && <span class="zone">{node.zone}</span>}

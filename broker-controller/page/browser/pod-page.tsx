@@ -2,10 +2,10 @@
 import { useState } from 'preact/hooks'
 import type { PodCard } from '../../../api/dashboard/dashboard-messages.ts'
 import type { ContainerStatus, Pod } from '../../../api/pod.ts'
-import { addressOf } from '../model/places.ts'
+import { hrefOf } from '../model/places.ts'
 import { podLevel } from '../model/pod-view.ts'
 import { duration } from '../model/words.ts'
-import { call } from './api.ts'
+import { callApi } from './api.ts'
 import { Action } from './dialog.tsx'
 import { EventList } from './events-view.tsx'
 import { useFleet, useNow } from './fleet-stream.ts'
@@ -48,7 +48,7 @@ export function PodPage({ namespace, name }: PodPageProps) {
                   ? 'No controller creates it again.'
                   : `Its containers are stopped. ${card.owner} creates another pod if it is to have one.`
               }
-              act={() => call('DELETE', path)}
+              act={() => callApi('DELETE', path)}
               isDangerous
             />
           </div>
@@ -75,11 +75,7 @@ function PodFacts({ card, pod }: { readonly card: PodCard; readonly pod: Pod | u
       <div>
         <dt>Machine</dt>
         <dd>
-          {card.node === undefined ? (
-            'None yet'
-          ) : (
-            <a href={addressOf({ view: 'node', name: card.node })}>{card.node}</a>
-          )}
+          {card.node === undefined ? 'None yet' : <a href={hrefOf({ view: 'node', name: card.node })}>{card.node}</a>}
         </dd>
       </div>
       <div>

@@ -1,7 +1,7 @@
 /** All pods: phase, restarts, node, age, and why one waits. */
 import type { PodCard } from '../../../api/dashboard/dashboard-messages.ts'
 import { compareNames } from '../model/node-view.ts'
-import { addressOf, type Place } from '../model/places.ts'
+import { hrefOf, type Place } from '../model/places.ts'
 import { podLevel, shownPods } from '../model/pod-view.ts'
 import { counted, duration } from '../model/words.ts'
 import { useFleet, useNow } from './fleet-stream.ts'
@@ -41,7 +41,7 @@ export function PodsView({ place }: { readonly place: ListPlace }) {
 function PodFilters({ place, pods }: { readonly place: ListPlace; readonly pods: readonly PodCard[] }) {
   const namespaces = [...new Set(pods.map(({ namespace }) => namespace))].sort(compareNames)
   const to = (filters: { readonly [name: string]: string }) =>
-    addressOf({ ...place, filters: { ...place.filters, ...filters } })
+    hrefOf({ ...place, filters: { ...place.filters, ...filters } })
   const state = place.filters['state'] ?? ''
   return (
     <div class="filters">
@@ -90,7 +90,7 @@ export function PodList({ pods }: { readonly pods: readonly PodCard[] }) {
 function PodRow({ pod, now }: { readonly pod: PodCard; readonly now: number }) {
   const { namespace, name, node, status, ready, restarts = 0, created, why } = pod
   return (
-    <a class={`row ${podLevel(pod)}`} href={addressOf({ view: 'pod', namespace, name })}>
+    <a class={`row ${podLevel(pod)}`} href={hrefOf({ view: 'pod', namespace, name })}>
       <span class="dot" aria-hidden="true" />
       <span class="main">
         <strong>{name}</strong> <span class="muted">{namespace}</span>

@@ -35,7 +35,7 @@ export function Shell({ path, container }: ShellProps) {
         </span>
         <span class="hint">Leave the terminal with Ctrl+Shift+Escape</span>
       </div>
-      <div class="terminal" ref={box} />
+      <div class="shell" ref={box} />
     </div>
   )
 }

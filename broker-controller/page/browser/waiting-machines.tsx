@@ -1,7 +1,7 @@
 /** Machines that wait for an approval of their certificate request. */
 import type { RequestCard } from '../../../api/dashboard/dashboard-messages.ts'
 import { ago } from '../model/words.ts'
-import { call, mergePatch } from './api.ts'
+import { callApi, mergePatchType } from './api.ts'
 import { Action } from './dialog.tsx'
 import { useFleet, useNow } from './fleet-stream.ts'
 import { useMay } from './hooks.ts'
@@ -53,8 +53,8 @@ function Waiting({ request }: { readonly request: RequestCard }) {
 
 function decide(name: string, type: 'Approved' | 'Denied'): Promise<unknown> {
   const condition = { type, status: 'True', reason: 'Dashboard', message: `${type} on the dashboard` }
-  return call('PATCH', `/apis/${group}/v1/certificatesigningrequests/${encodeURIComponent(name)}/approval`, {
-    type: mergePatch,
+  return callApi('PATCH', `/apis/${group}/v1/certificatesigningrequests/${encodeURIComponent(name)}/approval`, {
+    type: mergePatchType,
     body: { status: { conditions: [condition] } },
   })
 }

@@ -4,7 +4,7 @@ import type { WorkloadCard } from '../../../api/dashboard/dashboard-messages.ts'
 import { compareNames } from '../model/node-view.ts'
 import { isFound, type Place } from '../model/places.ts'
 import { counted, duration } from '../model/words.ts'
-import { call, mergePatch } from './api.ts'
+import { callApi, mergePatchType } from './api.ts'
 import { Action } from './dialog.tsx'
 import { useFleet, useNow } from './fleet-stream.ts'
 import { useMay } from './hooks.ts'
@@ -97,7 +97,7 @@ function Actions({ workload }: { readonly workload: WorkloadCard }) {
             </label>
           }
           act={() =>
-            call('PATCH', `${pathOf(workload)}/scale`, { type: mergePatch, body: { spec: { replicas: count } } })
+            callApi('PATCH', `${pathOf(workload)}/scale`, { type: mergePatchType, body: { spec: { replicas: count } } })
           }
         />
       )}
@@ -106,7 +106,7 @@ function Actions({ workload }: { readonly workload: WorkloadCard }) {
           name="Restart"
           title={`Restart ${name}?`}
           question={`A rollout replaces all pods of the ${kind} ${name}, by its strategy.`}
-          act={() => call('PATCH', pathOf(workload), { type: mergePatch, body: restart(new Date()) })}
+          act={() => callApi('PATCH', pathOf(workload), { type: mergePatchType, body: restart(new Date()) })}
         />
       )}
     </span>

@@ -27,7 +27,7 @@ export const emptyFleet: FleetState = {
 }
 
 /** The state after an update. Maps without a change stay the same. */
-export function afterUpdate(state: FleetState, update: FleetUpdate): FleetState {
+export function fleetAfter(state: FleetState, update: FleetUpdate): FleetState {
   const before = update.reset === undefined ? state : { ...emptyFleet, rights: update.reset }
   return {
     ...before,

@@ -9,7 +9,7 @@ export type JoinFacts = {
 }
 
 /** The command to run on the machine. */
-export function joinCommand(facts: JoinFacts): string {
+export function joinLine(facts: JoinFacts): string {
   return `sudo ${agentJoin(facts)}`
 }
 

@@ -2,10 +2,10 @@
 import type { NodeCard, UsageRow } from '../../../api/dashboard/dashboard-messages.ts'
 import { isFound } from './places.ts'
 
-export type Level = 'bad' | 'warn' | 'idle' | 'good'
+export type UrgencyLevel = 'bad' | 'warn' | 'idle' | 'good'
 
 /** How urgent a machine is: `bad` not ready, `warn` a problem, `idle` cordoned or new. */
-export function levelOf(node: NodeCard): Level {
+export function levelOf(node: NodeCard): UrgencyLevel {
   if (node.state === 'lost' || node.state === 'not-ready') return 'bad'
   if (node.state === 'new') return 'idle'
   if (node.underVoltage === 'now' || (node.problems?.length ?? 0) > 0) return 'warn'
@@ -26,7 +26,7 @@ export function concernOf(node: NodeCard): string | undefined {
 }
 
 /** The state of the supply in words; undefined: the machine does not measure it. */
-export function powerWords(node: NodeCard): { readonly text: string; readonly level: Level } | undefined {
+export function powerWords(node: NodeCard): { readonly text: string; readonly level: UrgencyLevel } | undefined {
   if (node.underVoltage === 'now') return { text: 'Low voltage now', level: 'bad' }
   if (node.underVoltage === 'before') return { text: 'Was low since boot', level: 'warn' }
   return node.powerMeasured ? { text: 'Supply fine', level: 'good' } : undefined
@@ -34,7 +34,7 @@ export function powerWords(node: NodeCard): { readonly text: string; readonly le
 
 export type NodeFilters = { readonly state?: string; readonly zone?: string }
 
-const order: readonly Level[] = ['bad', 'warn', 'idle', 'good']
+const order: readonly UrgencyLevel[] = ['bad', 'warn', 'idle', 'good']
 
 /** Those that match, the most urgent first, then by name. */
 export function shownNodes(
@@ -64,8 +64,8 @@ export function compareNames(a: string, b: string): number {
 
 const collator = new Intl.Collator('en', { numeric: true })
 
-/** Level of a share of a resource, or of a temperature in degrees Celsius. */
-export function usageLevel(kind: 'cpu' | 'memory' | 'disk' | 'celsius', value: number): Level {
+/** UrgencyLevel of a share of a resource, or of a temperature in degrees Celsius. */
+export function usageLevel(kind: 'cpu' | 'memory' | 'disk' | 'celsius', value: number): UrgencyLevel {
   const [warn, bad] = { cpu: [101, 101], memory: [85, 95], disk: [80, 90], celsius: [70, 80] }[kind]
   return value >= (bad ?? 0) ? 'bad' : value >= (warn ?? 0) ? 'warn' : 'good'
 }

@@ -2,23 +2,23 @@ import { test } from 'tap'
 import { aPod } from '../../../api/testing/builders.ts'
 import { chartPath } from './chart-path.ts'
 import { drainVerdict } from './drain.ts'
-import { afterUpdate, emptyFleet } from './fleet-state.ts'
-import { joinCommand, joinFile } from './join-texts.ts'
-import { addressOf, isFound, listPlace, placeOf } from './places.ts'
+import { emptyFleet, fleetAfter } from './fleet-state.ts'
+import { joinFile, joinLine } from './join-texts.ts'
+import { hrefOf, isFound, listPlace, placeOf } from './places.ts'
 import { podLevel, shownPods } from './pod-view.ts'
 import { columnsIn, drawnRows } from './virtual-rows.ts'
-import { ago, bytes, counted, duration } from './words.ts'
+import { ago, byteText, counted, duration } from './words.ts'
 
 test('an update changes the cards that it names, and a reset forgets all', async (t) => {
   const node = { name: 'pi-1', state: 'ready', pods: 0 } as const
-  const first = afterUpdate(emptyFleet, { nodes: { put: [node] }, complete: true })
+  const first = fleetAfter(emptyFleet, { nodes: { put: [node] }, complete: true })
   t.equal(first.nodes.get('pi-1'), node)
-  const second = afterUpdate(first, { usage: { 'pi-1': [1, 2, 3, 4, 5, 6] } })
+  const second = fleetAfter(first, { usage: { 'pi-1': [1, 2, 3, 4, 5, 6] } })
   t.equal(second.nodes, first.nodes, 'a map without a change stays the same')
   t.same(second.usage.get('pi-1'), [1, 2, 3, 4, 5, 6])
-  t.equal(afterUpdate(second, { nodes: { gone: ['pi-1'] } }).nodes.size, 0)
+  t.equal(fleetAfter(second, { nodes: { gone: ['pi-1'] } }).nodes.size, 0)
   const rights = { nodes: true, usage: false, requests: false, pods: false, events: false, workloads: false }
-  t.match(afterUpdate(second, { reset: rights }), { isComplete: false, rights })
+  t.match(fleetAfter(second, { reset: rights }), { isComplete: false, rights })
 })
 
 test('every place has an address that leads back to it', async (t) => {
@@ -29,7 +29,7 @@ test('every place has an address that leads back to it', async (t) => {
     listPlace('map'),
     { view: 'pods', search: 'a b&c', filters: { namespace: 'shop' } },
   ] as const
-  for (const place of places) t.same(placeOf(addressOf(place)), place)
+  for (const place of places) t.same(placeOf(hrefOf(place)), place)
   t.same(placeOf('#/nothing/%E0'), listPlace('fleet'))
   t.same(placeOf('#kiosk=id.secret').view, 'fleet')
   t.ok(isFound('B a', ['xa', undefined, 'yb']))
@@ -88,7 +88,7 @@ test('pods that need attention come first', async (t) => {
 test('numbers and times are short', async (t) => {
   t.same([5, 65, 7_200, 200_000].map(duration), ['5 s', '1 min', '2 h', '2 d'])
   t.equal(ago(undefined, 10), '')
-  t.same([512, 2_048, 4 * 2 ** 30, 15.5 * 2 ** 30].map(bytes), ['512 B', '2.0 KiB', '4.0 GiB', '16 GiB'])
+  t.same([512, 2_048, 4 * 2 ** 30, 15.5 * 2 ** 30].map(byteText), ['512 B', '2.0 KiB', '4.0 GiB', '16 GiB'])
   t.same([counted(1, 'pod'), counted(2, 'pod')], ['1 pod', '2 pods'])
 })
 
@@ -106,6 +106,6 @@ test('a machine joins with the printed command or with the file', async (t) => {
     token: { id: 'abcdef', secret: '0123456789abcdef' },
   }
   const line = 'bramble-agent join https://10.0.0.1:6443 --token abcdef.0123456789abcdef --ca-hash sha256:00'
-  t.equal(joinCommand(facts), `sudo ${line}`)
+  t.equal(joinLine(facts), `sudo ${line}`)
   t.equal(joinFile(facts), `join: ${line}\n`)
 })

@@ -27,7 +27,7 @@ export function placeOf(hash: string): Place {
 }
 
 /** The address of a place, for `href`. */
-export function addressOf(place: Place): string {
+export function hrefOf(place: Place): string {
   switch (place.view) {
     case 'node':
       return `#/node/${encodeURIComponent(place.name)}`

@@ -1,10 +1,10 @@
 /** The order of pods, and which of them need attention. */
 import type { PodCard } from '../../../api/dashboard/dashboard-messages.ts'
-import { compareNames, type Level } from './node-view.ts'
+import { compareNames, type UrgencyLevel } from './node-view.ts'
 import { isFound } from './places.ts'
 
 /** How urgent a pod is. One that succeeded is `idle`. */
-export function podLevel({ phase, isReady, status }: PodCard): Level {
+export function podLevel({ phase, isReady, status }: PodCard): UrgencyLevel {
   if (phase === 'Succeeded') return 'idle'
   if (phase === 'Failed' || /BackOff|Err|Invalid/.test(status)) return 'bad'
   return isReady && status === 'Running' ? 'good' : 'warn'
@@ -12,7 +12,7 @@ export function podLevel({ phase, isReady, status }: PodCard): Level {
 
 export type PodFilters = { readonly state?: string; readonly namespace?: string; readonly node?: string }
 
-const order: readonly Level[] = ['bad', 'warn', 'good', 'idle']
+const order: readonly UrgencyLevel[] = ['bad', 'warn', 'good', 'idle']
 
 /** Those that match, the most urgent first, then by name. */
 export function shownPods(

@@ -15,7 +15,7 @@ export function ago(at: number | undefined, now: number): string {
 }
 
 /** `3.9 GiB` */
-export function bytes(count: number): string {
+export function byteText(count: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
   let value = count
   let unit = 0
