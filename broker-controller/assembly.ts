@@ -16,6 +16,7 @@ import { type OpenApi, openApi } from './open-api.ts'
 import { openStore, pidFileName } from './open-store.ts'
 import { type BrokerControllerNeeds, type Closing, type ControllerParts, openParts } from './parts.ts'
 import { followControllers } from './replicas/follow-controllers.ts'
+import { runningControllers } from './replicas/running-controllers.ts'
 import { settingsOfOthers } from './replicas/settings-of-others.ts'
 import { standbyLoop } from './replicas/standby-loop.ts'
 import type { Term } from './store/election.ts'
@@ -107,7 +108,7 @@ function mqttServerOf({ configuration }: BrokerControllerNeeds, { names }: Contr
 
 async function openAdminSocket(
   { configuration, file, flags, log }: BrokerControllerNeeds,
-  { own, reloadTokenKeys }: ControllerParts,
+  { own, reloadTokenKeys, replica }: ControllerParts,
   { backUp, rotateSecretsKey }: Pick<OpenedStore, 'backUp' | 'rotateSecretsKey'>,
 ) {
   const { dataDir } = flags
@@ -124,6 +125,12 @@ async function openAdminSocket(
   }
   const rotate = async () => {
     if (rotateSecretsKey === undefined) throw new Error('This store does not encrypt Secrets itself')
+    const others = await runningControllers(replica?.servers().apiServers.slice(1) ?? [])
+    if (others.length > 0) {
+      throw new Error(
+        `Other controllers run (${others.join(', ')}), and could not read Secrets: stop them first, and copy secrets.key to them afterwards`,
+      )
+    }
     return rotateSecretsKey()
   }
   const socket = adminSocket({

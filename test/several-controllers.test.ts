@@ -46,6 +46,11 @@ test('a standby answers kubectl, and leads when the leader ends', { skip, timeou
     t.match(denied, { code: 1, stderr: /User "guest" cannot create resource "configmaps"/ })
   })
 
+  await t.test('the key of Secrets is not replaced while another controller runs', async (t) => {
+    const rotated = await first.command('secrets', 'rotate-key', '--data-dir', first.dataDir)
+    t.match(rotated, { code: 1, stderr: /Other controllers run \(https:.*stop them first/ })
+  })
+
   await t.test('the leader ends: the standby leads', async (t) => {
     const beganMs = performance.now()
     const ended = first.program.stop()
@@ -104,6 +109,12 @@ test('one controller becomes three as operating.md describes it', { skip, timeou
       `${folder}/none.json`,
     )
     t.match(refused, { code: 1, stderr: /The certificate key is not the one that was printed/ })
+    const [, id = ''] = /--token (\w+)\./.exec(created.stdout) ?? []
+    const asToken = ['-n', 'kube-system', '--as', `system:bootstrap:${id}`, '--as-group', 'system:bootstrappers']
+    const mayGet = async (what: string) =>
+      (await first.tryKubectl('auth', 'can-i', 'get', what, ...asToken)).stdout.trim()
+    t.equal(await mayGet(`secret/bramble-control-plane-${id}`), 'yes')
+    t.equal(await mayGet('secrets'), 'no', 'the token reads nothing else')
     const controller = await start(number, true, config)
     const word = await controller.kubectl('get', 'secret', 'hidden', '-o', 'jsonpath={.data.word}')
     t.equal(Buffer.from(word, 'base64').toString(), 'sesame', 'it has the key of Secrets')

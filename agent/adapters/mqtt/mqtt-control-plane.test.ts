@@ -93,6 +93,8 @@ async function observer(t: Test, at: Mosquitto, topics: readonly string[] = ['br
   return { ...link, messages, last }
 }
 
+const closedPort = 'mqtts://localhost:1'
+
 const status = (ready: 'True' | 'False', heartbeat = 'a'): NodeStatus => ({
   conditions: [{ type: 'Ready', status: ready, message: heartbeat }],
 })
@@ -107,6 +109,39 @@ const pod = (uid: string, observedResourceVersion = '1'): PodMessage => ({
 
 const states = ({ messages }: Observer) =>
   messages.filter(({ topic }) => topic === `${base}/connection`).map(({ body }) => JSON.parse(body).state)
+
+test('of several controllers the agent connects to the one that accepts it, at once', { skip }, async (t) => {
+  const at = await broker(t)
+  const { url } = at
+  // Any wait would be for ever.
+  const clock: Clock = { ...systemClock, sleep: (_, signal) => systemClock.sleep(3_600_000, signal) }
+  const servers = [closedPort, 'mqtts://localhost:2', url]
+  const connected = agent(t, { ...settingsFor(url, at.keysOf('pi-1')), mqttServers: () => servers }, clock)
+  await until('connected', () => connected.connected)
+  t.pass()
+})
+
+test('the addresses of all controllers are passed on, also where there is one again', { skip }, async (t) => {
+  const at = await broker(t)
+  const found: unknown[] = []
+  agent(t, settingsFor(at.url, at.keysOf('pi-1')), systemClock, { servers: (servers) => void found.push(servers) })
+  const other = await observer(t, at)
+  const publish = (more: object) =>
+    other.publish(
+      'bramble/v1/controller',
+      JSON.stringify({ state: 'online', epoch: '1', time: '2026-01-01T00:00:00Z', ...more }),
+      {
+        qos: 1,
+        retain: true,
+      },
+    )
+  const lists = { apiServers: ['https://a:6443', 'https://b:6443'], mqttServers: ['mqtts://a:8883', 'mqtts://b:8883'] }
+  await publish(lists)
+  await until('the lists', () => found.length > 0)
+  await publish({})
+  await until('no lists', () => found.length > 1)
+  t.same(found, [lists, { apiServers: [], mqttServers: [] }])
+})
 
 test('a node publishes its whole state when it connects, and again after a crash of the broker', {
   skip,
