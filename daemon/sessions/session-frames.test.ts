@@ -109,18 +109,21 @@ test('text is one frame, and so is an empty payload', async (t) => {
   await sending
 })
 
-test('a payload is cut at the longest frame of its channel', async (t) => {
+test('data of more than 60 KiB is sent in equal frames', async (t) => {
   const written: Buffer[] = []
   const stream = new PassThrough({ highWaterMark: 1 << 20 })
   stream.on('data', (chunk: Buffer) => written.push(chunk))
   const frames = sessionFrames(Duplex.from({ writable: stream }))
-  await frames.send(output, Buffer.alloc(longestFrame.data, 'x'))
+  const longest = 60 * 1024
+  await frames.send(output, Buffer.alloc(longest, 'x'))
   await turns()
-  t.equal(Buffer.concat(written).length, 4 + longestFrame.data, 'exactly the longest is one frame')
+  t.equal(Buffer.concat(written).length, 4 + longest, 'exactly as much is one frame')
   written.length = 0
-  await frames.send(output, Buffer.alloc(longestFrame.data + 1, 'x'))
+  await frames.send(output, Buffer.alloc(longest + 2, 'x'))
   await turns()
-  t.equal(Buffer.concat(written).length, 8 + longestFrame.data + 1)
+  const both = Buffer.concat(written)
+  t.equal(both.length, 8 + longest + 2)
+  t.equal(both.readUIntBE(1, 3), longest / 2 + 1)
 })
 
 test('a frame of more than its channel allows is refused by its head', async (t) => {

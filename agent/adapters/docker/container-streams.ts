@@ -1,12 +1,13 @@
 /** Streams of containers on Docker, each on a connection of its own. What is not taken from them stays in Docker. */
-import { Readable } from 'node:stream'
 import type Dockerode from 'dockerode'
 import type { EngineStreams, LogOptions } from '../../sessions/engine-streams.ts'
 import { askMs, call, runtimeError } from './call.ts'
+import { type LogConnection, openLogConnection } from './log-connection.ts'
 import { attachContainer, startCommand } from './process-streams.ts'
 import { frameReader, withoutInnerTimes } from './stream-frames.ts'
+import { runReader } from './stream-runs.ts'
 
-export function containerStreams(docker: Dockerode): EngineStreams {
+export function containerStreams(docker: Dockerode, socketPath: string): EngineStreams {
   return {
     async processOf(id) {
       const tried = `Cannot inspect container ${id}`
@@ -18,20 +19,23 @@ export function containerStreams(docker: Dockerode): EngineStreams {
     async log(id, options, signal) {
       const tried = `Cannot read the log of container ${id}`
       const { Config } = await call(tried, askMs, (abortSignal) => docker.getContainer(id).inspect({ abortSignal }))
-      const stream = await openLog(docker, id, options)
-      return endingWith(signal, stream, Config.Tty ? stream : linesOf(stream, options.timestamps), tried)
+      const open = (late: AbortSignal) => openLogConnection(socketPath, logPath(id, options), late)
+      const connection = await call(tried, askMs, open)
+      const { pieces } = connection
+      const lines = options.timestamps ? linesWithTimes(pieces) : textOf(pieces)
+      return endingWith(signal, connection, Config.Tty ? pieces : lines, tried)
     },
   }
 }
 
-/** The pieces, until `signal` aborts. The stream is destroyed when they are not wanted any more. */
+/** The pieces, until `signal` aborts. The connection is closed when they are not wanted any more. */
 async function* endingWith(
   signal: AbortSignal,
-  stream: Readable,
+  connection: LogConnection,
   pieces: AsyncIterable<Uint8Array>,
   tried: string,
 ): AsyncGenerator<Uint8Array> {
-  const stop = () => void stream.destroy()
+  const stop = () => connection.destroy()
   signal.addEventListener('abort', stop, { once: true })
   if (signal.aborted) stop()
   try {
@@ -40,45 +44,34 @@ async function* endingWith(
     throw runtimeError(tried, error)
   } finally {
     signal.removeEventListener('abort', stop)
-    stream.destroy()
+    stop()
   }
 }
 
 /** As much at a time as Docker sent: a line each would cost a packet each. */
-async function* linesOf(stream: Readable, timestamps: boolean): AsyncGenerator<Uint8Array> {
+async function* textOf(pieces: AsyncIterable<Buffer>): AsyncGenerator<Uint8Array> {
+  const read = runReader()
+  for await (const piece of pieces) for (const { bytes } of read(piece)) yield bytes
+}
+
+async function* linesWithTimes(pieces: AsyncIterable<Buffer>): AsyncGenerator<Uint8Array> {
   const read = frameReader()
-  const strip = timestamps ? withoutInnerTimes() : undefined
-  for await (const piece of stream) {
-    const payloads = read(piece).map((frame) => strip?.(frame) ?? frame.payload)
+  const strip = withoutInnerTimes()
+  for await (const piece of pieces) {
+    const payloads = read(piece).map(strip)
     if (payloads.length > 0) yield Buffer.concat(payloads)
   }
 }
 
 /** dockerode's own call collects all of a log that is not followed in memory. */
-function openLog(docker: Dockerode, id: string, options: LogOptions): Promise<Readable> {
-  const { follow, timestamps, tailLines, since } = options
-  const query = {
-    stdout: true,
-    stderr: true,
-    follow,
-    timestamps,
+function logPath(id: string, { follow, timestamps, tailLines, since }: LogOptions): string {
+  const query = new URLSearchParams({
+    stdout: 'true',
+    stderr: 'true',
+    follow: String(follow),
+    timestamps: String(timestamps),
     tail: tailLines === undefined ? 'all' : String(tailLines),
     ...(since !== undefined && { since }),
-  }
-  const tried = `Cannot read the log of container ${id}`
-  return call(
-    tried,
-    askMs,
-    (abortSignal) =>
-      new Promise<Readable>((resolve, reject) => {
-        const statusCodes = { 200: true, 404: 'no such container', 500: 'server error' }
-        const path = `/containers/${id}/logs?`
-        docker.modem.dial({ path, method: 'GET', isStream: true, options: query, statusCodes }, (error, stream) => {
-          if (error !== null) return reject(error)
-          if (!(stream instanceof Readable)) return reject(new Error('Docker answered without a stream'))
-          if (abortSignal.aborted) stream.destroy()
-          else resolve(stream)
-        })
-      }),
-  )
+  })
+  return `/containers/${encodeURIComponent(id)}/logs?${query}`
 }

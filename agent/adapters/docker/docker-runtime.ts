@@ -90,7 +90,7 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
 
     async streams() {
       const { containerStreams } = await import('./container-streams.ts')
-      return containerStreams(docker)
+      return containerStreams(docker, settings.socketPath)
     },
 
     async info() {
