@@ -1,5 +1,6 @@
 /** Services on two machines with engines of their own: controller, agents, Docker and the kernel's rules. */
 import { test } from 'tap'
+import { freePort } from '../agent/testing/free-port.ts'
 import { type Asked, type EndpointProgram, endpointProgram } from './support/endpoint-programs.ts'
 import { image } from './support/pods.ts'
 import { routedMachines, whyNoRoutedMachines } from './support/routed-machines.ts'
@@ -138,6 +139,30 @@ test('Services on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
       t.equal((await second.run(process.execPath, '-e', ask, '--', ca)).trim(), 'true undefined')
     },
   )
+
+  await t.test('a device that is no node answers behind a Service, also for a stranger', async (t) => {
+    const port = await freePort()
+    const device = endpointProgram(t, 'device', undefined)
+    await device.listen(port)
+    const metadata = { name: 'device', labels: { 'kubernetes.io/service-name': 'device' } }
+    await apply({
+      ...webService({ selector: undefined, ports: [{ port: 80, targetPort: port, nodePort: 30082 }] }),
+      metadata,
+    })
+    await apply({
+      apiVersion: 'discovery.k8s.io/v1',
+      kind: 'EndpointSlice',
+      metadata,
+      addressType: 'IPv4',
+      ports: [{ port, protocol: 'TCP', name: '' }],
+      endpoints: [{ addresses: [fleet.network.hostAddress], conditions: { ready: true } }],
+    })
+    const byNode = { address: second.address, port: 30082 }
+    await settles(outside, byNode, /^device /)
+    t.same(await fromHost(outside, byNode), [`device ${second.address}`])
+    const { stdout } = await within('a', `timeout 5 nc ${await addressOf('device')} 80`)
+    t.equal(stdout.trim(), `device ${first.address}`)
+  })
 
   await t.test('a rolling update of the endpoints fails no request', async (t) => {
     await apply(deployment('shop', 2))

@@ -27,8 +27,8 @@ export type EndpointProgram = {
 
 type Ending = { teardown(end: () => unknown): unknown }
 
-/** Ends with the test. `space`: as of `ip netns`. */
-export function endpointProgram(t: Ending, name: string, space: string): EndpointProgram {
+/** Ends with the test. `space`: as of `ip netns`; undefined: that of this host. */
+export function endpointProgram(t: Ending, name: string, space: string | undefined): EndpointProgram {
   const [file = '', ...args] = inSpace(space, process.execPath, '-e', program, name)
   const child = spawn(file, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   t.teardown(() => child.kill('SIGKILL'))

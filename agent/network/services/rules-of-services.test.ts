@@ -18,7 +18,7 @@ test('without Services the chains of all of them stand, and refuse or drop what 
   const { chains, sets } = rulesOfServices(node)(new Map())
   t.same(
     [...chains.keys()].filter((name) => jumpPoints.has(name)),
-    ['services-prerouting', 'services-output', 'services-postrouting'],
+    ['services-prerouting', 'services-output', 'services-forward', 'services-postrouting'],
   )
   t.same(chains.get('service-refusal')?.rules.slice(-2), ['ip daddr @cluster-ips reject', 'ip daddr 10.96.0.0/12 drop'])
   for (const [name, { elements }] of sets) t.equal(elements?.size, 0, name)

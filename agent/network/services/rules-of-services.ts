@@ -1,8 +1,10 @@
 /** The rules of all Services: the chains that each new connection passes, and the parts of every Service, merged. */
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
 import { yieldTurn } from '../../../daemon/limits/turn-limit.ts'
+import { forwardMark } from '../peers/peer-rules.ts'
 import type { RuleChain, RuleElements, RuleSet } from '../rule-set.ts'
 import {
+  isMasqueraded,
   masqueradeLater,
   masqueradeMarked,
   rejectChain,
@@ -80,6 +82,8 @@ const destination = 'ip daddr . meta l4proto . th dport'
 /** Every address of the node but those of loopback: addresses come and go with DHCP, and rules that name none stay right. */
 const toThisNode = 'fib daddr type local ip daddr != 127.0.0.0/8 meta l4proto . th dport'
 
+const pass = `meta mark set meta mark or ${forwardMark}`
+
 /**
  * The kernel enters chains of NAT with the first packet of a connection only. What a chain that was gone to does not settle goes
  * on behind the jump: a Local Service without endpoints here is refused only after pods and the node itself had their turn.
@@ -103,6 +107,11 @@ function fixedChains({ clusterCIDR, serviceCIDR }: ServiceRulesNode): ReadonlyMa
       `ip daddr ${serviceCIDR} drop`,
     ],
     [rejectChain]: ['reject'],
+    // Docker drops what it forwards to no container of its own, such as a device behind a Service: its connections carry both NATs.
+    'services-forward': [
+      `ct status dnat ${isMasqueraded} ${pass}`,
+      `ct state established,related ct status dnat ct status snat ${pass}`,
+    ],
     'services-postrouting': [
       masqueradeMarked,
       // An endpoint that reached itself: it would answer itself directly, past the translation.
