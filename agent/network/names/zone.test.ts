@@ -264,3 +264,44 @@ test('for any Services the records are those of the specification', async (t) =>
     }
   }
 })
+
+test('while not all Services were received, only names that are not known are uncertain', async (t) => {
+  const { look, ask } = zoneWith([web], false)
+  t.same(look('web.shop.svc'), ['found', '10.96.0.7'])
+  t.same(look('web.shop.svc', 'AAAA'), ['found'])
+  t.same(ask('x.shop.svc.cluster.local'), { code: 2, answers: [], additional: [], authorities: [] })
+})
+
+test('an answer without records has the SOA, and one with records nothing else', async (t) => {
+  const { ask } = zoneWith([web, external])
+  for (const [name, type] of [
+    ['pi-1.node', 'AAAA'],
+    ['svc', 'TXT'],
+    ['dns-version', 'A'],
+    ['out.shop.svc', 'TXT'],
+  ] as const) {
+    t.match(ask(`${name}.cluster.local`, type), { code: 0, answers: [], authorities: [{ type: 'SOA' }] }, name)
+  }
+  t.same(ask('svc.cluster.local', 'TXT')?.answers, [])
+  const found = ask('web.shop.svc.cluster.local')
+  t.same([found?.authorities, found?.additional], [[], []])
+  t.same(ask('cluster.local', 'NS')?.additional, [
+    { type: 'A', name: 'ns.dns.cluster.local', ttl: 5, address: '169.254.20.10' },
+  ])
+})
+
+test('an alias without a name is none, and a long chain of aliases ends', async (t) => {
+  const alias = (name: string, to: string) => aService({ ...external, name, externalName: to })
+  const chain = Array.from({ length: 20 }, (_, index) => alias(`a${index}`, `a${index + 1}.shop.svc.cluster.local`))
+  const { ask, look } = zoneWith([alias('empty', ''), ...chain])
+  t.same(look('empty.shop.svc'), ['none'])
+  t.equal(ask('a0.shop.svc.cluster.local')?.answers.length, 9)
+  t.equal(ask('a0.shop.svc.cluster.local', 'CNAME')?.answers.length, 1)
+})
+
+test('a Service without ports has no port by any name, and numbers have no zeros before them', async (t) => {
+  const { look, ask } = zoneWith([{ ...web, ports: [] }])
+  t.same(look('_http._tcp.web.shop.svc', 'SRV'), ['none'])
+  t.same(look('10-244-07-9.any.pod'), ['none'])
+  t.equal(ask('07.0.96.10.in-addr.arpa', 'PTR'), undefined)
+})
