@@ -68,11 +68,15 @@ test('a route of others in the place of ours is a problem', async (t) => {
   const foreign = { interface: 'wg0', range: range('10.244.2.0/24'), metric: 0 }
   const report = networkReport({ ...whole, links: { routes: [foreign], hasTunnel: false } })
   t.ok(report.problems.some((problem) => /10\.244\.2\.0\/24 on wg0/.test(problem)))
+  t.match(report.network?.nodes[1], { name: 'pi-2', state: 'missing' })
 })
 
 test('without a network of the fleet, or a range for this node, the report states that', async (t) => {
   const none = networkReport({ ...whole, message: undefined, hasRules: false, dockerAccepts: false })
   t.same(none.problems, [])
   t.match(networkText(none), /has no network of its own \(podNetwork: node\)/)
+  const shared = { ...node(4), address: '192.168.1.1' }
+  const message = whole.message && { ...whole.message, nodes: [node(1), shared] }
+  t.match(networkReport({ ...whole, message }).network?.nodes[1], { name: 'pi-4', way: 'none', state: 'not reached' })
   t.match(networkReport({ ...whole, nodeName: 'pi-9' }).problems, [/has not assigned/])
 })

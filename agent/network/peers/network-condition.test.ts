@@ -30,4 +30,5 @@ test('without any connection to others the network is unavailable, with the reas
 test('a message names some of many nodes', async (t) => {
   const gaps = ['a', 'b', 'c', 'd', 'e']
   t.match(networkCondition({ problems: [], gaps, routes: 0 }).message, /^a; b; c; 2 more$/)
+  t.match(networkCondition({ problems: [], gaps: gaps.slice(0, 3), routes: 0 }).message, /^a; b; c$/)
 })

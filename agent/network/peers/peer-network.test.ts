@@ -30,6 +30,11 @@ test('a node of the same segment is the gateway to its pods', async (t) => {
   })
 })
 
+test('the addresses of nodes are in one order, whatever that of the nodes is', async (t) => {
+  const addresses = (...nodes: readonly NetworkPeer[]) => peerNetworkOf(message(...nodes), 'pi-1')?.nodeAddresses
+  t.same(addresses(second, own), addresses(own, second))
+})
+
 test('pods of another segment are reached by a tunnel, whose ends follow from their ranges', async (t) => {
   const network = peerNetworkOf(message(own, second, far), 'pi-1')
   t.same(network?.routes, [
@@ -52,6 +57,8 @@ test('pods of another segment are reached by a tunnel, whose ends follow from th
 test('without a range of the cluster for itself a node has no routes', async (t) => {
   t.equal(peerNetworkOf(message(second), 'pi-1'), undefined)
   t.equal(peerNetworkOf(message(peer('pi-1', '10.9.0.0/24', '192.168.1.1'), second), 'pi-1'), undefined)
+  t.equal(peerNetworkOf(message(peer('pi-1', '10.244.1.1/24', '192.168.1.1'), second), 'pi-1'), undefined)
+  t.equal(peerNetworkOf({ ...message(own, second), clusterCIDR: 'none' }, 'pi-1'), undefined)
 })
 
 test('ranges that are no part of the cluster, or that another node has, get no route', async (t) => {
@@ -61,6 +68,7 @@ test('ranges that are no part of the cluster, or that another node has, get no r
       peer('outside', '192.168.0.0/16', '192.168.1.3'),
       peer('wider', '10.0.0.0/8', '192.168.1.4'),
       peer('as own', '10.244.1.128/25', '192.168.1.5'),
+      peer('no range', 'fd00::/64', '192.168.1.7'),
       peer('same machine', '10.244.5.0/24', own.address),
       second,
       peer('as second', '10.244.2.0/24', '192.168.1.6'),

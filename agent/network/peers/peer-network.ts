@@ -63,8 +63,8 @@ export function peerNetworkOf(message: NetworkMessage, nodeName: string): PeerNe
 type ReachablePeer = { readonly peer: NetworkPeer; readonly range: Cidr }
 
 /**
- * The other nodes whose range no other has. A route outside the cluster's range could take the machine's own connections; nodes
- * that share an address are on one machine.
+ * The nodes whose range no other has. A route outside the cluster's range could take the machine's own connections; the node itself
+ * and others with its address are on this machine.
  */
 function reachable(
   nodes: readonly NetworkPeer[],
@@ -75,7 +75,7 @@ function reachable(
   const taken: Cidr[] = [ownRange]
   return nodes.flatMap((peer) => {
     const range = parseCidr(peer.podCIDR)
-    if (peer.name === own.name || peer.address === own.address || range === undefined) return []
+    if (peer.address === own.address || range === undefined) return []
     if (!cidrContains(cluster, range) || taken.some((other) => cidrsOverlap(other, range))) return []
     taken.push(range)
     return [{ peer, range }]

@@ -107,3 +107,80 @@ test('what failed is not made', async (t) => {
   t.same(afterSteps({ routes: [second], tunnelPeers: [] }, [remove], [{ step: remove }]).routes, [second])
   t.same(afterSteps({ ...nothing, tunnelPeers: [farEnd] }, [{ step: 'removeTunnelPeer', peer: farEnd }], []), nothing)
 })
+
+const third: PodRoute = { range: '10.244.4.0/24', gateway: '192.168.1.4' }
+const fifth: PodRoute = { range: '10.244.5.0/24', gateway: '10.244.5.0', device: 'bramble-vxlan' }
+const fifthEnd = { address: '10.244.5.0', mac: '02:62:0a:f4:05:00', node: '172.16.0.5' }
+
+test('of several nodes only those that differ are touched', async (t) => {
+  const made = { routes: [second, third], tunnelPeers: [] }
+  const both = host([inKernel(second), inKernel(third)])
+  t.same(planRoutes(wanted([second, third]), made, both).steps, [])
+  t.same(planRoutes(wanted([third]), made, both).steps, [{ step: 'removeRoute', route: second }])
+  t.same(planRoutes(wanted([second, third]), made, host([inKernel(third)])).steps, [
+    { step: 'addRoute', route: second },
+  ])
+  t.same(
+    planRoutes(wanted([second, third]), made, host([inKernel(third), inKernel({ ...second, gateway: third.gateway })]))
+      .inTheWay.length,
+    1,
+    'a route by the gateway of another node',
+  )
+  t.same(
+    planRoutes(
+      wanted([second]),
+      { ...nothing, routes: [third] },
+      host([inKernel({ ...second, gateway: '192.168.1.9' })]),
+    ).inTheWay.length,
+    1,
+    'having made a route to one node does not make that to another ours',
+  )
+})
+
+test('of several ends of a tunnel only those that differ are touched', async (t) => {
+  const peers = [farEnd, fifthEnd]
+  const made = { routes: [far, fifth], tunnelPeers: peers }
+  const both = host([inKernel(far), inKernel(fifth)], true)
+  t.same(planRoutes(wanted([far, fifth], peers), made, both).steps, [])
+  t.same(planRoutes(wanted([far], [farEnd]), made, both).steps, [
+    { step: 'removeRoute', route: fifth },
+    { step: 'removeTunnelPeer', peer: fifthEnd },
+  ])
+  t.same(
+    planRoutes(wanted([far, fifth], peers), { routes: [far], tunnelPeers: [farEnd] }, host([inKernel(far)], true))
+      .steps,
+    [
+      { step: 'addTunnelPeer', peer: fifthEnd },
+      { step: 'addRoute', route: fifth },
+    ],
+  )
+  const same = { ...farEnd, mac: fifthEnd.mac }
+  t.equal(
+    planRoutes(wanted([far], [farEnd]), { routes: [far], tunnelPeers: [same] }, host([inKernel(far)], true)).steps
+      .length,
+    2,
+  )
+})
+
+test('a node that moves from a tunnel to the link gets a route there', async (t) => {
+  const near = { range: far.range, gateway: far.gateway }
+  const made = { routes: [far], tunnelPeers: [farEnd] }
+  t.same(
+    planRoutes(wanted([near]), made, host([inKernel(far)], true)).steps.map(({ step }) => step),
+    ['removeRoute', 'closeTunnel', 'addRoute'],
+  )
+  const back = planRoutes(wanted([far]), { ...nothing, routes: [near] }, host([inKernel(near)]))
+  t.same(
+    back.steps.map(({ step }) => step),
+    ['removeRoute', 'openTunnel', 'addTunnelPeer', 'addRoute'],
+  )
+})
+
+test('steps leave what else was made as it is', async (t) => {
+  const made = { routes: [second, third], tunnelPeers: [farEnd, fifthEnd] }
+  t.same(afterSteps(made, [{ step: 'removeRoute', route: second }], []).routes, [third])
+  t.same(afterSteps(made, [{ step: 'removeTunnelPeer', peer: farEnd }], []).tunnelPeers, [fifthEnd])
+  t.same(afterSteps(made, [{ step: 'addRoute', route: far }], []), { ...made, routes: [second, third, far] })
+  t.same(afterSteps(made, [{ step: 'openTunnel', ...ownEnd }], []), { ...made, tunnelPeers: [] })
+  t.same(afterSteps(made, [], []), made)
+})
