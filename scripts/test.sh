@@ -73,6 +73,7 @@ install_for_tests() {
   want iptables 'Docker needs it'
   want nftables 'the rules of the network of pods'
   want conntrack 'flows of UDP to endpoints that are gone'
+  want haproxy 'a proxy in front of Services'
   want iproute2 'networks for test machines'
   want perl 'a slow network where the kernel has no netem'
   want libfaketime 'a date that jumps'

@@ -21,6 +21,7 @@ const parts = {
   iptables: 'apt-get install iptables',
   nftables: 'apt-get install nftables',
   conntrack: 'apt-get install conntrack',
+  haproxy: 'apt-get install --no-install-recommends haproxy',
   perl: 'apt-get install perl',
   libfaketime: 'apt-get install libfaketime',
   clone: 'run the tests in a git clone of the repository',
