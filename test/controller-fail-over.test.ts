@@ -145,6 +145,14 @@ test('the leader dies with its machine: the nodes stay Ready with another one, a
     const found = await states()
     return found.every((one) => /^Running \S+ 0$/.test(one)) && found
   })
+  await t.test('streams through the standby reach the nodes', async (t) => {
+    t.match(await second.kubectl('exec', 'pi-1', '--', 'echo', 'through both'), /through both/)
+    const piped = await second.kubectlWith('over standard input', 'exec', '-i', 'pi-2', '--', 'cat')
+    t.equal(piped, 'over standard input')
+    t.equal((await second.tryKubectl('logs', 'pi-1')).code, 0)
+    t.match(await second.kubectl('get', '--raw', '/api/v1/nodes/pi-2/proxy/metrics'), /kubelet_node_name/)
+    t.match(await second.kubectl('top', 'pods'), /pi-1/)
+  })
   const killedMs = performance.now()
   const counts = agents.map((agent) => agent.lines.filter(isConnected).length)
   first.program.kill('SIGKILL')

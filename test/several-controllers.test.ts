@@ -1,7 +1,10 @@
 /** Several controllers on one store in etcd, as a user starts them: one leads, the others answer reads and pass on the rest. */
 import { readFile } from 'node:fs/promises'
+import { get } from 'node:https'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
+import { identityHeader, identityHeaderValue } from '../broker-controller/apiserver/forwarding/remote-identity.ts'
+import { readKubeconfig } from '../broker-controller/kubeconfig.ts'
 import { noEtcd as skip } from './support/etcd.ts'
 import type { Controller } from './support/fleet.ts'
 import { startReplicas } from './support/replicas.ts'
@@ -46,6 +49,16 @@ test('a standby answers kubectl, and leads when the leader ends', { skip, timeou
     t.match(denied, { code: 1, stderr: /User "guest" cannot create resource "configmaps"/ })
   })
 
+  await t.test('the header with which controllers pass an identity on has no effect from anyone else', async (t) => {
+    const master = identityHeaderValue({ user: 'admin', groups: ['system:masters'] })
+    for (const { kubeconfig } of controllers) {
+      const { url, ca } = await readKubeconfig(kubeconfig)
+      for (const path of ['/api/v1/secrets', '/apis/coordination.k8s.io/v1/leases']) {
+        t.equal(await statusOf(new URL(path, url), ca, { [identityHeader]: master }), 403, path)
+      }
+    }
+  })
+
   await t.test('the key of Secrets is not replaced while another controller runs', async (t) => {
     const rotated = await first.command('secrets', 'rotate-key', '--data-dir', first.dataDir)
     t.match(rotated, { code: 1, stderr: /Other controllers run \(https:.*stop them first/ })
@@ -64,6 +77,16 @@ test('a standby answers kubectl, and leads when the leader ends', { skip, timeou
     await back.kubectl('delete', 'configmap', 'late')
   })
 })
+
+function statusOf(url: URL, ca: string, headers: { readonly [name: string]: string }): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const sent = get(url, { ca, headers, agent: false }, (answer) => {
+      answer.resume()
+      resolve(answer.statusCode)
+    })
+    sent.once('error', reject)
+  })
+}
 
 /** The lines of the first block of commands in a section of operating.md. */
 async function commandsOf(section: string): Promise<readonly string[]> {

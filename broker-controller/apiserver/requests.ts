@@ -110,7 +110,7 @@ export async function answerRequest(received: ApiRequest, needs: RequestNeeds): 
   let admission: FlowAdmission | undefined
   let request = received
   try {
-    request = await asSentToController(received, needs, sender)
+    if (needs.replica !== undefined) request = await asSentToController(received, needs.replica, sender)
     if (isOfLeader(route, request, needs)) {
       admission = needs.flowControl?.admit(strangersFlow(request.address), isLong)
       const answer = await answerOfLeader(request, sender, needs)
@@ -157,11 +157,7 @@ export async function answerRequest(received: ApiRequest, needs: RequestNeeds): 
 }
 
 /** A request that another controller passed on is that of its sender: the connection's certificate is the controller's. */
-async function asSentToController(
-  received: ApiRequest,
-  { replica }: RequestNeeds,
-  sender: RequestSender,
-): Promise<ApiRequest> {
+async function asSentToController(received: ApiRequest, replica: Replica, sender: RequestSender): Promise<ApiRequest> {
   const remote = await remoteSender(received, replica)
   if (remote === undefined) return received
   Object.assign(sender, remote)

@@ -37,11 +37,11 @@ type ReceivedRequest = {
 /** undefined: no controller passed the request on. Throws BadRequest: one of another version may write the header in another form. */
 export async function remoteSender(
   { certificate, headers }: ReceivedRequest,
-  replica: Pick<Replica, 'isController'> | undefined,
+  replica: Pick<Replica, 'isController'>,
 ): Promise<RemoteSender | undefined> {
   const value = headers[identityHeader]
   const { trusted = false, fingerprint } = certificate ?? {}
-  if (replica === undefined || typeof value !== 'string' || !trusted || fingerprint === undefined) return undefined
+  if (typeof value !== 'string' || !trusted || fingerprint === undefined) return undefined
   if (!(await replica.isController(fingerprint))) return undefined
   const decoded = decode(senderSchema, parseJson(Buffer.from(value, 'base64url').toString('utf8')))
   if (!decoded.ok) throw new ApiError('BadRequest', `the header ${identityHeader} cannot be decoded`)
