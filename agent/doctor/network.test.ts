@@ -20,6 +20,7 @@ test('a node with all parts has no problem', async (t) => {
     'ip-forward': 'ok',
     'bridge-netfilter': 'ok',
     'network-programs': 'ok',
+    'udp-flows': 'ok',
     'docker-rules': 'ok',
   })
 })
@@ -30,6 +31,7 @@ test('what is missing is a problem with a remedy', async (t) => {
   t.match(verdicts({ bridgeFilter: '0\n' }), { 'bridge-netfilter': 'problem' })
   t.match(verdicts({ hasDockerChain: false }), { 'docker-rules': 'problem' })
   t.match(verdicts({ hasDockerChain: undefined }), { 'docker-rules': 'unknown' })
+  t.match(verdicts({ missing: ['conntrack'] }), { 'network-programs': 'ok', 'udp-flows': 'warning' })
   const findings = networkFindings({ ...whole, bridgeFilter: undefined, missing: ['nft', 'ip'] })
   t.match(findings[1], { verdict: 'problem', found: /br_netfilter is not loaded/, remedy: /modprobe br_netfilter/ })
   t.match(findings[2], { found: /^nft and ip are not installed/, remedy: 'apt-get install nftables iproute2' })

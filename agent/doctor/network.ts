@@ -1,5 +1,5 @@
 /** Checks of what the network between the pods of nodes needs. */
-import { type DoctorFinding, ok, problem, unknown } from './doctor-finding.ts'
+import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 
 export type NetworkReading = {
   /** The fleet has a network of its own: this node has received its message. */
@@ -16,13 +16,16 @@ export type NetworkReading = {
 
 const packages: { readonly [program: string]: string } = { nft: 'nftables', ip: 'iproute2', iptables: 'iptables' }
 
+const needed = Object.keys(packages)
+const forFlows = 'conntrack'
+
 /** The programs that the agent starts for it. */
-export const networkPrograms = Object.keys(packages)
+export const networkPrograms: readonly string[] = [...needed, forFlows]
 
 /** None for a fleet without a network of its own: its nodes need none of this. */
 export function networkFindings(reading: NetworkReading): readonly DoctorFinding[] {
   if (!reading.isOn) return []
-  return [forwarding(reading), bridgeFilter(reading), programs(reading), dockerChain(reading)]
+  return [forwarding(reading), bridgeFilter(reading), programs(reading), flowProgram(reading), dockerChain(reading)]
 }
 
 function forwarding({ forwarding: value }: NetworkReading): DoctorFinding {
@@ -47,12 +50,20 @@ function bridgeFilter({ bridgeFilter: value }: NetworkReading): DoctorFinding {
   return problem(check, `${found} (net.bridge.bridge-nf-call-iptables is 0)`, remedy)
 }
 
-function programs({ missing }: NetworkReading): DoctorFinding {
+function programs(reading: NetworkReading): DoctorFinding {
   const check = 'network-programs'
-  if (missing.length === 0) return ok(check, `${networkPrograms.join(', ')} are installed`)
+  const missing = reading.missing.filter((program) => program !== forFlows)
+  if (missing.length === 0) return ok(check, `${needed.join(', ')} are installed`)
   const names = missing.map((program) => packages[program] ?? program)
   const found = `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} not installed: pods reach no other node`
   return problem(check, found, `apt-get install ${names.join(' ')}`)
+}
+
+function flowProgram({ missing }: NetworkReading): DoctorFinding {
+  const check = 'udp-flows'
+  if (!missing.includes(forFlows)) return ok(check, 'Flows of UDP to endpoints that are gone can be removed')
+  const found = 'conntrack is not installed: clients of UDP may stay with an endpoint of a Service that is gone'
+  return warning(check, found, 'apt-get install conntrack')
 }
 
 function dockerChain({ hasDockerChain }: NetworkReading): DoctorFinding {
