@@ -1,6 +1,6 @@
 /** Decides who answers a message of a client: the zone of the fleet, or another server. */
 import { writeName } from './dns-name.ts'
-import { type DnsQuery, dnsCodes, dnsTypes, internetClass, readQuery } from './dns-query.ts'
+import { type DnsQuery, dnsCodes, internetClass, readQuery } from './dns-query.ts'
 import { answerLimit, type DnsRecord, writeDnsAnswer } from './dns-response.ts'
 import type { Forwarder } from './forwarder.ts'
 import type { SourceLimit } from './source-limit.ts'
@@ -53,8 +53,7 @@ export function dnsAnswerer({ zone, forwarder, isClient, limit, random }: Answer
       if (read.kind === 'refuse') return writeDnsAnswer(query, { code: read.code }, most)
       const own = zone().answer(query.name, query.type)
       if (own === undefined) return forward(query, source, most)
-      const isFollowed = own.target !== undefined && query.type !== dnsTypes.CNAME
-      if (isFollowed && own.target !== undefined) return follow(query, own, own.target, source, most)
+      if (own.target !== undefined) return follow(query, own, own.target, source, most)
       const answers = own.answers.length > 1 ? turned(own.answers, random) : own.answers
       return writeDnsAnswer(query, { ...own, answers, isAuthoritative: true }, most)
     },
