@@ -49,6 +49,17 @@ test('Services on two nodes', { skip: whyNoFlows() }, async (t) => {
     t.match(await answers(first.host, clusterIP), [/^pi-1 /])
   })
 
+  t.test('an endpoint on the network of a node answers pods and nodes, of its own node and of the other', async (t) => {
+    await use({ addresses: [onFirst], type: 'NodePort', nodePort: 30080 })
+    t.same(await answers(a, clusterIP), [`pi-1 ${a.ip}`])
+    t.same(await answers(c, clusterIP), [`pi-1 ${c.ip}`])
+    t.same(await answers(second.host, clusterIP), [`pi-1 ${second.address}`])
+    t.same(await answers(a, at(second)), [`pi-1 ${second.address}`])
+    t.same(await answers(c, at(first)), [`pi-1 ${c.ip}`])
+    t.same(await answers(fleet.stranger, at(first)), [`pi-1 ${fleet.strangerAddress}`], 'it never left the node')
+    t.same(await answers(fleet.stranger, at(second)), [`pi-1 ${second.address}`])
+  })
+
   t.test('a stranger with a route reaches endpoints of other nodes by the ClusterIP', async (t) => {
     await use({ addresses: [onA, onC] })
     t.same(await answers(fleet.stranger, clusterIP), ['a 10.244.1.1', `c ${first.address}`])
