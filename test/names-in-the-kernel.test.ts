@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { test } from 'tap'
 import { nftTable } from '../agent/adapters/network/nft.ts'
 import { baseRules } from '../agent/network/base-rules.ts'
-import { nameRules } from '../agent/network/names/name-rules.ts'
+import { connectionLimits, nameRules } from '../agent/network/names/name-rules.ts'
 import { questionLimits } from '../agent/network/names/source-limit.ts'
 import { allRules } from '../agent/network/rule-changes.ts'
 import { nodeDnsAddress } from '../api/network/cluster-dns.ts'
@@ -21,9 +21,17 @@ const network = {
   nodes: [{ name: 'pi-1', podCIDR: '10.244.1.0/24', address: '192.168.7.1', segment: 's' }],
 }
 
-/** It prints how many datagrams have arrived, by their first byte, each time another one starts with `?`. */
+/**
+ * It prints how many datagrams have arrived, by their first byte, and how many connections, each time another datagram starts
+ * with `?`.
+ */
 const counter = `
 const counts = {}
+require('net').createServer((socket) => {
+  counts.connections = (counts.connections ?? 0) + 1
+  socket.on('error', () => undefined)
+  socket.destroy()
+}).listen(53, '${nodeDnsAddress}')
 const socket = require('dgram').createSocket({ type: 'udp4', recvBufferSize: 4e6 })
 socket.on('message', (message) => {
   const from = message.toString('latin1', 0, 1)
@@ -42,6 +50,15 @@ socket.bind(0, '${from}', async () => {
   }
   socket.close()
 })
+`
+
+/** Opens so many connections at once, and waits for each for a moment. */
+const opener = (count: number) => `
+for (let index = 0; index < ${count}; index++) {
+  const socket = require('net').connect(53, '${nodeDnsAddress}')
+  socket.on('error', () => undefined)
+  socket.setTimeout(500, () => socket.destroy())
+}
 `
 
 const connected = async (machine: OwnSpace, name: string, address: string, gateway: string) => {
@@ -90,6 +107,7 @@ test('only pods of the node and the machine reach its name server, and a flood d
   await pod.run('ip', 'address', 'add', '10.244.1.10/24', 'dev', 'eth0')
   await send(pod, 'a', 40_000, '10.244.1.10')
   await send(pod, 'b', 10, '10.244.1.9')
+  await pod.run(process.execPath, '-e', opener(1_000))
   await send(machine, '?', 1, nodeDnsAddress)
   const counts = await eventually('the counts', async () => {
     const last = printed.trim().split('\n').at(-1) ?? '{}'
@@ -101,4 +119,6 @@ test('only pods of the node and the machine reach its name server, and a flood d
   t.equal(counts['f'], undefined, 'a stranger with the address of a pod')
   t.ok((counts['a'] ?? 0) >= questionLimits.atOnce && (counts['a'] ?? 0) < 39_000, `${counts['a']} of a flood`)
   t.equal(counts['b'], 10, 'another pod meanwhile')
+  const connections = counts['connections'] ?? 0
+  t.ok(connections >= connectionLimits.atOnce && connections < 400, `${connections} of 1,000 connections`)
 })

@@ -1,10 +1,11 @@
 /** The rules of the name server's address: the kernel drops what the server would not answer, before it costs the agent anything. */
 import { nodeDnsAddress } from '../../../api/network/cluster-dns.ts'
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
-import type { RuleSet } from '../rule-set.ts'
+import type { RuleElements, RuleSet } from '../rule-set.ts'
 import { questionLimits } from './source-limit.ts'
 
-const floodSet = 'names-flood'
+/** New connections of one client: resolvers open one for an answer that was cut off. */
+export const connectionLimits = { perSecond: 100, atOnce: 200 }
 
 /**
  * Of the part `names`. A process of the machine is not limited. A source address that is not routed to where a packet came from is
@@ -12,8 +13,8 @@ const floodSet = 'names-flood'
  */
 export function nameRules({ clusterCIDR, nodes }: NetworkMessage, nodeName: string): RuleSet {
   const pods = nodes.find(({ name }) => name === nodeName)?.podCIDR ?? clusterCIDR
-  const { perSecond, atOnce } = questionLimits
   const outside = `iifname != "lo" ip daddr ${nodeDnsAddress}`
+  const opening = 'tcp dport 53 tcp flags & (syn | ack) == syn'
   return {
     chains: new Map([
       [
@@ -22,23 +23,29 @@ export function nameRules({ clusterCIDR, nodes }: NetworkMessage, nodeName: stri
           rules: [
             `${outside} ip saddr != ${pods} drop`,
             `${outside} fib saddr . iif oif missing drop`,
-            `${outside} udp dport 53 add @${floodSet} { ip saddr limit rate over ${perSecond}/second burst ${atOnce} packets } drop`,
+            `${outside} udp dport 53 ${dropBeyond('names-questions', questionLimits)}`,
+            `${outside} ${opening} ${dropBeyond('names-connections', connectionLimits)}`,
           ],
         },
       ],
     ]),
     sets: new Map([
-      [
-        floodSet,
-        {
-          kind: 'set',
-          type: 'ipv4_addr',
-          flags: ['dynamic', 'timeout'],
-          timeoutSeconds: 10,
-          size: 1_024,
-          elements: undefined,
-        },
-      ],
+      ['names-questions', clientSet],
+      ['names-connections', clientSet],
     ]),
   }
+}
+
+/** Each client that the kernel has seen within some seconds; as many as a range for pods has at the most. */
+const clientSet: RuleElements = {
+  kind: 'set',
+  type: 'ipv4_addr',
+  flags: ['dynamic', 'timeout'],
+  timeoutSeconds: 10,
+  size: 1_024,
+  elements: undefined,
+}
+
+function dropBeyond(set: string, { perSecond, atOnce }: typeof connectionLimits): string {
+  return `add @${set} { ip saddr limit rate over ${perSecond}/second burst ${atOnce} packets } drop`
 }
