@@ -119,6 +119,37 @@ test('of a leader that was frozen for longer than its lease no write is accepted
   t.equal(await second.kubectl('get', 'configmaps', '-o', 'name'), 'configmap/kube-root-ca.crt\nconfigmap/present\n')
 })
 
+test('etcd without a majority for longer than the lease: reads are answered, and one controller leads afterwards', {
+  skip: noEtcd,
+  timeout: 300_000,
+}, async (t) => {
+  const { controllers, etcd } = await startReplicas(t, { members: 3 })
+  const [first, second] = controllers
+  if (first === undefined || second === undefined) throw new Error('There are two controllers')
+  await first.kubectl('create', 'configmap', 'before')
+  const [, ...lost] = etcd.members
+  for (const member of lost) await member.kill()
+  await first.program.logged('Lease of the leader not renewed in time: MQTT connections are closed', 60_000)
+  for (const one of controllers) {
+    t.match(await one.kubectl('get', 'configmaps', '-o', 'name'), /configmap\/before/, 'reads are answered')
+    const readiness = await one.tryKubectl('get', '--raw', '/readyz?verbose')
+    t.match(readiness.stderr, /\[-\]etcd failed/)
+  }
+  const refused = await second.tryKubectl('--request-timeout=5s', 'create', 'configmap', 'between')
+  t.equal(refused.code, 1, 'writes are refused')
+  await Promise.all(lost.map((member) => member.start()))
+  const [running] = await eventually('one of them leads', async () => {
+    const found: Controller[] = []
+    for (const one of controllers) {
+      const { stdout } = await one.tryKubectl('get', '--raw', '/readyz?verbose')
+      if (stdout.includes('[+]leading ok')) found.push(one)
+    }
+    return found.length === 1 && found
+  })
+  await running?.kubectl('create', 'configmap', 'after')
+  t.match(await running?.kubectl('get', 'configmaps', '-o', 'name'), /configmap\/after\nconfigmap\/before/)
+})
+
 const runs =
   'jsonpath={.status.phase} {.status.containerStatuses[0].containerID} {.status.containerStatuses[0].restartCount}'
 

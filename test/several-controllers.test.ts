@@ -105,6 +105,7 @@ test('one controller becomes three as operating.md describes it', { skip, timeou
   const [create = '', join = '', begin = '', ...more] = await commandsOf('From one controller to three')
   t.same([begin, ...more], ['systemctl start bramble-controller'])
   await first.kubectl('-n', 'default', 'create', 'secret', 'generic', 'hidden', '--from-literal=word=sesame')
+  const tokens: string[] = []
   for (const number of [1, 2]) {
     const place = places[number]
     if (place === undefined) throw new Error(`There is no place ${number}`)
@@ -136,6 +137,7 @@ test('one controller becomes three as operating.md describes it', { skip, timeou
     const asToken = ['-n', 'kube-system', '--as', `system:bootstrap:${id}`, '--as-group', 'system:bootstrappers']
     const mayGet = async (what: string) =>
       (await first.tryKubectl('auth', 'can-i', 'get', what, ...asToken)).stdout.trim()
+    tokens.push(id)
     t.equal(await mayGet(`secret/bramble-control-plane-${id}`), 'yes')
     t.equal(await mayGet('secrets'), 'no', 'the token reads nothing else')
     const controller = await start(number, true, config)
@@ -160,6 +162,7 @@ test('one controller becomes three as operating.md describes it', { skip, timeou
   }
   const slice = ['get', 'endpoints', 'kubernetes', '-o', 'jsonpath={.subsets[*].addresses[*].ip}']
   t.match(await first.kubectl(...slice), /^127\.\S+$/, 'controllers with other ports are no endpoints of the Service')
+  for (const id of tokens) await first.command('token', 'delete', id, '--data-dir', first.dataDir)
   const token = ['-n', 'kube-system', 'get', 'secrets', '-o', 'name']
-  t.match(await first.kubectl(...token), /bramble-control-plane-/)
+  await eventually('no keys are left', async () => !(await first.kubectl(...token)).includes('bramble-control-plane-'))
 })
