@@ -59,6 +59,7 @@ export function sessionFrames(stream: Duplex): SessionFrames {
     },
     async send(channel, payload) {
       const most = partOf(channel, payload.length)
+      if (payload.length <= most) return write(channel, payload)
       for (let at = 0; at === 0 || at < payload.length; at += most) {
         await write(channel, payload.subarray(at, at + most))
       }

@@ -21,46 +21,40 @@ export function containerStreams(docker: Dockerode, socketPath: string): EngineS
       const { Config } = await call(tried, askMs, (abortSignal) => docker.getContainer(id).inspect({ abortSignal }))
       const open = (late: AbortSignal) => openLogConnection(socketPath, logPath(id, options), late)
       const connection = await call(tried, askMs, open)
-      const { pieces } = connection
-      const lines = options.timestamps ? linesWithTimes(pieces) : textOf(pieces)
-      return endingWith(signal, connection, Config.Tty ? pieces : lines, tried)
+      return textOf(connection, Config.Tty ? (piece) => [piece] : withoutFrames(options.timestamps), signal, tried)
     },
   }
 }
 
-/** The pieces, until `signal` aborts. The connection is closed when they are not wanted any more. */
-async function* endingWith(
+/** What `read` makes of each piece, until `signal` aborts. The connection is closed when it is not wanted any more. */
+async function* textOf(
+  { pieces, destroy }: LogConnection,
+  read: (piece: Buffer) => readonly Uint8Array[],
   signal: AbortSignal,
-  connection: LogConnection,
-  pieces: AsyncIterable<Uint8Array>,
   tried: string,
 ): AsyncGenerator<Uint8Array> {
-  const stop = () => connection.destroy()
-  signal.addEventListener('abort', stop, { once: true })
-  if (signal.aborted) stop()
+  signal.addEventListener('abort', destroy, { once: true })
+  if (signal.aborted) destroy()
   try {
-    yield* pieces
+    for await (const piece of pieces) {
+      for (const text of read(piece)) if (text.length > 0) yield text
+    }
   } catch (error) {
     throw runtimeError(tried, error)
   } finally {
-    signal.removeEventListener('abort', stop)
-    stop()
+    signal.removeEventListener('abort', destroy)
+    destroy()
   }
 }
 
-/** As much at a time as Docker sent: a line each would cost a packet each. */
-async function* textOf(pieces: AsyncIterable<Buffer>): AsyncGenerator<Uint8Array> {
-  const read = runReader()
-  for await (const piece of pieces) for (const { bytes } of read(piece)) yield bytes
-}
-
-async function* linesWithTimes(pieces: AsyncIterable<Buffer>): AsyncGenerator<Uint8Array> {
-  const read = frameReader()
-  const strip = withoutInnerTimes()
-  for await (const piece of pieces) {
-    const payloads = read(piece).map(strip)
-    if (payloads.length > 0) yield Buffer.concat(payloads)
+/** The text of Docker's frames, as much at a time as Docker sent: a line each would cost a packet each. */
+function withoutFrames(timestamps: boolean): (piece: Buffer) => readonly Uint8Array[] {
+  if (!timestamps) {
+    const read = runReader()
+    return (piece) => read(piece).map(({ bytes }) => bytes)
   }
+  const [read, strip] = [frameReader(), withoutInnerTimes()]
+  return (piece) => [Buffer.concat(read(piece).map(strip))]
 }
 
 /** dockerode's own call collects all of a log that is not followed in memory. */
