@@ -117,6 +117,32 @@ test('pods of two machines on one link', { skip: whyNoRoutedMachines() }, async 
   t.notMatch(await first.run('ip', 'address', 'show', 'dev', 'lo'), /169\.254/)
 })
 
+test('a machine whose address, link or rules change', { skip: whyNoRoutedMachines() }, async (t) => {
+  const machines = await routedMachines(t)
+  const { first, second, network } = machines
+  const { asks, pods } = await withPods(machines)
+  const [one, two] = pods
+  const isReached = async () => (await asks('pod-1', two)) === one
+  t.ok(await isReached())
+  const gateway = `ip route replace default via ${network.hostAddress}`
+  const other = second.address.replace(/\d+$/, '77')
+  const readdress = `ip address del ${second.address}/24 dev host0; ip address add ${other}/24 dev host0; ${gateway}`
+  await second.run('sh', '-c', readdress)
+  t.notOk(await isReached(), 'the route leads to the address of before')
+  await eventually('the address of the node is known to the other one', isReached)
+
+  await second.run('sh', '-c', `ip link set host0 down; ip link set host0 up; ${gateway}`)
+  await eventually('routes are back with their link', isReached)
+
+  await first.run('nft', 'delete', 'table', 'ip', 'bramble')
+  await first.run('iptables', '--wait', '--delete', 'DOCKER-USER', '1')
+  await eventually('rules that another program removed are back', async () => {
+    const rules = `${await first.run('nft', 'list', 'tables')}${await first.run('iptables-save')}`
+    return rules.includes('bramble') && rules.includes('0x8000')
+  })
+  t.ok(await isReached())
+})
+
 test('pods of two machines on different links', { skip: whyNoRoutedMachines() }, async (t) => {
   const machines = await routedMachines(t)
   const { controller, first, second, stranger } = machines

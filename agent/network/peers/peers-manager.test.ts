@@ -33,6 +33,7 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
     isAccepting: false,
     dockerProblem: undefined as string | undefined,
     adjusted: 0,
+    isEngineDown: false,
     ranges: () => routes.map(({ range }) => formatCidr(range)),
     linkDown() {
       routes = []
@@ -76,6 +77,7 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
       },
       bridge: {
         async adjust() {
+          if (world.isEngineDown) throw new Error('Docker did not answer')
           world.adjusted++
         },
       },
@@ -117,6 +119,9 @@ test('a message brings rules, routes and the place among the rules of Docker', a
   t.equal(world.isAccepting, true)
   t.equal(routesApplied.get(), true)
   t.match(networkConditions.get(), [{ type: 'NetworkUnavailable', status: 'False' }])
+  t.equal(world.adjusted, 1)
+  await clock.advance(300_000)
+  t.equal(world.adjusted, 1, 'the engine is asked after changes only')
 })
 
 test('routes of an agent that ran before are taken over or removed', async (t) => {
@@ -202,4 +207,15 @@ test('an agent that starts with its checkpoint moves pods at once, one without l
   const { podsMayMove: unknown, clock } = running(t)
   await clock.advance(120_000)
   t.equal(unknown.get(), false)
+})
+
+test('an engine that does not answer is asked again every 30 s, and is no reason to call the network unavailable', async (t) => {
+  const { world, networkConditions, networkMessage, clock } = running(t)
+  world.isEngineDown = true
+  networkMessage.set(message(1, 2))
+  await clock.settle()
+  t.match(networkConditions.get(), [{ status: 'False' }])
+  world.isEngineDown = false
+  await clock.advance(30_000)
+  t.equal(world.adjusted, 1)
 })

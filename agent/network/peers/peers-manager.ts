@@ -59,6 +59,8 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
   /** When pods may move that are on the network of before. */
   let moveAtMs = 0
   let verifyAtMs = 0
+  /** After a start of the engine or a change of the network; each new pod sets its own port up. */
+  let isBridgeDue = false
   /** By subject: the failure that was logged last. */
   const failures = new Map<string, string>()
 
@@ -88,6 +90,7 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
 
   const verifyNow = () => {
     verifyAtMs = 0
+    isBridgeDue = true
     wake.ring()
   }
 
@@ -101,6 +104,9 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
     if (isDue) {
       verifyAtMs = clock.monotonicMs() + verifyMs
       await attempt('forwarding', isOn ? host.acceptMarked : host.refuseMarked)
+    }
+    if (isBridgeDue || mayMoveNow || (isDue && failures.has('bridge'))) {
+      isBridgeDue = false
       await attempt('bridge', bridge.adjust)
     }
     if (!isOn && failures.size === 0) routes.forget()
@@ -111,7 +117,9 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
   const showCondition = () => {
     const absent = wanted === undefined ? ['The controller has not assigned a range for pods to this node'] : []
     const rules = reads.ruleProblem.get()
-    const problems = [...absent, ...failures.values(), ...(rules === undefined ? [] : [rules])]
+    // An engine that does not answer has a condition of its own; routes and rules stand without it.
+    const missing = [...failures].flatMap(([subject, failure]) => (subject === 'bridge' ? [] : [failure]))
+    const problems = [...absent, ...missing, ...(rules === undefined ? [] : [rules])]
     const gaps = routes.gaps()
     const reached = (wanted?.routes.length ?? 0) - gaps.length
     writes.networkConditions.set(isOn ? [networkCondition({ problems, gaps, routes: reached })] : [])
