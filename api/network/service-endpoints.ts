@@ -46,6 +46,8 @@ export const ServiceStateSchema = object({
   externalTrafficPolicy: oneOf('Cluster', 'Local'),
   healthCheckNodePort: optional(integer),
   publishNotReadyAddresses: optional(bool),
+  /** Another program forwards to it (its label names one); nodes answer its names only. */
+  proxiedElsewhere: optional(bool),
   /** The port of an endpoint has the name of the Service's port that it is behind. */
   endpoints: list(object({ ports: list(EndpointPortSchema), addresses: list(EndpointAddressSchema) })),
 })

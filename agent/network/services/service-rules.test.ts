@@ -249,3 +249,7 @@ test('what is no address, port, range or name never becomes a part of a rule', a
     t.same(rulesOf({ ...aService({ addresses: [here] }), namespace: name }).chains, {})
   }
 })
+
+test('a Service that another proxy forwards to has no rules', async (t) => {
+  t.same(rulesOf(aService({ addresses: [here], proxiedElsewhere: true })), { chains: {}, sets: [], elements: [] })
+})

@@ -26,10 +26,10 @@ type Entry = {
   readonly exist: boolean
 }
 
-/** Nothing for a Service whose address no packet has: it is headless, a name only, or not of IPv4. */
+/** Nothing for a Service whose address no packet has: it is headless, a name only, or not of IPv4; nor for one of another proxy. */
 export function serviceRules(service: ServiceState, node: ServiceNode): ServicePiece {
   const [clusterIP] = ipv4Of(service.clusterIPs)
-  if (clusterIP === undefined || service.type === 'ExternalName') return noPiece
+  if (clusterIP === undefined || service.type === 'ExternalName' || service.proxiedElsewhere) return noPiece
   if (!isLabel(service.namespace) || !isLabel(service.name)) return noPiece
   const ports = service.ports.filter(({ port }) => isPortNumber(port))
   return joinPieces([

@@ -185,3 +185,13 @@ test('an endpoint may have hints of another kind', async (t) => {
   const hinted = aSlice([{ addresses: ['10.244.1.5'], hints: { forNodes: [{ name: 'pi-1' }] } }])
   t.notOk('zones' in (serviceState(aService({}), [hinted]).endpoints[0]?.addresses[0] ?? {}))
 })
+
+test('a Service whose label names another proxy is marked', async (t) => {
+  const labelled = (label: string) => {
+    const service = aService({})
+    return serviceState({ ...service, metadata: { ...service.metadata, labels: { [label]: '' } } }, []).proxiedElsewhere
+  }
+  t.equal(labelled('service.kubernetes.io/service-proxy-name'), true)
+  t.equal(labelled('service.kubernetes.io/headless'), true)
+  t.equal(labelled('service.kubernetes.io/other'), undefined)
+})

@@ -7,6 +7,8 @@ import { ipVersion } from '../../../api/text/ip-address.ts'
 
 /** core/v1 DefaultClientIPServiceAffinitySeconds. */
 const usualAffinitySeconds = 10_800
+/** kube-proxy reads no Service with one of these, whatever its value (cmd/kube-proxy/app/server.go, Run). */
+const notProxied = ['service.kubernetes.io/service-proxy-name', 'service.kubernetes.io/headless']
 const types = ['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'] as const
 
 /** `slices`: of this Service, in any order. Ports of SCTP are left out: nodes forward TCP and UDP. */
@@ -34,6 +36,7 @@ export function serviceState({ metadata, spec = {}, status }: Service, slices: r
     externalTrafficPolicy: spec.externalTrafficPolicy === 'Local' ? 'Local' : 'Cluster',
     ...(needsHealthCheckPort(spec) && spec.healthCheckNodePort && { healthCheckNodePort: spec.healthCheckNodePort }),
     ...(spec.publishNotReadyAddresses && { publishNotReadyAddresses: true }),
+    ...(notProxied.some((label) => metadata.labels?.[label] !== undefined) && { proxiedElsewhere: true }),
     endpoints: type === 'ExternalName' ? [] : endpointsOf(slices),
   }
 }
