@@ -245,6 +245,9 @@ Try:
     kubectl apply -f $PWD/docs/hello-pod.yaml
     kubectl get pods -o wide --watch
 
+To see the fleet in a browser, open the link that this prints:
+    scripts/bramble-controller login-link --kubeconfig $data/kubeconfig
+
 To add another machine, run there the command that this prints:
     scripts/bramble-controller token create --kubeconfig $data/kubeconfig --print-join-command
 

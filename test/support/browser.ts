@@ -163,7 +163,8 @@ async function pageOf(send: Send, onEvent: OnEvent): Promise<Page> {
     evaluate,
     until,
     async goto(url) {
-      await send('Page.navigate', { url })
+      const load = async () => (await send('Page.navigate', { url }))['errorText'] === undefined
+      await eventually(`${url} is loaded`, load, { withinMs: 30_000 })
     },
     async click(selector, text = '') {
       const found = `[...document.querySelectorAll(${JSON.stringify(selector)})].find((one) => one.textContent.includes(${JSON.stringify(text)}))`

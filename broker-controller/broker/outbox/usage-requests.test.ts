@@ -24,3 +24,23 @@ test('ten thousand nodes are asked fifty at a time, to publish at long intervals
   stopping.abort()
   await done
 })
+
+test('the dashboard asks for machines less often, and a query beside it keeps both', async (t) => {
+  const clock = fakeClock()
+  const usage = usageBoard({ clock })
+  const asks = () => usage.takeAsks(100).map(({ node: _, ...ask }) => ask)
+  usage.pollMachines(['pi-1'])
+  t.same(asks(), [{ seconds: 90, everySeconds: 30, machine: true }])
+  usage.pollMachines(['pi-1'])
+  t.same(asks(), [], 'it was asked for')
+  const leaving = new AbortController()
+  const looked = usage.look(['pi-1'], leaving.signal)
+  t.same(asks(), [{ seconds: 60, everySeconds: 10, machine: true }])
+  leaving.abort()
+  await looked
+  await clock.advance(61_000)
+  usage.pollMachines(['pi-1'])
+  t.same(asks(), [{ seconds: 90, everySeconds: 30, machine: true }], 'the query has ended')
+  usage.pollMachines(Array.from({ length: 501 }, (_, i) => `node-${i}`))
+  t.equal(usage.takeAsks(1)[0]?.everySeconds, 60)
+})

@@ -90,5 +90,13 @@ async function logInByAddress(): Promise<void> {
   if (link === undefined) return
   if (link.kind === 'kiosk' && (await currentSession())?.isKiosk) return
   if (link.kind === 'login') history.replaceState(null, '', location.pathname)
-  await logIn(link.kind === 'login' ? { link: link.secret } : { kiosk: link.secret })
+  const proof = link.kind === 'login' ? { link: link.secret } : { kiosk: link.secret }
+  try {
+    await logIn(proof)
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error
+    // The connection was lost: the link may have been used or not.
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    if ((await currentSession()) === undefined) await logIn(proof)
+  }
 }

@@ -17,11 +17,13 @@ const size = { width: 300, height: 64 }
 export function Chart({ name, unit, values, stepSeconds, top }: ChartProps) {
   const [at, setAt] = useState<number>()
   const known = values.filter((value) => value !== null)
-  const last = known.at(-1)
+  /** A value comes every half minute: an older one is not that of now. */
+  const last = values.slice(-3).findLast((value) => value !== null)
   const value = at === undefined ? last : values[at]
   const minutes = at === undefined ? 0 : ((values.length - 1 - at) * stepSeconds) / 60
   const when = minutes === 0 ? '' : minutes < 60 ? `${minutes} min ago` : `${(minutes / 60).toFixed(1)} h ago`
-  const summary = known.length === 0 ? 'no values yet' : `${last} ${unit} now, ${Math.max(...known)} ${unit} at most`
+  const summary =
+    known.length === 0 ? 'no values yet' : `${last ?? 'nothing'} ${unit} now, ${Math.max(...known)} ${unit} at most`
   return (
     <figure class="chart">
       <figcaption>

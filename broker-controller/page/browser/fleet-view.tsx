@@ -36,7 +36,7 @@ export function FleetView({ place, session }: { readonly place: ListPlace; reado
         label="Machines"
         items={shown}
         keyOf={({ name }) => name}
-        rowHeight={188}
+        rowHeight={216}
         columnWidth={290}
         row={(node) => <NodeTile node={node} usage={fleet.usage.get(node.name)} now={now} />}
       />

@@ -53,6 +53,9 @@ export function useLoaded<T>(path: string | undefined, version: unknown): Loaded
   return loaded.path === path ? loaded : { value: undefined, problem: undefined }
 }
 
+/** In pixels: a list is drawn again after so much scrolling, and not for each frame. */
+const drawnEvery = 100
+
 /** The part of an element that is in the window of the browser, and its width. */
 export function useWindow<E extends HTMLElement>() {
   const element = useRef<E>(null)
@@ -61,7 +64,8 @@ export function useWindow<E extends HTMLElement>() {
     const look = () => {
       const box = element.current?.getBoundingClientRect()
       if (box === undefined) return
-      const next = { scrollTop: Math.max(0, -box.top), height: innerHeight, width: box.width }
+      const scrollTop = Math.max(0, Math.floor(-box.top / drawnEvery) * drawnEvery)
+      const next = { scrollTop, height: innerHeight + drawnEvery, width: box.width }
       setSeen((last) => (isSame(last, next) ? last : next))
     }
     look()

@@ -21,15 +21,10 @@ export function NodeTile({ node, usage, now }: NodeTileProps) {
         {node.since !== undefined && <span class="since"> for {duration(now - node.since)}</span>}
       </div>
       {concern !== undefined && <p class="why">{concern}</p>}
-      {level === 'bad' ? <LastSeen node={node} now={now} /> : <Meters usage={usage} />}
+      {level !== 'bad' && <Meters usage={usage} />}
       <Facts node={node} usage={usage} now={now} isShort={concern !== undefined} />
     </a>
   )
-}
-
-function LastSeen({ node, now }: { readonly node: NodeCard; readonly now: number }) {
-  if (node.seen === undefined) return null
-  return <p class="seen">Last seen {ago(node.seen, now)}</p>
 }
 
 const meters = [
@@ -65,6 +60,7 @@ function Facts({ node, usage, now, isShort }: NodeTileProps & { readonly isShort
   const booted = usage?.[5] ?? null
   return (
     <p class="facts">
+      {node.seen !== undefined && <span>last seen {ago(node.seen, now)}</span>}
       {power !== undefined && power.level !== 'good' && <span class={power.level}>{power.text}</span>}
       <span>
         {node.pods} {node.pods === 1 ? 'pod' : 'pods'}

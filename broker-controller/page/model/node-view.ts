@@ -27,7 +27,9 @@ export function concernOf(node: NodeCard): string | undefined {
 
 /** The state of the supply in words; undefined: the machine does not measure it. */
 export function powerWords(node: NodeCard): { readonly text: string; readonly level: UrgencyLevel } | undefined {
-  if (node.underVoltage === 'now') return { text: 'Low voltage now', level: 'bad' }
+  if (node.underVoltage === 'now') {
+    return { text: node.state === 'lost' ? 'Low voltage when last seen' : 'Low voltage now', level: 'bad' }
+  }
   if (node.underVoltage === 'before') return { text: 'Was low since boot', level: 'warn' }
   return node.powerMeasured ? { text: 'Supply fine', level: 'good' } : undefined
 }

@@ -8,10 +8,11 @@ export function secondsOf(instant: string | undefined): number | undefined {
 
 const longestSentence = 240
 
-/** With a capital letter, a full stop, and on one line. */
+/** With a capital letter, a full stop, and on one line. A name such as `wlan0` stays as it is. */
 export function sentence(text: string): string {
   const line = text.replaceAll(/\s+/g, ' ').trim()
   const short = line.length <= longestSentence ? line : `${line.slice(0, longestSentence - 1)}…`
   if (short === '') return ''
-  return `${short[0]?.toUpperCase()}${short.slice(1)}${/[.!?…]$/.test(short) ? '' : '.'}`
+  const isName = /^\S*[\d/._]/.test(short)
+  return `${isName ? short[0] : short[0]?.toUpperCase()}${short.slice(1)}${/[.!?…]$/.test(short) ? '' : '.'}`
 }

@@ -61,5 +61,5 @@ test('the card shows power since the boot, wear, a weak link and other problems'
     facts,
   )
   t.match(card, { state: 'ready', underVoltage: 'before', powerMeasured: true, wear: '30 %', link: 'weak' })
-  t.same(card.problems, [{ type: 'WeakWifi', message: 'Wlan0 has -85 dBm.' }])
+  t.same(card.problems, [{ type: 'WeakWifi', message: 'wlan0 has -85 dBm.' }])
 })
