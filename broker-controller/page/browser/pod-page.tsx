@@ -109,7 +109,8 @@ type Tool = { readonly is: 'logs' | 'shell'; readonly container: string }
 function Containers({ pod, path, namespace, name }: PodPageProps & { readonly pod: Pod; readonly path: string }) {
   const [tool, setTool] = useState<Tool>()
   const mayLog = useMay({ verb: 'get', resource: 'pods', subresource: 'log', namespace, name })
-  const mayExec = useMay({ verb: 'create', resource: 'pods', subresource: 'exec', namespace, name })
+  // A WebSocket begins with GET.
+  const mayExec = useMay({ verb: 'get', resource: 'pods', subresource: 'exec', namespace, name })
   const { initContainerStatuses = [], containerStatuses = [] } = pod.status ?? {}
   const statuses = new Map([...initContainerStatuses, ...containerStatuses].map((status) => [status.name, status]))
   const specs = [...(pod.spec.initContainers ?? []), ...pod.spec.containers]

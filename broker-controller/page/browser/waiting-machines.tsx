@@ -23,7 +23,7 @@ export function WaitingMachines() {
 
 function Waiting({ request }: { readonly request: RequestCard }) {
   const now = useNow()
-  const may = useMay({ verb: 'update', group, resource: 'certificatesigningrequests', subresource: 'approval' })
+  const may = useMay({ verb: 'patch', group, resource: 'certificatesigningrequests', subresource: 'approval' })
   const { name, node, requester, at } = request
   return (
     <p class="notice warn">
