@@ -213,7 +213,7 @@ function fleetLoops(
       serviceCIDR: configuration.serviceCIDR,
       address: names.advertisedHost,
       port: api.port,
-      ...(replica && { others: () => replica.addressesWith(api.port) }),
+      ...(replica && { others: () => replica.runningWith(api.port) }),
     }),
   ]
 }

@@ -9,10 +9,21 @@ import { kubernetesService, kubernetesServiceController } from './kubernetes-ser
 const key = { namespace: 'default', name: 'kubernetes' }
 
 /** One pass of the controller over this store. */
-async function once(t: Test, store: Store, address: string, port = 6443): Promise<void> {
+async function once(
+  t: Test,
+  store: Store,
+  address: string,
+  port = 6443,
+  others: readonly string[] = [],
+): Promise<void> {
   const stop = new AbortController()
   const needs = { store, clock: systemClock, log: quietLog(t) }
-  const running = kubernetesServiceController(needs, { serviceCIDR: '10.96.0.0/12', address, port }).run(stop.signal)
+  const running = kubernetesServiceController(needs, {
+    serviceCIDR: '10.96.0.0/12',
+    address,
+    port,
+    others: async () => others,
+  }).run(stop.signal)
   stop.abort()
   await running
 }
@@ -42,6 +53,19 @@ test('the Service of the API has the first address of the range, and names where
   t.match(await store.get('services', key), { spec: { clusterIP: '10.96.0.1', ports: [{ targetPort: 7443 }] } })
   t.match(await store.get('endpoints', key), { subsets: [{ addresses: [{ ip: '192.168.1.11' }] }] })
   t.match(await store.get('endpointslices', key), { endpoints: [{ addresses: ['192.168.1.11'] }] })
+})
+
+test('the Endpoints have all controllers that run, in one order, and no names', async (t) => {
+  const store = memoryStore({ clock: systemClock })
+  await once(t, store, '192.168.1.11', 6443, ['192.168.1.10', 'controller.example.com', 'fd00::1', '192.168.1.11'])
+  const ips = [{ ip: '192.168.1.10' }, { ip: '192.168.1.11' }]
+  t.match(await store.get('endpoints', key), { subsets: [{ addresses: ips }] })
+  t.match(await store.get('endpointslices', key), {
+    endpoints: [{ addresses: ['192.168.1.10'] }, { addresses: ['192.168.1.11'] }],
+  })
+  const before = await store.version()
+  await once(t, store, '192.168.1.10', 6443, ['192.168.1.11'])
+  t.equal(await store.version(), before, 'another leader writes the same')
 })
 
 test('a name is no endpoint', async (t) => {

@@ -25,8 +25,8 @@ export type ApiLocation = {
   /** Where other machines reach the API: an IP address, or a name. */
   readonly address: string
   readonly port: number
-  /** Addresses of other controllers with the same port; names are left out. */
-  readonly others?: () => readonly string[]
+  /** Addresses of other controllers that run, with the same port; names are left out. */
+  readonly others?: () => Promise<readonly string[]>
 }
 
 /** As kube-apiserver's DefaultEndpointReconcilerInterval. */
@@ -49,18 +49,19 @@ export function kubernetesServiceController(needs: KubernetesServiceNeeds, locat
 const key = { namespace: 'default', name: 'kubernetes' }
 
 async function reconcile(needs: KubernetesServiceNeeds, location: ApiLocation): Promise<void> {
+  const addresses = addressesOf(location.address, (await location.others?.()) ?? [])
   const service = kubernetesService(location)
   await ensure(needs, 'services', service, (present) => {
     const ports = service.spec?.ports ?? []
     return equalJSON(present.spec?.ports ?? [], ports) ? undefined : { ...present, spec: { ...present.spec, ports } }
   })
   if (isIP(location.address) === 0) return
-  const endpoints = kubernetesEndpoints(location)
+  const endpoints = kubernetesEndpoints(location, addresses)
   await ensure(needs, 'endpoints', endpoints, (present) => {
     const subsets = endpoints.subsets ?? []
     return equalJSON(present.subsets ?? [], subsets) ? undefined : { ...present, subsets }
   })
-  const slice = kubernetesEndpointSlice(location)
+  const slice = kubernetesEndpointSlice(location, addresses)
   await ensure(needs, 'endpointslices', slice, (present) => {
     const { addressType, endpoints: wanted, ports = [] } = slice
     const same = equalJSON([present.endpoints, present.ports ?? []], [wanted, ports])
@@ -112,30 +113,28 @@ export function kubernetesService({ serviceCIDR, port }: ApiLocation): Service {
 }
 
 /** In one order, whichever controller writes them. */
-function addressesOf({ address, others }: ApiLocation): readonly string[] {
-  const same = (others?.() ?? []).filter((other) => isIP(other) !== 0 && isIP(other) === isIP(address))
+function addressesOf(address: string, others: readonly string[]): readonly string[] {
+  const same = others.filter((other) => isIP(other) !== 0 && isIP(other) === isIP(address))
   return [...new Set([address, ...same])].sort()
 }
 
-function kubernetesEndpoints(location: ApiLocation): Endpoints {
-  const addresses = addressesOf(location).map((ip) => ({ ip }))
+function kubernetesEndpoints({ port }: ApiLocation, addresses: readonly string[]): Endpoints {
   return {
     apiVersion: 'v1',
     kind: 'Endpoints',
     // Its EndpointSlice is written here, and by no controller that mirrors Endpoints.
     metadata: { ...key, labels: { 'endpointslice.kubernetes.io/skip-mirror': 'true' } },
-    subsets: [{ addresses, ports: [{ name: 'https', port: location.port, protocol: 'TCP' }] }],
+    subsets: [{ addresses: addresses.map((ip) => ({ ip })), ports: [{ name: 'https', port, protocol: 'TCP' }] }],
   }
 }
 
-function kubernetesEndpointSlice(location: ApiLocation): EndpointSlice {
-  const { address, port } = location
+function kubernetesEndpointSlice({ address, port }: ApiLocation, addresses: readonly string[]): EndpointSlice {
   return {
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
     metadata: { ...key, labels: { 'kubernetes.io/service-name': key.name } },
     addressType: isIP(address) === 6 ? 'IPv6' : 'IPv4',
-    endpoints: addressesOf(location).map((one) => ({ addresses: [one], conditions: { ready: true } })),
+    endpoints: addresses.map((one) => ({ addresses: [one], conditions: { ready: true } })),
     ports: [{ name: 'https', port, protocol: 'TCP' }],
   }
 }

@@ -12,6 +12,7 @@ import type { ServerLists } from '../bootstrap-objects.ts'
 import type { OwnCertificates } from '../own-certificates/own-certificates.ts'
 import type { ControllerAddress, ControllerRegistry } from '../store/controllers.ts'
 import type { Election, Freshness } from '../store/election.ts'
+import { runningControllers } from './running-controllers.ts'
 
 export type ReplicaNeeds = {
   readonly election?: Election | undefined
@@ -36,8 +37,8 @@ export interface OpenReplica extends Replica {
   register(addresses: Addresses): Promise<void>
   /** Of all controllers, those of this one first. */
   servers(): ServerLists
-  /** The hosts of all controllers whose API has this port. */
-  addressesWith(port: number): readonly string[]
+  /** The hosts of the other controllers that run and whose API has this port. */
+  runningWith(port: number): Promise<readonly string[]>
   /** The loops of this controller run, or run no more. */
   lead(isServing: boolean): void
 }
@@ -87,12 +88,11 @@ export function openReplica(needs: ReplicaNeeds): OpenReplica | undefined {
         mqttServers: all.flatMap(({ mqttServer }) => (mqttServer === '' ? [] : [mqttServer])),
       }
     },
-    addressesWith: (port) =>
-      controllers
-        .all()
-        .map(({ apiServer }) => new URL(apiServer))
-        .filter((url) => Number(url.port || 443) === port)
-        .map(({ hostname }) => hostname.replace(/^\[(.*)\]$/, '$1')),
+    async runningWith(port) {
+      const others = controllers.all().filter((one) => !isOwn(one) && portOf(one) === port)
+      const running = await runningControllers(others.map(({ apiServer }) => apiServer))
+      return running.map((server) => new URL(server).hostname.replace(/^\[(.*)\]$/, '$1'))
+    },
     lead(next) {
       isServing = next
     },
@@ -126,6 +126,10 @@ function issued({ own, clock, log }: ReplicaNeeds) {
     log.warn('No certificate for requests to the controller that leads', { error })
     return undefined
   }
+}
+
+function portOf({ apiServer }: ControllerAddress): number {
+  return Number(new URL(apiServer).port || 443)
 }
 
 function fingerprintOf(certificate: string): string {
