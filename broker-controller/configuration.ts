@@ -22,6 +22,7 @@ import {
   type TaintEvictionSettings,
 } from './controllers/pods/taint-eviction-controller.ts'
 import { type EtcdSettings, etcdSettings } from './etcd-configuration.ts'
+import { NotifySchema, type NotifySettings, notifySettings } from './notifications/notify-settings.ts'
 import { type PodNetworkSettings, podNetworkSettings } from './pod-network-configuration.ts'
 import { type CheckpointWindowSettings, defaultCheckpointWindow } from './store/checkpoints/checkpoint-window.ts'
 
@@ -81,6 +82,7 @@ export const ControllerConfigurationSchema = object({
   dashboardHistory: optional(oneOf('WhileOpen', 'Always')),
   dashboardCertFile: optional(text),
   dashboardKeyFile: optional(text),
+  notify: optional(NotifySchema),
 })
 export type ControllerConfigurationFile = Described<typeof ControllerConfigurationSchema>
 
@@ -124,6 +126,8 @@ export type ControllerConfiguration = {
   /** undefined: requests are not written down. */
   readonly auditLog: AuditLogSettings | undefined
   readonly dashboard: DashboardSettings
+  /** undefined: problems are sent nowhere. */
+  readonly notify: NotifySettings | undefined
 }
 
 export const emptyControllerConfiguration: ControllerConfigurationFile = {
@@ -223,6 +227,7 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
     etcd: etcdSettings(flags.etcd, file, problems),
     auditLog: auditLogIn(given, read),
     dashboard: dashboardIn(file, problems),
+    notify: notifySettings(file.notify, problems),
   }
   if (problems.length > 0) throw new ConfigurationError('The configuration is not valid:', problems)
   return configuration

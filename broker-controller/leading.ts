@@ -18,6 +18,8 @@ import { usageRequests } from './broker/outbox/usage-requests.ts'
 import { authorityFolderName } from './commands/backup.ts'
 import { controlLoops } from './control-plane.ts'
 import { kubernetesServiceController } from './controllers/kubernetes-service-controller.ts'
+import { notificationLoop } from './notifications/notification-loop.ts'
+import { sendMessage } from './notifications/send-message.ts'
 import { type OpenApi, openingPort } from './open-api.ts'
 import type { BrokerControllerNeeds, Closing, ControllerParts } from './parts.ts'
 import { refuseForeignAuthority } from './replicas/foreign-authority.ts'
@@ -209,6 +211,9 @@ function fleetLoops(
       },
       configuration,
     ),
+    ...(configuration.notify === undefined
+      ? []
+      : [notificationLoop({ ...shared, send: sendMessage }, configuration.notify)]),
     kubernetesServiceController(shared, {
       serviceCIDR: configuration.serviceCIDR,
       address: names.advertisedHost,

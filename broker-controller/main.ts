@@ -16,6 +16,7 @@ import { type ControllerFlags, readControllerCommandLine } from './commands/comm
 import { dashboardCommand, loginLinkCommand } from './commands/dashboard-command.ts'
 import { joinControlPlaneCommand } from './commands/join-control-plane-command.ts'
 import { kubeconfigCommand } from './commands/kubeconfig-command.ts'
+import { notifyCommand } from './commands/notify-command.ts'
 import { secretsCommand } from './commands/secrets-command.ts'
 import { serviceAccountKeyCommand } from './commands/service-account-key-command.ts'
 import { storeCommand } from './commands/store-command.ts'
@@ -66,6 +67,8 @@ async function main(argv: readonly string[], signal: AbortSignal): Promise<numbe
       return loginLinkCommand(wanted.argv, output)
     case 'dashboard':
       return dashboardCommand(wanted.argv, output)
+    case 'notify':
+      return notifyCommand(wanted.argv, output)
     case 'backup':
       return backupCommand(wanted.argv, output)
     case 'restore':

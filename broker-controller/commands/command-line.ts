@@ -48,6 +48,7 @@ const commands = [
   'join-control-plane',
   'login-link',
   'dashboard',
+  'notify',
 ] as const
 
 /** `argv`: what follows the program's name. */

@@ -296,6 +296,17 @@ export const dashboardRow = {
   },
 } as const satisfies Command
 
+export const notifyRow = {
+  name: 'bramble-controller notify',
+  about: 'send a test message to the channels of notifications',
+  text: 'Send a test message to the channels of notifications in the configuration.',
+  forms: { test: 'send a message to each channel now' },
+  options: {
+    config: { value: 'FILE', help: 'ControllerConfiguration in YAML' },
+    channel: { value: 'NAME', help: 'only to this channel' },
+  },
+} as const satisfies Command
+
 const completion = {
   name: 'bramble-controller completion',
   about: 'print the completion script of a shell',
@@ -317,6 +328,7 @@ export const commands = {
   'join-control-plane': joinControlPlaneRow,
   'login-link': loginLinkRow,
   dashboard: dashboardRow,
+  notify: notifyRow,
   completion,
 } as const
 

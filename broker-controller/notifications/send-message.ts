@@ -1,0 +1,110 @@
+/** HTTP to a channel: one request with a deadline. Tokens and URLs are read for each message, and are in no error. */
+import { open } from 'node:fs/promises'
+import type { Notification } from './messages.ts'
+import { type Channel, urlProblem } from './notify-settings.ts'
+
+const deadlineMs = 10_000
+const mostSecretBytes = 8_192
+
+/** `isFinal`: another attempt would fail, too. */
+export class SendError extends Error {
+  readonly isFinal: boolean
+  constructor(message: string, isFinal: boolean, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'SendError'
+    this.isFinal = isFinal
+  }
+}
+
+/** Rejects with a SendError. */
+export async function sendMessage(channel: Channel, message: Notification, signal: AbortSignal): Promise<void> {
+  const url = 'file' in channel.url ? await secretIn(channel.url.file) : channel.url.value
+  const problem = urlProblem(url, channel.tokenFile !== undefined)
+  if (problem !== undefined) throw new SendError(`Cannot notify ${channel.name}: the URL ${problem}`, true)
+  const token = channel.tokenFile === undefined ? undefined : await secretIn(channel.tokenFile)
+  const { body, headers } = channelRequest(channel, message)
+  let answer: Response
+  try {
+    answer = await fetch(url, {
+      method: 'POST',
+      body,
+      headers: { ...headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) },
+      // The token is for this server only.
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(deadlineMs)]),
+    })
+  } catch (error) {
+    throw new SendError(`Cannot notify ${channel.name}: ${reasonOf(error)}`, false)
+  }
+  await answer.body?.cancel().catch(() => undefined)
+  if (answer.ok) return
+  const { status } = answer
+  // 429 and errors of the server pass; another refusal stays.
+  const isFinal = status < 500 && status !== 429 && status !== 408
+  throw new SendError(`Cannot notify ${channel.name}: the server answered ${status}`, isFinal)
+}
+
+type ChannelRequest = { readonly body: string; readonly headers: { readonly [name: string]: string } }
+
+/** ntfy: https://docs.ntfy.sh/publish, with the text as the body. */
+function channelRequest({ type, template, contentType }: Channel, message: Notification): ChannelRequest {
+  if (type === 'webhook') {
+    return { body: rendered(template, message, contentType.includes('json')), headers: { 'content-type': contentType } }
+  }
+  const isFiring = message.status === 'firing'
+  return {
+    body: message.text,
+    headers: {
+      'content-type': 'text/plain; charset=utf-8',
+      title: message.title,
+      priority: isFiring ? 'high' : 'default',
+      tags: isFiring ? 'warning' : 'white_check_mark',
+    },
+  }
+}
+
+/** `{{title}}`, `{{message}}`, `{{status}}` and `{{count}}`; in JSON as the inside of a string. */
+function rendered(template: string, { title, text, status, count }: Notification, isJson: boolean): string {
+  const values = new Map([
+    ['title', title],
+    ['message', text],
+    ['status', status],
+    ['count', String(count)],
+  ])
+  const escaped = (value: string) => (isJson ? JSON.stringify(value).slice(1, -1) : value)
+  return template.replace(/\{\{(\w+)\}\}/g, (whole, name: string) => {
+    const value = values.get(name)
+    return value === undefined ? whole : escaped(value)
+  })
+}
+
+/** The first line. Other users of the machine must not be able to read it. */
+async function secretIn(path: string): Promise<string> {
+  try {
+    const file = await open(path, 'r')
+    try {
+      const { mode, size } = await file.stat()
+      if ((mode & 0o077) !== 0) throw new SendError(`Other users can read ${path}: chmod 600 ${path}`, true)
+      if (size > mostSecretBytes) throw new SendError(`${path} is longer than ${mostSecretBytes} bytes`, true)
+      const [line = ''] = (await file.readFile('utf8')).split('\n')
+      if (line.trim() === '') throw new SendError(`${path} is empty`, true)
+      return line.trim()
+    } finally {
+      await file.close()
+    }
+  } catch (error) {
+    if (error instanceof SendError) throw error
+    throw new SendError(`Cannot read ${path}: ${codeOf(error)}`, false)
+  }
+}
+
+/** Without the URL, which the messages of fetch may contain. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown error'
+  if (error.name === 'TimeoutError') return `no answer within ${deadlineMs / 1000} s`
+  return error.cause === undefined ? error.name : codeOf(error.cause)
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
+}
