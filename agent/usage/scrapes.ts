@@ -32,9 +32,7 @@ export interface Scrapes {
   probes(): Promise<string>
 }
 
-/** Counting the files of containers costs about 25 µs of CPU a file: it is done more rarely than most Prometheus scrape. */
-const diskAgeMs = 5 * 60_000
-/** A scrape waits no longer for it, and is answered without it. */
+/** A scrape waits no longer for the size of what containers wrote, and is answered without it. */
 const diskTimeoutMs = 2_000
 
 export function scrapes(needs: ScrapeNeeds, facts: ScrapeFacts): Scrapes {
@@ -57,7 +55,7 @@ export function scrapes(needs: ScrapeNeeds, facts: ScrapeFacts): Scrapes {
       return text([...agentMetrics(figures), ...families]) + counts()
     },
     async cadvisor() {
-      const readDisks = pods.podDiskUsage(diskAgeMs).catch(() => undefined)
+      const readDisks = pods.podDiskUsage().catch(() => undefined)
       const [figures, disks] = await Promise.all([
         readFigures(true),
         withinOr(diskTimeoutMs, undefined, readDisks, clock),
