@@ -169,7 +169,7 @@ function Conditions({ conditions, now }: { readonly conditions: readonly NodeCon
         const isFine = status === (type === 'Ready' ? 'True' : 'False')
         const changed = lastTransitionTime === undefined ? undefined : Date.parse(lastTransitionTime) / 1000
         return (
-          <li key={type} class={isFine ? 'good' : status === 'Unknown' ? 'idle' : type === 'Ready' ? 'bad' : 'warn'}>
+          <li key={type} class={isFine ? 'good' : type === 'Ready' ? 'bad' : status === 'Unknown' ? 'idle' : 'warn'}>
             <span class="dot" aria-hidden="true" />
             <strong>{type}</strong>
             <span>{status}</span>
