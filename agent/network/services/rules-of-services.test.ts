@@ -56,3 +56,16 @@ test('an address and port that two Services claim belong to the first by name, i
     t.equal(sets.get('service-ips')?.elements?.get('192.0.2.1 . tcp . 80'), 'goto external-shop/web/tcp/80')
   }
 })
+
+test('no Service takes over the ClusterIP of another one by its external addresses', async (t) => {
+  const addresses = [endpointOn('pi-02', '10.244.2.9')]
+  const given = { type: 'LoadBalancer', clusterIPs: ['10.96.0.8'], sourceRanges: ['192.0.2.0/24'], addresses } as const
+  for (const claim of [{ externalIPs: ['10.96.0.7'] }, { loadBalancerIPs: ['10.96.0.7'] }]) {
+    const greedy = aService({ ...given, ...claim, namespace: 'a', name: 'greedy' })
+    const { sets } = rulesOfServices(node)(shop(greedy, web))
+    t.equal(sets.get('service-ips')?.elements?.get('10.96.0.7 . tcp . 80'), 'goto cluster-shop/web/tcp/80')
+    t.equal(sets.get('firewall-ips')?.elements?.size, 0)
+    const lone = rulesOfServices(node)(shop(greedy, { ...web, endpoints: [] })).sets
+    t.equal(lone.get('service-ips')?.elements?.has('10.96.0.7 . tcp . 80'), false, 'nor one without endpoints')
+  }
+})

@@ -14,11 +14,6 @@ import {
 } from './service-piece.ts'
 import { type ServiceNode, serviceRules } from './service-rules.ts'
 
-export type ServiceRulesNode = ServiceNode & {
-  /** Of the addresses of Services. */
-  readonly serviceCIDR: string
-}
-
 /** By `namespace/name`. */
 type StatesByName = ReadonlyMap<string, ServiceState>
 
@@ -42,7 +37,7 @@ function pieceOf(state: ServiceState, node: ServiceNode, pieces: ServicePieces):
 
 /** Rules for Services as one node needs them. Hand in the same objects for those that did not change. */
 export function rulesOfServices(
-  node: ServiceRulesNode,
+  node: ServiceNode,
   pieces: ServicePieces = new WeakMap(),
 ): (services: StatesByName) => RuleSet {
   const fixed = fixedChains(node)
@@ -88,7 +83,7 @@ const pass = `meta mark set meta mark or ${forwardMark}`
  * The kernel enters chains of NAT with the first packet of a connection only. What a chain that was gone to does not settle goes
  * on behind the jump: a Local Service without endpoints here is refused only after pods and the node itself had their turn.
  */
-function fixedChains({ clusterCIDR, serviceCIDR }: ServiceRulesNode): ReadonlyMap<string, RuleChain> {
+function fixedChains({ clusterCIDR, serviceCIDR }: ServiceNode): ReadonlyMap<string, RuleChain> {
   const steps = ['jump service-firewall', 'jump service-dispatch', 'jump service-refusal']
   const chains: Readonly<Record<string, readonly string[]>> = {
     'services-prerouting': steps,

@@ -6,7 +6,8 @@ import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { ServiceStates } from '../messages/service-states.ts'
 import type { RuleSet } from '../rule-set.ts'
-import { preparePieces, rulesOfServices, type ServicePieces, type ServiceRulesNode } from './rules-of-services.ts'
+import { preparePieces, rulesOfServices, type ServicePieces } from './rules-of-services.ts'
+import type { ServiceNode } from './service-rules.ts'
 
 /** Of those Services. */
 export type ServiceRules = RuleSet & { readonly services: ServiceStates['services'] }
@@ -76,7 +77,7 @@ export async function openServiceManager({ nodeName, reads, writes, clock }: Ser
   }
 }
 
-function nodeOf(nodeName: string, { clusterCIDR, serviceCIDR, nodes }: NetworkMessage): ServiceRulesNode {
+function nodeOf(nodeName: string, { clusterCIDR, serviceCIDR, nodes }: NetworkMessage): ServiceNode {
   const own = nodes.find(({ name }) => name === nodeName)
   const addresses = own === undefined ? [] : [own.address]
   return { nodeName, zone: own?.zone ?? '', addresses, clusterCIDR, serviceCIDR }

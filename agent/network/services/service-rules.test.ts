@@ -3,7 +3,13 @@ import type { ServiceState } from '../../../api/network/service-endpoints.ts'
 import { aService, endpointOn } from '../testing/services.ts'
 import { serviceRules } from './service-rules.ts'
 
-const node = { nodeName: 'pi-01', zone: '', clusterCIDR: '10.244.0.0/16', addresses: ['192.168.1.11'] }
+const node = {
+  nodeName: 'pi-01',
+  zone: '',
+  clusterCIDR: '10.244.0.0/16',
+  serviceCIDR: '10.96.0.0/12',
+  addresses: ['192.168.1.11'],
+}
 const here = endpointOn('pi-01', '10.244.1.2')
 const there = endpointOn('pi-02', '10.244.2.2')
 

@@ -9,6 +9,8 @@ import { endpointsOf, isPortNumber, type NodePlace, usableEndpoints } from './us
 export type ServiceNode = NodePlace & {
   /** Of the pods of the fleet. */
   readonly clusterCIDR: string
+  /** Of the addresses of Services. */
+  readonly serviceCIDR: string
   /** Of this node. */
   readonly addresses: readonly string[]
 }
@@ -47,8 +49,8 @@ function portRules(
   const { internalTrafficPolicy, externalTrafficPolicy } = service
   const protocol = given.protocol === 'UDP' ? 'udp' : 'tcp'
   const name = `${service.namespace}/${service.name}/${protocol}/${given.port}`
-  const balancers = service.type === 'LoadBalancer' ? ipv4Of(service.loadBalancerIPs) : []
-  const addresses = [...new Set([...ipv4Of(service.externalIPs), ...balancers])]
+  const balancers = service.type === 'LoadBalancer' ? outsideOf(node.serviceCIDR, service.loadBalancerIPs) : []
+  const addresses = [...new Set([...outsideOf(node.serviceCIDR, service.externalIPs), ...balancers])]
   const isExternal = addresses.length > 0 || isPortNumber(given.nodePort)
   const endpoints = endpointsOf(service, given, node)
   const usable = usableEndpoints(
@@ -77,6 +79,11 @@ function portRules(
       : noPiece,
     firewall(name, balancers, keyOf, service.sourceRanges, node),
   ])
+}
+
+/** Packets to an address of the range of Services belong to the Service that was given it: none may claim it as an external one. */
+function outsideOf(serviceCIDR: string, addresses: readonly string[] | undefined): readonly string[] {
+  return ipv4Of(addresses).filter((ip) => !isWithin(ip, serviceCIDR))
 }
 
 function internalEntry(key: string, entry: Entry): ServicePiece {

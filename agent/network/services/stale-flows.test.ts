@@ -44,6 +44,16 @@ test('flows of a Service without endpoints, and those of TCP, are left', async (
   t.equal(isStaleFlow(flow('10.96.0.7', 80, '10.244.1.3'), targets), false)
 })
 
+test('flows to the ClusterIP of a Service are not stale because another Service claims it as an external address', async (t) => {
+  const greedy = { ...dns(endpointOn('pi-2', '10.244.2.9')), clusterIPs: ['10.96.0.8'], externalIPs: ['10.96.0.10'] }
+  for (const services of [
+    [greedy, dns(here)],
+    [dns(here), greedy],
+  ]) {
+    t.equal(isStaleFlow(flow('10.96.0.10', 53, '10.244.1.2'), udpTargets(services)), false)
+  }
+})
+
 test('targets are the same while the endpoints that serve are', async (t) => {
   const there = endpointOn('pi-2', '10.244.2.2')
   t.ok(areSameTargets(udpTargets([dns(here, there)]), udpTargets([dns(there, here)])))

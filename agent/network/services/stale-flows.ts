@@ -27,8 +27,10 @@ export function udpTargets(services: Iterable<ServiceState>): UdpTargets {
     for (const { name = '', port, protocol, nodePort } of service.ports) {
       const endpoints = protocol === 'UDP' ? servingEndpoints(service, name) : none
       if (endpoints.size === 0) continue
-      const addresses = [service.clusterIPs, service.externalIPs, service.loadBalancerIPs].flatMap(ipv4Of)
-      for (const address of addresses) byAddress.set(`${address}:${port}`, endpoints)
+      const others = [service.externalIPs, service.loadBalancerIPs].flatMap(ipv4Of)
+      // The address of another Service, too: that one keeps it.
+      for (const key of others.map((ip) => `${ip}:${port}`)) if (!byAddress.has(key)) byAddress.set(key, endpoints)
+      for (const ip of ipv4Of(service.clusterIPs)) byAddress.set(`${ip}:${port}`, endpoints)
       if (nodePort !== undefined) byNodePort.set(nodePort, endpoints)
     }
   }
