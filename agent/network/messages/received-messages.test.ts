@@ -108,6 +108,25 @@ test('a Service with a value that is none does not affect the others', async (t)
   }
 })
 
+test('a Service whose lists multiply to more than a node can hold does not affect the others', async (t) => {
+  const many = <T>(count: number, make: (index: number) => T) =>
+    Array.from({ length: count }, (_, index) => make(index))
+  const ports = many(100, (index) => ({ port: index + 1, protocol: 'TCP' }))
+  const ips = (count: number) => many(count, (index) => `10.1.${Math.floor(index / 256)}.${index % 256}`)
+  const byAddresses = (count: number) => ({ ...service, ports, externalIPs: ips(count) })
+  const byEndpoints = (count: number) => ({
+    ...service,
+    ports,
+    endpoints: [{ ...set, addresses: ips(count).map((ip) => ({ ...address, ip })) }],
+  })
+  for (const one of [byAddresses(99), byEndpoints(1001)]) {
+    const { message, problems } = decodedServices(one, service)
+    t.same(message.services, [service])
+    t.match(problems, [/^Service "[^"]+": it has too many /])
+  }
+  for (const one of [byAddresses(98), byEndpoints(1000)]) t.same(decodedServices(one).problems, [])
+})
+
 test('what is no message of Services is refused', async (t) => {
   for (const input of [
     undefined,

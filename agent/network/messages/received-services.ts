@@ -39,6 +39,12 @@ function nameIn(item: unknown): string {
   return JSON.stringify(`${namespace}/${name}`.slice(0, 130))
 }
 
+/**
+ * Of one Service: pairs of an address and a port of it, and of an endpoint and a port. Lists of an object of 1.5 MB, which the API
+ * takes, multiply to more than a node has memory for, and the checkpoint would bring them back at each start.
+ */
+const mostPairs = { ofAddresses: 10_000, ofEndpoints: 100_000 }
+
 /** undefined: every value is one that packet filters and names can have. */
 function serviceProblem(service: ServiceState): string | undefined {
   const { namespace, name, clusterIPs, externalIPs = [], loadBalancerIPs = [], sourceRanges = [] } = service
@@ -53,6 +59,10 @@ function serviceProblem(service: ServiceState): string | undefined {
   const all = [...numbers, ...endpoints.flatMap((set) => set.ports.map(({ port }) => port))]
   if (!all.every((port) => port === undefined || (port >= 1 && port <= 65_535))) return 'a port is not valid'
   if (!named.every((port) => isLabel(port.name))) return 'the name of a port is not valid'
+  const addresses = clusterIPs.length + externalIPs.length + loadBalancerIPs.length
+  if (addresses * ports.length > mostPairs.ofAddresses) return 'it has too many addresses and ports'
+  const endpointCount = endpoints.reduce((sum, set) => sum + set.addresses.length, 0)
+  if (endpointCount * ports.length > mostPairs.ofEndpoints) return 'it has too many endpoints and ports'
   if (affinitySeconds < 1 || affinitySeconds > 86_400) return 'affinitySeconds is not valid'
   return endpoints.every(({ addresses }) => addresses.every(isUsable)) ? undefined : 'an endpoint is not valid'
 }
