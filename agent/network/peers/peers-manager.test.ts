@@ -40,6 +40,7 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
     },
   }
   const networkMessage = cell(first)
+  const networkCurrent = cell(false)
   const ruleProblem = cell<string | undefined>(undefined)
   const runtime = cell(0)
   const peerRules = cell<RuleSet | undefined>(undefined)
@@ -47,7 +48,7 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
   const routesApplied = cell(false)
   const podsMayMove = cell(false)
   const cells = {
-    ...{ networkMessage, ruleProblem, runtime },
+    ...{ networkMessage, networkCurrent, ruleProblem, runtime },
     ...{ peerRules, networkConditions, routesApplied, podsMayMove },
   }
   const clock = fakeClock()
@@ -217,5 +218,19 @@ test('an engine that does not answer is asked again every 30 s, and is no reason
   t.match(networkConditions.get(), [{ status: 'False' }])
   world.isEngineDown = false
   await clock.advance(30_000)
+  t.equal(world.adjusted, 1)
+})
+
+test('pods that an earlier agent left on the network which the fleet gave up are moved when the controller has none', async (t) => {
+  const { world, networkCurrent, podsMayMove, clock } = running(t)
+  await clock.settle()
+  world.isEngineDown = true
+  networkCurrent.set(true)
+  await clock.settle()
+  t.equal(podsMayMove.get(), true)
+  world.isEngineDown = false
+  await clock.advance(30_000)
+  t.match(world, { steps: [], adjusted: 1 })
+  await clock.advance(120_000)
   t.equal(world.adjusted, 1)
 })

@@ -27,6 +27,8 @@ export type PeersManagerNeeds = {
   readonly bridge: PodBridge
   readonly reads: {
     readonly networkMessage: Reader<NetworkMessage | undefined>
+    /** Without a message: the controller has none, and not only the checkpoint. */
+    readonly networkCurrent: Reader<boolean>
     readonly ruleProblem: Reader<string | undefined>
     /** Changes when the engine starts, among others. */
     readonly runtime: Reader<unknown>
@@ -61,19 +63,9 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
   let verifyAtMs = 0
   /** After a start of the engine or a change of the network; each new pod sets its own port up. */
   let isBridgeDue = false
-  /** By subject: the failure that was logged last. */
-  const failures = new Map<string, string>()
-
-  const attempt = async (subject: string, work: () => Promise<void>) => {
-    try {
-      await work()
-      failures.delete(subject)
-    } catch (error) {
-      const failure = storyOf(error)
-      if (failures.get(subject) !== failure) log.warn('The network of pods is not complete', { subject, error })
-      failures.set(subject, failure)
-    }
-  }
+  /** An earlier agent may have ended before all pods had left the network that the fleet gave up. */
+  let isLeavingDue = false
+  const { attempt, failures } = attempts(log)
 
   /** The rules first: they are there before a route leads packets to them. */
   const receive = (message: NetworkMessage | undefined) => {
@@ -88,6 +80,18 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
     verifyNow()
   }
 
+  const receiveCurrent = (isCurrent: boolean) => {
+    if (!isCurrent || reads.networkMessage.get() !== undefined) return
+    writes.podsMayMove.set(true)
+    isLeavingDue = true
+    wake.ring()
+  }
+
+  const leave = async () => {
+    await attempt('bridge', bridge.adjust)
+    isLeavingDue = failures.has('bridge')
+  }
+
   const verifyNow = () => {
     verifyAtMs = 0
     isBridgeDue = true
@@ -95,7 +99,7 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
   }
 
   const pass = async () => {
-    if (!isOn && routes.isIdle()) return
+    if (!isOn && routes.isIdle()) return isLeavingDue ? leave() : undefined
     const nowMs = clock.monotonicMs()
     const mayMoveNow = isOn && !writes.podsMayMove.get() && nowMs >= moveAtMs
     if (mayMoveNow) writes.podsMayMove.set(true)
@@ -114,15 +118,14 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
     showCondition()
   }
 
+  const restMs = () => {
+    if (isOn || !routes.isIdle()) return linksMs
+    return isLeavingDue ? verifyMs : longestTimerMs
+  }
+
   const showCondition = () => {
-    const absent = wanted === undefined ? ['The controller has not assigned a range for pods to this node'] : []
-    const rules = reads.ruleProblem.get()
-    // An engine that does not answer has a condition of its own; routes and rules stand without it.
-    const missing = [...failures].flatMap(([subject, failure]) => (subject === 'bridge' ? [] : [failure]))
-    const problems = [...absent, ...missing, ...(rules === undefined ? [] : [rules])]
-    const gaps = routes.gaps()
-    const reached = (wanted?.routes.length ?? 0) - gaps.length
-    writes.networkConditions.set(isOn ? [networkCondition({ problems, gaps, routes: reached })] : [])
+    const reached = { wanted, failures, gaps: routes.gaps(), rules: reads.ruleProblem.get() }
+    writes.networkConditions.set(isOn ? [conditionOf(reached)] : [])
   }
 
   return {
@@ -130,17 +133,50 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
     async run(signal) {
       const stops = [
         reads.networkMessage.subscribe(receive),
+        reads.networkCurrent.subscribe(receiveCurrent),
         reads.ruleProblem.onChange(wake.ring),
         reads.runtime.onChange(verifyNow),
       ]
       try {
         while (!signal.aborted) {
           await pass()
-          await wake.sleep(isOn || !routes.isIdle() ? linksMs : longestTimerMs, signal)
+          await wake.sleep(restMs(), signal)
         }
       } finally {
         for (const stop of stops) stop()
       }
     },
   }
+}
+
+/** `failures`: by subject, the failure that was logged last, until an attempt succeeds. */
+function attempts(log: Log) {
+  const failures = new Map<string, string>()
+  const attempt = async (subject: string, work: () => Promise<void>) => {
+    try {
+      await work()
+      failures.delete(subject)
+    } catch (error) {
+      const failure = storyOf(error)
+      if (failures.get(subject) !== failure) log.warn('The network of pods is not complete', { subject, error })
+      failures.set(subject, failure)
+    }
+  }
+  return { attempt, failures }
+}
+
+type Reached = {
+  readonly wanted: PeerNetwork | undefined
+  readonly failures: ReadonlyMap<string, string>
+  readonly gaps: readonly string[]
+  /** Why the kernel does not have the rules. */
+  readonly rules: string | undefined
+}
+
+function conditionOf({ wanted, failures, gaps, rules }: Reached): MachineCondition {
+  const absent = wanted === undefined ? ['The controller has not assigned a range for pods to this node'] : []
+  // An engine that does not answer has a condition of its own; routes and rules stand without it.
+  const missing = [...failures].flatMap(([subject, failure]) => (subject === 'bridge' ? [] : [failure]))
+  const problems = [...absent, ...missing, ...(rules === undefined ? [] : [rules])]
+  return networkCondition({ problems, gaps, routes: (wanted?.routes.length ?? 0) - gaps.length })
 }
