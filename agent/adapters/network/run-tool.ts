@@ -5,21 +5,31 @@ import { codeOf } from '../../../daemon/errors.ts'
 export type ToolOutcome = { readonly code: number; readonly stdout: string; readonly stderr: string }
 
 /** 5,000 Services in one transaction took 15 s on a loaded machine. */
-const deadlineMs = 60_000
+const usualDeadlineMs = 60_000
+/** For `timeout` to end the program before the shell is ended, which would leave it running. */
+const afterTimeoutMs = 5_000
 const mostBytes = 64 * 1024 * 1024
 
 /**
  * Resolves with the end of the program, whatever it is; a signal counts as 128. Rejects where the program is not installed or
  * does not end in time: the message names it. `input`: what it reads.
  */
-export function runTool(file: string, args: readonly string[], input?: string): Promise<ToolOutcome> {
+export function runTool(
+  file: string,
+  args: readonly string[],
+  input?: string,
+  deadlineMs = usualDeadlineMs,
+): Promise<ToolOutcome> {
   return new Promise((resolve, reject) => {
-    const settings = { timeout: deadlineMs, killSignal: 'SIGKILL', maxBuffer: mostBytes } as const
-    const [program, line] = input === undefined ? [file, args] : ['sh', ['-c', throughPipe, file, ...args]]
+    const isPiped = input !== undefined
+    const timeout = isPiped ? deadlineMs + afterTimeoutMs : deadlineMs
+    const settings = { timeout, killSignal: 'SIGKILL', maxBuffer: mostBytes } as const
+    const [program, line] = isPiped ? ['sh', ['-c', throughPipe(deadlineMs), file, ...args]] : [file, args]
     const child = execFile(program, [...line], settings, (error, stdout, stderr) => {
       if (error === null) resolve({ code: 0, stdout, stderr })
       else if (codeOf(error) === 'ENOENT' || error.code === notFound) reject(new MissingTool(file))
-      else if (error.killed) reject(new Error(`${file} did not end within ${deadlineMs / 1000} s`))
+      else if (error.killed || (isPiped && error.code === timedOut))
+        reject(new Error(`${file} did not end within ${deadlineMs / 1000} s`))
       else resolve({ code: typeof error.code === 'number' ? error.code : 128, stdout, stderr })
     })
     // It may end before it has read everything; its status is what counts.
@@ -29,7 +39,9 @@ export function runTool(file: string, args: readonly string[], input?: string): 
 }
 
 /** nft opens /dev/stdin, which is possible for a pipe and not for the socket that Node.js gives a child. */
-const throughPipe = 'cat | "$0" "$@"'
+const throughPipe = (deadlineMs: number) => `cat | timeout --signal=KILL ${deadlineMs / 1000} "$0" "$@"`
+/** Of timeout(1), for a command that it has killed. */
+const timedOut = 137
 /** Of the shell, for a command that does not exist (POSIX, Shell Command Language, 2.8.2). */
 const notFound = 127
 

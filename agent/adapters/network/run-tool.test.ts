@@ -1,0 +1,28 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { until } from '../../testing/until.ts'
+import { runTool, runToolOrThrow } from './run-tool.ts'
+
+test('a program gets its input through a pipe, and its end is reported', async (t) => {
+  t.same(await runTool('sh', ['-c', 'cat /dev/stdin; echo no >&2; exit 3'], 'text'), {
+    code: 3,
+    stdout: 'text',
+    stderr: 'no\n',
+  })
+  for (const input of ['text', undefined]) {
+    await t.rejects(runTool('/nonexistent/nft', [], input), { message: '/nonexistent/nft is not installed' })
+  }
+  await t.rejects(runToolOrThrow('Cannot do it', 'sh', ['-c', 'exit 3']), { message: /^Cannot do it: / })
+})
+
+test('a program that does not end in time is not left running', async (t) => {
+  const own = join(t.testdir({}), 'own')
+  const program = join(t.testdirName, 'hangs')
+  await writeFile(program, `#!/bin/sh\necho $$ >${own}\nexec sleep 30\n`, { mode: 0o700 })
+  await t.rejects(runTool(program, [], 'text', 3_000), { message: /hangs did not end within 3 s$/ })
+  const pid = (await readFile(own, 'utf8')).trim()
+  const commandLine = () => readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+  await until('the program has ended', () => !existsSync(`/proc/${pid}`) || commandLine() === '', 10_000)
+})
