@@ -6,6 +6,7 @@ import { issuerOf, onlyAuthority } from '../certs/client-certificate.ts'
 import { checkNodeCSR } from '../certs/csr-check.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
 import type { Loop } from '../daemon/run.ts'
+import type { Dashboard } from './apiserver/dashboard/dashboard.ts'
 import { ensureClusterInfo, ensureFleetObjects } from './bootstrap-objects.ts'
 import { limitMessages } from './broker/inbox/message-limits.ts'
 import { nodeInbox } from './broker/inbox/node-inbox.ts'
@@ -176,6 +177,13 @@ export function writeOwnKubeconfig(
   })
 }
 
+function dashboardLoops({ fleet, run }: Dashboard): readonly Loop[] {
+  return [
+    { name: 'dashboard', run: fleet.run },
+    { name: 'dashboard-sessions', run },
+  ]
+}
+
 function fleetLoops(
   { configuration }: BrokerControllerNeeds,
   parts: LeadingParts,
@@ -190,7 +198,7 @@ function fleetLoops(
     inbox,
     outbox,
     ...networkLoops,
-    ...(api.dashboard === undefined ? [] : [{ name: 'dashboard', run: api.dashboard.fleet.run }]),
+    ...(api.dashboard === undefined ? [] : dashboardLoops(api.dashboard)),
     usageRequests({ usage, broker, clock }),
     sessionRequests({ sessions, broker, clock, log: shared.log }),
     ...controlLoops(

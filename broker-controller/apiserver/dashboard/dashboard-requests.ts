@@ -191,7 +191,7 @@ function createLink({ identity, session }: DashboardRequester, { sessions, log }
   if (session?.proof.kind === 'token' || user.startsWith('system:serviceaccount:')) {
     throw new ApiError('BadRequest', 'A service account logs in with its token: paste it on the page')
   }
-  const { link, expiresMs } = sessions.createLink(identity)
+  const { link, expiresMs } = sessions.createLink(identity, session?.id)
   log.info('Dashboard login link created', { user })
   return { link, expires: Math.floor(expiresMs / 1000) }
 }

@@ -59,3 +59,18 @@ test('over the limit of a user the session that was used least recently ends', a
   t.equal(sessions.find(second), undefined)
   t.equal(sessions.list().length, 50)
 })
+
+test('a login by the link of a session ends when that session would have ended', async (t) => {
+  const clock = fakeClock()
+  const sessions = dashboardSessions({ clock })
+  const own = sessions.open(proof, facts)
+  let last = own
+  for (let hour = 1; hour < 12; hour++) {
+    await clock.advance(60 * minute)
+    const redeemed = sessions.redeemLink(sessions.createLink(jane, sessions.find(last)?.id).link)
+    last = sessions.open(redeemed ?? proof, facts)
+  }
+  t.ok(sessions.find(last))
+  await clock.advance(60 * minute)
+  t.equal(sessions.find(last), undefined)
+})

@@ -9,7 +9,13 @@ import type { Clock } from '../../../daemon/clock.ts'
 /** What a session acts as. It is checked again with each request. */
 export type SessionProof =
   /** Holds until certificates of this user from before `sinceMs` are revoked. */
-  | { readonly kind: 'identity'; readonly identity: Identity; readonly sinceMs: number }
+  | {
+      readonly kind: 'identity'
+      readonly identity: Identity
+      readonly sinceMs: number
+      /** Of the session that made its link: when that session was opened, monotonic milliseconds. */
+      readonly openedAtMs?: number
+    }
   /** Holds as long as the token of a service account does. */
   | { readonly kind: 'token'; readonly token: string }
   /** Holds until the Secret of this kiosk link expires or is deleted. */
@@ -32,8 +38,11 @@ export type DashboardSession = SessionFacts & {
 }
 
 export interface DashboardSessions {
-  /** A link for one login as this identity, and when it expires. */
-  createLink(identity: Identity): { readonly link: string; readonly expiresMs: number }
+  /**
+   * A link for one login as this identity, and when it expires. Made by a session (its id), the login ends when that session would
+   * have ended: otherwise links would make a session last for ever.
+   */
+  createLink(identity: Identity, session?: string): { readonly link: string; readonly expiresMs: number }
   /** The identity of a link that was neither used nor expired, and the time of its creation; it is used from now on. */
   redeemLink(link: string): (SessionProof & { readonly kind: 'identity' }) | undefined
   /** The secret for the cookie. Over the limits the session that was used least recently ends. */
@@ -43,6 +52,8 @@ export interface DashboardSessions {
   /** The session counts as used. */
   touch(id: string): void
   list(): readonly SessionFacts[]
+  /** Ends those whose time is over; the others with their proofs. */
+  remaining(): readonly { readonly id: string; readonly proof: SessionProof }[]
   /** False: there is no such session. */
   end(id: string): boolean
   close(): void
@@ -63,10 +74,18 @@ type Kept = DashboardSession & {
   readonly ending: AbortController
 }
 
+type Link = {
+  readonly digest: Buffer
+  readonly identity: Identity
+  readonly sinceMs: number
+  readonly atMs: number
+  readonly openedAtMs: number | undefined
+}
+
 export function dashboardSessions({ clock }: { readonly clock: Clock }): DashboardSessions {
   /** The least recently used first. */
   const sessions = new Map<string, Kept>()
-  const links = new Map<string, { digest: Buffer; identity: Identity; sinceMs: number; atMs: number }>()
+  const links = new Map<string, Link>()
 
   const end = (id: string) => {
     const found = sessions.get(id)
@@ -89,12 +108,13 @@ export function dashboardSessions({ clock }: { readonly clock: Clock }): Dashboa
   }
 
   return {
-    createLink(identity) {
+    createLink(identity, session = '') {
       sweep()
       const [oldest] = links.keys()
       if (links.size >= mostLinks && oldest !== undefined) links.delete(oldest)
       const { id, secret, digest } = newSecret()
-      links.set(id, { digest, identity, sinceMs: clock.wallMs(), atMs: clock.monotonicMs() })
+      const openedAtMs = sessions.get(session)?.openedAtMs
+      links.set(id, { digest, identity, sinceMs: clock.wallMs(), atMs: clock.monotonicMs(), openedAtMs })
       return { link: `${id}.${secret}`, expiresMs: clock.wallMs() + linkLifeMs }
     },
     redeemLink(link) {
@@ -103,7 +123,8 @@ export function dashboardSessions({ clock }: { readonly clock: Clock }): Dashboa
       const found = links.get(id)
       if (found === undefined || !timingSafeEqual(found.digest, digest)) return undefined
       links.delete(id)
-      return { kind: 'identity', identity: found.identity, sinceMs: found.sinceMs }
+      const { identity, sinceMs, openedAtMs } = found
+      return { kind: 'identity', identity, sinceMs, ...(openedAtMs !== undefined && { openedAtMs }) }
     },
     open(proof, facts) {
       sweep()
@@ -113,7 +134,8 @@ export function dashboardSessions({ clock }: { readonly clock: Clock }): Dashboa
       const { id, secret, digest } = newSecret()
       const ending = new AbortController()
       const [openedMs, atMs] = [clock.wallMs(), clock.monotonicMs()]
-      const times = { openedMs, openedAtMs: atMs, usedAtMs: atMs }
+      const openedAtMs = (proof.kind === 'identity' ? proof.openedAtMs : undefined) ?? atMs
+      const times = { openedMs, openedAtMs, usedAtMs: atMs }
       sessions.set(id, { ...facts, ...times, id, proof, digest, ending, ended: ending.signal })
       return `${id}.${secret}`
     },
@@ -139,6 +161,10 @@ export function dashboardSessions({ clock }: { readonly clock: Clock }): Dashboa
         userAgent,
         openedMs,
       }))
+    },
+    remaining() {
+      sweep()
+      return [...sessions.values()].map(({ id, proof }) => ({ id, proof }))
     },
     end,
     close() {

@@ -1,5 +1,6 @@
 /** The dashboard as the API server sees it: which identity a session cookie stands for, and the answers below /ui/. */
 import { timingSafeEqual } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
 import {
   decodeKioskLink,
   isKioskLinkValid,
@@ -7,7 +8,7 @@ import {
   kioskNamespace,
   kioskSecretName,
 } from '../../../api/access/kiosk-link.ts'
-import { ApiError } from '../../../api/api-error.ts'
+import { ApiError, isApiError } from '../../../api/api-error.ts'
 import { authenticatedGroup, type Identity } from '../../../api/identity.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { tokenBuckets } from '../../../daemon/limits/token-bucket.ts'
@@ -51,7 +52,14 @@ export interface Dashboard extends DashboardNeeds {
   kioskProof(link: string): Promise<SessionProof | undefined>
   /** Throws TooManyRequests when this address has tried too often to log in. */
   limitLogins(address: string): void
+  /**
+   * Ends sessions whose time is over, or whose identity is gone: logs and shells that they opened run without further requests.
+   * Resolves when `signal` aborts.
+   */
+  run(signal: AbortSignal): Promise<void>
 }
+
+const checkSessionsMs = 15_000
 
 const loginRate = { perSecond: 0.2, burst: 20 }
 
@@ -88,10 +96,22 @@ export function openDashboard(needs: DashboardNeeds): Dashboard {
     }
   }
 
+  /** Of a session that is to end. Another error, as of the store, passes. */
+  const isOut = (error: unknown) => isApiError(error, 'Unauthorized')
+
   return {
     ...needs,
     sessions,
     identityOf,
+    async run(signal) {
+      while (!signal.aborted) {
+        await clock.sleep(checkSessionsMs, signal)
+        for (const { id, proof } of sessions.remaining()) {
+          await identityOf(proof).catch((error: unknown) => isOut(error) && sessions.end(id))
+          await setImmediate()
+        }
+      }
+    },
     async identify(cookie) {
       const session = sessions.find(cookie)
       if (session === undefined)
@@ -99,7 +119,7 @@ export function openDashboard(needs: DashboardNeeds): Dashboard {
       try {
         return { session, identity: await identityOf(session.proof) }
       } catch (error) {
-        sessions.end(session.id)
+        if (isOut(error)) sessions.end(session.id)
         throw error
       }
     },
