@@ -73,7 +73,9 @@ export async function privateAnswer(
 ): Promise<ApiResponse> {
   const { method, path, query, signal } = request
   const { identity, session } = requester
-  const [what = '', name] = path.slice(apiRoot.length).split('/')
+  const [what = '', name, ...more] = path.slice(apiRoot.length).split('/')
+  // Only whole paths: limits on requests take the stream for one by its path.
+  if (more.length > 0 || (name !== undefined && what !== 'sessions')) throw unknownPath()
   switch (`${method} ${what}`) {
     case 'GET stream': {
       const current =

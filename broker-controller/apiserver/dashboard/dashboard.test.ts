@@ -295,6 +295,14 @@ test('a kiosk link shows the fleet, changes nothing, and ends with its Secret', 
   t.equal((await ask('GET', '/ui/api/session', { cookie })).code, 401)
 })
 
+test('the stream has one path: below another one it would hold a seat of its priority level', async (t) => {
+  const { ask, loginAs } = await aDashboard(t)
+  const { cookie } = await loginAs(administrator)
+  for (const path of ['/ui/api/stream/', '/ui/api/stream/x', '/ui/api/sessions/0/1', '/ui/api/session/x']) {
+    t.equal((await ask('GET', path, { cookie })).code, 404, path)
+  }
+})
+
 test('one address has few attempts to log in', async (t) => {
   const { login } = await aDashboard(t)
   const codes: number[] = []
