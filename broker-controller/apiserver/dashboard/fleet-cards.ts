@@ -70,7 +70,9 @@ export function fleetCards(needs: FleetCardNeeds): FleetCards {
     }),
     events: cardTable(async (key) => {
       const event = events.get(keyIn(key))
-      return event && { namespace: event.metadata.namespace ?? '', card: eventCard(event) }
+      if (event === undefined) return undefined
+      const card = eventCard(event)
+      return { namespace: event.metadata.namespace ?? '', card, rank: card.at }
     }, mostEvents),
     workloads: cardTable(async (key) => {
       const [kind = '', namespace = '', name = ''] = key.split('/')
