@@ -64,7 +64,10 @@ import { endpointsController } from './controllers/endpoints/endpoints-controlle
 import { defaultEventCleanup, eventCleanup } from './controllers/event-cleanup.ts'
 import { type GarbageCollectorNeeds, garbageCollector } from './controllers/garbage-collector.ts'
 import { nodeIpamController } from './controllers/node-ipam-controller.ts'
-import { nodeLifecycleController } from './controllers/node-lifecycle/node-lifecycle-controller.ts'
+import {
+  type NodeLifecycleNeeds,
+  nodeLifecycleController,
+} from './controllers/node-lifecycle/node-lifecycle-controller.ts'
 import { disruptionController } from './controllers/pods/disruption-controller.ts'
 import { podCleanupController } from './controllers/pods/pod-cleanup-controller.ts'
 import { rebootController } from './controllers/pods/reboot-controller.ts'
@@ -129,7 +132,8 @@ export type ControlLoopNeeds = NamespaceDeletionNeeds &
   QuotaControllerNeeds &
   Omit<WorkloadNeeds, 'workloadMetrics'> &
   Omit<AutoscalerNeeds, 'autoscalerMetrics'> &
-  SchedulerNeeds & { readonly registry: MetricsRegistry }
+  SchedulerNeeds &
+  Pick<NodeLifecycleNeeds, 'refusesNodes'> & { readonly registry: MetricsRegistry }
 
 /** The controllers and the scheduler. */
 export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerConfiguration): readonly Loop[] {

@@ -216,6 +216,7 @@ function fleetLoops(
         checkpoints,
         hold,
         authorities,
+        ...(replica && { refusesNodes: () => !replica.isLeading() }),
       },
       configuration,
     ),

@@ -145,6 +145,26 @@ test('heartbeats that arrived while the controller was held up count before node
   t.same(await world.reasons('pi-1'), ['RegisteredNode'])
 })
 
+test('while nodes are refused none is judged, and afterwards each has its full grace', async (t) => {
+  const world = fleet(t)
+  await world.join({ name: 'pi-1' }, { name: 'pi-2' })
+  let isRefusing = false
+  t.teardown(world.start(nodeLifecycleController({ ...world, refusesNodes: () => isRefusing })))
+  await world.revive('pi-1', 'pi-2')
+  await world.pass(20)
+  isRefusing = true
+  world.silence('pi-1', 'pi-2')
+  for (const name of ['pi-1', 'pi-2']) await world.connection(name, 'lost')
+  await world.pass(600)
+  isRefusing = false
+  await world.pass(5)
+  await world.revive('pi-1')
+  t.equal(await world.state('pi-1'), 'True')
+  t.same(await world.reasons('pi-1'), ['RegisteredNode'])
+  await world.pass(60)
+  t.match(await world.state('pi-2'), /^Unknown/, 'one that stays away is noticed')
+})
+
 test('a node that reports not ready is tainted as such, and swapped when it falls silent', async (t) => {
   const world = await watched(t, ...names(4).map((name) => ({ name })))
   await world.report('pi-1', 'False')

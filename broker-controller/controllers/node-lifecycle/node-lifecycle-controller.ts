@@ -25,6 +25,8 @@ export type NodeLifecycleNeeds = {
   readonly events: EventRecorder
   readonly clock: Clock
   readonly log: Log
+  /** This process lets nodes not connect now: their silence is its own doing. */
+  readonly refusesNodes?: () => boolean
 }
 /** The store groups writes: so many under way at a time let a lost zone be written in a few groups. */
 const writesAtOnce = 256
@@ -41,7 +43,7 @@ export function nodeLifecycleController(
 }
 
 async function runNodeLifecycle(
-  { store, events, clock, log }: NodeLifecycleNeeds,
+  { store, events, clock, log, refusesNodes }: NodeLifecycleNeeds,
   settings: NodeLifecycleSettings,
   signal: AbortSignal,
 ): Promise<void> {
@@ -53,7 +55,7 @@ async function runNodeLifecycle(
   const judge = nodeJudge(roster, clock, settings)
   const tainting = noExecuteTainting({ store, clock, log, roster, judge }, settings)
   const check = nodeCheck({ store, clock, log, roster, judge, nodeEvents, announcements, marker, tainting, settings })
-  const grace = graceAfterStalls({ clock, log, roster }, settings)
+  const grace = graceAfterStalls({ clock, log, roster, refusesNodes }, settings)
   const unseen = new Set<string>()
   const gone: StoredObject<'nodes'>[] = []
 
@@ -135,11 +137,16 @@ async function runNodeLifecycle(
 }
 
 /**
- * While this process was stopped, or its machine slept, no message could arrive: no node is silent because of that, and every
- * node gets its full grace period.
+ * While this process was stopped, or its machine slept, or it refused connections, no message could arrive: no node is silent
+ * because of that, and every node gets its full grace period.
  */
 function graceAfterStalls(
-  { clock, log, roster }: { readonly clock: Clock; readonly log: Log; readonly roster: NodeRoster },
+  {
+    clock,
+    log,
+    roster,
+    refusesNodes,
+  }: Pick<NodeLifecycleNeeds, 'clock' | 'log' | 'refusesNodes'> & { readonly roster: NodeRoster },
   { nodeMonitorPeriodMs }: NodeLifecycleSettings,
 ) {
   /** When this process was last seen running; undefined before it has listed all nodes. */
@@ -150,6 +157,7 @@ function graceAfterStalls(
     const nowMs = clock.monotonicMs()
     const stalledMs = nowMs - awakeMs
     awakeMs = nowMs
+    if (refusesNodes?.()) return roster.giveFullGrace(nowMs)
     if (stalledMs <= 2 * nodeMonitorPeriodMs) return
     log.warn('Controller was asleep, every node gets its full grace', { seconds: Math.round(stalledMs / 1000) })
     roster.giveFullGrace(nowMs)
