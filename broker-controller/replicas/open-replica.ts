@@ -63,15 +63,17 @@ export function openReplica(needs: ReplicaNeeds): OpenReplica | undefined {
   const isOwn = ({ apiServer }: ControllerAddress) => apiServer === addresses?.apiServer
   const isRegistered = (fingerprint: string) =>
     controllers.all().some(({ proxyCertificate }) => proxyCertificate === fingerprint)
-  const register = async (wanted: Addresses) => {
+  const register = async (wanted: Addresses, shown = credentials) => {
     addresses = wanted
-    const proxyCertificate = credentials === undefined ? '' : fingerprintOf(credentials.certificate)
+    const proxyCertificate = shown === undefined ? '' : fingerprintOf(shown.certificate)
     await controllers.register({ ...wanted, hosts: needs.hosts, proxyCertificate, version })
   }
   own.onChange(async () => {
-    credentials = issued(needs)
-    if (addresses === undefined) return
-    await register(addresses).catch((error: unknown) => log.warn('Addresses of this controller not written', { error }))
+    const next = issued(needs)
+    const written = addresses && register(addresses, next)
+    await written?.catch((error: unknown) => log.warn('Addresses of this controller not written', { error }))
+    // Shown from now on only: the leader has to find it.
+    credentials = next
   })
   addMetrics(needs.registry, isLeading, controllers)
   return {

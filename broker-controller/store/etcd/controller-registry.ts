@@ -35,14 +35,20 @@ const readMs = 2_000
 export function controllerRegistry({ client, keys, clock, log }: ControllerRegistryNeeds): ControllerRegistry {
   const listeners: (() => void)[] = []
   let known: readonly ControllerAddress[] = []
-  let own: { readonly address: ControllerAddress; readonly lease: string; keptMs: number } | undefined
+  let own: ControllerAddress | undefined
+  let lease: string | undefined
+  let keptMs = 0
+  let timesReplaced = 0
   let reading: Promise<void> | undefined
 
   const write = async (address: ControllerAddress) => {
-    const { id: lease } = await client.call(methods.leaseGrant, { ttl: leaseSeconds })
+    // One for the life of the process: each lasts a day.
+    if (lease === undefined || !(await keptAlive(client, lease))) {
+      lease = (await client.call(methods.leaseGrant, { ttl: leaseSeconds })).id
+    }
     const value = Buffer.from(JSON.stringify(address))
     await client.call(methods.txn, { compare: [], success: [{ put: { key: nameOf(keys, address), lease, value } }] })
-    own = { address, lease, keptMs: clock.monotonicMs() }
+    keptMs = clock.monotonicMs()
   }
   const read = async () => {
     const found: ControllerAddress[] = []
@@ -62,14 +68,19 @@ export function controllerRegistry({ client, keys, clock, log }: ControllerRegis
   /** A key that was deleted, or that another process of this name has replaced, is written again. */
   const keep = async () => {
     if (own === undefined) return
-    const { address, lease } = own
-    const isWritten = known.some((one) => equalJSON(one, address))
-    if (isWritten && clock.monotonicMs() - own.keptMs < keepMs) return
-    if (isWritten && (await keptAlive(client, lease))) own = { address, lease, keptMs: clock.monotonicMs() }
-    else await write(address)
+    const { apiServer } = own
+    const isWritten = known.some((one) => equalJSON(one, own))
+    const isReplaced = !isWritten && known.some((one) => one.apiServer === apiServer)
+    timesReplaced = isReplaced ? timesReplaced + 1 : 0
+    // The first time what was read may be older than what this process has written since.
+    if (timesReplaced === 2) {
+      log.warn('Another controller has the address of this one: give each its own advertiseAddress', { apiServer })
+    }
+    if (!isWritten || clock.monotonicMs() - keptMs >= keepMs) await write(own)
   }
   return {
     async register(self) {
+      own = self // also where it cannot be written now: it is tried again
       await write(self)
       await refresh()
     },
