@@ -27,7 +27,14 @@ import type { DashboardSession } from './dashboard/dashboard-sessions.ts'
 import { usageAnswer } from './figures/usage-answers.ts'
 import { forwardRequest } from './forwarding/forward-request.ts'
 import { remoteSender } from './forwarding/remote-identity.ts'
-import { isAnsweredHere, leaderAddress, noLeader, type Replica, waitUntilReadable } from './forwarding/replica.ts'
+import {
+  isAnsweredHere,
+  leaderAddress,
+  noLeader,
+  type Replica,
+  refuseStale,
+  waitUntilReadable,
+} from './forwarding/replica.ts'
 import type { Attributes } from './handlers/authorizer.ts'
 import { changeObject } from './handlers/changing.ts'
 import { createObject } from './handlers/creating.ts'
@@ -113,7 +120,7 @@ export async function answerRequest(received: ApiRequest, needs: RequestNeeds): 
     if (needs.replica !== undefined) request = await asSentToController(received, needs.replica, sender)
     if (isOfLeader(route, request, needs)) {
       admission = needs.flowControl?.admit(strangersFlow(request.address), isLong)
-      const answer = await answerOfLeader(request, sender, needs)
+      const answer = await answerOfLeader(request, isLong, sender, needs)
       return { answer, route, user, sender, admission, isForwarded: true }
     }
     if (route.kind === 'dashboard' && isPublicPath(route.path)) {
@@ -129,7 +136,8 @@ export async function answerRequest(received: ApiRequest, needs: RequestNeeds): 
     admission = needs.flowControl?.admit(flowOf(identity, route, request.address), isLong)
     if (needs.replica !== undefined && !needs.replica.isLeading()) {
       if (!isAnsweredHere(route)) {
-        const answer = await answerOfLeader(request, sender, needs)
+        await refuseStale(needs.replica)
+        const answer = await answerOfLeader(request, isLong, sender, needs)
         return { answer, route, user, sender, admission, isForwarded: true }
       }
       await waitUntilReadable(route, request.query, needs.replica, needs.log)
@@ -174,6 +182,7 @@ function isOfLeader(route: ApiRoute, { headers }: ApiRequest, { replica, dashboa
 /** Throws ServiceUnavailable while none leads. */
 function answerOfLeader(
   { raw, offered, signal }: ApiRequest,
+  isLong: boolean,
   { identity, via }: RequestSender,
   { replica, clock }: RequestNeeds,
 ): Promise<ApiResponse> {
@@ -181,7 +190,7 @@ function answerOfLeader(
   if (replica === undefined || via !== undefined) throw noLeader()
   const leader = leaderAddress(replica)
   const isUpgrade = offered !== undefined
-  return forwardRequest({ raw, identity, isUpgrade, leader, credentials: replica.credentials(), clock, signal })
+  return forwardRequest({ raw, identity, isUpgrade, isLong, leader, credentials: replica.credentials(), clock, signal })
 }
 
 /** As kube-apiserver's longRunningRequestCheck: watches, streams and proxies hold no seat, but their number is bounded. */

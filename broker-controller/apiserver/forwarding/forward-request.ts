@@ -8,9 +8,9 @@ import { withDeadline } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import type { RawRequest } from '../handlers/strategy.ts'
 import { proxyExchange } from '../proxy/proxy-exchange.ts'
-import { requestHeaders } from '../proxy/proxy-headers.ts'
+import { identityHeader, requestHeaders } from '../proxy/proxy-headers.ts'
 import type { ApiResponse } from '../wire/answers.ts'
-import { identityHeader, identityHeaderValue } from './remote-identity.ts'
+import { identityHeaderValue } from './remote-identity.ts'
 import type { ControllerCredentials } from './replica.ts'
 
 export type ForwardedExchange = {
@@ -18,6 +18,8 @@ export type ForwardedExchange = {
   /** undefined: the leader finds it out. */
   readonly identity: Identity | undefined
   readonly isUpgrade: boolean
+  /** Its answer may begin at any time: a proxied server decides that. */
+  readonly isLong: boolean
   /** `https://HOST:PORT` */
   readonly leader: string
   readonly credentials: ControllerCredentials
@@ -27,7 +29,7 @@ export type ForwardedExchange = {
 }
 
 const connectMs = 5_000
-/** To the first line of the answer: as kube-apiserver's --request-timeout. A leader that is frozen gives none. */
+/** To the first line of the answer: as kube-apiserver's --request-timeout, from which long requests are exempt. A leader that is frozen gives none. */
 const answerMs = 60_000
 
 /**
@@ -35,7 +37,7 @@ const answerMs = 60_000
  * no answer came: it may have happened.
  */
 export async function forwardRequest(exchange: ForwardedExchange): Promise<ApiResponse> {
-  const { raw, leader, isUpgrade, clock, signal } = exchange
+  const { raw, leader, isUpgrade, isLong, clock, signal } = exchange
   if (raw === undefined) throw new ApiError('InternalError', 'the request cannot be passed on')
   const connection = await connected(exchange).catch((cause: unknown) => {
     const message = `Cannot reach the controller that leads, ${leader}: ${messageOf(cause)}`
@@ -45,7 +47,7 @@ export async function forwardRequest(exchange: ForwardedExchange): Promise<ApiRe
   signal.addEventListener('abort', leave, { once: true })
   connection.once('close', () => signal.removeEventListener('abort', leave))
   if (signal.aborted) leave()
-  const giveUp = setTimeout(leave, answerMs)
+  const giveUp = isLong ? undefined : setTimeout(leave, answerMs)
   try {
     return await proxyExchange({
       connection,
@@ -75,9 +77,7 @@ function forwardedHeaders({ identity, isUpgrade }: ForwardedExchange, raw: RawRe
   const names = headers.map((name, i) => (i % 2 === 0 ? name.toLowerCase() : ''))
   const impersonation = headers.filter((_, i) => names[i - (i % 2)]?.startsWith('impersonate-'))
   // Of the client's own word about its address nothing is passed on: the leader takes the last one for true.
-  const own = headers.filter(
-    (_, i) => names[i - (i % 2)] !== 'x-forwarded-for' && names[i - (i % 2)] !== identityHeader,
-  )
+  const own = headers.filter((_, i) => names[i - (i % 2)] !== 'x-forwarded-for')
   const kept = requestHeaders({ method, headers: own, address, uri: path, isUpgrade, toController: true })
   return [...kept, ...impersonation, identityHeader, identityHeaderValue(identity)]
 }

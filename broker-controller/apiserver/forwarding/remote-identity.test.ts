@@ -1,7 +1,8 @@
 import { test } from 'tap'
 import { isApiError } from '../../../api/api-error.ts'
-import type { Identity } from '../../../api/identity.ts'
-import { identityHeader, identityHeaderValue, remoteSender } from './remote-identity.ts'
+import { type Identity, nodeIdentity, peerControllerIdentity } from '../../../api/identity.ts'
+import { identityHeader } from '../proxy/proxy-headers.ts'
+import { identityHeaderValue, remoteSender } from './remote-identity.ts'
 
 const user: Identity = {
   user: 'système:node:ü, x',
@@ -35,6 +36,15 @@ test('the header of anyone else is ignored', async (t) => {
   const twice = { ...headers, [identityHeader]: [identityHeaderValue(user), identityHeaderValue(user)] }
   t.equal(await remoteSender({ certificate: shown, headers: twice }, controllers), undefined, 'two headers')
   t.equal(await remoteSender({ certificate: shown, headers: {} }, controllers), undefined, 'no header')
+})
+
+test('a controller that is not registered yet is asked to try again, and no other client', async (t) => {
+  const early = { trusted: true, fingerprint: 'bb', identity: peerControllerIdentity }
+  const error = await remoteSender({ certificate: early, headers }, controllers).catch((refused: unknown) => refused)
+  t.ok(isApiError(error, 'ServiceUnavailable') && error.details?.retryAfterSeconds === 1, String(error))
+  t.equal(await remoteSender({ certificate: { ...early, trusted: false }, headers }, controllers), undefined)
+  const node = { ...early, identity: nodeIdentity('pi-1') }
+  t.equal(await remoteSender({ certificate: node, headers }, controllers), undefined)
 })
 
 test('a header that cannot be decoded is refused', async (t) => {

@@ -4,12 +4,11 @@
  */
 import { ApiError } from '../../../api/api-error.ts'
 import { decode } from '../../../api/decode.ts'
-import type { Identity } from '../../../api/identity.ts'
+import { type Identity, peerControllerIdentity } from '../../../api/identity.ts'
 import { list, mapOf, object, optional, text } from '../../../api/schema.ts'
 import { parseJson } from '../../../api/text/json.ts'
-import type { Replica } from './replica.ts'
-
-export const identityHeader = 'x-bramble-identity'
+import { identityHeader } from '../proxy/proxy-headers.ts'
+import { type Replica, strangeController } from './replica.ts'
 
 const senderSchema = object({
   identity: optional(
@@ -30,19 +29,28 @@ export type RemoteSender = {
 }
 
 type ReceivedRequest = {
-  readonly certificate: { readonly trusted: boolean; readonly fingerprint?: string } | undefined
+  readonly certificate:
+    | { readonly trusted: boolean; readonly fingerprint?: string; readonly identity?: Identity | undefined }
+    | undefined
   readonly headers: { readonly [lowerCaseName: string]: string | readonly string[] | undefined }
 }
 
-/** undefined: no controller passed the request on. Throws BadRequest: one of another version may write the header in another form. */
+/**
+ * undefined: no controller passed the request on. Throws BadRequest: one of another version may write the header in another
+ * form; and ServiceUnavailable to one that is not known yet: an answer as to a client without rights would be final.
+ */
 export async function remoteSender(
   { certificate, headers }: ReceivedRequest,
   replica: Pick<Replica, 'isController'>,
 ): Promise<RemoteSender | undefined> {
   const value = headers[identityHeader]
-  const { trusted = false, fingerprint } = certificate ?? {}
+  const { trusted = false, fingerprint, identity: shown } = certificate ?? {}
   if (typeof value !== 'string' || !trusted || fingerprint === undefined) return undefined
-  if (!(await replica.isController(fingerprint))) return undefined
+  if (!(await replica.isController(fingerprint))) {
+    // Only the authority of the fleet issues it: its controller is being registered.
+    if (shown?.user === peerControllerIdentity.user) throw strangeController()
+    return undefined
+  }
   const decoded = decode(senderSchema, parseJson(Buffer.from(value, 'base64url').toString('utf8')))
   if (!decoded.ok) throw new ApiError('BadRequest', `the header ${identityHeader} cannot be decoded`)
   const { identity } = decoded.value

@@ -2,7 +2,7 @@ import { test } from 'tap'
 import { isApiError } from '../../../api/api-error.ts'
 import { builtInKinds } from '../../control-plane.ts'
 import { routeOf } from '../routes.ts'
-import { isAnsweredHere, leaderAddress, waitUntilReadable } from './replica.ts'
+import { isAnsweredHere, leaderAddress, refuseStale, waitUntilReadable } from './replica.ts'
 
 function routeTo(request: string) {
   const [method = '', url = ''] = request.split(' ')
@@ -66,7 +66,36 @@ test('a read waits for what it may expect', async (t) => {
     const { route, query } = routeTo(request)
     await waitUntilReadable(route, query, { freshness }, { debug: () => undefined })
   }
-  t.same(waits, ['latest', 'until 17', 'until 18'])
+  t.same(
+    waits,
+    ['latest', 'until 17', 'until 18', 'latest'],
+    'a page, too: the one before may be of another controller',
+  )
+})
+
+test('a client that has seen a version is not led back behind it', async (t) => {
+  const freshness = { latest: async () => false, until: async () => false }
+  const read = async (request: string) => {
+    const { route, query } = routeTo(request)
+    return waitUntilReadable(route, query, { freshness }, { debug: () => undefined })
+  }
+  for (const request of ['GET /api/v1/pods?resourceVersion=17', 'GET /api/v1/pods?watch=1&resourceVersion=17']) {
+    const error = await read(request).catch((refused: unknown) => refused)
+    t.ok(isApiError(error, 'Timeout') && error.message === 'Too large resource version: 17', String(error))
+  }
+  await t.resolves(read('GET /api/v1/pods'))
+})
+
+test('a controller that is cut off from the store passes nothing on', async (t) => {
+  const latest = async () => true
+  await t.resolves(refuseStale({ freshness: { latest, until: latest } }))
+  const away = async () => {
+    throw new Error('away')
+  }
+  for (const behind of [async () => false, away]) {
+    const error = await refuseStale({ freshness: { latest: behind, until: latest } }).catch((one: unknown) => one)
+    t.ok(isApiError(error, 'ServiceUnavailable') && error.details?.retryAfterSeconds === 1, String(error))
+  }
 })
 
 test('a read is answered from memory where the store does not answer', async (t) => {

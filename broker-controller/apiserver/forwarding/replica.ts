@@ -2,7 +2,7 @@
  * One of several controllers. The one that leads answers everything; the others answer reads and watches of what the store has, and
  * pass everything else on: admission, addresses of Services, quotas, leases and the sessions of nodes have state in the leader.
  */
-import { ApiError } from '../../../api/api-error.ts'
+import { ApiError, isApiError } from '../../../api/api-error.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Freshness } from '../../store/election.ts'
 import { type ResourceRoute, subresourceOf } from '../handlers/strategy.ts'
@@ -56,16 +56,23 @@ export async function waitUntilReadable(
   { freshness }: Pick<Replica, 'freshness'>,
   log: Pick<Log, 'debug'>,
 ): Promise<void> {
-  if (route.kind !== 'resource' || query.get('continue')) return
+  if (route.kind !== 'resource') return
   const version = query.get('resourceVersion') ?? ''
   if (version === '0') return
   const known = Number(version)
   try {
     if (version === '') await freshness.latest()
-    else if (Number.isSafeInteger(known)) await freshness.until(known)
+    else if (Number.isSafeInteger(known) && !(await freshness.until(known))) throw tooLarge(version)
   } catch (error) {
+    if (isApiError(error)) throw error
     log.debug('Objects in memory may be behind the store', { error })
   }
+}
+
+/** Clients that have seen a version are not led back behind it (storage.NewTooLargeResourceVersionError). */
+function tooLarge(version: string): ApiError {
+  const causes = [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }]
+  return new ApiError('Timeout', `Too large resource version: ${version}`, { retryAfterSeconds: 1, causes })
 }
 
 /** Throws ServiceUnavailable while there is none. */
@@ -73,6 +80,18 @@ export function leaderAddress(replica: Pick<Replica, 'leader'>): string {
   const leader = replica.leader()
   if (leader === undefined) throw noLeader()
   return leader
+}
+
+/** Throws ServiceUnavailable where this controller may be behind: its sender's rights to log in may have ended since. */
+export async function refuseStale({ freshness }: Pick<Replica, 'freshness'>): Promise<void> {
+  if (await freshness.latest().catch(() => false)) return
+  const message = 'This controller is cut off from etcd and passes nothing on: try again'
+  throw new ApiError('ServiceUnavailable', message, { retryAfterSeconds: 1 })
+}
+
+export function strangeController(): ApiError {
+  const message = 'The controller that passed the request on is not registered yet: try again'
+  return new ApiError('ServiceUnavailable', message, { retryAfterSeconds: 1 })
 }
 
 export function noLeader(): ApiError {

@@ -28,11 +28,13 @@ test('credentials for the API go no further', async (t) => {
       'x',
       'Expect',
       '100-continue',
+      'X-Bramble-Identity',
+      'e30',
     ],
     ...['Sec-WebSocket-Protocol', 'base64url.bearer.authorization.k8s.io.c2VjcmV0, chat'],
     ...['Sec-WebSocket-Protocol', ' v2 '],
   ])
-  t.notOk(names.some((name) => /authorization|impersonate|expect/.test(name)))
+  t.notOk(names.some((name) => /authorization|impersonate|expect|identity/.test(name)))
   t.same(of('sec-websocket-protocol'), ['chat, v2'])
   const { names: without } = sent(['Sec-WebSocket-Protocol', 'base64url.bearer.authorization.k8s.io.c2VjcmV0'])
   t.notOk(without.includes('sec-websocket-protocol'))

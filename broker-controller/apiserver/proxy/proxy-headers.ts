@@ -1,5 +1,8 @@
 /** The headers of a proxied request and of its answer (k8s.io/apimachinery/pkg/util/proxy; net/http/httputil, ReverseProxy). */
 
+/** With which one controller passes on to another one who sent a request. */
+export const identityHeader = 'x-bramble-identity'
+
 /** Names and values in turn, as on the wire. */
 export type RawHeaders = readonly string[]
 
@@ -16,7 +19,8 @@ const hopByHop = [
   'upgrade',
 ]
 /** They are meant for the API: what is behind the proxy must not get the credentials of its clients. */
-const forTheApi = (name: string) => name === 'authorization' || name === 'expect' || name.startsWith('impersonate-')
+const forTheApi = (name: string) =>
+  ['authorization', 'expect', identityHeader].includes(name) || name.startsWith('impersonate-')
 /** Cookies of the API's own pages: only a browser that logs in to the API has them, and only for the API. */
 const ownCookie = /^\s*__Host-bramble-/
 /** A token that a browser sends with a WebSocket. */
