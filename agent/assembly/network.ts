@@ -9,6 +9,7 @@ import { reflectPorts } from '../adapters/network/bridge-ports.ts'
 import { conntrackFlows } from '../adapters/network/conntrack.ts'
 import { healthServers } from '../adapters/network/health-servers.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
+import { networkOwner, ownedHost, ownedTable } from '../adapters/network/network-owner.ts'
 import { nftTable } from '../adapters/network/nft.ts'
 import { networkReception } from '../network/messages/network-reception.ts'
 import { networkManager } from '../network/network-manager.ts'
@@ -47,9 +48,10 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     log,
   })
   await reception.load()
+  const owner = networkOwner(root)
   const peers = peersManager(
     {
-      host: hostNetwork(root),
+      host: ownedHost(hostNetwork(root), owner),
       bridge: { adjust: engine.adjustPodNetwork },
       reads: board,
       writes: board,
@@ -65,7 +67,7 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     healthCheckManager({ nodeName, servers: healthServers(), reads: board, clock: clockFor('service-health'), log }),
   ]
   const rules = networkManager({
-    table: nftTable(),
+    table: ownedTable(nftTable(), owner),
     reads: { rules: [board.peerRules, board.serviceRules, board.nameRules], rulesCurrent: board.rulesCurrent },
     writes: board,
     clock: clockFor('network'),

@@ -1,0 +1,68 @@
+/**
+ * One agent of a machine has the network of pods: the table of rules, the mark of routes and the tunnel have one name each, and a second
+ * agent, of another fleet, would replace what the first one put there.
+ */
+import { mkdir, readlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { RuleTable } from '../../network/network-manager.ts'
+import type { HostNetwork } from '../../network/peers/route-sync.ts'
+import { AlreadyRunning, lockDirectory } from '../disk/single-instance.ts'
+
+export interface NetworkOwner {
+  /** Resolves when this process has the network, until it ends. Rejects while another agent has it; another call tries again. */
+  claim(): Promise<void>
+  /** Whether `claim` has succeeded. */
+  isOwner(): boolean
+}
+
+/** `root`: where `/run` is. Where no lock can be written, the network is this process's: a full disk is no other agent. */
+export function networkOwner(root: string): NetworkOwner {
+  let claimed: Promise<void> | undefined
+  let isOwner = false
+  const lock = async () => {
+    // Rules and routes belong to a network namespace, and so does the lock: `net:[4026531840]`.
+    const space = await readlink('/proc/self/ns/net').catch(() => '')
+    const folder = join(root, 'run/bramble', `network-${space.replace(/\D/g, '')}`)
+    try {
+      await mkdir(folder, { recursive: true, mode: 0o700 })
+      await lockDirectory(folder)
+    } catch (error) {
+      if (error instanceof AlreadyRunning)
+        throw new Error(
+          `Another agent of this machine, process ${error.pid}, has the network of pods: give one of their fleets podNetwork: node`,
+        )
+    }
+    isOwner = true
+  }
+  return {
+    claim() {
+      claimed ??= lock().catch((error: unknown) => {
+        claimed = undefined
+        throw error
+      })
+      return claimed
+    },
+    isOwner: () => isOwner,
+  }
+}
+
+/** What is removed is the owner's only: others have put nothing there. */
+export function ownedTable(table: RuleTable, { claim, isOwner }: NetworkOwner): RuleTable {
+  return {
+    list: () => claim().then(table.list),
+    apply: (transaction) => claim().then(() => table.apply(transaction)),
+    isIntact: (thorough) => claim().then(() => table.isIntact(thorough)),
+    remove: async () => (isOwner() ? table.remove() : undefined),
+  }
+}
+
+/** As `ownedTable`. */
+export function ownedHost(host: HostNetwork, { claim, isOwner }: NetworkOwner): HostNetwork {
+  return {
+    links: host.links,
+    made: () => claim().then(host.made),
+    apply: (steps) => claim().then(() => host.apply(steps)),
+    acceptMarked: () => claim().then(host.acceptMarked),
+    refuseMarked: async () => (isOwner() ? host.refuseMarked() : undefined),
+  }
+}
