@@ -5,8 +5,7 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import WebSocket from 'ws'
+import { Readable, Writable } from 'node:stream'
 import { eventually } from './wait.ts'
 
 export const chromium = '/usr/bin/chromium'
@@ -46,7 +45,10 @@ type Message = {
   readonly error?: { readonly message: string }
 }
 
-/** A browser with a profile of its own and one page, closed at the end. It trusts the certificate of any server. */
+/**
+ * A browser with a profile of its own and one page, closed at the end. It trusts the certificate of any server. It is driven through
+ * pipes: a browser whose test was killed sees them closed, and ends.
+ */
 export async function openBrowser(t: { teardown(end: () => Promise<unknown>): void }): Promise<Page> {
   const profile = await mkdtemp(join(tmpdir(), 'bramble-browser-'))
   const flags = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--hide-scrollbars']
@@ -55,6 +57,7 @@ export async function openBrowser(t: { teardown(end: () => Promise<unknown>): vo
     '--disable-extensions',
     '--disable-background-networking',
     '--disable-component-update',
+    '--disable-breakpad',
   ]
   const child = spawn(
     chromium,
@@ -62,19 +65,20 @@ export async function openBrowser(t: { teardown(end: () => Promise<unknown>): vo
       ...flags,
       ...quiet,
       '--ignore-certificate-errors',
-      '--remote-debugging-port=0',
+      '--remote-debugging-pipe',
       `--user-data-dir=${profile}`,
       'about:blank',
     ],
-    { stdio: ['ignore', 'ignore', 'pipe'], detached: true },
+    { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], detached: true },
   )
   const ended = once(child, 'close')
+  ended.catch(() => undefined) // what waits for an answer fails with it
   t.teardown(async () => {
-    if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
-    await ended
+    killGroup(child)
+    await ended.catch(() => undefined)
     await rm(profile, { recursive: true, force: true, maxRetries: 5 })
   })
-  const connection = await connect(await endpointOf(child))
+  const connection = connectionTo(child)
   const { targetInfos } = (await connection.send('Target.getTargets')) as {
     targetInfos: { type: string; targetId: string }[]
   }
@@ -85,45 +89,69 @@ export async function openBrowser(t: { teardown(end: () => Promise<unknown>): vo
   return pageOf((method, params = {}) => connection.send(method, params, sessionId), connection.onEvent)
 }
 
-async function endpointOf(child: ChildProcess): Promise<string> {
-  if (child.stderr === null) throw new Error('Chromium has no output')
-  for await (const line of createInterface({ input: child.stderr })) {
-    const [, url] = /^DevTools listening on (ws:\S+)$/.exec(line) ?? []
-    if (url !== undefined) {
-      child.stderr.resume()
-      return url
-    }
+/** All processes of a browser are in one group, which may have ended. */
+function killGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error
   }
-  throw new Error('Chromium ended')
 }
 
 type Send = (method: string, params?: object) => Promise<{ readonly [name: string]: unknown }>
 type OnEvent = (listener: (method: string, params: { readonly [name: string]: unknown }) => void) => void
 
-async function connect(url: string) {
-  const socket = new WebSocket(url, { maxPayload: 256 * 1024 * 1024 })
-  await once(socket, 'open')
-  const waiting = new Map<number, (message: Message) => void>()
+type Waiting = {
+  readonly method: string
+  readonly resolve: (message: Message) => void
+  readonly reject: (error: Error) => void
+}
+
+/** Messages of DevTools end with a zero byte: the browser reads them from descriptor 3 and writes them to 4. */
+function connectionTo(child: ChildProcess) {
+  const [, , , commands, answers] = child.stdio
+  if (!(commands instanceof Writable) || !(answers instanceof Readable)) throw new Error('Chromium has no pipes')
+  const waiting = new Map<number, Waiting>()
   const listeners: Parameters<OnEvent>[0][] = []
   let lastId = 0
-  socket.on('message', (data) => {
-    const message = JSON.parse(String(data)) as Message
-    if (message.id !== undefined) waiting.get(message.id)?.(message)
-    else for (const listener of listeners) listener(message.method ?? '', message.params ?? {})
+  let isOver = false
+  const fail = () => {
+    isOver = true
+    for (const { method, reject } of waiting.values()) reject(new Error(`${method}: Chromium has ended`))
+    waiting.clear()
+  }
+  child.once('close', fail).once('error', fail)
+  commands.on('error', () => undefined)
+  let pieces: string[] = []
+  answers.setEncoding('utf8').on('data', (text: string) => {
+    const [first = '', ...others] = text.split('\0')
+    pieces.push(first)
+    for (const next of others) {
+      receive(JSON.parse(pieces.join('')) as Message)
+      pieces = [next]
+    }
   })
-  socket.on('error', () => undefined)
+  const receive = (message: Message) => {
+    if (message.id === undefined) {
+      for (const listener of listeners) listener(message.method ?? '', message.params ?? {})
+      return
+    }
+    waiting.get(message.id)?.resolve(message)
+    waiting.delete(message.id)
+  }
   return {
     onEvent: (listener: Parameters<OnEvent>[0]) => void listeners.push(listener),
-    send: (method: string, params: object = {}, sessionId?: string) =>
-      new Promise<{ readonly [name: string]: unknown }>((resolve, reject) => {
-        const id = ++lastId
-        waiting.set(id, ({ result = {}, error }) => {
-          waiting.delete(id)
-          if (error === undefined) resolve(result)
-          else reject(new Error(`${method}: ${error.message}`))
-        })
-        socket.send(JSON.stringify({ id, method, params, ...(sessionId && { sessionId }) }))
-      }),
+    send: async (method: string, params: object = {}, sessionId?: string) => {
+      if (isOver) throw new Error(`${method}: Chromium has ended`)
+      const id = ++lastId
+      const { result = {}, error } = await new Promise<Message>((resolve, reject) => {
+        waiting.set(id, { method, resolve, reject })
+        commands.write(`${JSON.stringify({ id, method, params, ...(sessionId && { sessionId }) })}\0`)
+      })
+      if (error !== undefined) throw new Error(`${method}: ${error.message}`)
+      return result
+    },
   }
 }
 
