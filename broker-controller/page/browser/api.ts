@@ -72,6 +72,17 @@ export function reasonOf(error: unknown): string {
   return error instanceof TypeError ? 'The controller cannot be reached.' : String(error)
 }
 
+/** Whether the same request may be answered later: there is no connection, the controller starts, or it has too many requests. */
+export function isPassing(error: unknown): boolean {
+  return error instanceof TypeError || (error instanceof RefusedError && (error.code === 429 || error.code >= 500))
+}
+
+/** Milliseconds until it is worth asking again; with some chance, so that all open pages do not ask together. */
+export function askAgainMs(error: unknown): number {
+  const seconds = error instanceof RefusedError ? error.retryAfterSeconds : 0
+  return Math.max(seconds * 1_000, 2_000) + Math.random() * 2_000
+}
+
 export type Question = {
   readonly verb: string
   readonly resource: string

@@ -1,7 +1,7 @@
 /** The frame of the page: the login, or the view that the address names. */
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { SessionAnswer } from '../../../api/dashboard/dashboard-messages.ts'
-import { currentSession, logIn, reasonOf } from './api.ts'
+import { askAgainMs, currentSession, isPassing, logIn, reasonOf } from './api.ts'
 import { EventsView } from './events-view.tsx'
 import { openStream } from './fleet-stream.ts'
 import { FleetView } from './fleet-view.tsx'
@@ -18,17 +18,27 @@ import { WorkloadsView } from './workloads-view.tsx'
 type Access =
   | { readonly is: 'unknown' }
   | { readonly is: 'out'; readonly problem: string | undefined }
-  | { readonly is: 'in'; readonly session: SessionAnswer }
+  /** Another `entry` opens the stream again. */
+  | { readonly is: 'in'; readonly session: SessionAnswer; readonly entry: number }
 
 export function App() {
   const [access, setAccess] = useState<Access>({ is: 'unknown' })
+  const again = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
+  const entries = useRef(0)
+  /** While the controller starts or has too many requests, what is shown stays: a screen on a wall has no keyboard to load it again. */
   const enter = async () => {
+    clearTimeout(again.current)
+    const servesOnce = linkIn(location.hash)?.kind === 'login'
     try {
       await logInByAddress()
       const session = await currentSession()
-      setAccess(session === undefined ? { is: 'out', problem: undefined } : { is: 'in', session })
+      entries.current += 1
+      setAccess(
+        session === undefined ? { is: 'out', problem: undefined } : { is: 'in', session, entry: entries.current },
+      )
     } catch (error) {
-      setAccess({ is: 'out', problem: reasonOf(error) })
+      if (servesOnce || !isPassing(error)) return setAccess({ is: 'out', problem: reasonOf(error) })
+      again.current = setTimeout(() => void enter(), askAgainMs(error))
     }
   }
   useEffect(() => void enter(), [])
@@ -39,8 +49,12 @@ export function App() {
     addEventListener('hashchange', followed)
     return () => removeEventListener('hashchange', followed)
   })
-  const user = access.is === 'in' ? access.session.id : undefined
-  useEffect(() => (user === undefined ? undefined : openStream(() => void enter())), [user])
+  const entry = access.is === 'in' ? access.entry : undefined
+  useEffect(() => {
+    if (access.is !== 'in') return
+    const { user, id } = access.session
+    return openStream(`${user} ${id}`, () => void enter())
+  }, [entry])
 
   if (access.is === 'unknown') return <p class="starting">Connecting to the controller…</p>
   if (access.is === 'out') return <LoginPage problem={access.problem} onLogin={() => void enter()} />

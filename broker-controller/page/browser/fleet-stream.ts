@@ -13,8 +13,16 @@ let arrived: FleetState = emptyFleet
 let link: Link = 'connecting'
 const listeners = new Set<Listener>()
 
-/** Opens the stream; `onLoggedOut` when the server refuses it. Returns what closes it. */
-export function openStream(onLoggedOut: () => void): () => void {
+/** Whose cards are shown: another login must not see them. */
+let owner = ''
+
+/**
+ * Opens the stream for a login, `of` its name; `onRefused` when the server refuses it, for ever or for a while. Returns what closes
+ * it: the cards stay until the same login opens it again, or another one.
+ */
+export function openStream(of: string, onRefused: () => void): () => void {
+  if (of !== owner) state = emptyFleet
+  owner = of
   const source = new EventSource('/ui/api/stream')
   let again: ReturnType<typeof setTimeout> | undefined
   source.onopen = () => setLink('connected')
@@ -27,12 +35,11 @@ export function openStream(onLoggedOut: () => void): () => void {
   source.onerror = () => {
     setLink('lost')
     // A browser tries again by itself, but not after a refusal.
-    if (source.readyState === EventSource.CLOSED) again = setTimeout(onLoggedOut, 500)
+    if (source.readyState === EventSource.CLOSED) again = setTimeout(onRefused, 500)
   }
   return () => {
     clearTimeout(again)
     source.close()
-    state = emptyFleet
     arrived = emptyFleet
     link = 'connecting'
   }
