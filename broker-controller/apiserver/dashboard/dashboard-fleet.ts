@@ -58,7 +58,10 @@ export function dashboardFleet(needs: DashboardFleetNeeds): DashboardFleet {
   const everyRound = async (present: FleetCards, count: number) => {
     if (count % rightsEveryRounds === 0) {
       const all = await namespaces()
-      for (const viewer of viewers) await viewer.check((identity) => viewRights(identity, access, all))
+      for (const viewer of viewers) {
+        await viewer.check((identity) => viewRights(identity, access, all))
+        await setImmediate() // with rights in 200 namespaces one takes some ms
+      }
     }
     const isSampling = count % sampleEveryRounds === 0
     if (isSampling && viewers.size > 0) usage.pollMachines(namesOf(present.nodes()))
@@ -106,7 +109,7 @@ export function dashboardFleet(needs: DashboardFleetNeeds): DashboardFleet {
             viewer.isLive = true
             viewer.needsReset = false
             await Promise.race([cards?.filled, viewer.aborted])
-            if (cards !== undefined) yield* allCards(cards, viewer.rights, lastUsage)
+            if (cards !== undefined) yield* allCards(cards, viewer, lastUsage)
           }
           const text = viewer.next()
           if (text !== undefined) yield text

@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { CardKind, UsageRow, ViewRights } from '../../../api/dashboard/dashboard-messages.ts'
 import type { CardChange } from './card-table.ts'
 import type { FleetCards } from './fleet-cards.ts'
+import type { FleetViewer } from './fleet-viewer.ts'
 import { isVisible } from './view-rights.ts'
 
 /** In the order in which a page needs them. */
@@ -26,12 +27,16 @@ export function changesText(
   return parts.length === 0 ? undefined : event(`{${parts.join(',')}}`)
 }
 
-/** All cards that may be seen, some hundred in one message, with a turn for other requests between two. */
+/**
+ * All cards that may be seen, some hundred in one message, with a turn for other requests between two. None further when the page is
+ * to begin again: one that reads slowly would otherwise receive cards that it may no longer see.
+ */
 export async function* allCards(
   { tables }: FleetCards,
-  rights: ViewRights,
+  viewer: Pick<FleetViewer, 'rights' | 'needsReset' | 'ended'>,
   used: ReadonlyMap<string, UsageRow>,
 ): AsyncIterable<Uint8Array> {
+  const { rights } = viewer
   for (const kind of cardKinds) {
     let put: string[] = []
     for (const { namespace, text } of [...tables[kind].all()]) {
@@ -41,8 +46,10 @@ export async function* allCards(
       yield event(`{"${kind}":{"put":[${put.join(',')}]}}`)
       put = []
       await setImmediate()
+      if (viewer.needsReset || viewer.ended) return
     }
     if (put.length > 0) yield event(`{"${kind}":{"put":[${put.join(',')}]}}`)
+    if (viewer.needsReset || viewer.ended) return
   }
   yield message({ complete: true, ...(rights.usage && { usage: Object.fromEntries(used) }) })
 }
