@@ -1,5 +1,6 @@
 import { type Test, test } from 'tap'
 import type { Node } from '../../api/node.ts'
+import { aPod } from '../../api/testing/builders.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { memoryStore } from '../store/memory-store.ts'
@@ -34,7 +35,7 @@ async function aFleet(t: Test, send: (channel: Channel, message: Notification) =
     if (present === undefined) await store.create('nodes', node)
     else await store.update('nodes', { ...present, ...(node.status && { status: node.status }) })
   }
-  return { clock, log, setReady }
+  return { clock, log, setReady, store }
 }
 
 test('an access point that fails is one message, and one when it is back', async (t) => {
@@ -53,6 +54,18 @@ test('an access point that fails is one message, and one when it is back', async
   for (const name of names) await setReady(name, 'True')
   await clock.advance(1_200_000)
   t.same(sent.slice(1), ['Resolved: 3 nodes of link ap-kitchen are not ready: pi-1, pi-2, pi-3'])
+})
+
+test('a node that is lost is sent, however many pods have failed', async (t) => {
+  const sent: string[] = []
+  const { clock, store, setReady } = await aFleet(t, async (_, { text }) => void sent.push(text))
+  for (let i = 0; i < 5_000; i++)
+    await store.create('pods', { ...aPod({ name: `job-${i}` }), status: { phase: 'Failed' } })
+  await clock.advance(300_000)
+  t.equal(sent.length, 1)
+  await setReady('pi-1', 'Unknown')
+  await clock.advance(300_000)
+  t.match(sent.at(-1), 'Node pi-1 is not ready')
 })
 
 test('a message waits for a server that is away; another channel does not', async (t) => {

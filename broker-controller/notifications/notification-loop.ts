@@ -18,28 +18,32 @@ export type NotificationNeeds = {
 }
 
 const periodMs = 5_000
-/** More are not tracked: the message has room for a few, and this bounds what a pass costs. */
-const mostProblems = 5_000
+/** Pods with problems beyond these are not tracked: the message has room for a few, and this bounds what a pass costs. */
+const mostPods = 5_000
 
 export function notificationLoop(needs: NotificationNeeds, settings: NotifySettings): Loop {
   const { clock, log } = needs
-  /** By object. */
-  const found = new Map<string, readonly FleetProblem[]>()
-  const put = (object: string, problems: readonly FleetProblem[]) => {
-    if (problems.length === 0) found.delete(object)
-    else if (found.has(object) || found.size < mostProblems) found.set(object, problems)
-  }
+  /** By object. Nodes are apart: failed pods that are kept must not hide a node that is lost. */
+  const ofNodes = new Map<string, readonly FleetProblem[]>()
+  const ofPods = new Map<string, readonly FleetProblem[]>()
   const nodes = informer(needs, 'nodes', (now, before) => {
     const name = (now ?? before)?.metadata.name ?? ''
-    put(`node/${name}`, now === undefined ? [] : problemsOfNode(now))
+    const problems = now === undefined ? [] : problemsOfNode(now)
+    if (problems.length === 0) ofNodes.delete(name)
+    else ofNodes.set(name, problems)
   })
   const pods = informer(needs, 'pods', (now, before) => {
     const { namespace, name } = (now ?? before)?.metadata ?? {}
-    put(`pod/${namespace}/${name}`, now === undefined ? [] : problemsOfPod(now))
+    const key = `${namespace}/${name}`
+    const problems = now === undefined ? [] : problemsOfPod(now)
+    if (problems.length === 0) ofPods.delete(key)
+    else if (ofPods.has(key) || ofPods.size < mostPods) ofPods.set(key, problems)
   })
   const channels = settings.channels.map((channel) => ({ channel, queue: channelQueue(channel, needs) }))
   const problemsNow = () =>
-    new Map([...found.values()].flat().map((problem): [string, FleetProblem] => [problem.key, problem]))
+    new Map(
+      [...ofNodes.values(), ...ofPods.values()].flat().map((problem): [string, FleetProblem] => [problem.key, problem]),
+    )
 
   const watch = async (signal: AbortSignal) => {
     let state: BatchState = noProblems
