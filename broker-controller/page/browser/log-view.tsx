@@ -1,5 +1,6 @@
 /** The log of a container, as it is written. */
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { logLines } from '../model/log-lines.ts'
 import { reasonOf } from './api.ts'
 
 export type LogViewProps = {
@@ -99,9 +100,9 @@ async function readLines(
   for (;;) {
     const { value, done } = await reader.read()
     if (done) break
-    const parts = (rest + value).split('\n')
-    rest = parts.pop() ?? ''
-    if (parts.length > 0) onLines(parts, false)
+    const next = logLines(rest, value)
+    rest = next.rest
+    if (next.lines.length > 0) onLines(next.lines, false)
   }
   if (rest !== '') onLines([rest], false)
 }

@@ -4,6 +4,7 @@ import { chartPath } from './chart-path.ts'
 import { drainVerdict } from './drain.ts'
 import { emptyFleet, fleetAfter } from './fleet-state.ts'
 import { joinFile, joinLine } from './join-texts.ts'
+import { logLines } from './log-lines.ts'
 import { hrefOf, isFound, listPlace, placeOf } from './places.ts'
 import { podLevel, shownPods } from './pod-view.ts'
 import { columnsIn, drawnRows } from './virtual-rows.ts'
@@ -90,6 +91,15 @@ test('numbers and times are short', async (t) => {
   t.equal(ago(undefined, 10), '')
   t.same([512, 2_048, 4 * 2 ** 30, 15.5 * 2 ** 30].map(byteText), ['512 B', '2.0 KiB', '4.0 GiB', '16 GiB'])
   t.same([counted(1, 'pod'), counted(2, 'pod')], ['1 pod', '2 pods'])
+})
+
+test('lines of a log come in pieces, and one without an end does not grow', async (t) => {
+  t.same(logLines('', 'one\ntw'), { lines: ['one'], rest: 'tw' })
+  t.same(logLines('tw', 'o\n\n'), { lines: ['two', ''], rest: '' })
+  let rest = ''
+  for (let piece = 0; piece < 10; piece++) rest = logLines(rest, 'x'.repeat(1_000)).rest
+  t.equal(rest.length, 4_097)
+  t.same(logLines(rest, 'y\nz').lines, [`${'x'.repeat(4_096)}…`])
 })
 
 test('a chart has gaps where nothing is known', async (t) => {
