@@ -32,7 +32,16 @@ export function AddMachineButton({ session }: { readonly session: SessionAnswer 
 function AddMachine({ session, onClose }: { readonly session: SessionAnswer; readonly onClose: () => void }) {
   const [token, setToken] = useState<TokenParts>()
   const [problem, setProblem] = useState<string>()
-  const create = () => createToken().then(setToken, (error: unknown) => setProblem(reasonOf(error)))
+  const [isCreating, setCreating] = useState(false)
+  const create = async () => {
+    setCreating(true)
+    try {
+      setToken(await createToken())
+    } catch (error) {
+      setProblem(reasonOf(error))
+    }
+    setCreating(false)
+  }
   const { server, caHash } = session
   if (server === undefined || caHash === undefined) return null
   const facts = token && { server, caHash, token }
@@ -68,7 +77,7 @@ function AddMachine({ session, onClose }: { readonly session: SessionAnswer; rea
           {facts === undefined ? 'Cancel' : 'Done'}
         </button>
         {facts === undefined && (
-          <button type="button" class="primary" onClick={() => void create()}>
+          <button type="button" class="primary" disabled={isCreating} onClick={() => void create()}>
             Create the token
           </button>
         )}

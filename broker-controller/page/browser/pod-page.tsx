@@ -48,7 +48,7 @@ export function PodPage({ namespace, name }: PodPageProps) {
                   ? 'No controller creates it again.'
                   : `Its containers are stopped. ${card.owner} creates another pod if it is to have one.`
               }
-              act={() => callApi('DELETE', path)}
+              act={() => deletePod(path, pod)}
               isDangerous
             />
           </div>
@@ -66,6 +66,13 @@ export function PodPage({ namespace, name }: PodPageProps) {
       )}
     </article>
   )
+}
+
+/** Only this pod: another one of the same name may exist by now, also when the request is repeated. */
+function deletePod(path: string, pod: Pod | undefined): Promise<unknown> {
+  const uid = pod?.metadata.uid
+  if (uid === undefined) return callApi('DELETE', path)
+  return callApi('DELETE', path, { body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid } } })
 }
 
 function PodFacts({ card, pod }: { readonly card: PodCard; readonly pod: Pod | undefined }) {
