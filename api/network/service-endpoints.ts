@@ -7,6 +7,12 @@ import { bool, type Described, integer, list, object, oneOf, optional, text } fr
  */
 export const serviceShards = 16
 
+/**
+ * Characters of a message of the network or of a shard that nodes read: some 20,000 endpoints, which take less than 100 ms to decode on a
+ * Pi 4.
+ */
+export const longestFleetMessage = 4 * 1024 * 1024
+
 const EndpointPortSchema = object({ name: optional(text), port: integer, protocol: oneOf('TCP', 'UDP') })
 
 /** `ready` is false and `serving` is true for a pod that ends and still answers. `zones`: hints, the zones that should use it. */

@@ -1,6 +1,7 @@
 /** Messages of the controller: bytes on a topic → a call of the listener. */
 import { type Decoded, decode } from '../../../api/decode.ts'
 import { decodeDesired } from '../../../api/desired.ts'
+import { longestFleetMessage } from '../../../api/network/service-endpoints.ts'
 import { problemText } from '../../../api/problem.ts'
 import { parseJson } from '../../../api/text/json.ts'
 import { CallMessageSchema, type ControllerMessage, ControllerMessageSchema } from '../../../api/topics.ts'
@@ -9,9 +10,6 @@ import { decodeNetwork } from '../../network/messages/received-network.ts'
 import { decodeServices } from '../../network/messages/received-services.ts'
 import type { ControlPlaneListener } from '../../node/connection/control-plane.ts'
 import type { NodeTopics } from './node-topics.ts'
-
-/** Some 20,000 endpoints: decoding takes less than 100 ms on a Pi 4. */
-const longestFleetMessage = 4 * 1024 * 1024
 
 export type ReceivedMessagesNeeds = {
   readonly topics: NodeTopics

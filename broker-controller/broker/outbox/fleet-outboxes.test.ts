@@ -34,6 +34,7 @@ async function outboxes(t: Test) {
   return {
     store,
     clock,
+    log,
     take: () => published.splice(0),
     refuse: (times: number) => {
       refusals = times
@@ -142,4 +143,27 @@ test('a message that the broker does not take is published again', async (t) => 
   await store.create('services', aService('web', '10.96.0.9'))
   await clock.advance(5_000)
   t.match(take(), [{ topic: shardTopic('web'), body: { services: [{ name: 'web' }] } }])
+})
+
+test('Services that make a message too long for nodes are left out, and the others are published', async (t) => {
+  const { store, clock, log, start, take } = await outboxes(t)
+  const others = Array.from({ length: 2_000 }, (_, index) => `large-${index}`)
+  const large = others.filter((name) => shardTopic(name) === shardTopic('web')).slice(0, 4)
+  const externalIPs = Array.from(
+    { length: 90_000 },
+    (_, index) => `11.${index >> 16}.${(index >> 8) & 255}.${index & 255}`,
+  )
+  const spec = { clusterIP: 'None', ports: [{ port: 80 }], externalIPs }
+  for (const name of large) await store.create('services', { ...aService(name, ''), spec })
+  await store.create('services', aService('web', '10.96.0.9'))
+  await start()
+  const published = take().find(({ topic }) => topic === shardTopic('web'))?.body as ServicesMessage
+  const names = published.services.map(({ name }) => name)
+  t.equal(large.length, 4)
+  t.equal(names.length, 4, 'one of the large ones is left out')
+  t.ok(names.includes('web'))
+  t.same(log.messages('warn'), ['Services do not fit into their message to nodes: the longest are left out'])
+  for (const name of large) await store.delete('services', { namespace: 'default', name })
+  await clock.advance(5_000)
+  t.match(take().at(-1)?.body, { services: [{ name: 'web' }] })
 })

@@ -1,10 +1,17 @@
 /** Loop: Services and EndpointSlices → one retained message for each shard of the Services, which every node reads. */
-import { type ServicesMessage, serviceShardOf, serviceShards } from '../../../api/network/service-endpoints.ts'
+import {
+  longestFleetMessage,
+  type ServicesMessage,
+  serviceShardOf,
+  serviceShards,
+} from '../../../api/network/service-endpoints.ts'
 import { runController } from '../../../daemon/controller.ts'
+import { yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
 import { informer, keyFrom, keyText } from '../../store/informer.ts'
 import type { StoredObject } from '../../store/store.ts'
+import { fittingTexts } from './fitting-texts.ts'
 import type { FleetOutboxNeeds } from './network-outbox.ts'
 import { type Published, publishWaitMs } from './publish-pace.ts'
 import { serviceState } from './service-state.ts'
@@ -16,16 +23,21 @@ type Shard = {
   readonly texts: Map<string, string>
   /** Keys of Services that may have changed since. */
   readonly changed: Set<string>
+  /** Keys of Services that did not fit into the message that was published last. */
+  leftOut: readonly string[]
   waitMs: number
   published?: Published
 }
+
+/** What a message has besides its Services is shorter. */
+const headLength = 1_024
 
 /** A change costs the work for its Service and a copy of the texts of its shard; a change of nothing that nodes receive is not sent. */
 export function servicesOutbox({ store, broker, clock, log, epoch }: FleetOutboxNeeds): Loop {
   const queue = workQueue(clock)
   const shards = Array.from(
     { length: serviceShards },
-    (): Shard => ({ texts: new Map(), changed: new Set(), waitMs: 0 }),
+    (): Shard => ({ texts: new Map(), changed: new Set(), leftOut: [], waitMs: 0 }),
   )
   const slices = new Map<string, Map<string, StoredObject<'endpointslices'>>>()
   let version = 0
@@ -56,28 +68,39 @@ export function servicesOutbox({ store, broker, clock, log, epoch }: FleetOutbox
     changed(after)
   })
 
-  /** Whether the message of the shard changes. */
-  const update = ({ texts, changed: keys }: Shard): boolean => {
+  /** Whether the message of the shard changes. In several turns: a shard may have thousands of endpoints. */
+  const update = async ({ texts, changed: keys }: Shard): Promise<boolean> => {
     let isOther = false
-    for (const key of keys) {
+    for (const key of [...keys]) {
+      // What changes between the turns is a change once more.
+      keys.delete(key)
       const service = services.get(keyFrom(key))
       const text = service && JSON.stringify(serviceState(service, slicesInOrder(slices.get(key))))
-      if (text === texts.get(key)) continue
-      isOther = true
+      if (text !== texts.get(key)) isOther = true
       if (text === undefined) texts.delete(key)
       else texts.set(key, text)
+      await yieldTurn()
     }
-    keys.clear()
     return isOther
+  }
+
+  const bodyOf = (shard: Shard): string => {
+    const inOrder = new Map([...shard.texts].sort(([a], [b]) => (a < b ? -1 : 1)))
+    const { kept, leftOut } = fittingTexts(inOrder, longestFleetMessage - headLength)
+    if (leftOut.length > 0 && leftOut.join() !== shard.leftOut.join()) {
+      const facts = { services: leftOut.length, first: leftOut.slice(0, 5) }
+      log.warn('Services do not fit into their message to nodes: the longest are left out', facts)
+    }
+    shard.leftOut = leftOut
+    const head: ServicesMessage = { epoch, version, services: [] }
+    return `${JSON.stringify(head).slice(0, -2)}${kept.join(',')}]}`
   }
 
   const reconcile = async (key: string) => {
     const shard = shards[Number(key)]
-    if (shard === undefined || (!update(shard) && shard.published !== undefined)) return undefined
+    if (shard === undefined || (!(await update(shard)) && shard.published !== undefined)) return undefined
     version += 1
-    const texts = [...shard.texts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => text)
-    const head: ServicesMessage = { epoch, version, services: [] }
-    const body = `${JSON.stringify(head).slice(0, -2)}${texts.join(',')}]}`
+    const body = bodyOf(shard)
     const previous = shard.published
     // A failed attempt is repeated although nothing changes any more.
     delete shard.published
