@@ -62,13 +62,16 @@ export function openApiLink(identity: AgentIdentity, { date }: Pick<AgentMachine
   const serverTime = cell<{ readonly wallMs: number } | undefined>(undefined)
   const servers = cell<KeptServers>(identity, equalServers)
   const choice = serverChoice(() => keptServers(servers.get()).apiServers)
-  const api = apiClient(() => ({
-    url: choice.current(),
-    ...credentials.get(),
-    knownTime: date.knownTime,
-    onServerTime: (wallMs) => serverTime.set({ wallMs }),
-    onUnreachable: choice.failed,
-  }))
+  const api = apiClient(() => {
+    const url = choice.current()
+    return {
+      url,
+      ...credentials.get(),
+      knownTime: date.knownTime,
+      onServerTime: (wallMs) => serverTime.set({ wallMs }),
+      onUnreachable: () => void choice.failed(url),
+    }
+  })
   return { api, credentials, servers, url: choice.current, serverTime }
 }
 

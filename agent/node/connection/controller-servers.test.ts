@@ -34,6 +34,12 @@ test('each server is tried once before a round is over', async (t) => {
   t.same([choice.failed(), choice.failed(), choice.failed()], [false, false, true], 'what works begins a new round')
 })
 
+test('requests that fail at the same time lead to the next server, and not past it', async (t) => {
+  const choice = serverChoice(() => ['a', 'b'])
+  t.same([choice.failed('a'), choice.failed('a'), choice.current()], [false, false, 'b'])
+  t.same([choice.failed('b'), choice.current()], [true, 'a'])
+})
+
 test('one server alone ends each round', async (t) => {
   const choice = serverChoice(() => ['a'])
   t.same([choice.failed(), choice.current(), choice.isOneOfSeveral()], [true, 'a', false])

@@ -47,8 +47,11 @@ function addresses(given: readonly string[], protocol: string): readonly string[
 export interface ServerChoice {
   /** The one to try. */
   current(): string
-  /** It did not answer: the next one is. True when each has failed since the last that worked. */
-  failed(): boolean
+  /**
+   * This one, the current one unless given, did not answer: the next one is tried. True when each has failed since the last that
+   * worked. One that is not the current one any more changes nothing: of requests at the same time each may fail.
+   */
+  failed(server?: string): boolean
   worked(): void
   /** There are others to try. */
   isOneOfSeveral(): boolean
@@ -65,8 +68,9 @@ export function serverChoice(servers: () => readonly string[]): ServerChoice {
   }
   return {
     current,
-    failed() {
-      failed.add(current())
+    failed(server = current()) {
+      if (server !== current()) return false
+      failed.add(server)
       const all = servers()
       chosen = all[(all.indexOf(current()) + 1) % all.length]
       const isRoundOver = all.every((one) => failed.has(one))
