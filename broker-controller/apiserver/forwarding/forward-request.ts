@@ -20,6 +20,8 @@ export type ForwardedExchange = {
   readonly isUpgrade: boolean
   /** Its answer may begin at any time: a proxied server decides that. */
   readonly isLong: boolean
+  /** From now to the first line of the answer, where it is not long; a minute unless given. */
+  readonly answerMs?: number
   /** `https://HOST:PORT` */
   readonly leader: string
   readonly credentials: ControllerCredentials
@@ -29,15 +31,15 @@ export type ForwardedExchange = {
 }
 
 const connectMs = 5_000
-/** To the first line of the answer: as kube-apiserver's --request-timeout, from which long requests are exempt. A leader that is frozen gives none. */
-const answerMs = 60_000
+/** As kube-apiserver's --request-timeout, from which long requests are exempt. A leader that is frozen gives no answer. */
+const usualAnswerMs = 60_000
 
 /**
  * Throws ServiceUnavailable where the request did not reach the leader, so that clients repeat it, and Timeout where a write did and
  * no answer came: it may have happened.
  */
 export async function forwardRequest(exchange: ForwardedExchange): Promise<ApiResponse> {
-  const { raw, leader, isUpgrade, isLong, clock, signal } = exchange
+  const { raw, leader, isUpgrade, isLong, answerMs = usualAnswerMs, clock, signal } = exchange
   if (raw === undefined) throw new ApiError('InternalError', 'the request cannot be passed on')
   const connection = await connected(exchange).catch((cause: unknown) => {
     const message = `Cannot reach the controller that leads, ${leader}: ${messageOf(cause)}`
