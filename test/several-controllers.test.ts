@@ -124,7 +124,7 @@ test('one controller becomes three as operating.md describes it', { skip, timeou
     const joined = await first.command(...line.slice(1), ...own)
     t.match(joined, { code: 0, stdout: /Start the controller: systemctl start bramble-controller/ }, joined.stderr)
     const again = await first.command(...line.slice(1), ...own)
-    t.match(again, { code: 1, stderr: /has the state of a controller: give --replace/ })
+    t.match(again, { code: 1, stderr: /has the state of a controller.*give --replace/ })
     const other = line.map((word) => (/^[0-9a-f]{64}$/.test(word) ? 'a'.repeat(64) : word))
     const refused = await first.command(
       ...other.slice(1),
@@ -145,6 +145,8 @@ test('one controller becomes three as operating.md describes it', { skip, timeou
     const word = await controller.kubectl('get', 'secret', 'hidden', '-o', 'jsonpath={.data.word}')
     t.equal(Buffer.from(word, 'base64').toString(), 'sesame', 'it has the key of Secrets')
   }
+  const forever = await first.command('token', 'create', '--control-plane', '--ttl', '0', '--data-dir', first.dataDir)
+  t.match(forever, { code: 64, stderr: /must not stay readable/ })
   const info = ['-n', 'kube-public', 'get', 'configmap', 'cluster-info', '-o', 'jsonpath={.data.mqttServers}']
   await eventually('all addresses', async () => (await first.kubectl(...info)).split('\n').length === 3)
   const contexts = ['config', 'get-contexts', '-o', 'name']

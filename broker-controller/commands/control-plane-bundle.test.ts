@@ -1,7 +1,8 @@
+import { join } from 'node:path'
 import { test } from 'tap'
 import { emptyControllerConfiguration } from '../configuration.ts'
 import { settingsOfOthers } from '../replicas/settings-of-others.ts'
-import { type ControlPlaneBundle, openBundle, sealBundle } from './control-plane-bundle.ts'
+import { type ControlPlaneBundle, openBundle, readBundle, sealBundle } from './control-plane-bundle.ts'
 
 const token = { id: 'abcdef', secret: '0123456789abcdef' }
 const bundle: ControlPlaneBundle = {
@@ -36,6 +37,24 @@ test('a bundle writes nothing outside of the data directory', async (t) => {
   }
 })
 
+test('files for etcd that have one name in different folders stay apart', async (t) => {
+  const folder = t.testdir({
+    data: { authority: { 'ca.key': 'authority' }, 'secrets.key': 'secrets' },
+    ...Object.fromEntries(['ca', 'crt', 'key'].map((kind) => [kind, { 'tls (1).pem': kind }])),
+  })
+  const path = (kind: string) => join(folder, kind, 'tls (1).pem')
+  const files = { etcdCAFile: path('ca'), etcdCertFile: path('crt'), etcdKeyFile: path('key') }
+  const settings = { ...emptyControllerConfiguration, etcdServers: ['https://10.0.0.1:2379'], ...files }
+  const read = await readBundle(join(folder, 'data'), JSON.stringify(settings))
+  const { key, sealed } = sealBundle(read, token)
+  const opened = openBundle(sealed, key, token)
+  const { etcdCAFile = '', etcdCertFile = '', etcdKeyFile = '' } = opened.settings
+  t.same(
+    [etcdCAFile, etcdCertFile, etcdKeyFile].map((name) => Buffer.from(opened.files.get(name) ?? []).toString()),
+    ['ca', 'crt', 'key'],
+  )
+})
+
 test('another controller gets the settings of the fleet, and not those of one machine', async (t) => {
   const etcd = { servers: ['https://e:2379'], prefix: '/p', caFile: '/ca', certFile: undefined, keyFile: undefined }
   const listen = { apiPort: 7443, mqttPort: 0, bindAddress: '10.0.0.1' }
@@ -45,6 +64,8 @@ test('another controller gets the settings of the fleet, and not those of one ma
     advertiseAddress: '10.0.0.1',
     hosts: ['a'],
     auditLogPath: '/x',
+    dashboardCertFile: '/y.crt',
+    dashboardKeyFile: '/y.key',
     eventTTL: '2h',
   }
   t.same(settingsOfOthers({ etcd, listen }, file), {

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { decode } from '../../api/decode.ts'
 import { formatToken, type TokenParts } from '../../api/node/bootstrap-token.ts'
 import { mapOf, object, text } from '../../api/schema.ts'
@@ -27,7 +27,12 @@ export function bundleSecretName({ id }: Pick<TokenParts, 'id'>): string {
   return `bramble-control-plane-${id}`
 }
 
-const etcdFolder = 'etcd'
+/** Files of different folders may have one name. */
+const etcdFiles = {
+  etcdCAFile: 'etcd/ca.crt',
+  etcdCertFile: 'etcd/client.crt',
+  etcdKeyFile: 'etcd/client.key',
+} as const
 
 /** `settings`: of the running controller, as JSON. Rejects where it has no store in etcd, and where a file cannot be read. */
 export async function readBundle(dataDir: string, settings: string): Promise<ControlPlaneBundle> {
@@ -37,15 +42,16 @@ export async function readBundle(dataDir: string, settings: string): Promise<Con
       "The objects of this fleet are in a file, which one controller uses: move them to etcd first ('bramble-controller store migrate --to etcd')",
     )
   }
-  const { etcdCAFile, etcdCertFile, etcdKeyFile, ...others } = decoded.value
+  const { etcdCAFile: _ca, etcdCertFile: _certificate, etcdKeyFile: _key, ...others } = decoded.value
   const authority = await authorityFiles(join(dataDir, authorityFolderName))
   const files = new Map([...authority].map(([name, body]) => [`${authorityFolderName}/${name}`, body]))
   files.set(secretsKeyName, await readFile(join(dataDir, secretsKeyName)))
-  const copied: { [field: string]: string } = {}
-  for (const [field, path] of Object.entries({ etcdCAFile, etcdCertFile, etcdKeyFile })) {
+  const copied: { -readonly [Field in keyof typeof etcdFiles]?: string } = {}
+  for (const field of ['etcdCAFile', 'etcdCertFile', 'etcdKeyFile'] as const) {
+    const path = decoded.value[field]
     if (path === undefined) continue
-    copied[field] = `${etcdFolder}/${basename(path)}`
-    files.set(`${etcdFolder}/${basename(path)}`, await readFile(path))
+    copied[field] = etcdFiles[field]
+    files.set(etcdFiles[field], await readFile(path))
   }
   return { settings: { ...others, ...copied }, files }
 }

@@ -62,8 +62,9 @@ async function refuseUsed(
   if ((await requestSettings(adminSocketPath(dataDir), signal)) !== undefined) {
     throw new Error('A controller is running on this machine: stop it first (systemctl stop bramble-controller)')
   }
-  if (!replace && (await isThere(join(dataDir, authorityFolderName)))) {
-    throw new Error(`${dataDir} has the state of a controller: give --replace to move it aside`)
+  // Whatever is there is moved aside: not from a folder that was named by mistake.
+  if (!replace && (await stateIn(dataDir)).length > 0) {
+    throw new Error(`${dataDir} has the state of a controller, or other files: give --replace to move them aside`)
   }
   if (!(await isThere(config))) return emptyControllerConfiguration
   const present = await readConfigurationFile(config, ControllerConfigurationSchema)
@@ -115,10 +116,10 @@ async function write(
   const { hash } = await openAuthority(join(dataDir, authorityFolderName), systemClock.wallMs())
   if (hash !== caHash) throw new Error(`The authority that was sent has the hash ${hash}, and not ${caHash}`)
   const here = (path: string | undefined) => path && join(dataDir, path)
-  const { bindAddress, hosts, auditLogPath } = present
+  const { bindAddress, hosts, auditLogPath, dashboardCertFile, dashboardKeyFile } = present
   const wanted = {
     ...settings,
-    ...{ bindAddress, hosts, auditLogPath },
+    ...{ bindAddress, hosts, auditLogPath, dashboardCertFile, dashboardKeyFile },
     advertiseAddress: advertiseAddress ?? present.advertiseAddress,
     etcdCAFile: here(settings.etcdCAFile),
     etcdCertFile: here(settings.etcdCertFile),
@@ -131,9 +132,14 @@ async function write(
 
 /** What a controller of this machine alone has left: nothing is deleted. */
 async function moveAside(dataDir: string): Promise<void> {
-  const entries = (await readdir(dataDir)).filter((name) => !name.startsWith('replaced-'))
+  const entries = await stateIn(dataDir)
   if (entries.length === 0) return
   const aside = join(dataDir, `replaced-${rfc3339(systemClock.wallMs()).replaceAll(':', '')}`)
   await mkdir(aside, { mode: 0o700 })
   for (const name of entries) await rename(join(dataDir, name), join(aside, name))
+}
+
+async function stateIn(dataDir: string): Promise<readonly string[]> {
+  const names = (await isThere(dataDir)) ? await readdir(dataDir) : []
+  return names.filter((name) => !name.startsWith('replaced-'))
 }

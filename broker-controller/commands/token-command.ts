@@ -41,6 +41,13 @@ export async function tokenCommand(argv: readonly string[], needs: TokenCommandN
         const ttlMs = parseDuration(values.ttl)
         if (ttlMs === undefined) return invalidValue('--ttl', values.ttl, 'use a duration like 24h or 1h30m, or 0')
         const { description, 'print-join-command': printJoinCommand, 'control-plane': isForController } = values
+        if (isForController && ttlMs === 0) {
+          return invalidValue(
+            '--ttl',
+            values.ttl,
+            'the keys of the fleet must not stay readable: use a duration like 1h',
+          )
+        }
         const controllerOf = isForController ? values['data-dir'] : undefined
         const wanted = { ttlMs, description, printJoinCommand, controllerOf }
         return async () => `${await create(wanted, await access(), needs)}\n`

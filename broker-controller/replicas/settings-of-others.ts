@@ -6,7 +6,8 @@ export function settingsOfOthers(
   { etcd, listen }: Pick<ControllerConfiguration, 'etcd' | 'listen'>,
   file: ControllerConfigurationFile,
 ): ControllerConfigurationFile {
-  const { bindAddress: _bind, advertiseAddress: _advertise, hosts: _hosts, auditLogPath: _audit, ...shared } = file
+  const { bindAddress: _bind, advertiseAddress: _advertise, hosts: _hosts, auditLogPath: _audit, ...fleet } = file
+  const { dashboardCertFile: _certificate, dashboardKeyFile: _key, ...shared } = fleet
   return {
     ...shared,
     ...(listen.apiPort !== 0 && { apiPort: listen.apiPort }),
