@@ -61,6 +61,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const goodbye = farewell({ root, board, clock })
   const link = openApiLink(identity, machine)
   const mqttServers = () => keptServers(link.servers.get()).mqttServers
+  const controllerUrls = () => [...keptServers(link.servers.get()).apiServers, ...mqttServers()]
   const controlPlane = connection(assembly, machine, goodbye, mqttServers)
   const event = nodeEvents({ controlPlane, clock }, nodeName)
   const engine = dockerRuntime({
@@ -78,7 +79,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const engineHealth = runtimeHealth({ runtime, clock: watch.clockFor('runtime-health'), log, writes: board })
   const staticPods = await readStaticPods({ board, configuration, nodeName, event, watch, log })
   const shared = { root, dataDir, request, configuration, nodeName, board, machine, controlPlane, event, counters, log }
-  const network = await assembleNetwork({ ...shared, engine })
+  const network = await assembleNetwork({ ...shared, controllerUrls, engine })
   const pods = assemblePods({ ...shared, runtime, api: link.api })
   const pressure = assemblePressure({ ...shared, containers, pods, clock, clockFor: watch.clockFor })
   const { podNetworkProblem } = engine

@@ -26,6 +26,8 @@ export type NetworkParts = {
   readonly root: string
   readonly dataDir: string
   readonly nodeName: string
+  /** Of the controllers: their API and MQTT. */
+  readonly controllerUrls: () => readonly string[]
   readonly board: AgentBoard
   readonly machine: Pick<AgentMachine, 'watch' | 'clock' | 'random'>
   readonly engine: Pick<DockerRuntime, 'adjustPodNetwork'>
@@ -62,7 +64,7 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
   )
   const clock = clockFor('services')
   const serviceLoops = [
-    await openServiceManager({ nodeName, reads: board, writes: board, clock }),
+    await openServiceManager({ nodeName, controllerUrls: parts.controllerUrls, reads: board, writes: board, clock }),
     flowCleaner({ flows: conntrackFlows(), reads: board, clock: clockFor('udp-flows'), log }),
     healthCheckManager({ nodeName, servers: healthServers(), reads: board, clock: clockFor('service-health'), log }),
   ]

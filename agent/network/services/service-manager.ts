@@ -6,6 +6,7 @@ import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { ServiceStates } from '../messages/service-states.ts'
 import type { RuleSet } from '../rule-set.ts'
+import { controllerAddresses } from './controller-addresses.ts'
 import { preparePieces, rulesOfServices, type ServicePieces } from './rules-of-services.ts'
 import type { ServiceNode } from './service-rules.ts'
 
@@ -14,6 +15,8 @@ export type ServiceRules = RuleSet & { readonly services: ServiceStates['service
 
 export type ServiceManagerNeeds = {
   readonly nodeName: string
+  /** Of the controllers: their API and MQTT. */
+  readonly controllerUrls?: () => readonly string[]
   readonly reads: {
     readonly networkMessage: Reader<NetworkMessage | undefined>
     readonly serviceStates: Reader<ServiceStates | undefined>
@@ -32,7 +35,8 @@ export type ServiceManagerNeeds = {
  * The cell is written before this resolves: rules that an earlier agent left in the kernel are then changed, and not removed
  * first. Messages that arrive together, as after a connection, are one change.
  */
-export async function openServiceManager({ nodeName, reads, writes, clock }: ServiceManagerNeeds): Promise<Loop> {
+export async function openServiceManager(needs: ServiceManagerNeeds): Promise<Loop> {
+  const { nodeName, controllerUrls = () => [], reads, writes, clock } = needs
   const changed = alarm(clock)
   let made: { readonly of: string; readonly pieces: ServicePieces } | undefined
 
@@ -49,7 +53,7 @@ export async function openServiceManager({ nodeName, reads, writes, clock }: Ser
     // Part of the Services would close connections to the others (kube-proxy waits likewise, proxier.go, isInitialized).
     if (network === undefined || states?.isComplete !== true) return undefined
     const { services } = states
-    const node = nodeOf(nodeName, network)
+    const node = { ...nodeOf(nodeName, network), controllers: controllerAddresses(controllerUrls(), services) }
     const key = JSON.stringify(node)
     if (made?.of !== key) made = { of: key, pieces: new WeakMap() }
     const { pieces } = made

@@ -1,5 +1,6 @@
 /** What one Service adds to the table of rules on this node (behaviour: pkg/proxy/nftables/proxier.go). */
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
+import type { ControllerSocket } from './controller-addresses.ts'
 import { endpointChains } from './endpoint-chains.ts'
 import { ipv4Of, ipv4RangesOf, isLabel, isWithin } from './rule-text.ts'
 import { chainOf, joinPieces, masqueradeLater, noPiece, rejectChain, type ServicePiece } from './service-piece.ts'
@@ -13,6 +14,8 @@ export type ServiceNode = NodePlace & {
   readonly serviceCIDR: string
   /** Of this node. */
   readonly addresses: readonly string[]
+  /** Left out: none that is known. */
+  readonly controllers?: readonly ControllerSocket[]
 }
 
 type Policy = 'Cluster' | 'Local'
@@ -49,8 +52,9 @@ function portRules(
   const { internalTrafficPolicy, externalTrafficPolicy } = service
   const protocol = given.protocol === 'UDP' ? 'udp' : 'tcp'
   const name = `${service.namespace}/${service.name}/${protocol}/${given.port}`
-  const balancers = service.type === 'LoadBalancer' ? outsideOf(node.serviceCIDR, service.loadBalancerIPs) : []
-  const addresses = [...new Set([...outsideOf(node.serviceCIDR, service.externalIPs), ...balancers])]
+  const mayClaim = (ip: string) => isClaimable(ip, protocol, given.port, node)
+  const balancers = service.type === 'LoadBalancer' ? ipv4Of(service.loadBalancerIPs).filter(mayClaim) : []
+  const addresses = [...new Set([...ipv4Of(service.externalIPs).filter(mayClaim), ...balancers])]
   const isExternal = addresses.length > 0 || isPortNumber(given.nodePort)
   const endpoints = endpointsOf(service, given, node)
   const usable = usableEndpoints(
@@ -81,9 +85,17 @@ function portRules(
   ])
 }
 
-/** Packets to an address of the range of Services belong to the Service that was given it: none may claim it as an external one. */
-function outsideOf(serviceCIDR: string, addresses: readonly string[] | undefined): readonly string[] {
-  return ipv4Of(addresses).filter((ip) => !isWithin(ip, serviceCIDR))
+/**
+ * As an external address. Packets to the range of Services belong to the Service that was given the address; a node that lost its
+ * controllers to a Service would never receive that the Service is gone.
+ */
+function isClaimable(
+  ip: string,
+  protocol: string,
+  port: number,
+  { serviceCIDR, controllers = [] }: ServiceNode,
+): boolean {
+  return !isWithin(ip, serviceCIDR) && !(protocol === 'tcp' && controllers.includes(`${ip}:${port}`))
 }
 
 function internalEntry(key: string, entry: Entry): ServicePiece {

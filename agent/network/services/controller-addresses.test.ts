@@ -1,0 +1,25 @@
+import { test } from 'tap'
+import { aService, endpointOn } from '../testing/services.ts'
+import { controllerAddresses } from './controller-addresses.ts'
+import { serviceRules } from './service-rules.ts'
+
+const urls = ['https://192.168.1.2:6443', 'mqtts://192.168.1.2:8883', 'mqtts://fleet.example']
+
+test('the addresses of controllers are those of their URLs, and the endpoints of the API', async (t) => {
+  t.same(controllerAddresses(urls, new Map()), ['192.168.1.2:6443', '192.168.1.2:8883'])
+  const api = aService({ namespace: 'default', name: 'kubernetes', addresses: [endpointOn('', '192.168.1.3')] })
+  t.same(controllerAddresses(['mqtts://fleet.example', 'none'], new Map([['default/kubernetes', api]])), [
+    '192.168.1.3:8883',
+  ])
+  t.same(controllerAddresses(['https://fleet.example'], new Map()), [])
+})
+
+test('a Service gets no connections to a controller by its external addresses, and those to other ports', async (t) => {
+  const node = { nodeName: 'pi-1', zone: '', clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12', addresses: [] }
+  const given = aService({ externalIPs: ['192.168.1.2'], addresses: [endpointOn('pi-1', '10.244.1.2')] })
+  const ports = [8883, 80].map((port) => ({ port, protocol: 'TCP' as const }))
+  const controllers = controllerAddresses(urls, new Map())
+  const { elements } = serviceRules({ ...given, ports }, { ...node, controllers })
+  const claimed = elements.map(([, key]) => key).filter((key) => key.startsWith('192.168.1.2 '))
+  t.same(claimed, ['192.168.1.2 . tcp . 80'])
+})
