@@ -9,25 +9,51 @@ import { skipWithout } from './support/missing-parts.ts'
 import { eventually } from './support/wait.ts'
 
 const skip = skipWithout('chromium', hasChromium())
+const workloads = Array.from({ length: 30 }, (_, i) => ({
+  ...{ kind: 'Deployment', namespace: 'shop', wanted: 1, ready: 1, updated: 1 },
+  name: `web-${i}`,
+}))
 const fleet = [
   { reset: { nodes: true, usage: true, requests: true, pods: true, events: true, workloads: true } },
   { nodes: { put: [{ name: 'pi-1', state: 'ready', pods: 0 }] } },
+  { workloads: { put: workloads } },
   { complete: true },
 ]
 const refusal = JSON.stringify({ message: 'Too many requests, please try again later.' })
 
+type Answers = {
+  session: number
+  stream: number
+  login: number
+  /** Reviews of access wait for it. */
+  review?: Promise<void>
+}
+
 /** The page on a server that answers what is in `answers`, which a test changes. 200: a login, with a stream of one node. */
-async function aServer(t: Test, answers: { session: number; stream: number; login: number }) {
+async function aServer(t: Test, answers: Answers) {
   const folder = t.testdir({})
   await buildDashboard(process.cwd(), folder)
   const files = dashboardFiles(folder, quietLog(t))
   const streams = new Set<ServerResponse>()
   let refused = 0
+  let reviews = 0
+  let mostReviews = 0
   const session = { user: 'kiosk', groups: [], id: 'one', isKiosk: true, version: '0.1.0', caHash: 'sha256:00' }
-  const server = createServer(async ({ url = '' }, response) => {
+  const server = createServer(async (request, response) => {
+    const { url = '' } = request
     const { pathname } = new URL(url, 'http://page')
     const answer = (code: number, text = '') => void response.writeHead(code).end(code < 400 ? text : refusal)
     if (pathname === '/ui/api/session') return answer(answers.session, JSON.stringify(session))
+    if (pathname.endsWith('/selfsubjectaccessreviews')) {
+      mostReviews = Math.max(mostReviews, ++reviews)
+      const pieces: Buffer[] = []
+      for await (const piece of request) pieces.push(piece)
+      const { spec } = JSON.parse(Buffer.concat(pieces).toString())
+      await answers.review
+      reviews -= 1
+      // A right to one object only.
+      return answer(201, JSON.stringify({ status: { allowed: spec.resourceAttributes.name === 'web-7' } }))
+    }
     if (pathname === '/ui/api/login') return answer(answers.login)
     if (pathname === '/ui/api/stream') {
       if (answers.stream !== 200) {
@@ -53,6 +79,7 @@ async function aServer(t: Test, answers: { session: number; stream: number; logi
   if (address === null || typeof address === 'string') throw new Error('The server has no port')
   return {
     refusedStreams: () => refused,
+    mostReviews: () => mostReviews,
     url: `http://127.0.0.1:${address.port}/ui/`,
     cutStreams: () => {
       for (const stream of streams) stream.destroy()
@@ -95,4 +122,22 @@ test('a link that serves once is not tried again by itself: the page shows why i
   const page = await openBrowser(t)
   await page.goto(`${url}#login=0123456789ab.secret`)
   await page.until('the reason', `document.querySelector('[role=alert]')?.textContent.includes('Too many requests')`)
+})
+
+test('a list of many rows asks a few questions about rights at a time, and shows what is allowed', {
+  skip,
+}, async (t) => {
+  let answerAll = () => {}
+  const review = new Promise<void>((resolve) => {
+    answerAll = resolve
+  })
+  const { url, mostReviews } = await aServer(t, { session: 200, stream: 200, login: 200, review })
+  const page = await openBrowser(t)
+  await page.goto(`${url}#/workloads`)
+  await page.until('the rows', `document.querySelectorAll('.row').length >= 8`)
+  await eventually('questions about rights', () => mostReviews() > 0)
+  answerAll()
+  await page.until('the one button', `document.querySelector('.row button')?.textContent === 'Scale'`)
+  t.equal(await page.evaluate(`document.querySelectorAll('.row:has(button)').length`), 1)
+  t.ok(mostReviews() <= 4, `${mostReviews()} at a time`)
 })

@@ -99,13 +99,35 @@ export function mayI(question: Question): Promise<boolean> {
   const key = JSON.stringify(question)
   const known = answers.get(key)
   if (known !== undefined) return known
-  const asked = askReview(question, 3)
+  const asked = decisionOn(question)
   answers.set(key, asked)
   setTimeout(() => answers.delete(key), 60_000)
   return asked
 }
 
-/** A connection that breaks is no refusal: the question is repeated. */
+/** Most rights are for objects of any name: then one question stands for all rows of a list. */
+async function decisionOn({ name, ...ofAnyName }: Question): Promise<boolean> {
+  if (name === undefined) return inTurn(() => askReview(ofAnyName, 3))
+  return (await mayI(ofAnyName)) || inTurn(() => askReview({ ...ofAnyName, name }, 3))
+}
+
+/** Fewer than the requests that a user may have under way at the API (`flow-levels.ts`); others are answered with 429. */
+let free = 4
+const waiting: (() => void)[] = []
+
+async function inTurn<T>(act: () => Promise<T>): Promise<T> {
+  if (free > 0) free -= 1
+  else await new Promise<void>((resolve) => waiting.push(resolve))
+  try {
+    return await act()
+  } finally {
+    const next = waiting.shift()
+    if (next === undefined) free += 1
+    else next()
+  }
+}
+
+/** A connection that breaks, or a limit, is no refusal: the question is repeated. */
 async function askReview(question: Question, attempts: number): Promise<boolean> {
   const body = {
     apiVersion: 'authorization.k8s.io/v1',
@@ -117,8 +139,8 @@ async function askReview(question: Question, attempts: number): Promise<boolean>
     const answer = await callApi('POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', { body })
     return (answer as { status?: { allowed?: boolean } }).status?.allowed === true
   } catch (error) {
-    if (error instanceof RefusedError || attempts <= 1) return false
-    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    if (!isPassing(error) || attempts <= 1) return false
+    await new Promise((resolve) => setTimeout(resolve, askAgainMs(error)))
     return askReview(question, attempts - 1)
   }
 }
