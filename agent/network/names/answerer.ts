@@ -53,6 +53,7 @@ export function dnsAnswerer({ zone, forwarder, isClient, limit, random }: Answer
       if (read.kind === 'refuse') return writeDnsAnswer(query, { code: read.code }, most)
       const own = zone().answer(query.name, query.type)
       if (own === undefined) return forward(query, source, most)
+      limit.charge(source, own.answers.length + own.additional.length)
       if (own.target !== undefined) return follow(query, own, own.target, source, most)
       const answers = own.answers.length > 1 ? turned(own.answers, random) : own.answers
       return writeDnsAnswer(query, { ...own, answers, isAuthoritative: true }, most)

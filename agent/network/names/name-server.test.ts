@@ -181,6 +181,19 @@ test('a client that floods the server gets the answers to a part of its question
   t.ok(answered >= 499 && answered <= 501, `${answered} in half a second`)
 })
 
+test('a client that asks for the names of many endpoints gets as many records a second, in fewer answers', async (t) => {
+  const { start, networkMessage, serviceStates, ask } = world(t)
+  networkMessage.set(network)
+  serviceStates.set(shard(...Array.from({ length: 250 }, (_, index) => `10.244.2.${index + 1}`)))
+  await start()
+  let answered = 0
+  for (let count = 0; count < questionLimits.atOnce; count++) {
+    if (await ask('web.shop.svc.cluster.local')) answered += 1
+  }
+  t.equal(answered, questionLimits.atOnce / 8)
+  t.ok(await ask('pi-1.node.cluster.local', 'A', { source: '10.244.1.8' }), 'another one is not affected')
+})
+
 test('the server opens again after a failure, and after its address was removed', async (t) => {
   const { start, networkMessage, clock, counts, refuse, fail, loseAddress, nameProblem } = world(
     t,

@@ -4,12 +4,17 @@ import type { Clock } from '../../../daemon/clock.ts'
 export interface SourceLimit {
   /** False: the client asks too fast, and its question is dropped. */
   take(source: string): boolean
+  /** An answer of so many records was made: one of many counts as several questions. */
+  charge(source: string, records: number): void
 }
 
 /** A second of them takes a Pi 4 a tenth of that; a client that starts asks a few dozen. */
 export const questionLimits = { perSecond: 1_000, atOnce: 2_000 }
 /** More than pods of one node. */
 const mostSources = 1_024
+
+/** Of one question. The names of a thousand endpoints take 20 times as long as those of a few. */
+const recordsOfQuestion = 32
 
 /** A bucket for each source, filled with time. The source that was idle longest loses its one, which is full then. */
 export function sourceLimit(clock: Clock, limits: typeof questionLimits = questionLimits): SourceLimit {
@@ -24,6 +29,11 @@ export function sourceLimit(clock: Clock, limits: typeof questionLimits = questi
       const [oldest] = buckets.keys()
       if (buckets.size > mostSources && oldest !== undefined) buckets.delete(oldest)
       return left >= 1
+    },
+    charge(source, records) {
+      const bucket = buckets.get(source)
+      const more = Math.ceil(records / recordsOfQuestion) - 1
+      if (bucket !== undefined && more > 0) bucket.left = Math.max(0, bucket.left - more)
     },
   }
 }
