@@ -1,3 +1,4 @@
+import { rename } from 'node:fs/promises'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { test } from 'tap'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
@@ -37,6 +38,18 @@ test('nothing else of the disk is served', async (t) => {
   for (const name of ['../other.js', '..%2fother.js', 'secret.key', 'a.js.gz', 'missing.js', '']) {
     t.equal(await files.answer(name, none), undefined, name)
   }
+})
+
+test('a file that is missing during an upgrade is served again when it is there', async (t) => {
+  const folder = t.testdir({ 'index.html': 'x', 'main-ABC.js': 'y' })
+  const log = quietLog(t)
+  const files = dashboardFiles(folder, log)
+  t.match(await files.answer('index.html', none), { code: 200 })
+  await rename(`${folder}/main-ABC.js`, `${folder}/main-ABC.js.new`)
+  t.equal(await files.answer('main-ABC.js', none), undefined)
+  t.same(log.messages('warn'), ['File of the dashboard not read'])
+  await rename(`${folder}/main-ABC.js.new`, `${folder}/main-ABC.js`)
+  t.match(await files.answer('main-ABC.js', none), { code: 200 })
 })
 
 test('a page that was not built is logged once, and not served', async (t) => {

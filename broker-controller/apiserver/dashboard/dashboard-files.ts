@@ -68,7 +68,12 @@ export function dashboardFiles(folder: string, log: Log): DashboardFiles {
       if (!(await namesThere()).has(name)) return undefined
       const reading = kept.get(name) ?? read(name)
       kept.set(name, reading)
-      const { bytes, zipped, etag } = await reading
+      const found = await reading.catch((error: unknown) => {
+        kept.delete(name)
+        log.warn('File of the dashboard not read', { folder, name, error })
+      })
+      if (found === undefined) return undefined
+      const { bytes, zipped, etag } = found
       const isZipped = zipped !== undefined && /\bgzip\b/.test(acceptEncoding)
       const headers = {
         ...dashboardHeaders,
