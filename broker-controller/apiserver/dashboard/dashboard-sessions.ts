@@ -66,6 +66,7 @@ const linkLifeMs = 10 * 60_000
 const mostSessions = 1_000
 const mostPerUser = 50
 const mostLinks = 1_000
+const mostLinksPerUser = 50
 
 type Kept = DashboardSession & {
   readonly digest: Buffer
@@ -110,8 +111,9 @@ export function dashboardSessions({ clock }: { readonly clock: Clock }): Dashboa
   return {
     createLink(identity, session = '') {
       sweep()
-      const [oldest] = links.keys()
-      if (links.size >= mostLinks && oldest !== undefined) links.delete(oldest)
+      const own = [...links].filter(([, one]) => one.identity.user === identity.user)
+      const [surplus] = own.length >= mostLinksPerUser ? own : links.size >= mostLinks ? links : []
+      if (surplus !== undefined) links.delete(surplus[0])
       const { id, secret, digest } = newSecret()
       const openedAtMs = sessions.get(session)?.openedAtMs
       links.set(id, { digest, identity, sinceMs: clock.wallMs(), atMs: clock.monotonicMs(), openedAtMs })
