@@ -62,13 +62,22 @@ test('ntfy gets the text as the body, title and priority as headers', async (t) 
   t.match(received, [{ headers: { title: '1 problem', priority: 'high', tags: 'warning' }, body: message.text }])
 })
 
-test('a webhook gets its template, with values that cannot leave their string', async (t) => {
+test('a webhook gets its template, with values that cannot leave their string or field', async (t) => {
   const { url, received } = await aServer(t)
   await sendMessage(channel(url, { type: 'webhook' }), message, never)
   t.match(received[0]?.headers, { 'content-type': 'application/json' })
   t.same(JSON.parse(received[0]?.body ?? ''), {
     ...{ status: 'firing', title: '1 problem', message: 'Node "pi-1" is lost\nand more', count: 1 },
   })
+  const form = { template: 'to=me&text={{message}}', contentType: 'application/x-www-form-urlencoded' }
+  await sendMessage(channel(url, { type: 'webhook', ...form }), { ...message, text: 'a&to=you \ud83d' }, never)
+  t.same(
+    [...new URLSearchParams(received.pop()?.body)],
+    [
+      ['to', 'me'],
+      ['text', 'a&to=you \ufffd'],
+    ],
+  )
   const template = '{{title}}: {{message}} {{unknown}}'
   await sendMessage(channel(url, { type: 'webhook', template, contentType: 'text/plain' }), message, never)
   t.equal(received[1]?.body, '1 problem: Node "pi-1" is lost\nand more {{unknown}}')

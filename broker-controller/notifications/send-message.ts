@@ -49,7 +49,7 @@ type ChannelRequest = { readonly body: string; readonly headers: { readonly [nam
 /** ntfy: https://docs.ntfy.sh/publish, with the text as the body. */
 function channelRequest({ type, template, contentType }: Channel, message: Notification): ChannelRequest {
   if (type === 'webhook') {
-    return { body: rendered(template, message, contentType.includes('json')), headers: { 'content-type': contentType } }
+    return { body: rendered(template, message, escapeFor(contentType)), headers: { 'content-type': contentType } }
   }
   const isFiring = message.status === 'firing'
   return {
@@ -63,15 +63,24 @@ function channelRequest({ type, template, contentType }: Channel, message: Notif
   }
 }
 
-/** `{{title}}`, `{{message}}`, `{{status}}` and `{{count}}`; in JSON as the inside of a string. */
-function rendered(template: string, { title, text, status, count }: Notification, isJson: boolean): string {
+type Escape = (value: string) => string
+
+/** Any node may report any text: it must not leave its string in JSON, nor its field in a form. */
+function escapeFor(contentType: string): Escape {
+  if (contentType.includes('json')) return (value) => JSON.stringify(value).slice(1, -1)
+  const isForm = contentType.startsWith('application/x-www-form-urlencoded')
+  if (isForm) return (value) => new URLSearchParams([['', value]]).toString().slice(1)
+  return (value) => value
+}
+
+/** `{{title}}`, `{{message}}`, `{{status}}` and `{{count}}`. */
+function rendered(template: string, { title, text, status, count }: Notification, escaped: Escape): string {
   const values = new Map([
     ['title', title],
     ['message', text],
     ['status', status],
     ['count', String(count)],
   ])
-  const escaped = (value: string) => (isJson ? JSON.stringify(value).slice(1, -1) : value)
   return template.replace(/\{\{(\w+)\}\}/g, (whole, name: string) => {
     const value = values.get(name)
     return value === undefined ? whole : escaped(value)
