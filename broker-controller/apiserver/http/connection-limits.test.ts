@@ -2,7 +2,7 @@ import { request as httpsRequest } from 'node:https'
 import { connect as connectPlain, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { type Test, test } from 'tap'
-import { administrator } from '../../../api/identity.ts'
+import { administrator, peerControllerIdentity } from '../../../api/identity.ts'
 import { systemClock } from '../../../daemon/clock.ts'
 import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
@@ -138,6 +138,18 @@ test('one user holds a bounded number of connections', async (t) => {
   await new Promise((resolve) => first.once('data', resolve))
   t.equal(await untilClosed(open()), '')
   t.equal(await refusals('UserLimit'), 1)
+})
+
+test('controllers, which pass on the requests of all users, hold more', async (t) => {
+  const { api } = await anApi(t, { connectionLimits: { perUser: 1, all: 8 } })
+  const { certificate: cert, key } = api.issueFor(peerControllerIdentity)
+  for (let number = 0; number < 3; number++) {
+    const socket = connectTls({ host: '127.0.0.1', port: api.port, ca: api.authority.certificate, cert, key })
+    t.teardown(() => socket.destroy())
+    socket.write('GET /version HTTP/1.1\r\nHost: x\r\n\r\n')
+    const first = await new Promise<Buffer>((resolve) => socket.once('data', resolve))
+    t.match(first.toString(), /^HTTP\/1.1 200 /)
+  }
 })
 
 test('many bad connections write few log lines', async (t) => {

@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http'
 import type { Server } from 'node:https'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { peerControllerIdentity } from '../../../api/identity.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { addressKey, peerAddress } from '../access/peer-address.ts'
@@ -96,7 +97,8 @@ export function limitConnections(server: Server, needs: ConnectionLimitNeeds): L
     if (!socket.authorized) return
     strangers.identified(socket)
     const user = userOf(socket)
-    if (users.of(user) >= limits.perUser) {
+    // All controllers share a user, and each request that they pass on has a connection.
+    if (users.of(user) >= (user === peerControllerIdentity.user ? limits.all / 2 : limits.perUser)) {
       refuse('UserLimit', peerAddress(socket))
       socket.destroy()
       return
