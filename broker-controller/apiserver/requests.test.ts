@@ -7,6 +7,7 @@ import { anApi, patchTypes } from '../testing/api-in-memory.ts'
 import { configMapsPath, sentMap } from '../testing/sent-objects.ts'
 import type { FlowControl } from './access/flow-control.ts'
 import { type ServiceAccountTokens, tokenIssuer } from './access/tokens/service-account-tokens.ts'
+import type { Replica } from './forwarding/replica.ts'
 
 test('an object is created, read, listed and deleted', async (t) => {
   const { ask } = await anApi(t)
@@ -60,6 +61,31 @@ test('a user without permission gets 403, also an anonymous one; an invalid toke
   const authorization = 'Bearer abcdef.0123456789abcdef'
   t.match(await ask('GET', '/api/v1/nodes', { as: 'anonymous', headers: { authorization } }), { code: 401 })
   t.match(await ask('GET', '/version', { as, headers: { 'impersonate-user': 'root' } }), { code: 403 })
+})
+
+test('a standby accepts a token that was created with another controller a moment ago', async (t) => {
+  let asked = 0
+  const latest = async () => {
+    if (asked++ === 0) {
+      const token = { id: 'abcdef', secret: '0123456789abcdef', usages: ['authentication'] as const, groups: [] }
+      await store.create('secrets', encodeToken(token))
+    }
+    return true
+  }
+  const replica: Replica = {
+    isLeading: () => false,
+    leader: () => undefined,
+    freshness: { latest, until: async () => true },
+    isController: async () => false,
+    credentials: () => ({ ca: '', certificate: '', key: '' }),
+  }
+  const { ask, store } = await anApi(t, { replica })
+  const asBearer = (token: string) =>
+    ask('GET', '/apis', { as: 'anonymous', headers: { authorization: `Bearer ${token}` } })
+  t.match(await asBearer('abcdef.0123456789abcdef'), { code: 200 })
+  t.equal(asked, 1)
+  t.match(await asBearer('no-token'), { code: 401 })
+  t.equal(asked, 1, 'the store is not asked for what is no token')
 })
 
 test('only a few paths are served beside the resources', async (t) => {

@@ -128,7 +128,7 @@ export async function answerRequest(received: ApiRequest, needs: RequestNeeds): 
       const answer = encoded(await publicAnswer(ofDashboard(request, admission), dashboardOf(needs)), request)
       return { answer, route, user, sender, admission }
     }
-    const { identity, session } = await identify(request, route, needs, sender).catch((error: unknown) => {
+    const { identity, session } = await identifyByLatest(request, route, needs, sender).catch((error: unknown) => {
       admission = needs.flowControl?.admit(strangersFlow(request.address), false)
       throw error
     })
@@ -225,6 +225,25 @@ function measured(request: ApiRequest, admission: FlowAdmission | undefined): Ap
 
 function isProxied(route: ApiRoute): boolean {
   return route.kind === 'resource' && subresourceOf(route.resource, route.subresource)?.access === 'proxy'
+}
+
+/** What the credentials name may have been created a moment ago, with another controller: a standby may not have it yet. */
+async function identifyByLatest(
+  request: ApiRequest,
+  route: ApiRoute,
+  needs: RequestNeeds,
+  sender: RequestSender,
+): Promise<Identified> {
+  const { replica } = needs
+  try {
+    return await identify(request, route, needs, sender)
+  } catch (error) {
+    // A refusal without a reason is one of a signature, or of what is no token.
+    const isOfObject = isApiError(error, 'Unauthorized') && error.message !== 'Unauthorized'
+    if (!isOfObject || replica === undefined || replica.isLeading()) throw error
+    if (!(await replica.freshness.latest().catch(() => false))) throw error
+    return identify(request, route, needs, sender)
+  }
 }
 
 type Identified = { readonly identity: Identity; readonly session?: DashboardSession | undefined }

@@ -36,6 +36,7 @@ type GivenNeed =
   | 'log'
   | 'metrics'
   | 'origin'
+  | 'replica'
   | 'revocations'
   | 'tokens'
 type Sent = {

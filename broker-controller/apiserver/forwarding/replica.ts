@@ -56,7 +56,7 @@ export async function waitUntilReadable(
   { freshness }: Pick<Replica, 'freshness'>,
   log: Pick<Log, 'debug'>,
 ): Promise<void> {
-  if (route.kind !== 'resource') return
+  if (route.kind !== 'resource' && route.kind !== 'review') return
   const version = query.get('resourceVersion') ?? ''
   if (version === '0') return
   const known = Number(version)
