@@ -133,9 +133,9 @@ test('Services on two nodes', { skip: whyNoFlows() }, async (t) => {
       addresses: [onA],
       type: 'LoadBalancer',
       nodePort: 30080,
-      loadBalancerIPs: ['10.96.255.1'],
+      loadBalancerIPs: ['192.0.2.1'],
     } as const
-    const balancer = { address: '10.96.255.1', port: 80 }
+    const balancer = { address: '192.0.2.1', port: 80 }
     await use({ ...balanced, sourceRanges: ['192.168.7.0/24'] })
     t.same(await answers(fleet.stranger, balancer), ['a 10.244.1.1'])
     t.same(await answers(b, { ...balancer, times: 1 }), ['silent'], 'a pod is outside of the range')

@@ -27,12 +27,14 @@ export type BareNode = {
 type Ending = Parameters<typeof ownSpace>[0]
 
 export const serviceRange = '10.96.0.0/16'
+/** Of the addresses of load balancers. */
+const balancerRange = '192.0.2.0/24'
 const podRange = '10.244.0.0/16'
 const link = '192.168.7'
 
 export type BareFleet = {
   readonly nodes: readonly [BareNode, BareNode]
-  /** On the same link, and no node. It has a route to the range of Services through the first node. */
+  /** On the same link, and no node. It has routes to the ranges of Services and of load balancers through the first node. */
   readonly stranger: EndpointProgram
   readonly strangerAddress: string
 }
@@ -46,7 +48,9 @@ export async function bareFleet(t: Ending): Promise<BareFleet> {
   await first.space.run('ip', 'route', 'add', '10.244.2.0/24', 'via', second.address)
   await second.space.run('ip', 'route', 'add', '10.244.1.0/24', 'via', first.address)
   const outside = await plugIn(t, wire, 9)
-  await outside.run('ip', 'route', 'add', serviceRange, 'via', first.address)
+  for (const range of [serviceRange, balancerRange]) {
+    await outside.run('ip', 'route', 'add', range, 'via', first.address)
+  }
   const stranger = endpointProgram(t, 'stranger', outside.name)
   return { nodes: [first, second], stranger, strangerAddress: `${link}.9` }
 }
