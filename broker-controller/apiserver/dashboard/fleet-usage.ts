@@ -26,21 +26,24 @@ export function recordUsage(
   history.keepOnly(names)
 }
 
-/** The rows that differ from those that were sent last; they count as sent. */
+/** The rows that differ from those that were sent last; they count as sent. Nodes that are gone are forgotten. */
 export function changedUsage(
   nodes: Nodes,
   last: Map<string, UsageRow>,
-  usage: UsageBoard,
+  usage: Pick<UsageBoard, 'newest'>,
 ): { [node: string]: UsageRow } {
   const changed: { [node: string]: UsageRow } = {}
+  const names = new Set<string>()
   for (const node of nodes) {
     const name = node.metadata.name ?? ''
     const received = usage.newest(name)
+    names.add(name)
     if (received === undefined) continue
     const row = usageRow(received, node)
     if (!isWorthSending(last.get(name), row)) continue
     last.set(name, row)
     changed[name] = row
   }
+  for (const name of last.keys()) if (!names.has(name)) last.delete(name)
   return changed
 }
