@@ -13,6 +13,10 @@ let arrived: FleetState = emptyFleet
 let link: Link = 'connecting'
 const listeners = new Set<Listener>()
 
+/** One after the other, since the stream was open. */
+let refusals = 0
+const longestWaitMs = 30_000
+
 /** Whose cards are shown: another login must not see them. */
 let owner = ''
 
@@ -25,7 +29,10 @@ export function openStream(of: string, onRefused: () => void): () => void {
   owner = of
   const source = new EventSource('/ui/api/stream')
   let again: ReturnType<typeof setTimeout> | undefined
-  source.onopen = () => setLink('connected')
+  source.onopen = () => {
+    refusals = 0
+    setLink('connected')
+  }
   source.onmessage = ({ data }) => {
     arrived = fleetAfter(arrived, JSON.parse(data) as FleetUpdate)
     if (!arrived.isComplete && state.isComplete) return
@@ -35,7 +42,8 @@ export function openStream(of: string, onRefused: () => void): () => void {
   source.onerror = () => {
     setLink('lost')
     // A browser tries again by itself, but not after a refusal.
-    if (source.readyState === EventSource.CLOSED) again = setTimeout(onRefused, 500)
+    if (source.readyState === EventSource.CLOSED)
+      again = setTimeout(onRefused, Math.min(longestWaitMs, 500 * 2 ** refusals++))
   }
   return () => {
     clearTimeout(again)
