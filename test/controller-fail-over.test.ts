@@ -65,7 +65,10 @@ test('writers go on while leaders are killed: no answered write is lost, and a w
   if (first === undefined || second === undefined || third === undefined) throw new Error('There are three controllers')
   const stop = new AbortController()
   const end = new AbortController()
-  t.teardown(async () => end.abort())
+  t.teardown(async () => {
+    stop.abort()
+    end.abort()
+  })
   // Killed are the first two: this one stays, whether it leads or not.
   const access = await readKubeconfig(third.kubeconfig)
   const seen = await watching(access, end.signal)
