@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { test } from 'tap'
-import { decodeKioskLink } from '../../api/access/kiosk-link.ts'
+import { decodeKioskLink, encodeKioskLink } from '../../api/access/kiosk-link.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { secretDigest } from '../apiserver/dashboard/dashboard-sessions.ts'
 import { startApi } from '../testing/api-under-test.ts'
@@ -53,6 +53,15 @@ test('a kiosk link is printed once; the fleet keeps its digest, lists and revoke
   t.match((await run(dashboardCommand, 'kiosk', 'list')).stdout, new RegExp(`${id} +2026-01-02T00:00:00Z +hall`))
   t.match(await run(dashboardCommand, 'kiosk', 'revoke', id), { code: 0 })
   t.match(await run(dashboardCommand, 'kiosk', 'revoke', id), { code: 1, stderr: `There is no kiosk link ${id}` })
+})
+
+test('texts of a list cannot control the terminal', async (t) => {
+  const { run, store } = await aCommand(t)
+  const link = { id: '0123456789ab', digest: 'x', expiration: '\u001b[2J', description: 'M\u00fcnchen\u202e\n' }
+  const { stringData = {}, ...secret } = encodeKioskLink(link)
+  const encoded = Object.entries(stringData).map(([key, text]) => [key, Buffer.from(text).toString('base64')])
+  await store.create('secrets', { ...secret, data: Object.fromEntries(encoded) })
+  t.match((await run(dashboardCommand, 'kiosk', 'list')).stdout, /^0123456789ab +\?\[2J +M\u00fcnchen\?\?$/m)
 })
 
 test('what was typed wrong is refused before anything is asked', async (t) => {

@@ -93,7 +93,7 @@ async function sessionsTable(client: ApiClient, signal: AbortSignal): Promise<st
   if (!decoded.ok) throw new Error('Cannot list the sessions: the answer is no list of sessions')
   const rows = decoded.value.items.map(({ id, user, address, opened, userAgent = '' }) => [
     id,
-    user,
+    printable(user),
     address,
     rfc3339(opened * 1000),
     printable(userAgent),
@@ -129,7 +129,7 @@ async function kioskTable(client: ApiClient, signal: AbortSignal): Promise<strin
   const links = decoded.value.items.map(decodeKioskLink).filter((link) => link !== undefined)
   const rows = links.map(({ id, expiration = '<never>', description = '<none>' }) => [
     id,
-    expiration,
+    printable(expiration),
     printable(description),
   ])
   return textTable([['ID', 'EXPIRES', 'DESCRIPTION'], ...rows])
@@ -151,9 +151,9 @@ async function publicUrl(client: ApiClient, signal: AbortSignal): Promise<string
   return currentCluster(parseKubeconfig(kubeconfig)).server
 }
 
-/** A browser sends any text as its name: nothing of it may control a terminal. */
+/** Names of users and browsers and the fields of a Secret may be any text: nothing of it may control a terminal. */
 function printable(text: string): string {
-  return text.replace(/[^\x20-\x7e]/g, '?')
+  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '?')
 }
 
 function expectSuccess(what: string, { status, body }: ApiAnswer): void {
