@@ -1,112 +1,34 @@
 /** One request from its credentials to its answer: authentication, routing, authorization, handler. */
-import { ApiError, isApiError } from '../../api/api-error.ts'
+import { isApiError } from '../../api/api-error.ts'
 import type { Identity } from '../../api/identity.ts'
-import { decodeToken, tokenNamespace, tokenSecretName } from '../../api/node/bootstrap-token.ts'
-import type { RevocationList } from '../store/revocations.ts'
-import type { UsageBoard } from '../usage/usage-board.ts'
-import { authenticate, type ClientCertificate, identityOfToken } from './access/authentication.ts'
 import { permit } from './access/authorizer.ts'
-import { offeredToken, refuseForeignPage } from './access/browser-credentials.ts'
-import type { FlowAdmission, FlowControl } from './access/flow-control.ts'
+import type { FlowAdmission } from './access/flow-control.ts'
 import { flowOf, strangersFlow } from './access/flow-levels.ts'
-import { impersonated } from './access/impersonation.ts'
 import { narrowerAttributes } from './access/kubelet-paths.ts'
-import { otherAudience, type ServiceAccountTokens, tokenIssuer } from './access/tokens/service-account-tokens.ts'
+import { type Answered, type ApiRequest, firstHeader, type RequestNeeds } from './api-request.ts'
 import type { RequestSender } from './audit/audit-event.ts'
-import type { AuditLog } from './audit/audit-log.ts'
 import type { Dashboard } from './dashboard/dashboard.ts'
-import { refuseForgery, sessionCookie } from './dashboard/dashboard-credentials.ts'
-import {
-  type DashboardRequest,
-  isPublicPath,
-  privateAnswer,
-  publicAnswer,
-  refuseMachines,
-} from './dashboard/dashboard-requests.ts'
-import type { DashboardSession } from './dashboard/dashboard-sessions.ts'
+import { type DashboardRequest, isPublicPath, privateAnswer, publicAnswer } from './dashboard/dashboard-requests.ts'
 import { usageAnswer } from './figures/usage-answers.ts'
-import { forwardRequest } from './forwarding/forward-request.ts'
-import { remoteSender } from './forwarding/remote-identity.ts'
-import {
-  isAnsweredHere,
-  leaderAddress,
-  noLeader,
-  type Replica,
-  refuseStale,
-  waitUntilReadable,
-} from './forwarding/replica.ts'
+import { isAnsweredHere, refuseStale, waitUntilReadable } from './forwarding/replica.ts'
 import type { Attributes } from './handlers/authorizer.ts'
 import { changeObject } from './handlers/changing.ts'
 import { createObject } from './handlers/creating.ts'
 import { deleteCollection, deleteObject } from './handlers/deleting.ts'
 import { exactFields } from './handlers/list-options.ts'
 import { getObject, listObjects, watchObjects } from './handlers/reading.ts'
-import {
-  type OfferedProtocols,
-  type RawRequest,
-  type ResourceNeeds,
-  type ResourceRequest,
-  subresourceOf,
-} from './handlers/strategy.ts'
+import { type ResourceNeeds, type ResourceRequest, subresourceOf } from './handlers/strategy.ts'
 import { judgeConnection } from './handlers/webhook-actions.ts'
-import { reviewAnswer, type TokenHolder } from './reviews/review-answers.ts'
+import { answerOfLeader, asSentToController, isOfLeader } from './passed-requests.ts'
+import { identifyByLatest, tokenHolder, withoutToken } from './request-sender.ts'
+import { reviewAnswer } from './reviews/review-answers.ts'
 import { reviewKinds } from './reviews/review-kinds.ts'
 import { type ApiRoute, routeOf } from './routes.ts'
 import { sessionAnswer } from './streams/session-answer.ts'
-import { type SystemNeeds, systemAnswer } from './system-paths.ts'
+import { systemAnswer } from './system-paths.ts'
 import type { ApiResponse } from './wire/answers.ts'
 import { answerEncoding } from './wire/content-negotiation.ts'
 import { errorAnswer, methodNotAllowed, unknownPath } from './wire/status-errors.ts'
-
-export type ApiRequest = {
-  readonly method: string
-  /** As in the request line, without the query. */
-  readonly path: string
-  readonly query: URLSearchParams
-  readonly certificate: ClientCertificate | undefined
-  /** The other end of its connection, where there is one. */
-  readonly address?: string | undefined
-  readonly headers: { readonly [lowerCaseName: string]: string | readonly string[] | undefined }
-  /** Throws RequestEntityTooLarge. */
-  readonly readBody: () => Promise<Buffer>
-  /** undefined: the request does not ask to leave HTTP. */
-  readonly offered?: OfferedProtocols | undefined
-  /** undefined: it cannot be passed on. */
-  readonly raw?: RawRequest | undefined
-  /** Aborts when the client is gone or the server closes. */
-  readonly signal: AbortSignal
-}
-
-export type RequestNeeds = SystemNeeds &
-  ResourceNeeds & {
-    readonly usage: UsageBoard
-    readonly tokens?: ServiceAccountTokens
-    /** undefined: every certificate of the authority is good until its end. */
-    readonly revocations?: Pick<RevocationList, 'because'>
-    /** For so long after its end a node's certificate still serves to ask for a new one; 0: not at all. */
-    readonly lapsedWindowMs?: number
-    /** undefined: there is no audit log. */
-    readonly audit?: AuditLog
-    /** undefined: requests are not limited. */
-    readonly flowControl?: FlowControl
-    /** undefined: there is no dashboard, and no session of it. */
-    readonly dashboard?: Dashboard
-    /** undefined: this is the only controller. */
-    readonly replica?: Replica
-  }
-
-/** With what was asked, for counters. `admission` is to be released when the answer is written. */
-export type Answered = {
-  readonly answer: ApiResponse
-  readonly route: ApiRoute
-  readonly user: string
-  readonly sender: RequestSender
-  readonly admission?: FlowAdmission | undefined
-  /** Aborts when the session of the dashboard ends that the request came with: its answer ends with it. */
-  readonly sessionEnded?: AbortSignal | undefined
-  /** Another controller has answered, which counts the request and writes it down. */
-  readonly isForwarded?: boolean
-}
 
 /** Never rejects: what went wrong is the answer. */
 export async function answerRequest(received: ApiRequest, needs: RequestNeeds): Promise<Answered> {
@@ -164,35 +86,6 @@ export async function answerRequest(received: ApiRequest, needs: RequestNeeds): 
   }
 }
 
-/** A request that another controller passed on is that of its sender: the connection's certificate is the controller's. */
-async function asSentToController(received: ApiRequest, replica: Replica, sender: RequestSender): Promise<ApiRequest> {
-  const remote = await remoteSender(received, replica)
-  if (remote === undefined) return received
-  Object.assign(sender, remote)
-  return { ...received, certificate: undefined, address: remote.address }
-}
-
-/** Sessions of the dashboard are in the leader, which identifies their users. */
-function isOfLeader(route: ApiRoute, { headers }: ApiRequest, { replica, dashboard }: RequestNeeds): boolean {
-  if (replica === undefined || replica.isLeading() || dashboard === undefined) return false
-  const isPublic = route.kind === 'dashboard' && isPublicPath(route.path)
-  return isPublic || (headers['authorization'] === undefined && sessionCookie(headers) !== undefined)
-}
-
-/** Throws ServiceUnavailable while none leads. */
-function answerOfLeader(
-  { raw, offered, signal }: ApiRequest,
-  isLong: boolean,
-  { identity, via }: RequestSender,
-  { replica, clock }: RequestNeeds,
-): Promise<ApiResponse> {
-  // Each of two controllers may take the other one for the leader.
-  if (replica === undefined || via !== undefined) throw noLeader()
-  const leader = leaderAddress(replica)
-  const isUpgrade = offered !== undefined
-  return forwardRequest({ raw, identity, isUpgrade, isLong, leader, credentials: replica.credentials(), clock, signal })
-}
-
 /** As kube-apiserver's longRunningRequestCheck: watches, streams and proxies hold no seat, but their number is bounded. */
 function isLongRunning(route: ApiRoute): boolean {
   if (route.kind === 'dashboard') return route.path === '/ui/api/stream'
@@ -204,12 +97,8 @@ function isLongRunning(route: ApiRoute): boolean {
 /** The answer in the text that the client accepts. An answer with a content type of its own has no other. */
 function encoded(answer: ApiResponse, { headers }: ApiRequest): ApiResponse {
   if (answer.kind !== 'object' || answer.contentType !== undefined) return answer
-  const encoding = answerEncoding(oneOf(headers['accept']))
+  const encoding = answerEncoding(firstHeader(headers['accept']))
   return encoding === 'json' ? answer : { ...answer, encoding }
-}
-
-function withoutToken(request: ApiRequest): ApiRequest {
-  return request.offered === undefined ? request : { ...request, offered: offeredToken(request.offered).offered }
 }
 
 /** The request, whose body counts against its share once it is read. */
@@ -223,100 +112,6 @@ function measured(request: ApiRequest, admission: FlowAdmission | undefined): Ap
   return { ...request, readBody }
 }
 
-function isProxied(route: ApiRoute): boolean {
-  return route.kind === 'resource' && subresourceOf(route.resource, route.subresource)?.access === 'proxy'
-}
-
-/** What the credentials name may have been created a moment ago, with another controller: a standby may not have it yet. */
-async function identifyByLatest(
-  request: ApiRequest,
-  route: ApiRoute,
-  needs: RequestNeeds,
-  sender: RequestSender,
-): Promise<Identified> {
-  const { replica } = needs
-  try {
-    return await identify(request, route, needs, sender)
-  } catch (error) {
-    // A refusal without a reason is one of a signature, or of what is no token.
-    const isOfObject = isApiError(error, 'Unauthorized') && error.message !== 'Unauthorized'
-    if (!isOfObject || replica === undefined || replica.isLeading()) throw error
-    if (!(await replica.freshness.latest().catch(() => false))) throw error
-    return identify(request, route, needs, sender)
-  }
-}
-
-type Identified = { readonly identity: Identity; readonly session?: DashboardSession | undefined }
-
-async function identify(
-  request: ApiRequest,
-  route: ApiRoute,
-  needs: RequestNeeds,
-  sender: RequestSender,
-): Promise<Identified> {
-  const identified = await identifySender(request, route, needs, sender)
-  if (route.kind === 'dashboard') refuseMachines(identified.identity, route.path)
-  return identified
-}
-
-/**
- * A page that comes through the proxy has the origin of the API: its scripts could do all that the session of the dashboard may,
- * and any user who may create a pod can write such a page.
- */
-function pageOfOthers(): ApiError {
-  const instead = "use 'kubectl proxy' or 'kubectl port-forward'"
-  return new ApiError(
-    'Forbidden',
-    `the session of the dashboard opens no pages of pods, services and nodes; ${instead}`,
-  )
-}
-
-async function identifySender(
-  request: ApiRequest,
-  route: ApiRoute,
-  needs: RequestNeeds,
-  sender: RequestSender,
-): Promise<Identified> {
-  const { method, certificate, headers, offered } = request
-  const { access, revocations, lapsedWindowMs, origin, checkpoints, dashboard } = needs
-  if (sender.identity !== undefined) {
-    return { identity: await impersonatedBy(sender.identity, headers, access, sender) }
-  }
-  const cookie = dashboard && headers['authorization'] === undefined ? sessionCookie(headers) : undefined
-  if (dashboard !== undefined && cookie !== undefined) {
-    refuseForgery({ method, headers, offered })
-    const { identity, session } = await dashboard.identify(cookie)
-    if (session !== undefined && isProxied(route)) throw pageOfOthers()
-    sender.identity = identity
-    return { identity: await impersonatedBy(identity, headers, access, sender), session }
-  }
-  const token = offered && offeredToken(offered).token
-  const authorization = oneOf(headers['authorization']) ?? (token && `Bearer ${token}`)
-  if (certificate !== undefined) refuseForeignPage({ headers, offered, hasToken: authorization !== undefined })
-  const identity = await authenticate(
-    { certificate, authorization },
-    {
-      ...tokenNeeds(needs),
-      ...(revocations && { revoked: revocations.because }),
-      ...(lapsedWindowMs !== undefined && { lapsedWindowMs }),
-      ...(origin && checkpoints?.isOpen() && { acceptingStore: origin.id }),
-    },
-  )
-  sender.identity = identity
-  return { identity: await impersonatedBy(identity, headers, access, sender) }
-}
-
-async function impersonatedBy(
-  identity: Identity,
-  headers: ApiRequest['headers'],
-  access: RequestNeeds['access'],
-  sender: RequestSender,
-): Promise<Identity> {
-  const acting = await impersonated(identity, headers, access)
-  if (acting !== identity) sender.impersonated = acting
-  return acting
-}
-
 function ofDashboard(request: ApiRequest, admission: FlowAdmission | undefined): DashboardRequest {
   const { method, path, query, headers, offered, address, signal } = request
   return { method, path, query, headers, offered, address, signal, readBody: measured(request, admission).readBody }
@@ -325,30 +120,6 @@ function ofDashboard(request: ApiRequest, admission: FlowAdmission | undefined):
 function dashboardOf({ dashboard }: RequestNeeds): Dashboard {
   if (dashboard === undefined) throw unknownPath()
   return dashboard
-}
-
-/** For a TokenReview. Tokens of joining machines are for this API only (audience.WrapAudienceAgnostic of Kubernetes). */
-async function tokenHolder(token: string, audiences: readonly string[], needs: RequestNeeds): Promise<TokenHolder> {
-  const account = await needs.tokens?.identify(token, audiences, needs.clock.wallMs())
-  if (account !== undefined) return account
-  const identity = await identityOfToken(token, tokenNeeds(needs))
-  const own = [tokenIssuer]
-  if (audiences.length === 0 || audiences.includes(tokenIssuer)) return { identity, audiences: own }
-  throw otherAudience(own, audiences)
-}
-
-function tokenNeeds({ store, clock, tokens }: RequestNeeds) {
-  const nowMs = clock.wallMs()
-  return {
-    nowMs,
-    ...(tokens && {
-      identifyAccount: async (token: string) => (await tokens.identify(token, [], nowMs))?.identity,
-    }),
-    findToken: async (id: string) => {
-      const secret = await store.get('secrets', { namespace: tokenNamespace, name: tokenSecretName(id) })
-      return secret && decodeToken(secret)
-    },
-  }
 }
 
 /** Throws Forbidden. The kubelet's paths have a right of their own, which is narrower than the one to the whole node. */
@@ -400,7 +171,7 @@ function answerTo(
   needs: RequestNeeds,
 ): Promise<ApiResponse> {
   const { query, headers, readBody, offered, raw, signal } = request
-  const accept = oneOf(headers['accept'])
+  const accept = firstHeader(headers['accept'])
   switch (route.kind) {
     case 'not-allowed':
       throw methodNotAllowed()
@@ -413,8 +184,8 @@ function answerTo(
           path: route.path,
           query,
           accept,
-          ifNoneMatch: oneOf(headers['if-none-match']),
-          host: oneOf(headers['host'] ?? headers[':authority']),
+          ifNoneMatch: firstHeader(headers['if-none-match']),
+          host: firstHeader(headers['host'] ?? headers[':authority']),
         },
         needs,
       )
@@ -423,13 +194,13 @@ function answerTo(
     case 'usage':
       return usageAnswer({ route, query, accept, signal }, needs)
     case 'review': {
-      const contentType = oneOf(headers['content-type'])
+      const contentType = firstHeader(headers['content-type'])
       const identityOfToken = (token: string, audiences: readonly string[]) => tokenHolder(token, audiences, needs)
       return reviewAnswer({ route, identity, query, accept, contentType, readBody }, { ...needs, identityOfToken })
     }
     case 'resource': {
-      const contentType = oneOf(headers['content-type'])
-      const userAgent = oneOf(headers['user-agent'])
+      const contentType = firstHeader(headers['content-type'])
+      const userAgent = firstHeader(headers['user-agent'])
       const annotate = (key: string, value: string) => {
         sender.annotations = { ...sender.annotations, [key]: value }
       }
@@ -471,8 +242,4 @@ async function resourceAnswer(request: ResourceRequest, needs: ResourceNeeds): P
     case '':
       throw methodNotAllowed()
   }
-}
-
-function oneOf(value: string | readonly string[] | undefined): string | undefined {
-  return typeof value === 'string' ? value : value?.[0]
 }
