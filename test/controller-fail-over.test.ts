@@ -17,11 +17,15 @@ const kinds = { apiVersion: 'v1', kind: 'ConfigMap' }
 
 type Seen = { readonly name: string; readonly n: number }
 
-/** Every change of ConfigMaps from now on. */
-async function watching({ url, ca, certificate, key }: ApiAccess, signal: AbortSignal): Promise<readonly Seen[]> {
+/** Every change of ConfigMaps from now on. A watch without a version would begin with what is there when the server reads it. */
+async function watching(access: ApiAccess, signal: AbortSignal): Promise<readonly Seen[]> {
+  const { url, ca, certificate, key } = access
   const seen: Seen[] = []
+  const { body } = await apiClient(access).get(maps)
+  const { resourceVersion } = (body as { readonly metadata: { readonly resourceVersion: string } }).metadata
+  const settings = { ca, cert: certificate, key, signal }
   await new Promise<void>((resolve, reject) => {
-    const sent = request(new URL(`${maps}?watch=true`, url), { ca, cert: certificate, key, signal }, (answer) => {
+    const sent = request(new URL(`${maps}?watch=true&resourceVersion=${resourceVersion}`, url), settings, (answer) => {
       resolve()
       let text = ''
       answer.setEncoding('utf8')
