@@ -150,9 +150,10 @@ test('an attacker with the token of a service account', async (t) => {
       for (let round = 0; round < 8; round++) {
         const session = connect(apiUrl, { ca })
         session.on('error', () => undefined)
+        const closed = new Promise((resolve) => session.once('close', resolve))
         await once(session, 'connect').catch(() => undefined)
         for (let turn = 0; turn < 20 && !session.destroyed; turn++)
-          await resetWatches(session, `${maps}?watch=true`, token)
+          await Promise.race([resetWatches(session, `${maps}?watch=true`, token), closed])
         session.destroy()
       }
       const mib = await settled(fleet, baseMiB + 100)
@@ -175,7 +176,7 @@ function patient({ send, sendJson }: Pick<ApiAttacker, 'send' | 'sendJson'>): Pi
   }
 }
 
-/** Twenty watches: reset at once, after a turn of the event loop, or when their answer has begun. */
+/** Twenty watches: reset at once, after a turn of the event loop, or when their answer has begun. Resolves when all are closed. */
 async function resetWatches(session: ClientHttp2Session, path: string, token: string): Promise<void> {
   const ends = Array.from({ length: 20 }, (_, i) => {
     const stream = session.request({ ':path': path, authorization: `Bearer ${token}` })
@@ -186,5 +187,5 @@ async function resetWatches(session: ClientHttp2Session, path: string, token: st
     if (i % 3 === 2) stream.once('response', () => stream.close(8))
     return closed
   })
-  await Promise.race([Promise.allSettled(ends), once(session, 'close').catch(() => undefined)])
+  await Promise.allSettled(ends)
 }
