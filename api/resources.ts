@@ -39,6 +39,7 @@ import { type EndpointSlice, EndpointSliceSchema } from './network/endpoint-slic
 import { type Endpoints, EndpointsSchema } from './network/endpoints.ts'
 import { type Ingress, IngressSchema, networkingGroup } from './network/ingress.ts'
 import { type IngressClass, IngressClassSchema } from './network/ingress-class.ts'
+import { type NetworkPolicy, NetworkPolicySchema } from './network/network-policy.ts'
 import { type Service, ServiceSchema } from './network/service.ts'
 import { type RuntimeClass, RuntimeClassSchema } from './node/runtime-class.ts'
 import { type Node, NodeSchema } from './node.ts'
@@ -80,6 +81,7 @@ export type BuiltInTypes = {
   readonly endpointslices: EndpointSlice
   readonly ingresses: Ingress
   readonly ingressclasses: IngressClass
+  readonly networkpolicies: NetworkPolicy
   readonly podtemplates: PodTemplate
   readonly prioritylevelconfigurations: PriorityLevelConfiguration
   readonly flowschemas: FlowSchema
@@ -283,6 +285,11 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
   }),
   storageclasses: row('storageclasses', 'StorageClass', storageGroup, StorageClassSchema, { shortNames: ['sc'] }),
   ingressclasses: row('ingressclasses', 'IngressClass', networkingGroup, IngressClassSchema, { counted: true }),
+  networkpolicies: row('networkpolicies', 'NetworkPolicy', networkingGroup, NetworkPolicySchema, {
+    namespaced: true,
+    shortNames: ['netpol'],
+    counted: true,
+  }),
 }
 
 /** Objects of one resource that another group or version serves, too. */

@@ -29,6 +29,7 @@ import { endpointSliceStrategy } from './apiserver/kinds/network/endpoint-slice.
 import { endpointsStrategy } from './apiserver/kinds/network/endpoints.ts'
 import { ingressStrategy } from './apiserver/kinds/network/ingress.ts'
 import { ingressClassStrategy } from './apiserver/kinds/network/ingress-class.ts'
+import { networkPolicyStrategy } from './apiserver/kinds/network/network-policy.ts'
 import { serviceStrategy } from './apiserver/kinds/network/service.ts'
 import { nodeStrategy } from './apiserver/kinds/node.ts'
 import { podStrategy } from './apiserver/kinds/pod.ts'
@@ -98,6 +99,7 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   endpointslices: endpointSliceStrategy,
   ingresses: ingressStrategy,
   ingressclasses: ingressClassStrategy,
+  networkpolicies: networkPolicyStrategy,
   podtemplates: podTemplateStrategy,
   prioritylevelconfigurations: priorityLevelConfigurationStrategy,
   flowschemas: flowSchemaStrategy,

@@ -1,0 +1,54 @@
+/** Ranges of IPv4 or IPv6 addresses as Go's ParseCIDRSloppy reads them: leading zeros and bits beyond the mask are accepted. */
+import { canonicalIPv6, ipVersion } from './ip-address.ts'
+
+export type AddressBlock = {
+  readonly version: 4 | 6
+  /** Of the first address of the range: 4 or 16. */
+  readonly bytes: readonly number[]
+  /** The length of the mask. */
+  readonly bits: number
+}
+
+/** undefined when it is no range. */
+export function parseAddressBlock(text: string): AddressBlock | undefined {
+  const match = /^([0-9a-fA-F:.]+)\/(\d{1,3})$/.exec(text)
+  const [, address = '', length = ''] = match ?? []
+  const bytes = bytesOf(address)
+  const bits = Number(length)
+  if (match === null || bytes === undefined || bits > bytes.length * 8) return undefined
+  return { version: bytes.length === 4 ? 4 : 6, bytes: bytes.map((byte, index) => byte & maskByte(bits, index)), bits }
+}
+
+/** Whether all addresses of `narrow` are in `wide`, and `wide` has others. */
+export function isStrictlyWithin(narrow: AddressBlock, wide: AddressBlock): boolean {
+  if (narrow.version !== wide.version || wide.bits >= narrow.bits) return false
+  return wide.bytes.every((byte, index) => byte === ((narrow.bytes[index] ?? 0) & maskByte(wide.bits, index)))
+}
+
+/** The part of the mask that the byte with this index has. */
+function maskByte(bits: number, index: number): number {
+  const ones = Math.min(8, Math.max(0, bits - index * 8))
+  return (0xff << (8 - ones)) & 0xff
+}
+
+function bytesOf(address: string): readonly number[] | undefined {
+  const plain = address.replace(/(^|[.:])0+(?=\d+(\.|$))/g, '$1')
+  if (!address.includes(':')) return ipVersion(plain) === 4 ? plain.split('.').map(Number) : undefined
+  const canonical = canonicalIPv6(address)
+  return canonical === undefined ? undefined : groupsOf(canonical).flatMap((group) => [group >> 8, group & 0xff])
+}
+
+/** The eight groups of an address in canonical form. */
+function groupsOf(address: string): readonly number[] {
+  const [left = '', right = ''] = address.split('::')
+  const [before, after] = [partsOf(left), partsOf(right)]
+  return [...before, ...Array.from({ length: 8 - before.length - after.length }, () => 0), ...after]
+}
+
+function partsOf(text: string): readonly number[] {
+  if (text === '') return []
+  return text.split(':').flatMap((part) => {
+    const [a = 0, b = 0, c = 0, d = 0] = part.split('.').map(Number)
+    return part.includes('.') ? [a * 256 + b, c * 256 + d] : [Number.parseInt(part, 16)]
+  })
+}
