@@ -10,6 +10,7 @@ import { ConfigurationError, type FieldOf } from '../daemon/process/configuratio
 import { type AuditLogSettings, defaultAuditLog } from './apiserver/audit/audit-file.ts'
 import type { ControllerFlags } from './commands/command-line.ts'
 import { type AutoscalerSettings, defaultAutoscalerSettings } from './controllers/autoscaling/horizontal-controller.ts'
+import type { LoadBalancerSettings } from './controllers/balancers/load-balancer-controller.ts'
 import { defaultEventCleanup } from './controllers/event-cleanup.ts'
 import { defaultNodeCidrSettings, type NodeCidrSettings, nodeCidrProblem } from './controllers/node-cidr.ts'
 import {
@@ -22,6 +23,7 @@ import {
   type TaintEvictionSettings,
 } from './controllers/pods/taint-eviction-controller.ts'
 import { type EtcdSettings, etcdSettings } from './etcd-configuration.ts'
+import { loadBalancerSettings } from './load-balancer-configuration.ts'
 import { NotifySchema, type NotifySettings, notifySettings } from './notifications/notify-settings.ts'
 import { type PodNetworkSettings, podNetworkSettings } from './pod-network-configuration.ts'
 import { type CheckpointWindowSettings, defaultCheckpointWindow } from './store/checkpoints/checkpoint-window.ts'
@@ -69,6 +71,8 @@ export const ControllerConfigurationSchema = object({
   nodeCIDRMaskSize: optional(integer),
   podNetwork: optional(oneOf('node', 'routed')),
   clusterDomain: optional(text),
+  loadBalancer: optional(oneOf('pool', 'nodes', 'none')),
+  loadBalancerPool: optional(list(text)),
   etcdServers: optional(list(text)),
   etcdCAFile: optional(text),
   etcdCertFile: optional(text),
@@ -121,6 +125,8 @@ export type ControllerConfiguration = {
   readonly serviceCIDR: string
   /** undefined: the pods of a node reach those of no other by their addresses, and Services have no data path. */
   readonly podNetwork: PodNetworkSettings | undefined
+  /** Where the addresses of Services of the type LoadBalancer come from. */
+  readonly loadBalancer: LoadBalancerSettings
   /** undefined: the store is a file of the data directory. */
   readonly etcd: EtcdSettings | undefined
   /** undefined: requests are not written down. */
@@ -197,13 +203,15 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
     )
 
   const ranges = { nodeCidrs: nodeCidrsIn(file, problems), serviceCIDR: serviceCidrIn(file, problems) }
+  const listen = {
+    apiPort: read.port('apiPort', 6443),
+    mqttPort: read.port('mqttPort', 8883),
+    bindAddress: read.address('bindAddress', '--bind-address'),
+  }
+  const advertiseAddress = read.address('advertiseAddress', '--advertise-address')
   const configuration: ControllerConfiguration = {
-    listen: {
-      apiPort: read.port('apiPort', 6443),
-      mqttPort: read.port('mqttPort', 8883),
-      bindAddress: read.address('bindAddress', '--bind-address'),
-    },
-    advertiseAddress: read.address('advertiseAddress', '--advertise-address'),
+    listen,
+    advertiseAddress,
     hosts,
     log: {
       format: flags.logFormat ?? file.logFormat ?? (isTerminal ? 'text' : 'json'),
@@ -224,6 +232,15 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
     checkpoints: { limitMs: read.span('checkpointWindow', defaultCheckpointWindow.limitMs, 60_000) },
     ...ranges,
     podNetwork: podNetworkSettings(file, ranges, problems),
+    loadBalancer: loadBalancerSettings(
+      file,
+      {
+        ...ranges,
+        controllerHosts: [...hosts, listen.bindAddress, advertiseAddress],
+        controllerPorts: [listen.apiPort, listen.mqttPort],
+      },
+      problems,
+    ),
     etcd: etcdSettings(flags.etcd, file, problems),
     auditLog: auditLogIn(given, read),
     dashboard: dashboardIn(file, problems),

@@ -59,6 +59,7 @@ import {
 import { roleAggregationController } from './controllers/access/role-aggregation-controller.ts'
 import { autoscalerMetrics } from './controllers/autoscaling/autoscaler-metrics.ts'
 import { type AutoscalerNeeds, horizontalPodAutoscaler } from './controllers/autoscaling/horizontal-controller.ts'
+import { loadBalancerController } from './controllers/balancers/load-balancer-controller.ts'
 import { type CertificateNeeds, certificateController } from './controllers/certificates/certificate-controller.ts'
 import { tokenCleaner } from './controllers/certificates/token-cleaner.ts'
 import { endpointsController } from './controllers/endpoints/endpoints-controller.ts'
@@ -154,6 +155,7 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     rebootController(needs),
     ...workloadControllers({ ...needs, workloadMetrics: workloadMetrics(needs.registry) }),
     endpointsController(needs),
+    loadBalancerController(needs, configuration.loadBalancer),
     horizontalPodAutoscaler(
       { ...needs, autoscalerMetrics: autoscalerMetrics(needs.registry) },
       configuration.autoscaler,

@@ -81,6 +81,7 @@ test('a Service with a value that is none does not affect the others', async (t)
     { ...service, clusterIPs: ['fd00::1'] },
     { ...service, externalIPs: ['10.96.0.9 }; flush ruleset'] },
     { ...service, loadBalancerIPs: ['many'] },
+    { ...service, loadBalancerNode: '*' },
     { ...service, sourceRanges: ['10.0.0.1/8'] },
     { ...service, externalName: 'a b' },
     { ...service, ports: [{ port: 0, protocol: 'TCP' }] },

@@ -50,6 +50,9 @@ function serviceProblem(service: ServiceState): string | undefined {
   const { namespace, name, clusterIPs, externalIPs = [], loadBalancerIPs = [], sourceRanges = [] } = service
   if (dnsLabelProblem(namespace) !== undefined || dnsLabelProblem(name) !== undefined) return 'a name is not valid'
   if (![...clusterIPs, ...externalIPs, ...loadBalancerIPs].every(isIPv4)) return 'an address is not one of IPv4'
+  const { loadBalancerNode } = service
+  if (loadBalancerNode !== undefined && dnsSubdomainProblem(loadBalancerNode) !== undefined)
+    return 'the node of the load balancer is not valid'
   if (!sourceRanges.every((range) => parseCidr(range) !== undefined)) return 'a source range is not one of IPv4'
   const { externalName, ports, affinitySeconds = 1, healthCheckNodePort, endpoints } = service
   if (externalName !== undefined && dnsSubdomainProblem(externalName.toLowerCase().replace(/\.$/, '')) !== undefined)

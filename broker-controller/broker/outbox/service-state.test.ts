@@ -107,6 +107,19 @@ test('node ports, affinity, policies and the health check are those of the Servi
   t.notOk('loadBalancerIPs' in state || 'sourceRanges' in state || 'healthCheckNodePort' in state)
 })
 
+test('the node of a load balancer goes with its addresses, unless they are those of nodes', async (t) => {
+  const spec = { type: 'LoadBalancer', clusterIP: '10.96.0.9', ports: [{ port: 80 }] }
+  const stateWith = (node: string, ip: string, type = spec.type) => {
+    const { metadata, ...service } = aService({ ...spec, type }, { loadBalancer: { ingress: [{ ip }] } })
+    const annotations = { 'bramble.dev/load-balancer-node': node }
+    return serviceState({ ...service, metadata: { ...metadata, annotations } }, []).loadBalancerNode
+  }
+  t.equal(stateWith('pi-1', '192.0.2.7'), 'pi-1')
+  t.equal(stateWith('*', '192.0.2.7'), undefined)
+  t.equal(stateWith('pi-1', 'fd00::7'), undefined)
+  t.equal(stateWith('pi-1', '192.0.2.7', 'NodePort'), undefined)
+})
+
 test('an ExternalName has its name and no endpoints, a headless Service no address', async (t) => {
   const slices = [aSlice([{ addresses: ['10.244.1.5'] }])]
   t.match(serviceState(aService({ type: 'ExternalName', externalName: 'db.example' }), slices), {

@@ -1,5 +1,6 @@
 /** Decides what every node is sent of a Service: a Service and its EndpointSlices of IPv4 → `ServiceState`. */
 import type { EndpointSlice } from '../../../api/network/endpoint-slice.ts'
+import { loadBalancerNodeOf } from '../../../api/network/load-balancer.ts'
 import { needsHealthCheckPort, needsNodePorts, type Service } from '../../../api/network/service.ts'
 import type { EndpointAddressState, ServiceState } from '../../../api/network/service-endpoints.ts'
 import { parseCidr } from '../../../api/text/cidr.ts'
@@ -12,20 +13,22 @@ const notProxied = ['service.kubernetes.io/service-proxy-name', 'service.kuberne
 const types = ['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'] as const
 
 /** `slices`: of this Service, in any order. Ports of SCTP are left out: nodes forward TCP and UDP. */
-export function serviceState({ metadata, spec = {}, status }: Service, slices: readonly EndpointSlice[]): ServiceState {
+export function serviceState(service: Service, slices: readonly EndpointSlice[]): ServiceState {
+  const { metadata, spec = {}, status } = service
   const type = types.find((one) => one === spec.type) ?? 'ClusterIP'
   const isLoadBalancer = type === 'LoadBalancer'
   const [externalIPs, sourceRanges] = [spec.externalIPs?.filter(isIPv4) ?? [], isLoadBalancer ? rangesOf(spec) : []]
   // Those of mode Proxy are reached through the balancer only (core/v1 LoadBalancerIPModeProxy).
   const ingress = (isLoadBalancer ? status?.loadBalancer?.ingress : undefined) ?? []
   const loadBalancerIPs = ingress.flatMap(({ ip = '', ipMode }) => (isIPv4(ip) && ipMode !== 'Proxy' ? [ip] : []))
+  const node = loadBalancerNodeOf(service)
   return {
     namespace: metadata.namespace ?? 'default',
     name: metadata.name ?? '',
     type,
     clusterIPs: (spec.clusterIPs ?? [spec.clusterIP ?? '']).filter(isIPv4),
     ...(externalIPs.length > 0 && { externalIPs }),
-    ...(loadBalancerIPs.length > 0 && { loadBalancerIPs }),
+    ...(loadBalancerIPs.length > 0 && { loadBalancerIPs, ...(node !== undefined && { loadBalancerNode: node }) }),
     ...(sourceRanges.length > 0 && { sourceRanges }),
     ...(type === 'ExternalName' && { externalName: spec.externalName ?? '' }),
     ports: portsOf(spec),

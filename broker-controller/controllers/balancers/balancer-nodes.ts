@@ -1,0 +1,41 @@
+/** Which nodes may receive the packets of load balancers. */
+import { segmentOf, usualSegment } from '../../../api/network/segment.ts'
+import type { Node } from '../../../api/node.ts'
+import { ipVersion } from '../../../api/text/ip-address.ts'
+
+export type BalancerNode = {
+  readonly name: string
+  /** The InternalIP, of IPv4. */
+  readonly address: string
+  /** Nodes of one segment are on one link. */
+  readonly segment: string
+  /** It runs, and its rules and routes are in place. */
+  readonly isReady: boolean
+  /** An operator has taken it out of load balancers. */
+  readonly isExcluded: boolean
+}
+
+/** core/v1 LabelNodeExcludeBalancers: whatever its value. */
+const excludeLabel = 'node.kubernetes.io/exclude-from-external-load-balancers'
+
+/** undefined: the node has no address. */
+export function balancerNode({ metadata, status }: Node): BalancerNode | undefined {
+  const address = status?.addresses?.find((one) => one.type === 'InternalIP' && ipVersion(one.address) === 4)?.address
+  if (metadata.name === undefined || address === undefined) return undefined
+  const statusOf = (type: string) => status?.conditions?.find((one) => one.type === type)?.status
+  return {
+    name: metadata.name,
+    address,
+    segment: segmentOf(metadata.annotations, address),
+    isReady: statusOf('Ready') === 'True' && statusOf('NetworkUnavailable') !== 'True',
+    isExcluded: metadata.labels?.[excludeLabel] !== undefined,
+  }
+}
+
+/** Nodes on the link that has this address: those beside a node in its /24. Where no node is, any node may have it. */
+export function nodesOnLink(nodes: readonly BalancerNode[], ip: string): readonly BalancerNode[] {
+  const segments = new Set(
+    nodes.filter(({ address }) => usualSegment(address) === usualSegment(ip)).map((one) => one.segment),
+  )
+  return segments.size === 0 ? nodes : nodes.filter(({ segment }) => segments.has(segment))
+}

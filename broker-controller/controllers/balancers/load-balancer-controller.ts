@@ -1,0 +1,189 @@
+/**
+ * Loop: the addresses of Services of the type LoadBalancer, and the node that answers for each. A pass decides for all of them together
+ * from what the Services have, so the next one completes a pass that was interrupted, and repairs what does not fit together.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import { allNodes, loadBalancerNodeAnnotation } from '../../../api/network/load-balancer.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { runController } from '../../../daemon/controller.ts'
+import type { Log } from '../../../daemon/log.ts'
+import { type Loop, runLoops } from '../../../daemon/run.ts'
+import { workQueue } from '../../../daemon/work-queue.ts'
+import { informer, keyText } from '../../store/informer.ts'
+import type { Store, StoredObject } from '../../store/store.ts'
+import { type AddressPool, poolHas } from './address-pool.ts'
+import {
+  type BalancedPortKey,
+  type BalancedService,
+  type Balancing,
+  balancedService,
+  isBalanced,
+  isForeign,
+  notBalanced,
+} from './balanced-services.ts'
+import { type BalancerNode, balancerNode } from './balancer-nodes.ts'
+import { type BalancerNeeds, balancerWrites } from './balancer-writes.ts'
+import { endpointNodes } from './endpoint-nodes.ts'
+import { balanceByNodes } from './node-balancing.ts'
+import { balanceByPool } from './pool-balancing.ts'
+import { hostPortUses, nodePortsOf } from './port-uses.ts'
+
+/** Where addresses come from. `none`: what was assigned before is withdrawn. */
+export type LoadBalancerSettings =
+  | { readonly mode: 'pool'; readonly pool: AddressPool }
+  | { readonly mode: 'nodes'; readonly keptPorts: ReadonlySet<BalancedPortKey> }
+  | { readonly mode: 'none' }
+
+/** Changes of one moment are one pass: the nodes behind an access point are lost together. */
+const collectMs = 50
+const onlyKey = 'all'
+
+export function loadBalancerController(needs: BalancerNeeds, settings: LoadBalancerSettings): Loop {
+  return { name: 'load-balancers', run: (signal) => runLoadBalancers(needs, settings, signal) }
+}
+
+type StoredService = StoredObject<'services'>
+
+async function runLoadBalancers(
+  needs: BalancerNeeds,
+  settings: LoadBalancerSettings,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock, log } = needs
+  const queue = workQueue(clock)
+  const notify = () => queue.addAfter(onlyKey, collectMs)
+  const watched = watchFacts(needs, settings, notify)
+  const writes = balancerWrites(needs)
+  /** The node of each address as it was written last, in case a client replaces the Service without its annotation. */
+  const lastNodes = new Map<string, string>()
+  const services = informer(needs, 'services', (present, previous) => {
+    if (present === undefined && previous !== undefined) {
+      lastNodes.delete(keyText(previous.metadata))
+      writes.forget(keyText(previous.metadata))
+    }
+    notify()
+  })
+
+  const reconcile = async (): Promise<undefined> => {
+    services.catchUp()
+    const stored = new Map<string, StoredService>()
+    const others: BalancedService[] = []
+    const balanced: BalancedService[] = []
+    for (const service of services.all()) {
+      const key = keyText(service.metadata)
+      if (isBalanced(service)) {
+        const facts = withLastNode(balancedService(key, service, watched.endpointsOf(key)), lastNodes)
+        const isOurs = !isForeign(facts, (ip) => watched.mayGive(ip))
+        ;(isOurs ? balanced : others).push(facts)
+        if (isOurs) stored.set(key, service)
+      } else if (isMarked(service)) stored.set(key, service)
+    }
+    const decided = decide(settings, watched, balanced, { others, services: services.all() })
+    for (const [key, service] of stored) {
+      const balancing = decided.get(key) ?? notBalanced
+      if (settings.mode === 'none' && !isMarked(service)) continue
+      if (balancing.node !== undefined && balancing.node !== allNodes) lastNodes.set(key, balancing.node)
+      await writes.write(key, service, balancing)
+    }
+  }
+
+  const work = async (until: AbortSignal) => {
+    await Promise.all([services.listed, watched.listed])
+    queue.add(onlyKey)
+    if (!until.aborted) await runController({ name: 'load-balancers', reconcile }, queue, log, until)
+  }
+  const loops = [{ name: 'services', run: services.run }, ...watched.loops, { name: 'work', run: work }]
+  await runLoops(loops, signal, log)
+}
+
+function decide(
+  settings: LoadBalancerSettings,
+  { nodes, hostPortsByNode }: Watched,
+  balanced: readonly BalancedService[],
+  known: { readonly others: readonly BalancedService[]; readonly services: Iterable<StoredService> },
+): ReadonlyMap<string, Balancing> {
+  switch (settings.mode) {
+    case 'pool':
+      return balanceByPool(
+        balanced,
+        nodes(),
+        settings.pool,
+        known.others.flatMap(({ ips }) => ips),
+      )
+    case 'nodes': {
+      const nodePorts = new Map<BalancedPortKey, string>()
+      for (const service of known.services) {
+        for (const port of nodePortsOf(service)) nodePorts.set(port, keyText(service.metadata))
+      }
+      return balanceByNodes(balanced, nodes(), { kept: settings.keptPorts, nodePorts, hostPorts: hostPortsByNode() })
+    }
+    case 'none':
+      return new Map()
+  }
+}
+
+function withLastNode(service: BalancedService, lastNodes: ReadonlyMap<string, string>): BalancedService {
+  const node = service.node ?? lastNodes.get(service.key)
+  return node === undefined || service.ips.length === 0 ? service : { ...service, node }
+}
+
+/** This controller has written its status. */
+function isMarked({ metadata }: StoredService): boolean {
+  return metadata.annotations?.[loadBalancerNodeAnnotation] !== undefined
+}
+
+type Watched = {
+  readonly loops: readonly Loop[]
+  readonly listed: Promise<unknown>
+  readonly nodes: () => readonly BalancerNode[]
+  readonly hostPortsByNode: () => ReadonlyMap<string, ReadonlySet<BalancedPortKey>>
+  readonly endpointsOf: (key: string) => ReadonlySet<string>
+  /** This controller gives such an address to Services. */
+  readonly mayGive: (ip: string) => boolean
+}
+
+type WatchNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
+
+/** What decisions need besides the Services. */
+function watchFacts(needs: WatchNeeds, settings: LoadBalancerSettings, notify: () => void): Watched {
+  const known = new Map<string, BalancerNode>()
+  const ports = hostPortUses()
+  const endpoints = endpointNodes()
+  if (settings.mode === 'none') return { ...nothing, mayGive: () => false }
+  const nodes = informer(needs, 'nodes', (present, previous) => {
+    const name = (present ?? previous)?.metadata.name ?? ''
+    const node = present && balancerNode(present)
+    if (isDeepStrictEqual(node, known.get(name))) return
+    if (node === undefined) known.delete(name)
+    else known.set(name, node)
+    notify()
+  })
+  const slices = informer(needs, 'endpointslices', (present, previous) => {
+    if (endpoints.put(present, previous)) notify()
+  })
+  const pods =
+    settings.mode === 'nodes'
+      ? [
+          informer(needs, 'pods', (present, previous) => {
+            if (ports.put((present ?? previous)?.metadata.uid ?? '', present)) notify()
+          }),
+        ]
+      : []
+  return {
+    loops: [nodes, slices, ...pods].map(({ run }, index) => ({ name: `load-balancer-facts-${index}`, run })),
+    listed: Promise.all([nodes, slices, ...pods].map(({ listed }) => listed)),
+    nodes: () => [...known.values()],
+    hostPortsByNode: ports.byNode,
+    endpointsOf: endpoints.of,
+    mayGive: (ip) =>
+      settings.mode === 'pool' ? poolHas(settings.pool, ip) : [...known.values()].some(({ address }) => address === ip),
+  }
+}
+
+const nothing: Omit<Watched, 'mayGive'> = {
+  loops: [],
+  listed: Promise.resolve(),
+  nodes: () => [],
+  hostPortsByNode: () => new Map(),
+  endpointsOf: () => new Set(),
+}

@@ -1,0 +1,132 @@
+import { test } from 'tap'
+import { parseAddressRange } from './address-pool.ts'
+import type { BalancedService } from './balanced-services.ts'
+import type { BalancerNode } from './balancer-nodes.ts'
+import { balanceByPool } from './pool-balancing.ts'
+
+const range = parseAddressRange('192.168.1.240-192.168.1.242')
+const pool = range === undefined ? [] : [range]
+
+function service(name: string, given: Partial<BalancedService> = {}): BalancedService {
+  const usual = {
+    createdAt: `2026-01-01T00:00:${name.length}Z`,
+    policy: 'Cluster',
+    ports: ['TCP/80'],
+    ips: [],
+  } as const
+  return { key: `shop/${name}`, ...usual, endpointNodes: new Set(), ...given }
+}
+
+function node(name: string, given: Partial<BalancerNode> = {}): BalancerNode {
+  const address = `192.168.1.${name.slice(3)}`
+  return { name, address, segment: '192.168.1.0/24', isReady: true, isExcluded: false, ...given }
+}
+
+const three = [node('pi-1'), node('pi-2'), node('pi-3')]
+const result = (services: readonly BalancedService[], nodes = three, foreign: readonly string[] = []) =>
+  Object.fromEntries(balanceByPool(services, nodes, pool, foreign))
+
+test('each Service has an address of its own, and nodes have as many as each other', async (t) => {
+  const found = result([service('a'), service('bb'), service('ccc')])
+  t.same(
+    Object.values(found).map(({ ips }) => ips),
+    [['192.168.1.240'], ['192.168.1.241'], ['192.168.1.242']],
+  )
+  t.same(
+    Object.values(found)
+      .map((one) => one.node)
+      .sort(),
+    ['pi-1', 'pi-2', 'pi-3'],
+  )
+})
+
+test('what was decided stays: deciding again changes nothing', async (t) => {
+  const services = [service('a'), service('bb'), service('ccc', { requestedIP: '192.168.1.240' })]
+  const first = result(services)
+  const again = services.map((one) => ({ ...one, ...first[one.key] }))
+  t.same(result(again), first)
+  t.same(result([...again].reverse()), first, 'in any order')
+})
+
+test('an address that is requested is given before those that are not', async (t) => {
+  const found = result([service('a'), service('bb', { requestedIP: '192.168.1.240' })])
+  t.same(found['shop/bb']?.ips, ['192.168.1.240'])
+  t.same(found['shop/a']?.ips, ['192.168.1.241'])
+})
+
+test('a request outside of the pool, or for an address in use, is a problem with its remedy', async (t) => {
+  const nodes = [...three, node('pi-241')]
+  const found = result(
+    [
+      service('a', { requestedIP: '192.168.1.9' }),
+      service('bb', { ips: ['192.168.1.240'], node: 'pi-1' }),
+      service('ccc', { requestedIP: '192.168.1.240' }),
+      service('dddd', { requestedIP: '192.168.1.241' }),
+    ],
+    nodes,
+  )
+  t.match(found['shop/a'], { ips: [], problem: /^Address 192.168.1.9 is not in the pool \(.*\): request one/ })
+  t.match(found['shop/ccc'], { ips: [], problem: /^Address 192.168.1.240 is in use by Service shop\/bb: request/ })
+  t.match(found['shop/dddd'], { ips: [], problem: /in use by node pi-241/ })
+})
+
+test('a request that cannot be met does not cost a Service its address', async (t) => {
+  const found = result([service('a', { ips: ['192.168.1.241'], node: 'pi-2', requestedIP: '192.168.1.9' })])
+  t.match(found['shop/a'], { ips: ['192.168.1.241'], node: 'pi-2', problem: /not in the pool/ })
+})
+
+test('without an address left a Service waits, and gets the one that becomes free', async (t) => {
+  const services = ['a', 'bb', 'ccc', 'dddd'].map((name) => service(name))
+  const found = result(services)
+  t.match(found['shop/dddd'], {
+    ips: [],
+    problem: /^No address is left in the pool \(192.168.1.240-.*loadBalancerPool/,
+  })
+  const rest = services.slice(1).map((one) => ({ ...one, ...found[one.key] }))
+  t.same(result(rest)['shop/dddd']?.ips, ['192.168.1.240'])
+})
+
+test('of two Services with one address the older keeps it', async (t) => {
+  const found = result([service('bb', { ips: ['192.168.1.240'] }), service('a', { ips: ['192.168.1.240'] })])
+  t.same(found['shop/a']?.ips, ['192.168.1.240'])
+  t.same(found['shop/bb']?.ips, ['192.168.1.241'])
+})
+
+test('an address that left the pool, belongs to a node or to another load balancer is replaced', async (t) => {
+  const nodes = [...three, node('pi-240')]
+  const found = result([service('a', { ips: ['10.0.0.1'] }), service('bb', { ips: ['192.168.1.240'] })], nodes, [
+    '192.168.1.241',
+  ])
+  t.same(found['shop/a']?.ips, ['192.168.1.242'])
+  t.match(found['shop/bb'], { ips: [], problem: /No address is left/ })
+})
+
+test('an address moves when its node is not ready or excluded, and only then', async (t) => {
+  const held = service('a', { ips: ['192.168.1.240'], node: 'pi-2' })
+  t.equal(result([held])['shop/a']?.node, 'pi-2')
+  for (const gone of [node('pi-2', { isReady: false }), node('pi-2', { isExcluded: true })]) {
+    const moved = result([held], [node('pi-1'), gone])['shop/a']
+    t.match(moved, { ips: ['192.168.1.240'], node: 'pi-1' })
+  }
+  const down = three.map((one) => ({ ...one, isReady: false }))
+  t.equal(result([held], down)['shop/a']?.node, 'pi-2', 'not while no node is ready')
+  t.equal(result([held], [])['shop/a']?.node, undefined, 'the node does not exist')
+})
+
+test('with the policy Local a node with a ready endpoint answers', async (t) => {
+  const local = { ips: ['192.168.1.240'], node: 'pi-1', policy: 'Local' } as const
+  t.equal(result([service('a', { ...local, endpointNodes: new Set(['pi-3']) })])['shop/a']?.node, 'pi-3')
+  t.equal(result([service('a', { ...local, endpointNodes: new Set(['pi-3', 'pi-1']) })])['shop/a']?.node, 'pi-1')
+  t.equal(result([service('a', local)])['shop/a']?.node, 'pi-1', 'it stays while there is no endpoint')
+})
+
+test('an address belongs on the link of the nodes beside it, where there are some', async (t) => {
+  const far = { address: '172.16.0.9', segment: '172.16.0.0/24' }
+  const held = service('a', { ips: ['192.168.1.240'] })
+  t.equal(result([held], [node('pi-1', far), node('pi-2')])['shop/a']?.node, 'pi-2')
+  t.equal(result([held], [node('pi-1', far), node('pi-2', { isReady: false })])['shop/a']?.node, undefined)
+  const beside = { address: '192.168.0.9', segment: 'house' }
+  const house = [node('pi-1', beside), node('pi-2', { segment: 'house', isReady: false })]
+  t.equal(result([held], house)['shop/a']?.node, 'pi-1', 'a segment may have several networks')
+  t.equal(result([held], [node('pi-1', far)])['shop/a']?.node, 'pi-1', 'no node is beside the address')
+})

@@ -1,0 +1,55 @@
+import { test } from 'tap'
+import { type LoadBalancerFields, loadBalancerSettings } from './load-balancer-configuration.ts'
+
+const around = {
+  nodeCidrs: { clusterCIDR: '10.244.0.0/16' },
+  serviceCIDR: '10.96.0.0/12',
+  controllerHosts: [undefined, '192.168.1.10', 'controller.lan'],
+  controllerPorts: [6443, 8883],
+}
+const read = (file: LoadBalancerFields) => {
+  const problems: string[] = []
+  return { settings: loadBalancerSettings(file, around, problems), problems }
+}
+const withPool = (...loadBalancerPool: readonly string[]) => read({ podNetwork: 'routed', loadBalancerPool })
+
+test('a fleet with a network has load balancers: of its pool, or of its nodes', async (t) => {
+  t.same(read({}), { settings: { mode: 'none' }, problems: [] })
+  t.same(read({ podNetwork: 'routed' }), {
+    settings: { mode: 'nodes', keptPorts: new Set(['TCP/22', 'TCP/6443', 'TCP/8883']) },
+    problems: [],
+  })
+  t.same(read({ podNetwork: 'routed', loadBalancer: 'none' }), { settings: { mode: 'none' }, problems: [] })
+  const { settings, problems } = withPool('192.168.1.240-192.168.1.250', '192.168.2.0/28')
+  t.match(settings, { mode: 'pool', pool: [{ text: '192.168.1.240-192.168.1.250' }, { text: '192.168.2.0/28' }] })
+  t.same(problems, [])
+})
+
+test('each problem has its field, its value and a remedy', async (t) => {
+  const remedy = 'choose addresses of your network that its DHCP server does not assign'
+  t.same(withPool('some').problems, [
+    'loadBalancerPool: "some" must be a range of IPv4 addresses (like 192.168.1.240-192.168.1.250 or 192.168.2.0/28)',
+  ])
+  t.same(withPool().problems, [
+    'loadBalancerPool: must have at least one range with loadBalancer: pool (like 192.168.1.240-192.168.1.250)',
+  ])
+  t.same(withPool('10.244.1.0/28').problems, [
+    `loadBalancerPool: 10.244.1.0/28 must not overlap clusterCIDR 10.244.0.0/16: ${remedy}`,
+  ])
+  t.same(withPool('10.100.0.1-10.100.0.9').problems, [
+    `loadBalancerPool: 10.100.0.1-10.100.0.9 must not overlap serviceCIDR 10.96.0.0/12: ${remedy}`,
+  ])
+  t.same(withPool('192.168.1.9-192.168.1.20').problems, [
+    `loadBalancerPool: 192.168.1.9-192.168.1.20 must not have 192.168.1.10, an address of the controller: ${remedy}`,
+  ])
+  t.match(withPool('239.1.1.0/28').problems, [/must not overlap 224.0.0.0\/3, whose addresses no machine has/])
+  t.same(withPool('192.168.2.0/28', '192.168.2.9').problems, [
+    'loadBalancerPool: 192.168.2.9 must not overlap 192.168.2.0/28: remove one of them, or make it smaller',
+  ])
+  t.match(withPool('172.16.0.0/16').problems, [/^loadBalancerPool: 65536 addresses must be at most 4096/])
+  t.same(read({ podNetwork: 'routed', loadBalancer: 'nodes', loadBalancerPool: ['192.168.2.9'] }).problems, [
+    'loadBalancerPool: not used with loadBalancer: nodes; remove one of them',
+  ])
+  t.match(read({ loadBalancerPool: ['192.168.2.9'] }).problems, [/^loadBalancerPool needs podNetwork: routed/])
+  t.match(read({ loadBalancer: 'nodes' }).problems, [/^loadBalancer: nodes needs podNetwork: routed/])
+})

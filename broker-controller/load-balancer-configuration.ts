@@ -1,0 +1,110 @@
+/** The settings of load balancers: where the addresses of Services of the type LoadBalancer come from. */
+import { isIP } from 'node:net'
+import { type Cidr, parseCidr } from '../api/text/cidr.ts'
+import {
+  type AddressPool,
+  type AddressRange,
+  boundsOf,
+  mostPoolAddresses,
+  parseAddressRange,
+  rangesOverlap,
+} from './controllers/balancers/address-pool.ts'
+import { portKey } from './controllers/balancers/balanced-services.ts'
+import type { LoadBalancerSettings } from './controllers/balancers/load-balancer-controller.ts'
+
+export type LoadBalancerFields = {
+  readonly podNetwork?: 'node' | 'routed'
+  readonly loadBalancer?: 'pool' | 'nodes' | 'none'
+  readonly loadBalancerPool?: readonly string[]
+}
+
+/** What a pool must leave alone, and the ports that no Service takes at the addresses of nodes. */
+export type LoadBalancerSurroundings = {
+  readonly nodeCidrs: { readonly clusterCIDR: string } | undefined
+  readonly serviceCIDR: string
+  /** Names and addresses of the controller, as far as they are configured. */
+  readonly controllerHosts: readonly (string | undefined)[]
+  /** Of its API and MQTT. */
+  readonly controllerPorts: readonly number[]
+}
+
+const sshPort = 22
+
+/** Without settings: a pool where one is configured, else the addresses of nodes. Adds what is wrong to `problems`. */
+export function loadBalancerSettings(
+  file: LoadBalancerFields,
+  around: LoadBalancerSurroundings,
+  problems: string[],
+): LoadBalancerSettings {
+  const { podNetwork = 'node', loadBalancerPool } = file
+  const isRouted = podNetwork === 'routed'
+  const mode = file.loadBalancer ?? (loadBalancerPool === undefined ? (isRouted ? 'nodes' : 'none') : 'pool')
+  if (mode !== 'none' && !isRouted) {
+    const field = file.loadBalancer === undefined ? 'loadBalancerPool' : `loadBalancer: ${mode}`
+    problems.push(`${field} needs podNetwork: routed, which gives Services a data path on every node`)
+  }
+  if (mode !== 'pool') {
+    if (loadBalancerPool !== undefined) {
+      problems.push(`loadBalancerPool: not used with loadBalancer: ${mode}; remove one of them`)
+    }
+    if (mode === 'none') return { mode }
+    const ports = [sshPort, ...around.controllerPorts]
+    return { mode, keptPorts: new Set(ports.map((port) => portKey('TCP', port))) }
+  }
+  const pool = poolIn(loadBalancerPool ?? [], problems)
+  for (const range of pool) problems.push(...rangeProblems(range, around))
+  return { mode, pool }
+}
+
+function poolIn(texts: readonly string[], problems: string[]): AddressPool {
+  if (texts.length === 0) {
+    problems.push(
+      'loadBalancerPool: must have at least one range with loadBalancer: pool (like 192.168.1.240-192.168.1.250)',
+    )
+  }
+  const pool: AddressRange[] = []
+  for (const text of texts) {
+    const range = parseAddressRange(text)
+    const other = range && pool.find((known) => rangesOverlap(known, range))
+    if (range === undefined) {
+      const examples = '192.168.1.240-192.168.1.250 or 192.168.2.0/28'
+      problems.push(`loadBalancerPool: ${JSON.stringify(text)} must be a range of IPv4 addresses (like ${examples})`)
+    } else if (other !== undefined) {
+      problems.push(`loadBalancerPool: ${text} must not overlap ${other.text}: remove one of them, or make it smaller`)
+    } else pool.push(range)
+  }
+  const size = pool.reduce((sum, { first, last }) => sum + last - first + 1, 0)
+  if (size > mostPoolAddresses) {
+    problems.push(`loadBalancerPool: ${size} addresses must be at most ${mostPoolAddresses}: make the ranges smaller`)
+  }
+  return pool
+}
+
+/** Addresses that no machine on a link has: this host, loopback, link-local, multicast and reserved (RFC 6890). */
+const unusable = ['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/3']
+
+function rangeProblems(range: AddressRange, around: LoadBalancerSurroundings): readonly string[] {
+  const { nodeCidrs, serviceCIDR, controllerHosts } = around
+  const remedy = 'choose addresses of your network that its DHCP server does not assign'
+  const overlaps = (text: string) => {
+    const cidr: Cidr | undefined = parseCidr(text)
+    return cidr !== undefined && rangesOverlap(range, boundsOf(cidr))
+  }
+  const named = [
+    ...(nodeCidrs === undefined ? [] : [['clusterCIDR', nodeCidrs.clusterCIDR] as const]),
+    ['serviceCIDR', serviceCIDR] as const,
+  ]
+  return [
+    ...named
+      .filter(([, cidr]) => overlaps(cidr))
+      .map(([field, cidr]) => `loadBalancerPool: ${range.text} must not overlap ${field} ${cidr}: ${remedy}`),
+    ...unusable
+      .filter(overlaps)
+      .map(
+        (cidr) => `loadBalancerPool: ${range.text} must not overlap ${cidr}, whose addresses no machine has: ${remedy}`,
+      ),
+    ...controllerHosts
+      .filter((host) => host !== undefined && isIP(host) === 4 && overlaps(`${host}/32`))
+      .map((host) => `loadBalancerPool: ${range.text} must not have ${host}, an address of the controller: ${remedy}`),
+  ]
+}
