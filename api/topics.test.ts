@@ -35,6 +35,7 @@ const otherVersion: { readonly [Kind in Topic['kind']]: object } = {
     nodes: [{ name: 'n', podCIDR: '10.244.1.0/24', address: '192.168.1.5', segment: '192.168.1.0/24', later: 1 }],
   },
   services: { epoch: 'e', version: 1, services: [] },
+  policies: { epoch: 'e', version: 1, namespaces: ['n'], sets: [], policies: [] },
 }
 
 test('every message is understood whatever a later version has added to it', async (t) => {
@@ -89,6 +90,7 @@ test('the broker keeps the last state of each topic that is a state, and no sing
     'desired',
     'network',
     'pod',
+    'policies',
     'services',
     'status',
   ])

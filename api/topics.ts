@@ -4,6 +4,7 @@
  */
 import { ConfigMapSchema } from './config-map.ts'
 import { EventSchema } from './event.ts'
+import { PoliciesMessageSchema } from './network/node-policies.ts'
 import { NetworkMessageSchema } from './network/pod-network.ts'
 import { ServicesMessageSchema, serviceShards } from './network/service-endpoints.ts'
 import { ServiceLinkSchema } from './network/service-links.ts'
@@ -138,12 +139,14 @@ export const ControllerMessageSchema = object({
   mqttServers: optional(list(text)),
   /** The topics `network` and `services` exist: nodes subscribe to them. */
   network: optional(bool),
+  /** The topic `policies` of each node exists, too. */
+  policies: optional(bool),
 })
 export type ControllerMessage = Described<typeof ControllerMessageSchema>
 
 export type NodeTopic =
   | {
-      readonly kind: 'connection' | 'lease' | 'status' | 'events' | 'stats' | 'desired' | 'calls'
+      readonly kind: 'connection' | 'lease' | 'status' | 'events' | 'stats' | 'desired' | 'calls' | 'policies'
       readonly node: string
     }
   | { readonly kind: 'pod'; readonly node: string; readonly uid: string }
@@ -169,6 +172,7 @@ export const topicRules: { readonly [Kind in Topic['kind']]: TopicRule } = {
   stats: { from: 'node', qos: 0, retain: false, schema: StatsMessageSchema },
   desired: { from: 'controller', qos: 1, retain: true, schema: DesiredMessageSchema },
   calls: { from: 'controller', qos: 1, retain: false, schema: CallMessageSchema },
+  policies: { from: 'controller', qos: 1, retain: true, schema: PoliciesMessageSchema },
   controller: { from: 'controller', qos: 1, retain: true, schema: ControllerMessageSchema },
   network: { from: 'controller', qos: 1, retain: true, schema: NetworkMessageSchema },
   services: { from: 'controller', qos: 1, retain: true, schema: ServicesMessageSchema },
@@ -219,7 +223,7 @@ function shardTopic(text: string | undefined): Topic | undefined {
     : undefined
 }
 
-const plainKinds = ['connection', 'lease', 'status', 'events', 'stats', 'desired', 'calls'] as const
+const plainKinds = ['connection', 'lease', 'status', 'events', 'stats', 'desired', 'calls', 'policies'] as const
 
 function isPlainKind(kind: string): kind is (typeof plainKinds)[number] {
   return plainKinds.some((plain) => plain === kind)

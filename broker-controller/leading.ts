@@ -16,6 +16,7 @@ import { nodeOutbox } from './broker/outbox/node-outbox.ts'
 import { servicesOutbox } from './broker/outbox/services-outbox.ts'
 import { sessionRequests } from './broker/outbox/session-requests.ts'
 import { usageRequests } from './broker/outbox/usage-requests.ts'
+import { policiesOutbox } from './broker/policies/policies-outbox.ts'
 import { authorityFolderName } from './commands/backup.ts'
 import { controlLoops } from './control-plane.ts'
 import { kubernetesServiceController } from './controllers/kubernetes-service-controller.ts'
@@ -111,6 +112,7 @@ async function openBroker(
     ? [
         networkOutbox({ ...shared, broker, epoch }, configuration.podNetwork),
         servicesOutbox({ ...shared, broker, epoch }),
+        policiesOutbox({ ...shared, broker, epoch }),
       ]
     : []
   const inbox = nodeInbox({ ...shared, usage, sessions, broker, podsOf: outbox.podsOf, registry })

@@ -13,6 +13,7 @@ export function nodeTopics(node: string) {
     stats: topicName({ kind: 'stats', node }),
     desired: topicName({ kind: 'desired', node }),
     calls: topicName({ kind: 'calls', node }),
+    policies: topicName({ kind: 'policies', node }),
     controller: topicName({ kind: 'controller' }),
     network: topicName({ kind: 'network' }),
     /** By shard. */

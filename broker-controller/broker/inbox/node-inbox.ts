@@ -135,6 +135,7 @@ function messageHandlers({ connections, beats, reports, bodies, digests }: Handl
         return beats.receive(message)
       case 'desired':
       case 'calls':
+      case 'policies':
         return bodies.drop(message, 'NotANodeTopic')
     }
   }

@@ -53,7 +53,7 @@ test('a message needs the QoS and the retention of its kind', async (t) => {
 })
 
 test('a node listens to the controller, and to nothing that is meant for another', async (t) => {
-  const allowed = [topicName({ kind: 'desired', node: 'pi-1' }), `${mine}/calls`]
+  const allowed = [topicName({ kind: 'desired', node: 'pi-1' }), `${mine}/calls`, `${mine}/policies`]
   allowed.push('bramble/v1/controller', 'bramble/v1/network', 'bramble/v1/services/0', 'bramble/v1/services/15')
   for (const filter of allowed) t.ok(maySubscribe('pi-1', filter).allowed, filter)
   const refused = [
@@ -66,7 +66,15 @@ test('a node listens to the controller, and to nothing that is meant for another
     'bramble/v1/nodes/+/desired',
   ]
   t.match(maySubscribe('pi-1', `${mine}/#`), { code: 'UnknownTopic', reason: /has wildcards/ })
-  for (const filter of [...refused, `${its}/desired`, `${its}/calls`, `${mine}/status`, `${mine}/pods/u`, '']) {
+  for (const filter of [
+    ...refused,
+    `${its}/desired`,
+    `${its}/calls`,
+    `${its}/policies`,
+    `${mine}/status`,
+    `${mine}/pods/u`,
+    '',
+  ]) {
     t.notOk(maySubscribe('pi-1', filter).allowed, filter)
   }
 })

@@ -36,6 +36,6 @@ export function controllerMessage(
     ...(nodeLeaseLimitMs !== undefined && { nodeLeaseLimitSeconds: nodeLeaseLimitMs / 1000 }),
     ...(shortLeases && { shortLeases }),
     ...servers,
-    ...(network && { network }),
+    ...(network && { network, policies: true }),
   }
 }
