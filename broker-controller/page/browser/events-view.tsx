@@ -1,7 +1,7 @@
 /** Events, the newest first, as they come. */
 import type { EventCard } from '../../../api/dashboard/dashboard-messages.ts'
-import { hrefOf, isFound, type Place } from '../model/places.ts'
-import { ago } from '../model/words.ts'
+import { ago, isFound } from '../../../api/dashboard/view-words.ts'
+import { hrefOf, type Place } from '../model/places.ts'
 import { useFleet, useNow } from './fleet-stream.ts'
 import { VirtualList } from './virtual-list.tsx'
 

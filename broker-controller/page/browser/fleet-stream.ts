@@ -1,7 +1,7 @@
 /** The one connection on which the cards of the fleet come, and the state that all views draw. */
 import { useEffect, useState } from 'preact/hooks'
 import type { FleetUpdate } from '../../../api/dashboard/dashboard-messages.ts'
-import { emptyFleet, type FleetState, fleetAfter } from '../model/fleet-state.ts'
+import { emptyFleet, type FleetState, fleetAfter } from '../../../api/dashboard/fleet-state.ts'
 
 export type Link = 'connecting' | 'connected' | 'lost'
 

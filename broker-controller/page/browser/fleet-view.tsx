@@ -1,8 +1,8 @@
 /** All machines: what needs attention first, with why. */
 import type { NodeCard, SessionAnswer } from '../../../api/dashboard/dashboard-messages.ts'
-import { compareNames, levelOf, meanUsage, shownNodes } from '../model/node-view.ts'
+import { compareNames, levelOf, meanUsage, shownNodes } from '../../../api/dashboard/node-view.ts'
+import { counted } from '../../../api/dashboard/view-words.ts'
 import { hrefOf, type Place } from '../model/places.ts'
-import { counted } from '../model/words.ts'
 import { AddMachineButton } from './add-machine.tsx'
 import { useFleet, useNow } from './fleet-stream.ts'
 import { NodeTile } from './node-tile.tsx'

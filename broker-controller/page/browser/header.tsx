@@ -1,7 +1,7 @@
 /** The head of every view: where one is, the search, the link to the controller, and the login. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { SessionAnswer } from '../../../api/dashboard/dashboard-messages.ts'
-import { levelOf } from '../model/node-view.ts'
+import { levelOf } from '../../../api/dashboard/node-view.ts'
 import { hrefOf, listPlace, type Place, type ViewName, viewNames } from '../model/places.ts'
 import { callApi } from './api.ts'
 import { useFleet } from './fleet-stream.ts'

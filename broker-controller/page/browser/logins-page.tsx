@@ -1,7 +1,7 @@
 /** The open logins: one's own, or all for those who may see them. */
 import { useState } from 'preact/hooks'
 import type { SessionRow } from '../../../api/dashboard/dashboard-messages.ts'
-import { ago } from '../model/words.ts'
+import { ago } from '../../../api/dashboard/view-words.ts'
 import { callApi } from './api.ts'
 import { Action } from './dialog.tsx'
 import { useNow } from './fleet-stream.ts'

@@ -1,8 +1,8 @@
 /** The zones of the fleet, each machine in them as a small field, and the links to the controller. */
 import type { NodeCard } from '../../../api/dashboard/dashboard-messages.ts'
-import { compareNames, concernOf, levelOf, shownNodes, stateWords } from '../model/node-view.ts'
+import { compareNames, concernOf, levelOf, shownNodes, stateWords } from '../../../api/dashboard/node-view.ts'
+import { counted } from '../../../api/dashboard/view-words.ts'
 import { hrefOf, type Place } from '../model/places.ts'
-import { counted } from '../model/words.ts'
 import { useFleet } from './fleet-stream.ts'
 
 export function MapView({ place }: { readonly place: Extract<Place, { readonly search: string }> }) {

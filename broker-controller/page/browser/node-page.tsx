@@ -1,9 +1,9 @@
 /** One machine: its state, what it uses, its conditions, its pods and events. */
 import type { NodeCard, NodeHistory, UsageRow } from '../../../api/dashboard/dashboard-messages.ts'
+import { concernOf, levelOf, powerWords, stateWords } from '../../../api/dashboard/node-view.ts'
+import { shownPods } from '../../../api/dashboard/pod-view.ts'
+import { ago, byteText, counted, duration } from '../../../api/dashboard/view-words.ts'
 import type { Node, NodeCondition } from '../../../api/node.ts'
-import { concernOf, levelOf, powerWords, stateWords } from '../model/node-view.ts'
-import { shownPods } from '../model/pod-view.ts'
-import { ago, byteText, counted, duration } from '../model/words.ts'
 import { callApi, mergePatchType } from './api.ts'
 import { Chart } from './chart.tsx'
 import { Action } from './dialog.tsx'

@@ -1,8 +1,8 @@
 /** One machine in the list. */
 import type { NodeCard, UsageRow } from '../../../api/dashboard/dashboard-messages.ts'
-import { concernOf, levelOf, powerWords, stateWords, usageLevel } from '../model/node-view.ts'
+import { concernOf, levelOf, powerWords, stateWords, usageLevel } from '../../../api/dashboard/node-view.ts'
+import { ago, duration } from '../../../api/dashboard/view-words.ts'
 import { hrefOf } from '../model/places.ts'
-import { ago, duration } from '../model/words.ts'
 
 export type NodeTileProps = { readonly node: NodeCard; readonly usage: UsageRow | undefined; readonly now: number }
 

@@ -1,10 +1,10 @@
 /** One pod: its containers, events, logs as they come, and a shell. */
 import { useState } from 'preact/hooks'
 import type { PodCard } from '../../../api/dashboard/dashboard-messages.ts'
+import { podLevel } from '../../../api/dashboard/pod-view.ts'
+import { duration } from '../../../api/dashboard/view-words.ts'
 import type { ContainerStatus, Pod } from '../../../api/pod.ts'
 import { hrefOf } from '../model/places.ts'
-import { podLevel } from '../model/pod-view.ts'
-import { duration } from '../model/words.ts'
 import { callApi } from './api.ts'
 import { Action } from './dialog.tsx'
 import { EventList } from './events-view.tsx'

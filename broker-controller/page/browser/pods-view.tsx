@@ -1,9 +1,9 @@
 /** All pods: phase, restarts, node, age, and why one waits. */
 import type { PodCard } from '../../../api/dashboard/dashboard-messages.ts'
-import { compareNames } from '../model/node-view.ts'
+import { compareNames } from '../../../api/dashboard/node-view.ts'
+import { podLevel, shownPods } from '../../../api/dashboard/pod-view.ts'
+import { counted, duration } from '../../../api/dashboard/view-words.ts'
 import { hrefOf, type Place } from '../model/places.ts'
-import { podLevel, shownPods } from '../model/pod-view.ts'
-import { counted, duration } from '../model/words.ts'
 import { useFleet, useNow } from './fleet-stream.ts'
 import { VirtualList } from './virtual-list.tsx'
 

@@ -1,6 +1,6 @@
 /** Machines that wait for an approval of their certificate request. */
 import type { RequestCard } from '../../../api/dashboard/dashboard-messages.ts'
-import { ago } from '../model/words.ts'
+import { ago } from '../../../api/dashboard/view-words.ts'
 import { callApi, mergePatchType } from './api.ts'
 import { Action } from './dialog.tsx'
 import { useFleet, useNow } from './fleet-stream.ts'

@@ -1,9 +1,9 @@
 /** Deployments, StatefulSets and DaemonSets, with what can be done with them. */
 import { useState } from 'preact/hooks'
 import type { WorkloadCard } from '../../../api/dashboard/dashboard-messages.ts'
-import { compareNames } from '../model/node-view.ts'
-import { isFound, type Place } from '../model/places.ts'
-import { counted, duration } from '../model/words.ts'
+import { compareNames } from '../../../api/dashboard/node-view.ts'
+import { counted, duration, isFound } from '../../../api/dashboard/view-words.ts'
+import type { Place } from '../model/places.ts'
 import { callApi, mergePatchType } from './api.ts'
 import { Action } from './dialog.tsx'
 import { useFleet, useNow } from './fleet-stream.ts'

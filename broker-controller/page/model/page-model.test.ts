@@ -2,25 +2,10 @@ import { test } from 'tap'
 import { aPod } from '../../../api/testing/builders.ts'
 import { chartPath } from './chart-path.ts'
 import { drainVerdict } from './drain.ts'
-import { emptyFleet, fleetAfter } from './fleet-state.ts'
 import { joinFile, joinLine } from './join-texts.ts'
 import { logLines } from './log-lines.ts'
-import { hrefOf, isFound, listPlace, placeOf } from './places.ts'
-import { podLevel, shownPods } from './pod-view.ts'
+import { hrefOf, listPlace, placeOf } from './places.ts'
 import { columnsIn, drawnRows } from './virtual-rows.ts'
-import { ago, byteText, counted, duration } from './words.ts'
-
-test('an update changes the cards that it names, and a reset forgets all', async (t) => {
-  const node = { name: 'pi-1', state: 'ready', pods: 0 } as const
-  const first = fleetAfter(emptyFleet, { nodes: { put: [node] }, complete: true })
-  t.equal(first.nodes.get('pi-1'), node)
-  const second = fleetAfter(first, { usage: { 'pi-1': [1, 2, 3, 4, 5, 6] } })
-  t.equal(second.nodes, first.nodes, 'a map without a change stays the same')
-  t.same(second.usage.get('pi-1'), [1, 2, 3, 4, 5, 6])
-  t.equal(fleetAfter(second, { nodes: { gone: ['pi-1'] } }).nodes.size, 0)
-  const rights = { nodes: true, usage: false, requests: false, pods: false, events: false, workloads: false }
-  t.match(fleetAfter(second, { reset: rights }), { isComplete: false, rights })
-})
 
 test('every place has an address that leads back to it', async (t) => {
   const places = [
@@ -33,8 +18,6 @@ test('every place has an address that leads back to it', async (t) => {
   for (const place of places) t.same(placeOf(hrefOf(place)), place)
   t.same(placeOf('#/nothing/%E0'), listPlace('fleet'))
   t.same(placeOf('#kiosk=id.secret').view, 'fleet')
-  t.ok(isFound('B a', ['xa', undefined, 'yb']))
-  t.notOk(isFound('a c', ['xa', 'yb']))
 })
 
 test('of a long list the rows in the window are drawn, and a few around it', async (t) => {
@@ -58,39 +41,6 @@ test('a drain leaves what comes back, and asks about what does not', async (t) =
   t.equal(drainVerdict({ ...bare, status: { phase: 'Succeeded' } }).verdict, 'evict')
   const annotations = { 'kubernetes.io/config.mirror': 'hash' }
   t.equal(drainVerdict({ ...bare, metadata: { ...bare.metadata, annotations } }).verdict, 'stay')
-})
-
-test('pods that need attention come first', async (t) => {
-  const pod = (name: string, status: string, phase = 'Running') => ({
-    name,
-    namespace: 'default',
-    status,
-    phase,
-    ready: '0/1',
-    version: '1',
-  })
-  const pods = [
-    { ...pod('fine', 'Running'), isReady: true as const },
-    pod('done', 'Completed', 'Succeeded'),
-    pod('crash', 'CrashLoopBackOff'),
-    pod('slow', 'Running'),
-  ]
-  t.same(
-    shownPods(pods, '', {}).map(({ name }) => name),
-    ['crash', 'slow', 'fine', 'done'],
-  )
-  t.same(
-    shownPods(pods, '', { state: 'waiting' }).map(({ name }) => name),
-    ['crash', 'slow'],
-  )
-  t.equal(podLevel(pod('lost', 'Running', 'Failed')), 'bad')
-})
-
-test('numbers and times are short', async (t) => {
-  t.same([5, 65, 7_200, 200_000].map(duration), ['5 s', '1 min', '2 h', '2 d'])
-  t.equal(ago(undefined, 10), '')
-  t.same([512, 2_048, 4 * 2 ** 30, 15.5 * 2 ** 30].map(byteText), ['512 B', '2.0 KiB', '4.0 GiB', '16 GiB'])
-  t.same([counted(1, 'pod'), counted(2, 'pod')], ['1 pod', '2 pods'])
 })
 
 test('lines of a log come in pieces, and one without an end does not grow', async (t) => {

@@ -48,15 +48,6 @@ export function listPlace(view: ViewName, filters: { readonly [name: string]: st
   return { view, search: '', filters }
 }
 
-/** Every word of the search is in one of the texts, in any case. */
-export function isFound(search: string, texts: readonly (string | undefined)[]): boolean {
-  const all = texts.join(' ').toLowerCase()
-  return search
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => all.includes(word))
-}
-
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text)

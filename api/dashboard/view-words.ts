@@ -1,4 +1,4 @@
-/** Numbers and times as people read them. */
+/** Numbers and times as people read them, and what a search finds. */
 
 /** `45 s`, `3 min`, `2 h`, `5 d`. */
 export function duration(seconds: number): string {
@@ -26,4 +26,13 @@ export function byteText(count: number): string {
 /** `1 machine`, `2 machines` */
 export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
+/** Every word of the search is in one of the texts, in any case. */
+export function isFound(search: string, texts: readonly (string | undefined)[]): boolean {
+  const all = texts.join(' ').toLowerCase()
+  return search
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => all.includes(word))
 }

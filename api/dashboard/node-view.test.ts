@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import type { NodeCard } from '../../../api/dashboard/dashboard-messages.ts'
+import type { NodeCard } from './dashboard-messages.ts'
 import { concernOf, levelOf, meanUsage, powerWords, shownNodes, stateWords, usageLevel } from './node-view.ts'
 
 function card(name: string, more: Partial<NodeCard> = {}): NodeCard {

@@ -6,7 +6,7 @@ import {
   type FleetUpdate,
   type UsageRow,
   type ViewRights,
-} from '../../../api/dashboard/dashboard-messages.ts'
+} from './dashboard-messages.ts'
 
 export type FleetState = { readonly [K in CardKind]: ReadonlyMap<string, CardTypes[K]> } & {
   readonly rights: ViewRights | undefined

@@ -1,7 +1,7 @@
 /** The order of pods, and which of them need attention. */
-import type { PodCard } from '../../../api/dashboard/dashboard-messages.ts'
+import type { PodCard } from './dashboard-messages.ts'
 import { compareNames, type UrgencyLevel } from './node-view.ts'
-import { isFound } from './places.ts'
+import { isFound } from './view-words.ts'
 
 /** How urgent a pod is. One that succeeded is `idle`. */
 export function podLevel({ phase, isReady, status }: PodCard): UrgencyLevel {

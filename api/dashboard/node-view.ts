@@ -1,6 +1,6 @@
 /** The order of machines and what of them needs attention: those that are not ready first. */
-import type { NodeCard, UsageRow } from '../../../api/dashboard/dashboard-messages.ts'
-import { isFound } from './places.ts'
+import type { NodeCard, UsageRow } from './dashboard-messages.ts'
+import { isFound } from './view-words.ts'
 
 export type UrgencyLevel = 'bad' | 'warn' | 'idle' | 'good'
 
@@ -61,10 +61,12 @@ function isInState(node: NodeCard, state: string): boolean {
 
 /** `pi-2` before `pi-10`. */
 export function compareNames(a: string, b: string): number {
+  collator ??= new Intl.Collator('en', { numeric: true })
   return collator.compare(a, b)
 }
 
-const collator = new Intl.Collator('en', { numeric: true })
+/** Made when it is needed: it loads 3 MB of collation tables. */
+let collator: Intl.Collator | undefined
 
 /** UrgencyLevel of a share of a resource, or of a temperature in degrees Celsius. */
 export function usageLevel(kind: 'cpu' | 'memory' | 'disk' | 'celsius', value: number): UrgencyLevel {
