@@ -67,6 +67,10 @@ async function main(argv: readonly string[], signal: AbortSignal): Promise<numbe
       return loginLinkCommand(wanted.argv, output)
     case 'dashboard':
       return dashboardCommand(wanted.argv, output)
+    case 'top': {
+      const { topCommand } = await import('./commands/top/top-command.ts')
+      return topCommand(wanted.argv, { ...output, input: process.stdin, output: process.stdout, env: process.env })
+    }
     case 'notify':
       return notifyCommand(wanted.argv, output)
     case 'backup':

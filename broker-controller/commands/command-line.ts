@@ -48,6 +48,7 @@ const commands = [
   'join-control-plane',
   'login-link',
   'dashboard',
+  'top',
   'notify',
 ] as const
 

@@ -296,6 +296,20 @@ export const dashboardRow = {
   },
 } as const satisfies Command
 
+export const topRow = {
+  name: 'bramble-controller top',
+  about: 'show the fleet live in the terminal',
+  text: `Show machines, pods that wait and events live, with the rights of the kubeconfig. Keys: Tab, arrows or hjkl, / filters, q quits.
+Without a terminal the fleet is printed once: one line for each machine, waiting pod and event, with tabs between its fields.`,
+  forms: { '': '' },
+  options: {
+    server: { value: 'URL', help: 'https://HOST:PORT of the controller', defaultText: 'that of the kubeconfig' },
+    watch: { help: 'print lines as without a terminal, and each again when it changes' },
+    'data-dir': dataDir,
+    kubeconfig: { ...kubeconfig, help: 'kubeconfig of a user who may list nodes' },
+  },
+} as const satisfies Command
+
 export const notifyRow = {
   name: 'bramble-controller notify',
   about: 'send a test message to the channels of notifications',
@@ -328,6 +342,7 @@ export const commands = {
   'join-control-plane': joinControlPlaneRow,
   'login-link': loginLinkRow,
   dashboard: dashboardRow,
+  top: topRow,
   notify: notifyRow,
   completion,
 } as const

@@ -18,6 +18,7 @@ import { parseDuration } from '../../daemon/duration.ts'
 import { invalidValue } from '../../daemon/process/command-line.ts'
 import { currentCluster, kubeconfigPlace, parseKubeconfig, readKubeconfig } from '../kubeconfig.ts'
 import { dashboardRow, loginLinkRow } from './command-table.ts'
+import { printable } from './printable.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 import { textTable } from './text-table.ts'
 
@@ -149,11 +150,6 @@ async function publicUrl(client: ApiClient, signal: AbortSignal): Promise<string
   const kubeconfig = decoded.ok ? decoded.value.data?.['kubeconfig'] : undefined
   if (kubeconfig === undefined) throw new Error('ConfigMap kube-public/cluster-info holds no kubeconfig')
   return currentCluster(parseKubeconfig(kubeconfig)).server
-}
-
-/** Names of users and browsers and the fields of a Secret may be any text: nothing of it may control a terminal. */
-function printable(text: string): string {
-  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '?')
 }
 
 function expectSuccess(what: string, { status, body }: ApiAnswer): void {

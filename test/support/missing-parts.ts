@@ -23,6 +23,7 @@ const parts = {
   conntrack: 'apt-get install conntrack',
   haproxy: 'apt-get install --no-install-recommends haproxy',
   perl: 'apt-get install perl',
+  'util-linux': 'apt-get install bsdutils',
   libfaketime: 'apt-get install libfaketime',
   clone: 'run the tests in a git clone of the repository',
 } as const
