@@ -102,7 +102,9 @@ async function mainLoops(
 
 /** '' until the port is known. */
 function mqttServerOf({ configuration }: BrokerControllerNeeds, { names }: ControllerParts): string {
-  const { mqttPort } = configuration.listen
+  const { externalBroker, listen } = configuration
+  const { mqttPort } = listen
+  if (externalBroker !== undefined) return externalBroker.url
   return mqttPort === 0 ? '' : `mqtts://${names.advertised}:${mqttPort}`
 }
 

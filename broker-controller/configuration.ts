@@ -8,6 +8,7 @@ import { parseDuration } from '../daemon/duration.ts'
 import type { LogFormat, LogLevel } from '../daemon/log.ts'
 import { ConfigurationError, type FieldOf } from '../daemon/process/configuration-file.ts'
 import { type AuditLogSettings, defaultAuditLog } from './apiserver/audit/audit-file.ts'
+import { type ExternalBrokerSettings, externalBrokerSettings } from './broker-configuration.ts'
 import type { ControllerFlags } from './commands/command-line.ts'
 import { type AutoscalerSettings, defaultAutoscalerSettings } from './controllers/autoscaling/horizontal-controller.ts'
 import type { LoadBalancerSettings } from './controllers/balancers/load-balancer-controller.ts'
@@ -34,6 +35,7 @@ export const ControllerConfigurationSchema = object({
   kind: oneOf('ControllerConfiguration'),
   apiPort: optional(integer),
   mqttPort: optional(integer),
+  mqttBroker: optional(text),
   bindAddress: optional(text),
   advertiseAddress: optional(text),
   hosts: optional(list(text)),
@@ -98,6 +100,8 @@ export type ControllerConfiguration = {
     /** undefined: all addresses. */
     readonly bindAddress: string | undefined
   }
+  /** undefined: the broker is embedded, on `mqttPort`. */
+  readonly externalBroker: ExternalBrokerSettings | undefined
   /** undefined: this machine's first address. */
   readonly advertiseAddress: string | undefined
   /** Names and addresses beyond those of this machine. */
@@ -212,6 +216,7 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
   const configuration: ControllerConfiguration = {
     listen,
     advertiseAddress,
+    externalBroker: externalBrokerSettings(file, problems),
     hosts,
     log: {
       format: flags.logFormat ?? file.logFormat ?? (isTerminal ? 'text' : 'json'),

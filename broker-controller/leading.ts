@@ -2,15 +2,13 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { trustHash } from '../certs/ca-hash.ts'
-import { issuerOf, onlyAuthority } from '../certs/client-certificate.ts'
 import { checkNodeCSR } from '../certs/csr-check.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
 import type { Loop } from '../daemon/run.ts'
 import type { Dashboard } from './apiserver/dashboard/dashboard.ts'
-import { ensureClusterInfo, ensureFleetObjects } from './bootstrap-objects.ts'
+import { ensureClusterInfo, ensureFleetObjects, type ServerLists } from './bootstrap-objects.ts'
 import { limitMessages } from './broker/inbox/message-limits.ts'
 import { nodeInbox } from './broker/inbox/node-inbox.ts'
-import { openMqttBroker } from './broker/mqtt/mqtt-broker.ts'
 import { networkOutbox } from './broker/outbox/network-outbox.ts'
 import { nodeOutbox } from './broker/outbox/node-outbox.ts'
 import { servicesOutbox } from './broker/outbox/services-outbox.ts'
@@ -20,9 +18,10 @@ import { policiesOutbox } from './broker/policies/policies-outbox.ts'
 import { authorityFolderName } from './commands/backup.ts'
 import { controlLoops } from './control-plane.ts'
 import { kubernetesServiceController } from './controllers/kubernetes-service-controller.ts'
+import { openFleetBroker } from './fleet-broker.ts'
 import { notificationLoop } from './notifications/notification-loop.ts'
 import { sendMessage } from './notifications/send-message.ts'
-import { type OpenApi, openingPort } from './open-api.ts'
+import type { OpenApi } from './open-api.ts'
 import type { BrokerControllerNeeds, Closing, ControllerParts } from './parts.ts'
 import { refuseForeignAuthority } from './replicas/foreign-authority.ts'
 import { leadershipLoops } from './replicas/leadership-loops.ts'
@@ -53,7 +52,7 @@ export async function openLeading(
   const ports = await openBroker(needs, parts, api, closing)
   await replica?.register({
     apiServer: api.server,
-    mqttServer: `mqtts://${parts.names.advertised}:${ports.mqttPort}`,
+    mqttServer: ports.mqttServer,
   })
   await publishAddresses(needs, parts, api, ports)
   replica?.lead(true)
@@ -61,7 +60,8 @@ export async function openLeading(
   return {
     status() {
       const held = hold.describe()
-      return `Serves the Kubernetes API on port ${api.port} and MQTT on port ${mqttPort}${held ? `. ${held}` : ''}`
+      const mqtt = broker.isAway() ? 'has no connection to the MQTT server' : `MQTT on port ${mqttPort}`
+      return `Serves the Kubernetes API on port ${api.port} and ${mqtt}${held ? `. ${held}` : ''}`
     },
     loops: [
       ...fleetLoops(needs, { ...parts, hold }, api, ports),
@@ -77,24 +77,16 @@ type LeadingParts = ControllerParts & {
 /** The MQTT broker, and the parts behind it. */
 async function openBroker(
   { configuration }: BrokerControllerNeeds,
-  { shared, origin, checkpoints, own, registry, revocations, names, host, usage, sessions, replica }: ControllerParts,
+  parts: ControllerParts,
   api: OpenApi,
   closing: Closing,
 ) {
-  const { listen, nodeLifecycle } = configuration
-  const broker = await openMqttBroker({
-    tls: own.tls(),
-    clock,
-    log: shared.log,
-    registry,
-    revocations,
-    authorities: {
-      only: () => onlyAuthority(own.authority().trusted),
-      of: (certificate) => issuerOf(certificate, own.authority().trusted),
-    },
-  })
-  closing.add(() => broker.close())
+  const { shared, origin, checkpoints, own, registry, names, usage, sessions } = parts
+  const { nodeLifecycle } = configuration
   const epoch = randomUUID()
+  const broker = await openFleetBroker(configuration, parts, epoch)
+  closing.add(() => broker.close())
+  const servers = fleetServers(configuration, parts, api)
   const outbox = nodeOutbox({
     ...shared,
     broker,
@@ -103,7 +95,7 @@ async function openBroker(
     checkpoints,
     apiServer: { host: names.advertisedHost, port: api.port },
     trust: () => trustHash(own.authority().trusted),
-    ...(replica && { servers: replica.servers }),
+    ...(servers && { servers }),
     nodeMonitorGraceMs: nodeLifecycle.nodeMonitorGracePeriodMs,
     nodeLeaseLimitMs: nodeLifecycle.nodeLeaseDurationLimitMs,
     podNetwork: configuration.podNetwork,
@@ -117,9 +109,19 @@ async function openBroker(
     : []
   const inbox = nodeInbox({ ...shared, usage, sessions, broker, podsOf: outbox.podsOf, registry })
   const listener = limitMessages(inbox, { clock, registry })
-  const listening = broker.listen({ port: listen.mqttPort, host }, listener)
-  const mqttPort = await openingPort('MQTT', listen.mqttPort, '--mqtt-port', listening)
-  return { broker, mqttPort, inbox, outbox, networkLoops }
+  const mqttPort = await broker.listen(listener)
+  const mqttServer = configuration.externalBroker?.url ?? `mqtts://${names.advertised}:${mqttPort}`
+  return { broker, mqttPort, mqttServer, servers, inbox, outbox, networkLoops }
+}
+
+/** The addresses of all controllers and brokers; undefined: both are those of this controller. */
+function fleetServers(
+  { externalBroker }: BrokerControllerNeeds['configuration'],
+  { replica }: ControllerParts,
+  api: OpenApi,
+): (() => ServerLists) | undefined {
+  if (externalBroker === undefined) return replica?.servers
+  return () => ({ apiServers: replica?.servers().apiServers ?? [api.server], mqttServers: [externalBroker.url] })
 }
 
 type BrokerPorts = Awaited<ReturnType<typeof openBroker>>
@@ -129,13 +131,13 @@ async function publishAddresses(
   needs: BrokerControllerNeeds,
   parts: ControllerParts,
   api: OpenApi,
-  { broker, mqttPort, outbox }: BrokerPorts,
+  { broker, mqttPort, mqttServer, servers, outbox }: BrokerPorts,
 ): Promise<void> {
   const { configuration, log, flags } = needs
   const { shared, own, replica } = parts
   const clusterInfo = () => {
     const { trusted, hash: caHash } = own.authority()
-    return { server: api.server, mqttPort, trusted, caHash, servers: replica?.servers() }
+    return { server: api.server, mqttPort, trusted, caHash, servers: servers?.() }
   }
   const { caHash } = clusterInfo()
   const hashBefore = await ensureClusterInfo(shared, clusterInfo())
@@ -150,7 +152,7 @@ async function publishAddresses(
     outbox.announce()
   })
   own.onChange(async () => {
-    broker.renew(own.tls())
+    broker.renew()
     await ensureClusterInfo(shared, clusterInfo())
     outbox.announce()
   })
@@ -158,7 +160,7 @@ async function publishAddresses(
   const here = urlHost(configuration.listen.bindAddress ?? '127.0.0.1')
   log.info('Controller ready', {
     api: `https://${here}:${api.port}`,
-    mqtt: `mqtts://${here}:${mqttPort}`,
+    mqtt: configuration.externalBroker === undefined ? `mqtts://${here}:${mqttPort}` : mqttServer,
     kubeconfig,
     caHash,
   })
@@ -200,6 +202,7 @@ function fleetLoops(
     inbox,
     outbox,
     ...networkLoops,
+    ...broker.loops,
     ...(api.dashboard === undefined ? [] : dashboardLoops(api.dashboard)),
     usageRequests({ usage, broker, clock }),
     sessionRequests({ sessions, broker, clock, log: shared.log }),
@@ -218,7 +221,7 @@ function fleetLoops(
         checkpoints,
         hold,
         authorities,
-        ...(replica && { refusesNodes: () => !replica.isLeading() }),
+        refusesNodes: () => broker.isAway() || replica?.isLeading() === false,
       },
       configuration,
     ),

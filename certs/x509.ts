@@ -39,6 +39,7 @@ export const oids = {
   clientAuth: '1.3.6.1.5.5.7.3.2',
   extensionRequest: '1.2.840.113549.1.9.14',
   ecdsaWithSHA256: '1.2.840.10045.4.3.2',
+  crlNumber: '2.5.29.20',
 } as const
 
 export type CertificateContent = {
@@ -71,7 +72,8 @@ export function signed(body: Der, key: KeyObject): Der {
   return sequence(body, algorithm, bits(sign('sha256', encode(body), key)))
 }
 
-const algorithm = sequence(oid(oids.ecdsaWithSHA256))
+/** ECDSA over SHA-256. */
+export const algorithm = sequence(oid(oids.ecdsaWithSHA256))
 
 /** The organizations and then the common name, as Kubernetes writes its subjects. */
 export function nameDer({ commonName, organizations }: Name): Der {
@@ -91,7 +93,8 @@ function keyIdentifier(key: KeyObject): Buffer {
   return createHash('sha1').update(point).digest()
 }
 
-function extension(id: string, value: Der, critical = false): Der {
+/** One extension of a certificate, a request or a list. */
+export function extension(id: string, value: Der, critical = false): Der {
   return critical ? sequence(oid(id), truth(true), octets(encode(value))) : sequence(oid(id), octets(encode(value)))
 }
 

@@ -2,51 +2,52 @@
 
 import { type Test, test } from 'tap'
 import { mqttControlPlane } from '../agent/adapters/mqtt/mqtt-control-plane.ts'
-import { mosquitto, noMosquitto } from '../agent/testing/mosquitto.ts'
+import { noMosquitto } from '../agent/testing/mosquitto.ts'
 import { until } from '../agent/testing/until.ts'
-import { administrator } from '../api/identity.ts'
 import { aNode, aPod } from '../api/testing/builders.ts'
 import type { DesiredMessage } from '../api/topics.ts'
+import type { NodeListener } from '../broker-controller/broker/broker.ts'
 import { limitMessages } from '../broker-controller/broker/inbox/message-limits.ts'
 import { nodeInbox } from '../broker-controller/broker/inbox/node-inbox.ts'
+import { openExternalBroker } from '../broker-controller/broker/mqtt-client/external-broker.ts'
 import { nodeOutbox } from '../broker-controller/broker/outbox/node-outbox.ts'
 import { sessionBoard } from '../broker-controller/sessions/session-board.ts'
 import { eventRecorder } from '../broker-controller/store/event-recorder.ts'
 import { memoryStore } from '../broker-controller/store/memory-store.ts'
 import { brokerContract } from '../broker-controller/testing/broker-contract.ts'
-import { openMosquittoBroker } from '../broker-controller/testing/mosquitto-broker.ts'
 import { usageBoard } from '../broker-controller/usage/usage-board.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
 import { metricsRegistry } from '../daemon/metrics-registry.ts'
 import { quietLog } from '../daemon/testing/quiet-log.ts'
-
-/** The rules of `broker/mqtt/authorization.ts` in the form of mosquitto.conf(5). */
-function accessList(nodes: readonly string[]): string {
-  const sent = ['connection', 'lease', 'status', 'events', 'stats', 'pods/+']
-  const rules = nodes.flatMap((node) => [
-    `user system:node:${node}`,
-    ...sent.map((end) => `topic write bramble/v1/nodes/${node}/${end}`),
-    ...['desired', 'calls'].map((end) => `topic read bramble/v1/nodes/${node}/${end}`),
-    'topic read bramble/v1/controller',
-  ])
-  return [`user ${administrator.user}`, 'topic readwrite bramble/v1/#', ...rules, ''].join('\n')
-}
+import { mosquittoFleet } from './support/mosquitto-server.ts'
 
 async function started(t: Test) {
-  const server = await mosquitto({ accessList: accessList(['pi-a', 'pi-b']) })
-  t.teardown(() => server.remove())
-  await server.start()
-  const tls = server.administratorKeys()
-  const broker = await openMosquittoBroker({ host: 'localhost', port: server.port, tls })
-  t.teardown(() => broker.close())
-  return { server, broker }
+  const server = await mosquittoFleet(t, ['pi-a', 'pi-b'])
+  const { port, controller: tls } = server
+  const broker = openExternalBroker({
+    ...{ host: 'localhost', port, clientId: 'bramble-controller', tls: () => tls },
+    lastWill: () => 'lost',
+    ...{ clock, random: Math.random, log: quietLog(t), registry: metricsRegistry() },
+  })
+  const stopping = new AbortController()
+  const running = broker.run(stopping.signal)
+  t.teardown(async () => {
+    stopping.abort()
+    await running
+  })
+  /** Resolves when messages of nodes are passed to the listener. */
+  const listen = async (listener: NodeListener) => {
+    broker.listen(listener)
+    await until('the controller is connected', () => broker.isConnected)
+  }
+  return { server, broker, listen }
 }
 
 brokerContract(
   'Mosquitto',
   async (t, listener) => {
-    const { server, broker } = await started(t)
-    await broker.listen(listener)
+    const { server, broker, listen } = await started(t)
+    await listen(listener)
     return { broker, port: server.port, tlsOf: server.keysOf }
   },
   { skip: noMosquitto },
@@ -55,7 +56,7 @@ brokerContract(
 test('an agent and its controller meet on Mosquitto: lease, status, pods, goodbye', {
   skip: noMosquitto,
 }, async (t) => {
-  const { server, broker } = await started(t)
+  const { server, broker, listen } = await started(t)
   const log = quietLog(t)
   const store = memoryStore({ clock })
   await store.create('nodes', withoutVersion(aNode({ name: 'pi-a' })))
@@ -70,7 +71,7 @@ test('an agent and its controller meet on Mosquitto: lease, status, pods, goodby
     sessions: sessionBoard({ clock }),
     podsOf: outbox.podsOf,
   })
-  await broker.listen(limitMessages(inbox, { clock, registry }))
+  await listen(limitMessages(inbox, { clock, registry }))
   const stopping = new AbortController()
   const running = Promise.all([inbox.run(stopping.signal), outbox.run(stopping.signal)])
   t.teardown(async () => {
@@ -79,7 +80,12 @@ test('an agent and its controller meet on Mosquitto: lease, status, pods, goodby
   })
 
   const { ca, certificate, key } = server.keysOf('pi-a')
-  const identity = { nodeName: 'pi-a', mqttUrl: server.url, agentVersion: 'v1', bootID: 'boot-1' }
+  const identity = {
+    nodeName: 'pi-a',
+    mqttUrl: `mqtts://localhost:${server.port}`,
+    agentVersion: 'v1',
+    bootID: 'boot-1',
+  }
   const link = mqttControlPlane({ clock, random: () => 0.02, log }, { ...identity, ca, certificate, key })
   const desired: DesiredMessage[] = []
   const leaving = new AbortController()

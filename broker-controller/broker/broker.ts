@@ -1,11 +1,11 @@
 /**
- * What the control plane needs of an MQTT broker: `publish` and the messages of nodes. The embedded broker is `mqtt/mqtt-broker.ts`. An
- * external one (Mosquitto, NATS, EMQX) is one new file, an MQTT client that returns a `Broker` and calls a `NodeListener`;
- * `testing/mosquitto-broker.ts` shows it. `testing/broker-contract.ts` is the suite that both pass. The server must offer:
+ * What the control plane needs of an MQTT broker: `publish` and the messages of nodes. The embedded broker is `mqtt/mqtt-broker.ts`,
+ * `mqtt-client/external-broker.ts` is a client of an external server such as Mosquitto. `testing/broker-contract.ts` is the suite that
+ * both pass. An external server must offer:
  * - Rights. A node publishes and reads only its own topics, by its certificate: a client id or a topic alone proves nothing.
  *   `mqtt/authorization.ts` has the rules for publish, subscribe and last will.
  * - One connection for each client id, which is the node's name: a second one replaces the first.
- * - Retained messages (`docs/mqtt.md` lists them) that outlive a restart of the server, and last wills.
+ * - Retained messages (`docs/mqtt.md` lists them) and last wills. The controller publishes its own again after each connection.
  * - Order: the messages of one connection arrive in the order in which they were published.
  * Whether a node is connected is in its `connection` messages. Only a broker that observes connections calls `connected` and
  * `disconnected`. Without them a lost connection is detected by the last will and the lease, and the annotations of the lease have no
@@ -19,6 +19,8 @@ export type NodeMessage = {
   readonly topic: NodeTopic
   /** Empty: the message that was retained on the topic is withdrawn. */
   readonly body: string
+  /** Of `connection` only: it was published before the broker connected, at an unknown time, and is no sign of life. */
+  readonly isRetained?: boolean
 }
 
 /** The other end of a connection, as far as the broker observes it. */
@@ -30,8 +32,8 @@ export type Peer = {
 
 export interface NodeListener {
   /**
-   * Called for messages that nodes publish while the broker listens, not for those that were retained before. A broker that can slow
-   * down one node reads more from it when the promise has resolved; undefined: the message was handled at once. Never rejects. Nothing
+   * Called for messages that nodes publish while the broker listens, and of those that were retained before for `connection`. A broker
+   * that can slow down one node reads more from it when the promise has resolved; undefined: the message was handled at once. Never rejects. Nothing
    * of a replaced connection follows the first message of the next one: no messages, no last will, no `disconnected`.
    */
   message(message: NodeMessage): Promise<void> | undefined

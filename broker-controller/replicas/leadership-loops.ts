@@ -4,14 +4,14 @@ import type { Lease } from '../../api/lease.ts'
 import { type Clock, rfc3339Micro } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
-import type { MqttBroker } from '../broker/mqtt/mqtt-broker.ts'
+import type { FleetBroker } from '../fleet-broker.ts'
 import { leaseDurationMs, retryPeriodMs, type Term } from '../store/election.ts'
 import type { Store } from '../store/store.ts'
 import type { OpenReplica } from './open-replica.ts'
 
 export type LeadershipNeeds = {
   readonly replica: Pick<OpenReplica, 'election' | 'isLeading'>
-  readonly broker: Pick<MqttBroker, 'pause'>
+  readonly broker: Pick<FleetBroker, 'pause'>
   readonly term: Term
   readonly store: Store
   readonly clock: Clock

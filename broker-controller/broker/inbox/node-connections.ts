@@ -25,6 +25,8 @@ export interface NodeConnections {
   peerOf(node: string): Peer
   /** Has the node published a goodbye on its present connection? */
   isLeaving(node: string): boolean
+  /** A heartbeat of the node was received: it is connected. For brokers that observe no connections. */
+  renewed(node: string): void
   /** Takes in a `connection` message. Rejects if the store does. */
   receive(message: NodeMessage): Promise<void>
   connected(node: string, peer: Peer): void
@@ -41,26 +43,32 @@ export function nodeConnections(needs: NodeConnectionsNeeds): NodeConnections {
   return {
     peerOf,
     isLeaving: (node) => leaving.has(node),
+    renewed(node) {
+      if (!peers.has(node)) sessions.connected(node)
+    },
     async receive(message) {
-      const { node } = message
+      const { node, isRetained = false } = message
       const connection = bodies.decoded(ConnectionMessageSchema, message)
       if (connection === undefined) return
       const { state, reason, expectedBackSeconds } = connection
       if (state === 'online') {
         // On each connection this message is the first; after it the node publishes everything.
-        if (!peers.has(node)) {
+        if (!peers.has(node) && !isRetained) {
           digests.reset(node)
           conflicts.connected(node, undefined, false)
         }
-        conflicts.booted(node, connection.bootID)
+        if (!isRetained) conflicts.booted(node, connection.bootID)
         sessions.connected(node)
       }
       // After a goodbye the node is there for a while, and its logs can be read.
       if (state === 'lost') sessions.disconnected(node)
       if (state === 'goodbye') leaving.add(node)
       else leaving.delete(node)
-      log.info(`${node}/connection`, 'Node connection', { node, state, reason, expectedBackSeconds })
-      await leases.record(node, { kind: 'connection', message: connection }, peerOf(node))
+      log.info(`${node}/connection`, 'Node connection', {
+        ...{ node, state, reason, expectedBackSeconds },
+        ...(isRetained && { isRetained }),
+      })
+      await leases.record(node, { kind: 'connection', message: connection, isRetained }, peerOf(node))
     },
     connected(node, peer) {
       conflicts.connected(node, peer.address, peers.has(node))

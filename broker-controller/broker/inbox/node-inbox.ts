@@ -92,7 +92,9 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
       }
     },
     message(message) {
-      const handled = message.topic.kind === 'lease' ? beats.receive(message) : receive(message)
+      const isLease = message.topic.kind === 'lease'
+      if (isLease) connections.renewed(message.node)
+      const handled = isLease ? beats.receive(message) : receive(message)
       return handled?.catch((error: unknown) => failed(message, error))
     },
     connected: connections.connected,

@@ -39,6 +39,19 @@ test('annotations of the lease show the state of the connection', async (t) => {
   )
 })
 
+test('a connection message of an unknown time shows the state, and renews nothing', async (t) => {
+  const retained = (state: 'online' | 'lost' | 'goodbye') => ({ ...connection(state), isRetained: true })
+  const first = leaseAfter('pi-1', undefined, retained('online'), { nowMs })
+  t.same(first?.metadata.annotations, { 'bramble.dev/connection': 'online', 'bramble.dev/boot-id': 'boot-1' })
+  t.equal(first?.spec?.renewTime, undefined)
+  const alive = leaseAfter('pi-1', first, { kind: 'heartbeat' }, { nowMs })
+  const again = leaseAfter('pi-1', alive, retained('online'), { nowMs: nowMs + 60_000 })
+  t.equal(again?.spec?.renewTime, alive?.spec?.renewTime)
+  t.match(leaseAfter('pi-1', alive, retained('goodbye'), { nowMs })?.metadata.annotations, {
+    'bramble.dev/connection': 'goodbye',
+  })
+})
+
 test('a node announces the duration of its lease, within limits', async (t) => {
   const announced = (leaseDurationSeconds: number) =>
     leaseAfter('pi-1', undefined, connection('online', { leaseDurationSeconds }), { nowMs })

@@ -12,7 +12,8 @@ import type { Peer } from '../broker.ts'
 /** What changes a lease. */
 export type LeaseInput =
   | { readonly kind: 'heartbeat' }
-  | { readonly kind: 'connection'; readonly message: ConnectionMessage }
+  /** `isRetained`: it was published at an unknown time, and renews nothing. */
+  | { readonly kind: 'connection'; readonly message: ConnectionMessage; readonly isRetained?: boolean }
   /** The connection has ended, perhaps without a last will or goodbye. */
   | { readonly kind: 'disconnected' }
 
@@ -46,7 +47,8 @@ export function leaseAfter(
   if (input.kind === 'disconnected' && state !== 'online') return undefined
   // The broker also publishes the will if the connection broke before it read the DISCONNECT that follows a goodbye.
   if (input.kind === 'connection' && input.message.state === 'lost' && state === 'goodbye') return undefined
-  const isAlive = input.kind === 'heartbeat' || (input.kind === 'connection' && input.message.state === 'online')
+  const isAlive =
+    input.kind === 'heartbeat' || (input.kind === 'connection' && input.message.state === 'online' && !input.isRetained)
   const holder = { holderIdentity: node, ...before?.spec, leaseDurationSeconds: durationAfter(before, input) }
   return {
     apiVersion: 'coordination.k8s.io/v1',

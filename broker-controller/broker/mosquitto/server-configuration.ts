@@ -1,0 +1,47 @@
+/** The configuration of a Mosquitto that serves one fleet, in the form of mosquitto.conf(5) of version 2.0. */
+import { join } from 'node:path'
+import { longestSent } from '../server-limits.ts'
+
+/** Names of the files in their folder. */
+export const mosquittoFiles = {
+  configuration: 'bramble.conf',
+  accessList: 'access-list',
+  authorities: 'ca.crt',
+  certificate: 'server.crt',
+  key: 'server.key',
+  revocations: 'revoked.crl',
+} as const
+
+/** `folder`: where Mosquitto reads the files. */
+export function serverConfiguration(folder: string, port: number): string {
+  const path = (name: keyof typeof mosquittoFiles) => join(folder, mosquittoFiles[name])
+  return `# Written by bramble-controller: changes are lost.
+listener ${port}
+cafile ${path('authorities')}
+certfile ${path('certificate')}
+keyfile ${path('key')}
+crlfile ${path('revocations')}
+tls_version tlsv1.2
+
+# The certificate is the identity. A client cannot choose its client ID: that of a node replaces no connection of another one.
+require_certificate true
+use_identity_as_username true
+use_username_as_clientid true
+allow_anonymous false
+acl_file ${path('accessList')}
+
+# The controller and every node publish everything again after a restart: what was saved would be older.
+persistence false
+persistent_client_expiration 1h
+
+# Nodes and controller use QoS 0 and 1. The largest message is that of a node with all its pods, ConfigMaps and Secrets.
+max_qos 1
+max_packet_size ${longestSent}
+max_connections 20000
+# Of the messages of a whole fleet that connects none is dropped on the way to the controller.
+max_inflight_messages 1000
+max_queued_messages 200000
+max_queued_bytes 268435456
+set_tcp_nodelay true
+`
+}

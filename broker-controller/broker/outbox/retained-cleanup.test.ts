@@ -1,0 +1,66 @@
+import { test } from 'tap'
+import { aNode } from '../../../api/testing/builders.ts'
+import { type NodeTopic, type Topic, topicName } from '../../../api/topics.ts'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { memoryStore } from '../../store/memory-store.ts'
+import { retainedCleanup, staleTopics } from './retained-cleanup.ts'
+
+const found: readonly NodeTopic[] = [
+  { kind: 'connection', node: 'pi-1' },
+  { kind: 'connection', node: 'gone' },
+  { kind: 'pod', node: 'gone', uid: 'u1' },
+  { kind: 'pod', node: 'pi-1', uid: 'u2' },
+]
+const isNode = (name: string) => name === 'pi-1'
+
+test('messages of and for nodes that do not exist are withdrawn, those of others stay', async (t) => {
+  const topics = staleTopics({ found, isNode, deleted: new Set(['old', 'pi-1']), hasNetwork: true }).map(topicName)
+  t.same([...topics].sort(), [
+    'bramble/v1/nodes/gone/connection',
+    'bramble/v1/nodes/gone/desired',
+    'bramble/v1/nodes/gone/pods/u1',
+    'bramble/v1/nodes/gone/status',
+    'bramble/v1/nodes/old/connection',
+    'bramble/v1/nodes/old/desired',
+    'bramble/v1/nodes/old/status',
+  ])
+})
+
+test('with the network of the fleet turned off its messages are withdrawn', async (t) => {
+  const topics = staleTopics({ found: [], isNode, deleted: new Set(), hasNetwork: false }).map(topicName)
+  t.equal(topics.length, 17)
+  t.ok(topics.includes('bramble/v1/network') && topics.includes('bramble/v1/services/15'))
+})
+
+test('the loop withdraws after each connection, and when a Node is deleted', async (t) => {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  const { resourceVersion: _, ...metadata } = aNode({ name: 'pi-1' }).metadata
+  await store.create('nodes', { ...aNode({ name: 'pi-1' }), metadata })
+  const withdrawn: Topic[] = []
+  let connected = () => {}
+  const broker = {
+    withdraw: async (topic: Topic) => void withdrawn.push(topic),
+    foundRetained: () => found,
+    onConnected: (listener: () => void) => {
+      connected = listener
+    },
+  }
+  const loop = retainedCleanup({ store, broker, hasNetwork: true, clock, log: quietLog(t) })
+  const stop = new AbortController()
+  const running = loop.run(stop.signal)
+  t.teardown(async () => {
+    stop.abort()
+    await running
+  })
+  await clock.settle()
+  connected()
+  await clock.advance(10_000)
+  t.same([...new Set(withdrawn.map((topic) => 'node' in topic && topic.node))], ['gone'])
+  withdrawn.length = 0
+  const node = await store.get('nodes', { namespace: '', name: 'pi-1' })
+  await store.delete('nodes', { namespace: '', name: 'pi-1' }, { uid: node?.metadata.uid ?? '' })
+  await clock.advance(10_000)
+  t.ok(withdrawn.some((topic) => topicName(topic) === 'bramble/v1/nodes/pi-1/desired'))
+})

@@ -1,0 +1,87 @@
+/** Loop: withdraws messages that an external MQTT server retains, and that belong to nothing any more. */
+import { serviceShards } from '../../../api/network/service-endpoints.ts'
+import type { NodeTopic, Topic } from '../../../api/topics.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { runController } from '../../../daemon/controller.ts'
+import type { Log } from '../../../daemon/log.ts'
+import { type Loop, runLoops } from '../../../daemon/run.ts'
+import { workQueue } from '../../../daemon/work-queue.ts'
+import { informer } from '../../store/informer.ts'
+import type { Store } from '../../store/store.ts'
+import type { Broker } from '../broker.ts'
+
+export type RetainedCleanupNeeds = {
+  readonly store: Store
+  readonly broker: Pick<Broker, 'withdraw'> & {
+    foundRetained(): readonly NodeTopic[]
+    onConnected(listener: () => void): void
+  }
+  /** Whether the messages of the fleet's network are published. */
+  readonly hasNetwork: boolean
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export type RetainedFacts = {
+  /** Topics that had a retained message when the controller connected. */
+  readonly found: readonly NodeTopic[]
+  readonly isNode: (name: string) => boolean
+  /** Names of Nodes that were deleted since. */
+  readonly deleted: ReadonlySet<string>
+  readonly hasNetwork: boolean
+}
+
+/** What no reader is to receive: messages of and for nodes that do not exist, and those of a network that is turned off. */
+export function staleTopics({ found, isNode, deleted, hasNetwork }: RetainedFacts): readonly Topic[] {
+  const ofNodes = found.filter(({ node }) => !isNode(node))
+  const gone = new Set([...ofNodes.map(({ node }) => node), ...[...deleted].filter((node) => !isNode(node))])
+  const shards = Array.from({ length: serviceShards }, (_, shard) => ({ kind: 'services', shard }) as const)
+  return [
+    ...(hasNetwork ? [] : [{ kind: 'network' } as const, ...shards]),
+    ...ofNodes.filter(({ kind }) => kind === 'pod'),
+    ...[...gone].flatMap((node) => [
+      { kind: 'desired', node } as const,
+      { kind: 'connection', node } as const,
+      { kind: 'status', node } as const,
+    ]),
+  ]
+}
+
+const onlyKey = 'retained'
+/** Nodes that join publish before they are registered: what they retained is not needed again, and withdrawn only later. */
+const settleMs = 10_000
+
+export function retainedCleanup({ store, broker, hasNetwork, clock, log }: RetainedCleanupNeeds): Loop {
+  const queue = workQueue(clock)
+  const deleted = new Set<string>()
+  const nodes = informer({ store, clock, log }, 'nodes', (present, previous) => {
+    if (present !== undefined || previous === undefined) return
+    deleted.add(previous.metadata.name)
+    queue.addAfter(onlyKey, settleMs)
+  })
+  const isNode = (name: string) => nodes.get({ namespace: '', name }) !== undefined
+  broker.onConnected(() => queue.addAfter(onlyKey, settleMs))
+
+  const reconcile = async () => {
+    const topics = staleTopics({ found: broker.foundRetained(), isNode, deleted, hasNetwork })
+    deleted.clear()
+    for (const topic of topics) await broker.withdraw(topic)
+    return undefined
+  }
+  const withdrawing = async (signal: AbortSignal) => {
+    await nodes.listed
+    if (!signal.aborted) await runController({ name: 'retained-cleanup', reconcile }, queue, log, signal)
+  }
+  return {
+    name: 'retained-cleanup',
+    run: (signal) =>
+      runLoops(
+        [
+          { name: 'retained-cleanup-nodes', run: nodes.run },
+          { name: 'retained-cleanup-messages', run: withdrawing },
+        ],
+        signal,
+        log,
+      ),
+  }
+}
