@@ -7,6 +7,7 @@ import { auditFile } from './apiserver/audit/audit-file.ts'
 import { auditLog } from './apiserver/audit/audit-log.ts'
 import { apiServer } from './apiserver/http/http-server.ts'
 import { assembledDashboard } from './assembled-dashboard.ts'
+import { certificateFamilies } from './certificate-metrics.ts'
 import { type DashboardCertificate, openDashboardCertificate } from './dashboard-certificate.ts'
 import type { BrokerControllerNeeds, Closing, ControllerParts } from './parts.ts'
 
@@ -21,6 +22,7 @@ export async function openApi({ configuration, log }: BrokerControllerNeeds, par
     ? assembledDashboard(parts, configuration.dashboard, serverUrl)
     : undefined
   const page = await pageCertificate(configuration, log, () => api.renew(tls()))
+  registry.add(() => certificateFamilies({ own, page }))
   const tls = () => ({ ...own.tls(), ...(page && { named: page.current() }) })
   const auditing = { settings: configuration.auditLog, clock, registry, log }
   const file = auditing.settings && auditFile({ ...auditing, settings: auditing.settings })

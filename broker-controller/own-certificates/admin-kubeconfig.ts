@@ -24,6 +24,8 @@ export interface AdminKubeconfig {
   setServers(servers: KubeconfigServers): void
   /** Issues a certificate and writes it to each kubeconfig. False: the clock is wrong, and nothing was written. */
   write(authority: Authority): Promise<boolean>
+  /** The certificate that was written last, PEM; undefined: none was. */
+  certificate(): string | undefined
   /** The certificate that was written last is revoked. */
   isRevoked(): boolean
 }
@@ -32,8 +34,10 @@ export function adminKubeconfig({ dataDir, kubeconfig, revokedBefore, clock }: A
   const path = join(dataDir, 'kubeconfig')
   let servers: KubeconfigServers | undefined
   let issuedMs: number | undefined
+  let certificate: string | undefined
   return {
     path,
+    certificate: () => certificate,
     setServers(next) {
       servers = next
     },
@@ -45,7 +49,8 @@ export function adminKubeconfig({ dataDir, kubeconfig, revokedBefore, clock }: A
       const admin = issueAdmin(authority, { nowMs, ...(revokedMs !== undefined && { notBeforeMs: revokedMs }) })
       const text = kubeconfigText({ ...servers, ca: authority.trusted, ...admin })
       for (const wanted of new Set([path, kubeconfig ?? path])) await replaceFile(wanted, text, 0o600)
-      issuedMs = Date.parse(new X509Certificate(admin.certificate).validFrom)
+      certificate = admin.certificate
+      issuedMs = Date.parse(new X509Certificate(certificate).validFrom)
       return true
     },
     isRevoked() {

@@ -29,6 +29,8 @@ export type ServingTls = { readonly certificate: string; readonly key: string; r
 export interface OwnCertificates extends Loop {
   authority(): Authority
   tls(): ServingTls
+  /** Of the administrator's kubeconfig, PEM; undefined: none was written yet. */
+  administratorCertificate(): string | undefined
   readonly signer: CertificateSigner
   readonly clientSigner: ClientCertificateSigner
   /** Calls the listeners after each change, one after the other in the order in which they were added. */
@@ -80,6 +82,7 @@ export async function openOwnCertificates(needs: OwnCertificateNeeds): Promise<O
     name: 'own-certificates',
     authority: () => authority,
     tls: () => ({ certificate: server.certificate, key: server.key, ca: authority.trusted }),
+    administratorCertificate: kubeconfig.certificate,
     signer: nodeCertificateSigner({ ...needs, authority: () => authority }),
     clientSigner: clientCertificateSigner({ ...needs, authority: () => authority }),
     onChange: (listener) => void listeners.push(listener),
