@@ -92,7 +92,7 @@ const isLive = `document.querySelector('.link.connected') !== null && document.q
 test('a page whose stream is refused for a while keeps its cards, and is live again by itself', { skip }, async (t) => {
   const answers = { session: 200, stream: 200, login: 200 }
   const { url, cutStreams, refusedStreams } = await aServer(t, answers)
-  const page = await openBrowser(t)
+  const page = await openBrowser(t, url)
   await page.goto(url)
   await page.until('the fleet', isLive)
   for (const code of [429, 503]) {
@@ -109,7 +109,7 @@ test('a page whose stream is refused for a while keeps its cards, and is live ag
 test('a screen on a wall waits for a controller that starts', { skip }, async (t) => {
   const answers = { session: 503, stream: 503, login: 503 }
   const { url } = await aServer(t, answers)
-  const page = await openBrowser(t)
+  const page = await openBrowser(t, url)
   await page.goto(`${url}#kiosk=0123456789ab.secret`)
   await page.until('an attempt', `performance.getEntriesByName(new URL('/ui/api/session', location)).length > 0`)
   t.equal(await page.evaluate(`document.querySelector('.login')`), null, 'it does not ask for a login')
@@ -119,7 +119,7 @@ test('a screen on a wall waits for a controller that starts', { skip }, async (t
 
 test('a link that serves once is not tried again by itself: the page shows why it was refused', { skip }, async (t) => {
   const { url } = await aServer(t, { session: 401, stream: 401, login: 429 })
-  const page = await openBrowser(t)
+  const page = await openBrowser(t, url)
   await page.goto(`${url}#login=0123456789ab.secret`)
   await page.until('the reason', `document.querySelector('[role=alert]')?.textContent.includes('Too many requests')`)
 })
@@ -132,7 +132,7 @@ test('a list of many rows asks a few questions about rights at a time, and shows
     answerAll = resolve
   })
   const { url, mostReviews } = await aServer(t, { session: 200, stream: 200, login: 200, review })
-  const page = await openBrowser(t)
+  const page = await openBrowser(t, url)
   await page.goto(`${url}#/workloads`)
   await page.until('the rows', `document.querySelectorAll('.row').length >= 8`)
   await eventually('questions about rights', () => mostReviews() > 0)

@@ -7,7 +7,6 @@ import type { Controller } from './support/fleet.ts'
 import { joinedFleet } from './support/joined-fleet.ts'
 import { isRoot, skipWithout } from './support/missing-parts.ts'
 import { image } from './support/pods.ts'
-import { eventually } from './support/wait.ts'
 
 const skip = skipWithout('root', isRoot()) || skipWithout('chromium', hasChromium())
 /** A folder for pictures of the page; unset: none are made. */
@@ -29,19 +28,6 @@ async function loginLink(controller: Controller): Promise<string> {
   const { stdout, stderr } = await controller.command('login-link', '--kubeconfig', controller.kubeconfig)
   if (!stdout.startsWith('https://')) throw new Error(`No login link: ${stdout}${stderr}`)
   return stdout.trim()
-}
-
-/**
- * Loads an address until the page shows this. Other networks of this machine come and go while tests run, and a browser then drops
- * its connections (ERR_NETWORK_CHANGED), also those for the scripts of a page.
- */
-async function load(page: Page, address: () => Promise<string>, what: string, expression: string): Promise<void> {
-  const attempt = async () => {
-    await page.goto('about:blank')
-    await page.goto(await address())
-    return page.until(what, expression, 20_000).then(() => true)
-  }
-  await eventually(what, attempt, { withinMs: 90_000 })
 }
 
 async function picture(page: Page, name: string): Promise<void> {
@@ -71,12 +57,13 @@ test('the dashboard shows a fleet as it is, and changes it for those who may', {
   })
   const { controller } = fleet
   const [, , third] = await fleet.startReady()
-  const page = await openBrowser(t)
   const url = `${controller.apiUrl}/ui/`
+  const page = await openBrowser(t, url)
   await page.size(1280, 860)
 
   await t.test('without a login nothing of the fleet is shown', async (t) => {
-    await load(page, async () => url, 'the login', `${text('main')}.includes('Log in with a link')`)
+    await page.goto(url)
+    await page.until('the login', `${text('main')}.includes('Log in with a link')`)
     t.notOk((await page.evaluate<string>(text('body'))).includes('pi-1'))
     t.equal(await page.evaluate('fetch("/api/v1/nodes").then(({ status }) => status)'), 403)
     t.equal(await page.evaluate('fetch("/ui/api/stream").then(({ status }) => status)'), 401)
@@ -86,7 +73,9 @@ test('the dashboard shows a fleet as it is, and changes it for those who may', {
 
   await t.test('a link logs in once, and the machines appear', async (t) => {
     const three = `document.querySelectorAll('.tile.good').length === 3`
-    await load(page, () => loginLink(controller), 'three machines', three)
+    await page.goto('about:blank')
+    await page.goto(await loginLink(controller))
+    await page.until('three machines', three)
     t.notMatch(await page.evaluate<string>('location.href'), 'login=', 'the link left the address')
     t.notOk((await page.evaluate<string>('document.cookie')).includes('bramble'), 'no script reads the cookie')
     await page.until('usage of a machine', `/CPU\\d+%/.test(${text('.tile')})`)
@@ -214,7 +203,7 @@ test('the dashboard shows a fleet as it is, and changes it for those who may', {
       [],
     )
     t.same(
-      page.complaints.filter((one) => !/status of 40[13]|ERR_NETWORK_CHANGED/.test(one)),
+      page.complaints.filter((one) => !/status of 40[13]/.test(one)),
       [],
     )
     const assets = await page.evaluate<number>(
@@ -236,7 +225,9 @@ test('the dashboard shows a fleet as it is, and changes it for those who may', {
 
   await t.test('a kiosk link shows the fleet, and offers no change', async (t) => {
     const made = await controller.command('dashboard', 'kiosk', 'create', '--kubeconfig', controller.kubeconfig)
-    await load(page, async () => made.stdout.trim(), 'the fleet', tile('pi-3', 'bad'))
+    await page.goto('about:blank')
+    await page.goto(made.stdout.trim())
+    await page.until('the fleet', tile('pi-3', 'bad'))
     t.equal(await page.evaluate(`document.querySelectorAll('main button').length`), 0)
     const [, id = ''] = /kiosk=([0-9a-f]{12})/.exec(made.stdout) ?? []
     t.match(

@@ -6,6 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
+import { commandInSpace, hostEnd } from './browser-space.ts'
 import { eventually } from './wait.ts'
 
 export const chromium = '/usr/bin/chromium'
@@ -46,11 +47,13 @@ type Message = {
 }
 
 /**
- * A browser with a profile of its own and one page, closed at the end. It trusts the certificate of any server. It is driven through
- * pipes: a browser whose test was killed sees them closed, and ends.
+ * A browser with a profile of its own and one page, closed at the end. It reaches the host and port of `url`, and nothing else. It
+ * trusts the certificate of any server. It is driven through pipes: a browser whose test was killed sees them closed, and ends.
  */
-export async function openBrowser(t: { teardown(end: () => Promise<unknown>): void }): Promise<Page> {
-  const profile = await mkdtemp(join(tmpdir(), 'bramble-browser-'))
+export async function openBrowser(t: { teardown(end: () => Promise<unknown>): void }, url: string): Promise<Page> {
+  const folder = await mkdtemp(join(tmpdir(), 'bramble-browser-'))
+  const address = new URL(url)
+  const host = await hostEnd(folder, address)
   const flags = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--hide-scrollbars']
   const quiet = [
     '--no-first-run',
@@ -59,24 +62,20 @@ export async function openBrowser(t: { teardown(end: () => Promise<unknown>): vo
     '--disable-component-update',
     '--disable-breakpad',
   ]
-  const child = spawn(
-    chromium,
-    [
-      ...flags,
-      ...quiet,
-      '--ignore-certificate-errors',
-      '--remote-debugging-pipe',
-      `--user-data-dir=${profile}`,
-      'about:blank',
-    ],
-    { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], detached: true },
-  )
+  const driven = [
+    '--ignore-certificate-errors',
+    '--remote-debugging-pipe',
+    `--user-data-dir=${join(folder, 'profile')}`,
+  ]
+  const [file, ...args] = commandInSpace(folder, address, [chromium, ...flags, ...quiet, ...driven, 'about:blank'])
+  const child = spawn(file, args, { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], detached: true })
   const ended = once(child, 'close')
   ended.catch(() => undefined) // what waits for an answer fails with it
   t.teardown(async () => {
     killGroup(child)
     await ended.catch(() => undefined)
-    await rm(profile, { recursive: true, force: true, maxRetries: 5 })
+    host.close()
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 })
   })
   const connection = connectionTo(child)
   const { targetInfos } = (await connection.send('Target.getTargets')) as {
@@ -195,12 +194,20 @@ async function pageOf(send: Send, onEvent: OnEvent): Promise<Page> {
       await eventually(`${url} is loaded`, load, { withinMs: 30_000 })
     },
     async click(selector, text = '') {
-      const found = `[...document.querySelectorAll(${JSON.stringify(selector)})].find((one) => one.textContent.includes(${JSON.stringify(text)}))`
+      const [css, shown] = [JSON.stringify(selector), JSON.stringify(text)]
+      const found = `[...document.querySelectorAll(${css})].find((one) => one.textContent.includes(${shown}))`
       const place = `(() => { const one = ${found}; one?.scrollIntoView({ block: 'center' }); const box = one?.getBoundingClientRect(); return box?.width > 0 && [box.x + box.width / 2, box.y + box.height / 2] })()`
-      const [x, y] = await until<[number, number]>(`${selector} ${text} is shown`, place)
-      for (const type of ['mousePressed', 'mouseReleased']) {
-        await send('Input.dispatchMouseEvent', { type, x, y, button: 'left', clickCount: 1 })
+      // A page that is drawn anew between the look and the click puts something else there.
+      const watch = `window.clickHit = false; document.addEventListener('click', ({ target }) => { window.clickHit = target.closest(${css})?.textContent.includes(${shown}) }, { capture: true, once: true })`
+      const attempt = async () => {
+        const [x, y] = await until<[number, number]>(`${selector} ${text} is shown`, place)
+        await evaluate(watch)
+        for (const type of ['mousePressed', 'mouseReleased']) {
+          await send('Input.dispatchMouseEvent', { type, x, y, button: 'left', clickCount: 1 })
+        }
+        return evaluate<boolean>('window.clickHit')
       }
+      await eventually(`${selector} ${text} is clicked`, attempt)
     },
     async type(text) {
       for (const key of text) await send('Input.dispatchKeyEvent', { type: 'char', text: key })
