@@ -36,6 +36,12 @@ export function cidrsOverlap(one: Cidr, other: Cidr): boolean {
   return narrow.first >= wide.first && narrow.first < wide.first + sizeOfCidr(wide)
 }
 
+/** Whether the range has the address; false where one of them is not of IPv4. */
+export function isWithin(ip: string, range: string): boolean {
+  const [one, other] = [parseCidr(`${ip}/32`), parseCidr(range)]
+  return one !== undefined && other !== undefined && cidrsOverlap(one, other)
+}
+
 /** Whether all addresses of `narrow` are in `wide`. */
 export function cidrContains(wide: Cidr, narrow: Cidr): boolean {
   return wide.bits <= narrow.bits && cidrsOverlap(wide, narrow)

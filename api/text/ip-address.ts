@@ -11,7 +11,8 @@ export function ipVersion(text: string): 4 | 6 | undefined {
   return isIPv6(text) ? 6 : undefined
 }
 
-function isIPv4(text: string): boolean {
+/** Four numbers without leading zeros. */
+export function isIPv4(text: string): boolean {
   const parts = text.split('.')
   return parts.length === 4 && parts.every((part) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) <= 255)
 }

@@ -10,7 +10,7 @@ import {
 import { problemText } from '../../../api/problem.ts'
 import { anything, integer, list, object, text } from '../../../api/schema.ts'
 import { parseCidr } from '../../../api/text/cidr.ts'
-import { ipVersion } from '../../../api/text/ip-address.ts'
+import { isIPv4 } from '../../../api/text/ip-address.ts'
 import { isObject } from '../../../api/text/json.ts'
 import type { Received } from './received-network.ts'
 
@@ -81,8 +81,4 @@ function isUsable({ ip, hostname, pod, node, zone = '', zones = [] }: EndpointAd
 
 function isLabel(name: string | undefined): boolean {
   return name === undefined || dnsLabelProblem(name) === undefined
-}
-
-function isIPv4(address: string): boolean {
-  return ipVersion(address) === 4
 }

@@ -18,7 +18,7 @@ export type UpstreamAnswer = {
   readonly ttl: number
 }
 
-/** A day is as long as any; a name that was just made should be found soon; a failure passes. */
+/** In seconds. That a name does not exist is kept shorter, so that a new one is found soon; a failure is asked again at once. */
 const longestTtl = { found: 86_400, notFound: 60, failed: 1 } as const
 const usualUdpBytes = 1_232
 

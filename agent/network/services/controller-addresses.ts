@@ -1,6 +1,6 @@
 /** Where this node reaches the controllers of its fleet: no Service may lead its connections to them elsewhere. */
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
-import { isIPv4 } from './rule-text.ts'
+import { isIPv4 } from '../../../api/text/ip-address.ts'
 
 /** `IP:PORT`, over TCP. */
 export type ControllerSocket = string

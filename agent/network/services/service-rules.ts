@@ -1,8 +1,9 @@
 /** What one Service adds to the table of rules on this node (behaviour: pkg/proxy/nftables/proxier.go). */
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
+import { isWithin } from '../../../api/text/cidr.ts'
 import type { ControllerSocket } from './controller-addresses.ts'
 import { endpointChains } from './endpoint-chains.ts'
-import { ipv4Of, ipv4RangesOf, isLabel, isWithin } from './rule-text.ts'
+import { ipv4Of, ipv4RangesOf, isLabel } from './rule-text.ts'
 import { chainOf, joinPieces, masqueradeLater, noPiece, rejectChain, type ServicePiece } from './service-piece.ts'
 import { endpointsOf, isPortNumber, type NodePlace, usableEndpoints } from './usable-endpoints.ts'
 

@@ -1,6 +1,6 @@
 /** Which endpoints of a Service's port a node sends packets to (pkg/proxy/topology.go, CategorizeEndpoints). */
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
-import { isIPv4 } from './rule-text.ts'
+import { isIPv4 } from '../../../api/text/ip-address.ts'
 
 export type ServicePortState = ServiceState['ports'][number]
 

@@ -4,7 +4,7 @@ import { loadBalancerNodeOf } from '../../../api/network/load-balancer.ts'
 import { needsHealthCheckPort, needsNodePorts, type Service } from '../../../api/network/service.ts'
 import type { EndpointAddressState, ServiceState } from '../../../api/network/service-endpoints.ts'
 import { parseCidr } from '../../../api/text/cidr.ts'
-import { ipVersion } from '../../../api/text/ip-address.ts'
+import { isIPv4 } from '../../../api/text/ip-address.ts'
 
 /** core/v1 DefaultClientIPServiceAffinitySeconds. */
 const usualAffinitySeconds = 10_800
@@ -123,10 +123,6 @@ function protocolOf(protocol: string | undefined): 'TCP' | 'UDP' | undefined {
 
 function named(name: string | undefined): { readonly name?: string } {
   return name ? { name } : {}
-}
-
-function isIPv4(text: string): boolean {
-  return ipVersion(text) === 4
 }
 
 function byAddress(a: EndpointAddressState, b: EndpointAddressState): number {
