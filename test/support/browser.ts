@@ -197,7 +197,7 @@ async function pageOf(send: Send, onEvent: OnEvent): Promise<Page> {
       const [css, shown] = [JSON.stringify(selector), JSON.stringify(text)]
       const found = `[...document.querySelectorAll(${css})].find((one) => one.textContent.includes(${shown}))`
       const place = `(() => { const one = ${found}; one?.scrollIntoView({ block: 'center' }); const box = one?.getBoundingClientRect(); return box?.width > 0 && [box.x + box.width / 2, box.y + box.height / 2] })()`
-      // A page that is drawn anew between the look and the click puts something else there.
+      // A page that is drawn again between the look and the click puts something else there.
       const watch = `window.clickHit = false; document.addEventListener('click', ({ target }) => { window.clickHit = target.closest(${css})?.textContent.includes(${shown}) }, { capture: true, once: true })`
       const attempt = async () => {
         const [x, y] = await until<[number, number]>(`${selector} ${text} is shown`, place)
