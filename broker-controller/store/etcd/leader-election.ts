@@ -3,7 +3,6 @@
  * the condition of every write, so that one that was frozen, or cut off, for longer than its lease writes nothing.
  */
 import { setMaxListeners } from 'node:events'
-import { unlessAborted, withOwnSignal } from '../../../daemon/aborted.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import {
@@ -19,6 +18,7 @@ import { EtcdError } from './etcd-error.ts'
 import type { EtcdKeys } from './etcd-keys.ts'
 import { compareTarget, methods } from './etcd-messages.ts'
 import type { Fence } from './etcd-writer.ts'
+import { type LeaseKeeper, startLeaseKeeper } from './lease-keeper.ts'
 import { claimOwnerKey, deleteOwnerKey, type HeldKey, keptAlive, type OwnerProcess, presentOwner } from './owner-key.ts'
 
 export type LeaderElectionNeeds = {
@@ -57,9 +57,7 @@ export function leaderElection(needs: LeaderElectionNeeds): LeaderElection {
   let held: HeldKey | undefined
   let renewedMs = Number.NEGATIVE_INFINITY
   let leader: Leader | undefined
-  let keeping: Promise<void> | undefined
-  let checkNow = () => {}
-  let isFailing = false
+  let keeper: LeaseKeeper | undefined
 
   /** The time of a renewal is that before it was sent: etcd counts from a later one. */
   const attempt = async (server: string): Promise<HeldKey | undefined> => {
@@ -83,28 +81,6 @@ export function leaderElection(needs: LeaderElectionNeeds): LeaderElection {
       throw new LeadershipLostError(`The lease on ${keys.prefix} in etcd has ended: another controller may lead`)
     if (isKept) renewedMs = triedMs
   }
-  const keepLease = async () => {
-    while (!closing.signal.aborted) {
-      let isDoubtful = false
-      await withOwnSignal(closing.signal, (own) => {
-        checkNow = () => {
-          isDoubtful = true
-          own.abort('doubtful')
-        }
-        return clock.sleep(isFailing ? pollMs : retryPeriodMs, own.signal)
-      })
-      if (closing.signal.aborted) return
-      try {
-        await renew(isDoubtful)
-        if (isFailing) log.info('Lease of the leader renewed again')
-        isFailing = false
-      } catch (error) {
-        if (!(error instanceof EtcdError)) throw error
-        if (!isFailing) log.warn('Cannot renew the lease of the leader in etcd', { error })
-        isFailing = true
-      }
-    }
-  }
 
   return {
     async campaign(server, signal) {
@@ -122,19 +98,21 @@ export function leaderElection(needs: LeaderElectionNeeds): LeaderElection {
         if (held !== undefined) {
           const { createRevision, transitions } = held
           leader = { ...needs.self, server }
-          keeping = keepLease()
-          keeping.catch(() => undefined) // `keep` rejects with it
+          keeper = startLeaseKeeper(
+            { renew, periodMs: retryPeriodMs, retryMs: pollMs, what: 'the lease of the leader', clock, log },
+            closing.signal,
+          )
           return { revision: createRevision, transitions, sinceMs: clock.wallMs() }
         }
         await clock.sleep(pollMs, signal)
       }
       return undefined
     },
-    keep: async (signal) => void (await unlessAborted(keeping ?? Promise.resolve(), signal)),
+    keep: async (signal) => keeper?.run(signal),
     isLeading: () => held !== undefined && clock.monotonicMs() - renewedMs < renewDeadlineMs,
     leader: () => leader,
     condition: () => held && { target: compareTarget.create, key: keys.owner, createRevision: held.createRevision },
-    failed: () => checkNow(),
+    failed: () => keeper?.checkNow(),
     async resign() {
       const lease = held?.lease
       held = undefined

@@ -3,16 +3,15 @@
  * alive, and every write has the condition that the key is still its own. So of two controllers on one prefix one writes, also
  * when it was stopped for longer than its lease lasts.
  */
-import { unlessAborted, withOwnSignal } from '../../../daemon/aborted.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { leaseDurationMs } from '../election.ts'
 import { StoreInUseError } from '../store.ts'
 import type { EtcdClient } from './etcd-client.ts'
-import { EtcdError } from './etcd-error.ts'
 import type { EtcdKeys } from './etcd-keys.ts'
 import { type Compare, compareTarget, methods } from './etcd-messages.ts'
 import type { Fence } from './etcd-writer.ts'
+import { startLeaseKeeper } from './lease-keeper.ts'
 import { claimOwnerKey, deleteOwnerKey, type HeldKey, keptAlive, type OwnerProcess, presentOwner } from './owner-key.ts'
 
 export type StoreOwnerNeeds = {
@@ -50,8 +49,6 @@ export async function acquireStore(needs: StoreOwnerNeeds): Promise<StoreOwner> 
   const closing = new AbortController()
   let held = await acquired(needs, needs.signal ?? closing.signal)
   if (held === undefined) throw new Error(`The wait for ${keys.prefix} in etcd was ended`)
-  let checkNow = () => {}
-  let isFailing = false
 
   const renew = async (isDoubtful: boolean) => {
     const isKept = held !== undefined && !isDoubtful && (await keptAlive(client, held.lease))
@@ -60,34 +57,14 @@ export async function acquireStore(needs: StoreOwnerNeeds): Promise<StoreOwner> 
     log.warn('The lease on the store in etcd has ended: acquiring it again', { prefix: keys.prefix })
     held = await acquired(needs, closing.signal)
   }
-  const keep = async () => {
-    while (!closing.signal.aborted) {
-      let isDoubtful = false
-      await withOwnSignal(closing.signal, (own) => {
-        checkNow = () => {
-          isDoubtful = true
-          own.abort('doubtful')
-        }
-        return clock.sleep(renewMs, own.signal)
-      })
-      if (closing.signal.aborted) return
-      try {
-        await renew(isDoubtful)
-        if (isFailing) log.info('Lease on the store in etcd renewed again')
-        isFailing = false
-      } catch (error) {
-        if (!(error instanceof EtcdError)) throw error
-        if (!isFailing) log.warn('Cannot renew the lease on the store in etcd', { error })
-        isFailing = true
-      }
-    }
-  }
-  const keeping = keep()
-  keeping.catch(() => undefined) // `run` rejects with it
+  const keeper = startLeaseKeeper(
+    { renew, periodMs: renewMs, retryMs: renewMs, what: 'the lease on the store', clock, log },
+    closing.signal,
+  )
   return {
     condition: () => held && { target: compareTarget.create, key: keys.owner, createRevision: held.createRevision },
-    failed: () => checkNow(),
-    run: async (signal) => void (await unlessAborted(keeping, signal)),
+    failed: () => keeper.checkNow(),
+    run: (signal) => keeper.run(signal),
     async release() {
       const lease = held?.lease
       held = undefined
