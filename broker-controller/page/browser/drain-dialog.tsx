@@ -1,8 +1,8 @@
 /** Drains a machine: no new pods, and its pods evicted within their disruption budgets; shows each of them. */
 import { useEffect, useState } from 'preact/hooks'
 import { counted } from '../../../api/dashboard/view-words.ts'
+import { drainVerdict } from '../../../api/pod/drain-verdict.ts'
 import type { Pod } from '../../../api/pod.ts'
-import { drainVerdict } from '../model/drain.ts'
 import { callApi, RefusedError, reasonOf } from './api.ts'
 import { Dialog } from './dialog.tsx'
 

@@ -1,7 +1,5 @@
 import { test } from 'tap'
-import { aPod } from '../../../api/testing/builders.ts'
 import { chartPath } from './chart-path.ts'
-import { drainVerdict } from './drain.ts'
 import { joinFile, joinLine } from './join-texts.ts'
 import { logLines } from './log-lines.ts'
 import { hrefOf, listPlace, placeOf } from './places.ts'
@@ -26,21 +24,6 @@ test('of a long list the rows in the window are drawn, and a few around it', asy
   t.same(drawnRows(3, 50, { scrollTop: 90_000, height: 500 }), { first: 3, end: 3, above: 150, total: 150 })
   t.equal(columnsIn(0, 290, 12), 1)
   t.equal(columnsIn(1224, 290, 12), 4)
-})
-
-test('a drain leaves what comes back, and asks about what does not', async (t) => {
-  const owned = (kind: string) => {
-    const pod = aPod({ name: 'web' })
-    const owner = { apiVersion: 'apps/v1', kind, name: 'web', uid: 'u', controller: true }
-    return { ...pod, metadata: { ...pod.metadata, ownerReferences: [owner] } }
-  }
-  const bare = aPod({ name: 'web' })
-  t.equal(drainVerdict(owned('ReplicaSet')).verdict, 'evict')
-  t.equal(drainVerdict(owned('DaemonSet')).verdict, 'stay')
-  t.equal(drainVerdict(bare).verdict, 'ask')
-  t.equal(drainVerdict({ ...bare, status: { phase: 'Succeeded' } }).verdict, 'evict')
-  const annotations = { 'kubernetes.io/config.mirror': 'hash' }
-  t.equal(drainVerdict({ ...bare, metadata: { ...bare.metadata, annotations } }).verdict, 'stay')
 })
 
 test('lines of a log come in pieces, and one without an end does not grow', async (t) => {

@@ -1,4 +1,5 @@
 /** What the page shows, as it stands in the address behind `#`: it can be kept, sent and gone back to. */
+import { nodeHref } from '../../../api/dashboard/node-href.ts'
 
 export const viewNames = ['fleet', 'map', 'pods', 'workloads', 'events'] as const
 export type ViewName = (typeof viewNames)[number]
@@ -30,7 +31,7 @@ export function placeOf(hash: string): Place {
 export function hrefOf(place: Place): string {
   switch (place.view) {
     case 'node':
-      return `#/node/${encodeURIComponent(place.name)}`
+      return nodeHref(place.name)
     case 'pod':
       return `#/pod/${encodeURIComponent(place.namespace)}/${encodeURIComponent(place.name)}`
     case 'logins':

@@ -1,5 +1,5 @@
 /** Which pods of a machine a drain evicts, as `kubectl drain --ignore-daemonsets --delete-emptydir-data` chooses them. */
-import type { Pod } from '../../../api/pod.ts'
+import type { Pod } from '../pod.ts'
 
 export type DrainVerdict =
   | { readonly verdict: 'evict' }
