@@ -1,10 +1,9 @@
 /** HTTP to a channel: one request with a deadline. Tokens and URLs are read for each message, and are in no error. */
-import { open } from 'node:fs/promises'
+import { readSecretLine, SecretFileError } from '../../daemon/process/secret-file.ts'
 import type { Notification } from './messages.ts'
 import { type Channel, urlProblem } from './notify-settings.ts'
 
 const deadlineMs = 10_000
-const mostSecretBytes = 8_192
 
 /** `isFinal`: another attempt would fail, too. */
 export class SendError extends Error {
@@ -87,23 +86,13 @@ function rendered(template: string, { title, text, status, count }: Notification
   })
 }
 
-/** The first line. Other users of the machine must not be able to read it. */
+/** The first line of a file that only its owner can read. Rejects with a SendError. */
 async function secretIn(path: string): Promise<string> {
   try {
-    const file = await open(path, 'r')
-    try {
-      const { mode, size } = await file.stat()
-      if ((mode & 0o077) !== 0) throw new SendError(`Other users can read ${path}: chmod 600 ${path}`, true)
-      if (size > mostSecretBytes) throw new SendError(`${path} is longer than ${mostSecretBytes} bytes`, true)
-      const [line = ''] = (await file.readFile('utf8')).split('\n')
-      if (line.trim() === '') throw new SendError(`${path} is empty`, true)
-      return line.trim()
-    } finally {
-      await file.close()
-    }
+    return await readSecretLine(path)
   } catch (error) {
-    if (error instanceof SendError) throw error
-    throw new SendError(`Cannot read ${path}: ${codeOf(error)}`, false)
+    if (!(error instanceof SecretFileError)) throw error
+    throw new SendError(error.message, error.isFinal)
   }
 }
 
