@@ -28,6 +28,8 @@ export const nodeUserPrefix = 'system:node:'
 export const administrator: Identity = { user: 'kubernetes-admin', groups: [mastersGroup] }
 /** One of several controllers, to the one that leads. */
 export const peerControllerIdentity: Identity = { user: 'system:bramble-controller', groups: [] }
+/** Who presses a button in Home Assistant. The ClusterRole of its name is bound to it. */
+export const homeAssistantIdentity: Identity = { user: 'bramble:home-assistant', groups: [] }
 /** The identity of a client without certificate and token. */
 export const anonymous: Identity = { user: 'system:anonymous', groups: ['system:unauthenticated'] }
 

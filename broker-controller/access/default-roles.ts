@@ -9,7 +9,7 @@ import { kiosksGroup } from '../../api/access/kiosk-link.ts'
 import { type PolicyRule, rbacGroup } from '../../api/access/role.ts'
 import type { Subject } from '../../api/access/role-binding.ts'
 import { serviceAccountsGroup } from '../../api/access/service-account-names.ts'
-import { anonymous, authenticatedGroup, mastersGroup } from '../../api/identity.ts'
+import { anonymous, authenticatedGroup, homeAssistantIdentity, mastersGroup } from '../../api/identity.ts'
 import { onResources, readVerbs } from './rule-words.ts'
 import { adminRules, editRules, viewRules } from './user-roles.ts'
 
@@ -95,6 +95,7 @@ const plainRoles: { readonly [name: string]: readonly PolicyRule[] } = {
     ...eventRules,
   ],
   'bramble:kiosk': kioskRules(),
+  [homeAssistantIdentity.user]: homeAssistantRules(),
   'bramble:metrics-reader': metricsReaderRules(),
   ...certificateRoles(),
 }
@@ -106,6 +107,11 @@ function kioskRules(): readonly PolicyRule[] {
     onResources(readVerbs, 'apps', 'deployments', 'statefulsets', 'daemonsets'),
     onResources(readVerbs, 'metrics.k8s.io', 'nodes'),
   ]
+}
+
+/** What the buttons of Home Assistant do: cordon, uncordon and drain. */
+function homeAssistantRules(): readonly PolicyRule[] {
+  return [onResources('get patch', '', 'nodes'), onResources('create', '', 'pods/eviction')]
 }
 
 /** All that a Prometheus scrapes, and what it discovers nodes by. Without `nodes/proxy`, which opens the whole node. */
@@ -213,6 +219,7 @@ export const defaultClusterRoleBindings: readonly ClusterRoleBinding[] = [
   clusterRoleBinding('system:kube-scheduler', user('system:kube-scheduler')),
   clusterRoleBinding('system:volume-scheduler', user('system:kube-scheduler')),
   clusterRoleBinding('bramble:kiosk', group(kiosksGroup)),
+  clusterRoleBinding(homeAssistantIdentity.user, user(homeAssistantIdentity.user)),
   // Without subjects, as in Kubernetes: nodes have the fixed rules.
   clusterRoleBinding('system:node'),
 ]

@@ -30,11 +30,14 @@ import type { ApiResponse } from './wire/answers.ts'
 import { answerEncoding } from './wire/content-negotiation.ts'
 import { errorAnswer, methodNotAllowed, unknownPath } from './wire/status-errors.ts'
 
-/** Never rejects: what went wrong is the answer. */
-export async function answerRequest(received: ApiRequest, needs: RequestNeeds): Promise<Answered> {
+/** Never rejects: what went wrong is the answer. `sender`: with the identity of a sender that needs no credentials. */
+export async function answerRequest(
+  received: ApiRequest,
+  needs: RequestNeeds,
+  sender: RequestSender = {},
+): Promise<Answered> {
   const route = routeOf(received.method, received.path, received.query, needs.kinds)
   const isLong = isLongRunning(route)
-  const sender: RequestSender = {}
   let user = ''
   let admission: FlowAdmission | undefined
   let request = received

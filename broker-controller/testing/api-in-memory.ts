@@ -67,6 +67,7 @@ export async function anApi(
 ): Promise<{
   readonly ask: Ask
   readonly watch: Watch
+  readonly needs: RequestNeeds
   readonly store: Store
   readonly clock: FakeClock
   readonly usage: UsageBoard
@@ -135,7 +136,7 @@ export async function anApi(
     if (answer.kind !== 'stream') throw new Error(`not a watch: ${JSON.stringify(answer)}`)
     for await (const piece of answer.pieces) yield JSON.parse(Buffer.from(piece).toString()) as Document
   }
-  return { ask, watch, store, clock, usage, scales: controllerScales(needs, kinds) }
+  return { ask, watch, needs, store, clock, usage, scales: controllerScales(needs, kinds) }
 }
 
 function bytesOf(body: unknown): Buffer {

@@ -9,6 +9,7 @@ import { flowControl } from '../access/flow-control.ts'
 import { defaultFlowLimits, type FlowLimits } from '../access/flow-levels.ts'
 import type { RequestNeeds } from '../api-request.ts'
 import { type ServiceNetwork, serviceNetwork } from '../handlers/service-network.ts'
+import { type LocalRequests, localRequests } from '../local-requests.ts'
 import { checkWithin, type ReadinessCheck, readinessMetrics } from '../system-paths.ts'
 import { parseYamlBody } from '../wire/yaml-body.ts'
 import {
@@ -78,6 +79,8 @@ export interface ApiServer {
   run(signal: AbortSignal): Promise<void>
   /** New connections use these keys and certificates. Those whose client certificate is no longer trusted are closed. */
   renew(tls: ServerTls): void
+  /** For parts of this program that act as a user of their own. */
+  readonly local: LocalRequests
 }
 
 const healthMs = 2000
@@ -122,6 +125,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
   }
 
   return {
+    local: localRequests(exchange.requests, `bramble-controller/${needs.version}`),
     listen: listener.listen,
     renew(next) {
       listener.renew(next)
