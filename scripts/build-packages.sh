@@ -94,7 +94,7 @@ bundle() {
   step "Bundling version $version"
   node_modules/.bin/esbuild scripts/build.ts --bundle --packages=external --platform=node --format=esm \
     --log-level=warning --outfile=dist/bundle/build-packages.mjs
-  node dist/bundle/build-packages.mjs --out="$work/bundle" --version="$version" bramble-agent bramble-controller bramble-grpc bramble-certs
+  node dist/bundle/build-packages.mjs --out="$work/bundle" --version="$version" bramble-agent bramble-controller bramble-grpc bramble-mqtt bramble-certs
 }
 
 # native MODULE FILE: the compiled FILE of the module, for the Node.js of the package; prints its path.
@@ -224,6 +224,7 @@ bramble_controller() {
   place better-sqlite3 better_sqlite3.node lib
   program bramble-controller 'control plane of a fleet'
   install -m 644 "$work/bundle/bramble-grpc.mjs" "$library/bramble-grpc.mjs"
+  install -m 644 "$work/bundle/bramble-mqtt.mjs" "$library/bramble-mqtt.mjs"
   mkdir "$library/dashboard"
   install -m 644 "$work"/bundle/dashboard/* "$library/dashboard/"
   completion bramble-controller

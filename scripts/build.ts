@@ -47,7 +47,11 @@ const programs: readonly Program[] = [
     name: 'bramble-grpc',
     entry: { package: grpc, exports: ['Client', 'Metadata', 'connectivityState', 'credentials'] },
   },
+  { name: 'bramble-mqtt', entry: 'broker-controller/household/household-link.ts', alias: inNode },
 ]
+
+/** Of the controller, with the MQTT client in it: loaded with the first connection to the broker of a household. */
+const householdLink = /\/household-link\.ts$/
 
 /** Native code cannot be bundled: it is found in node_modules beside us. */
 const native = ['better-sqlite3', 'unix-dgram', 'usocket']
@@ -69,6 +73,9 @@ const leaveOut: Plugin = {
         return { path, namespace: 'never-used' }
       return kind === 'dynamic-import' ? { path: './bramble-grpc.mjs', external: true } : undefined
     })
+    onResolve({ filter: householdLink }, ({ kind }) =>
+      kind === 'dynamic-import' ? { path: './bramble-mqtt.mjs', external: true } : undefined,
+    )
     onResolve({ filter: neverUsed.ofSystemInformation }, ({ path, importer }) =>
       systemInformation.test(importer) ? { path, namespace: 'never-used' } : undefined,
     )

@@ -120,6 +120,10 @@ const vendors: readonly { readonly name: RegExp; readonly at: RegExp }[] = [
   { name: /^node-forge(\/|$)/, at: /^certs\// },
   { name: /^esbuild$/, at: /^scripts\// },
   { name: /^mqtt-packet$/, at: /^(agent\/adapters\/mqtt\/|broker-controller\/broker\/mqtt[-/]|bench\/fleet\/)/ },
+  {
+    name: /^mqtt(\/|$)/,
+    at: /^agent\/adapters\/mqtt\/|^broker-controller\/household\/household-link\.ts$|\.test\.ts$|\/testing\//,
+  },
   { name: /^ws$/, at: /^broker-controller\/apiserver\/streams\/web-socket\.ts$/ },
   { name: /^(preact|@xterm)(\/|$)/, at: /^broker-controller\/page\/browser\// },
   { name: /^@grpc\/grpc-js$/, at: /^broker-controller\/store\/etcd\/etcd-(client|endpoints)\.ts$/ },
