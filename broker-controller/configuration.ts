@@ -24,6 +24,11 @@ import {
   type TaintEvictionSettings,
 } from './controllers/pods/taint-eviction-controller.ts'
 import { type EtcdSettings, etcdSettings } from './etcd-configuration.ts'
+import {
+  HomeAssistantSchema,
+  type HomeAssistantSettings,
+  homeAssistantSettings,
+} from './home-assistant/home-assistant-settings.ts'
 import { loadBalancerSettings } from './load-balancer-configuration.ts'
 import { NotifySchema, type NotifySettings, notifySettings } from './notifications/notify-settings.ts'
 import { type PodNetworkSettings, podNetworkSettings } from './pod-network-configuration.ts'
@@ -89,6 +94,7 @@ export const ControllerConfigurationSchema = object({
   dashboardCertFile: optional(text),
   dashboardKeyFile: optional(text),
   notify: optional(NotifySchema),
+  homeAssistant: optional(HomeAssistantSchema),
 })
 export type ControllerConfigurationFile = Described<typeof ControllerConfigurationSchema>
 
@@ -138,6 +144,8 @@ export type ControllerConfiguration = {
   readonly dashboard: DashboardSettings
   /** undefined: problems are sent nowhere. */
   readonly notify: NotifySettings | undefined
+  /** undefined: Home Assistant is not served. */
+  readonly homeAssistant: HomeAssistantSettings | undefined
 }
 
 export const emptyControllerConfiguration: ControllerConfigurationFile = {
@@ -213,6 +221,7 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
     bindAddress: read.address('bindAddress', '--bind-address'),
   }
   const advertiseAddress = read.address('advertiseAddress', '--advertise-address')
+  const homeAssistant = homeAssistantSettings(file.homeAssistant, problems)
   const configuration: ControllerConfiguration = {
     listen,
     advertiseAddress,
@@ -250,6 +259,7 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
     auditLog: auditLogIn(given, read),
     dashboard: dashboardIn(file, problems),
     notify: notifySettings(file.notify, problems),
+    homeAssistant,
   }
   if (problems.length > 0) throw new ConfigurationError('The configuration is not valid:', problems)
   return configuration

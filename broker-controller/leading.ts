@@ -6,6 +6,7 @@ import { checkNodeCSR } from '../certs/csr-check.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
 import type { Loop } from '../daemon/run.ts'
 import type { Dashboard } from './apiserver/dashboard/dashboard.ts'
+import { assembledHomeAssistant } from './assembled-home-assistant.ts'
 import { ensureClusterInfo, ensureFleetObjects, type ServerLists } from './bootstrap-objects.ts'
 import { limitMessages } from './broker/inbox/message-limits.ts'
 import { nodeInbox } from './broker/inbox/node-inbox.ts'
@@ -228,6 +229,9 @@ function fleetLoops(
     ...(configuration.notify === undefined
       ? []
       : [notificationLoop({ ...shared, send: sendMessage }, configuration.notify)]),
+    ...(configuration.homeAssistant === undefined
+      ? []
+      : [assembledHomeAssistant(parts, api, configuration.homeAssistant)]),
     kubernetesServiceController(shared, {
       serviceCIDR: configuration.serviceCIDR,
       address: names.advertisedHost,

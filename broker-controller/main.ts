@@ -14,6 +14,7 @@ import { certificatesCommand } from './commands/certificates-command.ts'
 import { checkpointsCommand } from './commands/checkpoints-command.ts'
 import { type ControllerFlags, readControllerCommandLine } from './commands/command-line.ts'
 import { dashboardCommand, loginLinkCommand } from './commands/dashboard-command.ts'
+import { homeAssistantCommand } from './commands/home-assistant-command.ts'
 import { joinControlPlaneCommand } from './commands/join-control-plane-command.ts'
 import { kubeconfigCommand } from './commands/kubeconfig-command.ts'
 import { notifyCommand } from './commands/notify-command.ts'
@@ -71,6 +72,8 @@ async function main(argv: readonly string[], signal: AbortSignal): Promise<numbe
       const { topCommand } = await import('./commands/top/top-command.ts')
       return topCommand(wanted.argv, { ...output, input: process.stdin, output: process.stdout, env: process.env })
     }
+    case 'homeassistant':
+      return homeAssistantCommand(wanted.argv, output)
     case 'notify':
       return notifyCommand(wanted.argv, output)
     case 'backup':

@@ -50,6 +50,7 @@ const commands = [
   'dashboard',
   'top',
   'notify',
+  'homeassistant',
 ] as const
 
 /** `argv`: what follows the program's name. */

@@ -321,6 +321,17 @@ export const notifyRow = {
   },
 } as const satisfies Command
 
+export const homeAssistantRow = {
+  name: 'bramble-controller homeassistant',
+  about: 'remove the devices of the fleet from Home Assistant',
+  text: "Remove everything that the fleet has published on the household's MQTT broker for Home Assistant. Stop the controller before.",
+  forms: { '': '' },
+  options: {
+    remove: { help: 'remove all devices' },
+    config: { value: 'FILE', help: 'ControllerConfiguration in YAML' },
+  },
+} as const satisfies Command
+
 const completion = {
   name: 'bramble-controller completion',
   about: 'print the completion script of a shell',
@@ -344,6 +355,7 @@ export const commands = {
   dashboard: dashboardRow,
   top: topRow,
   notify: notifyRow,
+  homeassistant: homeAssistantRow,
   completion,
 } as const
 

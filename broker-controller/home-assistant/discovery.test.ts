@@ -1,0 +1,77 @@
+import { test } from 'tap'
+import { announcedKeys, discoveryMessage, keysAnnouncedBy } from './discovery.ts'
+import { fleetEntities, machineEntities } from './machine-entities.ts'
+
+const settings = { fleetName: 'home', topicPrefix: 'bramble/home', buttons: [] }
+const parsed = (text: string) => JSON.parse(text)
+
+test('a machine is one device with the entities that it has', async (t) => {
+  const state = { not_ready: false, temperature: 48, version: '0.1.0' }
+  const facts = { nodeName: 'pi-1', model: 'Raspberry Pi 4', page: 'https://fleet:6443/ui/#/node/pi-1' }
+  const message = parsed(discoveryMessage(facts, announcedKeys(state, new Set(), false), state, settings))
+  t.match(message.device, {
+    identifiers: ['bramble_home_pi-1'],
+    name: 'pi-1',
+    model: 'Raspberry Pi 4',
+    sw_version: '0.1.0',
+    configuration_url: 'https://fleet:6443/ui/#/node/pi-1',
+    via_device: 'bramble_home__fleet',
+  })
+  t.match(message, {
+    origin: { name: 'Bramble' },
+    availability_topic: 'bramble/home/status',
+    state_topic: 'bramble/home/machines/pi-1/state',
+  })
+  t.same(message.components.temperature, {
+    ...{ platform: 'sensor', name: 'Temperature', device_class: 'temperature', unit_of_measurement: '°C' },
+    ...{ state_class: 'measurement', unique_id: 'bramble_home_pi-1_temperature' },
+    value_template: '{{ value_json.temperature }}',
+  })
+  t.same(message.components.throttled, { platform: 'binary_sensor' }, 'only the platform removes an entity')
+  t.same(Object.keys(message.components), [...Object.keys(machineEntities), 'drain', 'uncordon'])
+})
+
+test('the fleet is a device of its own without buttons', async (t) => {
+  const state = { machines_ready: 1, machines_total: 2 }
+  const facts = { nodeName: undefined }
+  const withButtons = { ...settings, buttons: ['drain'] as const }
+  const message = parsed(discoveryMessage(facts, announcedKeys(state, new Set(), true), state, withButtons))
+  t.match(message.device, { identifiers: ['bramble_home__fleet'], name: 'Fleet home', model: 'Fleet' })
+  t.notOk('via_device' in message.device)
+  t.notOk('configuration_url' in message.device)
+  t.equal(message.state_topic, 'bramble/home/fleet/state')
+  t.same(Object.keys(message.components), Object.keys(fleetEntities))
+})
+
+test('a button is announced where it is configured, with the word that it publishes', async (t) => {
+  const of = (buttons: readonly ('drain' | 'uncordon')[]) =>
+    parsed(discoveryMessage({ nodeName: 'pi.1' }, new Set(), {}, { ...settings, buttons })).components
+  t.same(of(['uncordon']).drain, { platform: 'button' })
+  t.match(of(['drain']).drain, {
+    platform: 'button',
+    command_topic: /^bramble\/home\/machines\/pi-1_[0-9a-f]{24}\/command\/drain$/,
+    payload_press: 'drain',
+    unique_id: /_drain$/,
+  })
+})
+
+test('names and models of a node are lines of a bounded length', async (t) => {
+  const text = discoveryMessage({ nodeName: `a\u0000b${'x'.repeat(300)}` }, new Set(), {}, settings)
+  t.equal(parsed(text).device.name, `a b${'x'.repeat(60)}…`)
+  t.equal(parsed(text).device.model, 'Machine')
+})
+
+test('a value that is not known now keeps an entity that was there, and makes no new one', async (t) => {
+  const state = { temperature: null, memory: null, cpu: 3 }
+  t.same([...announcedKeys(state, new Set(['memory', 'disk']), false)], ['cpu', 'memory'])
+})
+
+test('what was announced before is read from any text', async (t) => {
+  const announced = announcedKeys({ temperature: 48, memory: 20 }, new Set(), false)
+  const text = discoveryMessage({ nodeName: 'pi-1' }, announced, {}, { ...settings, buttons: ['drain'] })
+  t.same([...keysAnnouncedBy(text)].toSorted(), ['memory', 'temperature'])
+  const hostile = { components: { constructor: { unique_id: '1' }, memory: null, disk: {}, __proto__: {} } }
+  for (const other of ['', '{', '[]', 'null', '{"components":[]}', JSON.stringify(hostile), text.padEnd(65_537)]) {
+    t.equal(keysAnnouncedBy(other).size, 0)
+  }
+})

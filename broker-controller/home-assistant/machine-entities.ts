@@ -1,0 +1,84 @@
+/** The entities of a machine and of the fleet, as Home Assistant wants them described (integrations/mqtt, and one page for each platform). */
+
+export type Entity = {
+  readonly platform: 'sensor' | 'binary_sensor' | 'update'
+  /** Shown behind the name of the device. */
+  readonly name: string
+  readonly device_class?: string
+  readonly unit_of_measurement?: string
+  readonly state_class?: 'measurement'
+  readonly entity_category?: 'diagnostic'
+  readonly icon?: string
+  /** How the value is read from the state; left out: the value of the entity's key. */
+  readonly value_template?: string
+  readonly title?: string
+}
+
+const percent = { unit_of_measurement: '%', state_class: 'measurement' } as const
+const count = { state_class: 'measurement' } as const
+const diagnostic = { entity_category: 'diagnostic' } as const
+
+/** A reading that moves a little all the time is published when it differs by so much from the last one; see `steadyState`. */
+export const leastChanges: { readonly [key: string]: number } = {
+  cpu: 3,
+  memory: 2,
+  temperature: 2,
+  disk: 1,
+  load: 0.5,
+  // Seconds: the node computes it from two clocks.
+  last_boot: 120,
+}
+
+/** Published at the interval of readings; a change of any other value is published at once. */
+export const readings: ReadonlySet<string> = new Set([
+  ...Object.keys(leastChanges),
+  ...['pods', 'pods_running', 'pods_waiting'],
+])
+
+export const machineEntities = {
+  // Not `connectivity`: a machine that has contact is not ready while its container engine is down.
+  not_ready: { platform: 'binary_sensor', name: 'Not ready', device_class: 'problem' },
+  connected: { platform: 'binary_sensor', name: 'Connected', device_class: 'connectivity', ...diagnostic },
+  reason: { platform: 'sensor', name: 'Reason', icon: 'mdi:text-box-outline' },
+  cordoned: { platform: 'binary_sensor', name: 'Cordoned', icon: 'mdi:traffic-cone', ...diagnostic },
+  under_voltage: { platform: 'binary_sensor', name: 'Under-voltage', device_class: 'problem' },
+  under_voltage_since_boot: {
+    ...{ platform: 'binary_sensor', name: 'Under-voltage since boot', device_class: 'problem' },
+    ...diagnostic,
+  },
+  throttled: { platform: 'binary_sensor', name: 'Throttled', device_class: 'problem' },
+  temperature: {
+    ...{ platform: 'sensor', name: 'Temperature', device_class: 'temperature' },
+    ...{ unit_of_measurement: '°C', state_class: 'measurement' },
+  },
+  cpu: { platform: 'sensor', name: 'CPU', icon: 'mdi:cpu-64-bit', ...percent },
+  memory: { platform: 'sensor', name: 'Memory used', icon: 'mdi:memory', ...percent },
+  disk: { platform: 'sensor', name: 'Disk used', icon: 'mdi:harddisk', ...percent },
+  card_wear: { platform: 'sensor', name: 'Card wear', icon: 'mdi:sd', ...percent, ...diagnostic },
+  load: { platform: 'sensor', name: 'Load', icon: 'mdi:gauge', ...count, ...diagnostic },
+  pods: { platform: 'sensor', name: 'Pods running', icon: 'mdi:cube-outline', ...count },
+  version: { platform: 'sensor', name: 'Agent version', icon: 'mdi:tag-outline', ...diagnostic },
+  last_boot: { platform: 'sensor', name: 'Last boot', device_class: 'timestamp', ...diagnostic },
+  update: {
+    ...{ platform: 'update', name: 'Agent', title: 'bramble-agent', ...diagnostic },
+    value_template:
+      "{{ {'installed_version': value_json.update, 'latest_version': value_json.latest_version} | to_json }}",
+  },
+} as const satisfies { readonly [key: string]: Entity }
+
+export type MachineKey = keyof typeof machineEntities
+
+export const fleetEntities = {
+  machines_ready: { platform: 'sensor', name: 'Machines ready', icon: 'mdi:server', ...count },
+  machines_total: { platform: 'sensor', name: 'Machines', icon: 'mdi:server-network', ...count },
+  machines_not_ready: { platform: 'binary_sensor', name: 'Machines not ready', device_class: 'problem' },
+  pods_running: { platform: 'sensor', name: 'Pods running', icon: 'mdi:cube-outline', ...count },
+  pods_waiting: { platform: 'sensor', name: 'Pods waiting', icon: 'mdi:cube-off-outline', ...count },
+  alerts: { platform: 'sensor', name: 'Alerts', icon: 'mdi:alert-outline', ...count },
+  version: { platform: 'sensor', name: 'Controller version', icon: 'mdi:tag-outline', ...diagnostic },
+} as const satisfies { readonly [key: string]: Entity }
+
+/** Those that a device has, of all that it could have. */
+export function entitiesOf(isFleet: boolean): { readonly [key: string]: Entity } {
+  return isFleet ? fleetEntities : machineEntities
+}
