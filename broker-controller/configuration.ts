@@ -258,7 +258,7 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
     etcd: etcdSettings(flags.etcd, file, problems),
     auditLog: auditLogIn(given, read),
     dashboard: dashboardIn(file, problems),
-    notify: notifySettings(file.notify, problems),
+    notify: notifySettings(file.notify, problems, homeAssistant?.broker),
     homeAssistant,
   }
   if (problems.length > 0) throw new ConfigurationError('The configuration is not valid:', problems)

@@ -21,7 +21,7 @@ import { controlLoops } from './control-plane.ts'
 import { kubernetesServiceController } from './controllers/kubernetes-service-controller.ts'
 import { openFleetBroker } from './fleet-broker.ts'
 import { notificationLoop } from './notifications/notification-loop.ts'
-import { sendMessage } from './notifications/send-message.ts'
+import { sendNotification } from './notifications/send-notification.ts'
 import type { OpenApi } from './open-api.ts'
 import type { BrokerControllerNeeds, Closing, ControllerParts } from './parts.ts'
 import { refuseForeignAuthority } from './replicas/foreign-authority.ts'
@@ -228,7 +228,7 @@ function fleetLoops(
     ),
     ...(configuration.notify === undefined
       ? []
-      : [notificationLoop({ ...shared, send: sendMessage }, configuration.notify)]),
+      : [notificationLoop({ ...shared, send: sendNotification }, configuration.notify)]),
     ...(configuration.homeAssistant === undefined
       ? []
       : [assembledHomeAssistant(parts, api, configuration.homeAssistant)]),

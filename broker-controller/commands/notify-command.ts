@@ -1,9 +1,10 @@
 /** `bramble-controller notify test`: sends a message to the channels of the configuration. */
 import { ConfigurationError, readConfigurationFile } from '../../daemon/process/configuration-file.ts'
 import { ControllerConfigurationSchema } from '../configuration.ts'
+import { homeAssistantSettings } from '../home-assistant/home-assistant-settings.ts'
 import { testMessage } from '../notifications/messages.ts'
 import { type Channel, notifySettings } from '../notifications/notify-settings.ts'
-import { sendMessage } from '../notifications/send-message.ts'
+import { sendNotification } from '../notifications/send-notification.ts'
 import { notifyRow } from './command-table.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 
@@ -16,9 +17,9 @@ export async function notifyCommand(argv: readonly string[], output: CommandOutp
 }
 
 async function channelsIn(path: string, name: string | undefined): Promise<readonly Channel[]> {
-  const { notify } = await readConfigurationFile(path, ControllerConfigurationSchema)
+  const { notify, homeAssistant } = await readConfigurationFile(path, ControllerConfigurationSchema)
   const problems: string[] = []
-  const settings = notifySettings(notify, problems)
+  const settings = notifySettings(notify, problems, homeAssistantSettings(homeAssistant, problems)?.broker)
   if (problems.length > 0) throw new ConfigurationError('The configuration is not valid:', problems)
   const channels = (settings?.channels ?? []).filter((channel) => name === undefined || channel.name === name)
   if (channels.length > 0) return channels
@@ -34,7 +35,7 @@ async function testChannels(channels: readonly Channel[], { signal, stderr }: Co
   let sent = ''
   for (const channel of channels) {
     try {
-      await sendMessage(channel, testMessage, signal)
+      await sendNotification(channel, testMessage, signal)
       sent += `${channel.name}: sent\n`
     } catch (error) {
       failed.push(channel.name)

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import type { Notification } from './messages.ts'
-import { type Channel, defaultTemplate } from './notify-settings.ts'
+import { defaultTemplate, type HttpChannel } from './notify-settings.ts'
 import { SendError, sendMessage } from './send-message.ts'
 
 type Received = { readonly headers: IncomingMessage['headers']; readonly body: string }
@@ -36,7 +36,7 @@ async function aServer(
 const message: Notification = { status: 'firing', title: '1 problem', text: 'Node "pi-1" is lost\nand more', count: 1 }
 const never = new AbortController().signal
 
-const channel = (url: string, more: Partial<Channel> = {}): Channel => ({
+const channel = (url: string, more: Partial<HttpChannel> = {}): HttpChannel => ({
   name: 'phone',
   type: 'ntfy',
   url: { value: url },

@@ -1,7 +1,7 @@
 /** HTTP to a channel: one request with a deadline. Tokens and URLs are read for each message, and are in no error. */
 import { readSecretLine, SecretFileError } from '../../daemon/process/secret-file.ts'
 import type { Notification } from './messages.ts'
-import { type Channel, urlProblem } from './notify-settings.ts'
+import { type HttpChannel, urlProblem } from './notify-settings.ts'
 
 const deadlineMs = 10_000
 
@@ -16,7 +16,7 @@ export class SendError extends Error {
 }
 
 /** Rejects with a SendError. */
-export async function sendMessage(channel: Channel, message: Notification, signal: AbortSignal): Promise<void> {
+export async function sendMessage(channel: HttpChannel, message: Notification, signal: AbortSignal): Promise<void> {
   const url = 'file' in channel.url ? await secretIn(channel.url.file) : channel.url.value
   const problem = urlProblem(url, channel.tokenFile !== undefined)
   if (problem !== undefined) throw new SendError(`Cannot notify ${channel.name}: the URL ${problem}`, true)
@@ -46,7 +46,7 @@ export async function sendMessage(channel: Channel, message: Notification, signa
 type ChannelRequest = { readonly body: string; readonly headers: { readonly [name: string]: string } }
 
 /** ntfy: https://docs.ntfy.sh/publish, with the text as the body. */
-function channelRequest({ type, template, contentType }: Channel, message: Notification): ChannelRequest {
+function channelRequest({ type, template, contentType }: HttpChannel, message: Notification): ChannelRequest {
   if (type === 'webhook') {
     return { body: rendered(template, message, escapeFor(contentType)), headers: { 'content-type': contentType } }
   }
