@@ -1,0 +1,84 @@
+/** The backend that an Ingress names → an address for the proxy. Nodes balance connections to a ClusterIP, so endpoints do not matter here. */
+import { isIPv4 } from 'node:net'
+import type { IngressBackend } from '../../../api/network/ingress.ts'
+import type { Service } from '../../../api/network/service.ts'
+import type { IngressOptions } from './ingress-options.ts'
+import type { Decided } from './ingress-problem.ts'
+
+/** `name` consists of letters, digits, `-` and `_`, and differs for each other content. */
+export type ProxyBackend = {
+  readonly name: string
+  /** `10.96.0.7:80`. */
+  readonly address: string
+  readonly options: IngressOptions
+}
+
+/** `namespace/name` of a Service → the Service. */
+export type ServiceLookup = (key: string) => Service | undefined
+
+/** `place`: where the Ingress names it, as `spec.defaultBackend`. */
+export function proxyBackend(
+  { service, resource }: IngressBackend,
+  {
+    namespace,
+    options,
+    place,
+  }: { readonly namespace: string; readonly options: IngressOptions; readonly place: string },
+  lookup: ServiceLookup,
+): Decided<ProxyBackend> {
+  const refused = (because: string, remedy: string) => ({
+    problem: { reason: 'BackendUnavailable', message: `${place}: ${because}: ${remedy}. Requests are answered 503` },
+  })
+  if (resource !== undefined || service === undefined) return refused('it names no Service', 'name a Service')
+  const { name, port = {} } = service
+  if (!isLabel(namespace) || !isLabel(name)) return refused('the name of its Service is invalid', 'name another one')
+  const key = `${namespace}/${name}`
+  const { spec } = lookup(key) ?? {}
+  if (spec === undefined) return refused(`Service ${key} not found`, 'create it, or name another one')
+  if (spec.type === 'ExternalName') return refused(`Service ${key} is an ExternalName`, 'name one with a ClusterIP')
+  if (!isIPv4(spec.clusterIP ?? '')) {
+    return refused(`Service ${key} has no ClusterIP`, 'name one that is not headless')
+  }
+  const found = (spec.ports ?? []).find((one) => (port.name ? one.name === port.name : one.port === port.number))
+  const isTCP = (found?.protocol ?? 'TCP') === 'TCP'
+  if (found === undefined || !isTCP || !isPort(found.port)) {
+    const named = port.name ? JSON.stringify(port.name.slice(0, 63)) : port.number
+    return refused(`Service ${key} has no TCP port ${named}`, 'name one of its ports')
+  }
+  const backend = [namespace, name, found.port, ...optionWords(options)].join('_')
+  return { value: { name: backend, address: `${spec.clusterIP}:${found.port}`, options } }
+}
+
+/** Its lines in the configuration of HAProxy. */
+export function backendText({ name, address, options }: ProxyBackend): string {
+  const { timeoutSeconds, maxBodyBytes, protocol } = options
+  const lines = [
+    `backend ${name}`,
+    ...(timeoutSeconds === undefined ? [] : [`  timeout server ${timeoutSeconds}s`]),
+    ...(maxBodyBytes === undefined
+      ? []
+      : [`  http-request deny deny_status 413 if { req.hdr_val(content-length) gt ${maxBodyBytes} }`]),
+    `  server service ${address}${serverWords[protocol]}`,
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+/** Pods rarely have certificates of a known authority, and none for a ClusterIP: the connection is encrypted, not verified. */
+const serverWords = { http: '', https: ' ssl verify none sni var(txn.host)', h2c: ' proto h2' } as const
+
+function optionWords({ timeoutSeconds, maxBodyBytes, protocol }: IngressOptions): readonly string[] {
+  return [
+    ...(timeoutSeconds === undefined ? [] : [`t${timeoutSeconds}`]),
+    ...(maxBodyBytes === undefined ? [] : [`b${maxBodyBytes}`]),
+    ...(protocol === 'http' ? [] : [protocol]),
+  ]
+}
+
+/** The API checks it, too; a store may have been written by an earlier version. */
+function isLabel(text: string): boolean {
+  return /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(text)
+}
+
+function isPort(port: number): boolean {
+  return Number.isInteger(port) && port >= 1 && port <= 65_535
+}
