@@ -10,6 +10,7 @@ import {
 } from './configuration.ts'
 import { defaultAutoscalerSettings } from './controllers/autoscaling/horizontal-controller.ts'
 import { defaultEventCleanup } from './controllers/event-cleanup.ts'
+import { defaultIngressSettings } from './controllers/ingress/ingress-settings.ts'
 import { defaultNodeCidrSettings } from './controllers/node-cidr.ts'
 import { defaultNodeLifecycleSettings } from './controllers/node-lifecycle/node-lifecycle-settings.ts'
 import { defaultTerminatedPodGCThreshold } from './controllers/pods/pod-cleanup.ts'
@@ -102,6 +103,35 @@ test('the network of the fleet is on only where it is configured', async (t) => 
   const problems = (text: string) => (t.throws(() => configured(['run'], text)) as { problems?: unknown }).problems
   t.match(problems('clusterDomain: .local\n'), [/^clusterDomain: ".local" must be lower case letters/])
   t.match(problems('podNetwork: routed\nallocateNodeCIDRs: false\n'), [/^podNetwork: routed needs an address range/])
+})
+
+test('the proxy of Ingresses has its settings, and needs a network', async (t) => {
+  const routed = 'podNetwork: routed\n'
+  t.equal(configured(['run'], routed).ingress, undefined)
+  t.same(configured(['run'], `${routed}ingress: {}\n`).ingress, defaultIngressSettings)
+  const fields = 'image: haproxy:3.2, httpsPort: 8443, defaultCertificate: certs/house, nodeSelector: {front: "yes"}'
+  t.match(configured(['run'], `${routed}ingress: {${fields}}\n`).ingress, {
+    image: 'haproxy:3.2',
+    httpPort: 80,
+    httpsPort: 8443,
+    defaultCertificate: 'certs/house',
+    nodeSelector: { front: 'yes' },
+  })
+  const problems = (text: string) => (t.throws(() => configured(['run'], text)) as { problems?: unknown }).problems
+  t.same(problems('ingress: {}\n'), [
+    'ingress needs podNetwork: routed, as the proxy reaches Services by their addresses: set it, or remove ingress',
+  ])
+  const wrong =
+    'image: "a b", httpPort: 0, httpsPort: 0, defaultCertificate: house, tolerations: [{key: a}], nodeSelector: {"a b": c}'
+  t.match(problems(`${routed}ingress: {${wrong}}\n`), [
+    'ingress.image: "a b" must be the name of an image',
+    'ingress.httpPort: 0 must be from 1 to 65535',
+    'ingress.httpsPort: 0 must be from 1 to 65535',
+    'ingress.httpsPort: 0 must differ from httpPort',
+    'ingress.defaultCertificate: "house" must be NAMESPACE/NAME of a Secret',
+    /^ingress.nodeSelector: /,
+  ])
+  t.match(problems(`${routed}ingress: {tolerations: [{}]}\n`), [/^ingress.tolerations\[0\].operator: /])
 })
 
 test('all problems are reported at once, each with its field', async (t) => {

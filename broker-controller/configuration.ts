@@ -13,6 +13,7 @@ import type { ControllerFlags } from './commands/command-line.ts'
 import { type AutoscalerSettings, defaultAutoscalerSettings } from './controllers/autoscaling/horizontal-controller.ts'
 import type { LoadBalancerSettings } from './controllers/balancers/load-balancer-controller.ts'
 import { defaultEventCleanup } from './controllers/event-cleanup.ts'
+import { type IngressSettings, IngressSettingsSchema, ingressSettings } from './controllers/ingress/ingress-settings.ts'
 import { defaultNodeCidrSettings, type NodeCidrSettings, nodeCidrProblem } from './controllers/node-cidr.ts'
 import {
   defaultNodeLifecycleSettings,
@@ -80,6 +81,7 @@ export const ControllerConfigurationSchema = object({
   clusterDomain: optional(text),
   loadBalancer: optional(oneOf('pool', 'nodes', 'none')),
   loadBalancerPool: optional(list(text)),
+  ingress: optional(IngressSettingsSchema),
   etcdServers: optional(list(text)),
   etcdCAFile: optional(text),
   etcdCertFile: optional(text),
@@ -137,6 +139,8 @@ export type ControllerConfiguration = {
   readonly podNetwork: PodNetworkSettings | undefined
   /** Where the addresses of Services of the type LoadBalancer come from. */
   readonly loadBalancer: LoadBalancerSettings
+  /** undefined: the fleet has no proxy for Ingresses. */
+  readonly ingress: IngressSettings | undefined
   /** undefined: the store is a file of the data directory. */
   readonly etcd: EtcdSettings | undefined
   /** undefined: requests are not written down. */
@@ -255,6 +259,7 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
       },
       problems,
     ),
+    ingress: ingressSettings(file.ingress, file.podNetwork === 'routed', problems),
     etcd: etcdSettings(flags.etcd, file, problems),
     auditLog: auditLogIn(given, read),
     dashboard: dashboardIn(file, problems),

@@ -65,6 +65,7 @@ import { tokenCleaner } from './controllers/certificates/token-cleaner.ts'
 import { endpointsController } from './controllers/endpoints/endpoints-controller.ts'
 import { defaultEventCleanup, eventCleanup } from './controllers/event-cleanup.ts'
 import { type GarbageCollectorNeeds, garbageCollector } from './controllers/garbage-collector.ts'
+import { ingressController } from './controllers/ingress/ingress-controller.ts'
 import { nodeIpamController } from './controllers/node-ipam-controller.ts'
 import {
   type NodeLifecycleNeeds,
@@ -156,6 +157,7 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     ...workloadControllers({ ...needs, workloadMetrics: workloadMetrics(needs.registry) }),
     endpointsController(needs),
     loadBalancerController(needs, configuration.loadBalancer),
+    ingressController(needs, configuration.ingress),
     horizontalPodAutoscaler(
       { ...needs, autoscalerMetrics: autoscalerMetrics(needs.registry) },
       configuration.autoscaler,
