@@ -1,9 +1,7 @@
 /** Who may publish and read what, in the form of mosquitto.conf(5): the rules of `../mqtt/authorization.ts` for an external server. */
 import { nodeIdentity } from '../../../api/identity.ts'
 import { dnsSubdomainProblem } from '../../../api/names.ts'
-import { type NodeTopic, topicName, topicRules } from '../../../api/topics.ts'
-
-const nodeKinds = ['connection', 'lease', 'status', 'events', 'stats', 'desired', 'calls'] as const
+import { filtersFrom } from '../topic-filters.ts'
 
 /**
  * A block for the controller and one for each node; other clients have no rights. `nodes` in any order: names that cannot be in a topic
@@ -21,18 +19,8 @@ export function accessList(controller: string, nodes: Iterable<string>): string 
 }
 
 function rulesOf(node: string): readonly string[] {
-  const topics: readonly NodeTopic[] = [
-    ...nodeKinds.map((kind) => ({ kind, node })),
-    // The UID of a pod is its last level.
-    { kind: 'pod', node, uid: '+' },
-  ]
   return [
-    ...topics.map((topic) => {
-      const right = topicRules[topic.kind].from === 'node' ? 'write' : 'read'
-      return `topic ${right} ${topicName(topic)}`
-    }),
-    `topic read ${topicName({ kind: 'controller' })}`,
-    `topic read ${topicName({ kind: 'network' })}`,
-    `topic read ${topicName({ kind: 'services', shard: 0 }).replace(/0$/, '+')}`,
+    ...filtersFrom('node', node).map((filter) => `topic write ${filter}`),
+    ...filtersFrom('controller', node).map((filter) => `topic read ${filter}`),
   ]
 }

@@ -10,6 +10,7 @@ import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { gauge, one } from '../../../daemon/prometheus-text.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { Broker, NodeListener } from '../broker.ts'
+import { filtersFrom } from '../topic-filters.ts'
 import { inboundMessages } from './inbound-messages.ts'
 import { type MqttClientSettings, openMqttClient } from './mqtt-client.ts'
 import { nodeShare } from './node-share.ts'
@@ -46,10 +47,6 @@ export interface ExternalBroker extends Broker, Loop {
   onConnected(listener: () => void): void
 }
 
-const nodeFilters = ['connection', 'lease', 'status', 'events', 'stats', 'pods/+'].map(
-  (end) => `bramble/v1/nodes/+/${end}`,
-)
-
 /** Registers its metrics: once for a registry. */
 export function openExternalBroker(needs: ExternalBrokerNeeds): ExternalBroker {
   const { clock, host, port } = needs
@@ -75,7 +72,7 @@ export function openExternalBroker(needs: ExternalBrokerNeeds): ExternalBroker {
         signal,
       )
     },
-    subscribe: (client) => client.subscribe(nodeFilters),
+    subscribe: (client) => client.subscribe(filtersFrom('node', '+')),
     async connected(client) {
       await retained.publishAll(client)
       log.info('connected', 'Connected to the MQTT server', { host, port })
