@@ -26,7 +26,7 @@ export const nodeUserPrefix = 'system:node:'
 
 /** The administrator our kubeconfig names. */
 export const administrator: Identity = { user: 'kubernetes-admin', groups: [mastersGroup] }
-/** One of several controllers, to the one that leads. */
+/** A controller: to another one that leads, and to an external MQTT server. */
 export const peerControllerIdentity: Identity = { user: 'system:bramble-controller', groups: [] }
 /** Who presses a button in Home Assistant. The ClusterRole of its name is bound to it. */
 export const homeAssistantIdentity: Identity = { user: 'bramble:home-assistant', groups: [] }

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { peerControllerIdentity } from '../api/identity.ts'
 import { systemClock as clock, rfc3339 } from '../daemon/clock.ts'
 import { withinOr } from '../daemon/deadline.ts'
 import { removeUnfinished, replaceFile } from '../daemon/durable-file.ts'
@@ -10,6 +11,8 @@ import { version } from '../daemon/process/version.ts'
 import { type Loop, runLoops } from '../daemon/run.ts'
 import { notifierLoop } from '../daemon/watchdog/systemd-notifier.ts'
 import { adminSocket, adminSocketPath } from './admin-socket.ts'
+import { mqttServerFolder } from './broker/mosquitto/installed-files.ts'
+import { serverFolder } from './broker/mosquitto/server-folder.ts'
 import { makeBackup } from './commands/backup.ts'
 import { openLeading, writeOwnKubeconfig } from './leading.ts'
 import { type OpenApi, openApi } from './open-api.ts'
@@ -47,7 +50,7 @@ export async function runBrokerController(needs: BrokerControllerNeeds, signal: 
     const api = await openApi(needs, parts, closing)
     const main = await mainLoops(needs, parts, api, closing)
     const socket = await openAdminSocket(needs, parts, opened)
-    const loops = [...serviceLoops(needs, parts, main.status), ...sharedLoops(parts, api), ...main.loops]
+    const loops = [...serviceLoops(needs, parts, main.status), ...sharedLoops(needs, parts, api), ...main.loops]
     await runLoops([...loops, { name: 'admin-socket', run: socket.run }], signal, log)
   } finally {
     for (const close of closings) await close()
@@ -148,9 +151,27 @@ async function openAdminSocket(
 }
 
 /** The loops of every controller, whether it leads or not. */
-function sharedLoops({ access, revocations, own, guard }: ControllerParts, { api, page }: OpenApi): readonly Loop[] {
-  const some = [guard, page].filter((loop) => loop !== undefined)
+function sharedLoops(needs: BrokerControllerNeeds, parts: ControllerParts, { api, page }: OpenApi): readonly Loop[] {
+  const { access, revocations, own, guard } = parts
+  const some = [guard, page, mqttServerFiles(needs, parts)].filter((loop) => loop !== undefined)
   return [...some, { name: 'api', run: api.run }, access, revocations, own]
+}
+
+/** A standby writes them, too: the server may be on its machine. */
+function mqttServerFiles(
+  { configuration: { externalBroker }, flags }: BrokerControllerNeeds,
+  { shared, own, names }: ControllerParts,
+): Loop | undefined {
+  if (externalBroker === undefined) return undefined
+  return serverFolder(
+    { ...shared, authority: own.authority, onAuthorityChange: own.onChange },
+    {
+      folder: mqttServerFolder(flags.dataDir),
+      port: externalBroker.port,
+      names: [...new Set([externalBroker.host, ...names.all])],
+      controller: peerControllerIdentity.user,
+    },
+  )
 }
 
 function serviceLoops(

@@ -1,6 +1,7 @@
 /** What the controller that leads has beside the API: the MQTT broker, what it reads from and writes to nodes, and all control loops. */
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
+import { nodeIdentity } from '../api/identity.ts'
 import { trustHash } from '../certs/ca-hash.ts'
 import { checkNodeCSR } from '../certs/csr-check.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
@@ -27,6 +28,7 @@ import type { BrokerControllerNeeds, Closing, ControllerParts } from './parts.ts
 import { refuseForeignAuthority } from './replicas/foreign-authority.ts'
 import { leadershipLoops } from './replicas/leadership-loops.ts'
 import { urlHost } from './server-names.ts'
+import { beginIssuedCertificates, recordIssuedCertificate } from './store/certificates/issued-certificates.ts'
 import { openCheckpointWindow } from './store/checkpoints/checkpoint-window.ts'
 import { openRestoreHold } from './store/checkpoints/restore-hold.ts'
 import type { Term } from './store/election.ts'
@@ -48,6 +50,7 @@ export async function openLeading(
     await refuseForeignAuthority(shared.store, join(needs.flags.dataDir, authorityFolderName))
     await ensureFleetObjects(shared.store)
   }
+  if (configuration.externalBroker !== undefined) await beginIssuedCertificates(shared, parts.own.authority().hash)
   late?.begin(await openCheckpointWindow(shared, origin, configuration.checkpoints))
   const hold = await openRestoreHold(shared, checkpoints, origin)
   const ports = await openBroker(needs, parts, api, closing)
@@ -216,6 +219,7 @@ function fleetLoops(
         registry,
         random: Math.random,
         signer: own.signer,
+        issued: (node, pem) => recordIssuedCertificate(shared, nodeIdentity(node).user, pem, own.authority().hash),
         clientSigner: own.clientSigner,
         checkRequest: checkNodeCSR,
         origin,

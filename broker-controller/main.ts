@@ -10,6 +10,7 @@ import { version } from '../daemon/process/version.ts'
 import { openSystemdNotifier } from '../daemon/watchdog/systemd-notifier.ts'
 import { runBrokerController } from './assembly.ts'
 import { backupCommand, restoreCommand } from './commands/backup-command.ts'
+import { brokerCommand } from './commands/broker-command.ts'
 import { certificatesCommand } from './commands/certificates-command.ts'
 import { checkpointsCommand } from './commands/checkpoints-command.ts'
 import { type ControllerFlags, readControllerCommandLine } from './commands/command-line.ts'
@@ -76,6 +77,8 @@ async function main(argv: readonly string[], signal: AbortSignal): Promise<numbe
       return homeAssistantCommand(wanted.argv, output)
     case 'notify':
       return notifyCommand(wanted.argv, output)
+    case 'broker':
+      return brokerCommand(wanted.argv, output)
     case 'backup':
       return backupCommand(wanted.argv, output)
     case 'restore':

@@ -59,7 +59,10 @@ export function issueAdmin(
   )
 }
 
-/** For requests that a controller passes on to the one that leads: its name gives no right, its key has to be registered in the store. */
+/**
+ * For the connection of a controller to an external MQTT server, which has it by its name, and for requests that it passes on to the one
+ * that leads: there its name gives no right, its key has to be registered in the store.
+ */
 export function issueController(authority: Authority, { nowMs }: Pick<Leaf, 'nowMs'>): Issued {
   const subject = nameOf(peerControllerIdentity)
   return withNewKey((publicKey) => issue(authority, { subject, publicKey, usage: 'clientAuth', nowMs, lifeMs: yearMs }))

@@ -51,6 +51,7 @@ const commands = [
   'top',
   'notify',
   'homeassistant',
+  'broker',
 ] as const
 
 /** `argv`: what follows the program's name. */

@@ -332,6 +332,23 @@ export const homeAssistantRow = {
   },
 } as const satisfies Command
 
+export const brokerRow = {
+  name: 'bramble-controller broker',
+  about: 'install the configuration of an external MQTT server',
+  text: `Copy the files that a controller with mqttBroker in its configuration keeps for an MQTT server into FOLDER: configuration, access list with a
+block for each node, certificates and revocation lists. Each file is replaced whole, and only if it changed; it gets the owner of the folder.`,
+  forms: { 'configuration FOLDER': 'copy the files' },
+  options: {
+    for: { value: 'SERVER', help: 'the server', choices: ['mosquitto'] },
+    watch: { help: 'go on, and copy each change' },
+    'pid-file': {
+      value: 'FILE',
+      help: 'PID file of the server: it gets SIGHUP after each change, and loses no connection',
+    },
+    'data-dir': dataDir,
+  },
+} as const satisfies Command
+
 const completion = {
   name: 'bramble-controller completion',
   about: 'print the completion script of a shell',
@@ -356,6 +373,7 @@ export const commands = {
   top: topRow,
   notify: notifyRow,
   homeassistant: homeAssistantRow,
+  broker: brokerRow,
   completion,
 } as const
 

@@ -28,7 +28,13 @@ import {
   nameTakenWarning,
 } from './certificate-approval.ts'
 import { answerClientRequest, type ClientCertificateSigner } from './client-certificates.ts'
-import { type CertificateSigner, pemOf, requestAnswers, revokedBeforeMs } from './request-answers.ts'
+import {
+  type CertificateSigner,
+  type IssuedListener,
+  pemOf,
+  requestAnswers,
+  revokedBeforeMs,
+} from './request-answers.ts'
 import { requestWarnings } from './request-warnings.ts'
 
 export type CertificateNeeds = {
@@ -43,6 +49,8 @@ export type CertificateNeeds = {
   /** Which store this is, and whether it accepts checkpoints: then it may lack names that are taken. */
   readonly origin?: Pick<StoreOrigin, 'id'>
   readonly checkpoints?: Pick<CheckpointWindow, 'isOpen' | 'onClose'>
+  /** Called with each certificate of a node before the node can read it. */
+  readonly issued?: IssuedListener | undefined
 }
 export type CertificateSettings = {
   readonly nodeMonitorGracePeriodMs: number
@@ -65,10 +73,11 @@ export function certificateController(
 type Promised = { readonly keyHash: string; readonly revokedMs: number | undefined }
 
 async function runCertificates(
-  { store, signer, clientSigner, checkRequest, events, clock, log, origin, checkpoints }: CertificateNeeds,
+  needs: CertificateNeeds,
   settings: CertificateSettings,
   signal: AbortSignal,
 ): Promise<void> {
+  const { store, clientSigner, checkRequest, events, clock, log, checkpoints } = needs
   const startedMs = clock.monotonicMs()
   /** For lines that a requester can cause. A rack of machines may join with one token at one time. */
   const limited = limitLog(log, clock, { linesPerKey: 100, linesInTotal: 300, longestText: 1000 })
@@ -89,7 +98,7 @@ async function runCertificates(
   /** Void once certificates of the name are revoked: a revoked key must not get in again by its promise. */
   const promises = expiringMap<Promised>(clock, promiseMs)
   const warnings = requestWarnings({ store, events, clock, log: limited })
-  const answers = requestAnswers({ store, signer, clock, log, limited, ...(origin !== undefined && { origin }) })
+  const answers = requestAnswers({ ...needs, limited })
 
   const reconcile = async (key: string) => {
     const csr = await store.get('certificatesigningrequests', keyFrom(key))

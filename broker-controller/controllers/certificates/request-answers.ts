@@ -27,7 +27,11 @@ export type RequestAnswerNeeds = {
   /** For lines that a requester can cause. */
   readonly limited: LimitedLog
   readonly origin?: Pick<StoreOrigin, 'id'>
+  /** Called with each certificate of a node before the node can read it. */
+  readonly issued?: IssuedListener | undefined
 }
+
+export type IssuedListener = (nodeName: string, pem: string) => Promise<void>
 
 type StoredRequest = StoredObject<'certificatesigningrequests'>
 
@@ -36,7 +40,15 @@ export interface RequestAnswers {
   act(csr: StoredRequest, step: CertificateStep, checked: NodeCSRAnswer): Promise<void>
 }
 
-export function requestAnswers({ store, signer, clock, log, limited, origin }: RequestAnswerNeeds): RequestAnswers {
+export function requestAnswers({
+  store,
+  signer,
+  clock,
+  log,
+  limited,
+  origin,
+  issued,
+}: RequestAnswerNeeds): RequestAnswers {
   const act = async (csr: StoredRequest, step: CertificateStep, checked: NodeCSRAnswer): Promise<void> => {
     const { name } = csr.metadata
     const now = rfc3339(clock.wallMs())
@@ -83,6 +95,7 @@ export function requestAnswers({ store, signer, clock, log, limited, origin }: R
           ...(notBeforeMs !== undefined && { notBeforeMs }),
           isOlder: origin !== undefined && csr.spec.extra?.[olderThanStoreKey]?.includes(origin.id) === true,
         })
+        await issued?.(step.nodeName, pem)
         limited.info(csr.spec.username ?? '', 'Certificate signed', { csr: name })
         return write({ ...csr, status: { ...csr.status, certificate: Buffer.from(pem).toString('base64') } })
       }

@@ -1,0 +1,70 @@
+import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { aNode } from '../../../api/testing/builders.ts'
+import { openAuthority } from '../../../certs/authority.ts'
+import { issueNode } from '../../../certs/issue.ts'
+import { systemClock as clock } from '../../../daemon/clock.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { beginIssuedCertificates, recordIssuedCertificate } from '../../store/certificates/issued-certificates.ts'
+import { memoryStore } from '../../store/memory-store.ts'
+import { revoke } from '../../store/revocations.ts'
+import { serverFolder } from './server-folder.ts'
+
+const user = 'system:node:pi-1'
+
+async function world(t: Test) {
+  const folder = t.testdir({ authority: {} })
+  const authority = await openAuthority(join(folder, 'authority'), Date.now())
+  const store = memoryStore({ clock })
+  const log = quietLog(t)
+  await beginIssuedCertificates({ store, clock }, authority.hash)
+  const files = join(folder, 'files')
+  const needs = { store, authority: () => authority, onAuthorityChange: () => undefined, clock, log }
+  const loop = serverFolder(needs, { folder: files, port: 8883, names: ['localhost'], controller: 'controller' })
+  const stop = new AbortController()
+  const running = loop.run(stop.signal)
+  t.teardown(async () => {
+    stop.abort()
+    await running
+  })
+  const read = (name: string) => readFile(join(files, name), 'utf8').catch(() => '')
+  const users = async () => [...(await read('access-list')).matchAll(/^user (.*)$/gm)].map(([, name]) => name)
+  const until = async (enough: () => Promise<boolean>) => {
+    while (!(await enough())) await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  const joins = async () => {
+    const { certificate } = issueNode(authority, { nodeName: 'pi-1', nowMs: Date.now() })
+    await recordIssuedCertificate({ store, clock }, user, certificate, authority.hash)
+  }
+  return { files, store, log, read, users, until, joins }
+}
+
+test('a node has its block from its certificate on, and none once it is revoked', async (t) => {
+  const { files, store, read, users, until, joins } = await world(t)
+  await until(async () => (await users()).length === 1)
+  t.same(await users(), ['controller'])
+  t.equal((await stat(join(files, 'access-list'))).mode & 0o777, 0o600)
+  await joins()
+  await until(async () => (await users()).includes(user))
+  const { resourceVersion: _, ...metadata } = aNode({ name: 'pi-1' }).metadata
+  await store.create('nodes', { ...aNode({ name: 'pi-1' }), metadata })
+  const before = await read('revoked.crl')
+  await revoke({ store, clock }, user, 'Revoked')
+  await until(async () => !(await users()).includes(user))
+  t.not(await read('revoked.crl'), before)
+})
+
+test('files that do not change are not written again', async (t) => {
+  const { files, store, read, until, users } = await world(t)
+  await until(async () => (await read('bramble.conf')) !== '')
+  const times = async () =>
+    Promise.all(
+      ['ca.crt', 'server.crt', 'revoked.crl', 'bramble.conf'].map(async (name) => (await stat(join(files, name))).ino),
+    )
+  const before = await times()
+  const { resourceVersion: _, ...metadata } = aNode({ name: 'pi-2' }).metadata
+  await store.create('nodes', { ...aNode({ name: 'pi-2' }), metadata })
+  await until(async () => (await users()).length === 2)
+  t.same(await times(), before)
+})

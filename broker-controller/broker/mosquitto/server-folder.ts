@@ -1,0 +1,140 @@
+/** Loop: keeps a folder with the files of a Mosquitto current: access list, revocation lists, authorities and the server's certificate. */
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Authority } from '../../../certs/authority.ts'
+import { readIfThere } from '../../../certs/files.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { runController } from '../../../daemon/controller.ts'
+import { replaceFile } from '../../../daemon/durable-file.ts'
+import type { Log } from '../../../daemon/log.ts'
+import { type Loop, runLoops } from '../../../daemon/run.ts'
+import { workQueue } from '../../../daemon/work-queue.ts'
+import {
+  isIssuedCertificates,
+  issuedCertificatesIn,
+  type RecordedCertificate,
+} from '../../store/certificates/issued-certificates.ts'
+import { informer, keyText } from '../../store/informer.ts'
+import { type Revocation, revocationsIn, revocationsKey } from '../../store/revocations.ts'
+import type { Store } from '../../store/store.ts'
+import { authorityLists, certificateHashes } from './authority-lists.ts'
+import { type NodeRights, nodeRights } from './node-rights.ts'
+import { serverFiles } from './server-files.ts'
+import { keptServerCertificate } from './server-identity.ts'
+
+export type ServerFolderNeeds = {
+  readonly store: Store
+  readonly authority: () => Authority
+  /** Calls the listener when the authority or what it trusts has changed. */
+  readonly onAuthorityChange: (listener: () => void) => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export type ServerFolderSettings = {
+  readonly folder: string
+  readonly port: number
+  /** DNS names and addresses of the server. */
+  readonly names: readonly string[]
+  /** The user name of the controllers. */
+  readonly controller: string
+}
+
+const onlyKey = 'files'
+/** Machines that join together are in one change of the files. */
+const gatherMs = 200
+/** Certificates end, and that of the server is renewed. */
+const checkMs = 3600_000
+
+/** Writes nothing before all Nodes and certificates have been read: a node that is left out could do nothing. */
+export function serverFolder(needs: ServerFolderNeeds, settings: ServerFolderSettings): Loop {
+  const { store, authority, clock, log } = needs
+  const queue = workQueue(clock)
+  const changed = () => queue.addAfter(onlyKey, gatherMs)
+  const issued = new Map<string, readonly RecordedCertificate[]>()
+  let revocations: ReadonlyMap<string, Revocation> = new Map()
+  let withheld = ''
+
+  const nodes = informer({ store, clock, log }, 'nodes', (present, previous) => {
+    if (present === undefined || previous === undefined) changed()
+  })
+  const maps = informer({ store, clock, log }, 'configmaps', (present, previous) => {
+    const map = present ?? previous
+    if (map === undefined) return
+    const key = keyText(map.metadata)
+    try {
+      if (key === keyText(revocationsKey)) revocations = revocationsIn(present)
+      else if (isIssuedCertificates(map)) issued.set(key, present === undefined ? [] : issuedCertificatesIn(present))
+      else return
+    } catch (error) {
+      return log.error('List of revoked certificates cannot be decoded; the previous one stays in force', { error })
+    }
+    changed()
+  })
+  needs.onAuthorityChange(changed)
+
+  const rights = (): NodeRights =>
+    nodeRights({
+      nodes: [...nodes.all()].map(({ metadata }) => metadata.name),
+      issued: [...issued.values()].flat(),
+      revocations,
+      trusted: new Set(certificateHashes(authority().trusted)),
+      nowMs: clock.wallMs(),
+    })
+
+  const warnWithheld = (names: readonly string[]) => {
+    if (names.join() === withheld) return
+    withheld = names.join()
+    if (names.length === 0) return log.info('No node is kept from the MQTT server any more')
+    log.warn(
+      'Nodes have no rights on the MQTT server: an earlier certificate of their name was revoked, and its number is not known',
+      {
+        nodes: names.slice(0, 10),
+        count: names.length,
+        remedy: 'Replace the authority: bramble-controller certificates rollover begin',
+      },
+    )
+  }
+
+  const reconcile = async () => {
+    const { folder, port, names, controller } = settings
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    const present = authority()
+    const { nodes: allowed, withheld: kept, revoked } = rights()
+    const server = await keptServerCertificate(folder, present, names, clock.wallMs())
+    const revocationLists = await authorityLists(folder, present, revoked, clock.wallMs())
+    const files = serverFiles({
+      ...{ folder, port, controller, nodes: allowed, ...server },
+      ...{ authorities: present.trusted, revocations: revocationLists },
+    })
+    const written: string[] = []
+    for (const { name, content } of files) {
+      const path = join(folder, name)
+      if ((await readIfThere(path)) === content) continue
+      await replaceFile(path, content)
+      written.push(name)
+    }
+    if (written.length > 0)
+      log.info('Files of the MQTT server written', { folder, files: written, nodes: allowed.length })
+    warnWithheld(kept)
+    return { requeueAfterMs: checkMs }
+  }
+  const writing = async (signal: AbortSignal) => {
+    await Promise.all([nodes.listed, maps.listed])
+    queue.add(onlyKey)
+    if (!signal.aborted) await runController({ name: 'mqtt-server-files', reconcile }, queue, log, signal)
+  }
+  return {
+    name: 'mqtt-server-files',
+    run: (signal) =>
+      runLoops(
+        [
+          { name: 'mqtt-server-files-nodes', run: nodes.run },
+          { name: 'mqtt-server-files-certificates', run: maps.run },
+          { name: 'mqtt-server-files-writing', run: writing },
+        ],
+        signal,
+        log,
+      ),
+  }
+}

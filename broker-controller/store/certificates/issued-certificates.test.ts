@@ -1,0 +1,59 @@
+import { X509Certificate } from 'node:crypto'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { aNode } from '../../../api/testing/builders.ts'
+import { openAuthority } from '../../../certs/authority.ts'
+import { issueNode } from '../../../certs/issue.ts'
+import { systemClock as clock } from '../../../daemon/clock.ts'
+import { memoryStore } from '../memory-store.ts'
+import { revoke } from '../revocations.ts'
+import type { Store } from '../store.ts'
+import {
+  beginIssuedCertificates,
+  isIssuedCertificates,
+  issuedCertificatesIn,
+  recordIssuedCertificate,
+} from './issued-certificates.ts'
+
+async function all(store: Store) {
+  const { items } = await store.list('configmaps', 'kube-system')
+  return items.filter(isIssuedCertificates).flatMap(issuedCertificatesIn)
+}
+
+test('nothing is recorded before it has begun', async (t) => {
+  const store = memoryStore({ clock })
+  const authority = await openAuthority(join(t.testdir(), 'authority'), Date.now())
+  const { certificate } = issueNode(authority, { nodeName: 'pi-1', nowMs: Date.now() })
+  await recordIssuedCertificate({ store, clock }, 'system:node:pi-1', certificate, authority.hash)
+  t.same(await all(store), [])
+})
+
+test('nodes from before have certificates that are not known; later ones are recorded by number', async (t) => {
+  const store = memoryStore({ clock })
+  const { resourceVersion: _, ...metadata } = aNode({ name: 'pi-1' }).metadata
+  await store.create('nodes', { ...aNode({ name: 'pi-1' }), metadata })
+  await revoke({ store, clock }, 'system:node:gone', 'NodeDeleted')
+  await beginIssuedCertificates({ store, clock }, 'sha256:first')
+  const users = (await all(store)).map(({ user, serial }) => `${user} ${serial}`)
+  t.same(users.sort(), ['system:node:gone undefined', 'system:node:pi-1 undefined'])
+
+  const nowMs = Date.now()
+  const authority = await openAuthority(join(t.testdir(), 'authority'), nowMs)
+  const { certificate } = issueNode(authority, { nodeName: 'pi-2', nowMs })
+  const short = issueNode(authority, { nodeName: 'pi-2', nowMs, lifeMs: -1_000 })
+  for (const pem of [short.certificate, certificate]) {
+    await recordIssuedCertificate({ store, clock }, 'system:node:pi-2', pem, authority.hash)
+  }
+  await beginIssuedCertificates({ store, clock }, 'sha256:second')
+  const known = (await all(store)).filter(({ serial }) => serial !== undefined)
+  const { serialNumber, validTo } = new X509Certificate(certificate)
+  t.match(known, [
+    {
+      user: 'system:node:pi-2',
+      serial: serialNumber.toLowerCase(),
+      authority: authority.hash,
+      notAfterMs: Date.parse(validTo),
+    },
+  ])
+  t.equal((await all(store)).length, 3, 'beginning again changes nothing')
+})

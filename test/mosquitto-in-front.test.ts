@@ -1,0 +1,237 @@
+/** Mosquitto in front of a fleet, set up as operating.md describes it. */
+import { execFile } from 'node:child_process'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import mqtt from 'mqtt'
+import { test } from 'tap'
+import { freePort } from '../agent/testing/free-port.ts'
+import { noMosquitto } from '../agent/testing/mosquitto.ts'
+import { openAuthority } from '../certs/authority.ts'
+import { issueNode } from '../certs/issue.ts'
+import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
+import { noEtcd } from './support/etcd.ts'
+import { type Controller, joinFleet, startAgent, startController, temporaryFolder } from './support/fleet.ts'
+import { podManifest } from './support/manifests.ts'
+import { mosquittoProcess } from './support/mosquitto-server.ts'
+import { image, listening } from './support/pods.ts'
+import { startProgram } from './support/program.ts'
+import { startReplicas } from './support/replicas.ts'
+import { eventually } from './support/wait.ts'
+
+const run = promisify(execFile)
+const command = fileURLToPath(new URL('../../scripts/bramble-controller', import.meta.url))
+
+/** The commands of the page, in their order. */
+async function commandsOf(section: string): Promise<readonly string[]> {
+  const page = await readFile(fileURLToPath(new URL('../../docs/operating.md', import.meta.url)), 'utf8')
+  const [, block = ''] = page.slice(page.indexOf(`### ${section}`)).split('```', 2)
+  return block
+    .split('\n')
+    .slice(1)
+    .filter((line) => line !== '')
+}
+
+async function connectedMetric(controller: Controller): Promise<boolean> {
+  return (await controller.kubectl('get', '--raw', '/metrics')).includes('\nbramble_broker_external_connected 1')
+}
+
+test('a fleet moves to Mosquitto, and goes on through restarts of it', {
+  skip: noMosquitto || whyNoDockerd(),
+  timeout: 300_000,
+}, async (t) => {
+  const folder = await temporaryFolder(t)
+  const docker = await startDockerd(t)
+  await docker.importImage(image)
+  const dataDir = join(folder, 'controller')
+  const mqttPort = await freePort()
+  const before = await startController(t, { dataDir, mqttPort })
+  const address = new URL(before.apiUrl).hostname
+  const apiPort = Number(new URL(before.apiUrl).port)
+  await joinFleet(before, 'pi-1', join(folder, 'pi-1'))
+  const agent = await startAgent(t, { dataDir: join(folder, 'pi-1'), dockerSocket: docker.socket })
+  await before.nodesReady('pi-1')
+  await before.kubectlWith(aPod('web', 'pi-1'), 'apply', '-f', '-')
+  const running = (controller: Controller, name: string) =>
+    eventually(`${name} runs`, async () => {
+      const phase = await controller.kubectl('get', 'pod', name, '-o', 'jsonpath={.status.phase}')
+      return phase === 'Running'
+    })
+  await running(before, 'web')
+  const restarts = ['get', 'pod', 'web', '-o', 'jsonpath={.metadata.uid} {.status.containerStatuses[0].containerID}']
+  const same = await before.kubectl(...restarts)
+
+  const lines = await commandsOf('Mosquitto in front')
+  const [install, link, setting, copying, service] = [2, 3, 4, 6, 8].map((number) => lines[number] ?? '')
+  t.same(
+    lines.filter((_, i) => ![2, 3, 4, 6, 8].includes(i)),
+    [
+      'apt-get install --no-install-recommends mosquitto',
+      'systemctl stop mosquitto',
+      'systemctl restart bramble-controller',
+      'systemctl start mosquitto',
+      'systemctl daemon-reload',
+      'systemctl enable --now bramble-mosquitto',
+    ],
+  )
+  const etc = join(folder, 'etc')
+  await mkdir(join(etc, 'mosquitto/conf.d'), { recursive: true })
+  await mkdir(join(etc, 'bramble'))
+  const here = (line: string) =>
+    line.replaceAll('/etc/', `${etc}/`).replace(/mqtts:\/\/10\.0\.0\.1:8883/, `mqtts://${address}:${mqttPort}`)
+  const config = join(etc, 'bramble/controller.yaml')
+  const json = JSON.parse(await readFile(`${dataDir}.yaml`, 'utf8'))
+  await writeFile(
+    config,
+    Object.entries(json)
+      .map(([name, value]) => `${name}: ${JSON.stringify(value)}\n`)
+      .join(''),
+  )
+  for (const line of [install, link, setting]) await run('sh', ['-ec', here(line ?? '')])
+  await before.program.stop()
+  const after = await startController(t, { dataDir, config, apiPort, mqttPort })
+  const copied = await eventually('the files of the controller', async () => {
+    const done = await after.command(
+      ...here(copying ?? '')
+        .split(' ')
+        .slice(1),
+      '--data-dir',
+      dataDir,
+    )
+    return done.code === 0 && done
+  })
+  t.match(copied.stdout, /access-list, .*bramble\.conf written/)
+  const mosquitto = await mosquittoProcess(t, join(etc, 'mosquitto/conf.d'), mqttPort)
+  await mosquitto.start()
+  const unit = await readFile(
+    fileURLToPath(new URL(`../../systemd/examples/${basename(service?.split(' ')[1] ?? '')}`, import.meta.url)),
+    'utf8',
+  )
+  const [, started = ''] = /^ExecStart=\/usr\/bin\/bramble-controller (.*)$/m.exec(unit) ?? []
+  const watcher = startProgram(
+    [
+      command,
+      ...here(started.replace('/run/mosquitto/mosquitto.pid', mosquitto.pidFile)).split(' '),
+      '--data-dir',
+      dataDir,
+    ],
+    (end) => t.teardown(end),
+  )
+
+  await t.test('nodes and pods are as before', async (t) => {
+    await eventually('the controller is connected', () => connectedMetric(after))
+    await after.nodesReady('pi-1')
+    t.equal(await after.kubectl(...restarts), same, 'no container was restarted')
+    await after.kubectlWith(aPod('more', 'pi-1'), 'apply', '-f', '-')
+    await running(after, 'more')
+    await after.kubectl('logs', 'more')
+    const info = ['-n', 'kube-public', 'get', 'configmap', 'cluster-info', '-o', 'jsonpath={.data.mqttServers}']
+    t.equal(await after.kubectl(...info), `mqtts://${address}:${mqttPort}`)
+  })
+
+  await t.test('a machine that joins has its rights without a restart', async () => {
+    await joinFleet(after, 'pi-2', join(folder, 'pi-2'))
+    const second = await startAgent(t, { dataDir: join(folder, 'pi-2'), dockerSocket: docker.socket })
+    await after.nodesReady('pi-2')
+    await after.kubectlWith(aPod('late', 'pi-2'), 'apply', '-f', '-')
+    await running(after, 'late')
+    await after.kubectl('delete', 'pod', 'late', '--now')
+    await second.stop()
+  })
+
+  await t.test('a deleted node cannot connect any more', async (t) => {
+    const identity = JSON.parse(await readFile(join(folder, 'pi-2/identity.json'), 'utf8'))
+    const { ca, certificate, key } = identity
+    const connect = () =>
+      mqtt.connectAsync({
+        ...{ protocol: 'mqtts', host: address, port: mqttPort, ca, cert: certificate, key, reconnectPeriod: 0 },
+        connectTimeout: 5_000,
+      })
+    await (await connect()).endAsync()
+    await after.kubectl('delete', 'node', 'pi-2')
+    await eventually('its certificate is rejected', async () => {
+      const client = await connect().catch(() => undefined)
+      await client?.endAsync()
+      return client === undefined
+    })
+    t.match(await readFile(join(etc, 'mosquitto/bramble/access-list'), 'utf8'), /user system:node:pi-1\n/)
+    t.notMatch(await readFile(join(etc, 'mosquitto/bramble/access-list'), 'utf8'), /pi-2/)
+  })
+
+  await t.test(
+    'Mosquitto is killed and started again: no node becomes NotReady, and pods reach their nodes',
+    async (t) => {
+      const transition = [
+        ...['get', 'node', 'pi-1', '-o'],
+        'jsonpath={.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].lastTransitionTime}',
+      ]
+      const ready = await after.kubectl(...transition)
+      await mosquitto.kill()
+      await eventually('the controller has lost it', async () => !(await connectedMetric(after)))
+      await mosquitto.start()
+      await eventually('the controller is connected', () => connectedMetric(after))
+      await after.kubectlWith(aPod('third', 'pi-1'), 'apply', '-f', '-')
+      await running(after, 'third')
+      t.equal(await after.kubectl(...transition), ready)
+      t.equal(await after.kubectl(...restarts), same)
+    },
+  )
+  await watcher.stop()
+  await agent.stop()
+})
+
+test('another controller leads: it goes on behind the same Mosquitto, and nodes stay connected', {
+  skip: noMosquitto || noEtcd,
+  timeout: 300_000,
+}, async (t) => {
+  const mqttPort = await freePort()
+  const settings = { mqttBroker: `mqtts://localhost:${mqttPort}` }
+  const { controllers, places } = await startReplicas(t, { settings })
+  const [first, second] = controllers
+  const dataDir = places[1]?.dataDir ?? ''
+  if (first === undefined || second === undefined) throw new Error('There are two controllers')
+  const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'pi-1' } }
+  await first.kubectlWith(JSON.stringify(node), 'create', '-f', '-')
+  // The standby keeps the files, too: this Mosquitto is on its machine.
+  const files = join(dataDir, 'mosquitto')
+  await eventually('the files', async () => (await readFile(join(files, 'access-list'), 'utf8')).includes('pi-1'))
+  const mosquitto = await mosquittoProcess(t, files, mqttPort)
+  await mosquitto.start()
+  await eventually('the leader is connected', () => connectedMetric(first))
+  const authority = await openAuthority(join(dataDir, 'authority'), Date.now())
+  const { certificate, key } = issueNode(authority, { nodeName: 'pi-1', nowMs: Date.now() })
+  const client = await mqtt.connectAsync({
+    ...{ protocol: 'mqtts', host: 'localhost', port: mqttPort, ca: authority.certificate, cert: certificate, key },
+    ...{ protocolVersion: 4, reconnectPeriod: 0 },
+  })
+  t.teardown(() => client.endAsync(true))
+  let closed = 0
+  const epochs: string[] = []
+  const pods: string[] = []
+  client.on('close', () => closed++)
+  client.on('message', (topic, body) => {
+    const message = JSON.parse(body.toString())
+    if (topic.endsWith('/controller') && message.state === 'online') epochs.push(message.epoch)
+    if (topic.endsWith('/desired')) pods.splice(0, pods.length, ...message.pods.map(podName))
+  })
+  await client.subscribeAsync(['bramble/v1/controller', 'bramble/v1/nodes/pi-1/desired'], { qos: 1 })
+  await eventually('the first controller', () => new Set(epochs).size === 1)
+  first.program.kill('SIGKILL')
+  await second.program.logged('Controller ready', 60_000)
+  await eventually('the second controller', () => new Set(epochs).size === 2)
+  await second.kubectlWith(aPod('web', 'pi-1'), 'apply', '-f', '-')
+  await eventually('the pod', () => pods.includes('web'))
+  await client.publishAsync('bramble/v1/nodes/pi-1/lease', '{"seq":1,"digest":""}', { qos: 1 })
+  const renewed = ['-n', 'kube-node-lease', 'get', 'lease', 'pi-1', '-o', 'jsonpath={.spec.renewTime}']
+  await eventually('a lease of the node', async () => (await second.tryKubectl(...renewed)).stdout !== '')
+  t.equal(closed, 0)
+})
+
+function aPod(name: string, nodeName: string): string {
+  return podManifest({ name, image, command: listening, spec: { nodeName } })
+}
+
+function podName({ metadata }: { readonly metadata: { readonly name: string } }): string {
+  return metadata.name
+}
