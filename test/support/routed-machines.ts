@@ -4,7 +4,6 @@
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import type { Test } from 'tap'
 import { startDockerd, type TestDockerd, whyNoDockerd } from './dockerd.ts'
 import {
   type AgentOptions,
@@ -13,6 +12,7 @@ import {
   joinFleet,
   startAgent,
   startController,
+  type Teardown,
   temporaryFolder,
 } from './fleet.ts'
 import { command, commandOrThrow, inSpace, type Outcome } from './machine-commands.ts'
@@ -62,7 +62,7 @@ export function whyNoRoutedMachines(): string | false {
 
 /** pi-1 and pi-2 have joined; their agents are not started. */
 export async function routedMachines(
-  t: Test,
+  t: Teardown,
   settings: { readonly controller?: ControllerOptions['settings']; readonly agents?: AgentOptions['settings'] } = {},
 ): Promise<RoutedMachines> {
   const folder = await temporaryFolder(t)
@@ -111,7 +111,7 @@ async function sandboxPid({ docker }: TestDockerd, pod: string): Promise<number 
 }
 
 /** One more place on the link. Gone when the test ends. */
-export async function plugged(t: Test, network: MachineNetwork): Promise<Space> {
+export async function plugged(t: Teardown, network: MachineNetwork): Promise<Space> {
   const space = `br-${randomBytes(4).toString('hex')}`
   const plug = network.plug(space)
   t.teardown(() => plug.remove())

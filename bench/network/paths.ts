@@ -1,0 +1,207 @@
+/**
+ * Measures what a way between two containers costs: throughput and round trip between pods of two machines, by a route, by VXLAN and by
+ * a ClusterIP, against two containers on Docker's own bridge and against an overlay network of Docker Swarm on the same machines.
+ * The machines are network namespaces with a dockerd each. Needs root and the parts of the tests, iperf3 and ping; prints a
+ * table. Arguments: --seconds N --rounds N.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpus, loadavg } from 'node:os'
+import { parseArgs } from 'node:util'
+import { commandOrThrow } from '../../test/support/machine-commands.ts'
+import { podManifest } from '../../test/support/manifests.ts'
+import { image } from '../../test/support/pods.ts'
+import { type RoutedMachine, type RoutedMachines, routedMachines } from '../../test/support/routed-machines.ts'
+import { eventually } from '../../test/support/wait.ts'
+
+const { values } = parseArgs({
+  options: { seconds: { type: 'string', default: '3' }, rounds: { type: 'string', default: '5' } },
+})
+const pings = 1000
+
+/** A container whose network is entered by the number of its process. */
+type Place = { readonly pid: number; readonly address: string }
+type Path = { readonly name: string; readonly from: Place; readonly to: Place; readonly address?: string }
+type Figure = { readonly gigabits: number; readonly roundTripUs: number | undefined }
+/** `standard`: of Docker's own bridge in the same round. */
+type Compared = { readonly figure: Figure; readonly standard: Figure }
+
+const ends: (() => Promise<unknown>)[] = []
+const ending = { teardown: (end: () => Promise<unknown>) => void ends.push(end) }
+const rows = new Map<string, Compared[]>()
+
+try {
+  const machines = await routedMachines(ending)
+  const { controller, first, second } = machines
+  await first.startAgent()
+  await second.startAgent()
+  await controller.nodesReady(first.name, second.name)
+  const [load = 0] = loadavg()
+  console.log(`${cpus().length} cores, load ${load.toFixed(1)}, ${values.rounds} rounds of ${values.seconds} s\n`)
+  const [one, neighbour, other] = await pods(machines)
+  const clusterIP = await service(machines)
+  const bridged = [await container(first, 'bridge'), await container(first, 'bridge')] as const
+  const overlay = await swarm(first, second)
+  const base: Path = { name: "Docker's own bridge, one machine", from: bridged[0], to: bridged[1] }
+  const paths: readonly Path[] = [
+    { name: 'pods of one machine', from: one, to: neighbour },
+    { name: 'pods of two machines, route', from: one, to: other },
+    { name: 'the same, by a ClusterIP', from: one, to: other, address: clusterIP },
+    { name: 'containers of two machines, overlay of Swarm', from: overlay[0], to: overlay[1] },
+  ]
+  await compare(base, paths)
+  await tunnelled(machines, other)
+  await compare(base, [{ name: 'pods of two machines, VXLAN', from: one, to: other }, paths.at(-1) ?? base])
+  console.log(table())
+} catch (error) {
+  console.error(error)
+  process.exitCode = 1
+} finally {
+  for (const end of ends.reverse()) await end()
+}
+
+/** In each round one after the other: what else the machine does falls on all of them. */
+async function compare(base: Path, paths: readonly Path[]): Promise<void> {
+  for (let round = 0; round < Number(values.rounds); round++) {
+    const standard = await measured(base)
+    for (const path of [base, ...paths]) {
+      const figure = path === base ? standard : await measured(path)
+      rows.set(path.name, [...(rows.get(path.name) ?? []), { figure, standard }])
+    }
+  }
+}
+
+/** Medians of the figures, and of their ratios to the standard of the same round. */
+function table(): string {
+  const line = ([name, pairs]: readonly [string, readonly Compared[]]) => {
+    const rate = median(pairs.map(({ figure }) => figure.gigabits))
+    const rateRatio = median(pairs.map(({ figure, standard }) => figure.gigabits / standard.gigabits))
+    const trips = pairs.flatMap(({ figure, standard }) => {
+      const [us, standardUs] = [figure.roundTripUs, standard.roundTripUs]
+      return us === undefined || standardUs === undefined ? [] : { us, ratio: us / standardUs }
+    })
+    const trip =
+      trips.length === 0
+        ? '- | -'
+        : `${median(trips.map(({ us }) => us)).toFixed(0)} us | ${median(trips.map((one) => one.ratio)).toFixed(2)}`
+    return `| ${name} | ${rate.toFixed(1)} Gbit/s | ${rateRatio.toFixed(2)} | ${trip} |`
+  }
+  return ['| path | throughput | ratio | round trip | ratio |', '|---|---|---|---|---|', ...[...rows].map(line)].join(
+    '\n',
+  )
+}
+
+function median(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN
+}
+
+async function measured({ from, to, address }: Path): Promise<Figure> {
+  return {
+    gigabits: await throughput(from, to, address ?? to.address),
+    roundTripUs: address === undefined ? await roundTrip(from, to.address) : undefined,
+  }
+}
+
+function within({ pid }: Place, ...line: readonly string[]): [string, readonly string[]] {
+  return ['nsenter', [`--net=/proc/${pid}/ns/net`, ...line]]
+}
+
+/** Of one TCP connection. */
+async function throughput(from: Place, to: Place, address: string): Promise<number> {
+  const server = spawn(...within(to, 'iperf3', '--server', '--one-off', '--forceflush'), {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const ended = once(server, 'close')
+  try {
+    await once(server.stdout, 'data') // it listens
+    const client = within(from, 'iperf3', '--client', address, '--time', values.seconds, '--json')
+    const { end } = JSON.parse(await commandOrThrow(...client)) as {
+      end: { sum_received: { bits_per_second: number } }
+    }
+    return end.sum_received.bits_per_second / 1e9
+  } finally {
+    server.kill()
+    await ended
+  }
+}
+
+async function roundTrip(from: Place, address: string): Promise<number> {
+  const printed = await commandOrThrow(...within(from, 'ping', '-q', '-i', '0.002', '-c', String(pings), address))
+  const average = /= [\d.]+\/([\d.]+)\//.exec(printed)?.[1]
+  if (average === undefined) throw new Error(`ping printed no average: ${printed}`)
+  return Number(average) * 1000
+}
+
+/** Two on the first machine, one on the second. */
+async function pods({ controller, first, second }: RoutedMachines): Promise<readonly [Place, Place, Place]> {
+  const place = async (name: string, machine: RoutedMachine): Promise<Place> => {
+    const spec = { nodeName: machine.name, terminationGracePeriodSeconds: 0 }
+    await controller.kubectlWith(podManifest({ name, image, spec }), 'apply', '-f', '-')
+    const address = await eventually(`an address of ${name}`, async () => {
+      const read = ['get', 'pod', name, '-o', 'jsonpath={.status.phase} {.status.podIP}']
+      return /^Running ([\d.]+)$/.exec(await controller.kubectl(...read))?.[1]
+    })
+    const label = [`io.kubernetes.pod.name=${name}`, 'io.kubernetes.docker.type=podsandbox']
+    const { docker } = machine.docker
+    const [sandbox] = await docker.listContainers({ filters: JSON.stringify({ label }) })
+    if (sandbox === undefined) throw new Error(`${name} has no sandbox`)
+    return { pid: (await docker.getContainer(sandbox.Id).inspect()).State.Pid, address }
+  }
+  return [await place('one', first), await place('neighbour', first), await place('other', second)]
+}
+
+/** Of the pod on the second machine. */
+async function service({ controller, first }: RoutedMachines): Promise<string> {
+  await controller.kubectl('expose', 'pod', 'other', '--port=5201')
+  const address = await controller.kubectl('get', 'service', 'other', '-o', 'jsonpath={.spec.clusterIP}')
+  await eventually('rules of the Service', async () =>
+    (await first.run('nft', 'list', 'table', 'ip', 'bramble')).includes(address),
+  )
+  return address
+}
+
+async function container({ docker: { docker } }: RoutedMachine, network: string): Promise<Place> {
+  const made = await docker.createContainer({
+    Image: image,
+    Cmd: ['sleep', '100000'],
+    HostConfig: { NetworkMode: network },
+  })
+  await made.start()
+  const { State, NetworkSettings } = await made.inspect()
+  const address = NetworkSettings.Networks[network]?.IPAddress
+  if (!address) throw new Error(`A container on ${network} has no address`)
+  return { pid: State.Pid, address }
+}
+
+/** A container on each machine, on one overlay network. */
+async function swarm(first: RoutedMachine, second: RoutedMachine): Promise<readonly [Place, Place]> {
+  const [one, two] = [first.docker.docker, second.docker.docker]
+  await one.swarmInit({
+    ListenAddr: `${first.address}:2377`,
+    AdvertiseAddr: first.address,
+    DataPathAddr: first.address,
+  })
+  ending.teardown(() => one.swarmLeave({ force: true }))
+  const { JoinTokens } = await one.swarmInspect()
+  const joining = { RemoteAddrs: [first.address], JoinToken: JoinTokens.Worker }
+  await two.swarmJoin({
+    ...joining,
+    ListenAddr: `${second.address}:2377`,
+    AdvertiseAddr: second.address,
+    DataPathAddr: second.address,
+  })
+  ending.teardown(() => two.swarmLeave({ force: true }))
+  await one.createNetwork({ Name: 'wide', Driver: 'overlay', Attachable: true })
+  return [await container(first, 'wide'), await container(second, 'wide')]
+}
+
+/** Puts the second machine on another link, and waits until the pods of both reach each other again. */
+async function tunnelled({ controller, first, second }: RoutedMachines, other: Place): Promise<void> {
+  await controller.kubectl('annotate', 'node', second.name, 'bramble.dev/segment=attic')
+  for (const { run } of [first, second]) {
+    await eventually('a route into the tunnel', async () => /dev bramble-vxlan/.test(await run('ip', 'route')))
+  }
+  await eventually('a way through the tunnel', async () => {
+    return (await first.tryRun('ping', '-c', '1', '-W', '1', other.address)).code === 0
+  })
+}
