@@ -10,7 +10,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import Dockerode from 'dockerode'
-import { tarOf } from '../../agent/pods/images/tar.ts'
+import { type TarEntry, tarOf } from '../../agent/pods/images/tar.ts'
 import { inSpace } from './machine-commands.ts'
 import { isRoot, skipWithout } from './missing-parts.ts'
 
@@ -37,8 +37,8 @@ export type TestDockerd = {
   /** Below which all its containers are, in each hierarchy: `bramble-test-1234`. */
   readonly cgroup: string
   readonly pid: number | undefined
-  /** Makes `name` (`repository:tag`) from the static busybox; `command` is what it runs by default. */
-  importImage(name: string, command?: readonly string[]): Promise<void>
+  /** Makes `name` (`repository:tag`) from the static busybox and `more`; `command` is what it runs by default. */
+  importImage(name: string, command?: readonly string[], more?: readonly TarEntry[]): Promise<void>
   /** As `systemctl stop docker`: containers are stopped too, unless live-restore is on. */
   stop(): Promise<void>
   /** SIGKILL: its containers stay as they are. */
@@ -156,7 +156,7 @@ export async function startDockerd(t: Ending, settings: DockerdSettings = {}): P
     get pid() {
       return child?.pid
     },
-    importImage: (name, imageCommand) => importBusybox(docker, name, imageCommand),
+    importImage: (name, imageCommand, more) => importBusybox(docker, name, imageCommand, more),
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),
     async cutPower() {
@@ -215,8 +215,13 @@ async function removeContainers(docker: Dockerode): Promise<void> {
 
 const ignored = () => undefined
 
-/** Makes `name` (`repository:tag`) from the static busybox of this host. */
-export async function importBusybox(docker: Dockerode, name: string, command?: readonly string[]): Promise<void> {
+/** Makes `name` (`repository:tag`) from the static busybox of this host and `more`. */
+export async function importBusybox(
+  docker: Dockerode,
+  name: string,
+  command?: readonly string[],
+  more: readonly TarEntry[] = [],
+): Promise<void> {
   const colon = name.lastIndexOf(':')
   const { stdout } = await run(busybox, ['--list'])
   const applets = stdout.split('\n').filter((applet) => applet !== '' && applet !== 'busybox')
@@ -230,6 +235,7 @@ export async function importBusybox(docker: Dockerode, name: string, command?: r
     },
     { path: 'bin/busybox', content: await readFile(busybox), mode: 0o755 },
     ...applets.map((applet) => ({ path: `bin/${applet}`, linkTo: 'busybox' })),
+    ...more,
   ])
   const stream = await docker.importImage(Readable.from([image]), {
     repo: name.slice(0, colon),
