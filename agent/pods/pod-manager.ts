@@ -11,6 +11,7 @@ import type { Loop } from '../../daemon/run.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/connection/control-plane.ts'
 import { confirmedStart } from './admission/confirmed-start.ts'
 import { type Host, podAdmission } from './admission/pod-admission.ts'
+import { noIsolation, type PodIsolation } from './admission/pod-isolation.ts'
 import { type PodTermination, podTermination } from './admission/pod-termination.ts'
 import { openGate, type StartGate } from './admission/start-gate.ts'
 import { deviceAllocator, type MachineDevices } from './containers/devices.ts'
@@ -57,6 +58,8 @@ export type PodManagerNeeds = {
   readonly date?: TrustedTime
   /** Default: every pod may start. */
   readonly gate?: StartGate
+  /** Default: pods are not restricted. */
+  readonly isolation?: PodIsolation
   /** Why an image of this platform does not run on this machine. */
   readonly platformProblem: (image: string, platform: Platform) => Promise<string | undefined>
   /** This machine as it is now. */
@@ -124,6 +127,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const { nodeName, parallelPods: parallel, resyncMs } = settings
   const date = needs.date ?? systemTime(clock)
   const gate = confirmedStart(needs.gate ?? openGate, clock)
+  const isolation = needs.isolation ?? noIsolation
   const records = podRecords()
   const wanted = wantedPods(records.paths)
   const reports = mirrorReporter(needs.controlPlane)
@@ -172,7 +176,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const termination = podTermination({ ...shared, sync: (uid) => workers.add([uid]) })
   const admission = podAdmission({ ...shared, termination })
   const updates = podUpdates({ ...shared, nodeName, admission, reports, gate, relist: engine.wake })
-  const parts = { ...shared, images, execute, sources, tokens, prober: probes, gate, date, updates }
+  const parts = { ...shared, images, execute, sources, tokens, prober: probes, gate, isolation, date, updates }
   const sync = syncPod({ ...parts, hostIP: node.hostIP, keptDead: settings.keptDead })
   const listener = {
     relist: () => relist(parts),

@@ -6,6 +6,7 @@ import type { Pod, PodStatus } from '../../api/pod.ts'
 import type { PodMessage } from '../../api/topics.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
+import type { PodIsolation } from '../pods/admission/pod-isolation.ts'
 import type { StartGate } from '../pods/admission/start-gate.ts'
 import type { MachineDevices } from '../pods/containers/devices.ts'
 import {
@@ -47,6 +48,8 @@ export type PodWorldNeeds = {
   readonly date?: PodManagerNeeds['date']
   /** Left out: every pod may start. */
   readonly gate?: StartGate
+  /** Left out: pods are not restricted. */
+  readonly isolation?: PodIsolation
   readonly checkpoint?: PodCheckpoint
   readonly network?: NetworkProbes
   readonly volumes?: VolumeStore
@@ -91,6 +94,7 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
       clock,
       ...(needs.date && { date: needs.date }),
       ...(needs.gate && { gate: needs.gate }),
+      ...(needs.isolation && { isolation: needs.isolation }),
       log,
       checkpoint,
       network: needs.network ?? { ask: async () => ({ result: 'success', message: '' }) },

@@ -3,6 +3,7 @@
  * pkg/kubelet/pleg/generic.go).
  */
 import type { Log } from '../../../daemon/log.ts'
+import type { PodIsolation } from '../admission/pod-isolation.ts'
 import { fingerprint, onAdopted } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
 import type { ContainerRuntime, RuntimeContainer } from '../runtime/runtime.ts'
@@ -20,6 +21,7 @@ export type RelistNeeds = {
   readonly workers: Pick<PodWorkers, 'add'>
   readonly statuses: Pick<PodStatusManager, 'resendGone'>
   readonly updates: Pick<PodUpdates, 'dispatch'>
+  readonly isolation: Pick<PodIsolation, 'observe' | 'observedAll'>
   readonly log: Log
 }
 
@@ -38,11 +40,15 @@ export async function relist(needs: RelistNeeds): Promise<void> {
     needs.workers.add(wanted.oldestFirst(uids.filter(differs)))
     return
   }
-  for (const [uid, [first]] of byPod) {
-    const { podNamespace, podName } = first?.identity ?? {}
+  for (const [uid, containers] of byPod) {
+    const { podNamespace, podName } = containers[0]?.identity ?? {}
+    const path = `${podNamespace}/${podName}`
     records.of(uid)
-    records.update(uid, (record) => onAdopted(record, `${podNamespace}/${podName}`))
+    records.update(uid, (record) => onAdopted(record, path))
+    const ip = containers.find((one) => one.identity.kind === 'sandbox' && one.ip !== undefined)?.ip
+    needs.isolation.observe(uid, ip === undefined ? undefined : { pod: wanted.all.get(uid), path, ip })
   }
+  needs.isolation.observedAll()
   records.setComplete()
   wanted.refresh()
   await removeVolumes(needs, new Set([...uids, ...wanted.undecodable]))

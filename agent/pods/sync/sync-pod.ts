@@ -4,6 +4,7 @@ import { comesBack } from '../../../api/node/node-shutdown.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
+import type { PodIsolation } from '../admission/pod-isolation.ts'
 import type { StartDelay, StartGate } from '../admission/start-gate.ts'
 import type { OptionSources } from '../containers/container-start.ts'
 import type { ExecuteStep } from '../containers/step-executors.ts'
@@ -62,6 +63,7 @@ export type SyncPodNeeds = {
   readonly updates: Pick<PodUpdates, 'podEnded'>
   readonly hostIP: () => string | undefined
   readonly gate: StartGate
+  readonly isolation: Pick<PodIsolation, 'observe' | 'hold'>
   readonly date: TrustedTime
   readonly keptDead: number
   readonly recordEvent: (pod: Pod, event: PodEvent) => void
@@ -94,6 +96,7 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
     if (containers.length === 0 && (pod === undefined || isLeaving(pod))) {
       needs.prober.forget(uid)
       needs.tokens.forget(uid)
+      needs.isolation.observe(uid, undefined)
       await needs.volumes.remove(uid, signal)
       needs.statuses.reportGone(uid, pod !== undefined)
       needs.updates.podEnded()
@@ -101,6 +104,7 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
     }
     const moment = { nowMs: clock.monotonicMs(), nowWallMs: clock.wallMs() }
     const known = records.update(uid, (record) => onObserved(record, pod, containers, moment)) ?? records.of(uid)
+    observeAddress(uid, pod, known, needs)
     const cut = pod === undefined || isOver(pod, known) ? [] : cutShort(pod, known, containers)
     if (cut.length > 0) {
       for (const target of cut) await needs.execute(uid, pod, { step: 'remove', target })
@@ -119,7 +123,10 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
     if (pod !== undefined && hold?.isNew) {
       needs.recordEvent(pod, { type: 'Warning', reason: hold.reason, message: hold.message })
     }
-    const plan = hold && pod ? heldPlan(pod, hold) : planFor(pod, records.of(uid), containers, needs)
+    const plan =
+      hold && pod
+        ? heldPlan(pod, hold)
+        : await isolatedPlan(uid, planFor(pod, records.of(uid), containers, needs), needs)
     if (pod !== undefined) {
       recordWaiting(uid, pod, plan, needs)
       if (unknownMs === 0) reportStatus(uid, pod, containers, plan, needs)
@@ -173,6 +180,31 @@ function cutShort(
 
 function heldPlan(pod: Pod, { reason, message, againInMs }: StartDelay): PodPlan {
   return { steps: [], waiting: new Map(containersOf(pod).map(({ name }) => [name, { reason, message }])), againInMs }
+}
+
+/** No container starts before the rules of the pod's address are there. */
+async function isolatedPlan(uid: string, plan: PodPlan, { isolation, sources }: SyncPodNeeds): Promise<PodPlan> {
+  const starting = plan.steps.flatMap((step) => (step.step === 'startContainer' ? [step.container.name] : []))
+  if (starting.length === 0) return plan
+  const hold = await isolation.hold(uid, { isRouted: sources().clusterDomain !== undefined })
+  if (hold === undefined) return plan
+  const { reason, message, againInMs } = hold
+  return {
+    steps: plan.steps.filter(({ step }) => step !== 'startContainer'),
+    waiting: new Map([...plan.waiting, ...starting.map((name) => [name, { reason, message }] as const)]),
+    againInMs: earliest(plan.againInMs, againInMs),
+  }
+}
+
+function observeAddress(
+  uid: string,
+  pod: Pod | undefined,
+  { podIP, pod: last, path }: PodRecord,
+  needs: SyncPodNeeds,
+): void {
+  const known = pod ?? last
+  const found = podIP === undefined ? undefined : { pod: known, path: known ? podPath(known) : (path ?? ''), ip: podIP }
+  needs.isolation.observe(uid, found)
 }
 
 function earliest(...times: readonly (number | undefined)[]): number | undefined {
