@@ -10,6 +10,9 @@ import { type Cell, cell } from '../../daemon/cell.ts'
 import { isSameHealth, type MachineHealth } from '../health/health-manager.ts'
 import { isSameNetwork } from '../network/messages/received-network.ts'
 import { areSameServices, type ServiceStates } from '../network/messages/service-states.ts'
+import type { LocalPods } from '../network/policies/pod-isolation.ts'
+import type { PolicyRules } from '../network/policies/policy-rules.ts'
+import type { ReceivedPolicies } from '../network/policies/received-state.ts'
 import type { RuleSet } from '../network/rule-set.ts'
 import type { ServiceRules } from '../network/services/service-manager.ts'
 import type { MachineCondition } from '../node/status/conditions.ts'
@@ -63,6 +66,14 @@ export type AgentBoard = {
   readonly nameProblem: Cell<string | undefined>
   /** Written by the name server. Read by the network manager. */
   readonly nameRules: Cell<RuleSet | undefined>
+  /** Written by the reception of policies. Read by policies, and before a pod starts. */
+  readonly policies: Cell<ReceivedPolicies>
+  /** Written by pods, with the address of each. Read by policies. */
+  readonly localPods: Cell<LocalPods>
+  /** Written by policies. Read by the network manager, and before a pod starts. */
+  readonly policyRules: Cell<PolicyRules | undefined>
+  /** Written by the same: `policyRules` has all pods that run. Read by the network manager. */
+  readonly policiesReady: Cell<boolean>
 }
 
 export function agentBoard(): AgentBoard {
@@ -93,5 +104,9 @@ export function agentBoard(): AgentBoard {
     networkConditions: cell<readonly MachineCondition[]>([], isDeepStrictEqual),
     nameProblem: cell<string | undefined>(undefined),
     nameRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
+    policies: cell<ReceivedPolicies>(undefined),
+    localPods: cell<LocalPods>({ pods: new Map(), isComplete: false }),
+    policyRules: cell<PolicyRules | undefined>(undefined),
+    policiesReady: cell<boolean>(false),
   }
 }

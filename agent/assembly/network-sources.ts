@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { networkCheckpointPath, readSavedNetwork } from '../adapters/disk/network-checkpoint.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
 import { nftTable } from '../adapters/network/nft.ts'
+import { isolatedPods } from '../adapters/network/nft-isolation.ts'
 import { nodeDnsHost } from '../adapters/network/node-dns-address.ts'
 import { findIdentity } from '../join/identity.ts'
 import type { NetworkSources } from '../network/network-command.ts'
@@ -14,6 +15,7 @@ export function networkSources({ root, dataDir }: { readonly root: string; reado
     savedMessage: () => readSavedNetwork(networkCheckpointPath(dataDir)),
     host: hostNetwork(root),
     table: nftTable(),
+    isolatedPods: () => isolatedPods(),
     names: nodeDnsHost(),
     forwards: async () => (await readFile(join(root, 'proc/sys/net/ipv4/ip_forward'), 'utf8')).trim() === '1',
   }

@@ -4,6 +4,7 @@ import { withinOr } from '../../daemon/deadline.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { networkCheckpoint, networkCheckpointPath } from '../adapters/disk/network-checkpoint.ts'
+import { policyCheckpoint } from '../adapters/disk/policy-checkpoint.ts'
 import type { DockerRuntime, PodNetworkLink } from '../adapters/docker/docker-runtime.ts'
 import { reflectPorts } from '../adapters/network/bridge-ports.ts'
 import { conntrackFlows } from '../adapters/network/conntrack.ts'
@@ -14,10 +15,14 @@ import { nftTable } from '../adapters/network/nft.ts'
 import { networkReception } from '../network/messages/network-reception.ts'
 import { networkManager } from '../network/network-manager.ts'
 import { peersManager } from '../network/peers/peers-manager.ts'
+import { podIsolation } from '../network/policies/pod-isolation.ts'
+import { policyManager } from '../network/policies/policy-manager.ts'
+import { policyReception } from '../network/policies/policy-reception.ts'
 import { flowCleaner } from '../network/services/flow-cleaner.ts'
 import { healthCheckManager } from '../network/services/health-check-manager.ts'
 import { openServiceManager } from '../network/services/service-manager.ts'
 import type { ControlPlaneListener } from '../node/connection/control-plane.ts'
+import type { PodIsolation } from '../pods/admission/pod-isolation.ts'
 import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
 import { assembleNames } from './names.ts'
@@ -35,7 +40,8 @@ export type NetworkParts = {
 }
 
 export type AssembledNetwork = {
-  readonly listener: Pick<ControlPlaneListener, 'network' | 'services' | 'networkOff'>
+  readonly listener: Pick<ControlPlaneListener, 'network' | 'services' | 'networkOff' | 'policies' | 'policiesOff'>
+  readonly isolation: PodIsolation
   readonly loops: readonly Loop[]
 }
 
@@ -50,6 +56,13 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     log,
   })
   await reception.load()
+  const policies = policyReception({
+    writes: board,
+    checkpoint: policyCheckpoint(networkCheckpointPath(dataDir), log),
+    clock: clockFor('policy-reception'),
+    log,
+  })
+  await policies.load(board.networkMessage.get() !== undefined)
   const owner = networkOwner(root)
   const peers = peersManager(
     {
@@ -70,14 +83,22 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
   ]
   const rules = networkManager({
     table: ownedTable(nftTable(), owner),
-    reads: { rules: [board.peerRules, board.serviceRules, board.nameRules], rulesCurrent: board.rulesCurrent },
+    reads: {
+      rules: [board.peerRules, board.serviceRules, board.nameRules, board.policyRules],
+      rulesCurrent: board.rulesCurrent,
+      policiesReady: board.policiesReady,
+    },
     writes: board,
     clock: clockFor('network'),
     log,
   })
   const { network, services, networkOff } = reception
-  const loops = [reception, peers, ...serviceLoops, rules, assembleNames(parts)]
-  return { listener: { network, services, networkOff }, loops }
+  const policyLoops = [policies, policyManager({ reads: board, writes: board, clock: clockFor('policies') })]
+  return {
+    listener: { network, services, networkOff, policies: policies.policies, policiesOff: policies.policiesOff },
+    isolation: podIsolation({ reads: board, writes: board, clock: machine.clock }),
+    loops: [reception, peers, ...serviceLoops, ...policyLoops, rules, assembleNames(parts)],
+  }
 }
 
 /** What the engine needs of the network, before its parts are built. */

@@ -11,6 +11,7 @@ import { readHosts, readResolver } from '../adapters/kernel/host-resolver.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import { apiService } from '../network/services/api-service.ts'
 import type { ControlPlane } from '../node/connection/control-plane.ts'
+import type { PodIsolation } from '../pods/admission/pod-isolation.ts'
 import { defaultPodManagerSettings, type PodManager, type PodManagerNeeds, podManager } from '../pods/pod-manager.ts'
 import type { ContainerRuntime } from '../pods/runtime/runtime.ts'
 import type { AgentCounters } from '../usage/agent-counters.ts'
@@ -25,6 +26,7 @@ export type PodParts = {
   readonly nodeName: string
   readonly machine: AgentMachine
   readonly runtime: ContainerRuntime
+  readonly isolation: PodIsolation
   readonly controlPlane: ControlPlane
   readonly api: Pick<ApiClient, 'post'>
   readonly counters: AgentCounters
@@ -47,6 +49,7 @@ export function assemblePods(parts: PodParts): PodManager {
       api,
       network: networkProbes(),
       date: { nowMs: date.nowMs, uptimeMs },
+      isolation: parts.isolation,
       gate: boot.startGate({ clock, uptimeMs, log }),
       checkpoint: fileCheckpoint(checkpointPath(dataDir), log),
       started: counters.podStarted,

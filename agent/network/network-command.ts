@@ -6,7 +6,7 @@ import { exitCode } from '../../daemon/process/exit-code.ts'
 import { networkRow } from '../commands/command-table.ts'
 import type { NameHost } from './names/name-server.ts'
 import type { RuleTable } from './network-manager.ts'
-import { networkReport, networkText } from './network-report.ts'
+import { type IsolatedPod, networkReport, networkText } from './network-report.ts'
 import { planRoutes } from './peers/route-steps.ts'
 import type { HostNetwork } from './peers/route-sync.ts'
 
@@ -18,6 +18,8 @@ export type NetworkSources = {
   readonly table: RuleTable
   /** The address of the name server. */
   readonly names: Pick<NameHost, 'release'>
+  /** Those that the table of rules has. */
+  isolatedPods(): Promise<readonly IsolatedPod[]>
   /** Whether the kernel forwards packets of IPv4. */
   forwards(): Promise<boolean>
 }
@@ -58,6 +60,7 @@ async function show(sources: NetworkSources, output: 'text' | 'json', { stdout, 
     hasRules: await table.isIntact(true),
     dockerAccepts: await host.isAccepting(),
     forwards: await sources.forwards(),
+    isolated: await sources.isolatedPods(),
   })
   stdout(output === 'json' ? `${JSON.stringify(report, null, 2)}\n` : networkText(report))
   return report.problems.length === 0 ? exitCode.fine : exitCode.failed

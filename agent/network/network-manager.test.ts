@@ -8,11 +8,12 @@ import { noRules, type RuleSet } from './rule-set.ts'
 const drop: RuleSet = { chains: new Map([['web', { rules: ['drop'] }]]), sets: new Map() }
 const logged = 'Cannot apply the rules of the network'
 
-function running(t: Test, given: { readonly isThere?: boolean } = {}) {
+function running(t: Test, given: { readonly isThere?: boolean; readonly policiesReady?: boolean } = {}) {
   const kernel = { applied: [] as string[], isThere: given.isThere ?? false, failing: false, intact: true }
   const peers = cell<RuleSet | undefined>(undefined)
   const services = cell<RuleSet | undefined>(undefined)
   const rulesCurrent = cell(false)
+  const policiesReady = cell(given.policiesReady ?? true)
   const ruleProblem = cell<string | undefined>(undefined)
   const appliedRules = cell<readonly RuleSet[]>([])
   const clock = fakeClock()
@@ -32,7 +33,7 @@ function running(t: Test, given: { readonly isThere?: boolean } = {}) {
         kernel.isThere = false
       },
     },
-    reads: { rules: [peers, services], rulesCurrent },
+    reads: { rules: [peers, services], rulesCurrent, policiesReady },
     writes: { ruleProblem, appliedRules },
     clock,
     log: quietLog(t, logged),
@@ -42,7 +43,7 @@ function running(t: Test, given: { readonly isThere?: boolean } = {}) {
     end.abort()
     await ended
   })
-  return { kernel, peers, services, rulesCurrent, ruleProblem, appliedRules, clock }
+  return { kernel, peers, services, rulesCurrent, policiesReady, ruleProblem, appliedRules, clock }
 }
 
 test('without a network of the fleet the kernel is not touched', async (t) => {
@@ -156,5 +157,23 @@ test('without a controller the rules of the checkpoint replace those of an earli
   const { kernel, peers, clock } = running(t, { isThere: true })
   peers.set(noRules)
   await clock.advance(8_000)
+  t.equal(kernel.applied.length, 1)
+})
+
+test('rules of policies that an earlier agent left stay until the pods that run are known', async (t) => {
+  const { kernel, peers, rulesCurrent, policiesReady, clock } = running(t, { isThere: true, policiesReady: false })
+  peers.set(noRules)
+  rulesCurrent.set(true)
+  await clock.advance(59_000)
+  t.same(kernel.applied, [])
+  policiesReady.set(true)
+  await clock.settle()
+  t.equal(kernel.applied.length, 1)
+})
+
+test('an engine that does not list its containers does not keep the rules as they are for longer than a minute', async (t) => {
+  const { kernel, peers, clock } = running(t, { isThere: true, policiesReady: false })
+  peers.set(noRules)
+  await clock.advance(60_000)
   t.equal(kernel.applied.length, 1)
 })

@@ -35,6 +35,8 @@ export type NetworkManagerNeeds = {
     readonly rules: readonly [Reader<RuleSet | undefined>, ...Reader<RuleSet | undefined>[]]
     /** They are those that the controller wants now. False: those of the checkpoint, which may be a minute older than the kernel's. */
     readonly rulesCurrent: Reader<boolean>
+    /** The rules of policies have all pods that run. */
+    readonly policiesReady: Reader<boolean>
   }
   readonly writes: {
     /** Why the kernel does not have the rules that are wanted. */
@@ -52,6 +54,8 @@ const verifyMs = 30_000
 const thoroughEvery = 20
 /** The rules that an earlier agent left stay for so long, while the controller's messages arrive; pods that start wait for it. */
 const holdMs = 8_000
+/** Without those of policies a pod that runs would have connections that it must not have: the engine is waited for longer. */
+const holdPoliciesMs = 60_000
 const retry: BackoffSettings = { firstMs: 1_000, maxMs: verifyMs }
 
 export function networkManager({ table, reads, writes, clock, log }: NetworkManagerNeeds): Loop {
@@ -121,11 +125,15 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
   }
 
   const hold = async (signal: AbortSignal) => {
-    if (reads.rulesCurrent.get() || !(await table.isIntact(false).catch(() => false))) return
-    const endMs = clock.monotonicMs() + holdMs
-    while (!signal.aborted && !reads.rulesCurrent.get() && clock.monotonicMs() < endMs) {
-      await changed.sleep(endMs - clock.monotonicMs(), signal)
+    const { rulesCurrent, policiesReady } = reads
+    const startMs = clock.monotonicMs()
+    const endMs = () => {
+      if (!policiesReady.get()) return startMs + holdPoliciesMs
+      return rulesCurrent.get() ? startMs : startMs + holdMs
     }
+    const leftMs = () => endMs() - clock.monotonicMs()
+    if (leftMs() <= 0 || !(await table.isIntact(false).catch(() => false))) return
+    while (!signal.aborted && leftMs() > 0) await changed.sleep(leftMs(), signal)
   }
 
   return {
@@ -134,6 +142,7 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
       const stops = [
         ...reads.rules.map((part) => part.onChange(changed.ring)),
         reads.rulesCurrent.onChange(changed.ring),
+        reads.policiesReady.onChange(changed.ring),
       ]
       try {
         await hold(signal)

@@ -34,6 +34,7 @@ const whole: NetworkFindings = {
   hasRules: true,
   dockerAccepts: true,
   forwards: true,
+  isolated: [],
 }
 
 test('a node whose network is whole has no problems', async (t) => {
@@ -79,4 +80,19 @@ test('without a network of the fleet, or a range for this node, the report state
   const message = whole.message && { ...whole.message, nodes: [node(1), shared] }
   t.match(networkReport({ ...whole, message }).network?.nodes[1], { name: 'pi-4', way: 'none', state: 'not reached' })
   t.match(networkReport({ ...whole, nodeName: 'pi-9' }).problems, [/has not assigned/])
+})
+
+test('pods that policies restrict are listed', async (t) => {
+  const isolated = [
+    { pod: 'shop/db', address: '10.244.1.5', directions: ['ingress', 'egress'] as const },
+    { pod: undefined, address: '10.244.1.16', directions: ['ingress'] as const },
+  ]
+  t.match(
+    networkText(networkReport({ ...whole, isolated })),
+    `
+POD                 ADDRESS      ISOLATED
+shop/db             10.244.1.5   ingress, egress
+<unknown policies>  10.244.1.16  ingress
+`,
+  )
 })

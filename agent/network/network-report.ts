@@ -14,6 +14,15 @@ export type NetworkFindings = {
   /** Docker's rules accept packets with our mark. */
   readonly dockerAccepts: boolean
   readonly forwards: boolean
+  readonly isolated: readonly IsolatedPod[]
+}
+
+/** A pod of this node whose connections NetworkPolicies restrict. */
+export type IsolatedPod = {
+  /** `shop/db-0`; undefined: it has none, as the policies of its namespace are not known. */
+  readonly pod: string | undefined
+  readonly address: string
+  readonly directions: readonly ('ingress' | 'egress')[]
 }
 
 export type NetworkReport = {
@@ -24,6 +33,8 @@ export type NetworkReport = {
     readonly clusterCIDR: string
     readonly serviceCIDR: string
     readonly nodes: readonly NodeRoute[]
+    /** Pods of this node whose connections NetworkPolicies restrict. */
+    readonly isolated: readonly IsolatedPod[]
   }
   /** What is missing, as sentences. */
   readonly problems: readonly string[]
@@ -58,6 +69,7 @@ export function networkReport(findings: NetworkFindings): NetworkReport {
         clusterCIDR: wanted.clusterCIDR,
         serviceCIDR: message.serviceCIDR,
         nodes,
+        isolated: findings.isolated,
       },
     }),
     problems: [
@@ -87,9 +99,16 @@ export function networkText({ node, network, problems }: NetworkReport): string 
             ['NODE', 'PODS', 'ADDRESS', 'BY', 'STATE'],
             ...network.nodes.map(({ name, podCIDR, address, way, state }) => [name, podCIDR, address, way, state]),
           ]),
+          ...(network.isolated.length === 0
+            ? []
+            : ['', ...table([['POD', 'ADDRESS', 'ISOLATED'], ...network.isolated.map(isolatedRow)])]),
         ]
   const found = problems.map((problem) => `- ${problem}`)
   return `${[...lines, ...(found.length === 0 ? [] : ['', 'Problems:', ...found])].join('\n')}\n`
+}
+
+function isolatedRow({ pod = '<unknown policies>', address, directions }: IsolatedPod): readonly string[] {
+  return [pod, address, directions.join(', ')]
 }
 
 function table(rows: readonly (readonly string[])[]): readonly string[] {

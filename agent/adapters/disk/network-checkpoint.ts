@@ -1,5 +1,4 @@
 /** The checkpoint of the fleet's network: a file for each of its messages, with a checksum, in one folder. */
-import { createHash } from 'node:crypto'
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Decoded } from '../../../api/decode.ts'
@@ -12,6 +11,7 @@ import type { Log } from '../../../daemon/log.ts'
 import type { NetworkCheckpoint } from '../../network/messages/network-reception.ts'
 import { decodeNetwork, type Received } from '../../network/messages/received-network.ts'
 import { decodeServices } from '../../network/messages/received-services.ts'
+import { checkedContent, withChecksum } from './checked-file.ts'
 
 export function networkCheckpointPath(dataDir: string): string {
   return join(dataDir, 'network')
@@ -24,7 +24,7 @@ export function networkCheckpoint(folder: string, log: Log): NetworkCheckpoint {
 
   const take = async <T>(path: string, decoding: (input: unknown) => Decoded<Received<T>>): Promise<T | undefined> => {
     try {
-      const decoded = decoding(JSON.parse(contentOf(await readFile(path, 'utf8'))))
+      const decoded = decoding(JSON.parse(checkedContent(await readFile(path, 'utf8'))))
       if (decoded.ok) return decoded.value.message
       throw new Error(`The content is not valid: ${decoded.problems.slice(0, 3).map(problemText).join(', ')}`)
     } catch (error) {
@@ -35,8 +35,7 @@ export function networkCheckpoint(folder: string, log: Log): NetworkCheckpoint {
 
   const save = async (part: number | 'network', message: object) => {
     await mkdir(folder, { recursive: true, mode: 0o700 })
-    const content = JSON.stringify(message)
-    await replaceFile(fileOf(part), `${JSON.stringify({ sha256: checksum(content) })}\n${content}\n`, 0o600)
+    await replaceFile(fileOf(part), withChecksum(message), 0o600)
   }
 
   return {
@@ -63,19 +62,6 @@ export async function readSavedNetwork(folder: string): Promise<NetworkMessage |
     if (isMissing(error)) return undefined
     throw new Error(`Cannot read ${path}`, { cause: error })
   })
-  const decoded = text === undefined ? undefined : decodeNetwork(JSON.parse(contentOf(text)))
+  const decoded = text === undefined ? undefined : decodeNetwork(JSON.parse(checkedContent(text)))
   return decoded?.ok ? decoded.value.message : undefined
-}
-
-/** Throws when the checksum does not match. */
-function contentOf(text: string): string {
-  const end = text.indexOf('\n')
-  const { sha256 } = JSON.parse(text.slice(0, end)) as { readonly sha256?: unknown }
-  const content = text.slice(end + 1, -1)
-  if (checksum(content) !== sha256) throw new Error('The checksum does not match the content')
-  return content
-}
-
-function checksum(content: string): string {
-  return createHash('sha256').update(content).digest('hex')
 }

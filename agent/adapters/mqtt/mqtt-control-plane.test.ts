@@ -366,16 +366,26 @@ test('the network of the fleet is received only from a controller that announces
   await publish('services/3', { epoch: 'e', version: 2, services: [{ name: 'strange' }] })
   await announce({})
   const seen: unknown[] = []
+  const policies: unknown[] = []
   const node = agent(t, settingsFor(at.url, at.keysOf('pi-1')), systemClock, {
     network: ({ version }) => void seen.push(['network', version]),
     services: (shard, { version, services }) => void seen.push(['services', shard, version, services.length]),
     networkOff: () => void seen.push('off'),
+    policies: ({ version, namespaces }) => void policies.push([version, namespaces]),
+    policiesOff: () => void policies.push('off'),
   })
   await until('the announcement of none', () => seen.length > 0)
   t.same(seen, ['off'])
   await announce({ network: true })
   await announce({ network: true })
   await until('both messages', () => seen.length === 3)
+  t.same([...new Set(policies)], ['off'])
+  const policy = { namespace: 'shop', name: 'web', podSelector: {}, ingress: [] }
+  const message = { epoch: 'e', version: 4, namespaces: ['shop'], sets: [], policies: [policy] }
+  await publish('nodes/pi-1/policies', message)
+  await announce({ network: true, policies: true })
+  await until('policies', () => policies.at(-1) !== 'off')
+  t.same(policies.at(-1), [4, ['shop']])
   t.same(seen.slice(1).sort(), [
     ['network', 1],
     ['services', 3, 2, 0],

@@ -56,14 +56,16 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     announced(message) {
       leases.received(message)
       terms.received(message)
-      if (message.network === true) followNetwork()
+      // Policies first: they are there when the network is complete.
+      if (message.network === true && message.policies === true) follow('policies', [topics.policies])
+      if (message.network === true) follow('network', [topics.network, ...topics.services])
     },
     log,
   })
   let listener: ControlPlaneListener | undefined
   let link: MqttLink | undefined
-  /** The link whose controller has not announced the network of the fleet; it closes on a subscription to a topic that it has not. */
-  let greeted: MqttLink | undefined
+  /** By what the controller may announce: the link on which it has not; it closes on a subscription to a topic that it has not. */
+  const greeted = new Map<'network' | 'policies', MqttLink>()
 
   const session: ConnectionSession = {
     connecting() {
@@ -72,7 +74,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     },
     receive: (...message) => listener && received.receive(listener, ...message),
     async greet(on) {
-      greeted = on
+      greeted.set('network', on).set('policies', on)
       await messages.online(on)
       await on.subscribe([topics.desired, topics.calls, topics.controller])
     },
@@ -84,7 +86,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     closed() {
       const wasOpen = link !== undefined
       link = undefined
-      greeted = undefined
+      greeted.clear()
       received.closed()
       closed()
       if (wasOpen) listener?.disconnected?.()
@@ -93,11 +95,11 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
       return received.epoch
     },
   }
-  function followNetwork() {
-    const on = greeted
-    greeted = undefined
-    on?.subscribe([topics.network, ...topics.services]).catch((error: unknown) => {
-      log.warn('The network of the fleet is not received', { error })
+  function follow(what: 'network' | 'policies', announced: readonly string[]) {
+    const on = greeted.get(what)
+    greeted.delete(what)
+    on?.subscribe(announced).catch((error: unknown) => {
+      log.warn('The network of the fleet is not received', { what, error })
     })
   }
   const connection = mqttConnection({ terms, session, will: messages.will, clock, random, log }, settings)

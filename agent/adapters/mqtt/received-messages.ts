@@ -7,6 +7,7 @@ import { parseJson } from '../../../api/text/json.ts'
 import { CallMessageSchema, type ControllerMessage, ControllerMessageSchema } from '../../../api/topics.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { decodeNetwork } from '../../network/messages/received-network.ts'
+import { decodePolicies } from '../../network/messages/received-policies.ts'
 import { decodeServices } from '../../network/messages/received-services.ts'
 import type { ControlPlaneListener } from '../../node/connection/control-plane.ts'
 import type { NodeTopics } from './node-topics.ts'
@@ -46,6 +47,11 @@ export function receivedMessages({ topics, republish, announced, log }: Received
     if (message !== undefined) listener.network?.(message)
   }
 
+  const receivePolicies = (listener: ControlPlaneListener, body: string) => {
+    const message = receivedOrLogged(decodePolicies, body, topics.policies, log)
+    if (message !== undefined) listener.policies?.(message)
+  }
+
   const receiveServices = (listener: ControlPlaneListener, shard: number, topic: string, body: string) => {
     const message = receivedOrLogged(decodeServices, body, topic, log)
     if (message !== undefined) listener.services?.(shard, message)
@@ -59,6 +65,7 @@ export function receivedMessages({ topics, republish, announced, log }: Received
     if (epoch !== undefined && epoch !== message.epoch) republish()
     epoch = message.epoch
     if (message.network !== true) listener.networkOff?.()
+    if (message.network !== true || message.policies !== true) listener.policiesOff?.()
     listener.controllerTime?.(Date.parse(message.time), !isRetained)
     const { apiServers = [], mqttServers = [] } = message
     listener.servers?.({ apiServers, mqttServers })
@@ -71,6 +78,7 @@ export function receivedMessages({ topics, republish, announced, log }: Received
       if (topic === topics.calls) return receiveCall(listener, body)
       if (topic === topics.controller) return receiveController(listener, body, isRetained)
       if (topic === topics.network) return receiveNetwork(listener, body)
+      if (topic === topics.policies) return receivePolicies(listener, body)
       const shard = topics.services.indexOf(topic)
       if (shard >= 0) return receiveServices(listener, shard, topic, body)
       if (topic !== topics.desired) return

@@ -6,7 +6,7 @@ import { runTool, runToolOrThrow } from './run-tool.ts'
 
 const lists = 'list tables ip; list chains ip; list sets ip; list maps ip'
 
-type Listed = { readonly [kind: string]: unknown }
+export type Listed = { readonly [kind: string]: unknown }
 
 /** The table `ip bramble`; other tables are not touched. Each call rejects with nft's first line of errors. */
 export function nftTable(nft = 'nft'): RuleTable {
@@ -63,12 +63,13 @@ function setOf(kind: 'set' | 'map', { name, type, map, timeout }: Listed): Exist
   }
 }
 
-function listed(line: string): readonly Listed[] {
+/** The objects in output of `nft -j`. */
+export function listed(line: string): readonly Listed[] {
   if (line.trim() === '') return []
   const { nftables } = JSON.parse(line) as { readonly nftables?: unknown }
   return Array.isArray(nftables) ? nftables.filter(isRecord) : []
 }
 
-function isRecord(value: unknown): value is Listed {
+export function isRecord(value: unknown): value is Listed {
   return typeof value === 'object' && value !== null
 }

@@ -1,6 +1,7 @@
 /** The control plane as the managers of a node use it. On the wire it is MQTT: `agent/adapters/mqtt/mqtt-control-plane.ts`. */
 import type { Desired } from '../../../api/desired.ts'
 import type { Event } from '../../../api/event.ts'
+import type { PoliciesMessage } from '../../../api/network/node-policies.ts'
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import type { ServicesMessage } from '../../../api/network/service-endpoints.ts'
 import type { NodeStatus } from '../../../api/node.ts'
@@ -60,4 +61,8 @@ export interface ControlPlaneListener {
   services?(shard: number, message: ServicesMessage): void
   /** The controller publishes neither of them. */
   networkOff?(): void
+  /** The NetworkPolicies of the namespaces that have pods on this node. */
+  policies?(message: PoliciesMessage): void
+  /** The controller publishes none. */
+  policiesOff?(): void
 }

@@ -1,0 +1,88 @@
+import { test } from 'tap'
+import type { PeerSetState, PolicyState } from '../../../api/network/node-policies.ts'
+import { decodePolicies } from './received-policies.ts'
+
+const policy: PolicyState = {
+  namespace: 'shop',
+  name: 'db.v1',
+  podSelector: { matchLabels: { app: 'db' } },
+  ingress: [
+    {
+      peers: { sets: ['ab12'], ranges: ['10.0.0.0-10.0.0.255'] },
+      ports: [{ protocol: 'TCP', port: 80, endPort: 90 }, { protocol: 'SCTP' }, { protocol: 'UDP', name: 'dns' }],
+    },
+  ],
+  egress: [{ destinations: ['cd34'], ports: [] }, {}],
+}
+const addresses: PeerSetState = { name: 'ab12', kind: 'address', elements: ['10.244.1.5'] }
+const sockets: PeerSetState = { name: 'cd34', kind: 'port', elements: ['10.244.1.5 . tcp . 8080'] }
+
+const decoded = (given: { readonly policies?: readonly unknown[]; readonly sets?: readonly unknown[] }) => {
+  const { policies = [], sets = [] } = given
+  const found = decodePolicies({ epoch: 'e', version: 1, namespaces: ['shop', 'web'], sets, policies })
+  if (!found.ok) throw new Error('not decoded')
+  return found.value
+}
+
+test('a message is taken as it is', (t) => {
+  const { message, problems } = decoded({ policies: [policy], sets: [addresses, sockets] })
+  t.same(problems, [])
+  t.same(message, {
+    ...{ epoch: 'e', version: 1, namespaces: ['shop', 'web'] },
+    sets: [addresses, sockets],
+    policies: [policy],
+  })
+  t.end()
+})
+
+test('a policy with a value that is none closes its namespace, and no other', (t) => {
+  const other: PolicyState = { namespace: 'web', name: 'deny', podSelector: {}, ingress: [] }
+  const rule = (over: object) => ({ ...policy, ingress: [over] })
+  const bad = [
+    { ...policy, name: 'a/b; flush ruleset' },
+    { ...policy, podSelector: { matchExpressions: [{ key: 'a', operator: 'Near' }] } },
+    { ...policy, ingress: 'all' },
+    rule({ peers: { sets: ['ab }; flush'], ranges: [] } }),
+    rule({ peers: { sets: [], ranges: ['10.0.0.0/8'] } }),
+    rule({ peers: { sets: [], ranges: ['10.0.0.0-10.0.0.1-10.0.0.2'] } }),
+    rule({ destinations: ['X'] }),
+    rule({ ports: [{ protocol: 'ICMP' }] }),
+    rule({ ports: [{ protocol: 'TCP', port: 0 }] }),
+    rule({ ports: [{ protocol: 'TCP', port: 90, endPort: 80 }] }),
+    rule({ ports: [{ protocol: 'TCP', name: 'a b' }] }),
+  ]
+  for (const one of bad) {
+    const { message, problems } = decoded({ policies: [one, policy, other] })
+    t.same(message.namespaces, ['web'], JSON.stringify(one))
+    t.same(message.policies, [other])
+    t.equal(problems.length, 1)
+  }
+  t.same(decoded({ policies: [7, other] }).message.namespaces, [], 'of an unknown namespace')
+  t.end()
+})
+
+test('a set with an element that is none is left out', (t) => {
+  const bad = [
+    { ...addresses, name: 'x y' },
+    { ...addresses, elements: ['10.244.1'] },
+    { ...addresses, elements: ['10.244.1.5 }; flush ruleset'] },
+    { ...sockets, elements: ['10.244.1.5 . tcp . 70000'] },
+    { ...sockets, elements: ['10.244.1.5 . icmp . 7'] },
+    { ...sockets, elements: ['10.244.1.5'] },
+    { ...sockets, kind: 'later' },
+    'set',
+  ]
+  for (const one of bad) {
+    const { message, problems } = decoded({ sets: [one, addresses] })
+    t.same(message.sets, [addresses], JSON.stringify(one))
+    t.equal(problems.length, 1)
+  }
+  t.end()
+})
+
+test('what is no message of policies is refused', (t) => {
+  for (const input of [undefined, null, 1, [], {}, { epoch: 'e', version: 1, namespaces: [], policies: [] }]) {
+    t.match(decodePolicies(input), { ok: false })
+  }
+  t.end()
+})

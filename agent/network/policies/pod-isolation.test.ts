@@ -1,0 +1,136 @@
+import { test } from 'tap'
+import type { PoliciesMessage } from '../../../api/network/node-policies.ts'
+import type { Pod } from '../../../api/pod.ts'
+import { aPod } from '../../../api/testing/builders.ts'
+import { cell } from '../../../daemon/cell.ts'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import type { RuleSet } from '../rule-set.ts'
+import { type LocalPods, podIsolation } from './pod-isolation.ts'
+import { policyManager } from './policy-manager.ts'
+import type { PolicyRules } from './policy-rules.ts'
+import type { ReceivedPolicies } from './received-state.ts'
+
+const deny: PoliciesMessage = {
+  ...{ epoch: 'e', version: 1, namespaces: ['shop'], sets: [] },
+  policies: [{ namespace: 'shop', name: 'deny', podSelector: {}, ingress: [] }],
+}
+const nothing: PoliciesMessage = { ...deny, policies: [] }
+const routed = { isRouted: true }
+
+/** With the manager of rules; `apply` is what puts them into the kernel. */
+function world(given: ReceivedPolicies) {
+  const clock = fakeClock()
+  const policies = cell(given)
+  const localPods = cell<LocalPods>({ pods: new Map(), isComplete: false })
+  const policyRules = cell<PolicyRules | undefined>(undefined)
+  const policiesReady = cell(false)
+  const appliedRules = cell<readonly RuleSet[]>([])
+  const reads = { policies, policyRules, appliedRules, localPods }
+  const isolation = podIsolation({ reads, writes: { localPods }, clock })
+  const end = new AbortController()
+  const ended = policyManager({ reads, writes: { policyRules, policiesReady }, clock }).run(end.signal)
+  const observe = (ip: string, pod: Pod = aPod({ name: 'web', namespace: 'shop' })) => {
+    const { uid = '', namespace, name } = pod.metadata
+    isolation.observe(uid, { pod, path: `${namespace}/${name}`, ip })
+    return uid
+  }
+  /** What `hold` gives after some seconds. */
+  const held = async (uid: string, facts = routed) => {
+    const found = isolation.hold(uid, facts)
+    await clock.advance(2_000)
+    return (await found)?.message
+  }
+  return {
+    ...{ clock, policies, localPods, policyRules, policiesReady, isolation, observe, held },
+    apply: () => {
+      const rules = policyRules.get()
+      appliedRules.set(rules === undefined ? [] : [rules])
+    },
+    async stop() {
+      end.abort()
+      await ended
+    },
+  }
+}
+
+test('a pod that no policy selects does not wait', async (t) => {
+  for (const policies of ['none', nothing] as const) {
+    const { observe, held, stop } = world(policies)
+    t.equal(await held(observe('10.244.1.5')), undefined)
+    await stop()
+  }
+})
+
+test('an isolated pod waits until the kernel has its rules, however long', async (t) => {
+  const { clock, observe, held, apply, isolation, stop } = world(deny)
+  const uid = observe('10.244.1.5')
+  t.match(await held(uid), /not in the kernel yet/)
+  await clock.advance(300_000)
+  t.match(await held(uid), /not in the kernel yet/)
+  const found = isolation.hold(uid, routed)
+  await clock.advance(100)
+  apply()
+  await clock.settle()
+  t.equal(await found, undefined, 'at once when they are there')
+  observe('10.244.1.6')
+  t.match(await held(uid), /not in the kernel yet/, 'another address has other rules')
+  apply()
+  t.equal(await held(uid), undefined)
+  await stop()
+})
+
+test('a pod of a namespace whose policies are not known waits for 30 s, and has no connections then', async (t) => {
+  const { clock, policyRules, observe, held, apply, stop } = world(deny)
+  const uid = observe('10.244.1.5', aPod({ name: 'web', namespace: 'new' }))
+  t.match(await held(uid), /has not received the network policies of namespace new yet. It waits up to 30 s/)
+  t.equal(policyRules.get()?.pods.get(uid)?.state, 'closed')
+  apply()
+  t.match(await held(uid), /has not received/)
+  await clock.advance(30_000)
+  t.equal(await held(uid), undefined)
+  await stop()
+})
+
+test('a node that has received nothing waits for 30 s where pods are on a network of the fleet', async (t) => {
+  const { clock, observe, held, policies, stop } = world(undefined)
+  const uid = observe('10.244.1.5')
+  t.equal(await held(uid, { isRouted: false }), undefined)
+  t.match(await held(uid), /has not received/)
+  await clock.advance(30_000)
+  t.equal(await held(uid), undefined)
+  policies.set(nothing)
+  t.equal(await held(uid), undefined)
+  await stop()
+})
+
+test('pods on the network of their node are not known to policies, and labels of others are followed', async (t) => {
+  const selecting = { ...deny, policies: [{ ...deny.policies[0], podSelector: { matchLabels: { app: 'a' } } }] }
+  const { clock, localPods, policyRules, observe, isolation, stop } = world(selecting as PoliciesMessage)
+  const host = aPod({ name: 'host', namespace: 'shop', uid: 'h' })
+  observe('192.168.1.5', { ...host, spec: { ...host.spec, hostNetwork: true } })
+  t.equal(localPods.get().pods.size, 0)
+  observe('10.244.1.5', aPod({ name: 'web', namespace: 'shop', uid: 'w' }))
+  await clock.settle()
+  t.equal(policyRules.get()?.pods.get('w')?.state, 'open')
+  const before = localPods.get()
+  observe('10.244.1.5', aPod({ name: 'web', namespace: 'shop', uid: 'w' }))
+  t.equal(localPods.get(), before, 'nothing has changed')
+  observe('10.244.1.5', aPod({ name: 'web', namespace: 'shop', uid: 'w', labels: { app: 'a' } }))
+  await clock.settle()
+  t.equal(policyRules.get()?.pods.get('w')?.state, 'isolated')
+  isolation.observe('w', undefined)
+  t.equal(localPods.get().pods.size, 0)
+  await stop()
+})
+
+test('rules are ready when every pod that runs is known, or where there are none', async (t) => {
+  const { clock, policies, policiesReady, isolation, stop } = world(deny)
+  t.equal(policiesReady.get(), false)
+  isolation.observedAll()
+  await clock.settle()
+  t.equal(policiesReady.get(), true)
+  policies.set('none')
+  await clock.settle()
+  t.equal(policiesReady.get(), true)
+  await stop()
+})

@@ -1,0 +1,137 @@
+/** The pods of this node as rules of NetworkPolicies need them, and whether those of a pod are in force. */
+
+import { isStaticPod } from '../../../api/pod/static-pod.ts'
+import type { Pod } from '../../../api/pod.ts'
+import type { Cell, Reader } from '../../../daemon/cell.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { IsolationDelay, PodIsolation } from '../../pods/admission/pod-isolation.ts'
+import type { RuleSet } from '../rule-set.ts'
+import type { LocalPod, PodState, PolicyRules } from './policy-rules.ts'
+import type { ReceivedPolicies } from './received-state.ts'
+
+/** `pods`: by UID. */
+export type LocalPods = {
+  readonly pods: ReadonlyMap<string, LocalPod>
+  /** Every pod that runs is among them. */
+  readonly isComplete: boolean
+}
+
+export type PodIsolationNeeds = {
+  readonly reads: {
+    readonly policies: Reader<ReceivedPolicies>
+    readonly policyRules: Reader<PolicyRules | undefined>
+    readonly appliedRules: Reader<readonly RuleSet[]>
+  }
+  readonly writes: { readonly localPods: Cell<LocalPods> }
+  readonly clock: Clock
+}
+
+/** A message that is on its way, and a change of the kernel's rules, take less. */
+const patienceMs = 2_000
+const againMs = 1_000
+/** Without its policies a pod does not wait longer than this: it starts, and what is not known to be allowed is dropped. */
+export const policiesKnownMs = 30_000
+
+type Verdict = { readonly isReady: true } | { readonly isReady: false; readonly message: string }
+
+export function podIsolation({ reads, writes, clock }: PodIsolationNeeds): PodIsolation {
+  const { localPods } = writes
+  const { policies, policyRules, appliedRules } = reads
+  /** By UID: since when its containers wait. */
+  const waitingSinceMs = new Map<string, number>()
+
+  /** `waitedMs`: for its policies, so far. */
+  const verdictOn = (uid: string, isRouted: boolean, waitedMs: number): Verdict => {
+    const pod = localPods.get().pods.get(uid)
+    const received = policies.get()
+    const isLate = waitedMs >= policiesKnownMs
+    if (pod === undefined || received === 'none') return { isReady: true }
+    if (received === undefined) {
+      return isLate || !isRouted ? { isReady: true } : { isReady: false, message: notReceived(pod) }
+    }
+    const rules = policyRules.get()
+    const state = rules && stateIn(rules, uid, pod)
+    if (rules === undefined || state === undefined) return { isReady: false, message: notInForce }
+    if (state === 'open') return { isReady: true }
+    if (state === 'closed' && !isLate) return { isReady: false, message: notReceived(pod) }
+    return appliedRules.get().includes(rules) ? { isReady: true } : { isReady: false, message: notInForce }
+  }
+
+  return {
+    observe(uid, found) {
+      const { pods, isComplete } = localPods.get()
+      const pod = found && localPod(found)
+      if (isSamePod(pods.get(uid), pod)) return
+      const next = new Map(pods)
+      if (pod === undefined) next.delete(uid)
+      else next.set(uid, pod)
+      if (pod === undefined) waitingSinceMs.delete(uid)
+      localPods.set({ pods: next, isComplete })
+    },
+    observedAll() {
+      if (!localPods.get().isComplete) localPods.set({ ...localPods.get(), isComplete: true })
+    },
+    async hold(uid, { isRouted }) {
+      const sinceMs = waitingSinceMs.get(uid) ?? clock.monotonicMs()
+      const verdict = () => verdictOn(uid, isRouted, clock.monotonicMs() - sinceMs)
+      if (!verdict().isReady) await changeWithin([policies, policyRules, appliedRules], () => verdict().isReady, clock)
+      const found = verdict()
+      if (found.isReady) {
+        waitingSinceMs.delete(uid)
+        return undefined
+      }
+      waitingSinceMs.set(uid, sinceMs)
+      return delayOf(found.message)
+    },
+  }
+}
+
+function delayOf(message: string): IsolationDelay {
+  return { reason: 'WaitingForNetworkPolicies', message, againInMs: againMs }
+}
+
+const notInForce = 'The rules of its network policies are not in the kernel yet: see bramble-agent network on the node'
+
+function notReceived({ namespace }: LocalPod): string {
+  return `This node has not received the network policies of namespace ${namespace} yet. It waits up to ${policiesKnownMs / 1000} s`
+}
+
+/** Undefined: the rules were made before the pod was as it is now. */
+function stateIn({ pods }: PolicyRules, uid: string, pod: LocalPod): PodState | undefined {
+  const found = pods.get(uid)
+  return found !== undefined && isSamePod(found, pod) ? found.state : undefined
+}
+
+type Found = { readonly pod: Pod | undefined; readonly path: string; readonly ip: string }
+
+/** A pod whose specification is not known is one that leaves. */
+function localPod({ pod, path, ip }: Found): LocalPod | undefined {
+  if (pod?.spec.hostNetwork) return undefined
+  const [namespace = '', name = ''] = path.split('/')
+  const { containers = [], initContainers = [] } = pod?.spec ?? {}
+  const sidecars = initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always')
+  const ports = [...containers, ...sidecars]
+    .flatMap((container) => container.ports ?? [])
+    .flatMap((one) => (one.name ? [{ name: one.name, protocol: one.protocol ?? 'TCP', port: one.containerPort }] : []))
+  return { namespace, name, ip, labels: pod?.metadata.labels, ports, isStatic: pod !== undefined && isStaticPod(pod) }
+}
+
+function isSamePod(one: LocalPod | undefined, other: LocalPod | undefined): boolean {
+  return one === other || (one !== undefined && other !== undefined && textOf(one) === textOf(other))
+}
+
+function textOf({ namespace, name, ip, labels, ports, isStatic }: LocalPod): string {
+  return JSON.stringify([namespace, name, ip, Object.entries(labels ?? {}), ports, isStatic])
+}
+
+/** Resolves when a reader changes so that `isDone`, and after some time in any case. */
+async function changeWithin(
+  readers: readonly { onChange(listener: () => void): () => void }[],
+  isDone: () => boolean,
+  clock: Clock,
+): Promise<void> {
+  const enough = new AbortController()
+  const stops = readers.map((reader) => reader.onChange(() => isDone() && enough.abort('done')))
+  await clock.sleep(patienceMs, enough.signal)
+  for (const stop of stops) stop()
+}

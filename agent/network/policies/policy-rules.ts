@@ -1,0 +1,212 @@
+/**
+ * The rules of NetworkPolicies for the pods of this node, in chains of their own before those that forward. A pod that no policy selects
+ * is in none of them.
+ */
+import type { PeerSetState, PoliciesMessage, PolicyRuleState, PolicyState } from '../../../api/network/node-policies.ts'
+import { type Labels, labelMatcher, requirementsOf } from '../../../api/selectors.ts'
+import type { RuleChain, RuleElements, RuleSet } from '../rule-set.ts'
+import { isolationMap, podChain, policyChain } from './policy-chains.ts'
+import { namedPortSet, portMatches } from './port-matches.ts'
+
+/** A pod of this node that has an address of its own. */
+export type LocalPod = {
+  readonly namespace: string
+  readonly name: string
+  readonly ip: string
+  readonly labels: Labels | undefined
+  /** Those with names. */
+  readonly ports: readonly NamedContainerPort[]
+  /** Its namespace need not exist in the API, so that its policies need not be known. */
+  readonly isStatic: boolean
+}
+export type NamedContainerPort = { readonly name: string; readonly protocol: string; readonly port: number }
+
+/** `closed`: the policies of its namespace are not known, and it has no connections. */
+export type PodState = 'open' | 'isolated' | 'closed'
+
+/** By UID: the pod for which the rules were made. */
+export type PolicyRules = RuleSet & { readonly pods: ReadonlyMap<string, LocalPod & { readonly state: PodState }> }
+
+type Direction = 'ingress' | 'egress'
+const directions: readonly Direction[] = ['ingress', 'egress']
+
+/** Source and destination NAT of Services have taken place, and those rules come later that mark what Docker lets pass. */
+const priority = { egress: -30, ingress: -20 }
+
+/** What is made of a message, kept with its objects: a pod that comes or goes costs no policy again. */
+export type PolicyParts = {
+  readonly matchers: WeakMap<PolicyState, (labels: Labels | undefined) => boolean>
+  readonly chains: WeakMap<PolicyState, Partial<Readonly<Record<Direction, RuleChain>>>>
+  readonly sets: WeakMap<PeerSetState, RuleElements>
+}
+
+export function noParts(): PolicyParts {
+  return { matchers: new WeakMap(), chains: new WeakMap(), sets: new WeakMap() }
+}
+
+/** `pods`: by UID. Without isolated pods there are no rules at all. `parts`: hand in the same one while the message is the same. */
+export function policyRules(
+  message: PoliciesMessage,
+  pods: ReadonlyMap<string, LocalPod>,
+  parts: PolicyParts = noParts(),
+): PolicyRules {
+  const known = new Set(message.namespaces)
+  const byNamespace = groupByNamespace(message.policies)
+  const chains = new Map<string, RuleChain>()
+  const used = new Set<PolicyState>()
+  const entries: Readonly<Record<Direction, Map<string, string>>> = { ingress: new Map(), egress: new Map() }
+  const found = new Map<string, LocalPod & { readonly state: PodState }>()
+  for (const [uid, pod] of pods) {
+    const isClosed = !known.has(pod.namespace) && !pod.isStatic
+    const selecting = (byNamespace.get(pod.namespace) ?? []).filter((one) => matcherOf(one, parts)(pod.labels))
+    for (const direction of directions) {
+      const isolating = selecting.filter((policy) => policy[direction] !== undefined)
+      if (isClosed) entries[direction].set(pod.ip, 'drop')
+      else if (isolating.length > 0) {
+        const chain = podChain(direction, pod)
+        entries[direction].set(pod.ip, `goto ${chain}`)
+        chains.set(chain, { rules: [...isolating.map((policy) => `jump ${policyChain(direction, policy)}`), 'drop'] })
+        for (const policy of isolating) {
+          used.add(policy)
+          chains.set(policyChain(direction, policy), chainOf(direction, policy, parts))
+        }
+      }
+    }
+    const isIsolated = entries.ingress.has(pod.ip) || entries.egress.has(pod.ip)
+    found.set(uid, { ...pod, state: isClosed ? 'closed' : isIsolated ? 'isolated' : 'open' })
+  }
+  const isolated = [...found.values()].filter(({ state }) => state !== 'open')
+  if (isolated.length === 0) return { chains: new Map(), sets: new Map(), pods: found }
+  return {
+    chains: new Map([...baseChains(), ...chains]),
+    sets: new Map([
+      ['policy-self', { kind: 'set', type: 'ipv4_addr . ipv4_addr', elements: selfElements(isolated) }],
+      [isolationMap('ingress'), { kind: 'map', type: 'ipv4_addr : verdict', elements: entries.ingress }],
+      [isolationMap('egress'), { kind: 'map', type: 'ipv4_addr : verdict', elements: entries.egress }],
+      ...peerSets(message, used, parts),
+      ...portSets(used, isolated),
+    ]),
+    pods: found,
+  }
+}
+
+/**
+ * The kernel enters them before the chains that mark what Docker lets pass: `accept` ends one of them only. What a pod has with itself
+ * is always allowed; packets between a pod and its own node are not forwarded, and never come here (networking/v1 NetworkPolicy; Kubernetes'
+ * page "Network Policies").
+ */
+function baseChains(): readonly (readonly [string, RuleChain])[] {
+  const chain = (direction: Direction, side: 'saddr' | 'daddr'): RuleChain => ({
+    base: { type: 'filter', hook: 'forward', priority: priority[direction] },
+    rules: [
+      'ct state established,related accept',
+      'ip saddr . ip daddr @policy-self accept',
+      `ip ${side} vmap @${isolationMap(direction)}`,
+    ],
+  })
+  return [
+    ['policies-egress', chain('egress', 'saddr')],
+    ['policies-ingress', chain('ingress', 'daddr')],
+  ]
+}
+
+function groupByNamespace(policies: readonly PolicyState[]): ReadonlyMap<string, readonly PolicyState[]> {
+  const groups = new Map<string, PolicyState[]>()
+  for (const policy of policies) {
+    const group = groups.get(policy.namespace)
+    if (group === undefined) groups.set(policy.namespace, [policy])
+    else group.push(policy)
+  }
+  return groups
+}
+
+function selfElements(pods: readonly LocalPod[]): ReadonlyMap<string, string> {
+  return new Map(pods.map(({ ip }) => [`${ip} . ${ip}`, '']))
+}
+
+function matcherOf(policy: PolicyState, { matchers }: PolicyParts): (labels: Labels | undefined) => boolean {
+  const known = matchers.get(policy)
+  if (known !== undefined) return known
+  const requirements = requirementsOf(policy.podSelector)
+  // A selector that is none selects everything: pods are closed rather than open.
+  const made = requirements?.ok === true ? labelMatcher(requirements.value) : () => true
+  matchers.set(policy, made)
+  return made
+}
+
+function chainOf(direction: Direction, policy: PolicyState, { chains }: PolicyParts): RuleChain {
+  const known = chains.get(policy) ?? {}
+  const chain = known[direction] ?? { rules: (policy[direction] ?? []).flatMap((rule) => ruleTexts(direction, rule)) }
+  chains.set(policy, { ...known, [direction]: chain })
+  return chain
+}
+
+/** A rule of nft for each pair of a match of the peer and a match of the port. */
+function ruleTexts(direction: Direction, { peers, ports, destinations = [] }: PolicyRuleState): readonly string[] {
+  const address = direction === 'ingress' ? 'ip saddr' : 'ip daddr'
+  const fromPeers = peers === undefined ? [''] : peerMatches(address, peers)
+  const toPorts = ports === undefined ? [''] : portMatches(ports)
+  return [
+    ...fromPeers.flatMap((peer) => toPorts.map((port) => `${peer}${port}accept`)),
+    ...destinations.map((name) => `ip daddr . meta l4proto . th dport @${peerSetName(name)} accept`),
+  ]
+}
+
+const everyAddress = '0.0.0.0-255.255.255.255'
+
+function peerMatches(address: string, { sets, ranges }: NonNullable<PolicyRuleState['peers']>): readonly string[] {
+  if (ranges.includes(everyAddress)) return ['']
+  const texts = ranges.map((range) => range.replace(/^(.*)-\1$/, '$1'))
+  return [
+    ...sets.map((name) => `${address} @${peerSetName(name)} `),
+    ...(texts.length === 0 ? [] : [`${address} { ${texts.join(', ')} } `]),
+  ]
+}
+
+function peerSetName(name: string): string {
+  return `policy-peers-${name}`
+}
+
+/** Those that the rules name; one that the message does not have is empty. */
+function peerSets(
+  { sets }: PoliciesMessage,
+  used: ReadonlySet<PolicyState>,
+  { sets: made }: PolicyParts,
+): readonly (readonly [string, RuleElements])[] {
+  const rules = [...used].flatMap(({ ingress = [], egress = [] }) => [...ingress, ...egress])
+  const ofAddresses = new Set(rules.flatMap(({ peers }) => peers?.sets ?? []))
+  const ofPorts = new Set(rules.flatMap(({ destinations = [] }) => destinations))
+  const states = new Map(sets.map((set) => [`${set.kind} ${set.name}`, set]))
+  const elementsOf = (kind: PeerSetState['kind'], name: string): RuleElements => {
+    const state = states.get(`${kind} ${name}`)
+    const known = state && made.get(state)
+    if (known !== undefined) return known
+    const elements = new Map((state?.elements ?? []).map((element) => [element, '']))
+    const type = kind === 'address' ? 'ipv4_addr' : 'ipv4_addr . inet_proto . inet_service'
+    const set: RuleElements = { kind: 'set', type, elements }
+    if (state !== undefined) made.set(state, set)
+    return set
+  }
+  return [
+    ...[...ofAddresses].map((name) => [peerSetName(name), elementsOf('address', name)] as const),
+    ...[...ofPorts].map((name) => [peerSetName(name), elementsOf('port', name)] as const),
+  ]
+}
+
+/** The pods of this node that have a port of this name, each with its number. */
+function portSets(
+  used: ReadonlySet<PolicyState>,
+  pods: readonly LocalPod[],
+): readonly (readonly [string, RuleElements])[] {
+  const rules = [...used].flatMap(({ ingress = [] }) => ingress)
+  const named = rules.flatMap(({ ports = [] }) => ports.filter(({ name }) => name !== undefined))
+  return named.map(({ name = '', protocol }) => {
+    const elements = pods.flatMap(({ ip, ports }) =>
+      ports
+        .filter((one) => one.name === name && one.protocol === protocol)
+        .map(({ port }) => [`${ip} . ${protocol.toLowerCase()} . ${port}`, ''] as const),
+    )
+    const type = 'ipv4_addr . inet_proto . inet_service'
+    return [namedPortSet(name, protocol), { kind: 'set', type, elements: new Map(elements) }] as const
+  })
+}
