@@ -92,7 +92,7 @@ test('the pod proxy passes requests and answers on', async (t) => {
 
   await eventually('the server listens', async () => (await fetch(`${base}${pods}/web/proxy/`)).ok)
   const page = await fetch(`${base}${pods}/web/proxy/`)
-  t.equal(await page.text(), '<a href=/x>index</a>\n')
+  t.equal(await page.text(), '<a href=/api/v1/namespaces/default/pods/web/proxy/x>index</a>\n')
   t.equal(page.headers.get('content-type')?.split(';')[0], 'text/html')
   for (const name of ['web:8080', 'http:web:8080', 'http:web:']) {
     t.equal((await fetch(`${base}${pods}/${name}/proxy/index.html`)).status, 200, name)

@@ -25,7 +25,7 @@ async function connectionTo(t: Test, answer: string): Promise<Socket> {
   return connection
 }
 
-function exchange(connection: Socket, method: string) {
+function exchange(connection: Socket, method: string, rewriteLocation = (location: string) => location) {
   const headers = ['Host', 'api']
   const raw = { method, path: '/p', query: '', headers, address: undefined, body: Readable.from([]) }
   return proxyExchange({
@@ -35,7 +35,7 @@ function exchange(connection: Socket, method: string) {
     path: '/',
     headers: requestHeaders({ method, headers, address: undefined, uri: '/p', isUpgrade: false }),
     isUpgrade: false,
-    rewriteLocation: (location) => location,
+    rewriteLocation,
     clock: systemClock,
   })
 }
@@ -74,4 +74,19 @@ test('a status that is none counts as a failure of the server, and ends the conn
   }
   const connection = await connectionTo(t, 'HTTP/1.1 599 Odd\r\nContent-Length: 0\r\n\r\n')
   t.match(await exchange(connection, 'GET'), { kind: 'proxied', code: 599 })
+})
+
+test('links of a page are rewritten, and its length is left out', async (t) => {
+  const body = '<a href="/x">'
+  const head = (more: string) => `HTTP/1.1 200 OK\r\n${more}Content-Length: ${body.length}\r\n\r\n`
+  const answerTo = async (headers: string) => {
+    const answer = await exchange(await connectionTo(t, head(headers) + body), 'GET', (url) => `/proxy${url}`)
+    if (answer.kind !== 'proxied') throw new Error(answer.kind)
+    return { headers: answer.headers, text: Buffer.concat(await Readable.from(answer.pieces).toArray()).toString() }
+  }
+  const page = await answerTo('Content-Type: text/html; charset=utf-8\r\n')
+  t.same(page, { headers: ['Content-Type', 'text/html; charset=utf-8'], text: '<a href="/proxy/x">' })
+  for (const other of ['', 'Content-Type: text/plain\r\n', 'Content-Type: text/html\r\nContent-Encoding: br\r\n']) {
+    t.equal((await answerTo(other)).text, body, other)
+  }
 })

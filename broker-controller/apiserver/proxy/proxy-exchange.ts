@@ -8,6 +8,7 @@ import { withDeadline } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import type { RawRequest } from '../handlers/strategy.ts'
 import type { ApiResponse, TakenConnection } from '../wire/answers.ts'
+import { rewrittenLinks } from './html-links.ts'
 import { joinConnections } from './joined-connections.ts'
 import { answerHeaders } from './proxy-headers.ts'
 
@@ -19,6 +20,7 @@ export type Exchange = {
   readonly path: string
   readonly headers: readonly string[]
   readonly isUpgrade: boolean
+  /** Of redirects, and of links in pages. */
   readonly rewriteLocation: (location: string) => string
   /** The server is a controller of the fleet. */
   readonly toController?: boolean
@@ -119,11 +121,31 @@ function answerOn(stream: Duplex, exchange: Exchange): Promise<ApiResponse> {
   })
 }
 
-function answerOf(response: IncomingMessage, code: number, { rewriteLocation, toController }: Exchange): ApiResponse {
+function answerOf(
+  response: IncomingMessage,
+  code: number,
+  { raw, rewriteLocation, toController }: Exchange,
+): ApiResponse {
   const { statusMessage = '', rawHeaders } = response
   const headers = answerHeaders(rawHeaders, rewriteLocation, toController)
   const sendable = headers.filter((_, i) => isSendable(headers[i - (i % 2)] ?? '', headers[i - (i % 2) + 1] ?? ''))
-  return { kind: 'proxied', code, reason: statusMessage, headers: sendable, pieces: response }
+  if (toController || raw.method === 'HEAD' || code === 206 || !isPlainPage(response)) {
+    return { kind: 'proxied', code, reason: statusMessage, headers: sendable, pieces: response }
+  }
+  const unsized = sendable.filter((_, i) => sendable[i - (i % 2)]?.toLowerCase() !== 'content-length')
+  return {
+    kind: 'proxied',
+    code,
+    reason: statusMessage,
+    headers: unsized,
+    pieces: rewrittenLinks(response, rewriteLocation),
+  }
+}
+
+/** A compressed page stays as it is: `requestHeaders` asks for none. */
+function isPlainPage({ headers }: IncomingMessage): boolean {
+  const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase()
+  return type === 'text/html' && (headers['content-encoding'] ?? 'identity') === 'identity'
 }
 
 /** Node.js reads more than it writes. */

@@ -75,7 +75,7 @@ async function proxied(request: ResourceRequest, needs: ResourceNeeds, place: Pl
   const { raw, route, offered } = request
   if (raw === undefined) throw new ApiError('InternalError', 'the request cannot be passed on')
   const path = route.rest ?? ''
-  const prefix = raw.path.slice(0, raw.path.length - path.length)
+  const prefix = attributeSafe(raw.path.slice(0, raw.path.length - path.length))
   const query = raw.query === '' ? '' : `?${raw.query}`
   const isUpgrade = offered !== undefined
   if (path === '' && !isUpgrade && (raw.method === 'GET' || raw.method === 'HEAD')) {
@@ -98,6 +98,14 @@ async function proxied(request: ResourceRequest, needs: ResourceNeeds, place: Pl
     rewriteLocation: (location) => rewrittenLocation(location, prefix, hosts),
     clock: needs.clock,
   })
+}
+
+/** A path that cannot end the attribute of a page in which it is written. */
+function attributeSafe(path: string): string {
+  return path.replace(
+    /["'<>&`=\\\s]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).padStart(2, '0').toUpperCase()}`,
+  )
 }
 
 function headerIn(headers: readonly string[], wanted: string): string {

@@ -134,3 +134,11 @@ test('redirects to the same server lead through the proxy', async (t) => {
     t.equal(to(other), other)
   }
 })
+
+test('a browser is not offered a compressed page, whose links could not be rewritten', async (t) => {
+  const accepts = (accept: string, more = {}) =>
+    sent(['Accept', accept, 'Accept-Encoding', 'gzip, br'], more).of('accept-encoding')
+  t.same(accepts('text/html,application/xhtml+xml,*/*;q=0.8'), [])
+  t.same(accepts('*/*'), ['gzip, br'], 'scripts and images')
+  t.same(accepts('text/html', { toController: true }), ['gzip, br'])
+})

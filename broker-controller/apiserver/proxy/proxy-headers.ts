@@ -54,6 +54,8 @@ export function requestHeaders({ method, headers, address, uri, isUpgrade, toCon
   // Without its length the server would read the body as another request, of any method. An upgrade is passed on without a body.
   if (isUpgrade) dropped.add('content-length')
   else dropped.delete('content-length')
+  // Links of a page are rewritten, and those of a compressed one could not be without expanding all that a pod sends.
+  if (!toController && firstOf('accept')?.includes('text/html')) dropped.add('accept-encoding')
   const kept = all
     .filter(([name]) => !dropped.has(name.toLowerCase()) && !forTheApi(name.toLowerCase()))
     .flatMap(([name, value]) =>
