@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../agent/testing/free-port.ts'
 import { aNode, aPod } from '../api/testing/builders.ts'
 import { openSqliteStore } from '../broker-controller/store/sqlite/sqlite-store.ts'
 import { openAuthority } from '../certs/authority.ts'
@@ -12,9 +13,10 @@ import { issueNode } from '../certs/issue.ts'
 import { systemClock as clock, rfc3339 } from '../daemon/clock.ts'
 import { openLog } from '../daemon/log.ts'
 import { type Command, printText, readArguments } from '../daemon/process/command-line.ts'
+import { type Front, startFront } from './fleet/front.ts'
 import type { Answer, LoadSettings, Order } from './fleet/load.ts'
 import { nodeName, podName, podUID } from './fleet/node.ts'
-import { type RunningServer, startServer } from './fleet/server.ts'
+import { type Ports, type RunningServer, startServer } from './fleet/server.ts'
 
 const whole = [1, 1_000_000] as const
 const row = {
@@ -28,7 +30,10 @@ Nodes send heartbeats all the time, as agents do. A phase (connect, reconnect, r
 the CPU use of the controller no longer falls, for at most two minutes after the work. Then ten seconds with nothing but the
 usual heartbeats are measured. Two things are subtracted from the CPU time of a phase: after the work, the CPU use of those
 ten seconds; during the work, for each heartbeat that was sent, the CPU time of one among many others, which the heartbeat
-phase measures. The CPU time without any subtraction is printed, too.`,
+phase measures. The CPU time without any subtraction is printed, too.
+
+With a Mosquitto in front, CPU time and memory are those of the controller and of Mosquitto together; the share of Mosquitto is printed
+beside them. Nodes stay connected to it when the controller is killed.`,
   forms: { '': '' },
   options: {
     nodes: { value: 'N', help: 'number of nodes', range: whole, default: '1000' },
@@ -47,6 +52,12 @@ phase measures. The CPU time without any subtraction is printed, too.`,
     },
     processes: { value: 'N', help: 'processes of the load', range: [1, 64], defaultText: '1 for each 5000 nodes' },
     'at-once': { value: 'N', help: 'nodes that connect at a time, in each process', range: whole, default: '64' },
+    broker: {
+      value: 'BROKER',
+      help: 'what nodes connect to; both: one after the other',
+      choices: ['embedded', 'mosquitto', 'both'],
+      default: 'embedded',
+    },
     'one-address': { help: 'connect all nodes from one address, as behind one router' },
     controller: { value: 'FILE', help: 'main.js of another build, to compare with' },
     'node-option': {
@@ -67,34 +78,55 @@ const { values } = read
 const { nodes, pods } = values
 const processes = values.processes ?? Math.ceil(nodes / 5000)
 const folder = await mkdtemp(join(tmpdir(), 'bramble-fleet-'))
-const dataDir = join(folder, 'data')
 const config = join(folder, 'config.yaml')
+let dataDir = ''
 const main = values.controller ?? fileURLToPath(new URL('../broker-controller/main.js', import.meta.url))
 const profiling = values['cpu-prof'] === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${values['cpu-prof']}`]
 /** The longest wait for the controller to be at rest after a phase, and how long it is measured there. */
 const [settleMs, quietMs] = [120_000, 10_000]
-const start = (ports = { api: 0, mqtt: 0 }) =>
-  startServer({ main, dataDir, config, ports, nodeOptions: [...values['node-option'], ...profiling] })
 const loads: ChildProcess[] = []
 let server: RunningServer | undefined
+let front: Front | undefined
 
 try {
-  await mkdir(dataDir, { recursive: true })
-  await writeFile(config, 'apiVersion: bramble.dev/v1alpha1\nkind: ControllerConfiguration\nallocateNodeCIDRs: false\n')
-  await measure()
+  for (const broker of values.broker === 'both' ? (['embedded', 'mosquitto'] as const) : [values.broker]) {
+    dataDir = join(folder, broker)
+    await mkdir(dataDir, { recursive: true })
+    const settings = { apiVersion: 'bramble.dev/v1alpha1', kind: 'ControllerConfiguration', allocateNodeCIDRs: false }
+    const mqttBroker = broker === 'mosquitto' ? `mqtts://localhost:${await freePort()}` : undefined
+    await writeFile(config, JSON.stringify({ ...settings, mqttBroker }))
+    if (values.broker === 'both') console.log(`== ${broker}`)
+    await measure(broker)
+  }
 } finally {
   for (const load of loads) load.kill('SIGKILL')
   await server?.end('SIGKILL').catch(() => undefined)
+  await front?.end().catch(() => undefined)
   await rm(folder, { recursive: true, force: true })
 }
 
-async function measure(): Promise<void> {
-  server = await start()
+async function measure(broker: 'embedded' | 'mosquitto'): Promise<void> {
+  const start = (node: string | undefined, ports = { api: 0, mqtt: 0 }) =>
+    startServer({
+      ...{ main, dataDir, config, ports, nodeOptions: [...values['node-option'], ...profiling] },
+      ...(broker === 'mosquitto' && {
+        async front({ mqtt: port }: Ports) {
+          front ??= await startFront({ files: join(dataDir, 'mosquitto'), port, node })
+          return front
+        },
+      }),
+    })
+  const stopFront = async () => {
+    await front?.end()
+    front = undefined
+  }
+  server = await start(undefined)
   await server.idle()
   const baseBytes = server.residentBytes()
   await server.end('SIGTERM')
+  await stopFront()
   const certificates = await prepare()
-  server = await start()
+  server = await start(nodeName(nodes - 1))
   await server.idle()
   const { ports } = server
   await startLoads({ certificates, ca: (await authority()).trusted, port: ports.mqtt })
@@ -108,19 +140,20 @@ async function measure(): Promise<void> {
   print('first connect', first, beatMs)
   print('reconnect, nothing changed', await phase(server, { order: 'reconnect' }), beatMs)
   console.log(
-    `heartbeat: ${(beatMs * 1000).toFixed(0)} µs server CPU each (${Math.round(further)} in ${beats.seconds.toFixed(0)} s beside the usual ones), ${kB(beats.writtenBytes)} written`,
+    `heartbeat: ${(beatMs * 1000).toFixed(0)} µs server CPU each${front === undefined ? '' : `, with all others Mosquitto ${((beats.frontMs * 1000) / beats.beats).toFixed(0)}`} (${Math.round(further)} in ${beats.seconds.toFixed(0)} s beside the usual ones), ${kB(beats.writtenBytes)} written`,
   )
   console.log(
     `at rest: ${(perSecond.cpuMs / 10).toFixed(1)} % of a core with ${perSecond.beats.toFixed(0)} heartbeats a second, ${((quiet.cpuMs * 1000) / quiet.beats).toFixed(0)} µs for each with everything else`,
   )
   const residentBytes = server.residentBytes()
+  const ofFront = front === undefined ? '' : `, Mosquitto ${mB(front.residentBytes())}`
   console.log(
-    `resident: ${mB(residentBytes)}, ${((residentBytes - baseBytes) / nodes / 1000).toFixed(0)} kB a node above ${mB(baseBytes)} without nodes`,
+    `resident: ${mB(residentBytes)}${ofFront}, ${((residentBytes - baseBytes) / nodes / 1000).toFixed(0)} kB a node above ${mB(baseBytes)} without nodes`,
   )
 
   const killedMs = performance.now()
   await server.end('SIGKILL')
-  server = await start(ports)
+  server = await start(nodeName(nodes - 1), ports)
   const [startedMs, startCpuMs] = [performance.now() - killedMs, server.cpuMs()]
   const back = await phase(server, { order: 'await' })
   print('return after SIGKILL', back, beatMs)
@@ -129,12 +162,16 @@ async function measure(): Promise<void> {
     `all back ${all.toFixed(1)} s after SIGKILL (the controller was ready after ${(startedMs / 1000).toFixed(1)} s and ${startCpuMs.toFixed(0)} ms CPU), ${mB(server.residentBytes())} resident`,
   )
   await ordered({ order: 'end' })
+  loads.length = 0
   await server.end('SIGTERM')
+  await stopFront()
   server = undefined
 }
 
 type Cost = {
   readonly cpuMs: number
+  /** The share of Mosquitto. */
+  readonly frontMs: number
   readonly writtenBytes: number
   readonly seconds: number
   /** Heartbeats that were sent meanwhile, but for those with which nodes announce themselves. */
@@ -145,9 +182,13 @@ type Phase = { readonly work: Cost; readonly settling: Cost; readonly quiet: Cos
 /** What the controller spends during the work. */
 async function cost(of: RunningServer, work: () => Promise<unknown>): Promise<Cost> {
   const { beats: before } = await ordered({ order: 'count' })
-  const [cpuMs, written, startMs] = [of.cpuMs(), of.writtenBytes(), performance.now()]
+  const [cpuMs, frontMs, written, startMs] = [of.cpuMs(), of.front?.cpuMs() ?? 0, of.writtenBytes(), performance.now()]
   await work()
-  const spent = { cpuMs: of.cpuMs() - cpuMs, writtenBytes: of.writtenBytes() - written }
+  const spent = {
+    cpuMs: of.cpuMs() - cpuMs,
+    frontMs: (of.front?.cpuMs() ?? 0) - frontMs,
+    writtenBytes: of.writtenBytes() - written,
+  }
   const seconds = (performance.now() - startMs) / 1000
   const { beats } = await ordered({ order: 'count' })
   return { ...spent, seconds, beats: beats - before }
@@ -170,9 +211,16 @@ function print(what: string, { work, settling, quiet, failures }: Phase, beatMs:
   const [each, whole] = [(netMs / nodes).toFixed(2), (wholeMs / nodes).toFixed(2)]
   const seconds = (work.seconds + settling.seconds).toFixed(0)
   const written = kB(work.writtenBytes + settling.writtenBytes)
+  // Behind Mosquitto no node was away.
+  const pace = work.seconds < 0.1 ? '' : ` (${(nodes / work.seconds).toFixed(0)} a second)`
   console.log(
-    `${what}: ${each} ms server CPU a node (${whole} with ${work.beats + settling.beats} heartbeats in ${seconds} s), ${written} written, ${work.seconds.toFixed(1)} s for ${nodes} nodes, ${failures} failed attempts so far`,
+    `${what}: ${each} ms server CPU a node (${whole}${share(work.frontMs + settling.frontMs)} with ${work.beats + settling.beats} heartbeats in ${seconds} s), ${written} written, ${work.seconds.toFixed(1)} s for ${nodes} nodes${pace}, ${failures} failed attempts so far`,
   )
+}
+
+/** Of a phase, for each node. */
+function share(frontMs: number): string {
+  return front === undefined ? '' : `, Mosquitto ${(frontMs / nodes).toFixed(2)},`
 }
 
 function kB(bytes: number): string {

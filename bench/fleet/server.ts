@@ -1,9 +1,10 @@
 /** The controller under load, in a process of its own, and its figures from /proc. */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Front } from './front.ts'
+import { type ProcessFigures, processFigures } from './process-figures.ts'
 
 export type Ports = { readonly api: number; readonly mqtt: number }
 export type ServerSettings = {
@@ -14,15 +15,13 @@ export type ServerSettings = {
   readonly ports: Ports
   /** Options of Node, as `--cpu-prof`. */
   readonly nodeOptions: readonly string[]
+  /** Called when the controller is ready; its figures are added to those of the controller. */
+  readonly front?: (ports: Ports) => Promise<Front>
 }
 
-export interface RunningServer {
+export interface RunningServer extends ProcessFigures {
   readonly ports: Ports
-  /** CPU of all its threads, in milliseconds, user and system. */
-  cpuMs(): number
-  residentBytes(): number
-  /** What it made the kernel write to a disk. */
-  writtenBytes(): number
+  readonly front: Front | undefined
   /** Resolves when it used less than 5 % of a core for two seconds. */
   idle(): Promise<void>
   /**
@@ -40,6 +39,7 @@ export async function startServer({
   config,
   ports,
   nodeOptions,
+  front: startFront,
 }: ServerSettings): Promise<RunningServer> {
   const args = ['--data-dir', dataDir, '--config', config, '--log-format', 'json']
   const where = ['--api-port', String(ports.api), '--mqtt-port', String(ports.mqtt)]
@@ -47,20 +47,15 @@ export async function startServer({
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const opened = await ready(child)
-  const pid = child.pid ?? 0
-  const cpuMs = () => {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      .replace(/^.*\) /s, '')
-      .split(' ')
-    return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond
-  }
-  const field = (file: string, name: string) =>
-    Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/${file}`, 'utf8'))?.[1])
+  const front = await startFront?.(opened)
+  const own = processFigures(child.pid ?? 0)
+  const cpuMs = () => own.cpuMs() + (front?.cpuMs() ?? 0)
   return {
     ports: opened,
+    front,
     cpuMs,
-    residentBytes: () => field('status', 'VmRSS') * 1024,
-    writtenBytes: () => field('io', 'write_bytes'),
+    residentBytes: () => own.residentBytes() + (front?.residentBytes() ?? 0),
+    writtenBytes: own.writtenBytes,
     async idle() {
       for (let quiet = 0; quiet < 4; ) {
         const before = cpuMs()
@@ -90,8 +85,6 @@ export async function startServer({
 
 const windowMs = 1000
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0)
-
-const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 
 async function ready(child: ChildProcess): Promise<Ports> {
   if (child.stdout === null) throw new Error('The controller has no output')
