@@ -217,15 +217,56 @@ test('another controller leads: it goes on behind the same Mosquitto, and nodes 
   })
   await client.subscribeAsync(['bramble/v1/controller', 'bramble/v1/nodes/pi-1/desired'], { qos: 1 })
   await eventually('the first controller', () => new Set(epochs).size === 1)
+  const renewed = ['-n', 'kube-node-lease', 'get', 'lease', 'pi-1', '-o', 'jsonpath={.spec.renewTime}']
+  const beat = (retain: boolean) =>
+    client.publishAsync('bramble/v1/nodes/pi-1/lease', '{"seq":1,"digest":""}', { qos: 1, retain })
+  await beat(true)
+  await eventually('a lease of the node', async () => (await first.tryKubectl(...renewed)).stdout !== '')
   first.program.kill('SIGKILL')
   await second.program.logged('Controller ready', 60_000)
   await eventually('the second controller', () => new Set(epochs).size === 2)
   await second.kubectlWith(aPod('web', 'pi-1'), 'apply', '-f', '-')
   await eventually('the pod', () => pods.includes('web'))
-  await client.publishAsync('bramble/v1/nodes/pi-1/lease', '{"seq":1,"digest":""}', { qos: 1 })
-  const renewed = ['-n', 'kube-node-lease', 'get', 'lease', 'pi-1', '-o', 'jsonpath={.spec.renewTime}']
+  t.equal((await second.tryKubectl(...renewed)).stdout, '', 'the heartbeat that is retained is no sign of life')
+  await beat(false)
   await eventually('a lease of the node', async () => (await second.tryKubectl(...renewed)).stdout !== '')
   t.equal(closed, 0)
+})
+
+test('the network of the fleet is turned off: what was retained of it is withdrawn', {
+  skip: noMosquitto,
+  timeout: 120_000,
+}, async (t) => {
+  const folder = await temporaryFolder(t)
+  const dataDir = join(folder, 'controller')
+  const mqttPort = await freePort()
+  const settings = { mqttBroker: `mqtts://localhost:${mqttPort}` }
+  const routed = await startController(t, { dataDir, settings: { ...settings, podNetwork: 'routed' } })
+  await routed.kubectlWith(
+    JSON.stringify({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'pi-1' } }),
+    'create',
+    '-f',
+    '-',
+  )
+  const files = join(dataDir, 'mosquitto')
+  await eventually('the files', async () => (await readFile(join(files, 'access-list'), 'utf8')).includes('pi-1'))
+  const mosquitto = await mosquittoProcess(t, files, mqttPort)
+  await mosquitto.start()
+  const authority = await openAuthority(join(dataDir, 'authority'), Date.now())
+  const { certificate, key } = issueNode(authority, { nodeName: 'pi-1', nowMs: Date.now() })
+  const client = await mqtt.connectAsync({
+    ...{ protocol: 'mqtts', host: 'localhost', port: mqttPort, ca: authority.certificate, cert: certificate, key },
+    ...{ protocolVersion: 4, reconnectPeriod: 0 },
+  })
+  t.teardown(() => client.endAsync(true))
+  const bodies = new Map<string, string>()
+  client.on('message', (topic, body) => void bodies.set(topic, body.toString()))
+  await client.subscribeAsync(['bramble/v1/network', 'bramble/v1/services/+'], { qos: 1 })
+  await eventually('the network', () => bodies.size === 17 && [...bodies.values()].every((body) => body !== ''))
+  await routed.program.stop()
+  await startController(t, { dataDir, settings })
+  await eventually('everything is withdrawn', () => [...bodies.values()].every((body) => body === ''))
+  t.equal(bodies.size, 17)
 })
 
 function aPod(name: string, nodeName: string): string {
