@@ -1,27 +1,8 @@
-import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
+import { messageReceiver } from '../notifications/testing/receiver.ts'
 import { notifyCommand } from './notify-command.ts'
-
-async function aServer(t: Test, status = 200) {
-  const titles: unknown[] = []
-  const server = createServer((request, response) => {
-    titles.push(request.headers['title'])
-    request.resume()
-    response.writeHead(status).end()
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return { url: `http://127.0.0.1:${address.port}/secret-topic`, titles }
-}
 
 async function run(t: Test, channels: readonly object[], ...args: readonly string[]) {
   const config = join(t.testdir({}), 'controller.yaml')
@@ -42,19 +23,20 @@ async function run(t: Test, channels: readonly object[], ...args: readonly strin
 }
 
 test('a test reaches every channel of the configuration', async (t) => {
-  const [phone, tablet] = [await aServer(t), await aServer(t)]
+  const [phone, tablet] = [await messageReceiver(t), await messageReceiver(t)]
   const channels = [
     { name: 'phone', type: 'ntfy', url: phone.url },
     { name: 'tablet', type: 'ntfy', url: tablet.url },
   ]
   t.same(await run(t, channels), { code: 0, stdout: 'phone: sent\ntablet: sent\n', stderr: '' })
-  t.same([phone.titles, tablet.titles], [['Test of notifications'], ['Test of notifications']])
+  const titles = [phone, tablet].map(({ received }) => received.map(({ headers }) => headers['title']))
+  t.same(titles, [['Test of notifications'], ['Test of notifications']])
   t.match(await run(t, channels, '--channel', 'tablet'), { stdout: 'tablet: sent\n' })
-  t.equal(phone.titles.length, 1)
+  t.equal(phone.received.length, 1)
 })
 
 test('a channel that does not work is named, with the reason and without its URL', async (t) => {
-  const { url } = await aServer(t, 403)
+  const { url } = await messageReceiver(t, (response) => response.writeHead(403).end())
   const { code, stderr } = await run(t, [{ name: 'phone', type: 'ntfy', url }])
   t.not(code, 0)
   t.match(stderr, /Cannot notify phone: the server answered 403/)

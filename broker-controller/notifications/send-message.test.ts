@@ -1,37 +1,10 @@
-import { once } from 'node:events'
 import { chmod, writeFile } from 'node:fs/promises'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
-import { type Test, test } from 'tap'
+import { test } from 'tap'
 import type { Notification } from './messages.ts'
 import { defaultTemplate, type HttpChannel } from './notify-settings.ts'
 import { SendError, sendMessage } from './send-message.ts'
-
-type Received = { readonly headers: IncomingMessage['headers']; readonly body: string }
-
-async function aServer(
-  t: Test,
-  answer: (response: ServerResponse, count: number) => void = (response) => response.end(),
-) {
-  const received: Received[] = []
-  const server = createServer((request, response) => {
-    const pieces: Buffer[] = []
-    request.on('data', (piece: Buffer) => pieces.push(piece))
-    request.on('end', () => {
-      received.push({ headers: request.headers, body: Buffer.concat(pieces).toString() })
-      answer(response, received.length)
-    })
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return { url: `http://127.0.0.1:${address.port}/secret-topic`, received }
-}
+import { messageReceiver } from './testing/receiver.ts'
 
 const message: Notification = { status: 'firing', title: '1 problem', text: 'Node "pi-1" is lost\nand more', count: 1 }
 const never = new AbortController().signal
@@ -57,13 +30,13 @@ async function refusal(sending: Promise<void>): Promise<SendError> {
 }
 
 test('ntfy gets the text as the body, title and priority as headers', async (t) => {
-  const { url, received } = await aServer(t)
+  const { url, received } = await messageReceiver(t)
   await sendMessage(channel(url), message, never)
   t.match(received, [{ headers: { title: '1 problem', priority: 'high', tags: 'warning' }, body: message.text }])
 })
 
 test('a webhook gets its template, with values that cannot leave their string or field', async (t) => {
-  const { url, received } = await aServer(t)
+  const { url, received } = await messageReceiver(t)
   await sendMessage(channel(url, { type: 'webhook' }), message, never)
   t.match(received[0]?.headers, { 'content-type': 'application/json' })
   t.same(JSON.parse(received[0]?.body ?? ''), {
@@ -84,7 +57,7 @@ test('a webhook gets its template, with values that cannot leave their string or
 })
 
 test('a URL in a file is read for each message; other users must not be able to read it', async (t) => {
-  const { url, received } = await aServer(t)
+  const { url, received } = await messageReceiver(t)
   const file = join(t.testdir({}), 'url')
   await writeFile(file, `${url}\n`, { mode: 0o600 })
   await sendMessage(channel('', { url: { file } }), message, never)
@@ -96,7 +69,7 @@ test('a URL in a file is read for each message; other users must not be able to 
 })
 
 test('a token is not sent in plain text', async (t) => {
-  const { url, received } = await aServer(t)
+  const { url, received } = await messageReceiver(t)
   const tokenFile = join(t.testdir({}), 'token')
   await writeFile(tokenFile, 'hunter2', { mode: 0o600 })
   const { message: why } = await refusal(sendMessage(channel(url, { tokenFile }), message, never))
@@ -113,7 +86,9 @@ test('errors of the server pass, refusals stay, redirects are not followed; no e
     [403, true],
     [302, true],
   ] as const) {
-    const { url, received } = await aServer(t, (response) => response.writeHead(status, { location: '/other' }).end())
+    const { url, received } = await messageReceiver(t, (response) =>
+      response.writeHead(status, { location: '/other' }).end(),
+    )
     const error = await refusal(sendMessage(channel(url), message, never))
     t.equal(error.isFinal, isFinal, String(status))
     t.notMatch(String(error.stack), /secret-topic/)
@@ -128,7 +103,7 @@ test('a server that is away may come back', async (t) => {
 })
 
 test('an answer that does not come is given up when the controller stops', async (t) => {
-  const { url } = await aServer(t, () => undefined)
+  const { url } = await messageReceiver(t, () => undefined)
   const stop = new AbortController()
   const sending = refusal(sendMessage(channel(url), message, stop.signal))
   stop.abort()
