@@ -119,7 +119,7 @@ test('an agent reports what it uses, and a button drains its machine as a user o
   await client.publish('bramble/bramble/machines/pi-1/command/drain', 'drain', true)
   await fleet.startReady()
   const state = await shows(client, stateOf('pi-1'), { not_ready: 'OFF', connected: 'ON', reason: 'Ready' })
-  t.match(state, { cordoned: 'OFF', version: /^\d+\.\d+\.\d+/, update: state.latest_version })
+  t.match(state, { cordoned: 'OFF', version: /^\d+\.\d+\.\d+/, agent_update: state.latest_version })
   await eventually('its usage is published', () => 'memory' in JSON.parse(client.last(stateOf('pi-1')) ?? '{}'))
   const used = JSON.parse(client.last(stateOf('pi-1')) ?? '')
   t.ok(used.memory > 0 && used.memory <= 100, `${used.memory} % of memory`)

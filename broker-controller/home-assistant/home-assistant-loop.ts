@@ -2,6 +2,7 @@
 import { unlessAborted, withOwnSignal } from '../../daemon/aborted.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
+import { within } from '../../daemon/deadline.ts'
 import type { Log } from '../../daemon/log.ts'
 import { type LimitedLog, limitLog } from '../../daemon/log-limit.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
@@ -38,6 +39,7 @@ const stableMs = 30_000
 /** Retained messages arrive right behind a subscription, and nothing marks the last one. */
 const collectMs = 2_000
 const roundMs = 1_000
+const offlineMs = 2_000
 /** Devices that one round looks at, and messages that it sends: a fleet of 1,000 is announced within a minute. */
 const perRound = { devices: 250, messages: 40 }
 /** All devices are looked at so often, for what their nodes use. */
@@ -125,11 +127,17 @@ async function session(
     } finally {
       own.abort()
       fleet.onChange(() => {})
-      if (signal.aborted) await link.publish(status, 'offline', { qos: 1, retain: true }).catch(() => undefined)
+      if (signal.aborted) await goOffline(link, status)
       await link.close()
       await working
     }
   })
+}
+
+/** A broker that hangs does not delay the end of the controller: it publishes the last will later. */
+async function goOffline(link: HouseholdLink, status: string): Promise<void> {
+  const published = link.publish(status, 'offline', { qos: 1, retain: true })
+  await within(offlineMs, 'No answer', published).catch(() => undefined)
 }
 
 type PublishingNeeds = SessionNeeds & {

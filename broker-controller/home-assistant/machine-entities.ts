@@ -59,10 +59,10 @@ export const machineEntities = {
   pods: { platform: 'sensor', name: 'Pods running', icon: 'mdi:cube-outline', ...count },
   version: { platform: 'sensor', name: 'Agent version', icon: 'mdi:tag-outline', ...diagnostic },
   last_boot: { platform: 'sensor', name: 'Last boot', device_class: 'timestamp', ...diagnostic },
-  update: {
+  agent_update: {
     ...{ platform: 'update', name: 'Agent', title: 'bramble-agent', ...diagnostic },
     value_template:
-      "{{ {'installed_version': value_json.update, 'latest_version': value_json.latest_version} | to_json }}",
+      "{{ {'installed_version': value_json.agent_update, 'latest_version': value_json.latest_version} | to_json }}",
   },
 } as const satisfies { readonly [key: string]: Entity }
 

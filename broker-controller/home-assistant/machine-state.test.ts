@@ -40,7 +40,7 @@ test('a ready machine shows what it measures', async (t) => {
   const machine = { celsius: 47.6, load: 0.33, diskUsedBytes: 1, diskCapacityBytes: 4 }
   t.same(stateOf(nodeWith(conditions, { nodeInfo: info }), used(machine)), {
     ...{ not_ready: false, connected: true, reason: 'Ready', cordoned: false, pods: 3 },
-    ...{ version: '0.1.0', update: '0.1.0', latest_version: '0.2.0' },
+    ...{ version: '0.1.0', agent_update: '0.1.0', latest_version: '0.2.0' },
     ...{ under_voltage: false, under_voltage_since_boot: true, throttled: true, card_wear: 30 },
     ...{ cpu: 10, memory: 25, temperature: 48, disk: 25, load: 0.3, last_boot: 1_767_225_600 },
   })
@@ -49,7 +49,7 @@ test('a ready machine shows what it measures', async (t) => {
 test('a machine has no value for a sensor that it does not have', async (t) => {
   const unmeasured: NodeCondition = { type: 'UnderVoltage', status: 'Unknown' }
   const state = stateOf(nodeWith([unmeasured, ready]), used({ load: 1 }))
-  for (const key of ['temperature', 'disk', 'under_voltage', 'throttled', 'card_wear', 'version', 'update']) {
+  for (const key of ['temperature', 'disk', 'under_voltage', 'throttled', 'card_wear', 'version', 'agent_update']) {
     t.notOk(key in state, key)
   }
   t.equal(state.load, 1)

@@ -42,13 +42,13 @@ export function machineState({ node, usage, podsRunning, latestVersion }: Machin
     reason: card.state === 'ready' ? 'Ready' : shortLine(card.why ?? 'Not ready', longestState),
     cordoned: card.cordoned === true,
     pods: podsRunning,
-    ...(version !== undefined && { version, update: version, latest_version: latestVersion }),
+    ...(version !== undefined && { version, agent_update: version, latest_version: latestVersion }),
     ...conditionValues(node, card),
     ...usageValues(node, usage),
   }
 }
 
-/** `update` is the installed version again: the entity has a template of its own. */
+/** `agent_update` is the installed version again: the entity has a template of its own. */
 export type MachineState = { readonly [K in MachineKey | 'latest_version']?: EntityValue }
 
 /** The release of an agent: `v1.32.4-bramble.0.1.0` → `0.1.0`. What has no release in it is given as it is. */

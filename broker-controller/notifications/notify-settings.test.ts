@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { householdBroker } from '../household/household-broker.ts'
 import { notifySettings } from './notify-settings.ts'
 
 type File = NonNullable<Parameters<typeof notifySettings>[0]>
@@ -44,4 +45,27 @@ test('every mistake is named by its path, and none shows the URL', async (t) => 
     'notify.delay: "soon" must be a length of time (like 10s or 5m)',
   ])
   t.match(read({ channels: [phone, phone] }).problems, [/"phone" is there already/])
+})
+
+test('a channel by MQTT has its own broker, or that of the household', async (t) => {
+  const household = householdBroker({ server: 'mqtt://home', username: 'me' }, 'homeAssistant', [])
+  const of = (channel: Partial<File['channels'][number]>, isHousehold = true) => {
+    const problems: string[] = []
+    const file: File = { channels: [{ name: 'home', type: 'mqtt', topic: 'home/alerts', ...channel }] }
+    const settings = notifySettings(file, problems, isHousehold ? household : undefined)
+    return { channel: settings?.channels[0], problem: problems.join() }
+  }
+  t.match(of({}), { problem: '', channel: { type: 'mqtt', qos: 1, topic: 'home/alerts', broker: household } })
+  const own = of({ server: 'mqtts://other:99', qos: 0, kinds: ['PodFailed'] })
+  t.match(own, { problem: '', channel: { qos: 0, selection: { kinds: ['PodFailed'] } } })
+  t.match(own.channel, { broker: { host: 'other', port: 99, isEncrypted: true, username: undefined } })
+  t.match(of({}, false).problem, 'notify.channels[0].server: name a server here, or in homeAssistant')
+  t.match(of({ server: 'http://x' }).problem, /^notify.channels\[0\].server: "http:\/\/x" must be mqtt:/)
+  t.match(of({ username: 'me' }).problem, /server: name the broker that the other fields are for/)
+  for (const topic of ['', 'a/+', '#', '$SYS/x', 'a\u0000', 'x'.repeat(257)]) {
+    t.match(of({ topic }).problem, /^notify.channels\[0\].topic: must have 1 to 256 characters/, JSON.stringify(topic))
+  }
+  t.match(of({ qos: 2 }).problem, 'notify.channels[0].qos: 2 must be 0 or 1')
+  t.match(of({ url: 'https://x' }).problem, 'notify.channels[0].url: a channel of the type mqtt has none')
+  t.match(read({ channels: [{ ...phone, topic: 'x' }] }).problems.join(), /topic: only a channel of the type mqtt/)
 })
