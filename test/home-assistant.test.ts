@@ -2,6 +2,8 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { homeAssistantSettings } from '../broker-controller/home-assistant/home-assistant-settings.ts'
+import { openHouseholdLink } from '../broker-controller/household/household-link.ts'
 import { whyNoDockerd } from './support/dockerd.ts'
 import { type Controller, startController, temporaryFolder } from './support/fleet.ts'
 import { type HouseholdClient, household, whyNoHousehold } from './support/household.ts'
@@ -204,4 +206,47 @@ test('a password that others can read is not sent, and a broker of another autho
     }),
   )
   t.match(await notify(), { code: 1, stderr: /Cannot notify home: .*(certificate|issuer)/ })
+})
+
+test('a connection has many messages under way, and ends with another one of its client', {
+  skip: whyNoHousehold,
+}, async (t) => {
+  const broker = await household(t)
+  const settings = homeAssistantSettings({ ...broker.plain }, [])
+  if (settings === undefined) throw new Error('no settings')
+  const warnings: string[] = []
+  const warned = ({ message }: Error) => void warnings.push(message)
+  process.on('warning', warned)
+  t.teardown(() => void process.off('warning', warned))
+  const client = await broker.client()
+  const received: string[] = []
+  const open = () =>
+    openHouseholdLink(
+      {
+        ...{ broker: settings.broker, clientId: 'test', will: { topic: 'test/will', body: 'lost' } },
+        receive: ({ topic, body, isRetained }) => void received.push(`${topic} ${body} ${isRetained}`),
+      },
+      new AbortController().signal,
+    )
+  const link = await open()
+  const publish = (topic: string) => link.publish(topic, 'x', { qos: 1, retain: true })
+  await Promise.all(Array.from({ length: 100 }, (_, i) => publish(`test/many/${i}`)))
+  await eventually('all arrived', () => client.count('test/many/99') === 1)
+  await link.subscribe('test/many/7')
+  await eventually('a retained message arrives', () => received.length > 0)
+  await link.unsubscribe('test/many/7')
+  await client.publish('test/many/7', 'again')
+  t.same(received, ['test/many/7 x true'])
+
+  const other = await open()
+  t.ok(await link.ended, 'another connection of the same client takes over')
+  await t.rejects(publish('test/late'), /Cannot publish on test\/late: the connection has ended/)
+  await eventually('its last will is published', () => client.last('test/will') === 'lost')
+  await other.close()
+  await t.rejects(other.publish('test/late', 'x', { qos: 1, retain: false }), /the connection has ended/)
+  await writeFile(broker.plain.passwordFile, 'a wrong one')
+  await t.rejects(open(), /Not authorized/)
+  await broker.kill()
+  await t.rejects(open(), /ECONNREFUSED/)
+  t.same(warnings, [])
 })

@@ -42,9 +42,8 @@ const roundMs = 1_000
 const offlineMs = 2_000
 /** Devices that one round looks at, and messages that it sends: a fleet of 1,000 is announced within a minute. */
 const perRound = { devices: 250, messages: 40 }
-/** All devices are looked at so often, for what their nodes use. */
+/** Nodes are asked for what they use, and all devices looked at for it. A node that reports already is not asked again. */
 const sweepMs = 10_000
-const pollMs = 30_000
 
 export function homeAssistantLoop(needs: HomeAssistantNeeds, settings: HomeAssistantSettings): Loop {
   const { clock, log } = needs
@@ -171,16 +170,13 @@ async function rounds(
   { clock, usage, fleet, published, received }: PublishingNeeds,
   signal: AbortSignal,
 ): Promise<void> {
-  let [sweptMs, polledMs] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]
+  let sweptMs = Number.NEGATIVE_INFINITY
   while (!signal.aborted) {
     const now = clock.monotonicMs()
-    if (now - polledMs >= pollMs) {
-      polledMs = now
-      usage.pollMachines(fleet.nodeNames())
-    }
     if (received.takeBirth(now)) published.forget()
     if (now - sweptMs >= sweepMs) {
       sweptMs = now
+      usage.pollMachines(fleet.nodeNames())
       published.markAll()
     }
     await published.round(perRound)

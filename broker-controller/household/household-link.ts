@@ -2,6 +2,7 @@
  * One connection to the broker of a household, from its opening to its end. The only file of the controller that names the
  * MQTT client: it is bundled apart, and loaded with the first connection.
  */
+import { setMaxListeners } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { connect as connectTcp, type Socket } from 'node:net'
 import { rootCertificates } from 'node:tls'
@@ -132,6 +133,7 @@ function endOf(socket: Socket): Promise<Error> {
 
 function linkOf(client: InstanceType<typeof mqtt.default>, socket: Socket, ended: Promise<Error>): HouseholdLink {
   const end = new AbortController()
+  setMaxListeners(0, end.signal) // every message under way listens: many is no leak
   void ended.then((cause) => {
     end.abort(cause)
     client.end(true)
