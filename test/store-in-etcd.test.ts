@@ -38,6 +38,21 @@ test('the controller and etcd are killed, and come back with everything', { skip
   t.match(await controller.kubectl('get', '--raw', '/readyz?verbose'), /\[\+\]etcd ok/)
   await t.rejects(access(join(controller.dataDir, 'store.db')), 'there is no file of SQLite')
 
+  await t.test(
+    'a backup is refused with the way to make one, and so is a restore while the controller runs',
+    async (t) => {
+      const { dataDir } = controller
+      const target = `${dataDir}.backup`
+      const backup = () => controller.command('backup', target, '--data-dir', dataDir)
+      t.match(await backup(), {
+        code: 1,
+        stderr: /in etcd: back them up with etcdctl snapshot save, and copy authority/,
+      })
+      const restored = await controller.command('restore', target, '--replace', '--data-dir', dataDir)
+      t.match(restored, { code: 1, stderr: /A controller uses .*: stop it first/ })
+    },
+  )
+
   await t.test('etcd is killed: reads are answered, writes are refused, and both go on when it is back', async (t) => {
     await etcd.members[0]?.kill()
     t.equal((await controller.tryKubectl('get', 'pod', 'early')).code, 0)

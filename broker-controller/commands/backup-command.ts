@@ -4,7 +4,7 @@ import { rm, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { rfc3339 } from '../../daemon/clock.ts'
-import { adminSocketPath, requestBackup } from '../admin-socket.ts'
+import { adminSocketPath, requestBackup, requestSettings } from '../admin-socket.ts'
 import { type Backup, backUpIdleStore, isIdle } from '../store/sqlite/sqlite-backup.ts'
 import type { BackupContents } from '../store/store.ts'
 import {
@@ -59,7 +59,7 @@ async function backup(
   const store = join(dataDir, storeFileName)
   if (running === undefined && !(await isThere(store)))
     throw new Error(
-      `There is no ${storeFileName} in ${dataDir}: name the directory of the controller with --data-dir. A store in etcd is copied with 'etcdctl snapshot save'`,
+      `There is no ${storeFileName} in ${dataDir}: name the directory of the controller with --data-dir. A store in etcd is copied with 'etcdctl snapshot save'; copy authority/ and secrets.key of the data directory, too`,
     )
   const name = `command-${process.pid}`
   const source = {
@@ -85,9 +85,16 @@ type RestoreOptions = {
   readonly 'without-secrets': boolean
 }
 
-async function restoreBackup(file: string, dataDir: string, options: RestoreOptions, { nowMs }: BackupCommandNeeds) {
+async function restoreBackup(
+  file: string,
+  dataDir: string,
+  options: RestoreOptions,
+  { nowMs, signal }: BackupCommandNeeds,
+) {
   const store = join(dataDir, storeFileName)
-  if ((await isThere(store)) && !isIdle(store)) {
+  // With a store in etcd there is no file to be locked.
+  const isRunning = (await requestSettings(adminSocketPath(dataDir), signal)) !== undefined
+  if (isRunning || ((await isThere(store)) && !isIdle(store))) {
     throw new Error(`A controller uses ${dataDir}: stop it first (systemctl stop bramble-controller)`)
   }
   const passphraseFile = options['passphrase-file']
