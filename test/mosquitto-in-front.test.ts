@@ -233,6 +233,57 @@ test('another controller leads: it goes on behind the same Mosquitto, and nodes 
   t.equal(closed, 0)
 })
 
+test('the authority is replaced in three steps, and Mosquitto follows each', {
+  skip: noMosquitto,
+  timeout: 120_000,
+}, async (t) => {
+  const dataDir = join(await temporaryFolder(t), 'controller')
+  const mqttPort = await freePort()
+  const controller = await startController(t, { dataDir, settings: { mqttBroker: `mqtts://localhost:${mqttPort}` } })
+  const files = join(dataDir, 'mosquitto')
+  const read = (name: string) => readFile(join(files, name), 'utf8').catch(() => '')
+  await eventually('the files', async () => (await read('bramble.conf')) !== '')
+  const mosquitto = await mosquittoProcess(t, files, mqttPort)
+  await mosquitto.start()
+  await eventually('the controller is connected', () => connectedMetric(controller))
+  const keys = async () => {
+    const authority = await openAuthority(join(dataDir, 'authority'), Date.now())
+    return { ca: authority.trusted, ...issueNode(authority, { nodeName: 'pi-1', nowMs: Date.now() }) }
+  }
+  const canConnect = async ({ certificate, key }: { readonly certificate: string; readonly key: string }) => {
+    mosquitto.reload()
+    const { ca } = await keys()
+    const settings = { ca, cert: certificate, key, reconnectPeriod: 0, connectTimeout: 2_000 }
+    const client = await mqtt
+      .connectAsync({ protocol: 'mqtts', host: 'localhost', port: mqttPort, ...settings })
+      .catch(() => undefined)
+    await client?.endAsync()
+    return client !== undefined
+  }
+  const step = async (name: string) => {
+    const done = await controller.command('certificates', 'rollover', name, '--force', '--data-dir', dataDir)
+    t.equal(done.code, 0, `${name} ${done.stderr}`)
+  }
+  const first = await keys()
+  t.equal(await canConnect(first), true)
+  await step('begin')
+  await eventually('two authorities', async () => (await read('ca.crt')).match(/BEGIN CERT/g)?.length === 2)
+  t.equal(await canConnect(first), true)
+  await step('change-over')
+  const second = await keys()
+  await eventually(
+    'a list of each authority',
+    async () => (await read('revoked.crl')).match(/BEGIN X509/g)?.length === 2,
+  )
+  await eventually('certificates of the next authority', () => canConnect(second))
+  t.equal(await canConnect(first), true, 'those of the previous one are accepted')
+  await step('finish')
+  await eventually('one authority', async () => (await read('ca.crt')).match(/BEGIN CERT/g)?.length === 1)
+  await eventually('certificates of the previous authority are rejected', async () => !(await canConnect(first)))
+  t.equal(await canConnect(second), true)
+  await eventually('the controller is connected', () => connectedMetric(controller))
+})
+
 test('the network of the fleet is turned off: what was retained of it is withdrawn', {
   skip: noMosquitto,
   timeout: 120_000,
