@@ -4,7 +4,9 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
 import { type ClientRequest, createServer, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer as createHTTP2Server } from 'node:http2'
+import { createServer as createSecureServer } from 'node:https'
+import type { AddressInfo, Server } from 'node:net'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { type Test, test } from 'tap'
@@ -31,11 +33,13 @@ const skip = skipWithout('haproxy', existsSync('/usr/sbin/haproxy'))
 type Answer = { readonly status: number; readonly text: string; readonly location: string }
 
 /** HAProxy with the files of these Ingresses, at sockets of a folder. Services answer with their name and the headers of the request. */
-async function aProxy(t: Test, services: readonly string[]) {
+async function aProxy(t: Test, services: readonly string[], more: { readonly [name: string]: Server } = {}) {
   const folder = await temporaryFolder(t)
   const ports = new Map<string, number>()
-  for (const name of services) {
-    const server = createServer(({ headers }, answer) => answer.end(JSON.stringify({ name, headers })))
+  const answering = (name: string): [string, Server] => {
+    return [name, createServer(({ headers }, answer) => answer.end(JSON.stringify({ name, headers })))]
+  }
+  for (const [name, server] of [...services.map(answering), ...Object.entries(more)]) {
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     t.teardown(() => server.close())
@@ -43,8 +47,7 @@ async function aProxy(t: Test, services: readonly string[]) {
   }
   const save = async (ingresses: readonly Ingress[], secrets: readonly Secret[] = [], broken = '') => {
     const bySecret = new Map(secrets.map((one) => [`default/${one.metadata.name}`, checkCertificate(one)]))
-    const { files, certificates } = proxyConfiguration({
-      ingresses,
+    const builder = proxyConfiguration({
       service(key) {
         const port = ports.get(key)
         return port === undefined ? undefined : aService('one', '127.0.0.1', { ports: [{ name: 'http', port }] })
@@ -53,6 +56,8 @@ async function aProxy(t: Test, services: readonly string[]) {
       settings: defaultIngressSettings,
       limits: { files: 1e6, certificates: 1e6 },
     })
+    for (const ingress of ingresses) builder.add(ingress)
+    const { files, certificates } = builder.finish()
     const here = (text: string) =>
       text
         .replaceAll(proxyFiles.folder, folder)
@@ -207,6 +212,42 @@ test('a backend is given who asked, and not what the client claims', { skip }, a
   const sized = async (length: string) =>
     (await proxy.ask('c.example', '/', { headers: { 'content-length': length } })).status
   t.same([await sized('10'), await sized('11')], [200, 413])
+})
+
+test('pods are spoken to by HTTPS, HTTP/2 or WebSocket', { skip }, async (t) => {
+  const secret = aCertificate(anAuthority(), 'pod', 'pod')
+  const pem = (key: string) => Buffer.from(secret.data?.[key] ?? '', 'base64')
+  const secure = createSecureServer({ cert: pem('tls.crt'), key: pem('tls.key') }, ({ socket }, answer) => {
+    answer.end(JSON.stringify({ name: `by TLS, ${'servername' in socket ? socket.servername : ''}` }))
+  })
+  const second = createHTTP2Server((asked, answer) => {
+    answer.end(JSON.stringify({ name: `by HTTP/${asked.httpVersion}` }))
+  })
+  const upgrading = createServer().on('upgrade', (_, socket) => {
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n')
+    // The example of RFC 6455, 1.3.
+    socket.write('Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n')
+    socket.on('data', (data) => socket.end(`echo ${data}`))
+  })
+  const proxy = await aProxy(t, ['a'], { secure, second, upgrading })
+  const as = (protocol: string) => ({ annotations: { 'bramble.dev/backend-protocol': protocol } })
+  await proxy.save([
+    anIngress('one', { rules: [aRule('a.example', 'Prefix / secure:http')] }, as('HTTPS')),
+    anIngress('two', { rules: [aRule('b.example', 'Prefix / second:http')] }, as('H2C')),
+    anIngress('three', { rules: [aRule('c.example', 'Prefix / upgrading:http')] }),
+  ])
+  proxy.run()
+  await proxy.started()
+  t.equal(await proxy.whoAnswers('a.example', '/'), 'by TLS, a.example')
+  t.equal(await proxy.whoAnswers('b.example', '/'), 'by HTTP/2.0')
+  const headers = { host: 'c.example', connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' }
+  const key = { 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' }
+  const asked = request({ socketPath: join(proxy.folder, 'http'), headers: { ...headers, ...key }, agent: false }).end()
+  const [, socket] = await once(asked, 'upgrade')
+  socket.write('hello')
+  const [data] = await once(socket, 'data')
+  t.equal(String(data), 'echo hello')
+  socket.destroy()
 })
 
 /** The name in the certificate that is shown for this name, or the code of an error. */

@@ -1,7 +1,7 @@
 /** Which certificate the proxy shows for which host (SNI), by `spec.tls` of Ingresses. */
 import type { Ingress } from '../../../api/network/ingress.ts'
 import type { CheckedCertificate } from './certificate-check.ts'
-import type { IngressProblem } from './ingress-problem.ts'
+import type { FileRoom, IngressProblem } from './ingress-problem.ts'
 import { isHost } from './ingress-routes.ts'
 
 /** `namespace/name` of a Secret → its certificate; undefined: there is no such Secret. */
@@ -23,6 +23,8 @@ export type IngressCertificateSettings = {
   readonly defaultCertificate: string | undefined
   /** Bytes of all certificates. */
   readonly mostBytes: number
+  /** Of the list of hosts. */
+  readonly room: FileRoom
 }
 
 /** The Secrets that these Ingresses name, as `namespace/name`. */
@@ -71,6 +73,11 @@ export function ingressCertificates(lookup: CertificateLookup, settings: Ingress
         const message = `Host ${host} has the certificate of Ingress ${other}, which is older: change or delete one of them`
         return [{ reason: 'CertificateConflict', message }]
       }
+      if (other === undefined && !settings.room.take(host.length + lineLength)) {
+        return [
+          { reason: 'TooManyIngresses', message: `Host ${host} has no HTTPS: the proxies cannot read more hosts` },
+        ]
+      }
       hosts.set(host, file)
       owners.set(host, other ?? `${namespace}/${name}`)
       return []
@@ -112,3 +119,5 @@ export function certificateList({ hosts, otherwise }: Certificates, folder: stri
 
 /** Far below the length that HAProxy reads of a line. */
 const hostsOfLine = 50
+/** Folder and file of a line, as if each host had one. */
+const lineLength = 64

@@ -8,9 +8,11 @@ import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { type WorkQueue, workQueue } from '../../../daemon/work-queue.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
+import type { StoredObject } from '../../store/store.ts'
 import { type CheckedCertificate, checkCertificate } from './certificate-check.ts'
 import { shownAddresses, writeAddresses } from './ingress-addresses.ts'
 import { namedSecrets } from './ingress-certificates.ts'
+import { type IngressProblem, oldestFirst } from './ingress-problem.ts'
 import { ingressReports } from './ingress-reports.ts'
 import type { IngressSettings } from './ingress-settings.ts'
 import { type IngressChange, type IngressSources, ingressSources } from './ingress-sources.ts'
@@ -78,7 +80,7 @@ function enqueue(queue: WorkQueue, change: IngressChange): void {
 function ingressVisits(needs: IngressNeeds, settings: IngressSettings, sources: IngressSources) {
   const reports = ingressReports(needs)
   const certificates = checkedCertificates(sources)
-  let latest: Pick<ProxyConfiguration, 'files' | 'certificates'> | undefined
+  let latest: ProxyConfiguration | undefined
 
   return {
     async configure(): Promise<void> {
@@ -88,8 +90,7 @@ function ingressVisits(needs: IngressNeeds, settings: IngressSettings, sources: 
       // Before the first wait: a change from then on is another visit.
       sources.refer({ services, secrets })
       const checked = await certificates.of(secrets)
-      const configuration = proxyConfiguration({
-        ingresses: sources.ours(),
+      const builder = proxyConfiguration({
         service(key) {
           services.add(key)
           return sources.service(key)
@@ -98,10 +99,16 @@ function ingressVisits(needs: IngressNeeds, settings: IngressSettings, sources: 
         settings,
         limits: proxyLimits,
       })
-      latest = configuration
+      const problems = new Map<StoredObject<'ingresses'>, readonly IngressProblem[]>()
+      for (const ingress of [...sources.ours()].sort(oldestFirst)) {
+        const found = builder.add(ingress)
+        if (found.length > 0) problems.set(ingress, found)
+        await yieldTurn()
+      }
+      latest = builder.finish()
       await yieldTurn()
-      await saveProxyFiles(needs, configuration)
-      await reports.report(configuration.problems)
+      await saveProxyFiles(needs, latest)
+      await reports.report(problems)
     },
     /** Somebody may have changed them. */
     async keepFiles(): Promise<void> {

@@ -12,3 +12,20 @@ export function oldestFirst(a: Pick<Ingress, 'metadata'>, b: Pick<Ingress, 'meta
     `${creationTimestamp} ${namespace}/${name}`
   return text(a) < text(b) ? -1 : 1
 }
+
+/** What all files of the proxy together may have. */
+export interface FileRoom {
+  /** False, and nothing is taken, if so many bytes are not left. */
+  take(bytes: number): boolean
+}
+
+export function fileRoom(mostBytes: number): FileRoom {
+  let left = mostBytes
+  return {
+    take(bytes) {
+      if (bytes > left) return false
+      left -= bytes
+      return true
+    },
+  }
+}

@@ -5,7 +5,7 @@
 import type { HTTPIngressPath, Ingress, IngressBackend } from '../../../api/network/ingress.ts'
 import { backendText, type ProxyBackend, proxyBackend, type ServiceLookup } from './ingress-backends.ts'
 import { type IngressOptions, ingressOptions } from './ingress-options.ts'
-import type { IngressProblem } from './ingress-problem.ts'
+import type { FileRoom, IngressProblem } from './ingress-problem.ts'
 
 /** A value is `BACKEND|` or, with a redirect to HTTPS, `BACKEND|r`. */
 export type RouteTables = {
@@ -23,8 +23,6 @@ export type Routes = {
   readonly backends: ReadonlyMap<string, ProxyBackend>
   /** Adds what the Ingress asks for, after all older ones. Returns what is wrong with it. `undefined`: there is no room for it. */
   add(ingress: Ingress): readonly IngressProblem[] | undefined
-  /** Bytes of all tables and backends. */
-  bytes(): number
 }
 
 type Table = keyof RouteTables
@@ -35,9 +33,11 @@ type Wanted = { readonly entries: readonly Entry[]; readonly backends: readonly 
 export const unavailableBackend = 'unavailable'
 /** As a line of a file that HAProxy reads must fit into its buffer of 16 KiB, with room for the host. */
 const longestPath = 4096
+/** More of one Ingress are left out: each Ingress is decided in one turn of the event loop. */
+const mostPaths = 1000
 
-/** `mostBytes`: the Ingress that would exceed it is left out, with all of its routes. */
-export function ingressRoutes(lookup: ServiceLookup, mostBytes: number): Routes {
+/** An Ingress that finds no room is left out, with all of its routes. */
+export function ingressRoutes(lookup: ServiceLookup, room: FileRoom): Routes {
   const tables = {
     exact: new Map<string, string>(),
     prefix: new Map<string, string>(),
@@ -45,7 +45,6 @@ export function ingressRoutes(lookup: ServiceLookup, mostBytes: number): Routes 
   }
   const owners = new Map<string, string>()
   const backends = new Map<string, ProxyBackend>()
-  let total = 0
 
   /** What is not there yet. Of two equal entries the first counts. */
   const missing = ({ entries, backends: some }: Wanted) => {
@@ -65,7 +64,6 @@ export function ingressRoutes(lookup: ServiceLookup, mostBytes: number): Routes 
   return {
     tables,
     backends,
-    bytes: () => total,
     add(ingress) {
       const owner = `${ingress.metadata.namespace ?? ''}/${ingress.metadata.name ?? ''}`
       const { wanted, problems } = wantedOf(ingress, lookup)
@@ -74,8 +72,7 @@ export function ingressRoutes(lookup: ServiceLookup, mostBytes: number): Routes 
         return other === undefined ? [] : [conflict(entry.what, other)]
       })
       const { free, needed, bytes } = missing(wanted)
-      if (total + bytes > mostBytes) return undefined
-      total += bytes
+      if (!room.take(bytes)) return undefined
       for (const [id, { table, key, value }] of free) {
         tables[table].set(key, value)
         owners.set(id, owner)
@@ -111,6 +108,10 @@ function wantedOf(ingress: Ingress, lookup: ServiceLookup) {
     }
     hosts.add(host)
     for (const [at, path] of (http?.paths ?? []).entries()) {
+      if (entries.length === mostPaths) {
+        const message = `The Ingress has more than ${mostPaths} paths, and the others are left out: make several of it`
+        return { wanted: { entries, backends }, problems: [{ reason: 'TooManyPaths', message }, ...problems] }
+      }
       const place = `spec.rules[${index}].http.paths[${at}]`
       const route = routeOf(host, path)
       if (route === undefined) {

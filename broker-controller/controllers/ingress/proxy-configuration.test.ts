@@ -3,6 +3,7 @@ import type { Ingress } from '../../../api/network/ingress.ts'
 import type { Service } from '../../../api/network/service.ts'
 import { anIngress, aPath, aRule, aService, serviceOf } from '../../testing/ingress-objects.ts'
 import type { CheckedCertificate } from './certificate-check.ts'
+import { oldestFirst } from './ingress-problem.ts'
 import { defaultIngressSettings } from './ingress-settings.ts'
 import { proxyConfiguration } from './proxy-configuration.ts'
 
@@ -17,16 +18,19 @@ function configured(ingresses: readonly Ingress[], given: Given = {}) {
   const { services = [aService('web'), aService('api', '10.96.0.8')], certificates = {}, settings = {} } = given
   const { limits = { files: 1e6, certificates: 1e6 } } = given
   const byKey = new Map(services.map((one) => [`${one.metadata.namespace}/${one.metadata.name}`, one]))
-  const { files, problems, ...rest } = proxyConfiguration({
-    ingresses,
+  const builder = proxyConfiguration({
     service: (key) => byKey.get(key),
     certificate: (key) => certificates[key],
     settings: { ...defaultIngressSettings, ...settings },
     limits,
   })
+  const texts = [...ingresses].sort(oldestFirst).flatMap((one) => {
+    const problems = builder.add(one)
+    return problems.map(({ message }) => `${one.metadata.name}: ${message}`)
+  })
+  const { files, certificates: pems } = builder.finish()
   const lines = (name: string) => (files.get(name) ?? '').split('\n').filter((line) => line !== '')
-  const texts = [...problems].flatMap(([{ metadata }, all]) => all.map(({ message }) => `${metadata.name}: ${message}`))
-  return { ...rest, files, problems, lines, texts }
+  return { files, certificates: pems, lines, texts }
 }
 
 test('routes are keys of tables, and each Service is a backend', async (t) => {
@@ -243,6 +247,21 @@ test('what finds no room is left out, the youngest first', async (t) => {
   t.match(lines('prefix.map')[0], 'h0.example/')
   t.equal(texts.length, 100 - lines('prefix.map').length)
   t.match(texts[0], 'The Ingress is left out')
+})
+
+test('no Ingress takes the room of the others', async (t) => {
+  const web = anIngress('web', { rules: [aRule('a.example', 'Prefix / web')] }, { second: 2 })
+  const paths = Array.from({ length: 1001 }, (_, index) => `Exact /${index} web`)
+  const { lines, texts } = configured([anIngress('many', { rules: [aRule('b.example', ...paths)] }), web])
+  t.equal(lines('exact.map').length, 1000)
+  t.match(texts, [/^many: The Ingress has more than 1000 paths/])
+  t.same(lines('prefix.map'), ['a.example/ default_web_80|'])
+  const certificates = { 'default/a': { file: 'a.pem', pem: 'A' } }
+  const hosts = Array.from({ length: 100 }, (_, index) => `h${index}.example`)
+  const limits = { files: 2000, certificates: 100 }
+  const full = configured([anIngress('hosts', { tls: [{ hosts, secretName: 'a' }] })], { certificates, limits })
+  t.ok((full.files.get('certificates.list') ?? '').length < 2000)
+  t.match(full.texts.at(-1), 'Host h99.example has no HTTPS: the proxies cannot read more hosts')
 })
 
 test('equal inputs give equal files, and any change another version', async (t) => {

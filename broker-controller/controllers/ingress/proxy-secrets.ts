@@ -18,10 +18,7 @@ type Data = NonNullable<Secret['data']>
  * In an order in which no node reads a name without a file, whenever its message is made: new certificates, then what names them, then
  * the removal of those that nothing names any more. What is there already is not written again.
  */
-export async function saveProxyFiles(
-  needs: RewriteNeeds,
-  { files, certificates }: Pick<ProxyConfiguration, 'files' | 'certificates'>,
-): Promise<void> {
+export async function saveProxyFiles(needs: RewriteNeeds, { files, certificates }: ProxyConfiguration): Promise<void> {
   const wanted = new Map([...certificates].map(([file, pem]) => [file, base64(pem)]))
   const { withOld, withoutOld } = packCertificates(wanted, await present(needs), (mostOfSecret * 4) / 3)
   const putCertificates = async (packed: Packed) => {
