@@ -100,7 +100,12 @@ test('the network of the fleet is on only where it is configured', async (t) => 
   t.match(configured(['run'], 'podNetwork: routed\nclusterDomain: fleet.example\n').podNetwork, {
     clusterDomain: 'fleet.example',
   })
+  const encrypted = 'podNetwork: routed\npodNetworkTunnel: wireguard\n'
+  t.same(configured(['run'], encrypted).podNetwork?.wireguard, { port: 51_871 })
+  t.same(configured(['run'], `${encrypted}wireguardPort: 443\n`).podNetwork?.wireguard, { port: 443 })
+  t.notOk('wireguard' in (configured(['run'], 'podNetwork: routed\npodNetworkTunnel: vxlan\n').podNetwork ?? {}))
   const problems = (text: string) => (t.throws(() => configured(['run'], text)) as { problems?: unknown }).problems
+  t.match(problems('wireguardPort: 0\n'), [/^wireguardPort: 0 must be a port/])
   t.match(problems('clusterDomain: .local\n'), [/^clusterDomain: ".local" must be lower case letters/])
   t.match(problems('podNetwork: routed\nallocateNodeCIDRs: false\n'), [/^podNetwork: routed needs an address range/])
 })

@@ -78,6 +78,8 @@ export const ControllerConfigurationSchema = object({
   serviceCIDR: optional(text),
   nodeCIDRMaskSize: optional(integer),
   podNetwork: optional(oneOf('node', 'routed')),
+  podNetworkTunnel: optional(oneOf('vxlan', 'wireguard')),
+  wireguardPort: optional(integer),
   clusterDomain: optional(text),
   loadBalancer: optional(oneOf('pool', 'nodes', 'none')),
   loadBalancerPool: optional(list(text)),

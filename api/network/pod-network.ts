@@ -1,9 +1,10 @@
 /** What every node is sent of the network of the fleet, so that it can reach the pods of the others (docs/mqtt.md). */
-import { type Described, integer, list, object, optional, text } from '../schema.ts'
+import { bool, type Described, integer, list, object, optional, text } from '../schema.ts'
 
 /**
  * `nodes` has each node with an address range for its pods: `address` is the InternalIP that the others reach it by. Nodes of one
  * `segment` share a link, so that a route to a range names the node as its gateway. `version` only rises, within one `epoch`.
+ * `wireguard`: between segments; left out: VXLAN.
  */
 export const NetworkMessageSchema = object({
   epoch: text,
@@ -12,6 +13,8 @@ export const NetworkMessageSchema = object({
   serviceCIDR: text,
   /** Of the names of Services and pods, without dots at its ends. */
   clusterDomain: text,
+  /** Nodes listen on this UDP port. */
+  wireguard: optional(object({ port: integer })),
   nodes: list(
     object({
       name: text,
@@ -21,6 +24,10 @@ export const NetworkMessageSchema = object({
       /** Of its label `topology.kubernetes.io/zone`. */
       zone: optional(text),
       wireguardKey: optional(text),
+      /** `HOST:PORT`, or `none`: other nodes cannot reach it. Left out: `address` and the port of the fleet. */
+      wireguardEndpoint: optional(text),
+      /** It passes packets on between nodes that cannot reach each other. */
+      relay: optional(bool),
     }),
   ),
 })

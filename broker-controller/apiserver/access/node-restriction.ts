@@ -9,6 +9,7 @@ import type { Event } from '../../../api/event.ts'
 import { nodeIdentity } from '../../../api/identity.ts'
 import { type Lease, nodeLeaseNamespace } from '../../../api/lease.ts'
 import type { ObjectMeta, OwnerReference, Stored } from '../../../api/meta.ts'
+import { relayAnnotation } from '../../../api/network/wireguard.ts'
 import { learntByAnnotation } from '../../../api/node/node-checkpoint.ts'
 import { isReservedNodeLabel } from '../../../api/node/node-labels.ts'
 import type { Node } from '../../../api/node.ts'
@@ -173,12 +174,13 @@ function changedKeys(now: Texts = {}, before: Texts = {}): readonly string[] {
   return [...new Set([...Object.keys(now), ...Object.keys(before)])].filter((key) => now[key] !== before[key]).sort()
 }
 
-/** What controllers keep on a Node, and go by after a restart. */
+/** What controllers keep on a Node, and go by after a restart; and what an administrator trusts a node with. */
 const controllersAnnotations = [
   learntByAnnotation,
   'bramble.dev/expected-back',
   'bramble.dev/goodbye-reason',
   'bramble.dev/suspected-link',
+  relayAnnotation,
 ]
 
 function isControllers(key: string): boolean {

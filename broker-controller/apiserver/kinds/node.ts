@@ -7,6 +7,7 @@ import { resources } from '../../../api/resources.ts'
 import { problemsWith } from '../../../api/validation/metadata-validation.ts'
 import { repeatedPlaces } from '../../../api/validation/repeated.ts'
 import { revokeIfNode } from '../../store/revocations.ts'
+import { nodeAnnotationProblems, refuseOtherKey, withoutOtherKey } from '../access/node-annotations.ts'
 import { restrictNode } from '../access/node-restriction.ts'
 import { type KindStrategy, statusSubresource } from '../handlers/strategy.ts'
 import { proxyToNode } from '../proxy/proxy-handlers.ts'
@@ -26,9 +27,16 @@ export const nodeStrategy: KindStrategy<Node> = {
   largestBytes: 512 * 1024,
   withDefaults: withBothCidrs,
   prepareForCreate: withNotReadyTaint,
-  validateCreate: nodeProblems,
-  validateUpdate: (old, now) => [...nodeProblems(now), ...nodeChangeProblems(old, now)],
-  admitCreate: async (_, identity, needs) => ({ decorate: (node) => withoutCheckpoint(node, identity, needs) }),
+  validateCreate: (node) => [...nodeProblems(node), ...nodeAnnotationProblems(node)],
+  validateUpdate: (old, now) => [
+    ...nodeProblems(now),
+    ...nodeChangeProblems(old, now),
+    ...nodeAnnotationProblems(now, old),
+  ],
+  admitCreate: async (_, identity, needs) => ({
+    decorate: (node) => withoutCheckpoint(withoutOtherKey(node, identity), identity, needs),
+  }),
+  admitUpdate: async (node, _, { requester, old }) => refuseOtherKey(node, requester, old),
   nodeRestriction: { problem: restrictNode },
   // A node without an object that can still connect would be worse than an object whose node cannot connect.
   beforeRemoval: (name, needs) => revokeIfNode(needs, 'nodes', name),

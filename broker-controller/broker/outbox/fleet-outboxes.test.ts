@@ -13,7 +13,7 @@ import { servicesOutbox } from './services-outbox.ts'
 
 const facts = { clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12', clusterDomain: 'cluster.local' }
 
-async function outboxes(t: Test) {
+async function outboxes(t: Test, more: Pick<NetworkMessage, 'wireguard'> = {}) {
   const clock = fakeClock()
   const log = quietLog(t)
   const store = memoryStore({ clock })
@@ -40,7 +40,7 @@ async function outboxes(t: Test) {
       refusals = times
     },
     async start() {
-      void runLoops([networkOutbox(needs, facts), servicesOutbox(needs)], stop.signal, log)
+      void runLoops([networkOutbox(needs, { ...facts, ...more }), servicesOutbox(needs)], stop.signal, log)
       await clock.advance(50)
     },
   }
@@ -166,4 +166,33 @@ test('Services that make a message too long for nodes are left out, and the othe
   for (const name of large) await store.delete('services', { namespace: 'default', name })
   await clock.advance(5_000)
   t.match(take().at(-1)?.body, { services: [{ name: 'web' }] })
+})
+
+test('of two nodes with one WireGuard key the second is published without it', async (t) => {
+  const { store, clock, log, start, take } = await outboxes(t, { wireguard: { port: 51_871 } })
+  const keyed = (
+    name: string,
+    range: string,
+    address: string,
+    key = 'xTIBA5rboUvnH4htodjb6e697QjLERt1NAB4mZqp8Dg=',
+  ) => {
+    const node = aNodeWith(name, range, address)
+    return { ...node, metadata: { ...node.metadata, annotations: { 'bramble.dev/wireguard-public-key': key } } }
+  }
+  await store.create('nodes', keyed('pi-2', '10.244.2.0/24', '192.168.1.2'))
+  await start()
+  const other = 'TrMvSoP4jYQlY6RIzBgbssQqY3vxI2Pi+y71lOWWXX0='
+  const thief = await store.create('nodes', keyed('pi-1', '10.244.1.0/24', '192.168.1.1', other))
+  await clock.advance(10_000)
+  take()
+  const stolen = keyed('pi-1', '10.244.1.0/24', '192.168.1.1').metadata.annotations
+  await store.update('nodes', { ...thief, metadata: { ...thief.metadata, annotations: stolen } })
+  await clock.advance(10_000)
+  const message = take().at(-1)?.body as NetworkMessage
+  t.same(message.wireguard, { port: 51_871 })
+  t.same(
+    message.nodes.map(({ wireguardKey }) => wireguardKey !== undefined),
+    [false, true],
+  )
+  t.same(log.messages('warn'), ['A node has the WireGuard key of another node'])
 })

@@ -1,6 +1,7 @@
 /** Loop: Nodes → one retained message: how each node reaches the pods of the others. */
 import { isDeepStrictEqual } from 'node:util'
 import type { NetworkMessage, NetworkPeer } from '../../../api/network/pod-network.ts'
+import type { Node } from '../../../api/node.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { runController } from '../../../daemon/controller.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -9,7 +10,7 @@ import { workQueue } from '../../../daemon/work-queue.ts'
 import { informer } from '../../store/informer.ts'
 import type { Store } from '../../store/store.ts'
 import type { Broker } from '../broker.ts'
-import { networkPeer } from './network-peers.ts'
+import { keyOwners, networkPeer } from './network-peers.ts'
 import { type Published, publishWaitMs } from './publish-pace.ts'
 
 export type FleetOutboxNeeds = {
@@ -21,7 +22,7 @@ export type FleetOutboxNeeds = {
   readonly epoch: string
 }
 
-export type NetworkFacts = Pick<NetworkMessage, 'clusterCIDR' | 'serviceCIDR' | 'clusterDomain'>
+export type NetworkFacts = Pick<NetworkMessage, 'clusterCIDR' | 'serviceCIDR' | 'clusterDomain' | 'wireguard'>
 
 const onlyKey = 'network'
 
@@ -32,9 +33,23 @@ export function networkOutbox({ store, broker, clock, log, epoch }: FleetOutboxN
   let published: Published | undefined
   let waitMs = 0
   let version = 0
+  const owners = keyOwners()
+  const sharing = new Set<string>()
+  const peerOf = (name: string, node: Node | undefined) => {
+    const peer = node && networkPeer(node, facts.wireguard !== undefined)
+    const isOwn = owners.claim(name, peer?.wireguardKey)
+    if (peer?.wireguardKey === undefined || isOwn) {
+      sharing.delete(name)
+      return peer
+    }
+    if (!sharing.has(name)) log.warn('A node has the WireGuard key of another node', { node: name })
+    sharing.add(name)
+    const { wireguardKey: _, ...rest } = peer
+    return rest
+  }
   const nodes = informer({ store, clock, log }, 'nodes', (present, previous) => {
     const name = (present ?? previous)?.metadata.name ?? ''
-    const peer = present && networkPeer(present)
+    const peer = peerOf(name, present)
     if (isDeepStrictEqual(peer, peers.get(name))) return
     if (peer === undefined) peers.delete(name)
     else peers.set(name, peer)

@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { aNode } from '../../../api/testing/builders.ts'
-import { networkPeer } from './network-peers.ts'
+import { keyOwners, networkPeer } from './network-peers.ts'
 
 const status = (...addresses: readonly string[]) => ({
   addresses: addresses.map((address) => ({ type: 'InternalIP', address }) as const),
@@ -51,4 +51,39 @@ test('addresses of other kinds are not used, and most fields of a Node may be mi
   t.equal(networkPeer({ ...bare, ...(known && { status: known }) }), undefined)
   t.equal(networkPeer({ ...bare, ...(spec && { spec }) }), undefined)
   t.equal(networkPeer({ ...node, status: {} }), undefined)
+})
+
+const key = 'xTIBA5rboUvnH4htodjb6e697QjLERt1NAB4mZqp8Dg='
+
+test('of a fleet with WireGuard a node has its key, its endpoint, and whether it is a relay', async (t) => {
+  const annotations = {
+    'bramble.dev/wireguard-public-key': key,
+    'bramble.dev/wireguard-endpoint': 'home.example.org:51871',
+    'bramble.dev/relay': 'true',
+  }
+  const placed = { spec: { podCIDR: '10.244.1.0/24' }, status: status('192.168.7.5') }
+  const fields = { wireguardKey: key, wireguardEndpoint: 'home.example.org:51871', relay: true }
+  t.match(networkPeer(aNode({ ...placed, annotations }), true), fields)
+  for (const field of Object.keys(fields))
+    t.notOk(field in (networkPeer(aNode({ ...placed, annotations })) ?? {}), field)
+  const plain = networkPeer(aNode({ ...placed }))
+  t.same(networkPeer(aNode(placed), true), plain)
+  const wrong = {
+    'bramble.dev/wireguard-public-key': `${key} endpoint`,
+    'bramble.dev/wireguard-endpoint': '$(id):1',
+    'bramble.dev/relay': 'yes',
+  }
+  t.same(networkPeer(aNode({ ...placed, annotations: wrong }), true), plain, 'values that are none are left out')
+})
+
+test('a key belongs to the first node that has it, until that one has another', async (t) => {
+  const { claim } = keyOwners()
+  t.equal(claim('pi-1', 'a'), true)
+  t.equal(claim('pi-2', 'a'), false)
+  t.equal(claim('pi-2', 'b'), true)
+  t.equal(claim('pi-2', 'a'), false, 'also of a node that had one of its own')
+  t.equal(claim('pi-3', 'b'), true, 'which it has given up')
+  t.equal(claim('pi-1', 'a'), true)
+  t.equal(claim('pi-1', undefined), false)
+  t.equal(claim('pi-2', 'a'), true)
 })

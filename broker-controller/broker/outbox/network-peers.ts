@@ -1,14 +1,21 @@
 /** Decides what other nodes are sent of a Node: how they reach its pods. */
 import type { NetworkPeer } from '../../../api/network/pod-network.ts'
 import { segmentOf } from '../../../api/network/segment.ts'
+import {
+  relayAnnotation,
+  wireguardEndpointAnnotation,
+  wireguardEndpointProblem,
+  wireguardKeyAnnotation,
+  wireguardKeyProblem,
+} from '../../../api/network/wireguard.ts'
 import type { Node } from '../../../api/node.ts'
 import { parseCidr } from '../../../api/text/cidr.ts'
 import { ipVersion } from '../../../api/text/ip-address.ts'
 
 const zoneLabel = 'topology.kubernetes.io/zone'
 
-/** undefined: the node has no IPv4 range for pods yet, or no IPv4 address. */
-export function networkPeer({ metadata, spec, status }: Node): NetworkPeer | undefined {
+/** undefined: the node has no IPv4 range for pods yet, or no IPv4 address. `wireguard`: the fleet uses it between segments. */
+export function networkPeer({ metadata, spec, status }: Node, wireguard = false): NetworkPeer | undefined {
   const podCIDR = [spec?.podCIDR ?? '', ...(spec?.podCIDRs ?? [])].find((range) => parseCidr(range) !== undefined)
   const address = status?.addresses?.find((one) => one.type === 'InternalIP' && ipVersion(one.address) === 4)?.address
   if (podCIDR === undefined || address === undefined || metadata.name === undefined) return undefined
@@ -19,5 +26,42 @@ export function networkPeer({ metadata, spec, status }: Node): NetworkPeer | und
     address,
     segment: segmentOf(metadata.annotations, address),
     ...(zone && { zone }),
+    ...(wireguard && wireguardFields(metadata.annotations)),
+  }
+}
+
+/** Values that are none are left out: a Node may have them from before they were checked. */
+function wireguardFields(annotations: Node['metadata']['annotations'] = {}): Partial<NetworkPeer> {
+  const { [wireguardKeyAnnotation]: key, [wireguardEndpointAnnotation]: endpoint } = annotations
+  return {
+    ...(key !== undefined && wireguardKeyProblem(key) === undefined && { wireguardKey: key }),
+    ...(endpoint !== undefined && wireguardEndpointProblem(endpoint) === undefined && { wireguardEndpoint: endpoint }),
+    ...(annotations[relayAnnotation] === 'true' && { relay: true }),
+  }
+}
+
+export interface KeyOwners {
+  /** The key that the Node has in its annotation; undefined: none. Whether it is this Node's. */
+  claim(name: string, key: string | undefined): boolean
+}
+
+/** A key belongs to the first Node that has it: with the key of another one a node could get packets that are for that one. */
+export function keyOwners(): KeyOwners {
+  const owners = new Map<string, string>()
+  const held = new Map<string, string>()
+  return {
+    claim(name, key) {
+      const before = held.get(name)
+      if (before !== undefined && before !== key) {
+        owners.delete(before)
+        held.delete(name)
+      }
+      if (key === undefined) return false
+      const owner = owners.get(key) ?? name
+      if (owner !== name) return false
+      owners.set(key, name)
+      held.set(name, key)
+      return true
+    },
   }
 }

@@ -1,0 +1,43 @@
+import { test } from 'tap'
+import { nodeIdentity } from '../../../api/identity.ts'
+import { aNode } from '../../../api/testing/builders.ts'
+import { nodeAnnotationProblems, refuseOtherKey, withoutOtherKey } from './node-annotations.ts'
+
+const key = 'xTIBA5rboUvnH4htodjb6e697QjLERt1NAB4mZqp8Dg='
+const other = 'TrMvSoP4jYQlY6RIzBgbssQqY3vxI2Pi+y71lOWWXX0='
+const administrator = { user: 'kubernetes-admin', groups: ['system:masters'] }
+const withKey = (value: string) =>
+  aNode({ name: 'pi-1', annotations: { note: 'x', 'bramble.dev/wireguard-public-key': value } })
+
+test('the public key of a node is set by the node alone', async (t) => {
+  const without = aNode({ name: 'pi-1' })
+  const [self, neighbour] = [nodeIdentity('pi-1'), nodeIdentity('pi-2')]
+  refuseOtherKey(withKey(key), self, without)
+  refuseOtherKey(withKey(key), self, withKey(other))
+  for (const one of [administrator, neighbour]) {
+    t.throws(() => refuseOtherKey(withKey(key), one, without), { message: /only the node itself/ })
+    t.throws(() => refuseOtherKey(withKey(key), one, withKey(other)), { message: /forbidden/ })
+    refuseOtherKey(withKey(key), one, withKey(key))
+    refuseOtherKey(without, one, withKey(key))
+    t.same(withoutOtherKey(withKey(key), one).metadata.annotations, { note: 'x' }, 'nor with a new Node')
+  }
+  t.equal(withoutOtherKey(withKey(key), self).metadata.annotations?.['bramble.dev/wireguard-public-key'], key)
+  t.equal(withoutOtherKey(without, administrator), without)
+})
+
+test('values that other nodes could not use are refused, unless the Node had them before', async (t) => {
+  const fields = (annotations: { readonly [name: string]: string }, old = {}) =>
+    nodeAnnotationProblems(aNode({ annotations }), aNode({ annotations: old })).map(({ field }) => field)
+  const wrong = {
+    'bramble.dev/wireguard-public-key': 'short',
+    'bramble.dev/wireguard-endpoint': 'here',
+    'bramble.dev/relay': 'yes',
+  }
+  t.same(
+    fields(wrong),
+    Object.keys(wrong).map((name) => `metadata.annotations[${name}]`),
+  )
+  t.same(fields(wrong, wrong), [])
+  t.equal(nodeAnnotationProblems(aNode({ annotations: wrong })).length, 3)
+  t.same(fields({ 'bramble.dev/wireguard-endpoint': 'none', 'bramble.dev/relay': 'false', other: '' }), [])
+})
