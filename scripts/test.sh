@@ -73,6 +73,8 @@ install_for_tests() {
   want iptables 'Docker needs it'
   want nftables 'the rules of the network of pods'
   want conntrack 'flows of UDP to endpoints that are gone'
+  want wireguard-tools 'sites behind NAT'
+  want wireguard-go 'WireGuard where the kernel has none'
   want haproxy 'a proxy in front of Services'
   want iproute2 'networks for test machines'
   want perl 'a slow network where the kernel has no netem'

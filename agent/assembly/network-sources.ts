@@ -1,11 +1,13 @@
 /** What `bramble-agent network` reads of this machine, and removes from it. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { systemClock } from '../../daemon/clock.ts'
 import { networkCheckpointPath, readSavedNetwork } from '../adapters/disk/network-checkpoint.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
 import { nftTable } from '../adapters/network/nft.ts'
 import { isolatedPods } from '../adapters/network/nft-isolation.ts'
 import { nodeDnsHost } from '../adapters/network/node-dns-address.ts'
+import { readWireguard } from '../adapters/network/wireguard-link.ts'
 import { findIdentity } from '../join/identity.ts'
 import type { NetworkSources } from '../network/network-command.ts'
 
@@ -18,5 +20,7 @@ export function networkSources({ root, dataDir }: { readonly root: string; reado
     isolatedPods: () => isolatedPods(),
     names: nodeDnsHost(),
     forwards: async () => (await readFile(join(root, 'proc/sys/net/ipv4/ip_forward'), 'utf8')).trim() === '1',
+    wireguard: () => readWireguard(),
+    nowMs: systemClock.wallMs,
   }
 }

@@ -1,17 +1,20 @@
 /** The network of the fleet on this node: the reception of its messages, and the parts that act on them. */
+import type { ApiClient } from '../../daemon/api-client.ts'
 import type { Reader } from '../../daemon/cell.ts'
 import { withinOr } from '../../daemon/deadline.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { networkCheckpoint, networkCheckpointPath } from '../adapters/disk/network-checkpoint.ts'
 import { policyCheckpoint } from '../adapters/disk/policy-checkpoint.ts'
+import { wireguardKeyPath } from '../adapters/disk/wireguard-key.ts'
 import type { DockerRuntime, PodNetworkLink } from '../adapters/docker/docker-runtime.ts'
 import { reflectPorts } from '../adapters/network/bridge-ports.ts'
 import { conntrackFlows } from '../adapters/network/conntrack.ts'
 import { healthServers } from '../adapters/network/health-servers.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
-import { networkOwner, ownedHost, ownedTable } from '../adapters/network/network-owner.ts'
+import { networkOwner, ownedHost, ownedTable, ownedWireguard } from '../adapters/network/network-owner.ts'
 import { nftTable } from '../adapters/network/nft.ts'
+import { wireguardLink } from '../adapters/network/wireguard-link.ts'
 import { networkReception } from '../network/messages/network-reception.ts'
 import { networkManager } from '../network/network-manager.ts'
 import { peersManager } from '../network/peers/peers-manager.ts'
@@ -21,6 +24,7 @@ import { policyReception } from '../network/policies/policy-reception.ts'
 import { flowCleaner } from '../network/services/flow-cleaner.ts'
 import { healthCheckManager } from '../network/services/health-check-manager.ts'
 import { openServiceManager } from '../network/services/service-manager.ts'
+import { keyReport } from '../network/wireguard/key-report.ts'
 import type { ControlPlaneListener } from '../node/connection/control-plane.ts'
 import type { PodIsolation } from '../pods/admission/pod-isolation.ts'
 import type { AgentBoard } from './board.ts'
@@ -36,6 +40,7 @@ export type NetworkParts = {
   readonly board: AgentBoard
   readonly machine: Pick<AgentMachine, 'watch' | 'clock' | 'random'>
   readonly engine: Pick<DockerRuntime, 'adjustPodNetwork'>
+  readonly api: Pick<ApiClient, 'patch'>
   readonly log: Log
 }
 
@@ -64,9 +69,11 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
   })
   await policies.load(board.networkMessage.get() !== undefined)
   const owner = networkOwner(root)
+  const wireguard = wireguardLink(wireguardKeyPath(dataDir))
   const peers = peersManager(
     {
       host: ownedHost(hostNetwork(root), owner),
+      wireguard: ownedWireguard(wireguard, owner),
       bridge: { adjust: engine.adjustPodNetwork },
       reads: board,
       writes: board,
@@ -75,6 +82,8 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     },
     { nodeName },
   )
+  const { publicKey } = wireguard
+  const keys = keyReport({ reads: board, publicKey, api: parts.api, clock: clockFor('wireguard-key'), log }, nodeName)
   const clock = clockFor('services')
   const serviceLoops = [
     await openServiceManager({ nodeName, controllerUrls: parts.controllerUrls, reads: board, writes: board, clock }),
@@ -97,7 +106,7 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
   return {
     listener: { network, services, networkOff, policies: policies.policies, policiesOff: policies.policiesOff },
     isolation: podIsolation({ reads: board, writes: board, clock: machine.clock }),
-    loops: [reception, peers, ...serviceLoops, ...policyLoops, rules, assembleNames(parts)],
+    loops: [reception, peers, keys, ...serviceLoops, ...policyLoops, rules, assembleNames(parts)],
   }
 }
 

@@ -21,6 +21,7 @@ import { type DoctorSources, type MachineFiles, notSaved } from './sources.ts'
 import { journalFinding, spaceFindings } from './storage.ts'
 import { assignmentsOf, inOrder, settingFolders } from './systemd-settings.ts'
 import { clockFinding } from './time.ts'
+import { wireguardFindings, wireguardMessage } from './wireguard.ts'
 
 export type DoctorOptions = {
   readonly healthzPort: number | undefined
@@ -38,6 +39,7 @@ export async function examine(sources: DoctorSources, options: DoctorOptions): P
     ...conditionLooks(sources),
     ...machineLooks(sources),
     networkLook(sources),
+    wireguardLook(sources),
     ...agentLooks(sources, options),
   ]
   return (await Promise.all(looks.map(inTime))).flat()
@@ -161,6 +163,36 @@ function networkLook({ machine, live, agent }: DoctorSources): Look {
       })
     },
   }
+}
+
+function wireguardLook({ machine: { files }, live, agent, nowMs }: DoctorSources): Look {
+  return {
+    about: 'wireguard',
+    async look() {
+      const message = wireguardMessage(await files.text(`${agent.dataPath}/network/network.json`))
+      if (message === undefined) return []
+      const identity = await agent.identity().catch(() => undefined)
+      const places = ['/usr/bin/wg', '/bin/wg', '/usr/local/bin/wg']
+      return wireguardFindings({
+        message,
+        nodeName: identity?.nodeName,
+        hasProgram: (await Promise.all(places.map(files.has))).includes(true),
+        hasKernel: await hasWireguard(files),
+        state: await live?.wireguard().catch(() => undefined),
+        nowSeconds: nowMs() / 1000,
+      })
+    },
+  }
+}
+
+/** Its interface is there, or the kernel has a module for it: loaded, built in, or on disk. */
+async function hasWireguard(files: MachineFiles): Promise<boolean | undefined> {
+  if (/^ *bramble-wg:/m.test((await files.text('/proc/net/dev')) ?? '')) return true
+  if (await files.has('/sys/module/wireguard')) return true
+  const release = (await files.text('/proc/sys/kernel/osrelease'))?.trim()
+  const lists = ['modules.dep', 'modules.builtin'].map((name) => files.text(`/lib/modules/${release}/${name}`))
+  const texts = (await Promise.all(lists)).filter((text) => text !== undefined)
+  return texts.length === 0 ? undefined : texts.some((text) => /\/wireguard\.ko/.test(text))
 }
 
 function agentLooks(sources: DoctorSources, { healthzPort, ports }: DoctorOptions): readonly Look[] {

@@ -2,6 +2,7 @@
 import type { HardwareIdentity } from '../../api/node/hardware-identity.ts'
 import type { HealthSource } from '../health/checks.ts'
 import type { AgentIdentity } from '../join/identity.ts'
+import type { WireguardState } from '../network/wireguard/wireguard-plan.ts'
 import type { FileReading } from './agent-files.ts'
 import type { ControllerReading } from './controller.ts'
 import type { DockerFacts, DockerSilent } from './docker.ts'
@@ -46,6 +47,8 @@ export interface LiveMachine {
   docker(): Promise<DockerFacts | DockerSilent>
   /** Whether Docker's chain for rules of others is there; undefined: the user may not see it. */
   hasDockerChain(): Promise<boolean | undefined>
+  /** Undefined: there is no interface of WireGuard. Rejects where it cannot be read. */
+  wireguard(): Promise<WireguardState | undefined>
   /** Undefined where systemd does not answer. */
   unit(name: string): Promise<UnitReading | undefined>
   logindDelaySeconds(): Promise<number | undefined>

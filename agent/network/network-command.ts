@@ -9,6 +9,7 @@ import type { RuleTable } from './network-manager.ts'
 import { type IsolatedPod, networkReport, networkText } from './network-report.ts'
 import { planRoutes } from './peers/route-steps.ts'
 import type { HostNetwork } from './peers/route-sync.ts'
+import type { WireguardState } from './wireguard/wireguard-plan.ts'
 
 export type NetworkSources = {
   /** Undefined: the machine has not joined. */
@@ -22,6 +23,9 @@ export type NetworkSources = {
   isolatedPods(): Promise<readonly IsolatedPod[]>
   /** Whether the kernel forwards packets of IPv4. */
   forwards(): Promise<boolean>
+  /** undefined: there is no interface. */
+  wireguard(): Promise<WireguardState | undefined>
+  nowMs(): number
 }
 
 export type NetworkCommandNeeds = {
@@ -52,15 +56,18 @@ async function show(sources: NetworkSources, output: 'text' | 'json', { stdout, 
     stderr('This machine has not joined a fleet\n')
     return exitCode.failed
   }
+  const message = await sources.savedMessage()
   const report = networkReport({
     nodeName,
-    message: await sources.savedMessage(),
+    message,
     links: await host.links(),
     made: await host.made(),
     hasRules: await table.isIntact(true),
     dockerAccepts: await host.isAccepting(),
     forwards: await sources.forwards(),
     isolated: await sources.isolatedPods(),
+    wireguard: message?.wireguard && (await sources.wireguard()),
+    nowSeconds: sources.nowMs() / 1000,
   })
   stdout(output === 'json' ? `${JSON.stringify(report, null, 2)}\n` : networkText(report))
   return report.problems.length === 0 ? exitCode.fine : exitCode.failed

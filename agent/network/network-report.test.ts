@@ -29,12 +29,14 @@ const whole: NetworkFindings = {
       { interface: 'bramble-vxlan', range: range('10.244.3.0/24'), gateway: '10.244.3.0', metric: 0 },
     ],
     hasTunnel: true,
+    hasWireguard: false,
   },
   made: { routes: [], tunnelPeers: [] },
   hasRules: true,
   dockerAccepts: true,
   forwards: true,
   isolated: [],
+  nowSeconds: 0,
 }
 
 test('a node whose network is whole has no problems', async (t) => {
@@ -55,7 +57,7 @@ pi-3  10.244.3.0/24  192.168.1.3  tunnel  in place
 test('what is missing is named', async (t) => {
   const report = networkReport({
     ...whole,
-    links: { routes: [], hasTunnel: false },
+    links: { routes: [], hasTunnel: false, hasWireguard: false },
     hasRules: false,
     dockerAccepts: false,
     forwards: false,
@@ -67,7 +69,7 @@ test('what is missing is named', async (t) => {
 
 test('a route of others in the place of ours is a problem', async (t) => {
   const foreign = { interface: 'wg0', range: range('10.244.2.0/24'), metric: 0 }
-  const report = networkReport({ ...whole, links: { routes: [foreign], hasTunnel: false } })
+  const report = networkReport({ ...whole, links: { routes: [foreign], hasTunnel: false, hasWireguard: false } })
   t.ok(report.problems.some((problem) => /10\.244\.2\.0\/24 on wg0/.test(problem)))
   t.match(report.network?.nodes[1], { name: 'pi-2', state: 'missing' })
 })
@@ -95,4 +97,55 @@ shop/db             10.244.1.5   ingress, egress
 <unknown policies>  10.244.1.16  ingress
 `,
   )
+})
+
+const keyed = (number: number, more: object = {}) => ({
+  ...node(number, `site ${number}`),
+  wireguardKey: `key ${number}`,
+  ...more,
+})
+const hidden = { wireguardEndpoint: 'none' }
+const encrypted: NetworkFindings = {
+  ...whole,
+  message: whole.message && {
+    ...whole.message,
+    wireguard: { port: 51_871 },
+    nodes: [keyed(1, hidden), keyed(2, hidden), keyed(3, { relay: true }), keyed(4)],
+  },
+  links: {
+    routes: [2, 3, 4].map((number) => ({
+      interface: 'bramble-wg',
+      range: range(`10.244.${number}.0/24`),
+      gateway: `10.244.${number}.0`,
+      metric: 0,
+    })),
+    hasTunnel: false,
+    hasWireguard: true,
+  },
+  nowSeconds: 5_000,
+}
+const peerState = (handshake: number) => ({ endpoint: '192.0.2.1:1', ranges: [], handshake, keepaliveSeconds: 25 })
+
+test('of nodes of other sites the report has the way and the contact', async (t) => {
+  const state = (third: number, fourth: number) => ({
+    publicKey: 'own',
+    port: 51_871,
+    peers: new Map([
+      ['key 3', peerState(third)],
+      ['key 4', peerState(fourth)],
+    ]),
+  })
+  const report = networkReport({ ...encrypted, wireguard: state(4_990, 4_990) })
+  t.same(report.problems, [])
+  t.match(networkText(report), /pi-2 .* relay pi-3 +in place\npi-3 .* wireguard +in place\n/)
+  const silent = networkReport({ ...encrypted, wireguard: state(0, 4_000) })
+  t.match(
+    networkText(silent),
+    /pi-2 .* relay pi-3 +no contact yet\npi-3 .* no contact yet\npi-4 .* no contact any more\n/,
+  )
+  t.same(silent.problems, ['node pi-3 has not answered WireGuard at 192.168.1.3:51871 yet'], 'once')
+  const nodes = encrypted.message?.nodes.filter(({ name }) => name !== 'pi-3') ?? []
+  const alone = networkReport({ ...encrypted, message: encrypted.message && { ...encrypted.message, nodes } })
+  t.match(alone.problems, [/^no way to the pods of pi-2/])
+  t.match(alone.network?.nodes[1], { name: 'pi-2', state: 'not reached' })
 })

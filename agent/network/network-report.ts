@@ -1,7 +1,9 @@
 /** What `bramble-agent network` prints: how this node reaches the pods of the others, and what is missing. */
 import type { NetworkMessage } from '../../api/network/pod-network.ts'
-import { type PodRoute, peerNetworkOf } from './peers/peer-network.ts'
+import { type PeerNetwork, peerNetworkOf } from './peers/peer-network.ts'
 import { type HostLinks, type MadeRoutes, planRoutes } from './peers/route-steps.ts'
+import { type PodRoute, tunnelDevice } from './peers/tunnels.ts'
+import { contactOf, noContactWith, type PeerContact, type WireguardState } from './wireguard/wireguard-plan.ts'
 
 export type NetworkFindings = {
   readonly nodeName: string
@@ -15,6 +17,9 @@ export type NetworkFindings = {
   readonly dockerAccepts: boolean
   readonly forwards: boolean
   readonly isolated: readonly IsolatedPod[]
+  /** undefined: there is no interface, or it cannot be read. */
+  readonly wireguard?: WireguardState | undefined
+  readonly nowSeconds: number
 }
 
 /** A pod of this node whose connections NetworkPolicies restrict. */
@@ -44,21 +49,27 @@ export type NodeRoute = {
   readonly name: string
   readonly podCIDR: string
   readonly address: string
-  readonly way: 'route' | 'tunnel' | 'none'
-  readonly state: 'in place' | 'missing' | 'this node' | 'not reached'
+  readonly way: 'route' | 'tunnel' | 'wireguard' | 'none'
+  /** The node that passes packets on. */
+  readonly relay?: string
+  readonly state: 'in place' | 'missing' | 'this node' | 'not reached' | Exclude<PeerContact, 'in contact'>
 }
 
 export function networkReport(findings: NetworkFindings): NetworkReport {
   const { nodeName: node, message, links, made } = findings
   if (message === undefined) return { node, problems: [] }
   const wanted = peerNetworkOf(message, node)
-  const { steps, inTheWay } = planRoutes(wanted, { ...made, tunnelPeers: wanted?.tunnel?.peers ?? [] }, links)
+  const { steps, inTheWay } = planRoutes(wanted, { ...made, ...asMade(wanted?.tunnel) }, links)
+  const contacts = contactsOf(wanted, findings)
   const missing = steps.flatMap((step) => (step.step === 'addRoute' ? [step.route.range] : []))
   const nodes = message.nodes.map(({ name, podCIDR, address }): NodeRoute => {
     const route = wanted?.routes.find(({ range }) => range === podCIDR)
     const isMissing = missing.includes(podCIDR) || inTheWay.some((text) => text.includes(podCIDR))
-    const state = name === node ? 'this node' : route === undefined ? 'not reached' : isMissing ? 'missing' : 'in place'
-    return { name, podCIDR, address, way: wayOf(route), state }
+    const contact = contacts.get(podCIDR)?.contact ?? 'in contact'
+    const there = contact === 'in contact' ? 'in place' : contact
+    const state = name === node ? 'this node' : route === undefined ? 'not reached' : isMissing ? 'missing' : there
+    const relay = wanted?.relays.get(name)
+    return { name, podCIDR, address, way: wayOf(route), ...(relay && { relay }), state }
   })
   const absent = nodes.filter(({ state }) => state === 'missing').map(({ name }) => name)
   return {
@@ -79,13 +90,34 @@ export function networkReport(findings: NetworkFindings): NetworkReport {
       ...(findings.forwards ? [] : ['The kernel forwards no packets: set net.ipv4.ip_forward=1']),
       ...(absent.length === 0 ? [] : [`No route to the pods of ${absent.join(', ')}`]),
       ...inTheWay,
+      ...(wanted?.gaps ?? []),
+      ...new Set([...contacts.values()].flatMap(({ silence }) => silence)),
     ],
   }
 }
 
+/** A tunnel whose ends are not read: what is in the kernel of it counts as made. */
+function asMade(tunnel: PeerNetwork['tunnel']): Partial<MadeRoutes> {
+  if (tunnel?.kind === 'wireguard') return { wireguardAddress: tunnel.address }
+  return { tunnelPeers: tunnel?.peers ?? [] }
+}
+
+/** By the range of pods: of the peer that has it. */
+function contactsOf(wanted: PeerNetwork | undefined, { wireguard, nowSeconds }: NetworkFindings) {
+  const contacts = new Map<string, { readonly contact: PeerContact; readonly silence: readonly string[] }>()
+  if (wanted?.tunnel?.kind !== 'wireguard' || wireguard === undefined) return contacts
+  for (const peer of wanted.tunnel.peers) {
+    const contact = contactOf(peer, wireguard.peers.get(peer.publicKey), nowSeconds)
+    const silence = contact === 'no contact yet' ? [noContactWith(peer)] : []
+    for (const range of peer.ranges) contacts.set(range, { contact, silence })
+  }
+  return contacts
+}
+
 function wayOf(route: PodRoute | undefined): NodeRoute['way'] {
   if (route === undefined) return 'none'
-  return route.device === undefined ? 'route' : 'tunnel'
+  if (route.device === undefined) return 'route'
+  return route.device === tunnelDevice ? 'tunnel' : 'wireguard'
 }
 
 export function networkText({ node, network, problems }: NetworkReport): string {
@@ -97,7 +129,10 @@ export function networkText({ node, network, problems }: NetworkReport): string 
           '',
           ...table([
             ['NODE', 'PODS', 'ADDRESS', 'BY', 'STATE'],
-            ...network.nodes.map(({ name, podCIDR, address, way, state }) => [name, podCIDR, address, way, state]),
+            ...network.nodes.map(({ name, podCIDR, address, way, relay, state }) => [
+              ...[name, podCIDR, address],
+              ...[relay === undefined ? way : `relay ${relay}`, state],
+            ]),
           ]),
           ...(network.isolated.length === 0
             ? []

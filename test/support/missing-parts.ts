@@ -21,6 +21,8 @@ const parts = {
   iptables: 'apt-get install iptables',
   nftables: 'apt-get install nftables',
   conntrack: 'apt-get install conntrack',
+  'wireguard-go': 'apt-get install wireguard-go',
+  'wireguard-tools': 'apt-get install wireguard-tools',
   haproxy: 'apt-get install --no-install-recommends haproxy',
   perl: 'apt-get install perl',
   'util-linux': 'apt-get install bsdutils',

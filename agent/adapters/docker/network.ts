@@ -169,14 +169,14 @@ const ofDocker = /^br-[0-9a-f]{12}$/
 
 /**
  * Docker would route the addresses to the bridge, and the machine could no longer reach their owners. A wider network behind a
- * gateway stays reachable, except for the range of the pods.
+ * gateway stays reachable, except for the range of the pods. `*` is no interface: packets there are refused.
  */
 export function routeInTheWay(podCIDR: string, routes: readonly Route[]): string | undefined {
   const pods = parseCidr(podCIDR)
   if (pods === undefined) return undefined
   const route = routes.find(
     ({ interface: name, range, direct }) =>
-      !ofDocker.test(name) && cidrsOverlap(range, pods) && (direct || range.bits >= pods.bits),
+      !ofDocker.test(name) && name !== '*' && cidrsOverlap(range, pods) && (direct || range.bits >= pods.bits),
   )
   if (route === undefined) return undefined
   const range = formatCidr(route.range)

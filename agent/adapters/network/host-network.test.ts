@@ -3,7 +3,7 @@ import { endianness } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { ownSpace, whyNoRules } from '../../../test/support/own-space.ts'
-import type { PodRoute } from '../../network/peers/peer-network.ts'
+import type { PodRoute } from '../../network/peers/tunnels.ts'
 import { reflectPorts } from './bridge-ports.ts'
 import { hasDockerRules, hostNetwork } from './host-network.ts'
 
@@ -51,7 +51,7 @@ test('routes are made and removed, and an agent that starts again finds its own'
     { interface: 'eth0', gateway: '192.0.2.9' },
     { interface: 'eth0', direct: true },
   ])
-  t.same(await host.made(), { routes: [near], tunnelPeers: [] })
+  t.same(await host.made(), { routes: [near], guards: [], tunnelPeers: [] })
   t.same(await host.apply([{ step: 'removeRoute', route: near }]), [])
   t.same(await host.apply([{ step: 'removeRoute', route: near }]), [], 'one that is gone is no failure')
   t.same((await host.made()).routes, [])

@@ -1,10 +1,18 @@
 /** Routes and the tunnel of the pod network, through ip(8) and bridge(8), and the rule among Docker's own, through iptables(8). */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type PodRoute, tunnelDevice, tunnelMtu, tunnelPort } from '../../network/peers/peer-network.ts'
 import { forwardMark } from '../../network/peers/peer-rules.ts'
 import type { RouteStep } from '../../network/peers/route-steps.ts'
 import type { HostNetwork, StepFailure } from '../../network/peers/route-sync.ts'
+import {
+  type PodRoute,
+  type TunnelDevice,
+  tunnelDevice,
+  tunnelMtu,
+  tunnelPort,
+  wireguardDevice,
+  wireguardMtu,
+} from '../../network/peers/tunnels.ts'
 import { readRoutes } from '../kernel/host-routes.ts'
 import { runTool, runToolOrThrow } from './run-tool.ts'
 
@@ -36,13 +44,15 @@ export function hostNetwork(
 
     async links() {
       const devices = await readFile(join(root, 'proc/net/dev'), 'utf8')
-      return { routes: await readRoutes(root), hasTunnel: tunnelRow.test(devices) }
+      const has = (device: TunnelDevice) => new RegExp(`^ *${device}:`, 'm').test(devices)
+      return { routes: await readRoutes(root), hasTunnel: has(tunnelDevice), hasWireguard: has(wireguardDevice) }
     },
 
     async made() {
       const tried = 'Cannot list the routes to pods'
       const text = await runToolOrThrow(tried, ip, ['-j', '-4', 'route', 'show', 'proto', `${routeProtocol}`])
-      return { routes: routesIn(text), tunnelPeers: [] }
+      const wireguardAddress = await addressOf(ip, wireguardDevice)
+      return { ...routesIn(text), tunnelPeers: [], ...(wireguardAddress && { wireguardAddress }) }
     },
 
     async apply(steps) {
@@ -52,7 +62,9 @@ export function hostNetwork(
         const reasons = failuresIn(stderr)
         for (const [index, { step, mayFail }] of commands.entries()) {
           const because = reasons.get(index + 1)
-          if (because !== undefined && !mayFail?.test(because)) failed.push({ step, because })
+          const isNew = failed.at(-1)?.step !== step
+          if (because !== undefined && isNew && !mayFail?.test(because))
+            failed.push({ step, because: reasonOf(step, because) })
         }
       }
       return failed
@@ -73,6 +85,14 @@ export function hostNetwork(
   }
 }
 
+/** Undefined: there is no interface, or it has none or several. */
+async function addressOf(ip: string, device: TunnelDevice): Promise<string | undefined> {
+  const { code, stdout } = await runTool(ip, ['-j', '-4', 'address', 'show', 'dev', device])
+  if (code !== 0) return undefined
+  const [address, ...others] = [...stdout.matchAll(/"local": ?"([\d.]+)"/g)].map((match) => match[1])
+  return others.length === 0 ? address : undefined
+}
+
 /** Whether Docker's chain for rules of others is there; undefined: this user may not see it, or iptables is missing. */
 export async function hasDockerRules(iptables = 'iptables'): Promise<boolean | undefined> {
   try {
@@ -83,7 +103,12 @@ export async function hasDockerRules(iptables = 'iptables'): Promise<boolean | u
   }
 }
 
-const tunnelRow = new RegExp(`^ *${tunnelDevice}:`, 'm')
+/** Of the first command of a step that failed. */
+function reasonOf({ step }: RouteStep, because: string): string {
+  if (step !== 'openWireguard' || !/unknown device type|not supported/i.test(because)) return because
+  return `The kernel has no WireGuard (${because}): run 'modprobe wireguard', and install a kernel that has this module, as those of Debian and Raspberry Pi OS have`
+}
+
 const markRule = ['DOCKER-USER', '--match', 'mark', '--mark', `${forwardMark}/${forwardMark}`, '--jump', 'ACCEPT']
 
 type Tool = 'ip' | 'bridge'
@@ -151,12 +176,32 @@ function commandsOf(step: RouteStep): readonly Command[] {
     }
     case 'closeTunnel':
       return [with_('ip', `link del ${tunnelDevice}`, /Cannot find device/)]
+    case 'openWireguard':
+      return [
+        // One that is there may be of another implementation, such as wireguard-go.
+        with_('ip', `link add ${wireguardDevice} type wireguard`, /File exists/),
+        with_('ip', `link set dev ${wireguardDevice} mtu ${wireguardMtu} up`),
+        with_('ip', `address flush dev ${wireguardDevice}`),
+        with_('ip', `address replace ${step.address}/32 dev ${wireguardDevice}`),
+      ]
+    case 'closeWireguard':
+      return [with_('ip', `link del ${wireguardDevice}`, /Cannot find device/)]
+    case 'addGuard':
+      return [with_('ip', `route add ${guardText(step.range)}`, /File exists/)]
+    case 'removeGuard':
+      return [with_('ip', `route del ${guardText(step.range)}`, /No such process/)]
   }
 }
 
-function routeText({ range, gateway, device }: PodRoute): string {
+function routeText({ range, gateway, device, source }: PodRoute): string {
   const link = device === undefined ? '' : ` dev ${device} onlink`
-  return `${range} via ${gateway}${link} proto ${routeProtocol}`
+  const from = source === undefined ? '' : ` src ${source}`
+  return `${range} via ${gateway}${link}${from} proto ${routeProtocol}`
+}
+
+/** Senders of this machine and its pods get an error at once. The metric is above those of routes that others make. */
+function guardText(range: string): string {
+  return `unreachable ${range} metric 1048576 proto ${routeProtocol}`
 }
 
 /** By the number of the line in the batch, from 1: what ip printed before "Command failed -:3". */
@@ -175,12 +220,18 @@ function failuresIn(stderr: string): ReadonlyMap<number, string> {
   return found
 }
 
-function routesIn(text: string): readonly PodRoute[] {
+const tunnelDevices: readonly TunnelDevice[] = [tunnelDevice, wireguardDevice]
+
+function routesIn(text: string): { readonly routes: readonly PodRoute[]; readonly guards: readonly string[] } {
   const rows: unknown = text.trim() === '' ? [] : JSON.parse(text)
-  if (!Array.isArray(rows)) return []
-  return rows.flatMap(({ dst, gateway, dev }: { readonly [name: string]: unknown }) =>
-    typeof dst !== 'string' || typeof gateway !== 'string'
-      ? []
-      : [{ range: dst, gateway, ...(dev === tunnelDevice && ({ device: tunnelDevice } as const)) }],
-  )
+  if (!Array.isArray(rows)) return { routes: [], guards: [] }
+  const all: readonly { readonly [name: string]: unknown }[] = rows
+  return {
+    routes: all.flatMap(({ dst, gateway, dev }) => {
+      if (typeof dst !== 'string' || typeof gateway !== 'string') return []
+      const device = tunnelDevices.find((one) => one === dev)
+      return [{ range: dst, gateway, ...(device && { device }) }]
+    }),
+    guards: all.flatMap(({ type, dst }) => (type === 'unreachable' && typeof dst === 'string' ? [dst] : [])),
+  }
 }

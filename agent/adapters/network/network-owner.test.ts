@@ -12,7 +12,7 @@ test('one agent of a machine has the network, and another one changes and remove
     remove: () => call('remove'),
   }
   const host = {
-    links: async () => ({ routes: [], hasTunnel: false }),
+    links: async () => ({ routes: [], hasTunnel: false, hasWireguard: false }),
     made: async () => ({ routes: [], tunnelPeers: [] }),
     apply: async () => call('steps').then(() => []),
     acceptMarked: () => call('accept'),

@@ -6,6 +6,7 @@ import { mkdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RuleTable } from '../../network/network-manager.ts'
 import type { HostNetwork } from '../../network/peers/route-sync.ts'
+import type { WireguardLink } from '../../network/wireguard/wireguard-sync.ts'
 import { AlreadyRunning, lockDirectory } from '../disk/single-instance.ts'
 
 export interface NetworkOwner {
@@ -64,5 +65,14 @@ export function ownedHost(host: HostNetwork, { claim, isOwner }: NetworkOwner): 
     apply: (steps) => claim().then(() => host.apply(steps)),
     acceptMarked: () => claim().then(host.acceptMarked),
     refuseMarked: async () => (isOwner() ? host.refuseMarked() : undefined),
+  }
+}
+
+/** As `ownedTable`; the key is this agent's own. */
+export function ownedWireguard(link: WireguardLink, { claim }: NetworkOwner): WireguardLink {
+  return {
+    ...link,
+    read: () => claim().then(link.read),
+    apply: (changes) => claim().then(() => link.apply(changes)),
   }
 }

@@ -13,6 +13,7 @@ import { knownTimePath, timeFile } from '../../adapters/disk/time-file.ts'
 import { readHardwareIdentity } from '../../adapters/kernel/host-identity.ts'
 import { machineSensors } from '../../adapters/kernel/machine-sensors.ts'
 import { hasDockerRules } from '../../adapters/network/host-network.ts'
+import { readWireguard } from '../../adapters/network/wireguard-link.ts'
 import { identityPath, readIdentity } from '../../join/identity.ts'
 import { openKnownTime } from '../../node/certificate/known-time.ts'
 import type { DockerFacts, DockerSilent } from '../docker.ts'
@@ -145,6 +146,7 @@ function liveMachine({ dataDir, docker, systemd, isClockRight }: LiveNeeds): Liv
     },
     docker,
     hasDockerChain: hasDockerRules,
+    wireguard: () => readWireguard(),
     unit: systemd.unit,
     logindDelaySeconds: systemd.logindDelaySeconds,
     agentPid: () => agentOn(dataDir),

@@ -53,6 +53,9 @@ test('a message of the network is taken as it is, and a node with a value that i
     { ...peer, address: 'fd00::5' },
     { ...peer, segment: 'x'.repeat(254) },
     { ...peer, zone: 'x'.repeat(254) },
+    { ...peer, wireguardKey: `${'A'.repeat(42)};=` },
+    { ...peer, wireguardEndpoint: '--help:1' },
+    { ...peer, wireguardEndpoint: '$(id):1' },
   ]
   for (const other of others) {
     t.match(decodeNetwork({ ...facts, nodes: [other, peer] }), {
@@ -66,6 +69,8 @@ test('a message of the network whose own values are none is refused', async (t) 
   for (const field of ['clusterCIDR', 'serviceCIDR', 'clusterDomain', 'nodes', 'epoch', 'version']) {
     t.match(decodeNetwork({ ...facts, nodes: [peer], [field]: { a: 1 } }), { ok: false }, field)
   }
+  t.match(decodeNetwork({ ...facts, nodes: [], wireguard: { port: 65_536 } }), { ok: false })
+  t.match(decodeNetwork({ ...facts, nodes: [], wireguard: { port: 51_871 } }), { ok: true })
   for (const field of ['clusterCIDR', 'serviceCIDR', 'clusterDomain']) {
     t.match(decodeNetwork({ ...facts, nodes: [], [field]: '-' }), { ok: false, problems: [{ field }] })
   }

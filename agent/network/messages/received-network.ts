@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Decoded, decode } from '../../../api/decode.ts'
 import { dnsSubdomainProblem } from '../../../api/names.ts'
 import { type NetworkMessage, NetworkMessageSchema, type NetworkPeer } from '../../../api/network/pod-network.ts'
+import { wireguardEndpointProblem, wireguardKeyProblem } from '../../../api/network/wireguard.ts'
 import { invalid } from '../../../api/problem.ts'
 import { parseCidr } from '../../../api/text/cidr.ts'
 import { ipVersion } from '../../../api/text/ip-address.ts'
@@ -14,11 +15,13 @@ export type Received<T> = { readonly message: T; readonly problems: readonly str
 export function decodeNetwork(input: unknown): Decoded<Received<NetworkMessage>> {
   const decoded = decode(NetworkMessageSchema, input)
   if (!decoded.ok) return decoded
-  const { clusterCIDR, serviceCIDR, clusterDomain, nodes } = decoded.value
+  const { clusterCIDR, serviceCIDR, clusterDomain, wireguard, nodes } = decoded.value
   const ranges = Object.entries({ clusterCIDR, serviceCIDR }).filter(([, range]) => parseCidr(range) === undefined)
   const problems = ranges.map(([field, range]) => invalid(field, range, 'must be an IPv4 range'))
   const domain = dnsSubdomainProblem(clusterDomain)
   if (domain !== undefined) problems.push(invalid('clusterDomain', clusterDomain, domain))
+  const port = wireguard?.port ?? 1
+  if (port < 1 || port > 65_535) problems.push(invalid('wireguard.port', port, 'must be a port'))
   const { unknownFields } = decoded
   if (problems.length > 0) return { ok: false, problems, unknownFields }
   const left = nodes.filter((peer) => !isUsable(peer)).map(({ name }) => `node ${JSON.stringify(name.slice(0, 253))}`)
@@ -26,9 +29,14 @@ export function decodeNetwork(input: unknown): Decoded<Received<NetworkMessage>>
   return { ok: true, value: { message, problems: left }, unknownFields }
 }
 
-function isUsable({ name, podCIDR, address, segment, zone = '' }: NetworkPeer): boolean {
+function isUsable({ name, podCIDR, address, segment, zone = '', ...peer }: NetworkPeer): boolean {
+  const { wireguardKey: key, wireguardEndpoint: endpoint } = peer
   const isNamed = dnsSubdomainProblem(name) === undefined && isShort(segment) && isShort(zone)
-  return isNamed && parseCidr(podCIDR) !== undefined && ipVersion(address) === 4
+  const isAddressed = parseCidr(podCIDR) !== undefined && ipVersion(address) === 4
+  const hasKey = key === undefined || wireguardKeyProblem(key) === undefined
+  return (
+    isNamed && isAddressed && hasKey && (endpoint === undefined || wireguardEndpointProblem(endpoint) === undefined)
+  )
 }
 
 function isShort(text: string): boolean {

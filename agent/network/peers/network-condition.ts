@@ -6,6 +6,8 @@ export type ReachedNodes = {
   readonly problems: readonly string[]
   /** Why those of some nodes are not reached. */
   readonly gaps: readonly string[]
+  /** Why those of more nodes may not be reached: no reason to place no pods here. */
+  readonly silent?: readonly string[]
   /** Nodes with a route to their pods. */
   readonly routes: number
 }
@@ -13,10 +15,11 @@ export type ReachedNodes = {
 /** A message is read as a whole: it names some of many nodes. */
 const mostGaps = 3
 
-export function networkCondition({ problems, gaps, routes }: ReachedNodes): MachineCondition {
+export function networkCondition({ problems, gaps, silent = [], routes }: ReachedNodes): MachineCondition {
   const nothingWorks = problems.length > 0 || (routes === 0 && gaps.length > 0)
-  const shown = [...problems, ...gaps.slice(0, mostGaps)]
-  const more = gaps.length > mostGaps ? [`${gaps.length - mostGaps} more`] : []
+  const unreached = [...gaps, ...silent]
+  const shown = [...problems, ...unreached.slice(0, mostGaps)]
+  const more = unreached.length > mostGaps ? [`${unreached.length - mostGaps} more`] : []
   const message = [...shown, ...more].join('; ')
   if (nothingWorks) return { type: 'NetworkUnavailable', status: 'True', reason: 'NoRouteCreated', message }
   const reached = `Routes to the pods of ${routes} other ${routes === 1 ? 'node' : 'nodes'} are in place`

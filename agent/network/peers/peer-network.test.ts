@@ -27,6 +27,9 @@ test('a node of the same segment is the gateway to its pods', async (t) => {
     nodeAddresses: ['192.168.1.1', '192.168.1.2'],
     routes: [{ range: '10.244.2.0/24', gateway: '192.168.1.2' }],
     tunnel: undefined,
+    isGuarded: false,
+    relays: new Map(),
+    gaps: [],
   })
 })
 
@@ -42,12 +45,13 @@ test('pods of another segment are reached by a tunnel, whose ends follow from th
     { range: '10.244.3.0/24', gateway: '10.244.3.0', device: 'bramble-vxlan' },
   ])
   t.same(network?.tunnel, {
+    kind: 'vxlan',
     address: '10.244.1.0',
     mac: '02:62:0a:f4:01:00',
     peers: [{ address: '10.244.3.0', mac: '02:62:0a:f4:03:00', node: '172.16.0.3' }],
   })
   const other = peerNetworkOf(message(own, second, far), 'pi-3')
-  t.match(other?.tunnel?.peers[0], { address: network?.tunnel?.address, mac: network?.tunnel?.mac })
+  t.match(other?.tunnel?.peers, [{ address: '10.244.1.0', mac: '02:62:0a:f4:01:00', node: own.address }])
   t.same(
     other?.routes.map(({ device }) => device),
     ['bramble-vxlan', 'bramble-vxlan'],

@@ -1,35 +1,27 @@
 /** How this node reaches the pods of the others: decided from the message that every node receives. */
 import type { NetworkMessage, NetworkPeer } from '../../../api/network/pod-network.ts'
 import { type Cidr, cidrContains, cidrsOverlap, formatCidr, formatIPv4, parseCidr } from '../../../api/text/cidr.ts'
-
-/** The interface that carries packets to nodes of other segments, in UDP. */
-export const tunnelDevice = 'bramble-vxlan'
-/** Of VXLAN in Linux before it had a port assigned, and of flannel: what networks of Kubernetes let through. */
-export const tunnelPort = 8472
-/** 50 bytes less than Ethernet: the headers of VXLAN, UDP, IP and the inner Ethernet frame (RFC 7348, 5). */
-export const tunnelMtu = 1450
-
-export type PodRoute = {
-  /** The address range of the pods of a node: `10.244.3.0/24`. */
-  readonly range: string
-  /** The node itself on the same segment, or its end of the tunnel. */
-  readonly gateway: string
-  /** Left out: the link that the gateway is on. */
-  readonly device?: typeof tunnelDevice
-}
-
-/** The far end of the tunnel at one node. */
-export type TunnelPeer = { readonly address: string; readonly mac: string; readonly node: string }
+import { type PodRoute, type Tunnel, tunnelDevice } from './tunnels.ts'
+import { type ReachablePeer, wireguardWays } from './wireguard-ways.ts'
 
 export type PeerNetwork = {
   readonly clusterCIDR: string
   /** Of the pods of this node. */
   readonly podCIDR: string
-  /** Of all nodes: their processes may reach all pods, as in Kubernetes. */
+  /**
+   * Of the nodes whose processes may reach all pods, as in Kubernetes. Not of those that are behind WireGuard: they have the address of
+   * their end of it, and their own one may be any machine's here.
+   */
   readonly nodeAddresses: readonly string[]
   readonly routes: readonly PodRoute[]
-  /** This node's end of the tunnel; undefined where all nodes are on one segment. */
-  readonly tunnel: { readonly address: string; readonly mac: string; readonly peers: readonly TunnelPeer[] } | undefined
+  /** This node's end of the tunnel; undefined where VXLAN would have no other one. */
+  readonly tunnel: Tunnel | undefined
+  /** Without a route to them, packets to pods are refused: they must not leave this node unencrypted. */
+  readonly isGuarded: boolean
+  /** The nodes whose pods are reached through another one: its name by theirs. */
+  readonly relays: ReadonlyMap<string, string>
+  /** Why pods of some nodes cannot have a route, each as a sentence. */
+  readonly gaps: readonly string[]
 }
 
 /** undefined: the message does not have this node, or not with a range of the cluster; it cannot have routes yet. */
@@ -39,35 +31,42 @@ export function peerNetworkOf(message: NetworkMessage, nodeName: string): PeerNe
   const ownRange = own && parseCidr(own.podCIDR)
   if (cluster === undefined || own === undefined || ownRange === undefined) return undefined
   if (!cidrContains(cluster, ownRange)) return undefined
-  const peers = reachable(message.nodes, own, ownRange, cluster)
+  const peers = reachable(message, own, ownRange, cluster)
   const far = peers.filter(({ peer }) => peer.segment !== own.segment)
+  const isGuarded = message.wireguard !== undefined
+  const ways = message.wireguard && wireguardWays({ own, ...tunnelEnd(ownRange), ...message.wireguard, peers })
+  const trusted = isGuarded ? peers.filter((one) => !far.includes(one)) : peers
   return {
     clusterCIDR: formatCidr(cluster),
     podCIDR: formatCidr(ownRange),
-    nodeAddresses: [...new Set([own, ...peers.map(({ peer }) => peer)].map(({ address }) => address))].sort(),
-    routes: peers.map(({ peer, range }) =>
-      peer.segment === own.segment
-        ? { range: formatCidr(range), gateway: peer.address }
-        : { range: formatCidr(range), gateway: formatIPv4(range.first), device: tunnelDevice },
-    ),
-    tunnel:
-      far.length === 0
-        ? undefined
-        : {
-            ...tunnelEnd(ownRange),
-            peers: far.map(({ peer, range }) => ({ ...tunnelEnd(range), node: peer.address })),
-          },
+    nodeAddresses: [...new Set([own, ...trusted.map(({ peer }) => peer)].map(({ address }) => address))].sort(),
+    routes: [...peers.flatMap((one) => routeTo(one, own, isGuarded)), ...(ways?.routes ?? [])],
+    tunnel: ways?.tunnel ?? vxlanTunnel(ownRange, far),
+    isGuarded,
+    relays: ways?.relays ?? new Map(),
+    gaps: ways?.gaps ?? [],
   }
 }
 
-type ReachablePeer = { readonly peer: NetworkPeer; readonly range: Cidr }
+/** By WireGuard only some nodes have a route: see `wireguardWays`. */
+function routeTo({ peer, range: cidr }: ReachablePeer, own: NetworkPeer, hasWays: boolean): readonly PodRoute[] {
+  const range = formatCidr(cidr)
+  if (peer.segment === own.segment) return [{ range, gateway: peer.address }]
+  return hasWays ? [] : [{ range, gateway: formatIPv4(cidr.first), device: tunnelDevice }]
+}
+
+function vxlanTunnel(ownRange: Cidr, far: readonly ReachablePeer[]): Tunnel | undefined {
+  if (far.length === 0) return undefined
+  const peers = far.map(({ peer, range }) => ({ ...tunnelEnd(range), node: peer.address }))
+  return { kind: 'vxlan', ...tunnelEnd(ownRange), peers }
+}
 
 /**
  * The nodes whose range no other has. A route outside the cluster's range could take the machine's own connections; the node itself
- * and others with its address are on this machine.
+ * and others with its address are on this machine. Behind NAT machines of different sites have the same addresses.
  */
 function reachable(
-  nodes: readonly NetworkPeer[],
+  { nodes, wireguard }: NetworkMessage,
   own: NetworkPeer,
   ownRange: Cidr,
   cluster: Cidr,
@@ -75,7 +74,8 @@ function reachable(
   const taken: Cidr[] = [ownRange]
   return nodes.flatMap((peer) => {
     const range = parseCidr(peer.podCIDR)
-    if (peer.address === own.address || range === undefined) return []
+    const isElsewhere = wireguard !== undefined && peer.segment !== own.segment
+    if ((peer.address === own.address && !isElsewhere) || range === undefined) return []
     if (!cidrContains(cluster, range) || taken.some((other) => cidrsOverlap(other, range))) return []
     taken.push(range)
     return [{ peer, range }]

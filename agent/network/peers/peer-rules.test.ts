@@ -9,6 +9,9 @@ const network: PeerNetwork = {
   nodeAddresses: ['192.168.1.1', '192.168.1.2'],
   routes: [],
   tunnel: undefined,
+  isGuarded: false,
+  relays: new Map(),
+  gaps: [],
 }
 const rulesOf = (of: PeerNetwork, chain: string) => peerRules(of).chains.get(chain)?.rules ?? []
 
@@ -31,7 +34,10 @@ test('pods keep their addresses within the cluster only', async (t) => {
 
 test('a tunnel takes packets of nodes only, and connections through it have its MTU', async (t) => {
   t.same(rulesOf(network, 'peers-input'), [])
-  const tunnelled = { ...network, tunnel: { address: '10.244.1.0', mac: '02:62:0a:f4:01:00', peers: [] } }
+  const tunnelled: PeerNetwork = {
+    ...network,
+    tunnel: { kind: 'vxlan', address: '10.244.1.0', mac: '02:62:0a:f4:01:00', peers: [] },
+  }
   t.same(rulesOf(tunnelled, 'peers-input'), ['udp dport 8472 ip saddr != @nodes drop'])
   t.match(rulesOf(tunnelled, 'peers-forward')[1], /^oifname bramble-vxlan tcp .* maxseg size set rt mtu$/)
   t.equal(rulesOf(tunnelled, 'peers-forward').length, rulesOf(network, 'peers-forward').length + 1)
@@ -45,4 +51,23 @@ test('the set of nodes has their addresses, and chains of other parts are not fi
     [],
   )
   t.ok([...chains.keys()].filter((name) => jumpPoints.has(name)).length === 3)
+})
+
+test('packets of other sites come by WireGuard alone, and go to pods alone', async (t) => {
+  const encrypted: PeerNetwork = {
+    ...network,
+    routes: [
+      { range: '10.244.2.0/24', gateway: '192.168.1.2' },
+      { range: '10.244.3.0/24', gateway: '10.244.3.0', device: 'bramble-wg' },
+      { range: '10.244.4.0/24', gateway: '192.168.1.2', source: '10.244.1.0' },
+    ],
+    tunnel: { kind: 'wireguard', address: '10.244.1.0', port: 51_871, peers: [] },
+  }
+  const rules = ['iifname != bramble-wg ip saddr @far drop', 'iifname bramble-wg ip daddr != 10.244.0.0/16 drop']
+  t.same(rulesOf(encrypted, 'peers-input'), rules)
+  t.same(rulesOf(encrypted, 'peers-forward').slice(1, 3), rules, 'before any rule that lets a packet pass')
+  t.match(rulesOf(encrypted, 'peers-forward')[3], /^oifname bramble-wg tcp .* maxseg size set rt mtu$/)
+  t.match(peerRules(encrypted).sets.get('far'), { flags: ['interval'] })
+  t.same([...(peerRules(encrypted).sets.get('far')?.elements?.keys() ?? [])], ['10.244.3.0/24'])
+  t.equal(peerRules(network).sets.has('far'), false)
 })

@@ -1,6 +1,7 @@
 /** The rules of the pod network: what may be forwarded to and from pods, and whose address a packet leaves the cluster with. */
 import type { RuleChain, RuleElements, RuleSet } from '../rule-set.ts'
-import { type PeerNetwork, tunnelDevice, tunnelPort } from './peer-network.ts'
+import type { PeerNetwork } from './peer-network.ts'
+import { tunnelDevice, tunnelPort, wireguardDevice } from './tunnels.ts'
 
 /**
  * Docker accepts packets that have it: the only rule of ours among its own obeys the mark, and all judgement is in our table. Docker
@@ -16,21 +17,40 @@ export function peerRules(network: PeerNetwork): RuleSet {
       ['peers-forward', { rules: forwardRules(network) }],
       ['peers-pass', { rules: [`meta mark set meta mark | ${forwardMark}`] }],
       ['peers-postrouting', { rules: leavingRules(network) }],
-      // Else anyone could send packets in a tunnel, with the source address of a pod.
-      ['peers-input', { rules: tunnel === undefined ? [] : [`udp dport ${tunnelPort} ip saddr != @nodes drop`] }],
+      ['peers-input', { rules: inputRules(network) }],
     ]),
-    sets: new Map([['nodes', nodeSet(network)]]),
+    sets: new Map([['nodes', nodeSet(network)], ...(tunnel?.kind === 'wireguard' ? [farSet(network)] : [])]),
   }
 }
 
+function inputRules({ clusterCIDR, tunnel }: PeerNetwork): readonly string[] {
+  if (tunnel === undefined) return []
+  // Else anyone could send packets in a tunnel, with the source address of a pod.
+  if (tunnel.kind === 'vxlan') return [`udp dport ${tunnelPort} ip saddr != @nodes drop`]
+  return encryptedRules(clusterCIDR)
+}
+
+/**
+ * WireGuard accepts from a peer the addresses of its own pods only: they come from no other interface. What another node sends is for
+ * pods and their nodes, and goes no further.
+ */
+function encryptedRules(clusterCIDR: string): readonly string[] {
+  return [
+    `iifname != ${wireguardDevice} ip saddr @far drop`,
+    `iifname ${wireguardDevice} ip daddr != ${clusterCIDR} drop`,
+  ]
+}
+
 function forwardRules({ clusterCIDR, podCIDR, tunnel }: PeerNetwork): readonly string[] {
+  const device = tunnel?.kind === 'wireguard' ? wireguardDevice : tunnelDevice
   return [
     // The source address of a pod of this node, on another interface than its bridge.
     `ip saddr ${podCIDR} fib saddr . iif oif missing drop`,
+    ...(tunnel?.kind === 'wireguard' ? encryptedRules(clusterCIDR) : []),
     // The MTU of pods is that of Ethernet.
     ...(tunnel === undefined
       ? []
-      : [`oifname ${tunnelDevice} tcp flags & (syn | rst) == syn tcp option maxseg size set rt mtu`]),
+      : [`oifname ${device} tcp flags & (syn | rst) == syn tcp option maxseg size set rt mtu`]),
     // Host ports and Services, and their answers.
     `ct status dnat ip daddr ${clusterCIDR} goto peers-pass`,
     `ct status dnat ip saddr ${clusterCIDR} goto peers-pass`,
@@ -50,4 +70,13 @@ function leavingRules({ clusterCIDR, podCIDR }: PeerNetwork): readonly string[] 
 
 function nodeSet({ nodeAddresses }: PeerNetwork): RuleElements {
   return { kind: 'set', type: 'ipv4_addr', elements: new Map(nodeAddresses.map((address) => [address, ''])) }
+}
+
+/** The pods that are reached by WireGuard. */
+function farSet({ routes }: PeerNetwork): [string, RuleElements] {
+  const ranges = routes.flatMap(({ range, device }) => (device === wireguardDevice ? [range] : []))
+  return [
+    'far',
+    { kind: 'set', type: 'ipv4_addr', flags: ['interval'], elements: new Map(ranges.map((range) => [range, ''])) },
+  ]
 }

@@ -6,8 +6,10 @@ import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import type { MachineCondition } from '../../node/status/conditions.ts'
 import type { RuleSet } from '../rule-set.ts'
+import { fakeWireguard } from '../testing/wireguard.ts'
 import { peersManager } from './peers-manager.ts'
 import type { HostRoute, MadeRoutes } from './route-steps.ts'
+import type { StepFailure } from './route-sync.ts'
 
 const peer = (number: number): NetworkPeer => ({
   name: `pi-${number}`,
@@ -34,6 +36,9 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
     dockerProblem: undefined as string | undefined,
     adjusted: 0,
     isEngineDown: false,
+    hasWireguard: false,
+    /** The kernel has none. */
+    noWireguard: false,
     ranges: () => routes.map(({ range }) => formatCidr(range)),
     linkDown() {
       routes = []
@@ -51,20 +56,28 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
     ...{ networkMessage, networkCurrent, ruleProblem, runtime },
     ...{ peerRules, networkConditions, routesApplied, podsMayMove },
   }
+  const wireguard = fakeWireguard()
   const clock = fakeClock()
   const end = new AbortController()
   const { run } = peersManager(
     {
       host: {
-        links: async () => ({ routes, hasTunnel: false }),
+        links: async () => ({ routes, hasTunnel: false, hasWireguard: world.hasWireguard }),
         made: async () => ({ routes: left, tunnelPeers: [] }),
         async apply(steps) {
           world.steps.push(...steps.map(({ step }) => step))
-          return steps.flatMap((step) => {
+          return steps.flatMap((step): StepFailure[] => {
             if (step.step === 'removeRoute') routes = routes.filter(({ gateway }) => gateway !== step.route.gateway)
+            if (step.step === 'openWireguard') {
+              world.hasWireguard = !world.noWireguard
+              return world.noWireguard ? [{ step, because: 'The kernel has no WireGuard' }] : []
+            }
+            if (step.step === 'closeWireguard') world.hasWireguard = false
+            if (step.step === 'addGuard') routes = [...routes, routeOf(step.range, '', '*')]
+            if (step.step === 'removeGuard') routes = routes.filter((route) => route.interface !== '*')
             if (step.step !== 'addRoute') return []
             if (world.refused.has(step.route.gateway)) return [{ step, because: 'Nexthop has invalid gateway.' }]
-            routes = [...routes, routeOf(step.route.range, step.route.gateway)]
+            routes = [...routes, routeOf(step.route.range, step.route.gateway, step.route.device)]
             return []
           })
         },
@@ -76,6 +89,7 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
           world.isAccepting = false
         },
       },
+      wireguard,
       bridge: {
         async adjust() {
           if (world.isEngineDown) throw new Error('Docker did not answer')
@@ -94,13 +108,13 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
     end.abort()
     await ended
   })
-  return { ...cells, world, clock }
+  return { ...cells, world, wireguard, clock }
 }
 
-function routeOf(text: string, gateway: string): HostRoute {
+function routeOf(text: string, gateway: string, device = 'eth0'): HostRoute {
   const range = parseCidr(text)
   if (range === undefined) throw new Error(`Not a range: ${text}`)
-  return { interface: 'eth0', range, gateway, metric: 0 }
+  return { interface: device, range, gateway, metric: 0 }
 }
 
 test('a fleet without a network costs nothing', async (t) => {
@@ -233,4 +247,77 @@ test('pods that an earlier agent left on the network which the fleet gave up are
   t.match(world, { steps: [], adjusted: 1 })
   await clock.advance(120_000)
   t.equal(world.adjusted, 1)
+})
+
+const keys = {
+  second: 'xTIBA5rboUvnH4htodjb6e697QjLERt1NAB4mZqp8Dg=',
+  third: 'TrMvSoP4jYQlY6RIzBgbssQqY3vxI2Pi+y71lOWWXX0=',
+}
+const far = (number: number, wireguardKey?: string): NetworkPeer => ({
+  ...peer(number),
+  segment: `site ${number}`,
+  ...(wireguardKey && { wireguardKey }),
+})
+const encrypted = (...others: readonly NetworkPeer[]): NetworkMessage => ({
+  ...message(1),
+  wireguard: { port: 51_871 },
+  nodes: [peer(1), ...others],
+})
+
+test('nodes of other segments become peers of WireGuard, and one that never answers is named', async (t) => {
+  const { world, wireguard, networkConditions, clock } = running(t, encrypted(far(2, keys.second), far(3, keys.third)))
+  await clock.settle()
+  t.same(world.steps, ['addGuard', 'openWireguard', 'addRoute', 'addRoute'])
+  t.same([...(wireguard.state?.peers.keys() ?? [])], [keys.second, keys.third])
+  t.match(networkConditions.get(), [{ status: 'False', message: 'Routes to the pods of 2 other nodes are in place' }])
+  wireguard.contact(keys.second, { handshake: clock.wallMs() / 1000 })
+  await clock.advance(30_000)
+  t.match(networkConditions.get(), [
+    {
+      status: 'False',
+      message:
+        'Routes to the pods of 2 other nodes are in place; node pi-3 has not answered WireGuard at 192.168.1.3:51871 yet',
+    },
+  ])
+})
+
+test('without WireGuard in the kernel the network is unavailable, and nothing else takes its place', async (t) => {
+  const { world, networkConditions, networkMessage, clock } = running(t)
+  world.noWireguard = true
+  networkMessage.set(encrypted(far(2, keys.second)))
+  await clock.settle()
+  t.match(networkConditions.get(), [{ status: 'True', message: /The kernel has no WireGuard/ }])
+  t.notOk(world.steps.includes('openTunnel'))
+  world.noWireguard = false
+  await clock.advance(30_000)
+  t.match(networkConditions.get(), [{ status: 'False' }])
+})
+
+test('a node without a key, and a key that cannot be made, are in the condition', async (t) => {
+  const { wireguard, networkConditions, networkMessage, clock } = running(t, encrypted(far(2), far(3, keys.third)))
+  await clock.settle()
+  t.match(networkConditions.get(), [
+    { status: 'False', message: /1 other node are|1 other node .*; node pi-2 has not reported/ },
+  ])
+  wireguard.problem = 'the disk is full'
+  networkMessage.set(encrypted(far(3, keys.third)))
+  await clock.settle()
+  t.match(networkConditions.get(), [{ status: 'True', message: 'the disk is full' }])
+})
+
+test('back to VXLAN, or to no network, no WireGuard is left', async (t) => {
+  const { world, wireguard, networkMessage, clock } = running(t, encrypted(far(2, keys.second)))
+  await clock.settle()
+  networkMessage.set({ ...message(1), nodes: [peer(1), far(2, keys.second)] })
+  await clock.settle()
+  t.same(world.steps.slice(3), [
+    'removeRoute',
+    'removeGuard',
+    'openTunnel',
+    'addTunnelPeer',
+    'closeWireguard',
+    'addRoute',
+  ])
+  t.equal(world.hasWireguard, false)
+  t.equal(wireguard.changes.filter(({ change }) => change === 'removePeer').length, 0, 'they go with the interface')
 })

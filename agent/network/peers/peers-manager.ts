@@ -7,6 +7,7 @@ import { type Log, storyOf } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { MachineCondition } from '../../node/status/conditions.ts'
 import type { RuleSet } from '../rule-set.ts'
+import { type WireguardLink, wireguardSync } from '../wireguard/wireguard-sync.ts'
 import { networkCondition } from './network-condition.ts'
 import { type PeerNetwork, peerNetworkOf } from './peer-network.ts'
 import { peerRules } from './peer-rules.ts'
@@ -24,6 +25,7 @@ export interface PodBridge {
 
 export type PeersManagerNeeds = {
   readonly host: HostNetwork
+  readonly wireguard: WireguardLink
   readonly bridge: PodBridge
   readonly reads: {
     readonly networkMessage: Reader<NetworkMessage | undefined>
@@ -54,7 +56,6 @@ const verifyMs = 30_000
 export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly nodeName: string }): Loop {
   const { host, bridge, reads, writes, clock, log } = needs
   const wake = alarm(clock)
-  const routes = routeSync({ host, log })
   let wanted: PeerNetwork | undefined
   let isOn = false
   let isStarting = true
@@ -66,6 +67,7 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
   /** An earlier agent may have ended before all pods had left the network that the fleet gave up. */
   let isLeavingDue = false
   const { attempt, failures } = attempts(log)
+  const { routes, sync, unreached } = dataPath(needs, attempt)
 
   /** The rules first: they are there before a route leads packets to them. */
   const receive = (message: NetworkMessage | undefined) => {
@@ -104,7 +106,7 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
     const mayMoveNow = isOn && !writes.podsMayMove.get() && nowMs >= moveAtMs
     if (mayMoveNow) writes.podsMayMove.set(true)
     const isDue = mayMoveNow || nowMs >= verifyAtMs
-    await attempt('routes', () => routes.sync(wanted, isDue))
+    await sync(wanted, isDue)
     if (isDue) {
       verifyAtMs = clock.monotonicMs() + verifyMs
       await attempt('forwarding', isOn ? host.acceptMarked : host.refuseMarked)
@@ -124,7 +126,7 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
   }
 
   const showCondition = () => {
-    const reached = { wanted, failures, gaps: routes.gaps(), rules: reads.ruleProblem.get() }
+    const reached = { wanted, failures, ...unreached(), rules: reads.ruleProblem.get() }
     writes.networkConditions.set(isOn ? [conditionOf(reached)] : [])
   }
 
@@ -149,6 +151,23 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
   }
 }
 
+type Attempt = (subject: string, work: () => Promise<void>) => Promise<void>
+
+/** Routes, and the peers behind them: those are looked at by a process. */
+function dataPath({ host, wireguard: link, clock, log }: PeersManagerNeeds, attempt: Attempt) {
+  const routes = routeSync({ host, log })
+  const wireguard = wireguardSync({ link, clock, log })
+  const sync = async (wanted: PeerNetwork | undefined, isDue: boolean) => {
+    let hasChanged = false
+    await attempt('routes', async () => {
+      hasChanged = await routes.sync(wanted, isDue)
+    })
+    const tunnel = wanted?.tunnel?.kind === 'wireguard' ? wanted.tunnel : undefined
+    if (isDue || hasChanged) await attempt('wireguard', () => wireguard.sync(tunnel))
+  }
+  return { routes, sync, unreached: () => ({ gaps: routes.gaps(), silent: wireguard.silent() }) }
+}
+
 /** `failures`: by subject, the failure that was logged last, until an attempt succeeds. */
 function attempts(log: Log) {
   const failures = new Map<string, string>()
@@ -169,14 +188,17 @@ type Reached = {
   readonly wanted: PeerNetwork | undefined
   readonly failures: ReadonlyMap<string, string>
   readonly gaps: readonly string[]
+  /** Nodes that do not answer: they may be switched off. */
+  readonly silent: readonly string[]
   /** Why the kernel does not have the rules. */
   readonly rules: string | undefined
 }
 
-function conditionOf({ wanted, failures, gaps, rules }: Reached): MachineCondition {
+function conditionOf({ wanted, failures, gaps, silent, rules }: Reached): MachineCondition {
   const absent = wanted === undefined ? ['The controller has not assigned a range for pods to this node'] : []
   // An engine that does not answer has a condition of its own; routes and rules stand without it.
   const missing = [...failures].flatMap(([subject, failure]) => (subject === 'bridge' ? [] : [failure]))
   const problems = [...absent, ...missing, ...(rules === undefined ? [] : [rules])]
-  return networkCondition({ problems, gaps, routes: (wanted?.routes.length ?? 0) - gaps.length })
+  const routes = (wanted?.routes.length ?? 0) - gaps.length
+  return networkCondition({ problems, gaps: [...gaps, ...(wanted?.gaps ?? [])], silent, routes })
 }

@@ -1,7 +1,8 @@
 import { test } from 'tap'
 import { parseCidr } from '../../../api/text/cidr.ts'
-import type { PeerNetwork, PodRoute } from './peer-network.ts'
+import type { PeerNetwork } from './peer-network.ts'
 import { afterSteps, type HostLinks, type HostRoute, type MadeRoutes, planRoutes } from './route-steps.ts'
+import type { PodRoute } from './tunnels.ts'
 
 const second: PodRoute = { range: '10.244.2.0/24', gateway: '192.168.1.2' }
 const far: PodRoute = { range: '10.244.3.0/24', gateway: '10.244.3.0', device: 'bramble-vxlan' }
@@ -13,7 +14,10 @@ const wanted = (routes: readonly PodRoute[], peers = [farEnd]): PeerNetwork => (
   podCIDR: '10.244.1.0/24',
   nodeAddresses: [],
   routes,
-  tunnel: routes.includes(far) ? { ...ownEnd, peers } : undefined,
+  tunnel: routes.includes(far) ? { kind: 'vxlan', ...ownEnd, peers } : undefined,
+  isGuarded: false,
+  relays: new Map(),
+  gaps: [],
 })
 const nothing: MadeRoutes = { routes: [], tunnelPeers: [] }
 
@@ -22,7 +26,11 @@ function inKernel({ range, gateway, device }: PodRoute, more: Partial<HostRoute>
   if (parsed === undefined) throw new Error(`Not a range: ${range}`)
   return { interface: device ?? 'eth0', range: parsed, gateway, metric: 0, ...more }
 }
-const host = (routes: readonly HostRoute[], hasTunnel = false): HostLinks => ({ routes, hasTunnel })
+const host = (routes: readonly HostRoute[], hasTunnel = false): HostLinks => ({
+  routes,
+  hasTunnel,
+  hasWireguard: false,
+})
 
 test('a missing route is added, and one that is there needs no step', async (t) => {
   t.same(planRoutes(wanted([second]), nothing, host([])).steps, [{ step: 'addRoute', route: second }])
@@ -183,4 +191,60 @@ test('steps leave what else was made as it is', async (t) => {
   t.same(afterSteps(made, [{ step: 'addRoute', route: far }], []), { ...made, routes: [second, third, far] })
   t.same(afterSteps(made, [{ step: 'openTunnel', ...ownEnd }], []), { ...made, tunnelPeers: [] })
   t.same(afterSteps(made, [], []), made)
+})
+
+const encrypted = (...routes: readonly PodRoute[]): PeerNetwork => ({
+  ...wanted(routes),
+  tunnel: { kind: 'wireguard', address: '10.244.1.0', port: 51_871, peers: [] },
+  isGuarded: true,
+})
+const byWireguard: PodRoute = { ...far, device: 'bramble-wg' }
+const guard = { interface: '*', range: { first: 0x0a_f4_00_00, bits: 16 }, metric: 1 }
+const stepsOf = (plan: { readonly steps: readonly { readonly step: string }[] }) => plan.steps.map(({ step }) => step)
+
+test('WireGuard is opened where a route needs it, and packets without a route are refused before that', async (t) => {
+  t.same(planRoutes(encrypted(byWireguard), nothing, host([])).steps, [
+    { step: 'addGuard', range: '10.244.0.0/16' },
+    { step: 'openWireguard', address: '10.244.1.0' },
+    { step: 'addRoute', route: byWireguard },
+  ])
+  t.same(
+    stepsOf(planRoutes(encrypted(second), nothing, host([]))),
+    ['addGuard', 'addRoute'],
+    'on one segment it is not',
+  )
+  const byRelay = { ...second, range: '10.244.9.0/24', source: '10.244.1.0' }
+  t.ok(stepsOf(planRoutes(encrypted(byRelay), nothing, host([]))).includes('openWireguard'))
+  const open = { ...host([guard, inKernel(byWireguard)]), hasWireguard: true }
+  const made = { ...nothing, wireguardAddress: '10.244.1.0', guards: ['10.244.0.0/16'] }
+  t.same(planRoutes(encrypted(byWireguard), made, open).steps, [])
+  t.same(
+    planRoutes(encrypted(byWireguard), { ...made, wireguardAddress: '10.244.7.0' }, open).steps,
+    [{ step: 'openWireguard', address: '10.244.1.0' }],
+    'its address has changed',
+  )
+  t.same(planRoutes(encrypted(), made, { ...open, routes: [guard] }).steps, [], 'once open it stays')
+})
+
+test('an interface and refusals that an agent has made are removed, and those of others are not', async (t) => {
+  const open = { ...host([guard]), hasWireguard: true }
+  const made = { ...nothing, wireguardAddress: '10.244.1.0', guards: ['10.244.0.0/16'] }
+  for (const next of [undefined, wanted([])]) {
+    t.same(planRoutes(next, made, open).steps, [
+      { step: 'removeGuard', range: '10.244.0.0/16' },
+      { step: 'closeWireguard' },
+    ])
+    t.same(planRoutes(next, nothing, open).steps, [])
+    t.same(planRoutes(next, made, host([])).steps, [], 'they are gone')
+  }
+})
+
+test('what was made of WireGuard is kept in mind', async (t) => {
+  const open = { step: 'openWireguard', address: '10.244.1.0' } as const
+  const refuse = { step: 'addGuard', range: '10.244.0.0/16' } as const
+  const made = { ...nothing, wireguardAddress: '10.244.1.0', guards: ['10.244.0.0/16'] }
+  t.same(afterSteps(nothing, [open, refuse], []), made)
+  t.same(afterSteps(nothing, [open, refuse], [{ step: open }, { step: refuse }]), nothing)
+  const close = [{ step: 'closeWireguard' }, { step: 'removeGuard', range: '10.244.0.0/16' }] as const
+  t.same(afterSteps(made, close, []), nothing)
 })

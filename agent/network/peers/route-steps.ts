@@ -1,6 +1,7 @@
 /** From the routes that the kernel has to those that are wanted: steps that leave the routes of others alone. */
 import { type Cidr, formatCidr } from '../../../api/text/cidr.ts'
-import { type PeerNetwork, type PodRoute, type TunnelPeer, tunnelDevice } from './peer-network.ts'
+import type { PeerNetwork } from './peer-network.ts'
+import { type PodRoute, type TunnelPeer, tunnelDevice, wireguardDevice } from './tunnels.ts'
 
 export type RouteStep =
   | { readonly step: 'addRoute'; readonly route: PodRoute }
@@ -9,6 +10,10 @@ export type RouteStep =
   | { readonly step: 'addTunnelPeer'; readonly peer: TunnelPeer }
   | { readonly step: 'removeTunnelPeer'; readonly peer: TunnelPeer }
   | { readonly step: 'closeTunnel' }
+  | { readonly step: 'openWireguard'; readonly address: string }
+  | { readonly step: 'closeWireguard' }
+  | { readonly step: 'addGuard'; readonly range: string }
+  | { readonly step: 'removeGuard'; readonly range: string }
 
 /** A route in the kernel's main table. */
 export type HostRoute = {
@@ -22,6 +27,7 @@ export type HostRoute = {
 export type HostLinks = {
   readonly routes: readonly HostRoute[]
   readonly hasTunnel: boolean
+  readonly hasWireguard: boolean
 }
 
 /** What this node has made of it, as far as that is certain. */
@@ -29,6 +35,10 @@ export type MadeRoutes = {
   /** With those of an earlier agent. */
   readonly routes: readonly PodRoute[]
   readonly tunnelPeers: readonly TunnelPeer[]
+  /** Its end of WireGuard; undefined: the interface may be another one's. */
+  readonly wireguardAddress?: string
+  /** Ranges to which packets without another route are refused, with those of an earlier agent. */
+  readonly guards?: readonly string[]
 }
 
 export type RoutePlan = {
@@ -45,7 +55,8 @@ export function planRoutes(wanted: PeerNetwork | undefined, made: MadeRoutes, ho
     if (!routes.some((other) => isSameRoute(route, other)) && isThere(host, route))
       steps.push({ step: 'removeRoute', route })
   }
-  steps.push(...tunnelSteps(wanted?.tunnel, made, host))
+  steps.push(...guardSteps(wanted, made, host))
+  steps.push(...tunnelSteps(wanted?.tunnel, made, host), ...wireguardSteps(wanted, made, host))
   const inTheWay: string[] = []
   for (const route of routes) {
     if (isThere(host, route)) continue
@@ -57,7 +68,7 @@ export function planRoutes(wanted: PeerNetwork | undefined, made: MadeRoutes, ho
 }
 
 function tunnelSteps(tunnel: PeerNetwork['tunnel'], made: MadeRoutes, { hasTunnel }: HostLinks): readonly RouteStep[] {
-  if (tunnel === undefined) return hasTunnel ? [{ step: 'closeTunnel' }] : []
+  if (tunnel?.kind !== 'vxlan') return hasTunnel ? [{ step: 'closeTunnel' }] : []
   const { address, mac, peers } = tunnel
   const known = hasTunnel ? made.tunnelPeers : []
   const lacking = (from: readonly TunnelPeer[], all: readonly TunnelPeer[]) =>
@@ -69,15 +80,46 @@ function tunnelSteps(tunnel: PeerNetwork['tunnel'], made: MadeRoutes, { hasTunne
   ]
 }
 
+/**
+ * Its peers are not routes: see `planWireguard`. An interface that no route needs stays while the fleet uses WireGuard: it may be of
+ * another implementation, whose program ends with it. For the same reason one without an address is not closed.
+ */
+function wireguardSteps(wanted: PeerNetwork | undefined, made: MadeRoutes, { hasWireguard }: HostLinks): RouteStep[] {
+  const isMade = hasWireguard && made.wireguardAddress !== undefined
+  if (wanted?.tunnel?.kind !== 'wireguard') return isMade ? [{ step: 'closeWireguard' }] : []
+  const isNeeded = wanted.routes.some(({ device, source }) => device === wireguardDevice || source !== undefined)
+  const { address } = wanted.tunnel
+  const isOpen = hasWireguard && made.wireguardAddress === address
+  return isOpen || !(isNeeded || hasWireguard) ? [] : [{ step: 'openWireguard', address }]
+}
+
+/** It outlives the interface of a tunnel, which takes its routes with it. */
+function guardSteps(wanted: PeerNetwork | undefined, { guards = [] }: MadeRoutes, { routes }: HostLinks): RouteStep[] {
+  const range = wanted?.isGuarded ? wanted.clusterCIDR : undefined
+  const isGuard = (text: string) =>
+    routes.some((one) => one.interface === noInterface && formatCidr(one.range) === text)
+  return [
+    ...guards
+      .filter((one) => one !== range && isGuard(one))
+      .map((one) => ({ step: 'removeGuard', range: one }) as const),
+    ...(range === undefined || isGuard(range) ? [] : [{ step: 'addGuard', range } as const]),
+  ]
+}
+
+/** Of a route that refuses packets (/proc/net/route). */
+const noInterface = '*'
+
 /** Also if it was made by hand. */
 function isThere({ routes }: HostLinks, { range, gateway, device }: PodRoute): boolean {
   return routes.some(
     (one) =>
       one.gateway === gateway &&
       formatCidr(one.range) === range &&
-      (device === undefined ? one.interface !== tunnelDevice : one.interface === device),
+      (device === undefined ? !tunnelDevices.includes(one.interface) : one.interface === device),
   )
 }
+
+const tunnelDevices: readonly string[] = [tunnelDevice, wireguardDevice]
 
 /** The kernel holds one route for a range and metric; ours have metric 0. */
 function foreignRoute({ routes }: HostLinks, { range }: PodRoute, made: MadeRoutes): HostRoute | undefined {
@@ -99,16 +141,20 @@ export function afterSteps(
   steps: readonly RouteStep[],
   failed: readonly { readonly step: RouteStep }[],
 ): MadeRoutes {
-  let { routes, tunnelPeers } = made
+  let { routes, tunnelPeers, wireguardAddress, guards = [] } = made
   for (const step of steps) {
     const isDone = !failed.some((failure) => failure.step === step)
     if (step.step === 'closeTunnel') tunnelPeers = []
+    else if (step.step === 'closeWireguard') wireguardAddress = undefined
     else if (!isDone) continue
     else if (step.step === 'addRoute') routes = [...routes, step.route]
     else if (step.step === 'removeRoute') routes = routes.filter((route) => !isSameRoute(route, step.route))
     else if (step.step === 'addTunnelPeer') tunnelPeers = [...tunnelPeers, step.peer]
     else if (step.step === 'removeTunnelPeer') tunnelPeers = tunnelPeers.filter(({ mac }) => mac !== step.peer.mac)
     else if (step.step === 'openTunnel') tunnelPeers = []
+    else if (step.step === 'openWireguard') wireguardAddress = step.address
+    else if (step.step === 'addGuard') guards = [...guards, step.range]
+    else guards = guards.filter((range) => range !== step.range)
   }
-  return { routes, tunnelPeers }
+  return { routes, tunnelPeers, ...(wireguardAddress && { wireguardAddress }), ...(guards.length > 0 && { guards }) }
 }

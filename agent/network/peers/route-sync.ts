@@ -22,9 +22,9 @@ export interface HostNetwork {
 export interface RouteSync {
   /**
    * Takes the steps that are missing. What has just failed is tried again only with `retry`. Rejects where a step other than a new
-   * route failed: routes that cannot be made are gaps.
+   * route failed: routes that cannot be made are gaps. Resolves with whether a step was taken.
    */
-  sync(wanted: PeerNetwork | undefined, retry: boolean): Promise<void>
+  sync(wanted: PeerNetwork | undefined, retry: boolean): Promise<boolean>
   /** Why the pods of some nodes are not reached, each as a sentence. */
   gaps(): readonly string[]
   /** Nothing was made or looked for. */
@@ -47,8 +47,11 @@ export function routeSync({ host, log }: { readonly host: HostNetwork; readonly 
     async sync(wanted, retry) {
       made ??= await host.made()
       const { steps, inTheWay } = planRoutes(wanted, made, await host.links())
-      if (steps.length === 0) return showGaps(inTheWay)
-      if (!retry && JSON.stringify(steps) === failedSteps) return
+      if (steps.length === 0) {
+        showGaps(inTheWay)
+        return false
+      }
+      if (!retry && JSON.stringify(steps) === failedSteps) return false
       const failed = await host.apply(steps)
       made = afterSteps(made, steps, failed)
       failedSteps = JSON.stringify(failed.map(({ step }) => step))
@@ -56,6 +59,7 @@ export function routeSync({ host, log }: { readonly host: HostNetwork; readonly 
       showGaps([...failed.flatMap(gapOf), ...inTheWay])
       const others = failed.filter(({ step }) => step.step !== 'addRoute')
       if (others.length > 0) throw new Error(others.map(({ step, because }) => `${step.step}: ${because}`).join('; '))
+      return true
     },
     gaps: () => gaps,
     isIdle: () => made === undefined,

@@ -1,0 +1,58 @@
+/** The interfaces that carry packets between nodes of different segments. */
+
+/** VXLAN: packets in UDP, as they are. */
+export const tunnelDevice = 'bramble-vxlan'
+/** Of VXLAN in Linux before it had a port assigned, and of flannel: what networks of Kubernetes let through. */
+export const tunnelPort = 8472
+/** 50 bytes less than Ethernet: the headers of VXLAN, UDP, IP and the inner Ethernet frame (RFC 7348, 5). */
+export const tunnelMtu = 1450
+
+/** WireGuard: packets in UDP, encrypted. */
+export const wireguardDevice = 'bramble-wg'
+/** 80 bytes less than Ethernet: the headers of WireGuard (32), UDP (8) and IPv6 (40). */
+export const wireguardMtu = 1420
+
+export type TunnelDevice = typeof tunnelDevice | typeof wireguardDevice
+
+/** The far end of VXLAN at one node. */
+export type TunnelPeer = { readonly address: string; readonly mac: string; readonly node: string }
+
+/** A node that this one exchanges encrypted packets with. */
+export type WireguardPeer = {
+  readonly name: string
+  readonly publicKey: string
+  /** `HOST:PORT`; undefined: this node cannot reach it, and learns its address when it connects. */
+  readonly endpoint: string | undefined
+  /** Of the pods whose packets it sends and receives: its own, and those that it passes on for others. Sorted. */
+  readonly ranges: readonly string[]
+  /** This node cannot be reached: it keeps the way through its NAT open. */
+  readonly keepsAlive: boolean
+}
+
+export type Tunnel =
+  | {
+      readonly kind: 'vxlan'
+      /** Of this node in the tunnel. */
+      readonly address: string
+      readonly mac: string
+      readonly peers: readonly TunnelPeer[]
+    }
+  | WireguardTunnel
+
+export type WireguardTunnel = {
+  readonly kind: 'wireguard'
+  readonly address: string
+  readonly port: number
+  readonly peers: readonly WireguardPeer[]
+}
+
+export type PodRoute = {
+  /** The address range of the pods of a node: `10.244.3.0/24`. */
+  readonly range: string
+  /** The node itself on the same segment, a relay there, or the node's end of the tunnel. */
+  readonly gateway: string
+  /** Left out: the link that the gateway is on. */
+  readonly device?: TunnelDevice
+  /** The address that processes of this node have on it; left out: that of the link. */
+  readonly source?: string
+}
