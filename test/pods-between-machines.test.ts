@@ -2,22 +2,10 @@
 import { test } from 'tap'
 import { agentLauncher } from './support/fleet.ts'
 import { podManifest } from './support/manifests.ts'
+import { mirror, requestTo, seenBy } from './support/mirror.ts'
 import { image } from './support/pods.ts'
 import { type RoutedMachines, routedMachines, type Space, whyNoRoutedMachines } from './support/routed-machines.ts'
 import { eventually } from './support/wait.ts'
-
-/** Answers a request with the address that it came from. */
-const mirror = [
-  'mkdir -p /tmp/cgi-bin',
-  'printf "#!/bin/sh\\necho\\necho from \\$REMOTE_ADDR\\n" >/tmp/cgi-bin/from',
-  'chmod +x /tmp/cgi-bin/from',
-  'dd if=/dev/zero of=/tmp/large bs=1000 count=500 2>/dev/null',
-  'exec httpd -f -p 80 -h /tmp',
-].join('; ')
-
-const request = (path: string, address: string, port = 80) =>
-  `printf "GET ${path} HTTP/1.0\\r\\n\\r\\n" | busybox nc -w 3 ${address} ${port}`
-const from = (output: string) => /from \[?(?:::ffff:)?([\d.]+)\]?/.exec(output)?.[1]
 
 /** One pod on each machine: pod-1 on the first one, with a host port. */
 async function withPods(machines: RoutedMachines) {
@@ -42,9 +30,9 @@ async function withPods(machines: RoutedMachines) {
     })
   /** Of a request to this pod: the address it came from, as the pod sees it. */
   const asks = async (pod: string, address: string, port?: number) =>
-    from((await machines.inNetworkOf(pod, request('/cgi-bin/from', address, port))).stdout)
+    seenBy((await machines.inNetworkOf(pod, requestTo('/cgi-bin/from', address, port))).stdout)
   const askedBy = async ({ tryRun }: Space, address: string, port?: number) =>
-    from((await tryRun('sh', '-c', request('/cgi-bin/from', address, port))).stdout)
+    seenBy((await tryRun('sh', '-c', requestTo('/cgi-bin/from', address, port))).stdout)
   return {
     agents,
     addressOf,
@@ -159,7 +147,7 @@ test('pods of two machines on different links', { skip: whyNoRoutedMachines() },
   t.equal(await asks('pod-1', two), one, 'pod-1 to pod-2, with its own address')
   t.equal(await asks('pod-2', one), two, 'pod-2 to pod-1')
   t.equal(await askedBy(first, two), one.replace(/\d+$/, '0'), 'a machine has the address of its end of the tunnel')
-  const { stdout } = await machines.inNetworkOf('pod-1', `${request('/large', two)} | wc -c`)
+  const { stdout } = await machines.inNetworkOf('pod-1', `${requestTo('/large', two)} | wc -c`)
   t.ok(Number(stdout) > 500_000, `a large answer is not cut at the MTU: ${stdout}`)
 
   await stranger.run('ip', 'link', 'add', 'x', 'type', 'vxlan', 'id', '1', 'dstport', '8472', 'remote', first.address)

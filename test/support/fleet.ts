@@ -150,12 +150,14 @@ export type AgentOptions = {
   /** The network namespace that it runs in; left out: that of this process. */
   readonly space?: string | undefined
   readonly settings?: Readonly<Record<string, unknown>>
+  /** Added to the environment of this process. */
+  readonly env?: NodeJS.ProcessEnv
 }
 
 /** Starts an agent that has joined before. */
 export async function startAgent(
   t: Teardown,
-  { dataDir, dockerSocket, space, settings = {} }: AgentOptions,
+  { dataDir, dockerSocket, space, settings = {}, env = {} }: AgentOptions,
 ): Promise<Program> {
   const config = `${dataDir}.yaml`
   await writeFile(
@@ -169,6 +171,7 @@ export async function startAgent(
       ...['--healthz-port', '0', '--log-format', 'json'],
     ),
     endOfAgent(t, dataDir),
+    env,
   )
 }
 

@@ -104,7 +104,8 @@ export async function routedMachines(
   }
 }
 
-async function sandboxPid({ docker }: TestDockerd, pod: string): Promise<number | undefined> {
+/** Of the process that holds the network of a pod of `default`; undefined: the pod is not on this machine. */
+export async function sandboxPid({ docker }: TestDockerd, pod: string): Promise<number | undefined> {
   const label = [`io.kubernetes.pod.name=${pod}`, 'io.kubernetes.docker.type=podsandbox']
   const [sandbox] = await docker.listContainers({ filters: JSON.stringify({ label }) })
   return sandbox && (await docker.getContainer(sandbox.Id).inspect()).State.Pid
