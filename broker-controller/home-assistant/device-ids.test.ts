@@ -26,6 +26,7 @@ test('IDs of devices are recognized, and nothing else', async (t) => {
 
 test('a text becomes one line of a bounded length', async (t) => {
   t.equal(shortLine(' a\u0000b\n\tc\u202ed ', 20), 'a b c d')
+  t.equal(shortLine('a  b \u00a0 c', 20), 'a b c')
   t.equal(shortLine('abcdef', 6), 'abcdef')
   t.equal(shortLine('abcdefg', 6), 'abcde…')
   t.equal(shortLine('😀😀😀', 2), '😀…')

@@ -71,6 +71,14 @@ test('an eviction that a budget refuses is repeated until it is allowed', async 
   t.equal(requests.length, 5)
 })
 
+test('a pod whose eviction was accepted is not evicted again while it stops', async (t) => {
+  const slow = { ...owned('a'), metadata: { ...owned('a').metadata, uid: 'u' } }
+  const { clock, requests, press } = aFleet(t, [slow, owned('b')], (path) => (path.includes('/a/') ? 201 : undefined))
+  press('pi-1', 'drain')
+  await clock.advance(60_000)
+  t.same(requests, [cordoned, evicted('a'), evicted('b')])
+})
+
 test('a drain ends after an hour, at a refusal, and where the node cannot be cordoned', async (t) => {
   const held = aFleet(t, [owned('a')], (path) => (path.includes('/a/') ? 429 : undefined))
   held.press('pi-1', 'drain')

@@ -53,6 +53,12 @@ test('announcements are collected until they are taken', async (t) => {
   t.equal(takeAnnounced().size, 0)
 })
 
+test('of a flood of announcements 20,000 are kept', async (t) => {
+  const { receive, takeAnnounced } = receiving(t)
+  for (let i = 0; i <= 20_000; i++) receive(`homeassistant/device/bramble-bramble/x${i}/config`, 'x', true)
+  t.equal(takeAnnounced().size, 20_000)
+})
+
 test('a start of Home Assistant is noticed, however often it is published', async (t) => {
   const { receive, takeBirth } = receiving(t)
   t.notOk(takeBirth(0))

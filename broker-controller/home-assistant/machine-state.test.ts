@@ -47,8 +47,10 @@ test('a ready machine shows what it measures', async (t) => {
 })
 
 test('a machine has no value for a sensor that it does not have', async (t) => {
-  const unmeasured: NodeCondition = { type: 'UnderVoltage', status: 'Unknown' }
-  const state = stateOf(nodeWith([unmeasured, ready]), used({ load: 1 }))
+  const unmeasured = ['UnderVoltage', 'ThermalThrottling', 'StorageWear'].map(
+    (type): NodeCondition => ({ type, status: 'Unknown', message: 'mmcblk0 has used up to 30 % of its life' }),
+  )
+  const state = stateOf(nodeWith([...unmeasured, ready]), used({ load: 1 }))
   for (const key of ['temperature', 'disk', 'under_voltage', 'throttled', 'card_wear', 'version', 'agent_update']) {
     t.notOk(key in state, key)
   }

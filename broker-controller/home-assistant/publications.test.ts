@@ -40,6 +40,7 @@ test('noise of a reading is no change, and does not add up unseen', async (t) =>
   t.same(steadyState(last, { cpu: 12, temperature: 41, pods: 2, last_boot: 1_119, load: 0.6 }), { ...last, pods: 2 })
   t.same(steadyState(last, { cpu: 13, temperature: 38 }), { cpu: 13, temperature: 38 })
   t.same(steadyState(last, { cpu: null }), { cpu: null })
+  t.same(steadyState({ cpu: null }, { cpu: 1 }), { cpu: 1 }, 'the first value after a silence')
   t.same(steadyState(undefined, last), last)
 })
 

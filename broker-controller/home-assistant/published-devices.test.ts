@@ -9,6 +9,7 @@ function publishing(...ids: readonly string[]) {
   if (settings === undefined) throw new Error('no settings')
   const present = new Map([fleetDevice, ...ids].map((id) => [id, 1]))
   const sent: string[] = []
+  let wantedCalls = 0
   const clock = fakeClock()
   const link = {
     publish: async (topic: string, body: string) => void sent.push(body === '' ? `remove ${topic}` : topic),
@@ -17,6 +18,7 @@ function publishing(...ids: readonly string[]) {
     {
       ids: () => present.keys(),
       wanted(id, before) {
+        wantedCalls++
         const cpu = present.get(id)
         return cpu === undefined
           ? undefined
@@ -30,7 +32,7 @@ function publishing(...ids: readonly string[]) {
     await published.round(most)
     return sent.splice(0)
   }
-  return { ...published, present, clock, round }
+  return { ...published, present, clock, round, looked: () => wantedCalls }
 }
 
 const config = (id: string) => `homeassistant/device/bramble-bramble/${id}/config`
@@ -76,6 +78,18 @@ test('a round publishes a bounded number, and later ones the rest', async (t) =>
   t.equal(new Set(sent).size, 2_002)
   t.equal(rounds, 51)
   t.same(await round({ devices: 0, messages: 40 }), [])
+})
+
+test('a round looks at a bounded number of devices, whether they changed or not', async (t) => {
+  const { begin, markAll, looked, round } = publishing(...Array.from({ length: 100 }, (_, i) => `pi-${i}`))
+  begin(none)
+  await round()
+  markAll()
+  for (const count of [60, 41, 0]) {
+    const before = looked()
+    t.same(await round({ devices: 60, messages: 40 }), [])
+    t.equal(looked() - before, count)
+  }
 })
 
 test('a reading is published when its interval is over, without another mark', async (t) => {

@@ -49,6 +49,12 @@ test('a command is exactly the word of a button that is configured', async (t) =
   for (const topic of others) t.equal(commandIn(topic, 'drain', buttons), undefined, topic)
 })
 
+test('states of machines and of the fleet are apart', async (t) => {
+  t.equal(stateTopic('b/h', 'pi-1'), 'b/h/machines/pi-1/state')
+  t.equal(stateTopic('b/h', fleetDevice), 'b/h/fleet/state')
+  t.equal(statusTopic('b/h'), 'b/h/status')
+})
+
 test('a removal touches only what a controller retains', async (t) => {
   for (const topic of [statusTopic('b/h'), stateTopic('b/h', fleetDevice), stateTopic('b/h', 'pi-1')]) {
     t.ok(isOwnTopic(topic, 'b/h'), topic)
