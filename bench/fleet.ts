@@ -1,21 +1,15 @@
 /** Measures the cost of a node for the controller, over a real network connection. `--help` prints the usage. */
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../agent/testing/free-port.ts'
-import { aNode, aPod } from '../api/testing/builders.ts'
-import { openSqliteStore } from '../broker-controller/store/sqlite/sqlite-store.ts'
-import { openAuthority } from '../certs/authority.ts'
-import { issueNode } from '../certs/issue.ts'
-import { systemClock as clock, rfc3339 } from '../daemon/clock.ts'
-import { openLog } from '../daemon/log.ts'
+import { systemClock as clock } from '../daemon/clock.ts'
 import { type Command, printText, readArguments } from '../daemon/process/command-line.ts'
 import { type Front, startFront } from './fleet/front.ts'
-import type { Answer, LoadSettings, Order } from './fleet/load.ts'
-import { nodeName, podName, podUID } from './fleet/node.ts'
+import { type FleetLoad, prepareFleet, startLoads } from './fleet/fleet-load.ts'
+import type { Answer, Order } from './fleet/load.ts'
+import { nodeName } from './fleet/node.ts'
 import { type Ports, type RunningServer, startServer } from './fleet/server.ts'
 
 const whole = [1, 1_000_000] as const
@@ -84,7 +78,7 @@ const main = values.controller ?? fileURLToPath(new URL('../broker-controller/ma
 const profiling = values['cpu-prof'] === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${values['cpu-prof']}`]
 /** The longest wait for the controller to be at rest after a phase, and how long it is measured there. */
 const [settleMs, quietMs] = [120_000, 10_000]
-const loads: ChildProcess[] = []
+let load: FleetLoad | undefined
 let server: RunningServer | undefined
 let front: Front | undefined
 
@@ -99,10 +93,15 @@ try {
     await measure(broker)
   }
 } finally {
-  for (const load of loads) load.kill('SIGKILL')
+  load?.kill()
   await server?.end('SIGKILL').catch(() => undefined)
   await front?.end().catch(() => undefined)
   await rm(folder, { recursive: true, force: true })
+}
+
+async function ordered(order: Order): Promise<Omit<Answer, 'done'>> {
+  if (load === undefined) throw new Error('The load was not started')
+  return load.ordered(order)
 }
 
 async function measure(broker: 'embedded' | 'mosquitto'): Promise<void> {
@@ -125,11 +124,14 @@ async function measure(broker: 'embedded' | 'mosquitto'): Promise<void> {
   const baseBytes = server.residentBytes()
   await server.end('SIGTERM')
   await stopFront()
-  const certificates = await prepare()
+  const certificates = await prepareFleet({ folder, dataDir, nodes, pods })
   server = await start(nodeName(nodes - 1))
   await server.idle()
   const { ports } = server
-  await startLoads({ certificates, ca: (await authority()).trusted, port: ports.mqtt })
+  load = await startLoads({
+    ...{ ...certificates, port: ports.mqtt, nodes, pods, processes },
+    ...{ oneAddress: values['one-address'], atOnce: values['at-once'], beatMs: values['beat-every'] * 1000 },
+  })
 
   const first = await phase(server, { order: 'connect' })
   const beats = await cost(server, () => ordered({ order: 'beat', seconds: values.heartbeats }))
@@ -162,7 +164,7 @@ async function measure(broker: 'embedded' | 'mosquitto'): Promise<void> {
     `all back ${all.toFixed(1)} s after SIGKILL (the controller was ready after ${(startedMs / 1000).toFixed(1)} s and ${startCpuMs.toFixed(0)} ms CPU), ${mB(server.residentBytes())} resident`,
   )
   await ordered({ order: 'end' })
-  loads.length = 0
+  load = undefined
   await server.end('SIGTERM')
   await stopFront()
   server = undefined
@@ -229,66 +231,4 @@ function kB(bytes: number): string {
 
 function mB(bytes: number): string {
   return `${Math.round(bytes / 1_000_000)} MB`
-}
-
-function authority() {
-  return openAuthority(join(dataDir, 'authority'), Date.now())
-}
-
-/** Nodes and pods in the store, as the API would have put them there; certificates in a file. */
-async function prepare(): Promise<string> {
-  const log = openLog({ level: 'warn', format: 'text', write: (line) => void process.stderr.write(line) })
-  const { store } = await openSqliteStore({ path: join(dataDir, 'store.db'), clock, log })
-  const creationTimestamp = rfc3339(Date.now())
-  for (let first = 0; first < nodes; first += 500) {
-    const some = Array.from({ length: Math.min(500, nodes - first) }, (_, i) => first + i)
-    await Promise.all(
-      some.flatMap((index) => {
-        const { status: _, ...node } = aNode({ name: nodeName(index) })
-        const made = { ...node, metadata: { name: nodeName(index), creationTimestamp } }
-        return [
-          store.create('nodes', made),
-          ...Array.from({ length: pods }, (_, pod) => store.create('pods', podOf(index, pod))),
-        ]
-      }),
-    )
-  }
-  await store.close()
-  const [signer, path] = [await authority(), join(folder, 'certificates.json')]
-  const issued = Array.from({ length: nodes }, (_, index) =>
-    issueNode(signer, { nodeName: nodeName(index), nowMs: Date.now() }),
-  )
-  await writeFile(path, JSON.stringify(issued), { mode: 0o600 })
-  return path
-}
-
-function podOf(index: number, pod: number) {
-  const { status: _, ...made } = aPod({ name: podName(index, pod), nodeName: nodeName(index) })
-  return { ...made, metadata: { name: podName(index, pod), namespace: 'default', uid: podUID(index, pod) } }
-}
-
-async function startLoads(with_: Pick<LoadSettings, 'certificates' | 'ca' | 'port'>): Promise<void> {
-  const script = fileURLToPath(new URL('./fleet/load.js', import.meta.url))
-  for (let i = 0; i < processes; i++) {
-    const load = fork(script, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-    loads.push(load)
-    const [first, end] = [Math.floor((nodes * i) / processes), Math.floor((nodes * (i + 1)) / processes)]
-    const oneAddress = values['one-address']
-    const [atOnce, beatMs] = [values['at-once'], values['beat-every'] * 1000]
-    const settings = { ...with_, first, count: end - first, pods, oneAddress, atOnce, beatMs }
-    await orderedOf(load, { order: 'settings', settings })
-  }
-}
-
-async function ordered(order: Order): Promise<Omit<Answer, 'done'>> {
-  const answers = await Promise.all(loads.map((load) => orderedOf(load, order)))
-  const sum = (of: (answer: Answer) => number) => answers.reduce((total, answer) => total + of(answer), 0)
-  return { beats: sum(({ beats }) => beats), failures: sum(({ failures }) => failures) }
-}
-
-async function orderedOf(load: ChildProcess, order: Order): Promise<Answer> {
-  const answered = once(load, 'message')
-  load.send(order)
-  const [answer] = (await answered) as [Answer]
-  return answer
 }

@@ -4,7 +4,7 @@ import mqtt, { type Packet } from 'mqtt-packet'
 import { digestText, emptyDigest, foldDigest } from '../../api/digest.ts'
 import type { NodeStatus } from '../../api/node.ts'
 import type { PodStatus } from '../../api/pod.ts'
-import { type NodeTopic, topicName } from '../../api/topics.ts'
+import { type CallMessage, type NodeTopic, type StatsMessage, topicName } from '../../api/topics.ts'
 
 export type NodeOfLoad = {
   readonly index: number
@@ -64,6 +64,7 @@ class Session {
   private messageId = 0
   private sequence = 0
   private digest = emptyDigest
+  private sampling: NodeJS.Timeout | undefined
 
   private readonly socket: TLSSocket
   private readonly node: NodeOfLoad
@@ -107,7 +108,7 @@ class Session {
     if (packet.cmd === 'connack') this.greet()
     if (packet.cmd === 'publish' && packet.qos === 1) this.write({ cmd: 'puback', messageId: packet.messageId ?? 0 })
     if (packet.cmd === 'publish' && packet.topic === this.topic('desired')) this.done('desired')
-    if (packet.cmd === 'publish' && packet.topic === this.topic('calls')) this.reportAll()
+    if (packet.cmd === 'publish' && packet.topic === this.topic('calls')) this.called(String(packet.payload))
     if (packet.cmd === 'suback') this.report(packet.messageId ?? 0)
     if (packet.cmd === 'puback') this.done(`ack-${packet.messageId}`)
     if (packet.cmd === 'connack') this.done('connack')
@@ -133,6 +134,21 @@ class Session {
     const reports = reportsOf(this.node)
     for (const { topic, body } of reports) this.publish(topic, body, 1, true)
     return reports
+  }
+
+  /** Usage is published until the end of the last call for it. */
+  private called(body: string): void {
+    const { call, seconds = 0, everySeconds = 10 }: Partial<CallMessage> = JSON.parse(body)
+    if (call === 'report') this.reportAll()
+    if (call !== 'stats') return
+    clearInterval(this.sampling)
+    const untilMs = performance.now() + seconds * 1000
+    const sample = () => {
+      if (performance.now() > untilMs || this.socket.destroyed) return clearInterval(this.sampling)
+      this.publish(this.topic('stats'), JSON.stringify(usageOf(this.node.index)), 0, false)
+    }
+    this.sampling = setInterval(sample, everySeconds * 1000)
+    setTimeout(sample, 1_000 * Math.random())
   }
 
   private publish(topic: string, payload: string, qos: 0 | 1, retain: boolean): void {
@@ -176,6 +192,19 @@ function reportsOf({ index, pods }: NodeOfLoad): readonly Report[] {
     return { topic: topicName({ kind: 'pod', node, uid }), body: JSON.stringify(message) }
   })
   return [{ topic: topicName({ kind: 'status', node }), body: JSON.stringify(statusOf(index)) }, ...ofPods]
+}
+
+/** Of a machine that does a little work all the time. */
+function usageOf(index: number): StatsMessage {
+  const time = new Date().toISOString()
+  const cpu = { time, usageNanoCores: Math.round((0.1 + Math.random() * 0.3) * 1e9) }
+  const memory = { time, workingSetBytes: Math.round((1 + Math.random() * 0.05) * 2 ** 30) }
+  const machine = {
+    ...{ celsius: 40 + (index % 20) + Math.random() * 3, load: 0.3 + Math.random() * 0.1 },
+    ...{ diskUsedBytes: 3e9 + index * 1e7, diskCapacityBytes: 3e10 },
+  }
+  const node = { nodeName: nodeName(index), startTime: '2026-01-01T00:00:00Z', cpu, memory }
+  return { time, windowSeconds: 30, summary: { node, pods: [] }, machine }
 }
 
 function connection(state: 'online' | 'lost'): string {
