@@ -27,7 +27,8 @@ export async function buildDashboard(root: string, folder: string): Promise<Dash
     splitting: true,
     format: 'esm',
     platform: 'browser',
-    target: ['chrome111', 'firefox115', 'safari16.4'],
+    // The first with light-dark(): https://developer.mozilla.org/docs/Web/CSS/color_value/light-dark
+    target: ['chrome123', 'firefox120', 'safari17.5'],
     jsx: 'automatic',
     jsxImportSource: 'preact',
     minify: true,
