@@ -173,7 +173,8 @@ async function run(request: RunRequest): Promise<number> {
       await removeUnfinished(dataDir)
       await repairIdentity(dataDir, found, log)
       const service = await openSystemdNotifier(process.env, log)
-      await runAgent({ request, configuration, identity, log, service }, stopping.signal)
+      const command = [process.execPath, ...process.execArgv, process.argv[1] ?? '']
+      await runAgent({ request, configuration, identity, command, log, service }, stopping.signal)
     } finally {
       await lock.release()
     }

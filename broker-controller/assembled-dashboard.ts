@@ -7,9 +7,11 @@ import type { ServiceAccountTokens } from './apiserver/access/tokens/service-acc
 import { type Dashboard, openDashboard } from './apiserver/dashboard/dashboard.ts'
 import { dashboardFiles } from './apiserver/dashboard/dashboard-files.ts'
 import { dashboardFleet } from './apiserver/dashboard/dashboard-fleet.ts'
+import { nodeDoctor } from './apiserver/dashboard/node-doctor.ts'
 import type { Authorizer } from './apiserver/handlers/authorizer.ts'
 import type { ControllerConfiguration } from './configuration.ts'
 import type { OwnCertificates } from './own-certificates/own-certificates.ts'
+import type { SessionBoard } from './sessions/session-board.ts'
 import type { RevocationList } from './store/revocations.ts'
 import type { Store } from './store/store.ts'
 import type { UsageBoard } from './usage/usage-board.ts'
@@ -22,11 +24,12 @@ export type DashboardParts = {
   readonly revocations: RevocationList
   readonly own: Pick<OwnCertificates, 'authority'>
   readonly usage: UsageBoard
+  readonly sessions: SessionBoard
 }
 
 /** `serverUrl`: `https://HOST:PORT` as other machines reach the API; undefined until its port is open. */
 export function assembledDashboard(
-  { shared, admission, access, tokens, revocations, own, usage }: DashboardParts,
+  { shared, admission, access, tokens, revocations, own, usage, sessions }: DashboardParts,
   { alwaysSample }: ControllerConfiguration['dashboard'],
   serverUrl: () => string | undefined,
 ): Dashboard {
@@ -39,6 +42,7 @@ export function assembledDashboard(
     access,
     revocations,
     fleet: dashboardFleet({ store, clock, log, commonNameOf, access, usage, alwaysSample }),
+    doctor: nodeDoctor({ sessions, clock }),
     files: dashboardFiles(fileURLToPath(new URL('dashboard', import.meta.url)), log),
     identifyAccount: async (token) => (await tokens.identify(token, [], clock.wallMs()))?.identity,
     authority: () => ({ trusted: own.authority().trusted, caHash: own.authority().hash, server: serverUrl() }),

@@ -145,6 +145,15 @@ test('the dashboard shows a fleet as it is, and changes it for those who may', {
     await picture(page, 'node')
   })
 
+  await t.test('the doctor examines a machine when it is asked to', async (t) => {
+    await page.click('.doctor button', 'Examine')
+    await page.until('the findings', `${text('.doctor summary')}.includes('other check')`)
+    await page.click('.doctor summary')
+    t.match(await page.evaluate<string>(text('.doctor')), /kernel|docker/i)
+    t.same(await seriousProblems(page), [])
+    await picture(page, 'doctor')
+  })
+
   await t.test('a token for another machine is shown once', async (t) => {
     await page.click('nav a', 'Fleet')
     await page.click('main button', 'Add a machine')

@@ -34,6 +34,8 @@ export type Assembly = {
   readonly request: RunRequest
   readonly configuration: AgentConfiguration
   readonly identity: AgentIdentity
+  /** What starts this program, to which arguments are added. */
+  readonly command: readonly string[]
   readonly log: Log
   /** Receives readiness and the watchdog ping; undefined when the agent runs without a service manager. */
   readonly service: SystemdNotifier | undefined
@@ -52,7 +54,7 @@ export async function runAgent(assembly: Assembly, signal: AbortSignal): Promise
 }
 
 async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<readonly Loop[]> {
-  const { request, configuration, identity, log, service } = assembly
+  const { request, configuration, identity, command, log, service } = assembly
   const { dataDir, root } = request
   const { nodeName } = identity
   const { boot, clock, inventory, kernel, random, volumes, watch } = machine
@@ -103,7 +105,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
     endpoint,
     sampler,
     view: shown,
-  } = assembleLocalEndpoint({ ...shared, link, health, pods, containers, problems: hanging })
+  } = assembleLocalEndpoint({ ...shared, command, link, health, pods, containers, problems: hanging })
   const sessions = assembleSessions({
     ...shared,
     apiUrl: link.url,

@@ -5,6 +5,7 @@ import { filesystemUsage } from '../adapters/disk/filesystem-usage.ts'
 import { nodeLogs } from '../adapters/disk/node-logs.ts'
 import type { EndpointView } from '../adapters/http/endpoint-answers.ts'
 import { localEndpoint } from '../adapters/http/local-endpoint.ts'
+import { doctorProcess } from '../adapters/kernel/doctor-process.ts'
 import type { Inventory } from '../adapters/kernel/host-inventory.ts'
 import { machineMetrics } from '../adapters/kernel/machine-metrics.ts'
 import { machineStats } from '../adapters/kernel/machine-stats.ts'
@@ -29,6 +30,8 @@ import type { ApiLink } from './membership.ts'
 export type LocalEndpointParts = {
   readonly request: RunRequest
   readonly configuration: AgentConfiguration
+  /** What starts this program, to which arguments are added. */
+  readonly command: readonly string[]
   readonly nodeName: string
   readonly machine: AgentMachine
   readonly health: RuntimeHealth
@@ -75,6 +78,7 @@ export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpo
     spec: () => machineInfo(inventory),
     summary: sampler.summary,
     configz: () => kubeletConfiguration(configuration),
+    doctor: doctorProcess({ command: parts.command, args: doctorArguments(request) }),
     logs: nodeLogs(root),
     scrapes: scrapes(
       {
@@ -103,6 +107,13 @@ export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpo
   )
 
   return { endpoint: { name: 'local-endpoint', run: endpoint.run }, sampler: { ...sampler, name: 'usage' }, view }
+}
+
+/** The doctor examines the machine as this agent sees it. */
+function doctorArguments({ dataDir, configPath, dockerSocket, root, healthzPort }: RunRequest): readonly string[] {
+  const config = configPath === undefined ? [] : ['--config', configPath]
+  const port = healthzPort === undefined || healthzPort === 0 ? [] : ['--healthz-port', String(healthzPort)]
+  return ['--data-dir', dataDir, '--docker-socket', dockerSocket, '--root', root, ...config, ...port]
 }
 
 function certificateTtlSeconds({ link, machine: { date } }: LocalEndpointParts): number {

@@ -170,6 +170,20 @@ export type NodeHistory = {
   readonly disk: readonly (number | null)[]
 }
 
+export type ShownFinding = {
+  /** `memory-cgroup` */
+  readonly check: string
+  /** `unknown`: it could not be checked. */
+  readonly verdict: 'ok' | 'warning' | 'problem' | 'unknown'
+  readonly found: string
+  readonly remedy?: string
+  /** What `bramble-agent doctor --fix` would do. */
+  readonly fix?: string
+}
+
+/** What the doctor of a machine found just now. */
+export type DoctorAnswer = { readonly time: string; readonly findings: readonly ShownFinding[] }
+
 /** Names a card in `gone`. */
 export const cardKeys: { readonly [K in CardKind]: (card: CardTypes[K]) => string } = {
   nodes: ({ name }) => name,

@@ -22,6 +22,8 @@ export type EndpointView = {
   }
   /** The configuration as a KubeletConfiguration (kubelet.config.k8s.io/v1beta1). */
   readonly configz: () => unknown
+  /** The findings of the doctor, examined now: a DoctorReport. */
+  readonly doctor: () => Promise<unknown>
   /** Below /var/log; undefined: there is no such file or folder. */
   readonly logs: (path: string) => Promise<NodeLog | undefined>
 }
@@ -123,6 +125,8 @@ async function answerTo(
       return { status: 200, json: view.spec() }
     case '/configz':
       return { status: 200, json: { kubeletconfig: view.configz() } }
+    case '/doctor':
+      return { status: 200, json: await view.doctor() }
     case '/stats/summary':
       return { status: 200, json: await view.summary(new URLSearchParams(query).get('only_cpu_and_memory') === 'true') }
     case '/metrics':
@@ -169,11 +173,11 @@ function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }
 
-const notOnPort = ['/pods', '/spec', '/configz', '/logs']
+const notOnPort = ['/pods', '/spec', '/configz', '/logs', '/doctor']
 const forOwnUser =
   "Pods contain environment values, which other users must not read: use the agent's socket, 'sudo curl --unix-socket /run/bramble/ID.sock http://localhost/pods' (the agent's log names it)"
 const paths =
-  '/healthz, /pods, /spec, /configz, /logs/, /stats/summary, /metrics, /metrics/cadvisor, /metrics/resource and /metrics/probes'
+  '/healthz, /pods, /spec, /configz, /doctor, /logs/, /stats/summary, /metrics, /metrics/cadvisor, /metrics/resource and /metrics/probes'
 
 function isOurs(header: string | undefined, host: string): boolean {
   const name = (header ?? '')

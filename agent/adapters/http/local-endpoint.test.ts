@@ -54,6 +54,7 @@ async function open(t: Test, { problems = [], port = 0, expectedErrors = [], ...
       probes: async () => 'p 1\n',
     },
     configz: () => ({ maxPods: 110 }),
+    doctor: async () => ({ kind: 'DoctorReport' }),
     logs: async () => undefined,
   }
   const endpoint = localEndpoint({ view, log }, { host: '127.0.0.1', port, socketPath })
@@ -71,13 +72,14 @@ async function open(t: Test, { problems = [], port = 0, expectedErrors = [], ...
 test('health is for every user of the machine, specifications are for the agent’s own user', async (t) => {
   const { url, socketPath } = await open(t)
   t.same(await ask(`${url}/healthz`), { status: 200, body: 'ok\n' })
-  for (const path of ['/pods', '/pods/', '/pods?x=1', '/spec']) {
+  for (const path of ['/pods', '/pods/', '/pods?x=1', '/spec', '/doctor']) {
     t.match(await ask(`${url}${path}`), { status: 403, body: /--unix-socket/ }, path)
   }
   const own = (path: string) => ask(`http://localhost${path}`, { socketPath })
   t.same(await own('/healthz'), { status: 200, body: 'ok\n' })
   t.match(JSON.parse((await own('/pods/')).body), { kind: 'PodList', items: [{ metadata: { name: 'web' } }] })
   t.same(JSON.parse((await own('/spec?x=1')).body), { num_cores: 4 })
+  t.same(JSON.parse((await own('/doctor')).body), { kind: 'DoctorReport' })
 })
 
 test('the socket is for one user from its first moment, takes the place of an old one, and goes with the agent', async (t) => {

@@ -87,8 +87,14 @@ export async function privateAnswer(
       return objectAnswer(await sessionFacts(requester, dashboard))
     case 'GET history': {
       const node = query.get('node') ?? ''
-      await permit(dashboard.access, identity, onNodeUsage(node))
+      await permit(dashboard.access, identity, onNode(node, { group: 'metrics.k8s.io', subresource: '' }))
       return objectAnswer(dashboard.fleet.history(node) ?? {})
+    }
+    case 'GET doctor': {
+      const node = query.get('node') ?? ''
+      await permit(dashboard.access, identity, onNode(node, { group: '', subresource: 'proxy' }))
+      if (dashboard.doctor === undefined) throw unknownPath()
+      return objectAnswer(await dashboard.doctor(node, { identity, signal }))
     }
     case 'GET sessions':
       return objectAnswer(await visibleSessions(requester, dashboard))
@@ -202,18 +208,9 @@ function onSessions(verb: string): Attributes {
   return { kind: 'path', verb, path: `${apiRoot}sessions` }
 }
 
-function onNodeUsage(name: string): Attributes {
+function onNode(name: string, what: { readonly group: string; readonly subresource: string }): Attributes {
   const fields = new Map<string, string>()
-  return {
-    kind: 'resource',
-    verb: 'get',
-    group: 'metrics.k8s.io',
-    resource: 'nodes',
-    subresource: '',
-    namespace: '',
-    name,
-    fields,
-  }
+  return { kind: 'resource', verb: 'get', resource: 'nodes', namespace: '', name, fields, ...what }
 }
 
 function certificateAnswer({ authority }: Dashboard): ApiResponse {

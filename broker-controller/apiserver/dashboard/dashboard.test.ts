@@ -132,7 +132,9 @@ const viewer: Identity = { user: 'vera', groups: ['viewers'] }
 
 test('nothing of the fleet is readable without a session', async (t) => {
   const { ask, login } = await aDashboard(t)
-  for (const path of ['/ui/api/stream', '/ui/api/session', '/ui/api/sessions', '/ui/api/history?node=pi-1']) {
+  for (const path of ['stream', 'session', 'sessions', 'history?node=pi-1', 'doctor?node=pi-1'].map(
+    (one) => `/ui/api/${one}`,
+  )) {
     t.equal((await ask('GET', path)).code, 401, path)
   }
   t.equal((await ask('POST', '/ui/api/links')).code, 401)
@@ -161,6 +163,7 @@ test('a session has the rights of its user and no more', async (t) => {
   const { ask, loginAs } = await aDashboard(t)
   const { cookie } = await loginAs(viewer)
   t.equal((await ask('GET', '/api/v1/nodes', { cookie })).code, 403)
+  t.equal((await ask('GET', '/ui/api/doctor?node=pi-1', { cookie })).code, 403)
   t.equal((await ask('DELETE', '/ui/api/sessions/000000000000', { cookie })).code, 403)
   const machine = { user: 'system:node:pi-1', groups: ['system:nodes'] }
   t.equal((await ask('POST', '/ui/api/links', { as: machine })).code, 403, 'a machine has none')

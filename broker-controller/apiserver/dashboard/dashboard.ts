@@ -25,6 +25,7 @@ import {
   type SessionProof,
   secretDigest,
 } from './dashboard-sessions.ts'
+import type { NodeDoctor } from './node-doctor.ts'
 
 export type DashboardNeeds = {
   readonly store: Store
@@ -36,6 +37,8 @@ export type DashboardNeeds = {
   readonly revocations?: Pick<RevocationList, 'because'>
   readonly files: DashboardFiles
   readonly fleet: DashboardFleet
+  /** Undefined: this controller has no way to its nodes. */
+  readonly doctor?: NodeDoctor
   /** The authority's certificates (PEM) with their hash, and `https://HOST:PORT` as other machines reach this API, once it is known. */
   readonly authority: () => { readonly trusted: string; readonly caHash: string; readonly server: string | undefined }
   /** Ours, as in `0.1.0`. */

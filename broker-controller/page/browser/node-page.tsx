@@ -4,9 +4,11 @@ import { concernOf, levelOf, powerWords, stateWords } from '../../../api/dashboa
 import { shownPods } from '../../../api/dashboard/pod-view.ts'
 import { ago, byteText, counted, duration } from '../../../api/dashboard/view-words.ts'
 import type { Node, NodeCondition } from '../../../api/node.ts'
+import { shownConditions } from '../model/condition-view.ts'
 import { callApi, mergePatchType } from './api.ts'
 import { Chart } from './chart.tsx'
 import { Action } from './dialog.tsx'
+import { DoctorSection } from './doctor-section.tsx'
 import { DrainButton } from './drain-dialog.tsx'
 import { EventList } from './events-view.tsx'
 import { useFleet, useNow } from './fleet-stream.ts'
@@ -57,6 +59,7 @@ export function NodePage({ name }: { readonly name: string }) {
         {loaded.problem !== undefined && <p class="notice warn">{loaded.problem}</p>}
         <Conditions conditions={loaded.value?.status?.conditions ?? []} now={now} />
       </section>
+      <DoctorSection node={node} />
       <section>
         <h2>{counted(pods.length, 'pod')}</h2>
         <PodList pods={pods} />
@@ -165,11 +168,10 @@ function History({ name, usage }: { readonly name: string; readonly usage: Usage
 function Conditions({ conditions, now }: { readonly conditions: readonly NodeCondition[]; readonly now: number }) {
   return (
     <ul class="conditions">
-      {conditions.map(({ type, status, message = '', lastTransitionTime }) => {
-        const isFine = status === (type === 'Ready' ? 'True' : 'False')
+      {shownConditions(conditions).map(({ type, status, message = '', lastTransitionTime, level }) => {
         const changed = lastTransitionTime === undefined ? undefined : Date.parse(lastTransitionTime) / 1000
         return (
-          <li key={type} class={isFine ? 'good' : type === 'Ready' ? 'bad' : status === 'Unknown' ? 'idle' : 'warn'}>
+          <li key={type} class={level}>
             <span class="dot" aria-hidden="true" />
             <strong>{type}</strong>
             <span>{status}</span>

@@ -16,7 +16,7 @@ export function chartPath(
     const y = height - (Math.min(value, top) / top) * height
     parts.push(`${isDown ? 'L' : 'M'}${round(i * step)} ${round(y)}`)
     // A value between two gaps would be invisible.
-    if (!isDown && (values[i + 1] ?? null) === null) parts.push('h1')
+    if (!isDown && (values[i + 1] ?? null) === null) parts.push(i === values.length - 1 ? 'h-1' : 'h1')
     isDown = true
   }
   return parts.join('')

@@ -1,5 +1,7 @@
 import { test } from 'tap'
 import { chartPath } from './chart-path.ts'
+import { shownConditions } from './condition-view.ts'
+import { findingLevel, sortedFindings } from './doctor-view.ts'
 import { joinFile, joinLine } from './join-texts.ts'
 import { logLines } from './log-lines.ts'
 import { hrefOf, listPlace, placeOf } from './places.ts'
@@ -37,9 +39,9 @@ test('lines of a log come in pieces, and one without an end does not grow', asyn
 
 test('a chart has gaps where nothing is known', async (t) => {
   const size = { width: 30, height: 10, top: 100 }
-  t.equal(chartPath([0, 50, null, 100], size), 'M0 10L10 5M30 0h1')
+  t.equal(chartPath([0, 50, null, 100], size), 'M0 10L10 5M30 0h-1')
   t.equal(chartPath([null, null], size), '')
-  t.equal(chartPath([200], size), 'M0 0h1', 'values beyond the scale are clipped')
+  t.equal(chartPath([200], size), 'M0 0h-1', 'values beyond the scale are clipped')
 })
 
 test('a machine joins with the printed command or with the file', async (t) => {
@@ -51,4 +53,30 @@ test('a machine joins with the printed command or with the file', async (t) => {
   const line = 'bramble-agent join https://10.0.0.1:6443 --token abcdef.0123456789abcdef --ca-hash sha256:00'
   t.equal(joinLine(facts), `sudo ${line}`)
   t.equal(joinFile(facts), `join: ${line}\n`)
+})
+
+test('conditions that need attention come first, then Ready', async (t) => {
+  const condition = (type: string, status: 'True' | 'False' | 'Unknown') => ({ type, status })
+  const types = (...conditions: readonly ReturnType<typeof condition>[]) =>
+    shownConditions(conditions).map(({ type, level }) => `${type} ${level}`)
+  t.same(
+    types(condition('A', 'False'), condition('B', 'Unknown'), condition('C', 'True'), condition('Ready', 'True')),
+    ['C warn', 'B idle', 'Ready good', 'A good'],
+  )
+  t.same(types(condition('C', 'True'), condition('Ready', 'Unknown')), ['Ready bad', 'C warn'])
+})
+
+test('findings of the doctor that need attention come first, and the others apart', async (t) => {
+  const finding = (check: string, verdict: 'ok' | 'warning' | 'problem' | 'unknown') => ({ check, verdict, found: '' })
+  const all = [finding('a', 'ok'), finding('b', 'warning'), finding('c', 'unknown'), finding('d', 'problem')]
+  const { urgent, others } = sortedFindings(all)
+  t.same(
+    urgent.map(({ check }) => check),
+    ['d', 'b'],
+  )
+  t.same(
+    others.map(({ check }) => check),
+    ['c', 'a'],
+  )
+  t.same(all.map(findingLevel), ['good', 'warn', 'idle', 'bad'])
 })
