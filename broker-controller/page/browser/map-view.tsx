@@ -39,6 +39,9 @@ export function MapView({ place }: { readonly place: Extract<Place, { readonly s
   )
 }
 
+/** A zone with more machines takes the whole width. */
+const largeZone = 60
+
 function Zone({ name, nodes }: { readonly name: string; readonly nodes: readonly NodeCard[] }) {
   const lost = nodes.filter(({ state }) => state === 'lost').length
   const weak = nodes.filter(({ link }) => link === 'weak').length
@@ -48,7 +51,7 @@ function Zone({ name, nodes }: { readonly name: string; readonly nodes: readonly
     ...(weak > 0 ? [`${weak} with weak Wi-Fi`] : []),
   ].join(', ')
   return (
-    <li class={`zone-box link-${link}`}>
+    <li class={`zone-box link-${link} ${nodes.length > largeZone ? 'large' : ''}`}>
       <h2>{name === '' ? 'No zone' : name}</h2>
       <p>{words}</p>
       <ul class="cells">

@@ -12,10 +12,12 @@ export type DrawnRows = {
   readonly total: number
 }
 
-const around = 4
+/** Pixels above and below the window, so that a frame which comes late shows rows. */
+const aroundPixels = 400
 
 /** `rowHeight` in pixels, the same for all rows. */
 export function drawnRows(count: number, rowHeight: number, { scrollTop, height }: Window): DrawnRows {
+  const around = Math.ceil(aroundPixels / rowHeight)
   const first = Math.max(0, Math.min(count, Math.floor(scrollTop / rowHeight) - around))
   const end = Math.max(first, Math.min(count, Math.ceil((scrollTop + height) / rowHeight) + around))
   return { first, end, above: first * rowHeight, total: count * rowHeight }
