@@ -15,7 +15,7 @@ import { createCSR } from '../../certs/csr.ts'
 import { type ApiAnswer, type ApiClient, ApiUnreachable } from '../../daemon/api-client.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
 import { clockSkewMs, describeSkew, JoinError, strangeAnswer, tokenRefused, unreachable } from './failures.ts'
-import type { JoinNeeds, JoinRequest } from './join.ts'
+import type { JoinNeeds, JoinRequest } from './join-request.ts'
 import { keepPendingKey, readPendingKey, removePendingKey } from './pending-key.ts'
 
 export const signingRequestsPath = '/apis/certificates.k8s.io/v1/certificatesigningrequests'

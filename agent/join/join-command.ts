@@ -8,7 +8,8 @@ import { exitCode } from '../../daemon/process/exit-code.ts'
 import { joinRow, runOptions } from '../commands/command-table.ts'
 import { JoinError } from './failures.ts'
 import { identityPath, readIdentity } from './identity.ts'
-import { type JoinRequest, join } from './join.ts'
+import { join } from './join.ts'
+import type { JoinRequest } from './join-request.ts'
 import { joinTerms } from './terms.ts'
 
 export type JoinCommandNeeds = {

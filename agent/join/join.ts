@@ -2,42 +2,19 @@
 import { X509Certificate } from 'node:crypto'
 import { ConfigMapSchema } from '../../api/config-map.ts'
 import { decode } from '../../api/decode.ts'
-import { formatToken, type TokenParts } from '../../api/node/bootstrap-token.ts'
-import type { HardwareIdentity } from '../../api/node/hardware-identity.ts'
+import { formatToken } from '../../api/node/bootstrap-token.ts'
 import { certificatesIn } from '../../api/text/pem.ts'
 import { privateKeyPem } from '../../certs/authority.ts'
 import { caHash } from '../../certs/ca-hash.ts'
 import { authorityIn, readServerChain } from '../../certs/server-chain.ts'
 import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
-import type { Clock } from '../../daemon/clock.ts'
 import { withDeadline } from '../../daemon/deadline.ts'
 import type { KnownTime } from '../../daemon/server-check.ts'
 import { type PublishedServers, publishedServers } from '../node/connection/controller-servers.ts'
 import { reached, requestCertificate } from './certificate-request.ts'
 import { clockTrouble, strangeAnswer, unreachable, wrongHash } from './failures.ts'
 import { type AgentIdentity, readIdentity, writeIdentity } from './identity.ts'
-
-export type JoinRequest = {
-  /** `https://host:6443` */
-  readonly url: URL
-  readonly token: TokenParts
-  /** `sha256:…` */
-  readonly caHash: string
-  readonly nodeName: string
-  readonly dataDir: string
-}
-
-export type JoinNeeds = {
-  readonly hardware: HardwareIdentity
-  readonly clock: Clock
-  readonly signal: AbortSignal
-  /** Progress and warnings, a line each, for the person who waits. */
-  readonly print: (line: string) => void
-  /** Gets the text about the request that waits for an operator, and what to do about it; `print` when it is left out. */
-  readonly waits?: (text: string) => void
-  /** How long to wait for the approval. */
-  readonly approvalMs?: number
-}
+import type { JoinNeeds, JoinRequest } from './join-request.ts'
 
 /**
  * The identity this machine now has, already written to the data directory in place of any earlier one. Rejects with a
