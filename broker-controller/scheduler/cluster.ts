@@ -4,11 +4,9 @@ import type { Labels } from '../../api/selectors.ts'
 import type { StoredObject, StoredPod } from '../store/store.ts'
 import { nodeCounts } from './node-counts.ts'
 import { type NodeAllocation, type NodeInfo, nodeInfo } from './node-usage.ts'
-import { nominations } from './nominations.ts'
+import { type KeyedPod, nominations } from './nominations.ts'
 import { type PodPlacement, placements } from './placements.ts'
 import { type PodClasses, podClasses } from './pod-classes.ts'
-
-export type KeyedPod = { readonly key: string; readonly pod: StoredPod }
 
 /** Pods of one node that a trial takes away and puts back. */
 export type PodTrial = { readonly putBack: (one: KeyedPod) => void; readonly takeAway: (one: KeyedPod) => void }

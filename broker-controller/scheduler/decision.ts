@@ -1,6 +1,7 @@
 /** Decides on the next pod. Later decisions take this one into account before it is written. */
-import type { ClusterCache, KeyedPod } from './cluster.ts'
+import type { ClusterCache } from './cluster.ts'
 import type { Plugin } from './filter.ts'
+import type { KeyedPod } from './nominations.ts'
 import { type Misfit, placePod } from './placement.ts'
 import { type DisruptionBudget, preempt, priorityOf } from './preemption.ts'
 

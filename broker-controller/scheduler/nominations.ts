@@ -1,6 +1,7 @@
 /** Pods that were promised room on a node while the preempted pods are still leaving it (`status.nominatedNodeName`). */
 import type { StoredPod } from '../store/store.ts'
-import type { KeyedPod } from './cluster.ts'
+
+export type KeyedPod = { readonly key: string; readonly pod: StoredPod }
 
 export interface Nominations {
   /** `nodeName` '': the pod is nominated to no node. */

@@ -1,10 +1,11 @@
 /** Chooses a node for a pod. */
 import type { Pod } from '../../api/pod.ts'
 import { keyText } from '../store/informer.ts'
-import type { Cluster, KeyedPod } from './cluster.ts'
+import type { Cluster } from './cluster.ts'
 import { countedReasons, type NodeRefusal, type Plugin, type Round, refusal, roundFor, unavailable } from './filter.ts'
 import { namedNodes } from './node-choice.ts'
 import type { NodeAllocation } from './node-usage.ts'
+import type { KeyedPod } from './nominations.ts'
 import { bestNode } from './score.ts'
 
 export type Placement = { readonly found: true; readonly nodeName: string } | Misfit

@@ -3,9 +3,10 @@ import type { Pod } from '../../api/pod.ts'
 import type { PodDisruptionBudget } from '../../api/pod-disruption-budget.ts'
 import { matchesLabels, type Requirement, requirementsOf } from '../../api/selectors.ts'
 import { keyText } from '../store/informer.ts'
-import type { Cluster, KeyedPod } from './cluster.ts'
+import type { Cluster } from './cluster.ts'
 import { countedReasons, type NodeRefusal, roundFor, unavailable } from './filter.ts'
 import type { NodeAllocation } from './node-usage.ts'
+import type { KeyedPod } from './nominations.ts'
 import { type Misfit, refusalWithPromises } from './placement.ts'
 
 export type Preemption =
