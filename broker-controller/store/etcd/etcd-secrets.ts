@@ -6,7 +6,7 @@ import type { EtcdKeys, StoredKey } from './etcd-keys.ts'
 import { compareTarget, type KeyValue, methods } from './etcd-messages.ts'
 import { readRange } from './etcd-range.ts'
 import { type EtcdValues, sealedKind, sealingKeyOf } from './etcd-values.ts'
-import type { Fence } from './etcd-writer.ts'
+import type { Fence } from './fence.ts'
 import { ownedBy, storeLost } from './store-owner.ts'
 
 export type EtcdSecretsNeeds = {

@@ -13,8 +13,9 @@ import type { EtcdClient } from './etcd-client.ts'
 import { answerOf, isAbsent } from './etcd-error.ts'
 import { type EtcdImage, isStored } from './etcd-image.ts'
 import type { EtcdKeys, StoredKey } from './etcd-keys.ts'
-import { type Compare, compareTarget, methods, type TxnOperation, type TxnResponse } from './etcd-messages.ts'
+import { compareTarget, methods, type TxnOperation, type TxnResponse } from './etcd-messages.ts'
 import type { EtcdValues } from './etcd-values.ts'
+import type { Fence } from './fence.ts'
 import type { LeaseVersions } from './lease-versions.ts'
 
 export type EtcdWriterNeeds = {
@@ -28,14 +29,6 @@ export type EtcdWriterNeeds = {
   readonly fence: Fence
   readonly clock: Clock
   readonly close: () => Promise<void>
-}
-
-/** A condition of every write beside that on its object: it fails where another process has become the one that writes. */
-export interface Fence {
-  /** undefined: this process does not own the store now. */
-  condition(): Compare | undefined
-  /** A write failed, and its object was as expected: the condition may no longer hold. */
-  failed(): void
 }
 
 /** After so many changes by others in a row the client is answered Conflict, and reads again itself. */

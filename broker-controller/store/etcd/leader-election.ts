@@ -17,7 +17,7 @@ import type { EtcdClient } from './etcd-client.ts'
 import { EtcdError } from './etcd-error.ts'
 import type { EtcdKeys } from './etcd-keys.ts'
 import { compareTarget, methods } from './etcd-messages.ts'
-import type { Fence } from './etcd-writer.ts'
+import type { Fence } from './fence.ts'
 import { type LeaseKeeper, startLeaseKeeper } from './lease-keeper.ts'
 import { claimOwnerKey, deleteOwnerKey, type HeldKey, keptAlive, type OwnerProcess, presentOwner } from './owner-key.ts'
 

@@ -7,7 +7,7 @@ import type { Log } from '../../../daemon/log.ts'
 import type { EtcdClient } from './etcd-client.ts'
 import type { EtcdKeys } from './etcd-keys.ts'
 import { compareTarget, methods } from './etcd-messages.ts'
-import type { Fence } from './etcd-writer.ts'
+import type { Fence } from './fence.ts'
 
 /** A thousand renewals a second last for 80 minutes without etcd when the next block is reserved at the half of this one. */
 const blockLength = 10_000_000

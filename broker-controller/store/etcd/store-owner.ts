@@ -10,7 +10,7 @@ import { StoreInUseError } from '../store.ts'
 import type { EtcdClient } from './etcd-client.ts'
 import type { EtcdKeys } from './etcd-keys.ts'
 import { type Compare, compareTarget, methods } from './etcd-messages.ts'
-import type { Fence } from './etcd-writer.ts'
+import type { Fence } from './fence.ts'
 import { startLeaseKeeper } from './lease-keeper.ts'
 import { claimOwnerKey, deleteOwnerKey, type HeldKey, keptAlive, type OwnerProcess, presentOwner } from './owner-key.ts'
 
