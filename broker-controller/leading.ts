@@ -108,7 +108,7 @@ async function openBroker(
     ? [
         networkOutbox({ ...shared, broker, epoch }, configuration.podNetwork),
         servicesOutbox({ ...shared, broker, epoch }),
-        policiesOutbox({ ...shared, broker, epoch }),
+        policiesOutbox({ ...shared, broker, epoch, origin, checkpoints }),
       ]
     : []
   const inbox = nodeInbox({ ...shared, usage, sessions, broker, podsOf: outbox.podsOf, registry })

@@ -57,7 +57,7 @@ export type DesiredInputs = {
  */
 export function desiredContent(name: string, inputs: DesiredInputs): DesiredContent | undefined {
   const { node, pods, acceptingStoreID, earlier } = inputs
-  if (acceptingStoreID !== undefined && checkpointStore(node) !== acceptingStoreID) {
+  if (awaitsCheckpoint(node, acceptingStoreID)) {
     return node && { pods: new Map(), data: { awaitsCheckpoint: true } }
   }
   const desired = desiredPods(pods, earlier?.pods ?? new Map())
@@ -126,6 +126,14 @@ export function isOtherNode(
 ): boolean {
   if (present === undefined || previous === undefined) return present !== previous
   return cidrOf(present) !== cidrOf(previous) || checkpointStore(present) !== checkpointStore(previous)
+}
+
+/** Has the store not learnt yet which pods the node has? `acceptingStoreID`: see `DesiredInputs`. */
+export function awaitsCheckpoint(
+  node: StoredObject<'nodes'> | undefined,
+  acceptingStoreID: string | undefined,
+): boolean {
+  return acceptingStoreID !== undefined && checkpointStore(node) !== acceptingStoreID
 }
 
 /** The store that accepted the node's checkpoint. */

@@ -3,6 +3,7 @@ import { decode } from '../../../api/decode.ts'
 import type { NetworkPolicySpec } from '../../../api/network/network-policy.ts'
 import type { PoliciesMessage } from '../../../api/network/node-policies.ts'
 import { PoliciesMessageSchema } from '../../../api/network/node-policies.ts'
+import { learntByAnnotation } from '../../../api/node/node-checkpoint.ts'
 import { aNode, aPod } from '../../../api/testing/builders.ts'
 import { type Topic, topicName } from '../../../api/topics.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
@@ -10,7 +11,8 @@ import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import { policiesOutbox } from './policies-outbox.ts'
 
-async function outbox(t: Test) {
+/** `learns`: the store accepts checkpoints of nodes. */
+async function outbox(t: Test, learns = false) {
   const clock = fakeClock()
   const log = quietLog(t, 'A policy has too many peers', 'Policies do not fit')
   const store = memoryStore({ clock })
@@ -28,8 +30,8 @@ async function outbox(t: Test) {
   t.teardown(() => stop.abort())
   const namespace = (name: string, labels = {}) =>
     store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } })
-  const node = async (name: string) => {
-    const made = aNode({ name })
+  const node = async (name: string, annotations = {}) => {
+    const made = aNode({ name, annotations })
     const { resourceVersion: _, ...metadata } = made.metadata
     await store.create('nodes', { ...made, metadata })
   }
@@ -67,7 +69,10 @@ async function outbox(t: Test) {
     ...{ store, clock, namespace, node, pod, policy, withdrawn },
     take: () => published.splice(0),
     async start() {
-      void policiesOutbox({ store, broker, clock, log, epoch: 'e' }).run(stop.signal)
+      const origin = { id: 'new', acceptsCheckpoints: true }
+      const window = { isOpen: () => learns, onClose: () => undefined }
+      const more = { origin, checkpoints: window }
+      void policiesOutbox({ store, broker, clock, log, epoch: 'e', ...more }).run(stop.signal)
       await clock.advance(50)
     },
   }
@@ -214,4 +219,19 @@ test('a namespace whose peers have more addresses than a message can have is lef
 const distinct = <Peer extends object>(peer: Peer, index: number) => ({
   ...peer,
   namespaceSelector: { matchLabels: { n: String(index) } },
+})
+
+test('a store that learns from checkpoints publishes nothing to a node whose pods it has not learnt', async (t) => {
+  const { store, node, pod, start, take, clock } = await outbox(t, true)
+  await node('pi-1')
+  await node('pi-2', { [learntByAnnotation]: 'new' })
+  await pod({ name: 'web', on: 'pi-1' })
+  await start()
+  t.match(take(), [{ node: 'pi-2' }])
+  const learning = await store.get('nodes', { namespace: '', name: 'pi-1' })
+  if (learning === undefined) throw new Error('the node is there')
+  const annotations = { [learntByAnnotation]: 'new' }
+  await store.update('nodes', { ...learning, metadata: { ...learning.metadata, annotations } })
+  await clock.advance(50)
+  t.match(take(), [{ node: 'pi-1', body: { namespaces: ['shop'] } }])
 })
