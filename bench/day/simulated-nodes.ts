@@ -1,0 +1,149 @@
+/** The nodes of a simulated fleet: they send heartbeats, run the pods that are bound to them, and can fall silent. */
+import type { PodStatus } from '../../api/pod.ts'
+import { aLease, aNode } from '../../api/testing/builders.ts'
+import { informer } from '../../broker-controller/store/informer.ts'
+import type { Store, StoredPod } from '../../broker-controller/store/store.ts'
+import { rfc3339, rfc3339Micro } from '../../daemon/clock.ts'
+import type { Log } from '../../daemon/log.ts'
+import type { Loop } from '../../daemon/run.ts'
+import type { FakeClock } from '../../daemon/testing/fake-clock.ts'
+
+export type SimulatedNodesNeeds = { readonly store: Store; readonly clock: FakeClock; readonly log: Log }
+
+/** A pod that left its node, as the API shows it. */
+export type Departure = {
+  readonly pod: string
+  readonly node: string
+  readonly atMs: number
+  readonly silentMs: number
+}
+
+export interface SimulatedNodes {
+  readonly names: readonly string[]
+  readonly loop: Loop
+  /** Registers the nodes; each reports at once. */
+  join(): Promise<void>
+  /** One second: heartbeats of those that are due, and what their pods do. */
+  tick(): Promise<void>
+  silence(names: readonly string[]): void
+  revive(names: readonly string[]): Promise<void>
+  /** Pods that were deleted since the last call. */
+  departures(): readonly Departure[]
+  /** Pods that were seen on two nodes: there must be none. */
+  readonly moved: readonly string[]
+}
+
+const beatSeconds = 10
+
+export function simulatedNodes(
+  { store, clock, log }: SimulatedNodesNeeds,
+  zones: readonly (readonly [name: string, zone: string])[],
+): SimulatedNodes {
+  const silentSince = new Map<string, number>()
+  const changed = new Map<string, StoredPod>()
+  const nodeOfPod = new Map<string, string>()
+  const departed: Departure[] = []
+  const moved: string[] = []
+  let seconds = 0
+
+  const pods = informer({ store, clock, log }, 'pods', (present, previous) => {
+    const pod = present ?? previous
+    if (pod === undefined) return
+    const { uid, name } = pod.metadata
+    const node = pod.spec.nodeName ?? ''
+    if (present === undefined) {
+      nodeOfPod.delete(uid)
+      return void changed.delete(uid)
+    }
+    const before = nodeOfPod.get(uid)
+    if (before !== undefined && before !== node) moved.push(name)
+    if (node !== '') nodeOfPod.set(uid, node)
+    if (present.metadata.deletionTimestamp !== undefined && previous?.metadata.deletionTimestamp === undefined) {
+      const nowMs = clock.monotonicMs()
+      departed.push({ pod: name, node, atMs: nowMs, silentMs: nowMs - (silentSince.get(node) ?? nowMs) })
+    }
+    if (node !== '') changed.set(uid, present)
+  })
+
+  const beat = async (name: string) => {
+    const lease = await store.get('leases', { namespace: 'kube-node-lease', name })
+    const renewTime = rfc3339Micro(clock.wallMs())
+    if (lease === undefined) await store.create('leases', withoutVersion(aLease({ name, renewTime })))
+    else await store.update('leases', { ...lease, spec: { ...lease.spec, renewTime } })
+  }
+
+  const report = async (name: string) => {
+    const node = await store.get('nodes', { namespace: '', name })
+    if (node === undefined) return
+    const now = rfc3339(clock.wallMs())
+    const conditions = (aNode({ name }).status?.conditions ?? []).map((condition) => {
+      const known = node.status?.conditions?.find(({ type }) => type === condition.type)
+      const lastTransitionTime = known?.status === condition.status ? (known.lastTransitionTime ?? now) : now
+      return { ...condition, lastHeartbeatTime: now, lastTransitionTime }
+    })
+    await store.updateStatus('nodes', { ...node, status: { ...node.status, conditions } })
+  }
+
+  /** A bound pod runs, and one that is asked to leave is gone. Of a silent node nothing happens. */
+  const act = async (pod: StoredPod) => {
+    const { name, namespace = '', uid, deletionTimestamp } = pod.metadata
+    if (deletionTimestamp !== undefined) {
+      await store.delete('pods', { namespace, name }, { uid }).catch(() => undefined)
+    } else if (pod.status?.conditions?.find(({ type }) => type === 'Ready')?.status !== 'True') {
+      const present = await store.get('pods', { namespace, name })
+      if (present?.metadata.uid !== uid) return
+      await store.updateStatus('pods', { ...present, status: { ...present.status, ...running(clock.wallMs()) } })
+    }
+  }
+
+  return {
+    names: zones.map(([name]) => name),
+    loop: { name: 'simulated-nodes', run: pods.run },
+    async join() {
+      for (const [name, zone] of zones) {
+        const labels = { 'topology.kubernetes.io/zone': zone, 'kubernetes.io/hostname': name }
+        await store.create('nodes', withoutVersion(aNode({ name, labels })))
+        await beat(name)
+      }
+    },
+    async tick() {
+      seconds += 1
+      for (const [index, [name]] of zones.entries()) {
+        if (index % beatSeconds === seconds % beatSeconds && !silentSince.has(name)) await beat(name)
+      }
+      for (const [uid, pod] of changed) {
+        if (silentSince.has(pod.spec.nodeName ?? '')) continue
+        changed.delete(uid)
+        await act(pod)
+      }
+      await clock.advance(1_000)
+    },
+    silence(names) {
+      for (const name of names) if (!silentSince.has(name)) silentSince.set(name, clock.monotonicMs())
+    },
+    async revive(names) {
+      for (const name of names) {
+        silentSince.delete(name)
+        await beat(name)
+        await report(name)
+      }
+      // Its agent reports all pods when it connects.
+      const back = new Set(names)
+      for (const pod of pods.all()) if (back.has(pod.spec.nodeName ?? '')) changed.set(pod.metadata.uid, pod)
+    },
+    departures: () => departed.splice(0),
+    moved,
+  }
+}
+
+function running(wallMs: number): PodStatus {
+  const condition = { type: 'Ready', status: 'True', lastTransitionTime: rfc3339(wallMs) } as const
+  return { phase: 'Running', conditions: [condition] }
+}
+
+function withoutVersion<T extends { readonly metadata: { readonly resourceVersion?: string; readonly uid?: string } }>(
+  object: T,
+) {
+  const { resourceVersion: _version, uid: _uid, ...metadata } = object.metadata
+  return { ...object, metadata }
+}
