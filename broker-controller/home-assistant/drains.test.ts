@@ -51,7 +51,7 @@ test('a drain cordons, and evicts the pods that come back elsewhere', async (t) 
     aPod({ name: 'd' }),
   ])
   press('pi-1', 'drain')
-  await clock.advance(5_000)
+  await clock.advance(7_000)
   t.same(requests, [cordoned, evicted('a'), evicted('b')])
   t.same(log.messages('info'), ['Node drained'])
   await clock.advance(60_000)
@@ -93,6 +93,15 @@ test('a drain ends after an hour, at a refusal, and where the node cannot be cor
   gone.press('pi-1', 'drain')
   await gone.clock.advance(60_000)
   t.same(gone.requests, [cordoned])
+})
+
+test('buttons that are pressed without end cause a bounded number of requests', async (t) => {
+  const { clock, requests, press } = aFleet(t, [])
+  for (let second = 0; second < 10; second++) {
+    for (let i = 0; i < 500; i++) press(`pi-${i % 50}`, i % 3 === 0 ? 'drain' : 'uncordon')
+    await clock.advance(1_000)
+  }
+  t.ok(requests.length >= 200 && requests.length <= 440, `${requests.length} requests in 10 s`)
 })
 
 test('the last button counts', async (t) => {

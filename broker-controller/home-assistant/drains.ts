@@ -24,6 +24,8 @@ export interface Drains {
 
 type Drain = {
   readonly sinceMs: number
+  /** When it is advanced next. */
+  readonly dueMs: number
   readonly isCordoned: boolean
   /** UIDs of pods whose eviction was accepted. */
   readonly evicted: ReadonlySet<string>
@@ -33,8 +35,11 @@ type Drain = {
 const againMs = 5_000
 /** Then the drain ends, and the machine stays cordoned: a budget that allows no eviction would be asked for ever. */
 const longestMs = 60 * 60_000
-/** A node has at most 110 pods by default. */
+/** Of one node in one pass: a node has at most 110 pods by default. */
 const evictionsAtOnce = 50
+/** Any client of the broker may press buttons without end: so many nodes are served in a pass, and passes are this far apart. */
+const nodesAtOnce = 20
+const pauseMs = 1_000
 
 export function drains({ request, podsOf, clock, log }: DrainNeeds): Drains {
   const running = new Map<string, Drain>()
@@ -80,25 +85,27 @@ export function drains({ request, podsOf, clock, log }: DrainNeeds): Drains {
   }
 
   const pass = async (signal: AbortSignal) => {
-    for (const node of uncordons) {
+    for (const node of [...uncordons].slice(0, nodesAtOnce)) {
       uncordons.delete(node)
       if (await cordon(node, false, signal)) log.info('Node uncordoned', { node })
     }
-    for (const [node, drain] of running) {
+    const due = [...running].filter(([, { dueMs }]) => clock.monotonicMs() >= dueMs)
+    for (const [node, drain] of due.slice(0, nodesAtOnce)) {
       const after = await advance(node, drain, signal)
       // Another button may have been pressed meanwhile.
       if (running.get(node) !== drain) continue
       if (after === undefined) running.delete(node)
-      else running.set(node, after)
+      else running.set(node, { ...after, dueMs: clock.monotonicMs() + againMs })
     }
   }
 
   return {
     press(node, button) {
+      const now = clock.monotonicMs()
       running.delete(node)
       uncordons.delete(node)
       if (button === 'uncordon') uncordons.add(node)
-      else running.set(node, { sinceMs: clock.monotonicMs(), isCordoned: false, evicted: new Set() })
+      else running.set(node, { sinceMs: now, dueMs: now, isCordoned: false, evicted: new Set() })
       wake.ring()
     },
     loop: {
@@ -106,7 +113,8 @@ export function drains({ request, podsOf, clock, log }: DrainNeeds): Drains {
       async run(signal) {
         while (!signal.aborted) {
           await pass(signal)
-          await wake.sleep(running.size > 0 ? againMs : idleMs, signal)
+          await clock.sleep(pauseMs, signal)
+          if (running.size + uncordons.size === 0) await wake.sleep(idleMs, signal)
         }
       },
     },
