@@ -1,22 +1,22 @@
 import { test } from 'tap'
 import type { FleetUpdate } from '../../../api/dashboard/dashboard-messages.ts'
-import { aPod } from '../../../api/testing/builders.ts'
-import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { aNode, aPod } from '../../../api/testing/builders.ts'
+import { type FakeClock, fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { memoryStore } from '../../store/memory-store.ts'
+import type { Store } from '../../store/store.ts'
 import { usageBoard } from '../../usage/usage-board.ts'
 import { dashboardFleet } from './dashboard-fleet.ts'
 
-test('a page that reads slowly receives no more cards than it may see when it reads them', async (t) => {
-  const clock = fakeClock()
-  const store = memoryStore({ clock })
-  for (let i = 0; i < 600; i++) await store.create('pods', aPod({ name: `web-${i}` }))
+/** A fleet whose rights the test decides, and the first page of it. */
+function anOpenPage(t: Parameters<typeof quietLog>[0], store: Store, clock: FakeClock) {
   let mayList = true
+  const usage = usageBoard({ clock })
   const fleet = dashboardFleet({
     store,
     clock,
     log: quietLog(t),
-    usage: usageBoard({ clock }),
+    usage,
     commonNameOf: () => undefined,
     alwaysSample: false,
     access: {
@@ -29,19 +29,51 @@ test('a page that reads slowly receives no more cards than it may see when it re
   const running = fleet.run(stopping.signal)
   const leaving = new AbortController()
   const stream = fleet.stream(async () => ({ user: 'jane', groups: [] }), leaving.signal)[Symbol.asyncIterator]()
-  const next = async (): Promise<FleetUpdate> => {
-    for (;;) {
-      const text = Buffer.from((await stream.next()).value ?? []).toString()
-      if (text.startsWith('data: ')) return JSON.parse(text.slice(6)) as FleetUpdate
-    }
+  return {
+    usage,
+    next: async (): Promise<FleetUpdate> => {
+      for (;;) {
+        const text = Buffer.from((await stream.next()).value ?? []).toString()
+        if (text.startsWith('data: ')) return JSON.parse(text.slice(6)) as FleetUpdate
+      }
+    },
+    forbid: () => {
+      mayList = false
+    },
+    end: async () => {
+      stopping.abort()
+      await running
+      return (await stream.next()).done
+    },
   }
+}
+
+test('a page that reads slowly receives no more cards than it may see when it reads them', async (t) => {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  for (let i = 0; i < 600; i++) await store.create('pods', aPod({ name: `web-${i}` }))
+  const { next, forbid, end } = anOpenPage(t, store, clock)
   t.match(await next(), { reset: { pods: true } })
   t.equal((await next()).pods?.put?.length, 250)
-  mayList = false
+  forbid()
   await clock.advance(10_000)
   t.match(await next(), { reset: { pods: false } })
   t.match(await next(), { complete: true })
-  stopping.abort()
-  await running
-  t.equal((await stream.next()).done, true)
+  t.equal(await end(), true)
+})
+
+test('what machines use is sent soon after the first page was opened', async (t) => {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  const { status, ...node } = aNode({ name: 'pi-1', ready: 'True' })
+  await store.create('nodes', { ...node, status: { ...status, capacity: { cpu: '1', memory: '1Gi' } } })
+  const { next, usage, end } = anOpenPage(t, store, clock)
+  while ((await next()).complete !== true);
+  await clock.advance(1_000)
+  const time = '2026-01-01T00:00:00Z'
+  const cpu = { time, usageNanoCores: 5e8 }
+  usage.receive('pi-1', { time, summary: { node: { nodeName: 'pi-1', startTime: time, cpu }, pods: [] } })
+  await clock.advance(2_000)
+  t.match(await next(), { usage: { 'pi-1': [50] } })
+  t.equal(await end(), true)
 })

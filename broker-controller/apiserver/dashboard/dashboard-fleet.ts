@@ -35,6 +35,8 @@ const lingerRounds = 20
 const roundMs = 1_000
 const rightsEveryRounds = 3
 const sampleEveryRounds = 10
+/** Machines report a second after the first page was opened. */
+const firstSampleEveryRounds = 2
 const keepAliveRounds = 15
 /** Cards that one round computes: below 50 ms of CPU on a Raspberry Pi 4. */
 const mostCards = 2_000
@@ -63,7 +65,7 @@ export function dashboardFleet(needs: DashboardFleetNeeds): DashboardFleet {
         await setImmediate() // with rights in 200 namespaces one takes some ms
       }
     }
-    const isSampling = count % sampleEveryRounds === 0
+    const isSampling = count % (count < sampleEveryRounds ? firstSampleEveryRounds : sampleEveryRounds) === 0
     if (isSampling && viewers.size > 0) usage.pollMachines(namesOf(present.nodes()))
     if (isSampling) recordUsage(present.nodes(), { usage, history })
     const used = isSampling ? changedUsage(present.nodes(), lastUsage, usage) : {}
