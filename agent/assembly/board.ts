@@ -74,6 +74,8 @@ export type AgentBoard = {
   readonly policyRules: Cell<PolicyRules | undefined>
   /** Written by the same: `policyRules` has all pods that run. Read by the network manager. */
   readonly policiesReady: Cell<boolean>
+  /** Written by load balancers. Read by the network manager. */
+  readonly balancerRules: Cell<RuleSet | undefined>
 }
 
 export function agentBoard(): AgentBoard {
@@ -108,5 +110,6 @@ export function agentBoard(): AgentBoard {
     localPods: cell<LocalPods>({ pods: new Map(), isComplete: false }),
     policyRules: cell<PolicyRules | undefined>(undefined),
     policiesReady: cell<boolean>(false),
+    balancerRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
   }
 }

@@ -2,7 +2,8 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemClock } from '../../daemon/clock.ts'
-import { networkCheckpointPath, readSavedNetwork } from '../adapters/disk/network-checkpoint.ts'
+import { networkCheckpointPath, readSavedNetwork, readSavedServices } from '../adapters/disk/network-checkpoint.ts'
+import { balancerHost } from '../adapters/network/balancer-host.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
 import { nftTable } from '../adapters/network/nft.ts'
 import { isolatedPods } from '../adapters/network/nft-isolation.ts'
@@ -15,7 +16,9 @@ export function networkSources({ root, dataDir }: { readonly root: string; reado
   return {
     nodeName: async () => (await findIdentity(dataDir))?.identity.nodeName,
     savedMessage: () => readSavedNetwork(networkCheckpointPath(dataDir)),
+    savedServices: () => readSavedServices(networkCheckpointPath(dataDir)),
     host: hostNetwork(root),
+    balancers: balancerHost(root),
     table: nftTable(),
     isolatedPods: () => isolatedPods(),
     names: nodeDnsHost(),

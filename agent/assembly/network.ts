@@ -8,13 +8,21 @@ import { networkCheckpoint, networkCheckpointPath } from '../adapters/disk/netwo
 import { policyCheckpoint } from '../adapters/disk/policy-checkpoint.ts'
 import { wireguardKeyPath } from '../adapters/disk/wireguard-key.ts'
 import type { DockerRuntime, PodNetworkLink } from '../adapters/docker/docker-runtime.ts'
+import { balancerHost } from '../adapters/network/balancer-host.ts'
 import { reflectPorts } from '../adapters/network/bridge-ports.ts'
 import { conntrackFlows } from '../adapters/network/conntrack.ts'
 import { healthServers } from '../adapters/network/health-servers.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
-import { networkOwner, ownedHost, ownedTable, ownedWireguard } from '../adapters/network/network-owner.ts'
+import {
+  networkOwner,
+  ownedBalancers,
+  ownedHost,
+  ownedTable,
+  ownedWireguard,
+} from '../adapters/network/network-owner.ts'
 import { nftTable } from '../adapters/network/nft.ts'
 import { wireguardLink } from '../adapters/network/wireguard-link.ts'
+import { balancerManager } from '../network/balancers/balancer-manager.ts'
 import { networkReception } from '../network/messages/network-reception.ts'
 import { networkManager } from '../network/network-manager.ts'
 import { peersManager } from '../network/peers/peers-manager.ts'
@@ -25,7 +33,8 @@ import { flowCleaner } from '../network/services/flow-cleaner.ts'
 import { healthCheckManager } from '../network/services/health-check-manager.ts'
 import { openServiceManager } from '../network/services/service-manager.ts'
 import { keyReport } from '../network/wireguard/key-report.ts'
-import type { ControlPlaneListener } from '../node/connection/control-plane.ts'
+import type { ControlPlane, ControlPlaneListener } from '../node/connection/control-plane.ts'
+import type { NodeEvent } from '../node/status/node-event.ts'
 import type { PodIsolation } from '../pods/admission/pod-isolation.ts'
 import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
@@ -41,6 +50,8 @@ export type NetworkParts = {
   readonly machine: Pick<AgentMachine, 'watch' | 'clock' | 'random'>
   readonly engine: Pick<DockerRuntime, 'adjustPodNetwork'>
   readonly api: Pick<ApiClient, 'patch'>
+  readonly controlPlane: Pick<ControlPlane, 'connected'>
+  readonly event: (event: NodeEvent) => void
   readonly log: Log
 }
 
@@ -52,7 +63,7 @@ export type AssembledNetwork = {
 
 /** Resolves when the cells have what the checkpoint has: before pods start. */
 export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNetwork> {
-  const { root, dataDir, nodeName, board, machine, engine, log } = parts
+  const { root, dataDir, nodeName, board, machine, engine, controlPlane, event, log } = parts
   const { clockFor } = machine.watch
   const reception = networkReception({
     writes: board,
@@ -90,10 +101,22 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     flowCleaner({ flows: conntrackFlows(), reads: board, clock: clockFor('udp-flows'), log }),
     healthCheckManager({ nodeName, servers: healthServers(), reads: board, clock: clockFor('service-health'), log }),
   ]
+  const balancers = balancerManager(
+    {
+      host: ownedBalancers(balancerHost(root), owner),
+      isConnected: () => controlPlane.connected,
+      event,
+      reads: board,
+      writes: board,
+      clock: clockFor('load-balancers'),
+      log,
+    },
+    { nodeName },
+  )
   const rules = networkManager({
     table: ownedTable(nftTable(), owner),
     reads: {
-      rules: [board.peerRules, board.serviceRules, board.nameRules, board.policyRules],
+      rules: [board.peerRules, board.serviceRules, board.balancerRules, board.nameRules, board.policyRules],
       rulesCurrent: board.rulesCurrent,
       policiesReady: board.policiesReady,
     },
@@ -106,7 +129,7 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
   return {
     listener: { network, services, networkOff, policies: policies.policies, policiesOff: policies.policiesOff },
     isolation: podIsolation({ reads: board, writes: board, clock: machine.clock }),
-    loops: [reception, peers, keys, ...serviceLoops, ...policyLoops, rules, assembleNames(parts)],
+    loops: [reception, peers, keys, ...serviceLoops, ...policyLoops, balancers, rules, assembleNames(parts)],
   }
 }
 

@@ -159,6 +159,7 @@ function networkLook({ machine, live, agent }: DoctorSources): Look {
         forwarding,
         bridgeFilter,
         missing: networkPrograms.filter((_, index) => !installed[index]),
+        arpIgnore: await arpIgnoreOf(files),
         hasDockerChain: await live?.hasDockerChain(),
       })
     },
@@ -193,6 +194,14 @@ async function hasWireguard(files: MachineFiles): Promise<boolean | undefined> {
   const lists = ['modules.dep', 'modules.builtin'].map((name) => files.text(`/lib/modules/${release}/${name}`))
   const texts = (await Promise.all(lists)).filter((text) => text !== undefined)
   return texts.length === 0 ? undefined : texts.some((text) => /\/wireguard\.ko/.test(text))
+}
+
+/** Of the links that lead out of the machine. */
+async function arpIgnoreOf(files: DoctorSources['machine']['files']): Promise<ReadonlyMap<string, string>> {
+  const folder = '/proc/sys/net/ipv4/conf'
+  const links = (await files.names(folder)).filter((name) => !/^(default$|lo$|docker|veth|br-|bramble)/.test(name))
+  const read = async (name: string) => [name, (await files.text(`${folder}/${name}/arp_ignore`)) ?? '0'] as const
+  return new Map(await Promise.all(links.map(read)))
 }
 
 function agentLooks(sources: DoctorSources, { healthzPort, ports }: DoctorOptions): readonly Look[] {

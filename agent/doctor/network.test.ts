@@ -6,6 +6,10 @@ const whole: NetworkReading = {
   forwarding: '1\n',
   bridgeFilter: '1\n',
   missing: [],
+  arpIgnore: new Map([
+    ['all', '0\n'],
+    ['eth0', '0\n'],
+  ]),
   hasDockerChain: true,
 }
 const verdicts = (reading: Partial<NetworkReading>) =>
@@ -22,6 +26,7 @@ test('a node with all parts has no problem', async (t) => {
     'network-programs': 'ok',
     'udp-flows': 'ok',
     'docker-rules': 'ok',
+    'arp-answers': 'ok',
   })
 })
 
@@ -36,4 +41,17 @@ test('what is missing is a problem with a remedy', async (t) => {
   t.match(findings[1], { verdict: 'problem', found: /br_netfilter is not loaded/, remedy: /modprobe br_netfilter/ })
   t.match(findings[2], { found: /^nft and ip are not installed/, remedy: 'apt-get install nftables iproute2' })
   t.match(networkFindings({ ...whole, missing: ['nft'] })[2], { found: /^nft is not installed/ })
+})
+
+test('a kernel that does not answer for addresses of the loopback interface is a warning with the settings', async (t) => {
+  const arpIgnore = new Map([
+    ['all', '0\n'],
+    ['eth0', '1\n'],
+  ])
+  const [finding] = networkFindings({ ...whole, arpIgnore }).filter(({ check }) => check === 'arp-answers')
+  t.match(finding, {
+    verdict: 'warning',
+    found: /net.ipv4.conf.eth0.arp_ignore is set/,
+    remedy: /sysctl -w net.ipv4.conf.eth0.arp_ignore=0/,
+  })
 })

@@ -10,6 +10,8 @@ export type NetworkReading = {
   readonly bridgeFilter: string | undefined
   /** Programs that are not installed. */
   readonly missing: readonly string[]
+  /** `net.ipv4.conf.*.arp_ignore` of all links, by their names and `all`. */
+  readonly arpIgnore: ReadonlyMap<string, string>
   /** Docker's chain DOCKER-USER is there; undefined: it could not be determined. */
   readonly hasDockerChain: boolean | undefined
 }
@@ -25,7 +27,14 @@ export const networkPrograms: readonly string[] = [...needed, forFlows]
 /** None for a fleet without a network of its own: its nodes need none of this. */
 export function networkFindings(reading: NetworkReading): readonly DoctorFinding[] {
   if (!reading.isOn) return []
-  return [forwarding(reading), bridgeFilter(reading), programs(reading), flowProgram(reading), dockerChain(reading)]
+  return [
+    forwarding(reading),
+    bridgeFilter(reading),
+    programs(reading),
+    flowProgram(reading),
+    dockerChain(reading),
+    arpAnswers(reading),
+  ]
 }
 
 function forwarding({ forwarding: value }: NetworkReading): DoctorFinding {
@@ -73,4 +82,19 @@ function dockerChain({ hasDockerChain }: NetworkReading): DoctorFinding {
   const remedy =
     'Remove "iptables": false and "firewall-backend": "nftables" from /etc/docker/daemon.json, and restart Docker'
   return problem(check, 'Docker drops packets between nodes: its chain DOCKER-USER is missing', remedy)
+}
+
+/** The addresses of load balancers are on the loopback interface: from 1 on the kernel answers for those of the link only (ip-sysctl). */
+function arpAnswers({ arpIgnore }: NetworkReading): DoctorFinding {
+  const check = 'arp-answers'
+  const set = [...arpIgnore]
+    .filter(([, value]) => Number(value) > 0)
+    .map(([link]) => `net.ipv4.conf.${link}.arp_ignore`)
+  if (set.length === 0) return ok(check, 'The kernel answers for the addresses of load balancers')
+  const remedy = `Run 'sysctl -w ${set.map((name) => `${name}=0`).join(' ')}', and look for a file in /etc/sysctl.d that sets it`
+  return warning(
+    check,
+    `The kernel does not answer for the addresses of load balancers: ${set.join(', ')} is set`,
+    remedy,
+  )
 }

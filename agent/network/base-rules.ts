@@ -14,7 +14,7 @@ const hooks: readonly BaseHook[] = [
 ]
 
 /** In the order in which a packet meets them. */
-const partNames = ['services', 'peers', 'names'] as const
+const partNames = ['services', 'peers', 'balancers', 'names'] as const
 
 /**
  * The chains that the parts fill: `services-prerouting`, `peers-forward` and so on. They are always there, as the base chains

@@ -1,9 +1,11 @@
 /** `bramble-agent network`: how this node reaches the pods of the others; with `--remove`, all of it is taken out of the kernel. */
 import type { NetworkMessage } from '../../api/network/pod-network.ts'
+import type { ServiceState } from '../../api/network/service-endpoints.ts'
 import { storyOf } from '../../daemon/log.ts'
 import { printText, readArguments } from '../../daemon/process/command-line.ts'
 import { exitCode } from '../../daemon/process/exit-code.ts'
 import { networkRow } from '../commands/command-table.ts'
+import type { BalancerHost } from './balancers/balancer-manager.ts'
 import type { NameHost } from './names/name-server.ts'
 import type { RuleTable } from './network-manager.ts'
 import { type IsolatedPod, networkReport, networkText } from './network-report.ts'
@@ -17,6 +19,10 @@ export type NetworkSources = {
   savedMessage(): Promise<NetworkMessage | undefined>
   readonly host: HostNetwork & { isAccepting(): Promise<boolean> }
   readonly table: RuleTable
+  /** Of the checkpoint. */
+  savedServices(): Promise<readonly ServiceState[]>
+  /** Addresses of load balancers. */
+  readonly balancers: Pick<BalancerHost, 'held' | 'clear'>
   /** The address of the name server. */
   readonly names: Pick<NameHost, 'release'>
   /** Those that the table of rules has. */
@@ -50,7 +56,7 @@ export async function networkCommand(argv: readonly string[], needs: NetworkComm
 }
 
 async function show(sources: NetworkSources, output: 'text' | 'json', { stdout, stderr }: NetworkCommandNeeds) {
-  const { host, table } = sources
+  const { host, table, balancers } = sources
   const nodeName = await sources.nodeName()
   if (nodeName === undefined) {
     stderr('This machine has not joined a fleet\n')
@@ -60,6 +66,8 @@ async function show(sources: NetworkSources, output: 'text' | 'json', { stdout, 
   const report = networkReport({
     nodeName,
     message,
+    services: await sources.savedServices(),
+    heldAddresses: balancers.held(),
     links: await host.links(),
     made: await host.made(),
     hasRules: await table.isIntact(true),
@@ -75,18 +83,19 @@ async function show(sources: NetworkSources, output: 'text' | 'json', { stdout, 
 
 /** Docker's rule goes last: packets are let through by a mark that nothing sets any more. */
 async function removeAll(
-  { host, table, names }: NetworkSources,
+  { host, table, balancers, names }: NetworkSources,
   { stdout, stderr }: NetworkCommandNeeds,
 ): Promise<number> {
   const { steps } = planRoutes(undefined, await host.made(), await host.links())
   const failed = await host.apply(steps)
+  await balancers.clear()
   await table.remove()
   await names.release()
   await host.refuseMarked()
   for (const { step, because } of failed) stderr(`${step.step} failed: ${because}\n`)
   if (failed.length > 0) return exitCode.failed
   stdout(
-    'Routes, rules and tunnel of the network of pods, and the address of its name server, are removed. A running agent makes them again.\n',
+    'Routes, rules and tunnel of the network of pods, and the addresses of its name server and of load balancers, are removed. A running agent makes them again.\n',
   )
   return exitCode.fine
 }

@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { parseCidr } from '../../api/text/cidr.ts'
 import { type NetworkFindings, networkReport, networkText } from './network-report.ts'
+import { aService } from './testing/services.ts'
 
 const range = (text: string) => {
   const parsed = parseCidr(text)
@@ -23,6 +24,8 @@ const whole: NetworkFindings = {
     clusterDomain: 'cluster.local',
     nodes: [node(1), node(2), node(3, 'attic')],
   },
+  services: [],
+  heldAddresses: new Set(),
   links: {
     routes: [
       { interface: 'eth0', range: range('10.244.2.0/24'), gateway: '192.168.1.2', metric: 0 },
@@ -148,4 +151,31 @@ test('of nodes of other sites the report has the way and the contact', async (t)
   const alone = networkReport({ ...encrypted, message: encrypted.message && { ...encrypted.message, nodes } })
   t.match(alone.problems, [/^no way to the pods of pi-2/])
   t.match(alone.network?.nodes[1], { name: 'pi-2', state: 'not reached' })
+})
+
+test('addresses of load balancers are shown with their nodes, and one that is missing here is a problem', async (t) => {
+  const balancer = (name: string, address: string, node: string) =>
+    aService({ name, type: 'LoadBalancer', loadBalancerIPs: [address], loadBalancerNode: node })
+  const report = networkReport({
+    ...whole,
+    services: [
+      balancer('web', '192.168.1.240', 'pi-1'),
+      balancer('db', '192.168.1.241', 'pi-2'),
+      balancer('api', '192.168.1.242', 'pi-1'),
+      aService({ name: 'plain', type: 'LoadBalancer', loadBalancerIPs: ['192.168.1.1'] }),
+    ],
+    heldAddresses: new Set(['192.168.1.240']),
+  })
+  t.match(
+    networkText(report),
+    `
+LOAD BALANCER  SERVICE   NODE  STATE
+192.168.1.242  shop/api  pi-1  missing
+192.168.1.241  shop/db   pi-2  other node
+192.168.1.240  shop/web  pi-1  in place
+`,
+  )
+  t.same(report.problems, [
+    'This node does not answer for 192.168.1.242: another machine does, or the agent is not running',
+  ])
 })

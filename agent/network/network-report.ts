@@ -1,5 +1,6 @@
 /** What `bramble-agent network` prints: how this node reaches the pods of the others, and what is missing. */
 import type { NetworkMessage } from '../../api/network/pod-network.ts'
+import type { ServiceState } from '../../api/network/service-endpoints.ts'
 import { type PeerNetwork, peerNetworkOf } from './peers/peer-network.ts'
 import { type HostLinks, type MadeRoutes, planRoutes } from './peers/route-steps.ts'
 import { type PodRoute, tunnelDevice } from './peers/tunnels.ts'
@@ -9,6 +10,10 @@ export type NetworkFindings = {
   readonly nodeName: string
   /** Of the checkpoint; undefined: the fleet has no network of its own. */
   readonly message: NetworkMessage | undefined
+  /** Of the checkpoint. */
+  readonly services: readonly ServiceState[]
+  /** Addresses of load balancers that this machine has. */
+  readonly heldAddresses: ReadonlySet<string>
   readonly links: HostLinks
   readonly made: MadeRoutes
   /** The table of rules is in the kernel. */
@@ -38,6 +43,8 @@ export type NetworkReport = {
     readonly clusterCIDR: string
     readonly serviceCIDR: string
     readonly nodes: readonly NodeRoute[]
+    /** Those for which one node answers. */
+    readonly loadBalancers: readonly BalancedAddress[]
     /** Pods of this node whose connections NetworkPolicies restrict. */
     readonly isolated: readonly IsolatedPod[]
   }
@@ -53,6 +60,14 @@ export type NodeRoute = {
   /** The node that passes packets on. */
   readonly relay?: string
   readonly state: 'in place' | 'missing' | 'this node' | 'not reached' | Exclude<PeerContact, 'in contact'>
+}
+
+export type BalancedAddress = {
+  readonly address: string
+  /** `NAMESPACE/NAME` */
+  readonly service: string
+  readonly node: string
+  readonly state: 'in place' | 'missing' | 'other node'
 }
 
 export function networkReport(findings: NetworkFindings): NetworkReport {
@@ -71,6 +86,8 @@ export function networkReport(findings: NetworkFindings): NetworkReport {
     const relay = wanted?.relays.get(name)
     return { name, podCIDR, address, way: wayOf(route), ...(relay && { relay }), state }
   })
+  const loadBalancers = balancedAddresses(findings)
+  const lacking = loadBalancers.filter(({ state }) => state === 'missing').map(({ address }) => address)
   const absent = nodes.filter(({ state }) => state === 'missing').map(({ name }) => name)
   return {
     node,
@@ -80,6 +97,7 @@ export function networkReport(findings: NetworkFindings): NetworkReport {
         clusterCIDR: wanted.clusterCIDR,
         serviceCIDR: message.serviceCIDR,
         nodes,
+        loadBalancers,
         isolated: findings.isolated,
       },
     }),
@@ -92,6 +110,9 @@ export function networkReport(findings: NetworkFindings): NetworkReport {
       ...inTheWay,
       ...(wanted?.gaps ?? []),
       ...new Set([...contacts.values()].flatMap(({ silence }) => silence)),
+      ...(lacking.length === 0
+        ? []
+        : [`This node does not answer for ${lacking.join(', ')}: another machine does, or the agent is not running`]),
     ],
   }
 }
@@ -114,6 +135,18 @@ function contactsOf(wanted: PeerNetwork | undefined, { wireguard, nowSeconds }: 
   return contacts
 }
 
+function balancedAddresses({ services, heldAddresses, nodeName }: NetworkFindings): readonly BalancedAddress[] {
+  const all = services.flatMap(({ namespace, name, loadBalancerNode: node, loadBalancerIPs = [] }) =>
+    node === undefined ? [] : loadBalancerIPs.map((address) => ({ address, service: `${namespace}/${name}`, node })),
+  )
+  return all
+    .map((one): BalancedAddress => {
+      const state = heldAddresses.has(one.address) ? 'in place' : 'missing'
+      return { ...one, state: one.node === nodeName ? state : 'other node' }
+    })
+    .sort((a, b) => (a.service < b.service ? -1 : 1))
+}
+
 function wayOf(route: PodRoute | undefined): NodeRoute['way'] {
   if (route === undefined) return 'none'
   if (route.device === undefined) return 'route'
@@ -134,6 +167,7 @@ export function networkText({ node, network, problems }: NetworkReport): string 
               ...[relay === undefined ? way : `relay ${relay}`, state],
             ]),
           ]),
+          ...balancerLines(network.loadBalancers),
           ...(network.isolated.length === 0
             ? []
             : ['', ...table([['POD', 'ADDRESS', 'ISOLATED'], ...network.isolated.map(isolatedRow)])]),
@@ -144,6 +178,12 @@ export function networkText({ node, network, problems }: NetworkReport): string 
 
 function isolatedRow({ pod = '<unknown policies>', address, directions }: IsolatedPod): readonly string[] {
   return [pod, address, directions.join(', ')]
+}
+
+function balancerLines(all: readonly BalancedAddress[]): readonly string[] {
+  if (all.length === 0) return []
+  const rows = all.map(({ address, service, node, state }) => [address, service, node, state])
+  return ['', ...table([['LOAD BALANCER', 'SERVICE', 'NODE', 'STATE'], ...rows])]
 }
 
 function table(rows: readonly (readonly string[])[]): readonly string[] {

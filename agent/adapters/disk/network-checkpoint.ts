@@ -3,7 +3,7 @@ import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Decoded } from '../../../api/decode.ts'
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
-import { type ServicesMessage, serviceShards } from '../../../api/network/service-endpoints.ts'
+import { type ServiceState, type ServicesMessage, serviceShards } from '../../../api/network/service-endpoints.ts'
 import { problemText } from '../../../api/problem.ts'
 import { removeUnfinished, replaceFile } from '../../../daemon/durable-file.ts'
 import { isMissing } from '../../../daemon/errors.ts'
@@ -56,12 +56,23 @@ export function networkCheckpoint(folder: string, log: Log): NetworkCheckpoint {
 }
 
 /** Only read, beside an agent that runs: undefined if there is none. Rejects where the file is damaged or cannot be read. */
-export async function readSavedNetwork(folder: string): Promise<NetworkMessage | undefined> {
-  const path = join(folder, 'network.json')
+export function readSavedNetwork(folder: string): Promise<NetworkMessage | undefined> {
+  return readSaved(join(folder, 'network.json'), decodeNetwork)
+}
+
+/** As `readSavedNetwork`: the Services of all shards. */
+export async function readSavedServices(folder: string): Promise<readonly ServiceState[]> {
+  const shards = Array.from({ length: serviceShards }, (_, shard) =>
+    readSaved(join(folder, `services-${shard}.json`), decodeServices),
+  )
+  return (await Promise.all(shards)).flatMap((message) => message?.services ?? [])
+}
+
+async function readSaved<T>(path: string, decoding: (input: unknown) => Decoded<Received<T>>): Promise<T | undefined> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     if (isMissing(error)) return undefined
     throw new Error(`Cannot read ${path}`, { cause: error })
   })
-  const decoded = text === undefined ? undefined : decodeNetwork(JSON.parse(checkedContent(text)))
+  const decoded = text === undefined ? undefined : decoding(JSON.parse(checkedContent(text)))
   return decoded?.ok ? decoded.value.message : undefined
 }

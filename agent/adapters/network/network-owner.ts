@@ -4,6 +4,7 @@
  */
 import { mkdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { BalancerHost } from '../../network/balancers/balancer-manager.ts'
 import type { RuleTable } from '../../network/network-manager.ts'
 import type { HostNetwork } from '../../network/peers/route-sync.ts'
 import type { WireguardLink } from '../../network/wireguard/wireguard-sync.ts'
@@ -74,5 +75,17 @@ export function ownedWireguard(link: WireguardLink, { claim }: NetworkOwner): Wi
     ...link,
     read: () => claim().then(link.read),
     apply: (changes) => claim().then(() => link.apply(changes)),
+  }
+}
+
+/** As `ownedTable`. */
+export function ownedBalancers(host: BalancerHost, { claim, isOwner }: NetworkOwner): BalancerHost {
+  return {
+    held: () => (isOwner() ? host.held() : new Set()),
+    isOwn: host.isOwn,
+    link: host.link,
+    answers: host.answers,
+    apply: (steps, device) => claim().then(() => host.apply(steps, device)),
+    clear: async () => (isOwner() ? host.clear() : undefined),
   }
 }

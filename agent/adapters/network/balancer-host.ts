@@ -1,0 +1,142 @@
+/** Addresses of load balancers on this machine, through ip(8) and the kernel's table of neighbours. */
+import { createSocket } from 'node:dgram'
+import { readFile } from 'node:fs/promises'
+import { networkInterfaces } from 'node:os'
+import { join } from 'node:path'
+import { type AddressStep, lifetimeSeconds } from '../../network/balancers/address-plan.ts'
+import type { BalancerHost } from '../../network/balancers/balancer-manager.ts'
+import { runTool } from './run-tool.ts'
+
+/**
+ * On the loopback interface, so that a link that other programs configure again does not lose it, and with the scope of the machine: the kernel
+ * never chooses it as the source of other packets, and answers ARP for it on every link (`arp_ignore` is 0 by default). The label shows whose
+ * it is.
+ */
+const label = 'lo:bramble'
+
+/**
+ * The kernel sends no gratuitous ARP for an address that is added (`arp_notify` is about links), and AF_PACKET is neither open to Node.js nor
+ * to the service. So it is made to ask for a neighbour that does not exist, in a packet from the address: each machine that has the
+ * address in its table updates it from the request (RFC 826, "Packet Reception"). The kernel asks three times, a second apart.
+ */
+const announceRange = { network: '169.254.21.0/24', first: '169.254.21.' }
+const discardPort = 9
+/** None of those that /etc/iproute2/rt_protos names: as routes to pods. */
+const routeProtocol = 98
+
+/** `root`: where the kernel's files are found. */
+export function balancerHost(root: string, ip = 'ip'): BalancerHost {
+  let announced = 0
+  /** Of neighbours that do not exist, another one each time: while the kernel asks for one, it queues further packets to it. */
+  const nextNeighbour = () => `${announceRange.first}${(announced++ % 254) + 1}`
+  let lastDevice: string | undefined
+
+  return {
+    held: () => new Set(addressesOf(label)),
+
+    isOwn: (address) =>
+      Object.entries(networkInterfaces()).some(
+        ([name, all]) => name !== label && all?.some((one) => one.address === address),
+      ),
+
+    link(address) {
+      const links = Object.entries(networkInterfaces())
+      const exact = links.find(([, all]) => all?.some((one) => one.address === address && !one.internal))
+      // The node's address may be another one for the controller than since a moment ago.
+      const [name, all] = exact ?? links.find(([one]) => one === lastDevice) ?? []
+      const mac = all?.find(({ family }) => family === 'IPv4')?.mac
+      if (name === undefined || mac === undefined) return undefined
+      lastDevice = name
+      // A further address of a link has a label, as eth0:1.
+      return { device: name.replace(/:.*/, ''), mac }
+    },
+
+    async answers(device) {
+      const text = await readFile(join(root, 'proc/net/arp'), 'utf8')
+      return new Map(
+        text.split('\n').flatMap((line) => {
+          const [address = '', , flags, mac = '', , name] = line.trim().split(/\s+/)
+          return name === device && Number(flags) & complete ? [[address, mac] as const] : []
+        }),
+      )
+    },
+
+    async apply(steps, device) {
+      const changes = steps.flatMap((step) => changesOf(step, device))
+      const probes = steps.flatMap((step) => (step.step === 'probe' ? probeOf(step.ip, device) : []))
+      await batch(ip, changes)
+      for (const step of steps) if (step.step === 'announce') await announce(step.ip, nextNeighbour())
+      // `ip neighbour` ends the whole batch with its first failure, also with -force.
+      await batch(ip, probes)
+    },
+
+    async clear() {
+      await runTool(ip, ['address', 'flush', 'dev', 'lo', 'label', label])
+      await runTool(ip, ['route', 'flush', announceRange.network, 'proto', `${routeProtocol}`])
+    },
+  }
+}
+
+/** ATF_COM of if_arp.h: the neighbour has answered. */
+const complete = 0x2
+
+/** Steps other than a release need a device. */
+function changesOf({ step, ip }: AddressStep, device: string | undefined): readonly string[] {
+  const address = `${ip}/32 dev lo`
+  switch (step) {
+    case 'release':
+      return [`address delete ${address}`]
+    case 'take':
+    case 'renew': {
+      const lifetime = `valid_lft ${lifetimeSeconds} preferred_lft ${lifetimeSeconds}`
+      return [`address replace ${address} scope host label ${label} ${lifetime}`]
+    }
+    case 'announce':
+      return [`route replace ${announceRange.network} dev ${device} proto ${routeProtocol}`]
+    case 'probe':
+      return []
+  }
+}
+
+/**
+ * The entry of before is made invalid first: the kernel would go on with its answer for a minute. A neighbour that does not exist cannot be
+ * deleted, but replaced.
+ */
+function probeOf(ip: string, device: string | undefined): readonly string[] {
+  const neighbour = `neighbour replace ${ip} dev ${device}`
+  return [`${neighbour} lladdr ${noMachine} nud failed`, `${neighbour} use`]
+}
+
+/** Locally administered; in an entry that is not valid. */
+const noMachine = '02:00:00:00:00:01'
+
+/** Rejects with the first failure; the lines after it are executed. */
+async function batch(ip: string, lines: readonly string[]): Promise<void> {
+  if (lines.length === 0) return
+  const { code, stderr } = await runTool(ip, ['-force', '-batch', '-'], lines.map((line) => `${line}\n`).join(''))
+  if (code === 0) return
+  // An address whose lifetime has just ended is gone.
+  const isGone = /^(RTNETLINK answers: )?(Error: ipv4: )?(Cannot assign requested address|Address not found)/
+  const [because] = stderr
+    .split('\n')
+    .filter((line) => line !== '' && !/^Command failed/.test(line) && !isGone.test(line))
+  if (because !== undefined) throw new Error(`Cannot change the addresses of load balancers: ${because.slice(0, 200)}`)
+}
+
+function addressesOf(name: string): readonly string[] {
+  return (networkInterfaces()[name] ?? []).flatMap(({ family, address }) => (family === 'IPv4' ? [address] : []))
+}
+
+/** Resolves when the packet was handed to the kernel. */
+function announce(from: string, neighbour: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = createSocket('udp4')
+    const end = (error?: Error | null) => {
+      socket.close()
+      if (error) reject(new Error(`Cannot announce the address ${from}`, { cause: error }))
+      else resolve()
+    }
+    socket.once('error', end)
+    socket.bind({ address: from, port: 0, exclusive: true }, () => socket.send('', discardPort, neighbour, end))
+  })
+}
