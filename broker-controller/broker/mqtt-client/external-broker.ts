@@ -41,6 +41,8 @@ export interface ExternalBroker extends Broker, Loop {
   pause(isPaused: boolean): void
   /** Connects again, with the present certificate. */
   renew(): void
+  /** Withdraws what is retained on the topic, unless this controller has published it. */
+  withdrawForeign(topic: Topic): Promise<void>
   /** Topics of nodes that had a retained message at the server when this controller connected. */
   foundRetained(): readonly NodeTopic[]
   /** Called after each connection, when all that is to be retained was published. */
@@ -114,6 +116,11 @@ export function openExternalBroker(needs: ExternalBrokerNeeds): ExternalBroker {
       await server.client.publish({ topic: topicName(topic), body, qos: topicRules[topic.kind].qos, retain: false })
     },
     async withdraw(topic) {
+      retained.keep(topic, '')
+      await publishRetained(topic)
+    },
+    async withdrawForeign(topic) {
+      if (retained.has(topic)) return
       retained.keep(topic, '')
       await publishRetained(topic)
     },

@@ -23,6 +23,8 @@ test('each connection receives the latest of each topic, and a withdrawal once',
   messages.keep(desired, 'first')
   messages.keep(desired, 'second')
   messages.keep({ kind: 'network' }, '')
+  t.equal(messages.has(desired), true)
+  t.equal(messages.has({ kind: 'network' }), false, 'it is withdrawn')
   await messages.publishAll(one)
   t.same(one.published[0], { topic: 'bramble/v1/nodes/pi-1/desired', body: 'second', qos: 1, retain: true })
   t.same(one.bodies(), ['desired second', 'network '])

@@ -7,6 +7,8 @@ import type { MqttClient } from './mqtt-client.ts'
 export interface RetainedMessages {
   /** '' withdraws what is retained on the topic. */
   keep(topic: Topic, body: string): void
+  /** Is there a message to be retained on this topic? */
+  has(topic: Topic): boolean
   /** Publishes what is kept of this topic. Rejects when the connection ends before the server has it. */
   publish(to: Pick<MqttClient, 'publish'>, name: string): Promise<void>
   /** The same for all. */
@@ -32,6 +34,7 @@ export function retainedMessages(log: Pick<LimitedLog, 'error'>): RetainedMessag
 
   return {
     keep: (topic, body) => void kept.set(topicName(topic), { topic, body }),
+    has: (topic) => (kept.get(topicName(topic))?.body ?? '') !== '',
     publish,
     async publishAll(to) {
       await Promise.all([...kept.keys()].map((name) => publish(to, name)))

@@ -12,25 +12,28 @@ const found: readonly NodeTopic[] = [
   { kind: 'pod', node: 'gone', uid: 'u1' },
   { kind: 'pod', node: 'pi-1', uid: 'u2' },
 ]
-const isNode = (name: string) => name === 'pi-1'
+const nodes = new Set(['pi-1'])
 
 test('messages of and for nodes that do not exist are withdrawn, those of others stay', async (t) => {
-  const topics = staleTopics({ found, isNode, deleted: new Set(['old', 'pi-1']), hasNetwork: true }).map(topicName)
+  const topics = staleTopics({ found, nodes, deleted: new Set(['old', 'pi-1']), hasNetwork: true }).map(topicName)
   t.same([...topics].sort(), [
     'bramble/v1/nodes/gone/connection',
     'bramble/v1/nodes/gone/desired',
     'bramble/v1/nodes/gone/pods/u1',
+    'bramble/v1/nodes/gone/policies',
     'bramble/v1/nodes/gone/status',
     'bramble/v1/nodes/old/connection',
     'bramble/v1/nodes/old/desired',
+    'bramble/v1/nodes/old/policies',
     'bramble/v1/nodes/old/status',
   ])
 })
 
 test('with the network of the fleet turned off its messages are withdrawn', async (t) => {
-  const topics = staleTopics({ found: [], isNode, deleted: new Set(), hasNetwork: false }).map(topicName)
-  t.equal(topics.length, 17)
+  const topics = staleTopics({ found: [], nodes, deleted: new Set(), hasNetwork: false }).map(topicName)
+  t.equal(topics.length, 18)
   t.ok(topics.includes('bramble/v1/network') && topics.includes('bramble/v1/services/15'))
+  t.ok(topics.includes('bramble/v1/nodes/pi-1/policies'))
 })
 
 test('the loop withdraws after each connection, and when a Node is deleted', async (t) => {
@@ -41,7 +44,7 @@ test('the loop withdraws after each connection, and when a Node is deleted', asy
   const withdrawn: Topic[] = []
   let connected = () => {}
   const broker = {
-    withdraw: async (topic: Topic) => void withdrawn.push(topic),
+    withdrawForeign: async (topic: Topic) => void withdrawn.push(topic),
     foundRetained: () => found,
     onConnected: (listener: () => void) => {
       connected = listener

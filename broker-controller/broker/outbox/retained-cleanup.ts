@@ -8,11 +8,12 @@ import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
 import { informer } from '../../store/informer.ts'
 import type { Store } from '../../store/store.ts'
-import type { Broker } from '../broker.ts'
 
 export type RetainedCleanupNeeds = {
   readonly store: Store
-  readonly broker: Pick<Broker, 'withdraw'> & {
+  readonly broker: {
+    /** Withdraws what is retained on the topic, unless this controller has published it. */
+    withdrawForeign(topic: Topic): Promise<void>
     foundRetained(): readonly NodeTopic[]
     onConnected(listener: () => void): void
   }
@@ -25,26 +26,32 @@ export type RetainedCleanupNeeds = {
 export type RetainedFacts = {
   /** Topics that had a retained message when the controller connected. */
   readonly found: readonly NodeTopic[]
-  readonly isNode: (name: string) => boolean
+  /** Names of the Nodes. */
+  readonly nodes: ReadonlySet<string>
   /** Names of Nodes that were deleted since. */
   readonly deleted: ReadonlySet<string>
   readonly hasNetwork: boolean
 }
 
 /** What no reader is to receive: messages of and for nodes that do not exist, and those of a network that is turned off. */
-export function staleTopics({ found, isNode, deleted, hasNetwork }: RetainedFacts): readonly Topic[] {
-  const ofNodes = found.filter(({ node }) => !isNode(node))
-  const gone = new Set([...ofNodes.map(({ node }) => node), ...[...deleted].filter((node) => !isNode(node))])
+export function staleTopics({ found, nodes, deleted, hasNetwork }: RetainedFacts): readonly Topic[] {
+  const ofNodes = found.filter(({ node }) => !nodes.has(node))
+  const gone = new Set([...ofNodes.map(({ node }) => node), ...[...deleted].filter((node) => !nodes.has(node))])
   const shards = Array.from({ length: serviceShards }, (_, shard) => ({ kind: 'services', shard }) as const)
   return [
-    ...(hasNetwork ? [] : [{ kind: 'network' } as const, ...shards]),
+    ...(hasNetwork ? [] : [{ kind: 'network' } as const, ...shards, ...[...nodes].map(policiesOf)]),
     ...ofNodes.filter(({ kind }) => kind === 'pod'),
     ...[...gone].flatMap((node) => [
       { kind: 'desired', node } as const,
       { kind: 'connection', node } as const,
       { kind: 'status', node } as const,
+      policiesOf(node),
     ]),
   ]
+}
+
+function policiesOf(node: string): Topic {
+  return { kind: 'policies', node }
 }
 
 const onlyKey = 'retained'
@@ -59,13 +66,13 @@ export function retainedCleanup({ store, broker, hasNetwork, clock, log }: Retai
     deleted.add(previous.metadata.name)
     queue.addAfter(onlyKey, settleMs)
   })
-  const isNode = (name: string) => nodes.get({ namespace: '', name }) !== undefined
   broker.onConnected(() => queue.addAfter(onlyKey, settleMs))
 
   const reconcile = async () => {
-    const topics = staleTopics({ found: broker.foundRetained(), isNode, deleted, hasNetwork })
+    const names = new Set([...nodes.all()].map(({ metadata }) => metadata.name))
+    const topics = staleTopics({ found: broker.foundRetained(), nodes: names, deleted, hasNetwork })
     deleted.clear()
-    for (const topic of topics) await broker.withdraw(topic)
+    for (const topic of topics) await broker.withdrawForeign(topic)
     return undefined
   }
   const withdrawing = async (signal: AbortSignal) => {
