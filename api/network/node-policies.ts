@@ -2,6 +2,11 @@
 import { LabelSelectorSchema } from '../meta.ts'
 import { type Described, integer, list, object, oneOf, optional, text } from '../schema.ts'
 
+/**
+ * Characters of a message: some 70,000 addresses of peers. The node's nft holds all of them in memory when it puts them into the kernel.
+ */
+export const longestPoliciesMessage = 1024 * 1024
+
 /** All values of a rule left out: every port of the protocol. `endPort`: of a range that begins with `port`. */
 const PolicyPortStateSchema = object({
   protocol: oneOf('TCP', 'UDP', 'SCTP'),

@@ -3,16 +3,14 @@ import { type Decoded, decode } from '../../../api/decode.ts'
 import { dnsLabelProblem, dnsSubdomainProblem, portNameProblem } from '../../../api/names.ts'
 import {
   type PeerSetState,
-  PeerSetStateSchema,
   type PoliciesMessage,
   type PolicyPortState,
   type PolicyRuleState,
   type PolicyState,
   PolicyStateSchema,
 } from '../../../api/network/node-policies.ts'
-import { anything, integer, list, object, text } from '../../../api/schema.ts'
+import { anything, integer, list, object, oneOf, text } from '../../../api/schema.ts'
 import { requirementsOf } from '../../../api/selectors.ts'
-import { isIPv4 } from '../../../api/text/ip-address.ts'
 import { isObject } from '../../../api/text/json.ts'
 import type { Received } from './received-network.ts'
 
@@ -48,8 +46,8 @@ export function decodePolicies(input: unknown): Decoded<Received<PoliciesMessage
   }
   const sets: PeerSetState[] = []
   for (const item of envelope.value.sets) {
-    const decoded = decode(PeerSetStateSchema, item)
-    if (decoded.ok && isUsableSet(decoded.value)) sets.push(decoded.value)
+    const set = peerSetOf(item)
+    if (set !== undefined) sets.push(set)
     else problems.push(`set ${nameIn(item)}`)
   }
   const known = namespaces.filter((name) => dnsLabelProblem(name) === undefined && !closed.has(name))
@@ -68,8 +66,17 @@ function nameIn(item: unknown): string {
 
 const setName = /^[0-9a-f]{1,64}$/
 
-function isUsableSet({ name, kind, elements }: PeerSetState): boolean {
-  return setName.test(name) && elements.every(kind === 'address' ? isIPv4 : isSocket)
+const PeerSetHeadSchema = object({ name: text, kind: oneOf('address', 'port') })
+
+/** Its elements are most of a message: each is tested once. Undefined: it cannot be used. */
+function peerSetOf(item: unknown): PeerSetState | undefined {
+  const head = decode(PeerSetHeadSchema, item)
+  const elements: unknown = isObject(item) ? item['elements'] : undefined
+  if (!head.ok || !setName.test(head.value.name) || !Array.isArray(elements)) return undefined
+  const pattern = head.value.kind === 'address' ? address : socket
+  return elements.every((one): one is string => typeof one === 'string' && pattern.test(one))
+    ? { ...head.value, elements }
+    : undefined
 }
 
 function isUsable({ namespace, name, podSelector, ingress = [], egress = [] }: PolicyState): boolean {
@@ -89,14 +96,16 @@ function isUsableRule({ peers, ports = [], destinations = [] }: PolicyRuleState)
 /** `10.0.0.0-10.0.0.255` */
 function isRange(range: string): boolean {
   const [first = '', last = '', ...more] = range.split('-')
-  return more.length === 0 && isIPv4(first) && isIPv4(last)
+  return more.length === 0 && address.test(first) && address.test(last)
 }
 
+const octet = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)'
+const ip = `${octet}(?:\\.${octet}){3}`
+const address = new RegExp(`^${ip}$`)
 /** `10.244.1.5 . tcp . 8080` */
-function isSocket(element: string): boolean {
-  const [ip = '', protocol = '', port = '', ...more] = element.split(' . ')
-  return more.length === 0 && isIPv4(ip) && /^(tcp|udp|sctp)$/.test(protocol) && isPort(Number(port))
-}
+const socket = new RegExp(
+  `^${ip} \\. (?:tcp|udp|sctp) \\. (?:6553[0-5]|655[0-2]\\d|65[0-4]\\d\\d|6[0-4]\\d{3}|[1-5]\\d{4}|[1-9]\\d{0,3})$`,
+)
 
 function isUsablePort({ port, endPort, name }: PolicyPortState): boolean {
   const named = name === undefined || portNameProblem(name) === undefined

@@ -1,7 +1,6 @@
 /** Publishes the policies of nodes, and remembers what of each was published last. */
 import { createHash } from 'node:crypto'
-import type { PoliciesMessage } from '../../../api/network/node-policies.ts'
-import { longestFleetMessage } from '../../../api/network/service-endpoints.ts'
+import { longestPoliciesMessage, type PoliciesMessage } from '../../../api/network/node-policies.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Reconciled } from '../../../daemon/controller.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -27,7 +26,7 @@ export interface PolicyPublisher {
 }
 
 /** Of the lists of a message. What it has besides them is shorter than 1,024 characters. */
-export const mostPolicyText = longestFleetMessage - 1_024
+export const mostPolicyText = longestPoliciesMessage - 1_024
 /** As `desired`: a node gets a megabyte a second at the most. */
 const bytesPerMs = 1_000
 
