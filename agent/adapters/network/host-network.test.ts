@@ -3,6 +3,8 @@ import { endianness } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { ownSpace, whyNoRules } from '../../../test/support/own-space.ts'
+import type { PeerNetwork } from '../../network/peers/peer-network.ts'
+import { planRoutes } from '../../network/peers/route-steps.ts'
 import type { PodRoute } from '../../network/peers/tunnels.ts'
 import { reflectPorts } from './bridge-ports.ts'
 import { hasDockerRules, hostNetwork } from './host-network.ts'
@@ -86,6 +88,24 @@ test('a tunnel is opened, gets its peers, loses them and is closed', { skip }, a
   t.equal(await space.run('bridge', 'fdb', 'show', 'dev', 'bramble-vxlan'), '')
   t.same(await host.apply([{ step: 'closeTunnel' }, { step: 'closeTunnel' }]), [])
   t.equal((await host.links()).hasTunnel, false)
+})
+
+test('an agent that starts again leaves a tunnel and its routes in place', { skip }, async (t) => {
+  const { host, space } = await machine(t)
+  const ends = { address: '10.244.1.0', mac: '02:62:0a:f4:01:00' }
+  const wanted: PeerNetwork = {
+    ...{ clusterCIDR: '10.244.0.0/16', podCIDR: '10.244.1.0/24', nodeAddresses: [], routes: [far] },
+    ...{ tunnel: { kind: 'vxlan', ...ends, peers: [farEnd] }, isGuarded: false, relays: new Map(), gaps: [] },
+  }
+  for (const expected of [['openTunnel', 'addTunnelPeer', 'addRoute'], ['addTunnelPeer']]) {
+    const { steps } = planRoutes(wanted, await host.made(), await host.links())
+    t.same(
+      steps.map(({ step }) => step),
+      expected,
+    )
+    t.same(await host.apply(steps), [])
+    t.match(await space.run('ip', 'route'), /10\.244\.3\.0\/24 .* bramble-vxlan/)
+  }
 })
 
 test('the one rule among those of Docker is there once, and goes without a trace', { skip }, async (t) => {

@@ -51,8 +51,10 @@ export function hostNetwork(
     async made() {
       const tried = 'Cannot list the routes to pods'
       const text = await runToolOrThrow(tried, ip, ['-j', '-4', 'route', 'show', 'proto', `${routeProtocol}`])
+      const tunnelAddress = await addressOf(ip, tunnelDevice)
       const wireguardAddress = await addressOf(ip, wireguardDevice)
-      return { ...routesIn(text), tunnelPeers: [], ...(wireguardAddress && { wireguardAddress }) }
+      const addresses = { ...(tunnelAddress && { tunnelAddress }), ...(wireguardAddress && { wireguardAddress }) }
+      return { ...routesIn(text), tunnelPeers: [], ...addresses }
     },
 
     async apply(steps) {

@@ -35,7 +35,9 @@ export type MadeRoutes = {
   /** With those of an earlier agent. */
   readonly routes: readonly PodRoute[]
   readonly tunnelPeers: readonly TunnelPeer[]
-  /** Its end of WireGuard; undefined: the interface may be another one's. */
+  /** Its end of VXLAN, with that of an earlier agent. */
+  readonly tunnelAddress?: string
+  /** The same of WireGuard; undefined: the interface may be another one's. */
   readonly wireguardAddress?: string
   /** Ranges to which packets without another route are refused, with those of an earlier agent. */
   readonly guards?: readonly string[]
@@ -74,7 +76,10 @@ function tunnelSteps(tunnel: PeerNetwork['tunnel'], made: MadeRoutes, { hasTunne
   const lacking = (from: readonly TunnelPeer[], all: readonly TunnelPeer[]) =>
     from.filter((peer) => !all.some((other) => other.mac === peer.mac && other.node === peer.node))
   return [
-    ...(hasTunnel && known.length > 0 ? [] : [{ step: 'openTunnel', address, mac } as const]),
+    // To open it again would take its routes away, with its address.
+    ...(hasTunnel && (known.length > 0 || made.tunnelAddress === address)
+      ? []
+      : [{ step: 'openTunnel', address, mac } as const]),
     ...lacking(known, peers).map((peer) => ({ step: 'removeTunnelPeer', peer }) as const),
     ...lacking(peers, known).map((peer) => ({ step: 'addTunnelPeer', peer }) as const),
   ]
