@@ -13,6 +13,9 @@ import { findIdentity } from '../join/identity.ts'
 import type { NetworkSources } from '../network/network-command.ts'
 
 export function networkSources({ root, dataDir }: { readonly root: string; readonly dataDir: string }): NetworkSources {
+  /** Of a module that is not loaded the kernel has no file. */
+  const isOn = async (setting: string) =>
+    (await readFile(join(root, 'proc/sys/net', setting), 'utf8').catch(() => '')).trim() === '1'
   return {
     nodeName: async () => (await findIdentity(dataDir))?.identity.nodeName,
     savedMessage: () => readSavedNetwork(networkCheckpointPath(dataDir)),
@@ -22,7 +25,8 @@ export function networkSources({ root, dataDir }: { readonly root: string; reado
     table: nftTable(),
     isolatedPods: () => isolatedPods(),
     names: nodeDnsHost(),
-    forwards: async () => (await readFile(join(root, 'proc/sys/net/ipv4/ip_forward'), 'utf8')).trim() === '1',
+    forwards: () => isOn('ipv4/ip_forward'),
+    filtersBridges: () => isOn('bridge/bridge-nf-call-iptables'),
     wireguard: () => readWireguard(),
     nowMs: systemClock.wallMs,
   }

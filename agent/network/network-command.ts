@@ -29,6 +29,8 @@ export type NetworkSources = {
   isolatedPods(): Promise<readonly IsolatedPod[]>
   /** Whether the kernel forwards packets of IPv4. */
   forwards(): Promise<boolean>
+  /** Whether packets between ports of a bridge pass the rules. */
+  filtersBridges(): Promise<boolean>
   /** undefined: there is no interface. */
   wireguard(): Promise<WireguardState | undefined>
   nowMs(): number
@@ -73,6 +75,7 @@ async function show(sources: NetworkSources, output: 'text' | 'json', { stdout, 
     hasRules: await table.isIntact(true),
     dockerAccepts: await host.isAccepting(),
     forwards: await sources.forwards(),
+    filtersBridges: await sources.filtersBridges(),
     isolated: await sources.isolatedPods(),
     wireguard: message?.wireguard && (await sources.wireguard()),
     nowSeconds: sources.nowMs() / 1000,

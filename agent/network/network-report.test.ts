@@ -38,6 +38,7 @@ const whole: NetworkFindings = {
   hasRules: true,
   dockerAccepts: true,
   forwards: true,
+  filtersBridges: true,
   isolated: [],
   nowSeconds: 0,
 }
@@ -64,8 +65,15 @@ test('what is missing is named', async (t) => {
     hasRules: false,
     dockerAccepts: false,
     forwards: false,
+    filtersBridges: false,
   })
-  t.match(report.problems, [/table of rules/, /DOCKER-USER/, /ip_forward=1/, /the pods of pi-2, pi-3$/])
+  t.match(report.problems, [
+    /table of rules/,
+    /DOCKER-USER/,
+    /ip_forward=1/,
+    /bridge-nf-call-iptables=1/,
+    /the pods of pi-2, pi-3$/,
+  ])
   t.match(networkText(report), /pi-2 .* missing\n/)
   t.match(networkText(report), /\n\nProblems:\n- The table/)
 })

@@ -21,6 +21,8 @@ export type NetworkFindings = {
   /** Docker's rules accept packets with our mark. */
   readonly dockerAccepts: boolean
   readonly forwards: boolean
+  /** Packets between pods of this node pass the rules. */
+  readonly filtersBridges: boolean
   readonly isolated: readonly IsolatedPod[]
   /** undefined: there is no interface, or it cannot be read. */
   readonly wireguard?: WireguardState | undefined
@@ -106,6 +108,7 @@ export function networkReport(findings: NetworkFindings): NetworkReport {
       ...(findings.hasRules ? [] : ['The table of rules is not in the kernel (nft list table ip bramble)']),
       ...(findings.dockerAccepts ? [] : ['Docker drops packets between nodes: our rule in DOCKER-USER is missing']),
       ...(findings.forwards ? [] : ['The kernel forwards no packets: set net.ipv4.ip_forward=1']),
+      ...(findings.filtersBridges ? [] : [bridgeProblem]),
       ...(absent.length === 0 ? [] : [`No route to the pods of ${absent.join(', ')}`]),
       ...inTheWay,
       ...(wanted?.gaps ?? []),
@@ -146,6 +149,9 @@ function balancedAddresses({ services, heldAddresses, nodeName }: NetworkFinding
     })
     .sort((a, b) => (a.service < b.service ? -1 : 1))
 }
+
+const bridgeProblem =
+  'Packets between pods of this node pass no rules: load the module br_netfilter and set net.bridge.bridge-nf-call-iptables=1'
 
 function wayOf(route: PodRoute | undefined): NodeRoute['way'] {
   if (route === undefined) return 'none'
