@@ -127,13 +127,14 @@ test('the proxy of Ingresses has its settings, and needs a network', async (t) =
     'ingress needs podNetwork: routed, as the proxy reaches Services by their addresses: set it, or remove ingress',
   ])
   const wrong =
-    'image: "a b", httpPort: 0, httpsPort: 0, defaultCertificate: house, tolerations: [{key: a}], nodeSelector: {"a b": c}'
+    'image: "a b", httpPort: 0, httpsPort: 0, defaultCertificate: house, memoryLimit: 1Mi, nodeSelector: {"a b": c}'
   t.match(problems(`${routed}ingress: {${wrong}}\n`), [
     'ingress.image: "a b" must be the name of an image',
     'ingress.httpPort: 0 must be from 1 to 65535',
     'ingress.httpsPort: 0 must be from 1 to 65535',
     'ingress.httpsPort: 0 must differ from httpPort',
     'ingress.defaultCertificate: "house" must be NAMESPACE/NAME of a Secret',
+    'ingress.memoryLimit: "1Mi" must be a size of at least 32Mi (like 512Mi)',
     /^ingress.nodeSelector: /,
   ])
   t.match(problems(`${routed}ingress: {tolerations: [{}]}\n`), [/^ingress.tolerations\[0\].operator: /])

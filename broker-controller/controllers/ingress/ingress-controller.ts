@@ -126,7 +126,7 @@ function ingressVisits(needs: IngressNeeds, settings: IngressSettings, sources: 
   }
 }
 
-/** A check of a certificate takes about 1 ms: it is done once for each version of its Secret. */
+/** A check of a certificate takes 1 to 3 ms: it is done once for each version of its Secret. */
 function checkedCertificates(sources: IngressSources) {
   let known = new Map<string, { readonly of: object; readonly checked: CheckedCertificate }>()
   return {

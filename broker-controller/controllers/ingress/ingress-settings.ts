@@ -1,6 +1,7 @@
 /** The field `ingress` of the configuration: whether the fleet has a proxy for Ingresses, and where it runs. */
 import { dnsLabelProblem, dnsSubdomainProblem } from '../../../api/names.ts'
 import { type Toleration, TolerationSchema } from '../../../api/pod.ts'
+import { compareQuantities, tryParseQuantity } from '../../../api/quantity.ts'
 import { bool, type Described, integer, list, mapOf, object, optional, text } from '../../../api/schema.ts'
 import { labelProblems } from '../../../api/validation/metadata-validation.ts'
 import { tolerationProblems } from '../../../api/validation/pod-validation.ts'
@@ -12,6 +13,7 @@ export const IngressSettingsSchema = object({
   defaultClass: optional(bool),
   defaultCertificate: optional(text),
   accessLog: optional(bool),
+  memoryLimit: optional(text),
   nodeSelector: optional(mapOf(text)),
   tolerations: optional(list(TolerationSchema)),
 })
@@ -28,6 +30,8 @@ export type IngressSettings = {
   readonly defaultCertificate: string | undefined
   /** Each request is a line in the log of its proxy. */
   readonly accessLog: boolean
+  /** Of the container of a proxy. */
+  readonly memoryLimit: string
   readonly nodeSelector: { readonly [label: string]: string }
   readonly tolerations: readonly Toleration[]
 }
@@ -39,9 +43,13 @@ export const defaultIngressSettings: IngressSettings = {
   defaultClass: false,
   defaultCertificate: undefined,
   accessLog: false,
+  memoryLimit: '256Mi',
   nodeSelector: {},
   tolerations: [],
 }
+
+/** What a proxy requests. */
+export const leastMemory = '32Mi'
 
 /** Adds what is wrong to `problems`. `isRouted`: Services have a data path. undefined: there is no proxy. */
 export function ingressSettings(
@@ -51,7 +59,7 @@ export function ingressSettings(
 ): IngressSettings | undefined {
   if (file === undefined) return undefined
   const settings = { ...defaultIngressSettings, ...file }
-  const { image, httpPort, httpsPort, defaultCertificate, nodeSelector, tolerations } = settings
+  const { image, httpPort, httpsPort, defaultCertificate, memoryLimit, nodeSelector, tolerations } = settings
   const check = (fine: boolean, problem: string) => {
     if (!fine) problems.push(`ingress${problem}`)
   }
@@ -66,6 +74,9 @@ export function ingressSettings(
   check(httpPort !== httpsPort, `.httpsPort: ${httpsPort} must differ from httpPort`)
   const given = JSON.stringify(defaultCertificate)
   check(isSecretName(defaultCertificate), `.defaultCertificate: ${given} must be NAMESPACE/NAME of a Secret`)
+  const size = tryParseQuantity(memoryLimit)
+  const isEnough = size !== undefined && compareQuantities(size, leastMemory) >= 0
+  check(isEnough, `.memoryLimit: ${JSON.stringify(memoryLimit)} must be a size of at least ${leastMemory} (like 512Mi)`)
   const inObjects = [
     ...labelProblems('ingress.nodeSelector', nodeSelector),
     ...tolerations.flatMap((one, at) => tolerationProblems(`ingress.tolerations[${at}]`, one)),

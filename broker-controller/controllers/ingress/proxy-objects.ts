@@ -4,7 +4,7 @@ import type { IngressClass } from '../../../api/network/ingress-class.ts'
 import type { Container, PodTemplateSpec } from '../../../api/pod.ts'
 import { withTemplateDefaults } from '../../../api/validation/pod-defaults.ts'
 import type { DaemonSet } from '../../../api/workloads/daemon-set.ts'
-import type { IngressSettings } from './ingress-settings.ts'
+import { type IngressSettings, leastMemory } from './ingress-settings.ts'
 import { proxyFiles, proxyPorts, proxyProgram } from './proxy-text.ts'
 
 /** Namespace of all that belongs to the proxy. */
@@ -62,7 +62,8 @@ export function proxyDaemonSet(settings: IngressSettings): DaemonSet {
   }
 }
 
-function template({ image, httpPort, httpsPort, nodeSelector, tolerations }: IngressSettings): PodTemplateSpec {
+function template(settings: IngressSettings): PodTemplateSpec {
+  const { nodeSelector, tolerations } = settings
   const sources = [
     { secret: { name: configurationSecret } },
     ...certificateSecrets.map((name) => ({ secret: { name, optional: true } })),
@@ -73,7 +74,7 @@ function template({ image, httpPort, httpsPort, nodeSelector, tolerations }: Ing
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       securityContext: { runAsNonRoot: true, runAsUser: user, runAsGroup: user, fsGroup: user },
-      containers: [proxyContainer(image, httpPort, httpsPort)],
+      containers: [proxyContainer(settings)],
       volumes: [{ name: 'files', projected: { sources, defaultMode: 0o440 } }],
       nodeSelector,
       tolerations: [...tolerations],
@@ -81,7 +82,7 @@ function template({ image, httpPort, httpsPort, nodeSelector, tolerations }: Ing
   }
 }
 
-function proxyContainer(image: string, httpPort: number, httpsPort: number): Container {
+function proxyContainer({ image, httpPort, httpsPort, memoryLimit }: IngressSettings): Container {
   const healthy = { httpGet: { path: '/healthz', port: proxyPorts.health } }
   return {
     name: proxyName,
@@ -93,7 +94,7 @@ function proxyContainer(image: string, httpPort: number, httpsPort: number): Con
     ],
     readinessProbe: { ...healthy, periodSeconds: 5 },
     livenessProbe: { ...healthy, periodSeconds: 10, timeoutSeconds: 5 },
-    resources: { requests: { cpu: '10m', memory: '32Mi' }, limits: { memory: '256Mi' } },
+    resources: { requests: { cpu: '10m', memory: leastMemory }, limits: { memory: memoryLimit } },
     securityContext: {
       allowPrivilegeEscalation: false,
       readOnlyRootFilesystem: true,

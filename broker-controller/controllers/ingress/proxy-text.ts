@@ -48,13 +48,13 @@ backend ${unavailableBackend}
 }
 
 /**
- * A worker that a reload replaces ends with its last connection, at the latest after five minutes; at most eight are left. Without
+ * A worker that a reload replaces ends with its last connection, at the latest after five minutes or twelve reloads. Without
  * `fd-hard-limit` memory follows the limit of open files, which Docker sets to a million. A connection to a Service is not used
  * again: each request is balanced by the rules of the node, and none is led to a pod that is gone.
  */
 const limits = `global
   hard-stop-after 5m
-  mworker-max-reloads 8
+  mworker-max-reloads 12
   fd-hard-limit 10000
   ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets
 
@@ -108,6 +108,9 @@ function lookup(key: string, table: 'exact' | 'prefix' | 'fallback', match: 'str
 /**
  * For `sh -c`. Starts HAProxy and reloads it when the files change: the listening sockets pass to a new worker, and the old one ends
  * with its connections. What HAProxy refuses is printed, and what runs stays. `$$(` is `$(`, which Kubernetes would expand.
+ *
+ * A HAProxy that starts, or reloads, is left alone for ten seconds: SIGUSR2 ends it before its handlers are there, and SIGUSR1 gets lost
+ * (2.6). So the request to stop is repeated. Each worker has a memory of its own, too.
  */
 export const proxyProgram = `
 config=${folder}
@@ -115,15 +118,24 @@ read -r running <"$config/${proxyFiles.version}"
 haproxy -c -q -f "$config/${proxyFiles.configuration}" || exit 1
 haproxy -W -db -q -f "$config/${proxyFiles.configuration}" &
 proxy=$!
-trap 'kill -USR1 "$proxy"' TERM INT USR1
+stopping=
+trap 'stopping=yes; kill -USR1 "$proxy"' TERM INT USR1
+pause=10
 while kill -0 "$proxy" 2>/dev/null; do
-  sleep 2 &
+  sleep $pause &
   wait $!
+  pause=2
+  if [ -n "$stopping" ]; then
+    pause=1
+    kill -USR1 "$proxy" 2>/dev/null
+    continue
+  fi
   read -r wanted <"$config/${proxyFiles.version}" || continue
   [ "$wanted" != "$running" ] || continue
   running=$wanted
   if refused=$$(haproxy -c -f "$config/${proxyFiles.configuration}" 2>&1); then
     kill -USR2 "$proxy"
+    pause=10
     echo "Configuration $wanted loaded"
   else
     echo "Configuration $wanted refused, the one before it stays: $refused" >&2
