@@ -21,6 +21,12 @@ const row = {
     nodes: { value: 'N', help: 'number of nodes', range: [1, 100_000], default: '1000' },
     pods: { value: 'N', help: 'pods of each', range: [0, 100], default: '3' },
     seconds: { value: 'S', help: 'length of each measurement at rest', range: [1, 100_000], default: '60' },
+    'warm-up': {
+      value: 'S',
+      help: 'seconds before the page is measured: each node reports once a minute',
+      range: [0, 100_000],
+      default: '90',
+    },
     pictures: { value: 'DIR', help: 'write pictures of the page there' },
   },
 } as const satisfies Command
@@ -30,7 +36,7 @@ if (read.want !== 'act') {
   const status = printText(read, { stdout: (text) => console.log(text), stderr: (text) => console.error(text) })
   process.exit(status)
 }
-const { nodes, pods, seconds, pictures } = read.values
+const { nodes, pods, seconds, pictures, 'warm-up': warmUp } = read.values
 const folder = await mkdtemp(join(tmpdir(), 'bramble-page-'))
 const dataDir = join(folder, 'data')
 const config = join(folder, 'config.yaml')
@@ -112,7 +118,7 @@ async function measure(): Promise<void> {
   console.log(
     `files of the page: ${kB(files)} compressed; cards and everything else until usage is shown: ${kB(page.receivedBytes() - files)}`,
   )
-  await clock.sleep(90_000) // the first reports of all nodes
+  await clock.sleep(warmUp * 1000)
   const before = page.receivedBytes()
   const open = await cpuPercent()
   console.log(
@@ -143,7 +149,13 @@ type Scrolling = {
 }
 
 async function scrolled(page: Page): Promise<void> {
+  const before = await page.cpuMs()
   const { seconds: took, frames, longTasks, tiles, height } = await page.evaluate<Scrolling>(scrollList)
+  const after = await page.cpuMs()
+  const each = (of: keyof typeof before) => ((after[of] - before[of]) / frames.length).toFixed(1)
+  console.log(
+    `CPU of the page for each frame: ${each('all')} ms, ${each('scripts')} ms of it scripts, ${each('layout')} ms styles and layout`,
+  )
   const sorted = [...frames].sort((a, b) => a - b)
   const at = (share: number) => Math.round(sorted[Math.floor(share * (sorted.length - 1))] ?? 0)
   console.log(

@@ -34,6 +34,8 @@ export interface Page {
   readonly requests: readonly string[]
   /** Errors and refusals of the Content-Security-Policy that the page wrote to its console. */
   readonly complaints: readonly string[]
+  /** CPU time of the thread that runs the page so far, in milliseconds: all of it, its scripts, and styles with layout. */
+  cpuMs(): Promise<{ readonly all: number; readonly scripts: number; readonly layout: number }>
   /** Bytes of all bodies that came over the network so far, as they were compressed. */
   receivedBytes(): number
 }
@@ -167,6 +169,7 @@ async function pageOf(send: Send, onEvent: OnEvent): Promise<Page> {
     }
     if (method === 'Runtime.exceptionThrown') complaints.push(JSON.stringify(params).slice(0, 500))
   })
+  await send('Performance.enable', { timeDomain: 'threadTicks' })
   for (const domain of ['Page', 'Runtime', 'Network', 'Log']) await send(`${domain}.enable`)
 
   const evaluate: Page['evaluate'] = async <T>(expression: string) => {
@@ -187,6 +190,12 @@ async function pageOf(send: Send, onEvent: OnEvent): Promise<Page> {
     requests,
     complaints,
     receivedBytes: () => received,
+    async cpuMs() {
+      const { metrics } = (await send('Performance.getMetrics')) as { metrics: { name: string; value: number }[] }
+      const of = (name: string) => (metrics.find((one) => one.name === name)?.value ?? 0) * 1000
+      const layout = of('LayoutDuration') + of('RecalcStyleDuration')
+      return { all: of('TaskDuration'), scripts: of('ScriptDuration'), layout }
+    },
     evaluate,
     until,
     async goto(url) {
