@@ -156,6 +156,12 @@ test('only Ingresses of a class of this controller are served, and shown with th
   await proxy('pi-2', '192.168.1.6', false)
   const spec = (ingressClassName: string, host: string) => ({ ingressClassName, rules: [aRule(host, 'Prefix / web')] })
   await store.create('ingresses', one)
+  await store.create('ingressclasses', {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'IngressClass',
+    metadata: { name: 'nginx' },
+    spec: { controller: 'example.com/nginx' },
+  })
   await store.create('ingresses', anIngress('foreign', spec('nginx', 'b.example')))
   await store.create('ingresses', anIngress('more', spec('ours-too', 'c.example')))
   const { spec: { rules = [] } = {} } = anIngress('old', spec('', 'd.example'))

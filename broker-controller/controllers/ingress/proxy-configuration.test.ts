@@ -152,12 +152,22 @@ test('no text of a user is in the configuration, or is more than a key of a tabl
   })
   const at = (host: string, path: string, backend = service('web', 80)) =>
     anIngress('evil', { rules: [{ host, http: { paths: [{ path, pathType: 'Exact', backend }] } }] }, { second: 1 })
+  /** As if a store had them; the API refuses such names. */
+  const services = [
+    aService('web'),
+    ...hostile.flatMap((text) => [
+      aService(text),
+      { ...aService('web'), metadata: { name: 'web', namespace: text } },
+      aService('odd', text),
+    ]),
+  ]
   const attacks = hostile.flatMap((text) => [
     at('a.example', `/${text}`),
     at(`${text}.example`, '/'),
     at(text, '/'),
     at('b.example', '/x', service(text, 80)),
     at('b.example', '/x', service('web', text)),
+    at('b.example', '/x', service('odd', 80)),
     anIngress('evil', { defaultBackend: service(text, 80) }),
     anIngress('evil', { tls: [{ hosts: [text], secretName: text }], rules: [] }),
     anIngress('evil', { rules: [] }, { annotations: { 'bramble.dev/proxy-timeout': text } }),
@@ -169,7 +179,7 @@ test('no text of a user is in the configuration, or is more than a key of a tabl
   for (const host of ['#', '"', `\${HOME}`, 'a|b', 'a/b', '*', '*.', 'a.*', '-', `${'a'.repeat(254)}`])
     attacks.push(at(host, '/'))
   for (const attack of attacks) {
-    const { files, lines, certificates, texts } = configured([legitimate, attack])
+    const { files, lines, certificates, texts } = configured([legitimate, attack], { services })
     t.same(files.get('haproxy.cfg'), plain.files.get('haproxy.cfg'))
     t.same(files.get('certificates.list'), '')
     t.same([...certificates], [])
