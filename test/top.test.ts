@@ -1,6 +1,8 @@
 /** `bramble-controller top` on a real terminal, with a real fleet. */
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
@@ -128,5 +130,22 @@ test('the fleet in a terminal', { skip }, async (t) => {
     await controller.kubectl('cordon', 'pi-1')
     t.ok(await next(/^machine\tbad\tpi-1\tNo contact, cordoned\t/))
     watching.kill('SIGTERM')
+  })
+
+  await t.test('the token of a service account is enough, and shows what the account may list', async (t) => {
+    await controller.kubectl('create', 'serviceaccount', 'top', '-n', 'default')
+    const token = (await controller.kubectl('create', 'token', 'top', '-n', 'default')).trim()
+    const path = join(fleet.folder, 'top.kubeconfig')
+    const flat = await controller.kubectl('config', 'view', '--raw', '--minify', '-o', 'json')
+    const { users, ...config } = JSON.parse(flat)
+    await writeFile(path, JSON.stringify({ ...config, users: [{ name: users[0].name, user: { token } }] }))
+    const lines = async () => (await controller.command('top', '--kubeconfig', path)).stdout
+    t.equal(await lines(), '', 'an account without rights sees nothing')
+    const role = ['--clusterrole=bramble:kiosk', '--serviceaccount=default:top']
+    await controller.kubectl('create', 'clusterrolebinding', 'top', ...role)
+    t.match(await lines(), /^machine\tbad\tpi-1\t/)
+    await writeFile(path, JSON.stringify({ ...config, users: [{ name: users[0].name, user: { token: 'none' } }] }))
+    const refused = await controller.command('top', '--kubeconfig', path)
+    t.match(refused, { code: 1, stdout: '', stderr: /Cannot read the fleet from .*status 401/ })
   })
 })
