@@ -33,7 +33,7 @@ const urlAttributes: ReadonlyMap<string, readonly string[]> = new Map([
 ])
 
 /** What is between their tags is text, also where it looks like a tag (HTML, 13.2.5: RCDATA, RAWTEXT and script data). */
-const textElements = new Set(['script', 'style', 'textarea', 'title', 'xmp', 'noembed', 'noframes'])
+const textElements = ['script', 'style', 'textarea', 'title', 'xmp', 'noembed', 'noframes']
 
 /** A tag that is longer stays as it is. */
 const longestTag = 64 * 1024
@@ -54,9 +54,13 @@ export async function* rewrittenLinks(
 
 type Part =
   | { readonly kind: 'text' }
-  /** Up to this text, in any case. */
-  | { readonly kind: 'until'; readonly end: string }
+  /** Up to the first match, of `length` characters. */
+  | { readonly kind: 'until'; readonly end: RegExp; readonly length: number }
   | { readonly kind: 'tag' }
+
+const endsOfText: ReadonlyMap<string, Part> = new Map(
+  textElements.map((name) => [name, { kind: 'until', end: new RegExp(`</${name}`, 'i'), length: name.length + 2 }]),
+)
 
 /** Text of one byte a character: all encodings in which a page is sent have ASCII in one byte, but for UTF-16. */
 function linkRewriter(rewrite: (url: string) => string) {
@@ -72,7 +76,7 @@ function linkRewriter(rewrite: (url: string) => string) {
       case 'text':
         return textStep()
       case 'until':
-        return untilStep(part.end)
+        return untilStep(part)
       case 'tag':
         return tagStep()
     }
@@ -88,7 +92,7 @@ function linkRewriter(rewrite: (url: string) => string) {
     if (at > 0) return take(at)
     if (kept.length < 4 && '<!--'.startsWith(kept)) return undefined
     if (kept.startsWith('<!--')) {
-      part = { kind: 'until', end: '-->' }
+      part = { kind: 'until', end: /-->/, length: 3 }
       return take(2) // `<!-->` is a whole comment
     }
     if (!/^<[a-z]/i.test(kept)) return take(1)
@@ -97,13 +101,14 @@ function linkRewriter(rewrite: (url: string) => string) {
     quote = ''
     return ''
   }
-  const untilStep = (end: string) => {
-    const at = kept.toLowerCase().indexOf(end)
+  // The search ends at the first match: a piece may hold thousands of comments.
+  const untilStep = ({ end, length }: Part & { readonly kind: 'until' }) => {
+    const at = kept.search(end)
     if (at >= 0) {
       part = { kind: 'text' }
       return take(at)
     }
-    const passed = kept.length - end.length + 1
+    const passed = kept.length - length + 1
     return passed > 0 ? take(passed) : undefined
   }
   const tagStep = () => {
@@ -114,7 +119,7 @@ function linkRewriter(rewrite: (url: string) => string) {
       else if (character === '>') {
         const tag = take(looked + 1)
         const name = nameOf(tag)
-        part = textElements.has(name) ? { kind: 'until', end: `</${name}` } : { kind: 'text' }
+        part = endsOfText.get(name) ?? { kind: 'text' }
         return rewrittenTag(tag, name, rewrite)
       }
     }
