@@ -43,7 +43,7 @@ const answerMs = 20_000
 const closeMs = 1_000
 /** The broker publishes the will after one and a half times this. */
 const keepaliveSeconds = 30
-/** A broker may send anything: longer messages end the connection. */
+/** Any client of the broker may send anything, up to 256 MB: a longer message ends the connection before it is in memory. */
 const longestMessageBytes = 1024 * 1024
 
 /** Resolves when the broker has accepted the connection. Rejects with the cause; secrets are in no message. */
@@ -57,6 +57,13 @@ export async function openHouseholdLink(
   const opening = (own: AbortSignal) => openSocket(broker, own)
   const socket = await withDeadline(connectMs, signal, opening, `${broker.host}:${broker.port} does not answer`)
   const ended = endOf(socket)
+  const tooLong = () => void socket.destroy(new Error(`A message is longer than ${longestMessageBytes} bytes`))
+  // The client keeps what arrives until a message is complete, whatever its length.
+  let incompleteBytes = 0
+  socket.on('data', ({ length }: Buffer) => {
+    incompleteBytes += length
+    if (incompleteBytes > longestMessageBytes) tooLong()
+  })
   const client = new mqtt.default(() => socket, {
     protocolVersion: 4,
     clientId,
@@ -77,7 +84,8 @@ export async function openHouseholdLink(
     socket.destroy()
   })
   client.on('packetreceive', ({ length = 0 }) => {
-    if (length > longestMessageBytes) socket.destroy(new Error(`A message is longer than ${longestMessageBytes} bytes`))
+    incompleteBytes = 0
+    if (length > longestMessageBytes) tooLong()
   })
   client.on('message', (topic, body, { retain }) => receive?.({ topic, body, isRetained: retain }))
   const stop = () => void socket.destroy()

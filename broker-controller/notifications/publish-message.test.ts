@@ -44,3 +44,23 @@ test('a broker that is away is tried again, and a password that others can read 
   const other = { message: `Cannot notify home: ${missing}`, isFinal: false }
   await t.rejects(failing(new SecretFileError(missing, false)), other)
 })
+
+test('a broker that does not answer delays no end of the controller', async (t) => {
+  const ending = new AbortController()
+  let isClosed = false
+  const link: HouseholdLink = {
+    ended: new Promise(() => {}),
+    publish() {
+      ending.abort(new Error('the controller ends'))
+      return new Promise(() => {})
+    },
+    subscribe: async () => {},
+    unsubscribe: async () => {},
+    async close() {
+      isClosed = true
+    },
+  }
+  const published = publishMessage(aChannel(), testMessage, async () => link, ending.signal)
+  await t.rejects(published, { message: 'Cannot notify home: the controller ends' })
+  t.ok(isClosed)
+})

@@ -1,5 +1,6 @@
 /** MQTT to a channel: a connection for each message, since there is at most one a minute. */
 import { randomUUID } from 'node:crypto'
+import { unlessAborted } from '../../daemon/aborted.ts'
 import { withDeadline } from '../../daemon/deadline.ts'
 import { SecretFileError } from '../../daemon/process/secret-file.ts'
 import type { openHousehold } from '../household/open-household.ts'
@@ -20,7 +21,8 @@ export async function publishMessage(
   const publish = async (own: AbortSignal) => {
     const link = await open({ broker, clientId: `bramble-notify-${randomUUID().slice(0, 8)}` }, own)
     try {
-      await link.publish(topic, body, { qos, retain: false })
+      await unlessAborted(link.publish(topic, body, { qos, retain: false }), own)
+      own.throwIfAborted()
     } finally {
       await link.close()
     }
