@@ -209,6 +209,13 @@ test('a backend is given who asked, and not what the client claims', { skip }, a
   t.not(headers['x-forwarded-for'], claims['x-forwarded-for'])
   t.same([headers['x-real-ip'], headers.forwarded], [undefined, undefined])
   t.match(await proxy.ask('B.example:80', '/r/x?y=%20'), { status: 308, location: 'https://b.example/r/x?y=%20' })
+  const passed = (times: number) => ({ 'x-bramble-ingress': Array.from({ length: times }, () => '1') })
+  t.equal((await proxy.ask('a.example', '/', { headers: passed(3) })).status, 200)
+  t.equal(
+    (await proxy.ask('a.example', '/', { headers: passed(4) })).status,
+    508,
+    'a Service that leads back to the proxy',
+  )
   const sized = async (length: string) =>
     (await proxy.ask('c.example', '/', { headers: { 'content-length': length } })).status
   t.same([await sized('10'), await sized('11')], [200, 413])

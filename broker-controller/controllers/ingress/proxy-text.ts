@@ -73,14 +73,16 @@ defaults
   timeout tunnel 1h
 `
 
-/** What a client sends in their place is removed: a backend may trust them. */
+/** What a client sends in their place is removed: a backend may trust them. A Service whose endpoint is a proxy would use up all connections. */
 const headers = `  http-request del-header Forwarded
   http-request del-header X-Forwarded-Port
   http-request del-header X-Real-IP
   http-request set-header X-Forwarded-For %[src]
   http-request set-header X-Forwarded-Proto http if !{ ssl_fc }
   http-request set-header X-Forwarded-Proto https if { ssl_fc }
-  http-request set-header X-Forwarded-Host %[req.hdr(host)]`
+  http-request set-header X-Forwarded-Host %[req.hdr(host)]
+  http-request return status 508 content-type text/plain string "508: a Service leads back to the proxy" if { req.fhdr_cnt(x-bramble-ingress) ge 4 }
+  http-request add-header X-Bramble-Ingress 1`
 
 /** The host of the request, then the wildcard with its domain, then all hosts; of each the whole path, then its beginning. */
 const lookups = [
