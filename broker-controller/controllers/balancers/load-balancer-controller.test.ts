@@ -137,11 +137,16 @@ test('a status that another program wrote is not changed, and its address not gi
   t.equal(await world.shown('metal'), '10.1.1.1 -')
   await world.service('web')
   await world.settle()
+  for (const name of ['pi-2', 'pi-3', 'pi-4']) await world.node(name)
   await world.edit('services', 'web', ({ metadata: { annotations: _, ...metadata }, ...service }) => ({
     ...service,
     metadata,
   }))
-  t.equal(await world.shown('web'), '192.168.1.240 pi-1', 'its own status without the annotation is recognized')
+  t.equal(
+    await world.shown('web'),
+    '192.168.1.240 pi-1',
+    'its own status without the annotation is recognized, and its node stays',
+  )
 })
 
 test('without a pool a Service has the addresses of the nodes', async (t) => {
