@@ -11,6 +11,7 @@ import { podManifest } from './support/manifests.ts'
 import { isRoot, skipWithout } from './support/missing-parts.ts'
 import { image } from './support/pods.ts'
 import { openTestTerminal } from './support/terminal.ts'
+import { eventually } from './support/wait.ts'
 
 const skip = skipWithout('root', isRoot()) || skipWithout('util-linux', existsSync('/usr/bin/script'))
 const program = fileURLToPath(new URL('../../scripts/bramble-controller', import.meta.url))
@@ -66,6 +67,15 @@ test('the fleet in a terminal', { skip }, async (t) => {
     await terminal.shows(/> Machines \(1\)/)
   })
 
+  await t.test('Ctrl-Z where no shell could continue the program draws all lines again', async (t) => {
+    const entered = () => terminal.raw().split('\u001b[?1049h').length - 1
+    t.equal(entered(), 1)
+    terminal.press('\u001a')
+    await eventually('the terminal is entered again', () => entered() === 2)
+    await terminal.shows(/> Machines \(1\)/)
+    t.notOk(await terminal.isCooked())
+  })
+
   await t.test('a machine that is killed is marked, with the reason', async () => {
     agent.kill('SIGKILL')
     await terminal.shows(/^!! pi-1 No contact .*(connection to the node was lost|stopped reporting)/im)
@@ -81,7 +91,7 @@ test('the fleet in a terminal', { skip }, async (t) => {
 
   await t.test('q restores the terminal', async (t) => {
     terminal.press('q')
-    t.equal(await terminal.ended, 0)
+    t.equal(await terminal.ended(), 0)
     t.notOk(terminal.isAlternate())
     t.ok(terminal.isCursorShown())
     t.ok(await terminal.isCooked())
@@ -94,19 +104,19 @@ test('the fleet in a terminal', { skip }, async (t) => {
     t.notMatch(interrupted.raw(), '\u001b[1;31m', 'NO_COLOR')
     t.match(terminal.raw(), '\u001b[1;31m')
     interrupted.press('\u0003')
-    t.equal(await interrupted.ended, 0)
+    t.equal(await interrupted.ended(), 0)
     t.notOk(interrupted.isAlternate())
     t.ok(await interrupted.isCooked())
 
     const killed = await openTestTerminal(t, command)
     await killed.shows(/pi-1 No contact/)
     await killed.kill('SIGTERM')
-    t.equal(await killed.ended, 0)
+    t.equal(await killed.ended(), 0)
     t.notOk(killed.isAlternate())
     t.ok(await killed.isCooked())
 
     const refused = await openTestTerminal(t, [...command, '--server', 'https://127.0.0.1:1'])
-    t.equal(await refused.ended, 1)
+    t.equal(await refused.ended(), 1)
     await refused.shows(/Cannot read the fleet from https:\/\/127\.0\.0\.1:1.*ECONNREFUSED/)
     t.notOk(refused.isAlternate())
     t.ok(await refused.isCooked())

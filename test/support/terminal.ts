@@ -23,8 +23,8 @@ export interface TestTerminal {
   resize(columns: number, rows: number): Promise<void>
   /** To the program itself. */
   kill(signal: NodeJS.Signals): Promise<void>
-  /** The status of the program. */
-  readonly ended: Promise<number>
+  /** Waits for the end of the program; its status. */
+  ended(): Promise<number>
 }
 
 /** The program is started by a shell that stays, as at a person's terminal. */
@@ -97,7 +97,7 @@ export async function openTestTerminal(
     async kill(signal) {
       process.kill(Number(await readFile(pid, 'utf8')), signal)
     },
-    ended: eventually('the end of the program', statusOf, { withinMs: 110_000, everyMs: 100 }).then(({ code }) => code),
+    ended: async () => (await eventually('the end of the program', statusOf, { withinMs: 60_000, everyMs: 100 })).code,
   }
 }
 

@@ -8,6 +8,7 @@ import { statusMessage } from '../../../daemon/api-client.ts'
 import { withDeadline } from '../../../daemon/deadline.ts'
 import { connectToServer } from '../../../daemon/server-check.ts'
 import type { ApiAccess } from '../../kubeconfig.ts'
+import { printable } from '../printable.ts'
 import { eventDecoder } from './event-stream.ts'
 
 /** The server refuses the stream; another attempt has the same end where `isFinal`. */
@@ -78,5 +79,8 @@ async function refusal(answer: IncomingMessage): Promise<StreamRefusedError> {
   }
   const why = statusMessage(parseJson(Buffer.concat(pieces).toString('utf8'))) ?? 'the server is not the API of a fleet'
   const remedy = statusCode === 404 ? '. Is the dashboard switched off in its configuration (dashboard: false)?' : ''
-  return new StreamRefusedError(`${why} (status ${statusCode})${remedy}`, [401, 403, 404].includes(statusCode))
+  return new StreamRefusedError(
+    `${printable(why)} (status ${statusCode})${remedy}`,
+    [401, 403, 404].includes(statusCode),
+  )
 }

@@ -64,11 +64,11 @@ export function enterTerminal({ input, output, isColoured }: TerminalNeeds, list
   }
   const suspend = () => {
     leave()
-    process.once('SIGCONT', () => {
-      enter()
-      listener.onChange()
-    })
+    // Returns when the program continues: at once where no shell could continue it, and the kernel drops the signal (POSIX, orphaned
+    // process groups), as under `ssh -t HOST bramble-controller top`.
     process.kill(process.pid, 'SIGTSTP')
+    enter()
+    listener.onChange()
   }
   const onResize = () => {
     drawn = undefined
