@@ -221,3 +221,37 @@ test('a pod that starts or ends leaves the chains of policies as they are', (t) 
   )
   t.end()
 })
+
+test('two pods of one name each have the policies that select them', (t) => {
+  const rules = policyRules(
+    message([
+      policy('deny', { ingress: [] }),
+      policy('open', { podSelector: { matchLabels: { app: 'new' } }, ingress: [{}] }),
+    ]),
+    new Map([
+      ['uid-1', pod('db', '10.244.1.5')],
+      ['uid-2', pod('db', '10.244.1.6', { labels: { app: 'new' } })],
+    ]),
+  )
+  const rulesOf = (ip: string) => {
+    const verdict = rules.sets.get('ingress-pods')?.elements?.get(ip) ?? ''
+    return rules.chains.get(verdict.replace('goto ', ''))?.rules
+  }
+  t.same(rulesOf('10.244.1.5'), ['jump ingress-policy/shop/deny', 'drop'])
+  t.same(rulesOf('10.244.1.6'), ['jump ingress-policy/shop/deny', 'jump ingress-policy/shop/open', 'drop'])
+  t.end()
+})
+
+test('many peers with many ports have a chain of ports, not a rule for each pair', (t) => {
+  const count = 1_000
+  const ports = Array.from({ length: count }, (_, index) => ({ protocol: 'TCP' as const, name: `p${index}` }))
+  const sets = Array.from({ length: count }, (_, index) => index.toString(16))
+  const rules = made([policy('p', { ingress: [{ peers: { sets, ranges: [] }, ports }] })], pod('web', '10.244.1.5'))
+  const own = rules.chains.get('ingress-policy/shop/p')?.rules ?? []
+  t.equal(own.length, count)
+  t.equal(own[10], 'ip saddr @policy-peers-a jump ingress-policy/shop/p/ports-0')
+  const ofPorts = rules.chains.get('ingress-policy/shop/p/ports-0')?.rules ?? []
+  t.equal(ofPorts.length, count)
+  t.equal(ofPorts[0], 'ip daddr . meta l4proto . th dport @policy-port-tcp-p0 accept')
+  t.end()
+})

@@ -36,7 +36,7 @@ const priority = { egress: -30, ingress: -20 }
 /** What is made of a message, kept with its objects: a pod that comes or goes costs no policy again. */
 export type PolicyParts = {
   readonly matchers: WeakMap<PolicyState, (labels: Labels | undefined) => boolean>
-  readonly chains: WeakMap<PolicyState, Partial<Readonly<Record<Direction, RuleChain>>>>
+  readonly chains: WeakMap<PolicyState, Partial<Readonly<Record<Direction, ReadonlyMap<string, RuleChain>>>>>
   readonly sets: WeakMap<PeerSetState, RuleElements>
 }
 
@@ -63,12 +63,14 @@ export function policyRules(
       const isolating = selecting.filter((policy) => policy[direction] !== undefined)
       if (isClosed) entries[direction].set(pod.ip, 'drop')
       else if (isolating.length > 0) {
-        const chain = podChain(direction, pod)
+        const usual = podChain(direction, pod)
+        // A pod that was deleted at once may still run when its successor starts.
+        const chain = chains.has(usual) ? `${usual}/${pod.ip}` : usual
         entries[direction].set(pod.ip, `goto ${chain}`)
         chains.set(chain, { rules: [...isolating.map((policy) => `jump ${policyChain(direction, policy)}`), 'drop'] })
         for (const policy of isolating) {
           used.add(policy)
-          chains.set(policyChain(direction, policy), chainOf(direction, policy, parts))
+          for (const [name, own] of chainsOf(direction, policy, parts)) chains.set(name, own)
         }
       }
     }
@@ -134,22 +136,36 @@ function matcherOf(policy: PolicyState, { matchers }: PolicyParts): (labels: Lab
   return made
 }
 
-function chainOf(direction: Direction, policy: PolicyState, { chains }: PolicyParts): RuleChain {
+function chainsOf(direction: Direction, policy: PolicyState, { chains }: PolicyParts): ReadonlyMap<string, RuleChain> {
   const known = chains.get(policy) ?? {}
-  const chain = known[direction] ?? { rules: (policy[direction] ?? []).flatMap((rule) => ruleTexts(direction, rule)) }
-  chains.set(policy, { ...known, [direction]: chain })
-  return chain
+  const made = known[direction] ?? policyChains(direction, policy)
+  chains.set(policy, { ...known, [direction]: made })
+  return made
 }
 
-/** A rule of nft for each pair of a match of the peer and a match of the port. */
-function ruleTexts(direction: Direction, { peers, ports, destinations = [] }: PolicyRuleState): readonly string[] {
+/** Characters of the matches of ports that are repeated for each peer. */
+const mostRepeated = 200
+
+/**
+ * A rule of nft for each pair of a match of the peer and a match of the port. Where that would be long, the ports have a chain of their
+ * own: the text is never much longer than the policy.
+ */
+function policyChains(direction: Direction, policy: PolicyState): ReadonlyMap<string, RuleChain> {
+  const name = policyChain(direction, policy)
   const address = direction === 'ingress' ? 'ip saddr' : 'ip daddr'
-  const fromPeers = peers === undefined ? [''] : peerMatches(address, peers)
-  const toPorts = ports === undefined ? [''] : portMatches(ports)
-  return [
-    ...fromPeers.flatMap((peer) => toPorts.map((port) => `${peer}${port}accept`)),
-    ...destinations.map((name) => `ip daddr . meta l4proto . th dport @${peerSetName(name)} accept`),
-  ]
+  const own: string[] = []
+  const all = new Map<string, RuleChain>([[name, { rules: own }]])
+  for (const [index, { peers, ports, destinations = [] }] of (policy[direction] ?? []).entries()) {
+    const fromPeers = peers === undefined ? [''] : peerMatches(address, peers)
+    const verdicts = (ports === undefined ? [''] : portMatches(ports)).map((port) => `${port}accept`)
+    const isShort = fromPeers.length <= 1 || verdicts.join('').length <= mostRepeated
+    const portChain = `${name}/ports-${index}`
+    if (!isShort) all.set(portChain, { rules: verdicts })
+    const ends = isShort ? verdicts : [`jump ${portChain}`]
+    for (const peer of fromPeers) for (const end of ends) own.push(`${peer}${end}`)
+    for (const set of destinations) own.push(`ip daddr . meta l4proto . th dport @${peerSetName(set)} accept`)
+  }
+  return all
 }
 
 const everyAddress = '0.0.0.0-255.255.255.255'
@@ -198,15 +214,14 @@ function portSets(
   used: ReadonlySet<PolicyState>,
   pods: readonly LocalPod[],
 ): readonly (readonly [string, RuleElements])[] {
-  const rules = [...used].flatMap(({ ingress = [] }) => ingress)
-  const named = rules.flatMap(({ ports = [] }) => ports.filter(({ name }) => name !== undefined))
-  return named.map(({ name = '', protocol }) => {
-    const elements = pods.flatMap(({ ip, ports }) =>
-      ports
-        .filter((one) => one.name === name && one.protocol === protocol)
-        .map(({ port }) => [`${ip} . ${protocol.toLowerCase()} . ${port}`, ''] as const),
-    )
-    const type = 'ipv4_addr . inet_proto . inet_service'
-    return [namedPortSet(name, protocol), { kind: 'set', type, elements: new Map(elements) }] as const
-  })
+  const sets = new Map<string, Map<string, string>>()
+  for (const { ingress = [] } of used)
+    for (const { ports = [] } of ingress)
+      for (const { name, protocol } of ports) if (name !== undefined) sets.set(namedPortSet(name, protocol), new Map())
+  if (sets.size === 0) return []
+  for (const { ip, ports } of pods)
+    for (const { name, protocol, port } of ports)
+      sets.get(namedPortSet(name, protocol))?.set(`${ip} . ${protocol.toLowerCase()} . ${port}`, '')
+  const type = 'ipv4_addr . inet_proto . inet_service'
+  return [...sets].map(([name, elements]) => [name, { kind: 'set', type, elements }] as const)
 }

@@ -22,7 +22,7 @@ export function portMatches(ports: readonly PolicyPortState[]): readonly string[
 }
 
 /** The set of local pods that have a port of this name. */
-export function namedPortSet(name: string, protocol: PolicyPortState['protocol']): string {
+export function namedPortSet(name: string, protocol: string): string {
   return `policy-port-${protocol.toLowerCase()}-${name}`
 }
 

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { type NamespaceTexts, namespaceTexts, nodePolicies } from './node-policies.ts'
+import { mostPolicies, type NamespaceTexts, namespaceTexts, nodePolicies } from './node-policies.ts'
 
 const part = (namespace: string, policies: readonly string[], sets: { readonly [name: string]: string } = {}) =>
   ({ namespace, policies, sets: new Map(Object.entries(sets)), isCut: false }) satisfies NamespaceTexts
@@ -41,4 +41,11 @@ test('the texts of a namespace that cannot fit are not all made', async (t) => {
   })
   const few = await namespaceTexts({ namespace: 'a', policies: [], sets: new Set(['0']) }, textOf, 1_000, pause)
   t.notOk(few.isCut)
+})
+
+test('a namespace with very many policies is left out', async (t) => {
+  const texts = (count: number) =>
+    namespaceTexts({ namespace: 'a', policies: Array(count).fill('P'), sets: new Set() }, () => 'x', 1_000_000, pause)
+  t.same(nodePolicies([await texts(mostPolicies)], 1_000_000).leftOut, [])
+  t.same(nodePolicies([await texts(mostPolicies + 1), part('b', ['B'])], 1_000_000).namespaces, ['b'])
 })

@@ -8,11 +8,14 @@ export type NamespacePolicies = {
   readonly sets: ReadonlySet<string>
 }
 
-/** With the JSON of the sets, by name; `isCut`: without some of them, as all do not fit in any case. */
+/** With the JSON of the sets, by name; `isCut`: without some of them, as the namespace is left out in any case. */
 export type NamespaceTexts = Omit<NamespacePolicies, 'sets'> & {
   readonly sets: ReadonlyMap<string, string>
   readonly isCut: boolean
 }
+
+/** Of a namespace. A node has a rule for each pair of a policy and a pod that it selects. */
+export const mostPolicies = 500
 
 /** `pause` is awaited between the sets: to make the text of one may take milliseconds. `most`: characters, of the whole message. */
 export async function namespaceTexts(
@@ -22,6 +25,7 @@ export async function namespaceTexts(
   pause: () => Promise<void>,
 ): Promise<NamespaceTexts> {
   const texts = new Map<string, string>()
+  if (own.policies.length > mostPolicies) return { ...own, sets: texts, isCut: true }
   let length = lengthOf([own.namespace, ...own.policies])
   for (const name of sets) {
     if (length > most) return { ...own, sets: texts, isCut: true }

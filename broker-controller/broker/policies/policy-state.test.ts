@@ -155,3 +155,13 @@ test('a policy with more than a thousand peers allows nothing', (t) => {
   t.equal(large.selectors.size, 0)
   t.end()
 })
+
+test('each named port of egress to anyone is a selector, and a block is none', (t) => {
+  const ports = Array.from({ length: 1_001 }, (_, index) => ({ port: `p${index}` }))
+  t.ok(made({ policyTypes: ['Egress'], egress: [{ ports }] }).isTooLarge)
+  const blocks = Array.from({ length: 1_001 }, (_, index) => ({
+    ipBlock: { cidr: `10.${index >> 7}.${index % 128}.8/32` },
+  }))
+  t.notOk(made({ policyTypes: ['Ingress'], ingress: [{ from: blocks }] }).isTooLarge)
+  t.end()
+})

@@ -50,11 +50,16 @@ export function policyState({ metadata, spec = {} }: NetworkPolicy): SelectingPo
 }
 
 function selectorCount({ ingress = [], egress = [] }: NetworkPolicySpec): number {
-  const ofIngress = ingress.map(({ from = [] }) => from.length)
-  const ofEgress = egress.map(
-    ({ to = [], ports = [] }) => to.length * (1 + ports.filter(({ port }) => typeof port === 'string').length),
-  )
+  const ofIngress = ingress.map(({ from = [] }) => selecting(from))
+  const ofEgress = egress.map(({ to = [], ports = [] }) => {
+    const named = ports.filter(({ port }) => typeof port === 'string').length
+    return to.length === 0 ? named : selecting(to) * (1 + named)
+  })
   return [...ofIngress, ...ofEgress].reduce((sum, count) => sum + count, 0)
+}
+
+function selecting(peers: readonly NetworkPolicyPeer[]): number {
+  return peers.filter(({ ipBlock }) => ipBlock === undefined).length
 }
 
 type Select = (selector: PeerSelector) => string
