@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { nodeIdentity } from '../../../api/identity.ts'
 import { aNode } from '../../../api/testing/builders.ts'
-import { nodeAnnotationProblems, refuseOtherKey, withoutOtherKey } from './node-annotations.ts'
+import { nodeAnnotationProblems, refuseOtherKey, refuseTakenKey, withoutKey } from './node-annotations.ts'
 
 const key = 'xTIBA5rboUvnH4htodjb6e697QjLERt1NAB4mZqp8Dg='
 const other = 'TrMvSoP4jYQlY6RIzBgbssQqY3vxI2Pi+y71lOWWXX0='
@@ -19,10 +19,21 @@ test('the public key of a node is set by the node alone', async (t) => {
     t.throws(() => refuseOtherKey(withKey(key), one, withKey(other)), { message: /forbidden/ })
     refuseOtherKey(withKey(key), one, withKey(key))
     refuseOtherKey(without, one, withKey(key))
-    t.same(withoutOtherKey(withKey(key), one).metadata.annotations, { note: 'x' }, 'nor with a new Node')
   }
-  t.equal(withoutOtherKey(withKey(key), self).metadata.annotations?.['bramble.dev/wireguard-public-key'], key)
-  t.equal(withoutOtherKey(without, administrator), without)
+  t.same(withoutKey(withKey(key)).metadata.annotations, { note: 'x' }, 'a new Node has none')
+  t.equal(withoutKey(without), without)
+})
+
+test('a key that another Node has is refused', async (t) => {
+  const without = aNode({ name: 'pi-1' })
+  const copy = aNode({ name: 'pi-2', annotations: { 'bramble.dev/wireguard-public-key': key } })
+  const all = async () => [without, copy]
+  await t.rejects(refuseTakenKey(withKey(key), without, all), {
+    message: /node "pi-2" has the same WireGuard key: remove/,
+  })
+  await refuseTakenKey(withKey(other), without, all)
+  await refuseTakenKey(withKey(key), withKey(key), all)
+  await refuseTakenKey(without, withKey(key), all)
 })
 
 test('values that other nodes could not use are refused, unless the Node had them before', async (t) => {

@@ -48,9 +48,29 @@ export function refuseOtherKey({ metadata }: Node, requester: Identity, old: Nod
   throw new ApiError('Forbidden', message)
 }
 
-/** A Node that another client creates, such as one from a backup, has no key until the node writes it. */
-export function withoutOtherKey(node: Node, requester: Identity): Node {
+/**
+ * Throws Forbidden where another Node of `all` has the key: after a restart of the controller it might have been taken for that one's,
+ * and its pods would not have been reached. Machines have one key if the card of one was copied.
+ */
+export async function refuseTakenKey(
+  { metadata }: Node,
+  old: Node,
+  all: () => Promise<readonly Node[]>,
+): Promise<void> {
+  const key = metadata.annotations?.[wireguardKeyAnnotation]
+  if (key === undefined || key === old.metadata.annotations?.[wireguardKeyAnnotation]) return
+  const owner = (await all()).find(
+    (one) => one.metadata.name !== metadata.name && one.metadata.annotations?.[wireguardKeyAnnotation] === key,
+  )
+  if (owner === undefined) return
+  const remedy = 'remove wireguard.key from the data directory of one of their agents, and restart it'
+  const message = `nodes "${metadata.name}" is forbidden: node "${owner.metadata.name}" has the same WireGuard key: ${remedy}`
+  throw new ApiError('Forbidden', message)
+}
+
+/** A new Node, such as one from a backup, has no key until the node writes it. */
+export function withoutKey(node: Node): Node {
   const { [wireguardKeyAnnotation]: key, ...annotations } = node.metadata.annotations ?? {}
-  if (key === undefined || nodeOf(requester) === node.metadata.name) return node
+  if (key === undefined) return node
   return { ...node, metadata: { ...node.metadata, annotations } }
 }

@@ -7,7 +7,7 @@ import { resources } from '../../../api/resources.ts'
 import { problemsWith } from '../../../api/validation/metadata-validation.ts'
 import { repeatedPlaces } from '../../../api/validation/repeated.ts'
 import { revokeIfNode } from '../../store/revocations.ts'
-import { nodeAnnotationProblems, refuseOtherKey, withoutOtherKey } from '../access/node-annotations.ts'
+import { nodeAnnotationProblems, refuseOtherKey, refuseTakenKey, withoutKey } from '../access/node-annotations.ts'
 import { restrictNode } from '../access/node-restriction.ts'
 import { type KindStrategy, statusSubresource } from '../handlers/strategy.ts'
 import { proxyToNode } from '../proxy/proxy-handlers.ts'
@@ -34,9 +34,12 @@ export const nodeStrategy: KindStrategy<Node> = {
     ...nodeAnnotationProblems(now, old),
   ],
   admitCreate: async (_, identity, needs) => ({
-    decorate: (node) => withoutCheckpoint(withoutOtherKey(node, identity), identity, needs),
+    decorate: (node) => withoutCheckpoint(withoutKey(node), identity, needs),
   }),
-  admitUpdate: async (node, _, { requester, old }) => refuseOtherKey(node, requester, old),
+  async admitUpdate(node, { store }, { requester, old }) {
+    refuseOtherKey(node, requester, old)
+    await refuseTakenKey(node, old, async () => (await store.list('nodes')).items)
+  },
   nodeRestriction: { problem: restrictNode },
   // A node without an object that can still connect would be worse than an object whose node cannot connect.
   beforeRemoval: (name, needs) => revokeIfNode(needs, 'nodes', name),
