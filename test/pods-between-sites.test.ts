@@ -1,5 +1,6 @@
 /** Pods of two sites behind NAT reach each other through a node that both reach, and only WireGuard's packets pass their routers. */
 import { test } from 'tap'
+import { command, inSpace } from './support/machine-commands.ts'
 import { podManifest } from './support/manifests.ts'
 import { mirror, requestTo, seenBy } from './support/mirror.ts'
 import { homeAddress, type NatSites, natSites, whyNoNatSites } from './support/nat-sites.ts'
@@ -78,6 +79,25 @@ test('pods of two sites behind NAT, and a relay', { skip: whyNoNatSites() }, asy
   const own = pods.east.replace(/\d+$/, '0')
   const byMachine = await east.run('sh', '-c', requestTo('/cgi-bin/from', pods.west))
   t.equal(seenBy(byMachine), own, 'a machine has the address of its end')
+  await controller.kubectl('expose', 'pod', 'west', '--name=away', '--type=NodePort', '--port=80')
+  const service = ['get', 'service', 'away', '-o', 'jsonpath={.spec.clusterIP} {.spec.ports[0].nodePort}']
+  const [clusterIP = '', nodePort = ''] = (await controller.kubectl(...service)).split(' ')
+  const end = pods.middle.replace(/\d+$/, '0')
+  await eventually('a machine reaches a Service of another site', async () => {
+    const request = inSpace(middle.space, 'sh', '-c', requestTo('/cgi-bin/from', clusterIP))
+    return seenBy((await command(request[0] ?? '', request.slice(1))).stdout) === end
+  })
+  const outside = requestTo('/cgi-bin/from', middle.router.address, Number(nodePort))
+  t.equal(seenBy((await command('sh', ['-c', outside])).stdout), end, 'and so does a client by its node port')
+  const connect = { host: pods.west, port: 80, localAddress: middle.router.address, timeout: 3_000 }
+  const byLink = `const { connect } = require('node:net')
+    const socket = connect(${JSON.stringify(connect)}, () => socket.end('GET /cgi-bin/from HTTP/1.0\\r\\n\\r\\n'))
+    socket.on('timeout', () => process.exit()).pipe(process.stdout)`
+  t.equal(
+    seenBy(await middle.run(process.execPath, '-e', byLink)),
+    end,
+    'a program with another address of its machine',
+  )
   const { stdout: large } = await inNetworkOf('east', `${requestTo('/large', pods.west)} | wc -c`)
   t.ok(Number(large) > 500_000, `a large answer is not cut at the MTU: ${large}`)
   for (const count of counters) {

@@ -63,11 +63,15 @@ test('packets of other sites come by WireGuard alone, and go to pods alone', asy
     ],
     tunnel: { kind: 'wireguard', address: '10.244.1.0', port: 51_871, peers: [] },
   }
-  const rules = ['iifname != bramble-wg ip saddr @far drop', 'iifname bramble-wg ip daddr != 10.244.0.0/16 drop']
+  const rules = [
+    'iifname != bramble-wg ip saddr @far drop',
+    'iifname bramble-wg ip daddr != 10.244.0.0/16 ct state != { established, related } drop',
+  ]
   t.same(rulesOf(encrypted, 'peers-input'), rules)
   t.same(rulesOf(encrypted, 'peers-forward').slice(1, 3), rules, 'before any rule that lets a packet pass')
   t.match(rulesOf(encrypted, 'peers-forward')[3], /^oifname bramble-wg tcp .* maxseg size set rt mtu$/)
   t.match(peerRules(encrypted).sets.get('far'), { flags: ['interval'] })
   t.same([...(peerRules(encrypted).sets.get('far')?.elements?.keys() ?? [])], ['10.244.3.0/24'])
+  t.equal(rulesOf(encrypted, 'peers-postrouting')[1], 'oifname bramble-wg ip saddr @nodes masquerade fully-random')
   t.equal(peerRules(network).sets.has('far'), false)
 })

@@ -32,12 +32,12 @@ function inputRules({ clusterCIDR, tunnel }: PeerNetwork): readonly string[] {
 
 /**
  * WireGuard accepts from a peer the addresses of its own pods only: they come from no other interface. What another node sends is for
- * pods and their nodes, and goes no further.
+ * pods and their nodes, and goes no further. Answers go on to the client that a Service was reached by: source NAT is undone before.
  */
 function encryptedRules(clusterCIDR: string): readonly string[] {
   return [
     `iifname != ${wireguardDevice} ip saddr @far drop`,
-    `iifname ${wireguardDevice} ip daddr != ${clusterCIDR} drop`,
+    `iifname ${wireguardDevice} ip daddr != ${clusterCIDR} ct state != { established, related } drop`,
   ]
 }
 
@@ -64,8 +64,12 @@ function forwardRules({ clusterCIDR, podCIDR, tunnel }: PeerNetwork): readonly s
 }
 
 /** As flannel: pods keep their addresses among each other, and have that of their node elsewhere. Multicast is left alone. */
-function leavingRules({ clusterCIDR, podCIDR }: PeerNetwork): readonly string[] {
-  return [`ip saddr ${podCIDR} ip daddr != ${clusterCIDR} ip daddr != 224.0.0.0/4 masquerade`]
+function leavingRules({ clusterCIDR, podCIDR, tunnel }: PeerNetwork): readonly string[] {
+  return [
+    `ip saddr ${podCIDR} ip daddr != ${clusterCIDR} ip daddr != 224.0.0.0/4 masquerade`,
+    // The far end accepts addresses of pods alone. A relay gets packets with the addresses of its neighbours, too.
+    ...(tunnel?.kind === 'wireguard' ? [`oifname ${wireguardDevice} ip saddr @nodes masquerade fully-random`] : []),
+  ]
 }
 
 function nodeSet({ nodeAddresses }: PeerNetwork): RuleElements {
