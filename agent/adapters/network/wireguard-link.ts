@@ -1,20 +1,19 @@
 /** WireGuard's key and peers, through wg(8): the same for the kernel's and for wireguard-go. */
-import { lookup } from 'node:dns/promises'
 import { wireguardKeyProblem } from '../../../api/network/wireguard.ts'
 import { ipVersion } from '../../../api/text/ip-address.ts'
-import { withinOr } from '../../../daemon/deadline.ts'
 import { wireguardDevice } from '../../network/peers/tunnels.ts'
 import type { WireguardChange, WireguardPeerState, WireguardState } from '../../network/wireguard/wireguard-plan.ts'
 import type { WireguardLink } from '../../network/wireguard/wireguard-sync.ts'
 import { wireguardPublicKey } from '../disk/wireguard-key.ts'
+import { hostLookup } from './host-lookup.ts'
 import { MissingTool, runTool, type ToolOutcome } from './run-tool.ts'
 
 /** A line of arguments is bounded; each peer takes about 200 bytes of it. */
 const peersAtOnce = 200
-const resolveMs = 5_000
 
 /** `keyFile`: of the private key. */
 export function wireguardLink(keyFile: string, tool = 'wg'): WireguardLink {
+  const addressOf = hostLookup()
   let publicKey: Promise<string> | undefined
   const wg: RunWg = async (args) => {
     try {
@@ -49,9 +48,7 @@ export function wireguardLink(keyFile: string, tool = 'wg'): WireguardLink {
     async resolve(host) {
       if (ipVersion(host) === 4) return host
       if (ipVersion(host) === 6) return `[${host}]`
-      const found = lookup(host, { verbatim: true }).catch(() => undefined)
-      const answer = await withinOr(resolveMs, undefined, found)
-      return answer && (answer.family === 6 ? `[${answer.address}]` : answer.address)
+      return await addressOf(host)
     },
   }
 }
