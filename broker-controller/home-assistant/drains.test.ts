@@ -71,6 +71,14 @@ test('an eviction that a budget refuses is repeated until it is allowed', async 
   t.equal(requests.length, 5)
 })
 
+test('many pods that a budget holds hinder no others', async (t) => {
+  const pods = Array.from({ length: 60 }, (_, i) => owned(i < 50 ? `held-${i}` : `free-${i}`))
+  const { clock, requests, press } = aFleet(t, pods, (path) => (path.includes('/held-') ? 429 : undefined))
+  press('pi-1', 'drain')
+  await clock.advance(7_000)
+  t.equal(requests.filter((one) => one.includes('/free-')).length, 10)
+})
+
 test('a pod whose eviction was accepted is not evicted again while it stops', async (t) => {
   const slow = { ...owned('a'), metadata: { ...owned('a').metadata, uid: 'u' } }
   const { clock, requests, press } = aFleet(t, [slow, owned('b')], (path) => (path.includes('/a/') ? 201 : undefined))

@@ -29,6 +29,8 @@ type Drain = {
   readonly isCordoned: boolean
   /** UIDs of pods whose eviction was accepted. */
   readonly evicted: ReadonlySet<string>
+  /** UIDs of pods that a budget held in the last pass. */
+  readonly held: ReadonlySet<string>
 }
 
 /** Between two attempts of an eviction that a budget does not allow yet. */
@@ -68,11 +70,13 @@ export function drains({ request, podsOf, clock, log }: DrainNeeds): Drains {
       return undefined
     }
     const evicted = new Set(drain.evicted)
-    for (const pod of leaving.filter(({ metadata }) => !evicted.has(metadata.uid ?? '')).slice(0, evictionsAtOnce)) {
+    const held = new Set<string>()
+    for (const pod of nextEvictions(leaving, drain)) {
       if (signal.aborted || running.get(node) !== drain) break
       const code = await evict(pod, request, signal)
       if (code === 201 || code === 404) evicted.add(pod.metadata.uid ?? '')
-      else if (code !== 429) {
+      else if (code === 429) held.add(pod.metadata.uid ?? '')
+      else {
         log.warn('Drain ended: a pod cannot be evicted', {
           node,
           pod: `${pod.metadata.namespace}/${pod.metadata.name}`,
@@ -81,7 +85,7 @@ export function drains({ request, podsOf, clock, log }: DrainNeeds): Drains {
         return undefined
       }
     }
-    return { ...drain, isCordoned: true, evicted }
+    return { ...drain, isCordoned: true, evicted, held }
   }
 
   const pass = async (signal: AbortSignal) => {
@@ -105,7 +109,7 @@ export function drains({ request, podsOf, clock, log }: DrainNeeds): Drains {
       running.delete(node)
       uncordons.delete(node)
       if (button === 'uncordon') uncordons.add(node)
-      else running.set(node, { sinceMs: now, dueMs: now, isCordoned: false, evicted: new Set() })
+      else running.set(node, { sinceMs: now, dueMs: now, isCordoned: false, evicted: new Set(), held: new Set() })
       wake.ring()
     },
     loop: {
@@ -126,6 +130,13 @@ const idleMs = 24 * 3600_000
 /** Pods that nothing would create again stay: a button cannot ask. */
 export function podsToEvict(pods: readonly Pod[]): readonly Pod[] {
   return pods.filter((pod) => drainVerdict(pod).verdict === 'evict')
+}
+
+/** Pods that a budget held in the last pass come after all others, which they would hinder for ever. */
+function nextEvictions(leaving: readonly Pod[], { evicted, held }: Drain): readonly Pod[] {
+  const left = leaving.filter(({ metadata: { uid = '' } }) => !evicted.has(uid))
+  const isHeld = ({ metadata: { uid = '' } }: Pod) => held.has(uid)
+  return [...left.filter((pod) => !isHeld(pod)), ...left.filter(isHeld)].slice(0, evictionsAtOnce)
 }
 
 async function evict(

@@ -35,6 +35,8 @@ const noShare: PodShare = { running: 0, waiting: 0, alerts: 0 }
 
 export function watchedFleet(needs: WatchedFleetNeeds): WatchedFleet {
   const names = new Map<string, string>()
+  /** Of the nodes that there are: a pod's change must not compute a hash. */
+  const ids = new Map<string, string>()
   const running = new Map<string, number>()
   const podsByNode = new Map<string, Map<string, Pod>>()
   const totals = { ready: 0, total: 0, podsRunning: 0, podsWaiting: 0, alerts: 0 }
@@ -42,9 +44,14 @@ export function watchedFleet(needs: WatchedFleetNeeds): WatchedFleet {
 
   const nodes = informer(needs, 'nodes', (now, before) => {
     const name = (now ?? before)?.metadata.name ?? ''
-    const id = deviceID(name)
-    if (now === undefined) names.delete(id)
-    else names.set(id, name)
+    const id = ids.get(name) ?? deviceID(name)
+    if (now === undefined) {
+      names.delete(id)
+      ids.delete(name)
+    } else {
+      names.set(id, name)
+      ids.set(name, id)
+    }
     for (const [one, sign] of [[before, -1] as const, [now, 1] as const]) {
       if (one === undefined) continue
       totals.total += sign
@@ -62,7 +69,8 @@ export function watchedFleet(needs: WatchedFleetNeeds): WatchedFleet {
     if (pod === undefined || !node) return
     add(running, node, sign * share.running)
     place(podsByNode, node, pod, sign)
-    if (share.running > 0) changed(deviceID(node))
+    const id = ids.get(node)
+    if (share.running > 0 && id !== undefined) changed(id)
   }
   const pods = informer(needs, 'pods', (now, before) => {
     countPod(before, -1)
