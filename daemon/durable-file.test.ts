@@ -1,4 +1,4 @@
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { chmod, lstat, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { removeUnfinished, replaceFile } from './durable-file.ts'
@@ -19,6 +19,21 @@ test('what a power cut left unfinished is removed, and nothing else', async (t) 
   await removeUnfinished(folder)
   t.same((await readdir(folder)).sort(), ['desired.json', 'notes.new'])
   await removeUnfinished(join(folder, 'none'))
+})
+
+test('links in the folder are replaced, and what they name stays as it was', async (t) => {
+  const folder = t.testdir({ victim: 'secret', shared: {} })
+  const [victim, path] = [join(folder, 'victim'), join(folder, 'shared/state')]
+  await chmod(victim, 0o640)
+  const { uid, gid } = await stat(folder)
+  for (const name of [path, `${path}.${process.pid}.new`]) await symlink(victim, name)
+  await replaceFile(path, 'new', 0o600, { uid, gid })
+  t.equal(await readFile(victim, 'utf8'), 'secret')
+  t.equal((await stat(victim)).mode & 0o777, 0o640)
+  const written = await lstat(path)
+  t.equal(written.isFile(), true)
+  t.same([written.uid, written.gid], [uid, gid])
+  t.equal(await readFile(path, 'utf8'), 'new')
 })
 
 test('when it cannot be written the old content stays', async (t) => {

@@ -1,15 +1,25 @@
 /** Files that a power cut leaves whole: either the old content or the new, never half of one. */
-import { open, readdir, rename, unlink } from 'node:fs/promises'
+import { open, readdir, rename, rm, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
-/** Writes aside, flushes, renames, flushes the folder. `mode` holds from the first byte on. */
-export async function replaceFile(path: string, content: string | Uint8Array, mode = 0o600): Promise<void> {
+/**
+ * Writes aside, flushes, renames, flushes the folder. `mode` holds from the first byte on. `owner`: to whom the file is given, by its
+ * descriptor. Links that others put into the folder are replaced and not followed: it may belong to a user with fewer rights.
+ */
+export async function replaceFile(
+  path: string,
+  content: string | Uint8Array,
+  mode = 0o600,
+  owner?: { readonly uid: number; readonly gid: number },
+): Promise<void> {
   const aside = `${path}.${process.pid}.new`
   try {
-    const file = await open(aside, 'w', mode)
+    await rm(aside, { force: true })
+    const file = await open(aside, 'wx', mode)
     try {
       await file.writeFile(content)
       await file.chmod(mode)
+      if (owner !== undefined) await file.chown(owner.uid, owner.gid)
       await file.sync()
     } finally {
       await file.close()

@@ -1,7 +1,9 @@
-import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
+import { chmod, chown, lstat, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { installServerFiles, sourceVersion } from './installed-files.ts'
+
+const isRoot = process.getuid?.() === 0
 
 const files = {
   'access-list': 'user a\n',
@@ -24,6 +26,17 @@ test('what differs is copied, with the paths of the folder, and readable by its 
   await writeFile(join(source, 'access-list'), 'user a\nuser b\n')
   t.not(await sourceVersion(source), before)
   t.same(await installServerFiles(source, target), ['access-list'])
+})
+
+test('a server that puts a link into its folder gets no file of another owner', { skip: !isRoot }, async (t) => {
+  const folder = t.testdir({ source: { ...files, 'bramble.conf': '' }, target: {}, victim: 'secret' })
+  const [target, victim] = [join(folder, 'target'), join(folder, 'victim')]
+  await chown(target, 65_534, 65_534)
+  for (const name of ['access-list', `access-list.${process.pid}.new`]) await symlink(victim, join(target, name))
+  await installServerFiles(join(folder, 'source'), target)
+  t.equal(await readFile(victim, 'utf8'), 'secret')
+  t.equal((await stat(victim)).uid, 0)
+  t.equal((await lstat(join(target, 'access-list'))).uid, 65_534)
 })
 
 test('errors name what is missing, and the remedy', async (t) => {

@@ -1,5 +1,5 @@
 /** The files of a Mosquitto in the folder where it reads them: copies of those that a controller keeps in its data directory. */
-import { chown, readdir, readFile, stat } from 'node:fs/promises'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { replaceFile } from '../../../daemon/durable-file.ts'
 import { mosquittoFiles } from './server-configuration.ts'
@@ -33,9 +33,8 @@ export async function installServerFiles(source: string, target: string): Promis
     const path = join(target, name)
     const content = (await readFile(join(source, name), 'utf8')).replaceAll(`${source}/`, `${target}/`)
     if ((await readFile(path, 'utf8').catch(() => undefined)) === content) continue
-    await replaceFile(path, content)
     // Only root may give files away; for others they are their own.
-    if (process.getuid?.() === 0) await chown(path, folder.uid, folder.gid)
+    await replaceFile(path, content, 0o600, process.getuid?.() === 0 ? folder : undefined)
     written.push(name)
   }
   return written
