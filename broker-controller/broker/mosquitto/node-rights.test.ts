@@ -79,3 +79,10 @@ test('users that are no nodes have no rights', async (t) => {
   const odd = { ...aCertificate('pi-1'), user: 'system:node:a/b' }
   t.same(rights({ issued: [odd, { ...odd, user: 'jane' }] }).nodes, [])
 })
+
+test('certificates without a number that are later than the revocation take no rights away', async (t) => {
+  const fresh = aCertificate('pi-1', { dayOf: -2 })
+  const issued = [fresh, { ...fresh, serial: undefined }]
+  t.same(rights({ nodes: ['pi-1'], issued, revoked: { 'pi-1': -5 } }).nodes, ['pi-1'])
+  t.same(rights({ nodes: ['pi-1'], issued, revoked: { 'pi-1': -1 } }).withheld, ['pi-1'])
+})

@@ -58,7 +58,9 @@ function rightOf(
   const isFresh = certificates.some(
     ({ serial, notBeforeMs }) => serial !== undefined && notBeforeMs >= revocation.beforeMs,
   )
-  const isUnknown = certificates.some(({ serial }) => serial === undefined)
+  const isUnknown = certificates.some(
+    ({ serial, notBeforeMs }) => serial === undefined && notBeforeMs < revocation.beforeMs,
+  )
   if (isUnknown) return isFresh || isRegistered ? 'withheld' : 'none'
   return isFresh ? 'allowed' : 'none'
 }

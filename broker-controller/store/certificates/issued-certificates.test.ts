@@ -57,3 +57,26 @@ test('nodes from before have certificates that are not known; later ones are rec
   ])
   t.equal((await all(store)).length, 3, 'beginning again changes nothing')
 })
+
+test('a node that renews without end has sixteen numbers, and one line for all before them', async (t) => {
+  const store = memoryStore({ clock })
+  const nowMs = Date.now()
+  const authority = await openAuthority(join(t.testdir(), 'authority'), nowMs)
+  await beginIssuedCertificates({ store, clock }, authority.hash)
+  const record = async (nodeName: string, lifeMs: number) => {
+    const { certificate } = issueNode(authority, { nodeName, nowMs, lifeMs })
+    await recordIssuedCertificate({ store, clock }, `system:node:${nodeName}`, certificate, authority.hash)
+    return new X509Certificate(certificate)
+  }
+  await record('pi-2', 1_000_000)
+  const longest = await record('pi-1', 9_000_000)
+  const serials: string[] = []
+  for (let i = 0; i < 40; i++) serials.push((await record('pi-1', 1_000_000)).serialNumber.toLowerCase())
+  const [others, ...known] = (await all(store)).filter(({ user }) => user === 'system:node:pi-1')
+  t.match(others, { serial: undefined, authority: authority.hash, notAfterMs: Date.parse(longest.validTo) })
+  t.same(
+    known.map(({ serial }) => serial),
+    serials.slice(-16),
+  )
+  t.equal((await all(store)).length, 18, 'that of another node is kept')
+})

@@ -27,6 +27,8 @@ const prefix = 'bramble-issued-certificates-'
 /** A certificate takes about 150 bytes and a node has two for a while: 10,000 nodes need 190 kB in each of them. */
 const shards = 16
 const unknown = '*'
+/** A node that renews its certificate again and again must not fill the ConfigMap that it shares with others. */
+const mostOfUser = 16
 
 /** Does this ConfigMap have a part of the certificates? */
 export function isIssuedCertificates({ metadata }: ConfigMap): boolean {
@@ -98,9 +100,26 @@ export async function recordIssuedCertificate(
     key: keyOf(shardOf(user)),
     change(map) {
       const kept = issuedCertificatesIn(map).filter(({ notAfterMs }) => notAfterMs > nowMs)
-      return { ...map, data: { ...map.data, certificates: textOf([...kept, issued]) } }
+      return { ...map, data: { ...map.data, certificates: textOf(bounded([...kept, issued], user)) } }
     },
   })
+}
+
+/** Of one user's numbers the last ones stay; one line without a number stands for all others of an authority. */
+function bounded(certificates: readonly RecordedCertificate[], user: string): readonly RecordedCertificate[] {
+  const own = certificates.filter((one) => one.user === user)
+  const known = own.filter(({ serial }) => serial !== undefined)
+  if (known.length <= mostOfUser) return certificates
+  const others = new Map<string, RecordedCertificate>()
+  for (const one of [...own.filter(({ serial }) => serial === undefined), ...known.slice(0, -mostOfUser)]) {
+    const { notBeforeMs, notAfterMs } = others.get(one.authority) ?? one
+    others.set(one.authority, {
+      ...{ user, serial: undefined, authority: one.authority },
+      notBeforeMs: Math.min(notBeforeMs, one.notBeforeMs),
+      notAfterMs: Math.max(notAfterMs, one.notAfterMs),
+    })
+  }
+  return [...certificates.filter((one) => one.user !== user), ...others.values(), ...known.slice(-mostOfUser)]
 }
 
 function keyOf(shard: number): ObjectKey {
