@@ -9,14 +9,19 @@ import { filtersFrom } from '../topic-filters.ts'
  */
 export function accessList(controller: string, nodes: Iterable<string>): string {
   const named = [...new Set(nodes)].filter((node) => dnsSubdomainProblem(node) === undefined).sort()
+  // Derived once: a fleet of 10,000 nodes is one turn of the event loop.
+  const rules = rulesOf(placeholder).join('\n')
   return [
     '# Written by bramble-controller: changes are lost.',
     `user ${controller}`,
     'topic readwrite bramble/v1/#',
-    ...named.flatMap((node) => ['', `user ${nodeIdentity(node).user}`, ...rulesOf(node)]),
+    ...named.map((node) => `\nuser ${nodeIdentity(node).user}\n${rules.replaceAll(placeholder, node)}`),
     '',
   ].join('\n')
 }
+
+/** No node has this name. */
+const placeholder = 'NODE'
 
 function rulesOf(node: string): readonly string[] {
   return [

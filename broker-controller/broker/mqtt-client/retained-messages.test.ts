@@ -52,3 +52,21 @@ test('a message that the server would close the connection for is logged, not pu
   t.same(one.bodies(), ['controller online'])
   t.match(log.messages('error'), [/larger than the MQTT server accepts/])
 })
+
+test('of a whole fleet a hundred messages are under way', async (t) => {
+  const messages = retainedMessages(limitLog(quietLog(t), fakeClock()))
+  for (let i = 0; i < 250; i++) messages.keep({ kind: 'desired', node: `pi-${i}` }, 'pods')
+  const topics: string[] = []
+  const acknowledge: (() => void)[] = []
+  const done = messages.publishAll({
+    publish: ({ topic }) => new Promise((resolve) => void (topics.push(topic) && acknowledge.push(resolve))),
+  })
+  t.equal(topics.length, 100)
+  while (acknowledge.length > 0) {
+    acknowledge.shift()?.()
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await done
+  t.equal(new Set(topics).size, 250)
+  t.equal(topics.length, 250)
+})

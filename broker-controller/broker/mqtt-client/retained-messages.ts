@@ -15,6 +15,9 @@ export interface RetainedMessages {
   publishAll(to: Pick<MqttClient, 'publish'>): Promise<void>
 }
 
+/** Of a whole fleet: encoded in one turn of the event loop, and in memory for the socket. */
+const publishedAtOnce = 100
+
 export function retainedMessages(log: Pick<LimitedLog, 'error'>): RetainedMessages {
   const kept = new Map<string, { readonly topic: Topic; readonly body: string }>()
 
@@ -37,7 +40,11 @@ export function retainedMessages(log: Pick<LimitedLog, 'error'>): RetainedMessag
     has: (topic) => (kept.get(topicName(topic))?.body ?? '') !== '',
     publish,
     async publishAll(to) {
-      await Promise.all([...kept.keys()].map((name) => publish(to, name)))
+      const names = [...kept.keys()].values()
+      const some = async () => {
+        for (const name of names) await publish(to, name)
+      }
+      await Promise.all(Array.from({ length: publishedAtOnce }, some))
     },
   }
 }
