@@ -78,7 +78,7 @@ export async function openFleetBroker(
       broker.listen(listener)
       return externalBroker.port
     },
-    isAway: () => !broker.isConnected,
+    isAway: () => !broker.isAnswering,
     loops: [broker, retainedCleanup({ ...shared, broker, hasNetwork: podNetwork !== undefined })],
   }
 }

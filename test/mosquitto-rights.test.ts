@@ -229,6 +229,33 @@ test('after a reload other nodes have rights, and no connection is lost', { skip
   await connected(t, server.port, server.keysOf('pi-a'))
 })
 
+test('a machine that joins under the name of a deleted node receives its pods, however early it connects', {
+  skip,
+}, async (t) => {
+  const server = await mosquittoFleet(t, ['pi-a', 'pi-b'])
+  const { broker, received } = await controller(t, server)
+  await broker.publish({ kind: 'controller' }, 'online')
+  await broker.publish({ kind: 'desired', node: 'pi-a' }, 'of before')
+  const before = await connected(t, server.port, server.keysOf('pi-a'))
+  await before.publishAsync('bramble/v1/nodes/pi-a/connection', 'online', { qos: 1, retain: true })
+  await eventually('it is connected', () => received.length > 0)
+  await before.endAsync()
+  await broker.withdraw({ kind: 'desired', node: 'pi-a' })
+  await server.write(['pi-b'])
+  server.reload()
+  const next = await connected(t, server.port, server.keysOf('pi-a'))
+  const beat = () => next.publishAsync('bramble/v1/nodes/pi-a/lease', 'beat', { qos: 1 })
+  const seen = messagesOf(next)
+  await next.subscribeAsync(['bramble/v1/nodes/pi-a/desired', 'bramble/v1/controller'], { qos: 1 })
+  await broker.publish({ kind: 'desired', node: 'pi-a' }, 'pods')
+  await server.write(['pi-a', 'pi-b'])
+  server.reload()
+  await eventually('its pods', async () => {
+    await beat()
+    return seen.includes('bramble/v1/nodes/pi-a/desired pods') && seen.includes('bramble/v1/controller online')
+  })
+})
+
 test('the server is killed: everything is retained again soon after it is back', { skip }, async (t) => {
   const server = await mosquittoFleet(t, ['pi-a'])
   const { broker, received } = await controller(t, server)
@@ -256,6 +283,17 @@ test('the server is killed: everything is retained again soon after it is back',
     ['bramble/v1/nodes/pi-a/desired meanwhile'],
     'a withdrawal may arrive after the subscription, as an empty message',
   )
+})
+
+test('a server that is frozen is noticed before a node is judged by its silence', { skip }, async (t) => {
+  const server = await mosquittoFleet(t, ['pi-a'])
+  const { broker } = await controller(t, server)
+  await eventually('it answers', () => broker.isAnswering, { everyMs: 20 })
+  server.freeze(true)
+  await eventually('it does not answer', () => !broker.isAnswering, { everyMs: 20 })
+  t.equal(broker.isConnected, true, 'the connection is open')
+  server.freeze(false)
+  await eventually('it answers again', () => broker.isAnswering, { everyMs: 20 })
 })
 
 test('what was retained before is no sign of life, and shows how the node was connected', { skip }, async (t) => {

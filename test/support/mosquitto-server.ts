@@ -22,6 +22,8 @@ export type MosquittoProcess = {
   kill(): Promise<void>
   /** Reads its files again. */
   reload(): void
+  /** Its connections stay open, and it does nothing. */
+  freeze(isFrozen: boolean): void
 }
 
 /** Not started. `folder`: with the files that a controller writes. */
@@ -53,6 +55,7 @@ export async function mosquittoProcess(t: Teardown, folder: string, port: number
     },
     kill,
     reload: () => void running?.kill('SIGHUP'),
+    freeze: (isFrozen) => void running?.kill(isFrozen ? 'SIGSTOP' : 'SIGCONT'),
   }
 }
 

@@ -37,6 +37,8 @@ export interface ExternalBroker extends Broker, Loop {
   /** From now on messages of nodes are passed to `listener`. */
   listen(listener: NodeListener): void
   readonly isConnected: boolean
+  /** There is a connection, and the server has not been silent for a while: what nodes publish arrives. */
+  readonly isAnswering: boolean
   /** While paused, there is no connection. */
   pause(isPaused: boolean): void
   /** Connects again, with the present certificate. */
@@ -103,12 +105,16 @@ export function openExternalBroker(needs: ExternalBrokerNeeds): ExternalBroker {
     get isConnected() {
       return server.client !== undefined
     },
+    get isAnswering() {
+      return server.client?.isAnswering() ?? false
+    },
     pause: server.pause,
     renew: () => server.interrupt('The controller has another certificate'),
     foundRetained: inbound.foundRetained,
     onConnected: (listener) => void connectedListeners.push(listener),
     async publish(topic, body, { retain = topicRules[topic.kind].retain } = {}) {
       if (retain) {
+        if (topic.kind === 'desired') ungreeted.created(topic.node)
         retained.keep(topic, body)
         return publishRetained(topic)
       }
@@ -116,6 +122,7 @@ export function openExternalBroker(needs: ExternalBrokerNeeds): ExternalBroker {
       await server.client.publish({ topic: topicName(topic), body, qos: topicRules[topic.kind].qos, retain: false })
     },
     async withdraw(topic) {
+      if (topic.kind === 'desired') ungreeted.deleted(topic.node)
       retained.keep(topic, '')
       await publishRetained(topic)
     },

@@ -21,6 +21,8 @@ function world(t: Test) {
     ungreeted: {
       connected: (node) => void greeted.push(`connected ${node}`),
       renewed: (node) => void greeted.push(`renewed ${node}`),
+      deleted: () => undefined,
+      created: () => undefined,
       reset: () => void greeted.splice(0),
     },
   })
@@ -68,4 +70,20 @@ test('a message that is too long, or one too many of its node, is dropped', asyn
   await new Promise((resolve) => setImmediate(resolve))
   received(topic('status'), '4', false)
   t.same(bodies(), ['4'], 'the earlier ones were handled')
+})
+
+test('of the retained messages of one node a thousand are remembered, and no long one is decoded', async (t) => {
+  const { received, taken, foundRetained } = world(t)
+  for (let i = 0; i < 1_500; i++) received(topic(`pods/${i}`), 'x', true)
+  received('bramble/v1/nodes/pi-2/status', 'x', true)
+  t.equal(foundRetained().length, 1_001)
+  let decoded = 0
+  const long = Object.assign(Buffer.alloc(256 * 1024 + 1), { toString: () => String(++decoded) })
+  received(topic('status'), long, false)
+  received(topic('status'), Buffer.from('short'), false)
+  t.same(
+    taken.map(({ body }) => body),
+    ['short'],
+  )
+  t.equal(decoded, 0)
 })

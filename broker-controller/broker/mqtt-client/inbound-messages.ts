@@ -9,6 +9,8 @@ import type { UngreetedNodes } from './ungreeted-nodes.ts'
 
 /** As the embedded broker: `maxPacketBytes` of its limits. */
 const longestOfNode = 256 * 1024
+/** A node chooses the topics of its pods. */
+const mostFoundOfNode = 1_000
 
 export type InboundNeeds = {
   readonly share: NodeShare
@@ -22,26 +24,31 @@ export interface InboundMessages {
   listen(listener: NodeListener | undefined): void
   /** Another connection begins. */
   reset(): void
-  received(name: string, body: string, isRetained: boolean): void
-  /** Topics of nodes that had a retained message when the connection began. */
+  received(name: string, payload: string | Buffer, isRetained: boolean): void
+  /** Topics of nodes that had a retained message when the connection began: at most 1,000 of a node. */
   foundRetained(): readonly NodeTopic[]
 }
 
 /** The server grants a node its own topics only, so the topic names the sender. */
 export function inboundMessages({ share, metrics, log, ungreeted }: InboundNeeds): InboundMessages {
-  const found = new Map<string, NodeTopic>()
+  const found = new Map<string, Map<string, NodeTopic>>()
   let listener: NodeListener | undefined
 
-  const receive = (topic: NodeTopic, body: string, isRetained: boolean) => {
+  const find = (name: string, topic: NodeTopic) => {
+    const ofNode = found.get(topic.node) ?? new Map<string, NodeTopic>()
+    if (ofNode.size < mostFoundOfNode) found.set(topic.node, ofNode.set(name, topic))
+  }
+
+  const receive = (topic: NodeTopic, payload: string | Buffer, isRetained: boolean) => {
     const { node } = topic
     metrics.messages.inc({ kind: topic.kind })
-    const bytes = Buffer.byteLength(body)
+    const bytes = Buffer.byteLength(payload)
     const refusal = bytes > longestOfNode ? 'TooLarge' : share.take(node, bytes) ? undefined : 'TooMany'
     if (refusal !== undefined) {
       metrics.refusals.inc({ reason: refusal })
       return log.warn(`${node}/${refusal}`, 'Message of a node dropped', { node, kind: topic.kind, refusal, bytes })
     }
-    const handled = listener?.message({ node, topic, body, ...(isRetained && { isRetained }) })
+    const handled = listener?.message({ node, topic, body: payload.toString(), ...(isRetained && { isRetained }) })
     if (handled === undefined) share.release(node, bytes)
     else void handled.then(() => share.release(node, bytes))
   }
@@ -54,20 +61,20 @@ export function inboundMessages({ share, metrics, log, ungreeted }: InboundNeeds
       found.clear()
       ungreeted.reset()
     },
-    foundRetained: () => [...found.values()],
-    received(name, body, isRetained) {
+    foundRetained: () => [...found.values()].flatMap((topics) => [...topics.values()]),
+    received(name, payload, isRetained) {
       const topic = parseTopic(name)
       if (topic === undefined || isFleetTopic(topic) || topicRules[topic.kind].from !== 'node') return
       if (dnsSubdomainProblem(topic.node) !== undefined) return
-      if (isRetained) found.set(name, topic)
+      if (isRetained) find(name, topic)
       // An empty message on these topics withdraws what was retained: agents do so for pods only.
-      if (body === '' && topic.kind !== 'pod') return
+      if (payload.length === 0 && topic.kind !== 'pod') return
       // A retained message was published at an unknown time, or again by a server that was restarted. It is no sign of life: only
       // what the last connection of the node was is taken from it. Statuses are published again where the digest differs.
       if (isRetained && topic.kind !== 'connection') return
       if (topic.kind === 'connection') ungreeted.connected(topic.node)
       if (topic.kind === 'lease') ungreeted.renewed(topic.node)
-      receive(topic, body, isRetained)
+      receive(topic, payload, isRetained)
     },
   }
 }

@@ -34,6 +34,8 @@ export interface MqttClient {
   publish(message: OutgoingMessage): Promise<void>
   /** QoS 1. Rejects if the server refuses a filter, or when the connection ends. */
   subscribe(filters: readonly string[]): Promise<void>
+  /** Has the server sent anything in the last 2.5 s? It is asked each second. */
+  isAnswering(): boolean
   /** Resolves when the connection has ended, with the reason. */
   readonly ended: Promise<Error>
   /** Ends the connection; the server publishes the will. */
@@ -43,7 +45,7 @@ export interface MqttClient {
 }
 
 /** Called for each message, in the order of the connection. `isRetained`: it was published before the subscription. */
-export type ReceivedMessage = (topic: string, body: string, isRetained: boolean) => void
+export type ReceivedMessage = (topic: string, payload: string | Buffer, isRetained: boolean) => void
 
 const connectMs = 15_000
 /** The server closes the connection after one and a half times this without a packet. */
@@ -51,6 +53,10 @@ const keepAliveSeconds = 30
 /** A server that answers no ping for this time is gone. */
 const silenceMs = 20_000
 const closeMs = 1_000
+const pingMs = 1_000
+/** Below the shortest time after which a node is judged by its silence: the tolerance for a late heartbeat, 3.5 s. */
+const doubtMs = 2_500
+
 /** Resolves when the server has accepted the connection. Rejects with the reason why it did not. */
 export async function openMqttClient(
   { host, port, clientId, tls: { ca, certificate, key }, will }: MqttClientSettings,
@@ -117,7 +123,7 @@ function clientOn(socket: TLSSocket, received: ReceivedMessage, clock: Clock) {
       case 'publish': {
         const { topic, payload, qos, retain, messageId } = packet
         if (qos === 1 && messageId !== undefined) socket.write(pubackPacket(messageId))
-        return received(topic, payload.toString(), retain)
+        return received(topic, payload, retain)
       }
       case 'puback':
       case 'suback':
@@ -145,6 +151,7 @@ function clientOn(socket: TLSSocket, received: ReceivedMessage, clock: Clock) {
     ]),
     ended,
     abandon,
+    isAnswering: () => clock.monotonicMs() - receivedMs <= doubtMs,
     async publish({ topic, body, qos, retain }: OutgoingMessage) {
       if (over.signal.aborted) throw over.signal.reason
       if (qos === 1) await requests.send((messageId) => publishPacket({ topic, body, qos, retain, messageId }))
@@ -159,7 +166,7 @@ function clientOn(socket: TLSSocket, received: ReceivedMessage, clock: Clock) {
     /** Until the connection ends: a server whose machine is gone closes nothing. */
     async ping() {
       while (!over.signal.aborted) {
-        await clock.sleep((keepAliveSeconds * 1000) / 3, over.signal)
+        await clock.sleep(pingMs, over.signal)
         if (over.signal.aborted) return
         if (clock.monotonicMs() - receivedMs > silenceMs) abandon(new Error('The MQTT server does not answer'))
         else socket.write(pingreqPacket)

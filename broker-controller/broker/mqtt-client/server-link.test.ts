@@ -37,6 +37,7 @@ function fakeClient(): MqttClient {
     over = resolve
   })
   return {
+    isAnswering: () => true,
     ended,
     abandon: (error) => over(error),
     close: async () => undefined,
