@@ -37,6 +37,7 @@ test('a request for the identity of a machine or of the administrators is refuse
   t.match(reasonFor(of('eve', 'system:bootstrappers')), 'is not allowed')
   t.match(reasonFor(of('eve', 'bramble:lapsed-nodes')), 'is not allowed')
   t.match(reasonFor(of('system:node:pi-1')), 'is that of a node')
+  t.match(reasonFor(of('system:bramble-controller')), 'is that of the controllers')
   t.match(reasonFor(of('')), 'there must be one common name')
   t.match(reasonFor(of('eve'), ['server auth', 'client auth']), 'invalid usage for client certificate: server auth')
   t.match(reasonFor(of('eve'), ['digital signature']), 'missing required usage for client certificate: client auth')

@@ -1,6 +1,13 @@
 /** Certificate requests of people and programs that use the API: made, checked and signed. Nodes have `csr.ts` and `csr-check.ts`. */
 import { createPublicKey, type KeyObject } from 'node:crypto'
-import { bootstrappersGroup, lapsedNodesGroup, mastersGroup, nodesGroup, nodeUserPrefix } from '../api/identity.ts'
+import {
+  bootstrappersGroup,
+  lapsedNodesGroup,
+  mastersGroup,
+  nodesGroup,
+  nodeUserPrefix,
+  peerControllerIdentity,
+} from '../api/identity.ts'
 import type { Authority } from './authority.ts'
 import { readCSR } from './csr-check.ts'
 import { derInteger, encode, sequence, tagged, toPem } from './der.ts'
@@ -37,6 +44,7 @@ export function checkClientCSR(pem: string, usages: readonly string[]): ClientCS
   const groups = read.subject[oids.organization] ?? []
   if (user === undefined || user === '' || others.length > 0) return no('there must be one common name')
   if (user.startsWith(nodeUserPrefix)) return no(`common name ${JSON.stringify(user)} is that of a node`)
+  if (user === peerControllerIdentity.user) return no(`common name ${JSON.stringify(user)} is that of the controllers`)
   const reserved = groups.find((group) => reservedGroups.includes(group))
   if (reserved !== undefined) return no(`organization ${reserved} is not allowed`)
   if (read.hasAlternativeNames) return no('a client certificate may carry no DNS, IP, e-mail or URI names')
