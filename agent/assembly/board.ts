@@ -66,7 +66,7 @@ export type AgentBoard = {
   readonly nameProblem: Cell<string | undefined>
   /** Written by the name server. Read by the network manager. */
   readonly nameRules: Cell<RuleSet | undefined>
-  /** Written by the reception of policies. Read by policies, and before a pod starts. */
+  /** Written by the reception of policies, and by a pod that has waited for them in vain. Read by policies, and before a pod starts. */
   readonly policies: Cell<ReceivedPolicies>
   /** Written by pods, with the address of each. Read by policies. */
   readonly localPods: Cell<LocalPods>

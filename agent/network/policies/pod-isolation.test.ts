@@ -20,13 +20,13 @@ const routed = { isRouted: true }
 /** With the manager of rules; `apply` is what puts them into the kernel. */
 function world(given: ReceivedPolicies) {
   const clock = fakeClock()
-  const policies = cell(given)
+  const policies = cell<ReceivedPolicies>(given)
   const localPods = cell<LocalPods>({ pods: new Map(), isComplete: false })
   const policyRules = cell<PolicyRules | undefined>(undefined)
   const policiesReady = cell(false)
   const appliedRules = cell<readonly RuleSet[]>([])
   const reads = { policies, policyRules, appliedRules, localPods }
-  const isolation = podIsolation({ reads, writes: { localPods }, clock })
+  const isolation = podIsolation({ reads, writes: { localPods, policies }, clock })
   const end = new AbortController()
   const ended = policyManager({ reads, writes: { policyRules, policiesReady }, clock }).run(end.signal)
   const observe = (ip: string, pod: Pod = aPod({ name: 'web', namespace: 'shop' })) => {
@@ -91,12 +91,15 @@ test('a pod of a namespace whose policies are not known waits for 30 s, and has 
   await stop()
 })
 
-test('a node that has received nothing waits for 30 s where pods are on a network of the fleet', async (t) => {
-  const { clock, observe, held, policies, stop } = world(undefined)
+test('a node of the network that has received nothing for 30 s lets no pod have connections', async (t) => {
+  const { clock, observe, held, policies, policyRules, apply, stop } = world(undefined)
   const uid = observe('10.244.1.5')
   t.equal(await held(uid, { isRouted: false }), undefined)
   t.match(await held(uid), /has not received/)
   await clock.advance(30_000)
+  t.match(await held(uid), /not in the kernel yet/)
+  t.equal(policyRules.get()?.pods.get(uid)?.state, 'closed')
+  apply()
   t.equal(await held(uid), undefined)
   policies.set(nothing)
   t.equal(await held(uid), undefined)

@@ -7,7 +7,7 @@ import type { Clock } from '../../../daemon/clock.ts'
 import type { IsolationDelay, PodIsolation } from '../../pods/admission/pod-isolation.ts'
 import type { RuleSet } from '../rule-set.ts'
 import type { LocalPod, PodState, PolicyRules } from './policy-rules.ts'
-import type { ReceivedPolicies } from './received-state.ts'
+import { closedPolicies, type ReceivedPolicies } from './received-state.ts'
 
 /** `pods`: by UID. */
 export type LocalPods = {
@@ -22,7 +22,7 @@ export type PodIsolationNeeds = {
     readonly policyRules: Reader<PolicyRules | undefined>
     readonly appliedRules: Reader<readonly RuleSet[]>
   }
-  readonly writes: { readonly localPods: Cell<LocalPods> }
+  readonly writes: { readonly localPods: Cell<LocalPods>; readonly policies: Cell<ReceivedPolicies> }
   readonly clock: Clock
 }
 
@@ -46,9 +46,7 @@ export function podIsolation({ reads, writes, clock }: PodIsolationNeeds): PodIs
     const received = policies.get()
     const isLate = waitedMs >= policiesKnownMs
     if (pod === undefined || received === 'none') return { isReady: true }
-    if (received === undefined) {
-      return isLate || !isRouted ? { isReady: true } : { isReady: false, message: notReceived(pod) }
-    }
+    if (received === undefined) return isRouted ? { isReady: false, message: notReceived(pod) } : { isReady: true }
     const rules = policyRules.get()
     const state = rules && stateIn(rules, uid, pod)
     if (rules === undefined || state === undefined) return { isReady: false, message: notInForce }
@@ -74,6 +72,9 @@ export function podIsolation({ reads, writes, clock }: PodIsolationNeeds): PodIs
     async hold(uid, { isRouted }) {
       const sinceMs = waitingSinceMs.get(uid) ?? clock.monotonicMs()
       const verdict = () => verdictOn(uid, isRouted, clock.monotonicMs() - sinceMs)
+      // The controller publishes policies, or it would have announced that it does not.
+      const isLate = clock.monotonicMs() - sinceMs >= policiesKnownMs
+      if (isLate && isRouted && policies.get() === undefined) writes.policies.set(closedPolicies)
       if (!verdict().isReady) await changeWithin([policies, policyRules, appliedRules], () => verdict().isReady, clock)
       const found = verdict()
       if (found.isReady) {

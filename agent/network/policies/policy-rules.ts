@@ -27,6 +27,9 @@ export type PodState = 'open' | 'isolated' | 'closed'
 /** By UID: the pod for which the rules were made. */
 export type PolicyRules = RuleSet & { readonly pods: ReadonlyMap<string, LocalPod & { readonly state: PodState }> }
 
+/** What leads to them, and the chains themselves by name. */
+type PolicyChains = { readonly jump: string; readonly chains: ReadonlyMap<string, RuleChain> }
+
 type Direction = 'ingress' | 'egress'
 const directions: readonly Direction[] = ['ingress', 'egress']
 
@@ -36,7 +39,7 @@ const priority = { egress: -30, ingress: -20 }
 /** What is made of a message, kept with its objects: a pod that comes or goes costs no policy again. */
 export type PolicyParts = {
   readonly matchers: WeakMap<PolicyState, (labels: Labels | undefined) => boolean>
-  readonly chains: WeakMap<PolicyState, Partial<Readonly<Record<Direction, ReadonlyMap<string, RuleChain>>>>>
+  readonly chains: WeakMap<PolicyState, Partial<Readonly<Record<Direction, PolicyChains>>>>
   readonly sets: WeakMap<PeerSetState, RuleElements>
 }
 
@@ -54,6 +57,7 @@ export function policyRules(
   const byNamespace = groupByNamespace(message.policies)
   const chains = new Map<string, RuleChain>()
   const used = new Set<PolicyState>()
+  const usedChains = new Set<PolicyChains>()
   const entries: Readonly<Record<Direction, Map<string, string>>> = { ingress: new Map(), egress: new Map() }
   const found = new Map<string, LocalPod & { readonly state: PodState }>()
   for (const [uid, pod] of pods) {
@@ -67,11 +71,10 @@ export function policyRules(
         // A pod that was deleted at once may still run when its successor starts.
         const chain = chains.has(usual) ? `${usual}/${pod.ip}` : usual
         entries[direction].set(pod.ip, `goto ${chain}`)
-        chains.set(chain, { rules: [...isolating.map((policy) => `jump ${policyChain(direction, policy)}`), 'drop'] })
-        for (const policy of isolating) {
-          used.add(policy)
-          for (const [name, own] of chainsOf(direction, policy, parts)) chains.set(name, own)
-        }
+        const own = isolating.map((policy) => chainsOf(direction, policy, parts))
+        chains.set(chain, { rules: [...own.map(({ jump }) => jump), 'drop'] })
+        for (const one of own) usedChains.add(one)
+        for (const policy of isolating) used.add(policy)
       }
     }
     const isIsolated = entries.ingress.has(pod.ip) || entries.egress.has(pod.ip)
@@ -79,8 +82,9 @@ export function policyRules(
   }
   const isolated = [...found.values()].filter(({ state }) => state !== 'open')
   if (isolated.length === 0) return { chains: new Map(), sets: new Map(), pods: found }
+  const ofPolicies = [...usedChains].flatMap((one) => [...one.chains])
   return {
-    chains: new Map([...baseChains(), ...chains]),
+    chains: new Map([...baseChains(), ...chains, ...ofPolicies]),
     sets: new Map([
       ['policy-self', { kind: 'set', type: 'ipv4_addr . ipv4_addr', elements: selfElements(isolated) }],
       [isolationMap('ingress'), { kind: 'map', type: 'ipv4_addr : verdict', elements: entries.ingress }],
@@ -136,9 +140,11 @@ function matcherOf(policy: PolicyState, { matchers }: PolicyParts): (labels: Lab
   return made
 }
 
-function chainsOf(direction: Direction, policy: PolicyState, { chains }: PolicyParts): ReadonlyMap<string, RuleChain> {
-  const known = chains.get(policy) ?? {}
-  const made = known[direction] ?? policyChains(direction, policy)
+function chainsOf(direction: Direction, policy: PolicyState, { chains }: PolicyParts): PolicyChains {
+  const known = chains.get(policy)
+  const found = known?.[direction]
+  if (found !== undefined) return found
+  const made = policyChains(direction, policy)
   chains.set(policy, { ...known, [direction]: made })
   return made
 }
@@ -150,7 +156,7 @@ const mostRepeated = 200
  * A rule of nft for each pair of a match of the peer and a match of the port. Where that would be long, the ports have a chain of their
  * own: the text is never much longer than the policy.
  */
-function policyChains(direction: Direction, policy: PolicyState): ReadonlyMap<string, RuleChain> {
+function policyChains(direction: Direction, policy: PolicyState): PolicyChains {
   const name = policyChain(direction, policy)
   const address = direction === 'ingress' ? 'ip saddr' : 'ip daddr'
   const own: string[] = []
@@ -165,7 +171,7 @@ function policyChains(direction: Direction, policy: PolicyState): ReadonlyMap<st
     for (const peer of fromPeers) for (const end of ends) own.push(`${peer}${end}`)
     for (const set of destinations) own.push(`ip daddr . meta l4proto . th dport @${peerSetName(set)} accept`)
   }
-  return all
+  return { jump: `jump ${name}`, chains: all }
 }
 
 const everyAddress = '0.0.0.0-255.255.255.255'
