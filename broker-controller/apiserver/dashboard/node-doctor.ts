@@ -16,7 +16,8 @@ export type NodeDoctor = (node: string, by: Pick<ResourceRequest, 'identity' | '
 
 /** An agent gives its doctor 25 s. */
 const deadlineMs = 30_000
-const mostBytes = 1024 * 1024
+/** A report has some 10 kB. A node may send anything, and what is decoded in one go must not hold up others. */
+const mostBytes = 256 * 1024
 const mostFindings = 200
 const longestText = 2_000
 
