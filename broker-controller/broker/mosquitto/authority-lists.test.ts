@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'tap'
 import { openAuthority } from '../../../certs/authority.ts'
 import { beginRollover, changeOver, finishRollover } from '../../../certs/rollover.ts'
-import { authorityLists } from './authority-lists.ts'
+import { authorityLists, listedByOthers } from './authority-lists.ts'
 
 const nowMs = Date.now()
 const text = (crl: string) => execFileSync('openssl', ['crl', '-noout', '-text'], { input: crl }).toString()
@@ -44,7 +44,9 @@ test('of the previous authority the last list stays, until it is not trusted any
     both.map((one) => /Serial Number: 0A/.test(text(one))),
     [false, true],
   )
+  t.same([...(await listedByOthers(files, await openAuthority(path, nowMs)))], ['0a'])
   await finishRollover(path)
+  t.same([...(await listedByOthers(files, await openAuthority(path, nowMs)))], [])
   t.equal(lists(await authorityLists(files, await openAuthority(path, nowMs), revoked, nowMs)).length, 1)
   t.equal((await readdir(files)).length, 1)
 })

@@ -29,7 +29,7 @@ export async function authorityLists(
   const trusted = certificateHashes(authority.trusted)
   const own = revoked.filter((one) => one.authority === authority.hash)
   const content = [...own.map(({ serial }) => serial)].sort().join(' ')
-  const path = (hash: string) => join(folder, `authority-${hash.replace('sha256:', '')}.crl`)
+  const path = (hash: string) => listPath(folder, hash)
   const kept = (await readIfThere(path(authority.hash))) ?? ''
   if (!kept.startsWith(`# ${content}\n`)) {
     const listMs = laterThan(kept, nowMs - backdateMs)
@@ -39,6 +39,18 @@ export async function authorityLists(
   await removeOthers(folder, new Set(trusted.map(path)))
   const texts = await Promise.all(trusted.map((hash) => readIfThere(path(hash))))
   return texts.map((text) => text?.replace(/^#.*\n/gm, '') ?? '').join('')
+}
+
+/** The serial numbers in the last lists of the authorities that are trusted and do not sign. */
+export async function listedByOthers(folder: string, authority: Authority): Promise<ReadonlySet<string>> {
+  const others = certificateHashes(authority.trusted).filter((hash) => hash !== authority.hash)
+  const texts = await Promise.all(others.map((hash) => readIfThere(listPath(folder, hash))))
+  const serials = texts.flatMap((text) => /^# (.*)\n/.exec(text ?? '')?.[1]?.split(' ') ?? [])
+  return new Set(serials.filter((serial) => serial !== ''))
+}
+
+function listPath(folder: string, hash: string): string {
+  return join(folder, `authority-${hash.replace('sha256:', '')}.crl`)
 }
 
 /** Of two lists OpenSSL uses the later one, by whole seconds. */

@@ -25,7 +25,12 @@ const unknown = (node: string, authority = 'first'): RecordedCertificate => ({
 })
 
 function rights(
-  facts: { nodes?: string[]; issued?: RecordedCertificate[]; revoked?: { readonly [node: string]: number } },
+  facts: {
+    readonly nodes?: string[]
+    readonly issued?: RecordedCertificate[]
+    readonly revoked?: { readonly [node: string]: number }
+    readonly listed?: string[]
+  },
   trusted = ['first'],
 ) {
   const revocations = Object.entries(facts.revoked ?? {}).map(([node, day]): [string, Revocation] => [
@@ -37,6 +42,8 @@ function rights(
     issued: facts.issued ?? [],
     revocations: new Map(revocations),
     trusted: new Set(trusted),
+    signer: trusted[0] ?? '',
+    listed: new Set(facts.listed),
     nowMs,
   })
   return { nodes, withheld, serials: revoked.map(({ serial }) => serial) }
@@ -85,4 +92,15 @@ test('certificates without a number that are later than the revocation take no r
   const issued = [fresh, { ...fresh, serial: undefined }]
   t.same(rights({ nodes: ['pi-1'], issued, revoked: { 'pi-1': -5 } }).nodes, ['pi-1'])
   t.same(rights({ nodes: ['pi-1'], issued, revoked: { 'pi-1': -1 } }).withheld, ['pi-1'])
+})
+
+test('a revoked certificate of the previous authority that is not in its last list keeps its name from all rights', async (t) => {
+  const issued = [
+    aCertificate('pi-1', { dayOf: -9, serial: 'a1', authority: 'first' }),
+    aCertificate('pi-1', { dayOf: -1, serial: 'b1', authority: 'second' }),
+  ]
+  const facts = { nodes: ['pi-1'], issued, revoked: { 'pi-1': -3 } }
+  t.match(rights(facts, ['second', 'first']), { nodes: [], withheld: ['pi-1'] })
+  t.match(rights({ ...facts, listed: ['a1'] }, ['second', 'first']), { nodes: ['pi-1'], withheld: [] })
+  t.match(rights(facts, ['second']), { nodes: ['pi-1'], withheld: [] }, 'it is not trusted any more')
 })

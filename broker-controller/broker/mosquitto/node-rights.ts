@@ -11,6 +11,10 @@ export type RightsFacts = {
   readonly revocations: ReadonlyMap<string, Revocation>
   /** `caHash` of the authorities whose certificates are accepted. */
   readonly trusted: ReadonlySet<string>
+  /** `caHash` of the one that signs: only its list can still be written. */
+  readonly signer: string
+  /** Serial numbers in the last lists of the others. */
+  readonly listed: ReadonlySet<string>
   readonly nowMs: number
 }
 
@@ -18,15 +22,16 @@ export type NodeRights = {
   /** In the order of names. */
   readonly nodes: readonly string[]
   /**
-   * Nodes without rights although they have a certificate that is not revoked: an earlier one of the same name was, and its number is not
-   * known, so that its holder would have the same rights.
+   * Nodes without rights although they have a certificate that is not revoked: an earlier one of the same name was, and is in no list, so
+   * that its holder would have the same rights.
    */
   readonly withheld: readonly string[]
   readonly revoked: readonly (RecordedCertificate & { readonly serial: string; readonly revokedMs: number })[]
 }
 
 /** A node that has joined and is not registered yet has rights, too: it connects at once. */
-export function nodeRights({ nodes, issued, revocations, trusted, nowMs }: RightsFacts): NodeRights {
+export function nodeRights(facts: RightsFacts): NodeRights {
+  const { nodes, issued, revocations, trusted, nowMs } = facts
   const valid = issued.filter(({ authority, notAfterMs }) => trusted.has(authority) && notAfterMs > nowMs)
   const byUser = new Map<string, RecordedCertificate[]>()
   for (const certificate of valid) byUser.set(certificate.user, [...(byUser.get(certificate.user) ?? []), certificate])
@@ -36,7 +41,7 @@ export function nodeRights({ nodes, issued, revocations, trusted, nowMs }: Right
   for (const user of new Set([...registered, ...byUser.keys()])) {
     const name = nodeNameOf(user)
     if (name === undefined) continue
-    const right = rightOf(byUser.get(user) ?? [], revocations.get(user), registered.has(user))
+    const right = rightOf(byUser.get(user) ?? [], revocations.get(user), registered.has(user), facts)
     if (right === 'allowed') allowed.push(name)
     if (right === 'withheld') withheld.push(name)
   }
@@ -53,14 +58,15 @@ function rightOf(
   certificates: readonly RecordedCertificate[],
   revocation: Revocation | undefined,
   isRegistered: boolean,
+  { signer, listed }: Pick<RightsFacts, 'signer' | 'listed'>,
 ): 'allowed' | 'withheld' | 'none' {
   if (revocation === undefined) return isRegistered || certificates.length > 0 ? 'allowed' : 'none'
   const isFresh = certificates.some(
     ({ serial, notBeforeMs }) => serial !== undefined && notBeforeMs >= revocation.beforeMs,
   )
-  const isUnknown = certificates.some(
-    ({ serial, notBeforeMs }) => serial === undefined && notBeforeMs < revocation.beforeMs,
-  )
-  if (isUnknown) return isFresh || isRegistered ? 'withheld' : 'none'
+  const canBeListed = ({ serial, authority }: RecordedCertificate) =>
+    serial !== undefined && (authority === signer || listed.has(serial))
+  const isUnlisted = certificates.some((one) => one.notBeforeMs < revocation.beforeMs && !canBeListed(one))
+  if (isUnlisted) return isFresh || isRegistered ? 'withheld' : 'none'
   return isFresh ? 'allowed' : 'none'
 }

@@ -17,7 +17,7 @@ import {
 import { informer, keyText } from '../../store/informer.ts'
 import { type Revocation, revocationsIn, revocationsKey } from '../../store/revocations.ts'
 import type { Store } from '../../store/store.ts'
-import { authorityLists, certificateHashes } from './authority-lists.ts'
+import { authorityLists, certificateHashes, listedByOthers } from './authority-lists.ts'
 import { type NodeRights, nodeRights } from './node-rights.ts'
 import { serverFiles } from './server-files.ts'
 import { keptServerCertificate } from './server-identity.ts'
@@ -73,12 +73,14 @@ export function serverFolder(needs: ServerFolderNeeds, settings: ServerFolderSet
   })
   needs.onAuthorityChange(changed)
 
-  const rights = (): NodeRights =>
+  const rights = (listed: ReadonlySet<string>): NodeRights =>
     nodeRights({
       nodes: [...nodes.all()].map(({ metadata }) => metadata.name),
       issued: [...issued.values()].flat(),
       revocations,
       trusted: new Set(certificateHashes(authority().trusted)),
+      signer: authority().hash,
+      listed,
       nowMs: clock.wallMs(),
     })
 
@@ -87,7 +89,7 @@ export function serverFolder(needs: ServerFolderNeeds, settings: ServerFolderSet
     withheld = names.join()
     if (names.length === 0) return log.info('No node is kept from the MQTT server any more')
     log.warn(
-      'Nodes have no rights on the MQTT server: an earlier certificate of their name was revoked, and its number is not known',
+      'Nodes have no rights on the MQTT server: an earlier certificate of their name was revoked, and is in no revocation list',
       {
         nodes: names.slice(0, 10),
         count: names.length,
@@ -100,7 +102,7 @@ export function serverFolder(needs: ServerFolderNeeds, settings: ServerFolderSet
     const { folder, port, names, controller } = settings
     await mkdir(folder, { recursive: true, mode: 0o700 })
     const present = authority()
-    const { nodes: allowed, withheld: kept, revoked } = rights()
+    const { nodes: allowed, withheld: kept, revoked } = rights(await listedByOthers(folder, present))
     const server = await keptServerCertificate(folder, present, names, clock.wallMs())
     const revocationLists = await authorityLists(folder, present, revoked, clock.wallMs())
     const files = serverFiles({
