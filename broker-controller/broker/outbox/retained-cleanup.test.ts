@@ -67,3 +67,40 @@ test('the loop withdraws after each connection, and when a Node is deleted', asy
   await clock.advance(10_000)
   t.ok(withdrawn.some((topic) => topicName(topic) === 'bramble/v1/nodes/pi-1/desired'))
 })
+
+test('what a network that is turned off left behind is withdrawn once for a connection', async (t) => {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  for (const name of ['pi-1', 'pi-2']) {
+    const { resourceVersion: _, ...metadata } = aNode({ name }).metadata
+    await store.create('nodes', { ...aNode({ name }), metadata })
+  }
+  const withdrawn: string[] = []
+  let connected = () => {}
+  const broker = {
+    withdrawForeign: async (topic: Topic) => void withdrawn.push(topicName(topic)),
+    foundRetained: () => [],
+    onConnected: (listener: () => void) => {
+      connected = listener
+    },
+  }
+  const stop = new AbortController()
+  const running = retainedCleanup({ store, broker, hasNetwork: false, clock, log: quietLog(t) }).run(stop.signal)
+  t.teardown(async () => {
+    stop.abort()
+    await running
+  })
+  await clock.settle()
+  connected()
+  await clock.advance(10_000)
+  t.ok(withdrawn.includes('bramble/v1/network') && withdrawn.includes('bramble/v1/nodes/pi-2/policies'))
+  withdrawn.length = 0
+  await store.delete('nodes', { namespace: '', name: 'pi-1' })
+  await clock.advance(10_000)
+  t.ok(withdrawn.includes('bramble/v1/nodes/pi-1/desired'))
+  t.notOk(withdrawn.includes('bramble/v1/network') || withdrawn.includes('bramble/v1/nodes/pi-2/policies'))
+  withdrawn.length = 0
+  connected()
+  await clock.advance(10_000)
+  t.ok(withdrawn.includes('bramble/v1/nodes/pi-2/policies'))
+})

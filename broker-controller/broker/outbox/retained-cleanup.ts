@@ -66,11 +66,20 @@ export function retainedCleanup({ store, broker, hasNetwork, clock, log }: Retai
     deleted.add(previous.metadata.name)
     queue.addAfter(onlyKey, settleMs)
   })
-  broker.onConnected(() => queue.addAfter(onlyKey, settleMs))
+  let isNewConnection = false
+  broker.onConnected(() => {
+    isNewConnection = true
+    queue.addAfter(onlyKey, settleMs)
+  })
 
   const reconcile = async () => {
     const names = new Set([...nodes.all()].map(({ metadata }) => metadata.name))
-    const topics = staleTopics({ found: broker.foundRetained(), nodes: names, deleted, hasNetwork })
+    // Those of a network that is turned off are one for each Node: once for a connection.
+    const topics = staleTopics({
+      ...{ found: broker.foundRetained(), nodes: names, deleted },
+      hasNetwork: hasNetwork || !isNewConnection,
+    })
+    isNewConnection = false
     deleted.clear()
     for (const topic of topics) await broker.withdrawForeign(topic)
     return undefined
