@@ -28,7 +28,12 @@ export async function startFront({ files, port, node }: FrontSettings): Promise<
   const main = join(files, '..', 'mosquitto.main')
   await writeFile(main, `user root\ninclude_dir ${files}\nlog_dest none\n`)
   const child = spawn('/usr/sbin/mosquitto', ['-c', main], { stdio: 'ignore' })
-  await until(() => listens(port))
+  try {
+    await until(() => listens(port))
+  } catch (error) {
+    child.kill('SIGKILL')
+    throw error
+  }
   return {
     ...processFigures(child.pid ?? 0),
     async end() {

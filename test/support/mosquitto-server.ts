@@ -36,7 +36,7 @@ export async function mosquittoProcess(t: Teardown, folder: string, port: number
   await writeFile(main, [...lines, 'user root', ''].join('\n'))
   let running: ChildProcess | undefined
   const kill = async () => {
-    if (running === undefined) return
+    if (running === undefined || running.exitCode !== null || running.signalCode !== null) return
     const gone = once(running, 'exit')
     running.kill('SIGKILL')
     await gone
