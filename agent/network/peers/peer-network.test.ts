@@ -85,3 +85,22 @@ test('ranges that are no part of the cluster, or that another node has, get no r
   )
   t.same(network?.nodeAddresses, [own.address, second.address])
 })
+
+test('of ranges of several sizes that overlap the first one counts', async (t) => {
+  const ranges = [
+    '10.244.2.0/25',
+    '10.244.2.0/24', // around it
+    '10.244.2.0/26', // in it
+    '10.244.2.128/25',
+    '10.244.0.0/23', // around that of the node itself
+    '10.244.4.0/22',
+    '10.244.7.255/32',
+    '10.244.8.0/32',
+    '10.244.0.0/16',
+  ]
+  const others = ranges.map((range, index) => peer(`other-${index}`, range, `192.168.1.${index + 10}`))
+  t.same(
+    peerNetworkOf(message(own, ...others), 'pi-1')?.routes.map(({ range }) => range),
+    ['10.244.2.0/25', '10.244.2.128/25', '10.244.4.0/22', '10.244.8.0/32'],
+  )
+})

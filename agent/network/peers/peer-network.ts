@@ -1,6 +1,6 @@
 /** How this node reaches the pods of the others: decided from the message that every node receives. */
 import type { NetworkMessage, NetworkPeer } from '../../../api/network/pod-network.ts'
-import { type Cidr, cidrContains, cidrsOverlap, formatCidr, formatIPv4, parseCidr } from '../../../api/text/cidr.ts'
+import { type Cidr, cidrContains, formatCidr, formatIPv4, parseCidr } from '../../../api/text/cidr.ts'
 import { type PodRoute, type Tunnel, tunnelDevice } from './tunnels.ts'
 import { type ReachablePeer, wireguardWays } from './wireguard-ways.ts'
 
@@ -35,7 +35,7 @@ export function peerNetworkOf(message: NetworkMessage, nodeName: string): PeerNe
   const far = peers.filter(({ peer }) => peer.segment !== own.segment)
   const isGuarded = message.wireguard !== undefined
   const ways = message.wireguard && wireguardWays({ own, ...tunnelEnd(ownRange), ...message.wireguard, peers })
-  const trusted = isGuarded ? peers.filter((one) => !far.includes(one)) : peers
+  const trusted = isGuarded ? peers.filter(({ peer }) => peer.segment === own.segment) : peers
   return {
     clusterCIDR: formatCidr(cluster),
     podCIDR: formatCidr(ownRange),
@@ -71,15 +71,29 @@ function reachable(
   ownRange: Cidr,
   cluster: Cidr,
 ): readonly ReachablePeer[] {
-  const taken: Cidr[] = [ownRange]
+  const take = rangesWithin(cluster)
+  take(ownRange)
   return nodes.flatMap((peer) => {
     const range = parseCidr(peer.podCIDR)
     const isElsewhere = wireguard !== undefined && peer.segment !== own.segment
     if ((peer.address === own.address && !isElsewhere) || range === undefined) return []
-    if (!cidrContains(cluster, range) || taken.some((other) => cidrsOverlap(other, range))) return []
-    taken.push(range)
-    return [{ peer, range }]
+    return cidrContains(cluster, range) && take(range) ? [{ peer, range }] : []
   })
+}
+
+/** Takes ranges within `whole`, each in a time that does not grow with their number: false where it overlaps one that was taken. */
+function rangesWithin(whole: Cidr): (range: Cidr) => boolean {
+  const taken = new Set<number>()
+  const above = new Set<number>()
+  return ({ first, bits }) => {
+    /** The ranges that it is in, and itself at the end. */
+    const keys: number[] = []
+    for (let wide = whole.bits; wide <= bits; wide++) keys.push((first - (first % 2 ** (32 - wide))) * 64 + wide)
+    if (keys.some((key) => taken.has(key)) || above.has(first * 64 + bits)) return false
+    taken.add(first * 64 + bits)
+    for (const key of keys) above.add(key)
+    return true
+  }
 }
 
 /** From the range alone, so that nodes need not exchange them. A locally administered address (IEEE 802, bit 1 of the first byte). */

@@ -53,16 +53,18 @@ export type RoutePlan = {
 export function planRoutes(wanted: PeerNetwork | undefined, made: MadeRoutes, host: HostLinks): RoutePlan {
   const routes = wanted?.routes ?? []
   const steps: RouteStep[] = []
+  const present = routesByRange(host)
+  const kept = new Set(routes.map(routeKey))
   for (const route of made.routes) {
-    if (!routes.some((other) => isSameRoute(route, other)) && isThere(host, route))
-      steps.push({ step: 'removeRoute', route })
+    if (!kept.has(routeKey(route)) && isThere(present, route)) steps.push({ step: 'removeRoute', route })
   }
   steps.push(...guardSteps(wanted, made, host))
   steps.push(...tunnelSteps(wanted?.tunnel, made, host), ...wireguardSteps(wanted, made, host))
   const inTheWay: string[] = []
+  const own = new Set(made.routes.map(({ range, gateway }) => `${range} ${gateway}`))
   for (const route of routes) {
-    if (isThere(host, route)) continue
-    const other = foreignRoute(host, route, made)
+    if (isThere(present, route)) continue
+    const other = foreignRoute(present, route, own)
     if (other === undefined) steps.push({ step: 'addRoute', route })
     else inTheWay.push(`the route to ${route.range} on ${other.interface} is not Bramble's: remove it`)
   }
@@ -73,8 +75,11 @@ function tunnelSteps(tunnel: PeerNetwork['tunnel'], made: MadeRoutes, { hasTunne
   if (tunnel?.kind !== 'vxlan') return hasTunnel ? [{ step: 'closeTunnel' }] : []
   const { address, mac, peers } = tunnel
   const known = hasTunnel ? made.tunnelPeers : []
-  const lacking = (from: readonly TunnelPeer[], all: readonly TunnelPeer[]) =>
-    from.filter((peer) => !all.some((other) => other.mac === peer.mac && other.node === peer.node))
+  const keyOf = ({ mac, node }: TunnelPeer) => `${mac} ${node}`
+  const lacking = (from: readonly TunnelPeer[], all: readonly TunnelPeer[]) => {
+    const there = new Set(all.map(keyOf))
+    return from.filter((peer) => !there.has(keyOf(peer)))
+  }
   return [
     // To open it again would take its routes away, with its address.
     ...(hasTunnel && (known.length > 0 || made.tunnelAddress === address)
@@ -114,30 +119,42 @@ function guardSteps(wanted: PeerNetwork | undefined, { guards = [] }: MadeRoutes
 /** Of a route that refuses packets (/proc/net/route). */
 const noInterface = '*'
 
+/** By the text of their range: a fleet has a route for each node. */
+type RoutesByRange = ReadonlyMap<string, readonly HostRoute[]>
+
+function routesByRange({ routes }: HostLinks): RoutesByRange {
+  const found = new Map<string, HostRoute[]>()
+  for (const route of routes) {
+    const range = formatCidr(route.range)
+    const others = found.get(range)
+    if (others === undefined) found.set(range, [route])
+    else others.push(route)
+  }
+  return found
+}
+
 /** Also if it was made by hand. */
-function isThere({ routes }: HostLinks, { range, gateway, device }: PodRoute): boolean {
-  return routes.some(
+function isThere(present: RoutesByRange, { range, gateway, device }: PodRoute): boolean {
+  return (present.get(range) ?? []).some(
     (one) =>
       one.gateway === gateway &&
-      formatCidr(one.range) === range &&
       (device === undefined ? !tunnelDevices.includes(one.interface) : one.interface === device),
   )
 }
 
 const tunnelDevices: readonly string[] = [tunnelDevice, wireguardDevice]
 
-/** The kernel holds one route for a range and metric; ours have metric 0. */
-function foreignRoute({ routes }: HostLinks, { range }: PodRoute, made: MadeRoutes): HostRoute | undefined {
-  return routes.find(
-    (one) =>
-      one.metric === 0 &&
-      formatCidr(one.range) === range &&
-      !made.routes.some((own) => own.range === range && own.gateway === one.gateway),
-  )
+/** The kernel holds one route for a range and metric; ours have metric 0. `own`: range and gateway of those that this node made. */
+function foreignRoute(present: RoutesByRange, { range }: PodRoute, own: ReadonlySet<string>): HostRoute | undefined {
+  return present.get(range)?.find((one) => one.metric === 0 && !own.has(`${range} ${one.gateway}`))
+}
+
+function routeKey({ range, gateway, device }: PodRoute): string {
+  return `${range} ${gateway} ${device ?? ''}`
 }
 
 function isSameRoute(one: PodRoute, other: PodRoute): boolean {
-  return one.range === other.range && one.gateway === other.gateway && one.device === other.device
+  return routeKey(one) === routeKey(other)
 }
 
 /** What is made after the steps; `failed`: those of them that failed. */

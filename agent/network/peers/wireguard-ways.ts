@@ -38,8 +38,11 @@ export function wireguardWays({ own, address, port, peers }: WireguardFacts): Wi
   /** By the name of the peer that packets are exchanged with. */
   const ranges = new Map<string, string[]>()
   const through = (peer: NetworkPeer, range: Cidr) => {
-    ranges.set(peer.name, [...(ranges.get(peer.name) ?? []), formatCidr(range)])
-    routes.push({ range: formatCidr(range), gateway: formatIPv4(range.first), device: wireguardDevice })
+    const text = formatCidr(range)
+    const others = ranges.get(peer.name)
+    if (others === undefined) ranges.set(peer.name, [text])
+    else others.push(text)
+    routes.push({ range: text, gateway: formatIPv4(range.first), device: wireguardDevice })
   }
   for (const { peer, range } of peers.filter((one) => one.peer.segment !== own.segment)) {
     const isDirect = isReachable(own) || isReachable(peer)

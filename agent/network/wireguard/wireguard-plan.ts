@@ -66,7 +66,8 @@ export function planWireguard(
 ): readonly WireguardChange[] {
   const { publicKey, port, peers } = wanted
   const isDevice = state.publicKey === publicKey && state.port === port
-  const gone = [...state.peers.keys()].filter((key) => !peers.some((peer) => peer.publicKey === key))
+  const kept = new Set(peers.map((peer) => peer.publicKey))
+  const gone = [...state.peers.keys()].filter((key) => !kept.has(key))
   return [
     ...(isDevice ? [] : [{ change: 'setDevice', port } as const]),
     ...gone.map((key) => ({ change: 'removePeer', publicKey: key }) as const),
