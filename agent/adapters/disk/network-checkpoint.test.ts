@@ -25,8 +25,10 @@ test('messages that were saved are loaded by the next agent', async (t) => {
   await checkpoint.saveShard(5, shard)
   t.same(await networkCheckpoint(folder, log).load(), { network, shards: new Map([[5, shard]]) })
   t.same(log.messages('warn'), [])
+  await writeFile(join(folder, 'policies.json'), '')
   await checkpoint.clear()
   t.same(await checkpoint.load(), { network: undefined, shards: new Map() })
+  t.same(await readdir(folder), ['policies.json'], 'the checkpoint of the policies is not its own')
 })
 
 test('a damaged file is left out and logged, and the others are used', async (t) => {

@@ -51,7 +51,10 @@ export function networkCheckpoint(folder: string, log: Log): NetworkCheckpoint {
     },
     saveNetwork: (message) => save('network', message),
     saveShard: save,
-    clear: () => rm(folder, { recursive: true, force: true }),
+    // The folder has the checkpoint of the policies, too.
+    async clear() {
+      for (const part of ['network', ...Array(serviceShards).keys()] as const) await rm(fileOf(part), { force: true })
+    },
   }
 }
 
