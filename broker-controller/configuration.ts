@@ -2,6 +2,7 @@
 import { isIP } from 'node:net'
 import { isAbsolute, join, resolve } from 'node:path'
 import { dnsSubdomainProblem } from '../api/names.ts'
+import { tunnelPort } from '../api/network/pod-network.ts'
 import { serviceCidrBeside, serviceCidrProblem } from '../api/network/service-range.ts'
 import { bool, type Described, double, integer, list, object, oneOf, optional, text } from '../api/schema.ts'
 import { parseDuration } from '../daemon/duration.ts'
@@ -228,6 +229,7 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
   }
   const advertiseAddress = read.address('advertiseAddress', '--advertise-address')
   const homeAssistant = homeAssistantSettings(file.homeAssistant, problems)
+  const podNetwork = podNetworkSettings(file, ranges, problems)
   const configuration: ControllerConfiguration = {
     listen,
     advertiseAddress,
@@ -251,13 +253,14 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
     },
     checkpoints: { limitMs: read.span('checkpointWindow', defaultCheckpointWindow.limitMs, 60_000) },
     ...ranges,
-    podNetwork: podNetworkSettings(file, ranges, problems),
+    podNetwork,
     loadBalancer: loadBalancerSettings(
       file,
       {
         ...ranges,
         controllerHosts: [...hosts, listen.bindAddress, advertiseAddress],
         controllerPorts: [listen.apiPort, listen.mqttPort],
+        tunnelPorts: [tunnelPort, ...(podNetwork?.wireguard === undefined ? [] : [podNetwork.wireguard.port])],
       },
       problems,
     ),

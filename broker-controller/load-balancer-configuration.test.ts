@@ -6,6 +6,7 @@ const around = {
   serviceCIDR: '10.96.0.0/12',
   controllerHosts: [undefined, '192.168.1.10', 'controller.lan'],
   controllerPorts: [6443, 8883],
+  tunnelPorts: [8472],
 }
 const read = (file: LoadBalancerFields) => {
   const problems: string[] = []
@@ -16,7 +17,7 @@ const withPool = (...loadBalancerPool: readonly string[]) => read({ podNetwork: 
 test('a fleet with a network has load balancers: of its pool, or of its nodes', async (t) => {
   t.same(read({}), { settings: { mode: 'none' }, problems: [] })
   t.same(read({ podNetwork: 'routed' }), {
-    settings: { mode: 'nodes', keptPorts: new Set(['TCP/22', 'TCP/6443', 'TCP/8883']) },
+    settings: { mode: 'nodes', keptPorts: new Set(['TCP/22', 'TCP/6443', 'TCP/8883', 'UDP/8472']) },
     problems: [],
   })
   t.same(read({ podNetwork: 'routed', loadBalancer: 'none' }), { settings: { mode: 'none' }, problems: [] })

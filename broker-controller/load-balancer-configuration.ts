@@ -26,6 +26,8 @@ export type LoadBalancerSurroundings = {
   readonly controllerHosts: readonly (string | undefined)[]
   /** Of its API and MQTT. */
   readonly controllerPorts: readonly number[]
+  /** UDP: between nodes of different segments. */
+  readonly tunnelPorts: readonly number[]
 }
 
 const sshPort = 22
@@ -48,8 +50,8 @@ export function loadBalancerSettings(
       problems.push(`loadBalancerPool: not used with loadBalancer: ${mode}; remove one of them`)
     }
     if (mode === 'none') return { mode }
-    const ports = [sshPort, ...around.controllerPorts]
-    return { mode, keptPorts: new Set(ports.map((port) => portKey('TCP', port))) }
+    const ports = [sshPort, ...around.controllerPorts].map((port) => portKey('TCP', port))
+    return { mode, keptPorts: new Set([...ports, ...around.tunnelPorts.map((port) => portKey('UDP', port))]) }
   }
   const pool = poolIn(loadBalancerPool ?? [], problems)
   for (const range of pool) problems.push(...rangeProblems(range, around))

@@ -1,6 +1,9 @@
 /** What every node is sent of the network of the fleet, so that it can reach the pods of the others (docs/mqtt.md). */
 import { bool, type Described, integer, list, object, optional, text } from '../schema.ts'
 
+/** UDP, of VXLAN in Linux before it had a port assigned, and of flannel: what networks of Kubernetes let through. */
+export const tunnelPort = 8472
+
 /**
  * `nodes` has each node with an address range for its pods: `address` is the InternalIP that the others reach it by. Nodes of one
  * `segment` share a link, so that a route to a range names the node as its gateway. `version` only rises, within one `epoch`.

@@ -1,6 +1,7 @@
 /** Routes and the tunnel of the pod network, through ip(8) and bridge(8), and the rule among Docker's own, through iptables(8). */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { tunnelPort } from '../../../api/network/pod-network.ts'
 import { forwardMark } from '../../network/peers/peer-rules.ts'
 import type { RouteStep } from '../../network/peers/route-steps.ts'
 import type { HostNetwork, StepFailure } from '../../network/peers/route-sync.ts'
@@ -9,7 +10,6 @@ import {
   type TunnelDevice,
   tunnelDevice,
   tunnelMtu,
-  tunnelPort,
   wireguardDevice,
   wireguardMtu,
 } from '../../network/peers/tunnels.ts'

@@ -1,7 +1,8 @@
 /** The rules of the pod network: what may be forwarded to and from pods, and whose address a packet leaves the cluster with. */
+import { tunnelPort } from '../../../api/network/pod-network.ts'
 import type { RuleChain, RuleElements, RuleSet } from '../rule-set.ts'
 import type { PeerNetwork } from './peer-network.ts'
-import { tunnelDevice, tunnelPort, wireguardDevice } from './tunnels.ts'
+import { tunnelDevice, wireguardDevice } from './tunnels.ts'
 
 /**
  * Docker accepts packets that have it: the only rule of ours among its own obeys the mark, and all judgement is in our table. Docker

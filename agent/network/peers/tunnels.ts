@@ -2,8 +2,6 @@
 
 /** VXLAN: packets in UDP, as they are. */
 export const tunnelDevice = 'bramble-vxlan'
-/** Of VXLAN in Linux before it had a port assigned, and of flannel: what networks of Kubernetes let through. */
-export const tunnelPort = 8472
 /** 50 bytes less than Ethernet: the headers of VXLAN, UDP, IP and the inner Ethernet frame (RFC 7348, 5). */
 export const tunnelMtu = 1450
 
