@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { freeAddress, parseAddressRange, poolHas } from './address-pool.ts'
+import { freeAddresses, parseAddressRange, poolHas } from './address-pool.ts'
 
 const pool = (...texts: readonly string[]) =>
   texts.map((text) => parseAddressRange(text) ?? { text, first: 0, last: -1 })
@@ -23,11 +23,22 @@ test('a range is two addresses, a network or one address', async (t) => {
 
 test('addresses are assigned in order, and never those that end with 0 or 255', async (t) => {
   const two = pool('192.168.1.254-192.168.2.1')
-  t.equal(freeAddress(two, new Set()), '192.168.1.254')
-  t.equal(freeAddress(two, new Set(['192.168.1.254'])), '192.168.2.1')
-  t.equal(freeAddress(two, new Set(['192.168.1.254', '192.168.2.1'])), undefined)
+  t.same([...freeAddresses(two, new Set())], ['192.168.1.254', '192.168.2.1'])
+  t.same([...freeAddresses(two, new Set(['192.168.1.254']))], ['192.168.2.1'])
+  t.same([...freeAddresses(two, new Set(['192.168.1.254', '192.168.2.1']))], [])
   t.ok(poolHas(two, '192.168.2.1'))
   t.notOk(poolHas(two, '192.168.2.0'))
   t.notOk(poolHas(two, '192.168.2.2'))
   t.notOk(poolHas(two, 'fd00::1'))
+})
+
+test('the pool is searched once, however many addresses are taken from it', async (t) => {
+  const taken = new Set<string>()
+  let lookups = 0
+  const has = (ip: string) => {
+    lookups++
+    return taken.has(ip)
+  }
+  for (const ip of freeAddresses(pool('192.168.2.0/24'), { has })) taken.add(ip)
+  t.same([taken.size, lookups], [254, 254])
 })

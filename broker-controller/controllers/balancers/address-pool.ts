@@ -42,15 +42,17 @@ export function poolHas(pool: AddressPool, ip: string): boolean {
   )
 }
 
-/** The first address that is not `taken`; undefined: there is none left. */
-export function freeAddress(pool: AddressPool, taken: { has(ip: string): boolean }): string | undefined {
+/**
+ * The addresses that are not `taken` when they are asked for, in their order. What was taken stays taken: all of them together cost one pass
+ * over the pool, however many Services ask.
+ */
+export function* freeAddresses(pool: AddressPool, taken: { has(ip: string): boolean }): Generator<string, undefined> {
   for (const { first, last } of pool) {
     for (let address = first; address <= last; address++) {
       const ip = formatIPv4(address)
-      if (isUsable(address) && !taken.has(ip)) return ip
+      if (isUsable(address) && !taken.has(ip)) yield ip
     }
   }
-  return undefined
 }
 
 export function poolText(pool: AddressPool): string {

@@ -80,3 +80,10 @@ test('a Service has the addresses of a bounded number of nodes, the same ones ag
   t.ok(found.includes(last))
   t.same(result([service('a', { ips: found })], [...many].reverse())['shop/a']?.ips, found)
 })
+
+test('of many Services with one port, each that gets no address has the reason', async (t) => {
+  const all = Array.from({ length: 20 }, (_, index) => service(`web-${index + 10}`))
+  const given = Object.values(result(all))
+  t.match(given[0], { ips: ['192.168.1.1', '192.168.1.2'] })
+  for (const one of given.slice(1)) t.match(one, { ips: [], problem: /^Port TCP\/80 is in use on every node/ })
+})

@@ -28,7 +28,9 @@ export function balanceByNodes(
   nodes: readonly BalancerNode[],
   use: PortUse,
 ): ReadonlyMap<string, Balancing> {
-  const claims = new Map<string, string>()
+  const claims: Claims = new Map()
+  /** Ports that no node has free, as a list: the Services that want them are many where one name of a chart is used again and again. */
+  const exhausted = new Map<string, Owner>()
   const inOrder = [...services].sort((a, b) => Number(b.ips.length > 0) - Number(a.ips.length > 0) || olderFirst(a, b))
   const usable = nodes.filter(({ isExcluded }) => !isExcluded)
   const ready = usable.filter(({ isReady }) => isReady)
@@ -40,11 +42,19 @@ export function balanceByNodes(
       const isCut = ready.length === 0
       const eligible = isCut
         ? usable.filter(({ address }) => service.ips.includes(address))
-        : ready.filter(({ name }) => service.policy === 'Cluster' || service.endpointNodes.has(name))
-      const { free, owner } = freeNodes(service, eligible, use, claims)
-      if (owner !== undefined && free.length === 0) return [service.key, { ips: [], problem: inUse(owner) }]
+        : service.policy === 'Cluster'
+          ? ready
+          : ready.filter(({ name }) => service.endpointNodes.has(name))
+      const isAny = !isCut && service.policy === 'Cluster' && !service.ports.some((port) => use.nodePorts.has(port))
+      const wanted = service.ports.join()
+      const known = isAny ? exhausted.get(wanted) : undefined
+      const { free, owner } = known ? { free: [], owner: known } : freeNodes(service, eligible, use, claims)
+      if (owner !== undefined && free.length === 0) {
+        if (isAny) exhausted.set(wanted, owner)
+        return [service.key, { ips: [], problem: inUse(owner) }]
+      }
       const chosen = mostOf(free, service.ips)
-      for (const { name } of chosen) for (const port of service.ports) claims.set(`${name} ${port}`, service.key)
+      claim(claims, service, chosen)
       return [service.key, chosen.length === 0 ? notBalanced : { ips: ipsOf(chosen), node: allNodes }]
     }),
   )
@@ -52,16 +62,27 @@ export function balanceByNodes(
 
 type Owner = { readonly port: BalancedPortKey; readonly what: string }
 
+/** By port and name of the node: the key of the Service. Within a pass a port that was claimed stays claimed. */
+type Claims = Map<BalancedPortKey, Map<string, string>>
+
+function claim(claims: Claims, { key, ports }: BalancedService, nodes: readonly BalancerNode[]): void {
+  for (const port of ports) {
+    const owners = claims.get(port) ?? new Map<string, string>()
+    for (const { name } of nodes) owners.set(name, key)
+    claims.set(port, owners)
+  }
+}
+
 /** `owner`: of a port that is in use on one of the nodes. */
 function freeNodes(
   { key, ports }: BalancedService,
   eligible: readonly BalancerNode[],
   { nodePorts, hostPorts }: PortUse,
-  claims: ReadonlyMap<string, string>,
+  claims: Claims,
 ): { readonly free: readonly BalancerNode[]; readonly owner?: Owner } {
   let owner: Owner | undefined
   const ownerOn = (name: string, port: BalancedPortKey): string | undefined => {
-    const service = claims.get(`${name} ${port}`) ?? nodePorts.get(port)
+    const service = claims.get(port)?.get(name) ?? nodePorts.get(port)
     if (service !== undefined && service !== key) return `Service ${service}`
     return hostPorts.get(name)?.has(port) ? `the host port of a pod on ${name}` : undefined
   }
@@ -87,8 +108,9 @@ function keptProblem({ ports }: BalancedService, kept: ReadonlySet<BalancedPortK
 
 /** Those that the Service has first. */
 function mostOf(free: readonly BalancerNode[], had: readonly string[]): readonly BalancerNode[] {
-  const known = free.filter(({ address }) => had.includes(address))
-  const others = free.filter(({ address }) => !had.includes(address))
+  const before = new Set(had)
+  const known = free.filter(({ address }) => before.has(address))
+  const others = free.filter(({ address }) => !before.has(address))
   return [...known, ...others].slice(0, mostNodeAddresses)
 }
 

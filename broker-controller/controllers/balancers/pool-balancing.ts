@@ -1,6 +1,6 @@
 /** Decides the addresses of load balancers from a pool: one for each Service, which it keeps. The truth is what the Services have. */
 import { chooseNodes } from './address-nodes.ts'
-import { type AddressPool, freeAddress, poolHas, poolText } from './address-pool.ts'
+import { type AddressPool, freeAddresses, poolHas, poolText } from './address-pool.ts'
 import { type BalancedService, type Balancing, olderFirst } from './balanced-services.ts'
 import type { BalancerNode } from './balancer-nodes.ts'
 
@@ -59,6 +59,7 @@ function assignAddresses(
     if (problem === undefined) assign(key, requestedIP)
     else assigned.set(key, { problem })
   }
+  const free = freeAddresses(pool, taken)
   for (const service of open) {
     const { key, requestedIP } = service
     const { problem } = assigned.get(key) ?? {}
@@ -66,7 +67,7 @@ function assignAddresses(
     const kept = keepable(service)
     if (problem !== undefined && kept !== undefined) assign(key, kept, problem)
     if (requestedIP !== undefined) continue
-    const ip = kept ?? freeAddress(pool, taken)
+    const ip = kept ?? free.next().value
     if (ip !== undefined) assign(key, ip)
     else assigned.set(key, { problem: exhausted(pool) })
   }
