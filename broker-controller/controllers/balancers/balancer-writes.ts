@@ -9,7 +9,7 @@ import { keyFrom } from '../../store/informer.ts'
 import { objectReference } from '../../store/references.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
-import { type Balancing, isBalanced } from './balanced-services.ts'
+import { type Balancing, isBalanced, notBalanced } from './balanced-services.ts'
 
 export type BalancerNeeds = {
   readonly store: Store
@@ -59,7 +59,7 @@ export function balancerWrites({ store, events, clock, log }: BalancerNeeds): Ba
         key: keyFrom(key),
         uid,
         change(fresh) {
-          const wanted = withBalancing(fresh, isBalanced(fresh) ? balancing : undefined)
+          const wanted = withBalancing(fresh, isBalanced(fresh) ? balancing : withdrawn(fresh))
           return isDeepStrictEqual(wanted, fresh) ? undefined : wanted
         },
       })
@@ -72,7 +72,12 @@ export function balancerWrites({ store, events, clock, log }: BalancerNeeds): Ba
   }
 }
 
-/** `balancing` undefined: the Service is not one of this controller; its status is not changed. */
+/** One that waits for its finalizers has no address any more: it may already be that of another Service. */
+function withdrawn({ spec }: Service): Balancing | undefined {
+  return spec?.loadBalancerClass ? undefined : notBalanced
+}
+
+/** `balancing` undefined: the Service is one of another program; its status is not changed. */
 function withBalancing<S extends Service>(service: S, balancing: Balancing | undefined): S {
   const { metadata, status } = service
   const { [loadBalancerNodeAnnotation]: _, ...others } = metadata.annotations ?? {}

@@ -107,6 +107,28 @@ test('a Service of another type or class is left alone, and its address is free'
   t.equal(await world.shown('next'), '192.168.1.240 pi-1')
 })
 
+test('a Service that waits for its finalizers gives up its address before another one gets it', async (t) => {
+  const world = await opened(t)
+  await world.node('pi-1')
+  world.run(pool)
+  await world.service('web')
+  t.equal(await world.shown('web'), '192.168.1.240 pi-1')
+  await world.edit('services', 'web', ({ metadata, ...service }) => ({
+    ...service,
+    metadata: {
+      ...metadata,
+      annotations: {},
+      deletionTimestamp: metadata.creationTimestamp,
+      finalizers: ['example.com/wait'],
+    },
+  }))
+  await world.service('next')
+  t.equal(await world.shown('next'), '192.168.1.241 pi-1')
+  t.equal(await world.shown('web'), '-')
+  await world.service('last')
+  t.equal(await world.shown('last'), '192.168.1.240 pi-1')
+})
+
 test('the next controller keeps what the one before assigned, and repairs a conflict', async (t) => {
   const world = await opened(t)
   await world.node('pi-1')

@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { allNodes, loadBalancerNodeAnnotation } from '../../../api/network/load-balancer.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { runController } from '../../../daemon/controller.ts'
+import { yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
@@ -71,12 +72,14 @@ async function runLoadBalancers(
     const balanced: BalancedService[] = []
     for (const service of services.all()) {
       const key = keyText(service.metadata)
-      if (isBalanced(service)) {
-        const facts = withLastNode(balancedService(key, service, watched.endpointsOf(key)), lastNodes)
-        const isOurs = !isForeign(facts, (ip) => watched.mayGive(ip))
-        ;(isOurs ? balanced : others).push(facts)
-        if (isOurs) stored.set(key, service)
-      } else if (isMarked(service)) stored.set(key, service)
+      const isGiven = service.spec?.type === 'LoadBalancer'
+      if (!isGiven && !isMarked(service)) continue
+      const facts = withLastNode(balancedService(key, service, watched.endpointsOf(key)), lastNodes)
+      const isOurs = isBalanced(service) && !isForeign(facts, (ip) => watched.mayGive(ip))
+      // One that is being deleted has its address until it is withdrawn.
+      ;(isOurs ? balanced : others).push(facts)
+      if (isOurs || isMarked(service) || isLeaving(service, facts.ips.some(watched.mayGive))) stored.set(key, service)
+      await yieldTurn()
     }
     const decided = decide(settings, watched, balanced, { others, services: services.all() })
     for (const [key, service] of stored) {
@@ -84,6 +87,7 @@ async function runLoadBalancers(
       if (settings.mode === 'none' && !isMarked(service)) continue
       if (balancing.node !== undefined && balancing.node !== allNodes) lastNodes.set(key, balancing.node)
       await writes.write(key, service, balancing)
+      await yieldTurn()
     }
   }
 
@@ -125,6 +129,11 @@ function decide(
 function withLastNode(service: BalancedService, lastNodes: ReadonlyMap<string, string>): BalancedService {
   const node = service.node ?? lastNodes.get(service.key)
   return node === undefined || service.ips.length === 0 ? service : { ...service, node }
+}
+
+/** A client may have removed the annotation before it deleted the Service. */
+function isLeaving({ metadata, spec }: StoredService, hasOurs: boolean): boolean {
+  return metadata.deletionTimestamp !== undefined && !spec?.loadBalancerClass && hasOurs
 }
 
 /** This controller has written its status. */
