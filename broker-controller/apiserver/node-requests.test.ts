@@ -54,3 +54,23 @@ test('a secret is readable for the node whose pod needs it, and for its metadata
     t.notMatch(JSON.stringify(body), /hunter2|aHVudGVyMg==/)
   }
 })
+
+test('a node does not take the WireGuard key of another one, by its Node or its status', async (t) => {
+  const { ask } = await anApi(t)
+  const key = { 'bramble.dev/wireguard-public-key': 'xTIBA5rboUvnH4htodjb6e697QjLERt1NAB4mZqp8Dg=' }
+  const patch = (name: string, part = '') =>
+    ask('PATCH', `/api/v1/nodes/${name}${part}`, {
+      as: nodeIdentity(name),
+      type: patchTypes.merge,
+      body: { metadata: { annotations: key } },
+    })
+  await ask('POST', '/api/v1/nodes', { as: nodeIdentity('pi-01'), body: sentNode('pi-01') })
+  t.match(await patch('pi-01'), { code: 200 })
+  const copy = { ...sentNode('pi-02'), metadata: { name: 'pi-02', annotations: key } }
+  const made = await ask('POST', '/api/v1/nodes', { as: nodeIdentity('pi-02'), body: copy })
+  t.equal(made.code, 201)
+  t.notMatch(JSON.stringify(made.body), /wireguard-public-key/)
+  for (const part of ['', '/status'])
+    t.match(await patch('pi-02', part), { code: 403, body: { message: /node "pi-01" has the same WireGuard key/ } })
+  t.match(await patch('pi-01'), { code: 200 })
+})
