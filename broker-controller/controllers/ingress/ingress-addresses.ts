@@ -9,7 +9,10 @@ import { isReadyPod } from '../workloads/pod-readiness.ts'
 
 const writesAtOnce = 16
 
-/** Sorted, each once. `proxies`: pods of the proxy; `node`: by its name. */
+/** Each Ingress has all of them in its status: that of a large fleet would be larger than its spec. A client uses a few. */
+const mostAddresses = 64
+
+/** Sorted, each once, the first `mostAddresses`. `proxies`: pods of the proxy; `node`: by its name. */
 export function proxyAddresses(proxies: Iterable<Pod>, node: (name: string) => Node | undefined): readonly string[] {
   const found = new Set<string>()
   for (const pod of proxies) {
@@ -17,7 +20,7 @@ export function proxyAddresses(proxies: Iterable<Pod>, node: (name: string) => N
     const address = internalAddress(node(pod.spec.nodeName ?? ''))
     if (address !== undefined) found.add(address)
   }
-  return [...found].sort()
+  return [...found].sort().slice(0, mostAddresses)
 }
 
 export function internalAddress(node: Node | undefined): string | undefined {
