@@ -235,12 +235,18 @@ test('turned off, it removes what it made, and the addresses of Ingresses', asyn
   await store.create('ingresses', one)
   await settle(600)
   t.equal(await addresses('one'), '192.168.1.5')
+  const annotations = { 'kubernetes.io/ingress.class': 'bramble' }
+  const { ingressClassName: _, ...spec } = one.spec ?? {}
+  await store.create('ingresses', { ...one, metadata: { ...one.metadata, name: 'old', annotations }, spec })
+  await settle(600)
+  t.equal(await addresses('old'), '192.168.1.5')
   const own = { namespace: ingressNamespace, name: 'own' }
   await store.create('secrets', { apiVersion: 'v1', kind: 'Secret', metadata: own, type: 'Opaque' })
   await end()
   start()
   await settle(1000)
   t.equal(await addresses('one'), '')
+  t.equal(await addresses('old'), '')
   t.equal(await store.get('daemonsets', proxyKey), undefined)
   t.equal(await store.get('ingressclasses', { namespace: '', name: 'bramble' }), undefined)
   t.same(

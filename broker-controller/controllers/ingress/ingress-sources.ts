@@ -40,7 +40,7 @@ export function ingressSources(
   changed: (what: IngressChange) => void,
 ): IngressSources {
   let references: References = { services: new Set(), secrets: new Set() }
-  const isOurs = (ingress: Ingress | undefined) => isServed(ingress?.spec?.ingressClassName ?? namedClass(ingress))
+  const isOurs = (ingress: Ingress | undefined) => isServed(namedClass(ingress))
   const isServed = (name = '') => name !== '' && isOurClass(classes.get({ namespace: '', name }))
 
   const classes: Informer<'ingressclasses'> = informer(needs, 'ingressclasses', (present, previous) => {
@@ -51,7 +51,7 @@ export function ingressSources(
     if (isOurClass(present)) return
     const name = (present ?? previous)?.metadata.name
     for (const one of ingresses.all()) {
-      if ((one.spec?.ingressClassName ?? namedClass(one)) === name) changed({ left: keyText(one.metadata) })
+      if (namedClass(one) === name) changed({ left: keyText(one.metadata) })
     }
   })
   const ingresses: Informer<'ingresses'> = informer(needs, 'ingresses', (present, previous) => {
@@ -113,8 +113,9 @@ export function isOurClass(one: IngressClass | undefined): boolean {
   return one?.spec?.controller === ingressControllerName
 }
 
-function namedClass(ingress: Ingress | undefined): string | undefined {
-  return ingress?.metadata.annotations?.[classAnnotation]
+/** Of its spec, or of the annotation that was there before it. */
+export function namedClass(ingress: Ingress | undefined): string | undefined {
+  return ingress?.spec?.ingressClassName ?? ingress?.metadata.annotations?.[classAnnotation]
 }
 
 function isSameIngress(present: Ingress | undefined, previous: Ingress | undefined): boolean {

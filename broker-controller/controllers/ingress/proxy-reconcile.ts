@@ -9,7 +9,7 @@ import type { AdmittedCreation } from '../workloads/admitted-creation.ts'
 import { removeObject } from '../workloads/object-removal.ts'
 import { writeAddresses } from './ingress-addresses.ts'
 import type { IngressSettings } from './ingress-settings.ts'
-import { isOurClass } from './ingress-sources.ts'
+import { isOurClass, namedClass } from './ingress-sources.ts'
 import { ingressNamespace, isMade, proxyClass, proxyDaemonSet, proxyName, proxyNamespace } from './proxy-objects.ts'
 
 export type ProxyNeeds = { readonly store: Store; readonly creation: AdmittedCreation; readonly clock: Clock }
@@ -56,7 +56,7 @@ export async function removeProxy(needs: ProxyNeeds): Promise<void> {
   const ingresses = (await store.list('ingresses')).items
   await writeAddresses(
     needs,
-    ingresses.filter(({ spec }) => names.has(spec?.ingressClassName ?? '')),
+    ingresses.filter((one) => names.has(namedClass(one) ?? '')),
     [],
   )
   for (const resource of ['daemonsets', 'secrets'] as const) {
