@@ -100,7 +100,10 @@ export function ingressCertificates(lookup: CertificateLookup, settings: Ingress
   }
 }
 
-/** Lines of HAProxy's crt-list: the file of other hosts first, then for each file its hosts. */
+/**
+ * Lines of HAProxy's crt-list: the file of other hosts first, then for each file its hosts. `*` is the default of HAProxy 3.0, and
+ * nothing in 2.6, whose default is the first line. Without it the names in that certificate would come before those of the others.
+ */
 export function certificateList({ hosts, otherwise }: Certificates, folder: string): string {
   const byFile = new Map<string, string[]>()
   for (const [host, file] of hosts) {
@@ -108,7 +111,7 @@ export function certificateList({ hosts, otherwise }: Certificates, folder: stri
     if (some === undefined) byFile.set(file, [host])
     else some.push(host)
   }
-  const lines = otherwise === undefined ? [] : [`${folder}/${otherwise}`]
+  const lines = otherwise === undefined ? [] : [`${folder}/${otherwise} *`]
   for (const [file, names] of byFile) {
     for (let at = 0; at < names.length; at += hostsOfLine) {
       lines.push([`${folder}/${file}`, ...names.slice(at, at + hostsOfLine)].join(' '))

@@ -241,7 +241,7 @@ test('the default certificate is shown for hosts without one of their own', asyn
   const tls = [{ hosts: ['a.example'] }, { hosts: ['b.example'], secretName: 'none' }]
   const settings = { defaultCertificate: 'certs/house' }
   const { lines, texts } = configured([anIngress('one', { tls })], { certificates, settings })
-  t.same(lines('certificates.list'), ['/etc/bramble-ingress/house.pem'])
+  t.same(lines('certificates.list'), ['/etc/bramble-ingress/house.pem *'])
   t.notOk(lines('haproxy.cfg').some((line) => line.endsWith(' strict-sni')))
   t.match(texts, [/Secret default\/none does not exist.*served with the default certificate/])
   t.equal(texts.length, 1)
