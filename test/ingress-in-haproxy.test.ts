@@ -45,7 +45,11 @@ async function aProxy(t: Test, services: readonly string[], more: { readonly [na
     t.teardown(() => server.close())
     ports.set(`default/${name}`, (server.address() as AddressInfo).port)
   }
-  const save = async (ingresses: readonly Ingress[], secrets: readonly Secret[] = [], broken = '') => {
+  const save = async (
+    ingresses: readonly Ingress[],
+    secrets: readonly Secret[] = [],
+    { broken = '', defaultCertificate }: { readonly broken?: string; readonly defaultCertificate?: string } = {},
+  ) => {
     const bySecret = new Map(secrets.map((one) => [`default/${one.metadata.name}`, checkCertificate(one)]))
     const builder = proxyConfiguration({
       service(key) {
@@ -53,7 +57,7 @@ async function aProxy(t: Test, services: readonly string[], more: { readonly [na
         return port === undefined ? undefined : aService('one', '127.0.0.1', { ports: [{ name: 'http', port }] })
       },
       certificate: (key) => bySecret.get(key),
-      settings: defaultIngressSettings,
+      settings: { ...defaultIngressSettings, defaultCertificate },
       limits: { files: 1e6, certificates: 1e6 },
     })
     for (const ingress of ingresses) builder.add(ingress)
@@ -208,6 +212,9 @@ test('a backend is given who asked, and not what the client claims', { skip }, a
   t.match(headers, { host: 'a.example', 'x-forwarded-proto': 'http', 'x-forwarded-host': 'a.example' })
   t.not(headers['x-forwarded-for'], claims['x-forwarded-for'])
   t.same([headers['x-real-ip'], headers.forwarded], [undefined, undefined])
+  const upgrade = { connection: 'Upgrade, HTTP2-Settings', upgrade: 'H2C', 'http2-settings': 'AAMAAABk' }
+  const past = JSON.parse((await proxy.ask('a.example', '/', { headers: upgrade })).text).headers
+  t.same([past.upgrade, past['http2-settings']], [undefined, undefined], 'no way past the rules')
   t.match(await proxy.ask('B.example:80', '/r/x?y=%20'), { status: 308, location: 'https://b.example/r/x?y=%20' })
   const passed = (times: number) => ({ 'x-bramble-ingress': Array.from({ length: times }, () => '1') })
   t.equal((await proxy.ask('a.example', '/', { headers: passed(3) })).status, 200)
@@ -288,6 +295,33 @@ test('a host has its certificate, and a connection to one without is refused', {
   }
 })
 
+test('the default certificate is shown for hosts without one of their own only', { skip }, async (t) => {
+  const proxy = await aProxy(t, ['a'])
+  const authority = anAuthority()
+  const tls = [{ hosts: ['cert-d'], secretName: 'own' }]
+  const secrets = [aCertificate(authority, 'own', 'cert-own'), aCertificate(authority, 'house', 'cert-d')]
+  const ingresses = [anIngress('one', { rules: [aRule('cert-d', 'Prefix / a:http')], tls })]
+  await proxy.save(ingresses, secrets, { defaultCertificate: 'default/house' })
+  proxy.run()
+  await proxy.started()
+  t.equal(await shownFor(proxy.folder, 'cert-d'), 'DNS:cert-own')
+  t.equal(await shownFor(proxy.folder, 'b.example'), 'DNS:cert-d')
+})
+
+test('what could not be checked is tried again', { skip }, async (t) => {
+  const proxy = await aProxy(t, [])
+  await proxy.save([])
+  const program = proxy.run()
+  await proxy.started()
+  const list = join(proxy.folder, proxyFiles.certificateList)
+  await writeFile(list, `${proxy.folder}/missing.pem a.example\n`)
+  await writeFile(join(proxy.folder, proxyFiles.version), 'next\n')
+  await eventually('it is printed', () => program.output().includes('Configuration next refused'))
+  await writeFile(list, '')
+  await eventually('it is loaded', () => program.output().includes('Configuration next loaded'))
+  t.equal(program.output().split('refused, the one before').length, 2, 'it is printed once')
+})
+
 test('a change is loaded without a failed request, and one that HAProxy refuses changes nothing', {
   skip,
 }, async (t) => {
@@ -308,7 +342,7 @@ test('a change is loaded without a failed request, and one that HAProxy refuses 
     eventually(`${name} answers`, async () => (await proxy.whoAnswers('a.example', '/')) === name)
   await proxy.save([anIngress('one', rules('b'))])
   await become('b')
-  await proxy.save([anIngress('one', rules('a'))], [], 'a line that HAProxy refuses')
+  await proxy.save([anIngress('one', rules('a'))], [], { broken: 'a line that HAProxy refuses' })
   await eventually('it is printed', () => program.output().includes('refused, the one before it stays'))
   t.match(program.output(), "unknown keyword 'a'")
   t.equal(await proxy.whoAnswers('a.example', '/'), 'b')

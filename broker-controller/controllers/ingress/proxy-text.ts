@@ -73,10 +73,16 @@ defaults
   timeout tunnel 1h
 `
 
-/** What a client sends in their place is removed: a backend may trust them. A Service whose endpoint is a proxy would use up all connections. */
+/**
+ * What a client sends in their place is removed: a backend may trust them. An upgrade to HTTP/2 is removed, too: what follows it in the
+ * connection would reach the backend without any of these rules. A Service whose endpoint is a proxy would use up all
+ * connections.
+ */
 const headers = `  http-request del-header Forwarded
   http-request del-header X-Forwarded-Port
   http-request del-header X-Real-IP
+  http-request del-header HTTP2-Settings
+  http-request del-header Upgrade if { req.hdr(upgrade) -m beg -i h2 }
   http-request set-header X-Forwarded-For %[src]
   http-request set-header X-Forwarded-Proto http if !{ ssl_fc }
   http-request set-header X-Forwarded-Proto https if { ssl_fc }
@@ -109,7 +115,8 @@ function lookup(key: string, table: 'exact' | 'prefix' | 'fallback', match: 'str
 
 /**
  * For `sh -c`. Starts HAProxy and reloads it when the files change: the listening sockets pass to a new worker, and the old one ends
- * with its connections. What HAProxy refuses is printed, and what runs stays. `$$(` is `$(`, which Kubernetes would expand.
+ * with its connections. What HAProxy refuses is printed, and what runs stays; it is tried again, as the check itself may have failed, for
+ * memory, or while not all Secrets of a change are there. `$$(` is `$(`, which Kubernetes would expand.
  *
  * A HAProxy that starts, or reloads, is left alone for ten seconds: SIGUSR2 ends it before its handlers are there, and SIGUSR1 gets lost
  * (2.6). So the request to stop is repeated. Each worker has a memory of its own, too.
@@ -121,6 +128,7 @@ haproxy -c -q -f "$config/${proxyFiles.configuration}" || exit 1
 haproxy -W -db -q -f "$config/${proxyFiles.configuration}" &
 proxy=$!
 stopping=
+printed=
 trap 'stopping=yes; kill -USR1 "$proxy"' TERM INT USR1
 pause=10
 while kill -0 "$proxy" 2>/dev/null; do
@@ -134,12 +142,13 @@ while kill -0 "$proxy" 2>/dev/null; do
   fi
   read -r wanted <"$config/${proxyFiles.version}" || continue
   [ "$wanted" != "$running" ] || continue
-  running=$wanted
+  pause=10
   if refused=$$(haproxy -c -f "$config/${proxyFiles.configuration}" 2>&1); then
+    running=$wanted
     kill -USR2 "$proxy"
-    pause=10
     echo "Configuration $wanted loaded"
-  else
+  elif [ "$printed" != "$wanted" ]; then
+    printed=$wanted
     echo "Configuration $wanted refused, the one before it stays: $refused" >&2
   fi
 done
