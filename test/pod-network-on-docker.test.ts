@@ -1,6 +1,8 @@
 /** The addresses of pods on an engine that other agents use or have used. */
 import { test } from 'tap'
 import { dockerRuntime } from '../agent/adapters/docker/docker-runtime.ts'
+import { sandboxOptions } from '../agent/pods/options/container-options.ts'
+import { memoryCheckpoint } from '../agent/testing/pod-world.ts'
 import { aPod } from '../api/testing/builders.ts'
 import { ownAddresses } from './support/addresses.ts'
 import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
@@ -84,6 +86,48 @@ test('networks of pods on Docker', { skip: whyNoDockerd() }, async (t) => {
       await user.remove({ force: true })
       t.equal(await runtime.podNetworkProblem(), undefined)
       await node.until('second', isReady)
+    },
+  )
+
+  t.test(
+    'pods of a fleet with a network have their addresses again after a power cut, without a controller',
+    async (t) => {
+      const range = await ownAddresses()
+      const podNetwork = {
+        wanted: () => ({ mode: 'routed', podsMayMove: true }) as const,
+        prepared: async () => undefined,
+        reflect: async () => undefined,
+      }
+      const runtime = dockerRuntime({ socketPath: dockerd.socket, nodeName: 'pi-01', podNetwork })
+      const checkpoint = memoryCheckpoint()
+      const node = nodeOnDocker(t, dockerd, { runtime, checkpoint })
+      const desired = { podCIDR: `${range}.0/24`, clusterDomain: 'cluster.local' }
+      node.publishDesired({ ...desired, pods: [pod('first')] })
+      await node.until('first', isReady)
+      const names = ['one', 'two', 'three']
+      node.publishDesired({ ...desired, pods: ['first', ...names].map(pod) })
+      const addresses = new Map<string, string | undefined>()
+      for (const name of names) addresses.set(name, (await node.until(name, isReady)).podIP)
+      node.publishDesired({ ...desired, pods: names.map(pod) })
+      const saved = () => JSON.stringify(Object.keys(checkpoint.content?.addresses ?? {}))
+      await eventually(() => !saved().includes('uid-first'), saved)
+      t.notOk([...addresses.values()].includes(`${range}.2`), 'the first address is free')
+      await node.stop()
+      await dockerd.cutPower()
+      await dockerd.start()
+
+      const next = nodeOnDocker(t, dockerd, { runtime, checkpoint })
+      for (const name of names) {
+        const { podIP } = await next.until(name, isReady)
+        t.equal(podIP, addresses.get(name), name)
+      }
+
+      await next.stop()
+      const ip = addresses.get('one') ?? ''
+      const id = await runtime.runSandbox({ ...sandboxOptions(pod('other'), 0, desired), ip })
+      const other = (await runtime.listContainers()).find((one) => one.id === id)
+      t.match(other?.ip, `${range}.`)
+      t.not(other?.ip, ip, 'another pod has the address: this one gets the next')
     },
   )
 })

@@ -39,6 +39,7 @@ import { relist } from './sync/relist.ts'
 import { syncPod } from './sync/sync-pod.ts'
 import { tokenManager } from './volumes/token-manager.ts'
 import type { VolumeStore } from './volumes/volume-store.ts'
+import { lastAddresses } from './wanted/pod-addresses.ts'
 import { checkpointWriter, type PodCheckpoint } from './wanted/pod-checkpoint.ts'
 import { type WantedPods, wantedPods } from './wanted/pod-config.ts'
 
@@ -140,7 +141,8 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   })
   const workers = podWorkers({ ...needs, parallel })
   const engine = engineWatch({ ...needs, resyncMs })
-  const checkpoints = checkpointWriter(needs, () => checkpointOf(wanted, records.endings()))
+  const addresses = lastAddresses()
+  const checkpoints = checkpointWriter(needs, () => checkpointOf(wanted, records.endings(), addresses))
   const sources = optionSources(needs, settings, wanted)
   let events = 0
   const recordEvent = (pod: Pick<Pod, 'metadata'>, event: PodEvent) =>
@@ -166,13 +168,14 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     tokens,
     devices,
     images,
+    addresses,
     hostIP: node.hostIP,
     recordEvent,
     again,
     sources,
   })
 
-  const shared = { ...needs, records, wanted, statuses, workers, recordEvent, save: checkpoints.wake }
+  const shared = { ...needs, records, wanted, addresses, statuses, workers, recordEvent, save: checkpoints.wake }
   const termination = podTermination({ ...shared, sync: (uid) => workers.add([uid]) })
   const admission = podAdmission({ ...shared, termination })
   const updates = podUpdates({ ...shared, nodeName, admission, reports, gate, relist: engine.wake })

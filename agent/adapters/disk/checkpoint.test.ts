@@ -23,8 +23,9 @@ function place(t: Test) {
 test('what was remembered is there for the next agent, and for root only', async (t) => {
   const { path, open } = place(t)
   t.equal(await open().load(), undefined, 'at first there is nothing')
-  await open().save(remembered())
-  t.same(await open().load(), remembered())
+  const addresses = { 'uid-of-web': '10.244.1.2' }
+  await open().save({ ...remembered(), addresses })
+  t.same(await open().load(), { ...remembered(), addresses })
   t.equal((await stat(path)).mode & 0o777, 0o600)
 })
 

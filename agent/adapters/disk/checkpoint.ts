@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { decode } from '../../../api/decode.ts'
 import { decodeDesired } from '../../../api/desired.ts'
 import { PodStatusSchema } from '../../../api/pod.ts'
-import { mapOf } from '../../../api/schema.ts'
+import { mapOf, text } from '../../../api/schema.ts'
 import { replaceFile } from '../../../daemon/durable-file.ts'
 import { codeOf } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -21,6 +21,8 @@ type Step = (content: unknown) => unknown
 /** The format that is written. */
 const format = steps.length + 1
 const EndingsSchema = mapOf(PodStatusSchema)
+/** Left out by versions before. */
+const AddressesSchema = mapOf(text)
 
 /**
  * Why this agent must not overwrite the file: a later version wrote it, and could not read it afterwards. Undefined without such
@@ -105,8 +107,12 @@ export function read(text: string, upgrades: readonly Step[] = steps): Checkpoin
   const parts = (upgraded ?? {}) as { readonly [part: string]: unknown }
   const desired = decodeDesired(parts['desired'])
   const endings = decode(EndingsSchema, parts['endings'])
-  if (desired.ok && endings.ok) return { desired: desired.value, endings: endings.value }
-  const [problem] = [desired, endings].flatMap((one) => (one.ok ? [] : one.problems))
+  const addresses = decode(AddressesSchema, parts['addresses'] ?? {})
+  if (desired.ok && endings.ok && addresses.ok) {
+    const known = Object.keys(addresses.value).length > 0 && { addresses: addresses.value }
+    return { desired: desired.value, endings: endings.value, ...known }
+  }
+  const [problem] = [desired, endings, addresses].flatMap((one) => (one.ok ? [] : one.problems))
   throw new Error(`The content is not valid: ${JSON.stringify(problem)}`)
 }
 
@@ -130,7 +136,7 @@ function formatOf(text: string): number | undefined {
 }
 
 /** The part that is compared before a write: the store of the message, but not its version. */
-function essence({ desired, endings }: CheckpointData): string {
+function essence({ desired, endings, addresses = {} }: CheckpointData): string {
   const {
     pods,
     configMaps = [],
@@ -156,6 +162,7 @@ function essence({ desired, endings }: CheckpointData): string {
       services,
       misread,
       store,
+      addresses,
     ]),
   )
 }

@@ -4,7 +4,14 @@ import { Agent } from 'node:http'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import Dockerode from 'dockerode'
-import { type ContainerRuntime, type LogLimits, RuntimeError } from '../../pods/runtime/runtime.ts'
+import { isWithin } from '../../../api/text/cidr.ts'
+import {
+  type ContainerRuntime,
+  isUnreachable,
+  type LogLimits,
+  RuntimeError,
+  type SandboxOptions,
+} from '../../pods/runtime/runtime.ts'
 import type { EngineStreams } from '../../sessions/engine-streams.ts'
 import { readRoutes } from '../kernel/host-routes.ts'
 import { hasRuntime, infoOf } from './answers.ts'
@@ -103,16 +110,27 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
       if (options.handler !== undefined) await refuseUnknownRuntime(options.handler)
       const on = options.podCIDR === undefined ? undefined : await network.ensure(options.podCIDR)
       if (on?.mode === 'routed') await prepared()
-      const id = await createSandbox(options, on?.name)
-      try {
-        await start(`Cannot start the sandbox of pod ${podOf(options.identity)}`, id)
-        if (on?.mode === 'routed') await reflect(on.bridge)
-      } catch (error) {
-        network.invalidate()
-        await remove(id)
-        throw error
+      const { ip, ...anyAddress } = options
+      const started = async (wanted: SandboxOptions) => {
+        const id = await createSandbox(wanted, on?.name)
+        try {
+          await start(`Cannot start the sandbox of pod ${podOf(options.identity)}`, id)
+          if (on?.mode === 'routed') await reflect(on.bridge)
+        } catch (error) {
+          network.invalidate()
+          await remove(id)
+          throw error
+        }
+        return id
       }
-      return id
+      const mayAsk = on?.mode === 'routed' && ip !== undefined && isWithin(ip, options.podCIDR ?? '')
+      if (!mayAsk) return await started(anyAddress)
+      try {
+        return await started(options)
+      } catch (error) {
+        if (isUnreachable(error)) throw error
+        return await started(anyAddress)
+      }
     },
 
     async createContainer(options) {

@@ -20,7 +20,7 @@ const leastCpuQuotaUs = 1_000
 /** `network`: the name of the network of pods; undefined: the engine's own. */
 export function sandboxRequest(
   nodeName: string,
-  { identity, hostname, domain, hostNetwork, hostIPC, resolver, hosts, sysctls, ports }: SandboxOptions,
+  { identity, hostname, domain, hostNetwork, hostIPC, resolver, hosts, sysctls, ports, ip }: SandboxOptions,
   network: string | undefined,
 ): Dockerode.ContainerCreateOptions {
   return {
@@ -30,6 +30,10 @@ export function sandboxRequest(
     // The pause process handles no other signal: a stop of the engine would wait for its timeout.
     StopSignal: 'SIGKILL',
     ExposedPorts: Object.fromEntries(ports.map((port) => [portKey(port), {}])),
+    ...(network !== undefined &&
+      ip !== undefined && {
+        NetworkingConfig: { EndpointsConfig: { [network]: { IPAMConfig: { IPv4Address: ip } } } },
+      }),
     HostConfig: {
       NetworkMode: hostNetwork ? 'host' : (network ?? 'default'),
       IpcMode: hostIPC ? 'host' : 'shareable',

@@ -9,6 +9,7 @@ import type { PodStep, StepName, StepOf } from '../plan/pod-steps.ts'
 import { onNotRemoved, onRemoved, onSandboxFailed, onSandboxStarted } from '../record/pod-record.ts'
 import { type ContainerRuntime, isUnreachable, type RuntimeContainer, RuntimeError } from '../runtime/runtime.ts'
 import { podPath } from '../wanted/desired-pods.ts'
+import type { PodAddresses } from '../wanted/pod-addresses.ts'
 import { type ContainerStartNeeds, startContainer } from './container-start.ts'
 import { type ContainerStopNeeds, containerStop } from './container-stop.ts'
 
@@ -16,6 +17,7 @@ export type StepNeeds = ContainerStartNeeds &
   ContainerStopNeeds & {
     readonly runtime: ContainerRuntime
     readonly images: PodImages
+    readonly addresses: Pick<PodAddresses, 'of'>
   }
 
 /** `pod`: undefined when its specification is unknown. Rejects only when the engine does not answer. */
@@ -67,7 +69,9 @@ async function runSandbox(needs: StepNeeds, uid: string, pod: Pod, step: StepOf<
     const found = runtimeHandler(pod, runtimeClasses)
     if (!found.ok) throw new RuntimeError('Failed', found.message)
     const { handler } = found
-    await runtime.runSandbox(sandboxOptions(pod, step.attempt, { resolver, podCIDR, clusterDomain, handler }))
+    await runtime.runSandbox(
+      sandboxOptions(pod, step.attempt, { resolver, podCIDR, clusterDomain, handler, ip: needs.addresses.of(uid) }),
+    )
     records.update(uid, onSandboxStarted)
   } catch (error) {
     if (isUnreachable(error)) throw error

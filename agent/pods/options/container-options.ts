@@ -28,6 +28,8 @@ export type SandboxNeeds = {
   /** undefined: the fleet has no network of its own. */
   readonly clusterDomain?: string | undefined
   readonly handler?: string | undefined
+  /** Its last address. */
+  readonly ip?: string | undefined
 }
 
 export function sandboxOptions(pod: Pod, attempt: number, node: SandboxNeeds = {}): SandboxOptions {
@@ -45,6 +47,7 @@ export function sandboxOptions(pod: Pod, attempt: number, node: SandboxNeeds = {
     ),
     ports: hostNetwork ? [] : hostPorts(pod),
     ...(node.handler !== undefined && { handler: node.handler }),
+    ...(node.ip !== undefined && !hostNetwork && { ip: node.ip }),
   }
 }
 

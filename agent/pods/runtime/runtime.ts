@@ -74,6 +74,8 @@ export type SandboxOptions = {
   readonly ports: readonly PortMapping[]
   /** The runtime that its containers will have. Refused if the engine has none of that name. The sandbox itself has the default one. */
   readonly handler?: string
+  /** Of the network that leads to other nodes: if it is free, the sandbox gets it, else another one. */
+  readonly ip?: string
 }
 
 /** A folder or file of this machine that is mounted into a container. */

@@ -14,6 +14,7 @@ import type { PodRecords } from '../record/pod-records.ts'
 import type { MirrorReporter } from '../static/mirror-reports.ts'
 import type { PodStatusManager } from '../status/pod-status-manager.ts'
 import { changedPods, isNewer, mirrorsIn, withKnown } from '../wanted/desired-pods.ts'
+import type { PodAddresses } from '../wanted/pod-addresses.ts'
 import type { CheckpointData, PodCheckpoint } from '../wanted/pod-checkpoint.ts'
 import type { WantedPods } from '../wanted/pod-config.ts'
 import type { PodWorkers } from './pod-workers.ts'
@@ -22,6 +23,7 @@ export type PodUpdatesNeeds = {
   readonly nodeName: string
   readonly records: PodRecords
   readonly wanted: WantedPods
+  readonly addresses: Pick<PodAddresses, 'restore'>
   readonly workers: Pick<PodWorkers, 'add'>
   readonly statuses: Pick<PodStatusManager, 'resendGone'>
   readonly admission: Pick<PodAdmission, 'admitNew'>
@@ -140,19 +142,21 @@ export function podUpdates(needs: PodUpdatesNeeds): PodUpdates {
  * either.
  */
 export function checkpointOf(
-  { desired, isWhole, staticUIDs }: WantedPods,
+  { all, desired, isWhole, staticUIDs }: WantedPods,
   endings: { readonly [uid: string]: PodStatus },
+  addresses: Pick<PodAddresses, 'keep'>,
 ): CheckpointData | undefined {
   if (desired === undefined || !isWhole) return undefined
   const kept = Object.entries(endings).filter(
     ([uid, { containerStatuses, reason }]) =>
       reason !== shutdownRefusal.reason && (containerStatuses || !staticUIDs.has(uid)),
   )
-  return { desired, endings: Object.fromEntries(kept) }
+  const uids = new Set([...all.keys(), ...staticUIDs])
+  return { desired, endings: Object.fromEntries(kept), addresses: addresses.keep(uids) }
 }
 
 /** `isWhole`: it is the newest checkpoint, not its copy. */
-function restore(needs: PodUpdatesNeeds, { desired, endings }: CheckpointData, isWhole: boolean): void {
+function restore(needs: PodUpdatesNeeds, { desired, endings, addresses = {} }: CheckpointData, isWhole: boolean): void {
   const { nodeName, records, wanted, log } = needs
   const foreign = desired.pods.find(({ spec }) => (spec.nodeName ?? nodeName) !== nodeName)
   if (foreign !== undefined) {
@@ -161,6 +165,7 @@ function restore(needs: PodUpdatesNeeds, { desired, endings }: CheckpointData, i
   }
   recordUndecodable(needs, desired, undefined)
   needs.reports.setMirrors(mirrorsIn(desired))
+  needs.addresses.restore(addresses)
   wanted.setDesired(desired, isWhole)
   for (const [uid, status] of Object.entries(endings)) {
     const pod = wanted.all.get(uid) ?? wanted.staticPods?.find(({ metadata }) => metadata.uid === uid)

@@ -45,6 +45,7 @@ import { refreshFiles } from '../volumes/container-mounts.ts'
 import type { TokenManager } from '../volumes/token-manager.ts'
 import type { VolumeStore } from '../volumes/volume-store.ts'
 import { podPath } from '../wanted/desired-pods.ts'
+import type { PodAddresses } from '../wanted/pod-addresses.ts'
 import type { WantedPods } from '../wanted/pod-config.ts'
 import type { PodUpdates } from './pod-updates.ts'
 import type { Sync } from './pod-workers.ts'
@@ -64,6 +65,9 @@ export type SyncPodNeeds = {
   readonly hostIP: () => string | undefined
   readonly gate: StartGate
   readonly isolation: Pick<PodIsolation, 'observe' | 'hold'>
+  readonly addresses: Pick<PodAddresses, 'observe'>
+  /** What the checkpoint has changed. */
+  readonly save: () => void
   readonly date: TrustedTime
   readonly keptDead: number
   readonly recordEvent: (pod: Pod, event: PodEvent) => void
@@ -205,6 +209,8 @@ function observeAddress(
   const known = pod ?? last
   const found = podIP === undefined ? undefined : { pod: known, path: known ? podPath(known) : (path ?? ''), ip: podIP }
   needs.isolation.observe(uid, found)
+  const isRouted = needs.sources().clusterDomain !== undefined
+  if (isRouted && needs.addresses.observe(uid, podIP)) needs.save()
 }
 
 function earliest(...times: readonly (number | undefined)[]): number | undefined {

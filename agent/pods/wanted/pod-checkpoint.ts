@@ -6,11 +6,13 @@ import { alarm } from '../../../daemon/alarm.ts'
 import { backoffMs } from '../../../daemon/backoff.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
+import type { PodAddressMap } from './pod-addresses.ts'
 
-/** The desired state, and the final status of pods that have ended, by UID. */
+/** The desired state, the final status of pods that have ended, by UID, and the last address of the others. */
 export type CheckpointData = {
   readonly desired: Desired
   readonly endings: { readonly [uid: string]: PodStatus }
+  readonly addresses?: PodAddressMap
 }
 
 /** `mayBeOld`: from the copy, so more pods may be desired than it lists. */
