@@ -49,7 +49,11 @@ async function watching(access: ApiAccess, signal: AbortSignal): Promise<readonl
 async function writing(name: string, access: ApiAccess, signal: AbortSignal): Promise<number> {
   const client = apiClient({ ...access, deadlineMs: 3_000 })
   const body = (n: number) => ({ ...kinds, metadata: { namespace: 'default', name }, data: { n: String(n) } })
-  await client.post(maps, body(0))
+  // The first leader may be killed before it has answered. 409: it had written.
+  await eventually(`${name} is there`, async () => {
+    const { status } = await client.post(maps, body(0))
+    return status === 201 || status === 409
+  })
   let answered = 0
   while (!signal.aborted) {
     const sent = answered + 1
