@@ -186,5 +186,6 @@ async function resetWatches(session: ClientHttp2Session, path: string, token: st
     if (i % 3 === 2) stream.once('response', () => stream.close(8))
     return closed
   })
-  await Promise.race([Promise.allSettled(ends), once(session, 'close').catch(() => undefined)])
+  const tooLong = once(AbortSignal.timeout(20_000), 'abort').then(() => session.destroy())
+  await Promise.race([Promise.allSettled(ends), once(session, 'close').catch(() => undefined), tooLong])
 }
