@@ -150,7 +150,8 @@ test('an attacker with the token of a service account', async (t) => {
       for (let round = 0; round < 8; round++) {
         const session = connect(apiUrl, { ca })
         session.setMaxListeners(0).on('error', () => undefined)
-        await once(session, 'connect').catch(() => undefined)
+        const soon = { signal: AbortSignal.timeout(20_000) }
+        await once(session, 'connect', soon).catch(() => session.destroy())
         for (let turn = 0; turn < 20 && !session.destroyed; turn++)
           await resetWatches(session, `${maps}?watch=true`, token)
         session.destroy()
