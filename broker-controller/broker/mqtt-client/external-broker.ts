@@ -2,6 +2,7 @@
  * The `Broker` on an external MQTT server such as Mosquitto: the controller is a client with a certificate of its own. It connects
  * again with back-off, and then publishes again all that is to be retained: the server may have lost it.
  */
+
 import { type NodeTopic, type Topic, topicName, topicRules } from '../../../api/topics.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -10,6 +11,7 @@ import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { gauge, one } from '../../../daemon/prometheus-text.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { Broker, NodeListener } from '../broker.ts'
+import { brokerCounters } from '../mqtt/broker-metrics.ts'
 import { filtersFrom } from '../topic-filters.ts'
 import { inboundMessages } from './inbound-messages.ts'
 import { type MqttClientSettings, openMqttClient } from './mqtt-client.ts'
@@ -147,16 +149,5 @@ function externalMetrics(registry: MetricsRegistry, isConnected: () => boolean) 
       one(isConnected() ? 1 : 0),
     ),
   ])
-  return {
-    refusals: registry.counter({
-      name: 'bramble_broker_refusals_total',
-      help: 'What was refused to clients of the MQTT broker',
-      labelNames: ['reason'],
-    }),
-    messages: registry.counter({
-      name: 'bramble_broker_messages_total',
-      help: 'Messages of nodes taken by the MQTT broker',
-      labelNames: ['kind'],
-    }),
-  }
+  return brokerCounters(registry)
 }

@@ -20,6 +20,11 @@ export function brokerMetrics(
       one(gauges.pending()),
     ),
   ])
+  return brokerCounters(registry)
+}
+
+/** What every broker counts, whether it is in this process or an external server. */
+export function brokerCounters(registry: MetricsRegistry): BrokerMetrics {
   return {
     refusals: registry.counter({
       name: 'bramble_broker_refusals_total',
