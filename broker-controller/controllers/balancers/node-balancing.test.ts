@@ -2,16 +2,7 @@ import { test } from 'tap'
 import type { BalancedService } from './balanced-services.ts'
 import type { BalancerNode } from './balancer-nodes.ts'
 import { balanceByNodes, mostNodeAddresses, type PortUse } from './node-balancing.ts'
-
-function service(name: string, given: Partial<BalancedService> = {}): BalancedService {
-  const usual = {
-    createdAt: `2026-01-01T00:00:${name.length}Z`,
-    policy: 'Cluster',
-    ports: ['TCP/80'],
-    ips: [],
-  } as const
-  return { key: `shop/${name}`, ...usual, endpointNodes: new Set(), ...given }
-}
+import { balancedService as service } from './testing/services.ts'
 
 function node(number: number, given: Partial<BalancerNode> = {}): BalancerNode {
   return {

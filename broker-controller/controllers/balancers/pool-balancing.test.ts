@@ -3,19 +3,10 @@ import { parseAddressRange } from './address-pool.ts'
 import type { BalancedService } from './balanced-services.ts'
 import type { BalancerNode } from './balancer-nodes.ts'
 import { balanceByPool } from './pool-balancing.ts'
+import { balancedService as service } from './testing/services.ts'
 
 const range = parseAddressRange('192.168.1.240-192.168.1.242')
 const pool = range === undefined ? [] : [range]
-
-function service(name: string, given: Partial<BalancedService> = {}): BalancedService {
-  const usual = {
-    createdAt: `2026-01-01T00:00:${name.length}Z`,
-    policy: 'Cluster',
-    ports: ['TCP/80'],
-    ips: [],
-  } as const
-  return { key: `shop/${name}`, ...usual, endpointNodes: new Set(), ...given }
-}
 
 function node(name: string, given: Partial<BalancerNode> = {}): BalancerNode {
   const address = `192.168.1.${name.slice(3)}`
