@@ -103,7 +103,9 @@ test('a real fleet has data for every board, and alerts evaluate and fire', { sk
       groups.flatMap((group) => group.rules.map(({ name, health }) => `${name} ${health}`)),
       rules().map(({ alert }) => `${alert} ok`),
     )
-    t.same(await prometheus.query('ALERTS{alertname!~"Pod.*",alertstate="firing"}'), [])
+    // The kernel counts memory kills of the whole machine, so those of other programs, too.
+    const others = 'ALERTS{alertname!~"Pod.*|NodeKillsForMemory",alertstate="firing"}'
+    t.same(await prometheus.query(others), [])
   })
 
   // Two scrapes of what is read every 60 s are within it.

@@ -297,9 +297,10 @@ test('kubectl exec, attach, cp and run', async (t) => {
     const before = await Promise.all([agent.pid, controller.program.pid].map(residentKiB))
     await delay(5_000)
     const after = await Promise.all([agent.pid, controller.program.pid].map(residentKiB))
+    // Garbage of earlier requests varies by 10 MB. Without back-pressure these seconds are some hundreds of MB.
     after.forEach((kib, i) => {
       const grown = kib - (before[i] ?? 0)
-      t.ok(grown < 8_192, `${i === 0 ? 'agent' : 'controller'}: ${grown} KiB more`)
+      t.ok(grown < 32_768, `${i === 0 ? 'agent' : 'controller'}: ${grown} KiB more`)
     })
     child.kill('SIGKILL')
     await eventually('the command is killed with its client', async () => {
