@@ -40,6 +40,7 @@ test("without a file everything is as the kubelet's defaults", async (t) => {
     nodeIP: undefined,
     highTemperatureCelsius: undefined,
     restartDocker: true,
+    enableRemoteReboot: false,
     staticPodPath: '/etc/bramble/manifests',
     fileCheckMs: 20_000,
     devices: [],
@@ -125,6 +126,7 @@ healthzPort: 0
 healthzBindAddress: 0.0.0.0
 highTemperatureCelsius: 75
 restartDocker: false
+enableRemoteReboot: true
 staticPodPath: ""
 fileCheckFrequency: 5s
 maxParallelImagePulls: 3
@@ -153,6 +155,7 @@ imageMaximumGCAge: 4m
     healthzBindAddress: '0.0.0.0',
     highTemperatureCelsius: 75,
     restartDocker: false,
+    enableRemoteReboot: true,
     staticPodPath: '',
     fileCheckMs: 5_000,
     imagePulls: { parallel: 3, stallMs: 120_000 },

@@ -52,6 +52,7 @@ export const AgentConfigurationSchema = object({
   healthzBindAddress: optional(text),
   highTemperatureCelsius: optional(integer),
   restartDocker: optional(bool),
+  enableRemoteReboot: optional(bool),
   staticPodPath: optional(text),
   fileCheckFrequency: optional(text),
   shutdownGracePeriod: optional(text),
@@ -101,6 +102,8 @@ export type AgentConfiguration = EvictionThresholds & {
   readonly highTemperatureCelsius: number | undefined
   /** Restart Docker through systemd when it does not answer. */
   readonly restartDocker: boolean
+  /** Restart this machine when a client of the API requests it. */
+  readonly enableRemoteReboot: boolean
   /** The folder of static pod manifests; '' for none. */
   readonly staticPodPath: string
   readonly fileCheckMs: number
@@ -165,6 +168,7 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
     highTemperatureCelsius:
       file.highTemperatureCelsius === undefined ? undefined : whole('highTemperatureCelsius', 0, 30, 120),
     restartDocker: file.restartDocker ?? true,
+    enableRemoteReboot: file.enableRemoteReboot ?? false,
     staticPodPath: folderOf('staticPodPath', file.staticPodPath ?? '/etc/bramble/manifests', problems),
     fileCheckMs: span('fileCheckFrequency', 20_000, 1_000),
     shutdown: shutdownOf(file, problems),

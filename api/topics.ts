@@ -8,6 +8,7 @@ import { PoliciesMessageSchema } from './network/node-policies.ts'
 import { NetworkMessageSchema } from './network/pod-network.ts'
 import { ServicesMessageSchema, serviceShards } from './network/service-endpoints.ts'
 import { ServiceLinkSchema } from './network/service-links.ts'
+import { RebootRequestSchema } from './node/remote-reboot.ts'
 import { SummarySchema } from './node/stats.ts'
 import { NodeStatusSchema } from './node.ts'
 import { PodSchema, PodStatusSchema } from './pod.ts'
@@ -93,6 +94,8 @@ export const DesiredMessageSchema = object({
   runtimeClasses: optional(list(object({ name: text, handler: text }))),
   /** The Services whose addresses the containers of these pods get as variables. */
   services: optional(list(ServiceLinkSchema)),
+  /** The machine is to restart, if it has this boot still. */
+  reboot: optional(RebootRequestSchema),
   /** Which store this is from. */
   store: optional(text),
   /**

@@ -75,6 +75,7 @@ import { disruptionController } from './controllers/pods/disruption-controller.t
 import { podCleanupController } from './controllers/pods/pod-cleanup-controller.ts'
 import { rebootController } from './controllers/pods/reboot-controller.ts'
 import { taintEvictionController } from './controllers/pods/taint-eviction-controller.ts'
+import { rebootRequestController } from './controllers/reboots/reboot-request-controller.ts'
 import { type WorkloadNeeds, workloadControllers } from './controllers/workloads/workload-controllers.ts'
 import { workloadMetrics } from './controllers/workloads/workload-metrics.ts'
 import { type SchedulerNeeds, scheduler } from './scheduler/scheduler.ts'
@@ -154,6 +155,7 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     roleAggregationController(needs),
     namespaceAccessController(needs),
     rebootController(needs),
+    rebootRequestController(needs),
     ...workloadControllers({ ...needs, workloadMetrics: workloadMetrics(needs.registry) }),
     endpointsController(needs),
     loadBalancerController(needs, configuration.loadBalancer),

@@ -78,6 +78,7 @@ test('a machine goes down on purpose', async (t) => {
         JSON.stringify({
           apiVersion: 'bramble.dev/v1alpha1',
           kind: 'AgentConfiguration',
+          enableRemoteReboot: true,
           // Several times what who listens takes: a busy machine is slower, and keeps the order.
           shutdownGracePeriodByPodPriority: [
             { priority: 0, shutdownGracePeriodSeconds: 6 },
@@ -153,6 +154,44 @@ test('a machine goes down on purpose', async (t) => {
     const [, left, took] = /Pods stopped for the shutdown left=(\d+) tookMs=(\d+)/.exec(await agentJournal()) ?? []
     t.equal(left, '0')
     t.ok(Number(took) < 21_000, `within the budget: ${took} ms`)
+  })
+
+  await t.test('a reboot on request stops the pods as a local one does, and happens once', async (t) => {
+    const request = () =>
+      hub.kubectl(
+        'annotate',
+        'node',
+        'pi-01',
+        '--overwrite',
+        `bramble.dev/reboot-requested-at=${new Date().toISOString()}`,
+      )
+    const bootID = () => nodeField('{.status.nodeInfo.bootID}')
+    const events = () =>
+      hub.kubectl('get', 'events', '-o', 'jsonpath={range .items[*]}{.reason} {.message}{"\\n"}{end}')
+    const { starts } = pi
+    const [uidsBefore, bootBefore] = [await uids(), await bootID()]
+    // Another program's lock, as of a package manager: the request waits for it.
+    await pi.run(
+      'systemd-run --quiet --unit=upgrade systemd-inhibit --what=shutdown --mode=block --who=upgrade sleep infinity',
+    )
+    await eventually('the lock is held', async () => (await locks()).includes('upgrade'))
+    await request()
+    await eventually('the lock is in the way', async () => /RebootFailed .*trying again/.test(await events()))
+    t.equal(await bootID(), bootBefore)
+    await pi.run('systemctl stop upgrade')
+    await eventually('the machine has rebooted', async () => (await events()).includes('RebootCompleted'))
+    await eventually('all run again', () => allRun(...everybody))
+    t.not(await bootID(), bootBefore)
+    t.equal(await uids(), uidsBefore, 'the same pods')
+    t.equal(await goesDownFor(), 'reboot')
+    t.match(await lastLeave(), /^reason=reboot expectedBackSeconds=\d+$/)
+    t.notMatch(await events(), /TaintManagerEviction|RebootExpired/)
+    // The annotation stays, and the agent receives all that is desired again: nothing restarts.
+    await pi.run('systemctl restart bramble-agent')
+    await home.run('systemctl restart bramble-controller')
+    await eventually('all run', () => allRun(...everybody))
+    t.match(await nodeField('{.metadata.annotations}'), /reboot-requested-at.*"state\\":\\"Completed/)
+    t.equal(pi.starts, starts + 1, 'one boot')
   })
 
   await t.test('without native code a process holds the lock', async (t) => {

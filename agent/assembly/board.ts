@@ -4,6 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { NetworkMessage } from '../../api/network/pod-network.ts'
+import type { RebootRequest } from '../../api/node/remote-reboot.ts'
 import type { NodeStatus, PressureType } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
 import { type Cell, cell } from '../../daemon/cell.ts'
@@ -34,6 +35,8 @@ export type AgentBoard = {
   readonly goingDown: Cell<Departing | undefined>
   /** Written by shutdown when the control plane has received `goingDown`. Read by node status. */
   readonly departureReported: Cell<Departing | undefined>
+  /** Written by membership: what the controller requests; undefined: nothing. Read by remote reboot. */
+  readonly rebootRequest: Cell<RebootRequest | undefined>
   /** Written by the measurement of the boot. Read for the leave message. */
   readonly bootMs: Cell<number | undefined>
   /** Written by node status; undefined until the first one. Read by registration, pod admission, container options. */
@@ -90,6 +93,7 @@ export function agentBoard(): AgentBoard {
     shutdownConditions: cell<readonly MachineCondition[]>([]),
     goingDown: cell<Departing | undefined>(undefined),
     departureReported: cell<Departing | undefined>(undefined),
+    rebootRequest: cell<RebootRequest | undefined>(undefined, isDeepStrictEqual),
     bootMs: cell<number | undefined>(undefined),
     nodeStatus: cell<NodeStatus | undefined>(undefined),
     staticPods: cell<readonly Pod[] | undefined>(undefined),

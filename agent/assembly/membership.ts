@@ -98,6 +98,7 @@ export function assembleMembership(parts: MembershipParts): Membership {
     desired(message) {
       pods.desired(message)
       mirrors.desired(message)
+      board.rebootRequest.set(message.reboot)
     },
     accepted: controlPlane.reportEverything,
     clock,
@@ -192,6 +193,7 @@ function registrationOf(parts: MembershipParts) {
       taints: configuration.registerWithTaints,
       trusted: certificatesIn(credentials.get().ca).map(caHash),
       leaseDurationSeconds: configuration.nodeLeaseDurationSeconds,
+      allowsRemoteReboot: configuration.enableRemoteReboot,
     }),
     status: () => firstValue(board.nodeStatus),
     registered() {

@@ -1,15 +1,17 @@
-/** The machine shuts down: its pods stop in order, and the controller receives when the node is expected back. */
+/** The machine shuts down: its pods stop in order, and the controller receives when the node is expected back. Reboots on request. */
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { openBootTime } from '../adapters/kernel/boot-time.ts'
 import type { MqttControlPlane } from '../adapters/mqtt/mqtt-control-plane.ts'
 import { logind } from '../adapters/systemd/logind.ts'
+import { logindReboot } from '../adapters/systemd/logind-reboot.ts'
 import { isUpgrading, systemJobs } from '../adapters/systemd/systemd-units.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
 import { type GoingDown, goingDownAt, type StoppablePods } from '../shutdown/departure.ts'
 import { type Goodbye, goodbyeFor } from '../shutdown/goodbye.ts'
+import { rebootManager } from '../shutdown/reboot-manager.ts'
 import { shutdownManager } from '../shutdown/shutdown-manager.ts'
 import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
@@ -48,12 +50,13 @@ export type ShutdownParts = {
 
 export async function assembleShutdown(parts: ShutdownParts): Promise<readonly Loop[]> {
   const { root, dataDir, configuration, board, machine, controlPlane, pods, goodbye, event, log } = parts
-  const { boot, clock, random, sensors, watch } = machine
+  const { boot, clock, date, inventory, random, sensors, watch } = machine
+  const uptimeMs = () => sensors.time().uptimeMs
   const bootTime = await openBootTime({
     dataDirectory: dataDir,
     rebooted: boot.rebooted,
     isConnected: () => controlPlane.connected,
-    uptimeMs: () => sensors.time().uptimeMs,
+    uptimeMs,
     clock,
     writes: board,
   })
@@ -74,5 +77,17 @@ export async function assembleShutdown(parts: ShutdownParts): Promise<readonly L
     },
     configuration.shutdown,
   )
-  return [shutdown, bootTime]
+  const reboot = rebootManager(
+    {
+      machine: logindReboot({ root }),
+      reads: board,
+      nowMs: date.estimatedMs,
+      uptimeMs,
+      clock: watch.clockFor('remote-reboot'),
+      log,
+      recordEvent: event,
+    },
+    { bootID: inventory.system.bootID, isEnabled: configuration.enableRemoteReboot },
+  )
+  return [shutdown, bootTime, reboot]
 }

@@ -23,6 +23,10 @@ export interface LogindDouble {
   passesSocket: boolean
   /** As many times as it was made to read its files. */
   readonly reloads: number
+  /** Requests to reboot, with their argument: `Reboot false`. */
+  readonly reboots: readonly string[]
+  /** Another program blocks shutdowns. */
+  isBlocked: boolean
   /** From the request to read them until it does. */
   reloadMs: number
   /** Announces it; from systemd 255 on with the action that follows. */
@@ -35,6 +39,7 @@ export interface LogindDouble {
 const path = '/org/freedesktop/login1'
 const managerName = 'org.freedesktop.login1.Manager'
 const defaultSeconds = 5
+const blockLock = ['sleep:shutdown', 'apt', 'An upgrade is under way', 'block', 0, 1] as const
 
 export async function logindDouble(): Promise<LogindDouble> {
   const bus = await privateBus()
@@ -47,6 +52,7 @@ export async function logindDouble(): Promise<LogindDouble> {
   let delaySeconds = defaultSeconds
   let made = 0
   let reloads = 0
+  const reboots: string[] = []
 
   const inhibit = async ({ sender, body }: dbus.Message): Promise<Answer> => {
     const [what, who, why, mode] = body as [string, string, string, string]
@@ -79,13 +85,19 @@ export async function logindDouble(): Promise<LogindDouble> {
   const answer = async (message: dbus.Message): Promise<Answer> => {
     const [first, second] = message.body as string[]
     if (message.member === 'Inhibit') return await inhibit(message)
-    if (message.member === 'ListInhibitors') return { signature: 'a(ssssuu)', body: [[...held]] }
+    if (message.member === 'ListInhibitors') {
+      return { signature: 'a(ssssuu)', body: [[...held, ...(double.isBlocked ? [blockLock] : [])]] }
+    }
     if (message.member === 'Get' && first === managerName && second !== undefined) {
       return { signature: 'v', body: [properties()[second]] }
     }
     if (message.member === 'KillUnit' && message.body.join() === 'systemd-logind.service,main,1') {
       // After its answer, as a signal is.
       void reload()
+      return { signature: '', body: [] }
+    }
+    if (message.member === 'Reboot') {
+      reboots.push(`Reboot ${message.body.join()}`)
       return { signature: '', body: [] }
     }
     return 'org.freedesktop.DBus.Error.UnknownMethod'
@@ -99,6 +111,8 @@ export async function logindDouble(): Promise<LogindDouble> {
     bus,
     scheduled: ['', 0],
     passesSocket: false,
+    reboots,
+    isBlocked: false,
     reloadMs: 0,
     get locks() {
       return [...held].map(([, who, , mode, , pid]) => ({ who, mode, pid }))

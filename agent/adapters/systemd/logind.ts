@@ -95,8 +95,8 @@ function actionOf(value: unknown): string | undefined {
   return typeof action === 'string' && action !== '' ? action : undefined
 }
 
-/** Rows of what (separated by colons), who, why, mode, uid, pid. */
-function locksIn(rows: unknown, ownPid: number | undefined): Locks {
+/** The locks on shutdowns in the reply of ListInhibitors: rows of what (separated by colons), who, why, mode, uid, pid. */
+export function locksIn(rows: unknown, ownPid: number | undefined): Locks {
   let isHeld = false
   const others: OtherLock[] = []
   for (const [what, who, why, mode, , pid] of Array.isArray(rows) ? (rows as unknown[][]) : []) {

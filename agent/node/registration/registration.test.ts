@@ -52,6 +52,19 @@ test('on an existing Node only the default labels are corrected', async (t) => {
   t.same(nodePatch(edited, facts), { metadata: { labels: { 'kubernetes.io/os': 'linux' } } })
 })
 
+test('a machine that restarts on request has an annotation of its Node, which is corrected later', async (t) => {
+  const plain = { ...facts, nodeLabels: {} }
+  const key = 'bramble.dev/remote-reboot'
+  t.notOk(key in (nodeToRegister(plain, {}).metadata.annotations ?? {}))
+  const enabled = nodeToRegister({ ...plain, allowsRemoteReboot: true }, {})
+  t.equal(enabled.metadata.annotations?.[key], 'enabled')
+  t.equal(nodePatch(enabled, { ...plain, allowsRemoteReboot: true }), undefined)
+  t.same(nodePatch(enabled, plain), { metadata: { annotations: { [key]: 'disabled' } } })
+  t.same(nodePatch(nodeToRegister(plain, {}), { ...plain, allowsRemoteReboot: true }), {
+    metadata: { annotations: { [key]: 'enabled' } },
+  })
+})
+
 test('a lease that is longer than usual is an annotation of the Node, and is corrected later', async (t) => {
   const plain = { ...facts, nodeLabels: {} }
   const key = 'bramble.dev/lease-duration-seconds'

@@ -13,6 +13,7 @@ import {
   sameMachine,
   trustedAuthoritiesAnnotation,
 } from '../../../api/node/hardware-identity.ts'
+import { remoteRebootAnnotation } from '../../../api/node/reboot-annotations.ts'
 import type { Node, NodeStatus, Taint } from '../../../api/node.ts'
 import { parseJson } from '../../../api/text/json.ts'
 import { aborted, unlessAborted } from '../../../daemon/aborted.ts'
@@ -35,6 +36,8 @@ export type RegistrationFacts = {
   readonly trusted?: readonly string[]
   /** An annotation of the Node if it is longer than usual, for a controller that was restarted. */
   readonly leaseDurationSeconds?: number
+  /** The machine restarts when a client requests it; an annotation of the Node if it does. */
+  readonly allowsRemoteReboot?: boolean
 }
 
 /** The Node as it is created. Configured labels override the defaults. */
@@ -66,7 +69,11 @@ export type NodePatch = {
 export function nodePatch(existing: Node, facts: RegistrationFacts): NodePatch | undefined {
   const labels = differences(existing.metadata.labels ?? {}, defaultLabels(facts))
   const present = existing.metadata.annotations ?? {}
-  const annotations = differences(present, { ...leaseAnnotation(facts, present), ...ownAnnotations(facts) })
+  const annotations = differences(present, {
+    ...leaseAnnotation(facts, present),
+    ...rebootAnnotation(facts, present),
+    ...ownAnnotations(facts),
+  })
   if (labels === undefined && annotations === undefined) return undefined
   return { metadata: { ...(labels && { labels }), ...(annotations && { annotations }) } }
 }
@@ -102,11 +109,18 @@ function leaseAnnotation(
   return isNeeded ? { [leaseDurationAnnotation]: String(leaseDurationSeconds) } : {}
 }
 
+/** `disabled` only if the Node already has the annotation, as above. */
+function rebootAnnotation({ allowsRemoteReboot = false }: RegistrationFacts, present: Texts): Texts {
+  if (allowsRemoteReboot) return { [remoteRebootAnnotation]: 'enabled' }
+  return remoteRebootAnnotation in present ? { [remoteRebootAnnotation]: 'disabled' } : {}
+}
+
 function ownAnnotations(facts: RegistrationFacts): Texts {
   const { hardware, annotations, trusted = [] } = facts
   return {
     ...annotations,
     ...leaseAnnotation(facts, {}),
+    ...rebootAnnotation(facts, {}),
     [hardwareIdentityAnnotation]: JSON.stringify(hardware),
     'volumes.kubernetes.io/controller-managed-attach-detach': 'true',
     ...(trusted.length > 0 && { [trustedAuthoritiesAnnotation]: trusted.join(',') }),

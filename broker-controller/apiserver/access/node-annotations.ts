@@ -1,4 +1,4 @@
-/** Annotations of a Node that other nodes go by: who may write them, and which values they can have. */
+/** Annotations of a Node that nodes go by: who may write them, and which values they can have. */
 import { ApiError } from '../../../api/api-error.ts'
 import { type Identity, nodeOf } from '../../../api/identity.ts'
 import {
@@ -8,6 +8,8 @@ import {
   wireguardKeyAnnotation,
   wireguardKeyProblem,
 } from '../../../api/network/wireguard.ts'
+import { rebootRequestedAnnotation } from '../../../api/node/reboot-annotations.ts'
+import { rebootTimeProblem } from '../../../api/node/remote-reboot.ts'
 import type { Node } from '../../../api/node.ts'
 import { invalid, notSupported, type Problem } from '../../../api/problem.ts'
 
@@ -25,6 +27,7 @@ type Check = (field: string, value: string) => readonly Problem[]
 const checks: { readonly [annotation: string]: Check } = {
   [wireguardKeyAnnotation]: asProblem(wireguardKeyProblem),
   [wireguardEndpointAnnotation]: asProblem(wireguardEndpointProblem),
+  [rebootRequestedAnnotation]: asProblem(rebootTimeProblem),
   [relayAnnotation]: (field, value) =>
     ['true', 'false'].includes(value) ? [] : [notSupported(field, value, ['true', 'false'])],
 }

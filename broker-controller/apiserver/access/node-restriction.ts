@@ -12,6 +12,7 @@ import type { ObjectMeta, OwnerReference, Stored } from '../../../api/meta.ts'
 import { relayAnnotation } from '../../../api/network/wireguard.ts'
 import { learntByAnnotation } from '../../../api/node/node-checkpoint.ts'
 import { isReservedNodeLabel } from '../../../api/node/node-labels.ts'
+import { rebootStatusAnnotation } from '../../../api/node/reboot-annotations.ts'
 import type { Node } from '../../../api/node.ts'
 import { claimsOf, configMapsOf, secretsOf, tokenAudiencesOf } from '../../../api/pod/pod-references.ts'
 import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
@@ -180,6 +181,7 @@ const controllersAnnotations = [
   'bramble.dev/expected-back',
   'bramble.dev/goodbye-reason',
   'bramble.dev/suspected-link',
+  rebootStatusAnnotation,
   relayAnnotation,
 ]
 

@@ -81,6 +81,26 @@ test('a change of a Node matters if it is created, deleted, or gets addresses or
   t.equal(isOtherNode(accepted('store-2'), node), true)
 })
 
+test('a machine receives a request to restart while it is pending, and the request is withdrawn afterwards', async (t) => {
+  const requestedAt = '2026-01-02T03:04:05Z'
+  const asked = (state: string) =>
+    aNode({
+      name: 'pi-1',
+      annotations: {
+        'bramble.dev/reboot-requested-at': requestedAt,
+        'bramble.dev/reboot-status': JSON.stringify({ requestedAt, state, bootID: 'boot-1' }),
+      },
+    })
+  const content = desiredContent('pi-1', inputs({ node: asked('Pending') }))
+  if (content === undefined) return t.fail('no content')
+  t.same(content.data.reboot, { requestedAt, bootID: 'boot-1' })
+  const after = desiredContent('pi-1', inputs({ node: asked('Completed') })) ?? content
+  t.equal(after.data.reboot, undefined)
+  t.equal(isPublished(after, 'n1', { ...content, nodeUID: 'n1', pausedUntilMs: 0 }), false)
+  t.equal(isOtherNode(asked('Completed'), asked('Pending')), true)
+  t.equal(isOtherNode(asked('Completed'), asked('Expired')), false)
+})
+
 test('a node gets the classes of its pods, each once, without those that are gone', async (t) => {
   const of = (runtimeClassName: string) =>
     aPod({ name: runtimeClassName, nodeName: 'pi-1', spec: { runtimeClassName } })

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ServiceLink } from '../../../api/network/service-links.ts'
 import { learntByAnnotation } from '../../../api/node/node-checkpoint.ts'
+import { pendingReboot } from '../../../api/node/remote-reboot.ts'
 import type { DesiredMessage } from '../../../api/topics.ts'
 import { isAssigned, mayHave } from '../../store/checkpoints/checkpoint-data.ts'
 import type { StoredObject } from '../../store/store.ts'
@@ -21,6 +22,7 @@ export type DesiredContent = {
     | 'apiServer'
     | 'runtimeClasses'
     | 'services'
+    | 'reboot'
     | 'awaitsCheckpoint'
   >
 }
@@ -65,7 +67,8 @@ export function desiredContent(name: string, inputs: DesiredInputs): DesiredCont
 }
 
 /**
- * ConfigMaps and Secrets that the pods refer to and the node may have, the Services of their namespaces, and its addresses. A pod that a node claimed in its checkpoint
+ * ConfigMaps and Secrets that the pods refer to and the node may have, the Services of their namespaces, its addresses, and whether
+ * the machine is to restart. A pod that a node claimed in its checkpoint
  * gives it access to nothing that other nodes have.
  */
 function desiredData(
@@ -94,6 +97,7 @@ function desiredData(
   })
   const services = linkedServices(pods, servicesIn)
   const podCIDR = cidrOf(node)
+  const reboot = node && pendingReboot(node)
   return {
     ...(configMaps.length > 0 && { configMaps: configMaps.map(projectConfigMap) }),
     ...(podCIDR && { podCIDR }),
@@ -101,6 +105,7 @@ function desiredData(
     ...(apiServer && { apiServer }),
     ...(runtimeClasses.length > 0 && { runtimeClasses }),
     ...(services.length > 0 && { services }),
+    ...(reboot && { reboot }),
     ...(secrets.length > 0 && { secrets: secrets.map(projectSecret) }),
   }
 }
@@ -125,7 +130,8 @@ export function isOtherNode(
   previous: StoredObject<'nodes'> | undefined,
 ): boolean {
   if (present === undefined || previous === undefined) return present !== previous
-  return cidrOf(present) !== cidrOf(previous) || checkpointStore(present) !== checkpointStore(previous)
+  if (cidrOf(present) !== cidrOf(previous) || checkpointStore(present) !== checkpointStore(previous)) return true
+  return !isDeepStrictEqual(pendingReboot(present), pendingReboot(previous))
 }
 
 /** Has the store not learnt yet which pods the node has? `acceptingStoreID`: see `DesiredInputs`. */
