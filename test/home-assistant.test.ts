@@ -15,7 +15,7 @@ const announced = (id: string) => `homeassistant/device/bramble-bramble/${id}/co
 const stateOf = (id: string) => `bramble/bramble/machines/${id}/state`
 const fleetState = 'bramble/bramble/fleet/state'
 const status = 'bramble/bramble/status'
-const buttons = ['drain', 'uncordon']
+const buttons = ['drain', 'uncordon', 'restart']
 
 async function addNode({ kubectlWith }: Controller, name: string): Promise<void> {
   await kubectlWith(JSON.stringify({ apiVersion: 'v1', kind: 'Node', metadata: { name } }), 'apply', '-f', '-')
@@ -154,6 +154,19 @@ test('an agent reports what it uses, and a button drains its machine as a user o
   await client.publish(components.uncordon.command_topic, components.uncordon.payload_press)
   await shows(client, stateOf('pi-1'), { cordoned: 'OFF', pods: 1 })
 
+  t.same(components.restart, { platform: 'button' }, 'the agent does not allow it')
+  const restart = topic.replace('drain', 'restart')
+  await client.publish(restart, 'restart')
+  // As if the agent had written it: the agent itself, which must not restart this computer, still refuses.
+  await controller.kubectl('annotate', 'node', 'pi-1', 'bramble.dev/remote-reboot=enabled')
+  await eventually('the button is announced', () => {
+    const { components: now } = JSON.parse(client.last(announced('pi-1')) ?? '')
+    return now.restart.command_topic === restart && now.restart.device_class === 'restart'
+  })
+  await client.publish(restart, 'restart')
+  const events = () => controller.kubectl('get', 'events', '-o', 'jsonpath={.items[*].reason}')
+  await eventually('the agent refuses', async () => /(?=.*RebootRequested)(?=.*RebootRefused)/.test(await events()))
+
   const audit = (await readFile(join(controller.dataDir, 'audit.log'), 'utf8')).trim().split('\n')
   const lines = audit.map((line) => JSON.parse(line)).filter(({ user }) => user.username === 'bramble:home-assistant')
   t.match(
@@ -166,6 +179,7 @@ test('an agent reports what it uses, and a button drains its machine as a user o
     [
       ['patch', 'nodes', undefined, 200],
       ['create', 'pods', 'eviction', 201],
+      ['patch', 'nodes', undefined, 200],
       ['patch', 'nodes', undefined, 200],
     ],
   )

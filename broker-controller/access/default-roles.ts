@@ -109,7 +109,7 @@ function kioskRules(): readonly PolicyRule[] {
   ]
 }
 
-/** What the buttons of Home Assistant do: cordon, uncordon and drain. */
+/** What the buttons of Home Assistant do: cordon, uncordon, drain, and request a reboot. */
 function homeAssistantRules(): readonly PolicyRule[] {
   return [onResources('get patch', '', 'nodes'), onResources('create', '', 'pods/eviction')]
 }

@@ -1,5 +1,6 @@
 /** The devices of the fleet: what each should be on the broker now. */
 import { nodeHref } from '../../api/dashboard/node-href.ts'
+import { allowsRemoteReboot } from '../../api/node/reboot-annotations.ts'
 import type { UsageBoard } from '../usage/usage-board.ts'
 import { fleetDevice } from './device-ids.ts'
 import { announcedKeys, discoveryMessage } from './discovery.ts'
@@ -49,7 +50,7 @@ export function devices({ fleet, usage, pages, version }: DevicesNeeds, settings
         Object.entries(values).filter(([key]) => announced.has(key) || key === 'latest_version'),
       )
       const page = pages === undefined ? undefined : `${pages}${nodeHref(nodeName)}`
-      const facts = { nodeName, model: modelOf(node), page }
+      const facts = { nodeName, model: modelOf(node), page, mayRestart: allowsRemoteReboot(node) }
       return { state, announced, discovery: discoveryMessage(facts, announced, state, settings) }
     },
   }

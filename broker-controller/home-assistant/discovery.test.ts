@@ -28,7 +28,7 @@ test('a machine is one device with the entities that it has', async (t) => {
     value_template: '{{ value_json.temperature }}',
   })
   t.same(message.components.throttled, { platform: 'binary_sensor' }, 'only the platform removes an entity')
-  t.same(Object.keys(message.components), [...Object.keys(machineEntities), 'drain', 'uncordon'])
+  t.same(Object.keys(message.components), [...Object.keys(machineEntities), 'drain', 'uncordon', 'restart'])
 })
 
 test('the fleet is a device of its own without buttons', async (t) => {
@@ -53,6 +53,16 @@ test('a button is announced where it is configured, with the word that it publis
     payload_press: 'drain',
     unique_id: /_drain$/,
   })
+})
+
+test('the button that restarts a machine is announced only for those that allow it', async (t) => {
+  const of = (mayRestart: boolean) =>
+    parsed(discoveryMessage({ nodeName: 'pi-1', mayRestart }, new Set(), {}, { ...settings, buttons: ['restart'] }))
+      .components
+  t.same(of(false).restart, { platform: 'button' })
+  t.match(of(true).restart, { name: 'Restart', device_class: 'restart', payload_press: 'restart' })
+  const off = parsed(discoveryMessage({ nodeName: 'pi-1', mayRestart: true }, new Set(), {}, settings)).components
+  t.same(off.restart, { platform: 'button' }, 'not configured')
 })
 
 test('names and models of a node are lines of a bounded length', async (t) => {

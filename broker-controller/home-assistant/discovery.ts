@@ -17,6 +17,8 @@ export type DeviceFacts = {
   readonly model?: string | undefined
   /** Where the dashboard shows it. */
   readonly page?: string | undefined
+  /** Its agent restarts it on request. */
+  readonly mayRestart?: boolean
 }
 
 type DiscoverySettings = Pick<HomeAssistantSettings, 'fleetName' | 'topicPrefix' | 'buttons'>
@@ -27,14 +29,15 @@ const longestDiscovery = 64 * 1024
 
 /** `announced`: the keys of the entities that the device has. The others of its kind are removed, if they were announced before. */
 export function discoveryMessage(
-  { nodeName, model, page }: DeviceFacts,
+  { nodeName, model, page, mayRestart = false }: DeviceFacts,
   announced: ReadonlySet<string>,
   state: DeviceState,
   settings: DiscoverySettings,
 ): string {
   const isFleet = nodeName === undefined
   const id = isFleet ? fleetDevice : deviceID(nodeName)
-  const { fleetName, topicPrefix, buttons } = settings
+  const { fleetName, topicPrefix } = settings
+  const buttons = settings.buttons.filter((button) => button !== 'restart' || mayRestart)
   const { version } = state
   const entities = Object.entries(entitiesOf(isFleet)).map(([key, { value_template, ...entity }]) => [
     key,
@@ -68,18 +71,21 @@ export function discoveryMessage(
 function buttonOf(button: MachineButton, id: string, settings: DiscoverySettings, buttons: readonly MachineButton[]) {
   const platform = 'button'
   if (!buttons.includes(button)) return { platform }
-  const { name, icon } = buttonTexts[button]
+  const texts = buttonTexts[button]
   return {
-    ...{ platform, name, icon, entity_category: 'config' },
+    ...{ platform, ...texts, entity_category: 'config' },
     unique_id: uniqueID(settings.fleetName, id, button),
     command_topic: commandTopic(settings.topicPrefix, id, button),
     payload_press: button,
   }
 }
 
-const buttonTexts: { readonly [B in MachineButton]: { readonly name: string; readonly icon: string } } = {
+type ButtonTexts = { readonly name: string; readonly icon?: string; readonly device_class?: 'restart' }
+
+const buttonTexts: { readonly [B in MachineButton]: ButtonTexts } = {
   drain: { name: 'Drain', icon: 'mdi:water-pump' },
   uncordon: { name: 'Uncordon', icon: 'mdi:check-circle-outline' },
+  restart: { name: 'Restart', device_class: 'restart' },
 }
 
 function deviceIdentifier(fleetName: string, id: string): string {

@@ -18,7 +18,7 @@ export type DrainNeeds = {
 
 export interface Drains {
   /** A button of this node was pressed. The last one counts: `uncordon` ends a drain. */
-  press(nodeName: string, button: MachineButton): void
+  press(nodeName: string, button: Exclude<MachineButton, 'restart'>): void
   readonly loop: Loop
 }
 

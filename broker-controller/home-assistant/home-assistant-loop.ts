@@ -11,10 +11,11 @@ import type { HouseholdLink, HouseholdLinkSettings } from '../household/househol
 import type { Store } from '../store/store.ts'
 import type { UsageBoard } from '../usage/usage-board.ts'
 import { devices } from './devices.ts'
-import { type Drains, drains } from './drains.ts'
-import type { HomeAssistantSettings } from './home-assistant-settings.ts'
+import { drains } from './drains.ts'
+import type { HomeAssistantSettings, MachineButton } from './home-assistant-settings.ts'
 import { householdInbox } from './household-inbox.ts'
 import { publishedDevices } from './published-devices.ts'
+import { restarts } from './restarts.ts'
 import { birthTopic, commandFilter, discoveryFilter, statusTopic } from './topics.ts'
 import { type WatchedFleet, watchedFleet } from './watched-fleet.ts'
 
@@ -49,12 +50,17 @@ export function homeAssistantLoop(needs: HomeAssistantNeeds, settings: HomeAssis
   const { clock, log } = needs
   const fleet = watchedFleet(needs)
   const limited = limitLog(log, clock)
-  const buttons = drains({ ...needs, podsOf: fleet.podsOf })
+  const draining = drains({ ...needs, podsOf: fleet.podsOf })
+  const restarting = restarts(needs)
+  const buttons = {
+    press: (node: string, button: MachineButton) =>
+      button === 'restart' ? restarting.press(node) : draining.press(node, button),
+  }
   const connection = {
     name: 'home-assistant-connection',
     run: (signal: AbortSignal) => keepConnected({ ...needs, fleet, buttons, limited }, settings, signal),
   }
-  const loops = [...fleet.loops, connection, ...(settings.buttons.length > 0 ? [buttons.loop] : [])]
+  const loops = [...fleet.loops, connection, ...(settings.buttons.length > 0 ? [draining.loop, restarting.loop] : [])]
   return {
     name: 'home-assistant',
     async run(signal) {
@@ -69,7 +75,7 @@ export function homeAssistantLoop(needs: HomeAssistantNeeds, settings: HomeAssis
 
 type SessionNeeds = HomeAssistantNeeds & {
   readonly fleet: WatchedFleet
-  readonly buttons: Drains
+  readonly buttons: { press(nodeName: string, button: MachineButton): void }
   readonly limited: LimitedLog
 }
 

@@ -3,7 +3,7 @@ import { type Described, list, object, oneOf, optional, text } from '../../api/s
 import { parseDuration } from '../../daemon/duration.ts'
 import { type HouseholdBroker, householdBroker, householdBrokerFields } from '../household/household-broker.ts'
 
-export const machineButtons = ['drain', 'uncordon'] as const
+export const machineButtons = ['drain', 'uncordon', 'restart'] as const
 export type MachineButton = (typeof machineButtons)[number]
 
 export const HomeAssistantSchema = object({

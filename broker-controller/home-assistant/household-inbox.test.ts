@@ -7,13 +7,13 @@ import { homeAssistantSettings } from './home-assistant-settings.ts'
 import { householdInbox } from './household-inbox.ts'
 
 function receiving(t: Parameters<typeof quietLog>[0]) {
-  const settings = homeAssistantSettings({ server: 'mqtt://broker', buttons: ['drain'] }, [])
+  const settings = homeAssistantSettings({ server: 'mqtt://broker', buttons: ['drain', 'restart'] }, [])
   if (settings === undefined) throw new Error('no settings')
   const pressed: string[] = []
   const log = quietLog(t)
   const messages = householdInbox(
     {
-      fleet: { node: (id) => (id === 'pi-1' ? aNode({ name: 'pi-1' }) : undefined) },
+      fleet: { node: (id) => nodes.find(({ metadata }) => metadata.name === id) },
       buttons: { press: (node, button) => void pressed.push(`${button} ${node}`) },
       limited: limitLog(log, fakeClock()),
     },
@@ -24,6 +24,10 @@ function receiving(t: Parameters<typeof quietLog>[0]) {
   return { ...messages, receive, pressed, log }
 }
 
+const nodes = [
+  aNode({ name: 'pi-1' }),
+  aNode({ name: 'pi-5', annotations: { 'bramble.dev/remote-reboot': 'enabled' } }),
+]
 const command = 'bramble/bramble/machines/pi-1/command/drain'
 
 test('a button is pressed by its word, now, for a machine of the fleet', async (t) => {
@@ -38,6 +42,16 @@ test('a button is pressed by its word, now, for a machine of the fleet', async (
   t.equal(log.messages('warn').length, 3, 'all but the retained one are logged')
   for (let i = 0; i < 1_000; i++) receive(command, 'x')
   t.equal(log.messages('warn').length, 5, 'a flood is logged a few times')
+})
+
+test('a machine that does not allow it is not restarted', async (t) => {
+  const { receive, pressed, log } = receiving(t)
+  const restart = 'bramble/bramble/machines/pi-5/command/restart'
+  receive(restart, 'restart')
+  t.same(pressed, ['restart pi-5'])
+  receive(restart.replace('pi-5', 'pi-1'), 'restart')
+  t.same(pressed, ['restart pi-5'])
+  t.equal(log.messages('warn').length, 1)
 })
 
 test('announcements are collected until they are taken', async (t) => {

@@ -1,15 +1,15 @@
 /** What arrives from the broker of the household. Any client of it may have sent it: decoded, bounded, and never more than asked for. */
+import { allowsRemoteReboot } from '../../api/node/reboot-annotations.ts'
 import type { LimitedLog } from '../../daemon/log-limit.ts'
 import type { HouseholdMessage } from '../household/household-link.ts'
 import { keysAnnouncedBy } from './discovery.ts'
-import type { Drains } from './drains.ts'
-import type { HomeAssistantSettings } from './home-assistant-settings.ts'
+import type { HomeAssistantSettings, MachineButton } from './home-assistant-settings.ts'
 import { announcedDevice, birthTopic, commandIn } from './topics.ts'
 import type { WatchedFleet } from './watched-fleet.ts'
 
 export type HouseholdInboxNeeds = {
   readonly fleet: Pick<WatchedFleet, 'node'>
-  readonly buttons: Pick<Drains, 'press'>
+  readonly buttons: { press(nodeName: string, button: MachineButton): void }
   readonly limited: LimitedLog
 }
 
@@ -49,8 +49,10 @@ export function householdInbox(
         return
       }
       const command = commandIn(topic, body.subarray(0, longestCommand).toString(), settings)
-      const node = command && fleet.node(command.id)?.metadata.name
-      if (command === undefined || node === undefined) {
+      const found = command && fleet.node(command.id)
+      const node = found?.metadata.name
+      const isOffered = found !== undefined && (command?.button !== 'restart' || allowsRemoteReboot(found))
+      if (command === undefined || node === undefined || !isOffered) {
         limited.warn('command', 'Message of a button ignored', { topic })
         return
       }
