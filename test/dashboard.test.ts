@@ -145,6 +145,26 @@ test('the dashboard shows a fleet as it is, and changes it for those who may', {
     await picture(page, 'node')
   })
 
+  await t.test('a machine is rebooted only where its agent allows it', async (t) => {
+    const name = (await page.evaluate<string>('location.hash')).split('/').at(-1) ?? ''
+    const hasButton = `[...document.querySelectorAll('main button')].some((one) => one.textContent === 'Reboot')`
+    t.equal(await page.evaluate(hasButton), false)
+    // As if its agent had written it: the agent itself, which must not restart this computer, still refuses.
+    await controller.kubectl('annotate', 'node', name, 'bramble.dev/remote-reboot=enabled', '--overwrite')
+    await page.until('the button', hasButton)
+    await page.click('main button', 'Reboot')
+    t.same(await seriousProblems(page), [])
+    await picture(page, 'reboot')
+    await page.click('dialog button.danger', 'Reboot')
+    await page.until('the dialog is closed', `document.querySelector('dialog') === null`)
+    await page.until(
+      'the request and its refusal',
+      `/RebootRequested[^]*RebootRefused|RebootRefused[^]*RebootRequested/.test(${text('main')})`,
+    )
+    await controller.kubectl('annotate', 'node', name, 'bramble.dev/remote-reboot-')
+    await page.until('no button', `!${hasButton}`)
+  })
+
   await t.test('the doctor examines a machine when it is asked to', async (t) => {
     await page.click('.doctor button', 'Examine')
     await page.until('the findings', `${text('.doctor summary')}.includes('other check')`)

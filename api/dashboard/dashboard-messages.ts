@@ -17,6 +17,8 @@ export type NodeCard = {
   readonly seen?: number
   readonly zone?: string
   readonly cordoned?: true
+  /** Its agent restarts it on request. */
+  readonly mayReboot?: true
   /** `now`: the supply voltage is too low; `before`: it was since the boot. Left out: fine, or not measured. */
   readonly underVoltage?: 'now' | 'before'
   /** Whether the machine measures its supply voltage. */

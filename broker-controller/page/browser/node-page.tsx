@@ -3,6 +3,7 @@ import type { NodeCard, NodeHistory, UsageRow } from '../../../api/dashboard/das
 import { concernOf, levelOf, powerWords, stateWords } from '../../../api/dashboard/node-view.ts'
 import { shownPods } from '../../../api/dashboard/pod-view.ts'
 import { ago, byteText, counted, duration } from '../../../api/dashboard/view-words.ts'
+import { rebootRequestedAnnotation } from '../../../api/node/reboot-annotations.ts'
 import type { Node, NodeCondition } from '../../../api/node.ts'
 import { shownConditions } from '../model/condition-view.ts'
 import { callApi, mergePatchType } from './api.ts'
@@ -75,14 +76,14 @@ export function NodePage({ name }: { readonly name: string }) {
 }
 
 function NodeActions({ node }: { readonly node: NodeCard }) {
-  const { name, cordoned } = node
+  const { name, cordoned, mayReboot } = node
   const mayPatch = useMay({ verb: 'patch', resource: 'nodes', name })
   const mayEvict = useMay({ verb: 'create', resource: 'pods', subresource: 'eviction' })
-  const setCordon = (unschedulable: boolean) =>
-    callApi('PATCH', `/api/v1/nodes/${encodeURIComponent(name)}`, {
-      type: mergePatchType,
-      body: { spec: { unschedulable } },
-    })
+  const patch = (body: object) =>
+    callApi('PATCH', `/api/v1/nodes/${encodeURIComponent(name)}`, { type: mergePatchType, body })
+  const setCordon = (unschedulable: boolean) => patch({ spec: { unschedulable } })
+  const requestReboot = () =>
+    patch({ metadata: { annotations: { [rebootRequestedAnnotation]: new Date().toISOString() } } })
   if (!mayPatch) return null
   return (
     <div class="buttons">
@@ -99,6 +100,15 @@ function NodeActions({ node }: { readonly node: NodeCard }) {
           title={`Cordon ${name}?`}
           question="Its pods keep running; no new pod is placed on it."
           act={() => setCordon(true)}
+        />
+      )}
+      {mayReboot && (
+        <Action
+          name="Reboot"
+          title={`Reboot ${name}?`}
+          question="Its pods stop in order and run again on it after the boot. They are not moved to other machines."
+          act={requestReboot}
+          isDangerous
         />
       )}
       {mayEvict && <DrainButton name={name} cordon={() => setCordon(true)} />}

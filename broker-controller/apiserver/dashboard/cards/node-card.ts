@@ -1,5 +1,6 @@
 /** A node → the card of the dashboard: its state first, and why it is not ready in one sentence. */
 import type { NodeCard, NodeState } from '../../../../api/dashboard/dashboard-messages.ts'
+import { allowsRemoteReboot } from '../../../../api/node/reboot-annotations.ts'
 import type { Node, NodeCondition } from '../../../../api/node.ts'
 import { quantityToNumber } from '../../../../api/quantity.ts'
 import { secondsOf, sentence } from './card-words.ts'
@@ -41,6 +42,7 @@ export function nodeCard(node: Node, { pods, renewed }: NodeCardFacts): NodeCard
     ...(seen !== undefined && { seen }),
     ...(zone && { zone }),
     ...(spec?.unschedulable && { cordoned: true }),
+    ...(allowsRemoteReboot(node) && { mayReboot: true }),
     ...(underVoltage && { underVoltage }),
     ...(voltage && voltage.status !== 'Unknown' && { powerMeasured: true }),
     ...(wear && { wear }),
