@@ -28,6 +28,8 @@ export type NodeCard = {
   /** Other conditions that need attention, each with its message. */
   readonly problems?: readonly { readonly type: string; readonly message: string }[]
   readonly link?: 'weak'
+  /** The link (`attic`, or an address) that is suspected: the node was lost together with others of it. */
+  readonly lostLink?: string
   readonly pods: number
   readonly podCapacity?: number
   readonly memoryBytes?: number

@@ -2,6 +2,7 @@
 import type { NodeCard } from '../../../api/dashboard/dashboard-messages.ts'
 import { compareNames, concernOf, levelOf, shownNodes, stateWords } from '../../../api/dashboard/node-view.ts'
 import { counted } from '../../../api/dashboard/view-words.ts'
+import { lostLinks } from '../model/lost-links.ts'
 import { hrefOf, type Place } from '../model/places.ts'
 import { useFleet } from './fleet-stream.ts'
 
@@ -54,6 +55,11 @@ function Zone({ name, nodes }: { readonly name: string; readonly nodes: readonly
     <li class={`zone-box link-${link} ${nodes.length > largeZone ? 'large' : ''}`}>
       <h2>{name === '' ? 'No zone' : name}</h2>
       <p>{words}</p>
+      {lostLinks(nodes).map(({ link, machines }) => (
+        <p key={link} class="lost-link">
+          Link {link} took down {counted(machines, 'machine')}
+        </p>
+      ))}
       <ul class="cells">
         {[...nodes]
           .sort((a, b) => compareNames(a.name, b.name))

@@ -4,6 +4,7 @@ import { shownConditions } from './condition-view.ts'
 import { findingLevel, sortedFindings } from './doctor-view.ts'
 import { joinFile, joinLine } from './join-texts.ts'
 import { logLines } from './log-lines.ts'
+import { lostLinks } from './lost-links.ts'
 import { hrefOf, listPlace, placeOf } from './places.ts'
 import { columnsIn, drawnRows } from './virtual-rows.ts'
 
@@ -42,6 +43,16 @@ test('a chart has gaps where nothing is known', async (t) => {
   t.equal(chartPath([0, 50, null, 100], size), 'M0 10L10 5M30 0h-1')
   t.equal(chartPath([null, null], size), '')
   t.equal(chartPath([200], size), 'M0 0h-1', 'values beyond the scale are clipped')
+})
+
+test('the map names the links that took machines down, the one with the most first', async (t) => {
+  const card = (name: string, lostLink?: string) =>
+    ({ name, state: lostLink === undefined ? 'ready' : 'lost', pods: 0, ...(lostLink && { lostLink }) }) as const
+  t.same(lostLinks([card('a', 'hall'), card('b', 'attic'), card('c'), card('d', 'attic')]), [
+    { link: 'attic', machines: 2 },
+    { link: 'hall', machines: 1 },
+  ])
+  t.same(lostLinks([card('c')]), [])
 })
 
 test('a machine joins with the printed command or with the file', async (t) => {

@@ -32,6 +32,15 @@ test('a silent node states since when, when it was seen last, and what it report
   )
 })
 
+test('a node that was lost with its link names the link, until it is back', async (t) => {
+  const annotations = { 'bramble.dev/suspected-link': 'attic' }
+  const lost = withConditions(silent)
+  const marked = { ...lost, metadata: { ...lost.metadata, annotations } }
+  t.equal(nodeCard(marked, facts).lostLink, 'attic')
+  t.notOk('lostLink' in nodeCard(aNode({ name: 'pi-1', ready: 'True', annotations }), facts))
+  t.notOk('lostLink' in nodeCard(lost, facts))
+})
+
 test('a node that is not ready gives its own reason as one sentence', async (t) => {
   const ready = {
     type: 'Ready',

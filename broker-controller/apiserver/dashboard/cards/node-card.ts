@@ -26,6 +26,7 @@ export function nodeCard(node: Node, { pods, renewed }: NodeCardFacts): NodeCard
   const problems = problemsOf(conditions)
   const zone = metadata.labels?.['topology.kubernetes.io/zone']
   const seen = state === 'lost' ? secondsOf(renewed) : undefined
+  const lostLink = state === 'lost' ? metadata.annotations?.[suspectedLink] : undefined
   const since = secondsOf(ready?.lastTransitionTime)
   const created = secondsOf(metadata.creationTimestamp)
   const { memory, cpu, pods: podAmount } = status?.capacity ?? {}
@@ -48,6 +49,7 @@ export function nodeCard(node: Node, { pods, renewed }: NodeCardFacts): NodeCard
     ...(wear && { wear }),
     ...(problems.length > 0 && { problems }),
     ...(conditionOf(conditions, 'WeakWifi')?.status === 'True' && { link: 'weak' }),
+    ...(lostLink && { lostLink }),
     ...(podCapacity !== undefined && { podCapacity }),
     ...(memoryBytes !== undefined && { memoryBytes }),
     ...(cpus !== undefined && { cpus }),
@@ -57,6 +59,9 @@ export function nodeCard(node: Node, { pods, renewed }: NodeCardFacts): NodeCard
     ...(created !== undefined && { created }),
   }
 }
+
+/** Written by the node lifecycle controller while it holds the node's pods for its link (controllers/node-lifecycle/link-suspicion.ts). */
+const suspectedLink = 'bramble.dev/suspected-link'
 
 function stateOf(ready: NodeCondition | undefined): NodeState {
   if (ready === undefined || ready.reason === 'NodeStatusNeverUpdated') return 'new'
