@@ -1,6 +1,7 @@
 import { type Test, test } from 'tap'
 import type { PodOverrides } from '../../api/testing/builders.ts'
 import { aPod } from '../../api/testing/builders.ts'
+import { metricsRegistry } from '../../daemon/metrics-registry.ts'
 import { fakeHold } from '../testing/fake-hold.ts'
 import { type Fleet, fleet } from '../testing/fleet.ts'
 import { dice, prefers, requires, spreads } from '../testing/scheduling.ts'
@@ -48,6 +49,27 @@ test('a pod that fits nowhere gets the reason, and bound when a node comes that 
   await world.pass(1)
   t.same(await bound(world, 'web'), ['pi-3'])
   t.match(await condition(world, 'web'), { status: 'True' })
+})
+
+test('attempts and pods that wait are counted under the names of kube-scheduler', async (t) => {
+  const world = fleet(t)
+  const registry = metricsRegistry()
+  t.teardown(world.start(scheduler({ ...world, random: () => 0, registry })))
+  await world.join({ name: 'pi-1', allocatable: { cpu: '1' } })
+  await pending(world, { name: 'small' })
+  await pending(world, { name: 'large', requests: { cpu: '2' } })
+  const lines = registry.text().split('\n')
+  const value = (series: string) =>
+    lines
+      .find((line) => line.startsWith(`${series} `))
+      ?.split(' ')
+      .at(-1)
+  t.equal(value('scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"}'), '1')
+  t.equal(value('scheduler_schedule_attempts_total{profile="default-scheduler",result="unschedulable"}'), '1')
+  t.equal(value('scheduler_pending_pods{queue="unschedulable"}'), '1')
+  t.equal(value('scheduler_pending_pods{queue="active"}'), '0')
+  const took = 'scheduler_scheduling_attempt_duration_seconds_count{profile="default-scheduler",result="scheduled"}'
+  t.equal(value(took), '1')
 })
 
 test('a pod of the backup is not bound while it is held after a restore', async (t) => {

@@ -2,6 +2,7 @@
 import { alarm } from '../../daemon/alarm.ts'
 import { waitMs } from '../../daemon/due-times.ts'
 import { inParallel } from '../../daemon/in-parallel.ts'
+import type { MetricsRegistry } from '../../daemon/metrics-registry.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
 import type { RestoreHold } from '../store/checkpoints/restore-hold.ts'
 import { informer } from '../store/informer.ts'
@@ -11,13 +12,16 @@ import { mayFit } from './hints.ts'
 import type { KeyedPod } from './nominations.ts'
 import { readBudget } from './preemption.ts'
 import { schedulerCache } from './scheduler-cache.ts'
-import { type SchedulerWriteNeeds, schedulerWrites } from './scheduler-writes.ts'
+import { type SchedulerMetrics, schedulerMetrics } from './scheduler-metrics.ts'
+import { type SchedulerWriteNeeds, type SchedulerWrites, schedulerWrites } from './scheduler-writes.ts'
 import { schedulingQueue } from './scheduling-queue.ts'
 
 export type SchedulerNeeds = SchedulerWriteNeeds & {
   readonly random: () => number
   /** The pods that wait after a restore; undefined: the store was not restored. */
   readonly hold?: RestoreHold
+  /** undefined: nothing is counted. */
+  readonly registry?: MetricsRegistry
 }
 
 /** Decisions are quick and writing is slow: so many are written at a time. */
@@ -26,14 +30,22 @@ const writesAtOnce = 128
 const decidesForMs = 20
 
 export function scheduler(needs: SchedulerNeeds): Loop {
-  return { name: 'scheduler', run: (signal) => runScheduler(needs, signal) }
+  const metrics = needs.registry && schedulerMetrics(needs.registry)
+  return { name: 'scheduler', run: (signal) => runScheduler(needs, metrics, signal) }
 }
 
-async function runScheduler(needs: SchedulerNeeds, signal: AbortSignal): Promise<void> {
+type Attempt = { readonly decision: Decision; readonly beganMs: number }
+
+async function runScheduler(
+  needs: SchedulerNeeds,
+  metrics: SchedulerMetrics | undefined,
+  signal: AbortSignal,
+): Promise<void> {
   const { clock, log, random, hold } = needs
   const write = schedulerWrites(needs)
   const known = cluster()
   const queue = schedulingQueue()
+  metrics?.watch(queue.counts)
   const bell = alarm(clock)
   const cache = schedulerCache(known, queue, { wake: () => bell.ring(), isHeld: (pod) => hold?.holdsPod(pod) === true })
 
@@ -49,9 +61,13 @@ async function runScheduler(needs: SchedulerNeeds, signal: AbortSignal): Promise
     await Promise.all([nodes.listed, namespaces.listed, pods.listed, budgets.listed])
     while (!signal.aborted) {
       wakeWhatMayFit()
-      const decisions = decideSome()
-      await inParallel(decisions, writesAtOnce, carryOut)
-      if (decisions.length === 0) await bell.sleep(waitMs(queue.nextMs(), clock.monotonicMs()), signal)
+      const attempts = decideSome()
+      await inParallel(attempts, writesAtOnce, async ({ decision, beganMs }) => {
+        const isDone = await carryOut(decision)
+        const result = !isDone ? 'error' : decision.decided === 'bind' ? 'scheduled' : 'unschedulable'
+        metrics?.attempted(result, clock.monotonicMs() - beganMs)
+      })
+      if (attempts.length === 0) await bell.sleep(waitMs(queue.nextMs(), clock.monotonicMs()), signal)
     }
   }
 
@@ -62,15 +78,16 @@ async function runScheduler(needs: SchedulerNeeds, signal: AbortSignal): Promise
   }
 
   /** Each decision reckons with those before it, though none is written yet. */
-  const decideSome = (): readonly Decision[] => {
-    const decisions: Decision[] = []
+  const decideSome = (): readonly Attempt[] => {
+    const attempts: Attempt[] = []
     const untilMs = clock.monotonicMs() + decidesForMs
-    while (decisions.length < writesAtOnce && clock.monotonicMs() <= untilMs) {
-      const next = queue.next(clock.monotonicMs())
+    while (attempts.length < writesAtOnce && clock.monotonicMs() <= untilMs) {
+      const beganMs = clock.monotonicMs()
+      const next = queue.next(beganMs)
       if (next === undefined) break
-      decisions.push(decideOn(next))
+      attempts.push({ decision: decideOn(next), beganMs })
     }
-    return decisions
+    return attempts
   }
 
   const decideOn = (next: KeyedPod): Decision => {
@@ -81,32 +98,32 @@ async function runScheduler(needs: SchedulerNeeds, signal: AbortSignal): Promise
     return decision
   }
 
-  const carryOut = async (decision: Decision) => {
+  /** False: it was not written, because the pod has changed or the store failed. */
+  const carryOut = async (decision: Decision): Promise<boolean> => {
     const { key, pod } = decision
     try {
       switch (decision.decided) {
         case 'bind':
-          if (await write.bind(pod, decision.nodeName)) queue.remove(key)
-          else cache.undo(decision)
-          return
+          if (!(await write.bind(pod, decision.nodeName))) {
+            cache.undo(decision)
+            return false
+          }
+          queue.remove(key)
+          return true
         case 'preempt':
-          await makeRoom(decision)
-          return await write.explain(pod, decision.message, decision.nodeName)
+          await makeRoom(decision, write)
+          await write.explain(pod, decision.message, decision.nodeName)
+          return true
         case 'wait':
-          return await write.explain(pod, decision.message, decision.withdraws ? '' : undefined)
+          await write.explain(pod, decision.message, decision.withdraws ? '' : undefined)
+          return true
       }
     } catch (error) {
       log.warn('Pod not scheduled', { pod: key, error })
       cache.undo(decision)
       queue.retry(key, clock.monotonicMs())
+      return false
     }
-  }
-
-  const makeRoom = async ({ pod, nodeName, victims, displaced }: Decision & { readonly decided: 'preempt' }) => {
-    await Promise.all([
-      ...victims.map((victim) => write.evict(victim.pod, pod, nodeName)),
-      ...displaced.map((other) => write.withdraw(other.pod)),
-    ])
   }
 
   const loops = [
@@ -117,4 +134,14 @@ async function runScheduler(needs: SchedulerNeeds, signal: AbortSignal): Promise
     { name: 'work', run: work },
   ]
   await runLoops(loops, signal, log)
+}
+
+async function makeRoom(
+  { pod, nodeName, victims, displaced }: Decision & { readonly decided: 'preempt' },
+  write: SchedulerWrites,
+): Promise<void> {
+  await Promise.all([
+    ...victims.map((victim) => write.evict(victim.pod, pod, nodeName)),
+    ...displaced.map((other) => write.withdraw(other.pod)),
+  ])
 }

@@ -5,8 +5,12 @@ import { heap } from '../../daemon/heap.ts'
 import type { StoredPod } from '../store/store.ts'
 import type { Plugin } from './filter.ts'
 
+/** `active`: due now. `backoff`: after a wait. `unschedulable`: after a change. Pods of an attempt under way are not counted. */
+export type QueueCounts = { readonly active: number; readonly backoff: number; readonly unschedulable: number }
+
 export interface SchedulingQueue {
   readonly size: number
+  counts(): QueueCounts
   has(key: string): boolean
   /** A pod new to us, or one that changed so that it may fit now. */
   add(key: string, pod: StoredPod): void
@@ -78,6 +82,11 @@ export function schedulingQueue(): SchedulingQueue {
   return {
     get size() {
       return entries.size
+    },
+    counts() {
+      const counts = { active: 0, backoff: 0, unschedulable: 0 }
+      for (const { state } of entries.values()) if (state !== 'trying') counts[state]++
+      return counts
     },
     has: (key) => entries.has(key),
     add(key, pod) {
