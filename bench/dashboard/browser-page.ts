@@ -108,6 +108,10 @@ async function measure(): Promise<void> {
   await page.goto(link)
   await page.until('all machines', `document.querySelector('h1')?.textContent.includes('${nodes} machine')`)
   console.log(`${nodes} machines shown ${Math.round(performance.now() - beginMs)} ms after the link was opened`)
+  const paintedMs = await page.evaluate<number>(
+    `performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1`,
+  )
+  console.log(`first contentful paint ${Math.round(paintedMs)} ms after the page was requested`)
   const files = await page.evaluate<number>(
     `performance.getEntriesByType('resource').filter(({ name }) => /\\.(js|css|svg)$/.test(name)).reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0)`,
   )
