@@ -61,6 +61,37 @@ for (let index = 0; index < ${count}; index++) {
 }
 `
 
+/**
+ * Asks on port 53, then on port 54, over both protocols; prints what became of each once port 54 was refused over both, and again when
+ * there is a connection to port 53.
+ */
+const asker = `
+const outcome = {}
+const print = () => console.log(JSON.stringify(outcome))
+const refused = () => {
+  if (outcome.udp54 && outcome.tcp54) print()
+}
+for (const port of [53, 54]) {
+  const datagrams = require('dgram').createSocket('udp4')
+  datagrams.on('error', ({ code }) => {
+    outcome['udp' + port] = code
+    refused()
+  })
+  datagrams.connect(port, '${nodeDnsAddress}', () => datagrams.send('x'))
+}
+for (const port of [53, 54]) {
+  const socket = require('net').connect(port, '${nodeDnsAddress}', () => {
+    outcome['tcp' + port] = 'connected'
+    print()
+    process.exit()
+  })
+  socket.on('error', ({ code }) => {
+    outcome['tcp' + port] = code
+    refused()
+  })
+}
+`
+
 const connected = async (machine: OwnSpace, name: string, address: string, gateway: string) => {
   await machine.run('ip', 'link', 'add', name, 'type', 'bridge')
   await machine.run('ip', 'address', 'add', `${gateway}/24`, 'dev', name)
@@ -76,16 +107,9 @@ const connected = async (machine: OwnSpace, name: string, address: string, gatew
   }
 }
 
-test('only pods of the node and the machine reach its name server, and a flood does not', {
-  skip: whyNoRules(),
-}, async (t) => {
-  const machine = await ownSpace(t)
-  const pod = await (await connected(machine, 'pods', '10.244.1.9', '10.244.1.1'))(t)
-  const stranger = await (await connected(machine, 'wire', '192.168.7.9', '192.168.7.1'))(t)
-  await machine.run('ip', 'address', 'add', `${nodeDnsAddress}/32`, 'dev', 'lo', 'scope', 'host')
-  const table = nftTable(await machine.tool('nft'))
-  await table.apply(allRules(await table.list(), [baseRules, nameRules(network, 'pi-1')]).commands)
-  const [file = '', ...args] = inSpace(machine.name, process.execPath, '-e', counter)
+/** What it prints on lines of their own. */
+const started = (t: Parameters<typeof ownSpace>[0], space: OwnSpace, script: string) => {
+  const [file = '', ...args] = inSpace(space.name, process.execPath, '-e', script)
   const program = spawn(file, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(async () => {
     program.kill('SIGKILL')
@@ -95,7 +119,42 @@ test('only pods of the node and the machine reach its name server, and a flood d
   program.stdout.on('data', (chunk: Buffer) => {
     printed += chunk.toString()
   })
-  await eventually('it listens', async () => printed.includes('\n'))
+  return { lines: () => printed.split('\n').slice(0, -1) }
+}
+
+test('while no name server listens, questions of pods are not refused, and a connection waits for it', {
+  skip: whyNoRules(),
+}, async (t) => {
+  const machine = await ownSpace(t)
+  const pod = await (await connected(machine, 'pods', '10.244.1.9', '10.244.1.1'))(t)
+  await machine.run('ip', 'address', 'add', `${nodeDnsAddress}/32`, 'dev', 'lo', 'scope', 'host')
+  const table = nftTable(await machine.tool('nft'))
+  await table.apply(allRules(await table.list(), [baseRules, nameRules(network, 'pi-1')]).commands)
+  for (const space of [machine, pod]) {
+    const asking = started(t, space, asker)
+    const [first = ''] = await eventually('port 54 is refused', async () =>
+      asking.lines().length > 0 ? asking.lines() : undefined,
+    )
+    t.same(JSON.parse(first), { udp54: 'ECONNREFUSED', tcp54: 'ECONNREFUSED' })
+    if (space === machine) continue
+    const listening = started(t, machine, counter)
+    await eventually('it listens', async () => listening.lines().length > 0)
+    const last = await eventually('the connection', async () => asking.lines()[1])
+    t.match(JSON.parse(last), { tcp53: 'connected' })
+  }
+})
+
+test('only pods of the node and the machine reach its name server, and a flood does not', {
+  skip: whyNoRules(),
+}, async (t) => {
+  const machine = await ownSpace(t)
+  const pod = await (await connected(machine, 'pods', '10.244.1.9', '10.244.1.1'))(t)
+  const stranger = await (await connected(machine, 'wire', '192.168.7.9', '192.168.7.1'))(t)
+  await machine.run('ip', 'address', 'add', `${nodeDnsAddress}/32`, 'dev', 'lo', 'scope', 'host')
+  const table = nftTable(await machine.tool('nft'))
+  await table.apply(allRules(await table.list(), [baseRules, nameRules(network, 'pi-1')]).commands)
+  const counting = started(t, machine, counter)
+  await eventually('it listens', async () => counting.lines().length > 0)
   const send = (space: OwnSpace, text: string, count: number, from: string) =>
     space.run(process.execPath, '-e', sender(text, count, from))
 
@@ -110,7 +169,7 @@ test('only pods of the node and the machine reach its name server, and a flood d
   await pod.run(process.execPath, '-e', opener(1_000))
   await send(machine, '?', 1, nodeDnsAddress)
   const counts = await eventually('the counts', async () => {
-    const last = printed.trim().split('\n').at(-1) ?? '{}'
+    const last = counting.lines().at(-1) ?? '{}'
     return last === '{}' ? undefined : (JSON.parse(last) as Record<string, number>)
   })
   t.equal(counts['p'], 100, 'a pod')

@@ -1,4 +1,7 @@
-/** The rules of the name server's address: the kernel drops what the server would not answer, before it costs the agent anything. */
+/**
+ * The rules of the name server's address: the kernel drops what the server would not answer, before it costs the agent anything, and
+ * its own refusals while no agent listens.
+ */
 import { nodeDnsAddress } from '../../../api/network/cluster-dns.ts'
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import type { RuleElements, RuleSet } from '../rule-set.ts'
@@ -28,6 +31,7 @@ export function nameRules({ clusterCIDR, nodes }: NetworkMessage, nodeName: stri
           ],
         },
       ],
+      ['names-refusals', { base: { type: 'filter', hook: 'output', priority: 0 }, rules: refusals }],
     ]),
     sets: new Map([
       ['names-questions', clientSet],
@@ -35,6 +39,16 @@ export function nameRules({ clusterCIDR, nodes }: NetworkMessage, nodeName: stri
     ]),
   }
 }
+
+/**
+ * What the kernel answers while the agent restarts. Resolvers pass a refusal on to the program as a failure; without an answer they ask
+ * again, after 5 s (glibc, `options timeout:` in resolv.conf(5)) or 2.5 s (musl). Bits 240 to 255 of the ICMP message are the
+ * destination port of the datagram in it. The reset that refuses a connection has the sequence number 0 (RFC 9293, section 3.10.7.1).
+ */
+const refusals = [
+  `ip saddr ${nodeDnsAddress} icmp type destination-unreachable @th,240,16 53 drop`,
+  `ip saddr ${nodeDnsAddress} tcp sport 53 tcp flags & (rst | ack) == rst | ack tcp sequence 0 drop`,
+]
 
 /** Each client that the kernel has seen within some seconds; as many as a range for pods has at the most. */
 const clientSet: RuleElements = {

@@ -1,0 +1,129 @@
+/**
+ * What programs with glibc get from the name server of a node while it restarts: `getent` every 100 ms in the network namespace of a
+ * pod, and a server that is away for some seconds (the arguments; 0.5, 1.5 and 3 without). Prints how many lookups failed and how long
+ * the longest took, with the rules of the name server's address and without them. Needs root and nft.
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { baseRules } from '../../agent/network/base-rules.ts'
+import { nameRules } from '../../agent/network/names/name-rules.ts'
+import { allRules } from '../../agent/network/rule-changes.ts'
+import { nodeDnsAddress } from '../../api/network/cluster-dns.ts'
+
+const run = promisify(execFile)
+const gapsSeconds = process.argv.length > 2 ? process.argv.slice(2).map(Number) : [0.5, 1.5, 3]
+const everyMs = 100
+const network = {
+  epoch: 'e',
+  version: 1,
+  clusterCIDR: '10.244.0.0/16',
+  serviceCIDR: '10.96.0.0/12',
+  clusterDomain: 'cluster.local',
+  nodes: [{ name: 'pi-1', podCIDR: '10.244.1.0/24', address: '192.168.7.1', segment: 's' }],
+}
+
+/** Answers every question with one address. */
+const server = `
+const socket = require('dgram').createSocket('udp4')
+socket.on('message', (message, { port, address }) => {
+  const answer = [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 5, 0, 4, 10, 96, 0, 7]
+  const bytes = Buffer.concat([message.subarray(0, message.indexOf(0, 12) + 5), Buffer.from(answer)])
+  bytes[2] = 0x81
+  bytes[3] = 0x80
+  bytes[7] = 1
+  bytes[11] = 0
+  socket.send(bytes, port, address)
+})
+socket.bind(53, '${nodeDnsAddress}', () => console.log('listening'))
+`
+
+const [machine, pod] = [0, 1].map(() => `bench-${randomBytes(4).toString('hex')}`)
+if (machine === undefined || pod === undefined) throw new Error('No names')
+const folder = await mkdtemp(join(tmpdir(), 'bramble-bench-'))
+const inside = (space: string, ...line: readonly string[]) => run('ip', ['netns', 'exec', space, ...line])
+try {
+  await prepare(machine, pod)
+  for (const hasRules of [false, true]) {
+    await applyRules(machine, hasRules)
+    for (const seconds of gapsSeconds) console.log(await measure(machine, pod, seconds, hasRules))
+  }
+} finally {
+  for (const space of [machine, pod]) await run('ip', ['netns', 'delete', space]).catch(() => undefined)
+  await rm(folder, { recursive: true, force: true })
+}
+
+async function prepare(machine: string, pod: string): Promise<void> {
+  for (const space of [machine, pod]) {
+    await run('ip', ['netns', 'add', space])
+    await run('ip', ['-n', space, 'link', 'set', 'lo', 'up'])
+  }
+  await run('ip', ['-n', machine, 'link', 'add', 'pods', 'type', 'veth', 'peer', 'name', 'eth0', 'netns', pod])
+  for (const [space, device, address] of [
+    [machine, 'pods', '10.244.1.1/24'],
+    [pod, 'eth0', '10.244.1.9/24'],
+  ] as const) {
+    await run('ip', ['-n', space, 'address', 'add', address, 'dev', device])
+    await run('ip', ['-n', space, 'link', 'set', device, 'up'])
+  }
+  await run('ip', ['-n', pod, 'route', 'add', 'default', 'via', '10.244.1.1'])
+  await run('ip', ['-n', machine, 'address', 'add', `${nodeDnsAddress}/32`, 'dev', 'lo', 'scope', 'host'])
+  await writeFile(join(folder, 'resolv.conf'), `nameserver ${nodeDnsAddress}\noptions ndots:5\n`)
+  await writeFile(join(folder, 'nsswitch.conf'), 'hosts: dns\n')
+}
+
+async function applyRules(machine: string, hasRules: boolean): Promise<void> {
+  const file = join(folder, 'rules')
+  const part = nameRules(network, 'pi-1')
+  const chains = new Map([...part.chains].filter(([name]) => hasRules || name !== 'names-refusals'))
+  await inside(machine, 'nft', 'flush ruleset')
+  await writeFile(file, allRules(undefined, [baseRules, { ...part, chains }]).commands)
+  await inside(machine, 'nft', '-f', file)
+}
+
+async function started(machine: string): Promise<ChildProcess> {
+  const child = spawn('ip', ['netns', 'exec', machine, process.execPath, '-e', server], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  if (child.stdout !== null) await once(child.stdout, 'data')
+  return child
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  const exit = once(child, 'exit')
+  child.kill('SIGKILL')
+  await exit
+}
+
+async function measure(machine: string, pod: string, seconds: number, hasRules: boolean): Promise<string> {
+  const first = await started(machine)
+  const results: Promise<{ readonly ms: number; readonly isFound: boolean }>[] = []
+  const lookups = setInterval(() => results.push(lookUp(pod)), everyMs)
+  await sleep(1_000)
+  await ended(first)
+  await sleep(seconds * 1_000)
+  const second = await started(machine)
+  await sleep(1_000)
+  clearInterval(lookups)
+  const all = await Promise.all(results)
+  await ended(second)
+  const failed = all.filter(({ isFound }) => !isFound).length
+  const longest = Math.max(...all.map(({ ms }) => ms)) / 1_000
+  return `away ${seconds} s, ${hasRules ? 'with' : 'without'} rules: ${failed} of ${all.length} lookups failed, the longest took ${longest.toFixed(1)} s`
+}
+
+async function lookUp(pod: string): Promise<{ readonly ms: number; readonly isFound: boolean }> {
+  const beganMs = performance.now()
+  const files = ['resolv.conf', 'nsswitch.conf'].map((name) => `mount --bind ${join(folder, name)} /etc/${name}`)
+  const script = `${files.join(' && ')} && getent ahostsv4 web.shop.svc.cluster.local.`
+  const isFound = await inside(pod, 'unshare', '--mount', 'sh', '-c', script).then(
+    ({ stdout }) => stdout.includes('10.96.0.7'),
+    () => false,
+  )
+  return { ms: performance.now() - beganMs, isFound }
+}
