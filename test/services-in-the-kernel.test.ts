@@ -1,11 +1,24 @@
 /** The rules of Services in real kernels: who answers, and which address the endpoint sees. */
 import { test } from 'tap'
 import { conntrackFlows } from '../agent/adapters/network/conntrack.ts'
+import {
+  type NodeAnswer,
+  type ProbeRecords,
+  recordAnswers,
+  silentNodes,
+} from '../agent/network/services/silent-nodes.ts'
 import { isStaleFlow, udpTargets } from '../agent/network/services/stale-flows.ts'
 import { aService, endpointOn, type GivenService } from '../agent/network/testing/services.ts'
 import { type BareNode, bareFleet } from './support/bare-nodes.ts'
 import type { Asked, EndpointProgram } from './support/endpoint-programs.ts'
-import { whyNoFlows } from './support/own-space.ts'
+import { type OwnSpace, whyNoFlows } from './support/own-space.ts'
+
+/** The answer of the probe that agents use, from that machine. */
+async function probed(from: OwnSpace, address: string): Promise<NodeAnswer> {
+  const adapter = new URL('../agent/adapters/network/node-probe.js', import.meta.url).href
+  const script = `import('${adapter}').then(async ({ nodeProbe }) => console.log(await nodeProbe({ root: '/' })('${address}')))`
+  return (await from.run(process.execPath, '-e', script)).trim() as NodeAnswer
+}
 
 const clusterIP = { address: '10.96.0.7', port: 80 }
 
@@ -206,6 +219,41 @@ test('Services on two nodes', { skip: whyNoFlows() }, async (t) => {
     t.same(await both(), [[`c ${b.ip}`], [`c ${first.address}`]])
     t.same(await flows.list((flow) => isStaleFlow(flow, targets), 10), [])
     await flows.remove({ address: '192.0.2.1', port: 1, endpoint: '192.0.2.2', endpointPort: 1 })
+  })
+
+  t.test('endpoints of a node that does not answer are left out, but for the last ones, and used again', async (t) => {
+    let records: ProbeRecords = new Map()
+    const rounds = async (service: GivenService, times: number) => {
+      const answers: NodeAnswer[] = []
+      for (let round = 0; round < times; round++) answers.push(await probed(first.space, second.address))
+      records = answers.reduce((last, answer) => recordAnswers(last, new Map([['pi-2', answer]])), records)
+      await first.apply([aService(service)], false, silentNodes(records))
+      return answers
+    }
+    const both = { addresses: [onA, onC] }
+    t.same(await rounds(both, 1), ['answers'])
+    t.same(await answers(b, { ...clusterIP, times: 40 }), [`a ${b.ip}`, `c ${b.ip}`])
+    const cut = ['ip', 'arp'].map(
+      (family) =>
+        `add table ${family} cut; add chain ${family} cut arriving { type filter hook input priority 0; policy drop; }`,
+    )
+    await second.space.run(
+      'nft',
+      [...cut, 'add chain ip cut passing { type filter hook forward priority 0; policy drop; }'].join('; '),
+    )
+    await first.space.run('ip', 'neighbour', 'flush', 'all')
+    t.same(await rounds(both, 3), ['unreachable', 'unreachable', 'unreachable'])
+    t.same(await answers(b, { ...clusterIP, times: 40 }), [`a ${b.ip}`])
+    await rounds({ addresses: [onC] }, 0)
+    t.notSame(await answers(b, { ...clusterIP, times: 1 }), ['ECONNREFUSED'], 'the only endpoint stays')
+    await second.space.run('nft', 'delete table arp cut')
+    await first.space.run('ip', 'neighbour', 'flush', 'all')
+    records = new Map()
+    t.same(await rounds(both, 1), ['silent'], 'a firewall')
+    t.same(silentNodes(records), [])
+    await second.space.run('nft', 'delete table ip cut')
+    t.same(await rounds(both, 1), ['answers'])
+    t.same(await answers(b, { ...clusterIP, times: 40 }), [`a ${b.ip}`, `c ${b.ip}`])
   })
 
   function nameOf(ip: string): string {

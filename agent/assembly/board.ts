@@ -53,6 +53,8 @@ export type AgentBoard = {
   readonly networkCurrent: Cell<boolean>
   /** Written by services: `serviceRules` has what was received. Read by the network manager. */
   readonly rulesCurrent: Cell<boolean>
+  /** Written by silent nodes: those whose endpoints are left out while there is no controller. Read by services. */
+  readonly silentNodes: Cell<readonly string[]>
   /** Written by services. Read by the network manager. */
   readonly serviceRules: Cell<ServiceRules | undefined>
   /** Written by the network manager. Read by peers. */
@@ -102,6 +104,7 @@ export function agentBoard(): AgentBoard {
     peerRules: cell<RuleSet | undefined>(undefined),
     networkCurrent: cell<boolean>(false),
     rulesCurrent: cell<boolean>(false),
+    silentNodes: cell<readonly string[]>([], (before, after) => before.join() === after.join()),
     serviceRules: cell<ServiceRules | undefined>(undefined),
     ruleProblem: cell<string | undefined>(undefined),
     appliedRules: cell<readonly RuleSet[]>([]),

@@ -22,6 +22,7 @@ import {
 } from '../adapters/network/network-owner.ts'
 import { nftTable } from '../adapters/network/nft.ts'
 import { wireguardLink } from '../adapters/network/wireguard-link.ts'
+import { nodeProbe } from '../adapters/network/node-probe.ts'
 import { balancerManager } from '../network/balancers/balancer-manager.ts'
 import { networkReception } from '../network/messages/network-reception.ts'
 import { networkManager } from '../network/network-manager.ts'
@@ -35,6 +36,7 @@ import { openServiceManager } from '../network/services/service-manager.ts'
 import { keyReport } from '../network/wireguard/key-report.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/connection/control-plane.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
+import { silenceManager } from '../network/services/silence-manager.ts'
 import type { PodIsolation } from '../pods/admission/pod-isolation.ts'
 import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
@@ -103,6 +105,15 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
   ]
   const balancers = balancerManager(
     {
+    silenceManager({
+      nodeName,
+      probe: nodeProbe({ root }),
+      isConnected: () => controlPlane.connected,
+      reads: board,
+      writes: board,
+      clock: clockFor('silent-nodes'),
+      log,
+    }),
       host: ownedBalancers(balancerHost(root), owner),
       isConnected: () => controlPlane.connected,
       event,

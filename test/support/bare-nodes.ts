@@ -20,8 +20,8 @@ export type BareNode = {
   readonly host: EndpointProgram
   /** A program on the network of a new pod. */
   pod(name: string): Promise<EndpointProgram & { readonly ip: string }>
-  /** What the rules of Services become with these Services, by a change or as a whole. */
-  apply(services: readonly ServiceState[], whole?: boolean): Promise<void>
+  /** What the rules of Services become with these Services, by a change or as a whole. `silent`: nodes that do not answer it. */
+  apply(services: readonly ServiceState[], whole?: boolean, silent?: readonly string[]): Promise<void>
 }
 
 type Ending = Parameters<typeof ownSpace>[0]
@@ -77,13 +77,8 @@ async function bareNode(t: Ending, wire: OwnSpace, number: number, zone: string)
   await space.run('ip', 'address', 'add', `${pods}.1/24`, 'dev', 'pods')
   await space.run('sysctl', '-qw', 'net.ipv4.ip_forward=1', 'net.bridge.bridge-nf-call-iptables=1')
   const table = nftTable(await space.tool('nft'))
-  const rules = rulesOfServices({
-    nodeName: name,
-    zone,
-    clusterCIDR: podRange,
-    serviceCIDR: serviceRange,
-    addresses: [address],
-  })
+  const place = { nodeName: name, zone, clusterCIDR: podRange, serviceCIDR: serviceRange, addresses: [address] }
+  const rules = rulesOfServices(place)
   let applied: RuleSet | undefined
   let last = 1
   return {
@@ -102,8 +97,9 @@ async function bareNode(t: Ending, wire: OwnSpace, number: number, zone: string)
       await inside.run('ip', 'route', 'add', 'default', 'via', `${pods}.1`)
       return { ...endpointProgram(t, podName, inside.name), ip }
     },
-    async apply(services, whole = false) {
-      const after = rules(new Map(services.map((one) => [`${one.namespace}/${one.name}`, one])))
+    async apply(services, whole = false, silentNodes = []) {
+      const rulesNow = silentNodes.length === 0 ? rules : rulesOfServices({ ...place, silentNodes })
+      const after = rulesNow(new Map(services.map((one) => [`${one.namespace}/${one.name}`, one])))
       const before = applied
       applied = after
       const { commands, retired } =

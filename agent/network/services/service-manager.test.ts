@@ -33,10 +33,11 @@ async function running(t: Test, given: { readonly network?: NetworkMessage; read
   const serviceRules = cell<ServiceRules | undefined>(undefined)
   const networkCurrent = cell(false)
   const rulesCurrent = cell(false)
+  const silentNodes = cell<readonly string[]>([])
   const clock = fakeClock()
   const loop = await openServiceManager({
     nodeName: 'pi-1',
-    reads: { networkMessage, serviceStates, networkCurrent },
+    reads: { networkMessage, serviceStates, networkCurrent, silentNodes },
     writes: { serviceRules, rulesCurrent },
     clock,
   })
@@ -50,7 +51,8 @@ async function running(t: Test, given: { readonly network?: NetworkMessage; read
     await ended
   })
   const chosen = () => serviceRules.get()?.chains.get('cluster-shop/web/tcp/80')?.rules.join()
-  return { networkMessage, serviceStates, networkCurrent, serviceRules, rulesCurrent, clock, atOnce, written, chosen }
+  const cells = { networkMessage, serviceStates, networkCurrent, silentNodes, serviceRules, rulesCurrent }
+  return { ...cells, clock, atOnce, written, chosen }
 }
 
 test('what the checkpoint has are rules before the loop runs', async (t) => {
@@ -111,4 +113,18 @@ test('rules are current once they are those of messages that were received', asy
   await clock.settle()
   t.equal(rulesCurrent.get(), true)
   t.equal(atThatTime, true)
+})
+
+test('endpoints of nodes that do not answer are left out, but for the last ones', async (t) => {
+  const both = aService({ addresses: [endpointOn('pi-1', '10.244.1.2'), endpointOn('pi-2', '10.244.2.2')] })
+  const { silentNodes, chosen, clock } = await running(t, { network: network('hall'), states: states([both]) })
+  t.match(chosen(), /10\.244\.2\.2/)
+  silentNodes.set(['pi-2'])
+  await clock.settle()
+  t.notMatch(chosen(), /10\.244\.2\.2/)
+  t.match(chosen(), /10\.244\.1\.2/)
+  silentNodes.set(['pi-1', 'pi-2'])
+  await clock.settle()
+  t.match(chosen(), /10\.244\.1\.2/)
+  t.match(chosen(), /10\.244\.2\.2/)
 })

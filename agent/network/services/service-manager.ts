@@ -21,6 +21,8 @@ export type ServiceManagerNeeds = {
     readonly networkMessage: Reader<NetworkMessage | undefined>
     readonly serviceStates: Reader<ServiceStates | undefined>
     readonly networkCurrent: Reader<boolean>
+    /** Nodes that do not answer, sorted. */
+    readonly silentNodes: Reader<readonly string[]>
   }
   readonly writes: {
     /** Undefined: the fleet has no network, or not all of its Services were received. */
@@ -53,7 +55,8 @@ export async function openServiceManager(needs: ServiceManagerNeeds): Promise<Lo
     // Part of the Services would close connections to the others (kube-proxy waits likewise, proxier.go, isInitialized).
     if (network === undefined || states?.isComplete !== true) return undefined
     const { services } = states
-    const node = { ...nodeOf(nodeName, network), controllers: controllerAddresses(controllerUrls(), services) }
+    const controllers = controllerAddresses(controllerUrls(), services)
+    const node = { ...nodeOf(nodeName, network), controllers, silentNodes: reads.silentNodes.get() }
     const key = JSON.stringify(node)
     if (made?.of !== key) made = { of: key, pieces: new WeakMap() }
     const { pieces } = made
@@ -67,7 +70,8 @@ export async function openServiceManager(needs: ServiceManagerNeeds): Promise<Lo
   return {
     name: 'services',
     async run(signal) {
-      const stops = [reads.networkMessage, reads.serviceStates, reads.networkCurrent].map(watch)
+      const { networkMessage, serviceStates, networkCurrent, silentNodes } = reads
+      const stops = [networkMessage, serviceStates, networkCurrent, silentNodes].map(watch)
       try {
         await update()
         while (!signal.aborted) {

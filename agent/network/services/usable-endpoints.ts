@@ -9,6 +9,8 @@ export type PortEndpoint = {
   readonly port: number
   /** A pod of this node, or this node. */
   readonly isLocal: boolean
+  /** Its node does not answer this one. */
+  readonly isSilent: boolean
   readonly ready: boolean
   readonly serving: boolean
   readonly terminating: boolean
@@ -17,7 +19,12 @@ export type PortEndpoint = {
 }
 
 /** Of this node: its name, and its zone (`topology.kubernetes.io/zone`), '' where it has none. */
-export type NodePlace = { readonly nodeName: string; readonly zone: string }
+export type NodePlace = {
+  readonly nodeName: string
+  readonly zone: string
+  /** Nodes that do not answer this one, while there is no controller to judge them. Left out: none. */
+  readonly silentNodes?: readonly string[]
+}
 
 export type UsedPolicies = {
   /** Some packets may go to endpoints of any node. */
@@ -40,7 +47,8 @@ export type UsableEndpoints = {
 const none: UsableEndpoints = { cluster: [], local: [], reachable: [], exist: false }
 
 /** All endpoints behind a port, each address once. Addresses and ports that a packet cannot have are left out. */
-export function endpointsOf(service: ServiceState, port: ServicePortState, { nodeName }: NodePlace): PortEndpoint[] {
+export function endpointsOf(service: ServiceState, port: ServicePortState, place: NodePlace): PortEndpoint[] {
+  const { nodeName, silentNodes = [] } = place
   const found = new Map<string, PortEndpoint>()
   for (const { ports, addresses } of service.endpoints) {
     const target = ports.find(({ name = '', protocol }) => name === (port.name ?? '') && protocol === port.protocol)
@@ -49,7 +57,8 @@ export function endpointsOf(service: ServiceState, port: ServicePortState, { nod
       const key = `${ip}:${target.port}`
       if (!isIPv4(ip) || found.has(key)) continue
       const isReady = ready || service.publishNotReadyAddresses === true
-      found.set(key, { ip, port: target.port, isLocal: node === nodeName, ready: isReady, serving, terminating, zones })
+      const [isLocal, isSilent] = [node === nodeName, node !== undefined && silentNodes.includes(node)]
+      found.set(key, { ip, port: target.port, isLocal, isSilent, ready: isReady, serving, terminating, zones })
     }
   }
   return [...found.values()]
@@ -62,8 +71,8 @@ export function usableEndpoints(
   { zone }: NodePlace,
 ): UsableEndpoints {
   if (endpoints.length === 0) return none
-  const ready = endpoints.filter((endpoint) => endpoint.ready)
-  const ending = endpoints.filter(({ serving, terminating }) => serving && terminating)
+  const ready = answering(endpoints.filter((endpoint) => endpoint.ready))
+  const ending = answering(endpoints.filter(({ serving, terminating }) => serving && terminating))
   const inZone = byHints(ready, zone)
   const cluster = !policies.cluster ? [] : ready.length > 0 ? inZone : ending
   const exist = ready.length > 0 || ending.length > 0
@@ -71,6 +80,12 @@ export function usableEndpoints(
   const readyHere = ready.filter(({ isLocal }) => isLocal)
   const local = readyHere.length > 0 ? readyHere : ending.filter(({ isLocal }) => isLocal)
   return { cluster, local, reachable: [...new Set([...cluster, ...local])], exist }
+}
+
+/** Where no node answers, all of them: this node may be what is cut off. */
+function answering(endpoints: readonly PortEndpoint[]): readonly PortEndpoint[] {
+  const left = endpoints.filter(({ isSilent }) => !isSilent)
+  return left.length > 0 ? left : endpoints
 }
 
 /** Hints are followed where each ready endpoint has one and the zone of this node has an endpoint (KEP-2433). */

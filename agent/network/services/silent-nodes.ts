@@ -1,0 +1,85 @@
+/**
+ * Without a controller: which nodes do not answer, so that their endpoints are left out. The controller does it otherwise, by leases
+ * and readiness.
+ */
+import type { NetworkMessage } from '../../../api/network/pod-network.ts'
+import type { ServiceState } from '../../../api/network/service-endpoints.ts'
+import { formatIPv4, parseCidr } from '../../../api/text/cidr.ts'
+
+/**
+ * `unreachable`: the link has no machine with that address. `silent`: no answer, or a refusal on the way; the machine may be behind a
+ * firewall.
+ */
+export type NodeAnswer = 'answers' | 'unreachable' | 'silent'
+
+/** `missed`: probes one after the other. */
+export type ProbeRecord = { readonly hasAnswered: boolean; readonly missed: number }
+/** By the names of nodes. */
+export type ProbeRecords = ReadonlyMap<string, ProbeRecord>
+
+export type ProbedNode = { readonly name: string; readonly address: string }
+
+/** `isAlone`: this node judges for itself. It changes when the connection has been as it is for the grace period. */
+export type Attachment = { readonly isConnected: boolean; readonly sinceMs: number; readonly isAlone: boolean }
+
+/** As long as the controller waits for a lease (kube-controller-manager, `--node-monitor-grace-period`). */
+const graceMs = 50_000
+const mostMissed = 3
+
+export function attachment(last: Attachment, isConnected: boolean, nowMs: number): Attachment {
+  const sinceMs = isConnected === last.isConnected ? last.sinceMs : nowMs
+  const isAlone = nowMs - sinceMs >= graceMs ? !isConnected : last.isAlone
+  return { isConnected, sinceMs, isAlone }
+}
+
+/**
+ * A missed probe of a node that never answered one counts only where the link has no such machine: a firewall may drop probes.
+ * `answers`: of this round; a node without one keeps its record.
+ */
+export function recordAnswers(records: ProbeRecords, answers: ReadonlyMap<string, NodeAnswer>): ProbeRecords {
+  const next = new Map(records)
+  for (const [name, answer] of answers) {
+    const { hasAnswered = false, missed = 0 } = records.get(name) ?? {}
+    if (answer === 'answers') next.set(name, { hasAnswered: true, missed: 0 })
+    else if (hasAnswered || answer === 'unreachable') next.set(name, { hasAnswered, missed: missed + 1 })
+  }
+  return next
+}
+
+/** Sorted names. One answer is enough for a node to be used again. */
+export function silentNodes(records: ProbeRecords): readonly string[] {
+  return [...records].flatMap(([name, { missed }]) => (missed >= mostMissed ? [name] : [])).sort()
+}
+
+/**
+ * The other nodes that have endpoints, sorted by name. Behind WireGuard a node answers at its end of the tunnel: its own address may be
+ * any machine's here.
+ */
+export function nodesToProbe(
+  { nodes, wireguard }: NetworkMessage,
+  services: ReadonlyMap<string, ServiceState>,
+  nodeName: string,
+): readonly ProbedNode[] {
+  const own = nodes.find(({ name }) => name === nodeName)
+  const used = new Set<string | undefined>()
+  for (const { endpoints } of services.values())
+    for (const { addresses } of endpoints) for (const { node } of addresses) used.add(node)
+  return nodes
+    .filter(({ name }) => name !== nodeName && used.has(name))
+    .map(({ name, address, segment, podCIDR }) => {
+      const range = wireguard !== undefined && segment !== own?.segment ? parseCidr(podCIDR) : undefined
+      return { name, address: range === undefined ? address : formatIPv4(range.first) }
+    })
+    .sort((one, other) => (one.name < other.name ? -1 : 1))
+}
+
+/** At most `most` nodes, from the one after `last` on, and from the first one again behind the end. */
+export function nodesInTurn(
+  nodes: readonly ProbedNode[],
+  last: string | undefined,
+  most: number,
+): readonly ProbedNode[] {
+  const after = last === undefined ? 0 : nodes.findIndex(({ name }) => name > last)
+  const from = Math.max(0, after)
+  return [...nodes.slice(from), ...nodes.slice(0, from)].slice(0, most)
+}
