@@ -300,3 +300,14 @@ test('a number or a duration outside its limits is reported with them', async (t
     t.same(problemsOf(yaml), [], yaml)
   }
 })
+
+test('names are published to the house only where it is configured', async (t) => {
+  t.equal(read('').multicastDNS, undefined)
+  t.same(read('multicastDNS: {}').multicastDNS, { interfaces: undefined, services: false })
+  t.same(read('multicastDNS: { interfaces: [eth0], services: true }').multicastDNS, {
+    interfaces: ['eth0'],
+    services: true,
+  })
+  t.match(problemsOf('multicastDNS: { interfaces: [] }'), [/must name an interface, or be left out/])
+  t.match(problemsOf('multicastDNS: { interfaces: [eth0/1, a-name-of-16-byt] }'), [/"eth0\/1"/, /"a-name-of-16-byt"/])
+})

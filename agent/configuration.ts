@@ -19,6 +19,7 @@ import {
 import { parseDuration } from '../daemon/duration.ts'
 import { ConfigurationError, type FieldOf } from '../daemon/process/configuration-file.ts'
 import { type EvictionThresholds, evictionThresholds } from './eviction/eviction-settings.ts'
+import type { MdnsSettings } from './network/mdns/mdns-names.ts'
 import type { GarbagePolicy } from './pods/garbage/garbage-collector.ts'
 import type { ImagePullerSettings } from './pods/images/image-puller.ts'
 import type { LogLimits } from './pods/runtime/runtime.ts'
@@ -59,6 +60,7 @@ export const AgentConfigurationSchema = object({
   shutdownGracePeriodCriticalPods: optional(text),
   shutdownGracePeriodByPodPriority: optional(list(object({ priority: integer, shutdownGracePeriodSeconds: integer }))),
   devices: optional(list(object({ name: text, paths: list(text) }))),
+  multicastDNS: optional(object({ interfaces: optional(list(text)), services: optional(bool) })),
   imageGCHighThresholdPercent: optional(integer),
   imageGCLowThresholdPercent: optional(integer),
   serializeImagePulls: optional(bool),
@@ -110,6 +112,8 @@ export type AgentConfiguration = EvictionThresholds & {
   readonly shutdown: ShutdownSettings
   /** Offered to pods as `bramble.dev/NAME`. */
   readonly devices: readonly { readonly resource: string; readonly paths: readonly string[] }[]
+  /** undefined: no names are published to the house. */
+  readonly multicastDNS: MdnsSettings | undefined
   readonly garbage: GarbagePolicy
   readonly imagePulls: ImagePullerSettings
   /** Of each container. */
@@ -173,6 +177,7 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
     fileCheckMs: span('fileCheckFrequency', 20_000, 1_000),
     shutdown: shutdownOf(file, problems),
     devices: devicesOf(file.devices ?? [], problems),
+    multicastDNS: multicastOf(file.multicastDNS, problems),
     imagePulls: {
       parallel: parallelPulls(file, whole('maxParallelImagePulls', 2, 1, 1000)),
       stallMs: span('imagePullProgressDeadline', 60_000, 1_000),
@@ -327,6 +332,19 @@ function devicesOf(
     }
     return { resource, paths }
   })
+}
+
+/** Names of links as the kernel allows them (dev_valid_name: at most 15 bytes, without `/`, `:` and white space). */
+function multicastOf(written: AgentConfigurationFile['multicastDNS'], problems: string[]): MdnsSettings | undefined {
+  if (written === undefined) return undefined
+  const { interfaces, services = false } = written
+  for (const name of interfaces ?? []) {
+    if (!/^[^\s/:]{1,15}$/.test(name))
+      problems.push(`multicastDNS.interfaces: ${JSON.stringify(name)} is no name of an interface`)
+  }
+  if (interfaces?.length === 0)
+    problems.push('multicastDNS.interfaces: must name an interface, or be left out for the one of the node')
+  return { interfaces, services }
 }
 
 function folderOf(name: string, path: string, problems: string[]): string {

@@ -125,14 +125,16 @@ async function configurationFor(asked: string | undefined, root: string) {
   try {
     const file =
       path === undefined ? emptyAgentConfiguration : await readConfigurationFile(path, AgentConfigurationSchema)
-    const { healthzPort, shutdown } = agentConfiguration(file, path)
+    const { healthzPort, multicastDNS, shutdown } = agentConfiguration(file, path)
+    const hasMulticastDNS = multicastDNS !== undefined
     const { graceMs, byPriority } = shutdown
     const tableMs = byPriority.reduce((sum, one) => sum + one.graceMs, 0)
     const shutdownMs = graceMs ?? (byPriority.length > 0 ? tableMs : usualShutdownMs)
-    return { path, trouble: undefined, healthzPort, shutdownSeconds: shutdownMs / 1000 }
+    return { path, trouble: undefined, healthzPort, hasMulticastDNS, shutdownSeconds: shutdownMs / 1000 }
   } catch (error) {
     const { healthzPort } = agentConfiguration(emptyAgentConfiguration)
-    return { path, trouble: storyOf(error), healthzPort, shutdownSeconds: usualShutdownMs / 1000 }
+    const shutdownSeconds = usualShutdownMs / 1000
+    return { path, trouble: storyOf(error), healthzPort, hasMulticastDNS: false, shutdownSeconds }
   }
 }
 

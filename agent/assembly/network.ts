@@ -13,6 +13,7 @@ import { reflectPorts } from '../adapters/network/bridge-ports.ts'
 import { conntrackFlows } from '../adapters/network/conntrack.ts'
 import { healthServers } from '../adapters/network/health-servers.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
+import { mdnsHost } from '../adapters/network/mdns-sockets.ts'
 import {
   networkOwner,
   ownedBalancers,
@@ -21,9 +22,11 @@ import {
   ownedWireguard,
 } from '../adapters/network/network-owner.ts'
 import { nftTable } from '../adapters/network/nft.ts'
-import { wireguardLink } from '../adapters/network/wireguard-link.ts'
 import { nodeProbe } from '../adapters/network/node-probe.ts'
+import { wireguardLink } from '../adapters/network/wireguard-link.ts'
+import type { AgentConfiguration } from '../configuration.ts'
 import { balancerManager } from '../network/balancers/balancer-manager.ts'
+import { mdnsManager } from '../network/mdns/mdns-manager.ts'
 import { networkReception } from '../network/messages/network-reception.ts'
 import { networkManager } from '../network/network-manager.ts'
 import { peersManager } from '../network/peers/peers-manager.ts'
@@ -33,10 +36,10 @@ import { policyReception } from '../network/policies/policy-reception.ts'
 import { flowCleaner } from '../network/services/flow-cleaner.ts'
 import { healthCheckManager } from '../network/services/health-check-manager.ts'
 import { openServiceManager } from '../network/services/service-manager.ts'
+import { silenceManager } from '../network/services/silence-manager.ts'
 import { keyReport } from '../network/wireguard/key-report.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/connection/control-plane.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
-import { silenceManager } from '../network/services/silence-manager.ts'
 import type { PodIsolation } from '../pods/admission/pod-isolation.ts'
 import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
@@ -46,6 +49,7 @@ export type NetworkParts = {
   readonly root: string
   readonly dataDir: string
   readonly nodeName: string
+  readonly configuration: Pick<AgentConfiguration, 'multicastDNS'>
   /** Of the controllers: their API and MQTT. */
   readonly controllerUrls: () => readonly string[]
   readonly board: AgentBoard
@@ -101,10 +105,6 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
   const serviceLoops = [
     await openServiceManager({ nodeName, controllerUrls: parts.controllerUrls, reads: board, writes: board, clock }),
     flowCleaner({ flows: conntrackFlows(), reads: board, clock: clockFor('udp-flows'), log }),
-    healthCheckManager({ nodeName, servers: healthServers(), reads: board, clock: clockFor('service-health'), log }),
-  ]
-  const balancers = balancerManager(
-    {
     silenceManager({
       nodeName,
       probe: nodeProbe({ root }),
@@ -114,6 +114,10 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
       clock: clockFor('silent-nodes'),
       log,
     }),
+    healthCheckManager({ nodeName, servers: healthServers(), reads: board, clock: clockFor('service-health'), log }),
+  ]
+  const balancers = balancerManager(
+    {
       host: ownedBalancers(balancerHost(root), owner),
       isConnected: () => controlPlane.connected,
       event,
@@ -140,8 +144,32 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
   return {
     listener: { network, services, networkOff, policies: policies.policies, policiesOff: policies.policiesOff },
     isolation: podIsolation({ reads: board, writes: board, clock: machine.clock }),
-    loops: [reception, peers, keys, ...serviceLoops, ...policyLoops, balancers, rules, assembleNames(parts)],
+    loops: [
+      reception,
+      peers,
+      keys,
+      ...serviceLoops,
+      ...policyLoops,
+      balancers,
+      rules,
+      publishedNames(parts),
+      assembleNames(parts),
+    ],
   }
+}
+
+/** The names of this node in the house. */
+function publishedNames({ nodeName, board, configuration, machine, log }: NetworkParts): Loop {
+  const needs = {
+    nodeName,
+    host: mdnsHost(),
+    nodeAddress: () => board.nodeStatus.get()?.addresses?.find(({ type }) => type === 'InternalIP')?.address,
+    reads: board,
+    clock: machine.watch.clockFor('mdns'),
+    random: machine.random,
+    log,
+  }
+  return mdnsManager(needs, configuration.multicastDNS)
 }
 
 /** What the engine needs of the network, before its parts are built. */

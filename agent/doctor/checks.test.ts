@@ -5,7 +5,7 @@ import { verdicts } from '../testing/verdicts.ts'
 import { agentFilesFindings, configurationFinding } from './agent-files.ts'
 import { bootLoopFinding } from './boot-loop.ts'
 import { healthFinding } from './health.ts'
-import { agentPort, askedPort } from './ports.ts'
+import { agentPort, askedPort, mdnsPort } from './ports.ts'
 import { journalFinding, spaceFindings } from './storage.ts'
 import { clockFinding, controllerClock } from './time.ts'
 
@@ -112,4 +112,9 @@ test("the agent's own files", async (t) => {
   t.equal(configurationFinding(undefined, undefined).verdict, 'ok')
   t.equal(configurationFinding('/a', undefined).verdict, 'ok')
   t.match(configurationFinding('/a', 'maxPods: wrong'), { verdict: 'problem', found: 'maxPods: wrong' })
+})
+
+test('the port of multicast DNS', async (t) => {
+  t.match(mdnsPort(undefined), { check: 'mdns-port', verdict: 'ok' })
+  t.match(mdnsPort('EADDRINUSE'), { verdict: 'problem', found: /EADDRINUSE/, remedy: /ss -lunp/ })
 })

@@ -15,7 +15,7 @@ import { healthLooks } from './health.ts'
 import { identityFindings } from './identity.ts'
 import { memoryCgroupFinding } from './kernel.ts'
 import { networkFindings, networkPrograms } from './network.ts'
-import { agentPort, askedPort } from './ports.ts'
+import { agentPort, askedPort, mdnsPort } from './ports.ts'
 import { agentUnit, automaticRestart, shutdownDelay } from './shutdown.ts'
 import { type DoctorSources, type MachineFiles, notSaved } from './sources.ts'
 import { journalFinding, spaceFindings } from './storage.ts'
@@ -262,6 +262,13 @@ function agentLooks(sources: DoctorSources, { healthzPort, ports }: DoctorOption
         if (live === undefined) return []
         const identity = await agent.identity().catch(() => undefined)
         return agentUnit(await live.unit('bramble-agent.service'), identity !== undefined, await live.agentPid())
+      },
+    },
+    {
+      about: 'mdns-port',
+      look: async () => {
+        if (live === undefined || !(await configuration()).hasMulticastDNS) return []
+        return [mdnsPort(await live.mdnsPortProblem())]
       },
     },
     {

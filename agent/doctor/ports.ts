@@ -16,6 +16,18 @@ export type AgentDoor = {
   readonly answer: { readonly status: number; readonly text: string } | undefined
 }
 
+/** UDP port 5353 with `multicastDNS`. `trouble`: of an attempt to share it with the other programs of this machine. */
+export function mdnsPort(trouble: string | undefined): DoctorFinding {
+  const check = 'mdns-port'
+  if (trouble === undefined) return ok(check, 'Names can be published to the house: UDP port 5353 can be shared')
+  const found = `Names are not published to the house: UDP port 5353 cannot be shared (${trouble})`
+  return problem(
+    check,
+    found,
+    "Find the program that has it with 'ss -lunp sport = 5353', and end it or let it share the port",
+  )
+}
+
 export function agentPort({ port, listeners, agentPid, answer }: AgentDoor): DoctorFinding {
   const check = 'healthz-port'
   const taken = listeners?.find((listener) => listener.port === port)

@@ -47,6 +47,8 @@ export interface LiveMachine {
   docker(): Promise<DockerFacts | DockerSilent>
   /** Whether Docker's chain for rules of others is there; undefined: the user may not see it. */
   hasDockerChain(): Promise<boolean | undefined>
+  /** Why UDP port 5353 cannot be shared with other programs; undefined: it can. */
+  mdnsPortProblem(): Promise<string | undefined>
   /** Undefined: there is no interface of WireGuard. Rejects where it cannot be read. */
   wireguard(): Promise<WireguardState | undefined>
   /** Undefined where systemd does not answer. */
@@ -86,5 +88,6 @@ export type ConfigurationReading = {
   readonly path: string | undefined
   readonly trouble: string | undefined
   readonly healthzPort: number
+  readonly hasMulticastDNS: boolean
   readonly shutdownSeconds: number
 }

@@ -16,7 +16,7 @@ import { fixFiles } from './machine-files.ts'
 
 const defaults = { dataDir: '/var/lib/bramble/agent', dockerSocket: '/var/run/docker.sock' }
 const terminal = { columns: 80, isColoured: false }
-const usual = { path: undefined, trouble: undefined, healthzPort: 10248, shutdownSeconds: 30 }
+const usual = { path: undefined, trouble: undefined, healthzPort: 10248, hasMulticastDNS: false, shutdownSeconds: 30 }
 
 async function doctor(argv: readonly string[], more: Partial<DoctorNeeds> = {}) {
   let stdout = ''

@@ -13,6 +13,7 @@ import { knownTimePath, timeFile } from '../../adapters/disk/time-file.ts'
 import { readHardwareIdentity } from '../../adapters/kernel/host-identity.ts'
 import { machineSensors } from '../../adapters/kernel/machine-sensors.ts'
 import { hasDockerRules } from '../../adapters/network/host-network.ts'
+import { mdnsPortProblem } from '../../adapters/network/mdns-sockets.ts'
 import { readWireguard } from '../../adapters/network/wireguard-link.ts'
 import { identityPath, readIdentity } from '../../join/identity.ts'
 import { openKnownTime } from '../../node/certificate/known-time.ts'
@@ -146,6 +147,7 @@ function liveMachine({ dataDir, docker, systemd, isClockRight }: LiveNeeds): Liv
     },
     docker,
     hasDockerChain: hasDockerRules,
+    mdnsPortProblem,
     wireguard: () => readWireguard(),
     unit: systemd.unit,
     logindDelaySeconds: systemd.logindDelaySeconds,

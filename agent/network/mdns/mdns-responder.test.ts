@@ -1,0 +1,161 @@
+import { test } from 'tap'
+import { addressData, type MdnsMessage, type MdnsRecord } from './mdns-message.ts'
+import { announcedNames, type MdnsNames, receiveMdns, stepNames, withWanted } from './mdns-responder.ts'
+
+const pi = { name: 'pi-1.local', address: '192.168.1.5' }
+const stranger = { isOwn: false, isLegacy: false }
+const here = { isOwn: true, isLegacy: false }
+const record = (address: string, more: Partial<MdnsRecord> = {}): MdnsRecord => ({
+  name: pi.name,
+  type: 1,
+  ttl: 120,
+  data: addressData(address),
+  ...more,
+})
+const query = (more: Partial<MdnsMessage> & { type?: number; wantsUnicast?: boolean } = {}): MdnsMessage => {
+  const { type = 1, wantsUnicast = false, ...parts } = more
+  const questions = [{ name: pi.name, type, wantsUnicast }]
+  return { id: 0, isResponse: false, questions, answers: [], authorities: [], ...parts }
+}
+const response = (...answers: readonly MdnsRecord[]): MdnsMessage => ({
+  id: 0,
+  isResponse: true,
+  questions: [],
+  answers,
+  authorities: [],
+})
+
+const fresh = () => withWanted(new Map(), [pi], 0, () => 0).names
+/** Steps whenever one is due, until `untilMs`. */
+const stepped = (names: MdnsNames, untilMs: number) => {
+  const sent: string[] = []
+  let [now, fromMs] = [names, 0]
+  for (;;) {
+    const { names: next, probes, announcements, dueMs } = stepNames(now, fromMs)
+    now = next
+    if (probes.length > 0) sent.push(`probe ${fromMs}`)
+    if (announcements.length > 0) sent.push(`announcement ${fromMs}`)
+    if (dueMs === undefined || dueMs > untilMs) return { names: now, sent }
+    fromMs = dueMs
+  }
+}
+const held = () => stepped(fresh(), 10_000).names
+const phaseOf = (names: MdnsNames) => names.get(pi.name)?.state.phase
+
+test('a name is probed three times within 750 ms and announced twice', async (t) => {
+  const { names, sent } = stepped(fresh(), 10_000)
+  t.same(sent, ['probe 0', 'probe 250', 'probe 500', 'announcement 750', 'announcement 1750'])
+  t.equal(phaseOf(names), 'held')
+  t.equal(stepNames(names, 1e9).dueMs, undefined, 'nothing is sent any more')
+})
+
+test('machines that start together do not probe at the same time', async (t) => {
+  t.same(withWanted(new Map(), [pi], 100, () => 0.5).names.get(pi.name)?.state, {
+    phase: 'probing',
+    sent: 0,
+    dueMs: 225,
+  })
+})
+
+test('a name that is not verified yet is not answered', async (t) => {
+  const { names } = stepped(fresh(), 500)
+  t.same(receiveMdns(names, query(), stranger, 600).multicast.addresses, [])
+  t.same(announcedNames(names), [])
+})
+
+test('a question is answered to all of the link, at most once a second', async (t) => {
+  const first = receiveMdns(held(), query(), stranger, 5_000)
+  t.match(first.multicast, { addresses: [pi], absent: [] })
+  t.same(receiveMdns(first.names, query(), stranger, 5_999).multicast.addresses, [])
+  t.match(receiveMdns(first.names, query(), stranger, 6_000).multicast.addresses, [pi])
+})
+
+test('another type is answered with the statement that there is none, and another name not at all', async (t) => {
+  t.match(receiveMdns(held(), query({ type: 28 }), stranger, 5_000).multicast, { addresses: [], absent: [pi] })
+  t.match(receiveMdns(held(), query({ type: 255 }), stranger, 5_000).multicast, { addresses: [pi], absent: [] })
+  const other = query({ questions: [{ name: 'pi-2.local', type: 1, wantsUnicast: false }] })
+  t.match(receiveMdns(held(), other, stranger, 5_000).multicast, { addresses: [], absent: [] })
+})
+
+test('the one who asks for itself gets the answer alone, if all had it within 30 s', async (t) => {
+  const soon = receiveMdns(held(), query({ wantsUnicast: true }), stranger, 20_000)
+  t.match(soon, { unicast: { addresses: [pi] }, multicast: { addresses: [] } })
+  const late = receiveMdns(held(), query({ wantsUnicast: true }), stranger, 40_000)
+  t.match(late, { unicast: { addresses: [] }, multicast: { addresses: [pi] } })
+})
+
+test('an answer that is known for another minute is not sent again', async (t) => {
+  const reply = (...answers: readonly MdnsRecord[]) =>
+    receiveMdns(held(), query({ answers }), stranger, 5_000).multicast.addresses.length
+  t.equal(reply(record(pi.address, { ttl: 60 })), 0)
+  t.equal(reply(record(pi.address, { ttl: 59 })), 1)
+  t.equal(reply(record('192.168.1.9')), 1)
+})
+
+test('a resolver of plain DNS gets an answer of its own, and all others none', async (t) => {
+  const legacy = { isOwn: false, isLegacy: true }
+  t.match(receiveMdns(held(), query(), legacy, 5_000), { legacy: { addresses: [pi] }, multicast: { addresses: [] } })
+  t.equal(receiveMdns(held(), query({ type: 28 }), legacy, 5_000).legacy, undefined)
+  t.equal(receiveMdns(fresh(), query(), legacy, 5_000).legacy, undefined)
+})
+
+test('a name that another machine has is left to it, and probed again after a minute', async (t) => {
+  const { names, lost } = receiveMdns(stepped(fresh(), 300).names, response(record('192.168.1.9')), stranger, 400)
+  t.same(lost, [pi.name])
+  t.equal(phaseOf(names), 'taken')
+  t.same(stepNames(names, 60_399).probes, [])
+  t.match(stepNames(names, 60_400).probes, [pi])
+  const text = receiveMdns(fresh(), response(record('0.0.0.0', { type: 16 })), stranger, 0)
+  t.equal(phaseOf(text.names), 'taken', 'whatever type its record has')
+  const gone = receiveMdns(fresh(), response(record('192.168.1.9', { ttl: 0 })), stranger, 0)
+  t.equal(phaseOf(gone.names), 'probing', 'one that is withdrawn is free')
+})
+
+test('a name that another program of this machine answers for is left to it', async (t) => {
+  const { names, lost } = receiveMdns(fresh(), response(record(pi.address)), here, 0)
+  t.equal(phaseOf(names), 'left')
+  t.same(lost, [])
+  t.equal(phaseOf(receiveMdns(held(), response(record(pi.address)), here, 5_000).names), 'held', 'its own announcement')
+})
+
+test('a name that is held is probed again when another machine has other data for it', async (t) => {
+  const { names } = receiveMdns(held(), response(record('192.168.1.9')), stranger, 5_000)
+  t.equal(phaseOf(names), 'probing')
+  t.equal(phaseOf(receiveMdns(held(), response(record(pi.address)), stranger, 5_000).names), 'held')
+  const other = response(record('0.0.0.0', { type: 28 }))
+  t.equal(phaseOf(receiveMdns(held(), other, stranger, 5_000).names), 'held', 'another type is not compared')
+})
+
+test('of two machines that probe for one name the one with the higher address goes on', async (t) => {
+  const against = (address: string, sender = stranger) => {
+    const names = stepped(fresh(), 0).names
+    return receiveMdns(names, query({ type: 255, authorities: [record(address)] }), sender, 100).names.get(pi.name)
+      ?.state
+  }
+  t.match(against('192.168.1.6'), { phase: 'probing', sent: 0, dueMs: 1_100 })
+  t.match(against('192.168.1.4'), { phase: 'probing', sent: 1, dueMs: 250 })
+  t.match(against(pi.address), { phase: 'probing', sent: 1, dueMs: 250 }, 'its own probe')
+  t.match(against('192.168.1.6', here), { phase: 'probing', sent: 1, dueMs: 250 }, 'of this machine')
+})
+
+test('a name is defended at once against a probe', async (t) => {
+  const first = receiveMdns(held(), query(), stranger, 5_000)
+  const probe = query({ type: 255, wantsUnicast: false, authorities: [record('192.168.1.9')] })
+  t.same(receiveMdns(first.names, probe, stranger, 5_200).multicast.addresses, [])
+  t.match(receiveMdns(first.names, probe, stranger, 5_250).multicast.addresses, [pi])
+})
+
+test('another address of a name that is held is announced without a probe', async (t) => {
+  const { names, withdrawn } = withWanted(held(), [{ ...pi, address: '192.168.1.6' }], 5_000, () => 0)
+  t.same(withdrawn, [])
+  t.match(stepNames(names, 5_000), { probes: [], announcements: [{ address: '192.168.1.6' }] })
+})
+
+test('a name that is not wanted any more is withdrawn if it was announced', async (t) => {
+  t.match(
+    withWanted(held(), [], 5_000, () => 0),
+    { withdrawn: [pi] },
+  )
+  t.same(withWanted(fresh(), [], 5_000, () => 0).withdrawn, [])
+  t.equal(withWanted(held(), [pi], 5_000, () => 0).names.get(pi.name)?.state.phase, 'held')
+})

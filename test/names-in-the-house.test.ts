@@ -1,0 +1,151 @@
+/** Names that a node publishes by multicast DNS: machines that are network namespaces on one link, without an engine or an agent. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { test } from 'tap'
+import { inSpace } from './support/machine-commands.ts'
+import { type OwnSpace, ownSpace, whyNoRules } from './support/own-space.ts'
+import { eventually } from './support/wait.ts'
+
+type Ending = Parameters<typeof ownSpace>[0]
+
+/** What agents run, with the node's name and its address; it prints warnings. */
+const publisher = (name: string, address: string) => {
+  const modules = [
+    'agent/network/mdns/mdns-manager',
+    'agent/adapters/network/mdns-sockets',
+    'daemon/clock',
+    'daemon/cell',
+  ]
+  const paths = modules.map((path) => new URL(`../${path}.js`, import.meta.url).href)
+  return `
+Promise.all(${JSON.stringify(paths)}.map((path) => import(path))).then(([{ mdnsManager }, { mdnsHost }, { systemClock }, { cell }]) => {
+  const stop = new AbortController()
+  process.on('SIGTERM', () => stop.abort())
+  const quiet = () => undefined
+  mdnsManager({
+    nodeName: '${name}',
+    host: mdnsHost(),
+    nodeAddress: () => '${address}',
+    reads: { serviceStates: cell(undefined) },
+    clock: systemClock,
+    random: Math.random,
+    log: { debug: quiet, info: quiet, warn: (text, facts) => console.log(text, String(facts.error?.cause ?? '')), error: quiet },
+  }, { interfaces: undefined, services: false }).run(stop.signal)
+})
+`
+}
+
+/** A program that takes part in multicast DNS: prints time to live and address of each record for `pi-1.local` that all of the link get. */
+const listener = `
+const socket = require('dgram').createSocket({ type: 'udp4', reuseAddr: true })
+socket.on('message', (message, { address }) => {
+  const at = message.indexOf(Buffer.from('\\x04pi-1\\x05local\\0'))
+  if (at < 0) return
+  if ((message[2] & 0x80) === 0) return console.log('probe', address)
+  console.log('answer', message.readUInt32BE(at + 16), [...message.subarray(at + 22, at + 26)].join('.'))
+})
+socket.bind(5353, () => {
+  socket.addMembership('224.0.0.251')
+  console.log('listening')
+})
+`
+
+/** Asks all of the link for the name from any port, and prints the address of the answer, or `silent` after a second. */
+const asker = (name: string) => `
+const socket = require('dgram').createSocket('udp4')
+const labels = '${name}'.split('.').flatMap((label) => [label.length, ...Buffer.from(label)])
+socket.on('message', (message) => {
+  console.log([...message.subarray(-4)].join('.'))
+  process.exit()
+})
+setTimeout(() => {
+  console.log('silent')
+  process.exit()
+}, 1000)
+socket.send(Buffer.from([0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, ...labels, 0, 0, 1, 0, 1]), 5353, '224.0.0.251')
+`
+
+async function plugged(t: Ending, wire: OwnSpace, number: number): Promise<OwnSpace> {
+  const space = await ownSpace(t)
+  await wire.run('ip', 'link', 'add', `to-${number}`, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', space.name)
+  await wire.run('ip', 'link', 'set', `to-${number}`, 'master', 'wire', 'up')
+  await space.run('ip', 'address', 'add', `192.168.7.${number}/24`, 'dev', 'eth0')
+  await space.run('ip', 'link', 'set', 'eth0', 'up')
+  await space.run('ip', 'route', 'add', 'default', 'via', '192.168.7.254')
+  return space
+}
+
+function started(t: Ending, space: OwnSpace, script: string) {
+  const [file = '', ...args] = inSpace(space.name, process.execPath, '-e', script)
+  const program = spawn(file, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  let printed = ''
+  program.stdout.on('data', (chunk: Buffer) => {
+    printed += chunk.toString()
+  })
+  const stop = async (signal: 'SIGTERM' | 'SIGKILL') => {
+    if (program.exitCode !== null || program.signalCode !== null) return
+    const exit = once(program, 'exit')
+    program.kill(signal)
+    await exit
+  }
+  t.teardown(() => stop('SIGKILL'))
+  return { lines: () => printed.split('\n').slice(0, -1), stop: () => stop('SIGTERM') }
+}
+
+test('a node publishes its name to the house', { skip: whyNoRules() }, async (t) => {
+  const wire = await ownSpace(t)
+  await wire.run('ip', 'link', 'add', 'wire', 'up', 'type', 'bridge')
+  const [node, other, client] = [await plugged(t, wire, 5), await plugged(t, wire, 6), await plugged(t, wire, 9)]
+  const ask = async (from: OwnSpace, name = 'pi-1.local') =>
+    (await from.run(process.execPath, '-e', asker(name))).trim()
+  const house = started(t, client, listener)
+  // As avahi does: port 5353 of all addresses, shared with others.
+  const beside = started(t, node, listener)
+  for (const { lines } of [house, beside]) await eventually('it listens', async () => lines().length > 0)
+
+  const first = started(t, node, publisher('pi-1', '192.168.7.5'))
+  await eventually(
+    'two announcements',
+    async () => house.lines().filter((line) => line.startsWith('answer')).length > 1,
+  )
+  t.same(house.lines(), [
+    'listening',
+    ...Array(3).fill('probe 192.168.7.5'),
+    ...Array(2).fill('answer 120 192.168.7.5'),
+  ])
+  t.same(beside.lines(), house.lines(), 'another program of the machine gets the same')
+  t.equal(await ask(client), '192.168.7.5')
+  t.equal(await ask(node), '192.168.7.5', 'a program of the node itself')
+  t.equal(await ask(client, 'pi-2.local'), 'silent')
+
+  const second = started(t, other, publisher('pi-1', '192.168.7.6'))
+  await eventually('the other machine with the name gives up', async () => second.lines().length > 0)
+  t.match(second.lines()[0], /^Another machine has a name of this node on the link/)
+  t.equal(await ask(client), '192.168.7.5')
+
+  await client.run('ip', 'address', 'flush', 'dev', 'eth0')
+  await client.run('ip', 'address', 'add', '192.168.8.9/24', 'dev', 'eth0')
+  await client.run('ip', 'route', 'add', 'default', 'dev', 'eth0')
+  await node.run('ip', 'route', 'add', '192.168.8.0/24', 'dev', 'eth0')
+  t.equal(await ask(client), 'silent', 'an address of another network')
+
+  await first.stop()
+  await eventually('the name is withdrawn', async () => beside.lines().at(-1) === 'answer 0 192.168.7.5')
+})
+
+test('a program that has port 5353 for itself is the reason why names are not published', {
+  skip: whyNoRules(),
+}, async (t) => {
+  const wire = await ownSpace(t)
+  await wire.run('ip', 'link', 'add', 'wire', 'up', 'type', 'bridge')
+  const node = await plugged(t, wire, 5)
+  const alone = started(t, node, "require('dgram').createSocket('udp4').bind(5353, () => console.log('listening'))")
+  await eventually('it listens', async () => alone.lines().length > 0)
+  const adapter = new URL('../agent/adapters/network/mdns-sockets.js', import.meta.url).href
+  const doctor = `import('${adapter}').then(async ({ mdnsPortProblem }) => console.log(await mdnsPortProblem()))`
+  t.equal((await node.run(process.execPath, '-e', doctor)).trim(), 'EADDRINUSE')
+  const names = started(t, node, publisher('pi-1', '192.168.7.5'))
+  await eventually('it is logged', async () => /not published.*EADDRINUSE/.test(names.lines().join()))
+  await alone.stop()
+  t.equal((await node.run(process.execPath, '-e', doctor)).trim(), 'undefined')
+})
