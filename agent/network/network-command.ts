@@ -1,14 +1,24 @@
-/** `bramble-agent network`: how this node reaches the pods of the others; with `--remove`, all of it is taken out of the kernel. */
+/**
+ * `bramble-agent network`: how this node reaches the pods of the others, or one name; with `--remove`, all of it is taken out of the
+ * kernel.
+ */
 import type { NetworkMessage } from '../../api/network/pod-network.ts'
 import type { ServiceState } from '../../api/network/service-endpoints.ts'
 import { storyOf } from '../../daemon/log.ts'
-import { printText, readArguments } from '../../daemon/process/command-line.ts'
+import { printText, readArguments, refuse } from '../../daemon/process/command-line.ts'
 import { exitCode } from '../../daemon/process/exit-code.ts'
 import { networkRow } from '../commands/command-table.ts'
 import type { BalancerHost } from './balancers/balancer-manager.ts'
 import type { NameHost } from './names/name-server.ts'
 import type { RuleTable } from './network-manager.ts'
-import { type IsolatedPod, networkReport, networkText } from './network-report.ts'
+import { networkPath, pathText } from './network-path.ts'
+import {
+  type IsolatedPod,
+  type NetworkFindings,
+  type NetworkReport,
+  networkReport,
+  networkText,
+} from './network-report.ts'
 import { planRoutes } from './peers/route-steps.ts'
 import type { HostNetwork } from './peers/route-sync.ts'
 import type { WireguardState } from './wireguard/wireguard-plan.ts'
@@ -48,27 +58,54 @@ export async function networkCommand(argv: readonly string[], needs: NetworkComm
   const read = readArguments(networkRow, argv)
   if (read.want !== 'act') return printText(read, needs)
   const { remove, output, root = needs.defaults.root, 'data-dir': dataDir = needs.defaults.dataDir } = read.values
+  const [name] = read.args
+  if (remove && name !== undefined) return printText(refuse(networkRow, '--remove takes no NAME'), needs)
   const sources = needs.sourcesFor({ root, dataDir })
   try {
-    return remove ? await removeAll(sources, needs) : await show(sources, output, needs)
+    return remove ? await removeAll(sources, needs) : await show(sources, { output, name }, needs)
   } catch (error) {
     needs.stderr(`${storyOf(error)}\n`)
     return exitCode.failed
   }
 }
 
-async function show(sources: NetworkSources, output: 'text' | 'json', { stdout, stderr }: NetworkCommandNeeds) {
-  const { host, table, balancers } = sources
+type Shown = { readonly output: 'text' | 'json'; readonly name: string | undefined }
+
+async function show(sources: NetworkSources, { output, name }: Shown, needs: NetworkCommandNeeds): Promise<number> {
   const nodeName = await sources.nodeName()
   if (nodeName === undefined) {
-    stderr('This machine has not joined a fleet\n')
+    needs.stderr('This machine has not joined a fleet\n')
     return exitCode.failed
   }
   const message = await sources.savedMessage()
-  const report = networkReport({
-    nodeName,
-    message,
-    services: await sources.savedServices(),
+  const services = await sources.savedServices()
+  const report = await reportOf(sources, { nodeName, message, services })
+  if (name === undefined || message === undefined) return print(report, networkText(report), output, needs)
+  const path = networkPath(name, { message, services, report })
+  if (path !== undefined) return print(path, pathText(path), output, needs)
+  needs.stderr(
+    `${name} is no Service, node or address that this node has received: use NAMESPACE/SERVICE, or a name of DNS\n`,
+  )
+  return exitCode.failed
+}
+
+function print(
+  shown: { readonly problems: readonly string[] },
+  text: string,
+  output: Shown['output'],
+  { stdout }: NetworkCommandNeeds,
+): number {
+  stdout(output === 'json' ? `${JSON.stringify(shown, null, 2)}\n` : text)
+  return shown.problems.length === 0 ? exitCode.fine : exitCode.failed
+}
+
+async function reportOf(
+  sources: NetworkSources,
+  known: Pick<NetworkFindings, 'nodeName' | 'message' | 'services'>,
+): Promise<NetworkReport> {
+  const { host, table, balancers } = sources
+  return networkReport({
+    ...known,
     heldAddresses: balancers.held(),
     links: await host.links(),
     made: await host.made(),
@@ -77,11 +114,9 @@ async function show(sources: NetworkSources, output: 'text' | 'json', { stdout, 
     forwards: await sources.forwards(),
     filtersBridges: await sources.filtersBridges(),
     isolated: await sources.isolatedPods(),
-    wireguard: message?.wireguard && (await sources.wireguard()),
+    wireguard: known.message?.wireguard && (await sources.wireguard()),
     nowSeconds: sources.nowMs() / 1000,
   })
-  stdout(output === 'json' ? `${JSON.stringify(report, null, 2)}\n` : networkText(report))
-  return report.problems.length === 0 ? exitCode.fine : exitCode.failed
 }
 
 /** Docker's rule goes last: packets are let through by a mark that nothing sets any more. */

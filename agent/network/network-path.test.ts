@@ -1,0 +1,98 @@
+import { test } from 'tap'
+import type { NetworkMessage } from '../../api/network/pod-network.ts'
+import { networkPath, type PathFindings, pathText } from './network-path.ts'
+import type { NodeRoute } from './network-report.ts'
+import { aService, endpointOn } from './testing/services.ts'
+
+const node = (number: number, way: NodeRoute['way'], more: Partial<NodeRoute> = {}): NodeRoute => ({
+  ...{ name: `pi-${number}`, podCIDR: `10.244.${number}.0/24`, address: `192.168.1.${number}`, way, state: 'in place' },
+  ...more,
+})
+const nodes = [
+  node(1, 'none', { state: 'this node' }),
+  node(2, 'route'),
+  node(3, 'tunnel', { state: 'missing' }),
+  node(4, 'wireguard', { relay: 'hub' }),
+]
+const [clusterCIDR, serviceCIDR] = ['10.244.0.0/16', '10.96.0.0/12']
+const message: NetworkMessage = {
+  ...{ epoch: 'e', version: 1, clusterCIDR, serviceCIDR, clusterDomain: 'cluster.local' },
+  nodes: nodes.map(({ name, podCIDR, address }) => ({ name, podCIDR, address, segment: 'lan' })),
+}
+const web = aService({
+  addresses: [
+    endpointOn('pi-1', '10.244.1.5'),
+    endpointOn('pi-2', '10.244.2.5', { hostname: 'db-0', pod: 'db-0' }),
+    endpointOn('pi-4', '10.244.4.5', { ready: false }),
+  ],
+  loadBalancerIPs: ['192.168.1.240'],
+})
+const findings = (...services: PathFindings['services']): PathFindings => ({
+  message,
+  services,
+  report: {
+    node: 'pi-1',
+    problems: [],
+    network: { podCIDR: '10.244.1.0/24', clusterCIDR, serviceCIDR, nodes, loadBalancers: [], isolated: [] },
+  },
+})
+const shown = (name: string, ...services: PathFindings['services']) => {
+  const path = networkPath(name, findings(...services))
+  return path && pathText(path)
+}
+
+test('a Service is shown with its endpoints, and the way to each of them', async (t) => {
+  const text = `: Service shop/web, address 10.96.0.7, also 192.168.1.240
+
+PORT    TO               NODE  USED  BY
+80/TCP  10.244.1.5:8080  pi-1  yes   this node
+80/TCP  10.244.2.5:8080  pi-2  yes   route by 192.168.1.2
+80/TCP  10.244.4.5:8080  pi-4  no    WireGuard by hub
+`
+  const names = ['shop/web', 'web.shop', 'web.shop.svc', 'Web.Shop.svc.cluster.local.', '10.96.0.7', '192.168.1.240']
+  for (const name of names) t.equal(shown(name, web), `${name}${text}`)
+  t.match(shown('web', { ...web, namespace: 'default' }), /^web: Service default\/web/)
+})
+
+test('a Service without an endpoint for this node has a problem', async (t) => {
+  t.match(shown('shop/web', aService({})), /\n- No endpoint is ready: connections are refused\n/)
+  const local = { internalTrafficPolicy: 'Local', addresses: [endpointOn('pi-2', '10.244.2.5')] } as const
+  t.match(shown('shop/web', aService(local)), / no +route by .*\n\nProblems:\n- No endpoint on this node is ready/)
+  t.match(
+    shown('shop/web', aService({ addresses: [endpointOn('pi-3', '10.244.3.5')] })),
+    [/VXLAN \(missing\)\n\nProblems:\n- The way to the pods of pi-3 is not whole: missing\n/][0],
+  )
+})
+
+test('names of headless Services and aliases are no addresses', async (t) => {
+  const headless = { ...web, clusterIPs: [], loadBalancerIPs: [] }
+  t.match(shown('web.shop', headless), /: Service shop\/web, headless: its names lead to its endpoints\n/)
+  t.match(
+    shown('db-0.web.shop', headless),
+    /USED {2}BY\n80\/TCP {2}10\.244\.2\.5:8080 {2}pi-2 {2}yes {3}route by 192\.168\.1\.2\n$/,
+  )
+  t.match(shown('10-244-1-5.web.shop', headless), /10\.244\.1\.5:8080 {2}pi-1 {2}yes {3}this node\n$/)
+  t.match(shown('web.shop', { ...headless, ports: [] }), /- {2,}10\.244\.1\.5 {2,}pi-1 {2}yes/)
+  t.match(shown('web.shop', { ...headless, endpoints: [] }), /- No endpoint is ready: its names have no addresses\n/)
+  const alias = { ...headless, type: 'ExternalName', externalName: 'db.example' } as const
+  t.equal(shown('web.shop', alias), 'web.shop: Service shop/web, an alias for db.example\n')
+})
+
+test('addresses and nodes', async (t) => {
+  t.match(
+    shown('10.244.2.5', web),
+    /^10\.244\.2\.5: pod shop\/db-0\n[\s\S]* 10\.244\.2\.5 +pi-2 +yes +route by 192\.168\.1\.2\n$/,
+  )
+  t.match(shown('10-244-4-9.shop.pod.cluster.local'), /: an address of a pod\n[\s\S]*pi-4 +yes +WireGuard by hub\n$/)
+  t.match(shown('10.244.3.9'), /- The way to the pods of pi-3 is not whole: missing/)
+  t.match(shown('10.244.99.1'), /- No node has a range for pods with this address/)
+  t.match(shown('10.96.0.99'), /- No Service has this address: packets to it are dropped/)
+  t.match(shown('192.0.2.1'), /: an address outside of the fleet\n[\s\S]* network of the machine\n$/)
+  for (const name of ['pi-2', 'pi-2.node.cluster.local', '192.168.1.2'])
+    t.match(shown(name), /: node pi-2\n[\s\S]*192\.168\.1\.2 +pi-2 +yes +network of the machine\n$/)
+})
+
+test('what the fleet does not have has no path', async (t) => {
+  for (const name of ['db', 'shop/db', 'db.shop', 'shop', 'example.com', '', 'pi-9.node.cluster.local'])
+    t.equal(shown(name, web), undefined, name)
+})
