@@ -19,7 +19,22 @@ const types = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort']
 const longestAffinitySeconds = 86_400
 
 /** The service has its defaults; addresses and node ports may be not allocated yet. */
-export function serviceProblems({ spec = {} }: Service): readonly Problem[] {
+export function serviceProblems(service: Service): readonly Problem[] {
+  return [...fieldProblems(service), ...forwardingProblems(service)]
+}
+
+/** Nodes forward TCP and UDP: a port of SCTP would be accepted, and no connection to it would ever come through. */
+function forwardingProblems({ spec = {} }: Service): readonly Problem[] {
+  const { ports = [], clusterIP, type } = spec
+  if (clusterIP === noClusterIP || type === 'ExternalName') return []
+  const because =
+    'nodes forward TCP and UDP only: make the Service headless (`clusterIP: None`), and connect to its pods'
+  return ports.flatMap(({ protocol }, index) =>
+    protocol === 'SCTP' ? [forbidden(`spec.ports[${index}].protocol`, because)] : [],
+  )
+}
+
+function fieldProblems({ spec = {} }: Service): readonly Problem[] {
   const { ports = [], selector, externalIPs = [], type } = spec
   const needsPorts = spec.clusterIP !== noClusterIP && type !== 'ExternalName'
   return [
@@ -46,7 +61,9 @@ export function serviceChangeProblems(old: Service, now: Service): readonly Prob
     ...addressChangeProblems(before, after),
     ...(otherClass ? [invalid('spec.loadBalancerClass', after.loadBalancerClass, 'may not change once set')] : []),
     ...(otherCheck ? [forbidden('spec.healthCheckNodePort', 'field is immutable')] : []),
-    ...serviceProblems(now),
+    ...fieldProblems(now),
+    // A Service that an earlier version has taken can still be changed.
+    ...(forwardingProblems(old).length > 0 ? [] : forwardingProblems(now)),
   ]
 }
 

@@ -175,6 +175,9 @@ test('the fields of a Service are checked in the words of Kubernetes', async (t)
   t.same(wrong({ ports: [{ port: 80, protocol: 'ICMP' }] }), [
     'spec.ports[0].protocol: Unsupported value: "ICMP": supported values: "SCTP", "TCP", "UDP"',
   ])
+  const sctp = [{ name: 'sip', port: 5060, protocol: 'SCTP' }]
+  t.match(wrong({ ports: sctp }), [/^spec\.ports\[0\]\.protocol: Forbidden: nodes forward TCP and UDP only/])
+  t.same(wrong({ ports: sctp, clusterIP: 'None' }), [], 'no node forwards to a headless Service')
   t.same(wrong({ ports: [{ port: 80, nodePort: 30_000 }] }), [
     "spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'",
   ])
