@@ -4,6 +4,7 @@ import { withinOr } from '../../daemon/deadline.ts'
 import { isDenied } from '../../daemon/errors.ts'
 import { storyOf } from '../../daemon/log.ts'
 import { timeServices } from '../health/clock.ts'
+import { homeNetworkOverlaps } from '../network/peers/home-networks.ts'
 import { agentFilesFindings, configurationFinding } from './agent-files.ts'
 import { aptSettings } from './apt-settings.ts'
 import { bootLoopFinding } from './boot-loop.ts'
@@ -14,14 +15,14 @@ import { type DoctorFinding, unknown } from './doctor-finding.ts'
 import { healthLooks } from './health.ts'
 import { identityFindings } from './identity.ts'
 import { memoryCgroupFinding } from './kernel.ts'
-import { networkFindings, networkPrograms } from './network.ts'
+import { networkFindings, networkPrograms, savedNetworkMessage } from './network.ts'
 import { agentPort, askedPort, mdnsPort } from './ports.ts'
 import { agentUnit, automaticRestart, shutdownDelay } from './shutdown.ts'
 import { type DoctorSources, type MachineFiles, notSaved } from './sources.ts'
 import { journalFinding, spaceFindings } from './storage.ts'
 import { assignmentsOf, inOrder, settingFolders } from './systemd-settings.ts'
 import { clockFinding } from './time.ts'
-import { wireguardFindings, wireguardMessage } from './wireguard.ts'
+import { wireguardFindings } from './wireguard.ts'
 
 export type DoctorOptions = {
   readonly healthzPort: number | undefined
@@ -148,6 +149,7 @@ function networkLook({ machine, live, agent }: DoctorSources): Look {
         files.text('/proc/sys/net/ipv4/ip_forward'),
         files.text('/proc/sys/net/bridge/bridge-nf-call-iptables'),
       ])
+      const saved = savedNetworkMessage(message)
       const folders = ['/usr/sbin', '/sbin', '/usr/bin', '/bin']
       const installed = await Promise.all(
         networkPrograms.map(async (program) =>
@@ -161,6 +163,7 @@ function networkLook({ machine, live, agent }: DoctorSources): Look {
         missing: networkPrograms.filter((_, index) => !installed[index]),
         arpIgnore: await arpIgnoreOf(files),
         hasDockerChain: await live?.hasDockerChain(),
+        overlaps: saved === undefined ? [] : homeNetworkOverlaps(saved, await machine.routes()),
       })
     },
   }
@@ -170,8 +173,8 @@ function wireguardLook({ machine: { files }, live, agent, nowMs }: DoctorSources
   return {
     about: 'wireguard',
     async look() {
-      const message = wireguardMessage(await files.text(`${agent.dataPath}/network/network.json`))
-      if (message === undefined) return []
+      const message = savedNetworkMessage(await files.text(`${agent.dataPath}/network/network.json`))
+      if (message?.wireguard === undefined) return []
       const identity = await agent.identity().catch(() => undefined)
       const places = ['/usr/bin/wg', '/bin/wg', '/usr/local/bin/wg']
       return wireguardFindings({

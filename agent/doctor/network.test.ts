@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { type NetworkReading, networkFindings } from './network.ts'
+import { type NetworkReading, networkFindings, savedNetworkMessage } from './network.ts'
 
 const whole: NetworkReading = {
   isOn: true,
@@ -11,6 +11,7 @@ const whole: NetworkReading = {
     ['eth0', '0\n'],
   ]),
   hasDockerChain: true,
+  overlaps: [],
 }
 const verdicts = (reading: Partial<NetworkReading>) =>
   Object.fromEntries(networkFindings({ ...whole, ...reading }).map(({ check, verdict }) => [check, verdict]))
@@ -27,6 +28,7 @@ test('a node with all parts has no problem', async (t) => {
     'udp-flows': 'ok',
     'docker-rules': 'ok',
     'arp-answers': 'ok',
+    'home-networks': 'ok',
   })
 })
 
@@ -43,6 +45,15 @@ test('what is missing is a problem with a remedy', async (t) => {
   t.match(networkFindings({ ...whole, missing: ['nft'] })[2], { found: /^nft is not installed/ })
 })
 
+test('a network with addresses of the fleet is a problem with its remedy', async (t) => {
+  const overlaps = ['the network 10.100.0.0/24 on wg0 has addresses of serviceCIDR: it hurts; renumber wg0']
+  t.match(networkFindings({ ...whole, overlaps }).at(-1), {
+    verdict: 'problem',
+    found: 'The network 10.100.0.0/24 on wg0 has addresses of serviceCIDR: it hurts',
+    remedy: 'Renumber wg0',
+  })
+})
+
 test('a kernel that does not answer for addresses of the loopback interface is a warning with the settings', async (t) => {
   const arpIgnore = new Map([
     ['all', '0\n'],
@@ -54,4 +65,19 @@ test('a kernel that does not answer for addresses of the loopback interface is a
     found: /net.ipv4.conf.eth0.arp_ignore is set/,
     remedy: /sysctl -w net.ipv4.conf.eth0.arp_ignore=0/,
   })
+})
+
+test('the message of the network is read from the checkpoint', async (t) => {
+  const message = {
+    ...{
+      epoch: 'e',
+      version: 1,
+      clusterCIDR: '10.244.0.0/16',
+      serviceCIDR: '10.96.0.0/12',
+      clusterDomain: 'cluster.local',
+    },
+    nodes: [],
+  }
+  t.same(savedNetworkMessage(`{"sha256":"x"}\n${JSON.stringify(message)}\n`), message)
+  for (const text of [undefined, '', 'x', '{}', '{}\n{}\n']) t.equal(savedNetworkMessage(text), undefined)
 })

@@ -1,4 +1,7 @@
 /** Checks of what the network between the pods of nodes needs. */
+import type { NetworkMessage } from '../../api/network/pod-network.ts'
+import { parseJson } from '../../api/text/json.ts'
+import { decodeNetwork } from '../network/messages/received-network.ts'
 import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 
 export type NetworkReading = {
@@ -14,6 +17,8 @@ export type NetworkReading = {
   readonly arpIgnore: ReadonlyMap<string, string>
   /** Docker's chain DOCKER-USER is there; undefined: it could not be determined. */
   readonly hasDockerChain: boolean | undefined
+  /** Networks of the machine that have addresses of the fleet, as sentences with a remedy behind a semicolon. */
+  readonly overlaps: readonly string[]
 }
 
 const packages: { readonly [program: string]: string } = { nft: 'nftables', ip: 'iproute2', iptables: 'iptables' }
@@ -23,6 +28,12 @@ const forFlows = 'conntrack'
 
 /** The programs that the agent starts for it. */
 export const networkPrograms: readonly string[] = [...needed, forFlows]
+
+/** The message in the agent's checkpoint, behind the line with its checksum. */
+export function savedNetworkMessage(checkpoint: string | undefined): NetworkMessage | undefined {
+  const decoded = decodeNetwork(parseJson(checkpoint?.slice(checkpoint.indexOf('\n') + 1) ?? ''))
+  return decoded.ok ? decoded.value.message : undefined
+}
 
 /** None for a fleet without a network of its own: its nodes need none of this. */
 export function networkFindings(reading: NetworkReading): readonly DoctorFinding[] {
@@ -34,6 +45,7 @@ export function networkFindings(reading: NetworkReading): readonly DoctorFinding
     flowProgram(reading),
     dockerChain(reading),
     arpAnswers(reading),
+    ...homeNetworks(reading),
   ]
 }
 
@@ -97,4 +109,17 @@ function arpAnswers({ arpIgnore }: NetworkReading): DoctorFinding {
     `The kernel does not answer for the addresses of load balancers: ${set.join(', ')} is set`,
     remedy,
   )
+}
+
+function homeNetworks({ overlaps }: NetworkReading): readonly DoctorFinding[] {
+  const check = 'home-networks'
+  if (overlaps.length === 0) return [ok(check, 'No network of this machine has addresses of pods or Services')]
+  return overlaps.map((text) => {
+    const [found = '', remedy = ''] = text.split('; ')
+    return problem(check, sentence(found), sentence(remedy))
+  })
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`
 }

@@ -2,6 +2,7 @@
 import type { HardwareIdentity } from '../../api/node/hardware-identity.ts'
 import type { HealthSource } from '../health/checks.ts'
 import type { AgentIdentity } from '../join/identity.ts'
+import type { HostRoute } from '../network/peers/route-steps.ts'
 import type { WireguardState } from '../network/wireguard/wireguard-plan.ts'
 import type { FileReading } from './agent-files.ts'
 import type { ControllerReading } from './controller.ts'
@@ -38,6 +39,8 @@ export interface ExaminedMachine {
   /** Undefined: the saved tree does not have it. */
   hostname(): Promise<string | undefined>
   /** The listeners on these ports. Undefined: the kernel shows no sockets. */
+  /** Of IPv4, without the default route. */
+  routes(): Promise<readonly HostRoute[]>
   listeners(ports: readonly number[]): Promise<readonly Listener[] | undefined>
 }
 

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { type WireguardReading, wireguardFindings, wireguardMessage } from './wireguard.ts'
+import { type WireguardReading, wireguardFindings } from './wireguard.ts'
 
 const key = 'xTIBA5rboUvnH4htodjb6e697QjLERt1NAB4mZqp8Dg='
 const node = (number: number) => ({
@@ -50,11 +50,4 @@ test('nodes that never answered are one warning', async (t) => {
   const third = { ...node(3), wireguardKey: 'TrMvSoP4jYQlY6RIzBgbssQqY3vxI2Pi+y71lOWWXX0=' }
   const more = { ...message, nodes: [...message.nodes, third] }
   t.match(wireguardFindings({ ...whole, message: more, state })[2], { found: /, and 1 more$/ })
-})
-
-test('the message of a fleet with WireGuard is read from the checkpoint', async (t) => {
-  t.same(wireguardMessage(`{"sha256":"x"}\n${JSON.stringify(message)}\n`), message)
-  const { wireguard: _, ...plain } = message
-  for (const text of [undefined, '', 'x', '{}', `{}\n${JSON.stringify(plain)}\n`])
-    t.equal(wireguardMessage(text), undefined)
 })

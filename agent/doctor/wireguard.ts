@@ -1,7 +1,5 @@
 /** Checks of what WireGuard between sites needs, on a node of a fleet that uses it. */
 import type { NetworkMessage } from '../../api/network/pod-network.ts'
-import { parseJson } from '../../api/text/json.ts'
-import { decodeNetwork } from '../network/messages/received-network.ts'
 import { peerNetworkOf } from '../network/peers/peer-network.ts'
 import { contactOf, noContactWith, type WireguardState } from '../network/wireguard/wireguard-plan.ts'
 import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
@@ -15,12 +13,6 @@ export type WireguardReading = {
   /** undefined: it cannot be read. */
   readonly state: WireguardState | undefined
   readonly nowSeconds: number
-}
-
-/** The message in the agent's checkpoint, behind the line with its checksum; undefined: without WireGuard. */
-export function wireguardMessage(checkpoint: string | undefined): NetworkMessage | undefined {
-  const decoded = decodeNetwork(parseJson(checkpoint?.slice(checkpoint.indexOf('\n') + 1) ?? ''))
-  return decoded.ok && decoded.value.message.wireguard !== undefined ? decoded.value.message : undefined
 }
 
 export function wireguardFindings(reading: WireguardReading): readonly DoctorFinding[] {

@@ -4,6 +4,7 @@ import type { ServiceState } from '../../api/network/service-endpoints.ts'
 import { type PeerNetwork, peerNetworkOf } from './peers/peer-network.ts'
 import { type HostLinks, type MadeRoutes, planRoutes } from './peers/route-steps.ts'
 import { type PodRoute, tunnelDevice } from './peers/tunnels.ts'
+import { textTable } from './text-table.ts'
 import { contactOf, noContactWith, type PeerContact, type WireguardState } from './wireguard/wireguard-plan.ts'
 
 export type NetworkFindings = {
@@ -76,7 +77,7 @@ export function networkReport(findings: NetworkFindings): NetworkReport {
   const { nodeName: node, message, links, made } = findings
   if (message === undefined) return { node, problems: [] }
   const wanted = peerNetworkOf(message, node)
-  const { steps, inTheWay } = planRoutes(wanted, { ...made, ...asMade(wanted?.tunnel) }, links)
+  const { steps, inTheWay, overlaps } = planRoutes(wanted, { ...made, ...asMade(wanted?.tunnel) }, links)
   const contacts = contactsOf(wanted, findings)
   const missing = steps.flatMap((step) => (step.step === 'addRoute' ? [step.route.range] : []))
   const nodes = message.nodes.map(({ name, podCIDR, address }): NodeRoute => {
@@ -111,6 +112,7 @@ export function networkReport(findings: NetworkFindings): NetworkReport {
       ...(findings.filtersBridges ? [] : [bridgeProblem]),
       ...(absent.length === 0 ? [] : [`No route to the pods of ${absent.join(', ')}`]),
       ...inTheWay,
+      ...overlaps,
       ...(wanted?.gaps ?? []),
       ...new Set([...contacts.values()].flatMap(({ silence }) => silence)),
       ...(lacking.length === 0
@@ -166,7 +168,7 @@ export function networkText({ node, network, problems }: NetworkReport): string 
       : [
           `Node ${node}: pods ${network.podCIDR} of ${network.clusterCIDR}, Services ${network.serviceCIDR}`,
           '',
-          ...table([
+          ...textTable([
             ['NODE', 'PODS', 'ADDRESS', 'BY', 'STATE'],
             ...network.nodes.map(({ name, podCIDR, address, way, relay, state }) => [
               ...[name, podCIDR, address],
@@ -176,7 +178,7 @@ export function networkText({ node, network, problems }: NetworkReport): string 
           ...balancerLines(network.loadBalancers),
           ...(network.isolated.length === 0
             ? []
-            : ['', ...table([['POD', 'ADDRESS', 'ISOLATED'], ...network.isolated.map(isolatedRow)])]),
+            : ['', ...textTable([['POD', 'ADDRESS', 'ISOLATED'], ...network.isolated.map(isolatedRow)])]),
         ]
   const found = problems.map((problem) => `- ${problem}`)
   return `${[...lines, ...(found.length === 0 ? [] : ['', 'Problems:', ...found])].join('\n')}\n`
@@ -189,15 +191,5 @@ function isolatedRow({ pod = '<unknown policies>', address, directions }: Isolat
 function balancerLines(all: readonly BalancedAddress[]): readonly string[] {
   if (all.length === 0) return []
   const rows = all.map(({ address, service, node, state }) => [address, service, node, state])
-  return ['', ...table([['LOAD BALANCER', 'SERVICE', 'NODE', 'STATE'], ...rows])]
-}
-
-function table(rows: readonly (readonly string[])[]): readonly string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  )
+  return ['', ...textTable([['LOAD BALANCER', 'SERVICE', 'NODE', 'STATE'], ...rows])]
 }

@@ -94,7 +94,13 @@ test('an agent that starts again leaves a tunnel and its routes in place', { ski
   const { host, space } = await machine(t)
   const ends = { address: '10.244.1.0', mac: '02:62:0a:f4:01:00' }
   const wanted: PeerNetwork = {
-    ...{ clusterCIDR: '10.244.0.0/16', podCIDR: '10.244.1.0/24', nodeAddresses: [], routes: [far] },
+    ...{
+      clusterCIDR: '10.244.0.0/16',
+      serviceCIDR: '10.96.0.0/12',
+      podCIDR: '10.244.1.0/24',
+      nodeAddresses: [],
+      routes: [far],
+    },
     ...{ tunnel: { kind: 'vxlan', ...ends, peers: [farEnd] }, isGuarded: false, relays: new Map(), gaps: [] },
   }
   for (const expected of [['openTunnel', 'addTunnelPeer', 'addRoute'], ['addTunnelPeer']]) {

@@ -6,6 +6,8 @@ import { type ReachablePeer, wireguardWays } from './wireguard-ways.ts'
 
 export type PeerNetwork = {
   readonly clusterCIDR: string
+  /** Of the addresses of Services. */
+  readonly serviceCIDR: string
   /** Of the pods of this node. */
   readonly podCIDR: string
   /**
@@ -38,6 +40,7 @@ export function peerNetworkOf(message: NetworkMessage, nodeName: string): PeerNe
   const trusted = isGuarded ? peers.filter(({ peer }) => peer.segment === own.segment) : peers
   return {
     clusterCIDR: formatCidr(cluster),
+    serviceCIDR: message.serviceCIDR,
     podCIDR: formatCidr(ownRange),
     nodeAddresses: [...new Set([own, ...trusted.map(({ peer }) => peer)].map(({ address }) => address))].sort(),
     routes: [...peers.flatMap((one) => routeTo(one, own, isGuarded)), ...(ways?.routes ?? [])],

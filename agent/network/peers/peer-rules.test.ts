@@ -5,6 +5,7 @@ import { peerRules } from './peer-rules.ts'
 
 const network: PeerNetwork = {
   clusterCIDR: '10.244.0.0/16',
+  serviceCIDR: '10.96.0.0/12',
   podCIDR: '10.244.1.0/24',
   nodeAddresses: ['192.168.1.1', '192.168.1.2'],
   routes: [],

@@ -165,7 +165,11 @@ function dataPath({ host, wireguard: link, clock, log }: PeersManagerNeeds, atte
     const tunnel = wanted?.tunnel?.kind === 'wireguard' ? wanted.tunnel : undefined
     if (isDue || hasChanged) await attempt('wireguard', () => wireguard.sync(tunnel))
   }
-  return { routes, sync, unreached: () => ({ gaps: routes.gaps(), silent: wireguard.silent() }) }
+  return {
+    routes,
+    sync,
+    unreached: () => ({ gaps: routes.gaps(), silent: [...routes.overlaps(), ...wireguard.silent()] }),
+  }
 }
 
 /** `failures`: by subject, the failure that was logged last, until an attempt succeeds. */
@@ -188,7 +192,7 @@ type Reached = {
   readonly wanted: PeerNetwork | undefined
   readonly failures: ReadonlyMap<string, string>
   readonly gaps: readonly string[]
-  /** Nodes that do not answer: they may be switched off. */
+  /** What is wrong, and no reason to place no pods here: nodes that may be switched off, networks with addresses of the fleet. */
   readonly silent: readonly string[]
   /** Why the kernel does not have the rules. */
   readonly rules: string | undefined

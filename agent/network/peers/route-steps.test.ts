@@ -11,6 +11,7 @@ const ownEnd = { address: '10.244.1.0', mac: '02:62:0a:f4:01:00' }
 
 const wanted = (routes: readonly PodRoute[], peers = [farEnd]): PeerNetwork => ({
   clusterCIDR: '10.244.0.0/16',
+  serviceCIDR: '10.96.0.0/12',
   podCIDR: '10.244.1.0/24',
   nodeAddresses: [],
   routes,
@@ -34,7 +35,7 @@ const host = (routes: readonly HostRoute[], hasTunnel = false): HostLinks => ({
 
 test('a missing route is added, and one that is there needs no step', async (t) => {
   t.same(planRoutes(wanted([second]), nothing, host([])).steps, [{ step: 'addRoute', route: second }])
-  t.same(planRoutes(wanted([second]), nothing, host([inKernel(second)])), { steps: [], inTheWay: [] })
+  t.same(planRoutes(wanted([second]), nothing, host([inKernel(second)])), { steps: [], inTheWay: [], overlaps: [] })
   const made = { ...nothing, routes: [second] }
   t.same(planRoutes(wanted([second]), made, host([])).steps, [{ step: 'addRoute', route: second }], 'its link was down')
 })

@@ -1,5 +1,6 @@
 /** From the routes that the kernel has to those that are wanted: steps that leave the routes of others alone. */
 import { type Cidr, formatCidr } from '../../../api/text/cidr.ts'
+import { homeNetworkOverlaps } from './home-networks.ts'
 import type { PeerNetwork } from './peer-network.ts'
 import { type PodRoute, type TunnelPeer, tunnelDevice, wireguardDevice } from './tunnels.ts'
 
@@ -47,6 +48,8 @@ export type RoutePlan = {
   readonly steps: readonly RouteStep[]
   /** Routes of others for the addresses of pods, as sentences: they stay, and pods there are not reached. */
   readonly inTheWay: readonly string[]
+  /** Networks of the machine that have addresses of the fleet, as sentences. */
+  readonly overlaps: readonly string[]
 }
 
 /** `wanted` undefined: the fleet has no network. */
@@ -68,7 +71,7 @@ export function planRoutes(wanted: PeerNetwork | undefined, made: MadeRoutes, ho
     if (other === undefined) steps.push({ step: 'addRoute', route })
     else inTheWay.push(`the route to ${route.range} on ${other.interface} is not Bramble's: remove it`)
   }
-  return { steps, inTheWay }
+  return { steps, inTheWay, overlaps: wanted === undefined ? [] : homeNetworkOverlaps(wanted, host.routes) }
 }
 
 function tunnelSteps(tunnel: PeerNetwork['tunnel'], made: MadeRoutes, { hasTunnel }: HostLinks): readonly RouteStep[] {

@@ -27,6 +27,8 @@ export interface RouteSync {
   sync(wanted: PeerNetwork | undefined, retry: boolean): Promise<boolean>
   /** Why the pods of some nodes are not reached, each as a sentence. */
   gaps(): readonly string[]
+  /** Networks of this machine that have addresses of the fleet, each as a sentence. */
+  overlaps(): readonly string[]
   /** Nothing was made or looked for. */
   isIdle(): boolean
   /** What was made is gone. */
@@ -36,6 +38,7 @@ export interface RouteSync {
 export function routeSync({ host, log }: { readonly host: HostNetwork; readonly log: Log }): RouteSync {
   let made: MadeRoutes | undefined
   let gaps: readonly string[] = []
+  let overlaps: readonly string[] = []
   let failedSteps = '[]'
 
   const showGaps = (next: readonly string[]) => {
@@ -43,10 +46,17 @@ export function routeSync({ host, log }: { readonly host: HostNetwork; readonly 
     gaps = next
   }
 
+  const showOverlaps = (next: readonly string[]) => {
+    for (const because of next.filter((one) => !overlaps.includes(one)))
+      log.warn('A network of this machine has addresses of the fleet', { because })
+    overlaps = next
+  }
+
   return {
     async sync(wanted, retry) {
       made ??= await host.made()
-      const { steps, inTheWay } = planRoutes(wanted, made, await host.links())
+      const { steps, inTheWay, overlaps: found } = planRoutes(wanted, made, await host.links())
+      showOverlaps(found)
       if (steps.length === 0) {
         showGaps(inTheWay)
         return false
@@ -62,6 +72,7 @@ export function routeSync({ host, log }: { readonly host: HostNetwork; readonly 
       return true
     },
     gaps: () => gaps,
+    overlaps: () => overlaps,
     isIdle: () => made === undefined,
     forget() {
       made = undefined
