@@ -56,14 +56,14 @@ const saveMs = { soon: 2_000, most: 60_000 }
 export function networkReception({ writes, checkpoint, clock, log }: NetworkReceptionNeeds): NetworkReception {
   const { networkMessage, serviceStates, networkCurrent } = writes
   const isReceived = reception(networkCurrent)
-  const shards = new Map<number, ServicesMessage>()
+  const shards = new Map<number, KnownShard>()
   const unsaved = new Set<number | 'network'>()
   const wake = alarm(clock)
   let isOff = false
 
   const takeShard = (shard: number, message: ServicesMessage) => {
-    const before = shards.get(shard)?.services.map(serviceKey) ?? []
-    shards.set(shard, message)
+    const before = shards.get(shard)?.keys ?? []
+    shards.set(shard, knownShard(message))
     const known = serviceStates.get() ?? noServices
     serviceStates.set(withShard(known, before, message.services, shards.size === serviceShards))
   }
@@ -78,7 +78,8 @@ export function networkReception({ writes, checkpoint, clock, log }: NetworkRece
     const message = part === 'network' ? networkMessage.get() : undefined
     const shard = part === 'network' ? undefined : shards.get(part)
     if (message !== undefined) await checkpoint.saveNetwork(message)
-    if (part !== 'network' && shard !== undefined) await checkpoint.saveShard(part, shard)
+    if (part !== 'network' && shard !== undefined)
+      await checkpoint.saveShard(part, messageOf(shard, serviceStates.get()))
   }
 
   let hasFailed = false
@@ -151,6 +152,18 @@ export function networkReception({ writes, checkpoint, clock, log }: NetworkRece
       if (unsaved.size > 0 || isOff) await save()
     },
   }
+}
+
+/** A shard without its Services: those that did not change are in the cell as the objects of earlier messages, and need no second ones. */
+type KnownShard = Versioned & { readonly keys: readonly string[] }
+
+function knownShard({ epoch, version, services }: ServicesMessage): KnownShard {
+  return { epoch, version, keys: services.map(serviceKey) }
+}
+
+function messageOf({ epoch, version, keys }: KnownShard, states: ServiceStates | undefined): ServicesMessage {
+  const services = keys.flatMap((key) => states?.services.get(key) ?? [])
+  return { epoch, version, services }
 }
 
 /** Called after the cells have a part of the messages: the network, or a shard. */

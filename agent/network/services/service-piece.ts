@@ -23,11 +23,12 @@ export type ServicePiece = {
 
 export const noPiece: ServicePiece = { chains: [], affinitySets: [], elements: [] }
 
+/** By `concat`, whose arrays have room for what is in them only: a node keeps three of them for each Service. */
 export function joinPieces(pieces: readonly ServicePiece[]): ServicePiece {
   return {
-    chains: pieces.flatMap(({ chains }) => chains),
-    affinitySets: pieces.flatMap(({ affinitySets }) => affinitySets),
-    elements: pieces.flatMap(({ elements }) => elements),
+    chains: noPiece.chains.concat(...pieces.map(({ chains }) => chains)),
+    affinitySets: noPiece.affinitySets.concat(...pieces.map(({ affinitySets }) => affinitySets)),
+    elements: noPiece.elements.concat(...pieces.map(({ elements }) => elements)),
   }
 }
 
