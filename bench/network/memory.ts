@@ -52,7 +52,7 @@ try {
   const hasRulesOf = async (text: string) =>
     eventually(`rules with ${text}`, async () => (await run('nft', 'list', 'table', 'ip', 'bramble')).includes(text))
 
-  let agent = await start()
+  let agent = start()
   await controller.nodesReady('pi-1')
   await measure('without Services', agent)
   for (let index = 0; index < count; index++) await createService(api, index)
@@ -65,12 +65,12 @@ try {
   }
   await measure(`after ${values.changes} changes`, agent)
   await agent.stop()
-  agent = await start()
+  agent = start()
   await agent.logged('Rules of the network applied', 120_000)
   await measure('an agent that starts with them', agent)
   await controller.program.stop()
   await agent.stop()
-  agent = await start()
+  agent = start()
   await agent.logged('Rules of the network applied', 120_000)
   await measure('the same without a controller', agent)
   console.log('| agent | resident | anonymous | peak |\n|---|---|---|---|')
@@ -82,12 +82,10 @@ try {
   for (const end of ends.reverse()) await end()
 }
 
-async function startInSpace(space: string, dataDir: string, socket: string): Promise<Program> {
+function startInSpace(space: string, dataDir: string, socket: string): Program {
   const options = ['--docker-socket', socket, '--healthz-port', '0', '--log-format', 'json']
   const line = inSpace(space, values.launcher, 'run', '--data-dir', dataDir, ...options)
-  const agent = startProgram([...line], (end) => ending.teardown(end))
-  await agent.logged('Node status posted')
-  return agent
+  return startProgram([...line], (end) => ending.teardown(end))
 }
 
 async function measure(name: string, { pid }: Program): Promise<void> {

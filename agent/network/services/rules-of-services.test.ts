@@ -39,6 +39,18 @@ test('a change of one Service changes the rules of that one only', async (t) => 
   ])
 })
 
+test('a change that no set has keeps the sets as they are', async (t) => {
+  const table = rulesOfServices(node)
+  const leadingTo = (ip: string, affinitySeconds?: number) =>
+    aService({ addresses: [endpointOn('pi-2', ip)], ...(affinitySeconds !== undefined && { affinitySeconds }) })
+  const { sets } = table(shop(leadingTo('10.244.2.1')))
+  const { sets: kept, chains } = table(shop(leadingTo('10.244.2.2')))
+  t.equal(kept, sets)
+  t.match(chains.get('cluster-shop/web/tcp/80')?.rules, [/10\.244\.2\.2/])
+  t.not(table(shop(leadingTo('10.244.2.2', 60))).sets, sets, 'with affinity each endpoint has a set')
+  t.not(table(shop()).sets, sets)
+})
+
 test('an endpoint of two Services leaves the set of this node’s endpoints with the last of them', async (t) => {
   const table = rulesOfServices(node)
   const other = { ...web, name: 'other', clusterIPs: ['10.96.0.8'] }

@@ -7,6 +7,7 @@ import {
   isMasqueraded,
   masqueradeLater,
   masqueradeMarked,
+  noPiece,
   rejectChain,
   type ServicePiece,
   type SharedElements,
@@ -35,29 +36,54 @@ function pieceOf(state: ServiceState, node: ServiceNode, pieces: ServicePieces):
   return piece
 }
 
-/** Rules for Services as one node needs them. Hand in the same objects for those that did not change. */
+/**
+ * Rules for Services as one node needs them. Hand in the same objects for those that did not change. Sets whose elements are as they were
+ * are the same object as before: an endpoint that changes seldom changes them, and of 1,000 Services they are most of what is made.
+ */
 export function rulesOfServices(
   node: ServiceNode,
   pieces: ServicePieces = new WeakMap(),
 ): (services: StatesByName) => RuleSet {
   const fixed = fixedChains(node)
+  let last: { readonly pieces: readonly ServicePiece[]; readonly sets: RuleSet['sets'] } | undefined
   return (services) => {
-    const chains = new Map(fixed)
-    const sets = new Map<string, RuleElements>()
-    const shared = new Map(sharedNames.map((name) => [name, new Map<string, string>()]))
     // In the order of names: where two Services claim one address and port, every node gives it to the same one.
-    for (const [, state] of [...services].sort(([one], [other]) => (one < other ? -1 : 1))) {
-      const piece = pieceOf(state, node, pieces)
-      for (const [name, chain] of piece.chains) chains.set(name, chain)
-      for (const [name, set] of piece.affinitySets) sets.set(name, set)
-      for (const [name, key, value] of piece.elements) {
-        const elements = shared.get(name)
-        if (elements?.has(key) === false) elements.set(key, value)
-      }
-    }
-    for (const [name, elements] of shared) sets.set(name, { ...definitions[name], elements })
+    const found = [...services.keys()].sort().map((name) => {
+      const state = services.get(name)
+      return state === undefined ? noPiece : pieceOf(state, node, pieces)
+    })
+    const chains = new Map(fixed)
+    for (const piece of found) for (const [name, chain] of piece.chains) chains.set(name, chain)
+    const sets = last !== undefined && haveSameElements(last.pieces, found) ? last.sets : setsOf(found)
+    last = { pieces: found, sets }
     return { chains, sets }
   }
+}
+
+function setsOf(pieces: readonly ServicePiece[]): RuleSet['sets'] {
+  const sets = new Map<string, RuleElements>()
+  const shared = new Map(sharedNames.map((name) => [name, new Map<string, string>()]))
+  for (const piece of pieces) {
+    for (const [name, set] of piece.affinitySets) sets.set(name, set)
+    for (const [name, key, value] of piece.elements) {
+      const elements = shared.get(name)
+      if (elements?.has(key) === false) elements.set(key, value)
+    }
+  }
+  for (const [name, elements] of shared) sets.set(name, { ...definitions[name], elements })
+  return sets
+}
+
+/** One by one, in the same order. Sets of affinity are taken for others: each endpoint has one of its own. */
+function haveSameElements(before: readonly ServicePiece[], after: readonly ServicePiece[]): boolean {
+  const isSame = (one: ServicePiece, other: ServicePiece | undefined) =>
+    one === other ||
+    (other !== undefined &&
+      one.affinitySets.length === 0 &&
+      other.affinitySets.length === 0 &&
+      one.elements.length === other.elements.length &&
+      one.elements.every((element, at) => element.every((text, part) => text === other.elements[at]?.[part])))
+  return before.length === after.length && after.every((piece, index) => isSame(piece, before[index]))
 }
 
 const byAddress = { kind: 'map', type: 'ipv4_addr . inet_proto . inet_service : verdict' } as const

@@ -10,6 +10,8 @@ import { controllerAddresses } from './controller-addresses.ts'
 import { preparePieces, rulesOfServices, type ServicePieces } from './rules-of-services.ts'
 import type { ServiceNode } from './service-rules.ts'
 
+type RulesOf = ReturnType<typeof rulesOfServices>
+
 /** Of those Services. */
 export type ServiceRules = RuleSet & { readonly services: ServiceStates['services'] }
 
@@ -40,7 +42,7 @@ export type ServiceManagerNeeds = {
 export async function openServiceManager(needs: ServiceManagerNeeds): Promise<Loop> {
   const { nodeName, controllerUrls = () => [], reads, writes, clock } = needs
   const changed = alarm(clock)
-  let made: { readonly of: string; readonly pieces: ServicePieces } | undefined
+  let made: { readonly of: string; readonly pieces: ServicePieces; readonly rulesOf: RulesOf } | undefined
 
   const update = async () => {
     const isCurrent = reads.networkCurrent.get()
@@ -58,10 +60,13 @@ export async function openServiceManager(needs: ServiceManagerNeeds): Promise<Lo
     const controllers = controllerAddresses(controllerUrls(), services)
     const node = { ...nodeOf(nodeName, network), controllers, silentNodes: reads.silentNodes.get() }
     const key = JSON.stringify(node)
-    if (made?.of !== key) made = { of: key, pieces: new WeakMap() }
-    const { pieces } = made
+    if (made?.of !== key) {
+      const pieces: ServicePieces = new WeakMap()
+      made = { of: key, pieces, rulesOf: rulesOfServices(node, pieces) }
+    }
+    const { pieces, rulesOf } = made
     await preparePieces(services, node, pieces)
-    return { ...rulesOfServices(node, pieces)(services), services }
+    return { ...rulesOf(services), services }
   }
 
   const watch = (reader: { readonly onChange: (listener: () => void) => () => void }) => reader.onChange(changed.ring)
