@@ -2,6 +2,7 @@
 import { test } from 'tap'
 import { freePort } from '../agent/testing/free-port.ts'
 import { type Asked, type EndpointProgram, endpointProgram } from './support/endpoint-programs.ts'
+import { agentLauncher } from './support/fleet.ts'
 import { image } from './support/pods.ts'
 import { routedMachines, whyNoRoutedMachines } from './support/routed-machines.ts'
 import { eventually } from './support/wait.ts'
@@ -78,6 +79,15 @@ test('Services on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
   await t.test('pods reach the endpoints on both machines by the ClusterIP, and keep their addresses', async (t) => {
     t.same(await fromPod('a', service, 20), [`a ${bridgeOf(ipA)}`, `b ${ipA}`])
     t.same(await fromPod('b', service, 20), [`a ${ipB}`, `b ${bridgeOf(ipB)}`])
+  })
+
+  await t.test('the agent shows the path to a Service by its name', async (t) => {
+    const shown = await first.run(agentLauncher, 'network', 'web.default', '--data-dir', first.dataDir)
+    t.match(shown, new RegExp(`^web.default: Service default/web, address ${clusterIP}\n`))
+    t.match(shown, new RegExp(`80/TCP +${ipA}:8080 +pi-1 +yes +this node\n`))
+    t.match(shown, new RegExp(`80/TCP +${ipB}:8080 +pi-2 +yes +route by ${second.address}\n`))
+    const none = await first.tryRun(agentLauncher, 'network', 'no.such', '--data-dir', first.dataDir)
+    t.match(none, { code: 1, stderr: /^no\.such is no Service, node or address/ })
   })
 
   await t.test('nodes reach them by the ClusterIP too', async (t) => {
@@ -164,6 +174,31 @@ test('Services on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
     t.equal(stdout.trim(), `device ${first.address}`)
   })
 
+  await t.test('100 of 100 connections arrive in each direction', async (t) => {
+    const times = 100
+    const ipClient = await ipOf('client')
+    const pods = { a: { address: ipA, port: 8080, path: who }, b: { address: ipB, port: 8080, path: who } }
+    const clients = [
+      { ask: (asked: Asked, count: number) => fromPod('client', asked, count), own: ipClient, other: ipClient },
+      {
+        ask: (asked: Asked, count: number) => fromHost(onSecond, asked, count),
+        own: bridgeOf(ipB),
+        other: second.address,
+      },
+    ]
+    for (const { ask, own, other } of clients) {
+      t.same(await ask(pods.b, times), [`b ${own}`], 'to a pod of the same node')
+      t.same(await ask(pods.a, times), [`a ${other}`], 'to a pod of the other node')
+      t.same(await ask(service, 2 * times), [`a ${other}`, `b ${own}`], 'by the ClusterIP, to endpoints of both nodes')
+      t.same(await ask(nodePort(second), times), [`a ${second.address}`, `b ${bridgeOf(ipB)}`], 'by the own NodePort')
+      t.same(
+        await ask(nodePort(first), times),
+        [`a ${bridgeOf(ipA)}`, `b ${first.address}`],
+        'by that of the other node',
+      )
+    }
+  })
+
   await t.test('a rolling update of the endpoints fails no request', async (t) => {
     await apply(deployment('shop', 2))
     await apply({
@@ -203,6 +238,41 @@ test('Services on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
     const counts = await stop()
     t.same([...counts.keys()].sort(), ['a', 'b'])
   })
+
+  await t.test(
+    'after 50 changes and a restart of both engines endpoints reach themselves, and a client keeps its endpoint',
+    async (t) => {
+      const other: Asked = { address: await addressOf('none'), port: 80, path: who }
+      await patch('web', { sessionAffinity: 'ClientIP' })
+      const keeps = async (host: EndpointProgram) => {
+        const found = await fromHost(host, service, 20)
+        return found.length === 1 && /^[ab] /.test(found.join()) && found.join()
+      }
+      const chosen = await eventually('the client keeps one endpoint', () => keeps(onFirst))
+      const ports = [{ port: 80, targetPort: 8080 }]
+      for (let change = 1; change <= 50; change++)
+        await patch('none', { selector: { app: change % 2 === 0 ? 'web' : 'none' }, ports })
+      await settles(onFirst, other, /^a .*,b /)
+      t.equal(await keeps(onFirst), chosen)
+      const reachThemselves = async () => {
+        const [own, far] = [await ipOf('a'), await ipOf('b')]
+        const [ofA, ofB] = [await fromPod('a', other, 20), await fromPod('b', other, 20)]
+        const isWhole = ofA.join() === `a ${bridgeOf(own)},b ${own}` && ofB.join() === `a ${far},b ${bridgeOf(far)}`
+        return isWhole && [ofA, ofB]
+      }
+      t.ok(await reachThemselves(), 'after the changes')
+      for (const { docker } of [first, second]) await docker.restart()
+      await eventually('endpoints reach themselves after the restart', reachThemselves)
+      await eventually('the client keeps one endpoint after the restart', () => keeps(onFirst))
+      await patch('web', { sessionAffinity: 'None' })
+      await settles(onSecond, service, /^a .*,b /)
+      // After so many changes it is written once a minute.
+      await eventually('the checkpoint has the last change', async () => {
+        const saved = await second.run('sh', '-c', `cat ${second.dataDir}/network/services-*.json`)
+        return !saved.includes('affinitySeconds')
+      })
+    },
+  )
 
   await t.test('without a controller an agent that starts puts everything in place', async (t) => {
     await controller.program.stop()

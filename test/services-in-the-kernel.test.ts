@@ -12,6 +12,7 @@ import { aService, endpointOn, type GivenService } from '../agent/network/testin
 import { type BareNode, bareFleet } from './support/bare-nodes.ts'
 import type { Asked, EndpointProgram } from './support/endpoint-programs.ts'
 import { type OwnSpace, whyNoFlows } from './support/own-space.ts'
+import { eventually } from './support/wait.ts'
 
 /** The answer of the probe that agents use, from that machine. */
 async function probed(from: OwnSpace, address: string): Promise<NodeAnswer> {
@@ -194,6 +195,19 @@ test('Services on two nodes', { skip: whyNoFlows() }, async (t) => {
       t.not(next[0], chosen[0], 'its own endpoint left')
     },
   )
+
+  t.test('a client is free again after the timeout of its affinity', async (t) => {
+    await first.apply([aService({ addresses: [onA, onC], affinitySeconds: 1 })])
+    const seen = new Set(await answers(b, { ...clusterIP, times: 20 }))
+    t.equal(seen.size, 1, 'it stays within the time')
+    // Each connection begins the second again.
+    await eventually('the other endpoint', async () => new Set([...seen, ...(await ask())]).size === 2, {
+      everyMs: 1_500,
+    })
+    async function ask() {
+      return await answers(b, { ...clusterIP, times: 1 })
+    }
+  })
 
   t.test('a flow of UDP to an endpoint that is gone goes to another once it is removed', async (t) => {
     for (const endpoint of [a, c]) await endpoint.listen(5353, 'udp')
