@@ -6,7 +6,7 @@ import { isIPv4 } from '../../api/text/ip-address.ts'
 import { zoneQuestion } from './names/zone-question.ts'
 import type { NetworkReport, NodeRoute } from './network-report.ts'
 import { endpointsOf, type NodePlace, type PortEndpoint, usableEndpoints } from './services/usable-endpoints.ts'
-import { textTable } from './text-table.ts'
+import { textColumns } from './text-columns.ts'
 
 export type PathFindings = {
   readonly message: NetworkMessage
@@ -192,7 +192,7 @@ function lost(ends: readonly PathEnd[], { report }: PathFindings): readonly stri
 
 export function pathText({ name, meaning, ends, problems }: NetworkPath): string {
   const rows = ends.map(({ port = '-', address, node, way, used }) => [port, address, node, used ? 'yes' : 'no', way])
-  const table = ends.length === 0 ? [] : ['', ...textTable([['PORT', 'TO', 'NODE', 'USED', 'BY'], ...rows])]
+  const table = ends.length === 0 ? [] : ['', ...textColumns([['PORT', 'TO', 'NODE', 'USED', 'BY'], ...rows])]
   const found = problems.length === 0 ? [] : ['', 'Problems:', ...problems.map((problem) => `- ${problem}`)]
   return `${[`${name}: ${meaning}`, ...table, ...found].join('\n')}\n`
 }

@@ -4,7 +4,7 @@ import type { ServiceState } from '../../api/network/service-endpoints.ts'
 import { type PeerNetwork, peerNetworkOf } from './peers/peer-network.ts'
 import { type HostLinks, type MadeRoutes, planRoutes } from './peers/route-steps.ts'
 import { type PodRoute, tunnelDevice } from './peers/tunnels.ts'
-import { textTable } from './text-table.ts'
+import { textColumns } from './text-columns.ts'
 import { contactOf, noContactWith, type PeerContact, type WireguardState } from './wireguard/wireguard-plan.ts'
 
 export type NetworkFindings = {
@@ -168,7 +168,7 @@ export function networkText({ node, network, problems }: NetworkReport): string 
       : [
           `Node ${node}: pods ${network.podCIDR} of ${network.clusterCIDR}, Services ${network.serviceCIDR}`,
           '',
-          ...textTable([
+          ...textColumns([
             ['NODE', 'PODS', 'ADDRESS', 'BY', 'STATE'],
             ...network.nodes.map(({ name, podCIDR, address, way, relay, state }) => [
               ...[name, podCIDR, address],
@@ -178,7 +178,7 @@ export function networkText({ node, network, problems }: NetworkReport): string 
           ...balancerLines(network.loadBalancers),
           ...(network.isolated.length === 0
             ? []
-            : ['', ...textTable([['POD', 'ADDRESS', 'ISOLATED'], ...network.isolated.map(isolatedRow)])]),
+            : ['', ...textColumns([['POD', 'ADDRESS', 'ISOLATED'], ...network.isolated.map(isolatedRow)])]),
         ]
   const found = problems.map((problem) => `- ${problem}`)
   return `${[...lines, ...(found.length === 0 ? [] : ['', 'Problems:', ...found])].join('\n')}\n`
@@ -191,5 +191,5 @@ function isolatedRow({ pod = '<unknown policies>', address, directions }: Isolat
 function balancerLines(all: readonly BalancedAddress[]): readonly string[] {
   if (all.length === 0) return []
   const rows = all.map(({ address, service, node, state }) => [address, service, node, state])
-  return ['', ...textTable([['LOAD BALANCER', 'SERVICE', 'NODE', 'STATE'], ...rows])]
+  return ['', ...textColumns([['LOAD BALANCER', 'SERVICE', 'NODE', 'STATE'], ...rows])]
 }

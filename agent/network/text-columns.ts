@@ -1,5 +1,5 @@
 /** Rows of text, the first of them the headings → lines whose columns stand below each other. */
-export function textTable(rows: readonly (readonly string[])[]): readonly string[] {
+export function textColumns(rows: readonly (readonly string[])[]): readonly string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   return rows.map((row) =>
     row
