@@ -25,7 +25,7 @@ export function alarm(clock: Clock): Alarm {
       signal.addEventListener('abort', stop, { once: true })
       await clock.sleep(ms, current.signal)
       signal.removeEventListener('abort', stop)
-      next = new AbortController()
+      if (current.signal.aborted) next = new AbortController()
     },
   }
 }

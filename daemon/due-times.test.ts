@@ -11,6 +11,7 @@ test('keys come due in the order of their times, those of one time in the order 
   ] as const)
     due.set(key, ms)
   t.equal(due.nextMs(), 10)
+  t.match(due.next(), { key: 'a', dueMs: 10 })
   t.same(due.take(9), [])
   t.same(due.take(20), ['a', 'b'])
   t.same(due.take(100), ['c', 'd'])

@@ -9,7 +9,9 @@ export interface DueTimes {
   advance(key: string, dueMs: number): void
   delete(key: string): void
   get(key: string): number | undefined
-  /** When the next key comes due. */
+  /** The key that comes due next. */
+  next(): { readonly key: string; readonly dueMs: number } | undefined
+  /** When it comes due. */
   nextMs(): number | undefined
   /** Takes the keys that are due, the longest waiting first. */
   take(nowMs: number): string[]
@@ -49,6 +51,7 @@ export function dueTimes(): DueTimes {
     },
     delete: (key) => void present.delete(key),
     get: (key) => present.get(key)?.dueMs,
+    next: first,
     nextMs: () => first()?.dueMs,
     take(nowMs) {
       const due: string[] = []

@@ -14,6 +14,7 @@ import {
   type ProbeState,
   probeKinds,
 } from './probe-worker.ts'
+import type { Target } from './targets.ts'
 
 export type ProbedPod = {
   readonly pod: Pod
@@ -31,8 +32,19 @@ export type Worker = {
   readonly probe: Probe
   state: ProbeState
   asking: boolean
+  /** It came due while it was asked. */
+  isOverdue: boolean
+  /** What was asked last, and what it was made of. */
+  last: WorkerTarget | undefined
   lastFailure: string
   counts: ProbeCounts
+}
+
+type WorkerTarget = {
+  readonly probe: Probe
+  readonly container: Container
+  readonly podIP: string | undefined
+  readonly target: Target | undefined
 }
 
 /** With its probes, as last observed. */
@@ -164,6 +176,8 @@ function workersOf(podUID: string, pod: Pod, before: readonly Worker[]): readonl
         probe,
         state: newProbe(kind),
         asking: false,
+        isOverdue: false,
+        last: undefined,
         lastFailure: '',
         counts: nothingProbed,
       }

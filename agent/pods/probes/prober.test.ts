@@ -381,6 +381,86 @@ test('a probe that is asked is not asked again before its answer', async (t) => 
   await running
 })
 
+test('a probe whose answer takes longer than its period is run again as soon as it has ended', async (t) => {
+  const clock = fakeClock()
+  const asked: number[] = []
+  const probes = prober({
+    runtime: { exec: async () => ({ exitCode: 0, output: '' }) },
+    network: {
+      async ask(_, timeoutMs) {
+        asked.push(clock.monotonicMs())
+        await clock.sleep(timeoutMs)
+        return ill
+      },
+    },
+    clock,
+    random: () => 0,
+    log: quietLog(t),
+    recordEvent: () => undefined,
+    changed: () => undefined,
+  })
+  const stopping = new AbortController()
+  const running = probes.run(stopping.signal)
+  const livenessProbe = tcp(1, { timeoutSeconds: 12 })
+  const pod = aPod({ name: 'web', uid: 'uid', containers: [{ name: 'main', image: 'app:1', livenessProbe }] })
+  probes.observe('uid', { pod, containers: [found('one', clock)], podIP: '10.0.0.1', leaving: false })
+  await clock.advance(36_000)
+  t.same(asked.slice(0, 3), [0, 12_000, 24_000])
+  t.match(probes.vitals('uid').get('one')?.failed, { why: /failed liveness probe/ }, 'its threshold is reached')
+  stopping.abort()
+  await clock.advance(15_000)
+  await running
+})
+
+/** One container for each port, with a readiness probe. */
+function severalProbes(t: Test, probes: { readonly [port: number]: object }) {
+  const { clock, world, observe } = tcpProber(t)
+  const containers = Object.entries(probes).map(([port, more]) => ({
+    name: `c${port}`,
+    image: 'app:1',
+    readinessProbe: tcp(Number(port), more),
+  }))
+  const running = containers.map(({ name }) =>
+    aContainer({ ...found(name, clock), identity: { podUID: 'uid', containerName: name } }),
+  )
+  observe(containers, ...running)
+  const times = (port: number) =>
+    world.asked.filter((one) => one.startsWith(`${port} `)).map((one) => Number(one.split(' at ')[1]))
+  return { clock, world, times }
+}
+
+test('a probe is run with one that is due, a tenth of its period early at most, and then always', async (t) => {
+  const { clock, times } = severalProbes(t, {
+    1: {},
+    2: { initialDelaySeconds: 0.5 },
+    3: { initialDelaySeconds: 2 },
+  })
+  await clock.advance(25_000)
+  t.same(times(1), [0, 10_000, 20_000])
+  t.same(times(2), [500, 10_000, 20_000], 'half a second early once, but not before its delay')
+  t.same(times(3), [2_000, 12_000, 22_000], 'two seconds are too early')
+})
+
+test('a probe with a short period is hardly run early', async (t) => {
+  const { clock, times } = severalProbes(t, {
+    1: { periodSeconds: 1 },
+    2: { periodSeconds: 1, initialDelaySeconds: 0.2 },
+    3: { periodSeconds: 1, initialDelaySeconds: 0.1 },
+  })
+  await clock.advance(2_500)
+  t.same(times(1), [0, 1_000, 2_000])
+  t.same(times(2), [200, 1_200, 2_200])
+  t.same(times(3), [100, 1_000, 2_000])
+})
+
+test('of many probes that are due soon only a few are run with the one that is due', async (t) => {
+  const others = Array.from({ length: 29 }, (_, i) => [i + 2, { initialDelaySeconds: 0.5 }])
+  const { clock, world } = severalProbes(t, { 1: {}, ...Object.fromEntries(others) })
+  const askedAt = (ms: number) => world.asked.filter((one) => one.endsWith(` at ${ms}`)).length
+  await clock.advance(11_000)
+  t.same([0, 500, 10_000, 10_500].map(askedAt), [1, 29, 8, 22])
+})
+
 test('a command that cannot be started is a detail of the log', async (t) => {
   const { clock, log, world, observe } = tcpProber(t)
   observe(
