@@ -3,8 +3,9 @@ import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectSecurely, createSecureContext, type SecureContext } from 'node:tls'
 import { longestTimerMs } from '../../../daemon/clock.ts'
 import { messageOf } from '../../../daemon/errors.ts'
-import { kubernetes } from '../../../daemon/process/version.ts'
 import type { NetworkProbes, ProbeAnswer, Target } from '../../pods/probes/targets.ts'
+import { askGrpc, probeAgent } from './grpc-probe.ts'
+import { type HeldSocket, heldSocket } from './held-socket.ts'
 import { type HttpAnswer, httpAnswerReader } from './http-answer.ts'
 
 type Http = Target & { kind: 'http' }
@@ -14,17 +15,16 @@ type Grpc = Target & { kind: 'grpc' }
 const success: ProbeAnswer = { result: 'success', message: '' }
 const mostRedirects = 10
 
-/** As the kubelet sends it. */
-const userAgent = `kube-probe/${kubernetes.major}.${kubernetes.minor}`
-
 export function networkProbes(): NetworkProbes {
+  const underWayFor = cancellations()
   return {
     ask(target, timeoutMs, stop) {
       return new Promise((resolve) => {
         const socket = heldSocket()
+        const underWay = underWayFor(stop)
         const settle = (answer: ProbeAnswer) => {
           clearTimeout(timer)
-          stop.removeEventListener('abort', cancel)
+          underWay.delete(cancel)
           socket.release()
           resolve(answer)
         }
@@ -32,7 +32,7 @@ export function networkProbes(): NetworkProbes {
         const cancel = () => settle({ result: 'unknown', message: 'The probe was cancelled' })
         const expire = () => fail(`no answer within ${timeoutMs / 1000}s`)
         const timer = setTimeout(expire, Math.min(timeoutMs, longestTimerMs))
-        stop.addEventListener('abort', cancel, { once: true })
+        underWay.add(cancel)
         if (stop.aborted) return cancel()
         attempt(target, socket).then(settle, (error: unknown) => fail(messageOf(error)))
       })
@@ -40,29 +40,19 @@ export function networkProbes(): NetworkProbes {
   }
 }
 
-/**
- * What a probe has open. Lighter than an AbortSignal for each probe: with ten pods that are probed over HTTP, the agent spends
- * most of its CPU time on probes.
- */
-interface HeldSocket {
-  /** The probe uses this from now on; what it used before is destroyed, and so is this one when the probe is over. */
-  use(socket: { destroy(): unknown }): void
-  release(): void
-}
-
-function heldSocket(): HeldSocket {
-  let current: { destroy(): unknown } | undefined
-  let isOver = false
-  return {
-    use(socket) {
-      current?.destroy()
-      current = socket
-      if (isOver) socket.destroy()
-    },
-    release() {
-      isOver = true
-      current?.destroy()
-    },
+/** What to call for the probes under way when a signal aborts. One listener for each signal: a listener for each probe takes more time. */
+function cancellations(): (signal: AbortSignal) => Set<() => void> {
+  const bySignal = new WeakMap<AbortSignal, Set<() => void>>()
+  return (signal) => {
+    const known = bySignal.get(signal)
+    if (known !== undefined) return known
+    const underWay = new Set<() => void>()
+    bySignal.set(signal, underWay)
+    const cancelAll = () => {
+      for (const cancel of [...underWay]) cancel()
+    }
+    signal.addEventListener('abort', cancelAll, { once: true })
+    return underWay
   }
 }
 
@@ -100,17 +90,12 @@ function askTcp({ host, port }: Tcp, held: HeldSocket): Promise<ProbeAnswer> {
 }
 
 async function askHttp(target: Http, held: HeldSocket): Promise<ProbeAnswer> {
-  const { scheme, host, port, path, headers } = target
-  let url = new URL(`${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}${path}`)
-  const named = Object.fromEntries(headers.map(({ name, value }) => [name, value]))
-  const given = new Set(headers.map(({ name }) => name.toLowerCase()))
-  const defaults = { 'User-Agent': userAgent, Accept: '*/*', Connection: 'close' }
-  const sent = {
-    ...Object.fromEntries(Object.entries(defaults).filter(([name]) => !given.has(name.toLowerCase()))),
-    ...named,
-  }
+  const first = requests.get(target) ?? requestFor(target)
+  const { headers } = first
+  let url = first.url
   for (let redirects = 0; redirects <= mostRedirects; redirects++) {
-    const { status, location } = await fetchOnce(url, sent, held)
+    const text = url === first.url ? first.text : requestText(url, headers)
+    const { status, location } = await fetchOnce(url, text, held)
     if (status >= 300 && status < 400 && location !== undefined) {
       const next = new URL(location, url)
       // A redirect to another host is a success and is not followed (pkg/probe/http/http.go, RedirectChecker).
@@ -125,13 +110,36 @@ async function askHttp(target: Http, held: HeldSocket): Promise<ProbeAnswer> {
   return { result: 'failure', message: `Get "${url.href}": stopped after ${mostRedirects} redirects` }
 }
 
+type FirstRequest = {
+  readonly url: URL
+  readonly headers: { readonly [name: string]: string }
+  readonly text: string
+}
+
+/** Of targets that are probed again and again. */
+const requests = new WeakMap<Http, FirstRequest>()
+
+function requestFor(target: Http): FirstRequest {
+  const { scheme, host, port, path, headers } = target
+  const url = new URL(`${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}${path}`)
+  const named = Object.fromEntries(headers.map(({ name, value }) => [name, value]))
+  const given = new Set(headers.map(({ name }) => name.toLowerCase()))
+  const defaults = { 'User-Agent': probeAgent, Accept: '*/*', Connection: 'close' }
+  const sent = {
+    ...Object.fromEntries(Object.entries(defaults).filter(([name]) => !given.has(name.toLowerCase()))),
+    ...named,
+  }
+  const request = { url, headers: sent, text: requestText(url, sent) }
+  requests.set(target, request)
+  return request
+}
+
 /**
  * Over a plain socket: in the agent's Node.js the HTTP client takes three times as much CPU time. Rejects when the connection
  * fails, ends early, or is not HTTP.
  */
-function fetchOnce(url: URL, headers: { readonly [name: string]: string }, held: HeldSocket): Promise<HttpAnswer> {
+function fetchOnce(url: URL, request: string, held: HeldSocket): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
-    const request = requestText(url, headers)
     const answer = httpAnswerReader()
     const take = (bytes: Buffer) => {
       try {
@@ -205,70 +213,4 @@ function requestText(url: URL, headers: { readonly [name: string]: string }): st
     return `${name}: ${value}\r\n`
   })
   return `GET ${url.pathname}${url.search} HTTP/1.1\r\n${lines.join('')}\r\n`
-}
-
-/** grpc.health.v1.Health/Check: one small message each way, so no library is needed. */
-async function askGrpc(target: Grpc, held: HeldSocket): Promise<ProbeAnswer> {
-  const { host, port, service } = target
-  // Loaded on demand: few pods have gRPC probes, and nothing else in the agent uses it.
-  const { connect: http2Connect } = await import('node:http2')
-  return new Promise((resolve, reject) => {
-    const session = http2Connect(`http://${host.includes(':') ? `[${host}]` : host}:${port}`)
-    held.use(session)
-    session.on('error', reject)
-    const stream = session.request({
-      ':method': 'POST',
-      ':path': '/grpc.health.v1.Health/Check',
-      'content-type': 'application/grpc',
-      te: 'trailers',
-      'user-agent': userAgent,
-    })
-    let status = ''
-    const frames: Buffer[] = []
-    const note = (headers: { readonly [name: string]: unknown }) => {
-      if (headers['grpc-status'] !== undefined) status = String(headers['grpc-status'])
-    }
-    stream.once('response', note)
-    stream.once('trailers', note)
-    stream.on('data', (chunk: Buffer) => void (frames.length < 16 && frames.push(chunk)))
-    stream.on('error', reject)
-    stream.once('end', () => {
-      session.close()
-      resolve(grpcAnswer(status, Buffer.concat(frames)))
-    })
-    stream.end(healthRequest(service))
-  })
-}
-
-/** A frame (not compressed, length) around field 1, a string. */
-function healthRequest(service: string): Buffer {
-  const name = Buffer.from(service)
-  const message = name.length === 0 ? Buffer.alloc(0) : Buffer.concat([Buffer.of(0x0a), varint(name.length), name])
-  const head = Buffer.alloc(5)
-  head.writeUInt32BE(message.length, 1)
-  return Buffer.concat([head, message])
-}
-
-function varint(number: number): Buffer {
-  const bytes: number[] = []
-  for (let rest = number; ; rest >>>= 7) {
-    if (rest < 0x80) return Buffer.from([...bytes, rest])
-    bytes.push((rest & 0x7f) | 0x80)
-  }
-}
-
-const servingStatus = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN']
-
-function grpcAnswer(status: string, frame: Buffer): ProbeAnswer {
-  if (status === '12') {
-    return {
-      result: 'failure',
-      message: 'this server does not implement the grpc health protocol (grpc.health.v1.Health)',
-    }
-  }
-  if (status !== '0') return { result: 'failure', message: `health rpc failed with status ${status || 'unknown'}` }
-  // Field 1, an enum; 0 if it is missing.
-  const word = servingStatus[frame[5] === 0x08 ? (frame[6] ?? 0) : 0] ?? 'UNKNOWN'
-  if (word === 'SERVING') return success
-  return { result: 'failure', message: `service unhealthy (responded with "${word}")` }
 }
