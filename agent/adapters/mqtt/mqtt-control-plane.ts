@@ -42,7 +42,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
   const { nodeName, bootID, agentVersion, leaseDurationSeconds, warningsOnly = false } = settings
   const topics = nodeTopics(nodeName)
   const terms = controllerTerms(leaseDurationSeconds ?? usualLeaseDurationSeconds)
-  const leases = leaseMessages(topics.lease, terms)
+  const leases = leaseMessages(topics.lease, terms, () => (settings.mqttServers?.() ?? []).length > 1)
   const { open, closed, isIdle, ...reports } = reportMessages({ nodeName, topics, leases, warningsOnly, clock, log })
   const messages = connectionMessages({
     topic: topics.connection,

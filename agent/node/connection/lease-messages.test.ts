@@ -49,12 +49,14 @@ test('a status that stands is confirmed by the next lease that carries no digest
 })
 
 test('a heartbeat is confirmed within the time for which the controller lets the node be silent', (t) => {
-  const confirmedAfter = (leaseDurationSeconds: number, graceMs: number | undefined) =>
-    heartbeatsPerConfirmation({ leaseDurationSeconds, graceMs })
+  const confirmedAfter = (leaseDurationSeconds: number, graceMs: number | undefined, othersLead = false) =>
+    heartbeatsPerConfirmation({ leaseDurationSeconds, graceMs }, othersLead)
   t.equal(confirmedAfter(40, 50_000), 5, 'five periods of 10 s')
   t.equal(confirmedAfter(40, undefined), 5, 'with a controller that does not publish its grace period')
   t.equal(confirmedAfter(1_200, 1_500_000), 5, 'metered: five periods of 5 min')
   t.equal(confirmedAfter(40, 9_000), 1, 'with a very short grace period each')
   t.equal(confirmedAfter(40, 3_600_000), 12, 'with a very long one after two minutes')
+  t.equal(confirmedAfter(40, 50_000, true), 3, 'with several controllers the answer is due within it, too')
+  t.equal(confirmedAfter(40, 20_000, true), 1)
   t.end()
 })

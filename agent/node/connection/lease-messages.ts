@@ -25,22 +25,34 @@ export interface LeaseMessages {
 /** What the controller grants: see `controller-terms.ts`. */
 export type LeaseTerms = { readonly leaseDurationSeconds: number; readonly graceMs: number | undefined }
 
+/** As long as the broker may take for an answer. */
+const answerMs = 20_000
+
 /**
  * Of so many heartbeats the last is confirmed: as many as fit into the time for which the controller lets a node be silent, so that one
  * that hangs is noticed within this time and that of an answer. At least one, and at most 12, where an operator allows silence of many
- * minutes. Each confirmation takes 132 bytes: to wait for the answer within the grace period, too, would cost another 5 MB a month. A
- * machine that is gone is noticed by the kernel's acknowledgements, and costs nothing: see `link-guard.ts`.
+ * minutes. Each confirmation takes 132 bytes: to wait for the answer within the grace period, too, would cost another 5 MB a month, and
+ * systemd ends a controller that hangs after a minute. It is worth that where another controller may lead meanwhile (`othersLead`): the node
+ * is to be connected to that one before its grace period is over. A machine that is gone is noticed by the kernel's acknowledgements,
+ * and costs nothing: see `link-guard.ts`.
  */
-export function heartbeatsPerConfirmation({ leaseDurationSeconds, graceMs }: LeaseTerms): number {
+export function heartbeatsPerConfirmation({ leaseDurationSeconds, graceMs }: LeaseTerms, othersLead: boolean): number {
   const periodMs = (leaseDurationSeconds * 1000) / heartbeatsPerLease
-  const silentMs = graceMs ?? leaseDurationSeconds * 1000 * gracePerLease
+  const silentMs = (graceMs ?? leaseDurationSeconds * 1000 * gracePerLease) - (othersLead ? answerMs : 0)
   return Math.min(mostUnconfirmed, Math.max(1, Math.floor(silentMs / periodMs)))
 }
 
 const mostUnconfirmed = 12
 
-/** `longTopic`: that of a controller which does not take short leases. `terms` are read at each heartbeat. */
-export function leaseMessages(longTopic: string, terms: LeaseTerms): LeaseMessages {
+/**
+ * `longTopic`: that of a controller which does not take short leases. `terms` are read at each heartbeat, and whether there are other
+ * controllers that may lead.
+ */
+export function leaseMessages(
+  longTopic: string,
+  terms: LeaseTerms,
+  othersLead: () => boolean = () => false,
+): LeaseMessages {
   let isShort = false
   let seq = 0
   let sinceConfirmed = 0
@@ -64,7 +76,7 @@ export function leaseMessages(longTopic: string, terms: LeaseTerms): LeaseMessag
     },
     next(digest) {
       seq++
-      const isConfirmed = ++sinceConfirmed >= heartbeatsPerConfirmation(terms)
+      const isConfirmed = ++sinceConfirmed >= heartbeatsPerConfirmation(terms, othersLead())
       if (isConfirmed) sinceConfirmed = 0
       const whole = JSON.stringify({ seq, digest })
       if (!isShort) return { topic: longTopic, body: whole, confirmed: isConfirmed ? 'ping' : 'no' }
