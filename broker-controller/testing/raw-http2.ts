@@ -35,6 +35,8 @@ export type RawHttp2 = {
 }
 
 export type RawHttp2Options = {
+  /** Default: 127.0.0.1. */
+  readonly host?: string
   readonly port: number
   readonly ca: string
   readonly cert?: string

@@ -3,9 +3,20 @@ import { createHmac, generateKeyPairSync, sign } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import { type ClientHttp2Session, connect } from 'node:http2'
 import type { AddressInfo } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import { test } from 'tap'
+import {
+  endHeaders,
+  endStream,
+  frame,
+  frameTypes,
+  indexed,
+  type RawHttp2,
+  rawHttp2,
+  requestBlock,
+} from '../../broker-controller/testing/raw-http2.ts'
+import { within } from '../../daemon/deadline.ts'
 import { podManifest } from '../support/manifests.ts'
 import { image } from '../support/pods.ts'
 import { eventually } from '../support/wait.ts'
@@ -148,13 +159,11 @@ test('an attacker with the token of a service account', async (t) => {
     fleet.unnoticed(t, async () => {
       const baseMiB = await fleet.controllerMiB()
       for (let round = 0; round < 8; round++) {
-        const session = connect(apiUrl, { ca })
-        session.setMaxListeners(0).on('error', () => undefined)
-        const soon = { signal: AbortSignal.timeout(20_000) }
-        await once(session, 'connect', soon).catch(() => session.destroy())
-        for (let turn = 0; turn < 20 && !session.destroyed; turn++)
-          await resetWatches(session, `${maps}?watch=true`, token)
-        session.destroy()
+        const client = await rawHttp2({ ...fleet.api, ca })
+        for (let turn = 0; turn < 20 && !client.socket.destroyed; turn++) {
+          await resetWatches(client, turn, `${maps}?watch=true`, token)
+        }
+        client.socket.destroy()
       }
       const mib = await settled(fleet, baseMiB + 100)
       t.comment(`controller: ${Math.round(baseMiB)} MiB before, ${Math.round(mib)} MiB after`)
@@ -176,17 +185,25 @@ function patient({ send, sendJson }: Pick<ApiAttacker, 'send' | 'sendJson'>): Pi
   }
 }
 
-/** Twenty watches: reset at once, after a turn of the event loop, or when their answer has begun. */
-async function resetWatches(session: ClientHttp2Session, path: string, token: string): Promise<void> {
-  const ends = Array.from({ length: 20 }, (_, i) => {
-    const stream = session.request({ ':path': path, authorization: `Bearer ${token}` })
-    stream.on('error', () => undefined).resume()
-    const closed = once(stream, 'close')
-    if (i % 3 === 0) stream.close(8)
-    if (i % 3 === 1) setImmediate(() => stream.close(8))
-    if (i % 3 === 2) stream.once('response', () => stream.close(8))
-    return closed
-  })
-  const tooLong = once(AbortSignal.timeout(20_000), 'abort').then(() => session.destroy())
-  await Promise.race([Promise.allSettled(ends), once(session, 'close').catch(() => undefined), tooLong])
+const cancel = Buffer.of(0, 0, 0, 8)
+const longestAnswerMs = 30_000
+
+/**
+ * Twenty watches: reset in the packet that begins them, after a turn of the event loop, or when their answer has begun. Frame by
+ * frame: the HTTP/2 client of Node.js 20 and 22 does not notice the end of a connection on which a write failed.
+ */
+async function resetWatches(client: RawHttp2, turn: number, path: string, token: string): Promise<void> {
+  const block = Buffer.concat([requestBlock(path), indexed('authorization', `Bearer ${token}`)])
+  const watches = Array.from({ length: 20 }, (_, i) => ({ id: 2 * (20 * turn + i) + 1, end: i % 3 }))
+  const begin = (id: number) => frame(frameTypes.headers, endHeaders | endStream, id, block)
+  const reset = (id: number) => frame(frameTypes.reset, 0, id, cancel)
+  const thoseOf = (wanted: number) => watches.filter(({ end }) => end === wanted).map(({ id }) => id)
+  await client.send(...watches.flatMap(({ id, end }) => (end === 0 ? [begin(id), reset(id)] : [begin(id)])))
+  await setImmediate()
+  await client.send(...thoseOf(1).map(reset))
+  const isAnswered = (frames: RawHttp2['frames']) =>
+    thoseOf(2).every((id) => frames.some(({ type, stream }) => type === frameTypes.headers && stream === id))
+  const ended = Promise.race([client.until(isAnswered), client.closed]).catch(() => undefined) // closed for its resets
+  await within(longestAnswerMs, 'Watches not answered, and their connection not closed', ended)
+  await client.send(...thoseOf(2).map(reset))
 }
