@@ -195,6 +195,20 @@ test('network policies on two machines', { skip: whyNoRoutedMachines() }, async 
     await kubectl('delete', 'pod', 'late', '--force', '--grace-period=0')
   })
 
+  await t.test('pods that give themselves addresses of IPv6 reach nothing by them', async (t) => {
+    const give = (ip: string) =>
+      `sysctl -q -w net.ipv6.conf.eth0.disable_ipv6=0 && ip -6 address replace ${ip}/64 dev eth0 nodad && ip -6 address show eth0`
+    const ping = async (from: string, ip: string) =>
+      (await inNetworkOf(from, `ip -6 neighbour flush all; ping -6 -q -c 1 -W 1 ${ip}`)).code === 0
+    for (const [name, ip] of [['a', 'fd00:7::a'] as const, ['c', 'fd00:7::c'] as const]) {
+      t.match((await inNetworkOf(name, give(ip))).stdout, ip)
+    }
+    t.equal(await ping('a', 'fd00:7::c'), false)
+    await first.run('nft', 'delete', 'table', 'ip6', 'bramble')
+    t.equal(await ping('a', 'fd00:7::c'), true, 'without the rules')
+    await eventually('rules that another program removed are back', async () => !(await ping('a', 'fd00:7::c')))
+  })
+
   await t.test('after a reboot without a controller the policies of the checkpoint are in force', async (t) => {
     await apply(policy('ingress', { podSelector: app('a'), policyTypes: ['Ingress'] }))
     await reach(t, ['c', 'a b', 'b'], ['x', 'a', ''])

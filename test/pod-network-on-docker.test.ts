@@ -1,7 +1,10 @@
 /** The addresses of pods on an engine that other agents use or have used. */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import { test } from 'tap'
 import { dockerRuntime } from '../agent/adapters/docker/docker-runtime.ts'
 import { sandboxOptions } from '../agent/pods/options/container-options.ts'
+import { freePort } from '../agent/testing/free-port.ts'
 import { memoryCheckpoint } from '../agent/testing/pod-world.ts'
 import { aPod } from '../api/testing/builders.ts'
 import { ownAddresses } from './support/addresses.ts'
@@ -9,6 +12,7 @@ import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { container, eventually, image, isReady, nodeOnDocker, statusOf } from './support/pods.ts'
 import { testVolumes } from './support/volumes.ts'
 
+const run = promisify(execFile)
 const script = 'while true; do sleep 1; done'
 
 test('networks of pods on Docker', { skip: whyNoDockerd() }, async (t) => {
@@ -89,6 +93,42 @@ test('networks of pods on Docker', { skip: whyNoDockerd() }, async (t) => {
     },
   )
 
+  t.test('pods of a fleet with a network have no IPv6, and host ports of IPv4 alone', async (t) => {
+    const range = await ownAddresses()
+    const hostPort = await freePort()
+    const closed: string[] = []
+    const podNetwork = {
+      wanted: () => ({ mode: 'routed', podsMayMove: true }) as const,
+      prepared: async () => undefined,
+      closeIPv6: async (bridge: string) => void closed.push(bridge),
+      reflect: async () => undefined,
+    }
+    const runtime = dockerRuntime({ socketPath: dockerd.socket, nodeName: 'pi-01', podNetwork })
+    const start = (name: string, hostIP = '') => {
+      const options = sandboxOptions(pod(name), 0, { podCIDR: `${range}.0/24` })
+      return runtime.runSandbox({
+        ...options,
+        ports: [{ containerPort: 80, hostPort, protocol: 'TCP', hostIP }],
+      })
+    }
+    for (const hostIP of ['::', 'fd00:7::1', '::ffff:192.0.2.1']) {
+      await t.rejects(start('six', hostIP), {
+        name: 'RuntimeError',
+        message: `Cannot start the sandbox of pod default/six: hostIP ${hostIP} of its hostPort ${hostPort} is an address of IPv6, which pods do not have in this fleet (leave hostIP out, or set an IPv4 address of the node)`,
+      })
+    }
+    const id = await start('four')
+    t.teardown(() => runtime.removeContainer(id))
+    const { NetworkSettings, State } = await dockerd.docker.getContainer(id).inspect()
+    t.same(NetworkSettings.Ports, { '80/tcp': [{ HostIp: '0.0.0.0', HostPort: `${hostPort}` }] })
+    const [[name = '', { GlobalIPv6Address, NetworkID } = {}] = []] = Object.entries(NetworkSettings.Networks)
+    t.equal(GlobalIPv6Address, '')
+    t.match(await dockerd.docker.getNetwork(NetworkID ?? '').inspect(), { Name: name, EnableIPv6: false })
+    t.same(closed, [`br-${NetworkID?.slice(0, 12)}`], 'before it started')
+    const { stdout } = await run('nsenter', [`--net=/proc/${State.Pid}/ns/net`, 'ip', '-6', 'address', 'show', 'eth0'])
+    t.equal(stdout, '', 'not even one of its link')
+  })
+
   t.test(
     'pods of a fleet with a network have their addresses again after a power cut, without a controller',
     async (t) => {
@@ -96,6 +136,7 @@ test('networks of pods on Docker', { skip: whyNoDockerd() }, async (t) => {
       const podNetwork = {
         wanted: () => ({ mode: 'routed', podsMayMove: true }) as const,
         prepared: async () => undefined,
+        closeIPv6: async () => undefined,
         reflect: async () => undefined,
       }
       const runtime = dockerRuntime({ socketPath: dockerd.socket, nodeName: 'pi-01', podNetwork })

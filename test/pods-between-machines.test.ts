@@ -69,6 +69,11 @@ test('pods of two machines on one link', { skip: whyNoRoutedMachines() }, async 
     t.equal(await askedBy(stranger, pod), undefined, 'a stranger does not reach a pod')
   }
   t.equal(await askedBy(stranger, first.address, 8080), stranger.address, 'a stranger reaches a host port')
+  await first.run('ip', '-6', 'address', 'add', 'fd00:9::1/64', 'dev', 'host0', 'nodad')
+  await stranger.run('ip', '-6', 'address', 'add', 'fd00:9::2/64', 'dev', 'host0', 'nodad')
+  await stranger.run('ping', '-6', '-q', '-c', '1', 'fd00:9::1')
+  const { code } = await stranger.tryRun('timeout', '3', 'bash', '-c', '</dev/tcp/fd00:9::1/8080')
+  t.not(code, 0, 'and none by IPv6, which policies do not see')
 
   const shown = await second.run(agentLauncher, 'network', '--data-dir', second.dataDir)
   t.match(shown, /pi-1 +10\.\S+ +\S+ +route +in place\n/)
@@ -103,7 +108,7 @@ test('pods of two machines on one link', { skip: whyNoRoutedMachines() }, async 
   await first.run(agentLauncher, 'network', '--remove', '--data-dir', first.dataDir)
   t.equal(await first.run('ip', 'route', 'show', 'proto', '98'), '')
   t.notMatch(await first.run('iptables-save'), /0x8000/)
-  t.notMatch(await first.run('nft', 'list', 'ruleset'), /table ip bramble/)
+  t.notMatch(await first.run('nft', 'list', 'ruleset'), /table ip6? bramble/)
   t.notMatch(await first.run('ip', 'address', 'show', 'dev', 'lo'), /169\.254/)
 })
 

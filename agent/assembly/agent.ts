@@ -22,7 +22,7 @@ import { assembleLocalEndpoint } from './local-endpoint.ts'
 import { type AgentMachine, openMachine } from './machine.ts'
 import { assembleMachineHealth } from './machine-health.ts'
 import { assembleMembership, openApiLink } from './membership.ts'
-import { assembleNetwork, podNetworkLink } from './network.ts'
+import { assembleNetwork, networkGround, podNetworkLink } from './network.ts'
 import { assembleNodeStatus } from './node-status.ts'
 import { assemblePods } from './pods.ts'
 import { assemblePressure } from './pressure.ts'
@@ -66,13 +66,14 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const controllerUrls = () => [...keptServers(link.servers.get()).apiServers, ...mqttServers()]
   const controlPlane = connection(assembly, machine, goodbye, mqttServers)
   const event = nodeEvents({ controlPlane, clock }, nodeName)
+  const ground = networkGround(root)
   const engine = dockerRuntime({
     socketPath: request.dockerSocket,
     nodeName,
     seccompDirectory: join(dataDir, 'seccomp'),
     logs: configuration.containerLogs,
     root,
-    podNetwork: podNetworkLink(board),
+    podNetwork: podNetworkLink(board, ground),
   })
   const health = runtimeView(board.runtime, clock)
   const imageDirectory = () => health.info()?.rootDirectory
@@ -81,7 +82,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const engineHealth = runtimeHealth({ runtime, clock: watch.clockFor('runtime-health'), log, writes: board })
   const staticPods = await readStaticPods({ board, configuration, nodeName, event, watch, log })
   const shared = { root, dataDir, request, configuration, nodeName, board, machine, controlPlane, event, counters, log }
-  const network = await assembleNetwork({ ...shared, controllerUrls, engine, api: link.api })
+  const network = await assembleNetwork({ ...shared, ...ground, controllerUrls, engine, api: link.api })
   const pods = assemblePods({ ...shared, runtime, api: link.api, isolation: network.isolation })
   const pressure = assemblePressure({ ...shared, containers, pods, clock, clockFor: watch.clockFor })
   const { podNetworkProblem } = engine

@@ -6,6 +6,7 @@ import { networkCheckpointPath, readSavedNetwork, readSavedServices } from '../a
 import { balancerHost } from '../adapters/network/balancer-host.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
 import { nftTable } from '../adapters/network/nft.ts'
+import { nftIPv6Guard } from '../adapters/network/nft-ipv6-guard.ts'
 import { isolatedPods } from '../adapters/network/nft-isolation.ts'
 import { nodeDnsHost } from '../adapters/network/node-dns-address.ts'
 import { readWireguard } from '../adapters/network/wireguard-link.ts'
@@ -23,6 +24,7 @@ export function networkSources({ root, dataDir }: { readonly root: string; reado
     host: hostNetwork(root),
     balancers: balancerHost(root),
     table: nftTable(),
+    ipv6: nftIPv6Guard(root),
     isolatedPods: () => isolatedPods(),
     names: nodeDnsHost(),
     forwards: () => isOn('ipv4/ip_forward'),

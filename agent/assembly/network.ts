@@ -15,13 +15,16 @@ import { healthServers } from '../adapters/network/health-servers.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
 import { mdnsHost } from '../adapters/network/mdns-sockets.ts'
 import {
+  type NetworkOwner,
   networkOwner,
   ownedBalancers,
+  ownedGuard,
   ownedHost,
   ownedTable,
   ownedWireguard,
 } from '../adapters/network/network-owner.ts'
 import { nftTable } from '../adapters/network/nft.ts'
+import { nftIPv6Guard } from '../adapters/network/nft-ipv6-guard.ts'
 import { nodeProbe } from '../adapters/network/node-probe.ts'
 import { wireguardLink } from '../adapters/network/wireguard-link.ts'
 import type { AgentConfiguration } from '../configuration.ts'
@@ -29,6 +32,7 @@ import { balancerManager } from '../network/balancers/balancer-manager.ts'
 import { mdnsManager } from '../network/mdns/mdns-manager.ts'
 import { networkReception } from '../network/messages/network-reception.ts'
 import { networkManager } from '../network/network-manager.ts'
+import type { IPv6Guard } from '../network/peers/ipv6-guard.ts'
 import { peersManager } from '../network/peers/peers-manager.ts'
 import { podIsolation } from '../network/policies/pod-isolation.ts'
 import { policyManager } from '../network/policies/policy-manager.ts'
@@ -45,7 +49,18 @@ import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
 import { assembleNames } from './names.ts'
 
-export type NetworkParts = {
+/** What the engine and the parts of the network share. */
+export type NetworkGround = {
+  readonly owner: NetworkOwner
+  readonly ipv6: IPv6Guard
+}
+
+export function networkGround(root: string): NetworkGround {
+  const owner = networkOwner(root)
+  return { owner, ipv6: ownedGuard(nftIPv6Guard(root), owner) }
+}
+
+export type NetworkParts = NetworkGround & {
   readonly root: string
   readonly dataDir: string
   readonly nodeName: string
@@ -69,7 +84,7 @@ export type AssembledNetwork = {
 
 /** Resolves when the cells have what the checkpoint has: before pods start. */
 export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNetwork> {
-  const { root, dataDir, nodeName, board, machine, engine, controlPlane, event, log } = parts
+  const { root, dataDir, nodeName, board, machine, engine, controlPlane, event, log, owner, ipv6 } = parts
   const { clockFor } = machine.watch
   const reception = networkReception({
     writes: board,
@@ -85,13 +100,13 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     log,
   })
   await policies.load(board.networkMessage.get() !== undefined)
-  const owner = networkOwner(root)
   const wireguard = wireguardLink(wireguardKeyPath(dataDir))
   const peers = peersManager(
     {
       host: ownedHost(hostNetwork(root), owner),
       wireguard: ownedWireguard(wireguard, owner),
       bridge: { adjust: engine.adjustPodNetwork },
+      ipv6,
       reads: board,
       writes: board,
       clock: clockFor('peers'),
@@ -173,7 +188,7 @@ function publishedNames({ nodeName, board, configuration, machine, log }: Networ
 }
 
 /** What the engine needs of the network, before its parts are built. */
-export function podNetworkLink(board: AgentBoard): PodNetworkLink {
+export function podNetworkLink(board: AgentBoard, { ipv6 }: Pick<NetworkGround, 'ipv6'>): PodNetworkLink {
   const { networkMessage, podsMayMove, appliedRules, routesApplied } = board
   let preparing: Promise<void> | undefined
   const prepare = async () => {
@@ -183,6 +198,8 @@ export function podNetworkLink(board: AgentBoard): PodNetworkLink {
   return {
     wanted: () => ({ mode: networkMessage.get() === undefined ? 'node' : 'routed', podsMayMove: podsMayMove.get() }),
     prepared: () => (preparing ??= prepare()),
+    // The loop of peers verifies it, and reports why it cannot be closed.
+    closeIPv6: (bridge) => ipv6.close(bridge).catch(() => undefined),
     reflect: (bridge) => reflectPorts(bridge),
   }
 }

@@ -19,6 +19,7 @@ import {
   networkReport,
   networkText,
 } from './network-report.ts'
+import type { IPv6Guard } from './peers/ipv6-guard.ts'
 import { planRoutes } from './peers/route-steps.ts'
 import type { HostNetwork } from './peers/route-sync.ts'
 import type { WireguardState } from './wireguard/wireguard-plan.ts'
@@ -29,6 +30,7 @@ export type NetworkSources = {
   savedMessage(): Promise<NetworkMessage | undefined>
   readonly host: HostNetwork & { isAccepting(): Promise<boolean> }
   readonly table: RuleTable
+  readonly ipv6: Pick<IPv6Guard, 'remove'> & { isClosed(): Promise<boolean> }
   /** Of the checkpoint. */
   savedServices(): Promise<readonly ServiceState[]>
   /** Addresses of load balancers. */
@@ -110,6 +112,7 @@ async function reportOf(
     links: await host.links(),
     made: await host.made(),
     hasRules: await table.isIntact(true),
+    isIPv6Closed: await sources.ipv6.isClosed(),
     dockerAccepts: await host.isAccepting(),
     forwards: await sources.forwards(),
     filtersBridges: await sources.filtersBridges(),
@@ -121,13 +124,14 @@ async function reportOf(
 
 /** Docker's rule goes last: packets are let through by a mark that nothing sets any more. */
 async function removeAll(
-  { host, table, balancers, names }: NetworkSources,
+  { host, table, ipv6, balancers, names }: NetworkSources,
   { stdout, stderr }: NetworkCommandNeeds,
 ): Promise<number> {
   const { steps } = planRoutes(undefined, await host.made(), await host.links())
   const failed = await host.apply(steps)
   await balancers.clear()
   await table.remove()
+  await ipv6.remove()
   await names.release()
   await host.refuseMarked()
   for (const { step, because } of failed) stderr(`${step.step} failed: ${because}\n`)

@@ -36,6 +36,7 @@ const whole: NetworkFindings = {
   },
   made: { routes: [], tunnelPeers: [] },
   hasRules: true,
+  isIPv6Closed: true,
   dockerAccepts: true,
   forwards: true,
   filtersBridges: true,
@@ -63,12 +64,14 @@ test('what is missing is named', async (t) => {
     ...whole,
     links: { routes: [], hasTunnel: false, hasWireguard: false },
     hasRules: false,
+    isIPv6Closed: false,
     dockerAccepts: false,
     forwards: false,
     filtersBridges: false,
   })
   t.match(report.problems, [
     /table of rules/,
+    /No rules keep IPv6 away/,
     /DOCKER-USER/,
     /ip_forward=1/,
     /bridge-nf-call-iptables=1/,

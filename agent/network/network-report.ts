@@ -19,6 +19,8 @@ export type NetworkFindings = {
   readonly made: MadeRoutes
   /** The table of rules is in the kernel. */
   readonly hasRules: boolean
+  /** The machine has no IPv6, or rules keep it away from pods. */
+  readonly isIPv6Closed: boolean
   /** Docker's rules accept packets with our mark. */
   readonly dockerAccepts: boolean
   readonly forwards: boolean
@@ -107,6 +109,7 @@ export function networkReport(findings: NetworkFindings): NetworkReport {
     problems: [
       ...(wanted === undefined ? ['The controller has not assigned a range for pods to this node'] : []),
       ...(findings.hasRules ? [] : ['The table of rules is not in the kernel (nft list table ip bramble)']),
+      ...(findings.isIPv6Closed ? [] : ['No rules keep IPv6 away from pods (nft list table ip6 bramble)']),
       ...(findings.dockerAccepts ? [] : ['Docker drops packets between nodes: our rule in DOCKER-USER is missing']),
       ...(findings.forwards ? [] : ['The kernel forwards no packets: set net.ipv4.ip_forward=1']),
       ...(findings.filtersBridges ? [] : [bridgeProblem]),

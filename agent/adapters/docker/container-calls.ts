@@ -5,6 +5,7 @@ import { sandboxImage } from '../../pods/images/sandbox-image.ts'
 import { type ContainerIdentity, isUnreachable, RuntimeError, type SandboxOptions } from '../../pods/runtime/runtime.ts'
 import { actMs, askMs, call } from './call.ts'
 import { containerName } from './labels.ts'
+import type { AttachableNetwork } from './network.ts'
 import { sandboxRequest } from './requests.ts'
 
 export type ContainerCallNeeds = {
@@ -56,7 +57,7 @@ export function containerCalls({ docker, nodeName, makeSandboxImage, forget }: C
     await call(`Cannot remove container ${id}`, actMs, (signal) => container.remove(options(signal)), 404, 409)
   }
 
-  const createSandbox = async (options: SandboxOptions, network: string | undefined) => {
+  const createSandbox = async (options: SandboxOptions, network: AttachableNetwork | undefined) => {
     const tried = `Cannot create the sandbox of pod ${podOf(options.identity)}`
     const wanted = sandboxRequest(nodeName, options, network)
     try {

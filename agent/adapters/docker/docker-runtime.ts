@@ -1,6 +1,7 @@
 /** ContainerRuntime on Docker, with dockerode. Only this folder uses Docker's options, terms and status codes. */
 import { readFile } from 'node:fs/promises'
 import { Agent } from 'node:http'
+import { isIPv6 } from 'node:net'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import Dockerode from 'dockerode'
@@ -42,6 +43,8 @@ export type PodNetworkLink = {
   readonly wanted: () => WantedNetwork
   /** Resolves when the rules and routes are there that a pod needs, or after some seconds. */
   readonly prepared: () => Promise<void>
+  /** Keeps IPv6 away from the pods on this bridge; where that fails, the node reports it. */
+  readonly closeIPv6: (bridge: string) => Promise<void>
   /** Sets the ports of this bridge up for pods that call their own Service. */
   readonly reflect: (bridge: string) => Promise<void>
 }
@@ -49,6 +52,7 @@ export type PodNetworkLink = {
 const withinNode: PodNetworkLink = {
   wanted: () => ({ mode: 'node', podsMayMove: false }),
   prepared: async () => undefined,
+  closeIPv6: async () => undefined,
   reflect: async () => undefined,
 }
 
@@ -67,7 +71,7 @@ const usualLogs: LogLimits = { maxBytes: 10 * 1024 ** 2, maxFiles: 5 }
 export function dockerRuntime(settings: DockerSettings): DockerRuntime {
   const { socketPath, nodeName, seccompDirectory, logs = usualLogs, root = '/' } = settings
   const docker = connection(socketPath)
-  const { wanted, prepared, reflect } = settings.podNetwork ?? withinNode
+  const { wanted, prepared, closeIPv6, reflect } = settings.podNetwork ?? withinNode
   const network = podNetwork({ docker, nodeName, routes: () => readRoutes(root), wanted })
   const { imageIDOf, makeSandboxImage, ...images } = dockerImages(docker)
   const inspections = containerInspections(docker, nodeName, imageIDOf)
@@ -78,21 +82,16 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
     forget: inspections.forget,
   })
 
-  /** As containerd words it. A runtime that is missing would be found only with the first container. */
-  const refuseUnknownRuntime = async (handler: string) => {
-    const info = await call('Cannot ask Docker how it is', askMs, () => docker.info())
-    if (hasRuntime(info, handler)) return
-    const remedy = `add it to "runtimes" in /etc/docker/daemon.json, and reload Docker`
-    throw new RuntimeError('Failed', `no runtime for "${handler}" is configured (${remedy})`)
-  }
-
   return {
     ...images,
 
     podNetworkProblem: network.problem,
 
     async adjustPodNetwork() {
-      for (const bridge of await network.adjust()) await reflect(bridge)
+      for (const bridge of await network.adjust()) {
+        await closeIPv6(bridge)
+        await reflect(bridge)
+      }
     },
 
     async streams() {
@@ -107,12 +106,16 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
     listContainers: inspections.list,
 
     async runSandbox(options) {
-      if (options.handler !== undefined) await refuseUnknownRuntime(options.handler)
+      if (options.handler !== undefined) await refuseUnknownRuntime(docker, options.handler)
       const on = options.podCIDR === undefined ? undefined : await network.ensure(options.podCIDR)
-      if (on?.mode === 'routed') await prepared()
+      if (on?.mode === 'routed') {
+        refuseIPv6Ports(options)
+        await prepared()
+        await closeIPv6(on.bridge)
+      }
       const { ip, ...anyAddress } = options
       const started = async (wanted: SandboxOptions) => {
-        const id = await createSandbox(wanted, on?.name)
+        const id = await createSandbox(wanted, on)
         try {
           await start(`Cannot start the sandbox of pod ${podOf(options.identity)}`, id)
           if (on?.mode === 'routed') await reflect(on.bridge)
@@ -176,6 +179,23 @@ function connection(socketPath: string): Dockerode {
   })
   const link = { socketPath, agent, host: undefined, protocol: 'http', timeout: undefined } as const
   return new Dockerode(link)
+}
+
+/** As containerd words it. A runtime that is missing would be found only with the first container. */
+async function refuseUnknownRuntime(docker: Dockerode, handler: string): Promise<void> {
+  const info = await call('Cannot ask Docker how it is', askMs, () => docker.info())
+  if (hasRuntime(info, handler)) return
+  const remedy = `add it to "runtimes" in /etc/docker/daemon.json, and reload Docker`
+  throw new RuntimeError('Failed', `no runtime for "${handler}" is configured (${remedy})`)
+}
+
+/** Docker would lead its connections to the pod through its proxy: with the address of the node, which policies let pass. */
+function refuseIPv6Ports({ identity, ports }: SandboxOptions): void {
+  const port = ports.find(({ hostIP }) => isIPv6(hostIP))
+  if (port === undefined) return
+  const tried = `Cannot start the sandbox of pod ${podOf(identity)}`
+  const because = `hostIP ${port.hostIP} of its hostPort ${port.hostPort} is an address of IPv6, which pods do not have in this fleet (leave hostIP out, or set an IPv4 address of the node)`
+  throw new RuntimeError('Failed', `${tried}: ${because}`)
 }
 
 async function readProfile(folder: string | undefined, name: string): Promise<string> {

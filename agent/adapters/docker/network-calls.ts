@@ -20,13 +20,22 @@ export function networkCalls(docker: Dockerode, nodeName: string) {
   const remove = ({ id, name }: DockerNetwork) =>
     call(`Cannot remove network ${name}`, askMs, () => docker.getNetwork(id).remove(), 403, 404)
 
-  /** Removes its sandboxes, so that the agent starts their pods again, and the network; not what others attached to it. */
-  const retire = async (network: DockerNetwork) => {
-    for (const { Id, Labels } of await usersOf(network)) {
-      if (Labels?.[nodeLabel] !== nodeName) continue
+  /** Those of this node which `isMeant`: the agent starts their pods again. */
+  const removeSandboxes = async (
+    network: DockerNetwork,
+    isMeant: (container: Dockerode.ContainerInfo) => boolean = () => true,
+  ) => {
+    for (const container of await usersOf(network)) {
+      const { Id, Labels } = container
+      if (Labels?.[nodeLabel] !== nodeName || !isMeant(container)) continue
       const tried = `Cannot remove container ${Id}, which is on network ${network.name}`
       await call(tried, actMs, () => docker.getContainer(Id).remove({ force: true, v: true }), 404, 409)
     }
+  }
+
+  /** Removes its sandboxes and the network; not what others attached to it. */
+  const retire = async (network: DockerNetwork) => {
+    await removeSandboxes(network)
     await remove(network)
   }
 
@@ -37,11 +46,13 @@ export function networkCalls(docker: Dockerode, nodeName: string) {
       CheckDuplicate: true,
       Driver: 'bridge',
       IPAM: { Config: [{ Subnet: podCIDR }] },
+      // A daemon may have it on for each network that leaves it open ("default-network-opts").
+      EnableIPv6: false,
       Labels: { [nodeLabel]: nodeName },
       ...(mode === 'routed' && { Options: { ...networkOptions(mode) } }),
     }
     return (await call(tried, askMs, (abortSignal) => docker.createNetwork({ ...request, abortSignal }), 409))?.id
   }
 
-  return { list, usersOf, remove, retire, create }
+  return { list, usersOf, remove, removeSandboxes, retire, create }
 }

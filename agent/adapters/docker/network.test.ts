@@ -14,7 +14,10 @@ type Network = {
   readonly name: string
   readonly subnet: string
   readonly node?: string
+  readonly hasIPv6?: boolean
   users?: number
+  /** Of its first container: the address that a host port is open on. */
+  readonly portIP?: string
   listed: boolean
 }
 
@@ -64,15 +67,16 @@ async function engineWith(t: Test, routes: () => Promise<readonly Route[]>, ...n
     if (world.failing) return { status: 500, answer: { message: 'no space left on device' } }
     if (pathname === '/networks') {
       const listed = [...here].filter(([, one]) => one.listed)
-      return { status: 200, answer: listed.map(([id, { name, subnet, node }]) => rowOf(id, name, subnet, node)) }
+      return { status: 200, answer: listed.map(([id, network]) => rowOf(id, network)) }
     }
     if (pathname === '/networks/create') return create(request)
     if (pathname === '/containers/json') {
-      const answer = [...here.values()].flatMap(({ name, node, users = 0 }) =>
+      const answer = [...here.values()].flatMap(({ name, node, users = 0, portIP }) =>
         Array.from({ length: users }, (_, index) => ({
           Id: `${name}-${index}`,
           Labels: node === undefined ? {} : { [nodeLabel]: node },
           HostConfig: { NetworkMode: name },
+          Ports: index === 0 && portIP !== undefined ? [{ IP: portIP }] : [],
         })),
       )
       return { status: 200, answer: [...answer, { HostConfig: { NetworkMode: 'host' } }] }
@@ -114,9 +118,10 @@ function overlap(one: string, other: string): boolean {
   return first !== undefined && second !== undefined && cidrsOverlap(first, second)
 }
 
-function rowOf(id: string, name: string, subnet: string, node: string | undefined) {
+function rowOf(id: string, { name, subnet, node, hasIPv6 = false }: Network) {
   const labels = node === undefined ? {} : { [nodeLabel]: node }
-  return { Id: id, Name: name, Labels: labels, IPAM: { Config: subnet === '' ? [] : [{ Subnet: subnet }] } }
+  const IPAM = { Config: subnet === '' ? [] : [{ Subnet: subnet }] }
+  return { Id: id, Name: name, Labels: labels, IPAM, EnableIPv6: hasIPv6 }
 }
 
 const range = '10.244.0.0/24'
@@ -237,6 +242,7 @@ test('the network is a bridge with the range and the label of the node', async (
       CheckDuplicate: true,
       Driver: 'bridge',
       IPAM: { Config: [{ Subnet: range }] },
+      EnableIPv6: false,
       Labels: { [nodeLabel]: 'pi-01' },
     },
   ])
@@ -308,6 +314,47 @@ test('pods on a network of the other mode move when they may, and not before', a
   t.same(names(), [])
   t.match(await network.ensure(range), { name: `${own}_routed`, mode: 'routed' })
   t.equal((await network.adjust()).length, 1, 'its bridge')
+})
+
+test('a network on which the daemon has turned IPv6 on is made again without it, where policies restrict its pods', async (t) => {
+  const { network, world, names, here } = await engine(
+    t,
+    of('pi-01', { name: `${own}_routed`, hasIPv6: true, users: 1 }),
+  )
+  world.wanted = { mode: 'routed', podsMayMove: false }
+  t.match(await network.ensure(range), { name: `${own}_routed` }, 'not before pods may move')
+  t.same(world.removed, [])
+  world.wanted = routed
+  await network.adjust()
+  t.same([world.removed, names()], [[`${own}_routed-0`], []])
+  await network.ensure(range)
+  t.same(
+    [...here.values()].map(({ name, hasIPv6 }) => [name, hasIPv6]),
+    [[`${own}_routed`, undefined]],
+  )
+  t.equal((await network.adjust()).length, 1, 'and it stays')
+})
+
+test('a pod with a host port on addresses of IPv6 is started again where policies restrict it, and others stay', async (t) => {
+  const { network, world } = await engine(t, of('pi-01', { name: `${own}_routed`, users: 2, portIP: '::' }))
+  world.wanted = { mode: 'routed', podsMayMove: false }
+  await network.adjust()
+  t.same(world.removed, [])
+  world.wanted = routed
+  t.equal((await network.adjust()).length, 1)
+  t.same(world.removed, [`${own}_routed-0`])
+  const open = await engine(t, of('pi-01', { name: `${own}_routed`, users: 2, portIP: '0.0.0.0' }))
+  open.world.wanted = routed
+  await open.network.adjust()
+  t.same(open.world.removed, [])
+})
+
+test('a network with IPv6 is no obstacle for pods that are not routed', async (t) => {
+  const { network, world } = await engine(t, of('pi-01', { hasIPv6: true, users: 1 }))
+  world.wanted = { mode: 'node', podsMayMove: true }
+  await network.ensure(range)
+  await network.adjust()
+  t.same(world.removed, [])
 })
 
 test('a pod that starts on a network of the other mode takes it away first', async (t) => {

@@ -29,7 +29,8 @@ export interface PodNetwork {
   /** Resolves when the network exists. Bramble's networks without containers are removed if they conflict with it. */
   ensure(podCIDR: string): Promise<AttachableNetwork>
   /**
-   * If pods may move: removes this node's networks of the other mode, with the sandboxes on them; their pods are started again.
+   * If pods may move: removes this node's networks of the other mode, with the sandboxes on them, and those whose host ports are open
+   * on addresses of IPv6, as earlier agents left them; their pods are started again.
    * Resolves with the bridges of the routed networks that are there then.
    */
   adjust(): Promise<readonly string[]>
@@ -65,7 +66,7 @@ export function podNetwork({ docker, nodeName, routes, wanted }: PodNetworkNeeds
   let pending: { readonly podCIDR: string; readonly done: Promise<AttachableNetwork> } | undefined
   let failed: { readonly podCIDR: string; readonly problem: string } | undefined
 
-  const { list, usersOf, remove, retire, create } = networkCalls(docker, nodeName)
+  const { list, usersOf, remove, removeSandboxes, retire, create } = networkCalls(docker, nodeName)
 
   /** Removes conflicting networks if allowed; returns the reason if one must stay. */
   const obstacle = async (podCIDR: string, networks: readonly DockerNetwork[]): Promise<string | undefined> => {
@@ -77,10 +78,7 @@ export function podNetwork({ docker, nodeName, routes, wanted }: PodNetworkNeeds
     return routeInTheWay(podCIDR, await routes())
   }
 
-  const isOutdated = (network: DockerNetwork) => {
-    const { mode, podsMayMove } = wanted()
-    return network.node === nodeName && podsMayMove && modeOfNetwork(network) !== mode
-  }
+  const isOutdated = (network: DockerNetwork) => network.node === nodeName && mustGo(network, wanted())
 
   const chosenMode = (podCIDR: string, networks: readonly DockerNetwork[]): NetworkMode => {
     const { mode, podsMayMove } = wanted()
@@ -95,7 +93,7 @@ export function podNetwork({ docker, nodeName, routes, wanted }: PodNetworkNeeds
       const networks = await list(tried)
       const mode = chosenMode(podCIDR, networks)
       const name = networkName(nodeName, podCIDR, mode)
-      const present = networks.find((network) => network.name === name)
+      const present = networks.find((network) => network.name === name && !isOutdated(network))
       if (present !== undefined) return { networks, on: { name, mode, bridge: bridgeOf(present.id) } }
       for (const network of networks.filter(isOutdated)) await retire(network)
       const others = networks.filter((network) => !isOutdated(network))
@@ -145,9 +143,9 @@ export function podNetwork({ docker, nodeName, routes, wanted }: PodNetworkNeeds
         sure = undefined
         await retire(network)
       }
-      return networks
-        .filter((network) => !isOutdated(network) && modeOfNetwork(network) === 'routed')
-        .map(({ id }) => bridgeOf(id))
+      const routed = networks.filter((network) => !isOutdated(network) && modeOfNetwork(network) === 'routed')
+      if (wanted().podsMayMove) for (const network of routed) await removeSandboxes(network, hasIPv6Port)
+      return routed.map(({ id }) => bridgeOf(id))
     },
     invalidate() {
       sure = undefined
@@ -157,6 +155,16 @@ export function podNetwork({ docker, nodeName, routes, wanted }: PodNetworkNeeds
       return failed?.problem
     },
   }
+}
+
+/** Policies do not see IPv6, which an earlier agent left to the settings of the daemon. */
+function mustGo(network: DockerNetwork, { mode, podsMayMove }: WantedNetwork): boolean {
+  return podsMayMove && (modeOfNetwork(network) !== mode || (mode === 'routed' && network.hasIPv6))
+}
+
+/** Docker's proxy would give a client the address of the node, which policies let pass. */
+function hasIPv6Port({ Ports = [] }: Dockerode.ContainerInfo): boolean {
+  return Ports.some(({ IP }) => IP?.includes(':'))
 }
 
 /** Docker's error is "Pool overlaps with other one on this address space", with status 403 or, from version 25 on, 400. */

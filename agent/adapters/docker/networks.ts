@@ -15,12 +15,14 @@ export type DockerNetwork = {
   /** The node whose agent created it; undefined: Bramble did not create it. */
   readonly node: string | undefined
   readonly ranges: readonly Cidr[]
+  /** Docker gives its containers addresses of IPv6, too. */
+  readonly hasIPv6: boolean
 }
 
-export function networkOf({ Id, Name, Labels, IPAM }: Dockerode.NetworkInspectInfo): DockerNetwork {
+export function networkOf({ Id, Name, Labels, IPAM, EnableIPv6 }: Dockerode.NetworkInspectInfo): DockerNetwork {
   const labels: { readonly [name: string]: string | undefined } = Labels ?? {}
   const ranges = (IPAM?.Config ?? []).flatMap(({ Subnet = '' }) => parseCidr(Subnet) ?? [])
-  return { id: Id, name: Name, node: labels[nodeLabel], ranges }
+  return { id: Id, name: Name, node: labels[nodeLabel], ranges, hasIPv6: EnableIPv6 === true }
 }
 
 /** Docker's own network filter ignores a container that was never started. */

@@ -9,6 +9,7 @@ import type {
   SandboxOptions,
 } from '../../pods/runtime/runtime.ts'
 import { labelsOf } from './labels.ts'
+import type { AttachableNetwork } from './network.ts'
 
 /** Only the agent restarts containers. */
 const noRestart = { Name: 'no' }
@@ -17,11 +18,11 @@ const noHealthcheck = { Test: ['NONE'] }
 const cpuPeriodUs = 100_000
 const leastCpuQuotaUs = 1_000
 
-/** `network`: the name of the network of pods; undefined: the engine's own. */
+/** `network`: of the pods; undefined: the engine's own. */
 export function sandboxRequest(
   nodeName: string,
   { identity, hostname, domain, hostNetwork, hostIPC, resolver, hosts, sysctls, ports, ip }: SandboxOptions,
-  network: string | undefined,
+  network: Pick<AttachableNetwork, 'name' | 'mode'> | undefined,
 ): Dockerode.ContainerCreateOptions {
   return {
     Image: sandboxImage,
@@ -32,15 +33,15 @@ export function sandboxRequest(
     ExposedPorts: Object.fromEntries(ports.map((port) => [portKey(port), {}])),
     ...(network !== undefined &&
       ip !== undefined && {
-        NetworkingConfig: { EndpointsConfig: { [network]: { IPAMConfig: { IPv4Address: ip } } } },
+        NetworkingConfig: { EndpointsConfig: { [network.name]: { IPAMConfig: { IPv4Address: ip } } } },
       }),
     HostConfig: {
-      NetworkMode: hostNetwork ? 'host' : (network ?? 'default'),
+      NetworkMode: hostNetwork ? 'host' : (network?.name ?? 'default'),
       IpcMode: hostIPC ? 'host' : 'shareable',
       ...(resolver === undefined ? {} : resolving(resolver)),
       ExtraHosts: hosts.map(({ ip, name }) => `${name}:${ip}`),
       Sysctls: { ...sysctls },
-      PortBindings: bindings(ports),
+      PortBindings: bindings(ports, network?.mode === 'routed' ? '0.0.0.0' : ''),
       CpuShares: 2,
       ReadonlyRootfs: true,
       LogConfig: { Type: 'none', Config: {} },
@@ -144,10 +145,17 @@ function portKey({ containerPort, protocol }: PortMapping): string {
   return `${containerPort}/${protocol.toLowerCase()}`
 }
 
-function bindings(ports: readonly PortMapping[]): { [port: string]: { HostIp: string; HostPort: string }[] } {
+/**
+ * `usualIP`: of the machine, for ports that name none. Left empty, Docker listens on its addresses of IPv6 as well, with a proxy whose
+ * connections policies take for the node's own.
+ */
+function bindings(
+  ports: readonly PortMapping[],
+  usualIP: string,
+): { [port: string]: { HostIp: string; HostPort: string }[] } {
   const byPort: { [port: string]: { HostIp: string; HostPort: string }[] } = {}
   for (const port of ports) {
-    const binding = { HostIp: port.hostIP, HostPort: String(port.hostPort) }
+    const binding = { HostIp: port.hostIP || usualIP, HostPort: String(port.hostPort) }
     byPort[portKey(port)] = [...(byPort[portKey(port)] ?? []), binding]
   }
   return byPort

@@ -6,6 +6,7 @@ import { mkdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { BalancerHost } from '../../network/balancers/balancer-manager.ts'
 import type { RuleTable } from '../../network/network-manager.ts'
+import type { IPv6Guard } from '../../network/peers/ipv6-guard.ts'
 import type { HostNetwork } from '../../network/peers/route-sync.ts'
 import type { WireguardLink } from '../../network/wireguard/wireguard-sync.ts'
 import { AlreadyRunning, lockDirectory } from '../disk/single-instance.ts'
@@ -66,6 +67,15 @@ export function ownedHost(host: HostNetwork, { claim, isOwner }: NetworkOwner): 
     apply: (steps) => claim().then(() => host.apply(steps)),
     acceptMarked: () => claim().then(host.acceptMarked),
     refuseMarked: async () => (isOwner() ? host.refuseMarked() : undefined),
+  }
+}
+
+/** As `ownedTable`. */
+export function ownedGuard(guard: IPv6Guard, { claim, isOwner }: NetworkOwner): IPv6Guard {
+  return {
+    close: (bridge) => claim().then(() => guard.close(bridge)),
+    verify: () => claim().then(guard.verify),
+    remove: async () => (isOwner() ? guard.remove() : undefined),
   }
 }
 

@@ -1,5 +1,6 @@
 import { type Test, test } from 'tap'
 import type { NetworkMessage, NetworkPeer } from '../../../api/network/pod-network.ts'
+import type { NodeStatus } from '../../../api/node.ts'
 import { formatCidr, parseCidr } from '../../../api/text/cidr.ts'
 import { cell } from '../../../daemon/cell.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
@@ -33,6 +34,8 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
     steps: [] as string[],
     refused: new Set<string>(),
     isAccepting: false,
+    isIPv6Closed: false,
+    ipv6Problem: undefined as string | undefined,
     dockerProblem: undefined as string | undefined,
     adjusted: 0,
     isEngineDown: false,
@@ -48,12 +51,13 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
   const networkCurrent = cell(false)
   const ruleProblem = cell<string | undefined>(undefined)
   const runtime = cell(0)
+  const nodeStatus = cell<NodeStatus | undefined>(undefined)
   const peerRules = cell<RuleSet | undefined>(undefined)
   const networkConditions = cell<readonly MachineCondition[]>([])
   const routesApplied = cell(false)
   const podsMayMove = cell(false)
   const cells = {
-    ...{ networkMessage, networkCurrent, ruleProblem, runtime },
+    ...{ networkMessage, networkCurrent, ruleProblem, runtime, nodeStatus },
     ...{ peerRules, networkConditions, routesApplied, podsMayMove },
   }
   const wireguard = fakeWireguard()
@@ -94,6 +98,15 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
         async adjust() {
           if (world.isEngineDown) throw new Error('Docker did not answer')
           world.adjusted++
+        },
+      },
+      ipv6: {
+        async verify() {
+          if (world.ipv6Problem !== undefined) throw new Error(world.ipv6Problem)
+          world.isIPv6Closed = true
+        },
+        async remove() {
+          world.isIPv6Closed = false
         },
       },
       reads: cells,
@@ -320,4 +333,28 @@ test('back to VXLAN, or to no network, no WireGuard is left', async (t) => {
   ])
   t.equal(world.hasWireguard, false)
   t.equal(wireguard.changes.filter(({ change }) => change === 'removePeer').length, 0, 'they go with the interface')
+})
+
+test('IPv6 is kept away from pods as long as the fleet has a network', async (t) => {
+  const { world, networkMessage, networkConditions, clock } = running(t, message(1, 2))
+  await clock.settle()
+  t.equal(world.isIPv6Closed, true)
+  world.isIPv6Closed = false
+  await clock.advance(30_000)
+  t.equal(world.isIPv6Closed, true, 'what another program removed is back')
+  world.ipv6Problem = 'Cannot keep IPv6 away from pods: Operation not supported'
+  await clock.advance(30_000)
+  t.match(networkConditions.get(), [{ status: 'True', message: /^Cannot keep IPv6 away from pods: Operation/ }])
+  networkMessage.set(undefined)
+  await clock.settle()
+  t.equal(world.isIPv6Closed, false)
+})
+
+test('a node without an address of IPv4 reports that, and not that it waits for the controller', async (t) => {
+  const { nodeStatus, networkConditions, clock } = running(t, message(2))
+  await clock.settle()
+  t.match(networkConditions.get(), [{ status: 'True', message: /has not assigned a range/ }])
+  nodeStatus.set({ addresses: [{ type: 'InternalIP', address: 'fd00::7' }] })
+  await clock.advance(5_000)
+  t.match(networkConditions.get(), [{ message: /^This node has no address of IPv4, .*InternalIP fd00::7\): add one/ }])
 })

@@ -1,5 +1,7 @@
 /** Loop: routes to the pods of other nodes, and Docker's part in the network of pods, as the fleet's message wants them. */
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
+import type { NodeAddress, NodeStatus } from '../../../api/node.ts'
+import { isIPv4 } from '../../../api/text/ip-address.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Cell, Reader } from '../../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
@@ -8,6 +10,7 @@ import type { Loop } from '../../../daemon/run.ts'
 import type { MachineCondition } from '../../node/status/conditions.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { type WireguardLink, wireguardSync } from '../wireguard/wireguard-sync.ts'
+import type { IPv6Guard } from './ipv6-guard.ts'
 import { networkCondition } from './network-condition.ts'
 import { type PeerNetwork, peerNetworkOf } from './peer-network.ts'
 import { peerRules } from './peer-rules.ts'
@@ -27,11 +30,13 @@ export type PeersManagerNeeds = {
   readonly host: HostNetwork
   readonly wireguard: WireguardLink
   readonly bridge: PodBridge
+  readonly ipv6: Pick<IPv6Guard, 'verify' | 'remove'>
   readonly reads: {
     readonly networkMessage: Reader<NetworkMessage | undefined>
     /** Without a message: the controller has none, and not only the checkpoint. */
     readonly networkCurrent: Reader<boolean>
     readonly ruleProblem: Reader<string | undefined>
+    readonly nodeStatus: Reader<NodeStatus | undefined>
     /** Changes when the engine starts, among others. */
     readonly runtime: Reader<unknown>
   }
@@ -54,7 +59,7 @@ const linksMs = 5_000
 const verifyMs = 30_000
 
 export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly nodeName: string }): Loop {
-  const { host, bridge, reads, writes, clock, log } = needs
+  const { host, bridge, ipv6, reads, writes, clock, log } = needs
   const wake = alarm(clock)
   let wanted: PeerNetwork | undefined
   let isOn = false
@@ -110,6 +115,7 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
     if (isDue) {
       verifyAtMs = clock.monotonicMs() + verifyMs
       await attempt('forwarding', isOn ? host.acceptMarked : host.refuseMarked)
+      await attempt('ipv6', isOn ? ipv6.verify : ipv6.remove)
     }
     if (isBridgeDue || mayMoveNow || (isDue && failures.has('bridge'))) {
       isBridgeDue = false
@@ -126,7 +132,8 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
   }
 
   const showCondition = () => {
-    const reached = { wanted, failures, ...unreached(), rules: reads.ruleProblem.get() }
+    const addresses = reads.nodeStatus.get()?.addresses ?? []
+    const reached = { wanted, addresses, failures, ...unreached(), rules: reads.ruleProblem.get() }
     writes.networkConditions.set(isOn ? [conditionOf(reached)] : [])
   }
 
@@ -190,6 +197,8 @@ function attempts(log: Log) {
 
 type Reached = {
   readonly wanted: PeerNetwork | undefined
+  /** Of this node. */
+  readonly addresses: readonly NodeAddress[]
   readonly failures: ReadonlyMap<string, string>
   readonly gaps: readonly string[]
   /** What is wrong, and no reason to place no pods here: nodes that may be switched off, networks with addresses of the fleet. */
@@ -198,11 +207,17 @@ type Reached = {
   readonly rules: string | undefined
 }
 
-function conditionOf({ wanted, failures, gaps, silent, rules }: Reached): MachineCondition {
-  const absent = wanted === undefined ? ['The controller has not assigned a range for pods to this node'] : []
+function conditionOf({ wanted, addresses, failures, gaps, silent, rules }: Reached): MachineCondition {
+  const absent = wanted === undefined ? [whyNoNetwork(addresses)] : []
   // An engine that does not answer has a condition of its own; routes and rules stand without it.
   const missing = [...failures].flatMap(([subject, failure]) => (subject === 'bridge' ? [] : [failure]))
   const problems = [...absent, ...missing, ...(rules === undefined ? [] : [rules])]
   const routes = (wanted?.routes.length ?? 0) - gaps.length
   return networkCondition({ problems, gaps: [...gaps, ...(wanted?.gaps ?? [])], silent, routes })
+}
+
+function whyNoNetwork(addresses: readonly NodeAddress[]): string {
+  const own = addresses.flatMap(({ type, address }) => (type === 'InternalIP' ? [address] : []))
+  if (own.length === 0 || own.some(isIPv4)) return 'The controller has not assigned a range for pods to this node'
+  return `This node has no address of IPv4, which the network of pods needs (InternalIP ${own.join(', ')}): add one to its link, or set nodeIP`
 }

@@ -1,0 +1,115 @@
+import { type Test, test } from 'tap'
+import { type OwnSpace, ownSpace, whyNoRules } from '../../../test/support/own-space.ts'
+import { eventually } from '../../../test/support/wait.ts'
+import { nftIPv6Guard } from './nft-ipv6-guard.ts'
+
+const skip = whyNoRules()
+
+/** A bridge `pods` with two pods that have given themselves addresses of IPv6, and so has the machine. */
+async function withPods(t: Test) {
+  const machine = await ownSpace(t)
+  const pods: readonly OwnSpace[] = [await ownSpace(t), await ownSpace(t)]
+  await machine.run('ip', 'link', 'add', 'pods', 'type', 'bridge')
+  await machine.run('ip', 'link', 'set', 'pods', 'up')
+  await machine.run('ip', '-6', 'address', 'add', 'fd00:7::fe/64', 'dev', 'pods', 'nodad')
+  for (const [index, { name, run }] of pods.entries()) {
+    await machine.run('ip', 'link', 'add', `pod${index}`, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', name)
+    await machine.run('ip', 'link', 'set', `pod${index}`, 'master', 'pods', 'up')
+    await run('ip', 'link', 'set', 'eth0', 'up')
+    await run('ip', '-6', 'address', 'add', `fd00:7::${index + 1}/64`, 'dev', 'eth0', 'nodad')
+    await run('ip', '-6', 'route', 'add', 'default', 'via', 'fd00:7::fe')
+  }
+  const tools = { ip: await machine.tool('ip'), nft: await machine.tool('nft') }
+  return { machine, pods, guard: nftIPv6Guard('/', tools) }
+}
+
+/** Also of a neighbour that is not yet in its table. */
+async function reaches({ run }: OwnSpace, address: string): Promise<boolean> {
+  await run('ip', '-6', 'neighbour', 'flush', 'all')
+  return run('ping', '-6', '-c', '1', '-W', '1', address).then(
+    () => true,
+    () => false,
+  )
+}
+
+test('pods on a closed bridge reach nothing by IPv6, neither each other nor their machine', { skip }, async (t) => {
+  const { machine, pods, guard } = await withPods(t)
+  const [first, second] = pods
+  if (first === undefined || second === undefined) return
+  await machine.run('sysctl', '-q', '-w', 'net.ipv6.conf.all.forwarding=1')
+  const outside = await ownSpace(t)
+  await machine.run('ip', 'link', 'add', 'lan', 'type', 'veth', 'peer', 'name', 'eth0', 'netns', outside.name)
+  await machine.run('ip', 'link', 'set', 'lan', 'up')
+  await machine.run('ip', '-6', 'address', 'add', 'fd00:8::fe/64', 'dev', 'lan', 'nodad')
+  await outside.run('ip', 'link', 'set', 'eth0', 'up')
+  await outside.run('ip', '-6', 'address', 'add', 'fd00:8::1/64', 'dev', 'eth0', 'nodad')
+  await outside.run('ip', '-6', 'route', 'add', 'default', 'via', 'fd00:8::fe')
+  // As an administrator may have set it: the bridge is set for itself.
+  await machine.run('sysctl', '-q', '-w', 'net.bridge.bridge-nf-call-ip6tables=0').catch(() => undefined)
+  const connections = async (): Promise<readonly (readonly [string, boolean])[]> => [
+    ['a pod to another one', await reaches(first, 'fd00:7::2')],
+    ['a pod to its machine', await reaches(first, 'fd00:7::fe')],
+    ['a machine to its pod', await reaches(machine, 'fd00:7::1')],
+    ['a pod to the outside', await reaches(first, 'fd00:8::1')],
+    ['a stranger to a pod', await reaches(outside, 'fd00:7::2')],
+  ]
+  const reached = async (isReached: boolean) =>
+    (await connections()).flatMap(([way, found]) => (found === isReached ? [way] : []))
+  // An address of a link can be used when the kernel has looked for another holder.
+  await eventually('all connections without it', async () => (await reached(false)).length === 0)
+  await guard.close('pods')
+  t.same(await reached(true), [], 'with it')
+  t.equal(await reaches(machine, 'fd00:8::1'), true, 'the machine itself keeps its connections')
+  await guard.remove()
+  t.same(await reached(false), [], 'without it again')
+})
+
+test('a table that another program changed or removed is put in place again', { skip }, async (t) => {
+  const { machine, guard } = await withPods(t)
+  await guard.close('pods')
+  await guard.close('another')
+  t.equal(await guard.isClosed(), true)
+  const listed = () => machine.run('nft', 'list', 'table', 'ip6', 'bramble')
+  const before = await listed()
+  t.match(before, /iifname "another" drop/, 'a bridge that is not there yet')
+  await machine.run('nft', 'flush', 'chain', 'ip6', 'bramble', 'forward')
+  await guard.verify()
+  t.equal(await listed(), before)
+  await machine.run('nft', 'flush', 'ruleset')
+  t.equal(await guard.isClosed(), false)
+  await guard.verify()
+  t.equal(await listed(), before)
+})
+
+test('bridges that are closed at once are all closed', { skip }, async (t) => {
+  const { machine, guard } = await withPods(t)
+  await Promise.all(['pods', 'br-1', 'br-2'].map((bridge) => guard.close(bridge)))
+  const rules = await machine.run('nft', 'list', 'table', 'ip6', 'bramble')
+  t.same([...rules.matchAll(/oifname "(\S+)" drop/g)].length, 6)
+})
+
+test('other tables stay, and on a machine without IPv6 nothing is done', { skip }, async (t) => {
+  const space = await ownSpace(t)
+  await space.run('nft', 'add table ip bramble; add table ip6 other; add chain ip6 other forward')
+  const before = await space.run('nft', 'list', 'ruleset')
+  const tools = { ip: await space.tool('ip'), nft: await space.tool('nft') }
+  const without = nftIPv6Guard(t.testdir({}), tools)
+  await without.close('pods')
+  await without.verify()
+  await without.remove()
+  t.equal(await without.isClosed(), true)
+  t.equal(await space.run('nft', 'list', 'ruleset'), before)
+  const guard = nftIPv6Guard('/', tools)
+  await guard.verify()
+  t.equal(await guard.isClosed(), true, 'before the first pod')
+  await guard.remove()
+  await guard.remove()
+  t.equal(await space.run('nft', 'list', 'ruleset'), before)
+})
+
+test('the reason is named where rules of IPv6 cannot be made', async (t) => {
+  const root = t.testdir({ proc: { net: { if_inet6: '' } } })
+  const guard = nftIPv6Guard(root, { ip: 'true', nft: '/nonexistent/nft' })
+  await t.rejects(guard.close('pods'), { message: '/nonexistent/nft is not installed' })
+  await t.rejects(guard.verify(), { message: '/nonexistent/nft is not installed' })
+})

@@ -1,0 +1,41 @@
+/**
+ * Keeps IPv6 away from pods. They have addresses of IPv4 only, and so have the rules of policies: a pod that gives itself an address
+ * of IPv6, or gets one from the engine, must not pass them by.
+ */
+import { tableName } from '../rule-set.ts'
+
+export interface IPv6Guard {
+  /**
+   * From now on no packet of IPv6 enters, leaves or crosses this bridge. Resolves on a machine without IPv6, too. A bridge for which it
+   * rejects is closed by the next `verify` that succeeds.
+   */
+  close(bridge: string): Promise<void>
+  /** Puts in place what another program has removed. */
+  verify(): Promise<void>
+  /** Without a table it does nothing. */
+  remove(): Promise<void>
+}
+
+/** Before the rules of others, such as those of Docker. */
+const priority = -10
+
+/** A transaction of nft, which replaces the table `ip6 bramble` as a whole. `bridges`: names of interfaces. */
+export function guardTable(bridges: readonly string[]): string {
+  const chain = (hook: 'input' | 'forward' | 'output', rules: readonly string[]) => [
+    `  chain ${hook} {`,
+    `    type filter hook ${hook} priority ${priority}; policy accept;`,
+    ...rules.map((rule) => `    ${rule}`),
+    '  }',
+  ]
+  const from = bridges.map((bridge) => `iifname "${bridge}" drop`)
+  const to = bridges.map((bridge) => `oifname "${bridge}" drop`)
+  return [
+    // `delete` of what is not there fails; `add` of what is there does nothing.
+    `add table ip6 ${tableName}`,
+    `delete table ip6 ${tableName}`,
+    `table ip6 ${tableName} {`,
+    ...[...chain('input', from), ...chain('forward', [...from, ...to]), ...chain('output', to)],
+    '}',
+    '',
+  ].join('\n')
+}
