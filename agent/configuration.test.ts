@@ -37,7 +37,7 @@ test("without a file everything is as the kubelet's defaults", async (t) => {
     kubeReserved: {},
     registerWithTaints: [],
     nodeLabels: {},
-    nodeIP: undefined,
+    nodeIPs: [],
     highTemperatureCelsius: undefined,
     restartDocker: true,
     enableRemoteReboot: false,
@@ -150,7 +150,7 @@ imageMaximumGCAge: 4m
     registerNode: false,
     registerWithTaints: [{ key: 'room', value: 'attic', effect: 'NoSchedule' }],
     nodeLabels: { room: 'attic' },
-    nodeIP: '10.0.0.7',
+    nodeIPs: ['10.0.0.7'],
     healthzPort: 0,
     healthzBindAddress: '0.0.0.0',
     highTemperatureCelsius: 75,
@@ -284,6 +284,7 @@ test('a number or a duration outside its limits is reported with them', async (t
     ['systemReserved: { memory: -1 }', 'systemReserved[memory]: -1 must be a quantity (like 100m or 64Mi)'],
     ['systemReserved: { gpu: 1 }', 'systemReserved[gpu]: only cpu, memory, ephemeral-storage, pid can be reserved'],
     ['staticPodPath: manifests', 'staticPodPath: "manifests" must start with /'],
+    ['nodeIP: 10.0.0.7,10.0.0.8', 'nodeIP: "10.0.0.7,10.0.0.8" must be one address, or one of IPv4 and one of IPv6'],
     ['podPidsLimit: 0', 'podPidsLimit: 0 must be -1 (no limit) or greater than 0'],
   ] as const) {
     t.same(problemsOf(yaml), [problem])
@@ -292,6 +293,7 @@ test('a number or a duration outside its limits is reported with them', async (t
     'nodeStatusUpdateFrequency: 1s',
     'nodeLeaseDurationSeconds: 4',
     'nodeLeaseDurationSeconds: 3600',
+    'nodeIP: 10.0.0.7,fd00::7',
     'podPidsLimit: 1',
     'podPidsLimit: -1',
     'serializeImagePulls: true\nmaxParallelImagePulls: 1',

@@ -96,7 +96,8 @@ export type AgentConfiguration = EvictionThresholds & {
   readonly registerNode: boolean
   readonly registerWithTaints: readonly Taint[]
   readonly nodeLabels: { readonly [name: string]: string }
-  readonly nodeIP: string | undefined
+  /** One, or two of different IP families with the primary one first; none: the agent chooses. */
+  readonly nodeIPs: readonly string[]
   /** 0: any free port. */
   readonly healthzPort: number
   readonly healthzBindAddress: string
@@ -166,7 +167,7 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
     registerNode: file.registerNode ?? true,
     registerWithTaints: file.registerWithTaints ?? [],
     nodeLabels: labelsOf(file.nodeLabels ?? {}, problems),
-    nodeIP: addressOf('nodeIP', file.nodeIP, problems),
+    nodeIPs: nodeIPsOf(file.nodeIP, problems),
     healthzPort: whole('healthzPort', 10248, 0, 65535),
     healthzBindAddress: addressOf('healthzBindAddress', file.healthzBindAddress, problems) ?? '127.0.0.1',
     highTemperatureCelsius:
@@ -356,6 +357,17 @@ function addressOf(name: string, address: string | undefined, problems: string[]
   if (address !== undefined && isIP(address) === 0)
     problems.push(`${name}: ${JSON.stringify(address)} is no IP address`)
   return address
+}
+
+/** As `--node-ip` of the kubelet. */
+function nodeIPsOf(given: string | undefined, problems: string[]): readonly string[] {
+  const ips = given === undefined ? [] : given.split(',').map((ip) => ip.trim())
+  for (const ip of ips) addressOf('nodeIP', ip, problems)
+  const families = new Set(ips.map((ip) => isIP(ip)))
+  if (families.size < ips.length) {
+    problems.push(`nodeIP: ${JSON.stringify(given)} must be one address, or one of IPv4 and one of IPv6`)
+  }
+  return ips
 }
 
 function deepFrozen<T>(value: T): T {

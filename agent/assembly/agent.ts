@@ -91,7 +91,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const status = assembleNodeStatus({
     ...shared,
     inventory,
-    addresses: hostAddresses({ root, clock }, { nodeName, hostname: machineName(), nodeIP: configuration.nodeIP }),
+    addresses: hostAddresses({ root, clock }, { nodeName, hostname: machineName(), nodeIPs: configuration.nodeIPs }),
     rebooted: boot.rebooted,
     clock: watch.clockFor('node-status'),
     random,

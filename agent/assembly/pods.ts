@@ -71,10 +71,17 @@ export function assemblePods(parts: PodParts): PodManager {
   return pods
 }
 
+/** One of each IP family at most. */
+function internalIPs(board: AgentBoard): readonly string[] {
+  const addresses = board.nodeStatus.get()?.addresses ?? []
+  return addresses.flatMap(({ type, address }) => (type === 'InternalIP' ? [address] : []))
+}
+
 function nodeOn(board: AgentBoard, memoryCapacityBytes: number): PodManagerNeeds['node'] {
   return {
     isKnown: () => board.nodeStatus.get() !== undefined,
-    hostIP: () => board.nodeStatus.get()?.addresses?.find(({ type }) => type === 'InternalIP')?.address,
+    hostIP: () => internalIPs(board)[0],
+    otherHostIP: () => internalIPs(board)[1],
     allocatable: () => board.nodeStatus.get()?.allocatable ?? {},
     memoryCapacityBytes: () => memoryCapacityBytes,
     kernelLimits: () => board.runtime.get().info,

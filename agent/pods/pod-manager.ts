@@ -68,6 +68,8 @@ export type PodManagerNeeds = {
     /** The node was inspected once: a value that is missing does not exist. */
     isKnown(): boolean
     hostIP(): string | undefined
+    /** Of the other IP family. */
+    otherHostIP?(): string | undefined
     memoryCapacityBytes(): number
     /** The Service of the API, where packets to it arrive; undefined: containers use the address of the controller. */
     apiService?(): ApiServerLocation | undefined
@@ -180,7 +182,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const admission = podAdmission({ ...shared, termination })
   const updates = podUpdates({ ...shared, nodeName, admission, reports, gate, relist: engine.wake })
   const parts = { ...shared, images, execute, sources, tokens, prober: probes, gate, isolation, date, updates }
-  const sync = syncPod({ ...parts, hostIP: node.hostIP, keptDead: settings.keptDead })
+  const sync = syncPod({ ...parts, hostIP: node.hostIP, otherHostIP: node.otherHostIP, keptDead: settings.keptDead })
   const listener = {
     relist: () => relist(parts),
     changed: (uid: string) => workers.add([uid]),
@@ -224,6 +226,7 @@ function optionSources({ node, clock }: PodManagerNeeds, { podPidsLimit }: PodMa
   return () => ({
     isNodeKnown: node.isKnown() || clock.monotonicMs() >= startedMs + nodeKnownMs,
     hostIP: node.hostIP(),
+    otherHostIP: node.otherHostIP?.(),
     memoryCapacityBytes: node.memoryCapacityBytes(),
     allocatable: node.allocatable(),
     kernelLimits: node.kernelLimits(),

@@ -10,7 +10,7 @@ const interfaces = () => [
   { name: 'wlan0', addresses: ['192.168.2.7'] },
   { name: 'eth0', addresses: ['192.168.1.7'] },
 ]
-const settings = { nodeName: 'pi-7', hostname: 'pi-7', nodeIP: undefined }
+const settings = { nodeName: 'pi-7', hostname: 'pi-7', nodeIPs: [] }
 
 test('of two default routes the kernel prefers the one with the smaller metric', async (t) => {
   t.same(defaultInterfaces(savedTree('pi-4-cgroup-v2')), ['eth0', 'wlan0'])
@@ -57,7 +57,7 @@ test('an address that is configured needs no name server', async (t) => {
     return ['192.168.2.7']
   }
   const needs = { root: savedTree('pi-4-cgroup-v2'), clock: fakeClock(), interfaces, resolve }
-  const configured = hostAddresses(needs, { ...settings, nodeIP: '192.168.1.7' })
+  const configured = hostAddresses(needs, { ...settings, nodeIPs: ['192.168.1.7'] })
   t.equal((await configured())[0]?.address, '192.168.1.7')
   t.equal(asked, 0)
   const resolved = hostAddresses(needs, settings)
@@ -87,7 +87,7 @@ test('the answer of the name server is kept for five minutes', async (t) => {
 
 test('the interfaces are those of this machine unless given', async (t) => {
   const needs = { root: t.testdir({}), clock: fakeClock(), resolve: async () => [] }
-  t.same(await hostAddresses(needs, { ...settings, nodeIP: '127.0.0.1' })(), [
+  t.same(await hostAddresses(needs, { ...settings, nodeIPs: ['127.0.0.1'] })(), [
     { type: 'InternalIP', address: '127.0.0.1' },
     { type: 'Hostname', address: 'pi-7' },
   ])

@@ -19,7 +19,7 @@ export type AddressNeeds = {
 export type AddressSettings = {
   readonly nodeName: string
   readonly hostname: string
-  readonly nodeIP: string | undefined
+  readonly nodeIPs: readonly string[]
 }
 
 const resolveMs = 2_000
@@ -35,27 +35,27 @@ const chosenForMs = 60_000
 /** Rejects with the reason when the machine has no address usable for a node. */
 export function hostAddresses(needs: AddressNeeds, settings: AddressSettings): () => Promise<readonly NodeAddress[]> {
   const { root, clock, interfaces = machineInterfaces, resolve = addressesOf } = needs
-  const { nodeName, hostname, nodeIP } = settings
+  const { nodeName, hostname, nodeIPs } = settings
   let resolved: readonly string[] = []
   let askedMs = Number.NEGATIVE_INFINITY
 
   const resolvedName = async () => {
     const nowMs = clock.monotonicMs()
-    if (nodeIP !== undefined || nowMs - askedMs < resolvedForMs) return resolved
+    if (nodeIPs.length > 0 || nowMs - askedMs < resolvedForMs) return resolved
     askedMs = nowMs
     // An unresolved name is no error: most Pis are in no name server.
     resolved = await within(resolveMs, 'No answer from the name server', resolve(nodeName)).catch(() => [])
     return resolved
   }
 
-  let last: { readonly ip: string; readonly network: string; readonly chosenMs: number } | undefined
+  let last: { readonly ips: readonly string[]; readonly network: string; readonly chosenMs: number } | undefined
 
   return async () => {
     const network = ['proc/net/route', 'proc/net/if_inet6'].map((file) => textOf(join(root, file)) ?? '').join('\n')
     const nowMs = clock.monotonicMs()
     if (last === undefined || last.network !== network || nowMs - last.chosenMs >= chosenForMs) {
       const chosen = chooseNodeIP({
-        nodeIP,
+        nodeIPs,
         nodeName,
         hostname,
         resolved: await resolvedName(),
@@ -64,9 +64,9 @@ export function hostAddresses(needs: AddressNeeds, settings: AddressSettings): (
       })
       last = undefined
       if ('because' in chosen) throw new Error(chosen.because)
-      last = { ip: chosen.ip, network, chosenMs: nowMs }
+      last = { ips: chosen.ips, network, chosenMs: nowMs }
     }
-    return nodeAddresses(last.ip, hostname)
+    return nodeAddresses(last.ips, hostname)
   }
 }
 

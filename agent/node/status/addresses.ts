@@ -5,8 +5,8 @@ import type { NodeAddress } from '../../../api/node.ts'
 export type Interface = { readonly name: string; readonly addresses: readonly string[] }
 
 export type AddressFacts = {
-  /** The configured address; undefined: choose one. */
-  readonly nodeIP: string | undefined
+  /** The configured addresses, the primary one first; none: choose one. */
+  readonly nodeIPs: readonly string[]
   readonly nodeName: string
   readonly hostname: string
   /** The addresses of the node's name, from the name server or /etc/hosts. */
@@ -16,29 +16,30 @@ export type AddressFacts = {
   readonly defaultInterfaces: readonly string[]
 }
 
-export type ChosenAddress = { readonly ip: string } | { readonly because: string }
+export type ChosenAddress = { readonly ips: readonly string[] } | { readonly because: string }
 
 export function chooseNodeIP(facts: AddressFacts): ChosenAddress {
-  const { nodeIP, hostname, resolved, interfaces, defaultInterfaces } = facts
+  const { nodeIPs, hostname, resolved, interfaces, defaultInterfaces } = facts
   const own = new Set(interfaces.flatMap(({ addresses }) => addresses))
-  if (nodeIP !== undefined) {
-    if (own.has(nodeIP)) return { ip: nodeIP }
-    return { because: `nodeIP ${nodeIP} is on no interface of this machine (${[...own].join(', ')})` }
+  if (nodeIPs.length > 0) {
+    const absent = nodeIPs.find((ip) => !own.has(ip))
+    if (absent === undefined) return { ips: nodeIPs }
+    return { because: `nodeIP ${absent} is on no interface of this machine (${[...own].join(', ')})` }
   }
-  if (isIP(hostname) !== 0) return { ip: hostname }
+  if (isIP(hostname) !== 0) return { ips: [hostname] }
   const usable = (addresses: readonly string[]) => addresses.filter((ip) => own.has(ip) && isReachable(ip))
   const named = preferred(usable(resolved))
-  if (named !== undefined) return { ip: named }
+  if (named !== undefined) return { ips: [named] }
   for (const name of defaultInterfaces) {
     const ip = preferred(usable(interfaces.find((one) => one.name === name)?.addresses ?? []))
-    if (ip !== undefined) return { ip }
+    if (ip !== undefined) return { ips: [ip] }
   }
   return { because: 'No address: the node name resolves to no address of this machine, and there is no default route' }
 }
 
-export function nodeAddresses(ip: string, hostname: string): readonly NodeAddress[] {
+export function nodeAddresses(ips: readonly string[], hostname: string): readonly NodeAddress[] {
   return [
-    { type: 'InternalIP', address: ip },
+    ...ips.map((address): NodeAddress => ({ type: 'InternalIP', address })),
     { type: 'Hostname', address: hostname },
   ]
 }

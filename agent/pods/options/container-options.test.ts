@@ -5,6 +5,7 @@ import { aPod } from '../../../api/testing/builders.ts'
 import type { ContainerOptions } from '../runtime/runtime.ts'
 import { containerEnv } from './container-env.ts'
 import { containerOptions, hostPorts, sandboxOptions } from './container-options.ts'
+import { fieldValue } from './downward.ts'
 import { expand } from './expansion.ts'
 import { oomScoreAdj } from './qos.ts'
 
@@ -108,6 +109,18 @@ test('the environment names the API, unless the container sets these variables i
     API: 'https://192.168.1.10',
   })
   t.same(made({}).env, [], 'without the location there is no variable')
+})
+
+test('the addresses of a machine with both IP families are joined by a comma, and a pod on its network has them', async (t) => {
+  const sources = { hostIP: '192.0.2.1', otherHostIP: '2001:db8::1', podIP: '10.1.0.5', allocatable: {} }
+  const value = (path: string, hostNetwork: boolean) => fieldValue(aPod({ spec: { hostNetwork } }), path, sources)
+  for (const hostNetwork of [true, false]) {
+    t.same(value('status.hostIPs', hostNetwork), { value: '192.0.2.1,2001:db8::1' })
+    t.same(value('status.hostIP', hostNetwork), { value: '192.0.2.1' })
+  }
+  t.same(value('status.podIPs', true), { value: '192.0.2.1,2001:db8::1' })
+  t.same(value('status.podIP', true), { value: '192.0.2.1' })
+  t.same(value('status.podIPs', false), { value: '10.1.0.5' })
 })
 
 test('the environment has the Services of the namespace, unless the pod declines them', async (t) => {

@@ -5,18 +5,22 @@ import type { Found } from './named-data.ts'
 
 export type DownwardSources = {
   readonly hostIP: string | undefined
+  /** Of the other IP family. */
+  readonly otherHostIP?: string | undefined
   readonly podIP: string | undefined
   /** Of the node: what a container without a limit may use at most. */
   readonly allocatable: { readonly [resource: string]: string | number }
 }
 
 /** For a variable: one word of the pod. */
-export function fieldValue({ metadata, spec }: Pod, path: string, { hostIP, podIP }: DownwardSources): Found<string> {
+export function fieldValue({ metadata, spec }: Pod, path: string, sources: DownwardSources): Found<string> {
+  const { hostIP, otherHostIP, podIP } = sources
   const keyed = /^metadata\.(labels|annotations)\['(.*)'\]$/.exec(path)
   if (keyed !== null) {
     return { value: metadata[keyed[1] === 'labels' ? 'labels' : 'annotations']?.[keyed[2] ?? ''] ?? '' }
   }
   const ownIP = spec.hostNetwork ? hostIP : podIP
+  const hostIPs = hostIP !== undefined && otherHostIP !== undefined ? `${hostIP},${otherHostIP}` : hostIP
   const fields: { readonly [path: string]: string | undefined } = {
     'metadata.name': metadata.name,
     'metadata.namespace': metadata.namespace ?? 'default',
@@ -24,9 +28,9 @@ export function fieldValue({ metadata, spec }: Pod, path: string, { hostIP, podI
     'spec.nodeName': spec.nodeName,
     'spec.serviceAccountName': spec.serviceAccountName,
     'status.hostIP': hostIP,
-    'status.hostIPs': hostIP,
+    'status.hostIPs': hostIPs,
     'status.podIP': ownIP,
-    'status.podIPs': ownIP,
+    'status.podIPs': spec.hostNetwork ? hostIPs : podIP,
   }
   return path in fields ? { value: fields[path] ?? '' } : { missing: `unsupported fieldPath: ${path}` }
 }

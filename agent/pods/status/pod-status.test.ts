@@ -137,6 +137,22 @@ test('a pod that was only bound waits for its containers', async (t) => {
   })
 })
 
+test('a machine with addresses of both IP families shows both, and so does a pod on its network', async (t) => {
+  const both = [{ ip: '192.0.2.1' }, { ip: '2001:db8::1' }]
+  const running = facts([sandbox, found('main')], { otherHostIP: '2001:db8::1' })
+  t.match(podStatus(pod(), running), {
+    hostIP: '192.0.2.1',
+    hostIPs: both,
+    podIP: '10.1.0.5',
+    podIPs: [{ ip: '10.1.0.5' }],
+  })
+  const onHost = { ...pod('Never'), spec: { ...pod('Never').spec, hostNetwork: true } }
+  const last = podStatus(onHost, running)
+  t.match(last, { hostIPs: both, podIP: '192.0.2.1', podIPs: both })
+  const over = [found('', { state: 'exited' }), found('main', ended(0))]
+  t.match(podStatus(onHost, facts(over, { last })), { podIP: '192.0.2.1', podIPs: both }, 'after its end, too')
+})
+
 test('a running pod shows its addresses and its start time', async (t) => {
   t.match(podStatus(pod(), facts([sandbox, found('main', { attempt: 2 })])), {
     phase: 'Running',

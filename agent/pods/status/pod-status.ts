@@ -13,6 +13,8 @@ import { conditionsOf } from './pod-conditions.ts'
 export type StatusFacts = ContainerFacts & {
   readonly containers: readonly RuntimeContainer[]
   readonly hostIP: string | undefined
+  /** Of the other IP family. */
+  readonly otherHostIP?: string | undefined
   readonly nowWallMs: number
 }
 
@@ -36,9 +38,10 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
   const before = facts.last?.phase
   const phase = isFinal(before) ? before : goesOn ? 'Running' : decided
   const { sandbox } = found
-  const ownIP = pod.spec.hostNetwork ? facts.hostIP : sandbox?.ip
-  // A pod that has ended keeps its last address.
-  const podIP = sandbox !== undefined && isRunning(sandbox) ? ownIP : isFinal(phase) ? facts.last?.podIP : undefined
+  const hostIPs = addressesOf(facts.hostIP, facts.otherHostIP)
+  const ownIPs = pod.spec.hostNetwork ? hostIPs : addressesOf(sandbox?.ip)
+  // A pod that has ended keeps its last addresses.
+  const podIPs = sandbox !== undefined && isRunning(sandbox) ? ownIPs : isFinal(phase) ? lastIPs(facts) : []
   const startTime = facts.last?.startTime ?? startOf(facts)
   return {
     phase: phase ?? 'Pending',
@@ -52,14 +55,26 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
       last: facts.last?.conditions,
       nowWallMs: facts.nowWallMs,
     }),
-    ...(facts.hostIP === undefined ? {} : { hostIP: facts.hostIP, hostIPs: [{ ip: facts.hostIP }] }),
-    ...(podIP === undefined ? {} : { podIP, podIPs: [{ ip: podIP }] }),
+    ...(hostIPs[0] && { hostIP: hostIPs[0].ip, hostIPs }),
+    ...(podIPs[0] && { podIP: podIPs[0].ip, podIPs }),
     startTime,
     ...(inits.length === 0 ? {} : { initContainerStatuses: initStatuses }),
     containerStatuses,
     ...(added.length === 0 ? {} : { ephemeralContainerStatuses: added }),
     qosClass: qosClassOf(pod.spec),
   }
+}
+
+type Addresses = readonly { readonly ip: string }[]
+
+/** The primary one first; without it there are none. */
+function addressesOf(primary: string | undefined, other?: string): Addresses {
+  if (primary === undefined) return []
+  return other === undefined ? [{ ip: primary }] : [{ ip: primary }, { ip: other }]
+}
+
+function lastIPs({ last }: StatusFacts): Addresses {
+  return last?.podIPs ?? addressesOf(last?.podIP)
 }
 
 /** Creation time of its first container, or now: a restarted agent reports the same time. */

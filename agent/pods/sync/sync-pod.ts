@@ -63,6 +63,8 @@ export type SyncPodNeeds = {
   readonly wanted: WantedPods
   readonly updates: Pick<PodUpdates, 'podEnded'>
   readonly hostIP: () => string | undefined
+  /** Of the other IP family. */
+  readonly otherHostIP?: (() => string | undefined) | undefined
   readonly gate: StartGate
   readonly isolation: Pick<PodIsolation, 'observe' | 'hold'>
   readonly addresses: Pick<PodAddresses, 'observe'>
@@ -316,7 +318,7 @@ function reportStatus(
   pod: Pod,
   containers: readonly RuntimeContainer[],
   { waiting }: PodPlan,
-  { records, statuses, hostIP, clock, date, updates }: SyncPodNeeds,
+  { records, statuses, hostIP, otherHostIP, clock, date, updates }: SyncPodNeeds,
 ): void {
   const known = records.of(uid)
   const over = isOver(pod, known)
@@ -333,6 +335,7 @@ function reportStatus(
     messages: known.terminationMessages,
     last,
     hostIP: hostIP(),
+    otherHostIP: otherHostIP?.(),
     nowWallMs: date.nowMs() ?? clock.wallMs(),
   })
   const status = over ? endedStatus(found, last ?? {}) : found
