@@ -69,7 +69,7 @@ test('nodes get addresses for pods from the range that is configured, or none', 
   t.same(configured(['run'], 'clusterCIDR: 172.30.0.0/18\nnodeCIDRMaskSize: 26\n').nodeCidrs, range)
   t.equal(configured(['run'], 'allocateNodeCIDRs: false\nclusterCIDR: nonsense\n').nodeCidrs, undefined)
   const error = t.throws(() => configured(['run'], 'clusterCIDR: fd00::/64\n')) as { problems?: readonly string[] }
-  t.match(error.problems, [/^clusterCIDR: "fd00::\/64" must be/])
+  t.match(error.problems, [/^clusterCIDR: "fd00::\/64" has a range of IPv6, .*: set one range of IPv4 \(like 10\.244/])
 })
 
 test('Services get their addresses from the range that is configured, which no pod has', async (t) => {
@@ -86,6 +86,10 @@ test('Services get their addresses from the range that is configured, which no p
     return error.problems
   }
   t.match(problems('serviceCIDR: 10.0.0.0/8\n'), [/^serviceCIDR: "10.0.0.0\/8" must be an IPv4 range of \/12 to \/29/])
+  t.same(problems('clusterCIDR: 10.244.0.0/16,fd00:7::/56\nserviceCIDR: "10.96.0.0/16, fd00:8::/112"\n'), [
+    'clusterCIDR: "10.244.0.0/16,fd00:7::/56" has a range of IPv6, and pods and Services have addresses of IPv4 only: set one range of IPv4 (like 10.244.0.0/16)',
+    'serviceCIDR: "10.96.0.0/16, fd00:8::/112" has a range of IPv6, and pods and Services have addresses of IPv4 only: set one range of IPv4 (like 10.96.0.0/12)',
+  ])
   t.same(problems('serviceCIDR: 10.244.8.0/24\n'), [
     'serviceCIDR: 10.244.8.0/24 must not overlap clusterCIDR 10.244.0.0/16',
   ])

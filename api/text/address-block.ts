@@ -19,6 +19,11 @@ export function parseAddressBlock(text: string): AddressBlock | undefined {
   return { version: bytes.length === 4 ? 4 : 6, bytes: bytes.map((byte, index) => byte & maskByte(bits, index)), bits }
 }
 
+/** Whether one of the ranges, which commas separate, is of IPv6. */
+export function hasIPv6Range(text: string): boolean {
+  return text.split(',').some((range) => parseAddressBlock(range.trim())?.version === 6)
+}
+
 /** Whether all addresses of `narrow` are in `wide`, and `wide` has others. */
 export function isStrictlyWithin(narrow: AddressBlock, wide: AddressBlock): boolean {
   if (narrow.version !== wide.version || wide.bits >= narrow.bits) return false

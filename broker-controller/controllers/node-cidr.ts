@@ -1,4 +1,6 @@
 /** Chooses the block of pod addresses of a node: never one that another node has. */
+import { ipv6Refusal } from '../../api/network/service-range.ts'
+import { hasIPv6Range } from '../../api/text/address-block.ts'
 import { type Cidr, formatCidr, parseCidr, sizeOfCidr } from '../../api/text/cidr.ts'
 
 export type NodeCidrSettings = {
@@ -71,6 +73,7 @@ const mostBits = 16
 
 /** What is wrong with these settings, if anything. */
 export function nodeCidrProblem({ clusterCIDR, nodeCIDRMaskSize }: NodeCidrSettings): string | undefined {
+  if (hasIPv6Range(clusterCIDR)) return ipv6Refusal('clusterCIDR', clusterCIDR, defaultNodeCidrSettings.clusterCIDR)
   const cluster = parseCidr(clusterCIDR)
   if (cluster === undefined) {
     return `clusterCIDR: ${JSON.stringify(clusterCIDR)} must be a range of IPv4 addresses (like 10.244.0.0/16)`
