@@ -38,6 +38,14 @@ test('a Service without fields has the defaults of Kubernetes', async (t) => {
   })
 })
 
+test('a load balancer for clients of IPv6 alone lets in no client of IPv4', async (t) => {
+  const ranges = (...loadBalancerSourceRanges: readonly string[]) =>
+    serviceState(aService({ type: 'LoadBalancer', loadBalancerSourceRanges }), []).sourceRanges
+  t.same(ranges('fd00::/8'), ['0.0.0.0/32'])
+  t.same(ranges('fd00::/8', '192.0.2.0/24'), ['192.0.2.0/24'])
+  t.equal(ranges(), undefined)
+})
+
 test('addresses of IPv6 and ports of SCTP are left out', async (t) => {
   const state = serviceState(
     aService({

@@ -3,6 +3,7 @@ import type { EndpointSlice } from '../../../api/network/endpoint-slice.ts'
 import { loadBalancerNodeOf } from '../../../api/network/load-balancer.ts'
 import { needsHealthCheckPort, needsNodePorts, type Service } from '../../../api/network/service.ts'
 import type { EndpointAddressState, ServiceState } from '../../../api/network/service-endpoints.ts'
+import { hasIPv6Range } from '../../../api/text/address-block.ts'
 import { parseCidr } from '../../../api/text/cidr.ts'
 import { isIPv4 } from '../../../api/text/ip-address.ts'
 
@@ -46,8 +47,14 @@ export function serviceState(service: Service, slices: readonly EndpointSlice[])
 
 type Spec = NonNullable<Service['spec']>
 
+/** No client has it. */
+const noClient = '0.0.0.0/32'
+
+/** Where those that are ranges are of IPv6, no client of IPv4 is meant: without one, all would be. */
 function rangesOf({ loadBalancerSourceRanges = [] }: Spec): readonly string[] {
-  return loadBalancerSourceRanges.map((range) => range.trim()).filter((range) => parseCidr(range) !== undefined)
+  const ranges = loadBalancerSourceRanges.map((range) => range.trim())
+  const ofIPv4 = ranges.filter((range) => parseCidr(range) !== undefined)
+  return ofIPv4.length === 0 && ranges.some(hasIPv6Range) ? [noClient] : ofIPv4
 }
 
 function portsOf(spec: Spec): ServiceState['ports'] {
