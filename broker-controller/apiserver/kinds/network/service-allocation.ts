@@ -16,6 +16,7 @@ import { invalid, invalidObject, type Problem } from '../../../../api/problem.ts
 import { resources } from '../../../../api/resources.ts'
 import { type Cidr, formatCidr, formatIPv4, parseCidr, sizeOfCidr } from '../../../../api/text/cidr.ts'
 import { ipVersion } from '../../../../api/text/ip-address.ts'
+import { equalJSON } from '../../../store/equal-json.ts'
 
 /** As kube-apiserver's `--service-node-port-range`. */
 const nodePorts = { first: 30_000, last: 32_767 } as const
@@ -36,12 +37,18 @@ export function withAllocations(service: Service, old: Service | undefined, fact
 }
 
 /** IP families of a fleet that has IPv4 addresses for Services (initIPFamilyFields). */
-function withFamilies(service: Service, spec: ServiceSpec, old: ServiceSpec | undefined): ServiceSpec {
-  if (spec.type === 'ExternalName') return spec
-  const { clusterIP, clusterIPs = [], ipFamilies = [], selector = {} } = spec
+function withFamilies(service: Service, given: ServiceSpec, old: ServiceSpec | undefined): ServiceSpec {
+  if (given.type === 'ExternalName') return given
+  const { clusterIP, selector = {} } = given
   const isBare = clusterIP === noClusterIP && Object.keys(selector).length === 0
-  const ipFamilyPolicy = spec.ipFamilyPolicy ?? old?.ipFamilyPolicy ?? (isBare ? 'RequireDualStack' : 'SingleStack')
+  const ipFamilyPolicy = given.ipFamilyPolicy ?? old?.ipFamilyPolicy ?? (isBare ? 'RequireDualStack' : 'SingleStack')
   const isSingle = ipFamilyPolicy === 'SingleStack'
+  const spec = isSingle && old !== undefined ? withOneFamily(given, old) : given
+  const { clusterIPs = [], ipFamilies = [] } = spec
+  const released = (what: string, has: readonly string[], had: readonly string[] = []): readonly Problem[] =>
+    !isSingle && has.length > 0 && has.length < had.length
+      ? [invalid('spec.ipFamilyPolicy', ipFamilyPolicy, `must be 'SingleStack' to release the secondary ${what}`)]
+      : []
   const many = (what: string, count: number): readonly Problem[] =>
     isSingle && count === 2
       ? [
@@ -57,7 +64,13 @@ function withFamilies(service: Service, spec: ServiceSpec, old: ServiceSpec | un
       ? [invalid(`spec.clusterIPs[${index}]`, clusterIPs, 'IPv6 is not configured on this cluster')]
       : [],
   )
-  refuse(service, [...many('cluster IPs', clusterIPs.length), ...many('IP families', ipFamilies.length), ...foreign])
+  refuse(service, [
+    ...released('cluster IP', clusterIPs, old?.clusterIPs),
+    ...released('IP family', ipFamilies, old?.ipFamilies),
+    ...many('cluster IPs', clusterIPs.length),
+    ...many('IP families', ipFamilies.length),
+    ...foreign,
+  ])
   if (isBare) {
     const [first = 'IPv4', second = first === 'IPv4' ? 'IPv6' : 'IPv4'] = ipFamilies
     return { ...spec, ipFamilyPolicy, ipFamilies: isSingle ? [first] : [first, second] }
@@ -70,6 +83,15 @@ function withFamilies(service: Service, spec: ServiceSpec, old: ServiceSpec | un
     ),
   ])
   return { ...spec, ipFamilyPolicy, ipFamilies: ['IPv4'] }
+}
+
+/** A Service that becomes `SingleStack` loses what is second of the fields that its author left as they were. */
+function withOneFamily(spec: ServiceSpec, old: ServiceSpec): ServiceSpec {
+  const first = (has: readonly string[] | undefined, had: readonly string[] | undefined) =>
+    equalJSON(has ?? [], had ?? []) ? has?.slice(0, 1) : has
+  const clusterIPs = first(spec.clusterIPs, old.clusterIPs)
+  const ipFamilies = first(spec.ipFamilies, old.ipFamilies)
+  return { ...spec, ...(clusterIPs && { clusterIPs }), ...(ipFamilies && { ipFamilies }) }
 }
 
 function withAddress(

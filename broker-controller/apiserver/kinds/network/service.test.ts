@@ -158,6 +158,60 @@ test('a Service without an address may be of both IP families; one with an addre
   })
 })
 
+test('a Service that asks for IPv6 is refused in the words of Kubernetes, and one that prefers it has IPv4', async (t) => {
+  const { ask } = await anApi(t)
+  const refusal = async (spec: Partial<ServiceSpec>, message: string) =>
+    t.match(await post(ask, spec, 'six'), { code: 422, body: { message: `Service "six" is invalid: ${message}` } })
+  const two = { ipFamilies: ['IPv4', 'IPv6'] }
+  await refusal(
+    two,
+    "spec.ipFamilyPolicy: Invalid value: \"SingleStack\": must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified",
+  )
+  await refusal(
+    { ...two, ipFamilyPolicy: 'PreferDualStack' },
+    'spec.ipFamilies[1]: Invalid value: "IPv6": not configured on this cluster',
+  )
+  await refusal(
+    { clusterIPs: ['10.96.0.77', 'fd00::77'], clusterIP: '10.96.0.77', ipFamilyPolicy: 'PreferDualStack' },
+    'spec.clusterIPs[1]: Invalid value: ["10.96.0.77","fd00::77"]: IPv6 is not configured on this cluster',
+  )
+  await refusal(
+    { clusterIP: 'None', ipFamilies: ['IPv6'] },
+    'spec.ipFamilies[0]: Invalid value: "IPv6": not configured on this cluster',
+  )
+  await refusal(
+    { clusterIP: 'fd00::77' },
+    'spec.clusterIPs[0]: Invalid value: ["fd00::77"]: IPv6 is not configured on this cluster',
+  )
+  t.match(await post(ask, { ipFamilyPolicy: 'PreferDualStack' }, 'prefers'), {
+    code: 201,
+    body: { spec: { clusterIPs: [/^10\./], ipFamilies: ['IPv4'], ipFamilyPolicy: 'PreferDualStack' } },
+  })
+  t.match(await merge(ask, 'prefers', { ipFamilyPolicy: 'RequireDualStack' }), {
+    code: 422,
+    body: { message: /RequireDualStack": this cluster is not configured for dual-stack services/ },
+  })
+})
+
+test('a headless Service of two IP families keeps the first when it becomes SingleStack, and loses none otherwise', async (t) => {
+  const { ask } = await anApi(t)
+  await post(ask, { clusterIP: 'None', selector: {} }, 'bare')
+  t.match(await merge(ask, 'bare', { ipFamilies: ['IPv4'] }), {
+    code: 422,
+    body: {
+      message:
+        'Service "bare" is invalid: spec.ipFamilyPolicy: Invalid value: "RequireDualStack": must be \'SingleStack\' to release the secondary IP family',
+    },
+  })
+  t.match(await merge(ask, 'bare', { ipFamilyPolicy: 'SingleStack' }), {
+    code: 200,
+    body: { spec: { clusterIPs: ['None'], ipFamilies: ['IPv4'], ipFamilyPolicy: 'SingleStack' } },
+  })
+  t.match(await merge(ask, 'bare', { ipFamilyPolicy: 'PreferDualStack' }), {
+    body: { spec: { ipFamilies: ['IPv4', 'IPv6'] } },
+  })
+})
+
 test('the fields of a Service are checked in the words of Kubernetes', async (t) => {
   const wrong = (spec: Partial<ServiceSpec>) => causes(() => create('services', web(spec)))
   t.same(wrong({ ports: [] }), ['spec.ports: Required value'])
