@@ -2,8 +2,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import { labelKeyProblem, labelValueProblem } from '../../../api/names.ts'
 import type { Node } from '../../../api/node.ts'
-import { duplicate, forbidden, invalid, type Problem, required } from '../../../api/problem.ts'
+import { duplicate, forbidden, type Problem, required } from '../../../api/problem.ts'
 import { resources } from '../../../api/resources.ts'
+import { nodeRangeProblems, withPairedRanges } from '../../../api/validation/address-pairs.ts'
 import { problemsWith } from '../../../api/validation/metadata-validation.ts'
 import { repeatedPlaces } from '../../../api/validation/repeated.ts'
 import { revokeIfNode } from '../../store/revocations.ts'
@@ -25,7 +26,7 @@ export const nodeStrategy: KindStrategy<Node> = {
   },
   // A node writes most of its Node: fifty images with their names are about 20 KB, annotations at most 256 KiB.
   largestBytes: 512 * 1024,
-  withDefaults: withBothCidrs,
+  withDefaults: withPairedRanges,
   prepareForCreate: withNotReadyTaint,
   validateCreate: (node) => [...nodeProblems(node), ...nodeAnnotationProblems(node)],
   validateUpdate: (old, now) => [
@@ -55,20 +56,10 @@ function withNotReadyTaint(node: Node): Node {
   return { ...node, spec: { ...node.spec, taints: [...taints, { key: notReadyKey, effect: 'NoSchedule' }] } }
 }
 
-/** `podCIDR` is the first of `podCIDRs`: one is set from the other. */
-function withBothCidrs(node: Node): Node {
-  const { podCIDR, podCIDRs = [] } = node.spec ?? {}
-  const first = podCIDR || podCIDRs[0]
-  if (first === undefined || (podCIDR && podCIDRs.length > 0)) return node
-  return { ...node, spec: { ...node.spec, podCIDR: first, podCIDRs: podCIDRs.length > 0 ? podCIDRs : [first] } }
-}
-
-function nodeProblems({ spec }: Node): readonly Problem[] {
-  const { podCIDR, podCIDRs = [], taints = [] } = spec ?? {}
+function nodeProblems(node: Node): readonly Problem[] {
+  const { taints = [] } = node.spec ?? {}
   const kinds = taints.map(({ key, effect }) => `${key}:${effect}`)
   const repeated = repeatedPlaces(kinds)
-  const twoRanges = podCIDR && podCIDRs.length > 0 && podCIDRs[0] !== podCIDR
-  const ranges = twoRanges ? [invalid('spec.podCIDR', podCIDR, 'must match the first of spec.podCIDRs')] : []
   const wrong = taints.flatMap(({ key, value = '' }, index) => {
     const field = `spec.taints[${index}]`
     return [
@@ -77,17 +68,17 @@ function nodeProblems({ spec }: Node): readonly Problem[] {
       ...(repeated.has(index) ? [duplicate(field, kinds[index])] : []),
     ]
   })
-  return [...ranges, ...wrong]
+  return [...nodeRangeProblems(node), ...wrong]
 }
 
+/** Fields that may be set once and then stay (ValidateNodeUpdate). */
 function nodeChangeProblems({ spec: old = {} }: Node, { spec: now = {} }: Node): readonly Problem[] {
-  return (['podCIDR', 'podCIDRs', 'providerID'] as const).flatMap((field) =>
-    fixedOnceSet(`spec.${field}`, old[field], now[field]),
-  )
-}
-
-/** Fields that may be set once and then stay. */
-function fixedOnceSet(field: string, old: unknown, now: unknown): Problem[] {
-  if (old === undefined || old === '' || isDeepStrictEqual(old, now)) return []
-  return [forbidden(field, 'may not be changed once it is set')]
+  const fixed = (what: string) => `node updates may not change ${what} except from "" to valid`
+  const hadRanges = (old.podCIDRs ?? []).length > 0
+  return [
+    ...(hadRanges && !isDeepStrictEqual(old.podCIDRs, now.podCIDRs)
+      ? [forbidden('spec.podCIDRs', fixed('podCIDR'))]
+      : []),
+    ...(old.providerID && old.providerID !== now.providerID ? [forbidden('spec.providerID', fixed('providerID'))] : []),
+  ]
 }

@@ -8,6 +8,7 @@ import { qosClassOf } from '../../../api/pod/qos-class.ts'
 import { mirrorAnnotation, type Pod, type PodCondition } from '../../../api/pod.ts'
 import { EvictionSchema } from '../../../api/pod-disruption-budget.ts'
 import { resources } from '../../../api/resources.ts'
+import { podAddressProblems, withPairedPodIPs } from '../../../api/validation/address-pairs.ts'
 import { earlyProblems } from '../../../api/validation/ephemeral-validation.ts'
 import { withPodDefaults } from '../../../api/validation/pod-defaults.ts'
 import { podProblems } from '../../../api/validation/pod-validation.ts'
@@ -49,7 +50,11 @@ export const podStrategy: KindStrategy<Pod> = {
     'status.nominatedNodeName',
   ],
   subresources: {
-    status: statusSubresource,
+    status: {
+      ...statusSubresource,
+      prepareForUpdate: (_, now) => (now.status ? { ...now, status: withPairedPodIPs(now.status) } : now),
+      validateUpdate: (_, now) => podAddressProblems(now),
+    },
     log: { access: 'get', kind: 'Pod', get: podLog },
     exec: { access: 'connect', kind: 'PodExecOptions', connect: execInPod },
     attach: { access: 'connect', kind: 'PodAttachOptions', connect: attachToPod },

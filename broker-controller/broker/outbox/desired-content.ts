@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ServiceLink } from '../../../api/network/service-links.ts'
 import { learntByAnnotation } from '../../../api/node/node-checkpoint.ts'
+import { podRangeOf } from '../../../api/node/pod-range.ts'
 import { pendingReboot } from '../../../api/node/remote-reboot.ts'
 import type { DesiredMessage } from '../../../api/topics.ts'
 import { isAssigned, mayHave } from '../../store/checkpoints/checkpoint-data.ts'
@@ -96,7 +97,7 @@ function desiredData(
     return found === undefined ? [] : [{ name: className, handler: found.handler }]
   })
   const services = linkedServices(pods, servicesIn)
-  const podCIDR = cidrOf(node)
+  const podCIDR = podRangeOf(node)
   const reboot = node && pendingReboot(node)
   return {
     ...(configMaps.length > 0 && { configMaps: configMaps.map(projectConfigMap) }),
@@ -130,7 +131,8 @@ export function isOtherNode(
   previous: StoredObject<'nodes'> | undefined,
 ): boolean {
   if (present === undefined || previous === undefined) return present !== previous
-  if (cidrOf(present) !== cidrOf(previous) || checkpointStore(present) !== checkpointStore(previous)) return true
+  if (podRangeOf(present) !== podRangeOf(previous) || checkpointStore(present) !== checkpointStore(previous))
+    return true
   return !isDeepStrictEqual(pendingReboot(present), pendingReboot(previous))
 }
 
@@ -145,8 +147,4 @@ export function awaitsCheckpoint(
 /** The store that accepted the node's checkpoint. */
 function checkpointStore(node: StoredObject<'nodes'> | undefined): string | undefined {
   return node?.metadata.annotations?.[learntByAnnotation]
-}
-
-function cidrOf(node: StoredObject<'nodes'> | undefined): string | undefined {
-  return node?.spec?.podCIDR || node?.spec?.podCIDRs?.[0]
 }

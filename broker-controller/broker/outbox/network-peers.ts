@@ -8,15 +8,16 @@ import {
   wireguardKeyAnnotation,
   wireguardKeyProblem,
 } from '../../../api/network/wireguard.ts'
+import { podRangeOf } from '../../../api/node/pod-range.ts'
 import type { Node } from '../../../api/node.ts'
-import { parseCidr } from '../../../api/text/cidr.ts'
 import { ipVersion } from '../../../api/text/ip-address.ts'
 
 const zoneLabel = 'topology.kubernetes.io/zone'
 
 /** undefined: the node has no IPv4 range for pods yet, or no IPv4 address. `wireguard`: the fleet uses it between segments. */
-export function networkPeer({ metadata, spec, status }: Node, wireguard = false): NetworkPeer | undefined {
-  const podCIDR = [spec?.podCIDR ?? '', ...(spec?.podCIDRs ?? [])].find((range) => parseCidr(range) !== undefined)
+export function networkPeer(node: Node, wireguard = false): NetworkPeer | undefined {
+  const { metadata, status } = node
+  const podCIDR = podRangeOf(node)
   const address = status?.addresses?.find((one) => one.type === 'InternalIP' && ipVersion(one.address) === 4)?.address
   if (podCIDR === undefined || address === undefined || metadata.name === undefined) return undefined
   const zone = metadata.labels?.[zoneLabel]
