@@ -8,6 +8,7 @@ import { limitLog } from '../daemon/log-limit.ts'
 import { metricsRegistry } from '../daemon/metrics-registry.ts'
 import { addProcessMetrics } from '../daemon/process-metrics.ts'
 import type { SystemdNotifier } from '../daemon/watchdog/systemd-notifier.ts'
+import { meterWorkQueues } from '../daemon/work-queue-metrics.ts'
 import { openTokenKeys } from './access/service-account-keys.ts'
 import { openAuthorizer } from './apiserver/access/authorizer.ts'
 import { serviceAccountTokens } from './apiserver/access/tokens/service-account-tokens.ts'
@@ -83,7 +84,9 @@ export async function openParts(
   const registry = metricsRegistry()
   const stopProcessMetrics = addProcessMetrics(registry)
   const stopMeter = meterEventLoop({ registry, clock, log })
+  const stopQueueMeter = meterWorkQueues(registry)
   closing.add(async () => {
+    stopQueueMeter()
     stopMeter()
     stopProcessMetrics()
   })

@@ -4,6 +4,7 @@ import { yieldTurn } from './limits/turn-limit.ts'
 import type { Log } from './log.ts'
 import { beginOperation } from './watchdog/event-loop.ts'
 import type { WorkQueue } from './work-queue.ts'
+import { queueMeter } from './work-queue-metrics.ts'
 
 /** `requeueAfterMs`: call again without a change, for the passing of time matters too. */
 export type Reconciled = { readonly requeueAfterMs?: number } | undefined
@@ -24,21 +25,27 @@ export async function runController(
   signal: AbortSignal,
   atOnce = 1,
 ): Promise<void> {
+  const meter = queueMeter(controller.name, queue)
   const visit = async (key: string) => {
     await yieldTurn()
+    const beganMs = performance.now()
     beginOperation('reconcile', controller.name)
     try {
       const again = await controller.reconcile(key, signal)
       queue.done(key, again?.requeueAfterMs)
     } catch (error) {
       log.warn('Reconcile failed', { controller: controller.name, key, retryInMs: queue.failed(key), error })
+    } finally {
+      meter.worked(performance.now() - beganMs)
     }
   }
   const visits = new Set<Promise<void>>()
   for await (const key of queue.keys(signal)) {
+    meter.waited(queue.lastWaitMs)
     const started = visit(key).finally(() => visits.delete(started))
     visits.add(started)
     if (visits.size >= atOnce) await Promise.race(visits)
   }
   await Promise.all(visits)
+  meter.end()
 }

@@ -11,24 +11,39 @@ export interface WorkQueue {
   done(key: string, requeueAfterMs?: number): void
   /** Puts the key back with a growing wait, and returns it. */
   failed(key: string): number
+  /** Keys that are ready for a visit. */
+  readonly depth: number
+  /** So many keys were added, those apart that waited already; so many visits have failed. */
+  readonly adds: number
+  readonly retries: number
+  /** How long the key that was taken last had waited. */
+  readonly lastWaitMs: number
 }
 
 const retry = { firstMs: 200, maxMs: 30_000 }
 
 export function workQueue(clock: Clock, random: () => number = Math.random): WorkQueue {
-  const ready = new Set<string>()
+  /** Since when, on the monotonic clock. */
+  const ready = new Map<string, number>()
   const visiting = new Set<string>()
   const again = new Set<string>()
   const failures = new Map<string, number>()
   const timers = new Map<string, { readonly dueMs: number; readonly cancel: AbortController }>()
+  const counts = { adds: 0, retries: 0, lastWaitMs: 0 }
   let wake: () => void = () => undefined
 
-  const add = (key: string) => {
+  /** Nothing is left to plan: it is visited soon, or once more after its visit. */
+  const makeDue = (key: string) => {
     timers.get(key)?.cancel.abort()
     timers.delete(key)
     if (visiting.has(key)) again.add(key)
-    else ready.add(key)
+    else if (!ready.has(key)) ready.set(key, clock.monotonicMs())
     wake()
+  }
+
+  const add = (key: string) => {
+    if (!ready.has(key) && !again.has(key)) counts.adds++
+    makeDue(key)
   }
 
   const addAfter = (key: string, ms: number) => {
@@ -47,7 +62,7 @@ export function workQueue(clock: Clock, random: () => number = Math.random): Wor
 
   const ended = (key: string) => {
     visiting.delete(key)
-    if (again.delete(key)) add(key)
+    if (again.delete(key)) makeDue(key)
   }
 
   return {
@@ -62,13 +77,14 @@ export function workQueue(clock: Clock, random: () => number = Math.random): Wor
       signal.addEventListener('abort', stop, { once: true })
       try {
         while (!signal.aborted) {
-          const [key] = ready
+          const [key] = ready.keys()
           if (key === undefined) {
             await new Promise<void>((resolve) => {
               wake = resolve
             })
             continue
           }
+          counts.lastWaitMs = clock.monotonicMs() - (ready.get(key) ?? 0)
           ready.delete(key)
           visiting.add(key)
           yield key
@@ -84,12 +100,25 @@ export function workQueue(clock: Clock, random: () => number = Math.random): Wor
       if (requeueAfterMs !== undefined) addAfter(key, requeueAfterMs)
     },
     failed(key) {
+      counts.retries++
       const count = failures.get(key) ?? 0
       failures.set(key, count + 1)
       const ms = backoffMs(count, retry, random)
       ended(key)
       addAfter(key, ms)
       return Math.round(ms)
+    },
+    get depth() {
+      return ready.size
+    },
+    get adds() {
+      return counts.adds
+    },
+    get retries() {
+      return counts.retries
+    },
+    get lastWaitMs() {
+      return counts.lastWaitMs
     },
   }
 }
