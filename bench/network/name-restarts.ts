@@ -1,7 +1,8 @@
 /**
  * What programs with glibc get from the name server of a node while it restarts: `getent` every 100 ms in the network namespace of a
- * pod, and a server that is away for some seconds (the arguments; 0.5, 1.5 and 3 without). Prints how many lookups failed and how long
- * the longest took, with the rules of the name server's address and without them. Needs root and nft.
+ * pod, and a server that is away for some seconds (the arguments; 0.5, 1.5 and 3 without) and the start of its process. Prints how many
+ * lookups failed and how long the longest took, with the rules of the name server's address and without them. With RES_OPTIONS the
+ * resolver has other options (resolv.conf(5)). Needs root and nft.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -105,16 +106,18 @@ async function measure(machine: string, pod: string, seconds: number, hasRules: 
   const results: Promise<{ readonly ms: number; readonly isFound: boolean }>[] = []
   const lookups = setInterval(() => results.push(lookUp(pod)), everyMs)
   await sleep(1_000)
+  const endedMs = performance.now()
   await ended(first)
   await sleep(seconds * 1_000)
   const second = await started(machine)
+  const away = ((performance.now() - endedMs) / 1_000).toFixed(1)
   await sleep(1_000)
   clearInterval(lookups)
   const all = await Promise.all(results)
   await ended(second)
   const failed = all.filter(({ isFound }) => !isFound).length
   const longest = Math.max(...all.map(({ ms }) => ms)) / 1_000
-  return `away ${seconds} s, ${hasRules ? 'with' : 'without'} rules: ${failed} of ${all.length} lookups failed, the longest took ${longest.toFixed(1)} s`
+  return `away ${away} s, ${hasRules ? 'with' : 'without'} rules: ${failed} of ${all.length} lookups failed, the longest took ${longest.toFixed(1)} s`
 }
 
 async function lookUp(pod: string): Promise<{ readonly ms: number; readonly isFound: boolean }> {

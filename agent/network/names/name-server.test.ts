@@ -84,6 +84,10 @@ function world(t: Test, ...expected: readonly string[]) {
       void loop.run(stop.signal)
       await clock.settle()
     },
+    stop: async () => {
+      stop.abort()
+      await clock.settle()
+    },
     counts: () => ({ opened, released, isOpen: open !== undefined }),
     refuse: (times: number) => {
       refusals = times
@@ -224,4 +228,13 @@ test('the rules of its address are there with the network, and let in pods of th
   t.match(nameRules.get()?.chains.get('names-input')?.rules[0], 'ip saddr != 10.244.0.0/16 drop')
   networkMessage.set(undefined)
   t.equal(nameRules.get(), undefined)
+})
+
+test('an agent that ends answers until its process is gone', async (t) => {
+  const { start, stop, networkMessage, ask, counts } = world(t)
+  networkMessage.set(network)
+  await start()
+  await stop()
+  t.match(counts(), { isOpen: true, released: 0 })
+  t.match(await ask('pi-1.node.cluster.local'), { code: 0, answers: [{ data: '192.168.1.5' }] })
 })

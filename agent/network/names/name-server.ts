@@ -68,7 +68,10 @@ export function nameServer(needs: NameServerNeeds): Loop {
   const answerer = dnsAnswerer({ zone: zone.get, forwarder, isClient, limit: sourceLimit(clock), random })
   let wasOpen = false
 
-  /** Serves until the network is off, the sockets fail, the address is gone, or `signal` aborts. */
+  /**
+   * Serves until the network is off, the sockets fail, the address is gone, or `signal` aborts. An agent that ends has other things to
+   * end, for seconds perhaps: it answers until its process is gone, which closes the sockets.
+   */
   const serve = async (signal: AbortSignal) => {
     const sockets = await host.open(answerer)
     wasOpen = true
@@ -86,7 +89,7 @@ export function nameServer(needs: NameServerNeeds): Loop {
         await changed.sleep(verifyMs, signal)
       }
     } finally {
-      await sockets.close()
+      if (!signal.aborted) await sockets.close()
     }
   }
 
