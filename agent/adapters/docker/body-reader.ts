@@ -62,11 +62,11 @@ function plainReader(length: number | undefined): BodyReader {
 }
 
 const [lineFeed, carriageReturn] = [10, 13]
-/** The value of a hexadecimal digit; 255: it is none. */
-const digits = new Uint8Array(256).fill(255)
+/** By the code of a character: the value of a hexadecimal digit; 255: it is none. */
+export const hexadecimalDigits = new Uint8Array(256).fill(255)
 for (const [value, digit] of [...'0123456789abcdef'].entries()) {
-  digits[digit.charCodeAt(0)] = value
-  digits[digit.toUpperCase().charCodeAt(0)] = value
+  hexadecimalDigits[digit.charCodeAt(0)] = value
+  hexadecimalDigits[digit.toUpperCase().charCodeAt(0)] = value
 }
 const longestChunk = 2 ** 31
 
@@ -112,7 +112,7 @@ function chunkedReader(): BodyReader {
           next = 'line'
         } else if (byte === lineFeed) lineEnds()
         else {
-          const digit = digits[byte] ?? 255
+          const digit = hexadecimalDigits[byte] ?? 255
           size = size * 16 + digit
           seen++
           if (digit === 255 || size > longestChunk) refuse()

@@ -1,11 +1,12 @@
 /** Streams of containers on Docker, each on a connection of its own. What is not taken from them stays in Docker. */
 import type Dockerode from 'dockerode'
 import type { EngineStreams, LogOptions } from '../../sessions/engine-streams.ts'
+import { bodyReader } from './body-reader.ts'
 import { askMs, call, runtimeError } from './call.ts'
 import { type LogConnection, openLogConnection } from './log-connection.ts'
+import { logTextReader } from './log-text.ts'
 import { attachContainer, startCommand } from './process-streams.ts'
 import { frameReader, withoutInnerTimes } from './stream-frames.ts'
-import { runReader } from './stream-runs.ts'
 
 export function containerStreams(docker: Dockerode, socketPath: string): EngineStreams {
   return {
@@ -19,9 +20,12 @@ export function containerStreams(docker: Dockerode, socketPath: string): EngineS
     async log(id, options, signal) {
       const tried = `Cannot read the log of container ${id}`
       const { Config } = await call(tried, askMs, (abortSignal) => docker.getContainer(id).inspect({ abortSignal }))
-      const open = (late: AbortSignal) => openLogConnection(socketPath, logPath(id, options), late)
-      const connection = await call(tried, askMs, open)
-      return textOf(connection, Config.Tty ? (piece) => [piece] : withoutFrames(options.timestamps), signal, tried)
+      const isFramed = !Config.Tty
+      const readerOf = isFramed && !options.timestamps ? logTextReader : bodyReader
+      const request = { socketPath, path: logPath(id, options), readerOf }
+      const connection = await call(tried, askMs, (late) => openLogConnection(request, late))
+      const read = isFramed && options.timestamps ? withTimes() : (piece: Buffer) => piece
+      return textOf(connection, read, signal, tried)
     },
   }
 }
@@ -29,15 +33,16 @@ export function containerStreams(docker: Dockerode, socketPath: string): EngineS
 /** What `read` makes of each piece, until `signal` aborts. The connection is closed when it is not wanted any more. */
 async function* textOf(
   { pieces, destroy }: LogConnection,
-  read: (piece: Buffer) => readonly Uint8Array[],
+  read: (piece: Buffer) => Buffer,
   signal: AbortSignal,
   tried: string,
-): AsyncGenerator<Uint8Array> {
+): AsyncGenerator<Buffer> {
   signal.addEventListener('abort', destroy, { once: true })
   if (signal.aborted) destroy()
   try {
     for await (const piece of pieces) {
-      for (const text of read(piece)) if (text.length > 0) yield text
+      const text = read(piece)
+      if (text.length > 0) yield text
     }
   } catch (error) {
     throw runtimeError(tried, error)
@@ -47,14 +52,10 @@ async function* textOf(
   }
 }
 
-/** The text of Docker's frames, as much at a time as Docker sent: a line each would cost a packet each. */
-function withoutFrames(timestamps: boolean): (piece: Buffer) => readonly Uint8Array[] {
-  if (!timestamps) {
-    const read = runReader()
-    return (piece) => read(piece).map(({ bytes }) => bytes)
-  }
+/** The text of Docker's frames with the time of each line, as much at once as Docker sent: a line each would cost a packet each. */
+function withTimes(): (piece: Buffer) => Buffer {
   const [read, strip] = [frameReader(), withoutInnerTimes()]
-  return (piece) => [Buffer.concat(read(piece).map(strip))]
+  return (piece) => Buffer.concat(read(piece).map(strip))
 }
 
 /** dockerode's own call collects all of a log that is not followed in memory. */

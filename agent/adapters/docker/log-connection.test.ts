@@ -4,6 +4,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
+import { bodyReader } from './body-reader.ts'
 import { openLogConnection } from './log-connection.ts'
 
 /** The path of the socket of an engine that answers each request so. */
@@ -23,6 +24,10 @@ async function engine(t: Test, answer: (response: ServerResponse, url: string) =
 
 const never = new AbortController().signal
 
+function open(socketPath: string, path = '/', signal = never) {
+  return openLogConnection({ socketPath, path, readerOf: bodyReader }, signal)
+}
+
 async function textOf(pieces: AsyncIterable<Buffer>): Promise<string> {
   const got: string[] = []
   for await (const piece of pieces) got.push(String(piece))
@@ -36,7 +41,7 @@ test('a log is read to its end, without the chunks in which it was sent', async 
     for (let i = 0; i < 1_000; i++) response.write(`line ${i}\n`)
     response.end()
   })
-  const { pieces } = await openLogConnection(socketPath, '/containers/c1/logs?tail=all', never)
+  const { pieces } = await open(socketPath, '/containers/c1/logs?tail=all')
   t.equal(await textOf(pieces), Array.from({ length: 1_000 }, (_, i) => `line ${i}\n`).join(''))
   t.same(asked, ['/containers/c1/logs?tail=all'])
 })
@@ -45,7 +50,7 @@ test('a log whose connection is cut is no whole log', async (t) => {
   const socketPath = await engine(t, (response) => {
     response.write('first\n', () => response.destroy())
   })
-  const { pieces } = await openLogConnection(socketPath, '/', never)
+  const { pieces } = await open(socketPath)
   await t.rejects(textOf(pieces), /before the end of the log/)
 })
 
@@ -54,15 +59,15 @@ test('a refusal has the status and the message of the engine', async (t) => {
     response.writeHead(404, { 'content-type': 'application/json' })
     response.end(JSON.stringify({ message: 'No such container: c1' }))
   })
-  const refusal = await openLogConnection(socketPath, '/', never).catch((error: unknown) => error)
+  const refusal = await open(socketPath).catch((error: unknown) => error)
   t.match(refusal, { statusCode: 404, json: { message: 'No such container: c1' } })
-  await t.rejects(openLogConnection(`${socketPath}.gone`, '/', never), { code: 'ENOENT' })
+  await t.rejects(open(`${socketPath}.gone`), { code: 'ENOENT' })
 })
 
 test('an engine that does not answer is not waited for', async (t) => {
   const over = new AbortController()
   const socketPath = await engine(t, () => over.abort('deadline'))
-  await t.rejects(openLogConnection(socketPath, '/', over.signal))
+  await t.rejects(open(socketPath, '/', over.signal))
 })
 
 test('a log that is not wanted any more closes its connection', async (t) => {
@@ -71,7 +76,7 @@ test('a log that is not wanted any more closes its connection', async (t) => {
     closed.push(once(response, 'close'))
     response.write('first\n')
   })
-  const { pieces, destroy } = await openLogConnection(socketPath, '/', never)
+  const { pieces, destroy } = await open(socketPath)
   t.equal(String((await pieces.next()).value), 'first\n')
   destroy()
   await closed[0]

@@ -6,9 +6,16 @@ import { gatheredPieces } from '../../../daemon/sessions/gathered-pieces.ts'
 import { type BodyReader, bodyReader, type ResponseHead, responseHead } from './body-reader.ts'
 
 export type LogConnection = {
-  /** The bytes as Docker sends them; rejects where the connection ends before the log. */
+  /** What the reader gives of the bytes that Docker sends; rejects where the connection ends before the log. */
   readonly pieces: AsyncGenerator<Buffer>
   destroy(): void
+}
+
+export type LogRequestOptions = {
+  readonly socketPath: string
+  readonly path: string
+  /** For the body of the log. */
+  readonly readerOf: (head: ResponseHead) => BodyReader
 }
 
 /** Of the text of a refusal. */
@@ -18,7 +25,10 @@ const mostRefusalBytes = 64 * 1024
  * Requests `path` of the engine and resolves when it has begun to answer. Rejects with an error that has the properties of
  * dockerode's: `statusCode` and `json`. The connection is closed where `signal` aborts before.
  */
-export async function openLogConnection(socketPath: string, path: string, signal: AbortSignal): Promise<LogConnection> {
+export async function openLogConnection(
+  { socketPath, path, readerOf }: LogRequestOptions,
+  signal: AbortSignal,
+): Promise<LogConnection> {
   const socket = connect({ path: socketPath })
   socket.on('error', () => undefined) // the reader sees it
   const stop = () => void socket.destroy(new Error('Docker did not answer'))
@@ -26,7 +36,7 @@ export async function openLogConnection(socketPath: string, path: string, signal
   try {
     await once(socket, 'connect', { signal })
     socket.write(`GET ${path} HTTP/1.1\r\nHost: docker\r\nConnection: close\r\n\r\n`)
-    const { head, body } = await answerOn(socket)
+    const { head, body } = await answerOn(socket, readerOf)
     if (head.status !== 200) throw await refusalOf(head.status, body)
     return { pieces: body, destroy: () => void socket.destroy() }
   } catch (error) {
@@ -37,7 +47,7 @@ export async function openLogConnection(socketPath: string, path: string, signal
   }
 }
 
-async function answerOn(socket: Socket) {
+async function answerOn(socket: Socket, readerOf: LogRequestOptions['readerOf']) {
   const pieces = gatheredPieces(socket)
   let held: Buffer = Buffer.alloc(0)
   for (;;) {
@@ -45,7 +55,9 @@ async function answerOn(socket: Socket) {
     if (done === true) throw new Error('Docker closed the connection without an answer')
     held = held.length === 0 ? value : Buffer.concat([held, value])
     const head: ResponseHead | undefined = responseHead(held)
-    if (head !== undefined) return { head, body: bodyOn(held.subarray(head.bodyAt), pieces, bodyReader(head)) }
+    if (head === undefined) continue
+    const reader = head.status === 200 ? readerOf(head) : bodyReader(head)
+    return { head, body: bodyOn(held.subarray(head.bodyAt), pieces, reader) }
   }
 }
 
