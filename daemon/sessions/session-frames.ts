@@ -23,6 +23,8 @@ const headBytes = 4
  * allocator map larger ones apart: that took a sixth of the CPU time of a stream.
  */
 const longestSent = 60 * 1024
+/** Bytes of data: what Node.js reads of a socket at a time. */
+const sentTogether = 64 * 1024
 /** Bytes that wait to be sent: enough to keep the connection busy while the next frame comes. */
 const mostUnsent = 2 * longestFrame.data
 /**
@@ -37,29 +39,40 @@ const frameBytes = 128
 export function sessionFrames(stream: Duplex): SessionFrames {
   const incoming = incomingFrames(stream)
 
-  const write = async (channel: number, payload: Uint8Array) => {
-    if (stream.destroyed || stream.writableEnded) throw new Error('The stream of the session is closed')
-    const head = Buffer.alloc(headBytes)
+  const frame = (channel: number, payload: Uint8Array, done?: (error?: Error | null) => void) => {
+    const head = Buffer.allocUnsafe(headBytes)
     head.writeUInt32BE(payload.length)
     head.writeUInt8(channel)
-    stream.cork()
+    if (payload.length === 0) return void stream.write(head, done)
     stream.write(head)
-    // Who has sent the end may destroy the stream, which drops what is not written.
-    const ended = channel === sessionChannels.end ? written(stream, payload) : undefined
-    if (ended === undefined && payload.length > 0) stream.write(payload)
+    stream.write(payload, done)
+  }
+  const write = async (channel: number, payload: Uint8Array) => {
+    if (stream.destroyed || stream.writableEnded) throw new Error('The stream of the session is closed')
+    const most = partOf(channel, payload.length)
+    // They are encrypted and sent together.
+    stream.cork()
+    for (let at = 0; at === 0 || at < payload.length; at += most) frame(channel, payload.subarray(at, at + most))
     stream.uncork()
-    if (ended !== undefined) return ended
     if (stream.writableLength >= mostUnsent && stream.writableNeedDrain) await drained(stream)
   }
-
+  /** Who has sent the end may destroy the stream, which drops what is not written. */
+  const writeEnd = (payload: Uint8Array) => {
+    if (stream.destroyed || stream.writableEnded) throw new Error('The stream of the session is closed')
+    return new Promise<void>((resolve, reject) => {
+      stream.cork()
+      frame(sessionChannels.end, payload, (error) => (error ? reject(error) : resolve()))
+      stream.uncork()
+    })
+  }
   return {
     next: incoming.next,
     get isHeld() {
       return incoming.isHeld()
     },
     async send(channel, payload) {
-      const most = partOf(channel, payload.length)
-      if (payload.length <= most) return write(channel, payload)
+      if (channel === sessionChannels.end) return writeEnd(payload)
+      const most = channel === sessionChannels.request ? longestFrame.request : sentTogether
       for (let at = 0; at === 0 || at < payload.length; at += most) {
         await write(channel, payload.subarray(at, at + most))
       }
@@ -75,12 +88,6 @@ function partOf(channel: number, bytes: number): number {
   if (channel === sessionChannels.request) return longestFrame.request
   const parts = Math.max(1, Math.ceil(bytes / longestSent))
   return Math.max(1, Math.ceil(bytes / parts))
-}
-
-function written(stream: Duplex, payload: Uint8Array): Promise<void> {
-  return new Promise((resolve, reject) => {
-    stream.write(payload, (error) => (error ? reject(error) : resolve()))
-  })
 }
 
 function drained(stream: Duplex): Promise<void> {

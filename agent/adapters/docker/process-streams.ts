@@ -125,7 +125,8 @@ async function* outputOf(stream: Duplex, tty: boolean, tried: string, done: () =
   try {
     for await (const piece of gatheredPieces(stream)) {
       if (tty) yield { stream: 'stdout', bytes: piece } as const
-      else yield* read(piece)
+      // Not yield*, which waits several times for each of them.
+      else for (const run of read(piece)) yield run
     }
   } catch (error) {
     throw runtimeError(tried, error)
