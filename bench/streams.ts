@@ -1,41 +1,59 @@
 /**
- * Measures streams on real parts: kubectl, controller, agent and Docker on one machine, against a plain TLS socket and a bare
- * relay in the same run.
+ * Measures streams on real parts: kubectl, controller, agent and Docker on one machine. In the same run it measures what they are
+ * made of: a plain TLS socket, a bare relay, Docker without an agent, and kubectl without a node.
  * Needs root, kubectl, docker and busybox-static.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { startDockerd } from '../test/support/dockerd.ts'
-import { joinFleet, startAgent, startController } from '../test/support/fleet.ts'
+import { openAuthority } from '../certs/authority.ts'
+import { issueServer } from '../certs/issue.ts'
+import { startDockerd, type TestDockerd } from '../test/support/dockerd.ts'
+import { type Controller, joinFleet, startAgent, startController } from '../test/support/fleet.ts'
+import type { Program } from '../test/support/program.ts'
 import { eventually } from '../test/support/wait.ts'
 import { streamCeiling } from './streams/ceiling.ts'
+import { type Cost, costOf, endedChildrenCpuMs, engineCpuMs, type Groups, ownCpuMs } from './streams/cpu-times.ts'
+import { dockerAlone } from './streams/docker-alone.ts'
+import { preparedServer } from './streams/prepared-server.ts'
+import { copied, forwarded, printed } from './streams/transfers.ts'
 
-const help = `Usage: node dist/bench/streams.js [--mib N] [--execs N]
+const help = `Usage: node dist/bench/streams.js [--mib N] [--execs N] [--rounds N]
 
 Starts a controller, an agent and Docker in a temporary folder, and prints a table. Takes about two minutes.
 
-  --mib N    to transfer in each direction, default 200
-  --execs N  commands to run, one after the other, default 20
+  --mib N     to transfer in each direction, default 200
+  --execs N   commands to run, one after the other, default 20
+  --rounds N  transfers of each kind, one after the other; the fastest is printed, default 1
 `
 const { values } = parseArgs({
   options: {
     mib: { type: 'string', default: '200' },
     execs: { type: 'string', default: '20' },
+    rounds: { type: 'string', default: '1' },
     help: { type: 'boolean', default: false },
   },
 })
 const mib = Number(values.mib)
 const execs = Number(values.execs)
+const rounds = Number(values.rounds)
 const image = 'test/busybox:1'
 const ends: (() => Promise<unknown>)[] = []
 const ending = { teardown: (end: () => Promise<unknown>) => void ends.push(end) }
 
-async function measure(): Promise<void> {
+type Fleet = {
+  readonly folder: string
+  readonly dockerd: TestDockerd
+  readonly controller: Controller
+  readonly agent: Program
+}
+
+/** With a pod that has a file and serves it, and one that has written a log. */
+async function startFleet(): Promise<Fleet> {
   const folder = await mkdtemp(join(tmpdir(), 'bs-'))
   ending.teardown(() => rm(folder, { recursive: true, force: true }))
   const dockerd = await startDockerd(ending)
@@ -58,7 +76,6 @@ async function measure(): Promise<void> {
     await controller.kubectlWith(JSON.stringify(pod), 'apply', '-f', '-')
     await controller.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=80s')
   }
-  const kubeconfig = ['--kubeconfig', controller.kubeconfig]
   const page = ['wget', '-qO-', 'http://127.0.0.1:8080/']
   await eventually('files are there', async () => {
     const { stderr } = await controller.tryKubectl('exec', 'files', '--', ...page)
@@ -66,80 +83,7 @@ async function measure(): Promise<void> {
   })
   await settled(() => controller.kubectl('logs', 'logs', '--tail=1'))
   await delay(3_000)
-
-  const [load = 0] = loadavg()
-  console.log(`Node ${process.version}, ${cpus().length} cores, load ${load.toFixed(1)}, ${mib} MiB\n`)
-  const idleKiB = await residentKiB(agent.pid)
-  const idle = spawn('kubectl', [...kubeconfig, 'exec', '-i', 'files', '--', 'cat'], {
-    stdio: ['pipe', 'pipe', 'ignore'],
-  })
-  idle.stdin.write('x')
-  await once(idle.stdout, 'data')
-  await delay(5_000)
-  const openKiB = await residentKiB(agent.pid)
-  idle.kill('SIGKILL')
-  await delay(1_000)
-
-  const times: number[] = []
-  for (let i = 0; i < execs; i++) {
-    const beganMs = performance.now()
-    await controller.kubectl('exec', 'files', '--', 'true')
-    times.push(performance.now() - beganMs)
-  }
-  times.sort((a, b) => a - b)
-
-  const ceiling = await streamCeiling(folder)
-  const plain = await ceiling.plainTls(mib)
-  const relay = await ceiling.relay(mib, costOf)
-  const pids = [controller.program.pid, agent.pid]
-  const logs = await costOf(pids, () => transfer('kubectl', [...kubeconfig, 'logs', 'logs']))
-  const exec = await costOf(pids, () => transfer('kubectl', [...kubeconfig, 'exec', 'files', '--', 'cat', '/tmp/file']))
-  const copied = join(folder, 'copied')
-  const cp = await costOf(pids, async () => {
-    const beganMs = performance.now()
-    await controller.kubectl('cp', 'files:/tmp/file', copied)
-    return (await stat(copied)).size / 2 ** 20 / ((performance.now() - beganMs) / 1000)
-  })
-  const forwarded = await costOf(pids, () => forward(kubeconfig))
-
-  const row = (what: string, figure: string) => console.log(`| ${what} | ${figure} |`)
-  const rate = (what: string, { perSecond, cpuMs }: Cost) => {
-    const [ofController, ofAgent] = cpuMs.map((ms) => (ms / mib).toFixed(1))
-    const ratio = (perSecond / plain).toFixed(2)
-    row(
-      what,
-      `${perSecond.toFixed(0)} MiB/s, ratio ${ratio}; CPU per MiB: controller ${ofController} ms, agent ${ofAgent} ms`,
-    )
-  }
-  console.log('| | |\n| --- | --- |')
-  row(
-    `kubectl exec -- true, median and highest of ${execs}`,
-    `${times[execs >> 1]?.toFixed(0)} ms, ${times.at(-1)?.toFixed(0)} ms`,
-  )
-  row('plain TLS socket between two processes', `${plain.toFixed(0)} MiB/s`)
-  rate('bare relay of as many processes', relay)
-  rate('kubectl logs', logs)
-  rate('kubectl exec -- cat', exec)
-  rate('kubectl cp from a pod', cp)
-  rate('kubectl port-forward', forwarded)
-  row('agent resident: idle, with one idle stream', `${idleKiB} KiB, ${openKiB - idleKiB} KiB more`)
-}
-
-type Cost = { readonly perSecond: number; readonly cpuMs: readonly number[] }
-
-/** The rate, and the CPU time of these processes meanwhile: it depends less on what else runs on the machine. */
-async function costOf(pids: readonly number[], run: () => Promise<number>): Promise<Cost> {
-  const before = await Promise.all(pids.map(cpuMsOf))
-  const perSecond = await run()
-  const after = await Promise.all(pids.map(cpuMsOf))
-  return { perSecond, cpuMs: after.map((ms, i) => ms - (before[i] ?? 0)) }
-}
-
-/** In user and kernel mode (proc_pid_stat(5), fields 14 and 15, in hundredths of a second). */
-async function cpuMsOf(pid: number): Promise<number> {
-  const text = await readFile(`/proc/${pid}/stat`, 'utf8')
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * 10
+  return { folder, dockerd, controller, agent }
 }
 
 /** Until the same is read twice. */
@@ -154,34 +98,122 @@ async function settled(read: () => Promise<string>): Promise<void> {
   })
 }
 
-async function transfer(command: string, args: readonly string[]): Promise<number> {
-  const beganMs = performance.now()
-  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] })
-  let bytes = 0
-  child.stdout.on('data', (piece: Buffer) => {
-    bytes += piece.length
-  })
-  await once(child, 'close')
-  return bytes / 2 ** 20 / ((performance.now() - beganMs) / 1000)
+const row = (what: string, figure: string) => console.log(`| ${what} | ${figure} |`)
+
+async function measureMemory({ controller, agent }: Fleet): Promise<void> {
+  const idleKiB = await residentKiB(agent.pid)
+  const args = ['--kubeconfig', controller.kubeconfig, 'exec', '-i', 'files', '--', 'cat']
+  const idle = spawn('kubectl', args, { stdio: ['pipe', 'pipe', 'ignore'] })
+  idle.stdin.write('x')
+  await once(idle.stdout, 'data')
+  await delay(5_000)
+  const openKiB = await residentKiB(agent.pid)
+  idle.kill('SIGKILL')
+  await delay(1_000)
+  row('agent resident: idle, with one idle stream', `${idleKiB} KiB, ${openKiB - idleKiB} KiB more`)
 }
 
-async function forward(kubeconfig: readonly string[]): Promise<number> {
-  const child = spawn('kubectl', [...kubeconfig, 'port-forward', 'pod/files', ':8080'], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-  const ended = once(child, 'close')
-  try {
-    const [line] = (await once(child.stdout, 'data')) as [Buffer]
-    const port = /:(\d+) ->/.exec(line.toString())?.[1]
+async function measureRoundTrips({ controller }: Fleet): Promise<void> {
+  const times: number[] = []
+  for (let i = 0; i < execs; i++) {
     const beganMs = performance.now()
-    const answer = await fetch(`http://127.0.0.1:${port}/file`)
-    let bytes = 0
-    for await (const piece of answer.body ?? []) bytes += piece.length
-    return bytes / 2 ** 20 / ((performance.now() - beganMs) / 1000)
-  } finally {
-    child.kill('SIGKILL')
-    await ended
+    await controller.kubectl('exec', 'files', '--', 'true')
+    times.push(performance.now() - beganMs)
   }
+  times.sort((a, b) => a - b)
+  const figures = `${times[execs >> 1]?.toFixed(0)} ms, ${times.at(-1)?.toFixed(0)} ms`
+  row(`kubectl exec -- true, median and highest of ${execs}`, figures)
+}
+
+/** Names and transfers of the table, in its order. A group of processes that a row leaves out takes no part in it. */
+type Transfer = { readonly what: string; readonly groups: Groups; readonly run: () => Promise<number> }
+
+async function transfersOf({ folder, dockerd, controller, agent }: Fleet): Promise<readonly Transfer[]> {
+  const engine = { Docker: () => engineCpuMs(dirname(dockerd.socket)) }
+  const reader = { reader: async () => cpuMsHere() }
+  const kubectl = { kubectl: endedChildrenCpuMs, ...reader }
+  const all = {
+    ...engine,
+    agent: () => ownCpuMs(agent.pid),
+    controller: () => ownCpuMs(controller.program.pid),
+    ...kubectl,
+  }
+  const { certificate: cert, key } = issueServer(await openAuthority(join(folder, 'prepared'), Date.now()), {
+    names: ['localhost'],
+    nowMs: Date.now(),
+  })
+  const prepared = await preparedServer(folder, { cert, key, mib })
+  ending.teardown(async () => prepared.close())
+  const server = { server: () => ownCpuMs(prepared.pid), ...kubectl }
+  const options = ['--kubeconfig', controller.kubeconfig]
+  const docker = dockerAlone(dockerd.socket)
+  const [files, logs] = await Promise.all([containerOf(controller, 'files'), containerOf(controller, 'logs')])
+  const to = join(folder, 'copied')
+  const exec = ['exec', 'files', '--', 'cat', '/tmp/file']
+  return [
+    { what: 'kubectl logs', groups: all, run: () => printed(options, 'logs', 'logs') },
+    { what: '… Docker alone', groups: { ...engine, ...reader }, run: () => docker.log(logs, mib) },
+    { what: '… kubectl alone', groups: server, run: () => printed(prepared.options, 'logs', 'prepared') },
+    { what: 'kubectl exec -- cat', groups: all, run: () => printed(options, ...exec) },
+    { what: '… Docker alone', groups: { ...engine, ...reader }, run: () => docker.cat(files, '/tmp/file', mib) },
+    { what: '… kubectl alone', groups: server, run: () => printed(prepared.options, 'exec', 'prepared', '--', 'cat') },
+    { what: 'kubectl cp from a pod', groups: all, run: () => copied(options, 'files:/tmp/file', to) },
+    { what: 'kubectl port-forward', groups: all, run: () => forwarded(options, 'files', '/file') },
+    { what: '… kubectl alone', groups: server, run: () => forwarded(prepared.options, 'prepared', '/file') },
+  ]
+}
+
+async function containerOf(controller: Controller, pod: string): Promise<string> {
+  const id = await controller.kubectl('get', 'pod', pod, '-o', 'jsonpath={.status.containerStatuses[0].containerID}')
+  return id.replace('docker://', '')
+}
+
+async function measure(): Promise<void> {
+  const fleet = await startFleet()
+  const [load = 0] = loadavg()
+  console.log(`Node ${process.version}, ${cpus().length} cores, load ${load.toFixed(1)}, ${mib} MiB\n`)
+  console.log('| | |\n| --- | --- |')
+  await measureMemory(fleet)
+  await measureRoundTrips(fleet)
+  const ceiling = await streamCeiling(fleet.folder)
+  const relay = () =>
+    ceiling.relay(mib, ([controller = 0, agent = 0], run) =>
+      costOf({ agent: () => ownCpuMs(agent), controller: () => ownCpuMs(controller) }, run),
+    )
+  const costs = (await transfersOf(fleet)).map(({ what, groups, run }) => ({ what, cost: () => costOf(groups, run) }))
+  const plain = { what: 'plain TLS socket between two processes', cost: () => costOf({}, () => ceiling.plainTls(mib)) }
+  const measured = await fastestOf([plain, { what: 'bare relay of as many processes', cost: relay }, ...costs])
+  console.log('\n| | MiB/s | ratio | CPU time per MiB, in ms |\n| --- | --- | --- | --- |')
+  for (const { what, cost } of measured) printCost(what, cost, measured[0]?.cost.perSecond ?? 0)
+}
+
+type Measured = { readonly what: string; readonly cost: Cost }
+
+/** In turn, so that what else runs on the machine disturbs all of them alike. */
+async function fastestOf(
+  kinds: readonly { readonly what: string; readonly cost: () => Promise<Cost> }[],
+): Promise<readonly Measured[]> {
+  const fastest: Measured[] = []
+  for (let round = 0; round < rounds; round++) {
+    for (const [i, { what, cost }] of kinds.entries()) {
+      const one = await cost()
+      if (one.perSecond > (fastest[i]?.cost.perSecond ?? 0)) fastest[i] = { what, cost: one }
+    }
+  }
+  return fastest
+}
+
+/** The sum of CPU times bounds the rate: the cores of this machine have no more of it. */
+function printCost(what: string, { perSecond, cpuMs }: Cost, plain: number): void {
+  const parts = Object.entries(cpuMs).map(([name, ms]) => `${name} ${(ms / mib).toFixed(1)}`)
+  const sum = Object.values(cpuMs).reduce((all, ms) => all + ms, 0) / mib
+  const total = parts.length === 0 ? '' : `${parts.join(', ')}; all ${sum.toFixed(1)}`
+  console.log(`| ${what} | ${perSecond.toFixed(0)} | ${(perSecond / plain).toFixed(2)} | ${total} |`)
+}
+
+function cpuMsHere(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
 }
 
 async function residentKiB(pid: number): Promise<number> {
