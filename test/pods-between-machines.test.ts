@@ -77,6 +77,8 @@ test('pods of two machines on one link', { skip: whyNoRoutedMachines() }, async 
 
   const shown = await second.run(agentLauncher, 'network', '--data-dir', second.dataDir)
   t.match(shown, /pi-1 +10\.\S+ +\S+ +route +in place\n/)
+  const path = await second.run(agentLauncher, 'network', one, '--data-dir', second.dataDir)
+  t.match(path, new RegExp(`${one} +pi-1 +yes +route by ${first.address}\n`), 'the path to an address')
 
   await first.docker.restart()
   await eventually('pods are back after a restart of Docker', backAgain)
@@ -138,6 +140,42 @@ test('a machine whose address, link or rules change', { skip: whyNoRoutedMachine
     return rules.includes('bramble') && rules.includes('0x8000')
   })
   t.ok(await isReached())
+})
+
+/** Those of Docker and of the user, but for the bridge that Docker makes for the pods, and the one rule of the network. */
+async function otherRules({ run }: Space): Promise<readonly string[]> {
+  const ruleset = (await run('nft', 'list', 'ruleset')).replace(/^table ip bramble \{\n[\s\S]*?^\}\n/m, '')
+  return `${await run('iptables-save')}${ruleset}`
+    .split('\n')
+    .filter((line) => !/^#|br-[0-9a-f]{12}|0x0*8000/.test(line))
+    .map((line) => line.replace(/\[\d+:\d+\]/, '').replace(/counter packets \d+ bytes \d+/, 'counter'))
+}
+
+test('rules of Docker and of the user stay as they were', { skip: whyNoRoutedMachines() }, async (t) => {
+  const machines = await routedMachines(t)
+  const { controller, first } = machines
+  await first.run('iptables', '--wait', '--append', 'INPUT', '--protocol', 'tcp', '--dport', '9', '--jump', 'DROP')
+  await first.run('nft', 'add table inet house; add chain inet house in { type filter hook input priority 5 ; }')
+  await first.docker.restart()
+  const before = await otherRules(first)
+  t.match(
+    before.join('\n'),
+    /table inet house[\s\S]*dport 9 |dport 9 [\s\S]*table inet house/,
+    'those of the user are among them',
+  )
+  const { addressOf, agents } = await withPods(machines)
+  await addressOf('pod-1')
+  await controller.kubectl('delete', 'pod', 'pod-1', '--now')
+  t.same(await otherRules(first), before, 'with routes and rules in place')
+  await first.docker.restart()
+  await eventually('the rule among those of Docker is there', async () =>
+    (await first.run('iptables-save')).includes('0x8000'),
+  )
+  t.same(await otherRules(first), before, 'after a restart of Docker')
+  await agents[0].stop()
+  await first.run(agentLauncher, 'network', '--remove', '--data-dir', first.dataDir)
+  t.same(await otherRules(first), before, 'after the removal')
+  t.notMatch(`${await first.run('iptables-save')}${await first.run('nft', 'list', 'tables')}`, /0x8000|bramble/)
 })
 
 test('pods of two machines on different links', { skip: whyNoRoutedMachines() }, async (t) => {
