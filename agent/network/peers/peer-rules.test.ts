@@ -42,6 +42,8 @@ test('a tunnel takes packets of nodes only, and connections through it have its 
   t.same(rulesOf(tunnelled, 'peers-input'), ['udp dport 8472 ip saddr != @nodes drop'])
   t.match(rulesOf(tunnelled, 'peers-forward')[1], /^oifname bramble-vxlan tcp .* maxseg size set rt mtu$/)
   t.equal(rulesOf(tunnelled, 'peers-forward').length, rulesOf(network, 'peers-forward').length + 1)
+  t.same(rulesOf(tunnelled, 'tunnel-prerouting'), ['udp dport 8472 fib daddr type local notrack'])
+  t.same(rulesOf(tunnelled, 'tunnel-output'), ['udp dport 8472 notrack'])
 })
 
 test('the set of nodes has their addresses, and chains of other parts are not filled', async (t) => {

@@ -19,10 +19,32 @@ export function peerRules(network: PeerNetwork): RuleSet {
       ['peers-pass', { rules: [`meta mark set meta mark | ${forwardMark}`] }],
       ['peers-postrouting', { rules: leavingRules(network) }],
       ['peers-input', { rules: inputRules(network) }],
+      ...(tunnel?.kind === 'vxlan' ? untrackedTunnel : []),
     ]),
     sets: new Map([['nodes', nodeSet(network)], ...(tunnel?.kind === 'wireguard' ? [farSet(network)] : [])]),
   }
 }
+
+/** Before connections are tracked (netfilter_ipv4.h, NF_IP_PRI_RAW). */
+const beforeTracking = -300
+
+/**
+ * The packets of VXLAN themselves are not tracked, as in Calico: each would be looked up and counted, and no answer belongs to them, as
+ * both ways go to the same port. What they carry is tracked when it is out of the tunnel.
+ */
+const untrackedTunnel: readonly (readonly [string, RuleChain])[] = [
+  [
+    'tunnel-prerouting',
+    {
+      base: { type: 'filter', hook: 'prerouting', priority: beforeTracking },
+      rules: [`udp dport ${tunnelPort} fib daddr type local notrack`],
+    },
+  ],
+  [
+    'tunnel-output',
+    { base: { type: 'filter', hook: 'output', priority: beforeTracking }, rules: [`udp dport ${tunnelPort} notrack`] },
+  ],
+]
 
 function inputRules({ clusterCIDR, tunnel }: PeerNetwork): readonly string[] {
   if (tunnel === undefined) return []
@@ -52,10 +74,11 @@ function forwardRules({ clusterCIDR, podCIDR, tunnel }: PeerNetwork): readonly s
     ...(tunnel === undefined
       ? []
       : [`oifname ${device} tcp flags & (syn | rst) == syn tcp option maxseg size set rt mtu`]),
+    // What most packets are is looked for first.
+    `ip saddr ${clusterCIDR} ip daddr ${clusterCIDR} goto peers-pass`,
     // Host ports and Services, and their answers.
     `ct status dnat ip daddr ${clusterCIDR} goto peers-pass`,
     `ct status dnat ip saddr ${clusterCIDR} goto peers-pass`,
-    `ip saddr ${clusterCIDR} ip daddr ${clusterCIDR} goto peers-pass`,
     `ip saddr @nodes ip daddr ${clusterCIDR} goto peers-pass`,
     `ct state established,related ip saddr ${clusterCIDR} goto peers-pass`,
     `ct state established,related ip daddr ${clusterCIDR} goto peers-pass`,
