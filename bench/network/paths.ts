@@ -13,14 +13,13 @@ import { podManifest } from '../../test/support/manifests.ts'
 import { image } from '../../test/support/pods.ts'
 import { type RoutedMachine, type RoutedMachines, routedMachines } from '../../test/support/routed-machines.ts'
 import { eventually } from '../../test/support/wait.ts'
+import { barePaths, type Place } from './bare-paths.ts'
 
 const { values } = parseArgs({
   options: { seconds: { type: 'string', default: '3' }, rounds: { type: 'string', default: '5' } },
 })
 const pings = 1000
 
-/** A container whose network is entered by the number of its process. */
-type Place = { readonly pid: number; readonly address: string }
 type Path = { readonly name: string; readonly from: Place; readonly to: Place; readonly address?: string }
 type Figure = { readonly gigabits: number; readonly roundTripUs: number | undefined }
 /** `standard`: of Docker's own bridge in the same round. */
@@ -43,15 +42,20 @@ try {
   const bridged = [await container(first, 'bridge'), await container(first, 'bridge')] as const
   const overlay = await swarm(first, second)
   const base: Path = { name: "Docker's own bridge, one machine", from: bridged[0], to: bridged[1] }
+  const bare = await barePaths(ending, machines.network)
+  const bareRoute: Path = { name: 'a bare route, without Docker and rules', from: bare.route[0], to: bare.route[1] }
+  const bareTunnel: Path = { name: 'bare VXLAN, without Docker and rules', from: bare.vxlan[0], to: bare.vxlan[1] }
+  const swarmed: Path = { name: 'containers of two machines, overlay of Swarm', from: overlay[0], to: overlay[1] }
   const paths: readonly Path[] = [
     { name: 'pods of one machine', from: one, to: neighbour },
     { name: 'pods of two machines, route', from: one, to: other },
     { name: 'the same, by a ClusterIP', from: one, to: other, address: clusterIP },
-    { name: 'containers of two machines, overlay of Swarm', from: overlay[0], to: overlay[1] },
+    bareRoute,
+    swarmed,
   ]
   await compare(base, paths)
   await tunnelled(machines, other)
-  await compare(base, [{ name: 'pods of two machines, VXLAN', from: one, to: other }, paths.at(-1) ?? base])
+  await compare(base, [{ name: 'pods of two machines, VXLAN', from: one, to: other }, bareTunnel, swarmed])
   console.log(table())
 } catch (error) {
   console.error(error)
@@ -102,8 +106,8 @@ async function measured({ from, to, address }: Path): Promise<Figure> {
   }
 }
 
-function within({ pid }: Place, ...line: readonly string[]): [string, readonly string[]] {
-  return ['nsenter', [`--net=/proc/${pid}/ns/net`, ...line]]
+function within({ net }: Place, ...line: readonly string[]): [string, readonly string[]] {
+  return ['nsenter', [`--net=${net}`, ...line]]
 }
 
 /** Of one TCP connection. */
@@ -145,7 +149,7 @@ async function pods({ controller, first, second }: RoutedMachines): Promise<read
     const { docker } = machine.docker
     const [sandbox] = await docker.listContainers({ filters: JSON.stringify({ label }) })
     if (sandbox === undefined) throw new Error(`${name} has no sandbox`)
-    return { pid: (await docker.getContainer(sandbox.Id).inspect()).State.Pid, address }
+    return { net: netOf((await docker.getContainer(sandbox.Id).inspect()).State.Pid), address }
   }
   return [await place('one', first), await place('neighbour', first), await place('other', second)]
 }
@@ -170,7 +174,12 @@ async function container({ docker: { docker } }: RoutedMachine, network: string)
   const { State, NetworkSettings } = await made.inspect()
   const address = NetworkSettings.Networks[network]?.IPAddress
   if (!address) throw new Error(`A container on ${network} has no address`)
-  return { pid: State.Pid, address }
+  return { net: netOf(State.Pid), address }
+}
+
+/** Of a container, by its process. */
+function netOf(pid: number): string {
+  return `/proc/${pid}/ns/net`
 }
 
 /** A container on each machine, on one overlay network. */
