@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import { createServer, IncomingMessage, request, ServerResponse } from 'node:http'
-import { type AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, connect, Socket } from 'node:net'
 import { type Test, test } from 'tap'
 import type { ApiResponse } from '../wire/answers.ts'
 import { warningHeaders, writeAnswer } from './answer-writer.ts'
+import { chunkOf } from './shared-chunks.ts'
 
 test('warnings are sent whole, or cut and left out where they are too long for headers', async (t) => {
   t.same(warningHeaders(['a "b"', 'c']), ['299 - "a \\"b\\""', '299 - "c"'])
@@ -45,6 +46,33 @@ test('a large event of a watch is written in slices, each when the one before wa
   t.ok(slices >= 15, `${slices} slices`)
   t.ok(largest < 200_000, `${largest} bytes wait at most`)
 })
+
+test('an event is a chunk that all its clients share, and plain bytes for a client of HTTP/1.0', async (t) => {
+  const event = Buffer.from('an event\n')
+  async function* pieces() {
+    yield event
+    yield Buffer.alloc(0)
+    yield 'another\n'
+  }
+  t.equal(
+    await bodyOf(t, { kind: 'stream', pieces: pieces() }, 'HTTP/1.1'),
+    '9\r\nan event\n\r\n8\r\nanother\n\r\n0\r\n\r\n',
+  )
+  t.equal(await bodyOf(t, { kind: 'stream', pieces: pieces() }, 'HTTP/1.0'), 'an event\nanother\n')
+  t.equal(chunkOf(event), chunkOf(event), 'framed once')
+})
+
+/** As it is on the wire. */
+async function bodyOf(t: Test, answer: ApiResponse, protocol: string): Promise<string> {
+  const port = await serving(t, (outgoing) =>
+    writeAnswer(answer, false, outgoing, idle, { drained: async () => undefined }),
+  )
+  const socket = connect({ host: '127.0.0.1', port })
+  socket.setEncoding('latin1').write(`GET / ${protocol}\r\nHost: x\r\nConnection: close\r\n\r\n`)
+  let text = ''
+  for await (const piece of socket) text += piece
+  return text.slice(text.indexOf('\r\n\r\n') + 4)
+}
 
 const short: ApiResponse = { kind: 'object', code: 201, body: { a: 1 } }
 
@@ -297,18 +325,21 @@ type Circumstances = {
 
 /** What a client receives of the answer. */
 async function written(t: Test, answer: ApiResponse, { signal = idle, drained, method = 'GET' }: Circumstances = {}) {
-  const server = createServer((_, outgoing) => {
-    const slow = { drained: async () => drained?.(outgoing) }
-    void writeAnswer(answer, method === 'HEAD', outgoing, signal, slow)
-  })
-  t.teardown(() => server.close())
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  const port = await serving(t, (outgoing) =>
+    writeAnswer(answer, method === 'HEAD', outgoing, signal, { drained: async () => drained?.(outgoing) }),
+  )
   const sent = request({ host: '127.0.0.1', port, agent: false, method }).end()
   const [incoming] = (await once(sent, 'response')) as [IncomingMessage]
   incoming.setEncoding('utf8')
   let text = ''
   for await (const chunk of incoming) text += chunk
   return { incoming, text }
+}
+
+async function serving(t: Test, answer: (outgoing: ServerResponse) => Promise<void>): Promise<number> {
+  const server = createServer((_, outgoing) => void answer(outgoing))
+  t.teardown(() => server.close())
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
 }

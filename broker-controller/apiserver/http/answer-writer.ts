@@ -5,6 +5,7 @@ import { jsonPieces } from '../../store/object-json.ts'
 import type { ApiResponse } from '../wire/answers.ts'
 import { yamlPieces } from '../wire/yaml-answer.ts'
 import type { Outgoing } from './messages.ts'
+import { chunkOf } from './shared-chunks.ts'
 import type { SlowReaders } from './slow-readers.ts'
 
 /**
@@ -67,12 +68,7 @@ export async function writeAnswer(
       outgoing.setHeader('Content-Type', answer.kind === 'pieces' ? answer.contentType : 'application/json')
       outgoing.writeHead(200)
       outgoing.flushHeaders()
-      if (!headOnly) {
-        for await (const piece of answer.pieces) {
-          if (signal.aborted || outgoing.destroyed) break
-          await writeSlices(outgoing, typeof piece === 'string' ? Buffer.from(piece) : piece, signal, slow)
-        }
-      }
+      if (!headOnly) await writeEvents(answer.pieces, outgoing, signal, slow)
       outgoing.end()
       return
     case 'flow':
@@ -92,6 +88,28 @@ export async function writeAnswer(
     case 'connection':
       throw new Error('A connection that was not asked for cannot be taken over')
   }
+}
+
+/**
+ * Node.js hands each chunk of HTTP/1.1 to the connection in four parts, once for each client. Here it is framed once for all clients;
+ * Node.js writes the last chunk.
+ */
+async function writeEvents(
+  pieces: AsyncIterable<string | Uint8Array>,
+  outgoing: Outgoing,
+  signal: AbortSignal,
+  slow: SlowReaders,
+): Promise<void> {
+  const { chunkedEncoding = false } = outgoing
+  outgoing.chunkedEncoding = false
+  for await (const piece of pieces) {
+    if (signal.aborted || outgoing.destroyed) break
+    const bytes = typeof piece === 'string' ? Buffer.from(piece) : piece
+    const sent = chunkedEncoding && bytes.length > 0 ? chunkOf(bytes) : bytes
+    if (sent.length > sliceBytes) await writeSlices(outgoing, sent, signal, slow)
+    else if (!outgoing.write(sent)) await slow.drained(outgoing, signal)
+  }
+  outgoing.chunkedEncoding = chunkedEncoding
 }
 
 /** The body of an answer to HEAD is not read. */

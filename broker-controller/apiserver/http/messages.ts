@@ -20,6 +20,8 @@ export type Incoming = {
 export type Outgoing = Drain & {
   readonly destroyed: boolean
   readonly headersSent: boolean
+  /** `write` makes a chunk of HTTP/1.1 of what it is given. undefined: HTTP/2. */
+  chunkedEncoding?: boolean
   /** All is given to the system, and the client has not given up. */
   readonly writableFinished: boolean
   setHeader(name: string, value: string | readonly string[]): unknown
