@@ -129,6 +129,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
           ...network.listener,
           ...stats,
           session: sessions.requested,
+          connected: status.update,
           disconnected: sessions.disconnected,
         },
         signal,

@@ -118,7 +118,7 @@ test('a machine without a network reports why it has no address', async (t) => {
   await t.rejects(hostAddresses(needs, settings)(), { message: /no default route/ })
 })
 
-test('interfaces are listed again when the network changes, or after a minute', async (t) => {
+test('interfaces are listed again when the network changes, the address is lost, or after a minute', async (t) => {
   const root = t.testdir({ proc: { net: { route: '', if_inet6: '' } } })
   const route = (iface: string) =>
     `Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n${iface}\t00000000\t0102000A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n`
@@ -128,7 +128,9 @@ test('interfaces are listed again when the network changes, or after a minute', 
     listed++
     return interfaces()
   }
-  const addresses = hostAddresses({ root, clock, interfaces: counted, resolve: async () => [] }, settings)
+  const lost = new Set<string>()
+  const isOwn = async (address: string) => !lost.has(address)
+  const addresses = hostAddresses({ root, clock, interfaces: counted, isOwn, resolve: async () => [] }, settings)
   const ip = async () => (await addresses())[0]?.address
   await t.rejects(addresses(), { message: /no default route/ })
   await t.rejects(addresses(), { message: /no default route/ }, 'without an address each look lists them')
@@ -140,5 +142,7 @@ test('interfaces are listed again when the network changes, or after a minute', 
   writeFileSync(join(root, 'proc/net/if_inet6'), 'fd00 03 40 00 80 eth0\n')
   t.same([await ip(), listed], ['192.168.2.7', 5])
   await clock.advance(60_000)
-  t.same([await ip(), listed], ['192.168.2.7', 6])
+  t.same([await ip(), await ip(), listed], ['192.168.2.7', '192.168.2.7', 6])
+  lost.add('192.168.2.7')
+  t.same([await ip(), listed], ['192.168.2.7', 7])
 })

@@ -8,12 +8,15 @@ import type { Clock } from '../../../daemon/clock.ts'
 import { within } from '../../../daemon/deadline.ts'
 import { chooseNodeIP, type Interface, nodeAddresses } from '../../node/status/addresses.ts'
 import { textOf } from './kernel-files.ts'
+import { hasOwnAddress } from './own-address.ts'
 
 export type AddressNeeds = {
   readonly root: string
   readonly clock: Clock
   readonly interfaces?: () => readonly Interface[]
   readonly resolve?: (name: string) => Promise<readonly string[]>
+  /** Whether the machine has this address. */
+  readonly isOwn?: (address: string) => Promise<boolean>
 }
 
 export type AddressSettings = {
@@ -27,14 +30,14 @@ const resolveMs = 2_000
 const resolvedForMs = 5 * 60_000
 /**
  * Listing all interfaces takes long on a node with many pods, because each pod has one. Until this time the list is renewed only
- * when an IPv4 route or an IPv6 address changed. Only the replacement of an address by another in the same network is then
- * noticed late.
+ * when an IPv4 route or an IPv6 address changed, or the machine has lost the address: DHCP may assign another one of the same network,
+ * which leaves all routes as they were.
  */
 const chosenForMs = 60_000
 
 /** Rejects with the reason when the machine has no address usable for a node. */
 export function hostAddresses(needs: AddressNeeds, settings: AddressSettings): () => Promise<readonly NodeAddress[]> {
-  const { root, clock, interfaces = machineInterfaces, resolve = addressesOf } = needs
+  const { root, clock, interfaces = machineInterfaces, resolve = addressesOf, isOwn = hasOwnAddress } = needs
   const { nodeName, hostname, nodeIPs } = settings
   let resolved: readonly string[] = []
   let askedMs = Number.NEGATIVE_INFINITY
@@ -53,7 +56,8 @@ export function hostAddresses(needs: AddressNeeds, settings: AddressSettings): (
   return async () => {
     const network = ['proc/net/route', 'proc/net/if_inet6'].map((file) => textOf(join(root, file)) ?? '').join('\n')
     const nowMs = clock.monotonicMs()
-    if (last === undefined || last.network !== network || nowMs - last.chosenMs >= chosenForMs) {
+    const isRecent = last?.network === network && nowMs - last.chosenMs < chosenForMs
+    if (last === undefined || !isRecent || !(await Promise.all(last.ips.map(isOwn))).every(Boolean)) {
       const chosen = chooseNodeIP({
         nodeIPs,
         nodeName,

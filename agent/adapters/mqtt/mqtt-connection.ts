@@ -99,7 +99,7 @@ export function mqttConnection(needs: MqttConnectionNeeds, settings: MqttConnect
     if (signal.aborted) return undefined
     outages.over()
     choice.worked()
-    const guard = linkGuard({ clock, network, sentData: link.sentData })
+    const guard = linkGuard({ clock, network, sentData: link.sentData, hasAddress: link.hasAddress })
     session.open(link, guard)
     return await whileGuarded(link, guard, ended)
   }

@@ -81,6 +81,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     open(on, guard) {
       link = on
       open(on, guard)
+      listener?.connected?.()
     },
     stop: messages.stop,
     closed() {

@@ -10,6 +10,7 @@ import { unlessAborted } from '../../../daemon/aborted.ts'
 import { withDeadline, within } from '../../../daemon/deadline.ts'
 import { connectToServer, type KnownTime } from '../../../daemon/server-check.ts'
 import type { SentData } from '../../node/connection/link-guard.ts'
+import { hasOwnAddress } from '../kernel/own-address.ts'
 import { unacknowledgedBytes } from '../kernel/sent-data.ts'
 
 export type MqttLinkSettings = {
@@ -45,6 +46,8 @@ export interface MqttLink {
   ping(): Promise<void>
   /** How much of what was written the other machine has acknowledged. undefined: the kernel does not list the connection. Never rejects. */
   sentData(): Promise<SentData | undefined>
+  /** The machine still has the address from which it connected. Never rejects. */
+  hasAddress(): Promise<boolean>
   /** QoS 1. Rejects when the broker refuses one of them. */
   subscribe(topics: readonly string[]): Promise<void>
   /** Resolves when the link has ended, with what ended it. */
@@ -144,6 +147,7 @@ function linkOf(
     if (end.signal.aborted) throw new Error(`Cannot ${what}: the link has ended`, { cause: end.signal.reason })
   }
   const ping = sharedPing(client)
+  const { localAddress } = socket
   const canSend = () => client.connected && !socket.destroyed && !socket.writableNeedDrain
   return {
     ended,
@@ -166,6 +170,7 @@ function linkOf(
       const waitingBytes = inKernel + socket.writableLength
       return { waitingBytes, deliveredBytes: socket.bytesWritten - waitingBytes }
     },
+    hasAddress: async () => localAddress === undefined || hasOwnAddress(localAddress),
     subscribe: (topics) =>
       untilEnded(
         `subscribe to ${topics.join(', ')}`,

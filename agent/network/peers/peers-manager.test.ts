@@ -46,6 +46,10 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
     linkDown() {
       routes = []
     },
+    linkUp(text: string) {
+      const { gateway: _, ...direct } = routeOf(text, '')
+      routes = [direct]
+    },
   }
   const networkMessage = cell(first)
   const networkCurrent = cell(false)
@@ -182,6 +186,18 @@ test('a node that cannot be a gateway is named, and tried again every 30 s', asy
   await clock.advance(5_000)
   t.same(world.ranges(), ['10.244.2.0/24', '10.244.3.0/24'])
   t.match(networkConditions.get(), [{ message: 'Routes to the pods of 2 other nodes are in place' }])
+})
+
+test('a gateway that the machine could not reach is tried again 5 s after the machine has another address', async (t) => {
+  const { world, networkMessage, clock } = running(t)
+  world.refused.add('192.168.1.2')
+  networkMessage.set(message(1, 2))
+  await clock.advance(5_000)
+  t.same(world.ranges(), [])
+  world.refused.clear()
+  world.linkUp('192.168.1.0/24')
+  await clock.advance(5_000)
+  t.same(world.ranges(), ['192.168.1.0/24', '10.244.2.0/24'])
 })
 
 test('the condition shows what keeps packets from pods, until it is gone', async (t) => {

@@ -21,7 +21,8 @@ export interface HostNetwork {
 
 export interface RouteSync {
   /**
-   * Takes the steps that are missing. What has just failed is tried again only with `retry`. Rejects where a step other than a new
+   * Takes the steps that are missing. What has just failed is tried again only with `retry`, or when the machine has another link or
+   * address than before: its gateways may be reached again. Rejects where a step other than a new
    * route failed: routes that cannot be made are gaps. Resolves with whether a step was taken.
    */
   sync(wanted: PeerNetwork | undefined, retry: boolean): Promise<boolean>
@@ -39,7 +40,8 @@ export function routeSync({ host, log }: { readonly host: HostNetwork; readonly 
   let made: MadeRoutes | undefined
   let gaps: readonly string[] = []
   let overlaps: readonly string[] = []
-  let failedSteps = '[]'
+  /** The steps that failed last, with the networks that the machine was on. */
+  let failedAttempt = ''
 
   const showGaps = (next: readonly string[]) => {
     for (const gap of next) if (!gaps.includes(gap)) log.warn('Pods of a node cannot be reached', { because: gap })
@@ -55,16 +57,18 @@ export function routeSync({ host, log }: { readonly host: HostNetwork; readonly 
   return {
     async sync(wanted, retry) {
       made ??= await host.made()
-      const { steps, inTheWay, overlaps: found } = planRoutes(wanted, made, await host.links())
+      const links = await host.links()
+      const { steps, inTheWay, overlaps: found } = planRoutes(wanted, made, links)
       showOverlaps(found)
       if (steps.length === 0) {
         showGaps(inTheWay)
         return false
       }
-      if (!retry && JSON.stringify(steps) === failedSteps) return false
+      if (!retry && attemptOf(steps, links) === failedAttempt) return false
       const failed = await host.apply(steps)
       made = afterSteps(made, steps, failed)
-      failedSteps = JSON.stringify(failed.map(({ step }) => step))
+      const left = failed.map(({ step }) => step)
+      failedAttempt = left.length === 0 ? '' : attemptOf(left, links)
       if (steps.length > failed.length) log.info('Routes to pods changed', { steps: steps.length - failed.length })
       showGaps([...failed.flatMap(gapOf), ...inTheWay])
       const others = failed.filter(({ step }) => step.step !== 'addRoute')
@@ -78,6 +82,10 @@ export function routeSync({ host, log }: { readonly host: HostNetwork; readonly 
       made = undefined
     },
   }
+}
+
+function attemptOf(steps: readonly RouteStep[], { routes }: HostLinks): string {
+  return JSON.stringify([steps, routes.filter(({ gateway }) => gateway === undefined)])
 }
 
 function gapOf({ step, because }: StepFailure): readonly string[] {

@@ -45,6 +45,8 @@ export interface ControlPlaneListener {
   readonly stats?: (asked: CallMessage) => void
   /** The controller requests a session under this id. */
   readonly session?: (id: string) => void
+  /** A connection stands. */
+  connected?(): void
   /** The connection has ended, by either side or by itself. */
   disconnected?(): void
   /** The controller's store: one with another ID may have no Node object for this node. */

@@ -7,7 +7,7 @@ import { networkWatch } from './reconnect-wait.ts'
 function guarded(t: Test) {
   const clock = fakeClock()
   const network = new Set(['link eth0 2'])
-  const world = { sent: undefined as SentData | undefined, asked: 0, network, clock, dead: '' }
+  const world = { sent: undefined as SentData | undefined, asked: 0, network, clock, dead: '', hasAddress: true }
   const guard = linkGuard({
     clock,
     network: networkWatch({ clock, random: () => 0, network: async () => new Set(network) }),
@@ -15,6 +15,7 @@ function guarded(t: Test) {
       world.asked++
       return world.sent
     },
+    hasAddress: async () => world.hasAddress,
   })
   const stopping = new AbortController()
   const done = guard.run(stopping.signal).then((dead) => {
@@ -97,6 +98,15 @@ test('a network that came up long before does not shorten the time a stalled lin
   t.equal(world.dead, '')
   await world.clock.advance(8_000)
   t.match(world.dead, /acknowledged nothing for 20 s/)
+})
+
+test('a connection from an address that the machine has lost is dead within five seconds', async (t) => {
+  const world = guarded(t)
+  await world.clock.advance(60_000)
+  t.equal(world.dead, '')
+  world.hasAddress = false
+  await world.clock.advance(5_000)
+  t.match(world.dead, /lost the address/)
 })
 
 test('without a reading from the kernel no link is dead', async (t) => {

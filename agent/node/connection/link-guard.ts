@@ -2,6 +2,8 @@
  * Notices a link whose other end is gone, without a byte on the wire: after each heartbeat the kernel is asked whether what was
  * sent is acknowledged. MQTT pings cost 9 kB in ten minutes for the same. See docs/mqtt.md.
  */
+
+import { withOwnSignal } from '../../../daemon/aborted.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { NetworkWatch } from './reconnect-wait.ts'
@@ -19,6 +21,8 @@ export type LinkGuardNeeds = {
   readonly network: NetworkWatch
   /** undefined: the kernel does not list the connection. Must not reject. */
   readonly sentData: () => Promise<SentData | undefined>
+  /** The machine still has the address from which it connected. Must not reject. */
+  readonly hasAddress: () => Promise<boolean>
 }
 
 export interface LinkGuard {
@@ -33,9 +37,11 @@ const checkAfterMs = 2_000
 /** With the period of the heartbeat well below the 50 s after which the controller calls a silent node Unknown. */
 const deadAfterMs = 20_000
 const pollMs = 1_000
+/** DHCP may replace the address of a link that stays up: nothing that the other machine sends arrives any more. */
+const addressMs = 5_000
 const idleMs = 3600_000
 
-export function linkGuard({ clock, network, sentData }: LinkGuardNeeds): LinkGuard {
+export function linkGuard({ clock, network, sentData, hasAddress }: LinkGuardNeeds): LinkGuard {
   const heartbeat = alarm(clock)
 
   const isDelivered = (data: SentData | undefined) => data === undefined || data.waitingBytes === 0
@@ -61,19 +67,36 @@ export function linkGuard({ clock, network, sentData }: LinkGuardNeeds): LinkGua
     return undefined
   }
 
+  const silent = async (signal: AbortSignal): Promise<Error | undefined> => {
+    while (!signal.aborted) {
+      await heartbeat.sleep(idleMs, signal)
+      await clock.sleep(checkAfterMs, signal)
+      if (isDelivered(await sentData())) continue
+      // The watch compares with its last reading, which may be as old as the connection.
+      await network.cameUpWithin(0, signal)
+      const dead = await stalled(signal)
+      if (dead !== undefined) return dead
+    }
+    return undefined
+  }
+
+  const moved = async (signal: AbortSignal): Promise<Error | undefined> => {
+    while (await hasAddress()) {
+      if (signal.aborted) return undefined
+      await clock.sleep(addressMs, signal)
+    }
+    return new Error('This machine has lost the address from which it connected')
+  }
+
   return {
     check: () => heartbeat.ring(),
-    async run(signal) {
-      while (!signal.aborted) {
-        await heartbeat.sleep(idleMs, signal)
-        await clock.sleep(checkAfterMs, signal)
-        if (isDelivered(await sentData())) continue
-        // The watch compares with its last reading, which may be as old as the connection.
-        await network.cameUpWithin(0, signal)
-        const dead = await stalled(signal)
-        if (dead !== undefined) return dead
-      }
-      return undefined
-    },
+    run: (signal) =>
+      withOwnSignal(signal, async (own) => {
+        try {
+          return await Promise.race([silent(own.signal), moved(own.signal)])
+        } finally {
+          own.abort()
+        }
+      }),
   }
 }

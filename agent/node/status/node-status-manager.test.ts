@@ -146,6 +146,18 @@ test('after a registration the same status is reported again', async (t) => {
   t.equal(pi.controlPlane.statuses.length, 2)
 })
 
+test('another address is reported when a connection stands, not at the next update', async (t) => {
+  const pi = node(t)
+  await pi.clock.settle()
+  pi.world.ip = '192.168.1.9'
+  pi.manager.update()
+  await pi.clock.settle()
+  t.match(pi.controlPlane.statuses.at(-1)?.addresses, [{ address: '192.168.1.9' }])
+  pi.manager.update()
+  await pi.clock.settle()
+  t.equal(pi.controlPlane.statuses.length, 2, 'the same status is not')
+})
+
 test('without a network the last address stays, and one warning is logged', async (t) => {
   const pi = node(t)
   await pi.clock.settle()

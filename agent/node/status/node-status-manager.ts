@@ -62,7 +62,9 @@ export type NodeStatusSettings = PodLimits & {
 }
 
 export interface NodeStatusManager extends Loop {
-  /** Updates the status now, and reports it even if nothing changed. */
+  /** Updates the status now: the node may have another address, for example. */
+  update(): void
+  /** The same, and reports it even if nothing changed. */
   report(): void
 }
 
@@ -144,6 +146,7 @@ export function nodeStatusManager(needs: NodeStatusNeeds, settings: NodeStatusSe
 
   return {
     name: 'node-status',
+    update: wake.ring,
     report() {
       reported = undefined
       wake.ring()
