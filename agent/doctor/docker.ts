@@ -9,6 +9,8 @@ export type DockerFacts = {
   readonly cgroupVersion: string
   readonly liveRestore: boolean
   readonly rootDirectory: string
+  /** undefined: it does not report one. */
+  readonly firewallBackend?: string | undefined
 }
 
 /** `denied`: the user who runs the doctor cannot open the socket. */

@@ -156,6 +156,7 @@ function networkLook({ machine, live, agent }: DoctorSources): Look {
           (await Promise.all(folders.map((folder) => files.has(`${folder}/${program}`)))).includes(true),
         ),
       )
+      const engine = await live?.docker()
       return networkFindings({
         isOn: message !== undefined,
         forwarding,
@@ -164,6 +165,7 @@ function networkLook({ machine, live, agent }: DoctorSources): Look {
         arpIgnore: await arpIgnoreOf(files),
         hasDockerChain: await live?.hasDockerChain(),
         overlaps: saved === undefined ? [] : homeNetworkOverlaps(saved, await machine.routes()),
+        firewallBackend: typeof engine === 'string' ? undefined : engine?.firewallBackend,
       })
     },
   }

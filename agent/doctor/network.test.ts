@@ -12,6 +12,7 @@ const whole: NetworkReading = {
   ]),
   hasDockerChain: true,
   overlaps: [],
+  firewallBackend: undefined,
 }
 const verdicts = (reading: Partial<NetworkReading>) =>
   Object.fromEntries(networkFindings({ ...whole, ...reading }).map(({ check, verdict }) => [check, verdict]))
@@ -52,6 +53,15 @@ test('a network with addresses of the fleet is a problem with its remedy', async
     found: 'The network 10.100.0.0/24 on wg0 has addresses of serviceCIDR: it hurts',
     remedy: 'Renumber wg0',
   })
+})
+
+test('a Docker with nftables is a problem, also where it left the chain of its iptables', async (t) => {
+  const found = (firewallBackend: string) =>
+    networkFindings({ ...whole, firewallBackend }).find(({ check }) => check === 'docker-rules')
+  for (const backend of ['iptables', 'iptables+firewalld']) t.match(found(backend), { verdict: 'ok' }, backend)
+  for (const backend of ['nftables', 'nftables+firewalld']) {
+    t.match(found(backend), { verdict: 'problem', remedy: /"firewall-backend": "iptables" in \/etc\/docker/ }, backend)
+  }
 })
 
 test('a kernel that does not answer for addresses of the loopback interface is a warning with the settings', async (t) => {

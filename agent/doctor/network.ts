@@ -2,6 +2,7 @@
 import type { NetworkMessage } from '../../api/network/pod-network.ts'
 import { parseJson } from '../../api/text/json.ts'
 import { decodeNetwork } from '../network/messages/received-network.ts'
+import { firewallProblem, firewallRemedy } from '../network/peers/firewall-backend.ts'
 import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 
 export type NetworkReading = {
@@ -19,6 +20,8 @@ export type NetworkReading = {
   readonly hasDockerChain: boolean | undefined
   /** Networks of the machine that have addresses of the fleet, as sentences with a remedy behind a semicolon. */
   readonly overlaps: readonly string[]
+  /** Of Docker; undefined: it does not report one. */
+  readonly firewallBackend: string | undefined
 }
 
 const packages: { readonly [program: string]: string } = { nft: 'nftables', ip: 'iproute2', iptables: 'iptables' }
@@ -87,12 +90,13 @@ function flowProgram({ missing }: NetworkReading): DoctorFinding {
   return warning(check, found, 'apt-get install conntrack')
 }
 
-function dockerChain({ hasDockerChain }: NetworkReading): DoctorFinding {
+function dockerChain({ hasDockerChain, firewallBackend }: NetworkReading): DoctorFinding {
   const check = 'docker-rules'
+  const backendProblem = firewallProblem(firewallBackend)
+  if (backendProblem !== undefined) return problem(check, backendProblem, firewallRemedy)
   if (hasDockerChain === undefined) return unknown(check, "Docker's rules could not be read", 'Run it with sudo')
   if (hasDockerChain) return ok(check, 'Docker has a place for the rule of the network of pods (DOCKER-USER)')
-  const remedy =
-    'Remove "iptables": false and "firewall-backend": "nftables" from /etc/docker/daemon.json, and restart Docker'
+  const remedy = 'Remove "iptables": false from /etc/docker/daemon.json, and restart Docker'
   return problem(check, 'Docker drops packets between nodes: its chain DOCKER-USER is missing', remedy)
 }
 

@@ -34,3 +34,10 @@ test('the runtimes of the engine are handlers, with what the engine reports of e
   }
   for (const absent of [undefined, null, 'runc', []]) t.same(handlers('6.1.0', absent), [])
 })
+
+test('the firewall backend is that of the engine, if it reports one', async (t) => {
+  t.equal(infoOf({ FirewallBackend: { Driver: 'nftables', Info: [] } }).firewallBackend, 'nftables')
+  for (const info of [{}, { FirewallBackend: null }, { FirewallBackend: { Driver: 5 } }]) {
+    t.equal(infoOf(info).firewallBackend, undefined)
+  }
+})

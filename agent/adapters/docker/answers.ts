@@ -89,7 +89,10 @@ function hasRecursiveReadOnly(runtime: unknown, kernel: string): boolean {
 
 export function infoOf(info: { readonly [name: string]: unknown }): RuntimeInfo {
   const guards = info['SecurityOptions']
+  const firewall = info['FirewallBackend'] // since API 1.49
+  const backend = isObject(firewall) ? firewall['Driver'] : undefined
   return {
+    ...(typeof backend === 'string' && { firewallBackend: backend }),
     ...(Array.isArray(guards) ? { appArmor: guards.some((guard) => /^name=apparmor\b/.test(String(guard))) } : {}),
     version: `docker://${info['ServerVersion']}`,
     rootDirectory: String(info['DockerRootDir']),

@@ -76,8 +76,7 @@ export function hostNetwork(
       if (await isAccepting()) return
       const { code, stderr } = await docker('--insert', ...markRule)
       if (code === 0) return
-      const remedy =
-        'Docker makes the chain DOCKER-USER when it starts, unless it runs with "iptables": false or another firewall backend'
+      const remedy = 'Docker makes the chain DOCKER-USER when it starts, unless it runs with "iptables": false'
       throw new Error(`Cannot add a rule to DOCKER-USER: ${stderr.trim().slice(0, 200)} (${remedy})`)
     },
 

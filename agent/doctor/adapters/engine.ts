@@ -14,6 +14,7 @@ const InfoSchema = object({
   CgroupVersion: optional(text),
   LiveRestoreEnabled: optional(bool),
   DockerRootDir: optional(text),
+  FirewallBackend: optional(object({ Driver: optional(text) })),
 })
 
 const answerMs = 3_000
@@ -27,7 +28,7 @@ export async function askDocker(socketPath: string): Promise<DockerFacts | Docke
     ])
     const [version, info] = [decode(VersionSchema, versionBody), decode(InfoSchema, infoBody)]
     if (!version.ok || !info.ok) return 'refuses'
-    const { Driver, CgroupDriver, CgroupVersion, LiveRestoreEnabled, DockerRootDir } = info.value
+    const { Driver, CgroupDriver, CgroupVersion, LiveRestoreEnabled, DockerRootDir, FirewallBackend } = info.value
     return {
       version: version.value.Version,
       storageDriver: Driver ?? 'an unknown driver',
@@ -35,6 +36,7 @@ export async function askDocker(socketPath: string): Promise<DockerFacts | Docke
       cgroupVersion: CgroupVersion ?? '1',
       liveRestore: LiveRestoreEnabled ?? false,
       rootDirectory: DockerRootDir ?? '/var/lib/docker',
+      firewallBackend: FirewallBackend?.Driver,
     }
   } catch (error) {
     return signal.aborted ? 'hangs' : silenceOf(error)

@@ -54,7 +54,7 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
   const networkMessage = cell(first)
   const networkCurrent = cell(false)
   const ruleProblem = cell<string | undefined>(undefined)
-  const runtime = cell(0)
+  const runtime = cell<{ readonly info?: { readonly firewallBackend?: string } }>({})
   const nodeStatus = cell<NodeStatus | undefined>(undefined)
   const peerRules = cell<RuleSet | undefined>(undefined)
   const networkConditions = cell<readonly MachineCondition[]>([])
@@ -209,9 +209,19 @@ test('the condition shows what keeps packets from pods, until it is gone', async
   t.match(networkConditions.get(), [{ status: 'True', message: 'DOCKER-USER is missing; nft is not installed' }])
   ruleProblem.set(undefined)
   world.dockerProblem = undefined
-  runtime.set(1)
+  runtime.set({})
   await clock.settle()
   t.match(networkConditions.get(), [{ status: 'False' }], 'Docker has started: its rules are looked at again')
+  world.isAccepting = false
+  runtime.set({ info: { firewallBackend: 'nftables' } })
+  await clock.settle()
+  t.match(networkConditions.get(), [
+    { status: 'True', message: /backend is nftables.* "firewall-backend": "iptables"/ },
+  ])
+  t.equal(world.isAccepting, false, 'a chain DOCKER-USER that was left is of no use')
+  runtime.set({ info: { firewallBackend: 'iptables' } })
+  await clock.settle()
+  t.match(networkConditions.get(), [{ status: 'False' }])
   networkMessage.set(message(2))
   await clock.settle()
   t.match(networkConditions.get(), [{ status: 'True', message: /has not assigned/ }])

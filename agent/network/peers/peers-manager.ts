@@ -10,6 +10,7 @@ import type { Loop } from '../../../daemon/run.ts'
 import type { MachineCondition } from '../../node/status/conditions.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { type WireguardLink, wireguardSync } from '../wireguard/wireguard-sync.ts'
+import { firewallProblem, firewallRemedy } from './firewall-backend.ts'
 import type { IPv6Guard } from './ipv6-guard.ts'
 import { networkCondition } from './network-condition.ts'
 import { type PeerNetwork, peerNetworkOf } from './peer-network.ts'
@@ -38,7 +39,7 @@ export type PeersManagerNeeds = {
     readonly ruleProblem: Reader<string | undefined>
     readonly nodeStatus: Reader<NodeStatus | undefined>
     /** Changes when the engine starts, among others. */
-    readonly runtime: Reader<unknown>
+    readonly runtime: Reader<{ readonly info?: { readonly firewallBackend?: string | undefined } | undefined }>
   }
   readonly writes: {
     /** Undefined: the fleet has no network. */
@@ -114,7 +115,7 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
     await sync(wanted, isDue)
     if (isDue) {
       verifyAtMs = clock.monotonicMs() + verifyMs
-      await attempt('forwarding', isOn ? host.acceptMarked : host.refuseMarked)
+      await attempt('forwarding', isOn ? () => acceptMarked(needs) : host.refuseMarked)
       await attempt('ipv6', isOn ? ipv6.verify : ipv6.remove)
     }
     if (isBridgeDue || mayMoveNow || (isDue && failures.has('bridge'))) {
@@ -156,6 +157,12 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
       }
     },
   }
+}
+
+async function acceptMarked({ host, reads }: Pick<PeersManagerNeeds, 'host' | 'reads'>): Promise<void> {
+  const problem = firewallProblem(reads.runtime.get().info?.firewallBackend)
+  if (problem !== undefined) throw new Error(`${problem}. ${firewallRemedy}`)
+  await host.acceptMarked()
 }
 
 type Attempt = (subject: string, work: () => Promise<void>) => Promise<void>

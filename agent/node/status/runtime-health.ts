@@ -77,7 +77,9 @@ export function runtimeHealth({ runtime, clock, log, writes }: RuntimeHealthNeed
       const back = answering !== true
       update({ info, askedMs: undefined, answeredMs: clock.monotonicMs(), answering: true })
       if (back) log.info('Container engine answers', { version: info.version })
-      const other = info.version !== before?.version || info.rootDirectory !== before.rootDirectory
+      const other = (['version', 'rootDirectory', 'firewallBackend'] as const).some(
+        (one) => info[one] !== before?.[one],
+      )
       return (await updateImages(back)) || back || other
     } catch (error) {
       const { answering, pendingMs } = state()

@@ -152,6 +152,8 @@ export type RuntimeInfo = KernelLimits & {
   readonly rootDirectory: string
   readonly cgroupVersion: string
   readonly storageDriver: string
+  /** `iptables`, `nftables`, either with `+firewalld`; undefined: an engine that does not report it has iptables. */
+  readonly firewallBackend?: string
   /** In a stable order, that of pods without a RuntimeClass (name '') first. */
   readonly handlers: readonly EngineRuntime[]
 }
