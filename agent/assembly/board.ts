@@ -69,6 +69,8 @@ export type AgentBoard = {
   readonly networkConditions: Cell<readonly MachineCondition[]>
   /** Written by the name server: why it does not answer pods. Read for the status of the service. */
   readonly nameProblem: Cell<string | undefined>
+  /** Written by the name server: it answers, or has failed to once. Read before a pod starts. */
+  readonly namesTried: Cell<boolean>
   /** Written by the name server. Read by the network manager. */
   readonly nameRules: Cell<RuleSet | undefined>
   /** Written by the reception of policies, and by a pod that has waited for them in vain. Read by policies, and before a pod starts. */
@@ -112,6 +114,7 @@ export function agentBoard(): AgentBoard {
     podsMayMove: cell<boolean>(false),
     networkConditions: cell<readonly MachineCondition[]>([], isDeepStrictEqual),
     nameProblem: cell<string | undefined>(undefined),
+    namesTried: cell<boolean>(false),
     nameRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
     policies: cell<ReceivedPolicies>(undefined),
     localPods: cell<LocalPods>({ pods: new Map(), isComplete: false }),

@@ -189,11 +189,11 @@ function publishedNames({ nodeName, board, configuration, machine, log }: Networ
 
 /** What the engine needs of the network, before its parts are built. */
 export function podNetworkLink(board: AgentBoard, { ipv6 }: Pick<NetworkGround, 'ipv6'>): PodNetworkLink {
-  const { networkMessage, podsMayMove, appliedRules, routesApplied } = board
+  const { networkMessage, podsMayMove, appliedRules, routesApplied, namesTried } = board
   let preparing: Promise<void> | undefined
   const prepare = async () => {
-    const both = [become(appliedRules, (rules) => rules.length > 0), become(routesApplied, Boolean)]
-    await withinOr(preparedMs, undefined, Promise.all(both))
+    const parts = [become(appliedRules, (rules) => rules.length > 0), become(routesApplied, Boolean)]
+    await withinOr(preparedMs, undefined, Promise.all([...parts, become(namesTried, Boolean)]))
   }
   return {
     wanted: () => ({ mode: networkMessage.get() === undefined ? 'node' : 'routed', podsMayMove: podsMayMove.get() }),

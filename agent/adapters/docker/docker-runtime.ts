@@ -41,7 +41,7 @@ export type DockerSettings = {
 /** How pods are connected with those of other nodes. */
 export type PodNetworkLink = {
   readonly wanted: () => WantedNetwork
-  /** Resolves when the rules and routes are there that a pod needs, or after some seconds. */
+  /** Resolves when the rules, routes and names are there that a pod needs, or after some seconds. */
   readonly prepared: () => Promise<void>
   /** Keeps IPv6 away from the pods on this bridge; where that fails, the node reports it. */
   readonly closeIPv6: (bridge: string) => Promise<void>

@@ -26,6 +26,7 @@ function world(t: Test, ...expected: readonly string[]) {
   const networkMessage = cell<NetworkMessage | undefined>(undefined)
   const serviceStates = cell<ServiceStates | undefined>(undefined)
   const nameProblem = cell<string | undefined>(undefined)
+  const namesTried = cell(false)
   const nameRules = cell<RuleSet | undefined>(undefined)
   let open: { readonly answerer: Answerer; readonly fail: (error: Error) => void } | undefined
   let [opened, released, refusals, isThere] = [0, 0, 0, true]
@@ -66,7 +67,7 @@ function world(t: Test, ...expected: readonly string[]) {
     },
     servers: async () => ['192.0.2.53'],
     reads: { networkMessage, serviceStates },
-    writes: { nameProblem, nameRules },
+    writes: { nameProblem, namesTried, nameRules },
     clock,
     random: () => 0.99,
     randomId: () => 1,
@@ -79,6 +80,7 @@ function world(t: Test, ...expected: readonly string[]) {
     networkMessage,
     serviceStates,
     nameProblem,
+    namesTried,
     nameRules,
     start: async () => {
       void loop.run(stop.signal)
@@ -199,14 +201,16 @@ test('a client that asks for the names of many endpoints gets as many records a 
 })
 
 test('the server opens again after a failure, and after its address was removed', async (t) => {
-  const { start, networkMessage, clock, counts, refuse, fail, loseAddress, nameProblem } = world(
+  const { start, networkMessage, clock, counts, refuse, fail, loseAddress, nameProblem, namesTried } = world(
     t,
     'Names of the fleet are not answered',
   )
   networkMessage.set(network)
   refuse(1)
+  t.equal(namesTried.get(), false)
   await start()
   t.match(nameProblem.get(), /The port is taken/)
+  t.equal(namesTried.get(), true, 'no pod waits for a server that cannot open')
   await clock.advance(1_000)
   t.match(counts(), { opened: 1, isOpen: true })
   t.equal(nameProblem.get(), undefined)

@@ -46,6 +46,8 @@ export type NameServerNeeds = {
   readonly writes: {
     /** Why no names are answered; undefined: they are, or the fleet has none. */
     readonly nameProblem: Cell<string | undefined>
+    /** Names are answered, or cannot be: a pod that starts need not wait for them. */
+    readonly namesTried: Cell<boolean>
     /** undefined: the fleet has no network. */
     readonly nameRules: Cell<RuleSet | undefined>
   }
@@ -76,6 +78,7 @@ export function nameServer(needs: NameServerNeeds): Loop {
     const sockets = await host.open(answerer)
     wasOpen = true
     writes.nameProblem.set(undefined)
+    writes.namesTried.set(true)
     log.info('Names of the fleet are answered', { address: nodeDnsAddress })
     let failure: Error | undefined
     void sockets.ended.then((error) => {
@@ -124,6 +127,7 @@ export function nameServer(needs: NameServerNeeds): Loop {
             const problem = storyOf(error)
             if (writes.nameProblem.get() !== problem) log.error('Names of the fleet are not answered', { error })
             writes.nameProblem.set(problem)
+            writes.namesTried.set(true)
             await changed.sleep(longestBackoffMs(failures++, retry), signal)
           }
         }
