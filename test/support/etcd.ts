@@ -21,6 +21,8 @@ export interface EtcdMember {
   /** `http://127.0.0.1:PORT`, or with https. */
   readonly url: string
   readonly port: number
+  /** Of its process, while it runs. */
+  readonly pid: number | undefined
   /** Again on its data, if it was there before. Resolves when it takes part in a cluster that has a leader. */
   start(): Promise<void>
   /** Like a power cut, but for what the kernel has not yet written to the disk. */
@@ -91,6 +93,9 @@ function member({ name, client, peer, metrics }: Place, folder: string, scheme: 
   return {
     url,
     port: client,
+    get pid() {
+      return running?.pid
+    },
     async start() {
       // The kernel ends it with the test's process, also where that is killed for its time.
       const started = spawn(

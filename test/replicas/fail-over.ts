@@ -1,0 +1,61 @@
+/** The leader of a fleet of agents is killed, with its machine: how long until everything goes on with the other controller. */
+import type { Test } from 'tap'
+import { podManifest } from '../support/manifests.ts'
+import { image } from '../support/pods.ts'
+import { startReplicas } from '../support/replicas.ts'
+import { eventually } from '../support/wait.ts'
+import { allRun, eventReasons, evictionReasons, notReady, podStates, renewedSince, startAgents } from './agents.ts'
+import { sessionsOf } from './kills.ts'
+
+export async function failOver(
+  t: Test,
+  { agents: count, atOnce }: { readonly agents: number; readonly atOnce: number },
+) {
+  const { controllers, folder } = await startReplicas(t, { members: 3, ownPids: true })
+  const [first, second] = controllers
+  if (first === undefined || second === undefined) throw new Error('There are two controllers')
+  const [, session] = await sessionsOf(controllers)
+  if (session === undefined) throw new Error('There is a second controller')
+  t.teardown(async () => session.close())
+  const { agents, runningContainers } = await startAgents(t, { controller: first, folder, count, atOnce })
+  const before = await allRun(session, count)
+  const containers = await runningContainers()
+  const connections = () => agents.map((agent) => agent.lines.filter(isConnected).length)
+  const counts = connections()
+  t.comment(`${count} agents with a pod each, ${containers} containers in one Docker`)
+
+  const [killedMs, sinceMs] = [performance.now(), Date.now()]
+  const passed = () => `${((performance.now() - killedMs) / 1000).toFixed(1)} s`
+  first.program.kill('SIGKILL')
+  await second.program.logged('Controller ready', 60_000)
+  const led = passed()
+  const isBack = (number: number, i: number) => number > (counts[i] ?? 0)
+  await eventually('half of the agents are connected', () => connections().filter(isBack).length >= count / 2)
+  const half = passed()
+  await eventually('all agents are connected', () => connections().every(isBack))
+  const connected = passed()
+  await eventually('every node has renewed its lease', async () => (await renewedSince(session, sinceMs)) === count)
+  const renewed = passed()
+  await eventually('all nodes are Ready', async () => (await notReady(session)).length === 0)
+  const ready = passed()
+  // A pod that is created now runs: the whole way works.
+  await second.kubectlWith(podManifest({ name: 'later', image, spec: { nodeName: 'pi-1' } }), 'apply', '-f', '-')
+  await eventually('a new pod runs', async () =>
+    (await podStates(session)).some((one) => /^later .* Running/.test(one)),
+  )
+  t.comment(
+    `after the SIGKILL: the other controller led after ${led}, half of the agents were connected after ${half}, all after ${connected}, all leases renewed after ${renewed}, all nodes Ready after ${ready}, a pod created then ran after ${passed()}`,
+  )
+  // Beyond the grace period of a silent node, and the toleration of its pods.
+  await eventually('two minutes', () => performance.now() - killedMs > 120_000, { withinMs: 150_000, everyMs: 1_000 })
+  const reasons = await eventReasons(session, sinceMs)
+  t.comment(`Events: ${reasons}`)
+  const after = (await podStates(session)).filter((one) => !one.startsWith('later '))
+  t.equal(after.filter((one, i) => one !== before[i]).length, 0, 'pods evicted, deleted or with another container')
+  t.equal(await runningContainers(), containers + 2, 'the containers of before run, and those of the new pod')
+  t.notMatch(reasons, evictionReasons)
+}
+
+function isConnected({ message }: { readonly message: string }): boolean {
+  return message === 'Connected to the control plane'
+}
