@@ -2,13 +2,13 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { freePort } from '../agent/testing/free-port.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
 import { type Command, printText, readArguments } from '../daemon/process/command-line.ts'
 import { type FleetLoad, prepareFleet, startLoads } from './fleet/fleet-load.ts'
 import { type Front, startFront } from './fleet/front.ts'
 import type { Answer, Order } from './fleet/load.ts'
+import { type Members, startMembers } from './fleet/members.ts'
 import { nodeName } from './fleet/node.ts'
 import { type Ports, type RunningServer, startServer } from './fleet/server.ts'
 
@@ -27,7 +27,7 @@ ten seconds; during the work, for each heartbeat that was sent, the CPU time of 
 phase measures. The CPU time without any subtraction is printed, too.
 
 With a Mosquitto in front, CPU time and memory are those of the controller and of Mosquitto together; the share of Mosquitto is printed
-beside them. Nodes stay connected to it when the controller is killed.`,
+beside them. Nodes stay connected to it when the controller is killed. CPU time and memory of etcd are printed apart.`,
   forms: { '': '' },
   options: {
     nodes: { value: 'N', help: 'number of nodes', range: whole, default: '1000' },
@@ -52,14 +52,34 @@ beside them. Nodes stay connected to it when the controller is killed.`,
       choices: ['embedded', 'mosquitto', 'both'],
       default: 'embedded',
     },
+    store: {
+      value: 'STORE',
+      help: 'where the objects are; etcd: three members on this machine, without fsync',
+      choices: ['sqlite', 'etcd'],
+      default: 'sqlite',
+    },
+    rest: {
+      value: 'S',
+      help: 'seconds with only the usual heartbeats, before memory is read and after the return',
+      range: [0, 100_000],
+      default: '0',
+    },
+    'without-reconnect': { help: 'leave out the phase in which all nodes reconnect' },
     'one-address': { help: 'connect all nodes from one address, as behind one router' },
-    controller: { value: 'FILE', help: 'main.js of another build, to compare with' },
+    controller: {
+      value: 'FILE',
+      help: 'main.js of a build',
+      defaultText: 'the bundle (node dist/scripts/build.js) with the settings of its launcher',
+    },
     'node-option': {
       value: 'OPTION',
-      help: 'option of Node.js or V8 for the controller, as --max-semi-space-size=4',
+      help: 'with --controller: option of Node.js or V8 for it, as --max-semi-space-size=4',
       repeated: true,
     },
-    'cpu-prof': { value: 'DIR', help: 'write a profile of the controller there for each phase that ends with SIGTERM' },
+    'cpu-prof': {
+      value: 'DIR',
+      help: 'with --controller: write a profile of it there for each phase that ends with SIGTERM',
+    },
   },
 } as const satisfies Command
 
@@ -74,21 +94,23 @@ const processes = values.processes ?? Math.ceil(nodes / 5000)
 const folder = await mkdtemp(join(tmpdir(), 'bramble-fleet-'))
 const config = join(folder, 'config.yaml')
 let dataDir = ''
-const main = values.controller ?? fileURLToPath(new URL('../broker-controller/main.js', import.meta.url))
+const main = values.controller
 const profiling = values['cpu-prof'] === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${values['cpu-prof']}`]
 /** The longest wait for the controller to be at rest after a phase, and how long it is measured there. */
 const [settleMs, quietMs] = [120_000, 10_000]
 let load: FleetLoad | undefined
 let server: RunningServer | undefined
 let front: Front | undefined
+let members: Members | undefined
 
 try {
+  if (values.store === 'etcd') members = await startMembers()
   for (const broker of values.broker === 'both' ? (['embedded', 'mosquitto'] as const) : [values.broker]) {
     dataDir = join(folder, broker)
     await mkdir(dataDir, { recursive: true })
     const settings = { apiVersion: 'bramble.dev/v1alpha1', kind: 'ControllerConfiguration', allocateNodeCIDRs: false }
     const mqttBroker = broker === 'mosquitto' ? `mqtts://localhost:${await freePort()}` : undefined
-    await writeFile(config, JSON.stringify({ ...settings, mqttBroker }))
+    await writeFile(config, JSON.stringify({ ...settings, ...members?.fields(broker), mqttBroker }))
     if (values.broker === 'both') console.log(`== ${broker}`)
     await measure(broker)
   }
@@ -96,6 +118,7 @@ try {
   load?.kill()
   await server?.end('SIGKILL').catch(() => undefined)
   await front?.end().catch(() => undefined)
+  await members?.end()
   await rm(folder, { recursive: true, force: true })
 }
 
@@ -124,7 +147,7 @@ async function measure(broker: 'embedded' | 'mosquitto'): Promise<void> {
   const baseBytes = server.residentBytes()
   await server.end('SIGTERM')
   await stopFront()
-  const certificates = await prepareFleet({ folder, dataDir, nodes, pods })
+  const certificates = await prepareFleet({ folder, dataDir, nodes, pods, etcd: members?.place(broker) })
   server = await start(nodeName(nodes - 1))
   await server.idle()
   const { ports } = server
@@ -140,17 +163,20 @@ async function measure(broker: 'embedded' | 'mosquitto'): Promise<void> {
   const further = beats.beats - perSecond.beats * beats.seconds
   const beatMs = Math.max(0, (beats.cpuMs - perSecond.cpuMs * beats.seconds) / further)
   print('first connect', first, beatMs)
-  print('reconnect, nothing changed', await phase(server, { order: 'reconnect' }), beatMs)
+  if (!values['without-reconnect']) {
+    print('reconnect, nothing changed', await phase(server, { order: 'reconnect' }), beatMs)
+  }
   console.log(
     `heartbeat: ${(beatMs * 1000).toFixed(0)} µs server CPU each${front === undefined ? '' : `, with all others Mosquitto ${((beats.frontMs * 1000) / beats.beats).toFixed(0)}`} (${Math.round(further)} in ${beats.seconds.toFixed(0)} s beside the usual ones), ${kB(beats.writtenBytes)} written`,
   )
   console.log(
     `at rest: ${(perSecond.cpuMs / 10).toFixed(1)} % of a core with ${perSecond.beats.toFixed(0)} heartbeats a second, ${((quiet.cpuMs * 1000) / quiet.beats).toFixed(0)} µs for each with everything else`,
   )
+  await rest(server)
   const residentBytes = server.residentBytes()
   const ofFront = front === undefined ? '' : `, Mosquitto ${mB(front.residentBytes())}`
   console.log(
-    `resident: ${mB(residentBytes)}${ofFront}, ${((residentBytes - baseBytes) / nodes / 1000).toFixed(0)} kB a node above ${mB(baseBytes)} without nodes`,
+    `resident: ${mB(residentBytes)}${ofFront}${ofMembers()}, ${((residentBytes - baseBytes) / nodes / 1000).toFixed(0)} kB a node above ${mB(baseBytes)} without nodes`,
   )
 
   const killedMs = performance.now()
@@ -161,8 +187,9 @@ async function measure(broker: 'embedded' | 'mosquitto'): Promise<void> {
   print('return after SIGKILL', back, beatMs)
   const all = (startedMs + back.work.seconds * 1000) / 1000
   console.log(
-    `all back ${all.toFixed(1)} s after SIGKILL (the controller was ready after ${(startedMs / 1000).toFixed(1)} s and ${startCpuMs.toFixed(0)} ms CPU), ${mB(server.residentBytes())} resident`,
+    `all back ${all.toFixed(1)} s after SIGKILL (the controller was ready after ${(startedMs / 1000).toFixed(1)} s and ${startCpuMs.toFixed(0)} ms CPU), ${mB(server.residentBytes())} resident${ofMembers()}`,
   )
+  await rest(server)
   await ordered({ order: 'end' })
   load = undefined
   await server.end('SIGTERM')
@@ -174,6 +201,8 @@ type Cost = {
   readonly cpuMs: number
   /** The share of Mosquitto. */
   readonly frontMs: number
+  /** Of the members of etcd, which is in none of the others. */
+  readonly etcdMs: number
   readonly writtenBytes: number
   readonly seconds: number
   /** Heartbeats that were sent meanwhile, but for those with which nodes announce themselves. */
@@ -184,11 +213,13 @@ type Phase = { readonly work: Cost; readonly settling: Cost; readonly quiet: Cos
 /** What the controller spends during the work. */
 async function cost(of: RunningServer, work: () => Promise<unknown>): Promise<Cost> {
   const { beats: before } = await ordered({ order: 'count' })
-  const [cpuMs, frontMs, written, startMs] = [of.cpuMs(), of.front?.cpuMs() ?? 0, of.writtenBytes(), performance.now()]
+  const [cpuMs, frontMs, etcdMs] = [of.cpuMs(), of.front?.cpuMs() ?? 0, members?.cpuMs() ?? 0]
+  const [written, startMs] = [of.writtenBytes(), performance.now()]
   await work()
   const spent = {
     cpuMs: of.cpuMs() - cpuMs,
     frontMs: (of.front?.cpuMs() ?? 0) - frontMs,
+    etcdMs: (members?.cpuMs() ?? 0) - etcdMs,
     writtenBytes: of.writtenBytes() - written,
   }
   const seconds = (performance.now() - startMs) / 1000
@@ -207,6 +238,17 @@ async function phase(of: RunningServer, order: Order): Promise<Phase> {
   return { work, settling, quiet, failures: (await ordered({ order: 'count' })).failures }
 }
 
+/** V8 collects the garbage of a burst up to 100 s later: until then it counts as resident. */
+async function rest(of: RunningServer): Promise<void> {
+  if (values.rest === 0) return
+  const { cpuMs, etcdMs, seconds, beats } = await cost(of, () => clock.sleep(values.rest * 1000))
+  const percent = (ms: number) => `${(ms / seconds / 10).toFixed(1)} % of a core`
+  const ofEtcd = members === undefined ? '' : `, etcd ${percent(etcdMs)}${ofMembers()}`
+  console.log(
+    `rest of ${seconds.toFixed(0)} s: ${percent(cpuMs)} with ${(beats / seconds).toFixed(0)} heartbeats a second, ${mB(of.residentBytes())} resident at its end${ofEtcd}`,
+  )
+}
+
 function print(what: string, { work, settling, quiet, failures }: Phase, beatMs: number): void {
   const wholeMs = work.cpuMs + settling.cpuMs
   const netMs = wholeMs - work.beats * beatMs - (quiet.cpuMs / quiet.seconds) * settling.seconds
@@ -216,13 +258,22 @@ function print(what: string, { work, settling, quiet, failures }: Phase, beatMs:
   // Behind Mosquitto no node was away.
   const pace = work.seconds < 0.1 ? '' : ` (${(nodes / work.seconds).toFixed(0)} a second)`
   console.log(
-    `${what}: ${each} ms server CPU a node (${whole}${share(work.frontMs + settling.frontMs)} with ${work.beats + settling.beats} heartbeats in ${seconds} s), ${written} written, ${work.seconds.toFixed(1)} s for ${nodes} nodes${pace}, ${failures} failed attempts so far`,
+    `${what}: ${each} ms server CPU a node (${whole}${share(work.frontMs + settling.frontMs)}${etcdShare(work.etcdMs + settling.etcdMs)} with ${work.beats + settling.beats} heartbeats in ${seconds} s), ${written} written, ${work.seconds.toFixed(1)} s for ${nodes} nodes${pace}, ${failures} failed attempts so far`,
   )
 }
 
 /** Of a phase, for each node. */
 function share(frontMs: number): string {
   return front === undefined ? '' : `, Mosquitto ${(frontMs / nodes).toFixed(2)},`
+}
+
+/** Of a phase, for each node. */
+function etcdShare(ms: number): string {
+  return members === undefined ? '' : `, etcd ${(ms / nodes).toFixed(2)},`
+}
+
+function ofMembers(): string {
+  return members === undefined ? '' : `, etcd ${members.residentBytes().map(mB).join(' + ')}`
 }
 
 function kB(bytes: number): string {

@@ -5,6 +5,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { aNode, aPod } from '../../api/testing/builders.ts'
+import type { EtcdPlace } from '../../broker-controller/store/etcd/etcd-place.ts'
+import { openEtcdStore } from '../../broker-controller/store/etcd/etcd-store.ts'
 import { openSqliteStore } from '../../broker-controller/store/sqlite/sqlite-store.ts'
 import { openAuthority } from '../../certs/authority.ts'
 import { issueNode } from '../../certs/issue.ts'
@@ -19,12 +21,17 @@ export type FleetFiles = {
   readonly dataDir: string
   readonly nodes: number
   readonly pods: number
+  /** Where the store of the controller is; undefined: in its data directory. */
+  readonly etcd?: EtcdPlace | undefined
 }
 
 /** Nodes and pods in the store, as the API would have put them there. Gives the file of their certificates, and their authority. */
-export async function prepareFleet({ folder, dataDir, nodes, pods }: FleetFiles) {
+export async function prepareFleet({ folder, dataDir, nodes, pods, etcd }: FleetFiles) {
   const log = openLog({ level: 'warn', format: 'text', write: (line) => void process.stderr.write(line) })
-  const { store } = await openSqliteStore({ path: join(dataDir, 'store.db'), clock, log })
+  const { store } =
+    etcd === undefined
+      ? await openSqliteStore({ path: join(dataDir, 'store.db'), clock, log })
+      : await openEtcdStore({ ...etcd, clock, log })
   const creationTimestamp = rfc3339(Date.now())
   for (let first = 0; first < nodes; first += 500) {
     const some = Array.from({ length: Math.min(500, nodes - first) }, (_, i) => first + i)

@@ -1,6 +1,7 @@
 /** A process of the load: some of the fleet's nodes, which do what the parent asks. Nodes that lose their connection return by themselves. */
 import { readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
+import { createSecureContext, type SecureContext } from 'node:tls'
 import { type ConnectedNode, connectNode } from './node.ts'
 
 export type Issued = { readonly certificate: string; readonly key: string }
@@ -28,6 +29,8 @@ export type Answer = { readonly done: Order['order']; readonly beats: number; re
 /** As an agent, all the time: else the controller would find the fleet silent while it is measured. */
 const usualBeatMs = 10_000
 const nodes = new Map<number, ConnectedNode>()
+/** Read once for each node, which an agent does on a machine of its own. */
+const contexts = new Map<number, SecureContext>()
 let settings: LoadSettings | undefined
 let issued: readonly Issued[] = []
 let failures = 0
@@ -105,18 +108,24 @@ async function keepConnected(index: number): Promise<void> {
 }
 
 async function connectAtLast(index: number): Promise<ConnectedNode> {
-  const { port, ca, pods, oneAddress } = present()
+  const { port, pods, oneAddress } = present()
   for (let attempt = 0; ; attempt++) {
-    const { certificate, key } = issued[index] ?? { certificate: '', key: '' }
     const localAddress = oneAddress ? undefined : `127.${1 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`
     try {
-      return await connectNode({ index, port, ca, certificate, key, pods, localAddress })
+      return await connectNode({ index, port, secureContext: contextOf(index), pods, localAddress })
     } catch {
       failures += 1
       // As the agent: full jitter below a doubling limit.
       await delay(200 + Math.random() * Math.min(8_000, 1_000 * 2 ** attempt))
     }
   }
+}
+
+function contextOf(index: number): SecureContext {
+  const { certificate: cert, key } = issued[index] ?? { certificate: '', key: '' }
+  const context = contexts.get(index) ?? createSecureContext({ ca: present().ca, cert, key })
+  contexts.set(index, context)
+  return context
 }
 
 function beat(node: ConnectedNode | undefined): void {

@@ -1,5 +1,5 @@
 /** One node of the load: what an agent sends and waits for when it connects, without what it does on its machine. */
-import { connect, type TLSSocket } from 'node:tls'
+import { connect, type SecureContext, type TLSSocket } from 'node:tls'
 import mqtt, { type Packet } from 'mqtt-packet'
 import { digestText, emptyDigest, foldDigest } from '../../api/digest.ts'
 import type { NodeStatus } from '../../api/node.ts'
@@ -9,9 +9,8 @@ import { type CallMessage, type NodeTopic, type StatsMessage, topicName } from '
 export type NodeOfLoad = {
   readonly index: number
   readonly port: number
-  readonly ca: string
-  readonly certificate: string
-  readonly key: string
+  /** With its certificate, and the authority that it trusts. */
+  readonly secureContext: SecureContext
   readonly pods: number
   /** The local address it connects from; undefined: the usual one. */
   readonly localAddress: string | undefined
@@ -36,9 +35,9 @@ export const podUID = (index: number, pod: number): string =>
  * when the connection ends before, or after a minute.
  */
 export function connectNode(node: NodeOfLoad): Promise<ConnectedNode> {
-  const { port, ca, certificate: cert, key, localAddress } = node
+  const { port, secureContext, localAddress } = node
   const host = '127.0.0.1'
-  const socket = connect({ port, host, servername: 'localhost', ca, cert, key, ...(localAddress && { localAddress }) })
+  const socket = connect({ port, host, servername: 'localhost', secureContext, ...(localAddress && { localAddress }) })
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => socket.destroy(new Error('not taken in within a minute')), 60_000)
     const ended = new Promise<void>((end) => {

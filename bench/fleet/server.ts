@@ -3,13 +3,16 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import type { Front } from './front.ts'
 import { type ProcessFigures, processFigures } from './process-figures.ts'
 
+const launcher = fileURLToPath(new URL('../../../scripts/bramble-controller', import.meta.url))
+
 export type Ports = { readonly api: number; readonly mqtt: number }
 export type ServerSettings = {
-  /** `main.js` of the build that is measured. */
-  readonly main: string
+  /** `main.js` of the build that is measured; undefined: the bundle, with the settings of its launcher. */
+  readonly main: string | undefined
   readonly dataDir: string
   readonly config: string
   readonly ports: Ports
@@ -43,9 +46,8 @@ export async function startServer({
 }: ServerSettings): Promise<RunningServer> {
   const args = ['--data-dir', dataDir, '--config', config, '--log-format', 'json']
   const where = ['--api-port', String(ports.api), '--mqtt-port', String(ports.mqtt)]
-  const child = spawn(process.execPath, [...nodeOptions, main, ...args, ...where], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const [command, ...options] = main === undefined ? [launcher, 'run'] : [process.execPath, ...nodeOptions, main]
+  const child = spawn(command, [...options, ...args, ...where], { stdio: ['ignore', 'pipe', 'inherit'] })
   const opened = await ready(child)
   const front = await startFront?.(opened)
   const own = processFigures(child.pid ?? 0)
