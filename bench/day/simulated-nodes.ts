@@ -1,14 +1,22 @@
 /** The nodes of a simulated fleet: they send heartbeats, run the pods that are bound to them, and can fall silent. */
 import type { PodStatus } from '../../api/pod.ts'
-import { aLease, aNode } from '../../api/testing/builders.ts'
+import { aNode } from '../../api/testing/builders.ts'
 import { informer } from '../../broker-controller/store/informer.ts'
 import type { Store, StoredPod } from '../../broker-controller/store/store.ts'
-import { rfc3339, rfc3339Micro } from '../../daemon/clock.ts'
+import { rfc3339 } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import type { FakeClock } from '../../daemon/testing/fake-clock.ts'
+import type { LeaseFeed } from './lease-feed.ts'
 
-export type SimulatedNodesNeeds = { readonly store: Store; readonly clock: FakeClock; readonly log: Log }
+export type SimulatedNodesNeeds = {
+  readonly store: Store
+  readonly clock: FakeClock
+  readonly log: Log
+  readonly leases: LeaseFeed
+  /** Between two heartbeats of a node. */
+  readonly beatSeconds: number
+}
 
 /** A pod that left its node, as the API shows it. */
 export type Departure = {
@@ -33,10 +41,8 @@ export interface SimulatedNodes {
   readonly moved: readonly string[]
 }
 
-const beatSeconds = 10
-
 export function simulatedNodes(
-  { store, clock, log }: SimulatedNodesNeeds,
+  { store, clock, log, leases, beatSeconds }: SimulatedNodesNeeds,
   zones: readonly (readonly [name: string, zone: string])[],
 ): SimulatedNodes {
   const silentSince = new Map<string, number>()
@@ -64,13 +70,6 @@ export function simulatedNodes(
     }
     if (node !== '') changed.set(uid, present)
   })
-
-  const beat = async (name: string) => {
-    const lease = await store.get('leases', { namespace: 'kube-node-lease', name })
-    const renewTime = rfc3339Micro(clock.wallMs())
-    if (lease === undefined) await store.create('leases', withoutVersion(aLease({ name, renewTime })))
-    else await store.update('leases', { ...lease, spec: { ...lease.spec, renewTime } })
-  }
 
   const report = async (name: string) => {
     const node = await store.get('nodes', { namespace: '', name })
@@ -103,13 +102,14 @@ export function simulatedNodes(
       for (const [name, zone] of zones) {
         const labels = { 'topology.kubernetes.io/zone': zone, 'kubernetes.io/hostname': name }
         await store.create('nodes', withoutVersion(aNode({ name, labels })))
-        await beat(name)
+        leases.renew(name)
       }
     },
     async tick() {
       seconds += 1
-      for (const [index, [name]] of zones.entries()) {
-        if (index % beatSeconds === seconds % beatSeconds && !silentSince.has(name)) await beat(name)
+      for (let index = seconds % beatSeconds; index < zones.length; index += beatSeconds) {
+        const [name] = zones[index] ?? ['']
+        if (!silentSince.has(name)) leases.renew(name)
       }
       for (const [uid, pod] of changed) {
         if (silentSince.has(pod.spec.nodeName ?? '')) continue
@@ -124,7 +124,7 @@ export function simulatedNodes(
     async revive(names) {
       for (const name of names) {
         silentSince.delete(name)
-        await beat(name)
+        leases.renew(name)
         await report(name)
       }
       // Its agent reports all pods when it connects.
