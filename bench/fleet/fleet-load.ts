@@ -33,8 +33,9 @@ export async function prepareFleet({ folder, dataDir, nodes, pods, etcd }: Fleet
       ? await openSqliteStore({ path: join(dataDir, 'store.db'), clock, log })
       : await openEtcdStore({ ...etcd, clock, log })
   const creationTimestamp = rfc3339(Date.now())
-  for (let first = 0; first < nodes; first += 500) {
-    const some = Array.from({ length: Math.min(500, nodes - first) }, (_, i) => first + i)
+  const atOnce = etcd === undefined ? 500 : 50
+  for (let first = 0; first < nodes; first += atOnce) {
+    const some = Array.from({ length: Math.min(atOnce, nodes - first) }, (_, i) => first + i)
     await Promise.all(
       some.flatMap((index) => {
         const { status: _, ...node } = aNode({ name: nodeName(index) })

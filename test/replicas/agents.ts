@@ -93,7 +93,7 @@ export async function podStates(session: ApiSession): Promise<readonly string[]>
 export function allRun(session: ApiSession, count: number): Promise<readonly string[]> {
   const look = async () => {
     const found = await podStates(session)
-    return found.length === count && found.every((one) => /Running docker:\S+ 0 stays$/.test(one)) && found
+    return found.length === count && found.every((one) => /Running docker:\S+ \d+ stays$/.test(one)) && found
   }
   return eventually('all pods run', look, { withinMs: 600_000, everyMs: 2_000 })
 }
