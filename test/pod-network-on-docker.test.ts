@@ -127,6 +127,21 @@ test('networks of pods on Docker', { skip: whyNoDockerd() }, async (t) => {
     t.same(closed, [`br-${NetworkID?.slice(0, 12)}`], 'before it started')
     const { stdout } = await run('nsenter', [`--net=/proc/${State.Pid}/ns/net`, 'ip', '-6', 'address', 'show', 'eth0'])
     t.equal(stdout, '', 'not even one of its link')
+    const earlier = await dockerd.docker.createContainer({
+      Image: image,
+      Cmd: ['sleep', '600'],
+      Labels: { 'bramble.dev/node': 'pi-01' },
+      ExposedPorts: { '80/tcp': {} },
+      HostConfig: { NetworkMode: name, PortBindings: { '80/tcp': [{ HostPort: `${await freePort()}` }] } },
+    })
+    await earlier.start()
+    await runtime.adjustPodNetwork()
+    await t.rejects(
+      earlier.inspect(),
+      { message: /no such container/i },
+      'one whose port is open on addresses of IPv6, too',
+    )
+    t.ok((await runtime.listContainers()).some((one) => one.id === id))
   })
 
   t.test(
