@@ -257,6 +257,22 @@ test('kubectl exec, attach, cp and run', async (t) => {
     t.match(stdout, /33 111\r\n\/dev\/pts\/\d+/)
   })
 
+  await t.test('a terminal is resized while a command runs in it', async (t) => {
+    const until = (size: string) => `until stty size 2>&1 | grep -q "${size}"; do sleep 0.1; done`
+    const inside = `${until('33 111')}; echo has begun; ${until('44 99')}; echo is resized`
+    const exec = `kubectl --kubeconfig ${controller.kubeconfig} exec -it shell -- sh -c '${inside}'`
+    const running = promisify(execFile)('script', ['-qec', `stty rows 33 cols 111; tty; ${exec}`, '/dev/null'], {
+      timeout: 30_000,
+    })
+    let printed = ''
+    running.child.stdout?.on('data', (piece: string) => {
+      printed += piece
+    })
+    const own = await eventually('the command runs', () => /^(\/dev\/pts\/\d+)\r\nhas begun/.exec(printed)?.[1])
+    await promisify(execFile)('stty', ['-F', own, 'rows', '44', 'cols', '99'])
+    t.match((await running).stdout, /is resized/)
+  })
+
   await t.test('files are copied both ways', async (t) => {
     const folder = await temporaryFolder(t)
     const content = randomBytes(5_000_000)
