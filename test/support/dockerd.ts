@@ -15,7 +15,11 @@ import { inSpace } from './machine-commands.ts'
 import { isRoot, skipWithout } from './missing-parts.ts'
 
 const run = promisify(execFile)
-const dockerdPath = ['/usr/sbin/dockerd', '/usr/bin/dockerd', '/usr/local/bin/dockerd'].find((path) => existsSync(path))
+/** Folders of another engine, with colons between them: its dockerd, containerd and docker-proxy, in place of those installed. */
+const ownFolders = process.env['BRAMBLE_TEST_DOCKER']?.split(':').filter(Boolean) ?? []
+const dockerdPath = [...ownFolders, '/usr/sbin', '/usr/bin', '/usr/local/bin']
+  .map((folder) => join(folder, 'dockerd'))
+  .find((path) => existsSync(path))
 const busybox = '/bin/busybox'
 
 /** For `test(name, { skip: whyNoDockerd() }, …)`. Throws where a part is missing without an opt-out. */
@@ -192,8 +196,8 @@ async function makeBridge(name: string, space: string | undefined): Promise<Brid
 
 /** Without what would lead it, or its registry client, elsewhere. */
 function ownEnvironment(): NodeJS.ProcessEnv {
-  const { DOCKER_HOST: _host, DOCKER_TLS_VERIFY: _tls, NOTIFY_SOCKET: _notify, ...rest } = process.env
-  return rest
+  const { DOCKER_HOST: _host, DOCKER_TLS_VERIFY: _tls, NOTIFY_SOCKET: _notify, PATH = '', ...rest } = process.env
+  return { ...rest, PATH: [...ownFolders, PATH].join(':') }
 }
 
 async function answers(docker: Dockerode): Promise<boolean> {
