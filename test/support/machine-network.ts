@@ -1,5 +1,5 @@
 /** A network of test machines: a bridge on this host, and a cable to each machine. */
-import { randomInt } from 'node:crypto'
+import { randomBytes, randomInt } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { command, commandOrThrow } from './machine-commands.ts'
@@ -8,12 +8,15 @@ export type MachineNetwork = {
   /** Where this host is reached by the machines: what listens here on all addresses, they can use. */
   readonly hostAddress: string
   readonly bridge: string
-  /** A place for one more machine. */
-  plug(id: string): Plug
+  /** A place for one more machine. `dhcp`: it has to ask for its address itself. */
+  plug(id: string, dhcp?: boolean): Plug
 }
 
 export type Plug = {
+  /** Of a machine that asks for it: one that is free for it. */
   readonly address: string
+  /** Of its end of the cable, the same at each boot. */
+  readonly mac: string
   /** A network name space in the state in which a machine finds it when it is switched on. */
   fresh(): Promise<string>
   /** The cable: out until `put`, over boots, too; a machine that starts without it has no address. */
@@ -38,7 +41,7 @@ export async function machineNetwork(t: Ending): Promise<MachineNetwork> {
   return {
     hostAddress: `${subnet}.1`,
     bridge,
-    plug: (id) => plugFor({ id, bridge, gateway: `${subnet}.1`, address: `${subnet}.${++last}` }),
+    plug: (id, dhcp = false) => plugFor({ id, bridge, gateway: `${subnet}.1`, address: `${subnet}.${++last}`, dhcp }),
   }
 }
 
@@ -80,9 +83,13 @@ type PlugOptions = {
   readonly bridge: string
   readonly gateway: string
   readonly address: string
+  readonly dhcp: boolean
 }
 
-function plugFor({ id, bridge, gateway, address }: PlugOptions): Plug {
+function plugFor({ id, bridge, gateway, address, dhcp }: PlugOptions): Plug {
+  const mac = `02:${randomBytes(5)
+    .toString('hex')
+    .replace(/..(?=.)/g, '$&:')}`
   let cable: 'in' | 'out' | 'losing' = 'in'
   let isThere = false
   const remove = async () => {
@@ -96,8 +103,10 @@ function plugFor({ id, bridge, gateway, address }: PlugOptions): Plug {
     if (!isThere) return
     await ip('link', 'set', id, cable === 'out' ? 'down' : 'up')
     if (cable === 'out') return
-    await ip('-n', id, 'address', 'replace', `${address}/24`, 'dev', 'host0')
-    await ip('-n', id, 'route', 'replace', 'default', 'via', gateway)
+    if (!dhcp) {
+      await ip('-n', id, 'address', 'replace', `${address}/24`, 'dev', 'host0')
+      await ip('-n', id, 'route', 'replace', 'default', 'via', gateway)
+    }
     const neighbour = [gateway, 'dev', 'host0']
     if (cable === 'losing') {
       await ip('-n', id, 'neighbour', 'replace', ...neighbour, 'lladdr', unusedAddress, 'nud', 'permanent')
@@ -105,11 +114,14 @@ function plugFor({ id, bridge, gateway, address }: PlugOptions): Plug {
   }
   return {
     address,
+    mac,
     async fresh() {
       await remove()
       await ip('netns', 'add', id)
-      await ip('link', 'add', id, 'type', 'veth', 'peer', 'name', 'host0', 'netns', id)
+      await ip('link', 'add', id, 'type', 'veth', 'peer', 'name', 'host0', 'address', mac, 'netns', id)
       await ip('link', 'set', id, 'master', bridge)
+      // The kernel copies this host's value, which may be that of a Docker here.
+      await ip('netns', 'exec', id, 'sysctl', '--quiet', '--write', 'net.ipv4.ip_forward=0')
       await ip('-n', id, 'link', 'set', 'lo', 'up')
       await ip('-n', id, 'link', 'set', 'host0', 'up')
       isThere = true

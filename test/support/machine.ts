@@ -21,6 +21,8 @@ export type MachineOptions = {
   readonly name: string
   /** Shared with other machines; without it this one has a network alone with this host. */
   readonly network?: MachineNetwork
+  /** systemd-networkd in it asks a DHCP server on its network for its address: see `dhcpServer`. */
+  readonly dhcp?: true
   /** 32 hexadecimal digits: give two machines the same one for a cloned card. Random otherwise. */
   readonly machineID?: string
   /** The board's serial number, shown in /proc/cpuinfo as on a Raspberry Pi. */
@@ -37,8 +39,10 @@ export type RunOptions = { readonly withinMs?: number; readonly input?: string }
 
 export type Machine = {
   readonly name: string
-  /** Where it is reached, and where it reaches this host. */
+  /** Where it is reached, and where it reaches this host. With `dhcp`: an address for it that no other machine has. */
   readonly address: string
+  /** Of its link, for its DHCP server. */
+  readonly mac: string
   readonly hostAddress: string
   /** How many times it booted, to the end. */
   readonly boots: number
@@ -112,7 +116,7 @@ export async function flashMachine(t: Ending, options: MachineOptions): Promise<
   for (const one of ['upper', 'work', 'disk', 'docker']) await mkdir(join(folder, one))
 
   const network = options.network ?? (await machineNetwork({ teardown: (end) => ending.unshift(end) }))
-  const plug = network.plug(id)
+  const plug = network.plug(id, options.dhcp)
   ending.unshift(() => plug.remove())
   // The overlay is mounted in a name space that ends with this process: no mount is ever left behind.
   const holder = await mountDisk(root, folder)
@@ -125,6 +129,7 @@ export async function flashMachine(t: Ending, options: MachineOptions): Promise<
   await writeFile(disk('/etc/hosts'), `127.0.0.1 localhost\n127.0.1.1 ${name}\n`)
   await writeFile(disk('/etc/machine-id'), `${options.machineID ?? randomBytes(16).toString('hex')}\n`)
   if (options.boardSerial !== undefined) await writeFile(disk('/etc/machine-serial'), `${options.boardSerial}\n`)
+  if (options.dhcp) await enableNetworkd(disk(''))
   await options.prepare?.(disk(''))
 
   let running: ChildProcess | undefined
@@ -251,6 +256,7 @@ export async function flashMachine(t: Ending, options: MachineOptions): Promise<
   return {
     name,
     address: plug.address,
+    mac: plug.mac,
     hostAddress: network.hostAddress,
     get boots() {
       return boots
@@ -333,6 +339,13 @@ async function mountDisk(root: string, folder: string): Promise<ChildProcess> {
   if (child.exitCode !== null) throw new Error(`The machine's disk cannot be mounted: ${String(mounted)}`)
   child.stdout.destroy()
   return child
+}
+
+/** It has no link but that of the network, and waits for no router of IPv6. */
+async function enableNetworkd(disk: string): Promise<void> {
+  const network = '[Match]\nName=host0\n[Network]\nDHCP=ipv4\nIPv6AcceptRA=no\n[DHCPv4]\nUseHostname=no\n'
+  await writeFile(join(disk, 'etc/systemd/network/10-host0.network'), network)
+  await commandOrThrow('systemctl', ['--root', disk, 'enable', '--quiet', 'systemd-networkd.service'])
 }
 
 /** The child of systemd-nspawn that is process 1 where it lives. */
