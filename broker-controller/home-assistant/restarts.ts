@@ -3,6 +3,7 @@ import { rebootRequestedAnnotation } from '../../api/node/reboot-annotations.ts'
 import { rebootRequestLifetimeMs } from '../../api/node/remote-reboot.ts'
 import { alarm } from '../../daemon/alarm.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
+import { dueTimes } from '../../daemon/due-times.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import type { LocalAnswer, LocalRequest } from '../apiserver/local-requests.ts'
@@ -15,7 +16,10 @@ export type RestartNeeds = {
 }
 
 export interface MachineRestarts {
-  /** The button of this node was pressed. Again within five minutes it does nothing: that request is still in force. */
+  /**
+   * The button of this node was pressed. The request has the time of the press, however late it is written. Again within five minutes
+   * it does nothing, so that a machine restarts at most so often; within ten seconds where the request was not accepted.
+   */
   press(nodeName: string): void
   readonly loop: Loop
 }
@@ -23,40 +27,41 @@ export interface MachineRestarts {
 /** Any client of the broker may press buttons without end. */
 const requestsAtOnce = 20
 const pauseMs = 1_000
+const afterFailureMs = 10_000
 const idleMs = 24 * 3600_000
 
 export function restarts({ request, clock, log }: RestartNeeds): MachineRestarts {
-  const waiting = new Set<string>()
-  /** By node, monotonic; those of the last five minutes. */
-  const requestedMs = new Map<string, number>()
+  /** By node, the time of the press. */
+  const waiting = new Map<string, string>()
+  /** Nodes whose buttons do nothing, until they come due. */
+  const paused = dueTimes()
   const wake = alarm(clock)
 
-  const ask = async (node: string, signal: AbortSignal) => {
+  const ask = async (node: string, pressedAt: string, signal: AbortSignal) => {
     const path = `/api/v1/nodes/${encodeURIComponent(node)}`
-    const body = { metadata: { annotations: { [rebootRequestedAnnotation]: rfc3339(clock.wallMs()) } } }
+    const body = { metadata: { annotations: { [rebootRequestedAnnotation]: pressedAt } } }
     const { code } = await request({ method: 'PATCH', path, body, contentType: 'application/merge-patch+json' }, signal)
-    if (code === 200) log.info('Restart of a machine requested', { node })
-    else log.warn('Restart of a machine not requested', { node, code })
+    if (code === 200) return log.info('Restart of a machine requested', { node })
+    log.warn('Restart of a machine not requested', { node, code })
+    paused.set(node, clock.monotonicMs() + afterFailureMs)
   }
 
   return {
     press(node) {
       const now = clock.monotonicMs()
-      for (const [name, atMs] of requestedMs) {
-        if (now - atMs >= rebootRequestLifetimeMs) requestedMs.delete(name)
-      }
-      if (requestedMs.has(node)) return
-      requestedMs.set(node, now)
-      waiting.add(node)
+      paused.take(now)
+      if (paused.get(node) !== undefined) return
+      paused.set(node, now + rebootRequestLifetimeMs)
+      waiting.set(node, rfc3339(clock.wallMs()))
       wake.ring()
     },
     loop: {
       name: 'home-assistant-restarts',
       async run(signal) {
         while (!signal.aborted) {
-          for (const node of [...waiting].slice(0, requestsAtOnce)) {
+          for (const [node, pressedAt] of [...waiting].slice(0, requestsAtOnce)) {
             waiting.delete(node)
-            await ask(node, signal)
+            await ask(node, pressedAt, signal)
           }
           if (waiting.size > 0) await clock.sleep(pauseMs, signal)
           else await wake.sleep(idleMs, signal)
