@@ -151,6 +151,8 @@ test('a clock set by a time server is recognized by a file, where systemd-timesy
   const stat = `1 (systemd) S 0 1 1 0 -1 4194560 11 22 0 0 3 4 0 0 20 0 1 0 70032 172000000 3000`
   writeFileSync(join(root, 'proc/1/stat'), stat)
   t.match(sensors.time(), { uptimeMs: 25_000 }, 'a machine that is a container started after its kernel')
+  writeFileSync(join(root, 'proc/uptime'), '25.32 2800.12\n')
+  t.match(sensors.time(), { uptimeMs: 25_320 }, 'LXCFS shows the uptime of the container')
 })
 
 /** Files below a root, by their paths. */

@@ -102,11 +102,15 @@ export function machineSensors({ root, kernel, otherTimeService }: MachineSensor
   }
 }
 
-/** Time since process 1 started: for a machine that is a container, the kernel is older. A tick is 10 ms in all programs. */
+/**
+ * Time since process 1 started: for a machine that is a container, the kernel is older. A tick is 10 ms in all programs. LXCFS replaces
+ * the uptime by that of the container (proc_uptime_read in src/proc_fuse.c), and not the start, which can then be later than it.
+ */
 function uptimeMs(files: Files): number {
   const kernelMs = Number(files.text('proc/uptime')?.split(' ')[0] ?? 0) * 1000
   const afterName = files.text('proc/1/stat')?.split(') ')[1]?.split(' ') ?? []
-  return Math.max(0, kernelMs - Number(afterName[19] ?? 0) * 10)
+  const startedMs = Number(afterName[19] ?? 0) * 10
+  return startedMs > kernelMs ? kernelMs : kernelMs - startedMs
 }
 
 type Files = ReturnType<typeof filesBelow>
