@@ -73,7 +73,7 @@ test('a request that no reboot follows expires, also where the clock was set bac
     t.match(rebootStep(waiting, nowMs), {
       step: 'write',
       status: { ...pending, state: 'Expired' },
-      event: { type: 'Warning', reason: 'RebootExpired' },
+      event: { type: 'Warning', reason: 'RebootExpired', message: /not reported another boot within 5 minutes/ },
     })
   }
   t.match(rebootStep(booted(waiting, ''), atMs), { step: 'wait' }, 'a node without a boot ID has not rebooted')

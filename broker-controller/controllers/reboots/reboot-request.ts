@@ -64,7 +64,7 @@ function pendingStep(status: RebootStatus, bootID: string | undefined, nowMs: nu
   if (rebootTimeRefusal(requestedAt, nowMs) === undefined) {
     return { step: 'wait', untilMs: Date.parse(requestedAt) + rebootRequestLifetimeMs + 1 }
   }
-  const message = `The request of ${requestedAt} to reboot has expired: the machine has not rebooted within ${rebootRequestLifetimeMs / 60_000} minutes`
+  const message = `The request of ${requestedAt} to reboot has expired: the machine has not reported another boot within ${rebootRequestLifetimeMs / 60_000} minutes`
   return write({ ...status, state: 'Expired' }, { type: 'Warning', reason: 'RebootExpired', message })
 }
 
