@@ -4,7 +4,7 @@ import { nodeIdentity } from '../../../api/identity.ts'
 import type { Pod, Toleration } from '../../../api/pod.ts'
 import { mirrorAnnotation, PodSchema } from '../../../api/pod.ts'
 import { create, createdPod, createPod, pod, updatePod } from '../../testing/admitting.ts'
-import { anApi } from '../../testing/api-in-memory.ts'
+import { anApi, patchTypes } from '../../testing/api-in-memory.ts'
 
 test('a new pod gets the defaults', async (t) => {
   const made = createdPod(
@@ -158,4 +158,29 @@ test('a node creates as many mirror pods as it may have pods, between 110 and 50
   await limited({ pods: 'many' }, 110)
   await limited({ pods: '112' }, 112)
   await limited({ pods: '9999' }, 500)
+})
+
+test('a write of the status makes no mirror pod, changes no record of the server, and pairs addresses', async (t) => {
+  const { ask, store } = await anApi(t)
+  const record = 'bramble.dev/default-tolerations'
+  const annotations = { [record]: '' }
+  await store.create('pods', {
+    ...pod({ nodeName: 'pi-1' }),
+    metadata: { name: 'web', namespace: 'default', annotations },
+  })
+  const patch = (body: object, as = nodeIdentity('pi-1')) =>
+    ask('PATCH', '/api/v1/namespaces/default/pods/web/status', { type: patchTypes.merge, body, as })
+  const mirror = { metadata: { annotations: { [mirrorAnnotation]: 'hash' } } }
+  t.match(await patch(mirror), {
+    code: 422,
+    body: { message: /may not add, change or remove the mirror pod annotation/ },
+  })
+  const admin = { user: 'admin', groups: ['system:masters'] }
+  const claim = { metadata: { annotations: { [record]: 'node.kubernetes.io/not-ready' } } }
+  t.match(await patch(claim, admin), { code: 200, body: { metadata: { annotations } } })
+  t.match(await patch({ status: { podIP: '10.244.1.5' } }), {
+    code: 200,
+    body: { status: { podIPs: [{ ip: '10.244.1.5' }] } },
+  })
+  t.match(await patch({ status: { podIPs: [{ ip: '10.244.1.5' }, { ip: '10.244.1.6' }] } }), { code: 422 })
 })

@@ -52,8 +52,12 @@ export const podStrategy: KindStrategy<Pod> = {
   subresources: {
     status: {
       ...statusSubresource,
-      prepareForUpdate: (_, now) => (now.status ? { ...now, status: withPairedPodIPs(now.status) } : now),
-      validateUpdate: (_, now) => podAddressProblems(now),
+      // A write of the status may change annotations: what holds for those of any update holds here.
+      prepareForUpdate: (old, now) => {
+        const kept = changedPod(old, now)
+        return kept.status ? { ...kept, status: withPairedPodIPs(kept.status) } : kept
+      },
+      validateUpdate: (old, now) => [...podChangeProblems(old, now), ...podAddressProblems(now)],
     },
     log: { access: 'get', kind: 'Pod', get: podLog },
     exec: { access: 'connect', kind: 'PodExecOptions', connect: execInPod },
