@@ -143,8 +143,10 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     },
     { nodeName },
   )
+  // Where IPv6 cannot be kept away again, the loop of peers tries it again, and reports why.
+  const observe = (chains: string | undefined) => ipv6.observe(chains).catch(() => undefined)
   const rules = networkManager({
-    table: ownedTable(nftTable(), owner),
+    table: ownedTable(nftTable('nft', observe), owner),
     reads: {
       rules: [board.peerRules, board.serviceRules, board.balancerRules, board.nameRules, board.policyRules],
       rulesCurrent: board.rulesCurrent,

@@ -75,6 +75,7 @@ export function ownedGuard(guard: IPv6Guard, { claim, isOwner }: NetworkOwner): 
   return {
     close: (bridge) => claim().then(() => guard.close(bridge)),
     verify: () => claim().then(guard.verify),
+    observe: async (chains) => (isOwner() ? guard.observe(chains) : undefined),
     remove: async () => (isOwner() ? guard.remove() : undefined),
   }
 }

@@ -1,6 +1,7 @@
 import { type Test, test } from 'tap'
 import { type OwnSpace, ownSpace, whyNoRules } from '../../../test/support/own-space.ts'
 import { eventually } from '../../../test/support/wait.ts'
+import { nftTable } from './nft.ts'
 import { nftIPv6Guard } from './nft-ipv6-guard.ts'
 
 const skip = whyNoRules()
@@ -20,7 +21,7 @@ async function withPods(t: Test) {
     await run('ip', '-6', 'route', 'add', 'default', 'via', 'fd00:7::fe')
   }
   const tools = { ip: await machine.tool('ip'), nft: await machine.tool('nft') }
-  return { machine, pods, guard: nftIPv6Guard('/', tools) }
+  return { machine, pods, tools, guard: nftIPv6Guard('/', tools) }
 }
 
 /** Also of a neighbour that is not yet in its table. */
@@ -72,13 +73,49 @@ test('a table that another program changed or removed is put in place again', { 
   const listed = () => machine.run('nft', 'list', 'table', 'ip6', 'bramble')
   const before = await listed()
   t.match(before, /iifname "another" drop/, 'a bridge that is not there yet')
+  const table = nftTable(await machine.tool('nft'), guard.observe)
   await machine.run('nft', 'flush', 'chain', 'ip6', 'bramble', 'forward')
-  await guard.verify()
+  await table.isIntact(true)
   t.equal(await listed(), before)
   await machine.run('nft', 'flush', 'ruleset')
   t.equal(await guard.isClosed(), false)
-  await guard.verify()
+  await table.isIntact(false)
   t.equal(await listed(), before)
+  await machine.run('nft', 'delete', 'table', 'ip6', 'bramble')
+  await table.isIntact(false)
+  t.equal(await listed(), before, 'also where it is the only one')
+})
+
+test('an agent that starts keeps the bridges closed that the one before it has closed', { skip }, async (t) => {
+  const { machine, guard, tools } = await withPods(t)
+  await guard.close('pods')
+  await guard.close('gone')
+  await nftIPv6Guard('/', tools).verify()
+  const rules = await machine.run('nft', 'list', 'table', 'ip6', 'bramble')
+  t.match(rules, /iifname "pods" drop/)
+  t.notMatch(rules, /gone/, 'and forgets those that are not there any more')
+})
+
+test('a bridge that was made again is set again', { skip }, async (t) => {
+  const { machine, tools } = await withPods(t)
+  const setting = async () => {
+    const links: readonly unknown[] = JSON.parse(await machine.run('ip', '-d', '-j', 'link', 'show', 'pods'))
+    return links
+  }
+  const isSet = (is: number) => [{ linkinfo: { info_data: { nf_call_ip6tables: is } } }]
+  const root = t.testdir({
+    proc: { net: { if_inet6: '' } },
+    sys: { class: { net: { pods: { bridge: { nf_call_ip6tables: '0\n' } } } } },
+  })
+  const guard = nftIPv6Guard(root, tools)
+  await guard.close('pods')
+  const again = ['type', 'bridge', 'nf_call_ip6tables', '0'] as const
+  for (const act of [guard.verify, () => guard.close('pods')]) {
+    await machine.run('ip', 'link', 'set', 'pods', ...again)
+    t.match(await setting(), isSet(0))
+    await act()
+    t.match(await setting(), isSet(1))
+  }
 })
 
 test('bridges that are closed at once are all closed', { skip }, async (t) => {

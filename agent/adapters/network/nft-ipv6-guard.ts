@@ -1,5 +1,5 @@
 /** IPv6 of pods, through nft(8) and ip(8). */
-import { access } from 'node:fs/promises'
+import { access, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { mutex } from '../../../daemon/mutex.ts'
 import { guardTable, type IPv6Guard } from '../../network/peers/ipv6-guard.ts'
@@ -10,6 +10,9 @@ export type GuardTools = { readonly ip: string; readonly nft: string }
 
 const usualTools: GuardTools = { ip: 'ip', nft: 'nft' }
 const tried = 'Cannot keep IPv6 away from pods'
+
+/** In output of `nft list chains`: our table with chains that the kernel enters. */
+const enteredTable = new RegExp(`^table ip6 ${tableName} \\{\n(?:\t.*\n|\n)*?\t+type \\w+ hook `, 'm')
 
 /** `root`: where the kernel's files are found. */
 export function nftIPv6Guard(
@@ -23,6 +26,7 @@ export function nftIPv6Guard(
   const oneAtATime = mutex()
   /** As nft prints the table that was put in place; undefined: the kernel may have another one. */
   let applied: string | undefined
+  let isFirst = true
 
   const hasIPv6 = async () => {
     try {
@@ -37,28 +41,47 @@ export function nftIPv6Guard(
     return code === 0 ? stdout : undefined
   }
 
+  /** A bridge that was made again has the setting of a new one. Of a bridge that is gone, true. */
+  const passesRules = async (bridge: string) => {
+    const file = join(root, 'sys/class/net', bridge, 'bridge/nf_call_ip6tables')
+    return (await readFile(file, 'utf8').catch(() => '1')).trim() !== '0'
+  }
+
   const apply = async () => {
     applied = undefined
     if (!(await hasIPv6())) return
+    // Pods run on while an agent is replaced, and the engine may not answer yet: the bridges that the last one closed stay closed.
+    const left = isFirst ? closedBridges((await printed()) ?? '') : []
+    const all = [...new Set([...bridges, ...left])]
     // Packets between two ports of a bridge pass rules of IPv6 only where the bridge is set so.
-    const lines = [...bridges].map((bridge) => `link set dev ${bridge} type bridge nf_call_ip6tables 1\n`)
+    const lines = all.map((bridge) => `link set dev ${bridge} type bridge nf_call_ip6tables 1\n`)
     const { stderr } = await runTool(ip, ['-force', '-batch', '-'], lines.join(''))
+    const gone = new Set([...stderr.matchAll(/Cannot find device "(.*)"/g)].map(([, name]) => name))
+    for (const bridge of left) if (!gone.has(bridge)) bridges.add(bridge)
     await runToolOrThrow(tried, nft, ['-f', '-'], guardTable([...bridges].sort()))
+    isFirst = false
     const failure = stderr.split('\n').find((line) => line !== '' && !ofNoInterest.test(line))
     if (failure !== undefined) throw new Error(`${tried}: ${failure.slice(0, 200)}`)
     applied = await printed()
   }
 
+  const areSet = async () => (await Promise.all([...bridges].map(passesRules))).every(Boolean)
+
   return {
     close: (bridge) =>
       oneAtATime(async () => {
-        if (bridges.has(bridge) && applied !== undefined) return
+        if (bridges.has(bridge) && applied !== undefined && (await passesRules(bridge))) return
         bridges.add(bridge)
         await apply()
       }),
     verify: () =>
       oneAtATime(async () => {
-        if (applied === undefined || applied !== (await printed())) await apply()
+        if (applied === undefined || !(await areSet())) await apply()
+      }),
+    observe: (chains) =>
+      oneAtATime(async () => {
+        if (applied === undefined || (chains !== undefined && enteredTable.test(chains))) return
+        if (applied !== (await printed())) await apply()
       }),
     remove: () =>
       oneAtATime(async () => {
@@ -70,6 +93,11 @@ export function nftIPv6Guard(
       }),
     isClosed: async () => !(await hasIPv6()) || (await printed()) !== undefined,
   }
+}
+
+/** In a table as nft prints it. */
+function closedBridges(table: string): readonly string[] {
+  return [...new Set([...table.matchAll(/[io]ifname "([\w.-]+)" drop/g)].map(([, name = '']) => name))]
 }
 
 /** A bridge that is gone has no packets; the second line names the command that failed. */

@@ -6,13 +6,19 @@ import { runTool, runToolOrThrow } from './run-tool.ts'
 
 const lists = 'list tables ip; list chains ip; list sets ip; list maps ip'
 
-/** In output of `nft list chains ip`: our table with a chain that the kernel enters. Lines of a table begin with a tab. */
+/** In output of `nft list chains`: our table with a chain that the kernel enters. Lines of a table begin with a tab. */
 const enteredTable = new RegExp(`^table ip ${tableName} \\{\n(?:\t.*\n|\n)*?\t+type \\w+ hook `, 'm')
 
 export type Listed = { readonly [kind: string]: unknown }
 
-/** The table `ip bramble`; other tables are not touched. Each call rejects with nft's first line of errors. */
-export function nftTable(nft = 'nft'): RuleTable {
+/**
+ * The table `ip bramble`; other tables are not touched. Each call rejects with nft's first line of errors. `observe` gets the chains of
+ * all tables that `isIntact` has listed; undefined: it has looked for a rule, and so should others. It must not reject.
+ */
+export function nftTable(
+  nft = 'nft',
+  observe: (chains: string | undefined) => Promise<void> = async () => undefined,
+): RuleTable {
   const tried = `Cannot change table ip ${tableName}`
   return {
     async list() {
@@ -26,8 +32,9 @@ export function nftTable(nft = 'nft'): RuleTable {
     },
     async isIntact(thorough) {
       // nft reads every element of the table before it lists a rule, and nothing but chains to list those.
-      const list = thorough ? ['-j', 'list', 'chain', 'ip', tableName, 'forward'] : ['list', 'chains', 'ip']
+      const list = thorough ? ['-j', 'list', 'chain', 'ip', tableName, 'forward'] : ['list', 'chains']
       const { code, stdout } = await runTool(nft, list)
+      await observe(thorough || code !== 0 ? undefined : stdout)
       if (code !== 0) return false
       // As text: objects of thousands of chains, twice a minute, would be the larger part of what the agent allocates at rest.
       return thorough ? listed(stdout).some((one) => one['rule'] !== undefined) : enteredTable.test(stdout)

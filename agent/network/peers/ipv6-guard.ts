@@ -10,8 +10,16 @@ export interface IPv6Guard {
    * rejects is closed by the next `verify` that succeeds.
    */
   close(bridge: string): Promise<void>
-  /** Puts in place what another program has removed. */
+  /**
+   * Puts in place what could not be before, and sets bridges that were made again. The first call keeps the bridges closed that an
+   * earlier agent has closed. It starts no process where nothing is to be done.
+   */
   verify(): Promise<void>
+  /**
+   * Puts in place what another program has removed. `chains`: those of all tables, as nft(8) lists them for another check; undefined:
+   * each rule is looked for. Until `verify` or `close` has succeeded it does nothing.
+   */
+  observe(chains: string | undefined): Promise<void>
   /** Without a table it does nothing. */
   remove(): Promise<void>
 }
