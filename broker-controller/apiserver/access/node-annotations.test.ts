@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { nodeIdentity } from '../../../api/identity.ts'
 import { aNode } from '../../../api/testing/builders.ts'
+import { anApi, patchTypes } from '../../testing/api-in-memory.ts'
 import { nodeAnnotationProblems, refuseOtherKey, refuseTakenKey, withoutKey } from './node-annotations.ts'
 
 const key = 'xTIBA5rboUvnH4htodjb6e697QjLERt1NAB4mZqp8Dg='
@@ -51,4 +52,19 @@ test('values that other nodes could not use are refused, unless the Node had the
   t.same(fields(wrong, wrong), [])
   t.equal(nodeAnnotationProblems(aNode({ annotations: wrong })).length, 3)
   t.same(fields({ 'bramble.dev/wireguard-endpoint': 'none', 'bramble.dev/relay': 'false', other: '' }), [])
+})
+
+test('the right to write the status of a Node is not the right to reboot its machine', async (t) => {
+  const { ask, store } = await anApi(t)
+  const requested = { 'bramble.dev/reboot-requested-at': '2026-01-02T03:04:05Z' }
+  await store.create('nodes', aNode({ name: 'pi-1', annotations: requested }))
+  const written = async (path: string, annotations: { readonly [name: string]: string | null }) =>
+    (await ask('PATCH', `/api/v1/nodes/pi-1${path}`, { type: patchTypes.merge, body: { metadata: { annotations } } }))
+      .code
+  const other = { 'bramble.dev/reboot-requested-at': '2026-01-02T03:05:06Z' }
+  t.equal(await written('/status', other), 403)
+  t.equal(await written('/status', { 'bramble.dev/reboot-requested-at': null }), 403)
+  t.equal(await written('/status', { 'bramble.dev/reboot-status': '{}' }), 403)
+  t.equal(await written('/status', { ...requested, note: 'x' }), 200)
+  t.equal(await written('', other), 200)
 })

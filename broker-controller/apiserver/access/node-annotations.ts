@@ -8,7 +8,7 @@ import {
   wireguardKeyAnnotation,
   wireguardKeyProblem,
 } from '../../../api/network/wireguard.ts'
-import { rebootRequestedAnnotation } from '../../../api/node/reboot-annotations.ts'
+import { rebootRequestedAnnotation, rebootStatusAnnotation } from '../../../api/node/reboot-annotations.ts'
 import { rebootTimeProblem } from '../../../api/node/remote-reboot.ts'
 import type { Node } from '../../../api/node.ts'
 import { invalid, notSupported, type Problem } from '../../../api/problem.ts'
@@ -68,6 +68,19 @@ export async function refuseTakenKey(
   if (owner === undefined) return
   const remedy = 'remove wireguard.key from the data directory of one of their agents, and restart it'
   const message = `nodes "${metadata.name}" is forbidden: node "${owner.metadata.name}" has the same WireGuard key: ${remedy}`
+  throw new ApiError('Forbidden', message)
+}
+
+/**
+ * Throws Forbidden where a write of the status, which may change annotations, requests a reboot or sets one in force again: the right
+ * to report conditions, as of system:node-problem-detector, is not the right to reboot.
+ */
+export function refuseRebootByStatus({ metadata }: Node, old: Node): void {
+  const changed = [rebootRequestedAnnotation, rebootStatusAnnotation].find(
+    (name) => metadata.annotations?.[name] !== old.metadata.annotations?.[name],
+  )
+  if (changed === undefined) return
+  const message = `nodes "${metadata.name}" is forbidden: a write of the status may not change the annotation ${changed}`
   throw new ApiError('Forbidden', message)
 }
 

@@ -8,7 +8,13 @@ import { nodeRangeProblems, withPairedRanges } from '../../../api/validation/add
 import { problemsWith } from '../../../api/validation/metadata-validation.ts'
 import { repeatedPlaces } from '../../../api/validation/repeated.ts'
 import { revokeIfNode } from '../../store/revocations.ts'
-import { nodeAnnotationProblems, refuseOtherKey, refuseTakenKey, withoutKey } from '../access/node-annotations.ts'
+import {
+  nodeAnnotationProblems,
+  refuseOtherKey,
+  refuseRebootByStatus,
+  refuseTakenKey,
+  withoutKey,
+} from '../access/node-annotations.ts'
 import { restrictNode } from '../access/node-restriction.ts'
 import { type KindStrategy, statusSubresource } from '../handlers/strategy.ts'
 import { proxyToNode } from '../proxy/proxy-handlers.ts'
@@ -37,7 +43,8 @@ export const nodeStrategy: KindStrategy<Node> = {
   admitCreate: async (_, identity, needs) => ({
     decorate: (node) => withoutCheckpoint(withoutKey(node), identity, needs),
   }),
-  async admitUpdate(node, { store }, { requester, old }) {
+  async admitUpdate(node, { store }, { requester, old, subresource }) {
+    if (subresource === 'status') refuseRebootByStatus(node, old)
     refuseOtherKey(node, requester, old)
     await refuseTakenKey(node, old, async () => (await store.list('nodes')).items)
   },
