@@ -22,7 +22,7 @@ import { followControllers } from './replicas/follow-controllers.ts'
 import { runningControllers } from './replicas/running-controllers.ts'
 import { settingsOfOthers } from './replicas/settings-of-others.ts'
 import { standbyLoop } from './replicas/standby-loop.ts'
-import type { Term } from './store/election.ts'
+import type { Term } from './store/election/election.ts'
 import type { OpenedStore, Store } from './store/store.ts'
 
 const storeDeadlineMs = 5_000
@@ -48,7 +48,7 @@ export async function runBrokerController(needs: BrokerControllerNeeds, signal: 
     closing.add(() => rm(pidFile, { force: true }))
     const parts = await openParts(needs, opened, closing)
     const api = await openApi(needs, parts, closing)
-    const main = await mainLoops(needs, parts, api, closing)
+    const main = await mainLoops(needs, parts, api, closing, signal)
     const socket = await openAdminSocket(needs, parts, opened)
     const loops = [...serviceLoops(needs, parts, main.status), ...sharedLoops(needs, parts, api), ...main.loops]
     await runLoops([...loops, { name: 'admin-socket', run: socket.run }], signal, log)
@@ -65,9 +65,10 @@ async function mainLoops(
   parts: ControllerParts,
   api: OpenApi,
   closing: Closing,
+  signal: AbortSignal,
 ): Promise<MainLoops> {
   const { replica } = parts
-  if (replica === undefined) return openLeading(needs, parts, api, closing)
+  if (replica === undefined) return openLeading(needs, parts, api, closing, { signal })
   const { server } = api
   const { election, controllers } = replica
   await replica.register({ apiServer: server, mqttServer: mqttServerOf(needs, parts) })
@@ -86,7 +87,11 @@ async function mainLoops(
     const closings: (() => Promise<void>)[] = []
     try {
       const add = (close: () => Promise<void>) => void closings.unshift(close)
-      const leading = await openLeading(needs, parts, api, { add }, term)
+      const opening = openLeading(needs, parts, api, { add }, { term, signal })
+      const leading = await opening.catch((error: unknown) => {
+        if (!signal.aborted) throw error
+      })
+      if (leading === undefined) return
       status = leading.status
       await runLoops(leading.loops, signal, needs.log)
     } finally {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { nodeIdentity } from '../api/identity.ts'
 import { trustHash } from '../certs/ca-hash.ts'
 import { checkNodeCSR } from '../certs/csr-check.ts'
+import { aborted } from '../daemon/aborted.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
 import type { Loop } from '../daemon/run.ts'
 import type { Dashboard } from './apiserver/dashboard/dashboard.ts'
@@ -31,34 +32,43 @@ import { urlHost } from './server-names.ts'
 import { beginIssuedCertificates, recordIssuedCertificate } from './store/certificates/issued-certificates.ts'
 import { openCheckpointWindow } from './store/checkpoints/checkpoint-window.ts'
 import { openRestoreHold } from './store/checkpoints/restore-hold.ts'
-import type { Term } from './store/election.ts'
+import type { Term } from './store/election/election.ts'
+import { untilAnswered } from './store/election/until-answered.ts'
 
 export type Leading = { readonly loops: readonly Loop[]; readonly status: () => string }
 
-/** `term`: of one of several controllers. Rejects if the MQTT port cannot be opened. */
+/** `term`: of one of several controllers. What has to be written first is tried again until `signal` aborts. */
+export type Tenure = { readonly signal: AbortSignal; readonly term?: Term }
+
+/** Rejects if the MQTT port cannot be opened, and with LeadershipLostError where another controller may lead. */
 export async function openLeading(
   needs: BrokerControllerNeeds,
   parts: ControllerParts,
   api: OpenApi,
   closing: Closing,
-  term?: Term,
+  { signal, term }: Tenure,
 ): Promise<Leading> {
-  const { configuration } = needs
-  const { shared, origin, checkpoints, late, replica } = parts
+  const { configuration, log } = needs
+  const { shared, origin, checkpoints, late, replica, guard } = parts
+  const keep = replica?.election.keep ?? guard?.run ?? aborted
+  const written: Written = (what, act) => untilAnswered({ what, keep, clock, log, signal }, act)
   if (replica !== undefined) {
     // It was checked at the start: the fleet may have another one since.
     await refuseForeignAuthority(shared.store, join(needs.flags.dataDir, authorityFolderName))
-    await ensureFleetObjects(shared.store)
+    await written('the objects of the fleet', () => ensureFleetObjects(shared.store))
   }
-  if (configuration.externalBroker !== undefined) await beginIssuedCertificates(shared, parts.own.authority().hash)
-  late?.begin(await openCheckpointWindow(shared, origin, configuration.checkpoints))
+  if (configuration.externalBroker !== undefined) {
+    await written('issued certificates', () => beginIssuedCertificates(shared, parts.own.authority().hash))
+  }
+  const window = await written('the checkpoint window', () =>
+    openCheckpointWindow(shared, origin, configuration.checkpoints),
+  )
+  late?.begin(window)
   const hold = await openRestoreHold(shared, checkpoints, origin)
   const ports = await openBroker(needs, parts, api, closing)
-  await replica?.register({
-    apiServer: api.server,
-    mqttServer: ports.mqttServer,
-  })
-  await publishAddresses(needs, parts, api, ports)
+  const addresses = { apiServer: api.server, mqttServer: ports.mqttServer }
+  await written('the addresses of this controller', async () => replica?.register(addresses))
+  await publishAddresses(needs, parts, api, { ...ports, written })
   replica?.lead(true)
   const { mqttPort, broker } = ports
   return {
@@ -73,6 +83,9 @@ export async function openLeading(
     ],
   }
 }
+
+/** Repeats `act` while the store does not answer. */
+type Written = <T>(what: string, act: () => Promise<T>) => Promise<T>
 
 type LeadingParts = ControllerParts & {
   readonly hold: Awaited<ReturnType<typeof openRestoreHold>>
@@ -135,7 +148,7 @@ async function publishAddresses(
   needs: BrokerControllerNeeds,
   parts: ControllerParts,
   api: OpenApi,
-  { broker, mqttPort, mqttServer, servers, outbox }: BrokerPorts,
+  { broker, mqttPort, mqttServer, servers, outbox, written }: BrokerPorts & { readonly written: Written },
 ): Promise<void> {
   const { configuration, log, flags } = needs
   const { shared, own, replica } = parts
@@ -144,7 +157,7 @@ async function publishAddresses(
     return { server: api.server, mqttPort, trusted, caHash, servers: servers?.() }
   }
   const { caHash } = clusterInfo()
-  const hashBefore = await ensureClusterInfo(shared, clusterInfo())
+  const hashBefore = await written('kube-public/cluster-info', () => ensureClusterInfo(shared, clusterInfo()))
   if (hashBefore !== undefined && hashBefore !== caHash) {
     const remedy = `Restore ${join(flags.dataDir, 'authority')} from a backup, or let every machine join again`
     log.warn('The fleet trusts another authority', { trusted: hashBefore, caHash, remedy })

@@ -4,7 +4,7 @@ import { runLoops } from '../../daemon/run.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { ensureNamespaces } from '../bootstrap-objects.ts'
-import { LeadershipLostError } from '../store/election.ts'
+import { LeadershipLostError } from '../store/election/election.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import { leadershipLoops } from './leadership-loops.ts'
 

@@ -5,7 +5,7 @@ import { type Clock, rfc3339Micro } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import type { FleetBroker } from '../fleet-broker.ts'
-import { leaseDurationMs, retryPeriodMs, type Term } from '../store/election.ts'
+import { leaseDurationMs, retryPeriodMs, type Term } from '../store/election/election.ts'
 import type { Store } from '../store/store.ts'
 import type { OpenReplica } from './open-replica.ts'
 

@@ -7,7 +7,7 @@ import { systemClock } from '../../daemon/clock.ts'
 import { metricsRegistry } from '../../daemon/metrics-registry.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import type { ControllerAddress } from '../store/controllers.ts'
-import type { Leader } from '../store/election.ts'
+import type { Leader } from '../store/election/election.ts'
 import { openReplica } from './open-replica.ts'
 
 const own = { apiServer: 'https://a:6443', mqttServer: 'mqtts://a:8883' }

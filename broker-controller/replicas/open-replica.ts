@@ -11,7 +11,7 @@ import type { ReadinessCheck } from '../apiserver/system-paths.ts'
 import type { ServerLists } from '../bootstrap-objects.ts'
 import type { OwnCertificates } from '../own-certificates/own-certificates.ts'
 import type { ControllerAddress, ControllerRegistry } from '../store/controllers.ts'
-import type { Election, Freshness } from '../store/election.ts'
+import type { Election, Freshness } from '../store/election/election.ts'
 import { runningControllers } from './running-controllers.ts'
 
 export type ReplicaNeeds = {

@@ -1,7 +1,7 @@
 import { type Test, test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import type { Election, Term } from '../store/election.ts'
+import type { Election, Term } from '../store/election/election.ts'
 import { standbyLoop } from './standby-loop.ts'
 
 const term: Term = { sinceMs: 0, transitions: 3 }

@@ -2,7 +2,7 @@
 import { withOwnSignal } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
-import type { Election, Term } from '../store/election.ts'
+import type { Election, Term } from '../store/election/election.ts'
 
 export type StandbyNeeds = {
   readonly election: Election

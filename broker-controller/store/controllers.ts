@@ -14,7 +14,10 @@ export type ControllerAddress = {
 }
 
 export interface ControllerRegistry {
-  /** Writes the address of this controller, and keeps it. One that was away for a day is left out. */
+  /**
+   * Writes the address of this controller, and keeps it. One that was away for a day is left out. Rejects with ApiError Timeout or
+   * ServiceUnavailable where the store does not answer.
+   */
   register(self: ControllerAddress): Promise<void>
   /** As far as they are read, by the name of their API. */
   all(): readonly ControllerAddress[]

@@ -10,7 +10,7 @@ import type { AnyObject, KubeObject, Stored } from '../../api/meta.ts'
 import type { ResourceName, ResourceTypes } from '../../api/resources.ts'
 import type { Loop } from '../../daemon/run.ts'
 import type { ControllerRegistry } from './controllers.ts'
-import type { Election, Freshness } from './election.ts'
+import type { Election, Freshness } from './election/election.ts'
 
 export type StoredObject<R extends ResourceName> = ResourceTypes[R] & Stored<ResourceTypes[R] & KubeObject>
 

@@ -4,7 +4,7 @@
  */
 import { ApiError, isApiError } from '../../../api/api-error.ts'
 import type { Log } from '../../../daemon/log.ts'
-import type { Freshness } from '../../store/election.ts'
+import type { Freshness } from '../../store/election/election.ts'
 import { type ResourceRoute, subresourceOf } from '../handlers/strategy.ts'
 
 /** All PEM. */

@@ -6,7 +6,7 @@ import type { Log } from '../../../daemon/log.ts'
 import type { ControllerAddress, ControllerRegistry } from '../controllers.ts'
 import { equalJSON } from '../equal-json.ts'
 import type { EtcdClient } from './etcd-client.ts'
-import { EtcdError } from './etcd-error.ts'
+import { answerOf, EtcdError } from './etcd-error.ts'
 import type { EtcdKeys } from './etcd-keys.ts'
 import { type KeyValue, methods } from './etcd-messages.ts'
 import { readRange } from './etcd-range.ts'
@@ -81,8 +81,12 @@ export function controllerRegistry({ client, keys, clock, log }: ControllerRegis
   return {
     async register(self) {
       own = self // also where it cannot be written now: it is tried again
-      await write(self)
-      await refresh()
+      try {
+        await write(self)
+        await refresh()
+      } catch (error) {
+        throw answerOf(error)
+      }
     },
     all: () => known,
     refresh,

@@ -2,17 +2,19 @@
  * The store on etcd: all objects in memory, followed by a watch, and each write a transaction of etcd. What is answered is on the
  * disks of a majority of its members.
  */
+import { ApiError } from '../../../api/api-error.ts'
 import { builtInResources, type ResourceRegistry } from '../../../api/resources.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
 import { cachedStore } from '../cached-store.ts'
-import { LeadershipLostError } from '../election.ts'
+import { untilAnswered } from '../election/until-answered.ts'
 import { openSecrets, type ProtectedSecrets, protectSecrets } from '../encryption/protected-secrets.ts'
 import { objectCache } from '../object-cache.ts'
 import { type OpenedStore, SecretsKeyError, StoreInUseError } from '../store.ts'
 import { controllerRegistry } from './controller-registry.ts'
 import type { EtcdClient } from './etcd-client.ts'
 import { connectEtcd } from './etcd-connection.ts'
+import { answerOf } from './etcd-error.ts'
 import { etcdImage, isStored, readObjects } from './etcd-image.ts'
 import { type EtcdKeys, etcdKeys } from './etcd-keys.ts'
 import { alarmType, methods } from './etcd-messages.ts'
@@ -134,13 +136,24 @@ async function openShared(needs: EtcdStoreNeeds, client: EtcdClient, keys: EtcdK
   const campaign = async (server: string, signal: AbortSignal) => {
     const term = await election.campaign(server, signal)
     if (term === undefined) return undefined
-    await refuseMarked(client, keys)
-    // Another one may have begun with a key of its own at the same time, and may have been first.
-    if (protecting) secrets = await protectSecrets(protecting)
-    while (!(await image.until(() => image.revision() >= term.revision, visibleMs))) {
-      if (!election.isLeading()) throw new LeadershipLostError(`The changes of ${prefix} in etcd do not arrive here`)
+    const begin = async () => {
+      await refuseMarked(client, keys)
+      // Another one may have begun with a key of its own at the same time, and may have been first.
+      if (protecting) secrets = await protectSecrets(protecting)
+      if (!(await image.until(() => image.revision() >= term.revision, visibleMs))) throw notArrived(prefix)
+      await leaseVersions.open({ client, keys, fence: election, log })
     }
-    await leaseVersions.open({ client, keys, fence: election, log })
+    try {
+      const beginning = { what: 'the term of this leader', keep: election.keep, clock, log, signal }
+      await untilAnswered(beginning, () =>
+        begin().catch((error: unknown) => {
+          throw answerOf(error)
+        }),
+      )
+    } catch (error) {
+      if (signal.aborted) return undefined
+      throw error
+    }
     cache.forget('leases', leaseVersions.last())
     return term
   }
@@ -199,6 +212,10 @@ async function openImage(
     },
   })
   return { store: cachedStore({ resources, cache, writer, clock }), image, cache }
+}
+
+function notArrived(prefix: string): ApiError {
+  return new ApiError('ServiceUnavailable', `The changes of ${prefix} in etcd do not arrive here`)
 }
 
 async function refuseMarked(client: EtcdClient, keys: EtcdKeys): Promise<void> {

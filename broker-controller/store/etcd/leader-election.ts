@@ -12,7 +12,7 @@ import {
   renewDeadlineMs,
   retryPeriodMs,
   type Term,
-} from '../election.ts'
+} from '../election/election.ts'
 import type { EtcdClient } from './etcd-client.ts'
 import { EtcdError } from './etcd-error.ts'
 import type { EtcdKeys } from './etcd-keys.ts'

@@ -25,7 +25,7 @@ export type LeaseVersionsNeeds = {
   readonly log: Log
 }
 
-/** Resolves when the first block is reserved. */
+/** Resolves when the first block is reserved. Rejects with EtcdError, or with ApiError Conflict where it was changed meanwhile. */
 export async function openLeaseVersions({ client, keys, fence, log }: LeaseVersionsNeeds): Promise<LeaseVersions> {
   const key = keys.leaseVersions
   const reserve = async () => {
@@ -40,7 +40,11 @@ export async function openLeaseVersions({ client, keys, fence, log }: LeaseVersi
       ],
       success: [{ put: { key, value: Buffer.from(String(begin + blockLength)) } }],
     })
-    if (!succeeded) throw new Error(`${key} was changed by another process`)
+    if (!succeeded) {
+      // Changed since it was read: by a write before this one that was not answered, or by another process that leads now.
+      fence.failed()
+      throw new ApiError('Conflict', `${key} in etcd was changed since it was read`)
+    }
     return begin
   }
   let last = await reserve()

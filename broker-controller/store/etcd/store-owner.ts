@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
-import { leaseDurationMs } from '../election.ts'
+import { leaseDurationMs } from '../election/election.ts'
 import { StoreInUseError } from '../store.ts'
 import type { EtcdClient } from './etcd-client.ts'
 import type { EtcdKeys } from './etcd-keys.ts'
