@@ -25,8 +25,11 @@ test('after the reboot the same request is never carried out again, whatever the
   }
 })
 
-test('a machine that keeps its boot ID over a restart does not restart twice', async (t) => {
-  t.same(rebootDecision(facts({ bootedAtMs: atMs + 20_000, nowMs: atMs + 30_000 })), { decision: 'none' })
+test('a machine that keeps its boot ID over a restart does not restart twice, and gives the reason', async (t) => {
+  t.same(rebootDecision(facts({ bootedAtMs: atMs + 20_000, nowMs: atMs + 30_000 })), {
+    decision: 'refuse',
+    because: 'this machine has started since (2026-01-02T03:04:25Z)',
+  })
 })
 
 test('without a boot ID no request is carried out', async (t) => {

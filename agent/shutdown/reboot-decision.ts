@@ -1,5 +1,6 @@
 /** Does this machine carry out a request to restart, which the controller sends? */
 import { type RebootRequest, rebootTimeRefusal } from '../../api/node/remote-reboot.ts'
+import { rfc3339 } from '../../daemon/clock.ts'
 
 export type RebootFacts = {
   readonly request: RebootRequest | undefined
@@ -21,12 +22,14 @@ export type RebootDecision =
 
 /**
  * A request for another boot was carried out, or is outdated by a reboot for another reason. In a container without a boot ID of its
- * own the ID stays the same: there a request from before the start of the machine counts as carried out.
+ * own the ID stays the same: there a request from before the start of the machine was carried out. Elsewhere the clock of the client is
+ * behind, soon after a boot.
  */
 export function rebootDecision(facts: RebootFacts): RebootDecision {
   const { request, bootID, isEnabled, isLeaving, bootedAtMs, nowMs } = facts
   if (request === undefined || bootID === '' || request.bootID !== bootID || isLeaving) return { decision: 'none' }
-  if (Date.parse(request.requestedAt) < bootedAtMs) return { decision: 'none' }
+  if (Date.parse(request.requestedAt) < bootedAtMs)
+    return { decision: 'refuse', because: `this machine has started since (${rfc3339(bootedAtMs)})` }
   if (!isEnabled)
     return { decision: 'refuse', because: 'the configuration of the agent does not have enableRemoteReboot: true' }
   const because = rebootTimeRefusal(request.requestedAt, nowMs)

@@ -81,6 +81,7 @@ test('a request that is delivered too late is refused', async (t) => {
   const { clock, machine, request, events } = aMachine(t)
   await request(rfc3339(clock.wallMs() - 3 * 3600_000))
   t.equal(machine.reboots, 0, 'from before the boot')
+  t.match(events.shift(), { reason: 'RebootRefused', message: /has started since/ })
   await request(rfc3339(clock.wallMs() - 360_000))
   t.equal(machine.reboots, 0)
   t.match(events, [{ reason: 'RebootRefused', message: /5 minutes old/ }])
