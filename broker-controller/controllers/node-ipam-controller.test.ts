@@ -67,6 +67,16 @@ test('a range in the list alone is a range too', async (t) => {
   t.equal(await cidr(world, 'pi-2'), '10.244.1.0/24')
 })
 
+test('a range of IPv4 behind one of IPv6 is given to no other node', async (t) => {
+  const { world, start } = opened(t)
+  const spec = { podCIDR: 'fd00:7::/64', podCIDRs: ['fd00:7::/64', '10.244.0.0/24'] }
+  await world.join({ name: 'pi-1', spec }, { name: 'pi-2' })
+  t.teardown(start())
+  await world.pass(1)
+  t.same((await world.node('pi-1')).spec, spec)
+  t.equal(await cidr(world, 'pi-2'), '10.244.1.0/24')
+})
+
 test('nodes that were given one range are a warning; the range is free when the last of them is gone', async (t) => {
   const { world, start } = opened(t)
   const spec = { podCIDR: '10.244.0.0/24', podCIDRs: ['10.244.0.0/24'] }

@@ -1,4 +1,5 @@
 /** Loop: allocates a range of pod addresses to each node. It does not change afterwards. */
+import { podRangeOf } from '../../api/node/pod-range.ts'
 import type { Node } from '../../api/node.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { runController } from '../../daemon/controller.ts'
@@ -38,11 +39,11 @@ async function runNodeIpam(
   const written = new Map<string, string>()
 
   const nodes = informer({ store, clock, log }, 'nodes', (present, previous) => {
-    const [had, has] = [cidrOf(previous), cidrOf(present)]
+    const [had, has] = [podRangeOf(previous), podRangeOf(present)]
     if (present !== undefined && has !== undefined && has !== had) take(has, present)
     if (previous !== undefined && had !== undefined && has !== had) give(had, previous)
     if (present === undefined) gone(previous)
-    else if (has === undefined && previous === undefined) queue.add(present.metadata.name)
+    else if (cidrOf(present) === undefined && previous === undefined) queue.add(present.metadata.name)
   })
 
   const take = (cidr: string, { metadata: { name, uid } }: StoredNode) => {
@@ -110,6 +111,7 @@ async function runNodeIpam(
   await runLoops(loops, signal, log)
 }
 
+/** A node that has one, of whatever IP family, gets no other: it would not be accepted. */
 function cidrOf(node: Node | undefined): string | undefined {
   return node?.spec?.podCIDR || node?.spec?.podCIDRs?.[0] || undefined
 }

@@ -34,9 +34,9 @@ export const nodeStrategy: KindStrategy<Node> = {
   largestBytes: 512 * 1024,
   withDefaults: withPairedRanges,
   prepareForCreate: withNotReadyTaint,
-  validateCreate: (node) => [...nodeProblems(node), ...nodeAnnotationProblems(node)],
+  validateCreate: (node) => [...nodeRangeProblems(node), ...taintProblems(node), ...nodeAnnotationProblems(node)],
   validateUpdate: (old, now) => [
-    ...nodeProblems(now),
+    ...taintProblems(now),
     ...nodeChangeProblems(old, now),
     ...nodeAnnotationProblems(now, old),
   ],
@@ -63,11 +63,11 @@ function withNotReadyTaint(node: Node): Node {
   return { ...node, spec: { ...node.spec, taints: [...taints, { key: notReadyKey, effect: 'NoSchedule' }] } }
 }
 
-function nodeProblems(node: Node): readonly Problem[] {
-  const { taints = [] } = node.spec ?? {}
+function taintProblems({ spec }: Node): readonly Problem[] {
+  const { taints = [] } = spec ?? {}
   const kinds = taints.map(({ key, effect }) => `${key}:${effect}`)
   const repeated = repeatedPlaces(kinds)
-  const wrong = taints.flatMap(({ key, value = '' }, index) => {
+  return taints.flatMap(({ key, value = '' }, index) => {
     const field = `spec.taints[${index}]`
     return [
       ...(key === '' ? [required(`${field}.key`)] : problemsWith(`${field}.key`, key, labelKeyProblem)),
@@ -75,17 +75,17 @@ function nodeProblems(node: Node): readonly Problem[] {
       ...(repeated.has(index) ? [duplicate(field, kinds[index])] : []),
     ]
   })
-  return [...nodeRangeProblems(node), ...wrong]
 }
 
-/** Fields that may be set once and then stay (ValidateNodeUpdate). */
-function nodeChangeProblems({ spec: old = {} }: Node, { spec: now = {} }: Node): readonly Problem[] {
+/** Fields that may be set once and then stay (ValidateNodeUpdate). Ranges that stay are not checked again: they cannot be changed. */
+function nodeChangeProblems({ spec: old = {} }: Node, node: Node): readonly Problem[] {
+  const { spec: now = {} } = node
   const fixed = (what: string) => `node updates may not change ${what} except from "" to valid`
   const hadRanges = (old.podCIDRs ?? []).length > 0
+  const forbid = hadRanges && !isDeepStrictEqual(old.podCIDRs, now.podCIDRs)
   return [
-    ...(hadRanges && !isDeepStrictEqual(old.podCIDRs, now.podCIDRs)
-      ? [forbidden('spec.podCIDRs', fixed('podCIDR'))]
-      : []),
+    ...(hadRanges ? [] : nodeRangeProblems(node)),
+    ...(forbid ? [forbidden('spec.podCIDRs', fixed('podCIDR'))] : []),
     ...(old.providerID && old.providerID !== now.providerID ? [forbidden('spec.providerID', fixed('providerID'))] : []),
   ]
 }

@@ -3,7 +3,7 @@ import type { CertificateSigningRequest } from '../../../api/certificate-signing
 import type { ConfigMap } from '../../../api/config-map.ts'
 import type { Secret } from '../../../api/secret.ts'
 import { aNode } from '../../../api/testing/builders.ts'
-import { create, fields, update } from '../../testing/admitting.ts'
+import { causes, create, fields, update } from '../../testing/admitting.ts'
 
 test('taints are unique by key and effect', async (t) => {
   const node = { ...aNode(), metadata: { name: 'pi' } }
@@ -23,6 +23,21 @@ test('taints are unique by key and effect', async (t) => {
     fields(() => update('nodes', known, { ...node, spec: { providerID: 'b' } })),
     ['spec.providerID'],
   )
+})
+
+test('ranges of pods are checked where they are set; a Node that has others from before can still be changed', async (t) => {
+  const changed = (podCIDRs: readonly string[], now: readonly string[]) => {
+    const spec = (ranges: readonly string[]) =>
+      ranges[0] === undefined ? {} : { podCIDR: ranges[0], podCIDRs: ranges }
+    const [old, next] = [aNode({ name: 'pi', spec: spec(podCIDRs) }), aNode({ name: 'pi', spec: spec(now) })]
+    return causes(() => update('nodes', old, { ...next, spec: { ...next.spec, unschedulable: true } }))
+  }
+  const two = ['10.1.0.0/24', '10.2.0.0/24']
+  t.same(changed(two, two), [])
+  t.match(changed([], two), [/^spec.podCIDRs: Invalid value: .* no more than one CIDR for each IP family/])
+  t.same(changed(two, ['10.1.0.0/24']), [
+    'spec.podCIDRs: Forbidden: node updates may not change podCIDR except from "" to valid',
+  ])
 })
 
 test('Secret data are bytes, and immutable objects cannot change', async (t) => {
