@@ -11,7 +11,7 @@ import { mqttControlPlane } from '../adapters/mqtt/mqtt-control-plane.ts'
 import type { RunRequest } from '../command-line.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import type { AgentIdentity } from '../join/identity.ts'
-import { keptServers } from '../node/connection/controller-servers.ts'
+import { haveOthersToLead, keptServers } from '../node/connection/controller-servers.ts'
 import { leaseManager } from '../node/registration/lease-manager.ts'
 import { nodeEvents } from '../node/status/node-event.ts'
 import { runtimeHealth, runtimeView } from '../node/status/runtime-health.ts'
@@ -64,7 +64,8 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const link = openApiLink(identity, machine)
   const mqttServers = () => keptServers(link.servers.get()).mqttServers
   const controllerUrls = () => [...keptServers(link.servers.get()).apiServers, ...mqttServers()]
-  const controlPlane = connection(assembly, machine, goodbye, mqttServers)
+  const othersLead = () => haveOthersToLead(link.servers.get())
+  const controlPlane = connection(assembly, machine, goodbye, { mqttServers, othersLead })
   const event = nodeEvents({ controlPlane, clock }, nodeName)
   const ground = networkGround(root)
   const engine = dockerRuntime({
@@ -155,14 +156,14 @@ function connection(
   { request, configuration, identity, log }: Assembly,
   machine: AgentMachine,
   goodbye: Farewell,
-  mqttServers: () => readonly string[],
+  servers: { readonly mqttServers: () => readonly string[]; readonly othersLead: () => boolean },
 ) {
   const { clock, date, inventory, random } = machine
   return mqttControlPlane(
     { clock, random, log, leave: goodbye.now },
     {
       ...identity,
-      mqttServers,
+      ...servers,
       agentVersion: version,
       bootID: inventory.system.bootID,
       knownTime: date.knownTime,

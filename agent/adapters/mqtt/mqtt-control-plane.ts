@@ -26,6 +26,8 @@ export type MqttControlPlaneSettings = MqttConnectionSettings & {
   readonly bootID: string
   /** Reported to the controller, which expects a heartbeat four times within it. */
   readonly leaseDurationSeconds?: number
+  /** Another controller may lead meanwhile. Left out: there is one only. */
+  readonly othersLead?: () => boolean
   /** Events other than warnings are not published. */
   readonly warningsOnly?: boolean
 }
@@ -42,7 +44,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
   const { nodeName, bootID, agentVersion, leaseDurationSeconds, warningsOnly = false } = settings
   const topics = nodeTopics(nodeName)
   const terms = controllerTerms(leaseDurationSeconds ?? usualLeaseDurationSeconds)
-  const leases = leaseMessages(topics.lease, terms, () => (settings.mqttServers?.() ?? []).length > 1)
+  const leases = leaseMessages(topics.lease, terms, settings.othersLead)
   const { open, closed, isIdle, ...reports } = reportMessages({ nodeName, topics, leases, warningsOnly, clock, log })
   const messages = connectionMessages({
     topic: topics.connection,

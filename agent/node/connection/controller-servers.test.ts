@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { keptServers, publishedServers, serverChoice } from './controller-servers.ts'
+import { haveOthersToLead, keptServers, publishedServers, serverChoice } from './controller-servers.ts'
 
 const joined = { apiUrl: 'https://a:6443', mqttUrl: 'mqtts://a:8883' }
 
@@ -10,6 +10,14 @@ test('a machine tries the addresses that were published last, and then those wit
     apiServers: ['https://b:6443', 'https://a:6443'],
     mqttServers: ['mqtts://b:8883', 'mqtts://a:8883'],
   })
+})
+
+test('another controller may lead where several are published, not where one has two addresses', async (t) => {
+  const published = { mqttServers: ['mqtts://b:8883'] }
+  t.equal(keptServers({ ...joined, ...published }).mqttServers.length, 2)
+  t.notOk(haveOthersToLead({ ...joined, ...published }))
+  t.notOk(haveOthersToLead({}))
+  t.ok(haveOthersToLead({ ...joined, mqttServers: ['mqtts://a:8883', 'mqtts://b:8883'] }))
 })
 
 test('of what is published only addresses are kept, and not too many', async (t) => {

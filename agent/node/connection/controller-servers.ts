@@ -30,6 +30,11 @@ export function keptServers({ apiUrl, mqttUrl, apiServers = [], mqttServers = []
   }
 }
 
+/** Another controller may lead. The address with which the machine joined is no other one: a single controller may have two. */
+export function haveOthersToLead({ mqttServers = [] }: PublishedServers): boolean {
+  return mqttServers.length > 1
+}
+
 /** The lists as they are kept: what is no address is left out. */
 export function publishedServers({ apiServers = [], mqttServers = [] }: PublishedServers): Required<PublishedServers> {
   return { apiServers: addresses(apiServers, 'https:'), mqttServers: addresses(mqttServers, 'mqtts:') }
