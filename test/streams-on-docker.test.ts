@@ -264,6 +264,7 @@ test('kubectl exec, attach, cp and run', async (t) => {
     const running = promisify(execFile)('script', ['-qec', `stty rows 33 cols 111; tty; ${exec}`, '/dev/null'], {
       timeout: 30_000,
     })
+    running.catch(() => undefined) // awaited below, perhaps only after it has failed
     let printed = ''
     running.child.stdout?.on('data', (piece: string) => {
       printed += piece
