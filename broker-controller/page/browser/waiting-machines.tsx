@@ -7,6 +7,8 @@ import { useFleet, useNow } from './fleet-stream.ts'
 import { useMay } from './hooks.ts'
 
 const group = 'certificates.k8s.io'
+/** To approve a request also needs the verb `approve` on the signer of nodes' certificates, or on all of its domain. */
+const onSigner = { verb: 'approve', group, resource: 'signers' }
 
 export function WaitingMachines() {
   const { fleet } = useFleet()
@@ -23,14 +25,16 @@ export function WaitingMachines() {
 
 function Waiting({ request }: { readonly request: RequestCard }) {
   const now = useNow()
-  const may = useMay({ verb: 'patch', group, resource: 'certificatesigningrequests', subresource: 'approval' })
+  const mayPatch = useMay({ verb: 'patch', group, resource: 'certificatesigningrequests', subresource: 'approval' })
+  const mayUseSigner = useMay({ ...onSigner, name: 'kubernetes.io/kube-apiserver-client-kubelet' })
+  const mayUseDomain = useMay({ ...onSigner, name: 'kubernetes.io/*' })
   const { name, node, requester, at } = request
   return (
     <p class="notice warn">
       <span>
         <strong>{node}</strong> waits for approval. {requester} asked {ago(at, now)}.
       </span>
-      {may && (
+      {mayPatch && (mayUseSigner || mayUseDomain) && (
         <span class="buttons">
           <Action
             name="Approve"

@@ -63,6 +63,8 @@ test('only machines that wait are shown, with the name that they ask for', async
   t.equal(requestCard(request, () => undefined)?.node, 'unreadable name')
   const person = { ...request, spec: { ...request.spec, signerName: 'kubernetes.io/kube-apiserver-client' } }
   t.equal(requestCard(person, nameOf), undefined)
+  const waiting = { ...request, status: { conditions: [{ type: 'Waiting', status: 'True', reason: 'NodeExists' }] } }
+  t.match(requestCard(waiting, nameOf), { name: 'csr-1', node: 'pi-9' }, 'the controller noted why it waits')
   const decided = { ...request, status: { conditions: [{ type: 'Approved', status: 'True' }] } }
   t.equal(requestCard(decided, nameOf), undefined)
 })

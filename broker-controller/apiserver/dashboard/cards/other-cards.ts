@@ -1,5 +1,9 @@
 /** Events, workloads and requests of waiting machines → the cards of the dashboard. */
-import { type CertificateSigningRequest, nodeClientSigner } from '../../../../api/certificate-signing-request.ts'
+import {
+  type CertificateSigningRequest,
+  isVerdict,
+  nodeClientSigner,
+} from '../../../../api/certificate-signing-request.ts'
 import type {
   EventCard,
   RequestCard,
@@ -63,12 +67,15 @@ function workloadCard(
   }
 }
 
-/** Undefined for a request of no machine, or one that was decided. The API sets its user name, and a node asks for its own name. */
+/**
+ * Undefined for a request of no machine, or one that was decided; the condition of one that waits is no decision. The API sets its user
+ * name, and a node asks for its own name.
+ */
 export function requestCard(
   { metadata, spec, status }: CertificateSigningRequest,
   commonNameOf: (request: string) => string | undefined,
 ): RequestCard | undefined {
-  if (spec.signerName !== nodeClientSigner || (status?.conditions ?? []).length > 0) return undefined
+  if (spec.signerName !== nodeClientSigner || status?.conditions?.some(isVerdict)) return undefined
   const name = commonNameOf(pemOf(spec.request))
   return {
     name: metadata.name ?? '',
