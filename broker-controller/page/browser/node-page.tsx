@@ -81,7 +81,8 @@ function NodeActions({ node }: { readonly node: NodeCard }) {
   const mayEvict = useMay({ verb: 'create', resource: 'pods', subresource: 'eviction' })
   const patch = (body: object) =>
     callApi('PATCH', `/api/v1/nodes/${encodeURIComponent(name)}`, { type: mergePatchType, body })
-  const setCordon = (unschedulable: boolean) => patch({ spec: { unschedulable } })
+  /** As kubectl: the field is absent where pods may be placed. */
+  const setCordon = (isCordoned: boolean) => patch({ spec: { unschedulable: isCordoned || null } })
   const requestReboot = () =>
     patch({ metadata: { annotations: { [rebootRequestedAnnotation]: new Date().toISOString() } } })
   if (!mayPatch) return null
