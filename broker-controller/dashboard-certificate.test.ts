@@ -37,7 +37,7 @@ test('the files are read again when they change, and an unusable pair leaves the
   const stopping = new AbortController()
   const running = certificate.run(stopping.signal)
   const checked = async () => {
-    await clock.advance(60_000)
+    await clock.advance(30_000)
     for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve))
   }
   write(second, 3)

@@ -20,7 +20,8 @@ export type DashboardCertificateNeeds = {
 
 export type DashboardCertificate = Loop & { readonly current: () => CertificateTexts }
 
-const checkMs = 60_000
+/** Twice in the minute within which a change is used. */
+const checkMs = 30_000
 
 /** Rejects if the files cannot be read, or do not belong together. Later problems are logged, and the last certificate stays. */
 export async function openDashboardCertificate(needs: DashboardCertificateNeeds): Promise<DashboardCertificate> {
