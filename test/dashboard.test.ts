@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { hasChromium, openBrowser, type Page } from './support/browser.ts'
-import type { Controller } from './support/fleet.ts'
+import { loginLink, text, tile } from './support/dashboard-page.ts'
 import { joinedFleet } from './support/joined-fleet.ts'
 import { isRoot, skipWithout } from './support/missing-parts.ts'
 import { image } from './support/pods.ts'
@@ -24,19 +24,9 @@ async function seriousProblems(page: Page): Promise<readonly string[]> {
     .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`)
 }
 
-async function loginLink(controller: Controller): Promise<string> {
-  const { stdout, stderr } = await controller.command('login-link', '--kubeconfig', controller.kubeconfig)
-  if (!stdout.startsWith('https://')) throw new Error(`No login link: ${stdout}${stderr}`)
-  return stdout.trim()
-}
-
 async function picture(page: Page, name: string): Promise<void> {
   if (pictures !== undefined) await page.screenshot(join(pictures, `${name}.png`))
 }
-
-const text = (selector: string) => `(document.querySelector(${JSON.stringify(selector)})?.textContent ?? '')`
-const tile = (name: string, state: string) =>
-  `[...document.querySelectorAll('.tile')].some((one) => one.textContent.startsWith(${JSON.stringify(name)}) && one.classList.contains(${JSON.stringify(state)}))`
 
 function deployment(name: string, replicas: number): string {
   const labels = { app: name }
