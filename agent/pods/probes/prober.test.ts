@@ -241,7 +241,12 @@ function tcpProber(t: Test, more: { readonly random?: number } = {}) {
   const [clock, log] = [fakeClock(), quietLog(t)]
   const world = { asked: [] as string[], answers: new Map<string, ProbeAnswer>(), events: [] as PodEvent[], changed: 0 }
   const probes = prober({
-    runtime: { exec: () => Promise.reject(new Error('the container is gone')) },
+    runtime: {
+      async exec(id) {
+        world.asked.push(`${id} at ${clock.monotonicMs()}`)
+        throw new Error('the container is gone')
+      },
+    },
     network: {
       ask: async (target) => {
         const port = 'port' in target ? String(target.port) : ''
@@ -451,6 +456,19 @@ test('a probe with a short period is hardly run early', async (t) => {
   t.same(times(1), [0, 1_000, 2_000])
   t.same(times(2), [200, 1_200, 2_200])
   t.same(times(3), [100, 1_000, 2_000])
+})
+
+test('a command is not run early: commands of many containers stay apart', async (t) => {
+  const exec = { command: ['check'] }
+  const { clock, world } = severalProbes(t, {
+    1: { exec, initialDelaySeconds: 0.3 },
+    2: { exec, initialDelaySeconds: 0.6 },
+    3: { initialDelaySeconds: 0.9 },
+    4: {},
+  })
+  await clock.advance(11_000)
+  const later = world.asked.filter((one) => Number(one.split(' at ')[1]) >= 10_000)
+  t.same(later, ['4 at 10000', 'c1 at 10300', 'c2 at 10600', '3 at 10600'])
 })
 
 test('of many probes that are due soon only a few are run with the one that is due', async (t) => {

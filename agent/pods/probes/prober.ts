@@ -49,7 +49,8 @@ export interface Prober {
 
 /**
  * A probe is run together with another one that is due, up to this part of its period early: the agent then wakes up less often, and a
- * probe that follows another takes a third of its CPU time (docs/figures.md, "Pods"). Afterwards their times are the same.
+ * probe that follows another takes a third of its CPU time (docs/figures.md, "Pods"). Afterwards their times are the same. A command is not
+ * run early: it starts processes, and several at once on a small machine take longer than the second that a probe has by default.
  */
 const earlyShare = 0.1
 const mostEarlyMs = 1_000
@@ -62,7 +63,7 @@ export function prober(needs: ProberNeeds): Prober {
   const due = dueTimes()
   const running = new Set<Promise<void>>()
   const stopped = new AbortController()
-  setMaxListeners(0, stopped.signal) // every probe under way adds a listener until it has a result: many of them are no leak
+  setMaxListeners(0, stopped.signal) // a probe under way may add a listener until it has a result: many of them are no leak
   const wake = alarm(clock)
   /** The loop sleeps until then; while it is at work it needs no notification. */
   let sleepsUntilMs = Number.NEGATIVE_INFINITY
@@ -184,6 +185,7 @@ function targetFor(worker: Worker, podIP: string | undefined): Target | undefine
 }
 
 function earlyMs(probe: Probe): number {
+  if (probe.exec !== undefined) return 0
   return Math.min(mostEarlyMs, rulesOf(probe).periodMs * earlyShare)
 }
 
