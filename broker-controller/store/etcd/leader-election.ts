@@ -16,10 +16,10 @@ import {
 import type { EtcdClient } from './etcd-client.ts'
 import { EtcdError } from './etcd-error.ts'
 import type { EtcdKeys } from './etcd-keys.ts'
-import { compareTarget, methods } from './etcd-messages.ts'
+import { compareTarget } from './etcd-messages.ts'
 import type { Fence } from './fence.ts'
 import { type LeaseKeeper, startLeaseKeeper } from './lease-keeper.ts'
-import { claimOwnerKey, deleteOwnerKey, type HeldKey, keptAlive, type OwnerProcess, presentOwner } from './owner-key.ts'
+import { deleteOwnerKey, type HeldKey, keptAlive, type OwnerProcess, ownerClaims, presentOwner } from './owner-key.ts'
 
 export type LeaderElectionNeeds = {
   readonly client: EtcdClient
@@ -54,6 +54,7 @@ export function leaderElection(needs: LeaderElectionNeeds): LeaderElection {
   const { client, keys, clock, log } = needs
   const closing = new AbortController()
   setMaxListeners(0, closing.signal) // each wait listens: many are no leak
+  const claims = ownerClaims(client, keys, leaseDurationMs / 1000, clock)
   let held: HeldKey | undefined
   let renewedMs = Number.NEGATIVE_INFINITY
   let leader: Leader | undefined
@@ -63,13 +64,15 @@ export function leaderElection(needs: LeaderElectionNeeds): LeaderElection {
   const attempt = async (server: string): Promise<HeldKey | undefined> => {
     const present = await presentOwner(client, keys)
     leader = present?.process
-    if (present?.process !== undefined && needs.hasEnded(present.process)) {
-      await deleteOwnerKey(client, keys, present.createRevision)
-    } else if (present !== undefined) return undefined
     const triedMs = clock.monotonicMs()
-    const claimed = await claimOwnerKey(client, keys, { ...needs.self, server }, leaseDurationMs / 1000)
-    if (claimed !== undefined) renewedMs = triedMs
-    return claimed
+    const made = present && (await claims.madeBefore(present))
+    if (made === undefined && present !== undefined) {
+      if (present.process === undefined || !needs.hasEnded(present.process)) return undefined
+      await deleteOwnerKey(client, keys, present.createRevision)
+    }
+    const own = made ?? (await claims.claim({ ...needs.self, server }))
+    if (own !== undefined) renewedMs = triedMs
+    return own
   }
   const renew = async (isDoubtful: boolean) => {
     if (held === undefined) return
@@ -114,11 +117,9 @@ export function leaderElection(needs: LeaderElectionNeeds): LeaderElection {
     condition: () => held && { target: compareTarget.create, key: keys.owner, createRevision: held.createRevision },
     failed: () => keeper?.checkNow(),
     async resign() {
-      const lease = held?.lease
       held = undefined
       closing.abort('resigned')
-      if (lease === undefined) return
-      await client.call(methods.leaseRevoke, { id: lease }).catch((error: unknown) => {
+      await claims.release().catch((error: unknown) => {
         log.debug('The lease of the leader ends later', { afterMs: leaseDurationMs, error })
       })
     },

@@ -1,8 +1,9 @@
 /** The key `.store/owner`, which names the process that may write. It ends with the etcd lease of that process. */
 import { decode } from '../../../api/decode.ts'
 import { integer, object, oneOf, optional, text } from '../../../api/schema.ts'
+import type { Clock } from '../../../daemon/clock.ts'
 import { callDeadlineMs, type EtcdClient } from './etcd-client.ts'
-import { EtcdError, grpcCode } from './etcd-error.ts'
+import { EtcdError, grpcCode, maySucceedElsewhere } from './etcd-error.ts'
 import type { EtcdKeys } from './etcd-keys.ts'
 import { compareTarget, type KeyValue, methods } from './etcd-messages.ts'
 
@@ -20,6 +21,8 @@ export type OwnerProcess = {
 
 export type PresentOwner = {
   readonly createRevision: number
+  /** Of etcd, with which the key ends. */
+  readonly lease: string
   /** undefined: the value cannot be read. */
   readonly process: OwnerProcess | undefined
 }
@@ -45,29 +48,86 @@ const ownerSchema = object({
 export async function presentOwner(client: EtcdClient, { owner }: EtcdKeys): Promise<PresentOwner | undefined> {
   const { kvs } = await client.call(methods.range, { key: owner, limit: 1 })
   const [present] = kvs
-  return present && { createRevision: present.createRevision, process: processIn(present) }
+  return present && { createRevision: present.createRevision, lease: present.lease, process: processIn(present) }
 }
 
-/** Makes the key with a lease of so many seconds. undefined: another process was faster. */
-export async function claimOwnerKey(
+/** What a process does to hold the key. */
+export interface OwnerClaims {
+  /**
+   * Makes the key. undefined: another process was faster. Rejects with EtcdError; the key may have been made then, and `madeBefore`
+   * finds it.
+   */
+  claim(self: OwnerProcess): Promise<HeldKey | undefined>
+  /** The key, where a claim made it that was not answered. undefined: it is of another process, or its lease has ended. */
+  madeBefore(present: PresentOwner): Promise<HeldKey | undefined>
+  /** Ends the lease of the last claim, and the key with it. Repeated for 3 s while etcd does not answer; rejects with EtcdError. */
+  release(): Promise<void>
+}
+
+const releaseMs = 3_000
+const pauseMs = 250
+
+/**
+ * All claims use one lease while it lasts: so a key that a claim made without an answer is recognized by it. Of two claims in flight
+ * one makes the key, for both have the condition that there is none.
+ */
+export function ownerClaims(client: EtcdClient, keys: EtcdKeys, leaseSeconds: number, clock: Clock): OwnerClaims {
+  let lease: string | undefined
+  return {
+    async claim(self) {
+      if (lease === undefined || !(await keptAlive(client, lease))) {
+        lease = (await client.call(methods.leaseGrant, { ttl: leaseSeconds })).id
+      }
+      return claimOwnerKey(client, keys, self, lease)
+    },
+    async madeBefore(present) {
+      if (present.lease !== lease || !(await keptAlive(client, lease))) return undefined
+      const { kvs } = await client.call(methods.range, { key: keys.terms, limit: 1 })
+      return { lease, createRevision: present.createRevision, transitions: transitionsIn(kvs[0]) }
+    },
+    async release() {
+      const id = lease
+      lease = undefined
+      if (id !== undefined) await revoked(client, id, clock)
+    },
+  }
+}
+
+async function revoked(client: EtcdClient, id: string, clock: Clock): Promise<void> {
+  const untilMs = clock.monotonicMs() + releaseMs
+  for (;;) {
+    try {
+      await client.call(methods.leaseRevoke, { id })
+      return
+    } catch (error) {
+      if (error instanceof EtcdError && error.code === grpcCode.notFound) return
+      if (!maySucceedElsewhere(error) || clock.monotonicMs() + pauseMs > untilMs) throw error
+      await clock.sleep(pauseMs)
+    }
+  }
+}
+
+/** etcd counts how often a key was written. */
+function transitionsIn(terms: KeyValue | undefined): number {
+  return Math.max(0, (terms?.version ?? 1) - 1)
+}
+
+async function claimOwnerKey(
   client: EtcdClient,
   { owner: key, terms }: EtcdKeys,
   self: OwnerProcess,
-  leaseSeconds: number,
+  lease: string,
 ): Promise<HeldKey | undefined> {
-  const { id: lease } = await client.call(methods.leaseGrant, { ttl: leaseSeconds })
   const { succeeded, header, responses } = await client.call(methods.txn, {
     compare: [{ target: compareTarget.create, key, createRevision: 0 }],
     success: [
       { put: { key, lease, value: Buffer.from(JSON.stringify({ kind: 'StoreOwner', ...self })) } },
-      // etcd counts how often a key was written.
       { put: { key: terms, value: Buffer.alloc(0) } },
       { range: { key: terms, limit: 1 } },
     ],
   })
   if (!succeeded) return undefined
-  const written = responses[2]?.range?.kvs[0]?.version ?? 1
-  return { lease, createRevision: header?.revision ?? 0, transitions: Math.max(0, written - 1) }
+  return { lease, createRevision: header?.revision ?? 0, transitions: transitionsIn(responses[2]?.range?.kvs[0]) }
 }
 
 /** Of a process that has ended: deletes its key, unless another one has made it since. */

@@ -9,10 +9,18 @@ import { leaseDurationMs } from '../election/election.ts'
 import { StoreInUseError } from '../store.ts'
 import type { EtcdClient } from './etcd-client.ts'
 import type { EtcdKeys } from './etcd-keys.ts'
-import { type Compare, compareTarget, methods } from './etcd-messages.ts'
+import { type Compare, compareTarget } from './etcd-messages.ts'
 import type { Fence } from './fence.ts'
 import { startLeaseKeeper } from './lease-keeper.ts'
-import { claimOwnerKey, deleteOwnerKey, type HeldKey, keptAlive, type OwnerProcess, presentOwner } from './owner-key.ts'
+import {
+  deleteOwnerKey,
+  type HeldKey,
+  keptAlive,
+  type OwnerClaims,
+  type OwnerProcess,
+  ownerClaims,
+  presentOwner,
+} from './owner-key.ts'
 
 export type StoreOwnerNeeds = {
   readonly client: EtcdClient
@@ -47,7 +55,8 @@ const patienceMs = leaseDurationMs + 5_000
 export async function acquireStore(needs: StoreOwnerNeeds): Promise<StoreOwner> {
   const { client, keys, clock, log } = needs
   const closing = new AbortController()
-  let held = await acquired(needs, needs.signal ?? closing.signal)
+  const claims = ownerClaims(client, keys, leaseSeconds, clock)
+  let held = await acquired(needs, claims, needs.signal ?? closing.signal)
   if (held === undefined) throw new Error(`The wait for ${keys.prefix} in etcd was ended`)
 
   const renew = async (isDoubtful: boolean) => {
@@ -55,7 +64,7 @@ export async function acquireStore(needs: StoreOwnerNeeds): Promise<StoreOwner> 
     if (isKept || (await isOwn(client, keys, held)) || closing.signal.aborted) return
     held = undefined
     log.warn('The lease on the store in etcd has ended: acquiring it again', { prefix: keys.prefix })
-    held = await acquired(needs, closing.signal)
+    held = await acquired(needs, claims, closing.signal)
   }
   const keeper = startLeaseKeeper(
     { renew, periodMs: renewMs, retryMs: renewMs, what: 'the lease on the store', clock, log },
@@ -66,11 +75,9 @@ export async function acquireStore(needs: StoreOwnerNeeds): Promise<StoreOwner> 
     failed: () => keeper.checkNow(),
     run: (signal) => keeper.run(signal),
     async release() {
-      const lease = held?.lease
       held = undefined
       closing.abort('released')
-      if (lease === undefined) return
-      await client.call(methods.leaseRevoke, { id: lease }).catch((error: unknown) => {
+      await claims.release().catch((error: unknown) => {
         log.debug('The lease on the store in etcd ends later', { seconds: leaseSeconds, error })
       })
     },
@@ -88,16 +95,22 @@ export function storeLost(prefix: string): Error {
   return new Error(`The lease on ${prefix} in etcd has ended: check that no other controller uses it, and try again`)
 }
 
-async function acquired(needs: StoreOwnerNeeds, signal: AbortSignal): Promise<HeldKey | undefined> {
+async function acquired(
+  needs: StoreOwnerNeeds,
+  claims: OwnerClaims,
+  signal: AbortSignal,
+): Promise<HeldKey | undefined> {
   const { client, keys, self, hasEnded, clock, log } = needs
   let waitingFor: { readonly createRevision: number; readonly untilMs: number } | undefined
   while (!signal.aborted) {
     const present = await presentOwner(client, keys)
     if (present === undefined) {
-      const held = await claimOwnerKey(client, keys, self, leaseSeconds)
+      const held = await claims.claim(self)
       if (held !== undefined) return held
       continue
     }
+    const made = await claims.madeBefore(present)
+    if (made !== undefined) return made
     const { createRevision, process: other } = present
     if (other !== undefined && hasEnded(other)) {
       await deleteOwnerKey(client, keys, createRevision)
