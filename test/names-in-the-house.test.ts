@@ -118,6 +118,13 @@ test('a node publishes its name to the house', { skip: whyNoRules() }, async (t)
   t.equal(await ask(node), '192.168.7.5', 'a program of the node itself')
   t.equal(await ask(client, 'pi-2.local'), 'silent')
 
+  const forge =
+    'add table ip forge; add chain ip forge out { type filter hook output priority 0; }; add rule ip forge out udp sport set 0'
+  await client.run('nft', forge)
+  t.equal(await ask(client), 'silent', 'a forged packet: no answer can be sent to port 0')
+  await client.run('nft', 'delete table ip forge')
+  t.equal(await ask(client), '192.168.7.5', 'the publisher is still there')
+
   const second = started(t, other, publisher('pi-1', '192.168.7.6'))
   await eventually('the other machine with the name gives up', async () => second.lines().length > 0)
   t.match(second.lines()[0], /^Another machine has a name of this node on the link/)

@@ -6,6 +6,7 @@ import { formatCidr, parseCidr } from '../../../api/text/cidr.ts'
 import { codeOf } from '../../../daemon/errors.ts'
 import type { MdnsLink } from '../../network/mdns/mdns-names.ts'
 import type { MdnsHost, MdnsPeer, MdnsSocket } from '../../network/mdns/mdns-publisher.ts'
+import { sendDatagram } from './datagram.ts'
 
 const group = '224.0.0.251'
 const mdnsPort = 5353
@@ -62,12 +63,10 @@ async function openMdnsSocket(
   }
   socket.on('message', receive)
   const ended = new Promise<Error>((resolve) => socket.on('error', resolve))
-  const send = (message: Buffer, port: number, to: string) =>
-    new Promise<void>((resolve) => socket.send(message, port, to, () => resolve()))
   return {
     ended,
-    multicast: (message) => send(message, mdnsPort, group),
-    unicast: (message, to) => send(message, to.port, to.address),
+    multicast: (message) => sendDatagram(socket, message, { address: group, port: mdnsPort }),
+    unicast: (message, to) => sendDatagram(socket, message, to),
     close: () => new Promise((resolve) => socket.close(() => resolve())),
   }
 }

@@ -3,6 +3,7 @@ import { createSocket, type Socket as DatagramSocket } from 'node:dgram'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Answerer } from '../../network/names/answerer.ts'
 import type { NameSockets } from '../../network/names/name-server.ts'
+import { sendDatagram } from './datagram.ts'
 
 export type NameSocketAddress = {
   readonly address: string
@@ -49,18 +50,12 @@ export async function openNameSockets(at: NameSocketAddress, answerer: Answerer)
 }
 
 function answerDatagrams(socket: DatagramSocket, answerer: Answerer): void {
-  let isOpen = true
-  socket.once('close', () => {
-    isOpen = false
-  })
-  socket.on('message', (message, { address, port }) => {
-    const send = (answer: Buffer) => {
-      // A client that is gone is no failure of the socket.
-      if (isOpen) socket.send(answer, port, address, () => undefined)
-    }
-    const answer = answerer.answer(message, address, 'udp')
+  socket.on('message', (message, from) => {
+    // A client that is gone is no failure of the socket.
+    const send = (answer: Buffer) => sendDatagram(socket, answer, from)
+    const answer = answerer.answer(message, from.address, 'udp')
     if (answer instanceof Promise) void answer.then(send)
-    else if (answer !== undefined) send(answer)
+    else if (answer !== undefined) void send(answer)
   })
 }
 
