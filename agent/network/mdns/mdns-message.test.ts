@@ -25,7 +25,11 @@ test('a response replaces what caches have, and states that there is no other ty
     additional: [{ name: 'pi-1.local', type: '47', ttl: 120, data: '0470692d31056c6f63616c00000140' }],
   })
   t.equal(bytes.readUInt16BE(12 + 12 + 2), 0x8001, 'the bit that replaces what caches have')
-  t.match(readMdnsMessage(writeResponse([], [pi])), { answers: [{ name: 'pi-1.local', type: 47 }] })
+  t.match(seenAnswer(writeResponse([], [pi])), {
+    answers: [{ name: 'pi-1.local', type: '47' }],
+    additional: [{ name: 'pi-1.local', type: 'A', data: '192.168.1.5' }],
+  })
+  t.match(seenAnswer(writeResponse([pi], [pi])), { answers: [{ type: 'A' }, { type: '47' }], additional: [] })
 })
 
 test('a record that is withdrawn has no time to live, and nothing beside it', async (t) => {

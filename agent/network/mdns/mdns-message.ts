@@ -108,8 +108,8 @@ export function writeProbe(records: readonly AddressRecord[]): Buffer {
 }
 
 /**
- * `addresses`: names and their addresses. `absent`: names that have no record of the type asked for; both are followed by the
- * statement that a name has an address of IPv4 only (NSEC, section 6.1). `ttl` 0: the records are withdrawn.
+ * `addresses`: names and their addresses. `absent`: names that have no record of the type asked for. Of both all get the address and the
+ * statement that the name has no record of another type (NSEC, section 6.1). `ttl` 0: the records are withdrawn.
  */
 export function writeResponse(
   addresses: readonly AddressRecord[],
@@ -123,8 +123,18 @@ export function writeResponse(
       ...addresses.map((record) => addressRecord(record, unique, ttl)),
       ...absent.map(({ name }) => onlyAddress(name, unique, ttl)),
     ],
-    additional: ttl === 0 ? [] : addresses.map(({ name }) => onlyAddress(name, unique, ttl)),
+    additional:
+      ttl === 0
+        ? []
+        : [
+            ...without(addresses, absent).map(({ name }) => onlyAddress(name, unique, ttl)),
+            ...without(absent, addresses).map((record) => addressRecord(record, unique, ttl)),
+          ],
   })
+}
+
+function without(records: readonly AddressRecord[], others: readonly AddressRecord[]): readonly AddressRecord[] {
+  return records.filter(({ name }) => !others.some((other) => other.name === name))
 }
 
 /** To a resolver that does not use port 5353: it gets what a name server would answer (section 6.7). */

@@ -5,7 +5,15 @@ import type { Log } from '../../../daemon/log.ts'
 import { sourceLimit } from '../names/source-limit.ts'
 import { type AddressRecord, readMdnsMessage, writeLegacyResponse, writeProbe, writeResponse } from './mdns-message.ts'
 import type { MdnsLink } from './mdns-names.ts'
-import { announcedNames, type MdnsNames, type MdnsReply, receiveMdns, stepNames, withWanted } from './mdns-responder.ts'
+import {
+  announcedNames,
+  type MdnsNames,
+  type MdnsReply,
+  namesInMessage,
+  receiveMdns,
+  stepNames,
+  withWanted,
+} from './mdns-responder.ts'
 
 export type MdnsPeer = { readonly address: string; readonly port: number }
 
@@ -51,8 +59,6 @@ const mdnsPort = 5353
 /** Of messages. A link with avahi on every machine has some a second; what one machine sends beyond that is not read. */
 const ofSource = { perSecond: 20, atOnce: 100 }
 const ofLink = { perSecond: 200, atOnce: 400 }
-/** Some 700 bytes with their statements about other types. */
-const namesInMessage = 8
 
 export async function openMdnsPublisher(link: MdnsLink, needs: PublisherNeeds): Promise<MdnsPublisher> {
   const { host, clock, random, log, wake } = needs
@@ -120,9 +126,8 @@ function hasRecords({ addresses, absent }: MdnsReply): boolean {
   return addresses.length + absent.length > 0
 }
 
-/** A query has the questions that fit into it, and names of this node are few: it is one message. */
 function responseOf({ addresses, absent }: MdnsReply): Buffer {
-  return writeResponse(addresses.slice(0, namesInMessage), absent.slice(0, namesInMessage))
+  return writeResponse(addresses, absent)
 }
 
 function chunks(records: readonly AddressRecord[]): readonly (readonly AddressRecord[])[] {

@@ -77,6 +77,22 @@ test('another type is answered with the statement that there is none, and anothe
   t.match(receiveMdns(held(), other, stranger, 5_000).multicast, { addresses: [], absent: [] })
 })
 
+test('a question for many names gets the first ones, and the others can be asked for at once', async (t) => {
+  const many = Array.from({ length: 20 }, (_, index) => ({ name: `web.shop-${index}.local`, address: '192.168.1.240' }))
+  const { names } = stepped(withWanted(new Map(), many, 0, () => 0).names, 10_000)
+  const questions = many.map(({ name }) => ({ name, type: 1, wantsUnicast: false }))
+  const first = receiveMdns(names, query({ questions }), stranger, 15_000)
+  t.same(
+    first.multicast.addresses.map(({ name }) => name),
+    many.slice(0, 8).map(({ name }) => name),
+  )
+  const second = receiveMdns(first.names, query({ questions }), stranger, 15_000)
+  t.same(
+    second.multicast.addresses.map(({ name }) => name),
+    many.slice(8, 16).map(({ name }) => name),
+  )
+})
+
 test('the one who asks for itself gets the answer alone, if all had it within 30 s', async (t) => {
   const soon = receiveMdns(held(), query({ wantsUnicast: true }), stranger, 20_000)
   t.match(soon, { unicast: { addresses: [pi] }, multicast: { addresses: [] } })

@@ -41,6 +41,8 @@ const repeatMs = 1_000
 const defendMs = 250
 /** Section 5.4: what all have not received for so long is sent to all, although one asked for itself. */
 const recentMs = (mdnsTtl * 1_000) / 4
+/** Some 700 bytes with their statements about other types. Who asks for more names asks again, without those that it has. */
+export const namesInMessage = 8
 
 /** The names of before with what is wanted now. `withdrawn`: were announced, and are not wanted any more. */
 export function withWanted(
@@ -124,7 +126,7 @@ export type MdnsReception = {
   readonly lost: readonly NameText[]
 }
 
-/** `absent`: of these only another type was asked for. */
+/** `absent`: of these only another type was asked for. At most `namesInMessage` of both. */
 export type MdnsReply = { readonly addresses: readonly AddressRecord[]; readonly absent: readonly AddressRecord[] }
 
 export const noReply: MdnsReply = { addresses: [], absent: [] }
@@ -171,8 +173,10 @@ function answerQuery(names: MdnsNames, message: MdnsMessage, sender: Sender, now
     const sinceMs = nowMs - known.multicastMs
     const isUnicast = wantsUnicast && sinceMs < recentMs
     if (!isUnicast && sinceMs < (isProbe ? defendMs : repeatMs)) continue
-    if (!isUnicast) next.set(name, { ...known, multicastMs: nowMs })
     const reply = isUnicast ? replies.unicast : replies.multicast
+    // What is not sent is not marked as sent: others may ask for it.
+    if (reply.addresses.length + reply.absent.length >= namesInMessage) continue
+    if (!isUnicast) next.set(name, { ...known, multicastMs: nowMs })
     const list = type === dnsTypes.A || type === anyType ? reply.addresses : reply.absent
     if (!list.some((one) => one.name === name)) list.push(known)
   }
