@@ -88,6 +88,19 @@ test('rules that another program removed are back within 30 s', async (t) => {
   t.match(kernel.applied[1], /^add table ip bramble\nflush table/)
 })
 
+test('rules that change meanwhile do not delay that', async (t) => {
+  const { kernel, peers, services, clock } = running(t)
+  peers.set(noRules)
+  await clock.settle()
+  await clock.advance(20_000)
+  services.set(drop)
+  await clock.settle()
+  t.equal(kernel.applied.length, 2)
+  kernel.intact = false
+  await clock.advance(10_000)
+  t.match(kernel.applied[2], /^add table ip bramble\nflush table/)
+})
+
 test('a failure is the problem until a later attempt succeeds, which applies the whole', async (t) => {
   const { kernel, peers, services, ruleProblem, clock } = running(t)
   peers.set(noRules)

@@ -131,9 +131,9 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
       if (!policiesReady.get()) return startMs + holdPoliciesMs
       return rulesCurrent.get() ? startMs : startMs + holdMs
     }
-    const leftMs = () => endMs() - clock.monotonicMs()
-    if (leftMs() <= 0 || !(await table.isIntact(false).catch(() => false))) return
-    while (!signal.aborted && leftMs() > 0) await changed.sleep(leftMs(), signal)
+    const restMs = () => endMs() - clock.monotonicMs()
+    if (restMs() <= 0 || !(await table.isIntact(false).catch(() => false))) return
+    while (!signal.aborted && restMs() > 0) await changed.sleep(restMs(), signal)
   }
 
   return {
@@ -148,7 +148,7 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
         await hold(signal)
         while (!signal.aborted) {
           await pass()
-          const idleMs = applied === 'none' ? longestTimerMs : verifyMs
+          const idleMs = applied === 'none' ? longestTimerMs : leftMs(verifiedMs + verifyMs, clock)
           const restMs = retired.isEmpty() ? idleMs : retiredMs
           await changed.sleep(failures > 0 ? longestBackoffMs(failures - 1, retry) : restMs, signal)
         }
@@ -157,6 +157,10 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
       }
     },
   }
+}
+
+function leftMs(endMs: number, clock: Clock): number {
+  return Math.max(0, endMs - clock.monotonicMs())
 }
 
 function chainsOf(sets: readonly RuleSet[]): number {

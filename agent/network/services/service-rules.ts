@@ -156,7 +156,7 @@ function firewall(
   { addresses }: ServiceNode,
 ): ServicePiece {
   const ranges = ipv4RangesOf(sourceRanges)
-  // The API admits ranges of IPv6 too: a Service with those only is open to IPv4, as kube-proxy leaves it.
+  // The controller leaves out ranges of IPv6; where all are, it sends one that no client has (serviceState).
   if (balancers.length === 0 || ranges.length === 0 || ranges.some((range) => range.endsWith('/0'))) return noPiece
   const hasNode = ranges.some((range) => addresses.some((ip) => isWithin(ip, range)))
   const sources = [...ranges, ...(hasNode ? balancers : [])]
