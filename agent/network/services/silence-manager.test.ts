@@ -28,7 +28,7 @@ const statesOn = (...nodes: readonly string[]): ServiceStates => ({
   isComplete: true,
 })
 
-function world(t: Test, states: ServiceStates) {
+function world(t: Test, states: ServiceStates, hangs = false) {
   const networkMessage = cell<NetworkMessage | undefined>(message)
   const silentNodes = cell<readonly string[]>([])
   const answers = new Map<string, NodeAnswer | undefined>()
@@ -39,6 +39,7 @@ function world(t: Test, states: ServiceStates) {
     nodeName: 'pi-10',
     async probe(address) {
       probed.push(address)
+      if (hangs) await new Promise(() => undefined)
       return answers.has(address) ? answers.get(address) : 'answers'
     },
     isConnected: () => link.isConnected,
@@ -49,11 +50,12 @@ function world(t: Test, states: ServiceStates) {
   })
   const end = new AbortController()
   const ended = run(end.signal)
-  t.teardown(async () => {
+  const stop = async () => {
     end.abort()
     await ended
-  })
-  return { networkMessage, silentNodes, answers, probed, link, clock }
+  }
+  t.teardown(stop)
+  return { stop, networkMessage, silentNodes, answers, probed, link, clock }
 }
 
 test('with a controller no node is probed, and without one only nodes with endpoints are', async (t) => {
@@ -116,4 +118,11 @@ test('without a network nothing is probed, and no endpoint is left out', async (
   const before = probed.length
   await clock.advance(100_000)
   t.equal(probed.length, before)
+})
+
+test('an agent that ends does not wait for a probe', async (t) => {
+  const { stop, probed, clock } = world(t, statesOn('pi-11'), true)
+  await clock.advance(60_000)
+  t.same(probed, ['192.168.1.11'])
+  await stop()
 })

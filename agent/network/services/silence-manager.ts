@@ -1,5 +1,6 @@
 /** Loop: without a controller, finds by slow probes the nodes whose endpoints are not to be used. */
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
+import { unlessAborted } from '../../../daemon/aborted.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Cell, Reader } from '../../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
@@ -81,7 +82,8 @@ export function silenceManager(needs: SilenceManagerNeeds): Loop {
       })
       try {
         while (!signal.aborted) {
-          await pass()
+          // A probe ends within seconds, for which an agent that ends need not wait.
+          await unlessAborted(pass(), signal)
           isOn = reads.networkMessage.get() !== undefined
           await changed.sleep(isOn ? roundMs : longestTimerMs, signal)
         }
