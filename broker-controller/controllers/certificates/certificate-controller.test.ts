@@ -7,6 +7,7 @@ import { createClientCSR } from '../../../certs/client-csr.ts'
 import { rfc3339, rfc3339Micro } from '../../../daemon/clock.ts'
 import { revoke } from '../../store/revocations.ts'
 import { type Fleet, fleet } from '../../testing/fleet.ts'
+import { uncertainStore } from '../../testing/uncertain-store.ts'
 import { type CertificateNeeds, certificateController } from './certificate-controller.ts'
 import type { ClientCertificateSigner } from './client-certificates.ts'
 import type { CertificateSigner } from './request-answers.ts'
@@ -363,6 +364,20 @@ test('expired tokens are removed, others stay', async (t) => {
   t.equal((await names()).length, 2)
   await world.clock.advance(62_000)
   t.same(await names(), ['bootstrap-token-ever00'])
+})
+
+test('a removal that etcd did not answer is tried again, and ends no controller', async (t) => {
+  const world = fleet(t)
+  const { store } = uncertainStore(world.store, false)
+  const parts = { ...world, store }
+  t.teardown(world.start(certificateController({ ...parts, signer, clientSigner, checkRequest }), tokenCleaner(parts)))
+  await ask(world, { name: 'pending', asks: 'pi-2', user: 'someone', groups: [] })
+  const token = { secret: '0123456789abcdef', usages: ['authentication'], groups: [] } as const
+  const expiration = rfc3339Micro(world.clock.wallMs() + 600_000)
+  await world.store.create('secrets', encodeToken({ ...token, id: 'short0', expiration }))
+  await world.clock.advance(27 * 3_600_000)
+  t.same((await world.store.list('secrets')).items, [])
+  t.same((await world.store.list('certificatesigningrequests')).items, [])
 })
 
 const peopleSignerName = 'kubernetes.io/kube-apiserver-client'

@@ -154,9 +154,9 @@ async function runCertificates(
   const cleanUp = async () => {
     await requests.listed
     while (!signal.aborted) {
-      const history = [...requests.all()].filter((csr) => isHistory(csr, clock.wallMs()))
-      for (const csr of history) await removeIfThere(store, 'certificatesigningrequests', csr)
-      if (history.length > 0) log.info('Old certificate requests removed', { count: history.length })
+      await removeHistory(requests.all(), needs).catch((error: unknown) =>
+        log.warn('Old certificate requests not removed', { retryInMs: cleanUpPeriodMs, error }),
+      )
       await clock.sleep(cleanUpPeriodMs, signal)
     }
   }
@@ -171,6 +171,15 @@ async function runCertificates(
     { name: 'clean-up', run: cleanUp },
   ]
   await runLoops(loops, signal, log).finally(limited.close)
+}
+
+async function removeHistory(
+  present: Iterable<StoredObject<'certificatesigningrequests'>>,
+  { store, clock, log }: Pick<CertificateNeeds, 'store' | 'clock' | 'log'>,
+): Promise<void> {
+  const history = [...present].filter((csr) => isHistory(csr, clock.wallMs()))
+  for (const csr of history) await removeIfThere(store, 'certificatesigningrequests', csr)
+  if (history.length > 0) log.info('Old certificate requests removed', { count: history.length })
 }
 
 function isWaiting({ status }: CertificateSigningRequest): boolean {

@@ -22,13 +22,18 @@ function isExpiredToken(secret: Secret, nowMs: number): boolean {
 }
 
 async function runTokenCleaner({ store, clock, log }: TokenCleanerNeeds, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
+  const clean = async () => {
     const { items } = await store.list('secrets', tokenNamespace)
     for (const secret of items.filter((item) => isExpiredToken(item, clock.wallMs()))) {
       if (await removeIfThere(store, 'secrets', secret)) {
         log.info('Expired bootstrap token removed', { secret: secret.metadata.name })
       }
     }
+  }
+  while (!signal.aborted) {
+    await clean().catch((error: unknown) =>
+      log.warn('Expired bootstrap tokens not removed', { retryInMs: periodMs, error }),
+    )
     await clock.sleep(periodMs, signal)
   }
 }

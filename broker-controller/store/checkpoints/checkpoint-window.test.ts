@@ -2,9 +2,10 @@ import { type Test, test } from 'tap'
 import { aNode } from '../../../api/testing/builders.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { uncertainStore } from '../../testing/uncertain-store.ts'
 import { eventRecorder } from '../event-recorder.ts'
 import { memoryStore } from '../memory-store.ts'
-import type { StoreOrigin } from '../store.ts'
+import type { Store, StoreOrigin } from '../store.ts'
 import { checkpointWindowKey, openCheckpointWindow } from './checkpoint-window.ts'
 
 const origin: StoreOrigin = { id: 'store-2', acceptsCheckpoints: true }
@@ -108,6 +109,26 @@ test('a ConfigMap that is deleted or cannot be decoded closes the window for goo
   }
 })
 
+test('writes that etcd did not answer end no controller, and are repeated', async (t) => {
+  const { open, clock, store } = await world(t)
+  const { store: unsure } = uncertainStore(store, false)
+  const states = async () => (await store.get('configmaps', checkpointWindowKey))?.data
+  const first = await open(origin)
+  await first.stop()
+  const second = await open(origin, unsure)
+  await clock.advance(2 * minuteMs)
+  t.equal((await states())?.['openSeconds'], '120', 'the time is saved at the next look')
+  await second.stop()
+  const map = await store.get('configmaps', checkpointWindowKey)
+  if (map === undefined) return t.fail('there is no ConfigMap')
+  await store.update('configmaps', { ...map, data: { ...map.data, openSeconds: String(limitMs / 1000 - 10) } })
+  const third = await open(origin, uncertainStore(store, false).store)
+  await clock.advance(minuteMs)
+  t.equal(third.window.isOpen(), false)
+  t.match(await states(), { state: 'closed' })
+  await third.stop()
+})
+
 test('the time of a controller that is restarted every few minutes counts', async (t) => {
   const { open, clock, store } = await world(t)
   const openSeconds = async () => Number((await store.get('configmaps', checkpointWindowKey))?.data?.['openSeconds'])
@@ -156,8 +177,8 @@ async function world(t: Test, ...expected: readonly string[]) {
       const annotations = { ...node.metadata.annotations, 'bramble.dev/learnt-by': origin.id }
       await store.update('nodes', { ...node, metadata: { ...node.metadata, annotations } })
     },
-    async open(ours: StoreOrigin = origin) {
-      const needs = { store, clock, log, events: eventRecorder({ store, clock }) }
+    async open(ours: StoreOrigin = origin, used: Store = store) {
+      const needs = { store: used, clock, log, events: eventRecorder({ store: used, clock }) }
       const window = await openCheckpointWindow(needs, ours, { limitMs })
       const closed = { count: 0 }
       window.onClose(() => {

@@ -9,6 +9,7 @@ import { aborted } from '../../../daemon/aborted.ts'
 import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
+import { untilAnswered } from '../election/until-answered.ts'
 import type { EventRecorder } from '../event-recorder.ts'
 import { informer, keyText } from '../informer.ts'
 import { nodeReference } from '../references.ts'
@@ -89,7 +90,7 @@ export async function openCheckpointWindow(
   origin: StoreOrigin,
   { limitMs }: CheckpointWindowSettings = defaultCheckpointWindow,
 ): Promise<CheckpointWindow> {
-  const { store, events, clock, log } = needs
+  const { store, clock, log } = needs
   const listeners: (() => void)[] = []
   let state = origin.acceptsCheckpoints ? await firstState(needs, origin, limitMs) : closedState(origin)
   if (state.isOpen) log.info('Accepting checkpoints of nodes', { store: origin.id, openMs: state.openMs, limitMs })
@@ -114,17 +115,13 @@ export async function openCheckpointWindow(
     const known = stateIn(map)
     return known?.store === origin.id && known.isOpen
   }
-  const close = async (reason: string) => {
+  const close = async (reason: string, signal: AbortSignal) => {
     const { items } = await store.list('nodes')
     const late = lateNodes(state.nodes, items, origin.id)
     closed(reason)
-    await saveEnd(reason)
-    if (late.length > 0) log.warn('Nodes sent no checkpoint after the restore', { count: late.length })
-    for (const name of late.slice(0, mostEvents)) {
-      const message = `Checkpoints are no longer accepted after the restore (${reason}). When this node connects, its pods that are not in the backup are removed`
-      const what = { type: 'Warning', reason: 'CheckpointMissed', message, component: 'bramble-controller' } as const
-      await events.record({ object: nodeReference(name), ...what })
-    }
+    const saving = { what: 'the end of the checkpoint window', keep: aborted, clock, log, signal }
+    await untilAnswered(saving, () => saveEnd(reason))
+    await recordMissed(needs, late, reason)
   }
   const maps = informer({ store, clock, log }, 'configmaps', (present, previous) => {
     if (keyText((present ?? previous)?.metadata ?? {}) !== keyText(checkpointWindowKey)) return
@@ -141,6 +138,7 @@ export async function openCheckpointWindow(
     // Saved at the first look, too: of a controller that is restarted often the time counts. While workloads may wait it is saved
     // at each look: they wait for ten minutes, and not for ten minutes of one run.
     let savedMs = Number.NEGATIVE_INFINITY
+    let isFailing = false
     while (!signal.aborted) {
       if (!state.isOpen) return aborted(signal)
       await clock.sleep(lookMs, signal)
@@ -149,11 +147,21 @@ export async function openCheckpointWindow(
       state = { ...state, openMs: state.openMs + nowMs - lastMs }
       lastMs = nowMs
       const reason = reasonToClose(state, (await store.list('nodes')).items, limitMs)
-      if (reason !== undefined) await close(reason)
+      if (reason !== undefined) {
+        await close(reason, signal).catch((error: unknown) => {
+          if (!signal.aborted) throw error
+        })
+      }
       const isDue = nowMs - savedMs >= saveEveryMs || state.openMs <= leastOpenMs + lookMs
       if (!state.isOpen || !isDue) continue
-      savedMs = nowMs
-      await saveTime()
+      try {
+        await saveTime()
+        savedMs = nowMs
+        isFailing = false
+      } catch (error) {
+        if (!isFailing) log.warn('The time of the checkpoint window is not saved yet', { retryInMs: lookMs, error })
+        isFailing = true
+      }
     }
   }
   return {
@@ -166,6 +174,18 @@ export async function openCheckpointWindow(
       const watching = { name: 'checkpoint-window-time', run: watchTime }
       await runLoops([{ name: 'checkpoint-window-state', run: maps.run }, watching], signal, log)
     },
+  }
+}
+
+/** One Event for each of the first hundred nodes. An Event that cannot be written is logged. */
+async function recordMissed({ events, log }: CheckpointWindowNeeds, late: readonly string[], why: string) {
+  if (late.length > 0) log.warn('Nodes sent no checkpoint after the restore', { count: late.length })
+  for (const name of late.slice(0, mostEvents)) {
+    const message = `Checkpoints are no longer accepted after the restore (${why}). When this node connects, its pods that are not in the backup are removed`
+    const what = { type: 'Warning', reason: 'CheckpointMissed', message, component: 'bramble-controller' } as const
+    await events
+      .record({ object: nodeReference(name), ...what })
+      .catch((error: unknown) => log.warn('Event not recorded', { node: name, reason: what.reason, error }))
   }
 }
 
