@@ -197,12 +197,12 @@ test('Services on two nodes', { skip: whyNoFlows() }, async (t) => {
   )
 
   t.test('a client is free again after the timeout of its affinity', async (t) => {
-    await first.apply([aService({ addresses: [onA, onC], affinitySeconds: 1 })])
+    await first.apply([aService({ addresses: [onA, onC], affinitySeconds: 3 })])
     const seen = new Set(await answers(b, { ...clusterIP, times: 20 }))
     t.equal(seen.size, 1, 'it stays within the time')
-    // Each connection begins the second again.
+    // Each connection begins the 3 s again.
     await eventually('the other endpoint', async () => new Set([...seen, ...(await ask())]).size === 2, {
-      everyMs: 1_500,
+      everyMs: 3_500,
     })
     async function ask() {
       return await answers(b, { ...clusterIP, times: 1 })
