@@ -40,7 +40,11 @@ const itself = fileURLToPath(import.meta.url)
 let relays = 0
 const slice = Buffer.alloc(64 * 1024)
 
-if (process.argv[1] === itself) process.once('message', (role: Role) => void play(role))
+if (process.argv[1] === itself) {
+  process.once('message', (role: Role) => void play(role))
+  // The process that measures has ended, perhaps without ending this one.
+  process.once('disconnect', () => process.exit())
+}
 
 /** Certificates and sockets are in `folder`. */
 export async function streamCeiling(folder: string): Promise<Ceiling> {

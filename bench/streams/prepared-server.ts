@@ -41,7 +41,11 @@ const answers: { readonly [path: string]: object } = {
   '/api/v1/namespaces/default/pods/prepared': pod,
 }
 
-if (process.argv[1] === itself) process.once('message', (start: Start) => void serve(start))
+if (process.argv[1] === itself) {
+  process.once('message', (start: Start) => void serve(start))
+  // The process that measures has ended, perhaps without ending this one.
+  process.once('disconnect', () => process.exit())
+}
 
 /** Its pod `prepared` has `mib` MiB of each. The cache of kubectl is in `folder`. */
 export async function preparedServer(folder: string, start: Start): Promise<PreparedServer> {
