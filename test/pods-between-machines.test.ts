@@ -142,9 +142,9 @@ test('a machine whose address, link or rules change', { skip: whyNoRoutedMachine
   t.ok(await isReached())
 })
 
-/** Those of Docker and of the user, but for the bridge that Docker makes for the pods, and the one rule of the network. */
+/** Those of Docker and of the user, but for the bridge that Docker makes for the pods, the one rule of the network, and its tables. */
 async function otherRules({ run }: Space): Promise<readonly string[]> {
-  const ruleset = (await run('nft', 'list', 'ruleset')).replace(/^table ip bramble \{\n[\s\S]*?^\}\n/m, '')
+  const ruleset = (await run('nft', 'list', 'ruleset')).replace(/^table ip6? bramble \{\n[\s\S]*?^\}\n/gm, '')
   return `${await run('iptables-save')}${ruleset}`
     .split('\n')
     .filter((line) => !/^#|br-[0-9a-f]{12}|0x0*8000/.test(line))
