@@ -4,15 +4,13 @@ import { join } from 'node:path'
 import { mutex } from '../../../daemon/mutex.ts'
 import { guardTable, type IPv6Guard } from '../../network/peers/ipv6-guard.ts'
 import { tableName } from '../../network/rule-set.ts'
+import { entersTable } from './nft.ts'
 import { runTool, runToolOrThrow } from './run-tool.ts'
 
 export type GuardTools = { readonly ip: string; readonly nft: string }
 
 const usualTools: GuardTools = { ip: 'ip', nft: 'nft' }
 const tried = 'Cannot keep IPv6 away from pods'
-
-/** In output of `nft list chains`: our table with chains that the kernel enters. */
-const enteredTable = new RegExp(`^table ip6 ${tableName} \\{\n(?:\t.*\n|\n)*?\t+type \\w+ hook `, 'm')
 
 /** `root`: where the kernel's files are found. */
 export function nftIPv6Guard(
@@ -80,7 +78,7 @@ export function nftIPv6Guard(
       }),
     observe: (chains) =>
       oneAtATime(async () => {
-        if (applied === undefined || (chains !== undefined && enteredTable.test(chains))) return
+        if (applied === undefined || (chains !== undefined && entersTable('ip6', chains))) return
         if (applied !== (await printed())) await apply()
       }),
     remove: () =>

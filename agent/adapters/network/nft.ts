@@ -6,8 +6,17 @@ import { runTool, runToolOrThrow } from './run-tool.ts'
 
 const lists = 'list tables ip; list chains ip; list sets ip; list maps ip'
 
-/** In output of `nft list chains`: our table with a chain that the kernel enters. Lines of a table begin with a tab. */
-const enteredTable = new RegExp(`^table ip ${tableName} \\{\n(?:\t.*\n|\n)*?\t+type \\w+ hook `, 'm')
+const enteredTables = { ip: enteredTable('ip'), ip6: enteredTable('ip6') }
+
+/** `chains`: as `nft list chains` prints those of all tables. The kernel enters a chain of our table of this family. */
+export function entersTable(family: 'ip' | 'ip6', chains: string): boolean {
+  return enteredTables[family].test(chains)
+}
+
+/** Lines of a table begin with a tab. */
+function enteredTable(family: string): RegExp {
+  return new RegExp(`^table ${family} ${tableName} \\{\n(?:\t.*\n|\n)*?\t+type \\w+ hook `, 'm')
+}
 
 export type Listed = { readonly [kind: string]: unknown }
 
@@ -37,7 +46,7 @@ export function nftTable(
       await observe(thorough || code !== 0 ? undefined : stdout)
       if (code !== 0) return false
       // As text: objects of thousands of chains, twice a minute, would be the larger part of what the agent allocates at rest.
-      return thorough ? listed(stdout).some((one) => one['rule'] !== undefined) : enteredTable.test(stdout)
+      return thorough ? listed(stdout).some((one) => one['rule'] !== undefined) : entersTable('ip', stdout)
     },
     async remove() {
       // `delete` of what is not there fails; `add` of what is there does nothing.
