@@ -39,6 +39,11 @@ export interface MetricsRegistry {
   text(): string
 }
 
+/** Upper ends of the buckets of a histogram, each twice the one before. */
+export function doublingBounds(first: number, count: number): readonly number[] {
+  return Array.from({ length: count }, (_, power) => first * 2 ** power)
+}
+
 /** Adding a name that another metric has throws: both would be printed. */
 export function metricsRegistry(): MetricsRegistry {
   const sources: (() => Iterable<MetricFamily>)[] = []

@@ -1,5 +1,5 @@
 /** Metrics of the scheduler, under the names of kube-scheduler (pkg/scheduler/metrics/metrics.go). */
-import type { MetricsRegistry } from '../../daemon/metrics-registry.ts'
+import { doublingBounds, type MetricsRegistry } from '../../daemon/metrics-registry.ts'
 import type { QueueCounts } from './scheduling-queue.ts'
 
 /** `unschedulable`: the pod fits nowhere, or room has to be made for it first. `error`: a write failed. */
@@ -15,7 +15,7 @@ export interface SchedulerMetrics {
 /** The only profile. */
 const profile = 'default-scheduler'
 /** 1 ms to 16 s. */
-const durationBounds = Array.from({ length: 15 }, (_, power) => 0.001 * 2 ** power)
+const durationBounds = doublingBounds(0.001, 15)
 
 /** Registers them: once for a registry. */
 export function schedulerMetrics(registry: MetricsRegistry): SchedulerMetrics {

@@ -1,5 +1,5 @@
 /** Metrics of the autoscaler, under the names of kube-controller-manager (pkg/controller/podautoscaler/monitor/metrics.go). */
-import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
+import { doublingBounds, type MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 
 export type ScalingAction = 'scale_up' | 'scale_down' | 'none'
 
@@ -9,7 +9,7 @@ export interface AutoscalerMetrics {
 }
 
 /** 1 ms to 16 s. */
-const bounds = Array.from({ length: 15 }, (_, power) => 0.001 * 2 ** power)
+const bounds = doublingBounds(0.001, 15)
 
 /** Registers them: once for a registry. */
 export function autoscalerMetrics(registry: MetricsRegistry): AutoscalerMetrics {

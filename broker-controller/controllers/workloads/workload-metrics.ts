@@ -1,6 +1,6 @@
 /** Metrics of the controllers of Jobs and CronJobs, under the names of kube-controller-manager (metrics.go beside each controller). */
 import { finishedConditionOf, isIndexedJob, type Job, type JobStatus } from '../../../api/batch/job.ts'
-import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
+import { doublingBounds, type MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 
 /** What a visit did about the pods; `reconciling`: nothing, as the Job was ending or the visit failed before. */
 export type JobSyncAction = 'reconciling' | 'tracking' | 'pods_created' | 'pods_deleted'
@@ -19,8 +19,8 @@ export interface WorkloadMetrics {
 }
 
 /** 4 ms to 66 s; 1 s to 8.5 min. */
-const syncBounds = Array.from({ length: 15 }, (_, power) => 0.004 * 2 ** power)
-const skewBounds = Array.from({ length: 10 }, (_, power) => 2 ** power)
+const syncBounds = doublingBounds(0.004, 15)
+const skewBounds = doublingBounds(1, 10)
 
 /** Registers them: once for a registry. */
 export function workloadMetrics(registry: MetricsRegistry): WorkloadMetrics {
