@@ -10,6 +10,11 @@ import { nodeIdentity } from '../../../api/identity.ts'
 import { type Lease, nodeLeaseNamespace } from '../../../api/lease.ts'
 import type { ObjectMeta, OwnerReference, Stored } from '../../../api/meta.ts'
 import { relayAnnotation } from '../../../api/network/wireguard.ts'
+import {
+  expectedBackAnnotation,
+  goodbyeReasonAnnotation,
+  suspectedLinkAnnotation,
+} from '../../../api/node/lifecycle-annotations.ts'
 import { learntByAnnotation } from '../../../api/node/node-checkpoint.ts'
 import { isReservedNodeLabel } from '../../../api/node/node-labels.ts'
 import { rebootStatusAnnotation } from '../../../api/node/reboot-annotations.ts'
@@ -178,9 +183,9 @@ function changedKeys(now: Texts = {}, before: Texts = {}): readonly string[] {
 /** What controllers keep on a Node, and go by after a restart; and what an administrator trusts a node with. */
 const controllersAnnotations = [
   learntByAnnotation,
-  'bramble.dev/expected-back',
-  'bramble.dev/goodbye-reason',
-  'bramble.dev/suspected-link',
+  expectedBackAnnotation,
+  goodbyeReasonAnnotation,
+  suspectedLinkAnnotation,
   rebootStatusAnnotation,
   relayAnnotation,
 ]

@@ -1,5 +1,6 @@
 /** Decides whether nodes were lost together because their network link failed. */
 import type { Lease } from '../../../api/lease.ts'
+import { suspectedLinkAnnotation } from '../../../api/node/lifecycle-annotations.ts'
 import type { Node } from '../../../api/node.ts'
 
 export type LinkSettings = {
@@ -38,24 +39,22 @@ export type Suspicion = {
 const linkLabel = 'bramble.dev/link'
 /** On a node's Lease: where it connects from. */
 const addressAnnotation = 'bramble.dev/address'
-/** On a Node that was lost with its link, while that is suspected: leases are forgotten when the controller restarts. */
-const suspectedLink = 'bramble.dev/suspected-link'
 
 /** Nodes that report no link share one when they connect from one address. */
 export function linkOf(node: Node, lease: Lease | undefined): string | undefined {
   return (
     node.metadata.labels?.[linkLabel] ||
     lease?.metadata.annotations?.[addressAnnotation] ||
-    node.metadata.annotations?.[suspectedLink] ||
+    node.metadata.annotations?.[suspectedLinkAnnotation] ||
     undefined
   )
 }
 
 /** The node with the link it was lost with written on it, or without. Undefined: it is so. */
 export function withSuspectedLink<N extends Node>(node: N, link: string | undefined): N | undefined {
-  const { [suspectedLink]: present, ...others } = node.metadata.annotations ?? {}
+  const { [suspectedLinkAnnotation]: present, ...others } = node.metadata.annotations ?? {}
   if (present === link) return undefined
-  const annotations = link === undefined ? others : { ...others, [suspectedLink]: link }
+  const annotations = link === undefined ? others : { ...others, [suspectedLinkAnnotation]: link }
   return { ...node, metadata: { ...node.metadata, annotations } }
 }
 

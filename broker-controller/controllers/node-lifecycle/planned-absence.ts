@@ -1,5 +1,6 @@
 /** A node that announced that it goes away, and until when its absence is expected. */
 import type { Lease } from '../../../api/lease.ts'
+import { expectedBackAnnotation, goodbyeReasonAnnotation } from '../../../api/node/lifecycle-annotations.ts'
 import type { Node } from '../../../api/node.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 
@@ -23,9 +24,6 @@ type Now = { readonly monotonicMs: number; readonly wallMs: number }
 /** On a node's Lease. */
 const connectionReason = 'bramble.dev/connection-reason'
 const expectedBackSeconds = 'bramble.dev/expected-back-seconds'
-/** On the Node: leases are forgotten when the controller restarts, this is not. */
-const expectedBackTime = 'bramble.dev/expected-back'
-const goodbyeReason = 'bramble.dev/goodbye-reason'
 
 /** The goodbye on this lease, received now; one that is recorded already stays as it is. */
 export function absenceFrom(lease: Lease, known: Absence | undefined, now: Now, settings: AbsenceSettings): Absence {
@@ -39,7 +37,8 @@ export function absenceFrom(lease: Lease, known: Absence | undefined, now: Now, 
 
 /** The goodbye that this Node still bears from before the controller was restarted. */
 export function absenceKept({ metadata }: Node, now: Now, settings: AbsenceSettings): Absence | undefined {
-  const { [expectedBackTime]: time, [goodbyeReason]: reason = 'no reason given' } = metadata.annotations ?? {}
+  const { [expectedBackAnnotation]: time, [goodbyeReasonAnnotation]: reason = 'no reason given' } =
+    metadata.annotations ?? {}
   if (time === undefined) return undefined
   const leftMs = Math.min(Date.parse(time) - now.wallMs, settings.plannedAbsenceLimitMs)
   const expectedBack = leftMs > 0 ? { ms: now.monotonicMs + leftMs, time } : undefined
@@ -58,12 +57,16 @@ export function absenceText({ reason, expectedBack }: Absence): string {
 
 /** The node with this goodbye written on it, or with none. Undefined: it is so. */
 export function withAbsence<N extends Node>(node: N, absence: Absence | undefined): N | undefined {
-  const { [expectedBackTime]: time, [goodbyeReason]: reason, ...others } = node.metadata.annotations ?? {}
+  const {
+    [expectedBackAnnotation]: time,
+    [goodbyeReasonAnnotation]: reason,
+    ...others
+  } = node.metadata.annotations ?? {}
   const noted = absence?.expectedBack && {
-    [expectedBackTime]: absence.expectedBack.time,
-    [goodbyeReason]: absence.reason,
+    [expectedBackAnnotation]: absence.expectedBack.time,
+    [goodbyeReasonAnnotation]: absence.reason,
   }
-  if (time === noted?.[expectedBackTime] && reason === noted?.[goodbyeReason]) return undefined
+  if (time === noted?.[expectedBackAnnotation] && reason === noted?.[goodbyeReasonAnnotation]) return undefined
   return { ...node, metadata: { ...node.metadata, annotations: { ...others, ...noted } } }
 }
 

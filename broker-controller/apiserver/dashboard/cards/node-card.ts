@@ -1,5 +1,6 @@
 /** A node → the card of the dashboard: its state first, and why it is not ready in one sentence. */
 import type { NodeCard, NodeState } from '../../../../api/dashboard/dashboard-messages.ts'
+import { suspectedLinkAnnotation } from '../../../../api/node/lifecycle-annotations.ts'
 import { allowsRemoteReboot } from '../../../../api/node/reboot-annotations.ts'
 import type { Node, NodeCondition } from '../../../../api/node.ts'
 import { quantityToNumber } from '../../../../api/quantity.ts'
@@ -26,7 +27,7 @@ export function nodeCard(node: Node, { pods, renewed }: NodeCardFacts): NodeCard
   const problems = problemsOf(conditions)
   const zone = metadata.labels?.['topology.kubernetes.io/zone']
   const seen = state === 'lost' ? secondsOf(renewed) : undefined
-  const lostLink = state === 'lost' ? metadata.annotations?.[suspectedLink] : undefined
+  const lostLink = state === 'lost' ? metadata.annotations?.[suspectedLinkAnnotation] : undefined
   const since = secondsOf(ready?.lastTransitionTime)
   const created = secondsOf(metadata.creationTimestamp)
   const { memory, cpu, pods: podAmount } = status?.capacity ?? {}
@@ -59,9 +60,6 @@ export function nodeCard(node: Node, { pods, renewed }: NodeCardFacts): NodeCard
     ...(created !== undefined && { created }),
   }
 }
-
-/** Written by the node lifecycle controller while it holds the node's pods for its link (controllers/node-lifecycle/link-suspicion.ts). */
-const suspectedLink = 'bramble.dev/suspected-link'
 
 function stateOf(ready: NodeCondition | undefined): NodeState {
   if (ready === undefined || ready.reason === 'NodeStatusNeverUpdated') return 'new'
