@@ -1,5 +1,8 @@
 /** Recognizes IP addresses in text. */
 
+/** As Kubernetes names them (core/v1 IPFamily). */
+export type IPFamily = 'IPv4' | 'IPv6'
+
 /** One of IPv4 or IPv6, without a zone. */
 export function isIPAddress(text: string): boolean {
   return isIPv4(text) || isIPv6(text)

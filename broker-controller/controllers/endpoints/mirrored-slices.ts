@@ -2,13 +2,15 @@
  * EndpointSlices of Endpoints that a client writes for a Service without a selector
  * (pkg/controller/endpointslicemirroring/reconciler.go of Kubernetes): one for each family of addresses and set of ports.
  */
+
 import { isIP } from 'node:net'
 import type { Endpoint, EndpointSlice } from '../../../api/network/endpoint-slice.ts'
 import type { EndpointAddress, EndpointSubset, Endpoints } from '../../../api/network/endpoints.ts'
+import type { IPFamily } from '../../../api/text/ip-address.ts'
 import { equalJSON } from '../../store/equal-json.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { packedSubsets } from './endpoint-subsets.ts'
-import { type AddressFamily, familyOf } from './pod-endpoints.ts'
+import { familyOf } from './pod-endpoints.ts'
 import {
   managedByLabel,
   recycled,
@@ -38,7 +40,7 @@ export type Mirroring = {
   readonly skipped: number
 }
 
-type Group = { readonly ports: SlicePorts; readonly family: AddressFamily; readonly endpoints: Endpoint[] }
+type Group = { readonly ports: SlicePorts; readonly family: IPFamily; readonly endpoints: Endpoint[] }
 
 /** `slices`: those that this controller has written for the Service. */
 export function mirroring(endpoints: StoredObject<'endpoints'>, slices: readonly StoredSlice[]): Mirroring {
@@ -117,7 +119,7 @@ function annotationsOf({ metadata }: Endpoints): { readonly [name: string]: stri
 
 function newSlice(
   { metadata: { name, namespace = '', uid } }: StoredObject<'endpoints'>,
-  addressType: AddressFamily,
+  addressType: IPFamily,
   ports: SlicePorts,
   endpoints: readonly Endpoint[],
   labels: { readonly [name: string]: string },

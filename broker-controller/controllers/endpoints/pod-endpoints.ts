@@ -1,12 +1,12 @@
 /** What a pod is as an endpoint of a Service (staging/src/k8s.io/endpointslice/utils.go and util/controller_utils.go of Kubernetes). */
+
 import type { Endpoint } from '../../../api/network/endpoint-slice.ts'
 import { noClusterIP, type Service, type ServicePort } from '../../../api/network/service.ts'
 import { podCondition } from '../../../api/pod/pod-conditions.ts'
 import { isFinished } from '../../../api/pod/pod-deletion.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Labels } from '../../../api/selectors.ts'
-
-export type AddressFamily = 'IPv4' | 'IPv6'
+import type { IPFamily } from '../../../api/text/ip-address.ts'
 
 /** What its pods have in their labels; undefined: it has no selector, so its endpoints are written by hand. */
 export function selectorOf({ spec = {} }: Service): Labels | undefined {
@@ -19,13 +19,13 @@ export function isHeadless({ spec = {} }: Service): boolean {
 }
 
 /** The families of the Service's addresses, the preferred one first. */
-export function familiesOf({ spec = {} }: Service): readonly AddressFamily[] {
+export function familiesOf({ spec = {} }: Service): readonly IPFamily[] {
   const named = (spec.ipFamilies ?? []).filter((family) => family === 'IPv4' || family === 'IPv6')
   if (named.length > 0) return named
   return [familyOf(spec.clusterIP ?? '')]
 }
 
-export function familyOf(address: string): AddressFamily {
+export function familyOf(address: string): IPFamily {
   return address.includes(':') ? 'IPv6' : 'IPv4'
 }
 

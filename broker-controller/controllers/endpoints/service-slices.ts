@@ -1,11 +1,12 @@
 /** The EndpointSlices of a Service with a selector (staging/src/k8s.io/endpointslice/reconciler.go of Kubernetes). */
+
 import type { Endpoint, EndpointSlice } from '../../../api/network/endpoint-slice.ts'
 import type { Service } from '../../../api/network/service.ts'
 import type { Pod } from '../../../api/pod.ts'
+import type { IPFamily } from '../../../api/text/ip-address.ts'
 import { equalJSON } from '../../store/equal-json.ts'
 import type { StoredObject } from '../../store/store.ts'
 import {
-  type AddressFamily,
   familiesOf,
   familyOf,
   hostnameIn,
@@ -72,7 +73,7 @@ export function serviceSliceChanges(facts: ServiceFacts): SliceChanges {
 
 type Group = { readonly ports: SlicePorts; readonly endpoints: Endpoint[] }
 
-function familyChanges(facts: ServiceFacts, family: AddressFamily, slices: readonly StoredSlice[]): SliceChanges {
+function familyChanges(facts: ServiceFacts, family: IPFamily, slices: readonly StoredSlice[]): SliceChanges {
   const { service } = facts
   const groups = groupsOf(facts, family)
   const create: EndpointSlice[] = []
@@ -111,7 +112,7 @@ function isSame(slice: StoredSlice, { metadata }: EndpointSlice): boolean {
 }
 
 /** The endpoints that listen on the same ports. A named port may have another number in each pod. */
-function groupsOf({ service, pods, zones }: ServiceFacts, family: AddressFamily): ReadonlyMap<string, Group> {
+function groupsOf({ service, pods, zones }: ServiceFacts, family: IPFamily): ReadonlyMap<string, Group> {
   const groups = new Map<string, Group>()
   for (const pod of pods) {
     if (!isEndpoint(pod)) continue
@@ -154,7 +155,7 @@ function portsOf(service: Service, pod: Pod): SlicePorts {
 
 function newSlice(
   service: StoredObject<'services'>,
-  addressType: AddressFamily,
+  addressType: IPFamily,
   ports: SlicePorts,
   endpoints: readonly Endpoint[],
 ): EndpointSlice {
