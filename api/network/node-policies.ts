@@ -22,8 +22,8 @@ export type PolicyPortState = Described<typeof PolicyPortStateSchema>
  * every port and protocol; an empty list matches nothing.
  */
 const PolicyRuleStateSchema = object({
-  /** `sets`: by name. `ranges`: `10.0.0.0-10.0.0.255`, in order, without overlaps. */
-  peers: optional(object({ sets: list(text), ranges: list(text) })),
+  /** `sets`: by name. `ranges`: `10.0.0.0-10.0.0.255`, in order, without overlaps; `ipv6Ranges`: those of IPv6, left out: none. */
+  peers: optional(object({ sets: list(text), ranges: list(text), ipv6Ranges: optional(list(text)) })),
   ports: optional(list(PolicyPortStateSchema)),
   /** Names of sets whose elements have a port. */
   destinations: optional(list(text)),
@@ -42,9 +42,14 @@ export type PolicyState = Described<typeof PolicyStateSchema>
 
 /**
  * The addresses of the pods that a selector matches, shared by the rules that have it. The name follows from the selector. Of a named port:
- * `10.244.1.5 . tcp . 8080`.
+ * `10.244.1.5 . tcp . 8080`. `ipv6Elements`: those of IPv6; left out: none.
  */
-export const PeerSetStateSchema = object({ name: text, kind: oneOf('address', 'port'), elements: list(text) })
+export const PeerSetStateSchema = object({
+  name: text,
+  kind: oneOf('address', 'port'),
+  elements: list(text),
+  ipv6Elements: optional(list(text)),
+})
 export type PeerSetState = Described<typeof PeerSetStateSchema>
 
 /**

@@ -7,13 +7,15 @@ export const tunnelPort = 8472
 /**
  * `nodes` has each node with an address range for its pods: `address` is the InternalIP that the others reach it by. Nodes of one
  * `segment` share a link, so that a route to a range names the node as its gateway. `version` only rises, within one `epoch`.
- * `wireguard`: between segments; left out: VXLAN.
+ * `wireguard`: between segments; left out: VXLAN. `ipv6`: of a fleet whose pods have addresses of both families; agents of earlier versions
+ * go on with IPv4.
  */
 export const NetworkMessageSchema = object({
   epoch: text,
   version: integer,
   clusterCIDR: text,
   serviceCIDR: text,
+  ipv6: optional(object({ clusterCIDR: text, serviceCIDR: text })),
   /** Of the names of Services and pods, without dots at its ends. */
   clusterDomain: text,
   /** Nodes listen on this UDP port. */
@@ -23,6 +25,8 @@ export const NetworkMessageSchema = object({
       name: text,
       podCIDR: text,
       address: text,
+      /** `address`: its InternalIP of IPv6; left out: it has none. */
+      ipv6: optional(object({ podCIDR: text, address: optional(text) })),
       segment: text,
       /** Of its label `topology.kubernetes.io/zone`. */
       zone: optional(text),

@@ -30,6 +30,8 @@ const EndpointAddressSchema = object({
 })
 export type EndpointAddressState = Described<typeof EndpointAddressSchema>
 
+const EndpointSetsSchema = list(object({ ports: list(EndpointPortSchema), addresses: list(EndpointAddressSchema) }))
+
 /** A Service as every node receives it; values that a Service may leave out are those of its defaults. */
 export const ServiceStateSchema = object({
   namespace: text,
@@ -57,7 +59,17 @@ export const ServiceStateSchema = object({
   /** Another program forwards to it (its label names one); nodes answer its names only. */
   proxiedElsewhere: optional(bool),
   /** The port of an endpoint has the name of the Service's port that it is behind. */
-  endpoints: list(object({ ports: list(EndpointPortSchema), addresses: list(EndpointAddressSchema) })),
+  endpoints: EndpointSetsSchema,
+  /** Its addresses of IPv6, where it has some; those outside of it are of IPv4. Agents of earlier versions go on with IPv4. */
+  ipv6: optional(
+    object({
+      clusterIPs: list(text),
+      externalIPs: optional(list(text)),
+      loadBalancerIPs: optional(list(text)),
+      sourceRanges: optional(list(text)),
+      endpoints: EndpointSetsSchema,
+    }),
+  ),
 })
 export type ServiceState = Described<typeof ServiceStateSchema>
 
