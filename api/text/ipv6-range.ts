@@ -1,0 +1,49 @@
+/** IPv6 addresses and ranges as numbers: `fd00:10:244::/56`. */
+import { parseAddressBlock } from './address-block.ts'
+import { canonicalIPv6 } from './ip-address.ts'
+
+export type IPv6Range = {
+  /** The first address of the range, as a number. */
+  readonly first: bigint
+  readonly bits: number
+}
+
+/** The address as a number; undefined when it is no IPv6 address. */
+export function parseIPv6(text: string): bigint | undefined {
+  return parseIPv6Range(`${text}/128`)?.first
+}
+
+/** In canonical form. */
+export function formatIPv6(address: bigint): string {
+  const digits = address.toString(16).padStart(32, '0')
+  const groups = (digits.match(/.{4}/g) ?? []).join(':')
+  return canonicalIPv6(groups) ?? groups
+}
+
+/** undefined when it is no IPv6 range, or has bits set beyond its mask. */
+export function parseIPv6Range(text: string): IPv6Range | undefined {
+  const whole = parseAddressBlock(text.replace(/\/\d+$/, '/128'))
+  const block = parseAddressBlock(text)
+  if (whole?.version !== 6 || block === undefined) return undefined
+  const first = numberOf(block.bytes)
+  return first === numberOf(whole.bytes) ? { first, bits: block.bits } : undefined
+}
+
+export function formatIPv6Range({ first, bits }: IPv6Range): string {
+  return `${formatIPv6(first)}/${bits}`
+}
+
+/** How many addresses it has. */
+export function sizeOfIPv6Range({ bits }: Pick<IPv6Range, 'bits'>): bigint {
+  return 1n << BigInt(128 - bits)
+}
+
+/** Whether they have an address in common. */
+export function ipv6RangesOverlap(one: IPv6Range, other: IPv6Range): boolean {
+  const [wide, narrow] = one.bits <= other.bits ? [one, other] : [other, one]
+  return narrow.first >= wide.first && narrow.first < wide.first + sizeOfIPv6Range(wide)
+}
+
+function numberOf(bytes: readonly number[]): bigint {
+  return bytes.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n)
+}
