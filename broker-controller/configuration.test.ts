@@ -69,7 +69,7 @@ test('nodes get addresses for pods from the range that is configured, or none', 
   t.same(configured(['run'], 'clusterCIDR: 172.30.0.0/18\nnodeCIDRMaskSize: 26\n').nodeCidrs, range)
   t.equal(configured(['run'], 'allocateNodeCIDRs: false\nclusterCIDR: nonsense\n').nodeCidrs, undefined)
   const error = t.throws(() => configured(['run'], 'clusterCIDR: fd00::/64\n')) as { problems?: readonly string[] }
-  t.match(error.problems, [/^clusterCIDR: "fd00::\/64" has a range of IPv6, .*: set one range of IPv4 \(like 10\.244/])
+  t.match(error.problems, [/^clusterCIDR: "fd00::\/64" has no range of IPv4, .*: set it before .* \(like 10\.244/])
 })
 
 test('Services get their addresses from the range that is configured, which no pod has', async (t) => {
@@ -86,14 +86,49 @@ test('Services get their addresses from the range that is configured, which no p
     return error.problems
   }
   t.match(problems('serviceCIDR: 10.0.0.0/8\n'), [/^serviceCIDR: "10.0.0.0\/8" must be an IPv4 range of \/12 to \/29/])
-  t.same(problems('clusterCIDR: 10.244.0.0/16,fd00:7::/56\nserviceCIDR: "10.96.0.0/16, fd00:8::/112"\n'), [
-    'clusterCIDR: "10.244.0.0/16,fd00:7::/56" has a range of IPv6, and pods and Services have addresses of IPv4 only: set one range of IPv4 (like 10.244.0.0/16)',
-    'serviceCIDR: "10.96.0.0/16, fd00:8::/112" has a range of IPv6, and pods and Services have addresses of IPv4 only: set one range of IPv4 (like 10.96.0.0/12)',
-  ])
   t.same(problems('serviceCIDR: 10.244.8.0/24\n'), [
     'serviceCIDR: 10.244.8.0/24 must not overlap clusterCIDR 10.244.0.0/16',
   ])
   t.equal(configured(['run'], 'allocateNodeCIDRs: false\nserviceCIDR: 10.244.8.0/24\n').serviceCIDR, '10.244.8.0/24')
+})
+
+test('pods and Services have addresses of both IP families where both ranges are pairs with IPv4 first', async (t) => {
+  const pairs = 'clusterCIDR: 10.244.0.0/16,FD00:10:244::/56\nserviceCIDR: "10.96.0.0/12, fd00:10:96::/112"\n'
+  const ipv6 = { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' }
+  const both = configured(['run'], `${pairs}podNetwork: routed\n`)
+  t.match(both, { nodeCidrs: { clusterCIDR: '10.244.0.0/16' }, serviceCIDR: '10.96.0.0/12', ipv6 })
+  t.match(both.podNetwork, { clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12', ipv6 })
+  const single = configured(['run'], 'podNetwork: routed\n')
+  t.equal(single.ipv6, undefined)
+  t.notOk('ipv6' in (single.podNetwork ?? {}))
+  const problems = (clusterCIDR: string, serviceCIDR: string, rest = 'podNetwork: routed') => {
+    const file = `clusterCIDR: "${clusterCIDR}"\nserviceCIDR: "${serviceCIDR}"\n${rest}\n`
+    return (t.throws(() => configured(['run'], file), file) as { problems?: readonly string[] }).problems
+  }
+  const [pods, services] = ['10.244.0.0/16,fd00:1::/56', '10.96.0.0/12,fd00:2::/112']
+  t.same(problems(pods, services, 'podNetwork: node'), ['clusterCIDR: a range of IPv6 needs podNetwork: routed'])
+  t.same(problems(pods, '10.96.0.0/12'), [
+    'clusterCIDR has a range of IPv6 and serviceCIDR has none: add one (like fd00:10:96::/112) or remove that of clusterCIDR',
+  ])
+  t.match(problems('10.244.0.0/16', services), [/^serviceCIDR has a range of IPv6 and clusterCIDR has none/])
+  t.match(problems(pods, 'fd00:2::/112'), [/^serviceCIDR: "fd00:2::\/112" has no range of IPv4/])
+  t.match(problems('fd00:1::/56,10.244.0.0/16', services), [/^clusterCIDR: .* has IPv6 first, .*: change the order/])
+  t.match(problems(`${pods},fd00:3::/56`, services), [/^clusterCIDR: .* must have at most one range of each/])
+  t.match(problems('10.244.0.0/16,10.245.0.0/16', services), [/^clusterCIDR: .* must be a range of IPv4, or one of/])
+  const size = /^clusterCIDR: .* must be an IPv6 range of \/48 to \/63, global or unique local \(like fd00/
+  for (const range of ['fd00:1::/64', 'fd00::/47', 'fd00::1/56', 'fe80::/56', 'ff05::/56', '::/56']) {
+    t.match(problems(`10.244.0.0/16,${range}`, services), [size], range)
+  }
+  for (const range of ['fd00:2::/107', 'fd00:2::/126']) {
+    t.match(
+      problems(pods, `10.96.0.0/12,${range}`),
+      [/^serviceCIDR: .* must be an IPv6 range of \/108 to \/125/],
+      range,
+    )
+  }
+  t.same(problems(pods, '10.96.0.0/12,fd00:1:0:1::/112'), [
+    'serviceCIDR: fd00:1:0:1::/112 must not overlap clusterCIDR fd00:1::/56',
+  ])
 })
 
 test('the network of the fleet is on only where it is configured', async (t) => {

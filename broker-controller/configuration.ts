@@ -3,7 +3,6 @@ import { isIP } from 'node:net'
 import { isAbsolute, join, resolve } from 'node:path'
 import { dnsSubdomainProblem } from '../api/names.ts'
 import { tunnelPort } from '../api/network/pod-network.ts'
-import { serviceCidrBeside, serviceCidrProblem } from '../api/network/service-range.ts'
 import { bool, type Described, double, integer, list, object, oneOf, optional, text } from '../api/schema.ts'
 import { parseDuration } from '../daemon/duration.ts'
 import type { LogFormat, LogLevel } from '../daemon/log.ts'
@@ -15,7 +14,6 @@ import { type AutoscalerSettings, defaultAutoscalerSettings } from './controller
 import type { LoadBalancerSettings } from './controllers/balancers/load-balancer-controller.ts'
 import { defaultEventCleanup } from './controllers/event-cleanup.ts'
 import { type IngressSettings, IngressSettingsSchema, ingressSettings } from './controllers/ingress/ingress-settings.ts'
-import { defaultNodeCidrSettings, type NodeCidrSettings, nodeCidrProblem } from './controllers/node-cidr.ts'
 import {
   defaultNodeLifecycleSettings,
   type NodeLifecycleSettings,
@@ -32,6 +30,7 @@ import {
   homeAssistantSettings,
 } from './home-assistant/home-assistant-settings.ts'
 import { loadBalancerSettings } from './load-balancer-configuration.ts'
+import { type NetworkRanges, networkRanges } from './network-ranges.ts'
 import { NotifySchema, type NotifySettings, notifySettings } from './notifications/notify-settings.ts'
 import { type PodNetworkSettings, podNetworkSettings } from './pod-network-configuration.ts'
 import { type CheckpointWindowSettings, defaultCheckpointWindow } from './store/checkpoints/checkpoint-window.ts'
@@ -103,7 +102,7 @@ export const ControllerConfigurationSchema = object({
 })
 export type ControllerConfigurationFile = Described<typeof ControllerConfigurationSchema>
 
-export type ControllerConfiguration = {
+export type ControllerConfiguration = NetworkRanges & {
   readonly listen: {
     /** 0: any that is free. */
     readonly apiPort: number
@@ -134,10 +133,6 @@ export type ControllerConfiguration = {
   }
   /** For how long after a restore checkpoints of nodes are accepted. */
   readonly checkpoints: CheckpointWindowSettings
-  /** undefined: nodes get no addresses for pods from us. */
-  readonly nodeCidrs: NodeCidrSettings | undefined
-  /** The range from which Services get their addresses. */
-  readonly serviceCIDR: string
   /** undefined: the pods of a node reach those of no other by their addresses, and Services have no data path. */
   readonly podNetwork: PodNetworkSettings | undefined
   /** Where the addresses of Services of the type LoadBalancer come from. */
@@ -221,7 +216,7 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
       `host ${JSON.stringify(host)} must be an IP address or a host name`,
     )
 
-  const ranges = { nodeCidrs: nodeCidrsIn(file, problems), serviceCIDR: serviceCidrIn(file, problems) }
+  const ranges = networkRanges(file, problems)
   const listen = {
     apiPort: read.port('apiPort', 6443),
     mqttPort: read.port('mqttPort', 8883),
@@ -318,14 +313,6 @@ function autoscalerIn({ span, share }: Fields): AutoscalerSettings {
   }
 }
 
-function nodeCidrsIn(file: ControllerConfigurationFile, problems: string[]): NodeCidrSettings | undefined {
-  if (file.allocateNodeCIDRs === false) return undefined
-  const { clusterCIDR, nodeCIDRMaskSize } = { ...defaultNodeCidrSettings, ...file }
-  const problem = nodeCidrProblem({ clusterCIDR, nodeCIDRMaskSize })
-  if (problem !== undefined) problems.push(problem)
-  return { clusterCIDR, nodeCIDRMaskSize }
-}
-
 export type DashboardSettings = {
   readonly enabled: boolean
   /** Nodes report what they use also while no page is open. */
@@ -363,15 +350,6 @@ function auditLogIn({ flags, file }: Given, { check, count }: Fields): AuditLogS
     maxAge: flags.auditLogMaxAge ?? count('auditLogMaxAge', defaultAuditLog.maxAge),
   }
   return path === '' ? undefined : settings
-}
-
-function serviceCidrIn(file: ControllerConfigurationFile, problems: string[]): string {
-  const { clusterCIDR = defaultNodeCidrSettings.clusterCIDR } = file
-  const podCIDR = file.allocateNodeCIDRs === false ? undefined : clusterCIDR
-  const { serviceCIDR = serviceCidrBeside(podCIDR) } = file
-  const problem = serviceCidrProblem(serviceCIDR, podCIDR)
-  if (problem !== undefined) problems.push(problem)
-  return serviceCIDR
 }
 
 function isName(text: string): boolean {

@@ -142,14 +142,14 @@ export type ControlLoopNeeds = NamespaceDeletionNeeds &
 
 /** The controllers and the scheduler. */
 export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerConfiguration): readonly Loop[] {
-  const { nodeLifecycle, nodeCidrs, taintEviction, certificates, eventLifetimeMs } = configuration
+  const { nodeLifecycle, nodeCidrs, ipv6, taintEviction, certificates, eventLifetimeMs } = configuration
   return [
     nodeLifecycleController(needs, nodeLifecycle),
     taintEvictionController(needs, taintEviction),
     podCleanupController(needs, configuration),
     disruptionController(needs),
     garbageCollector({ ...needs, resources: needs.kinds }),
-    ...(nodeCidrs ? [nodeIpamController(needs, nodeCidrs)] : []),
+    ...(nodeCidrs ? [nodeIpamController(needs, nodeCidrs, ipv6?.clusterCIDR)] : []),
     namespaceDeletion(needs),
     resourceQuotaController(needs),
     roleAggregationController(needs),

@@ -1,12 +1,15 @@
 /** The settings of the fleet's network, as far as the configuration turns it on. */
 import { dnsSubdomainProblem } from '../api/names.ts'
 import { defaultClusterDomain } from '../api/network/cluster-dns.ts'
+import type { IPv6Ranges } from '../api/network/ipv6-ranges.ts'
 import { usualWireguardPort } from '../api/network/wireguard.ts'
-import type { NodeCidrSettings } from './controllers/node-cidr.ts'
+import type { NetworkRanges } from './network-ranges.ts'
 
 export type PodNetworkSettings = {
   readonly clusterCIDR: string
   readonly serviceCIDR: string
+  /** undefined: pods and Services have addresses of IPv4 only. */
+  readonly ipv6?: IPv6Ranges
   /** Without dots at its ends. */
   readonly clusterDomain: string
   /** Between nodes of different segments; undefined: VXLAN. */
@@ -23,7 +26,7 @@ export type PodNetworkFields = {
 /** undefined: the pods of a node reach those of no other, and Services have no data path. Adds what is wrong to `problems`. */
 export function podNetworkSettings(
   file: PodNetworkFields,
-  ranges: { readonly nodeCidrs: NodeCidrSettings | undefined; readonly serviceCIDR: string },
+  { nodeCidrs, serviceCIDR, ipv6 }: NetworkRanges,
   problems: string[],
 ): PodNetworkSettings | undefined {
   const { podNetwork = 'node', clusterDomain = defaultClusterDomain } = file
@@ -31,12 +34,20 @@ export function podNetworkSettings(
   const problem = dnsSubdomainProblem(clusterDomain)
   if (problem !== undefined) problems.push(`clusterDomain: ${JSON.stringify(clusterDomain)} ${problem}`)
   if (port < 1 || port > 65_535) problems.push(`wireguardPort: ${port} must be a port, 1 to 65535`)
-  if (podNetwork === 'node') return undefined
-  const { nodeCidrs, serviceCIDR } = ranges
+  if (podNetwork === 'node') {
+    if (ipv6 !== undefined) problems.push('clusterCIDR: a range of IPv6 needs podNetwork: routed')
+    return undefined
+  }
   if (nodeCidrs === undefined) {
     problems.push('podNetwork: routed needs an address range for each node: remove allocateNodeCIDRs: false')
     return undefined
   }
   const { clusterCIDR } = nodeCidrs
-  return { clusterCIDR, serviceCIDR, clusterDomain, ...(podNetworkTunnel === 'wireguard' && { wireguard: { port } }) }
+  return {
+    clusterCIDR,
+    serviceCIDR,
+    ...(ipv6 && { ipv6 }),
+    clusterDomain,
+    ...(podNetworkTunnel === 'wireguard' && { wireguard: { port } }),
+  }
 }

@@ -1,5 +1,4 @@
 /** The addresses of Services, and the one that belongs to the API. */
-import { hasIPv6Range } from '../text/address-block.ts'
 import { type Cidr, cidrsOverlap, formatIPv4, parseCidr } from '../text/cidr.ts'
 import type { Service } from './service.ts'
 
@@ -19,7 +18,6 @@ const bits = { least: 12, most: 29 } as const
 
 /** What is wrong with the setting `serviceCIDR`; undefined: nothing. `clusterCIDR`: the range of the pods, if there is one. */
 export function serviceCidrProblem(serviceCIDR: string, clusterCIDR: string | undefined): string | undefined {
-  if (hasIPv6Range(serviceCIDR)) return ipv6Refusal('serviceCIDR', serviceCIDR, defaultServiceCIDR)
   const range = parseCidr(serviceCIDR)
   if (range === undefined || range.bits < bits.least || range.bits > bits.most) {
     const sizes = `/${bits.least} to /${bits.most}`
@@ -28,12 +26,6 @@ export function serviceCidrProblem(serviceCIDR: string, clusterCIDR: string | un
   const pods = clusterCIDR === undefined ? undefined : parseCidr(clusterCIDR)
   if (pods === undefined || !cidrsOverlap(range, pods)) return undefined
   return `serviceCIDR: ${serviceCIDR} must not overlap clusterCIDR ${clusterCIDR}`
-}
-
-/** Of a setting that asks for addresses of IPv6, alone or beside those of IPv4. */
-export function ipv6Refusal(field: string, text: string, example: string): string {
-  const because = 'has a range of IPv6, and pods and Services have addresses of IPv4 only'
-  return `${field}: ${JSON.stringify(text)} ${because}: set one range of IPv4 (like ${example})`
 }
 
 /** The first address of the range is that of `default/kubernetes`. */

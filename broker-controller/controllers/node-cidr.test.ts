@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { defaultNodeCidrSettings, type NodeCidrs, nodeCidrProblem, nodeCidrs } from './node-cidr.ts'
+import { defaultNodeCidrSettings, ipv6NodeCidrs, type NodeCidrs, nodeCidrProblem, nodeCidrs } from './node-cidr.ts'
 
 const small = { clusterCIDR: '10.244.0.0/22', nodeCIDRMaskSize: 24 }
 
@@ -135,4 +135,23 @@ test('the block size is valid from the size of the range to 65536 blocks and to 
   t.same([isValid('10.0.0.0/8', 7), isValid('10.0.0.0/8', 8)], [false, true])
   t.same([isValid('10.0.0.0/8', 24), isValid('10.0.0.0/8', 25)], [true, false])
   t.same([isValid('10.244.0.0/22', 30), isValid('10.244.0.0/22', 31)], [true, false])
+})
+
+test('the blocks of IPv6 are ranges of /64, and what nodes have of them is never given', async (t) => {
+  const cidrs = ipv6NodeCidrs('fd00:10:244::/62')
+  t.equal(cidrs.size, 4)
+  t.ok(cidrs.mark('fd00:10:244:1:8000::/80', 'of a smaller size'))
+  t.ok(cidrs.mark('10.244.0.0/16', 'in another family'))
+  t.ok(cidrs.mark('fd00:10:243::/48', 'elsewhere'))
+  t.same(
+    ['a', 'b', 'c', 'd'].map((owner) => cidrs.take(owner)),
+    ['fd00:10:244::/64', 'fd00:10:244:2::/64', 'fd00:10:244:3::/64', undefined],
+  )
+  t.notOk(cidrs.mark('fd00:10:244:2::/63', 'by hand'), 'two have the same')
+  cidrs.release('fd00:10:244::/64', 'a')
+  t.equal(cidrs.take('e'), 'fd00:10:244::/64')
+  const all = ipv6NodeCidrs('fd00:10:244::/62')
+  t.ok(all.mark('::/0', 'of everything'))
+  t.equal(all.take('a'), undefined)
+  t.throws(() => ipv6NodeCidrs('10.244.0.0/16'), TypeError)
 })

@@ -4,11 +4,13 @@ import { nodeIpamController } from './node-ipam-controller.ts'
 
 const two = { clusterCIDR: '10.244.0.0/23', nodeCIDRMaskSize: 24 }
 
-function opened(t: Test): { world: Fleet; start: () => () => Promise<void> } {
+function opened(t: Test): { world: Fleet; start: (ipv6?: string) => () => Promise<void> } {
   const world = fleet(t, 'No addresses left for pods')
-  return { world, start: () => world.start(nodeIpamController(world, two)) }
+  return { world, start: (ipv6?: string) => world.start(nodeIpamController(world, two, ipv6)) }
 }
 
+const twoOfIPv6 = 'fd00:10:244::/63'
+const cidrs = async (world: Fleet, name: string) => (await world.node(name)).spec?.podCIDRs
 const cidr = async (world: Fleet, name: string) => (await world.node(name)).spec?.podCIDR
 
 test('nodes that come get a range each, and the next controller respects them', async (t) => {
@@ -147,4 +149,66 @@ test('an Event that cannot be recorded is logged, and the node still gets its ra
   world.silence('pi-2')
   await world.pass(1)
   t.equal(await cidr(world, 'pi-3'), '10.244.1.0/24')
+})
+
+test('with a range of IPv6 a node gets one of each family in one write', async (t) => {
+  const { world, start } = opened(t)
+  t.teardown(start(twoOfIPv6))
+  await world.join({ name: 'pi-1' })
+  await world.pass(1)
+  const { spec } = await world.node('pi-1')
+  t.match(spec, { podCIDR: '10.244.0.0/24', podCIDRs: ['10.244.0.0/24', 'fd00:10:244::/64'] })
+  t.match(
+    world.log.lines.filter(({ message }) => message === 'Node has addresses for pods'),
+    [{ facts: { podCIDR: '10.244.0.0/24,fd00:10:244::/64' } }],
+  )
+})
+
+test('nodes of a fleet that gets IPv6 keep their range and get the second; both stay when it is turned off', async (t) => {
+  const { world, start } = opened(t)
+  const stop = start()
+  await world.join({ name: 'pi-1' })
+  await world.pass(1)
+  await stop()
+  const stopDual = start(twoOfIPv6)
+  await world.pass(1)
+  t.same(await cidrs(world, 'pi-1'), ['10.244.0.0/24', 'fd00:10:244::/64'])
+  t.equal(await cidr(world, 'pi-1'), '10.244.0.0/24')
+  await stopDual()
+  const stopAgain = start()
+  await world.join({ name: 'pi-2' })
+  await world.pass(1)
+  t.same(await cidrs(world, 'pi-1'), ['10.244.0.0/24', 'fd00:10:244::/64'])
+  t.same(await cidrs(world, 'pi-2'), ['10.244.1.0/24'])
+  await stopAgain()
+  t.teardown(start(twoOfIPv6))
+  await world.pass(1)
+  t.same(await cidrs(world, 'pi-1'), ['10.244.0.0/24', 'fd00:10:244::/64'])
+  t.same(await cidrs(world, 'pi-2'), ['10.244.1.0/24', 'fd00:10:244:1::/64'])
+})
+
+test('a range of IPv6 that an administrator gave is kept, and given to no other', async (t) => {
+  const { world, start } = opened(t)
+  const given = (...podCIDRs: readonly string[]) => ({ podCIDR: podCIDRs[0] ?? '', podCIDRs })
+  const first = given('fd00:10:244::/64', '10.244.0.0/24')
+  await world.join({ name: 'pi-1', spec: first }, { name: 'pi-2', spec: given('10.9.0.0/24') })
+  t.teardown(start(twoOfIPv6))
+  await world.pass(1)
+  t.same((await world.node('pi-1')).spec, first)
+  t.same(await cidrs(world, 'pi-2'), ['10.9.0.0/24', 'fd00:10:244:1::/64'], 'its range of IPv4 is elsewhere')
+})
+
+test('a node for which no range of IPv6 is left has that of IPv4, and later that of a node that goes', async (t) => {
+  const { world, start } = opened(t)
+  const spec = (range: string) => ({ podCIDR: range, podCIDRs: [range] })
+  t.teardown(start(twoOfIPv6))
+  await world.join({ name: 'pi-1' }, { name: 'pi-2' })
+  await world.join({ name: 'pi-3', spec: spec('10.9.0.0/24') })
+  await world.pass(60)
+  t.same(await cidrs(world, 'pi-3'), ['10.9.0.0/24'])
+  t.same(await world.reasons('pi-3'), ['CIDRNotAvailable'])
+  await world.store.delete('nodes', { namespace: '', name: 'pi-1' })
+  world.silence('pi-1')
+  await world.pass(1)
+  t.same(await cidrs(world, 'pi-3'), ['10.9.0.0/24', 'fd00:10:244::/64'])
 })
