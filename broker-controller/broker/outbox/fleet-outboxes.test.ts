@@ -13,7 +13,7 @@ import { servicesOutbox } from './services-outbox.ts'
 
 const facts = { clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12', clusterDomain: 'cluster.local' }
 
-async function outboxes(t: Test, more: Pick<NetworkMessage, 'wireguard'> = {}) {
+async function outboxes(t: Test, more: Pick<NetworkMessage, 'wireguard' | 'ipv6'> = {}) {
   const clock = fakeClock()
   const log = quietLog(t)
   const store = memoryStore({ clock })
@@ -91,6 +91,21 @@ test('the whole of each message is published at the start, also where there are 
   const decoded = decode(ServicesMessageSchema, services)
   t.match(decoded, { ok: true, unknownFields: [] })
   t.match(services, { epoch: 'e', services: [{ name: 'web', endpoints: [{ addresses: [{ ip: '10.244.1.5' }] }] }] })
+})
+
+test('the message of the network has ranges of IPv6 in a fleet with both families only', async (t) => {
+  const ipv6 = { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' }
+  const dual = aNodeWith('pi-1', '10.244.1.0/24', '192.168.1.1')
+  const spec = { podCIDR: '10.244.1.0/24', podCIDRs: ['10.244.1.0/24', 'fd00:10:244:1::/64'] }
+  for (const more of [{}, { ipv6 }]) {
+    const { store, start, take } = await outboxes(t, more)
+    await store.create('nodes', { ...dual, spec })
+    await start()
+    const network = take().find(({ topic }) => topic === 'bramble/v1/network')?.body
+    const nodes = [{ name: 'pi-1', podCIDR: '10.244.1.0/24', address: '192.168.1.1', segment: '192.168.1.0/24' }]
+    const peers = nodes.map((node) => ({ ...node, ipv6: { podCIDR: 'fd00:10:244:1::/64' } }))
+    t.same(network, { epoch: 'e', version: 1, ...facts, ...more, nodes: 'ipv6' in more ? peers : nodes })
+  }
 })
 
 test('a change is published once, on its topic, and what nodes do not receive is not', async (t) => {

@@ -22,7 +22,7 @@ export type FleetOutboxNeeds = {
   readonly epoch: string
 }
 
-export type NetworkFacts = Pick<NetworkMessage, 'clusterCIDR' | 'serviceCIDR' | 'clusterDomain' | 'wireguard'>
+export type NetworkFacts = Pick<NetworkMessage, 'clusterCIDR' | 'serviceCIDR' | 'ipv6' | 'clusterDomain' | 'wireguard'>
 
 const onlyKey = 'network'
 
@@ -36,7 +36,7 @@ export function networkOutbox({ store, broker, clock, log, epoch }: FleetOutboxN
   const owners = keyOwners()
   const sharing = new Set<string>()
   const peerOf = (name: string, node: Node | undefined) => {
-    const peer = node && networkPeer(node, facts.wireguard !== undefined)
+    const peer = node && networkPeer(node, { wireguard: facts.wireguard !== undefined, ipv6: facts.ipv6 !== undefined })
     const isOwn = owners.claim(name, peer?.wireguardKey)
     if (peer?.wireguardKey === undefined || isOwn) {
       sharing.delete(name)

@@ -63,17 +63,38 @@ test('of a fleet with WireGuard a node has its key, its endpoint, and whether it
   }
   const placed = { spec: { podCIDR: '10.244.1.0/24' }, status: status('192.168.7.5') }
   const fields = { wireguardKey: key, wireguardEndpoint: 'home.example.org:51871', relay: true }
-  t.match(networkPeer(aNode({ ...placed, annotations }), true), fields)
+  t.match(networkPeer(aNode({ ...placed, annotations }), { wireguard: true }), fields)
   for (const field of Object.keys(fields))
     t.notOk(field in (networkPeer(aNode({ ...placed, annotations })) ?? {}), field)
   const plain = networkPeer(aNode({ ...placed }))
-  t.same(networkPeer(aNode(placed), true), plain)
+  t.same(networkPeer(aNode(placed), { wireguard: true }), plain)
   const wrong = {
     'bramble.dev/wireguard-public-key': `${key} endpoint`,
     'bramble.dev/wireguard-endpoint': '$(id):1',
     'bramble.dev/relay': 'yes',
   }
-  t.same(networkPeer(aNode({ ...placed, annotations: wrong }), true), plain, 'values that are none are left out')
+  t.same(
+    networkPeer(aNode({ ...placed, annotations: wrong }), { wireguard: true }),
+    plain,
+    'values that are none are left out',
+  )
+})
+
+test('in a fleet with both IP families a node has its range and its address of IPv6', async (t) => {
+  const ranges = (...podCIDRs: readonly string[]) => ({ podCIDR: podCIDRs[0] ?? '', podCIDRs })
+  const node = aNode({
+    spec: ranges('10.244.1.0/24', 'FD00:10:244:1::/64'),
+    status: status('192.168.7.5', 'fe80::5', 'FD00:7:0::5'),
+  })
+  t.same(networkPeer(node, { ipv6: true }), {
+    ...networkPeer(node),
+    ipv6: { podCIDR: 'fd00:10:244:1::/64', address: 'fd00:7::5' },
+  })
+  t.notOk('ipv6' in (networkPeer(node) ?? {}), 'in another fleet no field of the message is new')
+  const far = aNode({ spec: ranges('10.244.1.0/24', 'fd00:10:244:1::/64'), status: status('192.168.7.5', 'fe80::5') })
+  t.same(networkPeer(far, { ipv6: true })?.ipv6, { podCIDR: 'fd00:10:244:1::/64' }, 'an address of one link is none')
+  const single = aNode({ spec: ranges('10.244.1.0/24'), status: status('192.168.7.5', 'fd00:7::5') })
+  t.notOk('ipv6' in (networkPeer(single, { ipv6: true }) ?? {}), 'a node without a range has nothing to be reached by')
 })
 
 test('a key belongs to the first node that has it, until that one has another', async (t) => {

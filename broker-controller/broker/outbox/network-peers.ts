@@ -8,27 +8,48 @@ import {
   wireguardKeyAnnotation,
   wireguardKeyProblem,
 } from '../../../api/network/wireguard.ts'
-import { podRangeOf } from '../../../api/node/pod-range.ts'
+import { ipv6PodRangeOf, podRangeOf } from '../../../api/node/pod-range.ts'
 import type { Node } from '../../../api/node.ts'
-import { ipVersion } from '../../../api/text/ip-address.ts'
+import { canonicalIPv6, ipVersion } from '../../../api/text/ip-address.ts'
 
 const zoneLabel = 'topology.kubernetes.io/zone'
 
-/** undefined: the node has no IPv4 range for pods yet, or no IPv4 address. `wireguard`: the fleet uses it between segments. */
-export function networkPeer(node: Node, wireguard = false): NetworkPeer | undefined {
+/**
+ * undefined: the node has no IPv4 range for pods yet, or no IPv4 address. `wireguard`: the fleet uses it between segments. `ipv6`: its
+ * pods have addresses of both families.
+ */
+export function networkPeer(
+  node: Node,
+  { wireguard = false, ipv6 = false }: { readonly wireguard?: boolean; readonly ipv6?: boolean } = {},
+): NetworkPeer | undefined {
   const { metadata, status } = node
   const podCIDR = podRangeOf(node)
-  const address = status?.addresses?.find((one) => one.type === 'InternalIP' && ipVersion(one.address) === 4)?.address
+  const address = internalAddress(status, 4)
   if (podCIDR === undefined || address === undefined || metadata.name === undefined) return undefined
   const zone = metadata.labels?.[zoneLabel]
   return {
     name: metadata.name,
     podCIDR,
     address,
+    ...(ipv6 && ipv6Fields(node)),
     segment: segmentOf(metadata.annotations, address),
     ...(zone && { zone }),
     ...(wireguard && wireguardFields(metadata.annotations)),
   }
+}
+
+function ipv6Fields(node: Node): Pick<NetworkPeer, 'ipv6'> {
+  const podCIDR = ipv6PodRangeOf(node)
+  if (podCIDR === undefined) return {}
+  const address = canonicalIPv6(internalAddress(node.status, 6) ?? '')
+  return { ipv6: { podCIDR, ...(address !== undefined && { address }) } }
+}
+
+/** Those of one link are left out: which link is not known from them. */
+function internalAddress(status: Node['status'], version: 4 | 6): string | undefined {
+  return status?.addresses?.find(
+    ({ type, address }) => type === 'InternalIP' && ipVersion(address) === version && !/^fe[89ab]/i.test(address),
+  )?.address
 }
 
 /** Values that are none are left out: a Node may have them from before they were checked. */
