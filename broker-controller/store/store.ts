@@ -6,6 +6,7 @@
  * `testing/store-contract.ts`, and `testing/store-connection-contract.ts` if it can lose its server. A store that keeps a cache of
  * all objects in memory writes a `ChangeWriter` (`cached-store.ts`) and no more.
  */
+import { ApiError } from '../../api/api-error.ts'
 import type { AnyObject, KubeObject, Stored } from '../../api/meta.ts'
 import type { ResourceName, ResourceTypes } from '../../api/resources.ts'
 import type { Loop } from '../../daemon/run.ts'
@@ -101,6 +102,13 @@ export type OpenedStore = {
 /** Another process has the store open. */
 export class StoreInUseError extends Error {
   override readonly name = 'StoreInUseError'
+}
+
+/** Every write is refused until an operator frees space; reads are answered. The message has a remedy. */
+export class StoreFullError extends ApiError {
+  constructor(message: string, options: { readonly cause?: unknown } = {}) {
+    super('InternalError', message, undefined, options)
+  }
 }
 
 /** A later version of the program wrote the store. The message has a remedy; a retry does not help. */

@@ -9,6 +9,7 @@ import { beginIssuedCertificates } from '../certificates/issued-certificates.ts'
 import { checkpointWindowKey, openCheckpointWindow } from '../checkpoints/checkpoint-window.ts'
 import { eventRecorder } from '../event-recorder.ts'
 import { memoryStore } from '../memory-store.ts'
+import { StoreFullError } from '../store.ts'
 import { LeadershipLostError } from './election.ts'
 import { untilAnswered } from './until-answered.ts'
 
@@ -88,12 +89,27 @@ test('a leader that has lost its key does not try again', async (t) => {
   t.equal(calls, 1)
 })
 
+test('a store without space is written when it has some again', async (t) => {
+  const { clock, log, needs } = world(t)
+  let isFull = true
+  const running = untilAnswered(needs, async () => {
+    if (isFull) throw new StoreFullError('etcd has no space left: compact and defragment it')
+    return 'written'
+  })
+  await clock.advance(600_000)
+  t.same(log.messages('warn'), ['Cannot write to the store yet'])
+  t.match(log.lines[0]?.facts, { error: /compact and defragment/ })
+  isFull = false
+  await clock.advance(2_000)
+  t.equal(await running, 'written')
+})
+
 test('an error that does not pass is thrown at once', async (t) => {
   const { log, needs } = world(t)
-  const full = new ApiError('InternalError', 'etcd has no space left')
+  const refused = new ApiError('InternalError', 'etcd refuses the client certificate')
   await t.rejects(
-    untilAnswered(needs, async () => Promise.reject(full)),
-    full,
+    untilAnswered(needs, async () => Promise.reject(refused)),
+    refused,
   )
   t.same(log.lines, [])
 })

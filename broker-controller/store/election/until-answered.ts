@@ -4,6 +4,7 @@ import { withOwnSignal } from '../../../daemon/aborted.ts'
 import { longestBackoffMs } from '../../../daemon/backoff.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
+import { StoreFullError } from '../store.ts'
 import { retryPeriodMs } from './election.ts'
 
 export type AnswerNeeds = {
@@ -22,7 +23,7 @@ const remedy = 'It is tried again. If this lasts, look at the members of etcd (e
 
 /**
  * The result of `act`, which reads what is there, decides and writes: it is called again, after 250 ms up to 2 s, while the store
- * does not answer, or has another object than `act` has read. Rejects with all other errors, and with that of `keep`.
+ * does not answer, has no space, or has another object than `act` has read. Rejects with all other errors, and with that of `keep`.
  */
 export async function untilAnswered<T>(needs: AnswerNeeds, act: () => Promise<T>): Promise<T> {
   const { what, clock, log, signal } = needs
@@ -51,5 +52,5 @@ export async function untilAnswered<T>(needs: AnswerNeeds, act: () => Promise<T>
 const passing: readonly StatusReason[] = ['Timeout', 'ServiceUnavailable', 'AlreadyExists', 'Conflict']
 
 function maySucceedLater(error: unknown): boolean {
-  return isApiError(error) && passing.includes(error.reason)
+  return error instanceof StoreFullError || (isApiError(error) && passing.includes(error.reason))
 }

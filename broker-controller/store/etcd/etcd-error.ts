@@ -1,5 +1,6 @@
 /** What a failed call to etcd means: whether it may have happened, and what a client of the API is answered. */
 import { ApiError } from '../../../api/api-error.ts'
+import { StoreFullError } from '../store.ts'
 
 /** Codes of gRPC (grpc/grpc, doc/statuscodes.md) that etcd and the connection to it answer with. */
 export const grpcCode = {
@@ -69,7 +70,7 @@ export function answerOf(error: unknown): unknown {
   }
   if (withoutSpace.test(error.message)) {
     const remedy = 'compact and defragment it, then disarm the alarm (etcdctl defrag, etcdctl alarm disarm)'
-    return new ApiError('InternalError', `etcd has no space left: ${remedy}`, undefined, options)
+    return new StoreFullError(`etcd has no space left: ${remedy}`, options)
   }
   if (tooLarge.test(error.message)) {
     return new ApiError('RequestEntityTooLarge', error.message, undefined, options)

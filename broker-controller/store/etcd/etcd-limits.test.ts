@@ -3,6 +3,7 @@ import { isApiError } from '../../../api/api-error.ts'
 import type { ConfigMap } from '../../../api/config-map.ts'
 import { noEtcd as skip } from '../../../test/support/etcd.ts'
 import { etcdUnderTest } from '../../testing/etcd-under-test.ts'
+import { StoreFullError } from '../store.ts'
 import { openEtcdStore } from './etcd-store.ts'
 
 const { place } = await etcdUnderTest('--quota-backend-bytes', String(16 * 1024 * 1024))
@@ -31,6 +32,7 @@ test('an object of 1.5 MB is stored, a larger one is refused, and so is each wri
     )
   }
   t.ok(isApiError(failure, 'InternalError'), String(failure))
+  t.ok(failure instanceof StoreFullError, 'a leader whose term begins tries again')
   t.match(String(failure), /no space left: compact and defragment/)
   t.match(await opened.problems?.(), [/alarm NOSPACE on member [0-9a-f]+: etcd has reached its quota/])
   t.same(await store.get('configmaps', { namespace: 'default', name: 'large' }), large, 'reads go on')
