@@ -1,5 +1,7 @@
 /** What the rules of IPv4 and IPv6 differ in: nft(8) names the parts of packets and the types of addresses by their family. */
-import type { IPFamily } from '../../api/text/ip-address.ts'
+import { parseAddressBlock } from '../../api/text/address-block.ts'
+import { parseCidr } from '../../api/text/cidr.ts'
+import { canonicalIPv6, type IPFamily, isIPv4 } from '../../api/text/ip-address.ts'
 
 export type RuleFamily = {
   readonly family: IPFamily
@@ -24,4 +26,27 @@ export const ipv6Rules: RuleFamily = {
   address: 'ipv6_addr',
   loopback: '::1',
   multicast: 'ff00::/8',
+}
+
+/**
+ * Whether it is an address as rules of this family have them. Of IPv6 it is the canonical form, and not an IPv4-mapped address, which no
+ * packet has.
+ */
+export function isAddressOf({ family }: RuleFamily, text: string): boolean {
+  return family === 'IPv4' ? isIPv4(text) : canonicalIPv6(text) === text && !text.includes('.')
+}
+
+/** Whether it is a range of such addresses, without bits set beyond its mask. */
+export function isRangeOf(rules: RuleFamily, text: string): boolean {
+  const [address = '', bits = ''] = text.split('/')
+  if (!isAddressOf(rules, address)) return false
+  if (rules.family === 'IPv4') return parseCidr(text) !== undefined
+  if (!/^(0|[1-9]\d*)$/.test(bits)) return false
+  const [whole, range] = [parseAddressBlock(`${address}/128`), parseAddressBlock(text)]
+  return range?.bytes.every((byte, index) => byte === whole?.bytes[index]) === true
+}
+
+/** An address as the names of chains and sets have it, in which nft allows no colon. */
+export function inNames(address: string): string {
+  return address.replaceAll(':', '.')
 }

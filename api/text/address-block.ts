@@ -30,6 +30,14 @@ export function isStrictlyWithin(narrow: AddressBlock, wide: AddressBlock): bool
   return wide.bytes.every((byte, index) => byte === ((narrow.bytes[index] ?? 0) & maskByte(wide.bits, index)))
 }
 
+/** Whether the range has the address; false where they are of two families. */
+export function rangeHas(range: string, ip: string): boolean {
+  const block = parseAddressBlock(range)
+  const address = parseAddressBlock(`${ip}/${ip.includes(':') ? 128 : 32}`)
+  if (block === undefined || address === undefined || block.version !== address.version) return false
+  return block.bytes.every((byte, index) => byte === ((address.bytes[index] ?? 0) & maskByte(block.bits, index)))
+}
+
 /** The part of the mask that the byte with this index has. */
 function maskByte(bits: number, index: number): number {
   const ones = Math.min(8, Math.max(0, bits - index * 8))

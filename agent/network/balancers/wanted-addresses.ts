@@ -2,7 +2,8 @@
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
 import { isWithin } from '../../../api/text/cidr.ts'
-import { ipv4Of } from '../services/rule-text.ts'
+import { ipv4Rules } from '../rule-family.ts'
+import { addressesOf } from '../services/rule-text.ts'
 
 /** A pool of the controller has no more. */
 const mostAddresses = 4_096
@@ -25,7 +26,7 @@ export function wantedAddresses(
   const ips = own
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .flatMap(([, { type, loadBalancerIPs }]) =>
-      type === 'LoadBalancer' ? ipv4Of(loadBalancerIPs).filter(mayTake) : [],
+      type === 'LoadBalancer' ? addressesOf(ipv4Rules, loadBalancerIPs).filter(mayTake) : [],
     )
   return [...new Set(ips)].slice(0, mostAddresses)
 }

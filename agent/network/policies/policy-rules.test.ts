@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import type { PoliciesMessage, PolicyRuleState, PolicyState } from '../../../api/network/node-policies.ts'
 import { ruleChanges } from '../rule-changes.ts'
+import { ipv6Rules } from '../rule-family.ts'
 import { noRules } from '../rule-set.ts'
 import { type LocalPod, noParts, policyRules } from './policy-rules.ts'
 
@@ -253,5 +254,81 @@ test('many peers with many ports have a chain of ports, not a rule for each pair
   const ofPorts = rules.chains.get('ingress-policy/shop/p/ports-0')?.rules ?? []
   t.equal(ofPorts.length, count)
   t.equal(ofPorts[0], 'ip daddr . meta l4proto . th dport @policy-port-tcp-p0 accept')
+  t.end()
+})
+
+test('rules of IPv6 are for the pods that have such an address, with the addresses and ranges of IPv6', (t) => {
+  const sets: PoliciesMessage['sets'] = [
+    { name: 'ab', kind: 'address', elements: ['10.244.2.7'], ipv6Elements: ['fd00:10:244:2::7'] },
+    { name: 'cd', kind: 'port', elements: ['10.244.2.7 . tcp . 80'], ipv6Elements: ['fd00:10:244:2::7 . tcp . 80'] },
+  ]
+  const web = policy('web', {
+    podSelector: { matchLabels: { app: 'web' } },
+    ingress: [
+      { peers: { sets: ['ab'], ranges: ['10.0.0.0-10.0.0.255'], ipv6Ranges: ['fd00::-fd00::ff', 'fd01::1-fd01::1'] } },
+      { ports: [{ name: 'http', protocol: 'TCP' }] },
+      { peers: { sets: [], ranges: ['0.0.0.0-255.255.255.255'] } },
+    ],
+    egress: [{ peers: { sets: [], ranges: [] }, destinations: ['cd'] }],
+  })
+  const pods = new Map(
+    [
+      pod('web', '10.244.1.5', {
+        ipv6: 'fd00:10:244:1::5',
+        ports: [{ name: 'http', protocol: 'TCP', port: 8080 }],
+      }),
+      pod('old', '10.244.1.6', { labels: { app: 'web' } }),
+    ].map((one) => [one.name, one]),
+  )
+  const rules = policyRules(message([web], sets), pods, noParts(), ipv6Rules)
+  const { chains } = rules
+  t.same([...rules.pods.keys()], ['web'])
+  t.same(chains.get('policies-ingress')?.rules, [
+    'ct state established,related accept',
+    'icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept',
+    'ip6 saddr fe80::/10 drop',
+    'ip6 daddr fe80::/10 drop',
+    'ip6 saddr . ip6 daddr @policy-self accept',
+    'ip6 daddr vmap @ingress-pods',
+  ])
+  t.same(chains.get('ingress-policy/shop/web')?.rules, [
+    'ip6 saddr @policy-peers-ab accept',
+    'ip6 saddr { fd00::-fd00::ff, fd01::1 } accept',
+    'ip6 daddr . meta l4proto . th dport @policy-port-tcp-http accept',
+  ])
+  t.same(chains.get('egress-policy/shop/web')?.rules, ['ip6 daddr . meta l4proto . th dport @policy-peers-cd accept'])
+  t.same(
+    [...rules.sets].map(([name, { type, elements: present = [] }]) => [name, type, [...present].map(([key]) => key)]),
+    [
+      ['policy-self', 'ipv6_addr . ipv6_addr', ['fd00:10:244:1::5 . fd00:10:244:1::5']],
+      ['ingress-pods', 'ipv6_addr : verdict', ['fd00:10:244:1::5']],
+      ['egress-pods', 'ipv6_addr : verdict', ['fd00:10:244:1::5']],
+      ['policy-peers-ab', 'ipv6_addr', ['fd00:10:244:2::7']],
+      ['policy-peers-cd', 'ipv6_addr . inet_proto . inet_service', ['fd00:10:244:2::7 . tcp . 80']],
+      ['policy-port-tcp-http', 'ipv6_addr . inet_proto . inet_service', ['fd00:10:244:1::5 . tcp . 8080']],
+    ],
+  )
+  const everywhere = policy('all', {
+    ingress: [{ peers: { sets: [], ranges: [], ipv6Ranges: ['::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff'] } }],
+  })
+  const open = policyRules(message([everywhere]), pods, noParts(), ipv6Rules)
+  t.same(open.chains.get('ingress-policy/shop/all')?.rules, ['accept'])
+  t.same(policyRules(message([everywhere]), pods).chains.get('ingress-policy/shop/all')?.rules, [])
+  t.end()
+})
+
+test('a pod whose policies are not known has no connections by IPv6, and a second one of its name has its own chain', (t) => {
+  const twice = [pod('a', '10.244.1.5', { ipv6: 'fd00::5' }), pod('b', '10.244.1.6', { ipv6: 'fd00::6', name: 'a' })]
+  const pods = new Map(twice.map((one, index) => [String(index), one]))
+  const closed = policyRules({ ...message([]), namespaces: [] }, pods, noParts(), ipv6Rules)
+  t.same([...(closed.sets.get('egress-pods')?.elements ?? [])].at(0), ['fd00::5', 'drop'])
+  const { sets } = policyRules(message([policy('deny', { ingress: [] })]), pods, noParts(), ipv6Rules)
+  t.same(
+    [...(sets.get('ingress-pods')?.elements ?? [])],
+    [
+      ['fd00::5', 'goto ingress-pod/shop/a'],
+      ['fd00::6', 'goto ingress-pod/shop/a/fd00..6'],
+    ],
+  )
   t.end()
 })

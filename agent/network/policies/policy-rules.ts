@@ -4,8 +4,10 @@
  */
 import type { PeerSetState, PoliciesMessage, PolicyRuleState, PolicyState } from '../../../api/network/node-policies.ts'
 import { type Labels, labelMatcher, requirementsOf } from '../../../api/selectors.ts'
+import { inNames, ipv4Rules, type RuleFamily } from '../rule-family.ts'
 import type { RuleChain, RuleElements, RuleSet } from '../rule-set.ts'
 import { isolationMap, podChain, policyChain } from './policy-chains.ts'
+import { type Direction, directions, entryChains } from './policy-entry.ts'
 import { namedPortSet, portMatches } from './port-matches.ts'
 
 /** A pod of this node that has an address of its own. */
@@ -13,6 +15,8 @@ export type LocalPod = {
   readonly namespace: string
   readonly name: string
   readonly ip: string
+  /** Its address of IPv6, in canonical form. Left out: it has none. */
+  readonly ipv6?: string
   readonly labels: Labels | undefined
   /** Those with names. */
   readonly ports: readonly NamedContainerPort[]
@@ -24,19 +28,13 @@ export type NamedContainerPort = { readonly name: string; readonly protocol: str
 /** `closed`: the policies of its namespace are not known, and it has no connections. */
 export type PodState = 'open' | 'isolated' | 'closed'
 
-/** By UID: the pod for which the rules were made. */
+/** By UID: the pod for which the rules were made. Those of a family have the pods with an address of it. */
 export type PolicyRules = RuleSet & { readonly pods: ReadonlyMap<string, LocalPod & { readonly state: PodState }> }
 
 /** What leads to them, and the chains themselves by name. */
 type PolicyChains = { readonly jump: string; readonly chains: ReadonlyMap<string, RuleChain> }
 
-type Direction = 'ingress' | 'egress'
-const directions: readonly Direction[] = ['ingress', 'egress']
-
-/** Source and destination NAT of Services have taken place, and those rules come later that mark what Docker lets pass. */
-const priority = { egress: -30, ingress: -20 }
-
-/** What is made of a message, kept with its objects: a pod that comes or goes costs no policy again. */
+/** What is made of a message for one family, kept with its objects: a pod that comes or goes costs no policy again. */
 export type PolicyParts = {
   readonly matchers: WeakMap<PolicyState, (labels: Labels | undefined) => boolean>
   readonly chains: WeakMap<PolicyState, Partial<Readonly<Record<Direction, PolicyChains>>>>
@@ -52,6 +50,7 @@ export function policyRules(
   message: PoliciesMessage,
   pods: ReadonlyMap<string, LocalPod>,
   parts: PolicyParts = noParts(),
+  family: RuleFamily = ipv4Rules,
 ): PolicyRules {
   const known = new Set(message.namespaces)
   const byNamespace = groupByNamespace(message.policies)
@@ -61,59 +60,46 @@ export function policyRules(
   const entries: Readonly<Record<Direction, Map<string, string>>> = { ingress: new Map(), egress: new Map() }
   const found = new Map<string, LocalPod & { readonly state: PodState }>()
   for (const [uid, pod] of pods) {
+    const address = addressOf(pod, family)
+    if (address === undefined) continue
     const isClosed = !known.has(pod.namespace) && !pod.isStatic
     const selecting = (byNamespace.get(pod.namespace) ?? []).filter((one) => matcherOf(one, parts)(pod.labels))
     for (const direction of directions) {
       const isolating = selecting.filter((policy) => policy[direction] !== undefined)
-      if (isClosed) entries[direction].set(pod.ip, 'drop')
+      if (isClosed) entries[direction].set(address, 'drop')
       else if (isolating.length > 0) {
         const usual = podChain(direction, pod)
         // A pod that was deleted at once may still run when its successor starts.
-        const chain = chains.has(usual) ? `${usual}/${pod.ip}` : usual
-        entries[direction].set(pod.ip, `goto ${chain}`)
-        const own = isolating.map((policy) => chainsOf(direction, policy, parts))
+        const chain = chains.has(usual) ? `${usual}/${inNames(address)}` : usual
+        entries[direction].set(address, `goto ${chain}`)
+        const own = isolating.map((policy) => chainsOf(direction, policy, parts, family))
         chains.set(chain, { rules: [...own.map(({ jump }) => jump), 'drop'] })
         for (const one of own) usedChains.add(one)
         for (const policy of isolating) used.add(policy)
       }
     }
-    const isIsolated = entries.ingress.has(pod.ip) || entries.egress.has(pod.ip)
+    const isIsolated = entries.ingress.has(address) || entries.egress.has(address)
     found.set(uid, { ...pod, state: isClosed ? 'closed' : isIsolated ? 'isolated' : 'open' })
   }
   const isolated = [...found.values()].filter(({ state }) => state !== 'open')
   if (isolated.length === 0) return { chains: new Map(), sets: new Map(), pods: found }
   const ofPolicies = [...usedChains].flatMap((one) => [...one.chains])
+  const type = family.address
   return {
-    chains: new Map([...baseChains(), ...chains, ...ofPolicies]),
+    chains: new Map([...entryChains(family), ...chains, ...ofPolicies]),
     sets: new Map([
-      ['policy-self', { kind: 'set', type: 'ipv4_addr . ipv4_addr', elements: selfElements(isolated) }],
-      [isolationMap('ingress'), { kind: 'map', type: 'ipv4_addr : verdict', elements: entries.ingress }],
-      [isolationMap('egress'), { kind: 'map', type: 'ipv4_addr : verdict', elements: entries.egress }],
-      ...peerSets(message, used, parts),
-      ...portSets(used, isolated),
+      ['policy-self', { kind: 'set', type: `${type} . ${type}`, elements: selfElements(isolated, family) }],
+      [isolationMap('ingress'), { kind: 'map', type: `${type} : verdict`, elements: entries.ingress }],
+      [isolationMap('egress'), { kind: 'map', type: `${type} : verdict`, elements: entries.egress }],
+      ...peerSets(message, used, parts, family),
+      ...portSets(used, isolated, family),
     ]),
     pods: found,
   }
 }
 
-/**
- * The kernel enters them before the chains that mark what Docker lets pass: `accept` ends one of them only. What a pod has with itself
- * is always allowed; packets between a pod and its own node are not forwarded, and never come here (networking/v1 NetworkPolicy; Kubernetes'
- * page "Network Policies").
- */
-function baseChains(): readonly (readonly [string, RuleChain])[] {
-  const chain = (direction: Direction, side: 'saddr' | 'daddr'): RuleChain => ({
-    base: { type: 'filter', hook: 'forward', priority: priority[direction] },
-    rules: [
-      'ct state established,related accept',
-      'ip saddr . ip daddr @policy-self accept',
-      `ip ${side} vmap @${isolationMap(direction)}`,
-    ],
-  })
-  return [
-    ['policies-egress', chain('egress', 'saddr')],
-    ['policies-ingress', chain('ingress', 'daddr')],
-  ]
+function addressOf({ ip, ipv6 }: LocalPod, { family }: RuleFamily): string | undefined {
+  return family === 'IPv4' ? ip : ipv6
 }
 
 function groupByNamespace(policies: readonly PolicyState[]): ReadonlyMap<string, readonly PolicyState[]> {
@@ -126,8 +112,9 @@ function groupByNamespace(policies: readonly PolicyState[]): ReadonlyMap<string,
   return groups
 }
 
-function selfElements(pods: readonly LocalPod[]): ReadonlyMap<string, string> {
-  return new Map(pods.map(({ ip }) => [`${ip} . ${ip}`, '']))
+function selfElements(pods: readonly LocalPod[], family: RuleFamily): ReadonlyMap<string, string> {
+  const addresses = pods.flatMap((pod) => addressOf(pod, family) ?? [])
+  return new Map(addresses.map((address) => [`${address} . ${address}`, '']))
 }
 
 function matcherOf(policy: PolicyState, { matchers }: PolicyParts): (labels: Labels | undefined) => boolean {
@@ -140,11 +127,16 @@ function matcherOf(policy: PolicyState, { matchers }: PolicyParts): (labels: Lab
   return made
 }
 
-function chainsOf(direction: Direction, policy: PolicyState, { chains }: PolicyParts): PolicyChains {
+function chainsOf(
+  direction: Direction,
+  policy: PolicyState,
+  { chains }: PolicyParts,
+  family: RuleFamily,
+): PolicyChains {
   const known = chains.get(policy)
   const found = known?.[direction]
   if (found !== undefined) return found
-  const made = policyChains(direction, policy)
+  const made = policyChains(direction, policy, family)
   chains.set(policy, { ...known, [direction]: made })
   return made
 }
@@ -156,28 +148,36 @@ const mostRepeated = 200
  * A rule of nft for each pair of a match of the peer and a match of the port. Where that would be long, the ports have a chain of their
  * own: the text is never much longer than the policy.
  */
-function policyChains(direction: Direction, policy: PolicyState): PolicyChains {
+function policyChains(direction: Direction, policy: PolicyState, family: RuleFamily): PolicyChains {
   const name = policyChain(direction, policy)
-  const address = direction === 'ingress' ? 'ip saddr' : 'ip daddr'
+  const { ip } = family
+  const address = direction === 'ingress' ? `${ip} saddr` : `${ip} daddr`
   const own: string[] = []
   const all = new Map<string, RuleChain>([[name, { rules: own }]])
   for (const [index, { peers, ports, destinations = [] }] of (policy[direction] ?? []).entries()) {
-    const fromPeers = peers === undefined ? [''] : peerMatches(address, peers)
-    const verdicts = (ports === undefined ? [''] : portMatches(ports)).map((port) => `${port}accept`)
+    const fromPeers = peers === undefined ? [''] : peerMatches(address, peers, family)
+    const verdicts = (ports === undefined ? [''] : portMatches(ports, family)).map((port) => `${port}accept`)
     const isShort = fromPeers.length <= 1 || verdicts.join('').length <= mostRepeated
     const portChain = `${name}/ports-${index}`
     if (!isShort) all.set(portChain, { rules: verdicts })
     const ends = isShort ? verdicts : [`jump ${portChain}`]
     for (const peer of fromPeers) for (const end of ends) own.push(`${peer}${end}`)
-    for (const set of destinations) own.push(`ip daddr . meta l4proto . th dport @${peerSetName(set)} accept`)
+    for (const set of destinations) own.push(`${ip} daddr . meta l4proto . th dport @${peerSetName(set)} accept`)
   }
   return { jump: `jump ${name}`, chains: all }
 }
 
-const everyAddress = '0.0.0.0-255.255.255.255'
+const everyAddress = {
+  IPv4: '0.0.0.0-255.255.255.255',
+  IPv6: '::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff',
+} as const
 
-function peerMatches(address: string, { sets, ranges }: NonNullable<PolicyRuleState['peers']>): readonly string[] {
-  if (ranges.includes(everyAddress)) return ['']
+type Peers = NonNullable<PolicyRuleState['peers']>
+
+function peerMatches(address: string, peers: Peers, { family }: RuleFamily): readonly string[] {
+  const { sets, ipv6Ranges = [] } = peers
+  const ranges = family === 'IPv4' ? peers.ranges : ipv6Ranges
+  if (ranges.includes(everyAddress[family])) return ['']
   const texts = ranges.map((range) => range.replace(/^(.*)-\1$/, '$1'))
   return [
     ...sets.map((name) => `${address} @${peerSetName(name)} `),
@@ -194,6 +194,7 @@ function peerSets(
   { sets }: PoliciesMessage,
   used: ReadonlySet<PolicyState>,
   { sets: made }: PolicyParts,
+  { family, address }: RuleFamily,
 ): readonly (readonly [string, RuleElements])[] {
   const rules = [...used].flatMap(({ ingress = [], egress = [] }) => [...ingress, ...egress])
   const ofAddresses = new Set(rules.flatMap(({ peers }) => peers?.sets ?? []))
@@ -203,8 +204,9 @@ function peerSets(
     const state = states.get(`${kind} ${name}`)
     const known = state && made.get(state)
     if (known !== undefined) return known
-    const elements = new Map((state?.elements ?? []).map((element) => [element, '']))
-    const type = kind === 'address' ? 'ipv4_addr' : 'ipv4_addr . inet_proto . inet_service'
+    const present = family === 'IPv4' ? state?.elements : state?.ipv6Elements
+    const elements = new Map((present ?? []).map((element) => [element, '']))
+    const type = kind === 'address' ? address : `${address} . inet_proto . inet_service`
     const set: RuleElements = { kind: 'set', type, elements }
     if (state !== undefined) made.set(state, set)
     return set
@@ -219,15 +221,18 @@ function peerSets(
 function portSets(
   used: ReadonlySet<PolicyState>,
   pods: readonly LocalPod[],
+  family: RuleFamily,
 ): readonly (readonly [string, RuleElements])[] {
   const sets = new Map<string, Map<string, string>>()
   for (const { ingress = [] } of used)
     for (const { ports = [] } of ingress)
       for (const { name, protocol } of ports) if (name !== undefined) sets.set(namedPortSet(name, protocol), new Map())
   if (sets.size === 0) return []
-  for (const { ip, ports } of pods)
-    for (const { name, protocol, port } of ports)
-      sets.get(namedPortSet(name, protocol))?.set(`${ip} . ${protocol.toLowerCase()} . ${port}`, '')
-  const type = 'ipv4_addr . inet_proto . inet_service'
+  for (const pod of pods)
+    for (const { name, protocol, port } of pod.ports) {
+      const key = `${addressOf(pod, family)} . ${protocol.toLowerCase()} . ${port}`
+      sets.get(namedPortSet(name, protocol))?.set(key, '')
+    }
+  const type = `${family.address} . inet_proto . inet_service`
   return [...sets].map(([name, elements]) => [name, { kind: 'set', type, elements }] as const)
 }

@@ -1,5 +1,6 @@
 /** The ports of a rule of a NetworkPolicy as matches of nft. */
 import type { PolicyPortState } from '../../../api/network/node-policies.ts'
+import type { RuleFamily } from '../rule-family.ts'
 
 /** First and last number. */
 type Range = readonly [first: number, last: number]
@@ -8,7 +9,7 @@ type Range = readonly [first: number, last: number]
  * A match for the numbers of each protocol, and one for each name, with a blank at its end. Numbers of ranges that overlap are joined: nft
  * refuses a set with such.
  */
-export function portMatches(ports: readonly PolicyPortState[]): readonly string[] {
+export function portMatches(ports: readonly PolicyPortState[], { ip }: RuleFamily): readonly string[] {
   const named = ports.flatMap(({ name, protocol }) => (name === undefined ? [] : [namedPortSet(name, protocol)]))
   return [
     ...(['TCP', 'UDP', 'SCTP'] as const).flatMap((protocol) =>
@@ -17,7 +18,7 @@ export function portMatches(ports: readonly PolicyPortState[]): readonly string[
         ports.filter((one) => one.protocol === protocol && one.name === undefined),
       ),
     ),
-    ...[...new Set(named)].map((set) => `ip daddr . meta l4proto . th dport @${set} `),
+    ...[...new Set(named)].map((set) => `${ip} daddr . meta l4proto . th dport @${set} `),
   ]
 }
 

@@ -1,6 +1,7 @@
 /** The Service of the API on this node: containers are given its address where packets to it arrive. */
+import { ipv4Rules } from '../rule-family.ts'
 import type { RuleSet } from '../rule-set.ts'
-import { ipv4Of } from './rule-text.ts'
+import { addressesOf } from './rule-text.ts'
 import type { ServiceRules } from './service-manager.ts'
 
 const name = 'default/kubernetes'
@@ -15,7 +16,7 @@ export function apiService(
 ): { readonly host: string; readonly port: number } | undefined {
   const service = rules?.services.get(name)
   if (rules === undefined || service === undefined || !applied.includes(rules)) return undefined
-  const [host] = ipv4Of(service.clusterIPs)
+  const [host] = addressesOf(ipv4Rules, service.clusterIPs)
   const [port] = service.ports
   const elements = rules.sets.get('service-ips')?.elements
   if (host === undefined || port === undefined || elements?.has(`${host} . tcp . ${port.port}`) !== true)

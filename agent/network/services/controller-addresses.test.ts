@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { ipv6Rules } from '../rule-family.ts'
 import { aService, endpointOn } from '../testing/services.ts'
 import { controllerAddresses } from './controller-addresses.ts'
 import { serviceRules } from './service-rules.ts'
@@ -22,4 +23,10 @@ test('a Service gets no connections to a controller by its external addresses, a
   const { elements } = serviceRules({ ...given, ports }, { ...node, controllers })
   const claimed = elements.map(([, key]) => key).filter((key) => key.startsWith('192.168.1.2 '))
   t.same(claimed, ['192.168.1.2 . tcp . 80'])
+})
+
+test('of IPv6 they are those in brackets', async (t) => {
+  const urls = ['https://[fd00:7::9]:6443', 'mqtts://192.168.1.2']
+  t.same(controllerAddresses(urls, new Map(), ipv6Rules), ['fd00:7::9:6443', 'fd00:7::9:8883'])
+  t.same(controllerAddresses(urls, new Map()), ['192.168.1.2:6443', '192.168.1.2:8883'])
 })

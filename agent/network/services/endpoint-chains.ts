@@ -1,4 +1,5 @@
 /** The chains that choose among the endpoints of a port, with or without session affinity. */
+import { inNames, type RuleFamily } from '../rule-family.ts'
 import type { RuleChain, RuleElements } from '../rule-set.ts'
 import { chainOf, noPiece, type ServicePiece } from './service-piece.ts'
 import type { PortEndpoint, UsableEndpoints } from './usable-endpoints.ts'
@@ -9,6 +10,7 @@ export type BalancedPort = {
   readonly protocol: 'tcp' | 'udp'
   /** Undefined: any endpoint for each connection. */
   readonly affinitySeconds: number | undefined
+  readonly family: RuleFamily
 }
 
 /** As the API bounds `timeoutSeconds` (pkg/apis/core/validation, MaxClientIPServiceAffinitySeconds). */
@@ -28,7 +30,9 @@ export function endpointChains(port: BalancedPort, { cluster, local, reachable }
     affinitySets:
       seconds === undefined
         ? []
-        : reachable.map((endpoint) => [affinitySet(port, endpoint, seconds), clientsFor(seconds)] as const),
+        : reachable.map(
+            (endpoint) => [affinitySet(port, endpoint, seconds), clientsFor(port.family, seconds)] as const,
+          ),
     elements: reachable.filter(({ isLocal }) => isLocal).map(({ ip }) => ['hairpin-ips', `${ip} . ${ip}`, ''] as const),
   }
 }
@@ -42,13 +46,18 @@ function chooser(port: BalancedPort, endpoints: readonly PortEndpoint[], seconds
   const choice = `numgen random mod ${endpoints.length}`
   if (seconds === undefined) {
     const targets = endpoints.map((endpoint, index) => `${index} : ${endpoint.ip} . ${endpoint.port}`)
-    return { rules: [`meta l4proto ${port.protocol} dnat ip addr . port to ${choice} map { ${targets.join(', ')} }`] }
+    return {
+      rules: [
+        `meta l4proto ${port.protocol} dnat ${port.family.ip} addr . port to ${choice} map { ${targets.join(', ')} }`,
+      ],
+    }
   }
   const targets = endpoints.map((endpoint, index) => `${index} : goto ${endpointChain(port, endpoint)}`)
   return {
     rules: [
       ...endpoints.map(
-        (endpoint) => `ip saddr @${affinitySet(port, endpoint, seconds)} goto ${endpointChain(port, endpoint)}`,
+        (endpoint) =>
+          `${port.family.ip} saddr @${affinitySet(port, endpoint, seconds)} goto ${endpointChain(port, endpoint)}`,
       ),
       `${choice} vmap { ${targets.join(', ')} }`,
     ],
@@ -57,21 +66,25 @@ function chooser(port: BalancedPort, endpoints: readonly PortEndpoint[], seconds
 
 function keepingChain(port: BalancedPort, endpoint: PortEndpoint, seconds: number): readonly [string, RuleChain] {
   const rules = [
-    `update @${affinitySet(port, endpoint, seconds)} { ip saddr }`,
-    `meta l4proto ${port.protocol} dnat to ${endpoint.ip}:${endpoint.port}`,
+    `update @${affinitySet(port, endpoint, seconds)} { ${port.family.ip} saddr }`,
+    `meta l4proto ${port.protocol} dnat to ${socketOf(endpoint)}`,
   ]
   return [endpointChain(port, endpoint), { rules }]
 }
 
 function endpointChain(port: BalancedPort, { ip, port: number }: PortEndpoint): string {
-  return chainOf('endpoint', `${port.name}/${ip}/${number}`)
+  return chainOf('endpoint', `${port.name}/${inNames(ip)}/${number}`)
+}
+
+function socketOf({ ip, port }: PortEndpoint): string {
+  return ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`
 }
 
 /** A set cannot change its timeout: another timeout is another set. */
 function affinitySet(port: BalancedPort, { ip, port: number }: PortEndpoint, seconds: number): string {
-  return `affinity-${port.name}/${ip}/${number}/${seconds}`
+  return `affinity-${port.name}/${inNames(ip)}/${number}/${seconds}`
 }
 
-function clientsFor(timeoutSeconds: number): RuleElements {
-  return { kind: 'set', type: 'ipv4_addr', flags: ['dynamic', 'timeout'], timeoutSeconds, elements: undefined }
+function clientsFor({ address }: RuleFamily, timeoutSeconds: number): RuleElements {
+  return { kind: 'set', type: address, flags: ['dynamic', 'timeout'], timeoutSeconds, elements: undefined }
 }

@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { jumpPoints } from '../base-rules.ts'
 import { ruleChanges } from '../rule-changes.ts'
+import { ipv6Rules } from '../rule-family.ts'
 import { aService, endpointOn } from '../testing/services.ts'
 import { rulesOfServices } from './rules-of-services.ts'
 
@@ -80,4 +81,29 @@ test('no Service takes over the ClusterIP of another one by its external address
     const lone = rulesOfServices(node)(shop(greedy, { ...web, endpoints: [] })).sets
     t.equal(lone.get('service-ips')?.elements?.has('10.96.0.7 . tcp . 80'), false, 'nor one without endpoints')
   }
+})
+
+test('the chains and sets of IPv6 are those of IPv4 with its addresses', async (t) => {
+  const { chains, sets } = rulesOfServices({
+    ...{ nodeName: 'pi-01', zone: '', addresses: [], family: ipv6Rules },
+    ...{ clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' },
+  })(new Map())
+  t.same(chains.get('service-dispatch')?.rules, [
+    'ip6 daddr @cluster-ips ip6 saddr != fd00:10:244::/56 meta mark set meta mark or 0x4000',
+    'ip6 daddr . meta l4proto . th dport vmap @service-ips',
+    'fib daddr type local ip6 daddr != ::1 meta l4proto . th dport vmap @service-nodeports',
+  ])
+  t.same([...sets].map(([name, { type }]) => `${name} ${type}`).sort(), [
+    'cluster-ips ipv6_addr',
+    'firewall-ips ipv6_addr . inet_proto . inet_service : verdict',
+    'hairpin-ips ipv6_addr . ipv6_addr',
+    'no-endpoint-nodeports inet_proto . inet_service : verdict',
+    'no-endpoint-services ipv6_addr . inet_proto . inet_service : verdict',
+    'service-ips ipv6_addr . inet_proto . inet_service : verdict',
+    'service-nodeports inet_proto . inet_service : verdict',
+  ])
+  const ofIPv4 = [...rulesOfServices(node)(new Map()).chains].flatMap(([, { rules }]) => rules)
+  const texts = [...chains].flatMap(([, { rules }]) => rules)
+  t.equal(texts.length, ofIPv4.length)
+  for (const rule of texts) t.notMatch(rule, /\bip (s|d)addr|\d+\.\d+\.\d+\.\d+/)
 })

@@ -2,6 +2,7 @@
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
 import { yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 import { forwardMark } from '../peers/peer-rules.ts'
+import { ipv4Rules, type RuleFamily } from '../rule-family.ts'
 import type { RuleChain, RuleElements, RuleSet } from '../rule-set.ts'
 import {
   isMasqueraded,
@@ -45,6 +46,7 @@ export function rulesOfServices(
   pieces: ServicePieces = new WeakMap(),
 ): (services: StatesByName) => RuleSet {
   const fixed = fixedChains(node)
+  const defined = definitions(node.family ?? ipv4Rules)
   let last: { readonly pieces: readonly ServicePiece[]; readonly sets: RuleSet['sets'] } | undefined
   return (services) => {
     // In the order of names: where two Services claim one address and port, every node gives it to the same one.
@@ -54,13 +56,13 @@ export function rulesOfServices(
     })
     const chains = new Map(fixed)
     for (const piece of found) for (const [name, chain] of piece.chains) chains.set(name, chain)
-    const sets = last !== undefined && haveSameElements(last.pieces, found) ? last.sets : setsOf(found)
+    const sets = last !== undefined && haveSameElements(last.pieces, found) ? last.sets : setsOf(found, defined)
     last = { pieces: found, sets }
     return { chains, sets }
   }
 }
 
-function setsOf(pieces: readonly ServicePiece[]): RuleSet['sets'] {
+function setsOf(pieces: readonly ServicePiece[], defined: Definitions): RuleSet['sets'] {
   const sets = new Map<string, RuleElements>()
   const shared = new Map(sharedNames.map((name) => [name, new Map<string, string>()]))
   for (const piece of pieces) {
@@ -70,7 +72,7 @@ function setsOf(pieces: readonly ServicePiece[]): RuleSet['sets'] {
       if (elements?.has(key) === false) elements.set(key, value)
     }
   }
-  for (const [name, elements] of shared) sets.set(name, { ...definitions[name], elements })
+  for (const [name, elements] of shared) sets.set(name, { ...defined[name], elements })
   return sets
 }
 
@@ -86,22 +88,21 @@ function haveSameElements(before: readonly ServicePiece[], after: readonly Servi
   return before.length === after.length && after.every((piece, index) => isSame(piece, before[index]))
 }
 
-const byAddress = { kind: 'map', type: 'ipv4_addr . inet_proto . inet_service : verdict' } as const
-const byNodePort = { kind: 'map', type: 'inet_proto . inet_service : verdict' } as const
+type Definitions = { readonly [name in SharedElements]: Pick<RuleElements, 'kind' | 'type'> }
 
-const definitions: { readonly [name in SharedElements]: Pick<RuleElements, 'kind' | 'type'> } = {
-  'service-ips': byAddress,
-  'no-endpoint-services': byAddress,
-  'firewall-ips': byAddress,
-  'service-nodeports': byNodePort,
-  'no-endpoint-nodeports': byNodePort,
-  'cluster-ips': { kind: 'set', type: 'ipv4_addr' },
-  'hairpin-ips': { kind: 'set', type: 'ipv4_addr . ipv4_addr' },
+function definitions({ address }: RuleFamily): Definitions {
+  const byAddress = { kind: 'map', type: `${address} . inet_proto . inet_service : verdict` } as const
+  const byNodePort = { kind: 'map', type: 'inet_proto . inet_service : verdict' } as const
+  return {
+    'service-ips': byAddress,
+    'no-endpoint-services': byAddress,
+    'firewall-ips': byAddress,
+    'service-nodeports': byNodePort,
+    'no-endpoint-nodeports': byNodePort,
+    'cluster-ips': { kind: 'set', type: address },
+    'hairpin-ips': { kind: 'set', type: `${address} . ${address}` },
+  }
 }
-
-const destination = 'ip daddr . meta l4proto . th dport'
-/** Every address of the node but those of loopback: addresses come and go with DHCP, and rules that name none stay right. */
-const toThisNode = 'fib daddr type local ip daddr != 127.0.0.0/8 meta l4proto . th dport'
 
 const pass = `meta mark set meta mark or ${forwardMark}`
 
@@ -109,7 +110,12 @@ const pass = `meta mark set meta mark or ${forwardMark}`
  * The kernel enters chains of NAT with the first packet of a connection only. What a chain that was gone to does not settle goes
  * on behind the jump: a Local Service without endpoints here is refused only after pods and the node itself had their turn.
  */
-function fixedChains({ clusterCIDR, serviceCIDR }: ServiceNode): ReadonlyMap<string, RuleChain> {
+function fixedChains(node: ServiceNode): ReadonlyMap<string, RuleChain> {
+  const { clusterCIDR, serviceCIDR, family = ipv4Rules } = node
+  const { ip, loopback } = family
+  const destination = `${ip} daddr . meta l4proto . th dport`
+  // Every address of the node but those of loopback: addresses come and go with DHCP, and rules that name none stay right.
+  const toThisNode = `fib daddr type local ${ip} daddr != ${loopback} meta l4proto . th dport`
   const steps = ['jump service-firewall', 'jump service-dispatch', 'jump service-refusal']
   const chains: Readonly<Record<string, readonly string[]>> = {
     'services-prerouting': steps,
@@ -117,15 +123,15 @@ function fixedChains({ clusterCIDR, serviceCIDR }: ServiceNode): ReadonlyMap<str
     'service-firewall': [`${destination} vmap @firewall-ips`],
     'service-dispatch': [
       // A route to the range of Services may lead here from outside; answers have to come back the same way.
-      `ip daddr @cluster-ips ip saddr != ${clusterCIDR} ${masqueradeLater}`,
+      `${ip} daddr @cluster-ips ${ip} saddr != ${clusterCIDR} ${masqueradeLater}`,
       `${destination} vmap @service-ips`,
       `${toThisNode} vmap @service-nodeports`,
     ],
     'service-refusal': [
       `${destination} vmap @no-endpoint-services`,
       `${toThisNode} vmap @no-endpoint-nodeports`,
-      'ip daddr @cluster-ips reject',
-      `ip daddr ${serviceCIDR} drop`,
+      `${ip} daddr @cluster-ips reject`,
+      `${ip} daddr ${serviceCIDR} drop`,
     ],
     [rejectChain]: ['reject'],
     // Docker drops what it forwards to no container of its own, such as a device behind a Service: its connections carry both NATs.
@@ -136,7 +142,7 @@ function fixedChains({ clusterCIDR, serviceCIDR }: ServiceNode): ReadonlyMap<str
     'services-postrouting': [
       masqueradeMarked,
       // An endpoint that reached itself: it would answer itself directly, past the translation.
-      'ct status dnat ip saddr . ip daddr @hairpin-ips masquerade fully-random',
+      `ct status dnat ${ip} saddr . ${ip} daddr @hairpin-ips masquerade fully-random`,
     ],
   }
   return new Map(Object.entries(chains).map(([name, rules]) => [name, { rules }]))

@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
+import { ipv6Rules } from '../rule-family.ts'
 import { aService, endpointOn } from '../testing/services.ts'
 import { serviceRules } from './service-rules.ts'
 
@@ -258,4 +259,56 @@ test('what is no address, port, range or name never becomes a part of a rule', a
 
 test('a Service that another proxy forwards to has no rules', async (t) => {
   t.same(rulesOf(aService({ addresses: [here], proxiedElsewhere: true })), { chains: {}, sets: [], elements: [] })
+})
+
+test('rules of IPv6 have its addresses, and names without colons', async (t) => {
+  const ipv6Node = {
+    ...{ nodeName: 'pi-01', zone: '', addresses: ['fd00:7::1'], family: ipv6Rules },
+    ...{ clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112', controllers: ['fd00:7::9:6443'] },
+  }
+  const state = aService({
+    ...{ type: 'LoadBalancer', clusterIPs: ['fd00:10:96::7'], nodePort: 30_080, externalTrafficPolicy: 'Local' },
+    ...{ loadBalancerIPs: ['2001:db8::7'], externalIPs: ['10.0.0.7', 'fd00:10:96::8'], affinitySeconds: 60 },
+    sourceRanges: ['fd00:7::/64', '10.0.0.0/8'],
+    addresses: [endpointOn('pi-01', 'fd00:10:244:1::2'), endpointOn('pi-02', '10.244.2.2')],
+  })
+  const { chains, affinitySets, elements } = serviceRules(state, ipv6Node)
+  t.same(affinitySets, [
+    [
+      'affinity-shop/web/tcp/80/fd00.10.244.1..2/8080/60',
+      {
+        ...{ kind: 'set', type: 'ipv6_addr', flags: ['dynamic', 'timeout'], timeoutSeconds: 60, elements: undefined },
+      },
+    ],
+  ])
+  t.same(Object.fromEntries(chains.map(([name, { rules }]) => [name, rules])), {
+    'cluster-shop/web/tcp/80': [
+      'ip6 saddr @affinity-shop/web/tcp/80/fd00.10.244.1..2/8080/60 goto endpoint-shop/web/tcp/80/fd00.10.244.1..2/8080',
+      'numgen random mod 1 vmap { 0 : goto endpoint-shop/web/tcp/80/fd00.10.244.1..2/8080 }',
+    ],
+    'local-shop/web/tcp/80': [
+      'ip6 saddr @affinity-shop/web/tcp/80/fd00.10.244.1..2/8080/60 goto endpoint-shop/web/tcp/80/fd00.10.244.1..2/8080',
+      'numgen random mod 1 vmap { 0 : goto endpoint-shop/web/tcp/80/fd00.10.244.1..2/8080 }',
+    ],
+    'endpoint-shop/web/tcp/80/fd00.10.244.1..2/8080': [
+      'update @affinity-shop/web/tcp/80/fd00.10.244.1..2/8080/60 { ip6 saddr }',
+      'meta l4proto tcp dnat to [fd00:10:244:1::2]:8080',
+    ],
+    'external-shop/web/tcp/80': [
+      'ip6 saddr fd00:10:244::/56 goto cluster-shop/web/tcp/80',
+      'fib saddr type local meta mark set meta mark or 0x4000',
+      'fib saddr type local goto cluster-shop/web/tcp/80',
+      'goto local-shop/web/tcp/80',
+    ],
+    'firewall-shop/web/tcp/80': ['ip6 saddr fd00:7::/64 return', 'ip6 saddr 2001:db8::7 return', 'drop'],
+  })
+  t.same(elements, [
+    ['cluster-ips', 'fd00:10:96::7', ''],
+    ['hairpin-ips', 'fd00:10:244:1::2 . fd00:10:244:1::2', ''],
+    ['service-ips', 'fd00:10:96::7 . tcp . 80', 'goto cluster-shop/web/tcp/80'],
+    ['service-ips', '2001:db8::7 . tcp . 80', 'goto external-shop/web/tcp/80'],
+    ['service-nodeports', 'tcp . 30080', 'goto external-shop/web/tcp/80'],
+    ['firewall-ips', '2001:db8::7 . tcp . 80', 'goto firewall-shop/web/tcp/80'],
+  ])
+  t.same(serviceRules(aService({}), ipv6Node).elements, [], 'a Service of IPv4')
 })

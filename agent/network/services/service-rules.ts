@@ -1,9 +1,10 @@
 /** What one Service adds to the table of rules on this node (behaviour: pkg/proxy/nftables/proxier.go). */
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
-import { isWithin } from '../../../api/text/cidr.ts'
+import { rangeHas } from '../../../api/text/address-block.ts'
+import { ipv4Rules } from '../rule-family.ts'
 import type { ControllerSocket } from './controller-addresses.ts'
 import { endpointChains } from './endpoint-chains.ts'
-import { ipv4Of, ipv4RangesOf, isLabel } from './rule-text.ts'
+import { addressesOf, isLabel, rangesOf } from './rule-text.ts'
 import { chainOf, joinPieces, masqueradeLater, noPiece, rejectChain, type ServicePiece } from './service-piece.ts'
 import { endpointsOf, isPortNumber, type NodePlace, usableEndpoints } from './usable-endpoints.ts'
 
@@ -32,9 +33,10 @@ type Entry = {
   readonly exist: boolean
 }
 
-/** Nothing for a Service whose address no packet has: it is headless, a name only, or not of IPv4; nor for one of another proxy. */
+/** Nothing for a Service whose address no packet has: it is headless, a name only, or not of the family; nor for one of another proxy. */
 export function serviceRules(service: ServiceState, node: ServiceNode): ServicePiece {
-  const [clusterIP] = ipv4Of(service.clusterIPs)
+  const { family = ipv4Rules } = node
+  const [clusterIP] = addressesOf(family, service.clusterIPs)
   if (clusterIP === undefined || service.type === 'ExternalName' || service.proxiedElsewhere) return noPiece
   if (!isLabel(service.namespace) || !isLabel(service.name)) return noPiece
   const ports = service.ports.filter(({ port }) => isPortNumber(port))
@@ -51,11 +53,12 @@ function portRules(
   node: ServiceNode,
 ): ServicePiece {
   const { internalTrafficPolicy, externalTrafficPolicy } = service
+  const { family = ipv4Rules } = node
   const protocol = given.protocol === 'UDP' ? 'udp' : 'tcp'
   const name = `${service.namespace}/${service.name}/${protocol}/${given.port}`
   const mayClaim = (ip: string) => isClaimable(ip, protocol, given.port, node)
-  const balancers = service.type === 'LoadBalancer' ? ipv4Of(service.loadBalancerIPs).filter(mayClaim) : []
-  const addresses = [...new Set([...ipv4Of(service.externalIPs).filter(mayClaim), ...balancers])]
+  const balancers = service.type === 'LoadBalancer' ? addressesOf(family, service.loadBalancerIPs).filter(mayClaim) : []
+  const addresses = [...new Set([...addressesOf(family, service.externalIPs).filter(mayClaim), ...balancers])]
   const isExternal = addresses.length > 0 || isPortNumber(given.nodePort)
   const endpoints = endpointsOf(service, given, node)
   const usable = usableEndpoints(
@@ -75,7 +78,7 @@ function portRules(
   const external = entry(externalTrafficPolicy)
   const keyOf = (ip: string) => `${ip} . ${protocol} . ${given.port}`
   return joinPieces([
-    endpointChains({ name, protocol, affinitySeconds: service.affinitySeconds }, usable),
+    endpointChains({ name, protocol, affinitySeconds: service.affinitySeconds, family }, usable),
     internalEntry(keyOf(clusterIP), entry(internalTrafficPolicy)),
     isExternal && usable.exist ? externalChain(external, node) : noPiece,
     ...addresses.map((ip) => externalEntry('service-ips', 'no-endpoint-services', keyOf(ip), external)),
@@ -96,7 +99,7 @@ function isClaimable(
   port: number,
   { serviceCIDR, controllers = [] }: ServiceNode,
 ): boolean {
-  return !isWithin(ip, serviceCIDR) && !(protocol === 'tcp' && controllers.includes(`${ip}:${port}`))
+  return !rangeHas(serviceCIDR, ip) && !(protocol === 'tcp' && controllers.includes(`${ip}:${port}`))
 }
 
 function internalEntry(key: string, entry: Entry): ServicePiece {
@@ -130,13 +133,16 @@ function refusal({ exist }: Entry): string {
  * Cluster: the endpoint may be on another node, so that answers have to come back through this one. Local: the address of the
  * client is kept; pods, and the node itself, use all endpoints, as if a load balancer outside had received their packets.
  */
-function externalChain({ name, policy, usable }: Entry, { clusterCIDR }: ServiceNode): ServicePiece {
+function externalChain(
+  { name, policy, usable }: Entry,
+  { clusterCIDR, family = ipv4Rules }: ServiceNode,
+): ServicePiece {
   const toAll = `goto ${chainOf('cluster', name)}`
   const rules =
     policy === 'Cluster'
       ? [masqueradeLater, toAll]
       : [
-          `ip saddr ${clusterCIDR} ${toAll}`,
+          `${family.ip} saddr ${clusterCIDR} ${toAll}`,
           `fib saddr type local ${masqueradeLater}`,
           `fib saddr type local ${toAll}`,
           ...(usable ? [`goto ${chainOf('local', name)}`] : []),
@@ -153,17 +159,17 @@ function firewall(
   balancers: readonly string[],
   keyOf: (ip: string) => string,
   sourceRanges: readonly string[] | undefined,
-  { addresses }: ServiceNode,
+  { addresses, family = ipv4Rules }: ServiceNode,
 ): ServicePiece {
-  const ranges = ipv4RangesOf(sourceRanges)
-  // The controller leaves out ranges of IPv6; where all are, it sends one that no client has (serviceState).
+  const ranges = rangesOf(family, sourceRanges)
+  // The controller leaves out ranges of the other family; where all are, it sends one that no client has (serviceState).
   if (balancers.length === 0 || ranges.length === 0 || ranges.some((range) => range.endsWith('/0'))) return noPiece
-  const hasNode = ranges.some((range) => addresses.some((ip) => isWithin(ip, range)))
+  const hasNode = ranges.some((range) => addresses.some((ip) => rangeHas(range, ip)))
   const sources = [...ranges, ...(hasNode ? balancers : [])]
   const chain = chainOf('firewall', name)
   return {
     ...noPiece,
-    chains: [[chain, { rules: [...sources.map((source) => `ip saddr ${source} return`), 'drop'] }]],
+    chains: [[chain, { rules: [...sources.map((source) => `${family.ip} saddr ${source} return`), 'drop'] }]],
     elements: balancers.map((ip) => ['firewall-ips', keyOf(ip), `goto ${chain}`] as const),
   }
 }

@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { ipv6Rules } from '../rule-family.ts'
 import { aService, endpointOn } from '../testing/services.ts'
 import { areSameTargets, isStaleFlow, udpTargets } from './stale-flows.ts'
 
@@ -61,4 +62,13 @@ test('targets are the same while the endpoints that serve are', async (t) => {
   t.notOk(areSameTargets(udpTargets([dns(here)]), udpTargets([dns(there)])))
   t.notOk(areSameTargets(udpTargets([dns(here)]), udpTargets([dns(here, there)])))
   t.notOk(areSameTargets(udpTargets([dns(here)]), udpTargets([])))
+})
+
+test('targets of IPv6 are its addresses and endpoints', async (t) => {
+  const service = { ...dns(endpointOn('pi-1', 'fd00:10:244:1::2')), clusterIPs: ['fd00:10:96::a'] }
+  const targets = udpTargets([service], ipv6Rules)
+  t.same([...targets.byAddress.keys()], ['fd00:10:96::a:53'])
+  t.equal(isStaleFlow(flow('fd00:10:96::a', 53, 'fd00:10:244:1::2'), targets), false)
+  t.equal(isStaleFlow(flow('fd00:10:96::a', 53, 'fd00:10:244:1::3'), targets), true)
+  t.equal(isStaleFlow(flow('fd00:7::1', 30053, 'fd00:10:244:1::3'), targets), true)
 })

@@ -1,6 +1,7 @@
 /** Flows of UDP that the kernel still leads to endpoints that are gone (pkg/proxy/conntrack/cleanup.go). */
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
-import { ipv4Of } from './rule-text.ts'
+import { ipv4Rules, type RuleFamily } from '../rule-family.ts'
+import { addressesOf } from './rule-text.ts'
 
 /** Of the flows from any client. TCP ends by itself: an endpoint that is gone resets or times out. */
 export type UdpFlow = {
@@ -20,17 +21,18 @@ export type UdpTargets = {
 }
 
 /** Policies and zones do not count: a change of the Service leaves flows as they are, as it does those of TCP. */
-export function udpTargets(services: Iterable<ServiceState>): UdpTargets {
+export function udpTargets(services: Iterable<ServiceState>, family: RuleFamily = ipv4Rules): UdpTargets {
+  const ofFamily = (addresses: readonly string[] | undefined) => addressesOf(family, addresses)
   const byAddress = new Map<string, ReadonlySet<string>>()
   const byNodePort = new Map<number, ReadonlySet<string>>()
   for (const service of services) {
     for (const { name = '', port, protocol, nodePort } of service.ports) {
       const endpoints = protocol === 'UDP' ? servingEndpoints(service, name) : none
       if (endpoints.size === 0) continue
-      const others = [service.externalIPs, service.loadBalancerIPs].flatMap(ipv4Of)
+      const others = [service.externalIPs, service.loadBalancerIPs].flatMap(ofFamily)
       // The address of another Service, too: that one keeps it.
       for (const key of others.map((ip) => `${ip}:${port}`)) if (!byAddress.has(key)) byAddress.set(key, endpoints)
-      for (const ip of ipv4Of(service.clusterIPs)) byAddress.set(`${ip}:${port}`, endpoints)
+      for (const ip of ofFamily(service.clusterIPs)) byAddress.set(`${ip}:${port}`, endpoints)
       if (nodePort !== undefined) byNodePort.set(nodePort, endpoints)
     }
   }

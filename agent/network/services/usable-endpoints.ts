@@ -1,6 +1,6 @@
 /** Which endpoints of a Service's port a node sends packets to (pkg/proxy/topology.go, CategorizeEndpoints). */
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
-import { isIPv4 } from '../../../api/text/ip-address.ts'
+import { ipv4Rules, isAddressOf, type RuleFamily } from '../rule-family.ts'
 
 export type ServicePortState = ServiceState['ports'][number]
 
@@ -24,6 +24,8 @@ export type NodePlace = {
   readonly zone: string
   /** Nodes that do not answer this one, while there is no controller to judge them. Left out: none. */
   readonly silentNodes?: readonly string[]
+  /** Of the table that the endpoints are for. Left out: IPv4. */
+  readonly family?: RuleFamily
 }
 
 export type UsedPolicies = {
@@ -48,14 +50,14 @@ const none: UsableEndpoints = { cluster: [], local: [], reachable: [], exist: fa
 
 /** All endpoints behind a port, each address once. Addresses and ports that a packet cannot have are left out. */
 export function endpointsOf(service: ServiceState, port: ServicePortState, place: NodePlace): PortEndpoint[] {
-  const { nodeName, silentNodes = [] } = place
+  const { nodeName, silentNodes = [], family = ipv4Rules } = place
   const found = new Map<string, PortEndpoint>()
   for (const { ports, addresses } of service.endpoints) {
     const target = ports.find(({ name = '', protocol }) => name === (port.name ?? '') && protocol === port.protocol)
     if (target === undefined || !isPortNumber(target.port)) continue
     for (const { ip, node, zones = [], ready, serving, terminating } of addresses) {
       const key = `${ip}:${target.port}`
-      if (!isIPv4(ip) || found.has(key)) continue
+      if (found.has(key) || !isAddressOf(family, ip)) continue
       const isReady = ready || service.publishNotReadyAddresses === true
       const [isLocal, isSilent] = [node === nodeName, node !== undefined && silentNodes.includes(node)]
       found.set(key, { ip, port: target.port, isLocal, isSilent, ready: isReady, serving, terminating, zones })
