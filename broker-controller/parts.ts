@@ -108,7 +108,7 @@ export async function openParts(
     limited.close()
   })
   const admission = {
-    services: serviceNetwork(configuration.serviceCIDR),
+    services: serviceNetwork(configuration.serviceCIDR, configuration.ipv6),
     webhooks: webhookAdmission({ store, kinds: builtInKinds, caller, clock, registry, limited }),
     commonNameOf: commonNameOfCSR,
   }

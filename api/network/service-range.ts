@@ -28,9 +28,11 @@ export function serviceCidrProblem(serviceCIDR: string, clusterCIDR: string | un
   return `serviceCIDR: ${serviceCIDR} must not overlap clusterCIDR ${clusterCIDR}`
 }
 
-/** The first address of the range is that of `default/kubernetes`. */
+/** Of `default/kubernetes` in the range of IPv4: its first address that is used. */
+export const kubernetesServicePlace = 1
+
 export function kubernetesServiceAddress({ first }: Cidr): string {
-  return formatIPv4(first + 1)
+  return formatIPv4(first + kubernetesServicePlace)
 }
 
 export function isKubernetesService({ metadata }: Pick<Service, 'metadata'>): boolean {

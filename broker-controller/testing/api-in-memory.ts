@@ -39,6 +39,7 @@ type GivenNeed =
   | 'origin'
   | 'replica'
   | 'revocations'
+  | 'services'
   | 'tokens'
 type Sent = {
   readonly body?: unknown

@@ -1,5 +1,5 @@
 /**
- * The address and the node ports of a Service, which no other Service has. They are in use as long as a stored Service names
+ * The addresses and the node ports of a Service, which no other Service has. They are in use as long as a stored Service names
  * them, so there is no record of its own that a crash could leave wrong (pkg/registry/core/service/storage/alloc.go,
  * ipallocator and portallocator; messages as there).
  */
@@ -11,12 +11,11 @@ import {
   type ServicePort,
   type ServiceSpec,
 } from '../../../../api/network/service.ts'
-import { isKubernetesService, kubernetesServiceAddress } from '../../../../api/network/service-range.ts'
-import { invalid, invalidObject, type Problem } from '../../../../api/problem.ts'
-import { resources } from '../../../../api/resources.ts'
-import { type Cidr, formatCidr, formatIPv4, parseCidr, sizeOfCidr } from '../../../../api/text/cidr.ts'
-import { ipVersion } from '../../../../api/text/ip-address.ts'
-import { equalJSON } from '../../../store/equal-json.ts'
+import { isKubernetesService, kubernetesServicePlace } from '../../../../api/network/service-range.ts'
+import { invalid } from '../../../../api/problem.ts'
+import { canonicalIPv6 } from '../../../../api/text/ip-address.ts'
+import type { ServiceRange } from '../../handlers/service-network.ts'
+import { invalidService, withFamilies } from './service-families.ts'
 
 /** As kube-apiserver's `--service-node-port-range`. */
 const nodePorts = { first: 30_000, last: 32_767 } as const
@@ -24,123 +23,81 @@ const nodePorts = { first: 30_000, last: 32_767 } as const
 export type AllocationFacts = {
   /** All stored Services. The one that is replaced is among them. */
   readonly services: readonly Service[]
-  readonly range: Cidr
+  readonly ranges: readonly ServiceRange[]
   readonly random: () => number
 }
 
-/** The Service with its address, IP families and node ports. Throws ApiError Invalid when one it asks for is in use. */
+/** The Service with its addresses, IP families and node ports. Throws ApiError Invalid when one it asks for is in use. */
 export function withAllocations(service: Service, old: Service | undefined, facts: AllocationFacts): Service {
   const others = facts.services.filter((one) => !isSame(one, service))
   const spec = service.spec ?? {}
-  const addressed = withAddress(service, withFamilies(service, spec, old?.spec), others, facts)
+  const configured = facts.ranges.map(({ family }) => family)
+  const placed = withFamilies(service, spec, old?.spec, configured)
+  const addressed = withAddresses(service, placed, old?.spec, others, facts)
   return { ...service, spec: withNodePorts(service, addressed, others, facts) }
 }
 
-/** IP families of a fleet that has IPv4 addresses for Services (initIPFamilyFields). */
-function withFamilies(service: Service, given: ServiceSpec, old: ServiceSpec | undefined): ServiceSpec {
-  if (given.type === 'ExternalName') return given
-  const { clusterIP, selector = {} } = given
-  const isBare = clusterIP === noClusterIP && Object.keys(selector).length === 0
-  const ipFamilyPolicy = given.ipFamilyPolicy ?? old?.ipFamilyPolicy ?? (isBare ? 'RequireDualStack' : 'SingleStack')
-  const isSingle = ipFamilyPolicy === 'SingleStack'
-  const spec = isSingle && old !== undefined ? withOneFamily(given, old) : given
-  const { clusterIPs = [], ipFamilies = [] } = spec
-  const released = (what: string, has: readonly string[], had: readonly string[] = []): readonly Problem[] =>
-    !isSingle && has.length > 0 && has.length < had.length
-      ? [invalid('spec.ipFamilyPolicy', ipFamilyPolicy, `must be 'SingleStack' to release the secondary ${what}`)]
-      : []
-  const many = (what: string, count: number): readonly Problem[] =>
-    isSingle && count === 2
-      ? [
-          invalid(
-            'spec.ipFamilyPolicy',
-            ipFamilyPolicy,
-            `must be 'RequireDualStack' or 'PreferDualStack' when multiple ${what} are specified`,
-          ),
-        ]
-      : []
-  const foreign = clusterIPs.flatMap((ip, index) =>
-    ipVersion(ip) === 6 && ipFamilies[index] === undefined
-      ? [invalid(`spec.clusterIPs[${index}]`, clusterIPs, 'IPv6 is not configured on this cluster')]
-      : [],
-  )
-  refuse(service, [
-    ...released('cluster IP', clusterIPs, old?.clusterIPs),
-    ...released('IP family', ipFamilies, old?.ipFamilies),
-    ...many('cluster IPs', clusterIPs.length),
-    ...many('IP families', ipFamilies.length),
-    ...foreign,
-  ])
-  if (isBare) {
-    const [first = 'IPv4', second = first === 'IPv4' ? 'IPv6' : 'IPv4'] = ipFamilies
-    return { ...spec, ipFamilyPolicy, ipFamilies: isSingle ? [first] : [first, second] }
-  }
-  const dual = 'this cluster is not configured for dual-stack services'
-  refuse(service, [
-    ...(ipFamilyPolicy === 'RequireDualStack' ? [invalid('spec.ipFamilyPolicy', ipFamilyPolicy, dual)] : []),
-    ...ipFamilies.flatMap((family, index) =>
-      family === 'IPv4' ? [] : [invalid(`spec.ipFamilies[${index}]`, family, 'not configured on this cluster')],
-    ),
-  ])
-  return { ...spec, ipFamilyPolicy, ipFamilies: ['IPv4'] }
-}
-
-/** A Service that becomes `SingleStack` loses what is second of the fields that its author left as they were. */
-function withOneFamily(spec: ServiceSpec, old: ServiceSpec): ServiceSpec {
-  const first = (has: readonly string[] | undefined, had: readonly string[] | undefined) =>
-    equalJSON(has ?? [], had ?? []) ? has?.slice(0, 1) : has
-  const clusterIPs = first(spec.clusterIPs, old.clusterIPs)
-  const ipFamilies = first(spec.ipFamilies, old.ipFamilies)
-  return { ...spec, ...(clusterIPs && { clusterIPs }), ...(ipFamilies && { ipFamilies }) }
-}
-
-function withAddress(
+/** A field that is left out, or empty behind the first, gets a free address of its family. One that the Service had stays, wherever it is. */
+function withAddresses(
   service: Service,
   spec: ServiceSpec,
+  old: ServiceSpec | undefined,
   others: readonly Service[],
-  { range, random }: AllocationFacts,
+  { ranges, random }: AllocationFacts,
 ): ServiceSpec {
   if (spec.type === 'ExternalName' || spec.clusterIP === noClusterIP) return spec
-  const inUse = new Set(others.flatMap((other) => other.spec?.clusterIPs ?? []))
-  if (!isKubernetesService(service)) inUse.add(kubernetesServiceAddress(range))
-  const asked = spec.clusterIP ?? ''
-  if (asked === '') {
-    const free = freeAddress(range, inUse, random)
-    if (free === undefined) {
-      refuse(service, [invalid('spec.clusterIPs', spec.clusterIPs ?? [], 'failed to allocate IP: range is full')])
-    }
-    return free === undefined ? spec : { ...spec, clusterIP: free, clusterIPs: [free] }
-  }
-  const problem = isUsable(asked, range)
-    ? inUse.has(asked) && 'provided IP is already allocated'
-    : `the provided IP (${asked}) is not in the valid range. The range of valid IPs is ${formatCidr(range)}`
-  if (problem)
-    refuse(service, [invalid('spec.clusterIPs', spec.clusterIPs, `failed to allocate IP ${asked}: ${problem}`)])
-  return spec
+  const inUse = new Set(others.flatMap((other) => (other.spec?.clusterIPs ?? []).map(canonicalAddress)))
+  const [first] = ranges
+  if (first !== undefined && !isKubernetesService(service)) inUse.add(first.at(kubernetesServicePlace))
+  const { ipFamilies = [], clusterIPs = [] } = spec
+  const addresses = ipFamilies.map((family, index) => {
+    const asked = clusterIPs[index] ?? ''
+    const range = ranges.find((one) => one.family === family)
+    if (range === undefined || (asked !== '' && asked === old?.clusterIPs?.[index])) return asked
+    if (asked === '') return allocated(service, spec, freeAddress(range, inUse, random))
+    const problem = addressProblem(asked, range, inUse)
+    if (problem === undefined) return asked
+    throw invalidService(service, [
+      invalid('spec.clusterIPs', clusterIPs, `failed to allocate IP ${asked}: ${problem}`),
+    ])
+  })
+  const [clusterIP, ...more] = addresses.filter((address) => address !== '')
+  return clusterIP === undefined ? spec : { ...spec, clusterIP, clusterIPs: [clusterIP, ...more] }
 }
 
-/** The first and the last address of a range stay unused. */
-function isUsable(ip: string, range: Cidr): boolean {
-  const address = parseCidr(`${ip}/32`)?.first
-  if (address === undefined) return false
-  return address > range.first && address < range.first + sizeOfCidr(range) - 1
+function allocated(service: Service, { clusterIPs = [] }: ServiceSpec, free: string | undefined): string {
+  if (free !== undefined) return free
+  throw invalidService(service, [invalid('spec.clusterIPs', clusterIPs, 'failed to allocate IP: range is full')])
+}
+
+function addressProblem(ip: string, range: ServiceRange, inUse: ReadonlySet<string>): string | undefined {
+  const place = range.placeOf(ip) ?? 0
+  if (place < 1 || place > range.usable) {
+    return `the provided IP (${ip}) is not in the valid range. The range of valid IPs is ${range.text}`
+  }
+  return inUse.has(canonicalAddress(ip)) ? 'provided IP is already allocated' : undefined
+}
+
+/** One of IPv6 may be written in several ways. */
+function canonicalAddress(ip: string): string {
+  return ip.includes(':') ? (canonicalIPv6(ip) ?? ip) : ip
 }
 
 /** The lower part of the range is left to Services that ask for an address, as long as there are others (KEP-3070). */
-function freeAddress(range: Cidr, inUse: ReadonlySet<string>, random: () => number): string | undefined {
-  const usable = sizeOfCidr(range) - 2
+function freeAddress(range: ServiceRange, inUse: ReadonlySet<string>, random: () => number): string | undefined {
+  const { usable } = range
   const forAsking = usable < 16 ? 0 : Math.min(Math.max(16, Math.floor(usable / 16)), 256)
-  return (
-    freeWithin(range.first + 1 + forAsking, usable - forAsking, inUse, random) ??
-    freeWithin(range.first + 1, forAsking, inUse, random)
-  )
+  const within = (first: number, count: number) => freeWithin({ range, first, count }, inUse, random)
+  return within(1 + forAsking, usable - forAsking) ?? within(1, forAsking)
 }
 
+type Places = { readonly range: ServiceRange; readonly first: number; readonly count: number }
+
 /** From a random one of `count` addresses on, so that an address is not used again soon. */
-function freeWithin(first: number, count: number, inUse: ReadonlySet<string>, random: () => number) {
+function freeWithin({ range, first, count }: Places, inUse: ReadonlySet<string>, random: () => number) {
   const start = Math.floor(random() * count)
   for (let step = 0; step < Math.min(count, inUse.size + 1); step++) {
-    const address = formatIPv4(first + ((start + step) % count))
+    const address = range.at(first + ((start + step) % count))
     if (!inUse.has(address)) return address
   }
   return undefined
@@ -160,12 +117,12 @@ function withNodePorts(
       port < nodePorts.first || port > nodePorts.last
         ? `provided port is not in the valid range. The range of valid ports is ${valid}`
         : inUse.has(port) && 'provided port is already allocated'
-    if (problem) refuse(service, [invalid(field, port, problem)])
+    if (problem) throw invalidService(service, [invalid(field, port, problem)])
     own.add(port)
   }
   const choose = (): number => {
     const port = freeNodePort(new Set([...inUse, ...own]), random)
-    if (port === undefined) throw invalidObject(resources.services, service.metadata.name ?? '', [noPortLeft])
+    if (port === undefined) throw invalidService(service, [noPortLeft])
     own.add(port)
     return port
   }
@@ -205,8 +162,4 @@ function freeNodePort(inUse: ReadonlySet<number>, random: () => number): number 
 
 function isSame({ metadata: one }: Service, { metadata: other }: Service): boolean {
   return one.name === other.name && one.namespace === other.namespace
-}
-
-function refuse({ metadata }: Service, problems: readonly Problem[]): void {
-  if (problems.length > 0) throw invalidObject(resources.services, metadata.name ?? '', problems)
 }

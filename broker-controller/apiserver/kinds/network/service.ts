@@ -35,10 +35,10 @@ export const serviceStrategy: KindStrategy<Service> = {
   validateCreate: serviceProblems,
   validateUpdate: serviceChangeProblems,
   // A Service is read, allocated and written before the next one: two of them never find the same address free.
-  write: (service, old, { store, random, services: { range, oneAtATime } }, put) =>
+  write: (service, old, { store, random, services: { ranges, oneAtATime } }, put) =>
     oneAtATime(async () => {
       const { items } = await store.list('services')
-      return put(withAllocations(service, old, { services: items, range, random }))
+      return put(withAllocations(service, old, { services: items, ranges, random }))
     }),
 }
 
