@@ -204,6 +204,18 @@ test('the name of a node that is offline waits for an operator, whose approval e
   t.match(revoked?.data?.['revoked'], /system:node:pi-1 Replaced/)
 })
 
+test('a request for the name of a node that was not Ready is refused when it is', async (t) => {
+  const world = opened(t)
+  await world.join({ name: 'pi-1' }, { name: 'pi-2' })
+  await world.report('pi-1', 'False')
+  await ask(world, { name: 'copy', asks: 'pi-1#other' })
+  await world.report('pi-2', 'False')
+  await world.report('pi-2', 'True')
+  t.same((await answer(world, 'copy')).conditions, ['Waiting NodeExists'])
+  await world.report('pi-1', 'True')
+  t.same((await answer(world, 'copy')).conditions, ['Denied NodeNameInUse'])
+})
+
 test('a name becomes free when its Node is deleted, and the request that waits gets it', async (t) => {
   const world = opened(t)
   await world.join({ name: 'pi-1' })

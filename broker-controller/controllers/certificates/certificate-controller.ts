@@ -1,9 +1,5 @@
 /** Loop: answers and signs certificate requests, and removes old ones. */
-import {
-  type CertificateSigningRequest,
-  peopleSigner,
-  waitingCondition,
-} from '../../../api/certificate-signing-request.ts'
+import { peopleSigner } from '../../../api/certificate-signing-request.ts'
 import { nodeLeaseNamespace } from '../../../api/lease.ts'
 import type { NodeCSRAnswer, NodeCSRTerms } from '../../../certs/csr-check.ts'
 import type { Clock } from '../../../daemon/clock.ts'
@@ -15,10 +11,11 @@ import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
 import type { CheckpointWindow } from '../../store/checkpoints/checkpoint-window.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
-import { informer, keyFrom, keyText } from '../../store/informer.ts'
+import { type Informer, informer, keyFrom, keyText } from '../../store/informer.ts'
 import { removeIfThere } from '../../store/rewrite.ts'
 import type { Store, StoredObject, StoreOrigin } from '../../store/store.ts'
 import { defaultNodeLifecycleSettings } from '../node-lifecycle/node-lifecycle-settings.ts'
+import { isReady } from '../node-lifecycle/zones.ts'
 import {
   type CertificateStep,
   certificateStep,
@@ -82,19 +79,26 @@ async function runCertificates(
   /** For lines that a requester can cause. A rack of machines may join with one token at one time. */
   const limited = limitLog(log, clock, { linesPerKey: 100, linesInTotal: 300, longestText: 1000 })
   const queue = workQueue(clock)
-  const requests = informer({ store, clock, log }, 'certificatesigningrequests', (present) => {
+  /** The names that requests wait for, by the key of the request. */
+  const waiting = new Map<string, string>()
+  const requests = informer({ store, clock, log }, 'certificatesigningrequests', (present, previous) => {
     if (present !== undefined) queue.add(keyText(present.metadata))
+    else if (previous !== undefined) waiting.delete(keyText(previous.metadata))
   })
-  /** The name of a deleted Node is free, also for another key than the last one; a request that waits for it is decided. */
+  /**
+   * The name of a deleted Node is free, also for another key than the last one. That of a node which is Ready now is taken: a card copied
+   * before its first boot asks while the other machine starts, and takes a name of its own when it is refused.
+   */
   const nodes = informer({ store, clock, log }, 'nodes', (present, previous) => {
-    if (present !== undefined || previous === undefined) return
-    promises.delete(previous.metadata.name)
-    decideWaiting()
+    if (present === undefined && previous !== undefined) promises.delete(previous.metadata.name)
+    const isDecided = present === undefined || (isReady(present) && !(previous && isReady(previous)))
+    const nodeName = (present ?? previous)?.metadata.name
+    if (isDecided) decide((name) => name === nodeName)
   })
-  const decideWaiting = () => {
-    for (const csr of requests.all()) if (isWaiting(csr)) queue.add(keyText(csr.metadata))
+  const decide = (isMeant: (nodeName: string) => boolean) => {
+    for (const [key, nodeName] of waiting) if (isMeant(nodeName)) queue.add(key)
   }
-  checkpoints?.onClose(decideWaiting)
+  checkpoints?.onClose(() => decide(() => true))
   /** Void once certificates of the name are revoked: a revoked key must not get in again by its promise. */
   const promises = expiringMap<Promised>(clock, promiseMs)
   const warnings = requestWarnings({ store, events, clock, log: limited })
@@ -116,6 +120,8 @@ async function runCertificates(
     })
     const step = await stepFor(csr, checked, expectedName)
     await answers.act(csr, step, checked)
+    if (checked.ok && step.step === 'wait') waiting.set(key, checked.nodeName)
+    else waiting.delete(key)
     return step.step === 'wait' && step.againMs !== undefined ? { requeueAfterMs: step.againMs } : undefined
   }
 
@@ -151,16 +157,6 @@ async function runCertificates(
     return step
   }
 
-  const cleanUp = async () => {
-    await requests.listed
-    while (!signal.aborted) {
-      await removeHistory(requests.all(), needs).catch((error: unknown) =>
-        log.warn('Old certificate requests not removed', { retryInMs: cleanUpPeriodMs, error }),
-      )
-      await clock.sleep(cleanUpPeriodMs, signal)
-    }
-  }
-
   const loops = [
     { name: 'requests', run: requests.run },
     { name: 'nodes', run: nodes.run },
@@ -168,9 +164,24 @@ async function runCertificates(
       name: 'answer',
       run: (until: AbortSignal) => runController({ name: 'certificates', reconcile }, queue, log, until),
     },
-    { name: 'clean-up', run: cleanUp },
+    { name: 'clean-up', run: (until: AbortSignal) => cleanUp(requests, needs, until) },
   ]
   await runLoops(loops, signal, log).finally(limited.close)
+}
+
+async function cleanUp(
+  requests: Informer<'certificatesigningrequests'>,
+  needs: CertificateNeeds,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock, log } = needs
+  await requests.listed
+  while (!signal.aborted) {
+    await removeHistory(requests.all(), needs).catch((error: unknown) =>
+      log.warn('Old certificate requests not removed', { retryInMs: cleanUpPeriodMs, error }),
+    )
+    await clock.sleep(cleanUpPeriodMs, signal)
+  }
 }
 
 async function removeHistory(
@@ -180,8 +191,4 @@ async function removeHistory(
   const history = [...present].filter((csr) => isHistory(csr, clock.wallMs()))
   for (const csr of history) await removeIfThere(store, 'certificatesigningrequests', csr)
   if (history.length > 0) log.info('Old certificate requests removed', { count: history.length })
-}
-
-function isWaiting({ status }: CertificateSigningRequest): boolean {
-  return status?.conditions?.every(({ type }) => type === waitingCondition) === true
 }
