@@ -1,11 +1,23 @@
 /** Cards are flashed with the agent's package and a bramble.yaml: what happens when the machines are switched on. */
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { bootMachine, flashMachine } from './support/machine.ts'
 import { machineNetwork } from './support/machine-network.ts'
 import { hubOn, install, installOnDisk, isNodeReady, testPackages } from './support/packaged.ts'
 import { eventually } from './support/wait.ts'
+
+/** The start of the agent at this boot finds that the machine has not joined, and ends when it just has. */
+async function joinsWhileLookedFor(disk: string): Promise<void> {
+  const [usual, moved] = ['usr/lib/bramble-agent/has-joined', 'usr/lib/bramble-agent/has-joined.usual']
+  await rename(join(disk, usual), join(disk, moved))
+  const script = `#!/bin/sh
+/${moved}; found=$?
+until [ -e /var/lib/bramble/agent/identity.json ]; do sleep 0.1; done
+exit $found
+`
+  await writeFile(join(disk, usual), script, { mode: 0o755 })
+}
 
 test('machines join by themselves at their first boot', async (t) => {
   const packages = await testPackages()
@@ -14,7 +26,7 @@ test('machines join by themselves at their first boot', async (t) => {
   await install(hubMachine, packages.controller)
   const hub = await hubOn(t, hubMachine)
   const line = await hub.joinLine()
-  const flash = (boardSerial: string, file: string) =>
+  const flash = (boardSerial: string, file: string, change?: (disk: string) => Promise<void>) =>
     flashMachine(t, {
       name: 'raspberrypi',
       network,
@@ -24,10 +36,11 @@ test('machines join by themselves at their first boot', async (t) => {
         await installOnDisk(disk, packages.agent)
         await mkdir(join(disk, 'boot/firmware'), { recursive: true })
         await writeFile(join(disk, 'boot/firmware/bramble.yaml'), file)
+        await change?.(disk)
       },
     })
   const one = await flash('10000000aaaaaaaa', `join: ${line}\n`)
-  const two = await flash('10000000bbbbbbbb', `join: ${line}\n`)
+  const two = await flash('10000000bbbbbbbb', `join: ${line}\n`, joinsWhileLookedFor)
   const journal = async (machine: typeof one) => machine.journal('bramble-first-boot')
 
   await t.test('a machine waits for its controller, and holds up nothing meanwhile', async (t) => {
@@ -53,7 +66,12 @@ test('machines join by themselves at their first boot', async (t) => {
     async (t) => {
       const began = performance.now()
       await two.powerOn()
-      await eventually('it is Ready', () => isNodeReady(hub, 'raspberrypi-bbbbbbbb'), { withinMs: 60_000 })
+      await eventually('it is Ready', () => isNodeReady(hub, 'raspberrypi-bbbbbbbb'), { withinMs: 60_000 }).catch(
+        async (error: unknown) => {
+          t.comment(await journal(two), await hubMachine.journal('bramble-controller'))
+          throw error
+        },
+      )
       t.comment(`Ready ${Math.round(performance.now() - began)} ms after it was switched on`)
       t.match(await journal(two), /name is taken.*in use by another machine that is live/)
       t.notMatch(await journal(two), /10000000aaaaaaaa/, 'it does not learn which machine that is')
