@@ -7,8 +7,8 @@ usage() {
 Usage: scripts/kubectl-versions.sh [--test FILE]… KUBECTL…
 
 Runs the compiled tests that use kubectl with each of the given programs in place of the one that is installed, one after the other.
-Prints a line for each test and version. Its status is not 0 when one failed. Does not install kubectl: Debian has one version of it
-at a time, see https://kubernetes.io/docs/tasks/tools/install-kubectl-linux/ for others.
+Prints a line for each test and version. Its status is not 0 when one failed. Does not install kubectl: test/clients/fetch-kubectl.sh
+prints the paths of those that are tested with every change, and fetches them.
 
   --test FILE  run only this compiled test, for example dist/test/streams-on-docker.test.js; can be repeated
   --help

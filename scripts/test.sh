@@ -109,10 +109,10 @@ install_for_tests() {
   ensure_modules all
 }
 
-# Half a minute for the machines' and two for the clients', beside the checks. A test that needs one fails with the reason where it is not there.
+# Half a minute for the machines', two for the clients' and up to three for kubectl, beside the checks. A test that needs one fails with the reason where it is not there.
 prepare_roots() {
   local script
-  for script in test/machines/build-root.sh test/clients/build-root.sh; do "$script" >>"$install_log" 2>&1 </dev/null || true; done
+  for script in test/machines/build-root.sh test/clients/build-root.sh test/clients/fetch-kubectl.sh; do "$script" >>"$install_log" 2>&1 </dev/null || true; done
 }
 
 plan_test_kubectl() {
