@@ -82,7 +82,10 @@ test('Services on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
   })
 
   await t.test('the agent shows the path to a Service by its name', async (t) => {
-    const shown = await first.run(agentLauncher, 'network', 'web.default', '--data-dir', first.dataDir)
+    // It reads the checkpoint, which is written some time after the rules.
+    const shown = await eventually('the checkpoint has the endpoints', () =>
+      first.run(agentLauncher, 'network', 'web.default', '--data-dir', first.dataDir),
+    )
     t.match(shown, new RegExp(`^web.default: Service default/web, address ${clusterIP}\n`))
     t.match(shown, new RegExp(`80/TCP +${ipA}:8080 +pi-1 +yes +this node\n`))
     t.match(shown, new RegExp(`80/TCP +${ipB}:8080 +pi-2 +yes +route by ${second.address}\n`))
