@@ -83,6 +83,12 @@ export type AgentBoard = {
   readonly policiesReady: Cell<boolean>
   /** Written by load balancers. Read by the network manager. */
   readonly balancerRules: Cell<RuleSet | undefined>
+  /** Of the table `ip6 bramble`, as their namesakes of `ip bramble`. The first is undefined where pods of this node have no addresses of IPv6. */
+  readonly ipv6PeerRules: Cell<RuleSet | undefined>
+  readonly ipv6ServiceRules: Cell<ServiceRules | undefined>
+  readonly ipv6PolicyRules: Cell<PolicyRules | undefined>
+  readonly ipv6RuleProblem: Cell<string | undefined>
+  readonly ipv6AppliedRules: Cell<readonly RuleSet[]>
 }
 
 export function agentBoard(): AgentBoard {
@@ -121,5 +127,10 @@ export function agentBoard(): AgentBoard {
     policyRules: cell<PolicyRules | undefined>(undefined),
     policiesReady: cell<boolean>(false),
     balancerRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
+    ipv6PeerRules: cell<RuleSet | undefined>(undefined),
+    ipv6ServiceRules: cell<ServiceRules | undefined>(undefined),
+    ipv6PolicyRules: cell<PolicyRules | undefined>(undefined),
+    ipv6RuleProblem: cell<string | undefined>(undefined),
+    ipv6AppliedRules: cell<readonly RuleSet[]>([]),
   }
 }

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import { ipv4Rules, type RuleFamily } from '../../network/rule-family.ts'
 import type { FlowTable } from '../../network/services/flow-cleaner.ts'
 import type { UdpFlow } from '../../network/services/stale-flows.ts'
 import { MissingTool, runTool } from './run-tool.ts'
@@ -10,13 +11,17 @@ const listMs = 60_000
 /** Its status where no entry matches. */
 const nothingFound = 1
 
-/** Rejects with `MissingTool` where the package conntrack is not installed. */
-export function conntrackFlows(conntrack = 'conntrack'): FlowTable {
+/** Rejects with `MissingTool` where the package conntrack is not installed. `family`: of the flows. */
+export function conntrackFlows(conntrack = 'conntrack', { family }: RuleFamily = ipv4Rules): FlowTable {
+  const ofFamily = family === 'IPv4' ? [] : ['-f', 'ipv6']
   return {
     // Line by line: the table may have 262,144 entries (nf_conntrack_max).
     async list(isWanted, most) {
       const found = new Map<string, UdpFlow>()
-      const child = spawn(conntrack, ['-L', '-p', 'udp'], { stdio: ['ignore', 'pipe', 'ignore'], timeout: listMs })
+      const child = spawn(conntrack, ['-L', ...ofFamily, '-p', 'udp'], {
+        stdio: ['ignore', 'pipe', 'ignore'],
+        timeout: listMs,
+      })
       const closed = once(child, 'close')
       closed.catch(() => undefined)
       for await (const line of createInterface({ input: child.stdout })) {
@@ -32,7 +37,7 @@ export function conntrackFlows(conntrack = 'conntrack'): FlowTable {
     async remove({ address, port, endpoint, endpointPort }) {
       const from = ['--orig-dst', address, '--dport', String(port)]
       const to = ['--reply-src', endpoint, '--reply-port-src', String(endpointPort)]
-      const { code, stderr } = await runTool(conntrack, ['-D', '-p', 'udp', ...from, ...to])
+      const { code, stderr } = await runTool(conntrack, ['-D', ...ofFamily, '-p', 'udp', ...from, ...to])
       if (code > nothingFound) throw new Error(`Cannot remove connections to ${endpoint}: ${stderr.slice(0, 500)}`)
     },
   }

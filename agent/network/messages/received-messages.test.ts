@@ -114,6 +114,33 @@ test('a Service with a value that is none does not affect the others', async (t)
   }
 })
 
+const endpointsOf = (...ips: readonly string[]) => [{ ports: [], addresses: ips.map((ip) => ({ ...address, ip })) }]
+
+test('the part of a Service in IPv6 has addresses of IPv6 only', async (t) => {
+  const part = {
+    ...{ clusterIPs: ['fd00:10:96::9'], externalIPs: ['2001:db8::1'], loadBalancerIPs: ['2001:db8::2'] },
+    ...{ sourceRanges: ['2001:db8::/32', '::/0'], endpoints: endpointsOf('fd00:10:244:1::5') },
+  }
+  t.same(decodedServices({ ...service, ipv6: part }).message.services, [{ ...service, ipv6: part }])
+  const bad = [
+    { ...part, clusterIPs: ['10.96.0.9'] },
+    { ...part, clusterIPs: ['FD00:10:96::9'] },
+    { ...part, externalIPs: ['::ffff:192.0.2.1'] },
+    { ...part, loadBalancerIPs: ['fe80::1%eth0'] },
+    { ...part, sourceRanges: ['10.0.0.0/8'] },
+    { ...part, sourceRanges: ['2001:db8::1/32'] },
+    { ...part, endpoints: endpointsOf('10.244.1.5') },
+    { ...part, endpoints: [{ ports: [{ port: 70_000, protocol: 'TCP' }], addresses: [] }] },
+    { clusterIPs: [] },
+    7,
+  ]
+  for (const ipv6 of bad) {
+    const { message, problems } = decodedServices({ ...service, ipv6 }, service)
+    t.same(message.services, [service], JSON.stringify(ipv6))
+    t.match(problems, [/^Service "/])
+  }
+})
+
 test('a Service whose lists multiply to more than a node can hold does not affect the others', async (t) => {
   const many = <T>(count: number, make: (index: number) => T) =>
     Array.from({ length: count }, (_, index) => make(index))
@@ -129,6 +156,10 @@ test('a Service whose lists multiply to more than a node can hold does not affec
     const { message, problems } = decodedServices(one, service)
     t.same(message.services, [service])
     t.match(problems, [/^Service "[^"]+": it has too many /])
+  }
+  const more = { clusterIPs: ['fd00::1'], endpoints: endpointsOf('fd00::2') }
+  for (const one of [byAddresses(98), byEndpoints(1000)]) {
+    t.match(decodedServices({ ...one, externalIPs: [...(one.externalIPs ?? [])], ipv6: more }).problems, [/too many/])
   }
   for (const one of [byAddresses(98), byEndpoints(1000)]) t.same(decodedServices(one).problems, [])
 })

@@ -35,6 +35,29 @@ test('a message is taken as it is', (t) => {
   t.end()
 })
 
+test('elements and ranges of IPv6 are taken in the form that rules have', (t) => {
+  const dual = { ...addresses, ipv6Elements: ['fd00:10:244:1::5'] }
+  const dualSockets = { ...sockets, elements: [], ipv6Elements: ['fd00:10:244:1::5 . udp . 53'] }
+  const ranges = { sets: [], ranges: [], ipv6Ranges: ['fd00::-fd00::ff', '::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff'] }
+  const dualPolicy = { ...policy, egress: [{ peers: ranges }] }
+  const { message, problems } = decoded({ policies: [dualPolicy], sets: [dual, dualSockets] })
+  t.same(problems, [])
+  t.same(message.sets, [dual, dualSockets])
+  t.same(message.policies, [dualPolicy])
+  for (const element of ['10.244.1.5', 'FD00::1', 'fd00:0::1', '::ffff:10.0.0.1', 'fd00::1 }; flush ruleset', 7]) {
+    t.same(decoded({ sets: [{ ...addresses, ipv6Elements: [element] }] }).message.sets, [], String(element))
+  }
+  for (const element of ['fd00::1', 'fd00::1 . tcp . 0', '10.244.1.5 . tcp . 80', 'fd00:::1 . tcp . 80']) {
+    t.same(decoded({ sets: [{ ...sockets, ipv6Elements: [element] }] }).message.sets, [], element)
+  }
+  t.same(decoded({ sets: [{ ...addresses, ipv6Elements: 'fd00::1' }] }).message.sets, [])
+  for (const range of ['fd00::/64', '10.0.0.0-10.0.0.1', 'fd00::-', 'fd00::1-fd00::2-fd00::3', 'FD00::-fd00::1']) {
+    const bad = { ...policy, egress: [{ peers: { ...ranges, ipv6Ranges: [range] } }] }
+    t.same(decoded({ policies: [bad] }).message.namespaces, ['web'], range)
+  }
+  t.end()
+})
+
 test('a policy with a value that is none closes its namespace, and no other', (t) => {
   const other: PolicyState = { namespace: 'web', name: 'deny', podSelector: {}, ingress: [] }
   const rule = (over: object) => ({ ...policy, ingress: [over] })

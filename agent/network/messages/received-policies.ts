@@ -12,6 +12,7 @@ import {
 import { anything, integer, list, object, oneOf, text } from '../../../api/schema.ts'
 import { requirementsOf } from '../../../api/selectors.ts'
 import { isObject } from '../../../api/text/json.ts'
+import { ipv4Rules, ipv6Rules, isAddressOf, type RuleFamily } from '../rule-family.ts'
 import type { Received } from './received-network.ts'
 
 const EnvelopeSchema = object({
@@ -71,12 +72,18 @@ const PeerSetHeadSchema = object({ name: text, kind: oneOf('address', 'port') })
 /** Its elements are most of a message: each is tested once. Undefined: it cannot be used. */
 function peerSetOf(item: unknown): PeerSetState | undefined {
   const head = decode(PeerSetHeadSchema, item)
-  const elements: unknown = isObject(item) ? item['elements'] : undefined
-  if (!head.ok || !setName.test(head.value.name) || !Array.isArray(elements)) return undefined
-  const pattern = head.value.kind === 'address' ? address : socket
-  return elements.every((one): one is string => typeof one === 'string' && pattern.test(one))
-    ? { ...head.value, elements }
-    : undefined
+  if (!isObject(item) || !head.ok || !setName.test(head.value.name)) return undefined
+  const isSocket = head.value.kind === 'port'
+  const elements = stringsIn(item['elements'], (one) => (isSocket ? socket : address).test(one))
+  const ipv6Elements = stringsIn(item['ipv6Elements'] ?? [], isSocket ? isIPv6Socket : isIPv6)
+  if (elements === undefined || ipv6Elements === undefined) return undefined
+  return { ...head.value, elements, ...(item['ipv6Elements'] !== undefined && { ipv6Elements }) }
+}
+
+/** Undefined: it is no list of such texts. */
+function stringsIn(value: unknown, isOne: (text: string) => boolean): string[] | undefined {
+  const isText = (one: unknown): one is string => typeof one === 'string' && isOne(one)
+  return Array.isArray(value) && value.every(isText) ? value : undefined
 }
 
 function isUsable({ namespace, name, podSelector, ingress = [], egress = [] }: PolicyState): boolean {
@@ -90,22 +97,32 @@ function isUsable({ namespace, name, podSelector, ingress = [], egress = [] }: P
 
 function isUsableRule({ peers, ports = [], destinations = [] }: PolicyRuleState): boolean {
   const sets = [...(peers?.sets ?? []), ...destinations]
-  return sets.every((name) => setName.test(name)) && (peers?.ranges ?? []).every(isRange) && ports.every(isUsablePort)
+  const { ranges = [], ipv6Ranges = [] } = peers ?? {}
+  const areRanges = ranges.every((one) => isRange(one, ipv4Rules)) && ipv6Ranges.every((one) => isRange(one, ipv6Rules))
+  return sets.every((name) => setName.test(name)) && areRanges && ports.every(isUsablePort)
 }
 
 /** `10.0.0.0-10.0.0.255` */
-function isRange(range: string): boolean {
+function isRange(range: string, family: RuleFamily): boolean {
   const [first = '', last = '', ...more] = range.split('-')
-  return more.length === 0 && address.test(first) && address.test(last)
+  return more.length === 0 && isAddressOf(family, first) && isAddressOf(family, last)
 }
 
 const octet = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)'
 const ip = `${octet}(?:\\.${octet}){3}`
 const address = new RegExp(`^${ip}$`)
 /** `10.244.1.5 . tcp . 8080` */
-const socket = new RegExp(
-  `^${ip} \\. (?:tcp|udp|sctp) \\. (?:6553[0-5]|655[0-2]\\d|65[0-4]\\d\\d|6[0-4]\\d{3}|[1-5]\\d{4}|[1-9]\\d{0,3})$`,
-)
+const port = '(?:tcp|udp|sctp) \\. (?:6553[0-5]|655[0-2]\\d|65[0-4]\\d\\d|6[0-4]\\d{3}|[1-5]\\d{4}|[1-9]\\d{0,3})'
+const socket = new RegExp(`^${ip} \\. ${port}$`)
+const ipv6Socket = new RegExp(`^([0-9a-f:]+) \\. ${port}$`)
+
+function isIPv6(text: string): boolean {
+  return isAddressOf(ipv6Rules, text)
+}
+
+function isIPv6Socket(text: string): boolean {
+  return isIPv6(ipv6Socket.exec(text)?.[1] ?? '')
+}
 
 function isUsablePort({ port, endPort, name }: PolicyPortState): boolean {
   const named = name === undefined || portNameProblem(name) === undefined

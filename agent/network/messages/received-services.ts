@@ -9,9 +9,8 @@ import {
 } from '../../../api/network/service-endpoints.ts'
 import { problemText } from '../../../api/problem.ts'
 import { anything, integer, list, object, text } from '../../../api/schema.ts'
-import { parseCidr } from '../../../api/text/cidr.ts'
-import { isIPv4 } from '../../../api/text/ip-address.ts'
 import { isObject } from '../../../api/text/json.ts'
+import { ipv4Rules, ipv6Rules, isAddressOf, isRangeOf, type RuleFamily } from '../rule-family.ts'
 import type { Received } from './received-network.ts'
 
 const EnvelopeSchema = object({ epoch: text, version: integer, services: list(anything) })
@@ -40,39 +39,56 @@ function nameIn(item: unknown): string {
 }
 
 /**
- * Of one Service: pairs of an address and a port of it, and of an endpoint and a port. Lists of an object of 1.5 MB, which the API
+ * Of one Service, over both families: pairs of an address and a port of it, and of an endpoint and a port. Lists of an object of 1.5 MB, which the API
  * takes, multiply to more than a node has memory for, and the checkpoint would bring them back at each start.
  */
 const mostPairs = { ofAddresses: 10_000, ofEndpoints: 100_000 }
 
 /** undefined: every value is one that packet filters and names can have. */
 function serviceProblem(service: ServiceState): string | undefined {
-  const { namespace, name, clusterIPs, externalIPs = [], loadBalancerIPs = [], sourceRanges = [] } = service
+  const { namespace, name } = service
   if (dnsLabelProblem(namespace) !== undefined || dnsLabelProblem(name) !== undefined) return 'a name is not valid'
-  if (![...clusterIPs, ...externalIPs, ...loadBalancerIPs].every(isIPv4)) return 'an address is not one of IPv4'
   const { loadBalancerNode } = service
   if (loadBalancerNode !== undefined && dnsSubdomainProblem(loadBalancerNode) !== undefined)
     return 'the node of the load balancer is not valid'
-  if (!sourceRanges.every((range) => parseCidr(range) !== undefined)) return 'a source range is not one of IPv4'
-  const { externalName, ports, affinitySeconds = 1, healthCheckNodePort, endpoints } = service
+  const { externalName, ports, affinitySeconds = 1, healthCheckNodePort, ipv6 } = service
   if (externalName !== undefined && dnsSubdomainProblem(externalName.toLowerCase().replace(/\.$/, '')) !== undefined)
     return 'the external name is not valid'
+  const endpoints = [...service.endpoints, ...(ipv6?.endpoints ?? [])]
   const numbers = [healthCheckNodePort, ...ports.flatMap(({ port, nodePort }) => [port, nodePort])]
   const named = [...ports, ...endpoints.flatMap((set) => set.ports)]
   const all = [...numbers, ...endpoints.flatMap((set) => set.ports.map(({ port }) => port))]
   if (!all.every((port) => port === undefined || (port >= 1 && port <= 65_535))) return 'a port is not valid'
   if (!named.every((port) => isLabel(port.name))) return 'the name of a port is not valid'
-  const addresses = clusterIPs.length + externalIPs.length + loadBalancerIPs.length
+  const addresses = addressesIn(service).length + (ipv6 === undefined ? 0 : addressesIn(ipv6).length)
   if (addresses * ports.length > mostPairs.ofAddresses) return 'it has too many addresses and ports'
   const endpointCount = endpoints.reduce((sum, set) => sum + set.addresses.length, 0)
   if (endpointCount * ports.length > mostPairs.ofEndpoints) return 'it has too many endpoints and ports'
   if (affinitySeconds < 1 || affinitySeconds > 86_400) return 'affinitySeconds is not valid'
-  return endpoints.every(({ addresses }) => addresses.every(isUsable)) ? undefined : 'an endpoint is not valid'
+  return familyProblem(service, ipv4Rules) ?? (ipv6 && familyProblem(ipv6, ipv6Rules))
 }
 
-function isUsable({ ip, hostname, pod, node, zone = '', zones = [] }: EndpointAddressState): boolean {
+type OfFamily = Pick<ServiceState, 'clusterIPs' | 'externalIPs' | 'loadBalancerIPs' | 'sourceRanges' | 'endpoints'>
+
+function addressesIn({ clusterIPs, externalIPs = [], loadBalancerIPs = [] }: OfFamily): readonly string[] {
+  return [...clusterIPs, ...externalIPs, ...loadBalancerIPs]
+}
+
+function familyProblem(part: OfFamily, family: RuleFamily): string | undefined {
+  const { sourceRanges = [], endpoints } = part
+  const name = family.family
+  if (!addressesIn(part).every((ip) => isAddressOf(family, ip))) return `an address is not one of ${name}`
+  if (!sourceRanges.every((range) => isRangeOf(family, range))) return `a source range is not one of ${name}`
+  const areUsable = endpoints.every(({ addresses }) => addresses.every((one) => isUsable(one, family)))
+  return areUsable ? undefined : 'an endpoint is not valid'
+}
+
+function isUsable(
+  { ip, hostname, pod, node, zone = '', zones = [] }: EndpointAddressState,
+  family: RuleFamily,
+): boolean {
   return (
-    isIPv4(ip) &&
+    isAddressOf(family, ip) &&
     isLabel(hostname) &&
     [pod, node].every((name) => name === undefined || dnsSubdomainProblem(name) === undefined) &&
     [zone, ...zones].every(({ length }) => length <= 253)

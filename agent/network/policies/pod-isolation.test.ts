@@ -1,9 +1,11 @@
 import { test } from 'tap'
 import type { PoliciesMessage } from '../../../api/network/node-policies.ts'
+import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import { cell } from '../../../daemon/cell.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { ipv6Rules } from '../rule-family.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { type LocalPods, podIsolation } from './pod-isolation.ts'
 import { policyManager } from './policy-manager.ts'
@@ -25,13 +27,21 @@ function world(given: ReceivedPolicies) {
   const policyRules = cell<PolicyRules | undefined>(undefined)
   const policiesReady = cell(false)
   const appliedRules = cell<readonly RuleSet[]>([])
-  const reads = { policies, policyRules, appliedRules, localPods }
+  const ipv6PolicyRules = cell<PolicyRules | undefined>(undefined)
+  const ipv6AppliedRules = cell<readonly RuleSet[]>([])
+  const networkMessage = cell<NetworkMessage | undefined>(undefined)
+  const reads = { policies, policyRules, appliedRules, localPods, ipv6PolicyRules, ipv6AppliedRules, networkMessage }
   const isolation = podIsolation({ reads, writes: { localPods, policies }, clock })
   const end = new AbortController()
-  const ended = policyManager({ reads, writes: { policyRules, policiesReady }, clock }).run(end.signal)
-  const observe = (ip: string, pod: Pod = aPod({ name: 'web', namespace: 'shop' })) => {
+  const ofIPv6 = { policyRules: ipv6PolicyRules, policiesReady: cell(false) }
+  const managers = [
+    policyManager({ reads, writes: { policyRules, policiesReady }, clock }),
+    policyManager({ family: ipv6Rules, reads, writes: ofIPv6, clock }),
+  ]
+  const ended = Promise.all(managers.map(({ run }) => run(end.signal)))
+  const observe = (ip: string, pod: Pod = aPod({ name: 'web', namespace: 'shop' }), ipv6?: string) => {
     const { uid = '', namespace, name } = pod.metadata
-    isolation.observe(uid, { pod, path: `${namespace}/${name}`, ip })
+    isolation.observe(uid, { pod, path: `${namespace}/${name}`, ip, ...(ipv6 !== undefined && { ipv6 }) })
     return uid
   }
   /** What `hold` gives after some seconds. */
@@ -42,6 +52,8 @@ function world(given: ReceivedPolicies) {
   }
   return {
     ...{ clock, policies, localPods, policyRules, policiesReady, isolation, observe, held },
+    ...{ networkMessage, ipv6PolicyRules, ipv6PoliciesReady: ofIPv6.policiesReady },
+    applyIPv6: () => ipv6AppliedRules.set([ipv6PolicyRules.get() ?? []].flat()),
     apply: () => {
       const rules = policyRules.get()
       appliedRules.set(rules === undefined ? [] : [rules])
@@ -135,5 +147,45 @@ test('rules are ready when every pod that runs is known, or where there are none
   policies.set('none')
   await clock.settle()
   t.equal(policiesReady.get(), true)
+  await stop()
+})
+
+const dualStack: NetworkMessage = {
+  ...{ epoch: 'e', version: 1, clusterDomain: 'cluster.local', nodes: [] },
+  ...{ clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12' },
+  ipv6: { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' },
+}
+
+test('a pod with addresses of both families waits for the rules of both', async (t) => {
+  const { clock, networkMessage, observe, held, apply, applyIPv6, stop } = world(deny)
+  networkMessage.set(dualStack)
+  const uid = observe('10.244.1.5', undefined, 'fd00:10:244:1::5')
+  await clock.settle()
+  apply()
+  t.match(await held(uid), /are not in the kernel yet/)
+  applyIPv6()
+  t.equal(await held(uid), undefined)
+  await stop()
+})
+
+test('rules of IPv6 are made only while the fleet has it, for the pods that have such an address', async (t) => {
+  const { clock, networkMessage, ipv6PolicyRules, ipv6PoliciesReady, isolation, observe, apply, held, stop } =
+    world(deny)
+  const uid = observe('10.244.1.5')
+  await clock.settle()
+  t.equal(ipv6PolicyRules.get(), undefined)
+  t.equal(ipv6PoliciesReady.get(), true)
+  apply()
+  t.equal(await held(uid), undefined)
+  networkMessage.set(dualStack)
+  await clock.settle()
+  t.equal(ipv6PoliciesReady.get(), false, 'not every pod was seen yet')
+  t.equal(ipv6PolicyRules.get()?.chains.size, 0)
+  t.equal(await held(uid), undefined, 'it has no address of IPv6')
+  isolation.observedAll()
+  observe('10.244.1.5', undefined, 'fd00:10:244:1::5')
+  await clock.settle()
+  t.equal(ipv6PoliciesReady.get(), true)
+  t.same([...(ipv6PolicyRules.get()?.sets.get('ingress-pods')?.elements?.keys() ?? [])], ['fd00:10:244:1::5'])
   await stop()
 })

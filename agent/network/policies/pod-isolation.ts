@@ -1,7 +1,6 @@
 /** The pods of this node as rules of NetworkPolicies need them, and whether those of a pod are in force. */
 
 import { isStaticPod } from '../../../api/pod/static-pod.ts'
-import type { Pod } from '../../../api/pod.ts'
 import type { Cell, Reader } from '../../../daemon/cell.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { IsolationDelay, PodIsolation } from '../../pods/admission/pod-isolation.ts'
@@ -21,6 +20,9 @@ export type PodIsolationNeeds = {
     readonly policies: Reader<ReceivedPolicies>
     readonly policyRules: Reader<PolicyRules | undefined>
     readonly appliedRules: Reader<readonly RuleSet[]>
+    /** Of IPv6: for pods that have such an address. */
+    readonly ipv6PolicyRules: Reader<PolicyRules | undefined>
+    readonly ipv6AppliedRules: Reader<readonly RuleSet[]>
   }
   readonly writes: { readonly localPods: Cell<LocalPods>; readonly policies: Cell<ReceivedPolicies> }
   readonly clock: Clock
@@ -36,7 +38,16 @@ type Verdict = { readonly isReady: true } | { readonly isReady: false; readonly 
 
 export function podIsolation({ reads, writes, clock }: PodIsolationNeeds): PodIsolation {
   const { localPods } = writes
-  const { policies, policyRules, appliedRules } = reads
+  const { policies } = reads
+  const families = [
+    { rules: reads.policyRules, applied: reads.appliedRules, has: () => true },
+    {
+      rules: reads.ipv6PolicyRules,
+      applied: reads.ipv6AppliedRules,
+      has: ({ ipv6 }: LocalPod) => ipv6 !== undefined,
+    },
+  ]
+  const watched = [policies, ...families.flatMap(({ rules, applied }) => [rules, applied])]
   /** By UID: since when its containers wait. */
   const waitingSinceMs = new Map<string, number>()
 
@@ -47,12 +58,15 @@ export function podIsolation({ reads, writes, clock }: PodIsolationNeeds): PodIs
     const isLate = waitedMs >= policiesKnownMs
     if (pod === undefined || received === 'none') return { isReady: true }
     if (received === undefined) return isRouted ? { isReady: false, message: notReceived(pod) } : { isReady: true }
-    const rules = policyRules.get()
-    const state = rules && stateIn(rules, uid, pod)
-    if (rules === undefined || state === undefined) return { isReady: false, message: notInForce }
-    if (state === 'open') return { isReady: true }
-    if (state === 'closed' && !isLate) return { isReady: false, message: notReceived(pod) }
-    return appliedRules.get().includes(rules) ? { isReady: true } : { isReady: false, message: notInForce }
+    for (const family of families) {
+      if (!family.has(pod)) continue
+      const rules = family.rules.get()
+      const state = rules && stateIn(rules, uid, pod)
+      if (rules === undefined || state === undefined) return { isReady: false, message: notInForce }
+      if (state === 'closed' && !isLate) return { isReady: false, message: notReceived(pod) }
+      if (state !== 'open' && !family.applied.get().includes(rules)) return { isReady: false, message: notInForce }
+    }
+    return { isReady: true }
   }
 
   return {
@@ -75,7 +89,7 @@ export function podIsolation({ reads, writes, clock }: PodIsolationNeeds): PodIs
       // The controller publishes policies, or it would have announced that it does not.
       const isLate = clock.monotonicMs() - sinceMs >= policiesKnownMs
       if (isLate && isRouted && policies.get() === undefined) writes.policies.set(closedPolicies)
-      if (!verdict().isReady) await changeWithin([policies, policyRules, appliedRules], () => verdict().isReady, clock)
+      if (!verdict().isReady) await changeWithin(watched, () => verdict().isReady, clock)
       const found = verdict()
       if (found.isReady) {
         waitingSinceMs.delete(uid)
@@ -103,10 +117,10 @@ function stateIn({ pods }: PolicyRules, uid: string, pod: LocalPod): PodState | 
   return found !== undefined && isSamePod(found, pod) ? found.state : undefined
 }
 
-type Found = { readonly pod: Pod | undefined; readonly path: string; readonly ip: string }
+type Found = NonNullable<Parameters<PodIsolation['observe']>[1]>
 
 /** A pod whose specification is not known is one that leaves. */
-function localPod({ pod, path, ip }: Found): LocalPod | undefined {
+function localPod({ pod, path, ip, ipv6 }: Found): LocalPod | undefined {
   if (pod?.spec.hostNetwork) return undefined
   const [namespace = '', name = ''] = path.split('/')
   const { containers = [], initContainers = [] } = pod?.spec ?? {}
@@ -114,15 +128,16 @@ function localPod({ pod, path, ip }: Found): LocalPod | undefined {
   const ports = [...containers, ...sidecars]
     .flatMap((container) => container.ports ?? [])
     .flatMap((one) => (one.name ? [{ name: one.name, protocol: one.protocol ?? 'TCP', port: one.containerPort }] : []))
-  return { namespace, name, ip, labels: pod?.metadata.labels, ports, isStatic: pod !== undefined && isStaticPod(pod) }
+  const isStatic = pod !== undefined && isStaticPod(pod)
+  return { namespace, name, ip, ...(ipv6 !== undefined && { ipv6 }), labels: pod?.metadata.labels, ports, isStatic }
 }
 
 function isSamePod(one: LocalPod | undefined, other: LocalPod | undefined): boolean {
   return one === other || (one !== undefined && other !== undefined && textOf(one) === textOf(other))
 }
 
-function textOf({ namespace, name, ip, labels, ports, isStatic }: LocalPod): string {
-  return JSON.stringify([namespace, name, ip, Object.entries(labels ?? {}), ports, isStatic])
+function textOf({ namespace, name, ip, ipv6, labels, ports, isStatic }: LocalPod): string {
+  return JSON.stringify([namespace, name, ip, ipv6, Object.entries(labels ?? {}), ports, isStatic])
 }
 
 /** Resolves when a reader changes so that `isDone`, and after some time in any case. */

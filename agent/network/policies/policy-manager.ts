@@ -1,16 +1,24 @@
 /** Loop: the rules of NetworkPolicies that this node wants, from its policies and its pods. */
+import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Cell, Reader } from '../../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
 import type { Loop } from '../../../daemon/run.ts'
+import { ipv4Rules, type RuleFamily } from '../rule-family.ts'
 import type { LocalPods } from './pod-isolation.ts'
 import { noParts, type PolicyRules, policyRules } from './policy-rules.ts'
 import type { ReceivedPolicies } from './received-state.ts'
 
 export type PolicyManagerNeeds = {
-  readonly reads: { readonly policies: Reader<ReceivedPolicies>; readonly localPods: Reader<LocalPods> }
+  /** Of the rules. Left out: IPv4. */
+  readonly family?: RuleFamily
+  readonly reads: {
+    readonly policies: Reader<ReceivedPolicies>
+    readonly localPods: Reader<LocalPods>
+    readonly networkMessage: Reader<NetworkMessage | undefined>
+  }
   readonly writes: {
-    /** Undefined: there are no policies. */
+    /** Undefined: there are no policies, or pods have no addresses of the family. */
     readonly policyRules: Cell<PolicyRules | undefined>
     /** `policyRules` has all pods that run: those of an earlier agent in the kernel are not needed any more. */
     readonly policiesReady: Cell<boolean>
@@ -18,23 +26,26 @@ export type PolicyManagerNeeds = {
   readonly clock: Clock
 }
 
-export function policyManager({ reads, writes, clock }: PolicyManagerNeeds): Loop {
-  const { policies, localPods } = reads
+export function policyManager({ family = ipv4Rules, reads, writes, clock }: PolicyManagerNeeds): Loop {
+  const { policies, localPods, networkMessage } = reads
+  const isIPv4 = family.family === 'IPv4'
   const changed = alarm(clock)
   let made = { of: policies.get(), parts: noParts() }
 
   const update = () => {
-    const message = policies.get()
+    const hasFamily = isIPv4 || networkMessage.get()?.ipv6 !== undefined
+    const message = hasFamily ? policies.get() : undefined
     const { pods, isComplete } = localPods.get()
     if (made.of !== message) made = { of: message, parts: noParts() }
-    writes.policyRules.set(typeof message === 'object' ? policyRules(message, pods, made.parts) : undefined)
+    writes.policyRules.set(typeof message === 'object' ? policyRules(message, pods, made.parts, family) : undefined)
     writes.policiesReady.set(typeof message !== 'object' || isComplete)
   }
 
   return {
-    name: 'policies',
+    name: isIPv4 ? 'policies' : 'policies-ipv6',
     async run(signal) {
-      const stops = [policies.onChange(changed.ring), localPods.onChange(changed.ring)]
+      const watched = isIPv4 ? [policies, localPods] : [policies, localPods, networkMessage]
+      const stops = watched.map((one) => one.onChange(changed.ring))
       try {
         while (!signal.aborted) {
           update()

@@ -4,6 +4,7 @@ import type { Reader } from '../../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
+import { ipv4Rules, type RuleFamily } from '../rule-family.ts'
 import type { RuleSet } from '../rule-set.ts'
 import type { ServiceRules } from './service-manager.ts'
 import { areSameTargets, isStaleFlow, type UdpFlow, type UdpTargets, udpTargets } from './stale-flows.ts'
@@ -17,6 +18,8 @@ export interface FlowTable {
 }
 
 export type FlowCleanerNeeds = {
+  /** Of the rules and flows. Left out: IPv4. */
+  readonly family?: RuleFamily
   readonly flows: FlowTable
   readonly reads: {
     readonly serviceRules: Reader<ServiceRules | undefined>
@@ -32,7 +35,7 @@ const mostRemoved = 200
 const mostLists = 20
 const retryMs = 30_000
 
-export function flowCleaner({ flows, reads, clock, log }: FlowCleanerNeeds): Loop {
+export function flowCleaner({ flows, reads, clock, log, family = ipv4Rules }: FlowCleanerNeeds): Loop {
   const changed = alarm(clock)
   /** Undefined: there may be flows of before this agent. */
   let cleaned: UdpTargets | undefined
@@ -51,7 +54,7 @@ export function flowCleaner({ flows, reads, clock, log }: FlowCleanerNeeds): Loo
   const pass = async (): Promise<number> => {
     const rules = reads.serviceRules.get()
     if (rules === undefined || !reads.appliedRules.get().includes(rules)) return longestTimerMs
-    const targets = udpTargets(rules.services.values())
+    const targets = udpTargets(rules.services.values(), family)
     if (cleaned !== undefined && areSameTargets(cleaned, targets)) return longestTimerMs
     if (targets.byAddress.size > 0) await clean(targets)
     cleaned = targets
@@ -59,7 +62,7 @@ export function flowCleaner({ flows, reads, clock, log }: FlowCleanerNeeds): Loo
   }
 
   return {
-    name: 'udp-flows',
+    name: family.family === 'IPv4' ? 'udp-flows' : 'udp-flows-ipv6',
     async run(signal) {
       const stop = reads.appliedRules.onChange(changed.ring)
       try {

@@ -29,10 +29,15 @@ export function serviceHealths(
   return healths
 }
 
-function localEndpoints({ endpoints, publishNotReadyAddresses = false }: ServiceState, nodeName: string): number {
-  const all = endpoints.flatMap(({ addresses }) => addresses)
-  const used = all.filter(({ node, ready }) => node === nodeName && (ready || publishNotReadyAddresses))
-  return new Set(used.map(({ ip }) => ip)).size
+/** A pod with an address of each family is one. */
+function localEndpoints(service: ServiceState, nodeName: string): number {
+  const { endpoints, ipv6, publishNotReadyAddresses = false } = service
+  const counts = [endpoints, ipv6?.endpoints ?? []].map((sets) => {
+    const all = sets.flatMap(({ addresses }) => addresses)
+    const used = all.filter(({ node, ready }) => node === nodeName && (ready || publishNotReadyAddresses))
+    return new Set(used.map(({ ip }) => ip)).size
+  })
+  return Math.max(...counts)
 }
 
 /** `isInPlace`: this node has its rules. The body is that of kube-proxy, to the byte. */

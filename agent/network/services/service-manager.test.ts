@@ -4,6 +4,7 @@ import type { ServiceState } from '../../../api/network/service-endpoints.ts'
 import { cell } from '../../../daemon/cell.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import type { ServiceStates } from '../messages/service-states.ts'
+import { ipv6Rules, type RuleFamily } from '../rule-family.ts'
 import { aService, endpointOn } from '../testing/services.ts'
 import { openServiceManager, type ServiceRules } from './service-manager.ts'
 
@@ -27,7 +28,9 @@ const web = aService({
   ],
 })
 
-async function running(t: Test, given: { readonly network?: NetworkMessage; readonly states?: ServiceStates }) {
+type Given = { readonly network?: NetworkMessage; readonly states?: ServiceStates; readonly family?: RuleFamily }
+
+async function running(t: Test, given: Given) {
   const networkMessage = cell<NetworkMessage | undefined>(given.network)
   const serviceStates = cell<ServiceStates | undefined>(given.states)
   const serviceRules = cell<ServiceRules | undefined>(undefined)
@@ -37,6 +40,7 @@ async function running(t: Test, given: { readonly network?: NetworkMessage; read
   const clock = fakeClock()
   const loop = await openServiceManager({
     nodeName: 'pi-1',
+    ...(given.family && { family: given.family }),
     reads: { networkMessage, serviceStates, networkCurrent, silentNodes },
     writes: { serviceRules, rulesCurrent },
     clock,
@@ -127,4 +131,28 @@ test('endpoints of nodes that do not answer are left out, but for the last ones'
   await clock.settle()
   t.match(chosen(), /10\.244\.1\.2/)
   t.match(chosen(), /10\.244\.2\.2/)
+})
+
+test('rules of IPv6 are those of the Services with a part in it, while the fleet has ranges of it', async (t) => {
+  const endpoints = [{ ports: [{ port: 8080, protocol: 'TCP' as const }], addresses: [endpointOn('pi-1', 'fd00::5')] }]
+  const both = { ...web, ipv6: { clusterIPs: ['fd00:10:96::7'], endpoints } }
+  const old = aService({ name: 'old', addresses: [endpointOn('pi-1', '10.244.1.3')] })
+  const { clock, networkMessage, serviceStates, serviceRules } = await running(t, {
+    ...{ network: network('hall'), states: states([both, old]), family: ipv6Rules },
+  })
+  t.equal(serviceRules.get(), undefined)
+  const ipv6 = { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' }
+  networkMessage.set({ ...network('hall', 2), ipv6 })
+  await clock.settle()
+  const before = serviceRules.get()
+  t.same([...(before?.services.keys() ?? [])], ['shop/web'])
+  t.same([...(before?.sets.get('service-ips')?.elements?.keys() ?? [])], ['fd00:10:96::7 . tcp . 80'])
+  t.equal(before?.sets.get('service-ips')?.type, 'ipv6_addr . inet_proto . inet_service : verdict')
+  t.match(before?.chains.get('cluster-shop/web/tcp/80')?.rules, [/map \{ 0 : fd00::5 \. 8080 \}/])
+  serviceStates.set(states([both]))
+  await clock.settle()
+  t.equal(serviceRules.get()?.chains.get('cluster-shop/web/tcp/80'), before?.chains.get('cluster-shop/web/tcp/80'))
+  networkMessage.set(network('hall', 3))
+  await clock.settle()
+  t.equal(serviceRules.get(), undefined)
 })

@@ -5,18 +5,22 @@ import type { Cell, Reader } from '../../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { ServiceStates } from '../messages/service-states.ts'
+import { ipv4Rules, type RuleFamily } from '../rule-family.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { controllerAddresses } from './controller-addresses.ts'
+import { ipv6Services } from './ipv6-services.ts'
 import { preparePieces, rulesOfServices, type ServicePieces } from './rules-of-services.ts'
 import type { ServiceNode } from './service-rules.ts'
 
 type RulesOf = ReturnType<typeof rulesOfServices>
 
-/** Of those Services. */
+/** Of those Services, as they are in the family of the rules. */
 export type ServiceRules = RuleSet & { readonly services: ServiceStates['services'] }
 
 export type ServiceManagerNeeds = {
   readonly nodeName: string
+  /** Of the rules. Left out: IPv4. */
+  readonly family?: RuleFamily
   /** Of the controllers: their API and MQTT. */
   readonly controllerUrls?: () => readonly string[]
   readonly reads: {
@@ -27,7 +31,7 @@ export type ServiceManagerNeeds = {
     readonly silentNodes: Reader<readonly string[]>
   }
   readonly writes: {
-    /** Undefined: the fleet has no network, or not all of its Services were received. */
+    /** Undefined: the fleet has no network of the family, or not all of its Services were received. */
     readonly serviceRules: Cell<ServiceRules | undefined>
     /** `serviceRules` follows what the controller publishes, and not only what the checkpoint had. */
     readonly rulesCurrent: Cell<boolean>
@@ -40,7 +44,8 @@ export type ServiceManagerNeeds = {
  * first. Messages that arrive together, as after a connection, are one change.
  */
 export async function openServiceManager(needs: ServiceManagerNeeds): Promise<Loop> {
-  const { nodeName, controllerUrls = () => [], reads, writes, clock } = needs
+  const { nodeName, family = ipv4Rules, controllerUrls = () => [], reads, writes, clock } = needs
+  const inFamily = family.family === 'IPv4' ? (services: ServiceStates['services']) => services : ipv6Services()
   const changed = alarm(clock)
   let made: { readonly of: string; readonly pieces: ServicePieces; readonly rulesOf: RulesOf } | undefined
 
@@ -53,12 +58,13 @@ export async function openServiceManager(needs: ServiceManagerNeeds): Promise<Lo
   const wanted = async (): Promise<ServiceRules | undefined> => {
     const network = reads.networkMessage.get()
     const states = reads.serviceStates.get()
-    if (network === undefined || states === undefined) made = undefined
+    const place = network && placeOf(nodeName, network, family)
+    if (place === undefined || states === undefined) made = undefined
     // Part of the Services would close connections to the others (kube-proxy waits likewise, proxier.go, isInitialized).
-    if (network === undefined || states?.isComplete !== true) return undefined
-    const { services } = states
-    const controllers = controllerAddresses(controllerUrls(), services)
-    const node = { ...nodeOf(nodeName, network), controllers, silentNodes: reads.silentNodes.get() }
+    if (place === undefined || states?.isComplete !== true) return undefined
+    const services = inFamily(states.services)
+    const controllers = controllerAddresses(controllerUrls(), services, family)
+    const node = { ...place, controllers, silentNodes: reads.silentNodes.get() }
     const key = JSON.stringify(node)
     if (made?.of !== key) {
       const pieces: ServicePieces = new WeakMap()
@@ -73,7 +79,7 @@ export async function openServiceManager(needs: ServiceManagerNeeds): Promise<Lo
 
   await update()
   return {
-    name: 'services',
+    name: family.family === 'IPv4' ? 'services' : 'services-ipv6',
     async run(signal) {
       const { networkMessage, serviceStates, networkCurrent, silentNodes } = reads
       const stops = [networkMessage, serviceStates, networkCurrent, silentNodes].map(watch)
@@ -90,8 +96,14 @@ export async function openServiceManager(needs: ServiceManagerNeeds): Promise<Lo
   }
 }
 
-function nodeOf(nodeName: string, { clusterCIDR, serviceCIDR, nodes }: NetworkMessage): ServiceNode {
-  const own = nodes.find(({ name }) => name === nodeName)
-  const addresses = own === undefined ? [] : [own.address]
-  return { nodeName, zone: own?.zone ?? '', addresses, clusterCIDR, serviceCIDR }
+/** undefined: the fleet has no network of the family. */
+function placeOf(nodeName: string, network: NetworkMessage, family: RuleFamily): ServiceNode | undefined {
+  const own = network.nodes.find(({ name }) => name === nodeName)
+  const isIPv4 = family.family === 'IPv4'
+  const ranges = isIPv4 ? network : network.ipv6
+  if (ranges === undefined) return undefined
+  const { clusterCIDR, serviceCIDR } = ranges
+  const address = isIPv4 ? own?.address : own?.ipv6?.address
+  const addresses = address === undefined ? [] : [address]
+  return { nodeName, zone: own?.zone ?? '', addresses, clusterCIDR, serviceCIDR, family }
 }

@@ -81,6 +81,12 @@ test('other nodes with endpoints are probed, by WireGuard at their end of the tu
   ])
 })
 
+test('a node with endpoints of IPv6 only is probed at its address of IPv4', async (t) => {
+  const endpoints = [{ ports: [], addresses: [endpointOn('pi-4', 'fd00:10:244:4::5')] }]
+  const alone = new Map([['shop/web', aService({ clusterIPs: [], ipv6: { clusterIPs: [], endpoints } })]])
+  t.same(nodesToProbe(message, alone, 'pi-1'), [{ name: 'pi-4', address: '192.168.1.4' }])
+})
+
 test('nodes take turns', async (t) => {
   const nodes = ['a', 'b', 'c'].map((name) => ({ name, address: '192.168.1.2' }))
   const turn = (last: string | undefined, most: number) => nodesInTurn(nodes, last, most).map(({ name }) => name)

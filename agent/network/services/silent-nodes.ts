@@ -62,8 +62,9 @@ export function nodesToProbe(
 ): readonly ProbedNode[] {
   const own = nodes.find(({ name }) => name === nodeName)
   const used = new Set<string | undefined>()
-  for (const { endpoints } of services.values())
-    for (const { addresses } of endpoints) for (const { node } of addresses) used.add(node)
+  for (const { endpoints, ipv6 } of services.values())
+    for (const sets of [endpoints, ipv6?.endpoints ?? []])
+      for (const { addresses } of sets) for (const { node } of addresses) used.add(node)
   return nodes
     .filter(({ name }) => name !== nodeName && used.has(name))
     .map(({ name, address, segment, podCIDR }) => {

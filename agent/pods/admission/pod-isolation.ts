@@ -3,10 +3,12 @@ import type { Pod } from '../../../api/pod.ts'
 import type { WaitingReason } from '../record/pod-record.ts'
 
 export interface PodIsolation {
-  /** The pod as it is now, with the address of its sandbox; undefined: it has none. */
+  /** The pod as it is now, with the addresses of its sandbox; undefined: it has none. `ipv6`: in canonical form. */
   observe(
     uid: string,
-    found: { readonly pod: Pod | undefined; readonly path: string; readonly ip: string } | undefined,
+    found:
+      | { readonly pod: Pod | undefined; readonly path: string; readonly ip: string; readonly ipv6?: string }
+      | undefined,
   ): void
   /** Every pod of this machine was observed once. */
   observedAll(): void
