@@ -1,5 +1,7 @@
 import { isIP } from 'node:net'
 import { test } from 'tap'
+import { fuzzSeed } from '../../daemon/testing/fuzz.ts'
+import { seededRandom } from '../../daemon/testing/seeded-random.ts'
 import { canonicalIPv6, isIPAddress } from './ip-address.ts'
 
 const texts = [
@@ -42,4 +44,18 @@ test('an IPv6 address has one canonical form', async (t) => {
     ['64:ff9b::192.0.2.1', '64:ff9b::c000:201'],
   ]
   for (const [text, canonical] of forms) t.equal(canonicalIPv6(text), canonical, text)
+})
+
+test('random addresses of few digits have the canonical form of the machine', async (t) => {
+  const random = seededRandom(fuzzSeed)
+  const digits = ['0', '0', '1', 'a', 'ffff', '0f']
+  for (let round = 0; round < 5_000; round++) {
+    const groups = Array.from({ length: 8 }, () => digits[Math.floor(random() * digits.length)] ?? '0')
+    const [from, to] = [Math.floor(random() * 9), Math.floor(random() * 9)].sort((one, other) => one - other)
+    const text = `${groups.slice(0, from).join(':')}::${groups.slice(to).join(':')}`
+    const found = canonicalIPv6(text)
+    if (isIP(text) === 0) t.equal(found, undefined, text)
+    else if (found?.includes('.')) t.match(found, /^::ffff:\d+\.\d+\.\d+\.\d+$/, text)
+    else t.equal(found, new URL(`http://[${text}]`).hostname.slice(1, -1), text)
+  }
 })

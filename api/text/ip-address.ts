@@ -41,11 +41,20 @@ function groupsIn(text: string, mayEndInIPv4: boolean): number | undefined {
   return plain.length + (embedded ? 2 : 0)
 }
 
+/** Not 0. */
+const group = '[1-9a-f][0-9a-f]{0,3}'
+/** Most canonical forms: eight groups, or at most six and `::`, where no group is 0, and no IPv4-mapped address. */
+const usualForm = new RegExp(
+  `^(?:${group}(?::${group}){7}|(?!::ffff:)(?=(?:[^:]*:){2,6}[^:]*$)(?:${group}(?::${group})*)?::(?:${group}(?::${group})*)?)$`,
+)
+
 /**
  * The form of an IPv6 address that RFC 5952 recommends, with the last two groups of an IPv4-mapped one as an IPv4 address, as Go
  * prints it; undefined: it is no IPv6 address.
  */
 export function canonicalIPv6(text: string): string | undefined {
+  // One expression costs a tenth of what follows, and messages have thousands of addresses.
+  if (usualForm.test(text)) return text
   if (!isIPv6(text)) return undefined
   const [left = '', right] = text.split('::')
   const [before, after] = [numbersIn(left), numbersIn(right ?? '')]
