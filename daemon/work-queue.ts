@@ -21,6 +21,8 @@ export interface WorkQueue {
 }
 
 const retry = { firstMs: 200, maxMs: 30_000 }
+/** Why a planned visit is cancelled. It is never read: without a reason Node.js makes an error for each abort, with its stack. */
+const replaced = 'replaced'
 
 export function workQueue(clock: Clock, random: () => number = Math.random): WorkQueue {
   /** Since when, on the monotonic clock. */
@@ -34,7 +36,7 @@ export function workQueue(clock: Clock, random: () => number = Math.random): Wor
 
   /** Nothing is left to plan: it is visited soon, or once more after its visit. */
   const makeDue = (key: string) => {
-    timers.get(key)?.cancel.abort()
+    timers.get(key)?.cancel.abort(replaced)
     timers.delete(key)
     if (visiting.has(key)) again.add(key)
     else if (!ready.has(key)) ready.set(key, clock.monotonicMs())
@@ -52,11 +54,11 @@ export function workQueue(clock: Clock, random: () => number = Math.random): Wor
     const dueMs = clock.monotonicMs() + ms
     const planned = timers.get(key)
     if (planned !== undefined && planned.dueMs <= dueMs) return
-    planned?.cancel.abort()
+    planned?.cancel.abort(replaced)
     const cancel = new AbortController()
     timers.set(key, { dueMs, cancel })
     void clock.sleep(ms, cancel.signal).then(() => {
-      if (!cancel.signal.aborted) add(key)
+      if (!cancel.signal.aborted && timers.delete(key)) add(key)
     })
   }
 
@@ -70,7 +72,7 @@ export function workQueue(clock: Clock, random: () => number = Math.random): Wor
     addAfter,
     async *keys(signal) {
       const stop = () => {
-        for (const { cancel } of timers.values()) cancel.abort()
+        for (const { cancel } of timers.values()) cancel.abort(replaced)
         timers.clear()
         wake()
       }

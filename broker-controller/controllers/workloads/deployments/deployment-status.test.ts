@@ -226,6 +226,7 @@ test('progress is looked at again a second after the deadline, while a rollout i
   t.equal(after(2 ** 31 - 1, [progressed('ReplicaSetUpdated')]), undefined)
   t.equal(after(600, [progressed('ProgressDeadlineExceeded')]), undefined)
   t.equal(after(600, [progressed('ReplicaSetUpdated')], true), undefined)
+  t.equal(after(60, [progressed('NewReplicaSetAvailable')]), undefined, 'a pod that is lost later begins no rollout')
   t.equal(progressCheckMs(aDeployment({ progressDeadlineSeconds: 600 }), {}, nowMs), undefined)
 })
 

@@ -155,11 +155,15 @@ function deadlineMs({ spec }: Deployment, { lastUpdateTime = '' }: DeploymentCon
   return (Date.parse(lastUpdateTime) || 0) + (spec.progressDeadlineSeconds ?? 0) * 1000
 }
 
-/** When to look whether a rollout has made progress; in ms from now; undefined: it need not. */
+/**
+ * When to look whether a rollout has made progress; in ms from now; undefined: it need not. One that was complete before cannot time
+ * out, whatever its pods do later: only a change makes a difference (DeploymentTimedOut).
+ */
 export function progressCheckMs(deployment: Deployment, status: DeploymentStatus, nowMs: number): number | undefined {
   const progress = conditionOf(status.conditions ?? [], 'Progressing')
   if (!hasProgressDeadline(deployment) || progress === undefined) return undefined
-  if (isComplete(deployment, status) || progress.reason === 'ProgressDeadlineExceeded') return undefined
+  if (isComplete(deployment, status)) return undefined
+  if (progress.reason === 'ProgressDeadlineExceeded' || progress.reason === 'NewReplicaSetAvailable') return undefined
   return Math.max(0, deadlineMs(deployment, progress) - nowMs) + 1000
 }
 
