@@ -7,6 +7,7 @@ import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import { beginOperation } from '../../daemon/watchdog/event-loop.ts'
 import { readyAt } from './each-change.ts'
+import { objectsByKey } from './objects-by-key.ts'
 import { sharedTexts } from './shared-texts.ts'
 import type { ObjectKey, Store, StoredObject, WatchEvent } from './store.ts'
 
@@ -42,21 +43,20 @@ export function informer<R extends ResourceName>(
   resource: R,
   listener: ChangeListener<R>,
 ): Informer<R> {
-  const objects = new Map<string, StoredObject<R>>()
+  const objects = objectsByKey<StoredObject<R>>()
   let ready: () => void = () => undefined
   const listed = new Promise<void>((resolve) => {
     ready = resolve
   })
 
   const take = (present: StoredObject<R>) => {
-    const key = keyText(present.metadata)
-    const previous = objects.get(key)
+    const previous = objects.get(present.metadata)
     if (previous !== undefined && previous.metadata.resourceVersion === present.metadata.resourceVersion) return
-    objects.set(key, present)
+    objects.set(present.metadata, present)
     listener(present, previous)
   }
 
-  const drop = (key: string) => {
+  const drop = (key: Partial<ObjectKey>) => {
     const previous = objects.get(key)
     if (previous === undefined) return
     objects.delete(key)
@@ -64,7 +64,7 @@ export function informer<R extends ResourceName>(
   }
 
   const apply = ({ type, object }: WatchEvent<R>) => {
-    if (type === 'DELETED') drop(keyText(object.metadata))
+    if (type === 'DELETED') drop(object.metadata)
     else take(object)
   }
   let catchUp = () => {}
@@ -72,11 +72,12 @@ export function informer<R extends ResourceName>(
   const listAgain = async () => {
     const { items, resourceVersion } = await store.list(resource)
     beginOperation('watch', resource)
-    const keys = new Set(items.map(({ metadata }) => keyText(metadata)))
-    for (const key of [...objects.keys()]) if (!keys.has(key)) drop(key)
+    const present = objectsByKey<StoredObject<R>>()
+    for (const item of items) present.set(item.metadata, item)
+    for (const { metadata } of [...objects.values()]) if (present.get(metadata) === undefined) drop(metadata)
     for (const item of items) {
-      const key = keyText(item.metadata)
-      if (objects.get(key)?.metadata.uid !== item.metadata.uid) drop(key)
+      const { metadata } = item
+      if (objects.get(metadata)?.metadata.uid !== metadata.uid) drop(metadata)
       take(item)
     }
     ready()
@@ -84,7 +85,7 @@ export function informer<R extends ResourceName>(
   }
 
   return {
-    get: (key) => objects.get(keyText(key)),
+    get: objects.get,
     all: () => objects.values(),
     catchUp: () => catchUp(),
     listed,

@@ -177,21 +177,23 @@ export function judgedFromMs(health: NodeHealth, settings: RosterSettings): numb
   return Math.max(changed, tickAfter(silentAtMs(health, settings), nodeMonitorPeriodMs) + nodeMonitorPeriodMs)
 }
 
+/** The first of these moments that is still to come. Without lists of them: it is asked for with nearly every heartbeat. */
 function nextCheckMs(health: NodeHealth, settings: RosterSettings, nowMs: number): number {
   const { nodeMonitorPeriodMs } = settings
+  let next = Number.POSITIVE_INFINITY
+  const consider = (moment: number | undefined) => {
+    if (moment !== undefined && moment > nowMs && moment < next) next = moment
+  }
   const disconnected = disconnectedAtMs(health, settings)
   const late = lateAtMs(health, settings)
-  const steady = steadyAtMs(health, settings)
   const back = health.absence?.expectedBack?.ms
-  const moments = [
-    judgedFromMs(health, settings),
-    tickAfter(silentAtMs(health, settings), nodeMonitorPeriodMs),
-    ...(disconnected === undefined ? [] : [disconnected + 1]),
-    ...(late === undefined ? [] : [tickAfter(late, latePeriodMs)]),
-    ...(back === undefined ? [] : [back + 1]),
-    ...(steady === undefined ? [] : [steady]),
-  ]
-  return Math.min(...moments.filter((moment) => moment > nowMs))
+  consider(judgedFromMs(health, settings))
+  consider(tickAfter(silentAtMs(health, settings), nodeMonitorPeriodMs))
+  consider(disconnected && disconnected + 1)
+  consider(late && tickAfter(late, latePeriodMs))
+  consider(back && back + 1)
+  consider(steadyAtMs(health, settings))
+  return next
 }
 
 /** Own writes are applied before the watch delivers what preceded them. */
