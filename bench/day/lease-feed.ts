@@ -54,24 +54,32 @@ export function leaseFeed(clock: FakeClock, leaseDurationSeconds: number): Lease
     close: () => undefined,
   }
   const writer = { write: async () => readOnly(), visibleVersion: () => version, close: async () => undefined }
+  /** Of this second, for all nodes that renew in it. */
+  let renewed = { atMs: Number.NaN, time: '' }
+  const renewTime = () => {
+    const atMs = clock.wallMs()
+    if (renewed.atMs !== atMs) renewed = { atMs, time: rfc3339Micro(atMs) }
+    return renewed.time
+  }
+  const aLease = (name: string): AnyStoredObject => ({
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: {
+      name,
+      namespace: 'kube-node-lease',
+      uid: name,
+      resourceVersion: String(version),
+      creationTimestamp: '2026-01-01T00:00:00Z',
+    },
+    spec: { holderIdentity: name, leaseDurationSeconds, renewTime: renewTime() },
+  })
   const feed = cachedStore({ resources: builtInResources, cache, writer, clock })
 
   return {
     renew(name) {
       version += 1
       const previous = leases.get(name)
-      const object = {
-        apiVersion: 'coordination.k8s.io/v1',
-        kind: 'Lease',
-        metadata: {
-          name,
-          namespace: 'kube-node-lease',
-          uid: `lease-of-${name}`,
-          resourceVersion: String(version),
-          creationTimestamp: '2026-01-01T00:00:00Z',
-        },
-        spec: { holderIdentity: name, leaseDurationSeconds, renewTime: rfc3339Micro(clock.wallMs()) },
-      }
+      const object = aLease(name)
       leases.set(name, object)
       changes.push({ type: previous === undefined ? 'ADDED' : 'MODIFIED', object, previous, version })
       if (waiting.size === 0) return

@@ -1,5 +1,5 @@
 /** Measures what clients and nodes notice when controllers or members of etcd fail. `--help` prints the usage. */
-import { test } from 'tap'
+import { t as program, test } from 'tap'
 import { type Command, printText, readArguments } from '../../daemon/process/command-line.ts'
 import { failOver } from '../../test/replicas/fail-over.ts'
 import { freezeLeader } from '../../test/replicas/freeze.ts'
@@ -45,7 +45,11 @@ if (read.want !== 'act') {
 }
 const { fail, seconds, writers, watchers, pause, every, agents, ...others } = read.values
 
-test(fail, { timeout: 7_200_000 }, async (t) => {
+/** Far more than any of them takes. Also for the program: tap's own 30 s would end it, unless the environment has TAP_TIMEOUT. */
+const timeout = 7_200_000
+program.setTimeout(timeout)
+
+test(fail, { timeout }, async (t) => {
   switch (fail) {
     case 'kills':
       return await killLeaders(t, { seconds, writers, watchers, pauseMs: pause, everySeconds: every })

@@ -37,6 +37,8 @@ export type AgentsNeeds = {
 export type AgentsWithPods = {
   readonly names: readonly string[]
   readonly agents: readonly Program[]
+  /** Creates the pods of these nodes that are not there: one that was slow to start may have left its node. */
+  createMissing(present: readonly string[]): Promise<void>
   /** Containers that Docker runs. */
   runningContainers(): Promise<number>
 }
@@ -63,6 +65,12 @@ export async function startAgents(
   return {
     names,
     agents,
+    async createMissing(present) {
+      for (const name of names) {
+        if (present.some((one) => one.startsWith(`${podName(name)} `))) continue
+        await controller.kubectlWith(pod(name), 'apply', '-f', '-')
+      }
+    },
     runningContainers: async () => (await docker.docker.listContainers()).length,
   }
 }
@@ -74,7 +82,11 @@ function pod(node: string): string {
     effect: 'NoExecute',
     tolerationSeconds: 1,
   }))
-  return podManifest({ name: `on-${node}`, image, spec: { nodeName: node, tolerations } })
+  return podManifest({ name: podName(node), image, spec: { nodeName: node, tolerations } })
+}
+
+function podName(node: string): string {
+  return `on-${node}`
 }
 
 /** Of each pod: its container and restarts, and whether it is being deleted; in order. */
@@ -89,11 +101,17 @@ export async function podStates(session: ApiSession): Promise<readonly string[]>
     .toSorted()
 }
 
-/** Resolves with the states of so many pods when all run. */
-export function allRun(session: ApiSession, count: number): Promise<readonly string[]> {
+/** Resolves with the states of so many pods when all run. `createMissing`: is called with those that are there, until then. */
+export function allRun(
+  session: ApiSession,
+  count: number,
+  createMissing: (present: readonly string[]) => Promise<void> = async () => undefined,
+): Promise<readonly string[]> {
   const look = async () => {
     const found = await podStates(session)
-    return found.length === count && found.every((one) => /Running docker:\S+ \d+ stays$/.test(one)) && found
+    if (found.length === count && found.every((one) => /Running docker:\S+ \d+ stays$/.test(one))) return found
+    await createMissing(found)
+    return undefined
   }
   return eventually('all pods run', look, { withinMs: 600_000, everyMs: 2_000 })
 }

@@ -1,4 +1,5 @@
 /** Writers and watchers of three controllers, of which the one that leads is killed again and again. */
+import { setMaxListeners } from 'node:events'
 import type { Test } from 'tap'
 import { readKubeconfig } from '../../broker-controller/kubeconfig.ts'
 import { systemClock as clock } from '../../daemon/clock.ts'
@@ -28,6 +29,8 @@ export async function killLeaders(t: Test, { seconds, writers, watchers, pauseMs
   const watching = await sessionsOf(controllers)
   const stop = new AbortController()
   const end = new AbortController()
+  // Every writer and watcher listens: many are no leak.
+  for (const { signal } of [stop, end]) setMaxListeners(0, signal)
   t.teardown(async () => {
     stop.abort()
     end.abort()

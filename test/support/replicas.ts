@@ -18,7 +18,7 @@ export type Replicas = {
   start(number: number, standsBy?: boolean, config?: string): Promise<Controller>
 }
 
-export type ReplicaPlace = { readonly dataDir: string; readonly address: string }
+export type ReplicaPlace = { readonly dataDir: string; readonly address: string; readonly mqttPort: number }
 
 /** The configuration of a controller whose store is in this etcd. */
 export function etcdFields({ urls, tls }: EtcdCluster) {
