@@ -117,11 +117,12 @@ async function openBroker(
     nodeLeaseLimitMs: nodeLifecycle.nodeLeaseDurationLimitMs,
     podNetwork: configuration.podNetwork,
   })
+  const ipv6 = configuration.ipv6 !== undefined
   const networkLoops = configuration.podNetwork
     ? [
         networkOutbox({ ...shared, broker, epoch }, configuration.podNetwork),
-        servicesOutbox({ ...shared, broker, epoch }),
-        policiesOutbox({ ...shared, broker, epoch, origin, checkpoints }),
+        servicesOutbox({ ...shared, broker, epoch, ipv6 }),
+        policiesOutbox({ ...shared, broker, epoch, origin, checkpoints, ipv6 }),
       ]
     : []
   const inbox = nodeInbox({ ...shared, usage, sessions, broker, podsOf: outbox.podsOf, registry })

@@ -22,15 +22,24 @@ export function formatIPv6(address: bigint): string {
 
 /** undefined when it is no IPv6 range, or has bits set beyond its mask. */
 export function parseIPv6Range(text: string): IPv6Range | undefined {
-  const whole = parseAddressBlock(text.replace(/\/\d+$/, '/128'))
-  const block = parseAddressBlock(text)
-  if (whole?.version !== 6 || block === undefined) return undefined
-  const first = numberOf(block.bytes)
-  return first === numberOf(whole.bytes) ? { first, bits: block.bits } : undefined
+  const range = maskedIPv6Range(text)
+  const whole = range && maskedIPv6Range(text.replace(/\/\d+$/, '/128'))
+  return range?.first === whole?.first ? range : undefined
 }
 
 export function formatIPv6Range({ first, bits }: IPv6Range): string {
   return `${formatIPv6(first)}/${bits}`
+}
+
+/** The first and the last address. */
+export function boundsOfIPv6Range(range: IPv6Range): readonly [first: bigint, last: bigint] {
+  return [range.first, range.first + sizeOfIPv6Range(range) - 1n]
+}
+
+/** The range that the text names, as kube-apiserver reads it: bits beyond its mask do not count. undefined: it is no range of IPv6. */
+export function maskedIPv6Range(text: string): IPv6Range | undefined {
+  const block = parseAddressBlock(text)
+  return block?.version === 6 ? { first: numberOf(block.bytes), bits: block.bits } : undefined
 }
 
 /** How many addresses it has. */

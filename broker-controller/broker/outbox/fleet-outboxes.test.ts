@@ -40,7 +40,11 @@ async function outboxes(t: Test, more: Pick<NetworkMessage, 'wireguard' | 'ipv6'
       refusals = times
     },
     async start() {
-      void runLoops([networkOutbox(needs, { ...facts, ...more }), servicesOutbox(needs)], stop.signal, log)
+      void runLoops(
+        [networkOutbox(needs, { ...facts, ...more }), servicesOutbox({ ...needs, ipv6: more.ipv6 !== undefined })],
+        stop.signal,
+        log,
+      )
       await clock.advance(50)
     },
   }
@@ -93,18 +97,24 @@ test('the whole of each message is published at the start, also where there are 
   t.match(services, { epoch: 'e', services: [{ name: 'web', endpoints: [{ addresses: [{ ip: '10.244.1.5' }] }] }] })
 })
 
-test('the message of the network has ranges of IPv6 in a fleet with both families only', async (t) => {
+test('messages have ranges and addresses of IPv6 in a fleet with both families only', async (t) => {
   const ipv6 = { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' }
   const dual = aNodeWith('pi-1', '10.244.1.0/24', '192.168.1.1')
   const spec = { podCIDR: '10.244.1.0/24', podCIDRs: ['10.244.1.0/24', 'fd00:10:244:1::/64'] }
   for (const more of [{}, { ipv6 }]) {
     const { store, start, take } = await outboxes(t, more)
     await store.create('nodes', { ...dual, spec })
+    const web = aService('web', '10.96.0.9')
+    const both = { clusterIPs: ['10.96.0.9', 'fd00:10:96::9'], ipFamilies: ['IPv4', 'IPv6'] }
+    await store.create('services', { ...web, spec: { ...web.spec, ...both } })
     await start()
-    const network = take().find(({ topic }) => topic === 'bramble/v1/network')?.body
+    const messages = take()
+    const network = messages.find(({ topic }) => topic === 'bramble/v1/network')?.body
     const nodes = [{ name: 'pi-1', podCIDR: '10.244.1.0/24', address: '192.168.1.1', segment: '192.168.1.0/24' }]
     const peers = nodes.map((node) => ({ ...node, ipv6: { podCIDR: 'fd00:10:244:1::/64' } }))
     t.same(network, { epoch: 'e', version: 1, ...facts, ...more, nodes: 'ipv6' in more ? peers : nodes })
+    const services = messages.find(({ topic }) => topic === shardTopic('web'))?.body as ServicesMessage
+    t.same(services.services[0]?.ipv6?.clusterIPs, 'ipv6' in more ? ['fd00:10:96::9'] : undefined)
   }
 })
 

@@ -80,6 +80,57 @@ test('addresses of IPv6 and ports of SCTP are left out', async (t) => {
   ])
 })
 
+test('in a fleet with both IP families a Service has its addresses and endpoints of IPv6 beside those of IPv4', async (t) => {
+  const spec: ServiceSpec = {
+    type: 'LoadBalancer',
+    clusterIP: '10.96.0.9',
+    clusterIPs: ['10.96.0.9', 'FD00:10:96:0::9'],
+    ipFamilies: ['IPv4', 'IPv6'],
+    externalIPs: ['2001:DB8::1', '192.0.2.1'],
+    ports: [{ port: 80, nodePort: 30_080 }],
+    loadBalancerSourceRanges: ['192.0.2.0/24', 'fd00:7::5/64'],
+  }
+  const service = aService(spec, { loadBalancer: { ingress: [{ ip: '192.0.2.7' }, { ip: 'fd00::7' }] } })
+  const endpoint = { nodeName: 'pi-1', conditions: { ready: true } }
+  const slices = [
+    aSlice([{ ...endpoint, addresses: ['10.244.1.5'] }]),
+    aSlice(
+      [
+        { ...endpoint, addresses: ['fd00:10:244:1::05'] },
+        { ...endpoint, addresses: ['::ffff:10.0.0.1'] },
+      ],
+      undefined,
+      'IPv6',
+    ),
+  ]
+  const { ipv6, ...ipv4 } = serviceState(service, slices, true)
+  t.equal(JSON.stringify(ipv4), JSON.stringify(serviceState(service, slices)), 'in another fleet it has no field more')
+  t.match(ipv4, { clusterIPs: ['10.96.0.9'], externalIPs: ['192.0.2.1'], loadBalancerIPs: ['192.0.2.7'] })
+  const address = { ip: 'fd00:10:244:1::5', node: 'pi-1', ready: true, serving: true, terminating: false }
+  t.same(ipv6, {
+    clusterIPs: ['fd00:10:96::9'],
+    externalIPs: ['2001:db8::1'],
+    loadBalancerIPs: ['fd00::7'],
+    sourceRanges: ['fd00:7::/64'],
+    endpoints: [{ ports: [{ port: 8080, protocol: 'TCP' }], addresses: [address] }],
+  })
+})
+
+test('a Service without IPv6 among its families has none, and one for clients of IPv4 alone lets in none of IPv6', async (t) => {
+  const six = aSlice([{ addresses: ['fd00::5'] }], undefined, 'IPv6')
+  const ipv6Of = (spec: ServiceSpec) => serviceState(aService(spec), [six], true).ipv6
+  t.equal(ipv6Of({ clusterIPs: ['10.96.0.9'], ipFamilies: ['IPv4'], externalIPs: ['fd00::1'] }), undefined)
+  t.equal(ipv6Of({ type: 'ExternalName', externalName: 'a.example' }), undefined)
+  const headless: ServiceSpec = { clusterIP: 'None', clusterIPs: ['None'], ipFamilies: ['IPv4', 'IPv6'] }
+  t.match(ipv6Of(headless), { clusterIPs: [], endpoints: [{ addresses: [{ ip: 'fd00::5' }] }] })
+  t.equal(serviceState(aService(headless), [], true).ipv6, undefined, 'also one without endpoints of IPv6')
+  const balanced: ServiceSpec = { type: 'LoadBalancer', clusterIPs: ['fd00::9'], ipFamilies: ['IPv6'] }
+  t.equal(ipv6Of(balanced)?.sourceRanges, undefined)
+  for (const range of ['192.0.2.0/24', '::ffff:192.0.2.0/120']) {
+    t.same(ipv6Of({ ...balanced, loadBalancerSourceRanges: [range] })?.sourceRanges, ['::/128'], range)
+  }
+})
+
 test('node ports, affinity, policies and the health check are those of the Service', async (t) => {
   const spec: ServiceSpec = {
     type: 'LoadBalancer',

@@ -1,11 +1,9 @@
-/** Decides what every node is sent of a Service: a Service and its EndpointSlices of IPv4 → `ServiceState`. */
+/** Decides what every node is sent of a Service: a Service and its EndpointSlices → `ServiceState`. */
 import type { EndpointSlice } from '../../../api/network/endpoint-slice.ts'
 import { loadBalancerNodeOf } from '../../../api/network/load-balancer.ts'
 import { needsHealthCheckPort, needsNodePorts, type Service } from '../../../api/network/service.ts'
 import type { EndpointAddressState, ServiceState } from '../../../api/network/service-endpoints.ts'
-import { hasIPv6Range } from '../../../api/text/address-block.ts'
-import { parseCidr } from '../../../api/text/cidr.ts'
-import { isIPv4 } from '../../../api/text/ip-address.ts'
+import { type FamilyFacts, familyFacts } from './family-facts.ts'
 
 /** core/v1 DefaultClientIPServiceAffinitySeconds. */
 const usualAffinitySeconds = 10_800
@@ -13,24 +11,27 @@ const usualAffinitySeconds = 10_800
 const notProxied = ['service.kubernetes.io/service-proxy-name', 'service.kubernetes.io/headless']
 const types = ['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'] as const
 
-/** `slices`: of this Service, in any order. Ports of SCTP are left out: nodes forward TCP and UDP. */
-export function serviceState(service: Service, slices: readonly EndpointSlice[]): ServiceState {
-  const { metadata, spec = {}, status } = service
+/**
+ * `slices`: of this Service, in any order. Ports of SCTP are left out: nodes forward TCP and UDP. `ipv6`: pods of the fleet have addresses
+ * of both families; otherwise those of IPv6 are left out.
+ */
+export function serviceState(service: Service, slices: readonly EndpointSlice[], ipv6 = false): ServiceState {
+  const { metadata, spec = {} } = service
   const type = types.find((one) => one === spec.type) ?? 'ClusterIP'
-  const isLoadBalancer = type === 'LoadBalancer'
-  const [externalIPs, sourceRanges] = [spec.externalIPs?.filter(isIPv4) ?? [], isLoadBalancer ? rangesOf(spec) : []]
-  // Those of mode Proxy are reached through the balancer only (core/v1 LoadBalancerIPModeProxy).
-  const ingress = (isLoadBalancer ? status?.loadBalancer?.ingress : undefined) ?? []
-  const loadBalancerIPs = ingress.flatMap(({ ip = '', ipMode }) => (isIPv4(ip) && ipMode !== 'Proxy' ? [ip] : []))
+  const { clusterIPs, externalIPs, loadBalancerIPs, sourceRanges, endpoints } = addressesIn(
+    familyFacts.IPv4,
+    service,
+    slices,
+  )
   const node = loadBalancerNodeOf(service)
   return {
     namespace: metadata.namespace ?? 'default',
     name: metadata.name ?? '',
     type,
-    clusterIPs: (spec.clusterIPs ?? [spec.clusterIP ?? '']).filter(isIPv4),
-    ...(externalIPs.length > 0 && { externalIPs }),
-    ...(loadBalancerIPs.length > 0 && { loadBalancerIPs, ...(node !== undefined && { loadBalancerNode: node }) }),
-    ...(sourceRanges.length > 0 && { sourceRanges }),
+    clusterIPs,
+    ...(externalIPs && { externalIPs }),
+    ...(loadBalancerIPs && { loadBalancerIPs, ...(node !== undefined && { loadBalancerNode: node }) }),
+    ...(sourceRanges && { sourceRanges }),
     ...(type === 'ExternalName' && { externalName: spec.externalName ?? '' }),
     ports: portsOf(spec),
     ...(spec.sessionAffinity === 'ClientIP' && {
@@ -41,20 +42,47 @@ export function serviceState(service: Service, slices: readonly EndpointSlice[])
     ...(needsHealthCheckPort(spec) && spec.healthCheckNodePort && { healthCheckNodePort: spec.healthCheckNodePort }),
     ...(spec.publishNotReadyAddresses && { publishNotReadyAddresses: true }),
     ...(notProxied.some((label) => metadata.labels?.[label] !== undefined) && { proxiedElsewhere: true }),
-    endpoints: type === 'ExternalName' ? [] : endpointsOf(slices),
+    endpoints,
+    ...(ipv6 && ipv6Part(service, slices)),
+  }
+}
+
+type Addresses = NonNullable<ServiceState['ipv6']>
+
+/** Of a Service that has IPv6 among its families: as kube-proxy, nodes forward in the families of the Service only. */
+function ipv6Part(service: Service, slices: readonly EndpointSlice[]): Pick<ServiceState, 'ipv6'> {
+  const addresses = addressesIn(familyFacts.IPv6, service, slices)
+  const isOfIPv6 = service.spec?.ipFamilies?.includes('IPv6') || addresses.clusterIPs.length > 0
+  const isEmpty = addresses.clusterIPs.length === 0 && addresses.endpoints.length === 0
+  return isOfIPv6 && !isEmpty ? { ipv6: addresses } : {}
+}
+
+/** What the Service has of one family. */
+function addressesIn(facts: FamilyFacts, service: Service, slices: readonly EndpointSlice[]): Addresses {
+  const { spec = {}, status } = service
+  const addresses = (texts: readonly string[]) => texts.flatMap((text) => facts.address(text) ?? [])
+  const isLoadBalancer = spec.type === 'LoadBalancer'
+  const externalIPs = addresses(spec.externalIPs ?? [])
+  // Those of mode Proxy are reached through the balancer only (core/v1 LoadBalancerIPModeProxy).
+  const ingress = (isLoadBalancer ? status?.loadBalancer?.ingress : undefined) ?? []
+  const loadBalancerIPs = addresses(ingress.flatMap(({ ip = '', ipMode }) => (ipMode === 'Proxy' ? [] : ip)))
+  const sourceRanges = isLoadBalancer ? rangesOf(facts, spec) : []
+  return {
+    clusterIPs: addresses(spec.clusterIPs ?? [spec.clusterIP ?? '']),
+    ...(externalIPs.length > 0 && { externalIPs }),
+    ...(loadBalancerIPs.length > 0 && { loadBalancerIPs }),
+    ...(sourceRanges.length > 0 && { sourceRanges }),
+    endpoints: spec.type === 'ExternalName' ? [] : endpointsOf(facts, slices),
   }
 }
 
 type Spec = NonNullable<Service['spec']>
 
-/** No client has it. */
-const noClient = '0.0.0.0/32'
-
-/** Where those that are ranges are of IPv6, no client of IPv4 is meant: without one, all would be. */
-function rangesOf({ loadBalancerSourceRanges = [] }: Spec): readonly string[] {
+/** Where those that are ranges are of the other family, no client of this one is meant: without one, all would be. */
+function rangesOf(facts: FamilyFacts, { loadBalancerSourceRanges = [] }: Spec): readonly string[] {
   const ranges = loadBalancerSourceRanges.map((range) => range.trim())
-  const ofIPv4 = ranges.filter((range) => parseCidr(range) !== undefined)
-  return ofIPv4.length === 0 && ranges.some(hasIPv6Range) ? [noClient] : ofIPv4
+  const own = ranges.flatMap((range) => facts.range(range) ?? [])
+  return own.length === 0 && ranges.some(facts.isForeignRange) ? [facts.noClient] : own
 }
 
 function portsOf(spec: Spec): ServiceState['ports'] {
@@ -66,15 +94,15 @@ function portsOf(spec: Spec): ServiceState['ports'] {
 }
 
 /** Slices with the same ports are joined; an address that two of them have is kept once, the ready one first. */
-function endpointsOf(slices: readonly EndpointSlice[]): ServiceState['endpoints'] {
+function endpointsOf(facts: FamilyFacts, slices: readonly EndpointSlice[]): ServiceState['endpoints'] {
   const sets = new Map<string, { ports: SlicePorts; addresses: Map<string, EndpointAddressState> }>()
   for (const { addressType, ports: written, endpoints } of slices) {
-    if (addressType !== 'IPv4') continue
+    if (addressType !== facts.family) continue
     const ports = slicePorts(written ?? [])
     const key = JSON.stringify(ports)
     const set = sets.get(key) ?? { ports, addresses: new Map<string, EndpointAddressState>() }
     sets.set(key, set)
-    for (const state of (endpoints ?? []).flatMap(addressState)) {
+    for (const state of (endpoints ?? []).flatMap((endpoint) => addressState(facts, endpoint))) {
       if (state.ready || !set.addresses.has(state.ip)) set.addresses.set(state.ip, state)
     }
   }
@@ -96,16 +124,20 @@ function slicePorts(ports: NonNullable<EndpointSlice['ports']>): SlicePorts {
 type SliceEndpoint = NonNullable<EndpointSlice['endpoints']>[number]
 
 /** The first address only, as kube-proxy does: the others mean the same endpoint (discovery/v1 Endpoint.addresses). */
-function addressState({
-  addresses: [ip = ''],
-  conditions: { ready, serving, terminating } = {},
-  hostname,
-  targetRef,
-  nodeName,
-  zone,
-  hints,
-}: SliceEndpoint): readonly EndpointAddressState[] {
-  if (!isIPv4(ip)) return []
+function addressState(
+  facts: FamilyFacts,
+  {
+    addresses: [address = ''],
+    conditions: { ready, serving, terminating } = {},
+    hostname,
+    targetRef,
+    nodeName,
+    zone,
+    hints,
+  }: SliceEndpoint,
+): readonly EndpointAddressState[] {
+  const ip = facts.address(address)
+  if (ip === undefined) return []
   const zones = hints?.forZones?.map(({ name }) => name) ?? []
   return [
     {

@@ -18,6 +18,11 @@ import { serviceState } from './service-state.ts'
 
 const serviceNameLabel = 'kubernetes.io/service-name'
 
+export type ServicesOutboxNeeds = FleetOutboxNeeds & {
+  /** Pods of the fleet have addresses of both families. */
+  readonly ipv6?: boolean
+}
+
 type Shard = {
   /** The JSON of each Service as it was published last, by key. */
   readonly texts: Map<string, string>
@@ -33,7 +38,7 @@ type Shard = {
 const headLength = 1_024
 
 /** A change costs the work for its Service and a copy of the texts of its shard; a change of nothing that nodes receive is not sent. */
-export function servicesOutbox({ store, broker, clock, log, epoch }: FleetOutboxNeeds): Loop {
+export function servicesOutbox({ store, broker, clock, log, epoch, ipv6 = false }: ServicesOutboxNeeds): Loop {
   const queue = workQueue(clock)
   const shards = Array.from(
     { length: serviceShards },
@@ -75,7 +80,7 @@ export function servicesOutbox({ store, broker, clock, log, epoch }: FleetOutbox
       // What changes between the turns is a change once more.
       keys.delete(key)
       const service = services.get(keyFrom(key))
-      const text = service && JSON.stringify(serviceState(service, slicesInOrder(slices.get(key))))
+      const text = service && JSON.stringify(serviceState(service, slicesInOrder(slices.get(key)), ipv6))
       if (text !== texts.get(key)) isOther = true
       if (text === undefined) texts.delete(key)
       else texts.set(key, text)

@@ -26,3 +26,18 @@ test('blocks of one rule are joined where they overlap or touch, and an exceptio
   ])
   t.end()
 })
+
+test('blocks of IPv6 are ranges of their own, in canonical form', (t) => {
+  const of = (cidr: string, ...except: readonly string[]) => addressRanges([{ cidr, except }], 'IPv6')
+  t.same(of('2001:DB8::/32', '2001:db8:8000::/33'), ['2001:db8::-2001:db8:7fff:ffff:ffff:ffff:ffff:ffff'])
+  t.same(of('fd00::7/128'), ['fd00::7-fd00::7'])
+  t.same(of('fd00::7/126'), ['fd00::4-fd00::7'], 'bits beyond the mask do not count')
+  t.same(of('::/0', '::/1', '8000::/1'), [])
+  t.same(of('10.0.0.0/8'), [])
+  t.same(of('::ffff:10.0.0.0/104'), [], 'no packet has an IPv4-mapped address')
+  t.same(of('::/0', '::ffff:0:0/97'), ['::-::fffe:ffff:ffff', '::1:0:0:0-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff'])
+  t.same(addressRanges([{ cidr: 'fd00::/17' }, { cidr: '10.0.0.0/8' }, { cidr: 'fd00:8000::/17' }], 'IPv6'), [
+    'fd00::-fd00:ffff:ffff:ffff:ffff:ffff:ffff:ffff',
+  ])
+  t.end()
+})

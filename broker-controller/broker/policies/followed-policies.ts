@@ -16,7 +16,8 @@ export type PolicyChange = 'none' | 'changed' | 'tooLarge'
 
 type Followed = Pick<SelectingPolicy, 'selectors'> & { readonly text: string }
 
-export function followedPolicies(peers: PolicyPeers): FollowedPolicies {
+/** `ipv6`: pods of the fleet have addresses of both families. */
+export function followedPolicies(peers: PolicyPeers, ipv6 = false): FollowedPolicies {
   /** By namespace, then by name. */
   const policies = new Map<string, Map<string, Followed>>()
   /** By set, then by namespace: how many policies refer to it. */
@@ -35,7 +36,7 @@ export function followedPolicies(peers: PolicyPeers): FollowedPolicies {
     set(namespace, name, policy) {
       const inNamespace = policies.get(namespace) ?? new Map<string, Followed>()
       const before = inNamespace.get(name)
-      const next = policy && policyState(policy)
+      const next = policy && policyState(policy, ipv6)
       const after = next && { selectors: next.selectors, text: JSON.stringify(next.state) }
       if (before?.text === after?.text) return 'none'
       // The new ones first: sets that both have are kept.

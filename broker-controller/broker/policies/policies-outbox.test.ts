@@ -11,8 +11,8 @@ import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import { policiesOutbox } from './policies-outbox.ts'
 
-/** `learns`: the store accepts checkpoints of nodes. */
-async function outbox(t: Test, learns = false) {
+/** `learns`: the store accepts checkpoints of nodes. `ipv6`: pods have addresses of both families. */
+async function outbox(t: Test, learns = false, ipv6 = false) {
   const clock = fakeClock()
   const log = quietLog(t, 'A policy has too many peers', 'Policies do not fit')
   const store = memoryStore({ clock })
@@ -39,13 +39,14 @@ async function outbox(t: Test, learns = false) {
     readonly name: string
     readonly on?: string
     readonly ip?: string
+    readonly ipv6?: string
     readonly namespace?: string
     readonly labels?: { readonly [key: string]: string }
     readonly hostNetwork?: boolean
     readonly phase?: 'Running' | 'Succeeded'
     readonly port?: number
   }) => {
-    const { name, on, ip, labels = {}, hostNetwork = false, phase = 'Running', port } = given
+    const { name, on, ip, ipv6: second, labels = {}, hostNetwork = false, phase = 'Running', port } = given
     const made = aPod({ name, namespace: given.namespace ?? 'shop' })
     const { resourceVersion: _, uid: __, ...metadata } = made.metadata
     const [main] = made.spec.containers
@@ -55,7 +56,7 @@ async function outbox(t: Test, learns = false) {
       ...made,
       metadata: { ...metadata, labels },
       spec: { ...made.spec, containers: [{ ...main, ports }], ...(on && { nodeName: on }), hostNetwork },
-      status: { phase, ...(ip && { podIP: ip, podIPs: [{ ip }] }) },
+      status: { phase, ...(ip && { podIP: ip, podIPs: [{ ip }, ...(second ? [{ ip: second }] : [])] }) },
     })
   }
   const policy = (name: string, spec: NetworkPolicySpec, inNamespace = 'shop') =>
@@ -72,7 +73,7 @@ async function outbox(t: Test, learns = false) {
       const origin = { id: 'new', acceptsCheckpoints: true }
       const window = { isOpen: () => learns, onClose: () => undefined }
       const more = { origin, checkpoints: window }
-      void policiesOutbox({ store, broker, clock, log, epoch: 'e', ...more }).run(stop.signal)
+      void policiesOutbox({ store, broker, clock, log, epoch: 'e', ipv6, ...more }).run(stop.signal)
       await clock.advance(50)
     },
   }
@@ -105,6 +106,32 @@ test('each node is sent the policies of the namespaces of its pods, with the add
     t.same(elements(messages.get(name)), [['10.244.2.5']])
   }
   t.match(messages.get('pi-3'), { namespaces: ['other'], policies: [], sets: [] })
+})
+
+test('sets have the addresses of IPv6 in a fleet with both families only, and follow them', async (t) => {
+  for (const ipv6 of [true, false]) {
+    const { namespace, node, pod, policy, start, take, clock, store } = await outbox(t, false, ipv6)
+    await namespace('shop')
+    await node('pi-1')
+    await pod({ name: 'db', on: 'pi-1', ip: '10.244.1.5', labels: { app: 'db' } })
+    const web = { name: 'web', on: 'pi-1', ip: '10.244.1.6', labels: { app: 'web' }, port: 8080 }
+    const stored = await pod({ ...web, ipv6: 'FD00:10:244:1:0::6' })
+    const to = [{ podSelector: { matchLabels: { app: 'web' } } }]
+    await policy('db', { policyTypes: ['Egress'], egress: [{ to }, { to, ports: [{ port: 'http' }] }] })
+    await start()
+    const sets = take()[0]?.body.sets ?? []
+    const [addresses, ports] = ['address', 'port'].map((kind) => sets.find((set) => set.kind === kind))
+    t.same(addresses?.elements, ['10.244.1.6'])
+    t.same(addresses?.ipv6Elements, ipv6 ? ['fd00:10:244:1::6'] : undefined)
+    t.same(ports?.ipv6Elements, ipv6 ? ['fd00:10:244:1::6 . tcp . 8080'] : undefined)
+    const podIPs = [{ ip: '10.244.1.6' }, { ip: 'fd00:10:244:1::7' }]
+    await store.updateStatus('pods', { ...stored, status: { ...stored.status, podIPs } })
+    await clock.advance(2_000)
+    const next = take()
+      .at(-1)
+      ?.body.sets.find(({ kind }) => kind === 'address')
+    t.same(next?.ipv6Elements, ipv6 ? ['fd00:10:244:1::7'] : undefined, 'its other address is published')
+  }
 })
 
 test('a node without pods has an empty message, and a pod on it adds its namespace soon', async (t) => {

@@ -11,7 +11,10 @@ import { policySources } from './policy-sources.ts'
 
 export type PoliciesOutboxNeeds = Omit<FleetOutboxNeeds, 'broker'> &
   PolicyPublisherNeeds &
-  Pick<NodeOutboxNeeds, 'origin' | 'checkpoints'>
+  Pick<NodeOutboxNeeds, 'origin' | 'checkpoints'> & {
+    /** Pods of the fleet have addresses of both families. */
+    readonly ipv6?: boolean
+  }
 
 /** What a node needs before its pods start: changes that come together are published in one message. */
 const debounceMs = 20

@@ -7,11 +7,14 @@ import type { PeerSetState } from '../../../api/network/node-policies.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Labels } from '../../../api/selectors.ts'
 import { ipVersion } from '../../../api/text/ip-address.ts'
+import { familyFacts } from '../outbox/family-facts.ts'
 import type { PeerSelector } from './peer-selector.ts'
 
 /** What selectors see of a pod. */
 export type PeerPod = {
   readonly ip: string
+  /** In canonical form; undefined: it has none, or the fleet has none. */
+  readonly ipv6?: string
   readonly labels: Labels | undefined
   /** Those with names. */
   readonly ports: readonly { readonly name: string; readonly protocol: string; readonly port: number }[]
@@ -43,8 +46,8 @@ type FollowedSet = {
 /** Characters of texts that are kept: beyond them all are made again when they are needed. */
 const mostText = 32 * 1024 * 1024
 
-/** undefined: a pod that no packet comes from or goes to, or one with the addresses of its node. */
-export function peerPod({ metadata, spec, status }: Pod): PeerPod | undefined {
+/** undefined: a pod that no packet comes from or goes to, or one with the addresses of its node. `withIPv6`: also its address of IPv6. */
+export function peerPod({ metadata, spec, status }: Pod, withIPv6 = false): PeerPod | undefined {
   const ips = [status?.podIP ?? '', ...(status?.podIPs ?? []).map(({ ip = '' }) => ip)]
   const ip = ips.find((address) => ipVersion(address) === 4)
   const isOver = status?.phase === 'Succeeded' || status?.phase === 'Failed'
@@ -53,7 +56,8 @@ export function peerPod({ metadata, spec, status }: Pod): PeerPod | undefined {
   const ports = [...spec.containers, ...sidecars]
     .flatMap((container) => container.ports ?? [])
     .flatMap(({ name, protocol = 'TCP', containerPort }) => (name ? [{ name, protocol, port: containerPort }] : []))
-  return { ip, labels: metadata.labels, ports }
+  const ipv6 = withIPv6 ? ips.flatMap((address) => familyFacts.IPv6.address(address) ?? [])[0] : undefined
+  return { ip, ...(ipv6 !== undefined && { ipv6 }), labels: metadata.labels, ports }
 }
 
 export function policyPeers(): PolicyPeers {
@@ -100,7 +104,7 @@ export function policyPeers(): PolicyPeers {
       else pods.delete(namespace)
       const changed: string[] = []
       for (const set of [...(matching.get(namespace) ?? [])]) {
-        if (elementsOf(set.selector, before).join() !== elementsOf(set.selector, pod).join()) {
+        if (allElementsOf(set.selector, before).join() !== allElementsOf(set.selector, pod).join()) {
           invalidate(set)
           changed.push(set.selector.name)
         }
@@ -156,12 +160,26 @@ export function policyPeers(): PolicyPeers {
 
 const none: readonly string[] = []
 
-function elementsOf({ matchesPod, port }: PeerSelector, pod: PeerPod | undefined): readonly string[] {
-  if (pod === undefined || !matchesPod(pod.labels)) return none
-  if (port === undefined) return [pod.ip]
+type Address = (pod: PeerPod) => string | undefined
+const ipv4Of: Address = ({ ip }) => ip
+const ipv6Of: Address = ({ ipv6 }) => ipv6
+
+function elementsOf(
+  { matchesPod, port }: PeerSelector,
+  pod: PeerPod | undefined,
+  addressOf: Address,
+): readonly string[] {
+  const address = pod && addressOf(pod)
+  if (pod === undefined || address === undefined || !matchesPod(pod.labels)) return none
+  if (port === undefined) return [address]
   return pod.ports
     .filter(({ name, protocol }) => name === port.name && protocol === port.protocol)
-    .map((one) => `${pod.ip} . ${one.protocol.toLowerCase()} . ${one.port}`)
+    .map((one) => `${address} . ${one.protocol.toLowerCase()} . ${one.port}`)
+}
+
+function allElementsOf(selector: PeerSelector, pod: PeerPod | undefined): readonly string[] {
+  const elements = elementsOf(selector, pod, ipv4Of)
+  return pod?.ipv6 === undefined ? elements : [...elements, ...elementsOf(selector, pod, ipv6Of)]
 }
 
 /** Two pods may have one address for a moment: one that ends, and its successor. */
@@ -169,13 +187,18 @@ function textOf(
   { selector, namespaces }: FollowedSet,
   pods: ReadonlyMap<string, ReadonlyMap<string, PeerPod>>,
 ): string {
-  const elements = [...namespaces].flatMap((namespace) =>
-    [...(pods.get(namespace)?.values() ?? [])].flatMap((pod) => elementsOf(selector, pod)),
-  )
+  const all = (addressOf: Address) => {
+    const elements = [...namespaces].flatMap((namespace) =>
+      [...(pods.get(namespace)?.values() ?? [])].flatMap((pod) => elementsOf(selector, pod, addressOf)),
+    )
+    return [...new Set(elements)].sort()
+  }
+  const ipv6Elements = all(ipv6Of)
   const state: PeerSetState = {
     name: selector.name,
     kind: selector.port === undefined ? 'address' : 'port',
-    elements: [...new Set(elements)].sort(),
+    elements: all(ipv4Of),
+    ...(ipv6Elements.length > 0 && { ipv6Elements }),
   }
   return JSON.stringify(state)
 }

@@ -29,12 +29,12 @@ export type PolicyCause = 'policies' | 'addresses'
  * done in turns of the event loop that stay short: a namespace may have thousands of pods, and a policy a thousand peers.
  */
 export function policySources(
-  needs: InformerNeeds,
+  needs: InformerNeeds & { readonly ipv6?: boolean },
   changed: (node: string, because: PolicyCause) => void,
 ): PolicySources {
-  const { clock, log } = needs
+  const { clock, log, ipv6 = false } = needs
   const peers = policyPeers()
-  const policies = followedPolicies(peers)
+  const policies = followedPolicies(peers, ipv6)
   const places = namespaceNodes()
   const changes = workQueue(clock)
   const follow = (kind: 'pod' | 'namespace' | 'policy') => (present?: Named, previous?: Named) =>
@@ -52,7 +52,7 @@ export function policySources(
     const pod = pods.get({ namespace, name })
     const node = pod?.spec.hostNetwork ? undefined : pod?.spec.nodeName || undefined
     for (const other of places.put(namespace, name, node)) changed(other, 'policies')
-    setsChanged(await peers.setPod(namespace, name, pod && peerPod(pod), yieldTurn))
+    setsChanged(await peers.setPod(namespace, name, pod && peerPod(pod, ipv6), yieldTurn))
   }
   const visitNamespace = async (key: ObjectKey) => {
     const namespace = namespaces.get(key)

@@ -165,3 +165,17 @@ test('each named port of egress to anyone is a selector, and a block is none', (
   t.notOk(made({ policyTypes: ['Ingress'], ingress: [{ from: blocks }] }).isTooLarge)
   t.end()
 })
+
+test('in a fleet with both IP families a rule has the ranges of both, and in another one nothing more', async (t) => {
+  const ingress = [{ from: [{ ipBlock: { cidr: '2001:db8::/32' } }, { ipBlock: { cidr: '10.0.0.0/30' } }] }]
+  const policy = {
+    apiVersion: 'networking.k8s.io/v1' as const,
+    kind: 'NetworkPolicy' as const,
+    metadata: { namespace: 'shop', name: 'db' },
+    spec: { policyTypes: ['Ingress'], ingress },
+  }
+  const ipv6Ranges = ['2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff']
+  const peers = { sets: [], ranges: ['10.0.0.0-10.0.0.3'] }
+  t.same(policyState(policy, true).state.ingress, [{ peers: { ...peers, ipv6Ranges } }])
+  t.same(policyState(policy).state.ingress, [{ peers }])
+})

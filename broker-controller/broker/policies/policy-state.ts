@@ -24,8 +24,11 @@ export type SelectingPolicy = {
  */
 const mostSelectors = 1_000
 
-/** Everything that the API accepts is understood; blocks of IPv6 match no packet. */
-export function policyState({ metadata, spec = {} }: NetworkPolicy): SelectingPolicy {
+/**
+ * Everything that the API accepts is understood. `ipv6`: pods of the fleet have addresses of both families; otherwise blocks of IPv6 match no
+ * packet.
+ */
+export function policyState({ metadata, spec = {} }: NetworkPolicy, ipv6 = false): SelectingPolicy {
   const { namespace = '', name = '' } = metadata
   const { podSelector = {}, policyTypes = [] } = spec
   const isTooLarge = selectorCount(spec) > mostSelectors
@@ -35,15 +38,16 @@ export function policyState({ metadata, spec = {} }: NetworkPolicy): SelectingPo
     selectors.set(selector.name, selector)
     return selector.name
   }
+  const of: RuleContext = { namespace, select, ipv6 }
   const state: PolicyState = {
     namespace,
     name,
     podSelector,
     ...(policyTypes.includes('Ingress') && {
-      ingress: ingress.map(({ from, ports }) => ingressRule(namespace, from, ports, select)),
+      ingress: ingress.map(({ from, ports }) => ingressRule(of, from, ports)),
     }),
     ...(policyTypes.includes('Egress') && {
-      egress: egress.map(({ to, ports }) => egressRule(namespace, to, ports, select)),
+      egress: egress.map(({ to, ports }) => egressRule(of, to, ports)),
     }),
   }
   return { state, selectors, isTooLarge }
@@ -62,20 +66,27 @@ function selecting(peers: readonly NetworkPolicyPeer[]): number {
   return peers.filter(({ ipBlock }) => ipBlock === undefined).length
 }
 
-type Select = (selector: PeerSelector) => string
+/** The policy that a rule is of. */
+type RuleContext = {
+  readonly namespace: string
+  /** Gives the name of the set. */
+  readonly select: (selector: PeerSelector) => string
+  readonly ipv6: boolean
+}
 type Peers = readonly NetworkPolicyPeer[] | undefined
 type Ports = readonly NetworkPolicyPort[] | undefined
 
-function ingressRule(namespace: string, from: Peers, ports: Ports, select: Select): PolicyRuleState {
+function ingressRule(of: RuleContext, from: Peers, ports: Ports): PolicyRuleState {
   return {
-    ...peersOf(namespace, from, select),
+    ...peersOf(of, from),
     ...(isAny(ports) ? {} : { ports: (ports ?? []).map(portState) }),
   }
 }
 
 /** The number of a named port is that of the pod at the other end, so its set has addresses with ports. */
-function egressRule(namespace: string, to: Peers, ports: Ports, select: Select): PolicyRuleState {
-  if (isAny(ports)) return peersOf(namespace, to, select)
+function egressRule(of: RuleContext, to: Peers, ports: Ports): PolicyRuleState {
+  const { namespace, select } = of
+  if (isAny(ports)) return peersOf(of, to)
   const named = (ports ?? []).flatMap(({ port, protocol }): readonly NamedPort[] =>
     typeof port === 'string' ? [{ name: port, protocol: protocolOf(protocol) }] : [],
   )
@@ -84,20 +95,27 @@ function egressRule(namespace: string, to: Peers, ports: Ports, select: Select):
   const destinations = named.flatMap((port) => pods.map((peer) => select(selectorOf(namespace, peer, port))))
   return {
     // A rule of which no numbered port is left needs no addresses of its peers.
-    ...((ports ?? []).length === named.length ? {} : peersOf(namespace, to, select)),
+    ...((ports ?? []).length === named.length ? {} : peersOf(of, to)),
     ports: (ports ?? []).filter(({ port }) => typeof port !== 'string').map(portState),
     ...(destinations.length > 0 && { destinations: [...new Set(destinations)] }),
   }
 }
 
-function peersOf(namespace: string, peers: Peers, select: Select): Pick<PolicyRuleState, 'peers'> {
+function peersOf({ namespace, select, ipv6 }: RuleContext, peers: Peers): Pick<PolicyRuleState, 'peers'> {
   if (isAny(peers)) return {}
   const given = peers ?? []
   const sets = given
     .filter(({ ipBlock }) => ipBlock === undefined)
     .map((peer) => select(selectorOf(namespace, peer, undefined)))
-  const ranges = addressRanges(given.flatMap(({ ipBlock }) => ipBlock ?? []))
-  return { peers: { sets: [...new Set(sets)], ranges } }
+  const blocks = given.flatMap(({ ipBlock }) => ipBlock ?? [])
+  const ipv6Ranges = ipv6 ? addressRanges(blocks, 'IPv6') : []
+  return {
+    peers: {
+      sets: [...new Set(sets)],
+      ranges: addressRanges(blocks),
+      ...(ipv6Ranges.length > 0 && { ipv6Ranges }),
+    },
+  }
 }
 
 /** An empty list restricts nothing, like none (networking/v1 NetworkPolicyIngressRule). */
