@@ -88,6 +88,7 @@ test('an answer repeats the question as it was written, and has all kinds of rec
   const answers: readonly DnsRecord[] = [
     { type: 'CNAME', ttl: 5, target: 'a.example' },
     { type: 'A', name: 'a.example', ttl: 5, address: '10.244.1.255' },
+    { type: 'AAAA', name: 'a.example', ttl: 5, address: 'fd00:10:244:1::ff' },
     { type: 'SRV', ttl: 5, priority: 0, weight: 50, port: 8080, target: 'a.example' },
     { type: 'TXT', ttl: 5, text: '1.1.0' },
     { type: 'other', ttl: 5, code: 28, data: Buffer.alloc(16, 1) },
@@ -103,6 +104,7 @@ test('an answer repeats the question as it was written, and has all kinds of rec
     [
       ['WeB.example', 'CNAME', 'a.example'],
       ['a.example', 'A', '10.244.1.255'],
+      ['a.example', 'AAAA', 'fd0000100244000100000000000000ff'],
       ['WeB.example', 'SRV', '0 50 8080 a.example'],
       ['WeB.example', 'TXT', '1.1.0'],
       ['WeB.example', 'AAAA', '01'.repeat(16)],

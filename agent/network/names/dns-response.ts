@@ -1,10 +1,11 @@
 /** Records → the bytes of an answer (RFC 1035, section 4). */
+import { parseAddressBlock } from '../../../api/text/address-block.ts'
 import { writeName } from './dns-name.ts'
 import { type DnsCode, type DnsQuery, dnsTypes, headBytes, internetClass } from './dns-query.ts'
 
 /** `name` left out: that of the question. A record with a name that does not fit into 255 bytes is left out of the answer. */
 export type DnsRecord = { readonly name?: string; readonly ttl: number } & (
-  | { readonly type: 'A'; readonly address: string }
+  | { readonly type: 'A' | 'AAAA'; readonly address: string }
   | { readonly type: 'CNAME' | 'PTR' | 'NS'; readonly target: string }
   | {
       readonly type: 'SRV'
@@ -107,6 +108,8 @@ function writeData(record: DnsRecord): Uint8Array | undefined {
   switch (record.type) {
     case 'A':
       return Uint8Array.from(record.address.split('.'), Number)
+    case 'AAAA':
+      return Uint8Array.from(parseAddressBlock(`${record.address}/128`)?.bytes ?? [])
     case 'CNAME':
     case 'PTR':
     case 'NS':

@@ -31,11 +31,14 @@ function build(services: ReadonlyMap<string, ServiceState>): Built {
   const namespaces = new Set<string>()
   const byClusterIP = new Map<string, readonly string[]>()
   const byEndpoint = new Map<string, string[]>()
-  for (const { namespace, name, type, clusterIPs, endpoints } of services.values()) {
+  for (const { namespace, name, type, clusterIPs, endpoints, ipv6 } of services.values()) {
     namespaces.add(namespace)
     if (type === 'ExternalName') continue
-    for (const address of clusterIPs) byClusterIP.set(address, [`${name}.${namespace}`])
-    for (const { ip, hostname, ready } of endpoints.flatMap(({ addresses }) => addresses)) {
+    const addresses = [...clusterIPs, ...(ipv6?.clusterIPs ?? [])]
+    for (const address of addresses) byClusterIP.set(address, [`${name}.${namespace}`])
+    for (const { ip, hostname, ready } of [...endpoints, ...(ipv6?.endpoints ?? [])].flatMap(
+      ({ addresses }) => addresses,
+    )) {
       if (!hostname || !ready) continue
       const names = byEndpoint.get(ip) ?? []
       const own = `${hostname}.${name}.${namespace}`

@@ -1,4 +1,5 @@
 /** What a name of the fleet's domain asks for (Kubernetes DNS-Based Service Discovery 1.1.0; CoreDNS, plugin/kubernetes/parse.go). */
+import { canonicalIPv6 } from '../../../api/text/ip-address.ts'
 
 export type ZoneQuestion =
   /** The domain itself, and the names above those of Services, pods and nodes: they exist and have no address. */
@@ -47,14 +48,20 @@ function serviceQuestion(namespace: string, service: string, labels: readonly st
   return isPort ? { of: 'port', namespace, service, port: first.slice(1), protocol: second.slice(1) } : nothing
 }
 
-/** `1-2-3-4`. */
+/** `1-2-3-4`, or `fd00-10-244-1--5`. */
 function podQuestion(label: string): ZoneQuestion {
-  const address = label.replaceAll('-', '.')
-  return /^\d+-\d+-\d+-\d+$/.test(label) ? { of: 'pod', address } : nothing
+  if (/^\d+-\d+-\d+-\d+$/.test(label)) return { of: 'pod', address: label.replaceAll('-', '.') }
+  const address = canonicalIPv6(label.replaceAll('-', ':'))
+  return address === undefined ? nothing : { of: 'pod', address }
 }
 
-/** The IPv4 address that a name below `in-addr.arpa` asks for; undefined: it is no such name. */
-export function reverseQuestion(name: string): string | undefined {
-  const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.in-addr\.arpa$/.exec(name)
-  return match === null ? undefined : match.slice(1).reverse().join('.')
+/** The address that a name below `in-addr.arpa` or `ip6.arpa` asks for, and which of both it is; undefined: it is no such name. */
+export function reverseQuestion(name: string): { readonly address: string; readonly zone: string } | undefined {
+  const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(in-addr\.arpa)$/.exec(name)
+  if (match !== null) return { address: match.slice(1, 5).reverse().join('.'), zone: 'in-addr.arpa' }
+  const digits = /^((?:[0-9a-f]\.){32})ip6\.arpa$/.exec(name)?.[1]
+  // RFC 3596, section 2.5: a label for each digit, the last one first.
+  const groups = digits?.split('.').reverse().join('').match(/.{4}/g)
+  const address = canonicalIPv6((groups ?? []).join(':'))
+  return address === undefined ? undefined : { address, zone: 'ip6.arpa' }
 }

@@ -21,9 +21,9 @@ const network: NetworkMessage = {
   ],
 }
 
-function zoneWith(services: readonly ServiceState[], isComplete = true) {
+function zoneWith(services: readonly ServiceState[], isComplete = true, message = network) {
   const zone = clusterZone({
-    network,
+    network: message,
     services: new Map(services.map((service) => [serviceKey(service), service])),
     isComplete,
     serial: 42,
@@ -42,6 +42,7 @@ const codes = ['found', 'malformed', 'unknown', 'none']
 function dataOf(record: DnsRecord): string {
   switch (record.type) {
     case 'A':
+    case 'AAAA':
       return record.address
     case 'SRV':
       return `${record.priority} ${record.weight} ${record.port} ${record.target}`
@@ -304,4 +305,88 @@ test('a Service without ports has no port by any name, and numbers have no zeros
   t.same(look('_http._tcp.web.shop.svc', 'SRV'), ['none'])
   t.same(look('10-244-07-9.any.pod'), ['none'])
   t.equal(ask('07.0.96.10.in-addr.arpa', 'PTR'), undefined)
+})
+
+const dualStack: NetworkMessage = {
+  ...network,
+  ipv6: { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' },
+  nodes: network.nodes.map((node, index) => ({
+    ...node,
+    ipv6: { podCIDR: `fd00:10:244:${index + 1}::/64`, ...(index === 0 && { address: 'fd00:7::5' }) },
+  })),
+}
+const dualWeb: ServiceState = {
+  ...named,
+  ipv6: { clusterIPs: ['fd00:10:96::7'], endpoints: [] },
+}
+const dualHeadless: ServiceState = {
+  ...headless,
+  ipv6: {
+    clusterIPs: [],
+    endpoints: [
+      {
+        ports: [{ name: 'sql', port: 5432, protocol: 'TCP' }],
+        addresses: [
+          endpointOn('pi-1', 'fd00:10:244:1::7', { hostname: 'db-0' }),
+          endpointOn('pi-2', 'fd00:10:244:2::8'),
+          endpointOn('pi-2', 'fd00:10:244:2::9', { ready: false }),
+        ],
+      },
+    ],
+  },
+}
+
+test('with both families A has the addresses of IPv4 and AAAA those of IPv6', async (t) => {
+  const { look, ask } = zoneWith([dualWeb, dualHeadless], true, dualStack)
+  t.same(look('web.shop.svc'), ['found', '10.96.0.7'])
+  t.same(look('web.shop.svc', 'AAAA'), ['found', 'fd00:10:96::7'])
+  t.same(look('db.shop.svc'), ['found', '10.244.1.7', '10.244.2.7', '10.244.2.8'])
+  t.same(look('db.shop.svc', 'AAAA'), ['found', 'fd00:10:244:1::7', 'fd00:10:244:2::8'])
+  t.same(look('db-0.db.shop.svc', 'AAAA'), ['found', 'fd00:10:244:1::7'])
+  t.same(look('db-1.db.shop.svc', 'AAAA'), ['found'], 'an endpoint of IPv4')
+  t.same(look('fd00-10-244-2--8.db.shop.svc', 'AAAA'), ['found', 'fd00:10:244:2::8'])
+  t.same(look('fd00-10-244-2--8.db.shop.svc'), ['found'])
+  t.same(look('fd00-10-244-2--9.db.shop.svc', 'AAAA'), ['none'], 'it is not ready')
+  t.same(look('pi-1.node', 'AAAA'), ['found', 'fd00:7::5'])
+  t.same(look('pi-2.lan.node', 'AAAA'), ['found'], 'it has no address of IPv6')
+  t.same(look('ns.dns', 'AAAA'), ['found'], 'the server has an address of IPv4')
+  t.same(look('fd00-10-244-1--7.any.pod', 'AAAA'), ['found', 'fd00:10:244:1::7'])
+  t.same(look('fd00-7--5.any.pod', 'AAAA'), ['found', 'fd00:7::5'], 'a pod on the network of its node')
+  t.same(look('fd01--1.any.pod', 'AAAA'), ['none'])
+  t.same(look('_http._tcp.web.shop.svc', 'SRV'), ['found', '0 50 80 web.shop.svc.cluster.local'])
+  t.same(
+    ask('_http._tcp.web.shop.svc.cluster.local', 'SRV')?.additional.map((one) => [one.type, one.name, dataOf(one)]),
+    [
+      ['A', 'web.shop.svc.cluster.local', '10.96.0.7'],
+      ['AAAA', 'web.shop.svc.cluster.local', 'fd00:10:96::7'],
+    ],
+  )
+  const targets = (look('_sql._tcp.db.shop.svc', 'SRV') ?? []).map((record) => String(record).split(/[ .]/)[3])
+  t.same(targets, [undefined, 'db-0', 'db-1', '10-244-2-8', 'fd00-10-244-2--8'])
+})
+
+test('a Service of IPv6 alone has an address, and its endpoints do not have its name', async (t) => {
+  const single: ServiceState = {
+    ...dualHeadless,
+    ipv6: { ...dualWeb.ipv6, clusterIPs: ['fd00:10:96::9'], endpoints: [] },
+  }
+  const { look } = zoneWith([single], true, dualStack)
+  t.same(look('db.shop.svc', 'AAAA'), ['found', 'fd00:10:96::9'])
+  t.same(look('db.shop.svc'), ['found'])
+})
+
+test('addresses of IPv6 lead back to names', async (t) => {
+  const reversed = (address: string) => `${[...address].reverse().join('.')}.ip6.arpa`
+  const ofService = reversed('fd000010009600000000000000000007')
+  const ofEndpoint = reversed('fd000010024400010000000000000007')
+  const { ask } = zoneWith([dualWeb, dualHeadless], true, dualStack)
+  const back = (name: string) => ask(name, 'PTR')?.answers.map(dataOf)
+  t.same(back(ofService), ['web.shop.svc.cluster.local'])
+  t.same(back(ofEndpoint), ['db-0.db.shop.svc.cluster.local'])
+  t.match(ask(ofService, 'A'), { code: 0, answers: [], authorities: [{ type: 'SOA', name: 'ip6.arpa' }] })
+  t.match(ask(reversed('fd000010009600000000000000000008'), 'PTR'), { code: 3 })
+  for (const name of [reversed('fd000007000000000000000000000005'), ofService.slice(2), `0.${ofService}`, 'ip6.arpa']) {
+    t.equal(ask(name, 'PTR'), undefined, name)
+  }
+  t.equal(zoneWith([dualWeb]).ask(ofService, 'PTR'), undefined, 'without ranges of IPv6 other servers are asked')
 })

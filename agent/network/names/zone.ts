@@ -5,7 +5,7 @@
 import { nodeDnsAddress } from '../../../api/network/cluster-dns.ts'
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import type { EndpointAddressState, ServiceState } from '../../../api/network/service-endpoints.ts'
-import { isWithin } from '../../../api/text/cidr.ts'
+import { rangeHas } from '../../../api/text/address-block.ts'
 import { ipVersion } from '../../../api/text/ip-address.ts'
 import { type DnsCode, dnsCodes, dnsTypes } from './dns-query.ts'
 import type { DnsRecord } from './dns-response.ts'
@@ -51,8 +51,8 @@ export function clusterZone(facts: ZoneFacts): Zone {
   const { network, services, isComplete, serial } = facts
   const { clusterDomain: domain } = network
   const index = serviceIndex(services)
-  const nodes = new Map(network.nodes.map(({ name, address }) => [name, address]))
-  const nodeAddresses = new Set(nodes.values())
+  const nodes = new Map(network.nodes.map(({ name, address, ipv6 }) => [name, [address, ipv6?.address ?? []].flat()]))
+  const nodeAddresses = new Set([...nodes.values()].flat())
   const numbers = [serial, ...soaTimes, ttl]
   const soa = (name: string): DnsRecord => {
     const [server, mailbox] = [`ns.dns.${domain}`, `hostmaster.${domain}`]
@@ -76,12 +76,18 @@ export function clusterZone(facts: ZoneFacts): Zone {
     }
     const found = placesOf(service, question, domain)
     if (found.length === 0) return without(dnsCodes.nameError)
-    if (type === dnsTypes.A) return withRecords(addressRecords(new Set(found.map(({ address }) => address))))
-    if (type !== dnsTypes.SRV) return without(dnsCodes.noError)
-    const targets = new Map(found.map(({ address, target }) => [target, address]))
+    if (type !== dnsTypes.SRV) {
+      return withRecords(
+        addressRecords(
+          found.map(({ address }) => address),
+          type,
+        ),
+      )
+    }
+    const targets = new Map(found.map(({ address, target }) => [`${target} ${address}`, { address, target }]))
     return withRecords(
       serviceRecords(found),
-      [...targets].map(([name, address]) => ({ type: 'A', name, ttl, address })),
+      [...targets.values()].map(({ address, target }) => ({ ...addressRecord(address), name: target })),
     )
   }
 
@@ -98,10 +104,8 @@ export function clusterZone(facts: ZoneFacts): Zone {
   }
 
   const answerQuestion = (question: ZoneQuestion, type: number, aliases: number): ZoneAnswer => {
-    const addressed = (address: string | undefined) => {
-      if (address === undefined) return without(dnsCodes.nameError)
-      return withRecords(type === dnsTypes.A ? addressRecords([address]) : [])
-    }
+    const addressed = (addresses: readonly string[] | undefined) =>
+      addresses === undefined ? without(dnsCodes.nameError) : withRecords(addressRecords(addresses, type))
     switch (question.of) {
       case 'apex':
         if (type === dnsTypes.SOA) return withRecords([soa(domain)])
@@ -111,11 +115,11 @@ export function clusterZone(facts: ZoneFacts): Zone {
       case 'schema':
         return withRecords(type === dnsTypes.TXT ? [{ type: 'TXT', ttl: schemaTtl, text: schemaVersion }] : [])
       case 'server':
-        return addressed(nodeDnsAddress)
+        return addressed([nodeDnsAddress])
       case 'namespace':
         return without(index.hasNamespace(question.namespace) ? dnsCodes.noError : dnsCodes.nameError)
       case 'pod':
-        return addressed(isPodAddress(question.address, network, nodeAddresses) ? question.address : undefined)
+        return addressed(isPodAddress(question.address, network, nodeAddresses) ? [question.address] : undefined)
       case 'node':
         return addressed(nodes.get(question.node))
       case 'nothing':
@@ -131,11 +135,11 @@ export function clusterZone(facts: ZoneFacts): Zone {
     answer(name, type) {
       const question = zoneQuestion(name, domain)
       if (question !== undefined) return answerQuestion(question, type, 0)
-      const address = reverseQuestion(name)
-      if (address === undefined || !isOfFleet(address, network)) return undefined
-      const names = index.namesOf(address).map((one) => `${one}.svc.${domain}`)
-      if (names.length === 0) return without(dnsCodes.nameError, 'in-addr.arpa')
-      if (type !== dnsTypes.PTR) return without(dnsCodes.noError, 'in-addr.arpa')
+      const reverse = reverseQuestion(name)
+      if (reverse === undefined || !isOfFleet(reverse.address, network)) return undefined
+      const names = index.namesOf(reverse.address).map((one) => `${one}.svc.${domain}`)
+      if (names.length === 0) return without(dnsCodes.nameError, reverse.zone)
+      if (type !== dnsTypes.PTR) return without(dnsCodes.noError, reverse.zone)
       return withRecords(names.map((target) => ({ type: 'PTR', ttl, target })))
     },
   }
@@ -157,11 +161,12 @@ function placesOf(service: ServiceState, question: ServiceQuestion, domain: stri
     const numbers = ports.filter(isWanted).map(({ port }) => port)
     return ports.length === 0 && question.of !== 'port' ? [undefined] : numbers
   }
-  if (service.clusterIPs.length > 0 && question.of !== 'endpoint') {
+  const clusterIPs = [...service.clusterIPs, ...(service.ipv6?.clusterIPs ?? [])]
+  if (clusterIPs.length > 0 && question.of !== 'endpoint') {
     const ports = portsOf(service.ports)
-    return service.clusterIPs.flatMap((address) => ports.map((port) => ({ address, port, target: name })))
+    return clusterIPs.flatMap((address) => ports.map((port) => ({ address, port, target: name })))
   }
-  return service.endpoints.flatMap(({ ports, addresses }) => {
+  return [...service.endpoints, ...(service.ipv6?.endpoints ?? [])].flatMap(({ ports, addresses }) => {
     const numbers = portsOf(ports)
     return addresses
       .filter((one) => one.ready && (question.of !== 'endpoint' || endpointName(one) === question.endpoint))
@@ -169,13 +174,18 @@ function placesOf(service: ServiceState, question: ServiceQuestion, domain: stri
   })
 }
 
-/** The host name of the pod, or its address: `10-244-1-5`. */
+/** The host name of the pod, or its address: `10-244-1-5`, `fd00-10-244-1--5`. */
 function endpointName({ hostname, ip }: EndpointAddressState): string {
-  return hostname || ip.replaceAll('.', '-')
+  return hostname || ip.replaceAll(/[.:]/g, '-')
 }
 
-function addressRecords(addresses: Iterable<string>): readonly DnsRecord[] {
-  return [...addresses].map((address) => ({ type: 'A', ttl, address }))
+/** Of the type that is asked for: those of IPv4 for A, those of IPv6 for AAAA, each once. */
+function addressRecords(addresses: readonly string[], type: number): readonly DnsRecord[] {
+  return [...new Set(addresses)].map(addressRecord).filter((record) => dnsTypes[record.type] === type)
+}
+
+function addressRecord(address: string) {
+  return { type: address.includes(':') ? 'AAAA' : 'A', ttl, address } as const
 }
 
 /** All have the same share, as those of CoreDNS. */
@@ -192,11 +202,17 @@ function serverRecords(domain: string): [answers: DnsRecord[], additional: DnsRe
   return [[{ type: 'NS', ttl, target }], [{ type: 'A', name: target, ttl, address: nodeDnsAddress }]]
 }
 
-function isOfFleet(address: string, { clusterCIDR, serviceCIDR }: NetworkMessage): boolean {
-  return ipVersion(address) === 4 && [clusterCIDR, serviceCIDR].some((range) => isWithin(address, range))
+function isOfFleet(address: string, { clusterCIDR, serviceCIDR, ipv6 }: NetworkMessage): boolean {
+  const ranges = [clusterCIDR, serviceCIDR, ...(ipv6 === undefined ? [] : [ipv6.clusterCIDR, ipv6.serviceCIDR])]
+  return isAddress(address) && ranges.some((range) => rangeHas(range, address))
 }
 
 /** A pod has an address of the fleet, or that of its node. Other addresses have no names here, so that the domain names no stranger. */
-function isPodAddress(address: string, { clusterCIDR }: NetworkMessage, nodes: ReadonlySet<string>): boolean {
-  return ipVersion(address) === 4 && (isWithin(address, clusterCIDR) || nodes.has(address))
+function isPodAddress(address: string, { clusterCIDR, ipv6 }: NetworkMessage, nodes: ReadonlySet<string>): boolean {
+  const range = address.includes(':') ? (ipv6?.clusterCIDR ?? '') : clusterCIDR
+  return isAddress(address) && (rangeHas(range, address) || nodes.has(address))
+}
+
+function isAddress(text: string): boolean {
+  return ipVersion(text) !== undefined
 }
