@@ -112,7 +112,7 @@ test('from an unknown state everything is put in place again, and what packets f
   const from = (...sets: readonly { readonly name: string; readonly timeoutSeconds: number }[]) =>
     allRules(
       {
-        chains: ['old', 'web', 'forward', 'services-input'],
+        chains: ['old', 'web', 'forward', 'peers-input'],
         sets: [...sets.map((set) => ({ ...clients, ...set })), { ...entries, name: 'entries' }],
       },
       [baseRules, wanted],

@@ -16,18 +16,18 @@ export const connectionLimits = { perSecond: 100, atOnce: 200 }
  */
 export function nameRules({ clusterCIDR, nodes }: NetworkMessage, nodeName: string): RuleSet {
   const pods = nodes.find(({ name }) => name === nodeName)?.podCIDR ?? clusterCIDR
-  const outside = `iifname != "lo" ip daddr ${nodeDnsAddress}`
   const opening = 'tcp dport 53 tcp flags & (syn | ack) == syn'
   return {
     chains: new Map([
+      ['names-input', { rules: [`ip daddr ${nodeDnsAddress} iifname != "lo" goto names-clients`] }],
       [
-        'names-input',
+        'names-clients',
         {
           rules: [
-            `${outside} ip saddr != ${pods} drop`,
-            `${outside} fib saddr . iif oif missing drop`,
-            `${outside} udp dport 53 ${dropBeyond('names-questions', questionLimits)}`,
-            `${outside} ${opening} ${dropBeyond('names-connections', connectionLimits)}`,
+            `ip saddr != ${pods} drop`,
+            'fib saddr . iif oif missing drop',
+            `udp dport 53 ${dropBeyond('names-questions', questionLimits)}`,
+            `${opening} ${dropBeyond('names-connections', connectionLimits)}`,
           ],
         },
       ],

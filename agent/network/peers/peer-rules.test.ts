@@ -19,7 +19,7 @@ const rulesOf = (of: PeerNetwork, chain: string) => peerRules(of).chains.get(cha
 test('what no rule marks is dropped on its way to a pod', async (t) => {
   const rules = rulesOf(network, 'peers-forward')
   t.equal(rules.at(-1), 'ip daddr 10.244.1.0/24 drop')
-  t.same(rulesOf(network, 'peers-pass'), ['meta mark set meta mark | 0x8000'])
+  t.same(rulesOf(network, 'peers-pass'), ['meta mark set meta mark | 0x8000 accept'])
   t.same(
     rules.filter((rule) => !/ (goto peers-pass|drop)$/.test(rule)),
     [],
@@ -39,8 +39,8 @@ test('a tunnel takes packets of nodes only, and connections through it have its 
     ...network,
     tunnel: { kind: 'vxlan', address: '10.244.1.0', mac: '02:62:0a:f4:01:00', peers: [] },
   }
-  t.same(rulesOf(tunnelled, 'peers-input'), ['udp dport 8472 ip saddr != @nodes drop'])
-  t.match(rulesOf(tunnelled, 'peers-forward')[1], /^oifname bramble-vxlan tcp .* maxseg size set rt mtu$/)
+  t.same(rulesOf(tunnelled, 'peers-input'), ['udp dport 8472 ip saddr @nodes accept', 'udp dport 8472 drop'])
+  t.match(rulesOf(tunnelled, 'peers-forward')[1], /^tcp .* oifname bramble-vxlan .* maxseg size set rt mtu$/)
   t.equal(rulesOf(tunnelled, 'peers-forward').length, rulesOf(network, 'peers-forward').length + 1)
   t.same(rulesOf(tunnelled, 'tunnel-prerouting'), ['udp dport 8472 fib daddr type local notrack'])
   t.same(rulesOf(tunnelled, 'tunnel-output'), ['udp dport 8472 notrack'])
@@ -72,7 +72,7 @@ test('packets of other sites come by WireGuard alone, and go to pods alone', asy
   ]
   t.same(rulesOf(encrypted, 'peers-input'), rules)
   t.same(rulesOf(encrypted, 'peers-forward').slice(1, 3), rules, 'before any rule that lets a packet pass')
-  t.match(rulesOf(encrypted, 'peers-forward')[3], /^oifname bramble-wg tcp .* maxseg size set rt mtu$/)
+  t.match(rulesOf(encrypted, 'peers-forward')[3], /^tcp .* oifname bramble-wg .* maxseg size set rt mtu$/)
   t.match(peerRules(encrypted).sets.get('far'), { flags: ['interval'] })
   t.same([...(peerRules(encrypted).sets.get('far')?.elements?.keys() ?? [])], ['10.244.3.0/24'])
   t.equal(rulesOf(encrypted, 'peers-postrouting')[1], 'oifname bramble-wg ip saddr @nodes masquerade fully-random')

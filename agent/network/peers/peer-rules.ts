@@ -16,7 +16,7 @@ export function peerRules(network: PeerNetwork): RuleSet {
   return {
     chains: new Map<string, RuleChain>([
       ['peers-forward', { rules: forwardRules(network) }],
-      ['peers-pass', { rules: [`meta mark set meta mark | ${forwardMark}`] }],
+      ['peers-pass', { rules: [`meta mark set meta mark | ${forwardMark} accept`] }],
       ['peers-postrouting', { rules: leavingRules(network) }],
       ['peers-input', { rules: inputRules(network) }],
       ...(tunnel?.kind === 'vxlan' ? untrackedTunnel : []),
@@ -49,7 +49,7 @@ const untrackedTunnel: readonly (readonly [string, RuleChain])[] = [
 function inputRules({ clusterCIDR, tunnel }: PeerNetwork): readonly string[] {
   if (tunnel === undefined) return []
   // Else anyone could send packets in a tunnel, with the source address of a pod.
-  if (tunnel.kind === 'vxlan') return [`udp dport ${tunnelPort} ip saddr != @nodes drop`]
+  if (tunnel.kind === 'vxlan') return [`udp dport ${tunnelPort} ip saddr @nodes accept`, `udp dport ${tunnelPort} drop`]
   return encryptedRules(clusterCIDR)
 }
 
@@ -70,10 +70,10 @@ function forwardRules({ clusterCIDR, podCIDR, tunnel }: PeerNetwork): readonly s
     // The source address of a pod of this node, on another interface than its bridge.
     `ip saddr ${podCIDR} fib saddr . iif oif missing drop`,
     ...(tunnel?.kind === 'wireguard' ? encryptedRules(clusterCIDR) : []),
-    // The MTU of pods is that of Ethernet.
+    // The MTU of pods is that of Ethernet. Few packets open a connection: the name of the interface is compared for those only.
     ...(tunnel === undefined
       ? []
-      : [`oifname ${device} tcp flags & (syn | rst) == syn tcp option maxseg size set rt mtu`]),
+      : [`tcp flags & (syn | rst) == syn oifname ${device} tcp option maxseg size set rt mtu`]),
     // What most packets are is looked for first.
     `ip saddr ${clusterCIDR} ip daddr ${clusterCIDR} goto peers-pass`,
     // Host ports and Services, and their answers.
