@@ -83,7 +83,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const engineHealth = runtimeHealth({ runtime, clock: watch.clockFor('runtime-health'), log, writes: board })
   const staticPods = await readStaticPods({ board, configuration, nodeName, event, watch, log })
   const shared = { root, dataDir, request, configuration, nodeName, board, machine, controlPlane, event, counters, log }
-  const network = await assembleNetwork({ ...shared, ...ground, controllerUrls, engine, api: link.api })
+  const network = await assembleNetwork({ ...shared, ...ground, controllerUrls, engine, link })
   const pods = assemblePods({ ...shared, runtime, api: link.api, isolation: network.isolation })
   const pressure = assemblePressure({ ...shared, containers, pods, clock, clockFor: watch.clockFor })
   const { podNetworkProblem } = engine

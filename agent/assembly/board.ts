@@ -14,6 +14,7 @@ import { areSameServices, type ServiceStates } from '../network/messages/service
 import type { LocalPods } from '../network/policies/pod-isolation.ts'
 import type { PolicyRules } from '../network/policies/policy-rules.ts'
 import type { ReceivedPolicies } from '../network/policies/received-state.ts'
+import { type AddressProofs, areSameProofs, noProofs } from '../network/probes/proven-network.ts'
 import type { RuleSet } from '../network/rule-set.ts'
 import type { ServiceRules } from '../network/services/service-manager.ts'
 import type { MachineCondition } from '../node/status/conditions.ts'
@@ -47,6 +48,8 @@ export type AgentBoard = {
   readonly networkMessage: Cell<NetworkMessage | undefined>
   /** Written by the same, from all shards; undefined likewise. */
   readonly serviceStates: Cell<ServiceStates | undefined>
+  /** Written by the probes of addresses: which of other nodes may be used. Read by peers. */
+  readonly addressProofs: Cell<AddressProofs>
   /** Written by peers: the rules of the network of pods; undefined: the fleet has none. Read by the network manager. */
   readonly peerRules: Cell<RuleSet | undefined>
   /** Written by the same: true once both were received since the start, or the fleet has no network. Read by services. */
@@ -109,6 +112,7 @@ export function agentBoard(): AgentBoard {
     staticPods: cell<readonly Pod[] | undefined>(undefined),
     networkMessage: cell<NetworkMessage | undefined>(undefined, isSameNetwork),
     serviceStates: cell<ServiceStates | undefined>(undefined, areSameServices),
+    addressProofs: cell<AddressProofs>(noProofs, areSameProofs),
     peerRules: cell<RuleSet | undefined>(undefined),
     networkCurrent: cell<boolean>(false),
     rulesCurrent: cell<boolean>(false),

@@ -1,4 +1,5 @@
 /** This machine as a member of its fleet: its certificate, its Node object, its mirror pods, and checkpoints for the controller. */
+import { probePort, probePortAnnotation } from '../../api/network/address-probe.ts'
 import { certificatesIn } from '../../api/text/pem.ts'
 import { caHash } from '../../certs/ca-hash.ts'
 import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
@@ -212,6 +213,7 @@ function registrationOf(parts: MembershipParts) {
 
 function described({ board, processor }: { readonly board?: string; readonly processor?: string }) {
   return {
+    [probePortAnnotation]: String(probePort),
     ...(board === undefined ? {} : { 'bramble.dev/board': board }),
     ...(processor === undefined ? {} : { 'bramble.dev/processor': processor }),
   }

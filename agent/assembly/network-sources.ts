@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemClock } from '../../daemon/clock.ts'
+import { readSavedAddresses } from '../adapters/disk/address-checkpoint.ts'
 import { networkCheckpointPath, readSavedNetwork, readSavedServices } from '../adapters/disk/network-checkpoint.ts'
 import { balancerHost } from '../adapters/network/balancer-host.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
@@ -12,6 +13,7 @@ import { nodeDnsHost } from '../adapters/network/node-dns-address.ts'
 import { readWireguard } from '../adapters/network/wireguard-link.ts'
 import { findIdentity } from '../join/identity.ts'
 import type { NetworkSources } from '../network/network-command.ts'
+import { proofsOf } from '../network/probes/proven-network.ts'
 
 export function networkSources({ root, dataDir }: { readonly root: string; readonly dataDir: string }): NetworkSources {
   /** Of a module that is not loaded the kernel has no file. */
@@ -20,6 +22,7 @@ export function networkSources({ root, dataDir }: { readonly root: string; reado
   return {
     nodeName: async () => (await findIdentity(dataDir))?.identity.nodeName,
     savedMessage: () => readSavedNetwork(networkCheckpointPath(dataDir)),
+    savedProofs: async () => proofsOf(await readSavedAddresses(networkCheckpointPath(dataDir))),
     savedServices: () => readSavedServices(networkCheckpointPath(dataDir)),
     host: hostNetwork(root),
     balancers: balancerHost(root),

@@ -1,9 +1,9 @@
 /** The network of the fleet on this node: the reception of its messages, and the parts that act on them. */
-import type { ApiClient } from '../../daemon/api-client.ts'
 import type { Reader } from '../../daemon/cell.ts'
 import { withinOr } from '../../daemon/deadline.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
+import { addressCheckpoint } from '../adapters/disk/address-checkpoint.ts'
 import { networkCheckpoint, networkCheckpointPath } from '../adapters/disk/network-checkpoint.ts'
 import { policyCheckpoint } from '../adapters/disk/policy-checkpoint.ts'
 import { wireguardKeyPath } from '../adapters/disk/wireguard-key.ts'
@@ -26,6 +26,7 @@ import {
 import { nftTable } from '../adapters/network/nft.ts'
 import { nftIPv6Guard } from '../adapters/network/nft-ipv6-guard.ts'
 import { nodeProbe } from '../adapters/network/node-probe.ts'
+import { probeHost } from '../adapters/network/probe-host.ts'
 import { wireguardLink } from '../adapters/network/wireguard-link.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import { balancerManager } from '../network/balancers/balancer-manager.ts'
@@ -37,6 +38,7 @@ import { peersManager } from '../network/peers/peers-manager.ts'
 import { podIsolation } from '../network/policies/pod-isolation.ts'
 import { policyManager } from '../network/policies/policy-manager.ts'
 import { policyReception } from '../network/policies/policy-reception.ts'
+import { type ProbeManager, probeManager } from '../network/probes/probe-manager.ts'
 import { flowCleaner } from '../network/services/flow-cleaner.ts'
 import { healthCheckManager } from '../network/services/health-check-manager.ts'
 import { openServiceManager } from '../network/services/service-manager.ts'
@@ -47,6 +49,7 @@ import type { NodeEvent } from '../node/status/node-event.ts'
 import type { PodIsolation } from '../pods/admission/pod-isolation.ts'
 import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
+import type { ApiLink } from './membership.ts'
 import { assembleNames } from './names.ts'
 
 /** What the engine and the parts of the network share. */
@@ -70,7 +73,7 @@ export type NetworkParts = NetworkGround & {
   readonly board: AgentBoard
   readonly machine: Pick<AgentMachine, 'watch' | 'clock' | 'random'>
   readonly engine: Pick<DockerRuntime, 'adjustPodNetwork'>
-  readonly api: Pick<ApiClient, 'patch'>
+  readonly link: Pick<ApiLink, 'api' | 'credentials'>
   readonly controlPlane: Pick<ControlPlane, 'connected'>
   readonly event: (event: NodeEvent) => void
   readonly log: Log
@@ -100,6 +103,8 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     log,
   })
   await policies.load(board.networkMessage.get() !== undefined)
+  const probes = addressProbes(parts)
+  await probes.load()
   const wireguard = wireguardLink(wireguardKeyPath(dataDir))
   const peers = peersManager(
     {
@@ -115,7 +120,10 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     { nodeName },
   )
   const { publicKey } = wireguard
-  const keys = keyReport({ reads: board, publicKey, api: parts.api, clock: clockFor('wireguard-key'), log }, nodeName)
+  const keys = keyReport(
+    { reads: board, publicKey, api: parts.link.api, clock: clockFor('wireguard-key'), log },
+    nodeName,
+  )
   const clock = clockFor('services')
   const serviceLoops = [
     await openServiceManager({ nodeName, controllerUrls: parts.controllerUrls, reads: board, writes: board, clock }),
@@ -163,6 +171,7 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     isolation: podIsolation({ reads: board, writes: board, clock: machine.clock }),
     loops: [
       reception,
+      probes,
       peers,
       keys,
       ...serviceLoops,
@@ -173,6 +182,21 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
       assembleNames(parts),
     ],
   }
+}
+
+/** Proofs of the addresses of nodes. */
+function addressProbes({ root, dataDir, nodeName, board, link, machine, log, owner }: NetworkParts): ProbeManager {
+  return probeManager({
+    nodeName,
+    host: probeHost(root, owner.claim),
+    credentials: link.credentials.get,
+    checkpoint: addressCheckpoint(networkCheckpointPath(dataDir), log),
+    reads: board,
+    writes: board,
+    clock: machine.watch.clockFor('address-probes'),
+    random: machine.random,
+    log,
+  })
 }
 
 /** The names of this node in the house. */

@@ -22,6 +22,7 @@ import {
 import type { IPv6Guard } from './peers/ipv6-guard.ts'
 import { planRoutes } from './peers/route-steps.ts'
 import type { HostNetwork } from './peers/route-sync.ts'
+import type { AddressProofs } from './probes/proven-network.ts'
 import type { WireguardState } from './wireguard/wireguard-plan.ts'
 
 export type NetworkSources = {
@@ -31,6 +32,8 @@ export type NetworkSources = {
   readonly host: HostNetwork & { isAccepting(): Promise<boolean> }
   readonly table: RuleTable
   readonly ipv6: Pick<IPv6Guard, 'remove'> & { isClosed(): Promise<boolean> }
+  /** Which addresses of nodes are proven, beside the checkpoint. */
+  savedProofs(): Promise<AddressProofs>
   /** Of the checkpoint. */
   savedServices(): Promise<readonly ServiceState[]>
   /** Addresses of load balancers. */
@@ -108,6 +111,7 @@ async function reportOf(
   const { host, table, balancers } = sources
   return networkReport({
     ...known,
+    proofs: await sources.savedProofs(),
     heldAddresses: balancers.held(),
     links: await host.links(),
     made: await host.made(),

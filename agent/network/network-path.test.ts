@@ -33,7 +33,15 @@ const findings = (...services: PathFindings['services']): PathFindings => ({
   report: {
     node: 'pi-1',
     problems: [],
-    network: { podCIDR: '10.244.1.0/24', clusterCIDR, serviceCIDR, nodes, loadBalancers: [], isolated: [] },
+    network: {
+      podCIDR: '10.244.1.0/24',
+      clusterCIDR,
+      serviceCIDR,
+      nodes,
+      services: { total: 0, withoutEndpoints: [] },
+      loadBalancers: [],
+      isolated: [],
+    },
   },
 })
 const shown = (name: string, ...services: PathFindings['services']) => {

@@ -1,7 +1,8 @@
 import { test } from 'tap'
 import { parseCidr } from '../../api/text/cidr.ts'
 import { type NetworkFindings, networkReport, networkText } from './network-report.ts'
-import { aService } from './testing/services.ts'
+import { noProofs } from './probes/proven-network.ts'
+import { aService, endpointOn } from './testing/services.ts'
 
 const range = (text: string) => {
   const parsed = parseCidr(text)
@@ -25,6 +26,7 @@ const whole: NetworkFindings = {
     nodes: [node(1), node(2), node(3, 'attic')],
   },
   services: [],
+  proofs: noProofs,
   heldAddresses: new Set(),
   links: {
     routes: [
@@ -189,4 +191,33 @@ LOAD BALANCER  SERVICE   NODE  STATE
   t.same(report.problems, [
     'This node does not answer for 192.168.1.242: another machine does, or the agent is not running',
   ])
+})
+
+test('a node whose address is not proven is named with the reason, one that has a route meanwhile is not', async (t) => {
+  const [first, second, third] = [node(1), { ...node(2), probePort: 8473 }, { ...node(3, 'attic'), probePort: 8473 }]
+  const message = whole.message && { ...whole.message, nodes: [first, second, third] }
+  const links = { ...whole.links, routes: whole.links.routes.slice(1) }
+  const failures = new Map([['pi-2', { why: 'other node', node: 'pi-7' } as const]])
+  const report = networkReport({ ...whole, message, links, proofs: { used: new Map(), failures } })
+  t.match(networkText(report), /pi-2 .* route +not proven\npi-3 .* tunnel +in place\n/)
+  t.same(report.problems, [
+    'no route to the pods of pi-2, whose address 192.168.1.2 is not proven: node pi-7 answers there; the fleet follows when the other one has reported its address',
+  ])
+  const early = networkReport({ ...whole, message, links, proofs: noProofs })
+  t.match(networkText(early), /pi-2 .* not proven/, 'before the first probe')
+})
+
+test('Services are counted, and those without an endpoint that is ready are named', async (t) => {
+  const ready = aService({ name: 'web', addresses: [endpointOn('pi-1', '10.244.1.5')] })
+  const alias = { ...aService({ name: 'alias', addresses: [] }), type: 'ExternalName' } as const
+  const empty = (count: number) =>
+    Array.from({ length: count }, (_, index) => aService({ name: `empty-${index}`, addresses: [] }))
+  const lineOf = (services: NetworkFindings['services']) =>
+    /^Services: .*$/m.exec(networkText(networkReport({ ...whole, services })))?.[0]
+  t.equal(lineOf([ready, alias]), 'Services: 2, of which 0 have no endpoint that is ready')
+  t.equal(
+    lineOf([ready, ...empty(2)]),
+    'Services: 3, of which 2 have no endpoint that is ready (shop/empty-0, shop/empty-1)',
+  )
+  t.match(lineOf(empty(7)), /7 have .*shop\/empty-4, and 2 more\)$/)
 })

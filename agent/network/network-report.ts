@@ -4,6 +4,7 @@ import type { ServiceState } from '../../api/network/service-endpoints.ts'
 import { type PeerNetwork, peerNetworkOf } from './peers/peer-network.ts'
 import { type HostLinks, type MadeRoutes, planRoutes } from './peers/route-steps.ts'
 import { type PodRoute, tunnelDevice } from './peers/tunnels.ts'
+import { type AddressProofs, unprovenAddresses, unprovenNodes } from './probes/proven-network.ts'
 import { textColumns } from './text-columns.ts'
 import { contactOf, noContactWith, type PeerContact, type WireguardState } from './wireguard/wireguard-plan.ts'
 
@@ -13,6 +14,8 @@ export type NetworkFindings = {
   readonly message: NetworkMessage | undefined
   /** Of the checkpoint. */
   readonly services: readonly ServiceState[]
+  /** Those that the agent has saved, up to a minute ago. */
+  readonly proofs: AddressProofs
   /** Addresses of load balancers that this machine has. */
   readonly heldAddresses: ReadonlySet<string>
   readonly links: HostLinks
@@ -48,6 +51,11 @@ export type NetworkReport = {
     readonly clusterCIDR: string
     readonly serviceCIDR: string
     readonly nodes: readonly NodeRoute[]
+    readonly services: {
+      readonly total: number
+      /** Those that have no endpoint that is ready, as sorted `NAMESPACE/NAME`; names for other names of DNS need none. */
+      readonly withoutEndpoints: readonly string[]
+    }
     /** Those for which one node answers. */
     readonly loadBalancers: readonly BalancedAddress[]
     /** Pods of this node whose connections NetworkPolicies restrict. */
@@ -64,7 +72,13 @@ export type NodeRoute = {
   readonly way: 'route' | 'tunnel' | 'wireguard' | 'none'
   /** The node that passes packets on. */
   readonly relay?: string
-  readonly state: 'in place' | 'missing' | 'this node' | 'not reached' | Exclude<PeerContact, 'in contact'>
+  readonly state:
+    | 'in place'
+    | 'missing'
+    | 'not proven'
+    | 'this node'
+    | 'not reached'
+    | Exclude<PeerContact, 'in contact'>
 }
 
 export type BalancedAddress = {
@@ -82,17 +96,20 @@ export function networkReport(findings: NetworkFindings): NetworkReport {
   const { steps, inTheWay, overlaps } = planRoutes(wanted, { ...made, ...asMade(wanted?.tunnel) }, links)
   const contacts = contactsOf(wanted, findings)
   const missing = steps.flatMap((step) => (step.step === 'addRoute' ? [step.route.range] : []))
+  const unproven = new Set(unprovenNodes(message, node, findings.proofs))
   const nodes = message.nodes.map(({ name, podCIDR, address }): NodeRoute => {
     const route = wanted?.routes.find(({ range }) => range === podCIDR)
     const isMissing = missing.includes(podCIDR) || inTheWay.some((text) => text.includes(podCIDR))
     const contact = contacts.get(podCIDR)?.contact ?? 'in contact'
     const there = contact === 'in contact' ? 'in place' : contact
-    const state = name === node ? 'this node' : route === undefined ? 'not reached' : isMissing ? 'missing' : there
+    const absent = unproven.has(name) ? 'not proven' : 'missing'
+    const state = name === node ? 'this node' : route === undefined ? 'not reached' : isMissing ? absent : there
     const relay = wanted?.relays.get(name)
     return { name, podCIDR, address, way: wayOf(route), ...(relay && { relay }), state }
   })
   const loadBalancers = balancedAddresses(findings)
   const lacking = loadBalancers.filter(({ state }) => state === 'missing').map(({ address }) => address)
+  const isUnproven = nodes.some(({ state }) => state === 'not proven')
   const absent = nodes.filter(({ state }) => state === 'missing').map(({ name }) => name)
   return {
     node,
@@ -102,6 +119,7 @@ export function networkReport(findings: NetworkFindings): NetworkReport {
         clusterCIDR: wanted.clusterCIDR,
         serviceCIDR: message.serviceCIDR,
         nodes,
+        services: servicesOf(findings),
         loadBalancers,
         isolated: findings.isolated,
       },
@@ -114,6 +132,7 @@ export function networkReport(findings: NetworkFindings): NetworkReport {
       ...(findings.forwards ? [] : ['The kernel forwards no packets: set net.ipv4.ip_forward=1']),
       ...(findings.filtersBridges ? [] : [bridgeProblem]),
       ...(absent.length === 0 ? [] : [`No route to the pods of ${absent.join(', ')}`]),
+      ...(isUnproven ? unprovenAddresses(message, node, findings.proofs) : []),
       ...inTheWay,
       ...overlaps,
       ...(wanted?.gaps ?? []),
@@ -123,6 +142,13 @@ export function networkReport(findings: NetworkFindings): NetworkReport {
         : [`This node does not answer for ${lacking.join(', ')}: another machine does, or the agent is not running`]),
     ],
   }
+}
+
+function servicesOf({ services }: NetworkFindings) {
+  const isWithout = ({ type, endpoints }: ServiceState) =>
+    type !== 'ExternalName' && !endpoints.some(({ addresses }) => addresses.some(({ ready }) => ready))
+  const names = services.filter(isWithout).map(({ namespace, name }) => `${namespace}/${name}`)
+  return { total: services.length, withoutEndpoints: names.sort() }
 }
 
 /** A tunnel whose ends are not read: what is in the kernel of it counts as made. */
@@ -178,6 +204,7 @@ export function networkText({ node, network, problems }: NetworkReport): string 
               ...[relay === undefined ? way : `relay ${relay}`, state],
             ]),
           ]),
+          ...serviceLines(network.services),
           ...balancerLines(network.loadBalancers),
           ...(network.isolated.length === 0
             ? []
@@ -189,6 +216,16 @@ export function networkText({ node, network, problems }: NetworkReport): string 
 
 function isolatedRow({ pod = '<unknown policies>', address, directions }: IsolatedPod): readonly string[] {
   return [pod, address, directions.join(', ')]
+}
+
+/** A line of the terminal has room for some names. */
+const mostNames = 5
+
+function serviceLines({ total, withoutEndpoints: names }: NonNullable<NetworkReport['network']>['services']) {
+  if (total === 0) return []
+  const more = names.length > mostNames ? `, and ${names.length - mostNames} more` : ''
+  const named = names.length === 0 ? '' : ` (${names.slice(0, mostNames).join(', ')}${more})`
+  return ['', `Services: ${total}, of which ${names.length} have no endpoint that is ready${named}`]
 }
 
 function balancerLines(all: readonly BalancedAddress[]): readonly string[] {

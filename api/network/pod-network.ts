@@ -28,6 +28,8 @@ export const NetworkMessageSchema = object({
       /** `address`: its InternalIP of IPv6; left out: it has none. */
       ipv6: optional(object({ podCIDR: text, address: optional(text) })),
       segment: text,
+      /** UDP, at which it proves `address`; left out: its agent is of an earlier version, and is not probed. */
+      probePort: optional(integer),
       /** Of its label `topology.kubernetes.io/zone`. */
       zone: optional(text),
       wireguardKey: optional(text),

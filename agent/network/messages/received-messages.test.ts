@@ -54,6 +54,8 @@ test('a message of the network is taken as it is, and a node with a value that i
     { ...peer, segment: 'x'.repeat(254) },
     { ...peer, zone: 'x'.repeat(254) },
     { ...peer, wireguardKey: `${'A'.repeat(42)};=` },
+    { ...peer, probePort: 0 },
+    { ...peer, probePort: 65_536 },
     { ...peer, wireguardEndpoint: '--help:1' },
     { ...peer, wireguardEndpoint: '$(id):1' },
   ]

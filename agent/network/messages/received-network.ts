@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type Decoded, decode } from '../../../api/decode.ts'
 import { dnsSubdomainProblem } from '../../../api/names.ts'
+import { isProbePort } from '../../../api/network/address-probe.ts'
 import { type NetworkMessage, NetworkMessageSchema, type NetworkPeer } from '../../../api/network/pod-network.ts'
 import { wireguardEndpointProblem, wireguardKeyProblem } from '../../../api/network/wireguard.ts'
 import { invalid } from '../../../api/problem.ts'
@@ -33,9 +34,14 @@ function isUsable({ name, podCIDR, address, segment, zone = '', ...peer }: Netwo
   const { wireguardKey: key, wireguardEndpoint: endpoint } = peer
   const isNamed = dnsSubdomainProblem(name) === undefined && isShort(segment) && isShort(zone)
   const isAddressed = parseCidr(podCIDR) !== undefined && ipVersion(address) === 4
+  const isProbed = peer.probePort === undefined || isProbePort(peer.probePort)
   const hasKey = key === undefined || wireguardKeyProblem(key) === undefined
   return (
-    isNamed && isAddressed && hasKey && (endpoint === undefined || wireguardEndpointProblem(endpoint) === undefined)
+    isNamed &&
+    isAddressed &&
+    isProbed &&
+    hasKey &&
+    (endpoint === undefined || wireguardEndpointProblem(endpoint) === undefined)
   )
 }
 

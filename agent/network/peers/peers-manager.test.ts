@@ -6,6 +6,7 @@ import { cell } from '../../../daemon/cell.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import type { MachineCondition } from '../../node/status/conditions.ts'
+import { areSameProofs, noProofs } from '../probes/proven-network.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { fakeWireguard } from '../testing/wireguard.ts'
 import { peersManager } from './peers-manager.ts'
@@ -61,6 +62,7 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
   const routesApplied = cell(false)
   const podsMayMove = cell(false)
   const cells = {
+    addressProofs: cell(noProofs, areSameProofs),
     ...{ networkMessage, networkCurrent, ruleProblem, runtime, nodeStatus },
     ...{ peerRules, networkConditions, routesApplied, podsMayMove },
   }
@@ -383,4 +385,36 @@ test('a node without an address of IPv4 reports that, and not that it waits for 
   nodeStatus.set({ addresses: [{ type: 'InternalIP', address: 'fd00::7' }] })
   await clock.advance(5_000)
   t.match(networkConditions.get(), [{ message: /^This node has no address of IPv4, .*InternalIP fd00::7\): add one/ }])
+})
+
+test('a node has a route when its address is proven; until then packets to its pods are refused', async (t) => {
+  const probed = { ...message(1), nodes: [peer(1), { ...peer(2), probePort: 8473 }, peer(3)] }
+  const { world, networkConditions, peerRules, addressProofs, networkMessage, clock } = running(t, probed)
+  const nodes = () => [...(peerRules.get()?.sets.get('nodes')?.elements?.keys() ?? [])]
+  await clock.settle()
+  t.same(world.ranges(), ['10.244.0.0/16', '10.244.3.0/24'], 'the agent of pi-3 is of an earlier version')
+  t.same(nodes(), ['192.168.1.1', '192.168.1.3'])
+  t.match(networkConditions.get(), [{ status: 'False', message: /^Routes to the pods of 1 other node are in place$/ }])
+  addressProofs.set({ used: new Map(), failures: new Map([['pi-2', { why: 'no answer' }]]) })
+  await clock.settle()
+  t.match(networkConditions.get(), [
+    { status: 'False', message: /pods of pi-2, whose address 192.168.1.2 is not proven/ },
+  ])
+  addressProofs.set({ used: new Map([['pi-2', '192.168.1.2']]), failures: new Map() })
+  await clock.settle()
+  t.same(world.ranges(), ['10.244.3.0/24', '10.244.2.0/24'])
+  t.same(nodes(), ['192.168.1.1', '192.168.1.2', '192.168.1.3'])
+  networkMessage.set({ ...probed, nodes: [peer(1), { ...peer(2), probePort: 8473, address: '192.168.1.22' }, peer(3)] })
+  await clock.settle()
+  t.same(world.ranges(), ['10.244.3.0/24', '10.244.0.0/16'], 'another address needs a proof of its own')
+})
+
+test('the far end of a tunnel gets packets when its address is proven', async (t) => {
+  const far = { ...peer(2), segment: 'attic', probePort: 8473 }
+  const { world, addressProofs, clock } = running(t, { ...message(1), nodes: [peer(1), far] })
+  await clock.settle()
+  t.same(world.steps, ['addGuard'])
+  addressProofs.set({ used: new Map([['pi-2', '192.168.1.2']]), failures: new Map() })
+  await clock.settle()
+  t.same(world.steps.slice(1), ['removeGuard', 'openTunnel', 'addTunnelPeer', 'addRoute'])
 })

@@ -8,12 +8,13 @@ import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { MachineCondition } from '../../node/status/conditions.ts'
+import { type AddressProofs, provenNetworkOf, unprovenAddresses } from '../probes/proven-network.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { type WireguardLink, wireguardSync } from '../wireguard/wireguard-sync.ts'
 import { firewallProblem, firewallRemedy } from './firewall-backend.ts'
 import type { IPv6Guard } from './ipv6-guard.ts'
 import { networkCondition } from './network-condition.ts'
-import { type PeerNetwork, peerNetworkOf } from './peer-network.ts'
+import type { PeerNetwork } from './peer-network.ts'
 import { peerRules } from './peer-rules.ts'
 import { moveDelayMs } from './pod-moves.ts'
 import { type HostNetwork, routeSync } from './route-sync.ts'
@@ -34,6 +35,8 @@ export type PeersManagerNeeds = {
   readonly ipv6: Pick<IPv6Guard, 'verify' | 'remove'>
   readonly reads: {
     readonly networkMessage: Reader<NetworkMessage | undefined>
+    /** Which addresses of nodes may be used. */
+    readonly addressProofs: Reader<AddressProofs>
     /** Without a message: the controller has none, and not only the checkpoint. */
     readonly networkCurrent: Reader<boolean>
     readonly ruleProblem: Reader<string | undefined>
@@ -83,9 +86,14 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
     writes.podsMayMove.set(message === undefined ? !isStarting : nowMs >= moveAtMs)
     isStarting = false
     isOn = message !== undefined
-    wanted = message && peerNetworkOf(message, nodeName)
-    writes.peerRules.set(wanted && peerRules(wanted))
+    want()
     verifyNow()
+  }
+
+  const want = () => {
+    wanted = wantedOf(reads, nodeName)
+    writes.peerRules.set(wanted && peerRules(wanted))
+    wake.ring()
   }
 
   const receiveCurrent = (isCurrent: boolean) => {
@@ -95,11 +103,6 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
     wake.ring()
   }
 
-  const leave = async () => {
-    await attempt('bridge', bridge.adjust)
-    isLeavingDue = failures.has('bridge')
-  }
-
   const verifyNow = () => {
     verifyAtMs = 0
     isBridgeDue = true
@@ -107,7 +110,11 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
   }
 
   const pass = async () => {
-    if (!isOn && routes.isIdle()) return isLeavingDue ? leave() : undefined
+    if (!isOn && routes.isIdle()) {
+      if (isLeavingDue) await attempt('bridge', bridge.adjust)
+      isLeavingDue = isLeavingDue && failures.has('bridge')
+      return
+    }
     const nowMs = clock.monotonicMs()
     const mayMoveNow = isOn && !writes.podsMayMove.get() && nowMs >= moveAtMs
     if (mayMoveNow) writes.podsMayMove.set(true)
@@ -127,14 +134,8 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
     showCondition()
   }
 
-  const restMs = () => {
-    if (isOn || !routes.isIdle()) return linksMs
-    return isLeavingDue ? verifyMs : longestTimerMs
-  }
-
   const showCondition = () => {
-    const addresses = reads.nodeStatus.get()?.addresses ?? []
-    const reached = { wanted, addresses, failures, ...unreached(), rules: reads.ruleProblem.get() }
+    const reached = { wanted, failures, ...unreached(), ...readFor(reads, nodeName) }
     writes.networkConditions.set(isOn ? [conditionOf(reached)] : [])
   }
 
@@ -144,19 +145,24 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
       const stops = [
         reads.networkMessage.subscribe(receive),
         reads.networkCurrent.subscribe(receiveCurrent),
+        reads.addressProofs.onChange(want),
         reads.ruleProblem.onChange(wake.ring),
         reads.runtime.onChange(verifyNow),
       ]
       try {
         while (!signal.aborted) {
           await pass()
-          await wake.sleep(restMs(), signal)
+          await wake.sleep(isOn || !routes.isIdle() ? linksMs : idleMs(isLeavingDue), signal)
         }
       } finally {
         for (const stop of stops) stop()
       }
     },
   }
+}
+
+function idleMs(isLeavingDue: boolean): number {
+  return isLeavingDue ? verifyMs : longestTimerMs
 }
 
 async function acceptMarked({ host, reads }: Pick<PeersManagerNeeds, 'host' | 'reads'>): Promise<void> {
@@ -210,17 +216,35 @@ type Reached = {
   readonly gaps: readonly string[]
   /** What is wrong, and no reason to place no pods here: nodes that may be switched off, networks with addresses of the fleet. */
   readonly silent: readonly string[]
+  /** The same: nodes that have not proven their address. */
+  readonly unproven: readonly string[]
   /** Why the kernel does not have the rules. */
   readonly rules: string | undefined
 }
 
-function conditionOf({ wanted, addresses, failures, gaps, silent, rules }: Reached): MachineCondition {
+function wantedOf({ networkMessage, addressProofs }: PeersManagerNeeds['reads'], nodeName: string) {
+  const message = networkMessage.get()
+  return message && provenNetworkOf(message, nodeName, addressProofs.get())
+}
+
+function readFor({ networkMessage, addressProofs, nodeStatus, ruleProblem }: PeersManagerNeeds['reads'], node: string) {
+  const message = networkMessage.get()
+  const unproven = message === undefined ? [] : unprovenAddresses(message, node, addressProofs.get())
+  return { addresses: nodeStatus.get()?.addresses ?? [], unproven, rules: ruleProblem.get() }
+}
+
+function conditionOf({ wanted, addresses, failures, gaps, silent, unproven, rules }: Reached): MachineCondition {
   const absent = wanted === undefined ? [whyNoNetwork(addresses)] : []
   // An engine that does not answer has a condition of its own; routes and rules stand without it.
   const missing = [...failures].flatMap(([subject, failure]) => (subject === 'bridge' ? [] : [failure]))
   const problems = [...absent, ...missing, ...(rules === undefined ? [] : [rules])]
   const routes = (wanted?.routes.length ?? 0) - gaps.length
-  return networkCondition({ problems, gaps: [...gaps, ...(wanted?.gaps ?? [])], silent, routes })
+  return networkCondition({
+    problems,
+    gaps: [...gaps, ...(wanted?.gaps ?? [])],
+    silent: [...unproven, ...silent],
+    routes,
+  })
 }
 
 function whyNoNetwork(addresses: readonly NodeAddress[]): string {

@@ -53,6 +53,17 @@ test('addresses of other kinds are not used, and most fields of a Node may be mi
   t.equal(networkPeer({ ...node, status: {} }), undefined)
 })
 
+test('a node that proves its address has the port of it, and one with another value has none', async (t) => {
+  const portOf = (value: string) => {
+    const annotations = { 'bramble.dev/probe-port': value }
+    return networkPeer(aNode({ spec: { podCIDR: '10.244.1.0/24' }, status: status('192.168.7.5'), annotations }))
+      ?.probePort
+  }
+  t.equal(portOf('8473'), 8473)
+  t.equal(portOf('65535'), 65_535)
+  for (const value of ['', '0', '65536', '08473', '8473 ', '-1', '1e3', 'x']) t.equal(portOf(value), undefined, value)
+})
+
 const key = 'xTIBA5rboUvnH4htodjb6e697QjLERt1NAB4mZqp8Dg='
 
 test('of a fleet with WireGuard a node has its key, its endpoint, and whether it is a relay', async (t) => {

@@ -1,4 +1,5 @@
 /** Decides what other nodes are sent of a Node: how they reach its pods. */
+import { parseProbePort, probePortAnnotation } from '../../../api/network/address-probe.ts'
 import type { NetworkPeer } from '../../../api/network/pod-network.ts'
 import { segmentOf } from '../../../api/network/segment.ts'
 import {
@@ -26,6 +27,7 @@ export function networkPeer(
   const podCIDR = podRangeOf(node)
   const address = internalAddress(status, 4)
   if (podCIDR === undefined || address === undefined || metadata.name === undefined) return undefined
+  const port = parseProbePort(metadata.annotations?.[probePortAnnotation])
   const zone = metadata.labels?.[zoneLabel]
   return {
     name: metadata.name,
@@ -33,6 +35,7 @@ export function networkPeer(
     address,
     ...(ipv6 && ipv6Fields(node)),
     segment: segmentOf(metadata.annotations, address),
+    ...(port !== undefined && { probePort: port }),
     ...(zone && { zone }),
     ...(wireguard && wireguardFields(metadata.annotations)),
   }

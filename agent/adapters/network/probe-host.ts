@@ -1,0 +1,49 @@
+/** The socket of probes, and what the kernel has of the machines of its links. */
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ProbeHost } from '../../network/probes/probe-manager.ts'
+import { readNetworkState } from '../kernel/network-changes.ts'
+import { hasOwnAddress } from '../kernel/own-address.ts'
+import { sendDatagram } from './datagram.ts'
+
+/** `claim`: rejects while another agent of the machine has the network of pods, whose socket it is then. */
+export function probeHost(root: string, claim: () => Promise<void>): ProbeHost {
+  return {
+    isOwn: hasOwnAddress,
+    neighbours: async () => neighboursIn(await readFile(join(root, 'proc/net/arp'), 'utf8').catch(() => '')),
+    links: async () => [...(await readNetworkState(root))].sort().join(),
+    /**
+     * Challenges are sent from the port that they go to: where two nodes probe each other, a firewall that lets answers pass lets the
+     * challenges pass, too.
+     */
+    async open(port, receive) {
+      await claim()
+      const socket = createSocket('udp4')
+      try {
+        socket.bind({ port, exclusive: true })
+        await once(socket, 'listening')
+      } catch (cause) {
+        socket.close()
+        throw new Error(`Cannot listen on UDP port ${port}`, { cause })
+      }
+      socket.on('message', receive)
+      return {
+        ended: new Promise<Error>((resolve) => socket.on('error', resolve)),
+        send: (message, to) => sendDatagram(socket, message, to),
+        close: () => new Promise((resolve) => socket.close(() => resolve())),
+      }
+    },
+  }
+}
+
+/** `/proc/net/arp`: address, type, flags, hardware address, …; with ATF_COM (2) it has answered (if_arp.h). */
+function neighboursIn(table: string): ReadonlyMap<string, string> {
+  const rows = table.split('\n').map((line) => line.trim().split(/\s+/))
+  return new Map(
+    rows.flatMap(([address, , flags, mac]) =>
+      address !== undefined && mac !== undefined && (Number(flags) & 2) !== 0 ? [[address, mac] as const] : [],
+    ),
+  )
+}
