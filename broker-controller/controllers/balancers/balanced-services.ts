@@ -19,6 +19,8 @@ export type BalancedService = {
   readonly node?: string
   /** Names of nodes with a ready endpoint; of a Service with the policy Local. */
   readonly endpointNodes: ReadonlySet<string>
+  /** Nodes forward to it in IPv6 only: an address of IPv4 would lead nowhere. */
+  readonly isIPv6Only?: true
 }
 
 /** `TCP/80` */
@@ -32,6 +34,13 @@ export type Balancing = {
 }
 
 export const notBalanced: Balancing = { ips: [] }
+
+/** Of a Service with addresses of IPv6 only. */
+export const ipv6Only: Balancing = {
+  ips: [],
+  problem:
+    'Load balancers have addresses of IPv4, and the Service has IPv6 only: add IPv4 to its ipFamilies, with ipFamilyPolicy PreferDualStack',
+}
 
 /** A Service with a class belongs to another program (core/v1 ServiceSpec.loadBalancerClass). */
 export function isBalanced({ metadata, spec = {} }: Service): boolean {
@@ -59,6 +68,7 @@ export function balancedService(
     ...(requestedIP && { requestedIP }),
     ...(node && { node }),
     endpointNodes,
+    ...(spec.ipFamilies?.every((family) => family === 'IPv6') && { isIPv6Only: true }),
   }
 }
 

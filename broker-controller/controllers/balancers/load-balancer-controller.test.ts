@@ -188,6 +188,27 @@ test('without a pool a Service has the addresses of the nodes', async (t) => {
   )
 })
 
+test('a Service of IPv6 only has no address of IPv4, and the reason in an Event, until it has both families', async (t) => {
+  for (const settings of [nodes, pool]) {
+    const world = await opened(t)
+    await world.node('pi-1')
+    const key = { namespace: 'default', name: 'web' }
+    const change = async (spec: Partial<Service['spec']>) => {
+      const stored = await world.store.get('services', key)
+      if (stored !== undefined) await world.store.update('services', { ...stored, spec: { ...stored.spec, ...spec } })
+    }
+    await world.service('web')
+    await change({ clusterIP: 'fd00::9', clusterIPs: ['fd00::9'], ipFamilies: ['IPv6'] })
+    world.run(settings)
+    t.equal(await world.shown('web'), '-')
+    t.match(await world.messages(), [
+      /^SyncLoadBalancerFailed: Load balancers have addresses of IPv4, and .* IPv6 only/,
+    ])
+    await change({ clusterIPs: ['fd00::9', '10.96.0.9'], ipFamilies: ['IPv6', 'IPv4'] })
+    t.match(await world.shown('web'), /^192\.168\.1\./)
+  }
+})
+
 test('a pod with the host port keeps its node from the Service until it has ended', async (t) => {
   const world = await opened(t)
   await world.node('pi-1')

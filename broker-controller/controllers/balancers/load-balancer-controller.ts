@@ -18,6 +18,7 @@ import {
   type BalancedService,
   type Balancing,
   balancedService,
+  ipv6Only,
   isBalanced,
   isForeign,
   notBalanced,
@@ -81,9 +82,11 @@ async function runLoadBalancers(
       if (isOurs || isMarked(service) || isLeaving(service, facts.ips.some(watched.mayGive))) stored.set(key, service)
       await yieldTurn()
     }
-    const decided = decide(settings, watched, balanced, { others, services: services.all() })
+    const able = balanced.filter(({ isIPv6Only }) => !isIPv6Only)
+    const unable = new Set(balanced.flatMap(({ key, isIPv6Only }) => (isIPv6Only ? key : [])))
+    const decided = decide(settings, watched, able, { others, services: services.all() })
     for (const [key, service] of stored) {
-      const balancing = decided.get(key) ?? notBalanced
+      const balancing = decided.get(key) ?? (unable.has(key) ? ipv6Only : notBalanced)
       if (settings.mode === 'none' && !isMarked(service)) continue
       if (balancing.node !== undefined && balancing.node !== allNodes) lastNodes.set(key, balancing.node)
       await writes.write(key, service, balancing)

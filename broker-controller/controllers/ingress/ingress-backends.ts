@@ -1,5 +1,5 @@
 /** The backend that an Ingress names → an address for the proxy. Nodes balance connections to a ClusterIP, so endpoints do not matter here. */
-import { isIPv4 } from 'node:net'
+import { isIPv4, isIPv6 } from 'node:net'
 import type { IngressBackend } from '../../../api/network/ingress.ts'
 import type { Service } from '../../../api/network/service.ts'
 import type { IngressOptions } from './ingress-options.ts'
@@ -36,8 +36,12 @@ export function proxyBackend(
   const { spec } = lookup(key) ?? {}
   if (spec === undefined) return refused(`Service ${key} not found`, 'create it, or name another one')
   if (spec.type === 'ExternalName') return refused(`Service ${key} is an ExternalName`, 'name one with a ClusterIP')
-  if (!isIPv4(spec.clusterIP ?? '')) {
-    return refused(`Service ${key} has no ClusterIP`, 'name one that is not headless')
+  // The other family may be the first one of the Service.
+  const clusterIP = [spec.clusterIP ?? '', ...(spec.clusterIPs ?? [])].find(isIPv4)
+  if (clusterIP === undefined) {
+    return isIPv6(spec.clusterIP ?? '')
+      ? refused(`Service ${key} has a ClusterIP of IPv6 only`, 'name one with IPv4 among its ipFamilies')
+      : refused(`Service ${key} has no ClusterIP`, 'name one that is not headless')
   }
   const found = (spec.ports ?? []).find((one) => (port.name ? one.name === port.name : one.port === port.number))
   const isTCP = (found?.protocol ?? 'TCP') === 'TCP'
@@ -46,7 +50,7 @@ export function proxyBackend(
     return refused(`Service ${key} has no TCP port ${named}`, 'name one of its ports')
   }
   const backend = [namespace, name, found.port, ...optionWords(options)].join('_')
-  return { value: { name: backend, address: `${spec.clusterIP}:${found.port}`, options } }
+  return { value: { name: backend, address: `${clusterIP}:${found.port}`, options } }
 }
 
 /** Its lines in the configuration of HAProxy. */

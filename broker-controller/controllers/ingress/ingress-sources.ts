@@ -128,7 +128,8 @@ function isSameIngress(present: Ingress | undefined, previous: Ingress | undefin
 function isSameService(a: StoredObject<'services'> | undefined, b: StoredObject<'services'> | undefined): boolean {
   const [now, before] = [a?.spec, b?.spec]
   if (now === undefined || before === undefined) return now === before
-  return now.type === before.type && now.clusterIP === before.clusterIP && equalJSON(now.ports, before.ports)
+  const isSameType = now.type === before.type && now.clusterIP === before.clusterIP
+  return isSameType && equalJSON([now.clusterIPs, now.ports], [before.clusterIPs, before.ports])
 }
 
 function isProxy(pod: StoredObject<'pods'> | undefined): boolean {

@@ -130,6 +130,17 @@ test('a backend that cannot be reached is answered 503, with the reason and a re
   ])
 })
 
+test('a backend has the address of IPv4 of its Service, also where that is the second', async (t) => {
+  const services = [
+    aService('both', 'fd00::9', { clusterIPs: ['fd00::9', '10.96.0.9'] }),
+    aService('six', 'fd00::8', { clusterIPs: ['fd00::8'] }),
+  ]
+  const rules = [{ http: { paths: ['Exact /1 both', 'Exact /2 six'].map(aPath) } }]
+  const { lines, texts } = configured([anIngress('one', { rules })], { services })
+  t.same(lines('exact.map'), ['/1 default_both_80|', '/2 unavailable|'])
+  t.match(texts, [/default\/six has a ClusterIP of IPv6 only: name one with IPv4 among its ipFamilies/])
+})
+
 /** What would change the meaning of a file, if it came into one as it is. */
 const hostile = [
   'a b',
