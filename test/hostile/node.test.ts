@@ -91,7 +91,7 @@ test('an attacker with the certificate of a node', async (t) => {
     const received: Buffer[] = []
     socket?.on('data', (part: Buffer) => received.push(part))
     const topics = [`bramble/v1/nodes/${honest}/desired`, 'bramble/v1/#', '#', '$SYS/#', 'bramble/v1/nodes/+/desired']
-    socket?.write(Buffer.concat([connectPacket(honest), subscribePacket(...topics)]))
+    socket?.write(Buffer.concat([connectPacket(honest), subscribePacket({ qos: 1 }, ...topics)]))
     for (const topic of ['status', 'lease', 'connection', 'pods/x']) {
       socket?.write(
         publishPacket(`bramble/v1/nodes/${honest}/${topic}`, '{"state":"lost","bootID":"x","conditions":[]}'),

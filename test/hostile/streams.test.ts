@@ -66,7 +66,7 @@ test('streams under attack', async (t) => {
     Buffer.concat([
       connectPacket(mallory, 1_000),
       retainedPacket(`bramble/v1/nodes/${mallory}/connection`, online),
-      subscribePacket(calls),
+      subscribePacket({ qos: 1 }, calls),
     ]),
   )
   /** A request for the attacker's node: its id, and its answer. */

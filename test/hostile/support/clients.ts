@@ -172,7 +172,7 @@ export function retainedPacket(topic: string, body: string): Buffer {
   return packet(0x33, text(topic), Buffer.from([0, 2]), Buffer.from(body))
 }
 
-/** MQTT 3.1.1, 3.8: at QoS 1. */
-export function subscribePacket(...topics: readonly string[]): Buffer {
-  return packet(0x82, Buffer.from([0, 1]), ...topics.flatMap((topic) => [text(topic), Buffer.from([1])]))
+/** MQTT 3.1.1, 3.8. Messages of QoS 0 need no acknowledgement. */
+export function subscribePacket({ qos }: { readonly qos: 0 | 1 }, ...topics: readonly string[]): Buffer {
+  return packet(0x82, Buffer.from([0, 1]), ...topics.flatMap((topic) => [text(topic), Buffer.from([qos])]))
 }
