@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { test } from 'tap'
 import { nftTable } from '../agent/adapters/network/nft.ts'
 import { baseRules } from '../agent/network/base-rules.ts'
+import { mdnsRules } from '../agent/network/mdns/mdns-rules.ts'
 import { connectionLimits, nameRules } from '../agent/network/names/name-rules.ts'
 import { questionLimits } from '../agent/network/names/source-limit.ts'
 import { allRules } from '../agent/network/rule-changes.ts'
@@ -180,4 +181,53 @@ test('only pods of the node and the machine reach its name server, and a flood d
   t.equal(counts['b'], 10, 'another pod meanwhile')
   const connections = counts['connections'] ?? 0
   t.ok(connections >= connectionLimits.atOnce && connections < 400, `${connections} of 1,000 connections`)
+})
+
+/** As avahi does, on every link: prints the text of each message to port 5353. */
+const house = `
+const socket = require('dgram').createSocket({ type: 'udp4', reuseAddr: true })
+socket.on('message', (message) => console.log(message.toString('latin1')))
+socket.bind(5353, () => {
+  for (const address of ['10.244.1.1', '192.168.7.1']) socket.addMembership('224.0.0.251', address)
+  console.log('listening')
+})
+`
+
+/** Sends the text to all of the link, or to `to`, from this address. */
+const announcer = (text: string, from: string, to = '224.0.0.251') => `
+const socket = require('dgram').createSocket('udp4')
+socket.bind(0, '${from}', () => {
+  socket.setMulticastInterface('${from}')
+  socket.send('${text}', 5353, '${to}', () => socket.close())
+})
+`
+
+test('a pod does not answer for names of the house, with its own address or that of a machine', {
+  skip: whyNoRules(),
+}, async (t) => {
+  const machine = await ownSpace(t)
+  const pod = await (await connected(machine, 'pods', '10.244.1.9', '10.244.1.1'))(t)
+  const other = await (await connected(machine, 'wire', '192.168.7.9', '192.168.7.1'))(t)
+  await machine.run('sysctl', '-qw', 'net.ipv4.conf.all.rp_filter=0', 'net.ipv4.conf.pods.rp_filter=0')
+  await pod.run('ip', 'address', 'add', '192.168.7.66/32', 'dev', 'eth0')
+  const listening = started(t, machine, house)
+  const received = (text: string) => eventually(text, async () => listening.lines().includes(text))
+  await received('listening')
+  const announce = (space: OwnSpace, text: string, from: string, to?: string) =>
+    space.run(process.execPath, '-e', announcer(text, from, to))
+  await announce(pod, 'forged before', '192.168.7.66')
+  await announce(pod, 'own before', '10.244.1.9', '192.168.7.1')
+  await received('own before')
+  await received('forged before')
+
+  const table = nftTable(await machine.tool('nft'))
+  await table.apply(allRules(await table.list(), [baseRules, mdnsRules(network)]).commands)
+  await announce(pod, 'forged', '192.168.7.66')
+  await announce(pod, 'own', '10.244.1.9')
+  await announce(pod, 'to the node', '10.244.1.9', '192.168.7.1')
+  await announce(machine, 'machine', '192.168.7.1')
+  await announce(other, 'house', '192.168.7.9')
+  await received('machine')
+  await received('house')
+  t.same(listening.lines().sort(), ['forged before', 'house', 'listening', 'machine', 'own before'])
 })

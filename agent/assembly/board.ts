@@ -76,6 +76,8 @@ export type AgentBoard = {
   readonly namesTried: Cell<boolean>
   /** Written by the name server. Read by the network manager. */
   readonly nameRules: Cell<RuleSet | undefined>
+  /** Written by the publisher of names in the house. Read by the network manager. */
+  readonly mdnsRules: Cell<RuleSet | undefined>
   /** Written by the reception of policies, and by a pod that has waited for them in vain. Read by policies, and before a pod starts. */
   readonly policies: Cell<ReceivedPolicies>
   /** Written by pods, with the address of each. Read by policies. */
@@ -126,6 +128,7 @@ export function agentBoard(): AgentBoard {
     nameProblem: cell<string | undefined>(undefined),
     namesTried: cell<boolean>(false),
     nameRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
+    mdnsRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
     policies: cell<ReceivedPolicies>(undefined),
     localPods: cell<LocalPods>({ pods: new Map(), isComplete: false }),
     policyRules: cell<PolicyRules | undefined>(undefined),

@@ -87,7 +87,7 @@ export type AssembledNetwork = {
 
 /** Resolves when the cells have what the checkpoint has: before pods start. */
 export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNetwork> {
-  const { root, dataDir, nodeName, board, machine, engine, controlPlane, event, log, owner, ipv6 } = parts
+  const { root, dataDir, nodeName, board, machine, engine, controlPlane, log, owner, ipv6 } = parts
   const { clockFor } = machine.watch
   const reception = networkReception({
     writes: board,
@@ -139,24 +139,19 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     }),
     healthCheckManager({ nodeName, servers: healthServers(), reads: board, clock: clockFor('service-health'), log }),
   ]
-  const balancers = balancerManager(
-    {
-      host: ownedBalancers(balancerHost(root), owner),
-      isConnected: () => controlPlane.connected,
-      event,
-      reads: board,
-      writes: board,
-      clock: clockFor('load-balancers'),
-      log,
-    },
-    { nodeName },
-  )
   // Where IPv6 cannot be kept away again, the loop of peers tries it again, and reports why.
   const observe = (chains: string | undefined) => ipv6.observe(chains).catch(() => undefined)
   const rules = networkManager({
     table: ownedTable(nftTable('nft', observe), owner),
     reads: {
-      rules: [board.peerRules, board.serviceRules, board.balancerRules, board.nameRules, board.policyRules],
+      rules: [
+        board.peerRules,
+        board.serviceRules,
+        board.balancerRules,
+        board.nameRules,
+        board.mdnsRules,
+        board.policyRules,
+      ],
       rulesCurrent: board.rulesCurrent,
       policiesReady: board.policiesReady,
     },
@@ -176,12 +171,28 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
       keys,
       ...serviceLoops,
       ...policyLoops,
-      balancers,
+      loadBalancers(parts),
       rules,
       publishedNames(parts),
       assembleNames(parts),
     ],
   }
+}
+
+/** The addresses of load balancers that this node answers for. */
+function loadBalancers({ root, nodeName, board, machine, controlPlane, event, log, owner }: NetworkParts): Loop {
+  return balancerManager(
+    {
+      host: ownedBalancers(balancerHost(root), owner),
+      isConnected: () => controlPlane.connected,
+      event,
+      reads: board,
+      writes: board,
+      clock: machine.watch.clockFor('load-balancers'),
+      log,
+    },
+    { nodeName },
+  )
 }
 
 /** Proofs of the addresses of nodes. */
@@ -206,6 +217,7 @@ function publishedNames({ nodeName, board, configuration, machine, log }: Networ
     host: mdnsHost(),
     nodeAddress: () => board.nodeStatus.get()?.addresses?.find(({ type }) => type === 'InternalIP')?.address,
     reads: board,
+    writes: board,
     clock: machine.watch.clockFor('mdns'),
     random: machine.random,
     log,

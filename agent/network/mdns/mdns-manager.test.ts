@@ -1,8 +1,10 @@
 import { type Test, test } from 'tap'
+import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import { cell } from '../../../daemon/cell.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import type { ServiceStates } from '../messages/service-states.ts'
+import type { RuleSet } from '../rule-set.ts'
 import { dnsQuestion, seenAnswer } from '../testing/dns-client.ts'
 import { aService } from '../testing/services.ts'
 import { mdnsManager } from './mdns-manager.ts'
@@ -17,6 +19,8 @@ const balancer = '192.168.1.240'
 function world(t: Test, settings: MdnsSettings | undefined, ...expected: readonly string[]) {
   const clock = fakeClock()
   const serviceStates = cell<ServiceStates | undefined>(undefined)
+  const networkMessage = cell<NetworkMessage | undefined>(undefined)
+  const mdnsRules = cell<RuleSet | undefined>(undefined)
   const machine = { links: [eth0] as readonly MdnsLink[], addresses: new Set([eth0.address]), isPortTaken: false }
   const sent: { readonly message: Buffer; readonly to: string }[] = []
   const open = new Map<string, { receive(message: Buffer, from: MdnsPeer): void; fail(error: Error): void }>()
@@ -42,7 +46,8 @@ function world(t: Test, settings: MdnsSettings | undefined, ...expected: readonl
           }
         },
       },
-      reads: { serviceStates },
+      reads: { serviceStates, networkMessage },
+      writes: { mdnsRules },
       clock,
       random: () => 0,
       log: quietLog(t, ...expected),
@@ -65,7 +70,7 @@ function world(t: Test, settings: MdnsSettings | undefined, ...expected: readonl
       return `${answers.join()} to ${to}`
     })
   const receive = (message: Buffer, from: MdnsPeer = client) => open.get(eth0.address)?.receive(message, from)
-  return { clock, serviceStates, machine, open, taken, receive, end }
+  return { clock, serviceStates, networkMessage, mdnsRules, machine, open, taken, receive, end }
 }
 
 const settings = { interfaces: undefined, services: false }
@@ -164,4 +169,24 @@ test('a port that another program has for itself is tried again, and logged once
   machine.isPortTaken = false
   await clock.advance(10_000)
   t.equal(open.size, 1)
+})
+
+test('packets of pods are kept away where the fleet has a network and names are published', async (t) => {
+  const message = {
+    ...{
+      epoch: 'e',
+      version: 1,
+      clusterCIDR: '10.244.0.0/16',
+      serviceCIDR: '10.96.0.0/12',
+      clusterDomain: 'c',
+      nodes: [],
+    },
+  }
+  const { clock, networkMessage, mdnsRules } = world(t, settings)
+  await clock.settle()
+  t.equal(mdnsRules.get(), undefined)
+  networkMessage.set(message)
+  t.match(mdnsRules.get()?.chains.get('mdns-input')?.rules, [/^udp dport 5353 ip saddr 10.244.0.0\/16 drop$/, /fib/])
+  networkMessage.set(undefined)
+  t.equal(mdnsRules.get(), undefined)
 })

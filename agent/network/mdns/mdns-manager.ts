@@ -1,19 +1,27 @@
 /** Loop: publishes this node, and load balancers whose address it has, to the machines of the house by multicast DNS. */
+import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import { alarm } from '../../../daemon/alarm.ts'
-import type { Reader } from '../../../daemon/cell.ts'
+import type { Cell, Reader } from '../../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { ServiceStates } from '../messages/service-states.ts'
+import type { RuleSet } from '../rule-set.ts'
 import { linksToUse, type MdnsLink, type MdnsSettings, namesToPublish } from './mdns-names.ts'
 import { type MdnsHost, type MdnsPublisher, openMdnsPublisher } from './mdns-publisher.ts'
+import { mdnsRules } from './mdns-rules.ts'
 
 export type MdnsManagerNeeds = {
   readonly nodeName: string
   readonly host: MdnsHost
   /** The InternalIP of the node; undefined until it was found. */
   readonly nodeAddress: () => string | undefined
-  readonly reads: { readonly serviceStates: Reader<ServiceStates | undefined> }
+  readonly reads: {
+    readonly serviceStates: Reader<ServiceStates | undefined>
+    readonly networkMessage: Reader<NetworkMessage | undefined>
+  }
+  /** Undefined: nothing is published, or the fleet has no network of its own. */
+  readonly writes: { readonly mdnsRules: Cell<RuleSet | undefined> }
   readonly clock: Clock
   readonly random: () => number
   readonly log: Log
@@ -72,15 +80,20 @@ export function mdnsManager(needs: MdnsManagerNeeds, settings: MdnsSettings | un
   return {
     name: 'mdns',
     async run(signal) {
-      const stop = reads.serviceStates.onChange(() => {
-        verifyAtMs = 0
-        woken.ring()
-      })
+      const stops = [
+        reads.serviceStates.onChange(() => {
+          verifyAtMs = 0
+          woken.ring()
+        }),
+        reads.networkMessage.subscribe((message) => {
+          needs.writes.mdnsRules.set(settings && message && mdnsRules(message))
+        }),
+      ]
       try {
         while (!signal.aborted)
           await woken.sleep(settings === undefined ? longestTimerMs : await pass(settings), signal)
       } finally {
-        stop()
+        for (const stop of stops) stop()
         for (const publisher of publishers.values()) await publisher.close()
       }
     },
