@@ -104,3 +104,41 @@ test('what the fleet does not have has no path', async (t) => {
   for (const name of ['db', 'shop/db', 'db.shop', 'shop', 'example.com', '', 'pi-9.node.cluster.local'])
     t.equal(shown(name, web), undefined, name)
 })
+
+test('a Service of both families is shown with its addresses and endpoints of both', async (t) => {
+  const ipv6 = { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' }
+  const dualStack = message.nodes.map((one, index) => ({
+    ...one,
+    ipv6: { podCIDR: `fd00:10:244:${index + 1}::/64`, address: `fd00:7::${index + 1}` },
+  }))
+  const ports = [{ port: 8080, protocol: 'TCP' as const }]
+  const ofIPv6 = [endpointOn('pi-1', 'fd00:10:244:1::5'), endpointOn('pi-2', 'fd00:10:244:2::5', { pod: 'db-0' })]
+  const both = { ...web, ipv6: { clusterIPs: ['fd00:10:96::7'], endpoints: [{ ports, addresses: ofIPv6 }] } }
+  const look = (name: string, ...services: PathFindings['services']) => {
+    const path = networkPath(name, { ...findings(...services), message: { ...message, ipv6, nodes: dualStack } })
+    return path && pathText(path)
+  }
+  const text = `: Service shop/web, address 10.96.0.7, fd00:10:96::7, also 192.168.1.240
+
+PORT    TO                       NODE  USED  BY
+80/TCP  10.244.1.5:8080          pi-1  yes   this node
+80/TCP  10.244.2.5:8080          pi-2  yes   route by 192.168.1.2
+80/TCP  10.244.4.5:8080          pi-4  no    WireGuard by hub
+80/TCP  [fd00:10:244:1::5]:8080  pi-1  yes   this node
+80/TCP  [fd00:10:244:2::5]:8080  pi-2  yes   route by fd00:7::2
+`
+  t.equal(look('shop/web', both), `shop/web${text}`)
+  t.equal(look('FD00:10:96:0::7', both), `fd00:10:96::7${text}`)
+  const { endpoints } = both.ipv6
+  const single = { ...both, clusterIPs: [], loadBalancerIPs: [], endpoints: [] }
+  t.match(look('shop/web', single), /^shop\/web: Service shop\/web, address fd00:10:96::7\n\nPORT .*\n80\/TCP +\[fd00/)
+  t.match(look('shop/web', { ...both, ipv6: { ...both.ipv6, endpoints: [] } }), /\n- No endpoint of IPv6 is ready: /)
+  const headless = { ...web, clusterIPs: [], ports: [], loadBalancerIPs: [], ipv6: { clusterIPs: [], endpoints } }
+  t.match(look('fd00-10-244-2--5.web.shop', headless), /headless.*\n\nPORT +TO.*\n- +fd00:10:244:2::5 +pi-2 +yes/)
+  t.match(look('fd00:10:244:2::5', both), /: pod shop\/db-0\n/)
+  t.match(look('fd00:10:244:9::5', both), /No node has a range for pods with this address/)
+  t.match(look('fd00:10:96::99', both), /an address of the range of Services fd00:10:96::\/112/)
+  t.match(look('2001:db8::1', both), /an address outside of the fleet/)
+  t.match(look('pi-2', both), /192\.168\.1\.2 .*\n- +fd00:7::2 +pi-2/)
+  t.match(look('fd00:7::2', both), /^fd00:7::2: node pi-2/)
+})

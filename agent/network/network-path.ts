@@ -1,10 +1,12 @@
 /** What `bramble-agent network NAME` prints: where a packet of this node to a name or an address goes. */
 import type { NetworkMessage } from '../../api/network/pod-network.ts'
 import type { ServiceState } from '../../api/network/service-endpoints.ts'
-import { isWithin } from '../../api/text/cidr.ts'
-import { isIPv4 } from '../../api/text/ip-address.ts'
+import { rangeHas } from '../../api/text/address-block.ts'
+import { canonicalIPv6, isIPv4 } from '../../api/text/ip-address.ts'
 import { zoneQuestion } from './names/zone-question.ts'
 import type { NetworkReport, NodeRoute } from './network-report.ts'
+import { ipv4Rules, ipv6Rules, type RuleFamily } from './rule-family.ts'
+import { inIPv6 } from './services/ipv6-services.ts'
 import { endpointsOf, type NodePlace, type PortEndpoint, usableEndpoints } from './services/usable-endpoints.ts'
 import { textColumns } from './text-columns.ts'
 
@@ -28,7 +30,7 @@ export type NetworkPath = {
 export type PathEnd = {
   /** Of the Service: `80/TCP`; undefined: the packet keeps its port. */
   readonly port?: string
-  /** `10.244.1.5:8080`, or an address alone. */
+  /** `10.244.1.5:8080`, `[fd00:10:244:1::5]:8080`, or an address alone. */
   readonly address: string
   readonly node: string
   readonly way: string
@@ -42,7 +44,8 @@ export type PathEnd = {
  */
 export function networkPath(name: string, findings: PathFindings): NetworkPath | undefined {
   const plain = name.toLowerCase().replace(/\.$/, '')
-  if (isIPv4(plain)) return pathToAddress(plain, findings)
+  const address = isIPv4(plain) ? plain : canonicalIPv6(plain)
+  if (address !== undefined) return pathToAddress(address, findings)
   const { message, services } = findings
   const node = message.nodes.find((one) => one.name === plain)
   for (const candidate of candidates(plain, message.clusterDomain)) {
@@ -76,37 +79,61 @@ function pathToService(
   const title = `${service.namespace}/${service.name}`
   if (service.type === 'ExternalName')
     return { name, meaning: `Service ${title}, an alias for ${service.externalName ?? ''}`, ends: [], problems: [] }
-  const isHeadless = service.clusterIPs.length === 0
-  const isOne = (ip: string) => endpoint === undefined || endpointNames(service, ip).includes(endpoint)
-  const ends = service.ports.flatMap((port) => {
-    const all = endpointsOf(service, port, placeOfNode(findings)).filter(({ ip }) => isOne(ip))
-    const used = new Set(isHeadless ? all.filter(({ ready }) => ready) : usedOf(service, all, findings))
-    return all.map((one): PathEnd => {
-      const [number, address] = [`${port.port}/${port.protocol}`, `${one.ip}:${one.port}`]
-      return { port: number, address, ...placeOf(one.ip, findings), used: used.has(one) }
-    })
-  })
-  const withoutPorts = service.endpoints.flatMap(({ addresses }) =>
-    service.ports.length > 0
-      ? []
-      : addresses
-          .filter(({ ip }) => isOne(ip))
-          .map(({ ip, ready }): PathEnd => ({ address: ip, ...placeOf(ip, findings), used: ready })),
-  )
-  const address = isHeadless ? 'headless: its names lead to its endpoints' : `address ${service.clusterIPs.join(', ')}`
-  const others = [...(service.externalIPs ?? []), ...(service.loadBalancerIPs ?? [])]
+  const parts = partsOf(service)
+  const isOne = (ip: string) => endpoint === undefined || endpointNames(parts, ip).includes(endpoint)
+  const isHeadless = parts.every(({ state }) => state.clusterIPs.length === 0)
+  const addresses = parts.flatMap(({ state }) => state.clusterIPs).join(', ')
+  const address = isHeadless ? 'headless: its names lead to its endpoints' : `address ${addresses}`
+  const others = parts.flatMap(({ state }) => [...(state.externalIPs ?? []), ...(state.loadBalancerIPs ?? [])])
   const outside = others.length === 0 ? '' : `, also ${others.join(', ')}`
+  const found = parts.map((part) => ({ part, ends: endsOf(part, isHeadless, isOne, findings) }))
+  const ends = found.flatMap((one) => one.ends)
   return {
     name,
     meaning: `Service ${title}, ${address}${outside}`,
-    ends: [...ends, ...withoutPorts],
-    problems: [...withoutEnds(service, [...ends, ...withoutPorts]), ...lost([...ends, ...withoutPorts], findings)],
+    ends,
+    problems: [...found.flatMap((one) => withoutEnds(one.part, isHeadless, one.ends)), ...lost(ends, findings)],
   }
 }
 
-function usedOf(service: ServiceState, all: readonly PortEndpoint[], findings: PathFindings) {
+/** A Service as it is in one family. */
+type ServicePart = { readonly state: ServiceState; readonly family: RuleFamily }
+
+/** Those with an address or endpoints; that of IPv4 if there is none. */
+function partsOf(service: ServiceState): readonly ServicePart[] {
+  const ofIPv4: ServicePart = { state: service, family: ipv4Rules }
+  const ipv6 = inIPv6(service)
+  const all = [ofIPv4, ...(ipv6 === undefined ? [] : [{ state: ipv6, family: ipv6Rules }])]
+  const used = all.filter(({ state }) => state.clusterIPs.length + state.endpoints.length > 0)
+  return used.length > 0 ? used : [ofIPv4]
+}
+
+function endsOf(
+  { state, family }: ServicePart,
+  isHeadless: boolean,
+  isOne: (ip: string) => boolean,
+  findings: PathFindings,
+): readonly PathEnd[] {
+  const place = { ...placeOfNode(findings), family }
+  if (state.ports.length === 0)
+    return state.endpoints.flatMap(({ addresses }) =>
+      addresses
+        .filter(({ ip }) => isOne(ip))
+        .map(({ ip, ready }): PathEnd => ({ address: ip, ...placeOf(ip, findings), used: ready })),
+    )
+  return state.ports.flatMap((port) => {
+    const all = endpointsOf(state, port, place).filter(({ ip }) => isOne(ip))
+    const used = new Set(isHeadless ? all.filter(({ ready }) => ready) : usedOf(state, all, place))
+    return all.map((one): PathEnd => {
+      const address = one.ip.includes(':') ? `[${one.ip}]:${one.port}` : `${one.ip}:${one.port}`
+      return { port: `${port.port}/${port.protocol}`, address, ...placeOf(one.ip, findings), used: used.has(one) }
+    })
+  })
+}
+
+function usedOf(service: ServiceState, all: readonly PortEndpoint[], place: NodePlace) {
   const isLocal = service.internalTrafficPolicy === 'Local'
-  const usable = usableEndpoints(all, { cluster: !isLocal, local: isLocal }, placeOfNode(findings))
+  const usable = usableEndpoints(all, { cluster: !isLocal, local: isLocal }, place)
   return isLocal ? usable.local : usable.cluster
 }
 
@@ -114,44 +141,49 @@ function placeOfNode({ message, report }: PathFindings): NodePlace {
   return { nodeName: report.node, zone: message.nodes.find(({ name }) => name === report.node)?.zone ?? '' }
 }
 
-function withoutEnds({ internalTrafficPolicy, clusterIPs }: ServiceState, ends: readonly PathEnd[]): readonly string[] {
+function withoutEnds({ state, family }: ServicePart, isHeadless: boolean, ends: readonly PathEnd[]): readonly string[] {
   if (ends.some(({ used }) => used)) return []
-  if (clusterIPs.length === 0) return ['No endpoint is ready: its names have no addresses']
-  if (internalTrafficPolicy === 'Local' && ends.length > 0)
-    return [
-      'No endpoint on this node is ready, and internalTrafficPolicy is Local: connections of this node are dropped',
-    ]
-  return ['No endpoint is ready: connections are refused']
+  const none = family.family === 'IPv4' ? 'No endpoint' : 'No endpoint of IPv6'
+  if (isHeadless) return [`${none} is ready: its names have no addresses`]
+  if (state.internalTrafficPolicy === 'Local' && ends.length > 0)
+    return [`${none} on this node is ready, and internalTrafficPolicy is Local: connections of this node are dropped`]
+  return [`${none} is ready: connections are refused`]
 }
 
 /** The host name of an endpoint, and the name that its address gives it. */
-function endpointNames(service: ServiceState, ip: string): readonly string[] {
-  const own = service.endpoints.flatMap(({ addresses }) => addresses.filter((one) => one.ip === ip))
-  return [ip.replaceAll('.', '-'), ...own.flatMap(({ hostname }) => hostname ?? [])]
+function endpointNames(parts: readonly ServicePart[], ip: string): readonly string[] {
+  const all = parts.flatMap(({ state }) => state.endpoints.flatMap(({ addresses }) => addresses))
+  const own = all.filter((one) => one.ip === ip)
+  return [ip.replaceAll(/[.:]/g, '-'), ...own.flatMap(({ hostname }) => hostname ?? [])]
 }
 
 function pathToAddress(address: string, findings: PathFindings): NetworkPath {
-  const { services, message, report } = findings
-  const service = services.find(({ clusterIPs, externalIPs = [], loadBalancerIPs = [] }) =>
-    [...clusterIPs, ...externalIPs, ...loadBalancerIPs].includes(address),
+  const { services, message } = findings
+  const service = services.find((one) =>
+    partsOf(one).some(({ state: { clusterIPs, externalIPs = [], loadBalancerIPs = [] } }) =>
+      [...clusterIPs, ...externalIPs, ...loadBalancerIPs].includes(address),
+    ),
   )
   if (service !== undefined) return pathToService(address, service, undefined, findings)
-  const node = message.nodes.find((one) => one.address === address)
+  const node = message.nodes.find((one) => one.address === address || one.ipv6?.address === address)
   if (node !== undefined) return { ...pathToNode(node.name, findings), name: address }
-  if (isWithin(address, message.serviceCIDR)) {
+  const serviceRange = [message.serviceCIDR, message.ipv6?.serviceCIDR ?? ''].find((range) => rangeHas(range, address))
+  if (serviceRange !== undefined) {
     const problems = ['No Service has this address: packets to it are dropped']
-    return { name: address, meaning: `an address of the range of Services ${message.serviceCIDR}`, ends: [], problems }
+    return { name: address, meaning: `an address of the range of Services ${serviceRange}`, ends: [], problems }
   }
   const end: PathEnd = { address, ...placeOf(address, findings), used: true }
-  if (!isWithin(address, message.clusterCIDR))
+  if (![message.clusterCIDR, message.ipv6?.clusterCIDR ?? ''].some((range) => rangeHas(range, address)))
     return { name: address, meaning: 'an address outside of the fleet', ends: [end], problems: [] }
-  const pods = services.flatMap(({ namespace, endpoints }) =>
-    endpoints.flatMap(({ addresses }) =>
+  const pods = services.flatMap(({ namespace, endpoints, ipv6 }) =>
+    [...endpoints, ...(ipv6?.endpoints ?? [])].flatMap(({ addresses }) =>
       addresses.flatMap(({ ip, pod }) => (ip === address && pod !== undefined ? [`${namespace}/${pod}`] : [])),
     ),
   )
-  const isOwned = (report.network?.nodes ?? []).some(({ podCIDR }) => isWithin(address, podCIDR))
-  const problems = isOwned ? lost([end], findings) : ['No node has a range for pods with this address']
+  const problems =
+    nodeOfPod(address, findings) === undefined
+      ? ['No node has a range for pods with this address']
+      : lost([end], findings)
   return {
     name: address,
     meaning: pods[0] === undefined ? 'an address of a pod' : `pod ${pods[0]}`,
@@ -160,19 +192,31 @@ function pathToAddress(address: string, findings: PathFindings): NetworkPath {
   }
 }
 
+/** One end for each address of the node. */
 function pathToNode(node: string, findings: PathFindings): NetworkPath {
-  const address = findings.message.nodes.find(({ name }) => name === node)?.address ?? ''
-  const end: PathEnd = { address, ...placeOf(address, findings), used: true }
-  return { name: node, meaning: `node ${node}`, ends: [end], problems: [] }
+  const found = findings.message.nodes.find(({ name }) => name === node)
+  const addresses = [found?.address ?? '', found?.ipv6?.address ?? []].flat()
+  const ends = addresses.map((address): PathEnd => ({ address, ...placeOf(address, findings), used: true }))
+  return { name: node, meaning: `node ${node}`, ends, problems: [] }
 }
 
-function placeOf(ip: string, { message, report }: PathFindings): Pick<PathEnd, 'node' | 'way'> {
-  const route = report.network?.nodes.find(({ podCIDR }) => isWithin(ip, podCIDR))
+function placeOf(ip: string, findings: PathFindings): Pick<PathEnd, 'node' | 'way'> {
+  const { message, report } = findings
+  const route = nodeOfPod(ip, findings)
   if (route !== undefined) return { node: route.name, way: wayText(route) }
-  const node = message.nodes.find(({ address }) => address === ip)
+  const node = message.nodes.find(({ address, ipv6 }) => address === ip || ipv6?.address === ip)
   if (node !== undefined)
     return { node: node.name, way: node.name === report.node ? 'this node' : 'network of the machine' }
   return { node: '-', way: 'network of the machine' }
+}
+
+/** The node with that address in the range of its pods, and the way to it by the family of the address. */
+function nodeOfPod(ip: string, { message, report }: PathFindings): NodeRoute | undefined {
+  const routes = report.network?.nodes ?? []
+  if (!ip.includes(':')) return routes.find(({ podCIDR }) => rangeHas(podCIDR, ip))
+  const node = message.nodes.find(({ ipv6 }) => ipv6 !== undefined && rangeHas(ipv6.podCIDR, ip))
+  const route = routes.find(({ name }) => name === node?.name)
+  return route && { ...route, address: node?.ipv6?.address ?? route.address }
 }
 
 function wayText({ way, address, relay, state }: NodeRoute): string {
