@@ -6,6 +6,7 @@ import { readSavedAddresses } from '../adapters/disk/address-checkpoint.ts'
 import { networkCheckpointPath, readSavedNetwork, readSavedServices } from '../adapters/disk/network-checkpoint.ts'
 import { balancerHost } from '../adapters/network/balancer-host.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
+import { hasIPv6 } from '../adapters/network/ipv6-support.ts'
 import { nftTable } from '../adapters/network/nft.ts'
 import { nftIPv6Guard } from '../adapters/network/nft-ipv6-guard.ts'
 import { isolatedPods } from '../adapters/network/nft-isolation.ts'
@@ -14,6 +15,7 @@ import { readWireguard } from '../adapters/network/wireguard-link.ts'
 import { findIdentity } from '../join/identity.ts'
 import type { NetworkSources } from '../network/network-command.ts'
 import { proofsOf } from '../network/probes/proven-network.ts'
+import { ipv6Rules } from '../network/rule-family.ts'
 
 export function networkSources({ root, dataDir }: { readonly root: string; readonly dataDir: string }): NetworkSources {
   /** Of a module that is not loaded the kernel has no file. */
@@ -27,10 +29,13 @@ export function networkSources({ root, dataDir }: { readonly root: string; reado
     host: hostNetwork(root),
     balancers: balancerHost(root),
     table: nftTable(),
+    ipv6Table: nftTable('nft', undefined, ipv6Rules),
+    hasIPv6: hasIPv6(root),
     ipv6: nftIPv6Guard(root),
     isolatedPods: () => isolatedPods(),
     names: nodeDnsHost(),
     forwards: () => isOn('ipv4/ip_forward'),
+    forwardsIPv6: () => isOn('ipv6/conf/all/forwarding'),
     filtersBridges: () => isOn('bridge/bridge-nf-call-iptables'),
     wireguard: () => readWireguard(),
     nowMs: systemClock.wallMs,

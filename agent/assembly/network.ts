@@ -13,6 +13,7 @@ import { reflectPorts } from '../adapters/network/bridge-ports.ts'
 import { conntrackFlows } from '../adapters/network/conntrack.ts'
 import { healthServers } from '../adapters/network/health-servers.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
+import { hasIPv6 } from '../adapters/network/ipv6-support.ts'
 import { mdnsHost } from '../adapters/network/mdns-sockets.ts'
 import {
   type NetworkOwner,
@@ -32,13 +33,14 @@ import type { AgentConfiguration } from '../configuration.ts'
 import { balancerManager } from '../network/balancers/balancer-manager.ts'
 import { mdnsManager } from '../network/mdns/mdns-manager.ts'
 import { networkReception } from '../network/messages/network-reception.ts'
-import { networkManager } from '../network/network-manager.ts'
+import { networkManager, type RuleTable } from '../network/network-manager.ts'
 import type { IPv6Guard } from '../network/peers/ipv6-guard.ts'
 import { peersManager } from '../network/peers/peers-manager.ts'
 import { podIsolation } from '../network/policies/pod-isolation.ts'
 import { policyManager } from '../network/policies/policy-manager.ts'
 import { policyReception } from '../network/policies/policy-reception.ts'
 import { type ProbeManager, probeManager } from '../network/probes/probe-manager.ts'
+import { ipv6Rules } from '../network/rule-family.ts'
 import { flowCleaner } from '../network/services/flow-cleaner.ts'
 import { healthCheckManager } from '../network/services/health-check-manager.ts'
 import { openServiceManager } from '../network/services/service-manager.ts'
@@ -56,11 +58,17 @@ import { assembleNames } from './names.ts'
 export type NetworkGround = {
   readonly owner: NetworkOwner
   readonly ipv6: IPv6Guard
+  /** As found at the start. */
+  readonly hasIPv6: boolean
+  /** In the kernel it has the name of the guard's table: there is one of the two. */
+  readonly ipv6Table: RuleTable
 }
 
-export function networkGround(root: string): NetworkGround {
+export function networkGround(root: string, { ipv6PeerRules }: Pick<AgentBoard, 'ipv6PeerRules'>): NetworkGround {
   const owner = networkOwner(root)
-  return { owner, ipv6: ownedGuard(nftIPv6Guard(root), owner) }
+  const guard = nftIPv6Guard(root, undefined, () => ipv6PeerRules.get() !== undefined)
+  const table = guard.inTurn(nftTable('nft', undefined, ipv6Rules))
+  return { owner, hasIPv6: hasIPv6(root), ipv6: ownedGuard(guard, owner), ipv6Table: ownedTable(table, owner) }
 }
 
 export type NetworkParts = NetworkGround & {
@@ -87,7 +95,7 @@ export type AssembledNetwork = {
 
 /** Resolves when the cells have what the checkpoint has: before pods start. */
 export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNetwork> {
-  const { root, dataDir, nodeName, board, machine, engine, controlPlane, log, owner, ipv6 } = parts
+  const { root, dataDir, nodeName, board, machine, engine, controlPlane, log, owner } = parts
   const { clockFor } = machine.watch
   const reception = networkReception({
     writes: board,
@@ -111,7 +119,8 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
       host: ownedHost(hostNetwork(root), owner),
       wireguard: ownedWireguard(wireguard, owner),
       bridge: { adjust: engine.adjustPodNetwork },
-      ipv6,
+      ipv6: parts.ipv6,
+      hasIPv6: parts.hasIPv6,
       reads: board,
       writes: board,
       clock: clockFor('peers'),
@@ -139,26 +148,6 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     }),
     healthCheckManager({ nodeName, servers: healthServers(), reads: board, clock: clockFor('service-health'), log }),
   ]
-  // Where IPv6 cannot be kept away again, the loop of peers tries it again, and reports why.
-  const observe = (chains: string | undefined) => ipv6.observe(chains).catch(() => undefined)
-  const rules = networkManager({
-    table: ownedTable(nftTable('nft', observe), owner),
-    reads: {
-      rules: [
-        board.peerRules,
-        board.serviceRules,
-        board.balancerRules,
-        board.nameRules,
-        board.mdnsRules,
-        board.policyRules,
-      ],
-      rulesCurrent: board.rulesCurrent,
-      policiesReady: board.policiesReady,
-    },
-    writes: board,
-    clock: clockFor('network'),
-    log,
-  })
   const { network, services, networkOff } = reception
   const policyLoops = [policies, policyManager({ reads: board, writes: board, clock: clockFor('policies') })]
   return {
@@ -172,7 +161,7 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
       ...serviceLoops,
       ...policyLoops,
       loadBalancers(parts),
-      rules,
+      ...ruleLoops(parts),
       publishedNames(parts),
       assembleNames(parts),
     ],
@@ -210,6 +199,42 @@ function addressProbes({ root, dataDir, nodeName, board, link, machine, log, own
   })
 }
 
+/** One table of each family. */
+function ruleLoops({ board, machine, owner, ipv6, ipv6Table, log }: NetworkParts): readonly Loop[] {
+  const { clockFor } = machine.watch
+  const { rulesCurrent, policiesReady } = board
+  // Where IPv6 cannot be kept away again, the loop of peers tries it again, and reports why.
+  const observe = (chains: string | undefined) => ipv6.observe(chains).catch(() => undefined)
+  const rules = networkManager({
+    table: ownedTable(nftTable('nft', observe), owner),
+    reads: {
+      rules: [
+        board.peerRules,
+        board.serviceRules,
+        board.balancerRules,
+        board.nameRules,
+        board.mdnsRules,
+        board.policyRules,
+      ],
+      ...{ rulesCurrent, policiesReady },
+    },
+    writes: board,
+    clock: clockFor('network'),
+    log,
+  })
+  const rulesOfIPv6 = networkManager({
+    table: ipv6Table,
+    reads: {
+      rules: [board.ipv6PeerRules, board.ipv6ServiceRules, board.ipv6PolicyRules],
+      ...{ rulesCurrent, policiesReady },
+    },
+    writes: { ruleProblem: board.ipv6RuleProblem, appliedRules: board.ipv6AppliedRules },
+    clock: clockFor('network-ipv6'),
+    log,
+  })
+  return [rules, rulesOfIPv6]
+}
+
 /** The names of this node in the house. */
 function publishedNames({ nodeName, board, configuration, machine, log }: NetworkParts): Loop {
   const needs = {
@@ -228,9 +253,12 @@ function publishedNames({ nodeName, board, configuration, machine, log }: Networ
 /** What the engine needs of the network, before its parts are built. */
 export function podNetworkLink(board: AgentBoard, { ipv6 }: Pick<NetworkGround, 'ipv6'>): PodNetworkLink {
   const { networkMessage, podsMayMove, appliedRules, routesApplied, namesTried } = board
+  const { ipv6PeerRules, ipv6AppliedRules } = board
   let preparing: Promise<void> | undefined
   const prepare = async () => {
-    const parts = [become(appliedRules, (rules) => rules.length > 0), become(routesApplied, Boolean)]
+    const areThere = (rules: readonly unknown[]) => rules.length > 0
+    const parts = [become(appliedRules, areThere), become(routesApplied, Boolean)]
+    if (ipv6PeerRules.get() !== undefined) parts.push(become(ipv6AppliedRules, areThere))
     await withinOr(preparedMs, undefined, Promise.all([...parts, become(namesTried, Boolean)]))
   }
   return {

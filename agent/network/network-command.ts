@@ -29,8 +29,10 @@ export type NetworkSources = {
   /** Undefined: the machine has not joined. */
   nodeName(): Promise<string | undefined>
   savedMessage(): Promise<NetworkMessage | undefined>
-  readonly host: HostNetwork & { isAccepting(): Promise<boolean> }
+  readonly host: HostNetwork & { isAccepting(): Promise<boolean>; acceptsIPv6(): Promise<boolean> }
   readonly table: RuleTable
+  readonly ipv6Table: Pick<RuleTable, 'isIntact'>
+  readonly hasIPv6: boolean
   readonly ipv6: Pick<IPv6Guard, 'remove'> & { isClosed(): Promise<boolean> }
   /** Which addresses of nodes are proven, beside the checkpoint. */
   savedProofs(): Promise<AddressProofs>
@@ -44,6 +46,8 @@ export type NetworkSources = {
   isolatedPods(): Promise<readonly IsolatedPod[]>
   /** Whether the kernel forwards packets of IPv4. */
   forwards(): Promise<boolean>
+  /** The same of IPv6. */
+  forwardsIPv6(): Promise<boolean>
   /** Whether packets between ports of a bridge pass the rules. */
   filtersBridges(): Promise<boolean>
   /** undefined: there is no interface. */
@@ -113,9 +117,11 @@ async function reportOf(
     ...known,
     proofs: await sources.savedProofs(),
     heldAddresses: balancers.held(),
-    links: await host.links(),
+    links: await host.links(true),
     made: await host.made(),
     hasRules: await table.isIntact(true),
+    hasIPv6: sources.hasIPv6,
+    ...(known.message?.ipv6 && { ipv6: await ipv6Findings(sources) }),
     isIPv6Closed: await sources.ipv6.isClosed(),
     dockerAccepts: await host.isAccepting(),
     forwards: await sources.forwards(),
@@ -126,12 +132,20 @@ async function reportOf(
   })
 }
 
+async function ipv6Findings({ host, ipv6Table, forwardsIPv6 }: NetworkSources) {
+  return {
+    hasRules: await ipv6Table.isIntact(true),
+    dockerAccepts: await host.acceptsIPv6(),
+    forwards: await forwardsIPv6(),
+  }
+}
+
 /** Docker's rule goes last: packets are let through by a mark that nothing sets any more. */
 async function removeAll(
   { host, table, ipv6, balancers, names }: NetworkSources,
   { stdout, stderr }: NetworkCommandNeeds,
 ): Promise<number> {
-  const { steps } = planRoutes(undefined, await host.made(), await host.links())
+  const { steps } = planRoutes(undefined, await host.made(), await host.links(true))
   const failed = await host.apply(steps)
   await balancers.clear()
   await table.remove()

@@ -3,12 +3,16 @@ import { cell } from '../../daemon/cell.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { networkManager } from './network-manager.ts'
+import { ipv4Rules, ipv6Rules, type RuleFamily } from './rule-family.ts'
 import { noRules, type RuleSet } from './rule-set.ts'
 
 const drop: RuleSet = { chains: new Map([['web', { rules: ['drop'] }]]), sets: new Map() }
 const logged = 'Cannot apply the rules of the network'
 
-function running(t: Test, given: { readonly isThere?: boolean; readonly policiesReady?: boolean } = {}) {
+function running(
+  t: Test,
+  given: { readonly isThere?: boolean; readonly policiesReady?: boolean; readonly family?: RuleFamily } = {},
+) {
   const kernel = { applied: [] as string[], isThere: given.isThere ?? false, failing: false, intact: true }
   const peers = cell<RuleSet | undefined>(undefined)
   const services = cell<RuleSet | undefined>(undefined)
@@ -20,6 +24,7 @@ function running(t: Test, given: { readonly isThere?: boolean; readonly policies
   const end = new AbortController()
   const { run } = networkManager({
     table: {
+      family: given.family ?? ipv4Rules,
       list: async () => (kernel.isThere ? { chains: [], sets: [] } : undefined),
       async apply(transaction) {
         if (kernel.failing) throw new Error('nft is not installed')
@@ -189,4 +194,13 @@ test('an engine that does not list its containers does not keep the rules as the
   peers.set(noRules)
   await clock.advance(60_000)
   t.equal(kernel.applied.length, 1)
+})
+
+test('the table of IPv6 is another one', async (t) => {
+  const { kernel, peers, services, clock } = running(t, { family: ipv6Rules })
+  peers.set(noRules)
+  await clock.settle()
+  services.set(drop)
+  await clock.settle()
+  t.match(kernel.applied, [/^add table ip6 bramble\nadd chain ip6/, /^add chain ip6 bramble web\nadd rule ip6/])
 })

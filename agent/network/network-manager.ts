@@ -1,5 +1,6 @@
 /** Loop: keeps the kernel's table of rules as the parts of the network want it. */
-import { alarm } from '../../daemon/alarm.ts'
+import type { IPFamily } from '../../api/text/ip-address.ts'
+import { type Alarm, alarm } from '../../daemon/alarm.ts'
 import { type BackoffSettings, longestBackoffMs } from '../../daemon/backoff.ts'
 import type { Cell, Reader } from '../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../daemon/clock.ts'
@@ -8,10 +9,12 @@ import type { Loop } from '../../daemon/run.ts'
 import { baseRules } from './base-rules.ts'
 import { retiredChains, retiredMs } from './retired-chains.ts'
 import { allRules, type ExistingRules, type RuleTransaction, ruleChanges } from './rule-changes.ts'
+import type { RuleFamily } from './rule-family.ts'
 import { noRules, type RuleSet } from './rule-set.ts'
 
-/** The table `ip bramble` of the kernel. */
+/** The table `ip bramble` of the kernel, or `ip6 bramble`. */
 export interface RuleTable {
+  readonly family: RuleFamily
   /** What is there, by name; undefined without the table. */
   list(): Promise<ExistingRules | undefined>
   /** All commands take effect in one moment, or none does and it rejects. */
@@ -88,11 +91,12 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
     } else if (typeof before === 'string') {
       applied = 'unknown'
       retired.clear()
-      await apply(allRules(await table.list(), after))
-      log.info('Rules of the network applied', { chains: chainsOf(after) })
+      await apply(allRules(await table.list(), after, table.family))
+      log.info('Rules of the network applied', { chains: chainsOf(after), ...ofFamily(table.family) })
       verifiedMs = clock.monotonicMs()
     } else {
-      const transaction = ruleChanges(after.map((next, index) => ({ before: before[index] ?? noRules, after: next })))
+      const changes = after.map((next, index) => ({ before: before[index] ?? noRules, after: next }))
+      const transaction = ruleChanges(changes, table.family)
       applied = 'unknown'
       if (transaction.commands !== '') await apply(transaction)
     }
@@ -104,7 +108,7 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
     if (typeof applied === 'string' || clock.monotonicMs() - verifiedMs < verifyMs) return
     verifiedMs = clock.monotonicMs()
     if (await table.isIntact(++verified % thoroughEvery === 0)) return
-    log.warn('Rules of the network were removed by another program; they are applied again')
+    log.warn('Rules of the network were removed by another program; they are applied again', ofFamily(table.family))
     applied = 'unknown'
   }
 
@@ -118,26 +122,15 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
     } catch (error) {
       applied = 'unknown'
       const problem = storyOf(error)
-      if (writes.ruleProblem.get() !== problem) log.error('Cannot apply the rules of the network', { error })
+      if (writes.ruleProblem.get() !== problem)
+        log.error('Cannot apply the rules of the network', { error, ...ofFamily(table.family) })
       writes.ruleProblem.set(problem)
       failures++
     }
   }
 
-  const hold = async (signal: AbortSignal) => {
-    const { rulesCurrent, policiesReady } = reads
-    const startMs = clock.monotonicMs()
-    const endMs = () => {
-      if (!policiesReady.get()) return startMs + holdPoliciesMs
-      return rulesCurrent.get() ? startMs : startMs + holdMs
-    }
-    const restMs = () => endMs() - clock.monotonicMs()
-    if (restMs() <= 0 || !(await table.isIntact(false).catch(() => false))) return
-    while (!signal.aborted && restMs() > 0) await changed.sleep(restMs(), signal)
-  }
-
   return {
-    name: 'network',
+    name: table.family.family === 'IPv4' ? 'network' : 'network-ipv6',
     async run(signal) {
       const stops = [
         ...reads.rules.map((part) => part.onChange(changed.ring)),
@@ -145,7 +138,7 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
         reads.policiesReady.onChange(changed.ring),
       ]
       try {
-        await hold(signal)
+        await hold({ table, reads, clock }, changed, signal)
         while (!signal.aborted) {
           await pass()
           const idleMs = applied === 'none' ? longestTimerMs : leftMs(verifiedMs + verifyMs, clock)
@@ -161,6 +154,28 @@ export function networkManager({ table, reads, writes, clock, log }: NetworkMana
 
 function leftMs(endMs: number, clock: Clock): number {
   return Math.max(0, endMs - clock.monotonicMs())
+}
+
+/** Leaves what an earlier agent has put in place until the rules of now are known, or for some time. */
+async function hold(
+  { table, reads, clock }: Pick<NetworkManagerNeeds, 'table' | 'reads' | 'clock'>,
+  changed: Alarm,
+  signal: AbortSignal,
+): Promise<void> {
+  const { rulesCurrent, policiesReady } = reads
+  const startMs = clock.monotonicMs()
+  const endMs = () => {
+    if (!policiesReady.get()) return startMs + holdPoliciesMs
+    return rulesCurrent.get() ? startMs : startMs + holdMs
+  }
+  const restMs = () => endMs() - clock.monotonicMs()
+  if (restMs() <= 0 || !(await table.isIntact(false).catch(() => false))) return
+  while (!signal.aborted && restMs() > 0) await changed.sleep(restMs(), signal)
+}
+
+/** For a log: most fleets have rules of IPv4 only. */
+function ofFamily({ family }: RuleFamily): { readonly family?: IPFamily } {
+  return family === 'IPv4' ? {} : { family }
 }
 
 function chainsOf(sets: readonly RuleSet[]): number {

@@ -38,6 +38,7 @@ const whole: NetworkFindings = {
   },
   made: { routes: [], tunnelPeers: [] },
   hasRules: true,
+  hasIPv6: true,
   isIPv6Closed: true,
   dockerAccepts: true,
   forwards: true,

@@ -1,9 +1,9 @@
 /** What `bramble-agent network` prints: how this node reaches the pods of the others, and what is missing. */
 import type { NetworkMessage } from '../../api/network/pod-network.ts'
 import type { ServiceState } from '../../api/network/service-endpoints.ts'
-import { type PeerNetwork, peerNetworkOf } from './peers/peer-network.ts'
+import { type FamilyNetwork, type PeerNetwork, peerNetworkOf } from './peers/peer-network.ts'
 import { type HostLinks, type MadeRoutes, planRoutes } from './peers/route-steps.ts'
-import { type PodRoute, tunnelDevice } from './peers/tunnels.ts'
+import { type PodRoute, tunnelDevice, wireguardDevice } from './peers/tunnels.ts'
 import { type AddressProofs, unprovenAddresses, unprovenNodes } from './probes/proven-network.ts'
 import { textColumns } from './text-columns.ts'
 import { contactOf, noContactWith, type PeerContact, type WireguardState } from './wireguard/wireguard-plan.ts'
@@ -22,8 +22,12 @@ export type NetworkFindings = {
   readonly made: MadeRoutes
   /** The table of rules is in the kernel. */
   readonly hasRules: boolean
+  /** The machine has IPv6 on. */
+  readonly hasIPv6: boolean
   /** The machine has no IPv6, or rules keep it away from pods. */
   readonly isIPv6Closed: boolean
+  /** What pods with addresses of IPv6 need; read only where they have some. */
+  readonly ipv6?: { readonly hasRules: boolean; readonly dockerAccepts: boolean; readonly forwards: boolean }
   /** Docker's rules accept packets with our mark. */
   readonly dockerAccepts: boolean
   readonly forwards: boolean
@@ -50,6 +54,7 @@ export type NetworkReport = {
     readonly podCIDR: string
     readonly clusterCIDR: string
     readonly serviceCIDR: string
+    readonly ipv6?: { readonly podCIDR: string; readonly clusterCIDR: string; readonly serviceCIDR: string }
     readonly nodes: readonly NodeRoute[]
     readonly services: {
       readonly total: number
@@ -79,6 +84,8 @@ export type NodeRoute = {
     | 'this node'
     | 'not reached'
     | Exclude<PeerContact, 'in contact'>
+  /** Of pods with addresses of IPv6. */
+  readonly ipv6?: { readonly podCIDR: string; readonly state: 'in place' | 'missing' | 'this node' | 'not reached' }
 }
 
 export type BalancedAddress = {
@@ -92,12 +99,12 @@ export type BalancedAddress = {
 export function networkReport(findings: NetworkFindings): NetworkReport {
   const { nodeName: node, message, links, made } = findings
   if (message === undefined) return { node, problems: [] }
-  const wanted = peerNetworkOf(message, node)
-  const { steps, inTheWay, overlaps } = planRoutes(wanted, { ...made, ...asMade(wanted?.tunnel) }, links)
+  const wanted = peerNetworkOf(message, node, findings.hasIPv6)
+  const { steps, inTheWay, ipv6InTheWay, overlaps } = planRoutes(wanted, { ...made, ...asMade(wanted?.tunnel) }, links)
   const contacts = contactsOf(wanted, findings)
   const missing = steps.flatMap((step) => (step.step === 'addRoute' ? [step.route.range] : []))
   const unproven = new Set(unprovenNodes(message, node, findings.proofs))
-  const nodes = message.nodes.map(({ name, podCIDR, address }): NodeRoute => {
+  const nodes = message.nodes.map(({ name, podCIDR, address, ipv6 }): NodeRoute => {
     const route = wanted?.routes.find(({ range }) => range === podCIDR)
     const isMissing = missing.includes(podCIDR) || inTheWay.some((text) => text.includes(podCIDR))
     const contact = contacts.get(podCIDR)?.contact ?? 'in contact'
@@ -105,7 +112,14 @@ export function networkReport(findings: NetworkFindings): NetworkReport {
     const absent = unproven.has(name) ? 'not proven' : 'missing'
     const state = name === node ? 'this node' : route === undefined ? 'not reached' : isMissing ? absent : there
     const relay = wanted?.relays.get(name)
-    return { name, podCIDR, address, way: wayOf(route), ...(relay && { relay }), state }
+    const isReached = wanted?.ipv6?.routes.some(({ range }) => range === ipv6?.podCIDR) === true
+    const isLacking =
+      isReached && missing.concat(ipv6InTheWay.join()).some((text) => text.includes(ipv6?.podCIDR ?? ' '))
+    const there6 = isLacking ? 'missing' : isReached ? 'in place' : 'not reached'
+    return {
+      ...{ name, podCIDR, address, way: wayOf(route), ...(relay && { relay }), state },
+      ...(wanted?.ipv6 && ipv6 && { ipv6: { podCIDR: ipv6.podCIDR, state: name === node ? 'this node' : there6 } }),
+    }
   })
   const loadBalancers = balancedAddresses(findings)
   const lacking = loadBalancers.filter(({ state }) => state === 'missing').map(({ address }) => address)
@@ -118,6 +132,7 @@ export function networkReport(findings: NetworkFindings): NetworkReport {
         podCIDR: wanted.podCIDR,
         clusterCIDR: wanted.clusterCIDR,
         serviceCIDR: message.serviceCIDR,
+        ...(wanted.ipv6 && { ipv6: rangesOf(wanted.ipv6) }),
         nodes,
         services: servicesOf(findings),
         loadBalancers,
@@ -127,15 +142,20 @@ export function networkReport(findings: NetworkFindings): NetworkReport {
     problems: [
       ...(wanted === undefined ? ['The controller has not assigned a range for pods to this node'] : []),
       ...(findings.hasRules ? [] : ['The table of rules is not in the kernel (nft list table ip bramble)']),
-      ...(findings.isIPv6Closed ? [] : ['No rules keep IPv6 away from pods (nft list table ip6 bramble)']),
+      ...ipv6Problems(wanted, findings),
+      ...(findings.isIPv6Closed || wanted?.ipv6 !== undefined
+        ? []
+        : ['No rules keep IPv6 away from pods (nft list table ip6 bramble)']),
       ...(findings.dockerAccepts ? [] : ['Docker drops packets between nodes: our rule in DOCKER-USER is missing']),
       ...(findings.forwards ? [] : ['The kernel forwards no packets: set net.ipv4.ip_forward=1']),
       ...(findings.filtersBridges ? [] : [bridgeProblem]),
       ...(absent.length === 0 ? [] : [`No route to the pods of ${absent.join(', ')}`]),
       ...(isUnproven ? unprovenAddresses(message, node, findings.proofs) : []),
       ...inTheWay,
+      ...ipv6InTheWay,
       ...overlaps,
       ...(wanted?.gaps ?? []),
+      ...(wanted?.ipv6Gaps ?? []),
       ...new Set([...contacts.values()].flatMap(({ silence }) => silence)),
       ...(lacking.length === 0
         ? []
@@ -151,9 +171,26 @@ function servicesOf({ services }: NetworkFindings) {
   return { total: services.length, withoutEndpoints: names.sort() }
 }
 
+function rangesOf({ podCIDR, clusterCIDR, serviceCIDR }: FamilyNetwork) {
+  return { podCIDR, clusterCIDR, serviceCIDR }
+}
+
+function ipv6Problems(wanted: PeerNetwork | undefined, { ipv6 }: NetworkFindings): readonly string[] {
+  if (wanted?.ipv6 === undefined || ipv6 === undefined) return []
+  return [
+    ...(ipv6.hasRules ? [] : ['The table of rules is not in the kernel (nft list table ip6 bramble)']),
+    ...(ipv6.dockerAccepts ? [] : ['Docker drops packets of IPv6 between nodes: our rule in DOCKER-USER is missing']),
+    ...(ipv6.forwards ? [] : ['The kernel forwards no packets of IPv6: set net.ipv6.conf.all.forwarding=1']),
+  ]
+}
+
 /** A tunnel whose ends are not read: what is in the kernel of it counts as made. */
 function asMade(tunnel: PeerNetwork['tunnel']): Partial<MadeRoutes> {
-  if (tunnel?.kind === 'wireguard') return { wireguardAddress: tunnel.address }
+  if (tunnel?.kind === 'wireguard')
+    return {
+      wireguardAddress: tunnel.address,
+      tunnelIPv6: tunnel.ipv6 === undefined ? {} : { [wireguardDevice]: tunnel.ipv6 },
+    }
   return { tunnelPeers: tunnel?.peers ?? [] }
 }
 
@@ -195,13 +232,15 @@ export function networkText({ node, network, problems }: NetworkReport): string 
     network === undefined
       ? [`Node ${node}: the fleet has no network of its own (podNetwork: node), or this node has not received it`]
       : [
-          `Node ${node}: pods ${network.podCIDR} of ${network.clusterCIDR}, Services ${network.serviceCIDR}`,
+          `Node ${node}: ${rangesText(network)}`,
+          ...(network.ipv6 === undefined ? [] : [`IPv6: ${rangesText(network.ipv6)}`]),
           '',
           ...textColumns([
-            ['NODE', 'PODS', 'ADDRESS', 'BY', 'STATE'],
-            ...network.nodes.map(({ name, podCIDR, address, way, relay, state }) => [
+            ['NODE', 'PODS', 'ADDRESS', 'BY', 'STATE', ...(network.ipv6 === undefined ? [] : ['IPV6 PODS', 'IPV6'])],
+            ...network.nodes.map(({ name, podCIDR, address, way, relay, state, ipv6 }) => [
               ...[name, podCIDR, address],
               ...[relay === undefined ? way : `relay ${relay}`, state],
+              ...(network.ipv6 === undefined ? [] : [ipv6?.podCIDR ?? '-', ipv6?.state ?? '-']),
             ]),
           ]),
           ...serviceLines(network.services),
@@ -212,6 +251,10 @@ export function networkText({ node, network, problems }: NetworkReport): string 
         ]
   const found = problems.map((problem) => `- ${problem}`)
   return `${[...lines, ...(found.length === 0 ? [] : ['', 'Problems:', ...found])].join('\n')}\n`
+}
+
+function rangesText(ranges: { readonly podCIDR: string; readonly clusterCIDR: string; readonly serviceCIDR: string }) {
+  return `pods ${ranges.podCIDR} of ${ranges.clusterCIDR}, Services ${ranges.serviceCIDR}`
 }
 
 function isolatedRow({ pod = '<unknown policies>', address, directions }: IsolatedPod): readonly string[] {

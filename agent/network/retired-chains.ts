@@ -2,6 +2,7 @@
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import { chainDeletion } from './rule-changes.ts'
+import type { RuleFamily } from './rule-family.ts'
 import type { RuleSet } from './rule-set.ts'
 
 /** A second, and room for clocks. */
@@ -17,7 +18,7 @@ export type RetiredChains = {
 }
 
 export type RetiredChainsNeeds = {
-  readonly table: { apply(transaction: string): Promise<void> }
+  readonly table: { readonly family: RuleFamily; apply(transaction: string): Promise<void> }
   readonly clock: Clock
   readonly log: Log
 }
@@ -38,7 +39,7 @@ export function retiredChains({ table, clock, log }: RetiredChainsNeeds): Retire
       const unused = due.filter((name) => !applied.some(({ chains }) => chains.has(name)))
       if (unused.length === 0) return
       try {
-        await table.apply(chainDeletion(unused))
+        await table.apply(chainDeletion(unused, table.family))
       } catch (error) {
         // They stay empty until the rules are put in place as a whole.
         log.debug('Chains without rules were not deleted', { chains: unused.length, error })

@@ -1,5 +1,6 @@
 /** From the rules that the kernel has to those that are wanted: a transaction of nft, which the kernel applies as a whole or not at all. */
 import { jumpPoints } from './base-rules.ts'
+import { ipv4Rules, type RuleFamily } from './rule-family.ts'
 import { type BaseHook, noRules, type RuleChain, type RuleElements, type RuleSet, tableName } from './rule-set.ts'
 
 /** What the kernel has, by name. */
@@ -27,6 +28,7 @@ export type RuleTransaction = {
  * element refers to it, and used once it was added.
  */
 type Phases = {
+  readonly command: Command
   readonly flush: string[]
   readonly deleteElements: string[]
   readonly deleteSets: string[]
@@ -36,9 +38,9 @@ type Phases = {
   readonly retired: string[]
 }
 
-/** One transaction for the changes of all parts. It costs what changed, not what there is. */
-export function ruleChanges(changes: readonly RuleChange[]): RuleTransaction {
-  const phases = noPhases()
+/** One transaction for the changes of all parts. It costs what changed, not what there is. `family`: of the table. */
+export function ruleChanges(changes: readonly RuleChange[], family: RuleFamily = ipv4Rules): RuleTransaction {
+  const phases = noPhases(family)
   for (const { before, after } of changes) {
     if (before === after) continue
     changeSets(phases, before.sets, after.sets)
@@ -48,7 +50,8 @@ export function ruleChanges(changes: readonly RuleChange[]): RuleTransaction {
 }
 
 /** Deletes chains that are empty, and that no rule and no element leads to. */
-export function chainDeletion(retired: readonly string[]): string {
+export function chainDeletion(retired: readonly string[], family: RuleFamily = ipv4Rules): string {
+  const command = commandOf(family)
   return retired.map((name) => `${command('delete', 'chain', name)}\n`).join('')
 }
 
@@ -56,13 +59,18 @@ export function chainDeletion(retired: readonly string[]): string {
  * The same from an unknown state, such as that of an earlier agent: everything is put in place again, but what packets filled
  * is kept.
  */
-export function allRules(existing: ExistingRules | undefined, wanted: readonly RuleSet[]): RuleTransaction {
-  const phases = noPhases()
+export function allRules(
+  existing: ExistingRules | undefined,
+  wanted: readonly RuleSet[],
+  family: RuleFamily = ipv4Rules,
+): RuleTransaction {
+  const phases = noPhases(family)
+  const { command } = phases
   const chains = new Map(wanted.flatMap((part) => [...part.chains]))
   const sets = new Map(wanted.flatMap((part) => [...part.sets]))
   const known = new Map<string, RuleElements>()
   if (existing !== undefined) {
-    phases.flush.push(`flush table ip ${tableName}`)
+    phases.flush.push(`flush table ${family.ip} ${tableName}`)
     for (const set of existing.sets) {
       const next = sets.get(set.name)
       if (next === undefined || !isKept(set, next)) phases.deleteSets.push(command('delete', set.kind, set.name))
@@ -81,7 +89,7 @@ export function allRules(existing: ExistingRules | undefined, wanted: readonly R
   changeSets(phases, known, sets)
   changeChains(phases, noRules.chains, chains)
   const { commands, retired } = transaction(phases)
-  return { commands: `add table ip ${tableName}\n${commands}`, retired }
+  return { commands: `add table ${family.ip} ${tableName}\n${commands}`, retired }
 }
 
 /** Flags and size are not listed: a set with some that is not filled by packets is made again. */
@@ -95,6 +103,7 @@ function isKept(existing: ExistingSet, wanted: RuleElements): boolean {
 }
 
 function changeChains(phases: Phases, before: RuleSet['chains'], after: RuleSet['chains']): void {
+  const { command } = phases
   for (const [name, { base }] of before) {
     const next = after.get(name)
     if (next !== undefined && isSameHook(base, next.base)) continue
@@ -114,6 +123,7 @@ function changeChains(phases: Phases, before: RuleSet['chains'], after: RuleSet[
 }
 
 function changeSets(phases: Phases, before: RuleSet['sets'], after: RuleSet['sets']): void {
+  const { command } = phases
   for (const [name, set] of before) {
     const next = after.get(name)
     if (next !== undefined && definition(next) === definition(set)) continue
@@ -127,23 +137,18 @@ function changeSets(phases: Phases, before: RuleSet['sets'], after: RuleSet['set
     const had = (isNew ? undefined : last.elements) ?? noElements
     const wants = set.elements ?? noElements
     const differing = (one: Elements, other: Elements) => [...one].filter(([key, value]) => other.get(key) !== value)
-    push(phases.deleteElements, 'delete', name, differing(had, wants))
-    push(phases.fill, 'add', name, differing(wants, had))
+    push(phases.deleteElements, command('delete', 'element', name), differing(had, wants))
+    push(phases.fill, command('add', 'element', name), differing(wants, had))
   }
 }
 
 type Elements = ReadonlyMap<string, string>
 const noElements: Elements = new Map()
 
-function push(
-  lines: string[],
-  verb: 'add' | 'delete',
-  name: string,
-  elements: readonly (readonly [string, string])[],
-): void {
+function push(lines: string[], command: string, elements: readonly (readonly [string, string])[]): void {
   if (elements.length === 0) return
   const texts = elements.map(([key, value]) => (value === '' ? key : `${key} : ${value}`))
-  lines.push(`${command(verb, 'element', name)} { ${texts.join(', ')} }`)
+  lines.push(`${command} { ${texts.join(', ')} }`)
 }
 
 function definition({ type, flags = [], timeoutSeconds, size }: RuleElements): string {
@@ -168,12 +173,15 @@ function isSameRules({ rules: one }: RuleChain, { rules: other }: RuleChain): bo
   return one === other || (one.length === other.length && one.every((rule, index) => rule === other[index]))
 }
 
-function command(verb: 'add' | 'delete' | 'flush', what: string, name: string): string {
-  return `${verb} ${what} ip ${tableName} ${name}`
+type Command = (verb: 'add' | 'delete' | 'flush', what: string, name: string) => string
+
+function commandOf({ ip }: RuleFamily): Command {
+  return (verb, what, name) => `${verb} ${what} ${ip} ${tableName} ${name}`
 }
 
-function noPhases(): Phases {
-  return { flush: [], deleteElements: [], deleteSets: [], deleteChains: [], define: [], fill: [], retired: [] }
+function noPhases(family: RuleFamily): Phases {
+  const command = commandOf(family)
+  return { command, flush: [], deleteElements: [], deleteSets: [], deleteChains: [], define: [], fill: [], retired: [] }
 }
 
 function transaction({ retired, ...phases }: Phases): RuleTransaction {

@@ -1,6 +1,6 @@
 /** What a part of the network wants in the table of rules, as data. Rules are in the language of nft(8). */
 
-/** The only table that Bramble writes: IPv4 rules of the kernel's nftables. */
+/** Of the tables that Bramble writes, one for each IP family: rules of the kernel's nftables. */
 export const tableName = 'bramble'
 
 /** Where the kernel enters a chain; chains of one hook run in the order of their priorities. */

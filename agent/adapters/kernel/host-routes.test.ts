@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'tap'
 import { formatCidr } from '../../../api/text/cidr.ts'
 import { routeInTheWay } from '../docker/network.ts'
-import { readRoutes } from './host-routes.ts'
+import { readIPv6Routes, readRoutes } from './host-routes.ts'
 
 const table = `Iface	Destination	Gateway 	Flags	RefCnt	Use	Metric	Mask		MTU	Window	IRTT
 eth0	00000000	0101A8C0	0003	0	0	0	00000000	0	0	0
@@ -54,4 +54,29 @@ test('rows that are no addresses are left out', { skip: endianness() !== 'LE' },
     (await readRoutes(root)).map(({ interface: name, range, direct }) => [name, formatCidr(range), direct]),
     [['wlan0', '192.168.1.0/24', true]],
   )
+})
+
+const none = '0'.repeat(32)
+const row = (destination: string, bits: string, hop: string, metric: string, flags: string, name: string) =>
+  `${destination.padEnd(32, '0')} ${bits} ${none} 00 ${hop} ${metric} 00000001 00000000 ${flags} ${name.padStart(8)}`
+
+test('routes of IPv6 are those of the machine without its own addresses, multicast and the default route', async (t) => {
+  const hop = 'fd000001000000000000000000000002'
+  const rows = [
+    row('fd0000100244000200000000', '40', hop, '00000400', '00000003', 'eth0'),
+    row('fd0000010000000000000000', '40', none, '00000100', '00000001', 'eth0'),
+    row('fd00001002440000', '38', none, '00100000', '00200200', 'lo'),
+    row('fd000001000000000000000000000001', '80', none, '00000000', '80200001', 'eth0'),
+    row('fd000001', '80', none, '00000000', '00300001', 'eth0'),
+    row('ff', '08', none, '00000100', '00000001', 'eth0'),
+    row('', '00', hop, '00000400', '00000003', 'eth0'),
+    'not a route',
+  ]
+  const root = t.testdir({ proc: { net: { ipv6_route: rows.join('\n') } } })
+  t.same(await readIPv6Routes(root), [
+    { interface: 'eth0', range: 'fd00:10:244:2::/64', direct: false, gateway: 'fd00:1::2', metric: 1024 },
+    { interface: 'eth0', range: 'fd00:1::/64', direct: true, metric: 256 },
+    { interface: '*', range: 'fd00:10:244::/56', direct: true, metric: 1_048_576 },
+  ])
+  t.same(await readIPv6Routes('/nonexistent'), [])
 })

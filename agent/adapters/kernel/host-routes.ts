@@ -1,8 +1,9 @@
-/** The IPv4 routes in the kernel's main table. */
+/** The routes of the kernel. */
 import { readFile } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { join } from 'node:path'
 import { type Cidr, formatCidr, formatIPv4, parseCidr } from '../../../api/text/cidr.ts'
+import { formatIPv6 } from '../../../api/text/ipv6-range.ts'
 
 export type Route = {
   readonly interface: string
@@ -15,7 +16,7 @@ export type Route = {
   readonly metric?: number
 }
 
-/** Without the default route. Empty if the file does not exist. */
+/** Those of IPv4 in the main table, without the default route. Empty if the file does not exist. */
 export async function readRoutes(root: string): Promise<readonly Route[]> {
   const text = await readFile(join(root, 'proc/net/route'), 'utf8').catch(() => '')
   return text.split('\n').flatMap((line) => {
@@ -27,6 +28,38 @@ export async function readRoutes(root: string): Promise<readonly Route[]> {
     const direct = /^0+$/.test(gateway)
     const hop = direct ? {} : { gateway: formatIPv4(addressOf(gateway)) }
     return [{ interface: name, range, direct, ...hop, metric: Number(metric) }]
+  })
+}
+
+/** `range` and `gateway` in canonical form. */
+export type IPv6Route = Omit<Route, 'range'> & { readonly range: string }
+
+/** Of linux/ipv6_route.h. */
+const ipv6Flags = { reject: 0x0200, anycast: 0x100000, local: 0x80000000 } as const
+
+/**
+ * Those of IPv6 in all tables but for the machine's own addresses, multicast and the default route. `*` is the interface of one that
+ * refuses packets. Empty if the file does not exist.
+ */
+export async function readIPv6Routes(root: string): Promise<readonly IPv6Route[]> {
+  const text = await readFile(join(root, 'proc/net/ipv6_route'), 'utf8').catch(() => '')
+  return text.split('\n').flatMap((line) => {
+    const row = line.trim().split(/\s+/)
+    const [destination = '', length = '', , , hop = '', metric = '', , , flagText = '', name = ''] = row
+    const [bits, flags] = [Number.parseInt(length, 16), Number.parseInt(flagText, 16)]
+    if (!/^[0-9a-f]{32}$/.test(destination) || !/^[0-9a-f]{32}$/.test(hop) || !(bits > 0 && bits <= 128)) return []
+    // >>> 0: bit 31 is the sign otherwise.
+    if ((flags & (ipv6Flags.local | ipv6Flags.anycast)) >>> 0 !== 0 || destination.startsWith('ff')) return []
+    const direct = /^0+$/.test(hop)
+    return [
+      {
+        interface: (flags & ipv6Flags.reject) !== 0 ? '*' : name,
+        range: `${formatIPv6(BigInt(`0x${destination}`))}/${bits}`,
+        direct,
+        ...(direct ? {} : { gateway: formatIPv6(BigInt(`0x${hop}`)) }),
+        metric: Number.parseInt(metric, 16),
+      },
+    ]
   })
 }
 

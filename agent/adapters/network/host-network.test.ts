@@ -7,7 +7,8 @@ import type { PeerNetwork } from '../../network/peers/peer-network.ts'
 import { planRoutes } from '../../network/peers/route-steps.ts'
 import type { PodRoute } from '../../network/peers/tunnels.ts'
 import { reflectPorts } from './bridge-ports.ts'
-import { hasDockerRules, hostNetwork } from './host-network.ts'
+import { hasDockerRules } from './docker-rules.ts'
+import { hostNetwork } from './host-network.ts'
 
 const skip = whyNoRules() || (endianness() === 'LE' ? false : 'the addresses of the file are in another order')
 
@@ -21,6 +22,7 @@ async function machine(t: Test) {
     ip: await space.tool('ip'),
     bridge: await space.tool('bridge'),
     iptables: await space.tool('iptables'),
+    ip6tables: await space.tool('ip6tables'),
   }
   const root = t.testdir()
   await mkdir(join(root, 'proc/net'), { recursive: true })
@@ -30,11 +32,11 @@ async function machine(t: Test) {
     tools,
     host: {
       ...host,
-      async links() {
-        for (const name of ['route', 'dev']) {
+      async links(withIPv6 = false) {
+        for (const name of ['route', 'dev', 'ipv6_route']) {
           await writeFile(join(root, `proc/net/${name}`), await space.run('cat', `/proc/net/${name}`))
         }
-        return await host.links()
+        return await host.links(withIPv6)
       },
     },
   }
@@ -116,15 +118,15 @@ test('an agent that starts again leaves a tunnel and its routes in place', { ski
 
 test('the one rule among those of Docker is there once, and goes without a trace', { skip }, async (t) => {
   const { host, space, tools } = await machine(t)
-  await t.rejects(host.acceptMarked(), { message: /^Cannot add a rule to DOCKER-USER: .*Docker makes the chain/ })
+  await t.rejects(host.acceptMarked(false), { message: /^Cannot add a rule to DOCKER-USER: .*Docker makes the chain/ })
   t.equal(await hasDockerRules(tools.iptables), false)
   await space.run('iptables', '-N', 'DOCKER-USER')
   t.equal(await hasDockerRules(tools.iptables), true)
   await space.run('iptables', '-A', 'DOCKER-USER', '-j', 'RETURN')
   const rules = () => space.run('iptables', '-S', 'DOCKER-USER')
   const before = await rules()
-  await host.acceptMarked()
-  await host.acceptMarked()
+  await host.acceptMarked(false)
+  await host.acceptMarked(false)
   t.same((await rules()).trim().split('\n'), [
     '-N DOCKER-USER',
     '-A DOCKER-USER -m mark --mark 0x8000/0x8000 -j ACCEPT',
@@ -150,4 +152,58 @@ test('ports of one bridge reflect, and those of another do not', { skip }, async
   const hairpin = async (port: string) =>
     /hairpin (on|off)/.exec(await space.run('bridge', '-d', 'link', 'show', 'dev', port))?.[1]
   t.same([await hairpin('v0'), await hairpin('v1')], ['on', 'off'])
+})
+
+test('routes, the tunnel and refused packets of IPv6 are made, found again and removed', { skip }, async (t) => {
+  const { host, space } = await machine(t)
+  await space.run('ip', '-6', 'address', 'add', 'fd00:1::1/64', 'dev', 'eth0', 'nodad')
+  const ipv6 = {
+    ...{ clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112', podCIDR: 'fd00:10:244:1::/64' },
+    nodeAddresses: [],
+    routes: [
+      { range: 'fd00:10:244:2::/64', gateway: 'fd00:1::2' },
+      { range: 'fd00:10:244:3::/64', gateway: 'fd00:10:244:3::', device: 'bramble-vxlan' },
+    ],
+  } as const
+  const ofIPv4: PeerNetwork = {
+    ...{ clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12', podCIDR: '10.244.1.0/24', nodeAddresses: [] },
+    ...{ routes: [near, far], isGuarded: true, relays: new Map(), gaps: [] },
+    tunnel: { kind: 'vxlan', address: '10.244.1.0', mac: '02:62:0a:f4:01:00', peers: [farEnd] },
+  }
+  const end = { ...farEnd, ipv6: 'fd00:10:244:3::' }
+  const both: PeerNetwork = {
+    ...ofIPv4,
+    ipv6,
+    tunnel: ofIPv4.tunnel?.kind === 'vxlan' ? { ...ofIPv4.tunnel, ipv6: 'fd00:10:244:1::', peers: [end] } : undefined,
+  }
+  const links = () => host.links(true)
+  const { steps } = planRoutes(both, await host.made(), await links())
+  t.same(await host.apply(steps), [])
+  const made = await host.made()
+  t.match(made, { tunnelIPv6: { 'bramble-vxlan': 'fd00:10:244:1::' }, guards: ['10.244.0.0/16', 'fd00:10:244::/56'] })
+  t.same(planRoutes(both, { ...made, tunnelPeers: [end] }, await links()).steps, [], 'a later agent finds all of it')
+  const neighbours = await space.run('ip', '-6', 'neighbour', 'show', 'dev', 'bramble-vxlan')
+  t.match(neighbours, /fd00:10:244:3:: lladdr 02:62:0a:f4:03:00 PERMANENT/)
+  t.same(await host.apply(planRoutes(ofIPv4, { ...made, tunnelPeers: [end] }, await links()).steps), [])
+  const left = `${await space.run('ip', '-6', 'route')}${await space.run('ip', '-6', 'address', 'show', 'scope', 'global')}`
+  t.notMatch(left, /fd00:10:/)
+  t.match(await space.run('ip', 'route'), /10\.244\.3\.0\/24 .* bramble-vxlan/, 'IPv4 stays as it is')
+})
+
+test('the rule of IPv6 is among those of Docker only where Docker has some', { skip }, async (t) => {
+  const { host, space } = await machine(t)
+  await space.run('iptables', '-N', 'DOCKER-USER')
+  await host.acceptMarked(true)
+  t.equal(await host.acceptsIPv6(), true, 'Docker has no rules of IPv6')
+  t.notMatch(await space.run('ip6tables', '-S'), /0x8000|DOCKER/)
+  await space.run('ip6tables', '-N', 'DOCKER-USER')
+  t.equal(await host.acceptsIPv6(), false)
+  await host.acceptMarked(true)
+  await host.acceptMarked(true)
+  t.equal((await space.run('ip6tables', '-S', 'DOCKER-USER')).split('0x8000/0x8000').length, 2)
+  await host.acceptMarked(false)
+  t.notMatch(await space.run('ip6tables', '-S'), /0x8000/)
+  await host.acceptMarked(true)
+  await host.refuseMarked()
+  t.notMatch(`${await space.run('ip6tables', '-S')}${await space.run('iptables', '-S')}`, /0x8000/)
 })

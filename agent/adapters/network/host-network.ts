@@ -1,8 +1,7 @@
-/** Routes and the tunnel of the pod network, through ip(8) and bridge(8), and the rule among Docker's own, through iptables(8). */
+/** Routes and the tunnel of the pod network, through ip(8) and bridge(8), with the rule among Docker's own. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { tunnelPort } from '../../../api/network/pod-network.ts'
-import { forwardMark } from '../../network/peers/peer-rules.ts'
 import type { RouteStep } from '../../network/peers/route-steps.ts'
 import type { HostNetwork, StepFailure } from '../../network/peers/route-sync.ts'
 import {
@@ -13,7 +12,8 @@ import {
   wireguardDevice,
   wireguardMtu,
 } from '../../network/peers/tunnels.ts'
-import { readRoutes } from '../kernel/host-routes.ts'
+import { readIPv6Routes, readRoutes } from '../kernel/host-routes.ts'
+import { type DockerRules, dockerRules } from './docker-rules.ts'
 import { runTool, runToolOrThrow } from './run-tool.ts'
 
 /** Marks our routes in the kernel: none of those that /etc/iproute2/rt_protos names. */
@@ -21,40 +21,54 @@ const routeProtocol = 98
 /** Of VXLAN, as flannel: all nodes are in one. */
 const tunnelId = 1
 
-export type HostNetworkTools = { readonly ip: string; readonly bridge: string; readonly iptables: string }
+export type HostNetworkTools = {
+  readonly ip: string
+  readonly bridge: string
+  readonly iptables: string
+  readonly ip6tables: string
+}
 
-const usualTools: HostNetworkTools = { ip: 'ip', bridge: 'bridge', iptables: 'iptables' }
+const usualTools: HostNetworkTools = { ip: 'ip', bridge: 'bridge', iptables: 'iptables', ip6tables: 'ip6tables' }
 
 /** `root`: where the kernel's files are found. */
-export function hostNetwork(
-  root: string,
-  tools = usualTools,
-): HostNetwork & {
-  /** The rule among Docker's own is there. */
-  isAccepting(): Promise<boolean>
-} {
-  const { ip, iptables } = tools
-
-  /** `--wait`: another program may hold the lock of iptables, for seconds while it starts. */
-  const docker = (...args: readonly string[]) => runTool(iptables, ['--wait', '5', ...args])
-  const isAccepting = async () => (await docker('--check', ...markRule)).code === 0
+export function hostNetwork(root: string, tools = usualTools): HostNetwork & DockerRules {
+  const { ip } = tools
 
   return {
-    isAccepting,
+    ...dockerRules(tools),
 
-    async links() {
+    async links(withIPv6 = false) {
       const devices = await readFile(join(root, 'proc/net/dev'), 'utf8')
       const has = (device: TunnelDevice) => new RegExp(`^ *${device}:`, 'm').test(devices)
-      return { routes: await readRoutes(root), hasTunnel: has(tunnelDevice), hasWireguard: has(wireguardDevice) }
+      return {
+        routes: await readRoutes(root),
+        ...(withIPv6 && { ipv6Routes: await readIPv6Routes(root) }),
+        hasTunnel: has(tunnelDevice),
+        hasWireguard: has(wireguardDevice),
+      }
     },
 
     async made() {
       const tried = 'Cannot list the routes to pods'
-      const text = await runToolOrThrow(tried, ip, ['-j', '-4', 'route', 'show', 'proto', `${routeProtocol}`])
-      const tunnelAddress = await addressOf(ip, tunnelDevice)
-      const wireguardAddress = await addressOf(ip, wireguardDevice)
-      const addresses = { ...(tunnelAddress && { tunnelAddress }), ...(wireguardAddress && { wireguardAddress }) }
-      return { ...routesIn(text), tunnelPeers: [], ...addresses }
+      const list = (...family: readonly string[]) => ['-j', ...family, 'route', 'show', 'proto', `${routeProtocol}`]
+      const text = await runToolOrThrow(tried, ip, list('-4'))
+      // A kernel without IPv6 refuses to list its routes.
+      const ipv6Text = await runTool(ip, list('-6'))
+      const ofIPv6 = routesIn(ipv6Text.code === 0 ? ipv6Text.stdout : '')
+      const [tunnel, wireguard] = [await addressesOf(ip, tunnelDevice), await addressesOf(ip, wireguardDevice)]
+      const tunnelIPv6 = {
+        ...(tunnel.ipv6 && { [tunnelDevice]: tunnel.ipv6 }),
+        ...(wireguard.ipv6 && { [wireguardDevice]: wireguard.ipv6 }),
+      }
+      const { routes, guards } = routesIn(text)
+      return {
+        routes: [...routes, ...ofIPv6.routes],
+        guards: [...guards, ...ofIPv6.guards],
+        tunnelPeers: [],
+        ...(tunnel.ipv4 && { tunnelAddress: tunnel.ipv4 }),
+        ...(wireguard.ipv4 && { wireguardAddress: wireguard.ipv4 }),
+        ...(Object.keys(tunnelIPv6).length > 0 && { tunnelIPv6 }),
+      }
     },
 
     async apply(steps) {
@@ -71,36 +85,20 @@ export function hostNetwork(
       }
       return failed
     },
-
-    async acceptMarked() {
-      if (await isAccepting()) return
-      const { code, stderr } = await docker('--insert', ...markRule)
-      if (code === 0) return
-      const remedy = 'Docker makes the chain DOCKER-USER when it starts, unless it runs with "iptables": false'
-      throw new Error(`Cannot add a rule to DOCKER-USER: ${stderr.trim().slice(0, 200)} (${remedy})`)
-    },
-
-    async refuseMarked() {
-      if (await isAccepting()) await docker('--delete', ...markRule)
-    },
   }
 }
 
-/** Undefined: there is no interface, or it has none or several. */
-async function addressOf(ip: string, device: TunnelDevice): Promise<string | undefined> {
-  const { code, stdout } = await runTool(ip, ['-j', '-4', 'address', 'show', 'dev', device])
-  if (code !== 0) return undefined
-  const [address, ...others] = [...stdout.matchAll(/"local": ?"([\d.]+)"/g)].map((match) => match[1])
-  return others.length === 0 ? address : undefined
-}
+type DeviceAddresses = { readonly ipv4?: string | undefined; readonly ipv6?: string | undefined }
 
-/** Whether Docker's chain for rules of others is there; undefined: this user may not see it, or iptables is missing. */
-export async function hasDockerRules(iptables = 'iptables'): Promise<boolean | undefined> {
-  try {
-    const { code, stderr } = await runTool(iptables, ['--wait', '2', '--list-rules', 'DOCKER-USER'])
-    return /permission denied/i.test(stderr) ? undefined : code === 0
-  } catch {
-    return undefined
+/** Undefined: there is no interface, or it has none or several of that family, beside those of its link. */
+async function addressesOf(ip: string, device: TunnelDevice): Promise<DeviceAddresses> {
+  const { code, stdout } = await runTool(ip, ['-j', 'address', 'show', 'dev', device])
+  if (code !== 0) return {}
+  const all = [...stdout.matchAll(/"local": ?"([\da-f.:]+)"/g)].map(([, address = '']) => address)
+  const one = (addresses: readonly string[]) => (addresses.length === 1 ? addresses[0] : undefined)
+  return {
+    ipv4: one(all.filter((address) => !address.includes(':'))),
+    ipv6: one(all.filter((address) => address.includes(':') && !address.startsWith('fe80:'))),
   }
 }
 
@@ -109,8 +107,6 @@ function reasonOf({ step }: RouteStep, because: string): string {
   if (step !== 'openWireguard' || !/unknown device type|not supported/i.test(because)) return because
   return `The kernel has no WireGuard (${because}): run 'modprobe wireguard', and install a kernel that has this module, as those of Debian and Raspberry Pi OS have`
 }
-
-const markRule = ['DOCKER-USER', '--match', 'mark', '--mark', `${forwardMark}/${forwardMark}`, '--jump', 'ACCEPT']
 
 type Tool = 'ip' | 'bridge'
 type Command = {
@@ -162,19 +158,27 @@ function commandsOf(step: RouteStep): readonly Command[] {
         with_('ip', `address replace ${step.address}/32 dev ${tunnelDevice}`),
       ]
     case 'addTunnelPeer': {
-      const { address, mac, node } = step.peer
+      const { address, mac, node, ipv6 } = step.peer
+      const isAt = `lladdr ${mac} dev ${tunnelDevice} nud permanent`
       return [
-        with_('ip', `neighbour replace ${address} lladdr ${mac} dev ${tunnelDevice} nud permanent`),
+        with_('ip', `neighbour replace ${address} ${isAt}`),
+        ...(ipv6 === undefined ? [] : [with_('ip', `neighbour replace ${ipv6} ${isAt}`, ofIPv6)]),
         with_('bridge', `fdb replace ${mac} dev ${tunnelDevice} dst ${node} self permanent`),
       ]
     }
     case 'removeTunnelPeer': {
-      const { address, mac, node } = step.peer
+      const { address, mac, node, ipv6 } = step.peer
       return [
         with_('ip', `neighbour del ${address} dev ${tunnelDevice}`, /No such file/),
+        ...(ipv6 === undefined ? [] : [with_('ip', `neighbour del ${ipv6} dev ${tunnelDevice}`, ofIPv6)]),
         with_('bridge', `fdb del ${mac} dev ${tunnelDevice} dst ${node} self`, /No such file/),
       ]
     }
+    case 'addTunnelIPv6':
+      // A node alone has the address: the kernel need not look for another holder.
+      return [with_('ip', `address replace ${step.address}/128 dev ${step.device} nodad`)]
+    case 'removeTunnelIPv6':
+      return [with_('ip', `address del ${step.address}/128 dev ${step.device}`, /Cannot assign/)]
     case 'closeTunnel':
       return [with_('ip', `link del ${tunnelDevice}`, /Cannot find device/)]
     case 'openWireguard':
@@ -193,6 +197,9 @@ function commandsOf(step: RouteStep): readonly Command[] {
       return [with_('ip', `route del ${guardText(step.range)}`, /No such process/)]
   }
 }
+
+/** Without IPv6 on the device its address has failed, which is reported; the peer has IPv4. */
+const ofIPv6 = /./
 
 function routeText({ range, gateway, device, source }: PodRoute): string {
   const link = device === undefined ? '' : ` dev ${device} onlink`

@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { ipv4Rules } from '../../network/rule-family.ts'
 import { networkOwner, ownedHost, ownedTable } from './network-owner.ts'
 
 test('one agent of a machine has the network, and another one changes and removes nothing', async (t) => {
@@ -6,6 +7,7 @@ test('one agent of a machine has the network, and another one changes and remove
   const calls: string[] = []
   const call = async (name: string) => void calls.push(name)
   const table = {
+    family: ipv4Rules,
     list: async () => undefined,
     apply: call,
     isIntact: async () => true,
@@ -29,11 +31,11 @@ test('one agent of a machine has the network, and another one changes and remove
   await t.rejects(others.isIntact(false), { message })
   await t.rejects(otherHost.made(), { message })
   await t.rejects(otherHost.apply([]), { message })
-  await t.rejects(otherHost.acceptMarked(), { message })
+  await t.rejects(otherHost.acceptMarked(false), { message })
   await others.remove()
   await otherHost.refuseMarked()
   t.same(calls, ['rules', 'more'])
-  await ownedHost(host, first).acceptMarked()
+  await ownedHost(host, first).acceptMarked(false)
   await mine.remove()
   await ownedHost(host, first).refuseMarked()
   t.same(calls.slice(2), ['accept', 'remove', 'refuse'])

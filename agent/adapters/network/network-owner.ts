@@ -52,6 +52,7 @@ export function networkOwner(root: string): NetworkOwner {
 /** What is removed is the owner's only: others have put nothing there. */
 export function ownedTable(table: RuleTable, { claim, isOwner }: NetworkOwner): RuleTable {
   return {
+    family: table.family,
     list: () => claim().then(table.list),
     apply: (transaction) => claim().then(() => table.apply(transaction)),
     isIntact: (thorough) => claim().then(() => table.isIntact(thorough)),
@@ -65,7 +66,7 @@ export function ownedHost(host: HostNetwork, { claim, isOwner }: NetworkOwner): 
     links: host.links,
     made: () => claim().then(host.made),
     apply: (steps) => claim().then(() => host.apply(steps)),
-    acceptMarked: () => claim().then(host.acceptMarked),
+    acceptMarked: (withIPv6) => claim().then(() => host.acceptMarked(withIPv6)),
     refuseMarked: async () => (isOwner() ? host.refuseMarked() : undefined),
   }
 }

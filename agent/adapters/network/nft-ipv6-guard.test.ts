@@ -1,6 +1,10 @@
 import { type Test, test } from 'tap'
 import { type OwnSpace, ownSpace, whyNoRules } from '../../../test/support/own-space.ts'
 import { eventually } from '../../../test/support/wait.ts'
+import { baseRules } from '../../network/base-rules.ts'
+import { allRules } from '../../network/rule-changes.ts'
+import { ipv6Rules } from '../../network/rule-family.ts'
+import type { RuleSet } from '../../network/rule-set.ts'
 import { nftTable } from './nft.ts'
 import { nftIPv6Guard } from './nft-ipv6-guard.ts'
 
@@ -149,4 +153,46 @@ test('the reason is named where rules of IPv6 cannot be made', async (t) => {
   const guard = nftIPv6Guard(root, { ip: 'true', nft: '/nonexistent/nft' })
   await t.rejects(guard.close('pods'), { message: '/nonexistent/nft is not installed' })
   await t.rejects(guard.verify(), { message: '/nonexistent/nft is not installed' })
+})
+
+const peers: RuleSet = { chains: new Map([['peers-forward', { rules: ['drop'] }]]), sets: new Map() }
+
+test('rules of a fleet with IPv6 and the guard replace each other, and one of them is there always', {
+  skip,
+}, async (t) => {
+  const { machine, tools } = await withPods(t)
+  let isOpen = false
+  const guard = nftIPv6Guard('/', tools, () => isOpen)
+  const table = guard.inTurn(nftTable(tools.nft, undefined, ipv6Rules))
+  const listed = () => machine.run('nft', 'list', 'table', 'ip6', 'bramble')
+  await guard.close('pods')
+  isOpen = true
+  t.match(await listed(), /iifname "pods" drop/, 'until the rules are there')
+  await table.apply(allRules(await table.list(), [baseRules, peers], ipv6Rules).commands)
+  const rules = await listed()
+  t.notMatch(rules, /iifname "pods" drop/)
+  await machine.run('ip', 'link', 'set', 'pods', 'type', 'bridge', 'nf_call_ip6tables', '0')
+  await guard.close('pods')
+  await guard.verify()
+  await guard.observe(undefined)
+  t.equal(await listed(), rules, 'the guard stays away')
+  t.match(
+    await machine.run('ip', '-d', 'link', 'show', 'pods'),
+    /nf_call_ip6tables 1/,
+    'packets in the bridge pass them',
+  )
+
+  const later = nftIPv6Guard('/', tools)
+  await later.verify()
+  t.equal(await listed(), rules, 'an agent that starts leaves them until it has a bridge to close')
+  await later.close('pods')
+  t.match(await listed(), /iifname "pods" drop/)
+
+  await table.apply(allRules(await table.list(), [baseRules, peers], ipv6Rules).commands)
+  isOpen = false
+  await table.remove()
+  t.match(await listed(), /iifname "pods" drop/)
+  await guard.remove()
+  await table.remove()
+  t.notMatch(await machine.run('nft', 'list', 'tables'), /bramble/)
 })

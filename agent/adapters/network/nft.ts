@@ -1,10 +1,13 @@
 /** The table of rules in the kernel, through nft(8). Its options and its JSON (libnftables-json(5)) appear here only. */
 import type { RuleTable } from '../../network/network-manager.ts'
 import type { ExistingRules, ExistingSet } from '../../network/rule-changes.ts'
+import { ipv4Rules, type RuleFamily } from '../../network/rule-family.ts'
 import { tableName } from '../../network/rule-set.ts'
 import { runTool, runToolOrThrow } from './run-tool.ts'
 
-const lists = 'list tables ip; list chains ip; list sets ip; list maps ip'
+function listsOf({ ip }: RuleFamily): string {
+  return ['tables', 'chains', 'sets', 'maps'].map((what) => `list ${what} ${ip}`).join('; ')
+}
 
 const enteredTables = { ip: enteredTable('ip'), ip6: enteredTable('ip6') }
 
@@ -21,49 +24,52 @@ function enteredTable(family: string): RegExp {
 export type Listed = { readonly [kind: string]: unknown }
 
 /**
- * The table `ip bramble`; other tables are not touched. Each call rejects with nft's first line of errors. `observe` gets the chains of
+ * The table of our name of a family; other tables are not touched. Each call rejects with nft's first line of errors. `observe` gets the chains of
  * all tables that `isIntact` has listed; undefined: it has looked for a rule, and so should others. It must not reject.
  */
 export function nftTable(
   nft = 'nft',
   observe: (chains: string | undefined) => Promise<void> = async () => undefined,
+  family: RuleFamily = ipv4Rules,
 ): RuleTable {
-  const tried = `Cannot change table ip ${tableName}`
+  const { ip } = family
+  const tried = `Cannot change table ${ip} ${tableName}`
   return {
+    family,
     async list() {
       // Of all tables, and without rules and elements: what there is, not what is in it. As an argument: from its input nft
       // prints no JSON.
-      const text = await runToolOrThrow(`Cannot list table ip ${tableName}`, nft, ['-j', '-t', lists])
-      return existingIn(text)
+      const text = await runToolOrThrow(`Cannot list table ${ip} ${tableName}`, nft, ['-j', '-t', listsOf(family)])
+      return existingIn(text, family)
     },
     async apply(transaction) {
       await runToolOrThrow(tried, nft, ['-f', '-'], transaction)
     },
     async isIntact(thorough) {
       // nft reads every element of the table before it lists a rule, and nothing but chains to list those.
-      const list = thorough ? ['-j', 'list', 'chain', 'ip', tableName, 'forward'] : ['list', 'chains']
+      const list = thorough ? ['-j', 'list', 'chain', ip, tableName, 'forward'] : ['list', 'chains']
       const { code, stdout } = await runTool(nft, list)
       await observe(thorough || code !== 0 ? undefined : stdout)
       if (code !== 0) return false
       // As text: objects of thousands of chains, twice a minute, would be the larger part of what the agent allocates at rest.
-      return thorough ? listed(stdout).some((one) => one['rule'] !== undefined) : entersTable('ip', stdout)
+      return thorough ? listed(stdout).some((one) => one['rule'] !== undefined) : entersTable(ip, stdout)
     },
     async remove() {
       // `delete` of what is not there fails; `add` of what is there does nothing.
-      await runToolOrThrow(tried, nft, ['-f', '-'], `add table ip ${tableName}\ndelete table ip ${tableName}\n`)
+      await runToolOrThrow(tried, nft, ['-f', '-'], `add table ${ip} ${tableName}\ndelete table ${ip} ${tableName}\n`)
     },
   }
 }
 
 /** The content of our table, in output of `nft -j`: a document for each command. Undefined: there is no such table. */
-export function existingIn(text: string): ExistingRules | undefined {
+export function existingIn(text: string, { ip }: RuleFamily = ipv4Rules): ExistingRules | undefined {
   const all = text.split('\n').flatMap(listed)
   const ours = (kind: string): readonly Listed[] =>
     all.flatMap((one) => {
       const found = one[kind]
-      return isRecord(found) && found['family'] === 'ip' && found['table'] === tableName ? [found] : []
+      return isRecord(found) && found['family'] === ip && found['table'] === tableName ? [found] : []
     })
-  const isThere = all.some(({ table }) => isRecord(table) && table['family'] === 'ip' && table['name'] === tableName)
+  const isThere = all.some(({ table }) => isRecord(table) && table['family'] === ip && table['name'] === tableName)
   if (!isThere) return undefined
   return {
     chains: ours('chain').map(({ name }) => String(name)),

@@ -96,7 +96,7 @@ test('the interface of another implementation is used, and refused packets have 
   await startWireguardGo(t, space.name)
   const [ip, bridge, iptables] = [await space.tool('ip'), await space.tool('bridge'), await space.tool('iptables')]
   const root = t.testdir({ proc: { net: { dev: '', route: '' } } })
-  const host = hostNetwork(root, { ip, bridge, iptables })
+  const host = hostNetwork(root, { ip, bridge, iptables, ip6tables: await space.tool('ip6tables') })
   const refresh = async () => {
     for (const name of ['route', 'dev'])
       await writeFile(join(root, `proc/net/${name}`), await space.run('cat', `/proc/net/${name}`))

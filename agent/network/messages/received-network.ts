@@ -7,7 +7,8 @@ import { type NetworkMessage, NetworkMessageSchema, type NetworkPeer } from '../
 import { wireguardEndpointProblem, wireguardKeyProblem } from '../../../api/network/wireguard.ts'
 import { invalid } from '../../../api/problem.ts'
 import { parseCidr } from '../../../api/text/cidr.ts'
-import { ipVersion } from '../../../api/text/ip-address.ts'
+import { canonicalIPv6, ipVersion } from '../../../api/text/ip-address.ts'
+import { formatIPv6Range, parseIPv6Range } from '../../../api/text/ipv6-range.ts'
 
 /** `problems`: of the parts that were left out, as sentences. */
 export type Received<T> = { readonly message: T; readonly problems: readonly string[] }
@@ -16,9 +17,11 @@ export type Received<T> = { readonly message: T; readonly problems: readonly str
 export function decodeNetwork(input: unknown): Decoded<Received<NetworkMessage>> {
   const decoded = decode(NetworkMessageSchema, input)
   if (!decoded.ok) return decoded
-  const { clusterCIDR, serviceCIDR, clusterDomain, wireguard, nodes } = decoded.value
+  const { clusterCIDR, serviceCIDR, ipv6, clusterDomain, wireguard, nodes } = decoded.value
   const ranges = Object.entries({ clusterCIDR, serviceCIDR }).filter(([, range]) => parseCidr(range) === undefined)
   const problems = ranges.map(([field, range]) => invalid(field, range, 'must be an IPv4 range'))
+  const ofIPv6 = Object.entries(ipv6 ?? {}).filter(([, range]) => !isIPv6Range(range))
+  problems.push(...ofIPv6.map(([field, range]) => invalid(`ipv6.${field}`, range, 'must be an IPv6 range')))
   const domain = dnsSubdomainProblem(clusterDomain)
   if (domain !== undefined) problems.push(invalid('clusterDomain', clusterDomain, domain))
   const port = wireguard?.port ?? 1
@@ -33,7 +36,7 @@ export function decodeNetwork(input: unknown): Decoded<Received<NetworkMessage>>
 function isUsable({ name, podCIDR, address, segment, zone = '', ...peer }: NetworkPeer): boolean {
   const { wireguardKey: key, wireguardEndpoint: endpoint } = peer
   const isNamed = dnsSubdomainProblem(name) === undefined && isShort(segment) && isShort(zone)
-  const isAddressed = parseCidr(podCIDR) !== undefined && ipVersion(address) === 4
+  const isAddressed = parseCidr(podCIDR) !== undefined && ipVersion(address) === 4 && isUsableIPv6(peer.ipv6)
   const isProbed = peer.probePort === undefined || isProbePort(peer.probePort)
   const hasKey = key === undefined || wireguardKeyProblem(key) === undefined
   return (
@@ -43,6 +46,24 @@ function isUsable({ name, podCIDR, address, segment, zone = '', ...peer }: Netwo
     hasKey &&
     (endpoint === undefined || wireguardEndpointProblem(endpoint) === undefined)
   )
+}
+
+/** Link-local addresses have a meaning on one link only, and are no gateways here. */
+function isUsableIPv6(ipv6: NetworkPeer['ipv6']): boolean {
+  if (ipv6 === undefined) return true
+  const { podCIDR, address } = ipv6
+  return isIPv6Range(podCIDR) && (address === undefined || (canonicalIPv6(address) === address && isRoutable(address)))
+}
+
+/** Global or unique local (RFC 4291, 2.4; RFC 4193). */
+function isRoutable(address: string): boolean {
+  return /^(f[cd][0-9a-f]{2}|[23][0-9a-f]{3}):/.test(address)
+}
+
+/** In canonical form. */
+function isIPv6Range(text: string): boolean {
+  const range = parseIPv6Range(text)
+  return range !== undefined && formatIPv6Range(range) === text
 }
 
 function isShort(text: string): boolean {

@@ -1,10 +1,12 @@
 /** How this node reaches the pods of the others: decided from the message that every node receives. */
 import type { NetworkMessage, NetworkPeer } from '../../../api/network/pod-network.ts'
 import { type Cidr, cidrContains, formatCidr, formatIPv4, parseCidr } from '../../../api/text/cidr.ts'
+import { ipv6PartOf } from './peer-ipv6.ts'
 import { type PodRoute, type Tunnel, tunnelDevice } from './tunnels.ts'
 import { type ReachablePeer, wireguardWays } from './wireguard-ways.ts'
 
-export type PeerNetwork = {
+/** What nodes have of each IP family. */
+export type FamilyNetwork = {
   readonly clusterCIDR: string
   /** Of the addresses of Services. */
   readonly serviceCIDR: string
@@ -16,6 +18,14 @@ export type PeerNetwork = {
    */
   readonly nodeAddresses: readonly string[]
   readonly routes: readonly PodRoute[]
+}
+
+/** Of IPv4, but for `ipv6`. */
+export type PeerNetwork = FamilyNetwork & {
+  /** Undefined: pods of this node have no addresses of IPv6. */
+  readonly ipv6?: FamilyNetwork
+  /** Why pods of some nodes, or of this one, have no connection by IPv6, each as a sentence. */
+  readonly ipv6Gaps?: readonly string[]
   /** This node's end of the tunnel; undefined where VXLAN would have no other one. */
   readonly tunnel: Tunnel | undefined
   /** Without a route to them, packets to pods are refused: they must not leave this node unencrypted. */
@@ -26,8 +36,11 @@ export type PeerNetwork = {
   readonly gaps: readonly string[]
 }
 
-/** undefined: the message does not have this node, or not with a range of the cluster; it cannot have routes yet. */
-export function peerNetworkOf(message: NetworkMessage, nodeName: string): PeerNetwork | undefined {
+/**
+ * undefined: the message does not have this node, or not with a range of the cluster; it cannot have routes yet. `hasIPv6`: the machine
+ * has it on.
+ */
+export function peerNetworkOf(message: NetworkMessage, nodeName: string, hasIPv6 = true): PeerNetwork | undefined {
   const cluster = parseCidr(message.clusterCIDR)
   const own = message.nodes.find(({ name }) => name === nodeName)
   const ownRange = own && parseCidr(own.podCIDR)
@@ -38,7 +51,7 @@ export function peerNetworkOf(message: NetworkMessage, nodeName: string): PeerNe
   const isGuarded = message.wireguard !== undefined
   const ways = message.wireguard && wireguardWays({ own, ...tunnelEnd(ownRange), ...message.wireguard, peers })
   const trusted = isGuarded ? peers.filter(({ peer }) => peer.segment === own.segment) : peers
-  return {
+  const network: PeerNetwork = {
     clusterCIDR: formatCidr(cluster),
     serviceCIDR: message.serviceCIDR,
     podCIDR: formatCidr(ownRange),
@@ -49,6 +62,7 @@ export function peerNetworkOf(message: NetworkMessage, nodeName: string): PeerNe
     relays: ways?.relays ?? new Map(),
     gaps: ways?.gaps ?? [],
   }
+  return message.ipv6 === undefined ? network : { ...network, ...ipv6PartOf(network, message, own, hasIPv6) }
 }
 
 /** By WireGuard only some nodes have a route: see `wireguardWays`. */

@@ -1,5 +1,7 @@
 import { test } from 'tap'
 import { jumpPoints } from '../base-rules.ts'
+import { ipv4Rules, ipv6Rules } from '../rule-family.ts'
+import { noRules } from '../rule-set.ts'
 import type { PeerNetwork } from './peer-network.ts'
 import { peerRules } from './peer-rules.ts'
 
@@ -14,7 +16,8 @@ const network: PeerNetwork = {
   relays: new Map(),
   gaps: [],
 }
-const rulesOf = (of: PeerNetwork, chain: string) => peerRules(of).chains.get(chain)?.rules ?? []
+const ofIPv4 = (of: PeerNetwork) => peerRules(of, ipv4Rules) ?? noRules
+const rulesOf = (of: PeerNetwork, chain: string) => ofIPv4(of).chains.get(chain)?.rules ?? []
 
 test('what no rule marks is dropped on its way to a pod', async (t) => {
   const rules = rulesOf(network, 'peers-forward')
@@ -47,7 +50,7 @@ test('a tunnel takes packets of nodes only, and connections through it have its 
 })
 
 test('the set of nodes has their addresses, and chains of other parts are not filled', async (t) => {
-  const { sets, chains } = peerRules(network)
+  const { sets, chains } = ofIPv4(network)
   t.same([...(sets.get('nodes')?.elements?.keys() ?? [])], network.nodeAddresses)
   t.same(
     [...chains.keys()].filter((name) => !name.startsWith('peers-')),
@@ -73,8 +76,39 @@ test('packets of other sites come by WireGuard alone, and go to pods alone', asy
   t.same(rulesOf(encrypted, 'peers-input'), rules)
   t.same(rulesOf(encrypted, 'peers-forward').slice(1, 3), rules, 'before any rule that lets a packet pass')
   t.match(rulesOf(encrypted, 'peers-forward')[3], /^tcp .* oifname bramble-wg .* maxseg size set rt mtu$/)
-  t.match(peerRules(encrypted).sets.get('far'), { flags: ['interval'] })
-  t.same([...(peerRules(encrypted).sets.get('far')?.elements?.keys() ?? [])], ['10.244.3.0/24'])
+  t.match(ofIPv4(encrypted).sets.get('far'), { flags: ['interval'] })
+  t.same([...(ofIPv4(encrypted).sets.get('far')?.elements?.keys() ?? [])], ['10.244.3.0/24'])
   t.equal(rulesOf(encrypted, 'peers-postrouting')[1], 'oifname bramble-wg ip saddr @nodes masquerade fully-random')
-  t.equal(peerRules(network).sets.has('far'), false)
+  t.equal(ofIPv4(network).sets.has('far'), false)
+})
+
+const ipv6 = {
+  clusterCIDR: 'fd00:10:244::/56',
+  serviceCIDR: 'fd00:10:96::/112',
+  podCIDR: 'fd00:10:244:1::/64',
+  nodeAddresses: ['fd00:1::1', 'fd00:1::2'],
+  routes: [],
+}
+
+test('rules of IPv6 are those of IPv4 with its addresses, and with what the link needs', async (t) => {
+  t.equal(peerRules(network, ipv6Rules), undefined, 'none for pods without addresses of IPv6')
+  const rules = peerRules({ ...network, ipv6 }, ipv6Rules) ?? noRules
+  const asIPv6 = (text: string) =>
+    text
+      .replace(/\bip /g, 'ip6 ')
+      .replaceAll(network.podCIDR, ipv6.podCIDR)
+      .replaceAll(network.clusterCIDR, ipv6.clusterCIDR)
+      .replaceAll('224.0.0.0/4', 'ff00::/8')
+  const forward = rules.chains.get('peers-forward')?.rules ?? []
+  t.same(forward.slice(3), rulesOf(network, 'peers-forward').map(asIPv6))
+  t.match(forward.slice(0, 3), [/^ip6 hoplimit 255 icmpv6 /, 'ip6 saddr fe80::/10 drop', 'ip6 daddr fe80::/10 drop'])
+  t.same(rules.chains.get('peers-postrouting')?.rules, rulesOf(network, 'peers-postrouting').map(asIPv6))
+  t.match(rules.sets.get('nodes'), { type: 'ipv6_addr', elements: new Map([['fd00:1::1', '']]) })
+})
+
+test('the packets of VXLAN are of IPv4: rules of IPv6 do not name its port', async (t) => {
+  const tunnel = { kind: 'vxlan', address: '10.244.1.0', mac: '02:62:0a:f4:01:00', peers: [] } as const
+  const { chains } = peerRules({ ...network, ipv6, tunnel }, ipv6Rules) ?? noRules
+  t.notMatch(JSON.stringify([...chains]), /8472/)
+  t.match(chains.get('peers-forward')?.rules[4], /^tcp .* oifname bramble-vxlan .* maxseg size set rt mtu$/)
 })

@@ -1,7 +1,8 @@
 /** The rules of the pod network: what may be forwarded to and from pods, and whose address a packet leaves the cluster with. */
 import { tunnelPort } from '../../../api/network/pod-network.ts'
+import { ipv4Rules, type RuleFamily } from '../rule-family.ts'
 import type { RuleChain, RuleElements, RuleSet } from '../rule-set.ts'
-import type { PeerNetwork } from './peer-network.ts'
+import type { FamilyNetwork, PeerNetwork } from './peer-network.ts'
 import { tunnelDevice, wireguardDevice } from './tunnels.ts'
 
 /**
@@ -10,18 +11,30 @@ import { tunnelDevice, wireguardDevice } from './tunnels.ts'
  */
 export const forwardMark = '0x8000'
 
-/** Of the part `peers`: see `jumpPoints`. */
-export function peerRules(network: PeerNetwork): RuleSet {
+/** What rules of one family need of the network. */
+type RuledNetwork = FamilyNetwork & Pick<PeerNetwork, 'tunnel'>
+
+/** Of the part `peers`: see `jumpPoints`. Undefined: the pods have no addresses of this family. */
+export function peerRules(network: PeerNetwork, family: RuleFamily): RuleSet | undefined {
+  if (family.family === 'IPv4') return familyRules(network, family)
+  return network.ipv6 && familyRules({ ...network.ipv6, tunnel: network.tunnel }, family)
+}
+
+function familyRules(network: RuledNetwork, family: RuleFamily): RuleSet {
   const { tunnel } = network
+  const isOuter = family === ipv4Rules
   return {
     chains: new Map<string, RuleChain>([
-      ['peers-forward', { rules: forwardRules(network) }],
+      ['peers-forward', { rules: forwardRules(network, family) }],
       ['peers-pass', { rules: [`meta mark set meta mark | ${forwardMark} accept`] }],
-      ['peers-postrouting', { rules: leavingRules(network) }],
-      ['peers-input', { rules: inputRules(network) }],
-      ...(tunnel?.kind === 'vxlan' ? untrackedTunnel : []),
+      ['peers-postrouting', { rules: leavingRules(network, family) }],
+      ['peers-input', { rules: inputRules(network, family) }],
+      ...(tunnel?.kind === 'vxlan' && isOuter ? untrackedTunnel : []),
     ]),
-    sets: new Map([['nodes', nodeSet(network)], ...(tunnel?.kind === 'wireguard' ? [farSet(network)] : [])]),
+    sets: new Map([
+      ['nodes', nodeSet(network, family)],
+      ...(tunnel?.kind === 'wireguard' ? [farSet(network, family)] : []),
+    ]),
   }
 }
 
@@ -46,65 +59,79 @@ const untrackedTunnel: readonly (readonly [string, RuleChain])[] = [
   ],
 ]
 
-function inputRules({ clusterCIDR, tunnel }: PeerNetwork): readonly string[] {
+function inputRules({ clusterCIDR, tunnel }: RuledNetwork, family: RuleFamily): readonly string[] {
   if (tunnel === undefined) return []
-  // Else anyone could send packets in a tunnel, with the source address of a pod.
-  if (tunnel.kind === 'vxlan') return [`udp dport ${tunnelPort} ip saddr @nodes accept`, `udp dport ${tunnelPort} drop`]
-  return encryptedRules(clusterCIDR)
+  if (tunnel.kind === 'wireguard') return encryptedRules(clusterCIDR, family)
+  // Else anyone could send packets in a tunnel, with the source address of a pod. Its own packets are of IPv4 always.
+  const own = [`udp dport ${tunnelPort} ip saddr @nodes accept`, `udp dport ${tunnelPort} drop`]
+  return family.family === 'IPv4' ? own : []
 }
 
 /**
  * WireGuard accepts from a peer the addresses of its own pods only: they come from no other interface. What another node sends is for
  * pods and their nodes, and goes no further. Answers go on to the client that a Service was reached by: source NAT is undone before.
  */
-function encryptedRules(clusterCIDR: string): readonly string[] {
+function encryptedRules(clusterCIDR: string, { ip }: RuleFamily): readonly string[] {
   return [
-    `iifname != ${wireguardDevice} ip saddr @far drop`,
-    `iifname ${wireguardDevice} ip daddr != ${clusterCIDR} ct state != { established, related } drop`,
+    `iifname != ${wireguardDevice} ${ip} saddr @far drop`,
+    `iifname ${wireguardDevice} ${ip} daddr != ${clusterCIDR} ct state != { established, related } drop`,
   ]
 }
 
-function forwardRules({ clusterCIDR, podCIDR, tunnel }: PeerNetwork): readonly string[] {
+/**
+ * Of packets between ports of the bridge, which have the hop limit that they were sent with. Pods find each other's links by them; by their
+ * addresses of the link they would pass policies by, and a pod that calls itself a router would get the packets of its neighbours
+ * (RFC 4861, 6.1.2: sent from an address of the link).
+ */
+const linkRules: readonly string[] = [
+  'ip6 hoplimit 255 icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } goto peers-pass',
+  'ip6 saddr fe80::/10 drop',
+  'ip6 daddr fe80::/10 drop',
+]
+
+function forwardRules({ clusterCIDR, podCIDR, tunnel }: RuledNetwork, family: RuleFamily): readonly string[] {
+  const { ip } = family
   const device = tunnel?.kind === 'wireguard' ? wireguardDevice : tunnelDevice
   return [
+    ...(family.family === 'IPv6' ? linkRules : []),
     // The source address of a pod of this node, on another interface than its bridge.
-    `ip saddr ${podCIDR} fib saddr . iif oif missing drop`,
-    ...(tunnel?.kind === 'wireguard' ? encryptedRules(clusterCIDR) : []),
+    `${ip} saddr ${podCIDR} fib saddr . iif oif missing drop`,
+    ...(tunnel?.kind === 'wireguard' ? encryptedRules(clusterCIDR, family) : []),
     // The MTU of pods is that of Ethernet. Few packets open a connection: the name of the interface is compared for those only.
     ...(tunnel === undefined
       ? []
       : [`tcp flags & (syn | rst) == syn oifname ${device} tcp option maxseg size set rt mtu`]),
     // What most packets are is looked for first.
-    `ip saddr ${clusterCIDR} ip daddr ${clusterCIDR} goto peers-pass`,
+    `${ip} saddr ${clusterCIDR} ${ip} daddr ${clusterCIDR} goto peers-pass`,
     // Host ports and Services, and their answers.
-    `ct status dnat ip daddr ${clusterCIDR} goto peers-pass`,
-    `ct status dnat ip saddr ${clusterCIDR} goto peers-pass`,
-    `ip saddr @nodes ip daddr ${clusterCIDR} goto peers-pass`,
-    `ct state established,related ip saddr ${clusterCIDR} goto peers-pass`,
-    `ct state established,related ip daddr ${clusterCIDR} goto peers-pass`,
+    `ct status dnat ${ip} daddr ${clusterCIDR} goto peers-pass`,
+    `ct status dnat ${ip} saddr ${clusterCIDR} goto peers-pass`,
+    `${ip} saddr @nodes ${ip} daddr ${clusterCIDR} goto peers-pass`,
+    `ct state established,related ${ip} saddr ${clusterCIDR} goto peers-pass`,
+    `ct state established,related ${ip} daddr ${clusterCIDR} goto peers-pass`,
     // Docker from version 28 on would accept it: the network of pods has no rules of its own there (gateway mode nat-unprotected).
-    `ip daddr ${podCIDR} drop`,
+    `${ip} daddr ${podCIDR} drop`,
   ]
 }
 
 /** As flannel: pods keep their addresses among each other, and have that of their node elsewhere. Multicast is left alone. */
-function leavingRules({ clusterCIDR, podCIDR, tunnel }: PeerNetwork): readonly string[] {
+function leavingRules(
+  { clusterCIDR, podCIDR, tunnel }: RuledNetwork,
+  { ip, multicast }: RuleFamily,
+): readonly string[] {
   return [
-    `ip saddr ${podCIDR} ip daddr != ${clusterCIDR} ip daddr != 224.0.0.0/4 masquerade`,
+    `${ip} saddr ${podCIDR} ${ip} daddr != ${clusterCIDR} ${ip} daddr != ${multicast} masquerade`,
     // The far end accepts addresses of pods alone. A relay gets packets with the addresses of its neighbours, too.
-    ...(tunnel?.kind === 'wireguard' ? [`oifname ${wireguardDevice} ip saddr @nodes masquerade fully-random`] : []),
+    ...(tunnel?.kind === 'wireguard' ? [`oifname ${wireguardDevice} ${ip} saddr @nodes masquerade fully-random`] : []),
   ]
 }
 
-function nodeSet({ nodeAddresses }: PeerNetwork): RuleElements {
-  return { kind: 'set', type: 'ipv4_addr', elements: new Map(nodeAddresses.map((address) => [address, ''])) }
+function nodeSet({ nodeAddresses }: FamilyNetwork, { address: type }: RuleFamily): RuleElements {
+  return { kind: 'set', type, elements: new Map(nodeAddresses.map((node) => [node, ''])) }
 }
 
 /** The pods that are reached by WireGuard. */
-function farSet({ routes }: PeerNetwork): [string, RuleElements] {
+function farSet({ routes }: FamilyNetwork, { address: type }: RuleFamily): [string, RuleElements] {
   const ranges = routes.flatMap(({ range, device }) => (device === wireguardDevice ? [range] : []))
-  return [
-    'far',
-    { kind: 'set', type: 'ipv4_addr', flags: ['interval'], elements: new Map(ranges.map((range) => [range, ''])) },
-  ]
+  return ['far', { kind: 'set', type, flags: ['interval'], elements: new Map(ranges.map((range) => [range, ''])) }]
 }

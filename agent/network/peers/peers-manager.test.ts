@@ -55,6 +55,8 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
   const networkMessage = cell(first)
   const networkCurrent = cell(false)
   const ruleProblem = cell<string | undefined>(undefined)
+  const ipv6RuleProblem = cell<string | undefined>(undefined)
+  const ipv6PeerRules = cell<RuleSet | undefined>(undefined)
   const runtime = cell<{ readonly info?: { readonly firewallBackend?: string } }>({})
   const nodeStatus = cell<NodeStatus | undefined>(undefined)
   const peerRules = cell<RuleSet | undefined>(undefined)
@@ -64,6 +66,7 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
   const cells = {
     addressProofs: cell(noProofs, areSameProofs),
     ...{ networkMessage, networkCurrent, ruleProblem, runtime, nodeStatus },
+    ...{ ipv6RuleProblem, ipv6PeerRules },
     ...{ peerRules, networkConditions, routesApplied, podsMayMove },
   }
   const wireguard = fakeWireguard()
@@ -100,6 +103,7 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
         },
       },
       wireguard,
+      hasIPv6: true,
       bridge: {
         async adjust() {
           if (world.isEngineDown) throw new Error('Docker did not answer')

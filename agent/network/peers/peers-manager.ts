@@ -9,6 +9,7 @@ import { type Log, storyOf } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { MachineCondition } from '../../node/status/conditions.ts'
 import { type AddressProofs, provenNetworkOf, unprovenAddresses } from '../probes/proven-network.ts'
+import { ipv4Rules, ipv6Rules } from '../rule-family.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { type WireguardLink, wireguardSync } from '../wireguard/wireguard-sync.ts'
 import { firewallProblem, firewallRemedy } from './firewall-backend.ts'
@@ -40,6 +41,7 @@ export type PeersManagerNeeds = {
     /** Without a message: the controller has none, and not only the checkpoint. */
     readonly networkCurrent: Reader<boolean>
     readonly ruleProblem: Reader<string | undefined>
+    readonly ipv6RuleProblem: Reader<string | undefined>
     readonly nodeStatus: Reader<NodeStatus | undefined>
     /** Changes when the engine starts, among others. */
     readonly runtime: Reader<{ readonly info?: { readonly firewallBackend?: string | undefined } | undefined }>
@@ -47,12 +49,16 @@ export type PeersManagerNeeds = {
   readonly writes: {
     /** Undefined: the fleet has no network. */
     readonly peerRules: Cell<RuleSet | undefined>
+    /** Undefined: pods of this node have no addresses of IPv6. */
+    readonly ipv6PeerRules: Cell<RuleSet | undefined>
     readonly networkConditions: Cell<readonly MachineCondition[]>
     /** The routes were put in place once, or as many of them as can be. */
     readonly routesApplied: Cell<boolean>
     /** Pods on a network of the other mode may be started again. */
     readonly podsMayMove: Cell<boolean>
   }
+  /** The kernel of this machine has IPv6 on. */
+  readonly hasIPv6: boolean
   readonly clock: Clock
   readonly log: Log
 }
@@ -63,7 +69,7 @@ const linksMs = 5_000
 const verifyMs = 30_000
 
 export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly nodeName: string }): Loop {
-  const { host, bridge, ipv6, reads, writes, clock, log } = needs
+  const { bridge, reads, writes, clock, log } = needs
   const wake = alarm(clock)
   let wanted: PeerNetwork | undefined
   let isOn = false
@@ -91,8 +97,8 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
   }
 
   const want = () => {
-    wanted = wantedOf(reads, nodeName)
-    writes.peerRules.set(wanted && peerRules(wanted))
+    wanted = wantedOf(needs, nodeName)
+    setRules(writes, wanted)
     wake.ring()
   }
 
@@ -122,8 +128,7 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
     await sync(wanted, isDue)
     if (isDue) {
       verifyAtMs = clock.monotonicMs() + verifyMs
-      await attempt('forwarding', isOn ? () => acceptMarked(needs) : host.refuseMarked)
-      await attempt('ipv6', isOn ? ipv6.verify : ipv6.remove)
+      await verifyRules(needs, attempt, { isOn, withIPv6: wanted?.ipv6 !== undefined })
     }
     if (isBridgeDue || mayMoveNow || (isDue && failures.has('bridge'))) {
       isBridgeDue = false
@@ -131,12 +136,9 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
     }
     if (!isOn && failures.size === 0) routes.forget()
     writes.routesApplied.set(isOn)
-    showCondition()
-  }
-
-  const showCondition = () => {
-    const reached = { wanted, failures, ...unreached(), ...readFor(reads, nodeName) }
-    writes.networkConditions.set(isOn ? [conditionOf(reached)] : [])
+    writes.networkConditions.set(
+      isOn ? [conditionOf({ wanted, failures, ...unreached(), ...readFor(reads, nodeName) })] : [],
+    )
   }
 
   return {
@@ -146,7 +148,7 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
         reads.networkMessage.subscribe(receive),
         reads.networkCurrent.subscribe(receiveCurrent),
         reads.addressProofs.onChange(want),
-        reads.ruleProblem.onChange(wake.ring),
+        ...[reads.ruleProblem, reads.ipv6RuleProblem].map((problem) => problem.onChange(wake.ring)),
         reads.runtime.onChange(verifyNow),
       ]
       try {
@@ -165,10 +167,23 @@ function idleMs(isLeavingDue: boolean): number {
   return isLeavingDue ? verifyMs : longestTimerMs
 }
 
-async function acceptMarked({ host, reads }: Pick<PeersManagerNeeds, 'host' | 'reads'>): Promise<void> {
-  const problem = firewallProblem(reads.runtime.get().info?.firewallBackend)
-  if (problem !== undefined) throw new Error(`${problem}. ${firewallRemedy}`)
-  await host.acceptMarked()
+function setRules({ peerRules: rules, ipv6PeerRules }: PeersManagerNeeds['writes'], wanted: PeerNetwork | undefined) {
+  rules.set(wanted && peerRules(wanted, ipv4Rules))
+  ipv6PeerRules.set(wanted && peerRules(wanted, ipv6Rules))
+}
+
+type Wants = { readonly isOn: boolean; readonly withIPv6: boolean }
+
+/** What is beside our table of IPv4: Docker's rules, and IPv6 where pods have none. */
+async function verifyRules(needs: PeersManagerNeeds, attempt: Attempt, { isOn, withIPv6 }: Wants): Promise<void> {
+  const { host, ipv6, reads } = needs
+  const acceptMarked = async () => {
+    const problem = firewallProblem(reads.runtime.get().info?.firewallBackend)
+    if (problem !== undefined) throw new Error(`${problem}. ${firewallRemedy}`)
+    await host.acceptMarked(withIPv6)
+  }
+  await attempt('forwarding', isOn ? acceptMarked : host.refuseMarked)
+  await attempt('ipv6', isOn ? ipv6.verify : ipv6.remove)
 }
 
 type Attempt = (subject: string, work: () => Promise<void>) => Promise<void>
@@ -188,7 +203,10 @@ function dataPath({ host, wireguard: link, clock, log }: PeersManagerNeeds, atte
   return {
     routes,
     sync,
-    unreached: () => ({ gaps: routes.gaps(), silent: [...routes.overlaps(), ...wireguard.silent()] }),
+    unreached: () => ({
+      gaps: routes.gaps(),
+      silent: [...routes.overlaps(), ...wireguard.silent(), ...routes.ipv6Gaps()],
+    }),
   }
 }
 
@@ -214,30 +232,34 @@ type Reached = {
   readonly addresses: readonly NodeAddress[]
   readonly failures: ReadonlyMap<string, string>
   readonly gaps: readonly string[]
-  /** What is wrong, and no reason to place no pods here: nodes that may be switched off, networks with addresses of the fleet. */
+  /**
+   * What is wrong, and no reason to place no pods here: nodes that may be switched off, networks with addresses of the fleet, nodes that are
+   * not reached by IPv6.
+   */
   readonly silent: readonly string[]
   /** The same: nodes that have not proven their address. */
   readonly unproven: readonly string[]
   /** Why the kernel does not have the rules. */
-  readonly rules: string | undefined
+  readonly rules: readonly (string | undefined)[]
 }
 
-function wantedOf({ networkMessage, addressProofs }: PeersManagerNeeds['reads'], nodeName: string) {
-  const message = networkMessage.get()
-  return message && provenNetworkOf(message, nodeName, addressProofs.get())
+function wantedOf({ reads, hasIPv6 }: PeersManagerNeeds, nodeName: string) {
+  const message = reads.networkMessage.get()
+  return message && provenNetworkOf(message, nodeName, reads.addressProofs.get(), hasIPv6)
 }
 
-function readFor({ networkMessage, addressProofs, nodeStatus, ruleProblem }: PeersManagerNeeds['reads'], node: string) {
+function readFor(reads: PeersManagerNeeds['reads'], node: string) {
+  const { networkMessage, addressProofs, nodeStatus, ruleProblem, ipv6RuleProblem } = reads
   const message = networkMessage.get()
   const unproven = message === undefined ? [] : unprovenAddresses(message, node, addressProofs.get())
-  return { addresses: nodeStatus.get()?.addresses ?? [], unproven, rules: ruleProblem.get() }
+  return { addresses: nodeStatus.get()?.addresses ?? [], unproven, rules: [ruleProblem.get(), ipv6RuleProblem.get()] }
 }
 
 function conditionOf({ wanted, addresses, failures, gaps, silent, unproven, rules }: Reached): MachineCondition {
   const absent = wanted === undefined ? [whyNoNetwork(addresses)] : []
   // An engine that does not answer has a condition of its own; routes and rules stand without it.
   const missing = [...failures].flatMap(([subject, failure]) => (subject === 'bridge' ? [] : [failure]))
-  const problems = [...absent, ...missing, ...(rules === undefined ? [] : [rules])]
+  const problems = [...absent, ...missing, ...rules.flatMap((problem) => problem ?? [])]
   const routes = (wanted?.routes.length ?? 0) - gaps.length
   return networkCondition({
     problems,

@@ -2,14 +2,14 @@ import { test } from 'tap'
 import { parseCidr } from '../../../api/text/cidr.ts'
 import type { PeerNetwork } from './peer-network.ts'
 import { afterSteps, type HostLinks, type HostRoute, type MadeRoutes, planRoutes } from './route-steps.ts'
-import type { PodRoute } from './tunnels.ts'
+import type { PodRoute, TunnelPeer } from './tunnels.ts'
 
 const second: PodRoute = { range: '10.244.2.0/24', gateway: '192.168.1.2' }
 const far: PodRoute = { range: '10.244.3.0/24', gateway: '10.244.3.0', device: 'bramble-vxlan' }
 const farEnd = { address: '10.244.3.0', mac: '02:62:0a:f4:03:00', node: '172.16.0.3' }
 const ownEnd = { address: '10.244.1.0', mac: '02:62:0a:f4:01:00' }
 
-const wanted = (routes: readonly PodRoute[], peers = [farEnd]): PeerNetwork => ({
+const wanted = (routes: readonly PodRoute[], peers: readonly TunnelPeer[] = [farEnd]): PeerNetwork => ({
   clusterCIDR: '10.244.0.0/16',
   serviceCIDR: '10.96.0.0/12',
   podCIDR: '10.244.1.0/24',
@@ -35,7 +35,12 @@ const host = (routes: readonly HostRoute[], hasTunnel = false): HostLinks => ({
 
 test('a missing route is added, and one that is there needs no step', async (t) => {
   t.same(planRoutes(wanted([second]), nothing, host([])).steps, [{ step: 'addRoute', route: second }])
-  t.same(planRoutes(wanted([second]), nothing, host([inKernel(second)])), { steps: [], inTheWay: [], overlaps: [] })
+  t.same(planRoutes(wanted([second]), nothing, host([inKernel(second)])), {
+    steps: [],
+    inTheWay: [],
+    ipv6InTheWay: [],
+    overlaps: [],
+  })
   const made = { ...nothing, routes: [second] }
   t.same(planRoutes(wanted([second]), made, host([])).steps, [{ step: 'addRoute', route: second }], 'its link was down')
 })
@@ -248,4 +253,50 @@ test('what was made of WireGuard is kept in mind', async (t) => {
   t.same(afterSteps(nothing, [open, refuse], [{ step: open }, { step: refuse }]), nothing)
   const close = [{ step: 'closeWireguard' }, { step: 'removeGuard', range: '10.244.0.0/16' }] as const
   t.same(afterSteps(made, close, []), nothing)
+})
+
+const near6: PodRoute = { range: 'fd00:10:244:2::/64', gateway: 'fd00:1::2' }
+const far6: PodRoute = { range: 'fd00:10:244:3::/64', gateway: 'fd00:10:244:3::', device: 'bramble-vxlan' }
+const withIPv6 = (network: PeerNetwork, ...routes: readonly PodRoute[]): PeerNetwork => ({
+  ...network,
+  ipv6: {
+    ...{ clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112', podCIDR: 'fd00:10:244:1::/64' },
+    ...{ nodeAddresses: [], routes },
+  },
+  tunnel: network.tunnel && { ...network.tunnel, ipv6: 'fd00:10:244:1::' },
+})
+
+test('routes of IPv6 are made beside those of IPv4, and a foreign one stays', async (t) => {
+  const network = withIPv6(wanted([second]), near6)
+  const there = { interface: 'eth0', range: near6.range, gateway: 'fd00:1::2', metric: 1024 }
+  const links = (...ipv6Routes: readonly (typeof there)[]) => ({ ...host([inKernel(second)]), ipv6Routes })
+  const made = { ...nothing, routes: [second, near6] }
+  t.same(planRoutes(network, nothing, links()).steps, [{ step: 'addRoute', route: near6 }])
+  t.same(planRoutes(network, made, links(there)).steps, [])
+  t.same(planRoutes(wanted([second]), made, links(there)).steps, [{ step: 'removeRoute', route: near6 }])
+  const foreign = planRoutes(network, nothing, links({ ...there, gateway: 'fd00:1::9' }))
+  t.same([foreign.steps, foreign.inTheWay], [[], []])
+  t.match(foreign.ipv6InTheWay, [/^the route to fd00:10:244:2::\/64 on eth0 is not Bramble's/])
+})
+
+test('a tunnel gets its address of IPv6 when it is opened, and later without being opened again', async (t) => {
+  const network = withIPv6(wanted([far], [{ ...farEnd, ipv6: 'fd00:10:244:3::' }]), far6)
+  const address = { device: 'bramble-vxlan', address: 'fd00:10:244:1::' } as const
+  const steps = (...of: Parameters<typeof planRoutes>) => planRoutes(...of).steps.map(({ step }) => step)
+  t.same(steps(network, nothing, host([])), ['openTunnel', 'addTunnelPeer', 'addTunnelIPv6', 'addRoute', 'addRoute'])
+  const before: MadeRoutes = { ...nothing, routes: [far], tunnelPeers: [farEnd], tunnelAddress: ownEnd.address }
+  const later = planRoutes(network, before, host([inKernel(far)], true)).steps
+  t.same(
+    later.map(({ step }) => step),
+    ['removeTunnelPeer', 'addTunnelPeer', 'addTunnelIPv6', 'addRoute'],
+  )
+  const made = afterSteps(before, later, [])
+  t.same(made.tunnelIPv6, { 'bramble-vxlan': 'fd00:10:244:1::' })
+  const there = { interface: 'bramble-vxlan', range: far6.range, gateway: far6.gateway, metric: 1024 }
+  const links = { ...host([inKernel(far)], true), ipv6Routes: [there] }
+  t.same(planRoutes(network, made, links).steps, [])
+  const off = planRoutes(wanted([far]), made, links).steps
+  t.match(off, [{ step: 'removeRoute', route: far6 }, {}, {}, { step: 'removeTunnelIPv6', ...address }])
+  t.equal(afterSteps(made, off, []).tunnelIPv6, undefined)
+  t.equal(afterSteps(made, [{ step: 'closeTunnel' }], []).tunnelIPv6, undefined)
 })

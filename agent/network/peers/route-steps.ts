@@ -2,7 +2,7 @@
 import { type Cidr, formatCidr } from '../../../api/text/cidr.ts'
 import { homeNetworkOverlaps } from './home-networks.ts'
 import type { PeerNetwork } from './peer-network.ts'
-import { type PodRoute, type TunnelPeer, tunnelDevice, wireguardDevice } from './tunnels.ts'
+import { type PodRoute, type TunnelDevice, type TunnelPeer, tunnelDevice, wireguardDevice } from './tunnels.ts'
 
 export type RouteStep =
   | { readonly step: 'addRoute'; readonly route: PodRoute }
@@ -13,6 +13,8 @@ export type RouteStep =
   | { readonly step: 'closeTunnel' }
   | { readonly step: 'openWireguard'; readonly address: string }
   | { readonly step: 'closeWireguard' }
+  | { readonly step: 'addTunnelIPv6'; readonly device: TunnelDevice; readonly address: string }
+  | { readonly step: 'removeTunnelIPv6'; readonly device: TunnelDevice; readonly address: string }
   | { readonly step: 'addGuard'; readonly range: string }
   | { readonly step: 'removeGuard'; readonly range: string }
 
@@ -25,8 +27,13 @@ export type HostRoute = {
   readonly metric?: number
 }
 
+/** The same of IPv6; `range` in canonical form. */
+export type HostIPv6Route = Omit<HostRoute, 'range'> & { readonly range: string }
+
 export type HostLinks = {
   readonly routes: readonly HostRoute[]
+  /** Left out: they were not asked for. */
+  readonly ipv6Routes?: readonly HostIPv6Route[]
   readonly hasTunnel: boolean
   readonly hasWireguard: boolean
 }
@@ -40,21 +47,27 @@ export type MadeRoutes = {
   readonly tunnelAddress?: string
   /** The same of WireGuard; undefined: the interface may be another one's. */
   readonly wireguardAddress?: string
+  /** The addresses of IPv6 of both, with those of an earlier agent. */
+  readonly tunnelIPv6?: TunnelIPv6
   /** Ranges to which packets without another route are refused, with those of an earlier agent. */
   readonly guards?: readonly string[]
 }
+
+export type TunnelIPv6 = { readonly [D in TunnelDevice]?: string }
 
 export type RoutePlan = {
   readonly steps: readonly RouteStep[]
   /** Routes of others for the addresses of pods, as sentences: they stay, and pods there are not reached. */
   readonly inTheWay: readonly string[]
+  /** The same for addresses of IPv6. */
+  readonly ipv6InTheWay: readonly string[]
   /** Networks of the machine that have addresses of the fleet, as sentences. */
   readonly overlaps: readonly string[]
 }
 
 /** `wanted` undefined: the fleet has no network. */
 export function planRoutes(wanted: PeerNetwork | undefined, made: MadeRoutes, host: HostLinks): RoutePlan {
-  const routes = wanted?.routes ?? []
+  const routes = [...(wanted?.routes ?? []), ...(wanted?.ipv6?.routes ?? [])]
   const steps: RouteStep[] = []
   const present = routesByRange(host)
   const kept = new Set(routes.map(routeKey))
@@ -63,22 +76,33 @@ export function planRoutes(wanted: PeerNetwork | undefined, made: MadeRoutes, ho
   }
   steps.push(...guardSteps(wanted, made, host))
   steps.push(...tunnelSteps(wanted?.tunnel, made, host), ...wireguardSteps(wanted, made, host))
+  steps.push(...tunnelIPv6Steps(wanted?.tunnel, made, host, steps))
   const inTheWay: string[] = []
+  const ipv6InTheWay: string[] = []
   const own = new Set(made.routes.map(({ range, gateway }) => `${range} ${gateway}`))
   for (const route of routes) {
     if (isThere(present, route)) continue
     const other = foreignRoute(present, route, own)
     if (other === undefined) steps.push({ step: 'addRoute', route })
-    else inTheWay.push(`the route to ${route.range} on ${other.interface} is not Bramble's: remove it`)
+    else {
+      const because = `the route to ${route.range} on ${other.interface} is not Bramble's: remove it`
+      if (route.range.includes(':')) ipv6InTheWay.push(because)
+      else inTheWay.push(because)
+    }
   }
-  return { steps, inTheWay, overlaps: wanted === undefined ? [] : homeNetworkOverlaps(wanted, host.routes) }
+  return {
+    steps,
+    inTheWay,
+    ipv6InTheWay,
+    overlaps: wanted === undefined ? [] : homeNetworkOverlaps(wanted, host.routes),
+  }
 }
 
 function tunnelSteps(tunnel: PeerNetwork['tunnel'], made: MadeRoutes, { hasTunnel }: HostLinks): readonly RouteStep[] {
   if (tunnel?.kind !== 'vxlan') return hasTunnel ? [{ step: 'closeTunnel' }] : []
   const { address, mac, peers } = tunnel
   const known = hasTunnel ? made.tunnelPeers : []
-  const keyOf = ({ mac, node }: TunnelPeer) => `${mac} ${node}`
+  const keyOf = ({ mac, node, ipv6 = '' }: TunnelPeer) => `${mac} ${node} ${ipv6}`
   const lacking = (from: readonly TunnelPeer[], all: readonly TunnelPeer[]) => {
     const there = new Set(all.map(keyOf))
     return from.filter((peer) => !there.has(keyOf(peer)))
@@ -106,31 +130,63 @@ function wireguardSteps(wanted: PeerNetwork | undefined, made: MadeRoutes, { has
   return isOpen || !(isNeeded || hasWireguard) ? [] : [{ step: 'openWireguard', address }]
 }
 
-/** It outlives the interface of a tunnel, which takes its routes with it. */
-function guardSteps(wanted: PeerNetwork | undefined, { guards = [] }: MadeRoutes, { routes }: HostLinks): RouteStep[] {
-  const range = wanted?.isGuarded ? wanted.clusterCIDR : undefined
-  const isGuard = (text: string) =>
-    routes.some((one) => one.interface === noInterface && formatCidr(one.range) === text)
+/** Behind the steps that open and close the devices: those lose their addresses then. */
+function tunnelIPv6Steps(
+  tunnel: PeerNetwork['tunnel'],
+  { tunnelIPv6 = {} }: MadeRoutes,
+  { hasTunnel, hasWireguard }: HostLinks,
+  steps: readonly RouteStep[],
+): readonly RouteStep[] {
+  const has = (name: RouteStep['step']) => steps.some(({ step }) => name === step)
+  const change = (device: TunnelDevice, isThere: boolean, last: string | undefined, next: string | undefined) => {
+    if (!isThere || last === next) return []
+    const removal: readonly RouteStep[] =
+      last === undefined ? [] : [{ step: 'removeTunnelIPv6', device, address: last }]
+    return next === undefined ? removal : [...removal, { step: 'addTunnelIPv6', device, address: next } as const]
+  }
+  const wanted = (kind: 'vxlan' | 'wireguard') => (tunnel?.kind === kind ? tunnel.ipv6 : undefined)
+  const [opensTunnel, opensWireguard] = [has('openTunnel'), has('openWireguard')]
+  const isTunnelThere = opensTunnel || (hasTunnel && !has('closeTunnel'))
+  const isWireguardThere = opensWireguard || (hasWireguard && !has('closeWireguard'))
+  const lastOf = (device: TunnelDevice, isOpened: boolean) => (isOpened ? undefined : tunnelIPv6[device])
   return [
-    ...guards
-      .filter((one) => one !== range && isGuard(one))
-      .map((one) => ({ step: 'removeGuard', range: one }) as const),
-    ...(range === undefined || isGuard(range) ? [] : [{ step: 'addGuard', range } as const]),
+    ...change(tunnelDevice, isTunnelThere, lastOf(tunnelDevice, opensTunnel), wanted('vxlan')),
+    ...change(wireguardDevice, isWireguardThere, lastOf(wireguardDevice, opensWireguard), wanted('wireguard')),
   ]
 }
 
-/** Of a route that refuses packets (/proc/net/route). */
+/** Whether it is about IPv6 alone: where it fails, IPv4 has its routes. */
+export function isOfIPv6(step: RouteStep): boolean {
+  if (step.step === 'addTunnelIPv6' || step.step === 'removeTunnelIPv6') return true
+  if (step.step === 'addRoute' || step.step === 'removeRoute') return step.route.range.includes(':')
+  return (step.step === 'addGuard' || step.step === 'removeGuard') && step.range.includes(':')
+}
+
+/** It outlives the interface of a tunnel, which takes its routes with it. */
+function guardSteps(wanted: PeerNetwork | undefined, { guards = [] }: MadeRoutes, host: HostLinks): RouteStep[] {
+  const ranges = wanted?.isGuarded ? [wanted.clusterCIDR, ...(wanted.ipv6 ? [wanted.ipv6.clusterCIDR] : [])] : []
+  const present = routesByRange(host)
+  const isGuard = (text: string) => present.get(text)?.some((one) => one.interface === noInterface) === true
+  return [
+    ...guards
+      .filter((one) => !ranges.includes(one) && isGuard(one))
+      .map((one) => ({ step: 'removeGuard', range: one }) as const),
+    ...ranges.filter((range) => !isGuard(range)).map((range) => ({ step: 'addGuard', range }) as const),
+  ]
+}
+
+/** Of a route that refuses packets (/proc/net/route; of IPv6 it is read as the same). */
 const noInterface = '*'
 
 /** By the text of their range: a fleet has a route for each node. */
-type RoutesByRange = ReadonlyMap<string, readonly HostRoute[]>
+type RoutesByRange = ReadonlyMap<string, readonly HostIPv6Route[]>
 
-function routesByRange({ routes }: HostLinks): RoutesByRange {
-  const found = new Map<string, HostRoute[]>()
-  for (const route of routes) {
-    const range = formatCidr(route.range)
-    const others = found.get(range)
-    if (others === undefined) found.set(range, [route])
+function routesByRange({ routes, ipv6Routes = [] }: HostLinks): RoutesByRange {
+  const found = new Map<string, HostIPv6Route[]>()
+  const ofIPv4 = routes.map((route) => ({ ...route, range: formatCidr(route.range) }))
+  for (const route of [...ofIPv4, ...ipv6Routes]) {
+    const others = found.get(route.range)
+    if (others === undefined) found.set(route.range, [route])
     else others.push(route)
   }
   return found
@@ -147,9 +203,17 @@ function isThere(present: RoutesByRange, { range, gateway, device }: PodRoute): 
 
 const tunnelDevices: readonly string[] = [tunnelDevice, wireguardDevice]
 
-/** The kernel holds one route for a range and metric; ours have metric 0. `own`: range and gateway of those that this node made. */
-function foreignRoute(present: RoutesByRange, { range }: PodRoute, own: ReadonlySet<string>): HostRoute | undefined {
-  return present.get(range)?.find((one) => one.metric === 0 && !own.has(`${range} ${one.gateway}`))
+/**
+ * The kernel holds one route for a range and metric; ours have metric 0, and those of IPv6 1024 (Linux, IP6_RT_PRIO_USER). `own`: range and gateway of those that this
+ * node made.
+ */
+function foreignRoute(
+  present: RoutesByRange,
+  { range }: PodRoute,
+  own: ReadonlySet<string>,
+): HostIPv6Route | undefined {
+  const metric = range.includes(':') ? 1024 : 0
+  return present.get(range)?.find((one) => one.metric === metric && !own.has(`${range} ${one.gateway}`))
 }
 
 function routeKey({ range, gateway, device }: PodRoute): string {
@@ -166,9 +230,11 @@ export function afterSteps(
   steps: readonly RouteStep[],
   failed: readonly { readonly step: RouteStep }[],
 ): MadeRoutes {
-  let { routes, tunnelPeers, wireguardAddress, guards = [] } = made
+  let { routes, tunnelPeers, wireguardAddress, tunnelIPv6 = {}, guards = [] } = made
   for (const step of steps) {
     const isDone = !failed.some((failure) => failure.step === step)
+    const device = deviceOf(step)
+    if (device !== undefined) tunnelIPv6 = without(tunnelIPv6, device)
     if (step.step === 'closeTunnel') tunnelPeers = []
     else if (step.step === 'closeWireguard') wireguardAddress = undefined
     else if (!isDone) continue
@@ -178,8 +244,27 @@ export function afterSteps(
     else if (step.step === 'removeTunnelPeer') tunnelPeers = tunnelPeers.filter(({ mac }) => mac !== step.peer.mac)
     else if (step.step === 'openTunnel') tunnelPeers = []
     else if (step.step === 'openWireguard') wireguardAddress = step.address
+    else if (step.step === 'addTunnelIPv6') tunnelIPv6 = { ...tunnelIPv6, [step.device]: step.address }
     else if (step.step === 'addGuard') guards = [...guards, step.range]
-    else guards = guards.filter((range) => range !== step.range)
+    else if (step.step === 'removeGuard') guards = guards.filter((range) => range !== step.range)
   }
-  return { routes, tunnelPeers, ...(wireguardAddress && { wireguardAddress }), ...(guards.length > 0 && { guards }) }
+  return {
+    routes,
+    tunnelPeers,
+    ...(wireguardAddress && { wireguardAddress }),
+    ...(Object.keys(tunnelIPv6).length > 0 && { tunnelIPv6 }),
+    ...(guards.length > 0 && { guards }),
+  }
+}
+
+/** The device that has no address of IPv6 behind the step. */
+function deviceOf({ step, ...more }: RouteStep): TunnelDevice | undefined {
+  if (step === 'openTunnel' || step === 'closeTunnel') return tunnelDevice
+  if (step === 'openWireguard' || step === 'closeWireguard') return wireguardDevice
+  return step === 'removeTunnelIPv6' && 'device' in more ? more.device : undefined
+}
+
+function without(all: TunnelIPv6, device: TunnelDevice): TunnelIPv6 {
+  const { [device]: _, ...others } = all
+  return others
 }

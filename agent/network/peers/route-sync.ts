@@ -1,20 +1,23 @@
 /** Brings the kernel's routes in line with those that are wanted, and keeps in mind what was made and what is missing. */
 import type { Log } from '../../../daemon/log.ts'
 import type { PeerNetwork } from './peer-network.ts'
-import { afterSteps, type HostLinks, type MadeRoutes, planRoutes, type RouteStep } from './route-steps.ts'
+import { afterSteps, type HostLinks, isOfIPv6, type MadeRoutes, planRoutes, type RouteStep } from './route-steps.ts'
 
 export type StepFailure = { readonly step: RouteStep; readonly because: string }
 
 /** Routes, tunnel and Docker's rules on this machine. */
 export interface HostNetwork {
-  /** Read without starting a process. */
-  links(): Promise<HostLinks>
+  /** Read without starting a process. `withIPv6`: with the routes of IPv6. */
+  links(withIPv6?: boolean): Promise<HostLinks>
   /** What an earlier agent made, as far as the kernel shows it. */
   made(): Promise<MadeRoutes>
   /** Takes all steps in order, also after a failure; resolves with the failures. */
   apply(steps: readonly RouteStep[]): Promise<readonly StepFailure[]>
-  /** Docker accepts packets with our mark from now on. Rejects with the reason where it has no place for such a rule. */
-  acceptMarked(): Promise<void>
+  /**
+   * Docker accepts packets with our mark from now on. Rejects with the reason where it has no place for such a rule. `withIPv6`: those of
+   * IPv6, too, where Docker has rules of IPv6; else none of those.
+   */
+  acceptMarked(withIPv6: boolean): Promise<void>
   /** Removes that rule, if it is there. */
   refuseMarked(): Promise<void>
 }
@@ -28,6 +31,8 @@ export interface RouteSync {
   sync(wanted: PeerNetwork | undefined, retry: boolean): Promise<boolean>
   /** Why the pods of some nodes are not reached, each as a sentence. */
   gaps(): readonly string[]
+  /** The same of IPv6 alone. */
+  ipv6Gaps(): readonly string[]
   /** Networks of this machine that have addresses of the fleet, each as a sentence. */
   overlaps(): readonly string[]
   /** Nothing was made or looked for. */
@@ -39,13 +44,17 @@ export interface RouteSync {
 export function routeSync({ host, log }: { readonly host: HostNetwork; readonly log: Log }): RouteSync {
   let made: MadeRoutes | undefined
   let gaps: readonly string[] = []
+  let ipv6Gaps: readonly string[] = []
   let overlaps: readonly string[] = []
   /** The steps that failed last, with the networks that the machine was on. */
   let failedAttempt = ''
 
-  const showGaps = (next: readonly string[]) => {
-    for (const gap of next) if (!gaps.includes(gap)) log.warn('Pods of a node cannot be reached', { because: gap })
+  const showGaps = (next: readonly string[], nextOfIPv6: readonly string[]) => {
+    const known = [...gaps, ...ipv6Gaps]
+    for (const gap of [...next, ...nextOfIPv6])
+      if (!known.includes(gap)) log.warn('Pods of a node cannot be reached', { because: gap })
     gaps = next
+    ipv6Gaps = nextOfIPv6
   }
 
   const showOverlaps = (next: readonly string[]) => {
@@ -57,11 +66,12 @@ export function routeSync({ host, log }: { readonly host: HostNetwork; readonly 
   return {
     async sync(wanted, retry) {
       made ??= await host.made()
-      const links = await host.links()
-      const { steps, inTheWay, overlaps: found } = planRoutes(wanted, made, links)
+      const links = await host.links(wanted?.ipv6 !== undefined || hasMadeIPv6(made))
+      const { steps, inTheWay, ipv6InTheWay, overlaps: found } = planRoutes(wanted, made, links)
       showOverlaps(found)
+      const lasting = [...ipv6InTheWay, ...(wanted?.ipv6Gaps ?? [])]
       if (steps.length === 0) {
-        showGaps(inTheWay)
+        showGaps(inTheWay, lasting)
         return false
       }
       if (!retry && attemptOf(steps, links) === failedAttempt) return false
@@ -70,12 +80,17 @@ export function routeSync({ host, log }: { readonly host: HostNetwork; readonly 
       const left = failed.map(({ step }) => step)
       failedAttempt = left.length === 0 ? '' : attemptOf(left, links)
       if (steps.length > failed.length) log.info('Routes to pods changed', { steps: steps.length - failed.length })
-      showGaps([...failed.flatMap(gapOf), ...inTheWay])
-      const others = failed.filter(({ step }) => step.step !== 'addRoute')
+      const [ofIPv6, ofIPv4] = [
+        failed.filter(({ step }) => isOfIPv6(step)),
+        failed.filter(({ step }) => !isOfIPv6(step)),
+      ]
+      showGaps([...ofIPv4.flatMap(gapOf), ...inTheWay], [...ofIPv6.flatMap(gapOf), ...lasting])
+      const others = ofIPv4.filter(({ step }) => step.step !== 'addRoute')
       if (others.length > 0) throw new Error(others.map(({ step, because }) => `${step.step}: ${because}`).join('; '))
       return true
     },
     gaps: () => gaps,
+    ipv6Gaps: () => ipv6Gaps,
     overlaps: () => overlaps,
     isIdle: () => made === undefined,
     forget() {
@@ -88,6 +103,12 @@ function attemptOf(steps: readonly RouteStep[], { routes }: HostLinks): string {
   return JSON.stringify([steps, routes.filter(({ gateway }) => gateway === undefined)])
 }
 
+function hasMadeIPv6({ routes, guards = [], tunnelIPv6 = {} }: MadeRoutes): boolean {
+  const ranges = [...routes.map(({ range }) => range), ...guards]
+  return Object.keys(tunnelIPv6).length > 0 || ranges.some((range) => range.includes(':'))
+}
+
 function gapOf({ step, because }: StepFailure): readonly string[] {
+  if (step.step === 'addTunnelIPv6') return [`no address of IPv6 on ${step.device}: ${because}`]
   return step.step === 'addRoute' ? [`no route to ${step.route.range} by ${step.route.gateway}: ${because}`] : []
 }

@@ -13,7 +13,13 @@ export const wireguardMtu = 1420
 export type TunnelDevice = typeof tunnelDevice | typeof wireguardDevice
 
 /** The far end of VXLAN at one node. */
-export type TunnelPeer = { readonly address: string; readonly mac: string; readonly node: string }
+export type TunnelPeer = {
+  readonly address: string
+  readonly mac: string
+  readonly node: string
+  /** Its address of IPv6 in the tunnel. */
+  readonly ipv6?: string
+}
 
 /** A node that this one exchanges encrypted packets with. */
 export type WireguardPeer = {
@@ -33,6 +39,8 @@ export type Tunnel =
       /** Of this node in the tunnel. */
       readonly address: string
       readonly mac: string
+      /** Of this node in the tunnel, of IPv6. */
+      readonly ipv6?: string
       readonly peers: readonly TunnelPeer[]
     }
   | WireguardTunnel
@@ -40,6 +48,8 @@ export type Tunnel =
 export type WireguardTunnel = {
   readonly kind: 'wireguard'
   readonly address: string
+  /** As that of VXLAN. */
+  readonly ipv6?: string
   readonly port: number
   readonly peers: readonly WireguardPeer[]
 }

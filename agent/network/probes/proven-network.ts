@@ -37,12 +37,14 @@ export function provenNetworkOf(
   message: NetworkMessage,
   nodeName: string,
   proofs: AddressProofs,
+  hasIPv6 = true,
 ): PeerNetwork | undefined {
   const unproven = new Set(unprovenNodes(message, nodeName, proofs))
-  if (unproven.size === 0) return peerNetworkOf(message, nodeName)
+  if (unproven.size === 0) return peerNetworkOf(message, nodeName, hasIPv6)
   const network = peerNetworkOf(
     { ...message, nodes: message.nodes.filter(({ name }) => !unproven.has(name)) },
     nodeName,
+    hasIPv6,
   )
   return network && { ...network, isGuarded: true }
 }

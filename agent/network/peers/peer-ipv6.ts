@@ -1,0 +1,128 @@
+/** What this node and the others have of IPv6, and how it reaches their pods by it: the way of IPv4, with addresses of IPv6. */
+import { ipv6NodeMaskSize } from '../../../api/network/ipv6-ranges.ts'
+import type { NetworkMessage, NetworkPeer } from '../../../api/network/pod-network.ts'
+import { formatCidr, parseCidr } from '../../../api/text/cidr.ts'
+import { formatIPv6, type IPv6Range, ipv6RangesOverlap, parseIPv6Range } from '../../../api/text/ipv6-range.ts'
+import type { FamilyNetwork, PeerNetwork } from './peer-network.ts'
+import type { PodRoute, Tunnel } from './tunnels.ts'
+
+/** The range of the pods of this node, in canonical form; undefined: they have no addresses of IPv6. */
+export function podRangeOfIPv6(message: NetworkMessage | undefined, nodeName: string): string | undefined {
+  const cluster = parseIPv6Range(message?.ipv6?.clusterCIDR ?? '')
+  const own = message?.nodes.find(({ name }) => name === nodeName)
+  return cluster && own && rangeOf(own, cluster) && own.ipv6?.podCIDR
+}
+
+export type IPv6Part = {
+  /** Undefined: pods of this node have no addresses of IPv6. */
+  readonly ipv6?: FamilyNetwork
+  /** The same as `network.tunnel`, with addresses of IPv6. */
+  readonly tunnel: Tunnel | undefined
+  /** Why pods of this node, or of others, are not reached by IPv6, each as a sentence. */
+  readonly ipv6Gaps: readonly string[]
+}
+
+/** `network`: of IPv4. `hasIPv6`: the kernel of this machine has it on. */
+export function ipv6PartOf(
+  network: PeerNetwork,
+  message: NetworkMessage,
+  own: NetworkPeer,
+  hasIPv6: boolean,
+): IPv6Part {
+  const { tunnel } = network
+  const cluster = parseIPv6Range(message.ipv6?.clusterCIDR ?? '')
+  if (message.ipv6 === undefined || cluster === undefined) return { tunnel, ipv6Gaps: [] }
+  const podCIDR = podRangeOfIPv6(message, own.name)
+  if (!hasIPv6) return { tunnel, ipv6Gaps: [noIPv6] }
+  if (podCIDR === undefined) return { tunnel, ipv6Gaps: ['The controller has not assigned a range of IPv6 for pods'] }
+  const peers = peersByRange(message, own, cluster)
+  const source = firstOf(podCIDR)
+  const ways = network.routes.map((route) => wayTo(route, { own, message, source, peer: peers.get(route.range) }))
+  const trusted = message.nodes.filter(({ segment }) => !network.isGuarded || segment === own.segment)
+  return {
+    ipv6: {
+      clusterCIDR: message.ipv6.clusterCIDR,
+      serviceCIDR: message.ipv6.serviceCIDR,
+      podCIDR,
+      nodeAddresses: [...new Set([own, ...trusted].flatMap(({ ipv6 }) => ipv6?.address ?? []))].sort(),
+      routes: ways.flatMap(({ route }) => route ?? []),
+    },
+    tunnel: tunnel && tunnelWith(tunnel, source, peers),
+    ipv6Gaps: [...new Set(ways.flatMap(({ gap }) => gap ?? []))],
+  }
+}
+
+const noIPv6 =
+  'This machine has IPv6 off (net.ipv6.conf.all.disable_ipv6, or the kernel): its pods have addresses of IPv4 only'
+
+/** In the range of the cluster, and as large as that of every node. */
+function rangeOf({ ipv6 }: NetworkPeer, cluster: IPv6Range): IPv6Range | undefined {
+  const range = parseIPv6Range(ipv6?.podCIDR ?? '')
+  return range?.bits === ipv6NodeMaskSize && ipv6RangesOverlap(cluster, range) ? range : undefined
+}
+
+/** The other nodes by their range of IPv4. Of two with one range of IPv6 the first has it. */
+function peersByRange(
+  { nodes }: NetworkMessage,
+  own: NetworkPeer,
+  cluster: IPv6Range,
+): ReadonlyMap<string, NetworkPeer> {
+  const taken = new Set([own.ipv6?.podCIDR])
+  const found = new Map<string, NetworkPeer>()
+  for (const peer of nodes) {
+    const range = parseCidr(peer.podCIDR)
+    if (range === undefined || rangeOf(peer, cluster) === undefined || taken.has(peer.ipv6?.podCIDR)) continue
+    taken.add(peer.ipv6?.podCIDR)
+    found.set(formatCidr(range), peer)
+  }
+  return found
+}
+
+type Ends = {
+  readonly own: NetworkPeer
+  readonly message: NetworkMessage
+  /** This node's end of the tunnel. */
+  readonly source: string
+  readonly peer: NetworkPeer | undefined
+}
+
+/** Without a range of the peer neither: its pods have no addresses of IPv6. */
+function wayTo(
+  { gateway, device, source }: PodRoute,
+  { own, message, peer, ...ends }: Ends,
+): { readonly route?: PodRoute; readonly gap?: string } {
+  const range = peer?.ipv6?.podCIDR
+  if (peer === undefined || range === undefined) return {}
+  if (device !== undefined) return { route: { range, gateway: firstOf(range), device } }
+  if (own.ipv6?.address === undefined)
+    return { gap: 'pods of other nodes of this segment are not reached by IPv6: this node has no InternalIP of IPv6' }
+  const next = message.nodes.find((node) => node.address === gateway && node.segment === own.segment)
+  const address = next?.ipv6?.address
+  if (address === undefined || address === own.ipv6.address)
+    return { gap: `pods of ${peer.name} are not reached by IPv6: ${next?.name ?? gateway} has no InternalIP of IPv6` }
+  return { route: { range, gateway: address, ...(source !== undefined && { source: ends.source }) } }
+}
+
+function tunnelWith(tunnel: Tunnel, ipv6: string, peers: ReadonlyMap<string, NetworkPeer>): Tunnel {
+  if (tunnel.kind === 'wireguard') {
+    const ranges = (all: readonly string[]) => [
+      ...all,
+      ...all.flatMap((range) => peers.get(range)?.ipv6?.podCIDR ?? []),
+    ]
+    return { ...tunnel, ipv6, peers: tunnel.peers.map((peer) => ({ ...peer, ranges: ranges(peer.ranges).sort() })) }
+  }
+  const ends = new Map([...peers].map(([range, peer]) => [range.replace(/\/.*/, ''), peer.ipv6?.podCIDR]))
+  return {
+    ...tunnel,
+    ipv6,
+    peers: tunnel.peers.map((peer) => {
+      const range = ends.get(peer.address)
+      return range === undefined ? peer : { ...peer, ipv6: firstOf(range) }
+    }),
+  }
+}
+
+/** The first address of a range: a node's end of a tunnel, as in IPv4. */
+function firstOf(range: string): string {
+  return formatIPv6(parseIPv6Range(range)?.first ?? 0n)
+}
