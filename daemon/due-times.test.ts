@@ -1,5 +1,10 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { test } from 'tap'
 import { dueTimes, waitMs } from './due-times.ts'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
 
 test('keys come due in the order of their times, those of one time in the order they were given', async (t) => {
   const due = dueTimes()
@@ -72,6 +77,21 @@ test('a key that is given its time again keeps its place, one with a later time 
   t.equal(due.get('c'), 20)
   t.equal(due.get('none'), undefined)
   t.equal(due.size, 1)
+})
+
+test('a key that gets another time again and again is held in memory once, and keeps the order', async (t) => {
+  const due = dueTimes()
+  due.set('kept', 5_000)
+  const heapBytes = () => {
+    collectGarbage()
+    return process.memoryUsage().heapUsed
+  }
+  const before = heapBytes()
+  for (let ms = 1_000_000; ms > 0; ms--) due.set('moved', 10_000 + ms)
+  t.ok(heapBytes() - before < 10_000_000, 'a million entries of replaced times take 60 MB or more')
+  due.delete('moved')
+  due.set('late', 6_000)
+  t.same(due.take(100_000), ['kept', 'late'])
 })
 
 test('the wait is until the next time, from nothing to a day', async (t) => {

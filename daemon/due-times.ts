@@ -19,19 +19,28 @@ export interface DueTimes {
 
 type Entry = { readonly key: string; readonly dueMs: number; readonly order: number }
 
+/** Entries that were replaced or deleted are kept up to this many, and as many as there are keys. */
+const mostReplaced = 64
+
 export function dueTimes(): DueTimes {
   const present = new Map<string, Entry>()
-  const entries = heap<Entry>((a, b) => a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.order < b.order))
+  let entries = emptyHeap()
   let order = 0
+
+  const add = (entry: Entry) => {
+    present.set(entry.key, entry)
+    entries.push(entry)
+    if (entries.size <= 2 * present.size + mostReplaced) return
+    entries = emptyHeap()
+    for (const kept of present.values()) entries.push(kept)
+  }
 
   const set = (key: string, dueMs: number) => {
     if (present.get(key)?.dueMs === dueMs) return
-    const entry = { key, dueMs, order: order++ }
-    present.set(key, entry)
-    entries.push(entry)
+    add({ key, dueMs, order: order++ })
   }
 
-  /** The heap keeps entries that were replaced until they come up. */
+  /** The heap keeps entries that were replaced until they come up, or are too many. */
   const first = () => {
     for (let entry = entries.first(); entry !== undefined; entry = entries.first()) {
       if (present.get(entry.key) === entry) return entry
@@ -63,6 +72,10 @@ export function dueTimes(): DueTimes {
       return due
     },
   }
+}
+
+function emptyHeap() {
+  return heap<Entry>((a, b) => a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.order < b.order))
 }
 
 /** How long to sleep until `nextMs`; a day when there is no such time. Never less than nothing. */

@@ -64,6 +64,39 @@ test('a planned visit comes at its time; the earliest plan counts, and a change 
   t.equal(clock.sleepers, 0, 'nothing is left waiting')
 })
 
+test('many planned visits wait with one timer, and a visit that is no longer planned does not come', async (t) => {
+  const clock = fakeClock()
+  const queue = workQueue(clock)
+  const stop = new AbortController()
+  const visits: [string, number][] = []
+  const visiting = (async () => {
+    for await (const key of queue.keys(stop.signal)) {
+      visits.push([key, clock.monotonicMs()])
+      queue.done(key)
+    }
+  })()
+  for (const ms of [500, 300, 100, 200, 400]) queue.addAfter(`after ${ms}`, ms)
+  await clock.settle()
+  t.equal(clock.sleepers, 1)
+  queue.add('after 100')
+  await clock.advance(250)
+  queue.addAfter('sooner', 10)
+  await clock.settle()
+  t.equal(clock.sleepers, 1, 'the timer is replaced by an earlier one')
+  await clock.advance(1000)
+  t.same(visits, [
+    ['after 100', 0],
+    ['after 200', 200],
+    ['sooner', 260],
+    ['after 300', 300],
+    ['after 400', 400],
+    ['after 500', 500],
+  ])
+  t.equal(clock.sleepers, 0)
+  stop.abort()
+  await visiting
+})
+
 test('a key that fails comes back later each time, and starts over after a success', async (t) => {
   const clock = fakeClock()
   const queue = workQueue(clock, () => 1)

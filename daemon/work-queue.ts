@@ -1,6 +1,7 @@
 /** Keys to visit. A key added many times before its visit is visited once; a key is never visited twice at a time. */
 import { backoffMs } from './backoff.ts'
 import type { Clock } from './clock.ts'
+import { dueTimes } from './due-times.ts'
 
 export interface WorkQueue {
   /** Visit this key soon. While it is being visited: once more afterwards. */
@@ -21,7 +22,8 @@ export interface WorkQueue {
 }
 
 const retry = { firstMs: 200, maxMs: 30_000 }
-/** Why a planned visit is cancelled. It is never read: without a reason Node.js makes an error for each abort, with its stack. */
+
+/** Why a timer ended. It is never read: without a reason Node.js makes an error for each abort, with its stack. */
 const replaced = 'replaced'
 
 export function workQueue(clock: Clock, random: () => number = Math.random): WorkQueue {
@@ -30,14 +32,13 @@ export function workQueue(clock: Clock, random: () => number = Math.random): Wor
   const visiting = new Set<string>()
   const again = new Set<string>()
   const failures = new Map<string, number>()
-  const timers = new Map<string, { readonly dueMs: number; readonly cancel: AbortController }>()
+  const planned = plannedKeys(clock, (key) => add(key))
   const counts = { adds: 0, retries: 0, lastWaitMs: 0 }
   let wake: () => void = () => undefined
 
   /** Nothing is left to plan: it is visited soon, or once more after its visit. */
   const makeDue = (key: string) => {
-    timers.get(key)?.cancel.abort(replaced)
-    timers.delete(key)
+    planned.delete(key)
     if (visiting.has(key)) again.add(key)
     else if (!ready.has(key)) ready.set(key, clock.monotonicMs())
     wake()
@@ -51,15 +52,7 @@ export function workQueue(clock: Clock, random: () => number = Math.random): Wor
   const addAfter = (key: string, ms: number) => {
     if (ms <= 0) return add(key)
     if (ready.has(key)) return
-    const dueMs = clock.monotonicMs() + ms
-    const planned = timers.get(key)
-    if (planned !== undefined && planned.dueMs <= dueMs) return
-    planned?.cancel.abort(replaced)
-    const cancel = new AbortController()
-    timers.set(key, { dueMs, cancel })
-    void clock.sleep(ms, cancel.signal).then(() => {
-      if (!cancel.signal.aborted && timers.delete(key)) add(key)
-    })
+    planned.add(key, ms)
   }
 
   const ended = (key: string) => {
@@ -72,8 +65,7 @@ export function workQueue(clock: Clock, random: () => number = Math.random): Wor
     addAfter,
     async *keys(signal) {
       const stop = () => {
-        for (const { cancel } of timers.values()) cancel.abort(replaced)
-        timers.clear()
+        planned.clear()
         wake()
       }
       signal.addEventListener('abort', stop, { once: true })
@@ -121,6 +113,41 @@ export function workQueue(clock: Clock, random: () => number = Math.random): Wor
     },
     get lastWaitMs() {
       return counts.lastWaitMs
+    },
+  }
+}
+
+/** Keys with a due time, behind one timer: thousands are planned together when a fleet connects. `due` is called with each. */
+function plannedKeys(clock: Clock, due: (key: string) => void) {
+  const times = dueTimes()
+  /** For the first of the times, or an earlier one. */
+  let timer: { readonly dueMs: number; readonly cancel: AbortController } | undefined
+
+  const setTimer = () => {
+    const dueMs = times.nextMs()
+    if (dueMs === undefined || (timer !== undefined && timer.dueMs <= dueMs)) return
+    timer?.cancel.abort(replaced)
+    const own = { dueMs, cancel: new AbortController() }
+    timer = own
+    void clock.sleep(dueMs - clock.monotonicMs(), own.cancel.signal).then(() => {
+      if (timer !== own) return
+      timer = undefined
+      for (const key of times.take(clock.monotonicMs())) due(key)
+      setTimer()
+    })
+  }
+
+  return {
+    /** The key is due after `ms`, or at its earlier time. */
+    add(key: string, ms: number) {
+      times.advance(key, clock.monotonicMs() + ms)
+      setTimer()
+    },
+    delete: times.delete,
+    clear() {
+      times.take(Number.POSITIVE_INFINITY)
+      timer?.cancel.abort(replaced)
+      timer = undefined
     },
   }
 }
