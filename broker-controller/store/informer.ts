@@ -6,7 +6,7 @@ import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import { beginOperation } from '../../daemon/watchdog/event-loop.ts'
-import { readyAt } from './each-change.ts'
+import { cursorWait } from './each-change.ts'
 import { objectsByKey } from './objects-by-key.ts'
 import { sharedTexts } from './shared-texts.ts'
 import type { ObjectKey, Store, StoredObject, WatchEvent } from './store.ts'
@@ -91,6 +91,7 @@ export function informer<R extends ResourceName>(
     listed,
     async run(signal) {
       void aborted(signal).then(ready)
+      const wait = cursorWait(signal)
       for (let failures = 0; !signal.aborted; ) {
         try {
           const from = await listAgain()
@@ -103,7 +104,7 @@ export function informer<R extends ResourceName>(
           while (!signal.aborted && !changes.ended) {
             beginOperation('watch', resource)
             catchUp()
-            await readyAt(changes, signal)
+            await wait.ready(changes)
           }
           if (!signal.aborted) throw new Error(`The watch of ${resource} ended: the store was closed`)
         } catch (error) {
