@@ -1,6 +1,12 @@
 /** The ranges of a fleet whose pods and Services have addresses of both IP families. */
 import { parseAddressBlock } from '../text/address-block.ts'
-import { formatIPv6Range, type IPv6Range, ipv6RangesOverlap, parseIPv6Range } from '../text/ipv6-range.ts'
+import {
+  formatIPv6Range,
+  type IPv6Range,
+  ipv6RangesOverlap,
+  isRoutableIPv6,
+  parseIPv6Range,
+} from '../text/ipv6-range.ts'
 
 export type IPv6Ranges = { readonly clusterCIDR: string; readonly serviceCIDR: string }
 
@@ -64,12 +70,7 @@ function onlyOne(has: Field, lacks: Field): string {
 function rangeOf(field: Field, text: string): IPv6Range | string {
   const { least, most, example } = ranges[field]
   const range = parseIPv6Range(text)
-  if (range !== undefined && range.bits >= least && range.bits <= most && isUnicast(range)) return range
+  if (range !== undefined && range.bits >= least && range.bits <= most && isRoutableIPv6(range.first)) return range
   const wanted = `must be an IPv6 range of /${least} to /${most}, global or unique local`
   return `${field}: ${JSON.stringify(text)} ${wanted} (like ${example})`
-}
-
-/** 2000::/3 and fc00::/7: addresses that routers forward (RFC 4291, RFC 4193). */
-function isUnicast({ first }: IPv6Range): boolean {
-  return first >> 125n === 1n || first >> 121n === 0x7en
 }

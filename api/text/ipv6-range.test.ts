@@ -3,6 +3,7 @@ import {
   formatIPv6,
   formatIPv6Range,
   ipv6RangesOverlap,
+  isRoutableIPv6,
   parseIPv6,
   parseIPv6Range,
   sizeOfIPv6Range,
@@ -32,4 +33,11 @@ test('ranges overlap where one has addresses of the other', async (t) => {
   }
   t.ok(overlap('fd00::/56', 'fd00:0:0:ff::/64'))
   t.notOk(overlap('fd00::/56', 'fd00:0:0:100::/64'))
+})
+
+test('routers forward global and unique local addresses, and no others', async (t) => {
+  const isRoutable = (text: string) => isRoutableIPv6(parseIPv6(text) ?? 0n)
+  for (const text of ['2001:db8::1', '3fff::1', 'fc00::1', 'fdff::1']) t.ok(isRoutable(text), text)
+  const others = ['::', '::1', '::ffff:10.0.0.1', '64:ff9b::1', '4000::1', 'fbff::1', 'fe80::1', 'fec0::1', 'ff02::1']
+  for (const text of others) t.notOk(isRoutable(text), text)
 })

@@ -42,6 +42,11 @@ export function maskedIPv6Range(text: string): IPv6Range | undefined {
   return block?.version === 6 ? { first: numberOf(block.bytes), bits: block.bits } : undefined
 }
 
+/** 2000::/3 and fc00::/7: addresses of single machines that routers forward (RFC 4291, RFC 4193). */
+export function isRoutableIPv6(address: bigint): boolean {
+  return address >> 125n === 1n || address >> 121n === 0x7en
+}
+
 /** How many addresses it has. */
 export function sizeOfIPv6Range({ bits }: Pick<IPv6Range, 'bits'>): bigint {
   return 1n << BigInt(128 - bits)

@@ -102,7 +102,10 @@ test('in a fleet with both IP families a node has its range and its address of I
     ipv6: { podCIDR: 'fd00:10:244:1::/64', address: 'fd00:7::5' },
   })
   t.notOk('ipv6' in (networkPeer(node) ?? {}), 'in another fleet no field of the message is new')
-  const far = aNode({ spec: ranges('10.244.1.0/24', 'fd00:10:244:1::/64'), status: status('192.168.7.5', 'fe80::5') })
+  const far = aNode({
+    spec: ranges('10.244.1.0/24', 'fd00:10:244:1::/64'),
+    status: status('192.168.7.5', 'fe80::5', '::1'),
+  })
   t.same(networkPeer(far, { ipv6: true })?.ipv6, { podCIDR: 'fd00:10:244:1::/64' }, 'an address of one link is none')
   const single = aNode({ spec: ranges('10.244.1.0/24'), status: status('192.168.7.5', 'fd00:7::5') })
   t.notOk('ipv6' in (networkPeer(single, { ipv6: true }) ?? {}), 'a node without a range has nothing to be reached by')

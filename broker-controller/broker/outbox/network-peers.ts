@@ -11,7 +11,8 @@ import {
 } from '../../../api/network/wireguard.ts'
 import { ipv6PodRangeOf, podRangeOf } from '../../../api/node/pod-range.ts'
 import type { Node } from '../../../api/node.ts'
-import { canonicalIPv6, ipVersion } from '../../../api/text/ip-address.ts'
+import { ipVersion } from '../../../api/text/ip-address.ts'
+import { formatIPv6, isRoutableIPv6, parseIPv6 } from '../../../api/text/ipv6-range.ts'
 
 const zoneLabel = 'topology.kubernetes.io/zone'
 
@@ -25,7 +26,7 @@ export function networkPeer(
 ): NetworkPeer | undefined {
   const { metadata, status } = node
   const podCIDR = podRangeOf(node)
-  const address = internalAddress(status, 4)
+  const address = internalAddresses(status).find((one) => ipVersion(one) === 4)
   if (podCIDR === undefined || address === undefined || metadata.name === undefined) return undefined
   const port = parseProbePort(metadata.annotations?.[probePortAnnotation])
   const zone = metadata.labels?.[zoneLabel]
@@ -41,18 +42,18 @@ export function networkPeer(
   }
 }
 
+/** An address that leads nowhere from another node is left out, such as one of its link. */
 function ipv6Fields(node: Node): Pick<NetworkPeer, 'ipv6'> {
   const podCIDR = ipv6PodRangeOf(node)
   if (podCIDR === undefined) return {}
-  const address = canonicalIPv6(internalAddress(node.status, 6) ?? '')
-  return { ipv6: { podCIDR, ...(address !== undefined && { address }) } }
+  const routable = internalAddresses(node.status)
+    .map(parseIPv6)
+    .find((one) => one !== undefined && isRoutableIPv6(one))
+  return { ipv6: { podCIDR, ...(routable !== undefined && { address: formatIPv6(routable) }) } }
 }
 
-/** Those of one link are left out: which link is not known from them. */
-function internalAddress(status: Node['status'], version: 4 | 6): string | undefined {
-  return status?.addresses?.find(
-    ({ type, address }) => type === 'InternalIP' && ipVersion(address) === version && !/^fe[89ab]/i.test(address),
-  )?.address
+function internalAddresses(status: Node['status']): readonly string[] {
+  return (status?.addresses ?? []).filter(({ type }) => type === 'InternalIP').map(({ address }) => address)
 }
 
 /** Values that are none are left out: a Node may have them from before they were checked. */
