@@ -58,3 +58,22 @@ test('cluster-info follows the ports, and keeps what others wrote into it', asyn
   await ensureClusterInfo({ store, clock }, { ...info, mqttPort: 1234 })
   t.match((await store.get('configmaps', key))?.data, { mqttPort: '1234', ours: '1' })
 })
+
+test('cluster-info has the ranges of the network of the fleet while it has one', async (t) => {
+  const store = memoryStore({ clock })
+  const info = { server: 'https://10.0.0.1:6443', mqttPort: 8883, trusted: 'PEM', caHash: 'sha256:00' }
+  const key = { namespace: 'kube-public', name: 'cluster-info' }
+  const ranges = { clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12' }
+  const servers = { apiServers: ['https://10.0.0.1:6443'], mqttServers: ['mqtts://10.0.0.1:8883'] }
+  await ensureClusterInfo({ store, clock }, { ...info, servers, ranges: { ...ranges, ...{ clusterDomain: 'c' } } })
+  const data = (await store.get('configmaps', key))?.data ?? {}
+  t.match(data, { ...ranges, mqttServers: 'mqtts://10.0.0.1:8883' })
+  t.notOk('clusterDomain' in data)
+  await ensureClusterInfo({ store, clock }, info)
+  t.same(Object.keys((await store.get('configmaps', key))?.data ?? {}).sort(), [
+    'authorities',
+    'caHash',
+    'kubeconfig',
+    'mqttPort',
+  ])
+})

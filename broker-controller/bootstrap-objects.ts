@@ -70,6 +70,8 @@ export type ClusterInfo = {
   readonly caHash: string
   /** Of several controllers: all of them, those of this one first. undefined: it is the only one. */
   readonly servers?: ServerLists | undefined
+  /** Of addresses of pods and Services; undefined: the fleet has no network of its own. */
+  readonly ranges?: { readonly clusterCIDR: string; readonly serviceCIDR: string } | undefined
 }
 
 /** `https://HOST:PORT` and `mqtts://HOST:PORT` of each controller. */
@@ -81,7 +83,7 @@ export type ServerLists = { readonly apiServers: readonly string[]; readonly mqt
  */
 export async function ensureClusterInfo(
   { store, clock }: { readonly store: Store; readonly clock: Clock },
-  { server, mqttPort, trusted, caHash, servers }: ClusterInfo,
+  { server, mqttPort, trusted, caHash, servers, ranges }: ClusterInfo,
 ): Promise<string | undefined> {
   const key = { namespace: 'kube-public', name: 'cluster-info' }
   const data = {
@@ -90,6 +92,7 @@ export async function ensureClusterInfo(
     caHash,
     authorities: trusted,
     ...(servers && { apiServers: servers.apiServers.join('\n'), mqttServers: servers.mqttServers.join('\n') }),
+    ...(ranges && { clusterCIDR: ranges.clusterCIDR, serviceCIDR: ranges.serviceCIDR }),
   }
   const map: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: key, data }
   const before = await store.get('configmaps', key)
@@ -99,13 +102,15 @@ export async function ensureClusterInfo(
     if (!isApiError(error, 'AlreadyExists')) throw error
     await rewrite({ store, clock }, 'configmaps', {
       key,
-      change: (present) => ({ ...present, data: { ...withoutLists(present.data), ...data } }),
+      change: (present) => ({ ...present, data: { ...withoutOptional(present.data), ...data } }),
     })
   }
   return before?.data?.['caHash']
 }
 
+const optionalFields = ['apiServers', 'mqttServers', 'clusterCIDR', 'serviceCIDR']
+
 /** Of a fleet that had several controllers and has one: its machines must not look for the others. */
-function withoutLists({ apiServers: _, mqttServers: __, ...others }: NonNullable<ConfigMap['data']> = {}) {
-  return others
+function withoutOptional(data: ConfigMap['data'] = {}): NonNullable<ConfigMap['data']> {
+  return Object.fromEntries(Object.entries(data).filter(([name]) => !optionalFields.includes(name)))
 }

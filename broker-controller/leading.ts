@@ -155,7 +155,7 @@ async function publishAddresses(
   const { shared, own, replica } = parts
   const clusterInfo = () => {
     const { trusted, hash: caHash } = own.authority()
-    return { server: api.server, mqttPort, trusted, caHash, servers: servers?.() }
+    return { server: api.server, mqttPort, trusted, caHash, servers: servers?.(), ranges: configuration.podNetwork }
   }
   const { caHash } = clusterInfo()
   const hashBefore = await written('kube-public/cluster-info', () => ensureClusterInfo(shared, clusterInfo()))

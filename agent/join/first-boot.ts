@@ -11,6 +11,7 @@ import { replaceFile } from '../../daemon/durable-file.ts'
 import { isMissing } from '../../daemon/errors.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import { ConfigurationError } from '../../daemon/process/configuration-file.ts'
+import type { HostRoute } from '../network/peers/route-steps.ts'
 import { JoinError } from './failures.ts'
 import { type FirstBoot, readFirstBoot } from './first-boot-file.ts'
 import { readIdentity } from './identity.ts'
@@ -25,6 +26,8 @@ export type FirstBootNeeds = {
   readonly dataDir: string
   readonly hostname: string
   readonly hardware: HardwareIdentity
+  /** Of IPv4, without the default route. */
+  readonly routes: () => Promise<readonly HostRoute[]>
   readonly clock: Clock
   readonly random: () => number
   readonly signal: AbortSignal
@@ -71,14 +74,15 @@ export async function firstBoot(needs: FirstBootNeeds): Promise<FirstBootEnd> {
 
 /** The name it joined with; undefined when `signal` stopped it. */
 async function joinAtLast(wanted: FirstBoot, first: string, needs: FirstBootNeeds): Promise<string | undefined> {
-  const { dataDir, hardware, clock, random, signal, log } = needs
+  const { dataDir, hardware, routes, clock, random, signal, log } = needs
   let nodeName = first
   let lastLogged = ''
   for (let failures = 0; !signal.aborted; failures++) {
     try {
       const print = (progress: string) => log.debug('Joining', { progress })
       const waits = (request: string) => log.warn('The request of this machine waits for an operator', { request })
-      await join({ ...wanted, nodeName, dataDir }, { hardware, clock, signal, print, waits })
+      const warns = (because: string) => log.warn('A network of this machine has addresses of the fleet', { because })
+      await join({ ...wanted, nodeName, dataDir }, { hardware, clock, signal, print, waits, warns, routes })
       return nodeName
     } catch (error) {
       if (signal.aborted) return undefined

@@ -5,6 +5,7 @@ import { createServer } from 'node:net'
 import { join as path } from 'node:path'
 import { type Test, test } from 'tap'
 import type { BootstrapToken } from '../../api/node/bootstrap-token.ts'
+import { parseCidr } from '../../api/text/cidr.ts'
 import { openAuthority } from '../../certs/authority.ts'
 import { systemClock } from '../../daemon/clock.ts'
 import { type FleetDoor, type FleetDoorHabits, openFleetDoor } from '../testing/fleet-door.ts'
@@ -28,6 +29,7 @@ function aMachine(t: Test, more: Partial<JoinCommandNeeds> = {}) {
     const result = await joinCommand(argv, {
       hostname: 'Pi-1',
       readHardware: async () => ({ boardSerial: '10000000aaaaaaaa' }),
+      readRoutes: async () => [],
       runningAgent: async () => undefined,
       clock: systemClock,
       signal: new AbortController().signal,
@@ -318,4 +320,27 @@ test('wrong arguments are rejected before anything is done', async (t) => {
   const { exitCode, stdout } = await machine.type('--help')
   t.equal(exitCode, 0)
   t.match(stdout, /Usage: bramble-agent join/)
+})
+
+test('a machine whose network has addresses of the fleet joins, and names the network with a remedy', async (t) => {
+  const home = parseCidr('10.96.3.0/24')
+  const readRoutes = async () => (home === undefined ? [] : [{ interface: 'eth0', range: home }])
+  const info = { clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12' }
+  const { exitCode, stdout } = await aMachine(t, { readRoutes }).join(await aDoor(t, { info }), '--no-run')
+  t.equal(exitCode, 0)
+  t.match(
+    stdout,
+    /^Warning: the network 10.96.3.0\/24 on eth0 of this machine has addresses of serviceCIDR 10.96.0.0\/12: .*; give the fleet/m,
+  )
+  t.match(stdout, /^Joined as node pi-1/m)
+})
+
+test('routes that cannot be read, and a fleet without a network of its own, keep no machine from joining', async (t) => {
+  const readRoutes = async () => Promise.reject(new Error('no /proc'))
+  const info = { clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12' }
+  for (const habits of [{ info }, {}, { info: { ...info, serviceCIDR: 'x' } }]) {
+    const { exitCode, stdout } = await aMachine(t, { readRoutes }).join(await aDoor(t, habits), '--no-run')
+    t.equal(exitCode, 0)
+    t.notMatch(stdout, /Warning/)
+  }
 })

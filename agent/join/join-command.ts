@@ -6,6 +6,7 @@ import { storyOf } from '../../daemon/log.ts'
 import { type PrintText, printText, readArguments, refuse } from '../../daemon/process/command-line.ts'
 import { exitCode } from '../../daemon/process/exit-code.ts'
 import { joinRow, runOptions } from '../commands/command-table.ts'
+import type { HostRoute } from '../network/peers/route-steps.ts'
 import { JoinError } from './failures.ts'
 import { identityPath, readIdentity } from './identity.ts'
 import { join } from './join.ts'
@@ -16,6 +17,8 @@ export type JoinCommandNeeds = {
   readonly hostname: string
   /** Reads the machine's marks below this root folder. */
   readonly readHardware: (root: string) => Promise<HardwareIdentity>
+  /** Reads its routes of IPv4 there, without the default route. */
+  readonly readRoutes: (root: string) => Promise<readonly HostRoute[]>
   /** The process number of the agent that runs on this data directory, if one does. */
   readonly runningAgent: (dataDir: string) => Promise<number | undefined>
   readonly clock: Clock
@@ -42,7 +45,13 @@ export async function joinCommand(argv: readonly string[], needs: JoinCommandNee
     if (pid !== undefined && isRenamed) throw runsAsAnother(pid, formerName, dataDir)
     const hardware = await needs.readHardware(root)
     const print = (line: string) => stdout(`${line}\n`)
-    await join(request, { hardware, clock: needs.clock, signal: needs.signal, print })
+    await join(request, {
+      hardware,
+      clock: needs.clock,
+      signal: needs.signal,
+      print,
+      routes: () => needs.readRoutes(root),
+    })
     print(`Joined as node ${nodeName}; the identity is in ${identityPath(dataDir)}`)
     if (isRenamed) print(leftBehind(formerName))
     if (pid === undefined) return run ? { exitCode: exitCode.fine, runArgs } : { exitCode: exitCode.fine }

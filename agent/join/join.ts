@@ -10,6 +10,7 @@ import { authorityIn, readServerChain } from '../../certs/server-chain.ts'
 import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
 import { withDeadline } from '../../daemon/deadline.ts'
 import type { KnownTime } from '../../daemon/server-check.ts'
+import { homeNetworkOverlaps } from '../network/peers/home-networks.ts'
 import { type PublishedServers, publishedServers } from '../node/connection/controller-servers.ts'
 import { reached, requestCertificate } from './certificate-request.ts'
 import { clockTrouble, strangeAnswer, unreachable, wrongHash } from './failures.ts'
@@ -36,7 +37,14 @@ export async function join(request: JoinRequest, needs: JoinNeeds): Promise<Agen
   const addresses = { apiUrl: url.origin, mqttUrl: `mqtts://${url.hostname}:${found.mqttPort}` }
   const identity = { nodeName, ...addresses, ...found.servers, ca, ...ours }
   await writeIdentity(request.dataDir, identity)
+  if (found.ranges !== undefined) await warnOfOverlaps(found.ranges, needs)
   return identity
+}
+
+/** Before the agent makes routes and rules of them, which may cut this machine off from its controller. */
+async function warnOfOverlaps(ranges: FleetRanges, { routes, print, warns = print }: JoinNeeds): Promise<void> {
+  const overlaps = homeNetworkOverlaps(ranges, await routes().catch(() => []))
+  for (const text of overlaps) warns(`Warning: ${text}`)
 }
 
 /**
@@ -77,7 +85,14 @@ async function trustedAuthority(request: JoinRequest, { clock, signal }: JoinNee
 }
 
 /** `servers`: of several controllers; the port is that of the one that leads. */
-type ClusterInfoFacts = { readonly mqttPort: number; readonly servers: PublishedServers }
+type ClusterInfoFacts = {
+  readonly mqttPort: number
+  readonly servers: PublishedServers
+  /** undefined: the fleet has no network of its own, or a controller of an earlier version. */
+  readonly ranges: FleetRanges | undefined
+}
+
+type FleetRanges = Parameters<typeof homeNetworkOverlaps>[0]
 
 /** Asked with the new certificate, which is thereby seen to work. */
 async function clusterInfoOf(url: URL, client: ApiClient, signal: AbortSignal): Promise<ClusterInfoFacts> {
@@ -92,7 +107,9 @@ async function clusterInfoOf(url: URL, client: ApiClient, signal: AbortSignal): 
   const linesOf = (name: string) => data?.[name]?.split('\n') ?? []
   const servers = publishedServers({ apiServers: linesOf('apiServers'), mqttServers: linesOf('mqttServers') })
   if (Number.isInteger(mqttPort) && mqttPort > 0 && mqttPort < 65_536) {
-    return { mqttPort, servers: servers.mqttServers.length === 0 ? {} : servers }
+    const { clusterCIDR, serviceCIDR } = data ?? {}
+    const ranges = clusterCIDR === undefined || serviceCIDR === undefined ? undefined : { clusterCIDR, serviceCIDR }
+    return { mqttPort, servers: servers.mqttServers.length === 0 ? {} : servers, ranges }
   }
   throw strangeAnswer(url, 'asking for the MQTT port in kube-public/cluster-info', answer)
 }

@@ -39,6 +39,8 @@ export type FleetDoorHabits = {
   readonly answer?: (request: IncomingMessage, response: ServerResponse) => boolean
   readonly serverNames?: readonly string[]
   readonly showAuthority?: boolean
+  /** More data of kube-public/cluster-info. */
+  readonly info?: { readonly [name: string]: string }
 }
 
 export async function openFleetDoor(habits: FleetDoorHabits): Promise<FleetDoor> {
@@ -83,7 +85,12 @@ export async function openFleetDoor(habits: FleetDoorHabits): Promise<FleetDoor>
     if (request.url === '/api/v1/namespaces/kube-public/configmaps/cluster-info') {
       if (who === 'somebody') return refuse(response, 403, 'forbidden')
       const metadata = { name: 'cluster-info', namespace: 'kube-public' }
-      return respond(response, 200, { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { mqttPort: '8883' } })
+      return respond(response, 200, {
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        metadata,
+        data: { mqttPort: '8883', ...habits.info },
+      })
     }
     const presented = parseToken(request.headers.authorization?.replace('Bearer ', '') ?? '')
     const judgement = presented ? judgeToken(habits.token, presented, now()) : ({ verdict: 'unknown' } as const)
