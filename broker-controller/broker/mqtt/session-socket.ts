@@ -1,4 +1,5 @@
 /** Reading from and writing to the socket of one session, with bounded memory. */
+import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { type Packet, parser } from 'mqtt-packet'
 import { wholePackets } from './packet-meter.ts'
@@ -57,7 +58,7 @@ export function readingPause(socket: TLSSocket, resumed: () => void): ReadingPau
 
 /** Passes on the packets that arrive. `failed`: with an error for what is not MQTT, with undefined for a packet that is too large. */
 export function readPackets(
-  socket: TLSSocket,
+  socket: Duplex,
   maxPacketBytes: number,
   receive: (packet: Packet) => void,
   failed: (error: Error | undefined) => void,
@@ -66,15 +67,38 @@ export function readPackets(
   const readPiece = wholePackets(maxPacketBytes, (packets) => void parse.parse(packets))
   parse.on('packet', receive)
   parse.on('error', failed)
+  const collect = collecting(socket)
   socket.on('data', (piece: Buffer) => {
     if (socket.destroyed) return
-    // The answers to these packets are sent in one TLS record, with one system call.
-    socket.cork()
-    const isWithinSize = readPiece(piece)
-    socket.uncork()
-    if (!isWithinSize) failed(undefined)
+    collect()
+    if (!readPiece(piece)) failed(undefined)
   })
 }
+
+/**
+ * What is written from the call on, until this turn of the event loop ends, is sent in one TLS record, with one system call: the answers
+ * to all records that were read together, of which Node.js passes on each by itself. No more than `mostCollected` waits for that.
+ */
+function collecting(socket: Duplex): () => void {
+  let isCollecting = false
+  const send = () => {
+    isCollecting = false
+    socket.uncork()
+  }
+  return () => {
+    if (isCollecting) {
+      if (socket.writableLength < mostCollected) return
+      socket.uncork()
+    } else {
+      isCollecting = true
+      setImmediate(send)
+    }
+    socket.cork()
+  }
+}
+
+/** Far below `writableHighWaterMark`, from which on a client counts as one that does not read. */
+const mostCollected = 4096
 
 /** Closes the socket when everything has been sent; resolves when it is closed. */
 export function endSocket(socket: TLSSocket): Promise<void> {
