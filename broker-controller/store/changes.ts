@@ -82,6 +82,8 @@ export function statusUpdated(
   object: AnyObject,
 ): DraftChange | undefined {
   const before = accepting(resource, present, keyOf(resource, object.metadata).name, object.metadata)
+  // Most statuses that nodes repeat are equal as they are, and no copy is made of those.
+  if (equalJSON(object.status, before.status)) return undefined
   const status = frozenCopy(object.status)
   if (equalJSON(status, before.status)) return undefined
   return modified(before, { ...before, status })
