@@ -91,7 +91,9 @@ export type AgentBoard = {
   /** Of the table `ip6 bramble`, as their namesakes of `ip bramble`. The first is undefined where pods of this node have no addresses of IPv6. */
   readonly ipv6PeerRules: Cell<RuleSet | undefined>
   readonly ipv6ServiceRules: Cell<ServiceRules | undefined>
+  readonly ipv6RulesCurrent: Cell<boolean>
   readonly ipv6PolicyRules: Cell<PolicyRules | undefined>
+  readonly ipv6PoliciesReady: Cell<boolean>
   readonly ipv6RuleProblem: Cell<string | undefined>
   readonly ipv6AppliedRules: Cell<readonly RuleSet[]>
 }
@@ -136,7 +138,9 @@ export function agentBoard(): AgentBoard {
     balancerRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
     ipv6PeerRules: cell<RuleSet | undefined>(undefined),
     ipv6ServiceRules: cell<ServiceRules | undefined>(undefined),
+    ipv6RulesCurrent: cell<boolean>(false),
     ipv6PolicyRules: cell<PolicyRules | undefined>(undefined),
+    ipv6PoliciesReady: cell<boolean>(false),
     ipv6RuleProblem: cell<string | undefined>(undefined),
     ipv6AppliedRules: cell<readonly RuleSet[]>([]),
   }

@@ -10,8 +10,6 @@ import { wireguardKeyPath } from '../adapters/disk/wireguard-key.ts'
 import type { DockerRuntime, PodNetworkLink } from '../adapters/docker/docker-runtime.ts'
 import { balancerHost } from '../adapters/network/balancer-host.ts'
 import { reflectPorts } from '../adapters/network/bridge-ports.ts'
-import { conntrackFlows } from '../adapters/network/conntrack.ts'
-import { healthServers } from '../adapters/network/health-servers.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
 import { hasIPv6 } from '../adapters/network/ipv6-support.ts'
 import { mdnsHost } from '../adapters/network/mdns-sockets.ts'
@@ -26,7 +24,6 @@ import {
 } from '../adapters/network/network-owner.ts'
 import { nftTable } from '../adapters/network/nft.ts'
 import { nftIPv6Guard } from '../adapters/network/nft-ipv6-guard.ts'
-import { nodeProbe } from '../adapters/network/node-probe.ts'
 import { probeHost } from '../adapters/network/probe-host.ts'
 import { wireguardLink } from '../adapters/network/wireguard-link.ts'
 import type { AgentConfiguration } from '../configuration.ts'
@@ -41,10 +38,6 @@ import { policyManager } from '../network/policies/policy-manager.ts'
 import { policyReception } from '../network/policies/policy-reception.ts'
 import { type ProbeManager, probeManager } from '../network/probes/probe-manager.ts'
 import { ipv6Rules } from '../network/rule-family.ts'
-import { flowCleaner } from '../network/services/flow-cleaner.ts'
-import { healthCheckManager } from '../network/services/health-check-manager.ts'
-import { openServiceManager } from '../network/services/service-manager.ts'
-import { silenceManager } from '../network/services/silence-manager.ts'
 import { keyReport } from '../network/wireguard/key-report.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/connection/control-plane.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
@@ -53,6 +46,7 @@ import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
 import type { ApiLink } from './membership.ts'
 import { assembleNames } from './names.ts'
+import { serviceLoops } from './services.ts'
 
 /** What the engine and the parts of the network share. */
 export type NetworkGround = {
@@ -95,7 +89,7 @@ export type AssembledNetwork = {
 
 /** Resolves when the cells have what the checkpoint has: before pods start. */
 export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNetwork> {
-  const { root, dataDir, nodeName, board, machine, engine, controlPlane, log, owner } = parts
+  const { root, dataDir, nodeName, board, machine, engine, log, owner } = parts
   const { clockFor } = machine.watch
   const reception = networkReception({
     writes: board,
@@ -133,23 +127,14 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     { reads: board, publicKey, api: parts.link.api, clock: clockFor('wireguard-key'), log },
     nodeName,
   )
-  const clock = clockFor('services')
-  const serviceLoops = [
-    await openServiceManager({ nodeName, controllerUrls: parts.controllerUrls, reads: board, writes: board, clock }),
-    flowCleaner({ flows: conntrackFlows(), reads: board, clock: clockFor('udp-flows'), log }),
-    silenceManager({
-      nodeName,
-      probe: nodeProbe({ root }),
-      isConnected: () => controlPlane.connected,
-      reads: board,
-      writes: board,
-      clock: clockFor('silent-nodes'),
-      log,
-    }),
-    healthCheckManager({ nodeName, servers: healthServers(), reads: board, clock: clockFor('service-health'), log }),
-  ]
   const { network, services, networkOff } = reception
-  const policyLoops = [policies, policyManager({ reads: board, writes: board, clock: clockFor('policies') })]
+  const { ipv6PolicyRules: policyRules, ipv6PoliciesReady: policiesReady } = board
+  const ofIPv6 = { family: ipv6Rules, writes: { policyRules, policiesReady } }
+  const policyLoops = [
+    policies,
+    policyManager({ reads: board, writes: board, clock: clockFor('policies') }),
+    policyManager({ ...ofIPv6, reads: board, clock: clockFor('policies-ipv6') }),
+  ]
   return {
     listener: { network, services, networkOff, policies: policies.policies, policiesOff: policies.policiesOff },
     isolation: podIsolation({ reads: board, writes: board, clock: machine.clock }),
@@ -158,7 +143,7 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
       probes,
       peers,
       keys,
-      ...serviceLoops,
+      ...(await serviceLoops(parts)),
       ...policyLoops,
       loadBalancers(parts),
       ...ruleLoops(parts),
@@ -226,7 +211,7 @@ function ruleLoops({ board, machine, owner, ipv6, ipv6Table, log }: NetworkParts
     table: ipv6Table,
     reads: {
       rules: [board.ipv6PeerRules, board.ipv6ServiceRules, board.ipv6PolicyRules],
-      ...{ rulesCurrent, policiesReady },
+      ...{ rulesCurrent: board.ipv6RulesCurrent, policiesReady: board.ipv6PoliciesReady },
     },
     writes: { ruleProblem: board.ipv6RuleProblem, appliedRules: board.ipv6AppliedRules },
     clock: clockFor('network-ipv6'),

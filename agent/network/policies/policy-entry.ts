@@ -19,7 +19,7 @@ export function entryChains({ family, ip }: RuleFamily): readonly (readonly [str
     base: { type: 'filter', hook: 'forward', priority: priority[direction] },
     rules: [
       'ct state established,related accept',
-      ...(family === 'IPv6' ? onLink : []),
+      ...(family === 'IPv6' ? [neighbours] : []),
       `${ip} saddr . ${ip} daddr @policy-self accept`,
       `${ip} ${side} vmap @${isolationMap(direction)}`,
     ],
@@ -32,10 +32,6 @@ export function entryChains({ family, ip }: RuleFamily): readonly (readonly [str
 
 /**
  * What pods of one bridge send each other passes these chains too. They find each other's hardware addresses by ICMPv6, as by ARP, which no
- * policy restricts. At addresses of the link, which every interface has, and no policy names, they would pass the policies by.
+ * policy restricts. The part `peers` drops what else they send by addresses of the link, which no policy names.
  */
-const onLink: readonly string[] = [
-  'icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept',
-  'ip6 saddr fe80::/10 drop',
-  'ip6 daddr fe80::/10 drop',
-]
+const neighbours = 'icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept'

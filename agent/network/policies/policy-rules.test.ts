@@ -286,8 +286,6 @@ test('rules of IPv6 are for the pods that have such an address, with the address
   t.same(chains.get('policies-ingress')?.rules, [
     'ct state established,related accept',
     'icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept',
-    'ip6 saddr fe80::/10 drop',
-    'ip6 daddr fe80::/10 drop',
     'ip6 saddr . ip6 daddr @policy-self accept',
     'ip6 daddr vmap @ingress-pods',
   ])
