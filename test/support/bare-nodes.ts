@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { nftTable } from '../../agent/adapters/network/nft.ts'
 import { baseRules } from '../../agent/network/base-rules.ts'
 import { allRules, chainDeletion, ruleChanges } from '../../agent/network/rule-changes.ts'
-import type { RuleSet } from '../../agent/network/rule-set.ts'
+import { ipv4Rules, ipv6Rules, type RuleFamily } from '../../agent/network/rule-family.ts'
+import { noRules, type RuleSet } from '../../agent/network/rule-set.ts'
 import { rulesOfServices } from '../../agent/network/services/rules-of-services.ts'
 import type { ServiceState } from '../../api/network/service-endpoints.ts'
 import { type EndpointProgram, endpointProgram } from './endpoint-programs.ts'
@@ -13,24 +14,47 @@ import { type OwnSpace, ownSpace } from './own-space.ts'
 export type BareNode = {
   readonly name: string
   readonly address: string
-  /** Of its pods: `10.244.N`. */
+  /** Of its pods: `10.244.N.`, `fd00:10:244:N::`. */
   readonly pods: string
   readonly space: OwnSpace
   /** A program on the network of the node itself. */
   readonly host: EndpointProgram
   /** A program on the network of a new pod. */
-  pod(name: string): Promise<EndpointProgram & { readonly ip: string }>
+  pod(name: string): Promise<EndpointProgram & { readonly ip: string; readonly inside: OwnSpace }>
   /** What the rules of Services become with these Services, by a change or as a whole. `silent`: nodes that do not answer it. */
   apply(services: readonly ServiceState[], whole?: boolean, silent?: readonly string[]): Promise<void>
+  /** What other rules become, such as those of policies, once there are rules of Services. */
+  applyOthers(rules: RuleSet): Promise<void>
 }
 
 type Ending = Parameters<typeof ownSpace>[0]
 
-export const serviceRange = '10.96.0.0/16'
-/** Of the addresses of load balancers. */
-const balancerRange = '192.0.2.0/24'
-const podRange = '10.244.0.0/16'
-const link = '192.168.7'
+/** The addresses of one family. What ends with a dot or colon is the beginning of an address. */
+export type AddressPlan = {
+  readonly family: RuleFamily
+  readonly link: string
+  readonly linkBits: number
+  readonly podRange: string
+  /** Of the pods of a node. */
+  readonly pods: (node: number) => string
+  readonly podBits: number
+  readonly serviceRange: string
+  /** Of the addresses of load balancers. */
+  readonly balancerRange: string
+  /** Forwards packets, and passes those between ports of a bridge through the rules. */
+  readonly settings: readonly string[]
+}
+
+export const ipv4Plan: AddressPlan = {
+  ...{ family: ipv4Rules, link: '192.168.7.', linkBits: 24, podRange: '10.244.0.0/16', podBits: 24 },
+  ...{ pods: (node) => `10.244.${node}.`, serviceRange: '10.96.0.0/16', balancerRange: '192.0.2.0/24' },
+  settings: ['net.ipv4.ip_forward=1', 'net.bridge.bridge-nf-call-iptables=1'],
+}
+export const ipv6Plan: AddressPlan = {
+  ...{ family: ipv6Rules, link: 'fd00:7::', linkBits: 64, podRange: 'fd00:10:244::/56', podBits: 64 },
+  ...{ pods: (node) => `fd00:10:244:${node}::`, serviceRange: 'fd00:10:96::/112', balancerRange: '2001:db8::/64' },
+  settings: ['net.ipv6.conf.all.forwarding=1', 'net.bridge.bridge-nf-call-ip6tables=1'],
+}
 
 export type BareFleet = {
   readonly nodes: readonly [BareNode, BareNode]
@@ -40,26 +64,35 @@ export type BareFleet = {
 }
 
 /** Two nodes, `pi-1` in the zone `hall` and `pi-2` in the zone `yard`, and a stranger. Gone when the test ends. */
-export async function bareFleet(t: Ending): Promise<BareFleet> {
+export async function bareFleet(t: Ending, plan: AddressPlan = ipv4Plan): Promise<BareFleet> {
   const wire = await ownSpace(t)
   await wire.run('ip', 'link', 'add', 'wire', 'up', 'type', 'bridge')
-  const first = await bareNode(t, wire, 1, 'hall')
-  const second = await bareNode(t, wire, 2, 'yard')
-  await first.space.run('ip', 'route', 'add', '10.244.2.0/24', 'via', second.address)
-  await second.space.run('ip', 'route', 'add', '10.244.1.0/24', 'via', first.address)
-  const outside = await plugIn(t, wire, 9)
-  for (const range of [serviceRange, balancerRange]) {
+  const first = await bareNode(t, wire, plan, { number: 1, zone: 'hall' })
+  const second = await bareNode(t, wire, plan, { number: 2, zone: 'yard' })
+  await first.space.run('ip', 'route', 'add', `${plan.pods(2)}0/${plan.podBits}`, 'via', second.address)
+  await second.space.run('ip', 'route', 'add', `${plan.pods(1)}0/${plan.podBits}`, 'via', first.address)
+  const outside = await plugIn(t, wire, plan, 9)
+  for (const range of [plan.serviceRange, plan.balancerRange]) {
     await outside.run('ip', 'route', 'add', range, 'via', first.address)
   }
-  const stranger = endpointProgram(t, 'stranger', outside.name)
-  return { nodes: [first, second], stranger, strangerAddress: `${link}.9` }
+  const stranger = endpointProgram(t, 'stranger', outside.name, hostOf(plan))
+  return { nodes: [first, second], stranger, strangerAddress: `${plan.link}9` }
 }
 
-async function plugIn(t: Ending, wire: OwnSpace, number: number): Promise<OwnSpace> {
+function hostOf({ family }: AddressPlan) {
+  return family.family === 'IPv4' ? '0.0.0.0' : '::'
+}
+
+async function plugIn(t: Ending, wire: OwnSpace, plan: AddressPlan, number: number): Promise<OwnSpace> {
   const space = await ownSpace(t)
   await cable(wire, `to-${number}`, space, 'eth0', ['master', 'wire'])
-  await space.run('ip', 'address', 'add', `${link}.${number}/24`, 'dev', 'eth0')
+  await addAddress(space, `${plan.link}${number}/${plan.linkBits}`, 'eth0')
   return space
+}
+
+/** Of IPv6 without duplicate address detection, during which an address is not used. */
+async function addAddress(space: OwnSpace, address: string, device: string) {
+  await space.run('ip', 'address', 'add', address, 'dev', device, ...(address.includes(':') ? ['nodad'] : []))
 }
 
 /** Both ends are up. `options`: of the end in `from`. */
@@ -69,33 +102,38 @@ async function cable(from: OwnSpace, near: string, to: OwnSpace, far: string, op
   await to.run('ip', 'link', 'set', far, 'up')
 }
 
-async function bareNode(t: Ending, wire: OwnSpace, number: number, zone: string): Promise<BareNode> {
-  const space = await plugIn(t, wire, number)
-  const [name, address, pods] = [`pi-${number}`, `${link}.${number}`, `10.244.${number}`]
-  await space.run('ip', 'route', 'add', 'default', 'via', `${link}.254`)
+type Numbered = { readonly number: number; readonly zone: string }
+
+async function bareNode(t: Ending, wire: OwnSpace, plan: AddressPlan, { number, zone }: Numbered): Promise<BareNode> {
+  const { family, link, podBits } = plan
+  const space = await plugIn(t, wire, plan, number)
+  const [name, address, pods] = [`pi-${number}`, `${link}${number}`, plan.pods(number)]
+  await space.run('ip', 'route', 'add', 'default', 'via', `${link}254`)
   await space.run('ip', 'link', 'add', 'pods', 'up', 'type', 'bridge')
-  await space.run('ip', 'address', 'add', `${pods}.1/24`, 'dev', 'pods')
-  await space.run('sysctl', '-qw', 'net.ipv4.ip_forward=1', 'net.bridge.bridge-nf-call-iptables=1')
-  const table = nftTable(await space.tool('nft'))
-  const place = { nodeName: name, zone, clusterCIDR: podRange, serviceCIDR: serviceRange, addresses: [address] }
+  await addAddress(space, `${pods}1/${podBits}`, 'pods')
+  await space.run('sysctl', '-qw', ...plan.settings)
+  const table = nftTable(await space.tool('nft'), undefined, family)
+  const ranges = { clusterCIDR: plan.podRange, serviceCIDR: plan.serviceRange }
+  const place = { nodeName: name, zone, ...ranges, addresses: [address], family }
   const rules = rulesOfServices(place)
   let applied: RuleSet | undefined
+  let others = noRules
   let last = 1
   return {
     name,
     address,
     pods,
     space,
-    host: endpointProgram(t, name, space.name),
+    host: endpointProgram(t, name, space.name, hostOf(plan)),
     async pod(podName) {
       const inside = await ownSpace(t)
-      const ip = `${pods}.${++last}`
+      const ip = `${pods}${++last}`
       const port = `v${randomBytes(4).toString('hex')}`
       await cable(space, port, inside, 'eth0', ['master', 'pods'])
       await commandOrThrow('bridge', ['-n', space.name, 'link', 'set', 'dev', port, 'hairpin', 'on'])
-      await inside.run('ip', 'address', 'add', `${ip}/24`, 'dev', 'eth0')
-      await inside.run('ip', 'route', 'add', 'default', 'via', `${pods}.1`)
-      return { ...endpointProgram(t, podName, inside.name), ip }
+      await addAddress(inside, `${ip}/${podBits}`, 'eth0')
+      await inside.run('ip', 'route', 'add', 'default', 'via', `${pods}1`)
+      return { ...endpointProgram(t, podName, inside.name, hostOf(plan)), ip, inside }
     },
     async apply(services, whole = false, silentNodes = []) {
       const rulesNow = silentNodes.length === 0 ? rules : rulesOfServices({ ...place, silentNodes })
@@ -104,10 +142,17 @@ async function bareNode(t: Ending, wire: OwnSpace, number: number, zone: string)
       applied = after
       const { commands, retired } =
         before === undefined || whole
-          ? allRules(await table.list(), [baseRules, after])
-          : ruleChanges([{ before, after }])
+          ? allRules(await table.list(), [baseRules, after, others], family)
+          : ruleChanges([{ before, after }], family)
       if (commands !== '') await table.apply(commands)
-      if (retired.length > 0) await table.apply(chainDeletion(retired))
+      if (retired.length > 0) await table.apply(chainDeletion(retired, family))
+    },
+    async applyOthers(after) {
+      const before = others
+      others = after
+      const { commands, retired } = ruleChanges([{ before, after }], family)
+      if (commands !== '') await table.apply(commands)
+      if (retired.length > 0) await table.apply(chainDeletion(retired, family))
     },
   }
 }

@@ -27,9 +27,14 @@ export type EndpointProgram = {
 
 type Ending = { teardown(end: () => unknown): unknown }
 
-/** Ends with the test. `space`: as of `ip netns`; undefined: that of this host. */
-export function endpointProgram(t: Ending, name: string, space: string | undefined): EndpointProgram {
-  const [file = '', ...args] = inSpace(space, process.execPath, '-e', program, name)
+/** Ends with the test. `space`: as of `ip netns`; undefined: that of this host. `host`: of its addresses: `0.0.0.0`, or `::`. */
+export function endpointProgram(
+  t: Ending,
+  name: string,
+  space: string | undefined,
+  host: '0.0.0.0' | '::' = '0.0.0.0',
+): EndpointProgram {
+  const [file = '', ...args] = inSpace(space, process.execPath, '-e', program, name, host)
   const child = spawn(file, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   t.teardown(() => child.kill('SIGKILL'))
   const request = requester(child)
@@ -71,19 +76,20 @@ function requester(child: ChildProcess) {
 const program = `
 const dgram = require('node:dgram')
 const net = require('node:net')
-const name = process.argv[1]
+const [, name, host] = process.argv
+const udp = (address) => ({ type: address.includes(':') ? 'udp6' : 'udp4', ipv6Only: address.includes(':') })
 const listen = ({ port, protocol }) => new Promise((resolve, reject) => {
   if (protocol === 'tcp') {
     const server = net.createServer((socket) => {
       socket.on('error', () => {})
       socket.end(name + ' ' + socket.remoteAddress)
     })
-    server.on('error', reject).listen(port, '0.0.0.0', () => resolve([]))
+    server.on('error', reject).listen({ port, host, ipv6Only: true }, () => resolve([]))
     return
   }
-  const socket = dgram.createSocket('udp4')
+  const socket = dgram.createSocket(udp(host))
   socket.on('message', (_, { address, port: to }) => socket.send(name + ' ' + address, to, address))
-  socket.on('error', reject).bind(port, '0.0.0.0', () => resolve([]))
+  socket.on('error', reject).bind(port, host, () => resolve([]))
 })
 const askTcp = ({ address, port, fromPort, path }) => new Promise((resolve) => {
   let text = ''
@@ -95,7 +101,7 @@ const askTcp = ({ address, port, fromPort, path }) => new Promise((resolve) => {
   socket.on('close', () => resolve((path ? text.replace(/^[^]*?\\r?\\n\\r?\\n/, '').trim() : text) || 'closed'))
 })
 const askUdp = ({ address, port, fromPort }) => new Promise((resolve) => {
-  const socket = dgram.createSocket('udp4')
+  const socket = dgram.createSocket(udp(address))
   const done = (answer) => { clearTimeout(late); socket.close(); resolve(answer) }
   const late = setTimeout(done, 1500, 'silent')
   socket.on('message', (data) => done(String(data)))
