@@ -155,6 +155,8 @@ test('what a Service may not change or ask for is refused in the words of Kubern
   await six('fd00:10:97::1', `failed to allocate IP fd00:10:97::1: the provided IP (fd00:10:97::1) ${ranges}`)
   await six('fd00:10:96::', `failed to allocate IP fd00:10:96::: the provided IP (fd00:10:96::) ${ranges}`)
   t.equal((await create('last', { clusterIP: 'fd00:10:96::ffff' })).code, 201, 'IPv6 has no address of broadcasts')
+  t.equal((await create('upper', { clusterIP: 'FD00:10:96::77' })).code, 201, 'an address is stored as it is written')
+  await six('fd00:10:96::77', 'failed to allocate IP fd00:10:96::77: provided IP is already allocated')
 })
 
 test('Services created at once get different addresses in both families, until a range is full', async (t) => {
