@@ -1,7 +1,7 @@
 /** Which Services get addresses of a load balancer from this controller, and what they ask for. */
 import { loadBalancerIPAnnotation, loadBalancerNodeAnnotation } from '../../../api/network/load-balancer.ts'
 import type { Service } from '../../../api/network/service.ts'
-import { ipVersion } from '../../../api/text/ip-address.ts'
+import { type IPFamily, ipVersion } from '../../../api/text/ip-address.ts'
 import type { StoredObject } from '../../store/store.ts'
 
 /** What decisions need of a Service of the type LoadBalancer. */
@@ -13,14 +13,14 @@ export type BalancedService = {
   readonly ports: readonly BalancedPortKey[]
   /** undefined: any address will do. */
   readonly requestedIP?: string
-  /** Of `status.loadBalancer`, of IPv4. */
+  /** In which nodes forward to it, the preferred one first. */
+  readonly families: readonly IPFamily[]
+  /** Of `status.loadBalancer`, of its families. */
   readonly ips: readonly string[]
   /** Of its annotation: a node, `allNodes`, or undefined: Bramble has written nothing. */
   readonly node?: string
   /** Names of nodes with a ready endpoint; of a Service with the policy Local. */
   readonly endpointNodes: ReadonlySet<string>
-  /** Nodes forward to it in IPv6 only: an address of IPv4 would lead nowhere. */
-  readonly isIPv6Only?: true
 }
 
 /** `TCP/80` */
@@ -35,13 +35,6 @@ export type Balancing = {
 
 export const notBalanced: Balancing = { ips: [] }
 
-/** Of a Service with addresses of IPv6 only. */
-export const ipv6Only: Balancing = {
-  ips: [],
-  problem:
-    'Load balancers have addresses of IPv4, and the Service has IPv6 only: add IPv4 to its ipFamilies, with ipFamilyPolicy PreferDualStack',
-}
-
 /** A Service with a class belongs to another program (core/v1 ServiceSpec.loadBalancerClass). */
 export function isBalanced({ metadata, spec = {} }: Service): boolean {
   return spec.type === 'LoadBalancer' && !spec.loadBalancerClass && metadata.deletionTimestamp === undefined
@@ -51,12 +44,13 @@ export function portKey(protocol: string | undefined, port: number): BalancedPor
   return `${protocol || 'TCP'}/${port}`
 }
 
-/** `key`: of this Service. */
+/** `key`: of this Service. `endpointNodes`: those with a ready endpoint of the family. */
 export function balancedService(
   key: string,
   { metadata, spec = {}, status }: StoredObject<'services'>,
-  endpointNodes: ReadonlySet<string>,
+  endpointNodes: (family: IPFamily) => ReadonlySet<string>,
 ): BalancedService {
+  const families = familiesOf(spec.ipFamilies)
   const requestedIP = metadata.annotations?.[loadBalancerIPAnnotation] || spec.loadBalancerIP
   const node = metadata.annotations?.[loadBalancerNodeAnnotation]
   return {
@@ -64,12 +58,23 @@ export function balancedService(
     createdAt: metadata.creationTimestamp ?? '',
     policy: spec.externalTrafficPolicy === 'Local' ? 'Local' : 'Cluster',
     ports: (spec.ports ?? []).map(({ protocol, port }) => portKey(protocol, port)),
-    ips: (status?.loadBalancer?.ingress ?? []).flatMap(({ ip = '' }) => (ipVersion(ip) === 4 ? [ip] : [])),
+    families,
+    ips: (status?.loadBalancer?.ingress ?? []).flatMap(({ ip = '' }) => (hasFamilyOf(ip, families) ? [ip] : [])),
     ...(requestedIP && { requestedIP }),
     ...(node && { node }),
-    endpointNodes,
-    ...(spec.ipFamilies?.every((family) => family === 'IPv6') && { isIPv6Only: true }),
+    endpointNodes: endpointNodes(families.includes('IPv4') ? 'IPv4' : 'IPv6'),
   }
+}
+
+/** A Service from before IPv6 may name none. */
+function familiesOf(named: readonly string[] = []): readonly IPFamily[] {
+  const known = named.filter((family) => family === 'IPv4' || family === 'IPv6')
+  return known.length === 0 ? ['IPv4'] : known
+}
+
+function hasFamilyOf(ip: string, families: readonly IPFamily[]): boolean {
+  const version = ipVersion(ip)
+  return version !== undefined && families.includes(`IPv${version}`)
 }
 
 /** The oldest first: of two that want the same, it has the right to it. */

@@ -2,11 +2,14 @@
 import { segmentOf, usualSegment } from '../../../api/network/segment.ts'
 import type { Node } from '../../../api/node.ts'
 import { ipVersion } from '../../../api/text/ip-address.ts'
+import { formatIPv6, isRoutableIPv6, parseIPv6 } from '../../../api/text/ipv6-range.ts'
 
 export type BalancerNode = {
   readonly name: string
   /** The InternalIP, of IPv4. */
   readonly address: string
+  /** The InternalIP of IPv6 that routers forward, in canonical form; undefined: it has none. */
+  readonly ipv6?: string
   /** Nodes of one segment are on one link. */
   readonly segment: string
   /** It runs, and its rules and routes are in place. */
@@ -20,12 +23,15 @@ const excludeLabel = 'node.kubernetes.io/exclude-from-external-load-balancers'
 
 /** undefined: the node has no address. */
 export function balancerNode({ metadata, status }: Node): BalancerNode | undefined {
-  const address = status?.addresses?.find((one) => one.type === 'InternalIP' && ipVersion(one.address) === 4)?.address
+  const internal = (status?.addresses ?? []).flatMap((one) => (one.type === 'InternalIP' ? [one.address] : []))
+  const address = internal.find((one) => ipVersion(one) === 4)
+  const ipv6 = internal.map(parseIPv6).find((one) => one !== undefined && isRoutableIPv6(one))
   if (metadata.name === undefined || address === undefined) return undefined
   const statusOf = (type: string) => status?.conditions?.find((one) => one.type === type)?.status
   return {
     name: metadata.name,
     address,
+    ...(ipv6 !== undefined && { ipv6: formatIPv6(ipv6) }),
     segment: segmentOf(metadata.annotations, address),
     isReady: statusOf('Ready') === 'True' && statusOf('NetworkUnavailable') !== 'True',
     isExcluded: metadata.labels?.[excludeLabel] !== undefined,

@@ -1,4 +1,5 @@
 /** The nodes with a ready endpoint of each Service, kept as EndpointSlices change. */
+import type { IPFamily } from '../../../api/text/ip-address.ts'
 import type { StoredObject } from '../../store/store.ts'
 
 type StoredSlice = StoredObject<'endpointslices'>
@@ -6,8 +7,8 @@ type StoredSlice = StoredObject<'endpointslices'>
 export interface EndpointNodes {
   /** Whether the nodes of its Service may have changed. */
   put(present: StoredSlice | undefined, previous: StoredSlice | undefined): boolean
-  /** `key`: `namespace/name` of the Service. */
-  of(key: string): ReadonlySet<string>
+  /** `key`: `namespace/name` of the Service. Those with an endpoint of the family. */
+  of(key: string, family: IPFamily): ReadonlySet<string>
 }
 
 const noNodes: ReadonlySet<string> = new Set()
@@ -28,17 +29,18 @@ export function endpointNodes(): EndpointNodes {
       if (after !== undefined) set(after.key, after.slice, has)
       return true
     },
-    of(key) {
-      const slices = services.get(key)
+    of(key, family) {
+      const slices = services.get(`${key} ${family}`)
       return slices === undefined ? noNodes : new Set([...slices.values()].flat())
     },
   }
 }
 
+/** By Service and family. */
 function placeOf(slice: StoredSlice | undefined): { readonly key: string; readonly slice: string } | undefined {
   const name = slice?.metadata.labels?.['kubernetes.io/service-name']
-  if (slice === undefined || !name || slice.addressType !== 'IPv4') return undefined
-  return { key: `${slice.metadata.namespace ?? ''}/${name}`, slice: slice.metadata.name }
+  if (slice === undefined || !name) return undefined
+  return { key: `${slice.metadata.namespace ?? ''}/${name} ${slice.addressType}`, slice: slice.metadata.name }
 }
 
 /** An unknown state is ready (discovery/v1 EndpointConditions). */

@@ -40,6 +40,10 @@ async function opened(t: Test) {
         },
         'test',
       ),
+    async change(name: string, spec: Partial<Service['spec']>) {
+      const service = await stored(name)
+      await store.update('services', { ...service, spec: { ...service.spec, ...spec } })
+    },
     /** `192.168.1.240 pi-1`: its addresses and its annotation. */
     async shown(name: string) {
       await world.settle()
@@ -188,25 +192,44 @@ test('without a pool a Service has the addresses of the nodes', async (t) => {
   )
 })
 
-test('a Service of IPv6 only has no address of IPv4, and the reason in an Event, until it has both families', async (t) => {
-  for (const settings of [nodes, pool]) {
-    const world = await opened(t)
-    await world.node('pi-1')
-    const key = { namespace: 'default', name: 'web' }
-    const change = async (spec: Partial<Service['spec']>) => {
-      const stored = await world.store.get('services', key)
-      if (stored !== undefined) await world.store.update('services', { ...stored, spec: { ...stored.spec, ...spec } })
-    }
-    await world.service('web')
-    await change({ clusterIP: 'fd00::9', clusterIPs: ['fd00::9'], ipFamilies: ['IPv6'] })
-    world.run(settings)
-    t.equal(await world.shown('web'), '-')
-    t.match(await world.messages(), [
-      /^SyncLoadBalancerFailed: Load balancers have addresses of IPv4, and .* IPv6 only/,
-    ])
-    await change({ clusterIPs: ['fd00::9', '10.96.0.9'], ipFamilies: ['IPv6', 'IPv4'] })
-    t.match(await world.shown('web'), /^192\.168\.1\./)
-  }
+test('a Service of IPv6 only has no address of the pool, and the reason in an Event, until it has both families', async (t) => {
+  const world = await opened(t)
+  await world.node('pi-1')
+  await world.service('web')
+  await world.change('web', { clusterIP: 'fd00::9', clusterIPs: ['fd00::9'], ipFamilies: ['IPv6'] })
+  world.run(pool)
+  t.equal(await world.shown('web'), '-')
+  t.match(await world.messages(), [/^SyncLoadBalancerFailed: The pool has addresses of IPv4, and .* IPv6 only/])
+  await world.change('web', { clusterIPs: ['fd00::9', '10.96.0.9'], ipFamilies: ['IPv6', 'IPv4'] })
+  t.equal(await world.shown('web'), '192.168.1.240 pi-1')
+})
+
+test('without a pool a Service of both families has the addresses of the nodes in both', async (t) => {
+  const world = await opened(t)
+  await world.node('pi-1')
+  const node = await world.store.get('nodes', { namespace: '', name: 'pi-1' })
+  if (node === undefined) throw new Error('no node')
+  const internal = (address: string) => ({ type: 'InternalIP', address }) as const
+  const addresses = [internal('192.168.1.1'), internal('fe80::1'), internal('FD00:7::1')]
+  await world.store.update('nodes', { ...node, status: { ...node.status, addresses } })
+  await world.service('web')
+  world.run(nodes)
+  t.equal(await world.shown('web'), '192.168.1.1 *')
+  await world.change('web', { ipFamilies: ['IPv4', 'IPv6'] })
+  t.equal(await world.shown('web'), '192.168.1.1 fd00:7::1 *')
+  await world.change('web', { ipFamilies: ['IPv6'] })
+  t.equal(await world.shown('web'), 'fd00:7::1 *')
+  await world.store.create('endpointslices', {
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { namespace: 'default', name: 'web-1', labels: { 'kubernetes.io/service-name': 'web' } },
+    addressType: 'IPv6',
+    endpoints: [{ addresses: ['fd00::5'], nodeName: 'pi-1' }],
+  })
+  await world.change('web', { externalTrafficPolicy: 'Local' })
+  t.equal(await world.shown('web'), 'fd00:7::1 *', 'endpoints of its family count')
+  await world.change('web', { ipFamilies: ['IPv4'] })
+  t.equal(await world.shown('web'), '-')
 })
 
 test('a pod with the host port keeps its node from the Service until it has ended', async (t) => {

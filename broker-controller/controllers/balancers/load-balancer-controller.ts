@@ -4,6 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { allNodes, loadBalancerNodeAnnotation } from '../../../api/network/load-balancer.ts'
+import type { IPFamily } from '../../../api/text/ip-address.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { runController } from '../../../daemon/controller.ts'
 import { yieldTurn } from '../../../daemon/limits/turn-limit.ts'
@@ -18,7 +19,6 @@ import {
   type BalancedService,
   type Balancing,
   balancedService,
-  ipv6Only,
   isBalanced,
   isForeign,
   notBalanced,
@@ -75,18 +75,19 @@ async function runLoadBalancers(
       const key = keyText(service.metadata)
       const isGiven = service.spec?.type === 'LoadBalancer'
       if (!isGiven && !isMarked(service)) continue
-      const facts = withLastNode(balancedService(key, service, watched.endpointsOf(key)), lastNodes)
+      const facts = withLastNode(
+        balancedService(key, service, (family) => watched.endpointsOf(key, family)),
+        lastNodes,
+      )
       const isOurs = isBalanced(service) && !isForeign(facts, (ip) => watched.mayGive(ip))
       // One that is being deleted has its address until it is withdrawn.
       ;(isOurs ? balanced : others).push(facts)
       if (isOurs || isMarked(service) || isLeaving(service, facts.ips.some(watched.mayGive))) stored.set(key, service)
       await yieldTurn()
     }
-    const able = balanced.filter(({ isIPv6Only }) => !isIPv6Only)
-    const unable = new Set(balanced.flatMap(({ key, isIPv6Only }) => (isIPv6Only ? key : [])))
-    const decided = decide(settings, watched, able, { others, services: services.all() })
+    const decided = decide(settings, watched, balanced, { others, services: services.all() })
     for (const [key, service] of stored) {
-      const balancing = decided.get(key) ?? (unable.has(key) ? ipv6Only : notBalanced)
+      const balancing = decided.get(key) ?? notBalanced
       if (settings.mode === 'none' && !isMarked(service)) continue
       if (balancing.node !== undefined && balancing.node !== allNodes) lastNodes.set(key, balancing.node)
       await writes.write(key, service, balancing)
@@ -149,7 +150,7 @@ type Watched = {
   readonly listed: Promise<unknown>
   readonly nodes: () => readonly BalancerNode[]
   readonly hostPortsByNode: () => ReadonlyMap<string, ReadonlySet<BalancedPortKey>>
-  readonly endpointsOf: (key: string) => ReadonlySet<string>
+  readonly endpointsOf: (key: string, family: IPFamily) => ReadonlySet<string>
   /** This controller gives such an address to Services. */
   readonly mayGive: (ip: string) => boolean
 }
@@ -188,7 +189,9 @@ function watchFacts(needs: WatchNeeds, settings: LoadBalancerSettings, notify: (
     hostPortsByNode: ports.byNode,
     endpointsOf: endpoints.of,
     mayGive: (ip) =>
-      settings.mode === 'pool' ? poolHas(settings.pool, ip) : [...known.values()].some(({ address }) => address === ip),
+      settings.mode === 'pool'
+        ? poolHas(settings.pool, ip)
+        : [...known.values()].some(({ address, ipv6 }) => address === ip || ipv6 === ip),
   }
 }
 

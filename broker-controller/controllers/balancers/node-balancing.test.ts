@@ -27,6 +27,26 @@ test('a Service has the addresses of the nodes that are ready and not excluded',
   t.same(result([local])['shop/a']?.ips, ['192.168.1.2'], 'with an endpoint, if the policy is Local')
 })
 
+test('a Service has the addresses of nodes in its families', async (t) => {
+  const nodes = [node(1, { ipv6: 'fd00:7::1' }), node(2), node(3, { ipv6: 'fd00:7::3' })]
+  const six = ['fd00:7::1', 'fd00:7::3']
+  const four = ['192.168.1.1', '192.168.1.2', '192.168.1.3']
+  const ipsOf = (given: Partial<BalancedService>, all = nodes) => result([service('a', given)], all)['shop/a']?.ips
+  t.same(ipsOf({}), four)
+  t.same(ipsOf({ families: ['IPv4', 'IPv6'] }), [...four, ...six])
+  t.same(ipsOf({ families: ['IPv6', 'IPv4'] }), [...six, ...four])
+  t.same(ipsOf({ families: ['IPv6'] }), six)
+  t.same(result([service('a', { families: ['IPv6'] })], two)['shop/a'], { ips: [] }, 'nodes without IPv6')
+  const local = { policy: 'Local', endpointNodes: new Set(['pi-3']) } as const
+  t.same(ipsOf({ ...local, families: ['IPv4', 'IPv6'] }), ['192.168.1.3', 'fd00:7::3'])
+  const away = nodes.map((one) => ({ ...one, isReady: false }))
+  t.same(ipsOf({ families: ['IPv6'], ips: ['fd00:7::3'] }, away), ['fd00:7::3'], 'while no node is ready, they stay')
+  const many = Array.from({ length: 40 }, (_, index) => node(index + 1, { ipv6: `fd00:7::${index + 1}` }))
+  t.equal(ipsOf({ families: ['IPv4', 'IPv6'] }, many)?.length, mostNodeAddresses)
+  const both = result([service('a', { families: ['IPv6'] }), service('bb')], nodes)
+  t.same(both['shop/bb']?.ips, ['192.168.1.2'], 'a port of a node belongs to one Service, whichever family it has')
+})
+
 test('of two Services with one port the one that has addresses keeps them, then the older one gets them', async (t) => {
   const [older, newer] = [service('a'), service('bb')]
   t.match(result([newer, older])['shop/bb'], {

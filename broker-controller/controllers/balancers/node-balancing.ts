@@ -1,5 +1,6 @@
 /** Decides the addresses of load balancers without a pool: those of the nodes on which the ports of the Service are free (as k3s' servicelb). */
 import { allNodes } from '../../../api/network/load-balancer.ts'
+import type { IPFamily } from '../../../api/text/ip-address.ts'
 import {
   type BalancedPortKey,
   type BalancedService,
@@ -40,12 +41,13 @@ export function balanceByNodes(
       if (refused !== undefined) return [service.key, { ips: [], problem: refused }]
       // While no node is ready, as when the controller has lost its network, nothing changes.
       const isCut = ready.length === 0
-      const eligible = isCut
-        ? usable.filter(({ address }) => service.ips.includes(address))
-        : service.policy === 'Cluster'
-          ? ready
-          : ready.filter(({ name }) => service.endpointNodes.has(name))
-      const isAny = !isCut && service.policy === 'Cluster' && !service.ports.some((port) => use.nodePorts.has(port))
+      const eligible = (isCut ? usable.filter(hasOneOf(service)) : ready).filter(
+        (node) =>
+          addressesOf(node, service).length > 0 &&
+          (isCut || service.policy === 'Cluster' || service.endpointNodes.has(node.name)),
+      )
+      const isOfAll = service.policy === 'Cluster' && service.families.includes('IPv4')
+      const isAny = !isCut && isOfAll && !service.ports.some((port) => use.nodePorts.has(port))
       const wanted = service.ports.join()
       const known = isAny ? exhausted.get(wanted) : undefined
       const { free, owner } = known ? { free: [], owner: known } : freeNodes(service, eligible, use, claims)
@@ -53,9 +55,9 @@ export function balanceByNodes(
         if (isAny) exhausted.set(wanted, owner)
         return [service.key, { ips: [], problem: inUse(owner) }]
       }
-      const chosen = mostOf(free, service.ips)
+      const chosen = mostOf(free, service)
       claim(claims, service, chosen)
-      return [service.key, chosen.length === 0 ? notBalanced : { ips: ipsOf(chosen), node: allNodes }]
+      return [service.key, chosen.length === 0 ? notBalanced : { ips: ipsOf(chosen, service), node: allNodes }]
     }),
   )
 }
@@ -106,15 +108,32 @@ function keptProblem({ ports }: BalancedService, kept: ReadonlySet<BalancedPortK
   return `Port ${port} at the addresses of nodes belongs to the machines: change the port, or configure a loadBalancerPool for the controller`
 }
 
-/** Those that the Service has first. */
-function mostOf(free: readonly BalancerNode[], had: readonly string[]): readonly BalancerNode[] {
-  const before = new Set(had)
-  const known = free.filter(({ address }) => before.has(address))
-  const others = free.filter(({ address }) => !before.has(address))
-  return [...known, ...others].slice(0, mostNodeAddresses)
+type OfFamilies = Pick<BalancedService, 'families'>
+
+/** Where the Service can be reached at the node. */
+function addressesOf(node: BalancerNode, { families }: OfFamilies): readonly string[] {
+  return families.flatMap((family) => addressOf(node, family) ?? [])
 }
 
-/** In the order of the names of the nodes: the status changes only with its content. */
-function ipsOf(nodes: readonly BalancerNode[]): readonly string[] {
-  return [...nodes].sort((a, b) => (a.name < b.name ? -1 : 1)).map(({ address }) => address)
+function addressOf({ address, ipv6 }: BalancerNode, family: IPFamily): string | undefined {
+  return family === 'IPv4' ? address : ipv6
+}
+
+/** Whether the Service has an address of the node. */
+function hasOneOf(service: BalancedService): (node: BalancerNode) => boolean {
+  const before = new Set(service.ips)
+  return (node) => addressesOf(node, service).some((address) => before.has(address))
+}
+
+/** Those that the Service has first. */
+function mostOf(free: readonly BalancerNode[], service: BalancedService): readonly BalancerNode[] {
+  const had = hasOneOf(service)
+  const most = Math.floor(mostNodeAddresses / service.families.length)
+  return [...free.filter(had), ...free.filter((node) => !had(node))].slice(0, most)
+}
+
+/** Family by family, in the order of the names of the nodes: the status changes only with its content. */
+function ipsOf(nodes: readonly BalancerNode[], { families }: OfFamilies): readonly string[] {
+  const inOrder = [...nodes].sort((a, b) => (a.name < b.name ? -1 : 1))
+  return families.flatMap((family) => inOrder.flatMap((node) => addressOf(node, family) ?? []))
 }

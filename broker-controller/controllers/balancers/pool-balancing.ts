@@ -15,20 +15,29 @@ export function balanceByPool(
     ...foreign.map((ip) => [ip, 'a Service of another load balancer'] as const),
     ...nodes.map(({ address, name }) => [address, `node ${name}`] as const),
   ])
-  const assigned = assignAddresses([...services].sort(olderFirst), pool, taken)
+  const able = services.filter(({ families }) => families.includes('IPv4'))
+  const assigned = assignAddresses([...able].sort(olderFirst), pool, taken)
   const held = services.flatMap(({ key, policy, endpointNodes, node }) => {
     const ip = assigned.get(key)?.ip
     return ip === undefined ? [] : [{ key, policy, endpointNodes, ip, ...(node !== undefined && { node }) }]
   })
   const chosen = chooseNodes(held, nodes)
   return new Map(
-    services.map(({ key }): [string, Balancing] => {
+    services.map(({ key, families }): [string, Balancing] => {
+      if (!families.includes('IPv4')) return [key, ipv6Only]
       const { ip, problem } = assigned.get(key) ?? {}
       const node = chosen.get(key)
       const named = { ...(node !== undefined && { node }), ...(problem !== undefined && { problem }) }
       return [key, { ips: ip === undefined ? [] : [ip], ...named }]
     }),
   )
+}
+
+/** An address of IPv4 would lead nowhere. */
+const ipv6Only: Balancing = {
+  ips: [],
+  problem:
+    'The pool has addresses of IPv4, and the Service has IPv6 only: add IPv4 to its ipFamilies, with ipFamilyPolicy PreferDualStack',
 }
 
 type Assigned = { readonly ip?: string; readonly problem?: string }

@@ -6,6 +6,7 @@ export function balancedService(name: string, given: Partial<BalancedService> = 
     createdAt: `2026-01-01T00:00:${name.length}Z`,
     policy: 'Cluster',
     ports: ['TCP/80'],
+    families: ['IPv4'],
     ips: [],
   } as const
   return { key: `shop/${name}`, ...usual, endpointNodes: new Set(), ...given }
