@@ -17,9 +17,16 @@ const realTime: GatherTime = { nowMs: () => performance.now(), wait: () => delay
  * The pieces until the stream ends; rejects with its error. The first ones are given as they come, so that a single answer is not
  * delayed. The stream is not destroyed when the reader stops.
  */
-export async function* gatheredPieces(stream: Readable, { nowMs, wait } = realTime): AsyncGenerator<Buffer> {
+export function gatheredPieces(stream: Readable, time?: GatherTime): AsyncGenerator<Buffer> {
+  return gathered(stream.iterator({ destroyOnReturn: false }), time)
+}
+
+/** The same, of pieces that are read one at a time. */
+export async function* gathered(
+  pieces: AsyncIterable<Buffer>,
+  { nowMs, wait }: GatherTime = realTime,
+): AsyncGenerator<Buffer> {
   let askedMs = Number.NEGATIVE_INFINITY
-  const pieces: AsyncIterable<Buffer> = stream.iterator({ destroyOnReturn: false })
   for await (const piece of pieces) {
     const isFollowing = nowMs() - askedMs < followsWithinMs
     yield piece

@@ -1,8 +1,8 @@
 /** The log of a container on a connection of its own. What is not taken of it stays in Docker. */
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import { connect } from 'node:net'
 import { isObject, parseJson } from '../../../api/text/json.ts'
-import { gatheredPieces } from '../../../daemon/sessions/gathered-pieces.ts'
+import { pulledReads } from '../../../daemon/sessions/pulled-pieces.ts'
 import { type BodyReader, bodyReader, type ResponseHead, responseHead } from './body-reader.ts'
 
 export type LogConnection = {
@@ -29,14 +29,15 @@ export async function openLogConnection(
   { socketPath, path, readerOf }: LogRequestOptions,
   signal: AbortSignal,
 ): Promise<LogConnection> {
-  const socket = connect({ path: socketPath })
+  const reads = pulledReads()
+  const socket = connect({ path: socketPath, onread: reads.onread })
   socket.on('error', () => undefined) // the reader sees it
   const stop = () => void socket.destroy(new Error('Docker did not answer'))
   signal.addEventListener('abort', stop, { once: true })
   try {
     await once(socket, 'connect', { signal })
     socket.write(`GET ${path} HTTP/1.1\r\nHost: docker\r\nConnection: close\r\n\r\n`)
-    const { head, body } = await answerOn(socket, readerOf)
+    const { head, body } = await answerOn(reads.pieces(socket), readerOf)
     if (head.status !== 200) throw await refusalOf(head.status, body)
     return { pieces: body, destroy: () => void socket.destroy() }
   } catch (error) {
@@ -47,8 +48,7 @@ export async function openLogConnection(
   }
 }
 
-async function answerOn(socket: Socket, readerOf: LogRequestOptions['readerOf']) {
-  const pieces = gatheredPieces(socket)
+async function answerOn(pieces: AsyncGenerator<Buffer>, readerOf: LogRequestOptions['readerOf']) {
   let held: Buffer = Buffer.alloc(0)
   for (;;) {
     const { value, done } = await pieces.next()
