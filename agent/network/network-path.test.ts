@@ -114,10 +114,18 @@ test('a Service of both families is shown with its addresses and endpoints of bo
   const ports = [{ port: 8080, protocol: 'TCP' as const }]
   const ofIPv6 = [endpointOn('pi-1', 'fd00:10:244:1::5'), endpointOn('pi-2', 'fd00:10:244:2::5', { pod: 'db-0' })]
   const both = { ...web, ipv6: { clusterIPs: ['fd00:10:96::7'], endpoints: [{ ports, addresses: ofIPv6 }] } }
-  const look = (name: string, ...services: PathFindings['services']) => {
-    const path = networkPath(name, { ...findings(...services), message: { ...message, ipv6, nodes: dualStack } })
+  const lookWith = (state: 'in place' | 'missing', name: string, ...services: PathFindings['services']) => {
+    const known = findings(...services)
+    const routes = nodes.map((one, index) => {
+      const there = one.state === 'this node' ? one.state : state
+      return { ...one, ipv6: { podCIDR: `fd00:10:244:${index + 1}::/64`, state: there } }
+    })
+    const network = known.report.network && { ...known.report.network, nodes: routes }
+    const report = { ...known.report, ...(network && { network }) }
+    const path = networkPath(name, { services, report, message: { ...message, ipv6, nodes: dualStack } })
     return path && pathText(path)
   }
+  const look = (name: string, ...services: PathFindings['services']) => lookWith('in place', name, ...services)
   const text = `: Service shop/web, address 10.96.0.7, fd00:10:96::7, also 192.168.1.240
 
 PORT    TO                       NODE  USED  BY
@@ -141,4 +149,8 @@ PORT    TO                       NODE  USED  BY
   t.match(look('2001:db8::1', both), /an address outside of the fleet/)
   t.match(look('pi-2', both), /192\.168\.1\.2 .*\n- +fd00:7::2 +pi-2/)
   t.match(look('fd00:7::2', both), /^fd00:7::2: node pi-2/)
+  t.match(
+    lookWith('missing', 'shop/web', both),
+    /\[fd00:10:244:2::5\]:8080 +pi-2 +yes +route by fd00:7::2 \(missing\)\n\nProblems:\n- .* pi-2 by IPv6 is not whole: missing\n$/,
+  )
 })

@@ -216,7 +216,8 @@ function nodeOfPod(ip: string, { message, report }: PathFindings): NodeRoute | u
   if (!ip.includes(':')) return routes.find(({ podCIDR }) => rangeHas(podCIDR, ip))
   const node = message.nodes.find(({ ipv6 }) => ipv6 !== undefined && rangeHas(ipv6.podCIDR, ip))
   const route = routes.find(({ name }) => name === node?.name)
-  return route && { ...route, address: node?.ipv6?.address ?? route.address }
+  if (route === undefined) return undefined
+  return { ...route, address: node?.ipv6?.address ?? route.address, state: route.ipv6?.state ?? 'not reached' }
 }
 
 function wayText({ way, address, relay, state }: NodeRoute): string {
@@ -228,10 +229,24 @@ function wayText({ way, address, relay, state }: NodeRoute): string {
 
 /** The used ends whose nodes are not reached. */
 function lost(ends: readonly PathEnd[], { report }: PathFindings): readonly string[] {
-  const used = new Set(ends.flatMap(({ node, used: isUsed }) => (isUsed ? [node] : [])))
-  return (report.network?.nodes ?? [])
-    .filter(({ name, state }) => used.has(name) && state !== 'this node' && state !== 'in place')
-    .map(({ name, state }) => `The way to the pods of ${name} is not whole: ${state}`)
+  const usedIn = (isIPv6: boolean) =>
+    new Set(ends.flatMap(({ node, address, used }) => (used && isIPv6 === isOfIPv6(address) ? [node] : [])))
+  const [byIPv4, byIPv6] = [usedIn(false), usedIn(true)]
+  return (report.network?.nodes ?? []).flatMap(({ name, state, ipv6 = { state: 'not reached' } }) => [
+    ...(byIPv4.has(name) && !isWhole(state) ? [`The way to the pods of ${name} is not whole: ${state}`] : []),
+    ...(byIPv6.has(name) && !isWhole(ipv6.state)
+      ? [`The way to the pods of ${name} by IPv6 is not whole: ${ipv6.state}`]
+      : []),
+  ])
+}
+
+function isWhole(state: string): boolean {
+  return state === 'this node' || state === 'in place'
+}
+
+/** `address`: with or without a port. */
+function isOfIPv6(address: string): boolean {
+  return address.split(':').length > 2
 }
 
 export function pathText({ name, meaning, ends, problems }: NetworkPath): string {
