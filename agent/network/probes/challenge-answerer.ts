@@ -11,10 +11,7 @@ export type ChallengeNeeds = {
   readonly clock: Clock
 }
 
-/**
- * A node asks once, and again a second later. A signature takes a Pi Zero 2 some milliseconds: a flood with the forged sources of
- * nodes costs a tenth of a core, and delays proofs.
- */
+/** A node asks once, and again a second later. A flood with the forged sources of nodes costs 250 signatures a second, and delays proofs. */
 const ofSource = { perSecond: 2, atOnce: 8 }
 const ofAll = { perSecond: 250, atOnce: 500 }
 /** Of all sources that are no address of a node together: one with several addresses on a link may send from another one. */
