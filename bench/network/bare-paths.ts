@@ -8,6 +8,7 @@ import { commandOrThrow } from '../../test/support/machine-commands.ts'
 import type { MachineNetwork } from '../../test/support/machine-network.ts'
 import { ownSpace } from '../../test/support/own-space.ts'
 import { plugged, type Space } from '../../test/support/routed-machines.ts'
+import { wire } from './wire.ts'
 
 /** A network namespace and its address. */
 export type Place = { readonly net: string; readonly address: string }
@@ -25,6 +26,7 @@ export async function barePaths(
   vxlan: readonly string[] = [],
 ): Promise<BarePaths> {
   const [first, second] = [await plugged(ending, network), await plugged(ending, network)]
+  await wire(first, second)
   const machine = async (own: Space, other: Space, [here, there]: readonly [number, number]) => {
     const pods = await bridge(own, `10.9.${here}`)
     await own.run('ip', 'route', 'add', `10.9.${there}.0/24`, 'via', other.address)

@@ -1,6 +1,7 @@
 /**
  * Measures what a way between two containers costs: throughput and round trip between pods of two machines, by a route, by VXLAN and by
- * a ClusterIP, against two containers on Docker's own bridge and against an overlay network of Docker Swarm on the same machines.
+ * a ClusterIP, against two containers on Docker's own bridge and against an overlay network of Docker Swarm on the same machines. The
+ * CPU time of a round trip depends little on what else the machine does.
  * The machines are network namespaces with a dockerd each. Needs root and the parts of the tests, iperf3 and ping; prints a
  * table. Arguments: --seconds N --rounds N.
  */
@@ -8,20 +9,23 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpus, loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
-import { commandOrThrow } from '../../test/support/machine-commands.ts'
+import { command, commandOrThrow } from '../../test/support/machine-commands.ts'
 import { podManifest } from '../../test/support/manifests.ts'
 import { image } from '../../test/support/pods.ts'
 import { type RoutedMachine, type RoutedMachines, routedMachines } from '../../test/support/routed-machines.ts'
 import { eventually } from '../../test/support/wait.ts'
 import { barePaths, type Place } from './bare-paths.ts'
+import { wire } from './wire.ts'
 
 const { values } = parseArgs({
   options: { seconds: { type: 'string', default: '3' }, rounds: { type: 'string', default: '5' } },
 })
 const pings = 1000
+/** Of a burst: enough for CPU time that is counted in milliseconds. */
+const floodPings = 20_000
 
 type Path = { readonly name: string; readonly from: Place; readonly to: Place; readonly address?: string }
-type Figure = { readonly gigabits: number; readonly roundTripUs: number | undefined }
+type Figure = { readonly gigabits: number; readonly roundTripUs?: number; readonly cpuUs?: number }
 /** `standard`: of Docker's own bridge in the same round. */
 type Compared = { readonly figure: Figure; readonly standard: Figure }
 
@@ -32,6 +36,7 @@ const rows = new Map<string, Compared[]>()
 try {
   const machines = await routedMachines(ending)
   const { controller, first, second } = machines
+  await wire(first, second)
   await first.startAgent()
   await second.startAgent()
   await controller.nodesReady(first.name, second.name)
@@ -80,19 +85,17 @@ function table(): string {
   const line = ([name, pairs]: readonly [string, readonly Compared[]]) => {
     const rate = median(pairs.map(({ figure }) => figure.gigabits))
     const rateRatio = median(pairs.map(({ figure, standard }) => figure.gigabits / standard.gigabits))
-    const trips = pairs.flatMap(({ figure, standard }) => {
-      const [us, standardUs] = [figure.roundTripUs, standard.roundTripUs]
-      return us === undefined || standardUs === undefined ? [] : { us, ratio: us / standardUs }
+    const trips = (['roundTripUs', 'cpuUs'] as const).map((name) => {
+      const found = pairs.flatMap(({ figure: { [name]: us }, standard: { [name]: standardUs } }) =>
+        us === undefined || standardUs === undefined ? [] : { us, ratio: us / standardUs },
+      )
+      if (found.length === 0) return '- | -'
+      return `${median(found.map(({ us }) => us)).toFixed(1)} us | ${median(found.map(({ ratio }) => ratio)).toFixed(2)}`
     })
-    const trip =
-      trips.length === 0
-        ? '- | -'
-        : `${median(trips.map(({ us }) => us)).toFixed(0)} us | ${median(trips.map((one) => one.ratio)).toFixed(2)}`
-    return `| ${name} | ${rate.toFixed(1)} Gbit/s | ${rateRatio.toFixed(2)} | ${trip} |`
+    return `| ${name} | ${rate.toFixed(1)} Gbit/s | ${rateRatio.toFixed(2)} | ${trips.join(' | ')} |`
   }
-  return ['| path | throughput | ratio | round trip | ratio |', '|---|---|---|---|---|', ...[...rows].map(line)].join(
-    '\n',
-  )
+  const head = '| path | throughput | ratio | round trip | ratio | its CPU time | ratio |'
+  return [head, '|---|---|---|---|---|---|---|', ...[...rows].map(line)].join('\n')
 }
 
 function median(numbers: readonly number[]): number {
@@ -100,10 +103,9 @@ function median(numbers: readonly number[]): number {
 }
 
 async function measured({ from, to, address }: Path): Promise<Figure> {
-  return {
-    gigabits: await throughput(from, to, address ?? to.address),
-    roundTripUs: address === undefined ? await roundTrip(from, to.address) : undefined,
-  }
+  const gigabits = await throughput(from, to, address ?? to.address)
+  if (address !== undefined) return { gigabits }
+  return { gigabits, roundTripUs: await roundTrip(from, to.address), cpuUs: await cpuTime(from, to.address) }
 }
 
 function within({ net }: Place, ...line: readonly string[]): [string, readonly string[]] {
@@ -134,6 +136,15 @@ async function roundTrip(from: Place, address: string): Promise<number> {
   const average = /= [\d.]+\/([\d.]+)\//.exec(printed)?.[1]
   if (average === undefined) throw new Error(`ping printed no average: ${printed}`)
   return Number(average) * 1000
+}
+
+/** Of a datagram and its answer, microseconds: the kernel handles both, on all of their way, within the call of ping that sends. */
+async function cpuTime(from: Place, address: string): Promise<number> {
+  const timed = `TIMEFORMAT='%U %S'; time ping -f -q -c ${floodPings} ${address} > /dev/null`
+  const { code, stderr } = await command(...within(from, 'bash', '-c', timed))
+  const seconds = /^([\d.]+) ([\d.]+)$/m.exec(stderr)
+  if (code !== 0 || seconds === null) throw new Error(`ping ended with ${code}: ${stderr}`)
+  return ((Number(seconds[1]) + Number(seconds[2])) / floodPings) * 1e6
 }
 
 /** Two on the first machine, one on the second. */
