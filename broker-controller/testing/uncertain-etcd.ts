@@ -31,10 +31,10 @@ export function uncertainEtcd(inner: EtcdClient): UncertainEtcd {
         if (outcome === 'happened') throw broken()
         return answer
       },
-      stream<Out, In>(method: Method<Out, In>, request: In, listener: StreamListener<Out>): EtcdStream<In> {
+      stream<Out, In>(method: Method<Out, In>, request: In, listener: StreamListener<Out>): EtcdStream {
         if (take(method.path) === undefined) return inner.stream(method, request, listener)
         queueMicrotask(() => listener.end(broken()))
-        return { send: () => undefined, close: () => undefined }
+        return { close: () => undefined }
       },
     },
     breakNext: ({ path }, outcome) => void breaking.set(path, outcome),

@@ -4,8 +4,7 @@ import { connectMs, type EtcdClientNeeds, openEndpoints } from './etcd-endpoints
 import { EtcdError, grpcCode, maySucceedElsewhere } from './etcd-error.ts'
 import { type Method, methods } from './etcd-messages.ts'
 
-export interface EtcdStream<In> {
-  send(request: In): void
+export interface EtcdStream {
   close(): void
 }
 
@@ -18,7 +17,7 @@ export type StreamListener<Out> = {
 export interface EtcdClient {
   /** Rejects with EtcdError, at the latest after `deadlineMs`. */
   call<Out, In>(method: Method<Out, In>, request: In, deadlineMs?: number): Promise<Out>
-  stream<Out, In>(method: Method<Out, In>, request: In, listener: StreamListener<Out>): EtcdStream<In>
+  stream<Out, In>(method: Method<Out, In>, request: In, listener: StreamListener<Out>): EtcdStream
   /** Why there is no connection, for each endpoint. */
   reasons(): Promise<readonly string[]>
   /** Ends calls and streams with an error. */
@@ -70,7 +69,7 @@ export async function openEtcdClient(needs: EtcdClientNeeds): Promise<EtcdClient
       stream.on('error', (failure: ServiceError) => finish(errorOf(failure)))
       stream.on('end', () => finish(new EtcdError(grpcCode.unavailable, `${endpoint.server} ended the stream`)))
       stream.write(request)
-      return { send: (next: In) => void stream.write(next), close: () => finish() }
+      return { close: () => finish() }
     },
     reasons: () =>
       Promise.all(

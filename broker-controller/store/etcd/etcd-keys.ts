@@ -26,6 +26,8 @@ export interface EtcdKeys {
   readonly secretsKey: Buffer
   /** Versions of leases up to this one may have been assigned. */
   readonly leaseVersions: Buffer
+  /** Written by a controller that reads, to receive the change after all that were written before. */
+  readonly mark: Buffer
   /** There while objects are being copied into the store, and after they were copied out of it. */
   readonly migration: Buffer
 }
@@ -56,6 +58,7 @@ export function etcdKeys(prefix: string): EtcdKeys {
     controller: (name) => ours(`controllers/${name}`),
     secretsKey: ours('secrets-key'),
     leaseVersions: ours('lease-versions'),
+    mark: ours('mark'),
     migration: ours('migration'),
   }
 }

@@ -80,11 +80,7 @@ const watchCreateRequest = messageCodec({
   progressNotify: [4, boolValue],
   fragment: [8, boolValue],
 })
-/** `progress`: asks for an answer with the revision up to which all events were sent. */
-const watchRequest = messageCodec({
-  create: [1, oneMessage(watchCreateRequest)],
-  progress: [3, oneMessage(messageCodec({}))],
-})
+const watchRequest = messageCodec({ create: [1, oneMessage(watchCreateRequest)] })
 export const eventType = { put: 0, delete: 1 } as const
 const event = messageCodec({ type: [1, int64], kv: [2, oneMessage(keyValue)] })
 const watchResponse = messageCodec({
