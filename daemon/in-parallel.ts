@@ -6,11 +6,17 @@ export async function inParallel<Item>(
 ): Promise<void> {
   const rest = items[Symbol.iterator]()
   const errors: unknown[] = []
-  const worker = async () => {
-    for (let next = rest.next(); next.done !== true && errors.length === 0; next = rest.next()) {
+  const worker = async (first: IteratorResult<Item>) => {
+    for (let next = first; next.done !== true && errors.length === 0; next = rest.next()) {
       await act(next.value).catch((error) => errors.push(error))
     }
   }
-  await Promise.all(Array.from({ length: limit }, worker))
+  const workers: Promise<void>[] = []
+  // Loops call this with nothing to do most of the time.
+  for (let first = rest.next(); first.done !== true; first = rest.next()) {
+    workers.push(worker(first))
+    if (workers.length >= limit) break
+  }
+  await Promise.all(workers)
   if (errors.length > 0) throw errors[0]
 }
