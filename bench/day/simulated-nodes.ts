@@ -112,9 +112,9 @@ export function simulatedNodes(
         if (!silentSince.has(name)) leases.renew(name)
       }
       for (const [uid, pod] of changed) {
-        if (silentSince.has(pod.spec.nodeName ?? '')) continue
         changed.delete(uid)
-        await act(pod)
+        // What it missed it finds when it is back: `revive` looks at all its pods.
+        if (!silentSince.has(pod.spec.nodeName ?? '')) await act(pod)
       }
       await clock.advance(1_000)
     },
