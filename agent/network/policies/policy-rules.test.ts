@@ -325,7 +325,7 @@ test('a pod whose policies are not known has no connections by IPv6, and a secon
     [...(sets.get('ingress-pods')?.elements ?? [])],
     [
       ['fd00::5', 'goto ingress-pod/shop/a'],
-      ['fd00::6', 'goto ingress-pod/shop/a/fd00..6'],
+      ['fd00::6', 'goto ingress-pod/shop/a/10.244.1.6'],
     ],
   )
   t.end()

@@ -4,7 +4,7 @@
  */
 import type { PeerSetState, PoliciesMessage, PolicyRuleState, PolicyState } from '../../../api/network/node-policies.ts'
 import { type Labels, labelMatcher, requirementsOf } from '../../../api/selectors.ts'
-import { inNames, ipv4Rules, type RuleFamily } from '../rule-family.ts'
+import { ipv4Rules, type RuleFamily } from '../rule-family.ts'
 import type { RuleChain, RuleElements, RuleSet } from '../rule-set.ts'
 import { isolationMap, podChain, policyChain } from './policy-chains.ts'
 import { type Direction, directions, entryChains } from './policy-entry.ts'
@@ -69,8 +69,8 @@ export function policyRules(
       if (isClosed) entries[direction].set(address, 'drop')
       else if (isolating.length > 0) {
         const usual = podChain(direction, pod)
-        // A pod that was deleted at once may still run when its successor starts.
-        const chain = chains.has(usual) ? `${usual}/${inNames(address)}` : usual
+        // A pod that was deleted at once may still run when its successor starts. With an address of IPv6 the name could be too long.
+        const chain = chains.has(usual) ? `${usual}/${pod.ip}` : usual
         entries[direction].set(address, `goto ${chain}`)
         const own = isolating.map((policy) => chainsOf(direction, policy, parts, family))
         chains.set(chain, { rules: [...own.map(({ jump }) => jump), 'drop'] })
