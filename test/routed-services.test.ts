@@ -3,6 +3,7 @@ import { test } from 'tap'
 import { freePort } from '../agent/testing/free-port.ts'
 import { type Asked, type EndpointProgram, endpointProgram } from './support/endpoint-programs.ts'
 import { agentLauncher } from './support/fleet.ts'
+import { whyNoFlows } from './support/own-space.ts'
 import { image } from './support/pods.ts'
 import { routedMachines, whyNoRoutedMachines } from './support/routed-machines.ts'
 import { eventually } from './support/wait.ts'
@@ -123,6 +124,33 @@ test('Services on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
     const none: Asked = { address: await addressOf('none'), port: 80, path: who }
     await settles(onFirst, none, /^ECONNREFUSED$/)
     t.match((await fromPod('a', none, 2)).join(), /refused/)
+  })
+
+  await t.test('a flow of UDP to an endpoint that is gone goes to another one', { skip: whyNoFlows() }, async (t) => {
+    const [port, nodePortNumber] = [9_000, 30_090]
+    for (const host of [onFirst, onSecond]) await host.listen(port, 'udp')
+    const ports = [{ port, protocol: 'UDP', nodePort: nodePortNumber }]
+    await apply({ apiVersion: 'v1', kind: 'Service', metadata: { name: 'flows' }, spec: { type: 'NodePort', ports } })
+    const leadTo = (...machines: readonly { readonly name: string; readonly address: string }[]) =>
+      apply({
+        apiVersion: 'discovery.k8s.io/v1',
+        kind: 'EndpointSlice',
+        metadata: { name: 'flows-1', labels: { 'kubernetes.io/service-name': 'flows' } },
+        addressType: 'IPv4',
+        ports: [{ port, protocol: 'UDP' }],
+        endpoints: machines.map(({ name, address }) => ({ addresses: [address], nodeName: name })),
+      })
+    await leadTo(first, second)
+    const asked: Asked = { protocol: 'udp', address: first.address, port: nodePortNumber }
+    await settles(outside, asked, /^first .*,second /)
+    const flow = { ...asked, fromPort: 40_053 }
+    const nameOf = async () => (await outside.ask(flow)).join().split(' ')[0]
+    const chosen = await nameOf()
+    t.equal(await nameOf(), chosen, 'it stays with its endpoint')
+    await leadTo(...(chosen === 'first' ? [second] : [first]))
+    const other = chosen === 'first' ? 'second' : 'first'
+    await eventually('the same flow is answered by the other one', async () => (await nameOf()) === other)
+    await kubectl('delete', 'service', 'flows')
   })
 
   await t.test('an external IP answers where it leads to a node', async (t) => {
