@@ -16,7 +16,7 @@ import { leaseManager } from '../node/registration/lease-manager.ts'
 import { nodeEvents } from '../node/status/node-event.ts'
 import { runtimeHealth, runtimeView } from '../node/status/runtime-health.ts'
 import { agentCounters } from '../usage/agent-counters.ts'
-import { agentBoard } from './board.ts'
+import { type AgentBoard, agentBoard } from './board.ts'
 import { assembleContainers } from './containers.ts'
 import { assembleLocalEndpoint } from './local-endpoint.ts'
 import { type AgentMachine, openMachine } from './machine.ts'
@@ -74,7 +74,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
     seccompDirectory: join(dataDir, 'seccomp'),
     logs: configuration.containerLogs,
     root,
-    podNetwork: podNetworkLink(board, ground),
+    podNetwork: podNetworkLink(board, ground, nodeName),
   })
   const health = runtimeView(board.runtime, clock)
   const imageDirectory = () => health.info()?.rootDirectory
@@ -92,7 +92,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const status = assembleNodeStatus({
     ...shared,
     inventory,
-    addresses: hostAddresses({ root, clock }, { nodeName, hostname: machineName(), nodeIPs: configuration.nodeIPs }),
+    addresses: addressesOf(shared, board),
     rebooted: boot.rebooted,
     clock: watch.clockFor('node-status'),
     random,
@@ -172,4 +172,21 @@ function connection(
       warningsOnly: configuration.metered,
     },
   )
+}
+
+type AddressParts = {
+  readonly root: string
+  readonly nodeName: string
+  readonly configuration: AgentConfiguration
+  readonly machine: AgentMachine
+}
+
+/** Of this machine: in a fleet with IPv6 of both families. */
+function addressesOf(
+  { root, nodeName, configuration, machine }: AddressParts,
+  board: Pick<AgentBoard, 'networkMessage'>,
+) {
+  const withIPv6 = () => board.networkMessage.get()?.ipv6 !== undefined
+  const settings = { nodeName, hostname: machineName(), nodeIPs: configuration.nodeIPs }
+  return hostAddresses({ root, clock: machine.clock, withIPv6 }, settings)
 }

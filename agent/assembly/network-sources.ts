@@ -6,6 +6,7 @@ import { readSavedAddresses } from '../adapters/disk/address-checkpoint.ts'
 import { networkCheckpointPath, readSavedNetwork, readSavedServices } from '../adapters/disk/network-checkpoint.ts'
 import { balancerHost } from '../adapters/network/balancer-host.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
+import { kernelIPv6Forwarding } from '../adapters/network/ipv6-forwarding.ts'
 import { hasIPv6 } from '../adapters/network/ipv6-support.ts'
 import { nftTable } from '../adapters/network/nft.ts'
 import { nftIPv6Guard } from '../adapters/network/nft-ipv6-guard.ts'
@@ -31,6 +32,7 @@ export function networkSources({ root, dataDir }: { readonly root: string; reado
     table: nftTable(),
     ipv6Table: nftTable('nft', undefined, ipv6Rules),
     hasIPv6: hasIPv6(root),
+    ipv6Forwarding: kernelIPv6Forwarding(root),
     ipv6: nftIPv6Guard(root),
     isolatedPods: () => isolatedPods(),
     names: nodeDnsHost(),

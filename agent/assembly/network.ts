@@ -11,6 +11,7 @@ import type { DockerRuntime, PodNetworkLink } from '../adapters/docker/docker-ru
 import { balancerHost } from '../adapters/network/balancer-host.ts'
 import { reflectPorts } from '../adapters/network/bridge-ports.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
+import { type IPv6Forwarding, kernelIPv6Forwarding } from '../adapters/network/ipv6-forwarding.ts'
 import { hasIPv6 } from '../adapters/network/ipv6-support.ts'
 import { mdnsHost } from '../adapters/network/mdns-sockets.ts'
 import {
@@ -32,6 +33,7 @@ import { mdnsManager } from '../network/mdns/mdns-manager.ts'
 import { networkReception } from '../network/messages/network-reception.ts'
 import { networkManager, type RuleTable } from '../network/network-manager.ts'
 import type { IPv6Guard } from '../network/peers/ipv6-guard.ts'
+import { podNetworkForm } from '../network/peers/peer-ipv6.ts'
 import { peersManager } from '../network/peers/peers-manager.ts'
 import { podIsolation } from '../network/policies/pod-isolation.ts'
 import { policyManager } from '../network/policies/policy-manager.ts'
@@ -56,13 +58,20 @@ export type NetworkGround = {
   readonly hasIPv6: boolean
   /** In the kernel it has the name of the guard's table: there is one of the two. */
   readonly ipv6Table: RuleTable
+  readonly ipv6Forwarding: IPv6Forwarding
 }
 
 export function networkGround(root: string, { ipv6PeerRules }: Pick<AgentBoard, 'ipv6PeerRules'>): NetworkGround {
   const owner = networkOwner(root)
   const guard = nftIPv6Guard(root, undefined, () => ipv6PeerRules.get() !== undefined)
   const table = guard.inTurn(nftTable('nft', undefined, ipv6Rules))
-  return { owner, hasIPv6: hasIPv6(root), ipv6: ownedGuard(guard, owner), ipv6Table: ownedTable(table, owner) }
+  return {
+    owner,
+    hasIPv6: hasIPv6(root),
+    ipv6: ownedGuard(guard, owner),
+    ipv6Table: ownedTable(table, owner),
+    ipv6Forwarding: kernelIPv6Forwarding(root),
+  }
 }
 
 export type NetworkParts = NetworkGround & {
@@ -114,7 +123,7 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
       wireguard: ownedWireguard(wireguard, owner),
       bridge: { adjust: engine.adjustPodNetwork },
       ipv6: parts.ipv6,
-      hasIPv6: parts.hasIPv6,
+      ...{ hasIPv6: parts.hasIPv6, ipv6Forwarding: parts.ipv6Forwarding },
       reads: board,
       writes: board,
       clock: clockFor('peers'),
@@ -236,7 +245,11 @@ function publishedNames({ nodeName, board, configuration, machine, log }: Networ
 }
 
 /** What the engine needs of the network, before its parts are built. */
-export function podNetworkLink(board: AgentBoard, { ipv6 }: Pick<NetworkGround, 'ipv6'>): PodNetworkLink {
+export function podNetworkLink(
+  board: AgentBoard,
+  { ipv6, ipv6Forwarding, hasIPv6 }: Pick<NetworkGround, 'ipv6' | 'ipv6Forwarding' | 'hasIPv6'>,
+  nodeName: string,
+): PodNetworkLink {
   const { networkMessage, podsMayMove, appliedRules, routesApplied, namesTried } = board
   const { ipv6PeerRules, ipv6AppliedRules } = board
   let preparing: Promise<void> | undefined
@@ -247,8 +260,10 @@ export function podNetworkLink(board: AgentBoard, { ipv6 }: Pick<NetworkGround, 
     await withinOr(preparedMs, undefined, Promise.all([...parts, become(namesTried, Boolean)]))
   }
   return {
-    wanted: () => ({ mode: networkMessage.get() === undefined ? 'node' : 'routed', podsMayMove: podsMayMove.get() }),
+    wanted: () => ({ ...podNetworkForm(networkMessage.get(), nodeName, hasIPv6), podsMayMove: podsMayMove.get() }),
     prepared: () => (preparing ??= prepare()),
+    // The loop of peers tries it again, and reports why it cannot be done.
+    prepareIPv6: () => ipv6Forwarding.enable().catch(() => undefined),
     // The loop of peers verifies it, and reports why it cannot be closed.
     closeIPv6: (bridge) => ipv6.close(bridge).catch(() => undefined),
     reflect: (bridge) => reflectPorts(bridge),

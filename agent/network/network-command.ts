@@ -33,6 +33,7 @@ export type NetworkSources = {
   readonly table: RuleTable
   readonly ipv6Table: Pick<RuleTable, 'isIntact'>
   readonly hasIPv6: boolean
+  readonly ipv6Forwarding: { restore(): Promise<void> }
   readonly ipv6: Pick<IPv6Guard, 'remove'> & { isClosed(): Promise<boolean> }
   /** Which addresses of nodes are proven, beside the checkpoint. */
   savedProofs(): Promise<AddressProofs>
@@ -142,7 +143,7 @@ async function ipv6Findings({ host, ipv6Table, forwardsIPv6 }: NetworkSources) {
 
 /** Docker's rule goes last: packets are let through by a mark that nothing sets any more. */
 async function removeAll(
-  { host, table, ipv6, balancers, names }: NetworkSources,
+  { host, table, ipv6, ipv6Forwarding, balancers, names }: NetworkSources,
   { stdout, stderr }: NetworkCommandNeeds,
 ): Promise<number> {
   const { steps } = planRoutes(undefined, await host.made(), await host.links(true))
@@ -150,6 +151,7 @@ async function removeAll(
   await balancers.clear()
   await table.remove()
   await ipv6.remove()
+  await ipv6Forwarding.restore()
   await names.release()
   await host.refuseMarked()
   for (const { step, because } of failed) stderr(`${step.step} failed: ${because}\n`)

@@ -58,6 +58,12 @@ export function ipv6RangesOverlap(one: IPv6Range, other: IPv6Range): boolean {
   return narrow.first >= wide.first && narrow.first < wide.first + sizeOfIPv6Range(wide)
 }
 
+/** Whether the range has the address; false where one of them is not of IPv6. */
+export function isInIPv6Range(ip: string, range: string): boolean {
+  const [one, other] = [parseIPv6Range(`${ip}/128`), parseIPv6Range(range)]
+  return one !== undefined && other !== undefined && ipv6RangesOverlap(one, other)
+}
+
 function numberOf(bytes: readonly number[]): bigint {
   return bytes.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n)
 }

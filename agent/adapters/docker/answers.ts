@@ -1,5 +1,6 @@
 /** Docker's answers about containers and the daemon → the runtime's types. */
 import type Dockerode from 'dockerode'
+import { canonicalIPv6 } from '../../../api/text/ip-address.ts'
 import { isObject, parseJson } from '../../../api/text/json.ts'
 import type { ContainerIdentity, EngineRuntime, RuntimeContainer, RuntimeInfo } from '../../pods/runtime/runtime.ts'
 import { sandboxOf } from './labels.ts'
@@ -13,7 +14,9 @@ export function containerOf(
   // A Docker with the containerd image store reports no folder.
   const layers: { readonly [name: string]: string | undefined } = GraphDriver?.Data ?? {}
   const layer = layers['UpperDir']
-  const [ip] = Object.values(NetworkSettings.Networks).flatMap(({ IPAddress }) => IPAddress || [])
+  const networks = Object.values(NetworkSettings.Networks)
+  const [ip] = networks.flatMap(({ IPAddress }) => IPAddress || [])
+  const [ipv6] = networks.flatMap(({ GlobalIPv6Address = '' }) => canonicalIPv6(GlobalIPv6Address) ?? [])
   return {
     id: Id,
     identity,
@@ -28,6 +31,7 @@ export function containerOf(
     startedAt: instant(State.StartedAt),
     finishedAt: instant(State.FinishedAt),
     ip,
+    ...(ipv6 !== undefined && { ipv6 }),
     devices: (HostConfig.Devices ?? []).map(({ PathOnHost }: { PathOnHost: string }) => PathOnHost),
     ...(State.Pid > 0 && { pid: State.Pid }),
     ...(layer && { layerPath: layer }),

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { inspect } from 'node:util'
 import Dockerode from 'dockerode'
 import { isWithin } from '../../../api/text/cidr.ts'
+import { isInIPv6Range } from '../../../api/text/ipv6-range.ts'
 import {
   type ContainerRuntime,
   isUnreachable,
@@ -43,7 +44,9 @@ export type PodNetworkLink = {
   readonly wanted: () => WantedNetwork
   /** Resolves when the rules, routes and names are there that a pod needs, or after some seconds. */
   readonly prepared: () => Promise<void>
-  /** Keeps IPv6 away from the pods on this bridge; where that fails, the node reports it. */
+  /** Before the first network with IPv6: see `PodNetworkNeeds`. */
+  readonly prepareIPv6?: () => Promise<void>
+  /** Keeps IPv6 away from the pods on this bridge, or leads it through rules; where that fails, the node reports it. */
   readonly closeIPv6: (bridge: string) => Promise<void>
   /** Sets the ports of this bridge up for pods that call their own Service. */
   readonly reflect: (bridge: string) => Promise<void>
@@ -71,8 +74,8 @@ const usualLogs: LogLimits = { maxBytes: 10 * 1024 ** 2, maxFiles: 5 }
 export function dockerRuntime(settings: DockerSettings): DockerRuntime {
   const { socketPath, nodeName, seccompDirectory, logs = usualLogs, root = '/' } = settings
   const docker = connection(socketPath)
-  const { wanted, prepared, closeIPv6, reflect } = settings.podNetwork ?? withinNode
-  const network = podNetwork({ docker, nodeName, routes: () => readRoutes(root), wanted })
+  const { wanted, prepared, prepareIPv6, closeIPv6, reflect } = settings.podNetwork ?? withinNode
+  const network = podNetwork({ docker, nodeName, routes: () => readRoutes(root), wanted, prepareIPv6 })
   const { imageIDOf, makeSandboxImage, ...images } = dockerImages(docker)
   const inspections = containerInspections(docker, nodeName, imageIDOf)
   const { create, createSandbox, start, stop, remove, mayProtect } = containerCalls({
@@ -108,17 +111,18 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
     async runSandbox(options) {
       if (options.handler !== undefined) await refuseUnknownRuntime(docker, options.handler)
       const on = options.podCIDR === undefined ? undefined : await network.ensure(options.podCIDR)
-      if (on?.mode === 'routed') {
+      const isRouted = on !== undefined && on.mode !== 'node'
+      if (isRouted) {
         refuseIPv6Ports(options)
         await prepared()
         await closeIPv6(on.bridge)
       }
-      const { ip, ...anyAddress } = options
+      const { ip, ipv6, ...anyAddress } = options
       const started = async (wanted: SandboxOptions) => {
         const id = await createSandbox(wanted, on)
         try {
           await start(`Cannot start the sandbox of pod ${podOf(options.identity)}`, id)
-          if (on?.mode === 'routed') await reflect(on.bridge)
+          if (isRouted) await reflect(on.bridge)
         } catch (error) {
           network.invalidate()
           await remove(id)
@@ -126,10 +130,11 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
         }
         return id
       }
-      const mayAsk = on?.mode === 'routed' && ip !== undefined && isWithin(ip, options.podCIDR ?? '')
+      const mayAsk = isRouted && ip !== undefined && isWithin(ip, options.podCIDR ?? '')
       if (!mayAsk) return await started(anyAddress)
+      const mayAskIPv6 = ipv6 !== undefined && isInIPv6Range(ipv6, on.ipv6CIDR ?? '')
       try {
-        return await started(options)
+        return await started({ ...anyAddress, ip, ...(mayAskIPv6 && { ipv6 }) })
       } catch (error) {
         if (isUnreachable(error)) throw error
         return await started(anyAddress)
@@ -194,7 +199,7 @@ function refuseIPv6Ports({ identity, ports }: SandboxOptions): void {
   const port = ports.find(({ hostIP }) => isIPv6(hostIP))
   if (port === undefined) return
   const tried = `Cannot start the sandbox of pod ${podOf(identity)}`
-  const because = `hostIP ${port.hostIP} of its hostPort ${port.hostPort} is an address of IPv6, which pods do not have in this fleet (leave hostIP out, or set an IPv4 address of the node)`
+  const because = `hostIP ${port.hostIP} of its hostPort ${port.hostPort} is an address of IPv6, which host ports are not opened at (leave hostIP out, or set an IPv4 address of the node)`
   throw new RuntimeError('Failed', `${tried}: ${because}`)
 }
 

@@ -2,7 +2,15 @@
 import type Dockerode from 'dockerode'
 import { actMs, askMs, call } from './call.ts'
 import { nodeLabel } from './labels.ts'
-import { type DockerNetwork, isOn, type NetworkMode, networkName, networkOf, networkOptions } from './networks.ts'
+import {
+  addressPools,
+  type DockerNetwork,
+  isOn,
+  type NetworkMode,
+  networkName,
+  networkOf,
+  networkOptions,
+} from './networks.ts'
 
 /** Each call rejects with a `RuntimeError`. `tried`: the operation and its object. */
 export function networkCalls(docker: Dockerode, nodeName: string) {
@@ -39,17 +47,23 @@ export function networkCalls(docker: Dockerode, nodeName: string) {
     await remove(network)
   }
 
-  /** The id of a new network; undefined: there is one by its name (409). */
-  const create = async (tried: string, podCIDR: string, mode: NetworkMode): Promise<string | undefined> => {
+  /** The id of a new network; undefined: there is one by its name (409). `ipv6CIDR`: of the mode `dual`. */
+  const create = async (
+    tried: string,
+    podCIDR: string,
+    mode: NetworkMode,
+    ipv6CIDR: string | undefined,
+  ): Promise<string | undefined> => {
+    const isDual = mode === 'dual'
     const request = {
       Name: networkName(nodeName, podCIDR, mode),
       CheckDuplicate: true,
       Driver: 'bridge',
-      IPAM: { Config: [{ Subnet: podCIDR }] },
+      IPAM: { Config: addressPools(podCIDR, isDual ? ipv6CIDR : undefined) },
       // A daemon may have it on for each network that leaves it open ("default-network-opts").
-      EnableIPv6: false,
+      EnableIPv6: isDual,
       Labels: { [nodeLabel]: nodeName },
-      ...(mode === 'routed' && { Options: { ...networkOptions(mode) } }),
+      ...(mode !== 'node' && { Options: { ...networkOptions(mode) } }),
     }
     return (await call(tried, askMs, (abortSignal) => docker.createNetwork({ ...request, abortSignal }), 409))?.id
   }

@@ -376,3 +376,36 @@ test('networks and containers of others stay', async (t) => {
   t.same(names(), ['bramble_other_10.9.0.0-24', 'shop'])
   t.same(world.removed, [])
 })
+
+const dual: WantedNetwork = { mode: 'dual', ipv6CIDR: 'fd00:10:244:1::/64', podsMayMove: true }
+
+test('a network of both families has a range of each, and its gateway of IPv6 is the first address', async (t) => {
+  const { network, world, bodies } = await engine(t)
+  world.wanted = dual
+  t.match(await network.ensure(range), { name: `${own}_dual`, mode: 'dual', ipv6CIDR: 'fd00:10:244:1::/64' })
+  t.match(bodies, [
+    {
+      EnableIPv6: true,
+      IPAM: { Config: [{ Subnet: range }, { Subnet: 'fd00:10:244:1::/64', Gateway: 'fd00:10:244:1::1' }] },
+      Options: {
+        'com.docker.network.bridge.enable_ip_masquerade': 'false',
+        'com.docker.network.bridge.gateway_mode_ipv6': 'nat-unprotected',
+      },
+    },
+  ])
+})
+
+test('pods move when the fleet gets IPv6 and when it gives it up, once they may', async (t) => {
+  const { network, world, names } = await engine(t, of('pi-01', { name: `${own}_routed`, users: 1 }))
+  world.wanted = { ...dual, podsMayMove: false }
+  t.match(await network.ensure(range), { mode: 'routed' })
+  t.equal((await network.adjust()).length, 1, 'rules of IPv6 are for its bridge, too')
+  world.wanted = dual
+  t.match(await network.ensure(range), { mode: 'dual' })
+  t.same([world.removed, names()], [[`${own}_routed-0`], [`${own}_dual`]])
+  world.wanted = { ...routed, podsMayMove: false }
+  t.match(await network.ensure(range), { mode: 'dual' })
+  world.wanted = routed
+  t.match(await network.ensure(range), { mode: 'routed' })
+  t.same(names(), [`${own}_routed`])
+})

@@ -23,6 +23,8 @@ export type AttachableNetwork = {
   /** Its interface on this machine. */
   readonly bridge: string
   readonly mode: NetworkMode
+  /** Of its addresses of IPv6, in the mode `dual`. */
+  readonly ipv6CIDR?: string
 }
 
 export interface PodNetwork {
@@ -31,7 +33,7 @@ export interface PodNetwork {
   /**
    * If pods may move: removes this node's networks of the other mode, with the sandboxes on them, and those whose host ports are open
    * on addresses of IPv6, as earlier agents left them; their pods are started again.
-   * Resolves with the bridges of the routed networks that are there then.
+   * Resolves with the bridges of the networks with routes that are there then.
    */
   adjust(): Promise<readonly string[]>
   /** The network may have been removed: the next `ensure` checks it again. */
@@ -49,18 +51,22 @@ export type PodNetworkNeeds = {
   /** The routes of the machine. */
   readonly routes: () => Promise<readonly Route[]>
   readonly wanted: () => WantedNetwork
+  /** Before a network with IPv6 is made: Docker lets the kernel forward IPv6 then. */
+  readonly prepareIPv6?: (() => Promise<void>) | undefined
 }
 
 export type WantedNetwork = {
   /** Of a network that is created. */
   readonly mode: NetworkMode
+  /** Of the mode `dual`. */
+  readonly ipv6CIDR?: string
   /** Else a network of the other mode that exists is used as it is. */
   readonly podsMayMove: boolean
 }
 
 type Sure = { readonly podCIDR: string; readonly wanted: WantedNetwork; readonly on: AttachableNetwork }
 
-export function podNetwork({ docker, nodeName, routes, wanted }: PodNetworkNeeds): PodNetwork {
+export function podNetwork({ docker, nodeName, routes, wanted, prepareIPv6 }: PodNetworkNeeds): PodNetwork {
   let sure: Sure | undefined
   /** Pods that start at once share one attempt: Docker rejects one of two concurrent requests (moby, libnetwork ipam). */
   let pending: { readonly podCIDR: string; readonly done: Promise<AttachableNetwork> } | undefined
@@ -83,8 +89,8 @@ export function podNetwork({ docker, nodeName, routes, wanted }: PodNetworkNeeds
   const chosenMode = (podCIDR: string, networks: readonly DockerNetwork[]): NetworkMode => {
     const { mode, podsMayMove } = wanted()
     const isThere = (one: NetworkMode) => networks.some(({ name }) => name === networkName(nodeName, podCIDR, one))
-    const other = mode === 'routed' ? 'node' : 'routed'
-    return !podsMayMove && isThere(other) ? other : mode
+    const other = modes.find((one) => one !== mode && isThere(one))
+    return !podsMayMove && other !== undefined ? other : mode
   }
 
   const make = async (podCIDR: string) => {
@@ -94,14 +100,17 @@ export function podNetwork({ docker, nodeName, routes, wanted }: PodNetworkNeeds
       const mode = chosenMode(podCIDR, networks)
       const name = networkName(nodeName, podCIDR, mode)
       const present = networks.find((network) => network.name === name && !isOutdated(network))
-      if (present !== undefined) return { networks, on: { name, mode, bridge: bridgeOf(present.id) } }
+      const [presentIPv6] = present?.ipv6Ranges ?? []
+      if (present !== undefined) return { networks, on: attachable(name, mode, present.id, presentIPv6) }
       for (const network of networks.filter(isOutdated)) await retire(network)
       const others = networks.filter((network) => !isOutdated(network))
       const reason = await obstacle(podCIDR, others)
       if (reason !== undefined) throw new RuntimeError('Failed', tried, { cause: new Error(reason) })
       try {
-        const id = await create(tried, podCIDR, mode)
-        if (id !== undefined) return { networks, on: { name, mode, bridge: bridgeOf(id) } }
+        const { ipv6CIDR } = wanted()
+        if (mode === 'dual') await prepareIPv6?.()
+        const id = await create(tried, podCIDR, mode, ipv6CIDR)
+        if (id !== undefined) return { networks, on: attachable(name, mode, id, ipv6CIDR) }
         if (tries >= mostTries) throw new RuntimeError('Failed', `${tried}: Docker has ${name} and does not list it`)
       } catch (error) {
         if (tries >= mostTries || !isOverlap(error)) throw error
@@ -143,7 +152,7 @@ export function podNetwork({ docker, nodeName, routes, wanted }: PodNetworkNeeds
         sure = undefined
         await retire(network)
       }
-      const routed = networks.filter((network) => !isOutdated(network) && modeOfNetwork(network) === 'routed')
+      const routed = networks.filter((network) => !isOutdated(network) && modeOfNetwork(network) !== 'node')
       if (wanted().podsMayMove) for (const network of routed) await removeSandboxes(network, hasIPv6Port)
       return routed.map(({ id }) => bridgeOf(id))
     },
@@ -157,9 +166,16 @@ export function podNetwork({ docker, nodeName, routes, wanted }: PodNetworkNeeds
   }
 }
 
-/** Policies do not see IPv6, which an earlier agent left to the settings of the daemon. */
-function mustGo(network: DockerNetwork, { mode, podsMayMove }: WantedNetwork): boolean {
-  return podsMayMove && (modeOfNetwork(network) !== mode || (mode === 'routed' && network.hasIPv6))
+const modes: readonly NetworkMode[] = ['node', 'routed', 'dual']
+
+function attachable(name: string, mode: NetworkMode, id: string, ipv6CIDR: string | undefined): AttachableNetwork {
+  return { name, mode, bridge: bridgeOf(id), ...(mode === 'dual' && ipv6CIDR !== undefined && { ipv6CIDR }) }
+}
+
+/** In the mode `routed` no rules see IPv6, which an earlier agent left to the settings of the daemon. */
+function mustGo(network: DockerNetwork, { mode, ipv6CIDR = '', podsMayMove }: WantedNetwork): boolean {
+  const isOther = modeOfNetwork(network) !== mode || (mode === 'routed' && network.hasIPv6)
+  return podsMayMove && (isOther || (mode === 'dual' && !network.ipv6Ranges.includes(ipv6CIDR)))
 }
 
 /** Docker's proxy would give a client the address of the node, which policies let pass. */

@@ -1,13 +1,14 @@
 /** Conflicts between Docker's networks and the addresses of pods, and how they are resolved. */
 import type Dockerode from 'dockerode'
 import { type Cidr, cidrsOverlap, formatCidr, parseCidr } from '../../../api/text/cidr.ts'
+import { formatIPv6, formatIPv6Range, parseIPv6Range } from '../../../api/text/ipv6-range.ts'
 import { nodeLabel } from './labels.ts'
 
 /**
- * `node`: pods reach those of their own node, and Docker gives their packets the node's address. `routed`: pods keep their addresses
+ * `dual`: as `routed`, with addresses of both IP families. `node`: pods reach those of their own node, and Docker gives their packets the node's address. `routed`: pods keep their addresses
  * on the way to other nodes; our own rules decide what reaches them (agent/network/peers/peer-rules.ts).
  */
-export type NetworkMode = 'node' | 'routed'
+export type NetworkMode = 'node' | 'routed' | 'dual'
 
 export type DockerNetwork = {
   readonly id: string
@@ -17,12 +18,16 @@ export type DockerNetwork = {
   readonly ranges: readonly Cidr[]
   /** Docker gives its containers addresses of IPv6, too. */
   readonly hasIPv6: boolean
+  /** In canonical form. */
+  readonly ipv6Ranges: readonly string[]
 }
 
 export function networkOf({ Id, Name, Labels, IPAM, EnableIPv6 }: Dockerode.NetworkInspectInfo): DockerNetwork {
   const labels: { readonly [name: string]: string | undefined } = Labels ?? {}
   const ranges = (IPAM?.Config ?? []).flatMap(({ Subnet = '' }) => parseCidr(Subnet) ?? [])
-  return { id: Id, name: Name, node: labels[nodeLabel], ranges, hasIPv6: EnableIPv6 === true }
+  const ofIPv6 = (IPAM?.Config ?? []).flatMap(({ Subnet = '' }) => parseIPv6Range(Subnet) ?? [])
+  const ipv6Ranges = ofIPv6.map(formatIPv6Range)
+  return { id: Id, name: Name, node: labels[nodeLabel], ranges, hasIPv6: EnableIPv6 === true, ipv6Ranges }
 }
 
 /** Docker's own network filter ignores a container that was never started. */
@@ -65,11 +70,11 @@ export function networkUsed(podCIDR: string, { name, node, ranges }: DockerNetwo
 /** Docker fixes the options of a network when it is created: each mode has a network of its own. */
 export function networkName(nodeName: string, podCIDR: string, mode: NetworkMode): string {
   const name = `bramble_${nodeName}_${podCIDR.replace(/[^0-9a-f.]/g, '-')}`
-  return mode === 'routed' ? `${name}_routed` : name
+  return mode === 'node' ? name : `${name}_${mode}`
 }
 
 export function modeOfNetwork({ name }: DockerNetwork): NetworkMode {
-  return name.endsWith('_routed') ? 'routed' : 'node'
+  return (['routed', 'dual'] as const).find((mode) => name.endsWith(`_${mode}`)) ?? 'node'
 }
 
 /** Docker's name for the interface of a network of its driver `bridge`. */
@@ -77,11 +82,19 @@ export function bridgeOf(networkID: string): string {
   return `br-${networkID.slice(0, 12)}`
 }
 
-/** Engines before version 28 ignore the second one; later ones would drop packets that other machines send to a pod. */
+/** Engines before version 28 ignore those of modes; later ones would drop packets that other machines send to a pod. */
 export function networkOptions(mode: NetworkMode): { readonly [name: string]: string } {
   if (mode === 'node') return {}
   return {
     'com.docker.network.bridge.enable_ip_masquerade': 'false',
     'com.docker.network.bridge.gateway_mode_ipv4': 'nat-unprotected',
+    ...(mode === 'dual' && { 'com.docker.network.bridge.gateway_mode_ipv6': 'nat-unprotected' }),
   }
+}
+
+/** The addresses that Docker gives out. Of IPv6 it takes the gateway from the request only, before version 27. */
+export function addressPools(podCIDR: string, ipv6CIDR: string | undefined) {
+  const ipv6 = parseIPv6Range(ipv6CIDR ?? '')
+  const pool = ipv6 && { Subnet: formatIPv6Range(ipv6), Gateway: formatIPv6(ipv6.first + 1n) }
+  return [{ Subnet: podCIDR }, ...(pool ? [pool] : [])]
 }

@@ -21,7 +21,7 @@ const leastCpuQuotaUs = 1_000
 /** `network`: of the pods; undefined: the engine's own. */
 export function sandboxRequest(
   nodeName: string,
-  { identity, hostname, domain, hostNetwork, hostIPC, resolver, hosts, sysctls, ports, ip }: SandboxOptions,
+  { identity, hostname, domain, hostNetwork, hostIPC, resolver, hosts, sysctls, ports, ip, ipv6 }: SandboxOptions,
   network: Pick<AttachableNetwork, 'name' | 'mode'> | undefined,
 ): Dockerode.ContainerCreateOptions {
   return {
@@ -33,7 +33,11 @@ export function sandboxRequest(
     ExposedPorts: Object.fromEntries(ports.map((port) => [portKey(port), {}])),
     ...(network !== undefined &&
       ip !== undefined && {
-        NetworkingConfig: { EndpointsConfig: { [network.name]: { IPAMConfig: { IPv4Address: ip } } } },
+        NetworkingConfig: {
+          EndpointsConfig: {
+            [network.name]: { IPAMConfig: { IPv4Address: ip, ...(ipv6 !== undefined && { IPv6Address: ipv6 }) } },
+          },
+        },
       }),
     HostConfig: {
       NetworkMode: hostNetwork ? 'host' : (network?.name ?? 'default'),
@@ -41,7 +45,7 @@ export function sandboxRequest(
       ...(resolver === undefined ? {} : resolving(resolver)),
       ExtraHosts: hosts.map(({ ip, name }) => `${name}:${ip}`),
       Sysctls: { ...sysctls },
-      PortBindings: bindings(ports, network?.mode === 'routed' ? '0.0.0.0' : ''),
+      PortBindings: bindings(ports, network === undefined || network.mode === 'node' ? '' : '0.0.0.0'),
       CpuShares: 2,
       ReadonlyRootfs: true,
       LogConfig: { Type: 'none', Config: {} },

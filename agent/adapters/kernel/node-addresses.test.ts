@@ -146,3 +146,40 @@ test('interfaces are listed again when the network changes, the address is lost,
   lost.add('192.168.2.7')
   t.same([await ip(), listed], ['192.168.2.7', 7])
 })
+
+test('in a fleet with IPv6 a node has the lasting address of IPv6 of the same interface, a unique local one first', async (t) => {
+  const row = (address: string, flags: string, name: string) =>
+    `${address.replaceAll(':', '').padEnd(32, '0')} 02 40 00 ${flags} ${name}`
+  const ofEth0 = [
+    row('fe80::', '80', 'eth0'),
+    row('2001:0db8', '00', 'eth0'),
+    row('fd00:0001:0000:0000:0000:0000:0000:0009', '01', 'eth0'),
+    row('fd00:0001:0000:0000:0000:0000:0000:0008', '20', 'eth0'),
+    row('fd00:0001:0000:0000:0000:0000:0000:0007', '40', 'eth0'),
+  ]
+  const local = row('fd00:0001:0000:0000:0000:0000:0000:0006', '80', 'eth0')
+  const other = row('fd00:0001:0000:0000:0000:0000:0000:0005', '80', 'eth0')
+  const root = t.testdir({ proc: { net: { if_inet6: '' } } })
+  const write = (...rows: readonly string[]) => writeFileSync(join(root, 'proc/net/if_inet6'), `${rows.join('\n')}\n`)
+  let isDual = true
+  const needs = { root, clock: fakeClock(), interfaces, resolve: async () => ['192.168.1.7'] }
+  const addresses = hostAddresses({ ...needs, isOwn: async () => true, withIPv6: () => isDual }, settings)
+  const shown = async () => (await addresses()).flatMap(({ type, address }) => (type === 'InternalIP' ? [address] : []))
+  write(...ofEth0, row('fd00:0001:0000:0000:0000:0000:0000:0001', '80', 'wlan0'))
+  t.same(await shown(), ['192.168.1.7', '2001:db8::'])
+  write(...ofEth0, local)
+  t.same(await shown(), ['192.168.1.7', 'fd00:1::6'])
+  write(...ofEth0, other, local)
+  t.same(await shown(), ['192.168.1.7', 'fd00:1::6'], 'it stays while the machine has it')
+  isDual = false
+  t.same(await shown(), ['192.168.1.7'])
+  isDual = true
+  write('')
+  t.same(await shown(), ['192.168.1.7'])
+  const configured = hostAddresses(
+    { ...needs, isOwn: async () => true, withIPv6: () => true },
+    { ...settings, nodeIPs: ['192.168.1.7'] },
+  )
+  write(local)
+  t.same((await configured()).length, 2, 'nodeIP is as it was')
+})

@@ -4,9 +4,16 @@ import { readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import type { NodeAddress } from '../../../api/node.ts'
+import { formatIPv6 } from '../../../api/text/ipv6-range.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { within } from '../../../daemon/deadline.ts'
-import { chooseNodeIP, type Interface, nodeAddresses } from '../../node/status/addresses.ts'
+import {
+  chooseNodeIP,
+  type Interface,
+  type IPv6Address,
+  nodeAddresses,
+  otherAddress,
+} from '../../node/status/addresses.ts'
 import { textOf } from './kernel-files.ts'
 import { hasOwnAddress } from './own-address.ts'
 
@@ -17,6 +24,8 @@ export type AddressNeeds = {
   readonly resolve?: (name: string) => Promise<readonly string[]>
   /** Whether the machine has this address. */
   readonly isOwn?: (address: string) => Promise<boolean>
+  /** The fleet has IPv6: an address of IPv6 is reported beside that of IPv4. */
+  readonly withIPv6?: () => boolean
 }
 
 export type AddressSettings = {
@@ -38,6 +47,7 @@ const chosenForMs = 60_000
 /** Rejects with the reason when the machine has no address usable for a node. */
 export function hostAddresses(needs: AddressNeeds, settings: AddressSettings): () => Promise<readonly NodeAddress[]> {
   const { root, clock, interfaces = machineInterfaces, resolve = addressesOf, isOwn = hasOwnAddress } = needs
+  const { withIPv6 = () => false } = needs
   const { nodeName, hostname, nodeIPs } = settings
   let resolved: readonly string[] = []
   let askedMs = Number.NEGATIVE_INFINITY
@@ -54,21 +64,27 @@ export function hostAddresses(needs: AddressNeeds, settings: AddressSettings): (
   let last: { readonly ips: readonly string[]; readonly network: string; readonly chosenMs: number } | undefined
 
   return async () => {
-    const network = ['proc/net/route', 'proc/net/if_inet6'].map((file) => textOf(join(root, file)) ?? '').join('\n')
+    const ofIPv6 = textOf(join(root, 'proc/net/if_inet6')) ?? ''
+    const isDual = withIPv6() && nodeIPs.length === 0
+    const network = [textOf(join(root, 'proc/net/route')) ?? '', ofIPv6, isDual].join('\n')
     const nowMs = clock.monotonicMs()
     const isRecent = last?.network === network && nowMs - last.chosenMs < chosenForMs
     if (last === undefined || !isRecent || !(await Promise.all(last.ips.map(isOwn))).every(Boolean)) {
+      const found = interfaces()
       const chosen = chooseNodeIP({
         nodeIPs,
         nodeName,
         hostname,
         resolved: await resolvedName(),
-        interfaces: interfaces(),
+        interfaces: found,
         defaultInterfaces: defaultInterfaces(root),
       })
+      const before = last?.ips[1]
       last = undefined
       if ('because' in chosen) throw new Error(chosen.because)
-      last = { ips: chosen.ips, network, chosenMs: nowMs }
+      const [first = ''] = chosen.ips
+      const other = isDual ? otherAddress(first, found, ipv6AddressesIn(ofIPv6), before) : undefined
+      last = { ips: other === undefined ? chosen.ips : [...chosen.ips, other], network, chosenMs: nowMs }
     }
     return nodeAddresses(last.ips, hostname)
   }
@@ -79,6 +95,19 @@ function machineInterfaces(): readonly Interface[] {
     name,
     addresses: addresses.map(({ address }) => address),
   }))
+}
+
+/** Of linux/if_addr.h: IFA_F_TEMPORARY, IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE. */
+const passing = 0x01 | 0x08 | 0x20 | 0x40
+
+/** `/proc/net/if_inet6`: address, index, length, scope, flags and interface, in hexadecimal. */
+function ipv6AddressesIn(text: string): readonly IPv6Address[] {
+  return text.split('\n').flatMap((line) => {
+    const [digits = '', , , , flags = '', name = ''] = line.trim().split(/\s+/)
+    if (!/^[0-9a-f]{32}$/.test(digits)) return []
+    const address = formatIPv6(BigInt(`0x${digits}`))
+    return [{ interface: name, address, isPassing: (Number.parseInt(flags, 16) & passing) !== 0 }]
+  })
 }
 
 async function addressesOf(name: string): Promise<readonly string[]> {

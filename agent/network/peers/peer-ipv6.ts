@@ -13,6 +13,20 @@ export function podRangeOfIPv6(message: NetworkMessage | undefined, nodeName: st
   return cluster && own && rangeOf(own, cluster) && own.ipv6?.podCIDR
 }
 
+/** The network that the pods of this node are to have: see the engine's networks of pods. */
+export type PodNetworkForm = { readonly mode: 'node' | 'routed' | 'dual'; readonly ipv6CIDR?: string }
+
+/** `hasIPv6`: as of `peerNetworkOf`. */
+export function podNetworkForm(
+  message: NetworkMessage | undefined,
+  nodeName: string,
+  hasIPv6: boolean,
+): PodNetworkForm {
+  if (message === undefined) return { mode: 'node' }
+  const ipv6CIDR = hasIPv6 ? podRangeOfIPv6(message, nodeName) : undefined
+  return ipv6CIDR === undefined ? { mode: 'routed' } : { mode: 'dual', ipv6CIDR }
+}
+
 export type IPv6Part = {
   /** Undefined: pods of this node have no addresses of IPv6. */
   readonly ipv6?: FamilyNetwork

@@ -36,6 +36,7 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
     refused: new Set<string>(),
     isAccepting: false,
     isIPv6Closed: false,
+    forwardsIPv6: false,
     ipv6Problem: undefined as string | undefined,
     dockerProblem: undefined as string | undefined,
     adjusted: 0,
@@ -104,6 +105,14 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
       },
       wireguard,
       hasIPv6: true,
+      ipv6Forwarding: {
+        async enable() {
+          world.forwardsIPv6 = true
+        },
+        async restore() {
+          world.forwardsIPv6 = false
+        },
+      },
       bridge: {
         async adjust() {
           if (world.isEngineDown) throw new Error('Docker did not answer')
@@ -421,4 +430,25 @@ test('the far end of a tunnel gets packets when its address is proven', async (t
   addressProofs.set({ used: new Map([['pi-2', '192.168.1.2']]), failures: new Map() })
   await clock.settle()
   t.same(world.steps.slice(1), ['removeGuard', 'openTunnel', 'addTunnelPeer', 'addRoute'])
+})
+
+test('a node gets IPv6 in its turn, and gives it up in its turn', async (t) => {
+  const ranges = { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' }
+  const dual = (number: number) => ({ ...peer(number), ipv6: { podCIDR: `fd00:10:244:${number}::/64` } })
+  const { world, networkMessage, ipv6PeerRules, podsMayMove, networkConditions, clock } = running(t, message(2, 1))
+  await clock.settle()
+  t.equal(podsMayMove.get(), true)
+  networkMessage.set({ ...message(), ipv6: ranges, nodes: [dual(2), dual(1)] })
+  await clock.settle()
+  t.equal(podsMayMove.get(), false, 'pods are started again, as other ones on the network of before')
+  t.equal(world.forwardsIPv6, true)
+  t.not(ipv6PeerRules.get(), undefined)
+  t.match(networkConditions.get(), [{ status: 'False', message: /are not reached by IPv6/ }])
+  await clock.advance(20_000)
+  t.equal(podsMayMove.get(), true)
+  networkMessage.set(message(2, 1))
+  await clock.settle()
+  t.equal(podsMayMove.get(), false)
+  t.equal(world.forwardsIPv6, false)
+  t.equal(ipv6PeerRules.get(), undefined)
 })

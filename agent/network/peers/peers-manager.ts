@@ -1,4 +1,5 @@
 /** Loop: routes to the pods of other nodes, and Docker's part in the network of pods, as the fleet's message wants them. */
+import { isDeepStrictEqual } from 'node:util'
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import type { NodeAddress, NodeStatus } from '../../../api/node.ts'
 import { isIPv4 } from '../../../api/text/ip-address.ts'
@@ -15,6 +16,7 @@ import { type WireguardLink, wireguardSync } from '../wireguard/wireguard-sync.t
 import { firewallProblem, firewallRemedy } from './firewall-backend.ts'
 import type { IPv6Guard } from './ipv6-guard.ts'
 import { networkCondition } from './network-condition.ts'
+import { type PodNetworkForm, podNetworkForm } from './peer-ipv6.ts'
 import type { PeerNetwork } from './peer-network.ts'
 import { peerRules } from './peer-rules.ts'
 import { moveDelayMs } from './pod-moves.ts'
@@ -57,6 +59,8 @@ export type PeersManagerNeeds = {
     /** Pods on a network of the other mode may be started again. */
     readonly podsMayMove: Cell<boolean>
   }
+  /** Of packets of IPv6; `restore` resolves where nothing was enabled. */
+  readonly ipv6Forwarding: { enable(): Promise<void>; restore(): Promise<void> }
   /** The kernel of this machine has IPv6 on. */
   readonly hasIPv6: boolean
   readonly clock: Clock
@@ -73,6 +77,8 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
   const wake = alarm(clock)
   let wanted: PeerNetwork | undefined
   let isOn = false
+  /** Pods on a network of another form are started again. */
+  let form: PodNetworkForm = { mode: 'node' }
   let isStarting = true
   /** When pods may move that are on the network of before. */
   let moveAtMs = 0
@@ -87,7 +93,10 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
   /** The rules first: they are there before a route leads packets to them. */
   const receive = (message: NetworkMessage | undefined) => {
     const nowMs = clock.monotonicMs()
-    if (message !== undefined && !isOn) moveAtMs = nowMs + (isStarting ? 0 : moveDelayMs(message, nodeName))
+    const next = podNetworkForm(message, nodeName, needs.hasIPv6)
+    const moves = message !== undefined && !isDeepStrictEqual(form, next)
+    if (moves) moveAtMs = nowMs + (isStarting ? 0 : moveDelayMs(message, nodeName))
+    form = next
     // Before the first message an agent without a checkpoint leaves pods where they are.
     writes.podsMayMove.set(message === undefined ? !isStarting : nowMs >= moveAtMs)
     isStarting = false
@@ -176,7 +185,7 @@ type Wants = { readonly isOn: boolean; readonly withIPv6: boolean }
 
 /** What is beside our table of IPv4: Docker's rules, and IPv6 where pods have none. */
 async function verifyRules(needs: PeersManagerNeeds, attempt: Attempt, { isOn, withIPv6 }: Wants): Promise<void> {
-  const { host, ipv6, reads } = needs
+  const { host, ipv6, ipv6Forwarding, reads } = needs
   const acceptMarked = async () => {
     const problem = firewallProblem(reads.runtime.get().info?.firewallBackend)
     if (problem !== undefined) throw new Error(`${problem}. ${firewallRemedy}`)
@@ -184,6 +193,7 @@ async function verifyRules(needs: PeersManagerNeeds, attempt: Attempt, { isOn, w
   }
   await attempt('forwarding', isOn ? acceptMarked : host.refuseMarked)
   await attempt('ipv6', isOn ? ipv6.verify : ipv6.remove)
+  await attempt('ipv6 forwarding', withIPv6 ? ipv6Forwarding.enable : ipv6Forwarding.restore)
 }
 
 type Attempt = (subject: string, work: () => Promise<void>) => Promise<void>

@@ -37,6 +37,33 @@ export function chooseNodeIP(facts: AddressFacts): ChosenAddress {
   return { because: 'No address: the node name resolves to no address of this machine, and there is no default route' }
 }
 
+/** An address of IPv6 of an interface, as the kernel has it. */
+export type IPv6Address = {
+  readonly interface: string
+  /** In canonical form. */
+  readonly address: string
+  /** Temporary, deprecated or not proven to be the only one of its link (RFC 4862): it may change at any time. */
+  readonly isPassing: boolean
+}
+
+/**
+ * That which a node of a fleet with IPv6 has beside `ip`, on the same interface: a unique local one (RFC 4193) before a global one, which
+ * changes with the provider; `last`, while it is there; else the first by its text. Undefined: there is none.
+ */
+export function otherAddress(
+  ip: string,
+  interfaces: readonly Interface[],
+  all: readonly IPv6Address[],
+  last?: string,
+): string | undefined {
+  const link = isIP(ip) === 4 ? interfaces.find(({ addresses }) => addresses.includes(ip))?.name : undefined
+  const lasting = all.filter((one) => one.interface === link && !one.isPassing).map(({ address }) => address)
+  const local = lasting.filter((address) => /^f[cd]/.test(address))
+  const global = lasting.filter((address) => /^[23][0-9a-f]{3}:/.test(address))
+  const best = local.length > 0 ? local : global
+  return best.find((address) => address === last) ?? best.sort()[0]
+}
+
 export function nodeAddresses(ips: readonly string[], hostname: string): readonly NodeAddress[] {
   return [
     ...ips.map((address): NodeAddress => ({ type: 'InternalIP', address })),

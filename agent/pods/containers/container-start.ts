@@ -133,7 +133,7 @@ async function create(needs: ContainerStartNeeds, start: Start): Promise<string 
   if ([...tokenNeeds(pod, container).keys()].some((id) => !tokens.has(id))) {
     return void notCreated(needs, start, { reason: 'ContainerCreating', message: '' }, tokenMs)
   }
-  const sources = { ...needs.sources(), podIP: sandbox.ip, tokens }
+  const sources = { ...needs.sources(), podIP: sandbox.ip, otherPodIP: sandbox.ipv6, tokens }
   if (!sources.isNodeKnown && asksOfNode(pod, container)) {
     return void notCreated(needs, start, { reason: 'ContainerCreating', message: '' }, nodeKnownMs)
   }
@@ -215,7 +215,7 @@ async function etcMounts(
   const { clusterDomain } = sources()
   try {
     const machine = pod.spec.hostNetwork === true ? await machineHosts() : undefined
-    const hosts = hasHostsFile(mounts) ? hostsFileText(pod, step.sandbox.ip, machine, clusterDomain) : undefined
+    const hosts = hasHostsFile(mounts) ? hostsFileText(pod, step.sandbox, machine, clusterDomain) : undefined
     if (hosts !== undefined) made.push(hostsMount(await volumes.etcFile(uid, 'hosts', hosts)))
     const resolver = hasResolvConf(mounts) ? resolvConfText(pod, await hostResolver(), clusterDomain) : undefined
     if (resolver !== undefined) made.push(resolvConfMount(await volumes.etcFile(uid, 'resolv.conf', resolver)))

@@ -70,7 +70,7 @@ async function runSandbox(needs: StepNeeds, uid: string, pod: Pod, step: StepOf<
     if (!found.ok) throw new RuntimeError('Failed', found.message)
     const { handler } = found
     await runtime.runSandbox(
-      sandboxOptions(pod, step.attempt, { resolver, podCIDR, clusterDomain, handler, ip: needs.addresses.of(uid) }),
+      sandboxOptions(pod, step.attempt, { resolver, podCIDR, clusterDomain, handler, ...needs.addresses.of(uid) }),
     )
     records.update(uid, onSandboxStarted)
   } catch (error) {

@@ -30,6 +30,7 @@ export type SandboxNeeds = {
   readonly handler?: string | undefined
   /** Its last address. */
   readonly ip?: string | undefined
+  readonly ipv6?: string | undefined
 }
 
 export function sandboxOptions(pod: Pod, attempt: number, node: SandboxNeeds = {}): SandboxOptions {
@@ -48,6 +49,7 @@ export function sandboxOptions(pod: Pod, attempt: number, node: SandboxNeeds = {
     ports: hostNetwork ? [] : hostPorts(pod),
     ...(node.handler !== undefined && { handler: node.handler }),
     ...(node.ip !== undefined && !hostNetwork && { ip: node.ip }),
+    ...(node.ipv6 !== undefined && !hostNetwork && { ipv6: node.ipv6 }),
   }
 }
 

@@ -8,19 +8,21 @@ export type DownwardSources = {
   /** Of the other IP family. */
   readonly otherHostIP?: string | undefined
   readonly podIP: string | undefined
+  /** Of the other IP family. */
+  readonly otherPodIP?: string | undefined
   /** Of the node: what a container without a limit may use at most. */
   readonly allocatable: { readonly [resource: string]: string | number }
 }
 
 /** For a variable: one word of the pod. */
 export function fieldValue({ metadata, spec }: Pod, path: string, sources: DownwardSources): Found<string> {
-  const { hostIP, otherHostIP, podIP } = sources
+  const { hostIP, otherHostIP, podIP, otherPodIP } = sources
   const keyed = /^metadata\.(labels|annotations)\['(.*)'\]$/.exec(path)
   if (keyed !== null) {
     return { value: metadata[keyed[1] === 'labels' ? 'labels' : 'annotations']?.[keyed[2] ?? ''] ?? '' }
   }
   const ownIP = spec.hostNetwork ? hostIP : podIP
-  const hostIPs = hostIP !== undefined && otherHostIP !== undefined ? `${hostIP},${otherHostIP}` : hostIP
+  const hostIPs = both(hostIP, otherHostIP)
   const fields: { readonly [path: string]: string | undefined } = {
     'metadata.name': metadata.name,
     'metadata.namespace': metadata.namespace ?? 'default',
@@ -30,9 +32,13 @@ export function fieldValue({ metadata, spec }: Pod, path: string, sources: Downw
     'status.hostIP': hostIP,
     'status.hostIPs': hostIPs,
     'status.podIP': ownIP,
-    'status.podIPs': spec.hostNetwork ? hostIPs : podIP,
+    'status.podIPs': spec.hostNetwork ? hostIPs : both(podIP, otherPodIP),
   }
   return path in fields ? { value: fields[path] ?? '' } : { missing: `unsupported fieldPath: ${path}` }
+}
+
+function both(primary: string | undefined, other: string | undefined): string | undefined {
+  return primary === undefined || other === undefined ? primary : `${primary},${other}`
 }
 
 /** Whether it refers to values of the node: its address, or its allocatable resources. */

@@ -22,19 +22,21 @@ export function hasHostsFile(mounts: readonly ContainerMount[]): boolean {
 }
 
 /**
- * One line for the pod, and one for each of its host aliases. On the machine's network, the lines of the machine's own file
+ * One line for each address of the pod, and one for each of its host aliases. On the machine's network, the lines of the machine's own file
  * are in place of the pod's. undefined: the container has the engine's file.
  */
 export function hostsFileText(
   pod: Pod,
-  podIP: string | undefined,
+  { ip, ipv6 }: { readonly ip: string | undefined; readonly ipv6?: string },
   machineHosts: string | undefined,
   clusterDomain: string | undefined,
 ): string | undefined {
   if (pod.spec.hostNetwork === true) {
     return machineHosts === undefined ? undefined : `${machineHead}${machineHosts}${aliasLines(pod)}`
   }
-  return podIP === undefined ? undefined : `${head}${podLine(pod, podIP, clusterDomain)}${aliasLines(pod)}`
+  if (ip === undefined) return undefined
+  const own = [ip, ...(ipv6 === undefined ? [] : [ipv6])].map((address) => podLine(pod, address, clusterDomain))
+  return `${head}${own.join('')}${aliasLines(pod)}`
 }
 
 function podLine(pod: Pod, podIP: string, clusterDomain: string | undefined): string {

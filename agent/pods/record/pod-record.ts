@@ -58,6 +58,8 @@ export type PodRecord = {
 
   /** Of the sandbox, while it runs. */
   readonly podIP?: string | undefined
+  /** The same of IPv6. */
+  readonly podIPv6?: string | undefined
   /** By container id: its postStart hook is running. */
   readonly postStarts: ReadonlySet<string>
   /** By container id: its postStart hook failed. */
@@ -144,6 +146,7 @@ export function onObserved(
   // A pod without containers and without a status starts now, whatever the date.
   const starts = containers.length === 0 && record.status === undefined
   const ids = new Set(containers.map(({ id }) => id))
+  const sandbox = containers.find(({ identity, ip }) => identity.kind === 'sandbox' && ip !== undefined)
   const ended = containers.filter((one) => hasEnded(one) && !record.exits.has(one.id))
   const exits = ended.map((one): [string, number] => [one.id, exitMs(one, moment)])
   return {
@@ -156,7 +159,8 @@ export function onObserved(
     pullsRequestedAtMs: ended.reduce((requested, { image }) => withoutKey(requested, image), record.pullsRequestedAtMs),
     terminationMessages: present(record.terminationMessages, ids),
     removalRetryAtMs: present(record.removalRetryAtMs, ids),
-    podIP: containers.find(({ identity, ip }) => identity.kind === 'sandbox' && ip !== undefined)?.ip,
+    podIP: sandbox?.ip,
+    podIPv6: sandbox?.ipv6,
     failedPostStarts: presentOf(record.failedPostStarts, ids),
     preStops: presentOf(record.preStops, ids),
     replacing: presentOf(record.replacing, ids),

@@ -39,6 +39,8 @@ export type RuntimeContainer = {
   readonly finishedAt: string | undefined
   /** The address of the sandbox on the pod network; undefined on the host's network and when it does not run. */
   readonly ip: string | undefined
+  /** Its address of IPv6, in canonical form, where the pod network has some. */
+  readonly ipv6?: string
   /** Devices of this machine that are allocated to the container. */
   readonly devices?: readonly string[]
   /** The host PID of its first process; undefined when it does not run. */
@@ -76,6 +78,8 @@ export type SandboxOptions = {
   readonly handler?: string
   /** Of the network that leads to other nodes: if it is free, the sandbox gets it, else another one. */
   readonly ip?: string
+  /** The same of IPv6. */
+  readonly ipv6?: string
 }
 
 /** A folder or file of this machine that is mounted into a container. */

@@ -39,7 +39,7 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
   const phase = isFinal(before) ? before : goesOn ? 'Running' : decided
   const { sandbox } = found
   const hostIPs = addressesOf(facts.hostIP, facts.otherHostIP)
-  const ownIPs = pod.spec.hostNetwork ? hostIPs : addressesOf(sandbox?.ip)
+  const ownIPs = pod.spec.hostNetwork ? hostIPs : addressesOf(sandbox?.ip, sandbox?.ipv6)
   // A pod that has ended keeps its last addresses.
   const podIPs = sandbox !== undefined && isRunning(sandbox) ? ownIPs : isFinal(phase) ? lastIPs(facts) : []
   const startTime = facts.last?.startTime ?? startOf(facts)

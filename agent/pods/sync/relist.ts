@@ -45,8 +45,9 @@ export async function relist(needs: RelistNeeds): Promise<void> {
     const path = `${podNamespace}/${podName}`
     records.of(uid)
     records.update(uid, (record) => onAdopted(record, path))
-    const ip = containers.find((one) => one.identity.kind === 'sandbox' && one.ip !== undefined)?.ip
-    needs.isolation.observe(uid, ip === undefined ? undefined : { pod: wanted.all.get(uid), path, ip })
+    const { ip, ipv6 } = containers.find((one) => one.identity.kind === 'sandbox' && one.ip !== undefined) ?? {}
+    const found = ip === undefined ? undefined : { pod: wanted.all.get(uid), path, ip, ...(ipv6 && { ipv6 }) }
+    needs.isolation.observe(uid, found)
   }
   needs.isolation.observedAll()
   records.setComplete()

@@ -205,14 +205,14 @@ async function isolatedPlan(uid: string, plan: PodPlan, { isolation, sources }: 
 function observeAddress(
   uid: string,
   pod: Pod | undefined,
-  { podIP, pod: last, path }: PodRecord,
+  { podIP: ip, podIPv6: ipv6, pod: last, path }: PodRecord,
   needs: SyncPodNeeds,
 ): void {
   const known = pod ?? last
-  const found = podIP === undefined ? undefined : { pod: known, path: known ? podPath(known) : (path ?? ''), ip: podIP }
-  needs.isolation.observe(uid, found)
+  const named = { pod: known, path: known ? podPath(known) : (path ?? '') }
+  needs.isolation.observe(uid, ip === undefined ? undefined : { ...named, ip, ...(ipv6 && { ipv6 }) })
   const isRouted = needs.sources().clusterDomain !== undefined
-  if (isRouted && needs.addresses.observe(uid, podIP)) needs.save()
+  if (isRouted && needs.addresses.observe(uid, { ip, ipv6 })) needs.save()
 }
 
 function earliest(...times: readonly (number | undefined)[]): number | undefined {

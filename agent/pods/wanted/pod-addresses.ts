@@ -4,25 +4,32 @@
  */
 
 export interface PodAddresses {
-  of(uid: string): string | undefined
-  /** True if the address is new. */
-  observe(uid: string, ip: string | undefined): boolean
+  of(uid: string): PodAddress
+  /** True if one of the addresses is new. */
+  observe(uid: string, found: PodAddress): boolean
   /** Those of the last agent, in place of none. */
   restore(addresses: PodAddressMap): void
   /** Of these pods; the others are forgotten. */
   keep(uids: ReadonlySet<string>): PodAddressMap
 }
 
-/** By UID. */
+/** Of IPv4, and of IPv6 in a fleet that has it. */
+export type PodAddress = { readonly ip?: string | undefined; readonly ipv6?: string | undefined }
+
+/** By UID: the address of IPv4, or both with a comma between them. */
 export type PodAddressMap = { readonly [uid: string]: string }
 
 export function lastAddresses(): PodAddresses {
   let known = new Map<string, string>()
   return {
-    of: (uid) => known.get(uid),
-    observe(uid, ip) {
-      if (ip === undefined || known.get(uid) === ip) return false
-      known.set(uid, ip)
+    of(uid) {
+      const [ip, ipv6] = known.get(uid)?.split(',') ?? []
+      return { ip, ipv6 }
+    },
+    observe(uid, { ip, ipv6 }) {
+      const text = ipv6 === undefined ? ip : `${ip},${ipv6}`
+      if (ip === undefined || text === undefined || known.get(uid) === text) return false
+      known.set(uid, text)
       return true
     },
     restore(addresses) {

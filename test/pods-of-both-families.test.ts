@@ -1,0 +1,140 @@
+/** Pods of two machines reach each other by IPv6 in a fleet that has it, by routes and by a tunnel; strangers reach none. */
+import { test } from 'tap'
+import { agentLauncher } from './support/fleet.ts'
+import { podManifest } from './support/manifests.ts'
+import { mirror, requestTo } from './support/mirror.ts'
+import { image } from './support/pods.ts'
+import { type RoutedMachines, routedMachines, type Space, whyNoRoutedMachines } from './support/routed-machines.ts'
+import { eventually } from './support/wait.ts'
+
+const both = { clusterCIDR: '10.244.0.0/16,fd00:10:244::/56', serviceCIDR: '10.96.0.0/12,fd00:10:96::/112' }
+const ofIPv4 = { clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12' }
+
+/** Of IPv6, as a pod sees it. */
+const seenBy = (output: string) => /from \[?([0-9a-f:]+)\]?/.exec(output)?.[1]
+
+/** The stranger and the machines have addresses of IPv6 on their link: fd00:9::1 to ::3. */
+async function withAddresses(machines: RoutedMachines): Promise<void> {
+  for (const [index, { run }] of [machines.first, machines.second, machines.stranger].entries())
+    await run('ip', '-6', 'address', 'add', `fd00:9::${index + 1}/64`, 'dev', 'host0', 'nodad')
+}
+
+/** One pod on each machine. */
+async function withPods({ controller, first, second }: RoutedMachines): Promise<void> {
+  for (const [name, nodeName] of [
+    ['pod-1', first.name],
+    ['pod-2', second.name],
+  ] as const) {
+    const spec = { nodeName, terminationGracePeriodSeconds: 0 }
+    const manifest = podManifest({ name, image, command: ['sh', '-c', mirror], spec })
+    await controller.kubectlWith(manifest, 'apply', '-f', '-')
+  }
+}
+
+function asking({ controller, inNetworkOf }: RoutedMachines) {
+  return {
+    /** Of a pod that runs with both. */
+    addressesOf: (name: string, count = 2) =>
+      eventually(`${count} addresses of ${name}`, async () => {
+        const read = ['get', 'pod', name, '-o', 'jsonpath={.status.phase} {.status.podIPs[*].ip}']
+        const [phase, ...ips] = (await controller.kubectl(...read)).split(' ')
+        return phase === 'Running' && ips.length === count ? ips : undefined
+      }),
+    asks: async (pod: string, address: string) =>
+      seenBy((await inNetworkOf(pod, requestTo('/cgi-bin/from', address))).stdout),
+    askedBy: async ({ tryRun }: Space, address: string) =>
+      seenBy((await tryRun('sh', '-c', requestTo('/cgi-bin/from', address))).stdout),
+  }
+}
+
+test('pods of both IP families on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
+  const machines = await routedMachines(t, { controller: both })
+  const { controller, first, second, stranger, inNetworkOf } = machines
+  const { addressesOf, asks, askedBy } = asking(machines)
+  await withAddresses(machines)
+  const agents = [await first.startAgent(), await second.startAgent()]
+  await controller.nodesReady(first.name, second.name)
+  await withPods(machines)
+  const [, one = ''] = await addressesOf('pod-1')
+  const [, two = ''] = await addressesOf('pod-2')
+  t.match([one, two], [/^fd00:10:244:/, /^fd00:10:244:/])
+  const isReached = async () => (await asks('pod-1', two)) === one && (await asks('pod-2', one)) === two
+  await eventually('pods reach each other by IPv6, with their own addresses', isReached)
+  t.match(await first.run('ip', '-6', 'route', 'show', 'proto', '98'), / via fd00:9::2 dev host0/)
+  t.equal(await askedBy(first, two), 'fd00:9::1', 'a machine reaches pods of the other one')
+  t.equal((await askedBy(first, one)) !== undefined, true, 'and its own')
+
+  await stranger.run('ip', 'route', 'add', `${two}/128`, 'via', 'fd00:9::2')
+  t.equal(await askedBy(stranger, two), undefined, 'a stranger does not reach a pod')
+  await eventually(
+    'a pod reaches the stranger, which has no route to it: with the address of its machine',
+    async () => {
+      const { stdout } = await inNetworkOf('pod-1', 'ping -6 -c 1 -W 2 fd00:9::3')
+      return / 0% packet loss/.test(stdout)
+    },
+  )
+
+  await controller.kubectl('annotate', 'node', second.name, 'bramble.dev/segment=attic')
+  for (const { run } of [first, second]) {
+    await eventually('a route into the tunnel', async () => /dev bramble-vxlan/.test(await run('ip', '-6', 'route')))
+  }
+  await eventually('pods reach each other through the tunnel', isReached)
+  t.match(await askedBy(first, two), /^fd00:10:244:[0-9a-f:]*$/, 'a machine has the address of its end of the tunnel')
+  await controller.kubectl('annotate', 'node', second.name, 'bramble.dev/segment-')
+  await eventually('pods reach each other by a route again', isReached)
+  const shown = await first.tryRun(agentLauncher, 'network', '--data-dir', first.dataDir)
+  t.match(shown.stdout, /IPv6: pods fd00:10:244:\S+ of fd00:10:244::\/56, Services fd00:10:96::\/112\n/)
+  t.match(shown.stdout, /pi-2 .* fd00:10:244:\S+ +in place\n/)
+
+  await agents[0]?.stop()
+  await agents[1]?.stop()
+  await first.run(agentLauncher, 'network', '--remove', '--data-dir', first.dataDir)
+  t.equal(await first.run('ip', '-6', 'route', 'show', 'proto', '98'), '')
+  t.notMatch(await first.run('nft', 'list', 'ruleset'), /table ip6? bramble/)
+  t.equal((await first.run('cat', '/proc/sys/net/ipv6/conf/all/forwarding')).trim(), '0')
+  t.equal((await first.run('cat', '/proc/sys/net/ipv6/conf/host0/accept_ra')).trim(), '1')
+})
+
+test('a fleet gets IPv6 and gives it up, and a machine has it off', { skip: whyNoRoutedMachines() }, async (t) => {
+  const machines = await routedMachines(t, { controller: ofIPv4 })
+  const { controller, first, second } = machines
+  const { addressesOf, asks } = asking(machines)
+  await withAddresses(machines)
+  await second.run('sysctl', '-q', '-w', 'net.ipv6.conf.all.disable_ipv6=1')
+  await first.startAgent()
+  await second.startAgent()
+  await controller.nodesReady(first.name, second.name)
+  await withPods(machines)
+  await addressesOf('pod-1', 1)
+  await addressesOf('pod-2', 1)
+  t.match(
+    await first.run('nft', 'list', 'table', 'ip6', 'bramble'),
+    /iifname "br-\w+" drop/,
+    'without IPv6 it is dropped',
+  )
+
+  await controller.program.stop()
+  const dual = await machines.controllerAgain(both)
+  const [, one = ''] = await addressesOf('pod-1')
+  t.match(one, /^fd00:10:244:/)
+  const rules = await first.run('nft', 'list', 'table', 'ip6', 'bramble')
+  t.match(rules, /chain peers-forward/)
+  t.notMatch(rules, /iifname "br-\w+" drop/)
+  await eventually('the message of the Node', async () => {
+    const path = '{.status.conditions[?(@.type=="NetworkUnavailable")].message}'
+    const message = await dual.kubectl('get', 'node', second.name, '-o', `jsonpath=${path}`)
+    return /This machine has IPv6 off/.test(message)
+  })
+  const [two = ''] = await addressesOf('pod-2', 1)
+  await eventually('IPv4 works', async () => (await asks('pod-1', two)) !== undefined)
+
+  await dual.program.stop()
+  await machines.controllerAgain(ofIPv4)
+  await addressesOf('pod-1', 1)
+  await eventually('nothing of IPv6 is left', async () => {
+    const routes = await first.run('ip', '-6', 'route', 'show', 'proto', '98')
+    const table = await first.run('nft', 'list', 'table', 'ip6', 'bramble')
+    const forwarding = (await first.run('cat', '/proc/sys/net/ipv6/conf/all/forwarding')).trim()
+    return routes === '' && forwarding === '0' && /iifname "br-\w+" drop/.test(table)
+  })
+})
