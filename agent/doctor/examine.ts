@@ -150,6 +150,7 @@ function networkLook({ machine, live, agent }: DoctorSources): Look {
         files.text('/proc/sys/net/bridge/bridge-nf-call-iptables'),
       ])
       const saved = savedNetworkMessage(message)
+      const ipv6 = saved?.ipv6 && (await files.text('/proc/sys/net/ipv6/conf/all/forwarding'))
       const folders = ['/usr/sbin', '/sbin', '/usr/bin', '/bin']
       const installed = await Promise.all(
         networkPrograms.map(async (program) =>
@@ -160,6 +161,7 @@ function networkLook({ machine, live, agent }: DoctorSources): Look {
       return networkFindings({
         isOn: message !== undefined,
         forwarding,
+        ...(ipv6 !== undefined && { ipv6Forwarding: ipv6 }),
         bridgeFilter,
         missing: networkPrograms.filter((_, index) => !installed[index]),
         arpIgnore: await arpIgnoreOf(files),

@@ -10,6 +10,8 @@ export type NetworkReading = {
   readonly isOn: boolean
   /** `net.ipv4.ip_forward`; undefined: the kernel does not show it. */
   readonly forwarding: string | undefined
+  /** `net.ipv6.conf.all.forwarding`; left out: the fleet has no IPv6, or the machine has none. */
+  readonly ipv6Forwarding?: string
   /** `net.bridge.bridge-nf-call-iptables`; undefined: the module br_netfilter is not loaded. */
   readonly bridgeFilter: string | undefined
   /** Programs that are not installed. */
@@ -43,6 +45,7 @@ export function networkFindings(reading: NetworkReading): readonly DoctorFinding
   if (!reading.isOn) return []
   return [
     forwarding(reading),
+    ...ipv6Forwarding(reading),
     bridgeFilter(reading),
     programs(reading),
     flowProgram(reading),
@@ -58,6 +61,15 @@ function forwarding({ forwarding: value }: NetworkReading): DoctorFinding {
   if (value.trim() === '1') return ok(check, 'The kernel forwards packets between pods and nodes')
   const remedy = "Run 'sysctl -w net.ipv4.ip_forward=1', and look for a file in /etc/sysctl.d that sets it to 0"
   return problem(check, 'The kernel forwards no packets: pods have no connection (net.ipv4.ip_forward is 0)', remedy)
+}
+
+function ipv6Forwarding({ ipv6Forwarding: value }: NetworkReading): readonly DoctorFinding[] {
+  const check = 'ipv6-forwarding'
+  if (value === undefined) return []
+  if (value.trim() === '1') return [ok(check, 'The kernel forwards packets of IPv6 between pods and nodes')]
+  const remedy =
+    'The agent sets net.ipv6.conf.all.forwarding=1 each 30 s: start it, and look for a file in /etc/sysctl.d that sets it to 0'
+  return [problem(check, 'The kernel forwards no packets of IPv6: pods have connections of IPv4 only', remedy)]
 }
 
 /** Without it an answer within one bridge bypasses the translation of addresses, and does not match its request. */
