@@ -75,6 +75,16 @@ test('an address in use stays in use when its agent is upgraded, whether a firew
     record = afterOutcome({ ...record, dueMs: never }, silent, answered(record.dueMs))
   }
   t.match(record, { state: 'assumed', failures: 3 })
+  const moved = recordsFor(
+    new Map(record && [['pi-2', record]]),
+    [peer(2, { probePort: 8473, address: '192.168.1.9' })],
+    at(0),
+  )
+  t.match(
+    moved.get('pi-2'),
+    { address: '192.168.1.9', state: 'assumed', dueMs: 5 },
+    'its next address is probed, and used',
+  )
   t.same(recordsFor(new Map(record && [['pi-2', record]]), [peer(2)], at(9_000)).get('pi-2'), record)
 })
 

@@ -3,8 +3,8 @@ import type { NetworkMessage, NetworkPeer } from '../../../api/network/pod-netwo
 import { type BackoffSettings, longestBackoffMs } from '../../../daemon/backoff.ts'
 
 /**
- * `proven`: the node has answered there. `assumed`: its agent was of an earlier version when the address was taken into use. Both are
- * used. `unproven`: not used.
+ * `proven`: the node has answered there. `assumed`: its agent was of an earlier version when an address of it was taken into use, and it has proven
+ * none since. Both are used. `unproven`: not used.
  */
 export type AddressState = 'proven' | 'assumed' | 'unproven'
 
@@ -68,7 +68,9 @@ export function recordsFor(
     peers.map(({ name, address, probePort }) => {
       const known = before.get(name)
       if (probePort === undefined) return [name, { address, state: 'assumed', failures: 0, dueMs: never }]
-      if (known?.address !== address) return [name, { address, state: 'unproven', failures: 0, dueMs: dueMs() }]
+      // Of a node that has proven none, as behind a firewall that drops probes: the next address is used as the last one was.
+      const state = known?.state === 'assumed' ? 'assumed' : 'unproven'
+      if (known?.address !== address) return [name, { address, state, failures: 0, dueMs: dueMs() }]
       const isNew = known.state === 'assumed' && known.failures === 0 && known.dueMs === never
       return [name, isNew ? { ...known, dueMs: dueMs() } : known]
     }),

@@ -207,6 +207,18 @@ test('an agent of an earlier version is not probed, and a port that another prog
   t.same(one.used(), [], 'the port is free again: pi-3 is not there')
 })
 
+test('an address that an agent of an earlier version used is used after each restart, without an answer', async (t) => {
+  const { clock, plug } = await link(t)
+  const one = await plug(1, message(peer(1), older(2)))
+  one.networkMessage.set(message(peer(1), peer(2)))
+  await clock.advance(60_000)
+  await one.stop()
+  const again = await plug(1, message(peer(1), peer(2)), one.world.saved)
+  t.same(again.used(), ['pi-2'], 'before the loop runs')
+  await clock.advance(10 * 60_000)
+  t.same(again.used(), ['pi-2'])
+})
+
 function older(number: number): NetworkPeer {
   const { probePort: _, ...rest } = peer(number)
   return rest

@@ -116,7 +116,9 @@ export function probeManager(needs: ProbeManagerNeeds): ProbeManager {
   return {
     name: 'address-probes',
     async load() {
-      probes.load(await needs.checkpoint.load())
+      const loaded = await needs.checkpoint.load()
+      probes.load(loaded)
+      saving.changed(loaded)
       take(reads.networkMessage.get())
     },
     async run(signal) {

@@ -12,6 +12,7 @@ export type ProofSavingNeeds = {
 }
 
 export interface ProofSaving {
+  /** First with what was loaded: addresses that an agent of an earlier version used are saved, too. */
   changed(records: PeerAddresses): void
   /** Saves what is left when `signal` aborts. Never rejects. */
   run(signal: AbortSignal): Promise<void>
