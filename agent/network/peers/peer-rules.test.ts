@@ -30,6 +30,19 @@ test('what no rule marks is dropped on its way to a pod', async (t) => {
   )
 })
 
+test('a pod does not send nodes what nodes alone may send each other, with the address of its node', async (t) => {
+  const rules = rulesOf(network, 'peers-forward')
+  const refused = rules.indexOf('ip saddr 10.244.1.0/24 udp dport 8473 ip daddr @nodes drop')
+  t.ok(refused > 0)
+  t.ok(refused < rules.findIndex((rule) => rule.startsWith('ct ')), 'before connections that are there')
+  const tunnel = { kind: 'vxlan', address: '10.244.1.0', mac: '02:62:0a:f4:01:00', peers: [] } as const
+  t.ok(
+    rulesOf({ ...network, tunnel }, 'peers-forward').some((rule) =>
+      rule.includes('{ 8472, 8473 } ip daddr @nodes drop'),
+    ),
+  )
+})
+
 test('pods keep their addresses within the cluster only', async (t) => {
   t.same(rulesOf(network, 'peers-postrouting'), [
     'ip saddr 10.244.1.0/24 ip daddr != 10.244.0.0/16 ip daddr != 224.0.0.0/4 masquerade',
@@ -37,12 +50,13 @@ test('pods keep their addresses within the cluster only', async (t) => {
 })
 
 test('a tunnel takes packets of nodes only, and connections through it have its MTU', async (t) => {
-  t.same(rulesOf(network, 'peers-input'), [])
+  const ofPods = 'udp dport 8473 ip saddr 10.244.0.0/16 drop'
+  t.same(rulesOf(network, 'peers-input'), [ofPods])
   const tunnelled: PeerNetwork = {
     ...network,
     tunnel: { kind: 'vxlan', address: '10.244.1.0', mac: '02:62:0a:f4:01:00', peers: [] },
   }
-  t.same(rulesOf(tunnelled, 'peers-input'), ['udp dport 8472 ip saddr @nodes accept', 'udp dport 8472 drop'])
+  t.same(rulesOf(tunnelled, 'peers-input'), ['udp dport 8472 ip saddr @nodes accept', 'udp dport 8472 drop', ofPods])
   t.match(rulesOf(tunnelled, 'peers-forward')[1], /^tcp .* oifname bramble-vxlan .* maxseg size set rt mtu$/)
   t.equal(rulesOf(tunnelled, 'peers-forward').length, rulesOf(network, 'peers-forward').length + 1)
   t.same(rulesOf(tunnelled, 'tunnel-prerouting'), ['udp dport 8472 fib daddr type local notrack'])
@@ -73,7 +87,7 @@ test('packets of other sites come by WireGuard alone, and go to pods alone', asy
     'iifname != bramble-wg ip saddr @far drop',
     'iifname bramble-wg ip daddr != 10.244.0.0/16 ct state != { established, related } drop',
   ]
-  t.same(rulesOf(encrypted, 'peers-input'), rules)
+  t.same(rulesOf(encrypted, 'peers-input').slice(0, 2), rules)
   t.same(rulesOf(encrypted, 'peers-forward').slice(1, 3), rules, 'before any rule that lets a packet pass')
   t.match(rulesOf(encrypted, 'peers-forward')[3], /^tcp .* oifname bramble-wg .* maxseg size set rt mtu$/)
   t.match(ofIPv4(encrypted).sets.get('far'), { flags: ['interval'] })
@@ -100,7 +114,8 @@ test('rules of IPv6 are those of IPv4 with its addresses, and with what the link
       .replaceAll(network.clusterCIDR, ipv6.clusterCIDR)
       .replaceAll('224.0.0.0/4', 'ff00::/8')
   const forward = rules.chains.get('peers-forward')?.rules ?? []
-  t.same(forward.slice(3), rulesOf(network, 'peers-forward').map(asIPv6))
+  const shared = rulesOf(network, 'peers-forward').filter((rule) => !rule.includes('udp'))
+  t.same(forward.slice(3), shared.map(asIPv6))
   t.match(forward.slice(0, 3), [/^ip6 hoplimit 255 icmpv6 /, 'ip6 saddr fe80::/10 drop', 'ip6 daddr fe80::/10 drop'])
   t.same(rules.chains.get('peers-postrouting')?.rules, rulesOf(network, 'peers-postrouting').map(asIPv6))
   t.match(rules.sets.get('nodes'), { type: 'ipv6_addr', elements: new Map([['fd00:1::1', '']]) })

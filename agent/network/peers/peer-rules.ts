@@ -1,4 +1,5 @@
 /** The rules of the pod network: what may be forwarded to and from pods, and whose address a packet leaves the cluster with. */
+import { probePort } from '../../../api/network/address-probe.ts'
 import { tunnelPort } from '../../../api/network/pod-network.ts'
 import { ipv4Rules, type RuleFamily } from '../rule-family.ts'
 import type { RuleChain, RuleElements, RuleSet } from '../rule-set.ts'
@@ -60,11 +61,20 @@ const untrackedTunnel: readonly (readonly [string, RuleChain])[] = [
 ]
 
 function inputRules({ clusterCIDR, tunnel }: RuledNetwork, family: RuleFamily): readonly string[] {
-  if (tunnel === undefined) return []
-  if (tunnel.kind === 'wireguard') return encryptedRules(clusterCIDR, family)
+  const encrypted = tunnel?.kind === 'wireguard' ? encryptedRules(clusterCIDR, family) : []
+  if (family.family !== 'IPv4') return encrypted
   // Else anyone could send packets in a tunnel, with the source address of a pod. Its own packets are of IPv4 always.
-  const own = [`udp dport ${tunnelPort} ip saddr @nodes accept`, `udp dport ${tunnelPort} drop`]
-  return family.family === 'IPv4' ? own : []
+  const tunnelled = [`udp dport ${tunnelPort} ip saddr @nodes accept`, `udp dport ${tunnelPort} drop`]
+  const ofPods = `udp dport ${probePort} ip saddr ${clusterCIDR} drop`
+  return [...(tunnel?.kind === 'vxlan' ? tunnelled : encrypted), ofPods]
+}
+
+/**
+ * Where nodes take packets of nodes: one of a pod leaves with the address of its node, by which it would get into the tunnel with the
+ * source of any other pod, and use up the proofs that its node may ask for.
+ */
+function portsOfNodes(tunnel: RuledNetwork['tunnel']): string {
+  return tunnel?.kind === 'vxlan' ? `{ ${tunnelPort}, ${probePort} }` : `${probePort}`
 }
 
 /**
@@ -103,6 +113,9 @@ function forwardRules({ clusterCIDR, podCIDR, tunnel }: RuledNetwork, family: Ru
       : [`tcp flags & (syn | rst) == syn oifname ${device} tcp option maxseg size set rt mtu`]),
     // What most packets are is looked for first.
     `${ip} saddr ${clusterCIDR} ${ip} daddr ${clusterCIDR} goto peers-pass`,
+    ...(family.family === 'IPv4'
+      ? [`${ip} saddr ${podCIDR} udp dport ${portsOfNodes(tunnel)} ${ip} daddr @nodes drop`]
+      : []),
     // Host ports and Services, and their answers.
     `ct status dnat ${ip} daddr ${clusterCIDR} goto peers-pass`,
     `ct status dnat ${ip} saddr ${clusterCIDR} goto peers-pass`,
