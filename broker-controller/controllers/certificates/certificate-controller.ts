@@ -118,10 +118,11 @@ async function runCertificates(
       usages,
       ...(expectedName !== undefined && { expectedName }),
     })
+    // Before the node is read: what it becomes afterwards decides again.
+    if (checked.ok) waiting.set(key, checked.nodeName)
     const step = await stepFor(csr, checked, expectedName)
     await answers.act(csr, step, checked)
-    if (checked.ok && step.step === 'wait') waiting.set(key, checked.nodeName)
-    else waiting.delete(key)
+    if (step.step !== 'wait') waiting.delete(key)
     return step.step === 'wait' && step.againMs !== undefined ? { requeueAfterMs: step.againMs } : undefined
   }
 
