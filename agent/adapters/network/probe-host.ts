@@ -29,10 +29,16 @@ export function probeHost(root: string, claim: () => Promise<void>): ProbeHost {
         throw new Error(`Cannot listen on UDP port ${port}`, { cause })
       }
       socket.on('message', receive)
+      let closed: Promise<void> | undefined
+      const close = () => {
+        closed ??= new Promise((resolve) => socket.close(() => resolve()))
+        return closed
+      }
       return {
-        ended: new Promise<Error>((resolve) => socket.on('error', resolve)),
+        // Closed first: the next one gets the port.
+        ended: new Promise<Error>((resolve) => socket.on('error', (error) => void close().then(() => resolve(error)))),
         send: (message, to) => sendDatagram(socket, message, to),
-        close: () => new Promise((resolve) => socket.close(() => resolve())),
+        close,
       }
     },
   }
