@@ -50,6 +50,21 @@ test('lists and texts of a pod that are too long are cut, and named', async (t) 
     conditions: many(1000, (i) => ({ type: `T${i}`, status: 'True' }) as const),
     podIPs: many(1000, () => ({ ip: '192.0.2.1' })),
   })
-  t.same([status.message?.length, status.conditions?.length, status.podIPs?.length], [4096, 64, 16])
+  t.same([status.message?.length, status.conditions?.length, status.podIPs?.length], [4096, 64, 1])
   t.same([...cut].sort(), ['conditions', 'message', 'podIPs'])
+})
+
+test('of the addresses of a pod one of each IP family is kept, and texts that are no addresses are not', (t) => {
+  const both = [{ ip: '10.244.1.5' }, { ip: 'fd00::5' }]
+  const fine = { hostIP: '192.0.2.1', hostIPs: [{ ip: '192.0.2.1' }], podIP: '10.244.1.5', podIPs: both }
+  t.same(boundedPodStatus(fine), { status: fine, cut: [] })
+  const { status, cut } = boundedPodStatus({
+    hostIP: 'x'.repeat(60_000),
+    hostIPs: [{ ip: '' }],
+    podIP: 'localhost',
+    podIPs: [{ ip: 'localhost' }, ...both, { ip: '10.244.1.6' }, { ip: 'fd00::6' }, { ip: '10.244.1.0/24' }],
+  })
+  t.same(status, { hostIPs: [], podIPs: both })
+  t.same([...cut].sort(), ['hostIP', 'hostIPs', 'podIP', 'podIPs'])
+  t.end()
 })

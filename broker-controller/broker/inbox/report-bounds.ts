@@ -1,8 +1,9 @@
-/** Bounds the size of reports. A longer list or text is cut, so that a node cannot fill the store and its readers. */
+/** Bounds reports. A longer list or text is cut, so that a node cannot fill the store and its readers; addresses of pods are addresses. */
 import { type NodeCondition, type NodeStatus, nodeConditionTypes } from '../../../api/node.ts'
 import type { ContainerStatus, PodCondition, PodStatus } from '../../../api/pod.ts'
+import { ipVersion } from '../../../api/text/ip-address.ts'
 
-/** `what` names the fields that were longer than allowed. */
+/** `cut` names the fields that were longer than allowed, or had texts that are no addresses. */
 export type Bounded<T> = { readonly status: T; readonly cut: readonly string[] }
 
 const most = {
@@ -14,7 +15,6 @@ const most = {
   imageNames: 5, // MaxNamesPerImageInNodeStatus of the kubelet
   volumes: 512,
   containers: 256,
-  addressesOfPod: 16,
 } as const
 
 /** Characters; `type` and `reason` as in metav1.Condition of Kubernetes, whose message may be longer. */
@@ -43,15 +43,18 @@ export function boundedNodeStatus(report: NodeStatus): Bounded<NodeStatus> {
 
 export function boundedPodStatus(report: PodStatus): Bounded<PodStatus> {
   const cuts = cutter()
-  const { conditions, hostIPs, podIPs, message } = report
+  const { conditions, hostIP, hostIPs, podIP, podIPs, message, ...others } = report
   const { initContainerStatuses: init, containerStatuses: main, ephemeralContainerStatuses: ephemeral } = report
   const containers = (statuses: readonly ContainerStatus[]) => cuts.list('containerStatuses', statuses, most.containers)
+  const [host, pod] = [cuts.address('hostIP', hostIP), cuts.address('podIP', podIP)]
   const status: PodStatus = {
-    ...report,
+    ...others,
+    ...(host !== undefined && { hostIP: host }),
+    ...(pod !== undefined && { podIP: pod }),
     ...(message !== undefined && { message: cuts.text('message', message, longest.message) }),
     ...(conditions && { conditions: cuts.conditions(conditions) }),
-    ...(hostIPs && { hostIPs: cuts.list('hostIPs', hostIPs, most.addressesOfPod) }),
-    ...(podIPs && { podIPs: cuts.list('podIPs', podIPs, most.addressesOfPod) }),
+    ...(hostIPs && { hostIPs: cuts.addresses('hostIPs', hostIPs) }),
+    ...(podIPs && { podIPs: cuts.addresses('podIPs', podIPs) }),
     ...(init && { initContainerStatuses: containers(init) }),
     ...(main && { containerStatuses: containers(main) }),
     ...(ephemeral && { ephemeralContainerStatuses: containers(ephemeral) }),
@@ -86,6 +89,20 @@ function cutter() {
     map<V>(what: string, values: { readonly [key: string]: V }): { readonly [key: string]: V } {
       const entries = Object.entries(values)
       return entries.length <= most.resources ? values : Object.fromEntries(list(what, entries, most.resources))
+    },
+    /** Endpoints have the addresses of pods: a text that is none would end up in the objects of a Service that many nodes serve. */
+    address(what: string, value: string | undefined): string | undefined {
+      if (value === undefined || value === '' || ipVersion(value) !== undefined) return value
+      made.add(what)
+      return undefined
+    },
+    /** At most one of each IP family (ValidatePodIPs of Kubernetes). */
+    addresses<A extends { readonly ip: string }>(what: string, items: readonly A[]): readonly A[] {
+      const versions = items.map(({ ip }) => ipVersion(ip))
+      const kept = items.filter((_, at) => versions[at] !== undefined && versions.indexOf(versions[at]) === at)
+      if (kept.length === items.length) return items
+      made.add(what)
+      return kept
     },
     conditions<C extends NodeCondition | PodCondition>(conditions: readonly C[]): readonly C[] {
       return mapChanged(list('conditions', conditions, most.conditions), (condition) => {
