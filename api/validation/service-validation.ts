@@ -286,5 +286,17 @@ function addressChangeProblems(before: ServiceSpec, after: ServiceSpec): readonl
     ...(family !== undefined && newFamily !== undefined && family !== newFamily
       ? [invalid('spec.ipFamilies[0]', after.ipFamilies, 'may not change once set')]
       : []),
+    ...releaseProblems(after.ipFamilyPolicy, 'clusterIP', had, has),
+    ...releaseProblems(after.ipFamilyPolicy, 'ipFamily', before.ipFamilies, after.ipFamilies),
   ]
+}
+
+function releaseProblems(
+  policy: string | undefined,
+  what: string,
+  had: readonly string[] = [],
+  has: readonly string[] = [],
+): readonly Problem[] {
+  if (had.length < 2 || has.length !== 1 || policy === 'SingleStack') return []
+  return [invalid('spec.ipFamilyPolicy', policy, `must be set to 'SingleStack' when releasing the secondary ${what}`)]
 }

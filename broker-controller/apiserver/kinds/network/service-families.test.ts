@@ -122,12 +122,12 @@ test('what a Service may not change or ask for is refused in the words of Kubern
   await refused(
     'web',
     { clusterIPs: ['10.96.7.7'] },
-    'spec.ipFamilyPolicy: Invalid value: "RequireDualStack": must be \'SingleStack\' to release the secondary cluster IP',
+    'spec.ipFamilyPolicy: Invalid value: "RequireDualStack": must be set to \'SingleStack\' when releasing the secondary clusterIP',
   )
   await refused(
     'web',
     { ipFamilies: ['IPv4'] },
-    'spec.ipFamilyPolicy: Invalid value: "RequireDualStack": must be \'SingleStack\' to release the secondary IP family',
+    'spec.ipFamilyPolicy: Invalid value: "RequireDualStack": must be set to \'SingleStack\' when releasing the secondary ipFamily',
   )
   await refused(
     'web',
