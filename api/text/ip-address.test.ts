@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { test } from 'tap'
 import { fuzzSeed } from '../../daemon/testing/fuzz.ts'
 import { seededRandom } from '../../daemon/testing/seeded-random.ts'
-import { canonicalIPv6, isIPAddress } from './ip-address.ts'
+import { canonicalIPv6, hostPort, isIPAddress } from './ip-address.ts'
 
 const texts = [
   ...[
@@ -58,4 +58,11 @@ test('random addresses of few digits have the canonical form of the machine', as
     else if (found?.includes('.')) t.match(found, /^::ffff:\d+\.\d+\.\d+\.\d+$/, text)
     else t.equal(found, new URL(`http://[${text}]`).hostname.slice(1, -1), text)
   }
+})
+
+test('an address of IPv6 has brackets before a port', async (t) => {
+  t.same(
+    ['10.244.1.5', 'fd00::5', 'pi-1'].map((host) => hostPort(host, 80)),
+    ['10.244.1.5:80', '[fd00::5]:80', 'pi-1:80'],
+  )
 })

@@ -87,3 +87,8 @@ function longestZeros(groups: readonly number[]): { readonly at: number; readonl
   }
   return longest
 }
+
+/** `10.244.1.5:80`, `[fd00::5]:80`: a host as URLs name it; a name stays as it is. */
+export function hostPort(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}

@@ -1,6 +1,7 @@
 /** nodes/proxy, pods/proxy and services/proxy: requests to the agent of a node, to another port of a node, and to a port of a pod. */
 import { ApiError, isApiError, notFound } from '../../../api/api-error.ts'
 import type { SessionRequest } from '../../../api/sessions.ts'
+import { hostPort } from '../../../api/text/ip-address.ts'
 import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
 import { assertAssigned } from '../streams/container-of-pod.ts'
 import { openSession, podIn } from '../streams/node-session.ts'
@@ -25,7 +26,7 @@ export async function proxyToNode(request: ResourceRequest, needs: ResourceNeeds
     node: target.name,
     session: { node: isAgent || target.port === undefined ? {} : { port: target.port } },
     scheme: isAgent ? 'http' : target.scheme,
-    host: isAgent ? host : `${host}:${target.port}`,
+    host: isAgent || target.port === undefined ? host : hostPort(host, target.port),
   })
 }
 
@@ -41,7 +42,7 @@ export async function proxyToPod(request: ResourceRequest, needs: ResourceNeeds)
     node: pod.spec.nodeName ?? '',
     session: { ...podIn(pod), proxy: { port } },
     scheme: target.scheme,
-    host: `${pod.status?.podIP ?? target.name}:${port}`,
+    host: hostPort(pod.status?.podIP ?? target.name, port),
   })
 }
 
@@ -57,7 +58,7 @@ export async function proxyToService(request: ResourceRequest, needs: ResourceNe
       node: pod.spec.nodeName ?? '',
       session: { ...podIn(pod), proxy: { port } },
       scheme: target.scheme,
-      host: `${ip}:${port}`,
+      host: hostPort(ip, port),
     })
   }
   throw new ApiError('InternalError', `no address of service ${JSON.stringify(name)} was tried`)

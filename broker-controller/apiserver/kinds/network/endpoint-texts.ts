@@ -7,7 +7,3 @@ export function someOf(texts: readonly string[]): string {
   const shown = texts.slice(0, mostShown).join()
   return texts.length > mostShown ? `${shown} + ${texts.length - mostShown} more...` : shown
 }
-
-export function hostPort(ip: string, port: number): string {
-  return ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`
-}

@@ -1,11 +1,12 @@
 /** core/v1 Endpoints (pkg/registry/core/endpoint/strategy.go). */
 import type { Endpoints } from '../../../../api/network/endpoints.ts'
 import { resources } from '../../../../api/resources.ts'
+import { hostPort } from '../../../../api/text/ip-address.ts'
 import { endpointsProblems } from '../../../../api/validation/endpoints-validation.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import { ageOf, orNone, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import type { KindStrategy } from '../../handlers/strategy.ts'
-import { hostPort, someOf } from './endpoint-texts.ts'
+import { someOf } from './endpoint-texts.ts'
 
 const endpointsTable: TableOf<Endpoints> = {
   columns: tableColumns('Name', 'Endpoints', 'Age'),
