@@ -158,7 +158,7 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     rebootRequestController(needs),
     ...workloadControllers({ ...needs, workloadMetrics: workloadMetrics(needs.registry) }),
     endpointsController(needs),
-    loadBalancerController(needs, configuration.loadBalancer),
+    loadBalancerController(needs, configuration.loadBalancer, ipv6 !== undefined),
     ingressController(needs, configuration.ingress),
     horizontalPodAutoscaler(
       { ...needs, autoscalerMetrics: autoscalerMetrics(needs.registry) },

@@ -1,5 +1,6 @@
 /** Which nodes may receive the packets of load balancers. */
 import { segmentOf, usualSegment } from '../../../api/network/segment.ts'
+import { ipv6PodRangeOf } from '../../../api/node/pod-range.ts'
 import type { Node } from '../../../api/node.ts'
 import { ipVersion } from '../../../api/text/ip-address.ts'
 import { formatIPv6, isRoutableIPv6, parseIPv6 } from '../../../api/text/ipv6-range.ts'
@@ -8,7 +9,7 @@ export type BalancerNode = {
   readonly name: string
   /** The InternalIP, of IPv4. */
   readonly address: string
-  /** The InternalIP of IPv6 that routers forward, in canonical form; undefined: it has none. */
+  /** The InternalIP of IPv6 that routers forward, in canonical form; undefined: it forwards nothing in IPv6. */
   readonly ipv6?: string
   /** Nodes of one segment are on one link. */
   readonly segment: string
@@ -21,11 +22,13 @@ export type BalancerNode = {
 /** core/v1 LabelNodeExcludeBalancers: whatever its value. */
 const excludeLabel = 'node.kubernetes.io/exclude-from-external-load-balancers'
 
-/** undefined: the node has no address. */
-export function balancerNode({ metadata, status }: Node): BalancerNode | undefined {
+/** undefined: the node has no address. `withIPv6`: pods of the fleet have addresses of both families. */
+export function balancerNode({ metadata, spec, status }: Node, withIPv6: boolean): BalancerNode | undefined {
   const internal = (status?.addresses ?? []).flatMap((one) => (one.type === 'InternalIP' ? [one.address] : []))
   const address = internal.find((one) => ipVersion(one) === 4)
-  const ipv6 = internal.map(parseIPv6).find((one) => one !== undefined && isRoutableIPv6(one))
+  // Without a range for its pods a node has no rules of IPv6.
+  const isInIPv6 = withIPv6 && ipv6PodRangeOf({ spec }) !== undefined
+  const ipv6 = (isInIPv6 ? internal : []).map(parseIPv6).find((one) => one !== undefined && isRoutableIPv6(one))
   if (metadata.name === undefined || address === undefined) return undefined
   const statusOf = (type: string) => status?.conditions?.find((one) => one.type === type)?.status
   return {

@@ -22,7 +22,7 @@ async function opened(t: Test) {
   }
   return {
     ...world,
-    run: (settings: LoadBalancerSettings) => world.start([loadBalancerController(needs, settings)]),
+    run: (settings: LoadBalancerSettings, ipv6 = false) => world.start([loadBalancerController(needs, settings, ipv6)]),
     async node(name: string, ready: 'True' | 'False' | 'Unknown' = 'True') {
       const { metadata, ...node } = aNode({ name, ready, address: `192.168.1.${name.slice(3)}` })
       const before = await store.get('nodes', { namespace: '', name })
@@ -211,12 +211,19 @@ test('without a pool a Service of both families has the addresses of the nodes i
   if (node === undefined) throw new Error('no node')
   const internal = (address: string) => ({ type: 'InternalIP', address }) as const
   const addresses = [internal('192.168.1.1'), internal('fe80::1'), internal('FD00:7::1')]
-  await world.store.update('nodes', { ...node, status: { ...node.status, addresses } })
+  const withRanges = async (podCIDRs: readonly string[]) => {
+    const present = (await world.store.get('nodes', { namespace: '', name: 'pi-1' })) ?? node
+    await world.store.update('nodes', { ...present, spec: { podCIDRs }, status: { ...node.status, addresses } })
+  }
+  await withRanges(['10.244.1.0/24', 'fd00:10:244:1::/64'])
   await world.service('web')
-  world.run(nodes)
+  world.run(nodes, true)
   t.equal(await world.shown('web'), '192.168.1.1 *')
   await world.change('web', { ipFamilies: ['IPv4', 'IPv6'] })
   t.equal(await world.shown('web'), '192.168.1.1 fd00:7::1 *')
+  await withRanges(['10.244.1.0/24'])
+  t.equal(await world.shown('web'), '192.168.1.1 *', 'without a range the node forwards nothing in IPv6')
+  await withRanges(['10.244.1.0/24', 'fd00:10:244:1::/64'])
   await world.change('web', { ipFamilies: ['IPv6'] })
   t.equal(await world.shown('web'), 'fd00:7::1 *')
   await world.store.create('endpointslices', {
@@ -229,6 +236,22 @@ test('without a pool a Service of both families has the addresses of the nodes i
   await world.change('web', { externalTrafficPolicy: 'Local' })
   t.equal(await world.shown('web'), 'fd00:7::1 *', 'endpoints of its family count')
   await world.change('web', { ipFamilies: ['IPv4'] })
+  t.equal(await world.shown('web'), '-')
+})
+
+test('a fleet that has lost IPv6 gives a Service of both families the addresses of IPv4 only', async (t) => {
+  const world = await opened(t)
+  await world.node('pi-1')
+  const node = await world.store.get('nodes', { namespace: '', name: 'pi-1' })
+  if (node === undefined) throw new Error('no node')
+  const addresses = ['192.168.1.1', 'fd00:7::1'].map((address) => ({ type: 'InternalIP', address }) as const)
+  const spec = { podCIDRs: ['10.244.1.0/24', 'fd00:10:244:1::/64'] }
+  await world.store.update('nodes', { ...node, spec, status: { ...node.status, addresses } })
+  await world.service('web')
+  await world.change('web', { ipFamilies: ['IPv4', 'IPv6'] })
+  world.run(nodes)
+  t.equal(await world.shown('web'), '192.168.1.1 *')
+  await world.change('web', { ipFamilies: ['IPv6'] })
   t.equal(await world.shown('web'), '-')
 })
 

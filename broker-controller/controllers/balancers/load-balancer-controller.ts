@@ -40,14 +40,15 @@ export type LoadBalancerSettings =
 const collectMs = 50
 const onlyKey = 'all'
 
-export function loadBalancerController(needs: BalancerNeeds, settings: LoadBalancerSettings): Loop {
-  return { name: 'load-balancers', run: (signal) => runLoadBalancers(needs, settings, signal) }
+/** `ipv6`: pods of the fleet have addresses of both families; otherwise nodes forward nothing in IPv6, whatever a Service has among its own. */
+export function loadBalancerController(needs: BalancerNeeds, settings: LoadBalancerSettings, ipv6 = false): Loop {
+  return { name: 'load-balancers', run: (signal) => runLoadBalancers({ ...needs, ipv6 }, settings, signal) }
 }
 
 type StoredService = StoredObject<'services'>
 
 async function runLoadBalancers(
-  needs: BalancerNeeds,
+  needs: BalancerNeeds & { readonly ipv6: boolean },
   settings: LoadBalancerSettings,
   signal: AbortSignal,
 ): Promise<void> {
@@ -155,7 +156,7 @@ type Watched = {
   readonly mayGive: (ip: string) => boolean
 }
 
-type WatchNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
+type WatchNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log; readonly ipv6: boolean }
 
 /** What decisions need besides the Services. */
 function watchFacts(needs: WatchNeeds, settings: LoadBalancerSettings, notify: () => void): Watched {
@@ -165,7 +166,7 @@ function watchFacts(needs: WatchNeeds, settings: LoadBalancerSettings, notify: (
   if (settings.mode === 'none') return { ...nothing, mayGive: () => false }
   const nodes = informer(needs, 'nodes', (present, previous) => {
     const name = (present ?? previous)?.metadata.name ?? ''
-    const node = present && balancerNode(present)
+    const node = present && balancerNode(present, needs.ipv6)
     if (isDeepStrictEqual(node, known.get(name))) return
     if (node === undefined) known.delete(name)
     else known.set(name, node)
