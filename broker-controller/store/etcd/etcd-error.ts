@@ -61,6 +61,11 @@ export function isCompacted(error: unknown): boolean {
   return error instanceof EtcdError && error.code === grpcCode.outOfRange
 }
 
+/** It refuses every write that takes space, from all its clients. Deletions happen. */
+export function isWithoutSpace(error: unknown): boolean {
+  return error instanceof EtcdError && withoutSpace.test(error.message)
+}
+
 /** What a write that failed is answered with. Timeout: it may have happened, or may still happen; all others: it has not. */
 export function answerOf(error: unknown): unknown {
   if (!(error instanceof EtcdError)) return error
@@ -68,7 +73,7 @@ export function answerOf(error: unknown): unknown {
   if (!error.refused) {
     return new ApiError('Timeout', `etcd did not answer: the write may have happened (${error.message})`, {}, options)
   }
-  if (withoutSpace.test(error.message)) {
+  if (isWithoutSpace(error)) {
     const remedy = 'compact and defragment it, then disarm the alarm (etcdctl defrag, etcdctl alarm disarm)'
     return new StoreFullError(`etcd has no space left: ${remedy}`, options)
   }

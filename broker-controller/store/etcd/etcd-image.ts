@@ -10,6 +10,7 @@ import { type AnyStoredObject, withVersion } from '../changes.ts'
 import type { ObjectCache } from '../object-cache.ts'
 import type { ObjectKey } from '../store.ts'
 import type { EtcdClient, EtcdStream } from './etcd-client.ts'
+import { isWithoutSpace } from './etcd-error.ts'
 import type { EtcdKeys, StoredKey } from './etcd-keys.ts'
 import { eventType, type KeyValue, methods, type WatchResponse } from './etcd-messages.ts'
 import { readRange } from './etcd-range.ts'
@@ -76,7 +77,7 @@ export function isStored({ id }: Pick<Resource, 'id'>): boolean {
 
 /** Begins to watch at once. */
 export function etcdImage(needs: ImageNeeds): EtcdImage {
-  const { client, keys, resources, cache, clock, log } = needs
+  const { client, keys, cache, clock, log } = needs
   let revision = needs.revision
   let stream: EtcdStream | undefined
   let failures = 0
@@ -87,21 +88,6 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
     if (to > revision) revision = to
     waiting.look()
   }
-  const apply = (type: number, kv: KeyValue) => {
-    const key = keys.parse(kv.key)
-    const row = key && resources.get(key.resource)
-    if (key === undefined || row === undefined || !isStored(row)) return
-    const previous = cache.get(row.id, key)
-    const version = kv.modRevision
-    if (type === eventType.delete) {
-      if (previous !== undefined)
-        cache.apply(row.id, withVersion({ type: 'DELETED', object: previous, previous }, version))
-      return
-    }
-    if (previous?.metadata.resourceVersion === String(version)) return
-    const object = decoded(needs, key, kv)
-    if (object !== undefined) cache.apply(row.id, { type: previous ? 'MODIFIED' : 'ADDED', object, previous, version })
-  }
 
   const take = (answer: WatchResponse) => {
     if (answer.canceled) return void end(answer.cancelReason, answer.compactRevision > 0)
@@ -110,7 +96,7 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
     for (const { type, kv } of answer.events) {
       // Of a response that is repeated some may have been applied.
       if (kv === undefined || kv.modRevision <= revision) continue
-      apply(type, kv)
+      applyChange(needs, type, kv)
       // A transaction of others has several changes of one revision, which fragments may divide.
       revision = kv.modRevision - 1
     }
@@ -127,30 +113,32 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
       { message: take, end: (error) => void end(error.message) },
     )
   }
-  const end = async (reason: string, isCompacted = false): Promise<void> => {
+  /** `isReadAgain`: what was changed since `revision` cannot be watched. */
+  const end = async (reason: string, isReadAgain = false): Promise<void> => {
     stream?.close()
+    stream = undefined
     if (closing.signal.aborted) return
     // The first end may be that of a member: once for each time without etcd.
     if (failures === 1) log.warn('Watch of etcd ended', { reason, revision })
     await clock.sleep(backoffMs(failures++, retry, Math.random), closing.signal)
     if (closing.signal.aborted) return
-    for (let attempts = 0; isCompacted && !(await hasReplacedAll(attempts)); attempts++) {
+    for (let attempts = 0; isReadAgain && !(await hasReplacedAll(reason, attempts)); attempts++) {
       await clock.sleep(backoffMs(attempts, retry, Math.random), closing.signal)
       if (closing.signal.aborted) return
     }
     watch()
   }
   /** Changes in between are not known one by one: watches of the kinds that changed are Expired. */
-  const replaceAll = async () => {
+  const replaceAll = async (reason: string) => {
     const read = await readObjects(needs)
     if (closing.signal.aborted) return
     cache.replace(read.revision, read.objects)
-    log.info('Objects read again: etcd has compacted the changes since the last one', { revision: read.revision })
+    log.info('Objects of etcd read again', { reason, revision: read.revision })
     advance(read.revision)
   }
 
-  const hasReplacedAll = (failed: number) =>
-    replaceAll().then(
+  const hasReplacedAll = (reason: string, failed: number) =>
+    replaceAll(reason).then(
       () => true,
       (error: unknown) => {
         if (failed === 0) log.warn('Cannot read etcd', { error })
@@ -158,12 +146,20 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
       },
     )
 
+  const position: WatchPosition = {
+    revision: () => revision,
+    until: waiting.until,
+    readAgain(reason) {
+      if (stream !== undefined) void end(reason, true)
+    },
+  }
+
   watch()
   return {
     get: (resource, key) => cache.get(resource, key),
-    revision: () => revision,
-    until: waiting.until,
-    latest: inBatches((ms) => reachLatest(needs, { revision: () => revision, until: waiting.until }, ms)),
+    revision: position.revision,
+    until: position.until,
+    latest: inBatches((ms) => reachLatest(needs, position, ms)),
     close() {
       closing.abort('closed')
       waiting.close()
@@ -172,14 +168,20 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
   }
 }
 
+type WatchPosition = Pick<EtcdImage, 'revision' | 'until'> & {
+  /** Reads all objects, and watches from there on. A watch that has ended already begins again by itself. */
+  readonly readAgain: (reason: string) => void
+}
+
 /**
  * Changes of other prefixes raise the revision, too, and the watch has no event of them. Then a key of this store is written, whose event
  * comes after all others. A requested progress notification is no proof: etcd before 3.4.25 and 3.5.8 sends it ahead of events that
- * are on their way, or not yet read (etcd-io/etcd 15220), and who counted from there would leave them out.
+ * are on their way, or not yet read (etcd-io/etcd 15220), and who counted from there would leave them out. Where etcd has no space for the
+ * mark, all objects are read: others may have filled it, and a client that would delete something must not be refused for that.
  */
 async function reachLatest(
   { client, keys, clock }: Pick<ImageNeeds, 'client' | 'keys' | 'clock'>,
-  { revision, until }: Pick<EtcdImage, 'revision' | 'until'>,
+  { revision, until, readAgain }: WatchPosition,
   ms: number,
 ): Promise<boolean> {
   const untilMs = clock.monotonicMs() + ms
@@ -187,8 +189,29 @@ async function reachLatest(
   const wanted = header?.revision ?? 0
   const isReached = () => revision() >= wanted
   if (await until(isReached, arrivalMs)) return true
-  await client.call(methods.txn, { compare: [], success: [{ put: { key: keys.mark, value: Buffer.alloc(0) } }] })
+  const put = { key: keys.mark, value: Buffer.alloc(0) }
+  await client.call(methods.txn, { compare: [], success: [{ put }] }).catch((error: unknown) => {
+    if (!isWithoutSpace(error)) throw error
+    readAgain('etcd has no space left')
+  })
   return until(isReached, Math.max(0, untilMs - clock.monotonicMs()))
+}
+
+function applyChange(needs: ImageNeeds, type: number, kv: KeyValue): void {
+  const { keys, resources, cache } = needs
+  const key = keys.parse(kv.key)
+  const row = key && resources.get(key.resource)
+  if (key === undefined || row === undefined || !isStored(row)) return
+  const previous = cache.get(row.id, key)
+  const version = kv.modRevision
+  if (type === eventType.delete) {
+    if (previous !== undefined)
+      cache.apply(row.id, withVersion({ type: 'DELETED', object: previous, previous }, version))
+    return
+  }
+  if (previous?.metadata.resourceVersion === String(version)) return
+  const object = decoded(needs, key, kv)
+  if (object !== undefined) cache.apply(row.id, { type: previous ? 'MODIFIED' : 'ADDED', object, previous, version })
 }
 
 /** undefined: others wrote something else there. Readers keep what was there before. */
