@@ -97,6 +97,28 @@ test('many planned visits wait with one timer, and a visit that is no longer pla
   await visiting
 })
 
+test('a visit that is planned for no time holds back no other, and comes as late as a retry', async (t) => {
+  const clock = fakeClock()
+  const queue = workQueue(clock)
+  const stop = new AbortController()
+  const visits: [string, number][] = []
+  const visiting = (async () => {
+    for await (const key of queue.keys(stop.signal)) {
+      visits.push([key, clock.monotonicMs()])
+      queue.done(key)
+    }
+  })()
+  queue.addAfter('never', Number.NaN)
+  queue.addAfter('soon', 20)
+  await clock.advance(60_000)
+  t.same(visits, [
+    ['soon', 20],
+    ['never', 30_000],
+  ])
+  stop.abort()
+  await visiting
+})
+
 test('a key that fails comes back later each time, and starts over after a success', async (t) => {
   const clock = fakeClock()
   const queue = workQueue(clock, () => 1)

@@ -6,6 +6,7 @@ import { dueTimes } from './due-times.ts'
 export interface WorkQueue {
   /** Visit this key soon. While it is being visited: once more afterwards. */
   add(key: string): void
+  /** Visit it after `ms`, or at its earlier time. */
   addAfter(key: string, ms: number): void
   /** Keys as they come due, until `signal` aborts. Every key given must be ended by `done` or `failed`. */
   keys(signal: AbortSignal): AsyncIterable<string>
@@ -52,7 +53,8 @@ export function workQueue(clock: Clock, random: () => number = Math.random): Wor
   const addAfter = (key: string, ms: number) => {
     if (ms <= 0) return add(key)
     if (ready.has(key)) return
-    planned.add(key, ms)
+    // A date that cannot be read must hold back its own key only: among the due times it would be neither before nor after the others.
+    planned.add(key, Number.isNaN(ms) ? retry.maxMs : ms)
   }
 
   const ended = (key: string) => {
