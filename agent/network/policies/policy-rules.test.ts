@@ -285,7 +285,7 @@ test('rules of IPv6 are for the pods that have such an address, with the address
   t.same([...rules.pods.keys()], ['web'])
   t.same(chains.get('policies-ingress')?.rules, [
     'ct state established,related accept',
-    'icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept',
+    'ip6 hoplimit 255 icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept',
     'ip6 saddr . ip6 daddr @policy-self accept',
     'ip6 daddr vmap @ingress-pods',
   ])
