@@ -67,7 +67,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const othersLead = () => haveOthersToLead(link.servers.get())
   const controlPlane = connection(assembly, machine, goodbye, { mqttServers, othersLead })
   const event = nodeEvents({ controlPlane, clock }, nodeName)
-  const ground = networkGround(root, board)
+  const ground = networkGround({ root, dataDir }, board)
   const engine = dockerRuntime({
     socketPath: request.dockerSocket,
     nodeName,

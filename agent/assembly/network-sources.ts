@@ -32,7 +32,7 @@ export function networkSources({ root, dataDir }: { readonly root: string; reado
     table: nftTable(),
     ipv6Table: nftTable('nft', undefined, ipv6Rules),
     hasIPv6: hasIPv6(root),
-    ipv6Forwarding: kernelIPv6Forwarding(root),
+    ipv6Forwarding: kernelIPv6Forwarding(root, dataDir),
     ipv6: nftIPv6Guard(root),
     isolatedPods: () => isolatedPods(),
     names: nodeDnsHost(),

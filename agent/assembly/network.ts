@@ -18,6 +18,7 @@ import {
   type NetworkOwner,
   networkOwner,
   ownedBalancers,
+  ownedForwarding,
   ownedGuard,
   ownedHost,
   ownedTable,
@@ -61,7 +62,10 @@ export type NetworkGround = {
   readonly ipv6Forwarding: IPv6Forwarding
 }
 
-export function networkGround(root: string, { ipv6PeerRules }: Pick<AgentBoard, 'ipv6PeerRules'>): NetworkGround {
+export function networkGround(
+  { root, dataDir }: { readonly root: string; readonly dataDir: string },
+  { ipv6PeerRules }: Pick<AgentBoard, 'ipv6PeerRules'>,
+): NetworkGround {
   const owner = networkOwner(root)
   const guard = nftIPv6Guard(root, undefined, () => ipv6PeerRules.get() !== undefined)
   const table = guard.inTurn(nftTable('nft', undefined, ipv6Rules))
@@ -70,7 +74,7 @@ export function networkGround(root: string, { ipv6PeerRules }: Pick<AgentBoard, 
     hasIPv6: hasIPv6(root),
     ipv6: ownedGuard(guard, owner),
     ipv6Table: ownedTable(table, owner),
-    ipv6Forwarding: kernelIPv6Forwarding(root),
+    ipv6Forwarding: ownedForwarding(kernelIPv6Forwarding(root, dataDir), owner),
   }
 }
 

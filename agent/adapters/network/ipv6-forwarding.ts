@@ -1,34 +1,35 @@
 /** The kernel's forwarding of packets of IPv6, which pods with addresses of IPv6 need, through its settings below /proc/sys. */
-import { mkdir, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { replaceFile } from '../../../daemon/durable-file.ts'
 
 export interface IPv6Forwarding {
   /** From now on the kernel forwards IPv6, and keeps the default route that a router announces. Rejects with the reason. */
   enable(): Promise<void>
-  /** Sets what `enable` has changed as it was, also that of an earlier process since the machine was booted. */
+  /** Sets what `enable` has changed as it was, also that of an earlier process. */
   restore(): Promise<void>
 }
 
-/** What was changed: the settings of a network namespace are gone with it, as those of a machine are with a reboot. */
+/**
+ * What was changed. It outlasts a reboot: Docker lets the kernel forward IPv6 when it starts with a network that has it, before the agent
+ * does, and that is no router that the user has set up.
+ */
 type Changed = { readonly interfaces: readonly string[] }
 
-/** `root`: where the kernel's files and `/run` are found. */
-export function kernelIPv6Forwarding(root: string): IPv6Forwarding {
+/** `root`: where the kernel's files are found. `dataDir`: of the agent, where it is recorded. */
+export function kernelIPv6Forwarding(root: string, dataDir: string): IPv6Forwarding {
   const settings = join(root, 'proc/sys/net/ipv6/conf')
+  const recordFile = join(dataDir, 'ipv6-forwarding.json')
   const read = async (...names: readonly string[]) =>
     (await readFile(join(settings, ...names), 'utf8').catch(() => '')).trim()
   const write = (value: string, ...names: readonly string[]) => writeFile(join(settings, ...names), `${value}\n`)
-  const recordFile = async () => {
-    const space = await readlink('/proc/self/ns/net').catch(() => '')
-    return join(root, 'run/bramble', `ipv6-${space.replace(/\D/g, '')}.json`)
-  }
   const recorded = async (): Promise<Changed | undefined> => {
-    const text = await readFile(await recordFile(), 'utf8').catch(() => undefined)
+    const text = await readFile(recordFile, 'utf8').catch(() => undefined)
     return text === undefined ? undefined : changedIn(text)
   }
   const record = async (changed: Changed) => {
-    await mkdir(join(root, 'run/bramble'), { recursive: true, mode: 0o700 })
-    await writeFile(await recordFile(), JSON.stringify(changed))
+    await mkdir(dataDir, { recursive: true, mode: 0o700 })
+    await replaceFile(recordFile, JSON.stringify(changed))
   }
 
   /** Those that take announcements of routers only as long as the kernel does not forward (ip-sysctl, accept_ra). */
@@ -60,7 +61,7 @@ export function kernelIPv6Forwarding(root: string): IPv6Forwarding {
       await write('0', 'all', 'forwarding')
       for (const name of before.interfaces)
         if ((await read(name, 'accept_ra')) === '2') await write('1', name, 'accept_ra')
-      await rm(await recordFile(), { force: true })
+      await rm(recordFile, { force: true })
     },
   }
 }

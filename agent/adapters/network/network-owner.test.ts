@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { ipv4Rules } from '../../network/rule-family.ts'
-import { networkOwner, ownedHost, ownedTable } from './network-owner.ts'
+import { networkOwner, ownedForwarding, ownedHost, ownedTable } from './network-owner.ts'
 
 test('one agent of a machine has the network, and another one changes and removes nothing', async (t) => {
   const root = t.testdir({})
@@ -24,6 +24,8 @@ test('one agent of a machine has the network, and another one changes and remove
   const mine = ownedTable(table, first)
   await mine.apply('rules')
   await mine.apply('more')
+  const forwarding = { enable: () => call('forward'), restore: () => call('restore') }
+  const otherForwarding = ownedForwarding(forwarding, second)
   const [others, otherHost] = [ownedTable(table, second), ownedHost(host, second)]
   const message = /^Another agent of this machine, process \d+, has the network of pods/
   await t.rejects(others.list(), { message })
@@ -34,11 +36,14 @@ test('one agent of a machine has the network, and another one changes and remove
   await t.rejects(otherHost.acceptMarked(false), { message })
   await others.remove()
   await otherHost.refuseMarked()
+  await t.rejects(otherForwarding.enable(), { message })
+  await otherForwarding.restore()
   t.same(calls, ['rules', 'more'])
   await ownedHost(host, first).acceptMarked(false)
   await mine.remove()
   await ownedHost(host, first).refuseMarked()
-  t.same(calls.slice(2), ['accept', 'remove', 'refuse'])
+  await ownedForwarding(forwarding, first).restore()
+  t.same(calls.slice(2), ['accept', 'remove', 'refuse', 'restore'])
 })
 
 test('a lock that cannot be written keeps no agent from its network', async (t) => {

@@ -10,6 +10,7 @@ import type { IPv6Guard } from '../../network/peers/ipv6-guard.ts'
 import type { HostNetwork } from '../../network/peers/route-sync.ts'
 import type { WireguardLink } from '../../network/wireguard/wireguard-sync.ts'
 import { AlreadyRunning, lockDirectory } from '../disk/single-instance.ts'
+import type { IPv6Forwarding } from './ipv6-forwarding.ts'
 
 export interface NetworkOwner {
   /** Resolves when this process has the network, until it ends. Rejects while another agent has it; another call tries again. */
@@ -78,6 +79,14 @@ export function ownedGuard(guard: IPv6Guard, { claim, isOwner }: NetworkOwner): 
     verify: () => claim().then(guard.verify),
     observe: async (chains) => (isOwner() ? guard.observe(chains) : undefined),
     remove: async () => (isOwner() ? guard.remove() : undefined),
+  }
+}
+
+/** As `ownedTable`. */
+export function ownedForwarding(forwarding: IPv6Forwarding, { claim, isOwner }: NetworkOwner): IPv6Forwarding {
+  return {
+    enable: () => claim().then(forwarding.enable),
+    restore: async () => (isOwner() ? forwarding.restore() : undefined),
   }
 }
 
