@@ -67,6 +67,87 @@ test('a message of the network is taken as it is, and a node with a value that i
   }
 })
 
+const fleetOfBoth = { ...facts, ipv6: { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' } }
+const peerOfBoth = { ...peer, ipv6: { podCIDR: 'fd00:10:244:1::/64', address: 'fd00:1::5' } }
+
+test('a node with a range or an address of IPv6 that is none, or that no router forwards, is left out', async (t) => {
+  const withIPv6 = (podCIDR: string, address?: string) => {
+    const ipv6: { podCIDR: string; address?: string } = { podCIDR, ...(address !== undefined && { address }) }
+    return { ...peer, name: 'pi-2', ipv6 }
+  }
+  const range = 'fd00:10:244:2::/64'
+  const all = [peerOfBoth, ...['2001:db8::5', 'fc00::5', '3fff::5', undefined].map((ip) => withIPv6(range, ip))]
+  t.same(decodeNetwork({ ...fleetOfBoth, nodes: all }), {
+    ok: true,
+    value: { message: { ...fleetOfBoth, nodes: all }, problems: [] },
+    unknownFields: [],
+  })
+  const ranges = [
+    ...['', 'all', '10.244.2.0/24', 'fd00:10:244:2::', 'fd00:10:244:2::/129', 'fd00:10:244:2::/-1', `${range} `],
+    ...['fd00:10:244:2::1/64', 'FD00:10:244:2::/64', 'fd00:10:244:2:0::/64', 'fd00:10:244:2::/064'],
+    ...[`${range}; flush ruleset`, `${range}\n`, '--help', 'fd00::/64,fd01::/64', `fd00:${'0:'.repeat(50_000)}:/64`],
+  ]
+  const addresses = [
+    ...['', '192.168.1.6', '::', '::1', 'fe80::5', 'fe80::5%eth0', 'febf::5', 'fec0::5', 'ff02::1', '::ffff:192.0.2.1'],
+    ...['64:ff9b::c000:201', 'FD00::5', 'fd00:0::5', 'fd00:0:0:0:0:0:0:5', 'fd00::5%eth0', 'fd00::5/64', '[fd00::5]'],
+    ...[
+      'fd00::5 }; flush ruleset',
+      'fd00::5\n',
+      ' fd00::5',
+      'fd00:::5',
+      'fd00::5::1',
+      'fd00::12345',
+      'fd00:1',
+      '--help',
+    ],
+  ]
+  const bad = [...ranges.map((one) => withIPv6(one)), ...addresses.map((one) => withIPv6(range, one))]
+  for (const other of bad) {
+    const { podCIDR, address: ip = '' } = other.ipv6
+    t.match(
+      decodeNetwork({ ...fleetOfBoth, nodes: [other, peerOfBoth] }),
+      { ok: true, value: { message: { nodes: [peerOfBoth] }, problems: ['node "pi-2"'] } },
+      JSON.stringify(`${podCIDR} ${ip}`.slice(0, 60)),
+    )
+  }
+})
+
+test('a message of the network with fields of IPv6 of another type is refused', async (t) => {
+  const shapes = [7, '', 'fd00::/64', [], ['fd00::/64'], {}, { podCIDR: 7 }, { podCIDR: null, address: 'fd00::5' }]
+  for (const ipv6 of [...shapes, { podCIDR: 'fd00::/64', address: ['fd00::5'] }, { address: 'fd00::5' }]) {
+    const decoded = decodeNetwork({ ...fleetOfBoth, nodes: [{ ...peer, ipv6 }] })
+    t.match(decoded, { ok: false, problems: [{ field: /^nodes\[0\]\.ipv6/ }] }, JSON.stringify(ipv6))
+  }
+  for (const ipv6 of [...shapes, { clusterCIDR: 'fd00::/56' }, { clusterCIDR: 'fd00::/56', serviceCIDR: 1 }]) {
+    const decoded = decodeNetwork({ ...facts, ipv6, nodes: [peer] })
+    t.match(decoded, { ok: false, problems: [{ field: /^ipv6/ }] }, JSON.stringify(ipv6))
+  }
+})
+
+test('a message of the network whose own ranges of IPv6 are none, or that no router forwards, is refused', async (t) => {
+  const good = fleetOfBoth.ipv6
+  const ranges = [
+    ...['', '-', '10.244.0.0/16', 'fd00::', 'fd00::1/56', 'FD00::/56', 'fd00:0::/56', 'fd00::/129', 'fd00::/56 }'],
+    ...['::/0', '::/128', 'fe80::/64', 'ff00::/8', '::ffff:10.0.0.0/104', 'fc00::/6', '4000::/2', '64:ff9b::/96'],
+  ]
+  for (const range of ranges) {
+    for (const field of ['clusterCIDR', 'serviceCIDR']) {
+      const decoded = decodeNetwork({ ...facts, ipv6: { ...good, [field]: range }, nodes: [peerOfBoth] })
+      t.match(decoded, { ok: false, problems: [{ field: `ipv6.${field}` }] }, `${field} ${range}`)
+    }
+  }
+  const both = decodeNetwork({ ...facts, ipv6: { clusterCIDR: 'a', serviceCIDR: 'b' }, nodes: [] })
+  t.match(both, { ok: false, problems: [{ field: 'ipv6.clusterCIDR' }, { field: 'ipv6.serviceCIDR' }] })
+})
+
+test('null is no IPv6, and fields of IPv6 that this version does not have are left out', async (t) => {
+  const without = decodeNetwork({ ...facts, ipv6: null, nodes: [{ ...peer, ipv6: null }] })
+  t.same(without.ok && without.value, { message: { ...facts, nodes: [peer] }, problems: [] })
+  const later = { ...peerOfBoth, ipv6: { ...peerOfBoth.ipv6, prefix: '; reboot' } }
+  const decoded = decodeNetwork({ ...fleetOfBoth, ipv6: { ...fleetOfBoth.ipv6, mtu: 1 }, nodes: [later] })
+  t.same(decoded.ok && decoded.value.message, { ...fleetOfBoth, nodes: [peerOfBoth] })
+})
+
 test('a message of the network whose own values are none is refused', async (t) => {
   for (const field of ['clusterCIDR', 'serviceCIDR', 'clusterDomain', 'nodes', 'epoch', 'version']) {
     t.match(decodeNetwork({ ...facts, nodes: [peer], [field]: { a: 1 } }), { ok: false }, field)

@@ -8,7 +8,7 @@ import { wireguardEndpointProblem, wireguardKeyProblem } from '../../../api/netw
 import { invalid } from '../../../api/problem.ts'
 import { parseCidr } from '../../../api/text/cidr.ts'
 import { canonicalIPv6, ipVersion } from '../../../api/text/ip-address.ts'
-import { formatIPv6Range, parseIPv6Range } from '../../../api/text/ipv6-range.ts'
+import { boundsOfIPv6Range, formatIPv6Range, isRoutableIPv6, parseIPv6Range } from '../../../api/text/ipv6-range.ts'
 
 /** `problems`: of the parts that were left out, as sentences. */
 export type Received<T> = { readonly message: T; readonly problems: readonly string[] }
@@ -20,8 +20,9 @@ export function decodeNetwork(input: unknown): Decoded<Received<NetworkMessage>>
   const { clusterCIDR, serviceCIDR, ipv6, clusterDomain, wireguard, nodes } = decoded.value
   const ranges = Object.entries({ clusterCIDR, serviceCIDR }).filter(([, range]) => parseCidr(range) === undefined)
   const problems = ranges.map(([field, range]) => invalid(field, range, 'must be an IPv4 range'))
-  const ofIPv6 = Object.entries(ipv6 ?? {}).filter(([, range]) => !isIPv6Range(range))
-  problems.push(...ofIPv6.map(([field, range]) => invalid(`ipv6.${field}`, range, 'must be an IPv6 range')))
+  const ofIPv6 = Object.entries(ipv6 ?? {}).filter(([, range]) => !isRoutableRange(range))
+  const wanted = 'must be an IPv6 range, global or unique local'
+  problems.push(...ofIPv6.map(([field, range]) => invalid(`ipv6.${field}`, range, wanted)))
   const domain = dnsSubdomainProblem(clusterDomain)
   if (domain !== undefined) problems.push(invalid('clusterDomain', clusterDomain, domain))
   const port = wireguard?.port ?? 1
@@ -58,6 +59,12 @@ function isUsableIPv6(ipv6: NetworkPeer['ipv6']): boolean {
 /** Global or unique local (RFC 4291, 2.4; RFC 4193). */
 function isRoutable(address: string): boolean {
   return /^(f[cd][0-9a-f]{2}|[23][0-9a-f]{3}):/.test(address)
+}
+
+/** As a controller takes it: packets to addresses of links, to groups and to IPv4-mapped ones are not for pods. */
+function isRoutableRange(text: string): boolean {
+  const range = parseIPv6Range(text)
+  return range !== undefined && isIPv6Range(text) && boundsOfIPv6Range(range).every(isRoutableIPv6)
 }
 
 /** In canonical form. */
