@@ -153,6 +153,36 @@ test('a machine with addresses of both IP families shows both, and so does a pod
   t.match(podStatus(onHost, facts(over, { last })), { podIP: '192.0.2.1', podIPs: both }, 'after its end, too')
 })
 
+test('a pod with addresses of both IP families shows that of IPv4 first, and keeps both after its end', async (t) => {
+  const both = [{ ip: '10.1.0.5' }, { ip: 'fd00:10:244:1::5' }]
+  const running = facts([found('', { ipv6: 'fd00:10:244:1::5' }), found('main')])
+  const last = podStatus(pod('Never'), running)
+  t.match(last, { podIP: '10.1.0.5', podIPs: both, hostIPs: [{ ip: '192.0.2.1' }] })
+  t.equal(last.podIPs?.length, 2)
+  t.equal(last.hostIPs?.length, 1, 'a machine may have one family only')
+  const over = [found('', { state: 'exited' }), found('main', ended(0))]
+  t.match(podStatus(pod('Never'), facts(over, { last })), { podIP: '10.1.0.5', podIPs: both })
+  const restarting = podStatus(pod(), facts(over, { last }))
+  t.notOk('podIP' in restarting || 'podIPs' in restarting, 'a pod that runs again gets other addresses')
+})
+
+test('a pod whose sandbox has one family only shows one address, also on a machine that has both', async (t) => {
+  const shown = podStatus(pod(), facts([sandbox, found('main')], { otherHostIP: '2001:db8::1' }))
+  t.same(shown.podIPs, [{ ip: '10.1.0.5' }])
+  const again = podStatus(pod(), facts([sandbox, found('main')], { last: { ...shown, podIPs: [{ ip: 'fd00::5' }] } }))
+  t.same(again.podIPs, [{ ip: '10.1.0.5' }], 'addresses of an earlier sandbox are not those of a running one')
+})
+
+test('on the network of the machine a pod has none of the addresses that its sandbox is found with', async (t) => {
+  const onHost = aPod({ name: 'web', spec: { hostNetwork: true } })
+  const odd = found('', { ip: '10.1.0.5', ipv6: 'fd00::5' })
+  t.same(podStatus(onHost, facts([odd, found('main')], { otherHostIP: '2001:db8::1' })).podIPs, [
+    { ip: '192.0.2.1' },
+    { ip: '2001:db8::1' },
+  ])
+  t.same(podStatus(onHost, facts([odd, found('main')])).podIPs, [{ ip: '192.0.2.1' }])
+})
+
 test('a running pod shows its addresses and its start time', async (t) => {
   t.match(podStatus(pod(), facts([sandbox, found('main', { attempt: 2 })])), {
     phase: 'Running',
