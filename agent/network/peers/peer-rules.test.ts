@@ -51,12 +51,18 @@ test('pods keep their addresses within the cluster only', async (t) => {
 
 test('a tunnel takes packets of nodes only, and connections through it have its MTU', async (t) => {
   const ofPods = 'udp dport 8473 ip saddr 10.244.0.0/16 drop'
-  t.same(rulesOf(network, 'peers-input'), [ofPods])
+  const forged = (ports: string) => `udp dport ${ports} meta iifkind "bridge" fib saddr . iif oif missing drop`
+  t.same(rulesOf(network, 'peers-input'), [forged('8473'), ofPods])
   const tunnelled: PeerNetwork = {
     ...network,
     tunnel: { kind: 'vxlan', address: '10.244.1.0', mac: '02:62:0a:f4:01:00', peers: [] },
   }
-  t.same(rulesOf(tunnelled, 'peers-input'), ['udp dport 8472 ip saddr @nodes accept', 'udp dport 8472 drop', ofPods])
+  t.same(rulesOf(tunnelled, 'peers-input'), [
+    forged('{ 8472, 8473 }'),
+    'udp dport 8472 ip saddr @nodes accept',
+    'udp dport 8472 drop',
+    ofPods,
+  ])
   t.match(rulesOf(tunnelled, 'peers-forward')[1], /^tcp .* oifname bramble-vxlan .* maxseg size set rt mtu$/)
   t.equal(rulesOf(tunnelled, 'peers-forward').length, rulesOf(network, 'peers-forward').length + 1)
   t.same(rulesOf(tunnelled, 'tunnel-prerouting'), ['udp dport 8472 fib daddr type local notrack'])
@@ -87,7 +93,7 @@ test('packets of other sites come by WireGuard alone, and go to pods alone', asy
     'iifname != bramble-wg ip saddr @far drop',
     'iifname bramble-wg ip daddr != 10.244.0.0/16 ct state != { established, related } drop',
   ]
-  t.same(rulesOf(encrypted, 'peers-input').slice(0, 2), rules)
+  t.same(rulesOf(encrypted, 'peers-input').slice(1, 3), rules)
   t.same(rulesOf(encrypted, 'peers-forward').slice(1, 3), rules, 'before any rule that lets a packet pass')
   t.match(rulesOf(encrypted, 'peers-forward')[3], /^tcp .* oifname bramble-wg .* maxseg size set rt mtu$/)
   t.match(ofIPv4(encrypted).sets.get('far'), { flags: ['interval'] })

@@ -66,8 +66,15 @@ function inputRules({ clusterCIDR, tunnel }: RuledNetwork, family: RuleFamily): 
   // Else anyone could send packets in a tunnel, with the source address of a pod. Its own packets are of IPv4 always.
   const tunnelled = [`udp dport ${tunnelPort} ip saddr @nodes accept`, `udp dport ${tunnelPort} drop`]
   const ofPods = `udp dport ${probePort} ip saddr ${clusterCIDR} drop`
-  return [...(tunnel?.kind === 'vxlan' ? tunnelled : encrypted), ofPods]
+  const forged = `udp dport ${portsOfNodes(tunnel)} ${isForged} drop`
+  return [forged, ...(tunnel?.kind === 'vxlan' ? tunnelled : encrypted), ofPods]
 }
+
+/**
+ * Docker gives pods NET_RAW, with which they send with any source, that of a node too. Of bridges only: packets of other nodes may come
+ * by another link than the one that leads to them.
+ */
+const isForged = 'meta iifkind "bridge" fib saddr . iif oif missing'
 
 /**
  * Where nodes take packets of nodes: one of a pod leaves with the address of its node, by which it would get into the tunnel with the
@@ -114,7 +121,10 @@ function forwardRules({ clusterCIDR, podCIDR, tunnel }: RuledNetwork, family: Ru
     // What most packets are is looked for first.
     `${ip} saddr ${clusterCIDR} ${ip} daddr ${clusterCIDR} goto peers-pass`,
     ...(family.family === 'IPv4'
-      ? [`${ip} saddr ${podCIDR} udp dport ${portsOfNodes(tunnel)} ${ip} daddr @nodes drop`]
+      ? [
+          `${ip} saddr ${podCIDR} udp dport ${portsOfNodes(tunnel)} ${ip} daddr @nodes drop`,
+          `udp dport ${portsOfNodes(tunnel)} ${ip} daddr @nodes ${isForged} drop`,
+        ]
       : []),
     // Host ports and Services, and their answers.
     `ct status dnat ${ip} daddr ${clusterCIDR} goto peers-pass`,
