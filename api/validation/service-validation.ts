@@ -9,7 +9,7 @@ import {
   type ServiceSpec,
 } from '../network/service.ts'
 import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../problem.ts'
-import { parseCidr } from '../text/cidr.ts'
+import { parseAddressBlock } from '../text/address-block.ts'
 import { ipVersion, isIPAddress } from '../text/ip-address.ts'
 import { endpointAddressProblems, ipProblems, portNumberProblems, transportProblems } from './endpoints-validation.ts'
 import { labelProblems, problemsWith } from './metadata-validation.ts'
@@ -240,9 +240,7 @@ function balancerProblems(spec: ServiceSpec): readonly Problem[] {
 }
 
 function rangeProblems(field: string, range: string): readonly Problem[] {
-  const [address = '', bits = ''] = range.split('/')
-  const isIPv6Range = ipVersion(address) === 6 && /^\d{1,3}$/.test(bits) && Number(bits) <= 128
-  if (isIPv6Range || parseCidr(range) !== undefined) return []
+  if (parseAddressBlock(range) !== undefined) return []
   return [invalid(field, range, 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)')]
 }
 

@@ -43,6 +43,7 @@ test('a load balancer for clients of IPv6 alone lets in no client of IPv4', asyn
     serviceState(aService({ type: 'LoadBalancer', loadBalancerSourceRanges }), []).sourceRanges
   t.same(ranges('fd00::/8'), ['0.0.0.0/32'])
   t.same(ranges('fd00::/8', '192.0.2.0/24'), ['192.0.2.0/24'])
+  t.same(ranges('010.0.0.0/8', '192.0.2.7/24'), ['10.0.0.0/8', '192.0.2.0/24'], 'as nodes read them')
   t.equal(ranges(), undefined)
 })
 

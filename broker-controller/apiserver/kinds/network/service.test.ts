@@ -259,6 +259,12 @@ test('the fields of a Service are checked in the words of Kubernetes', async (t)
     'spec.externalIPs[1]: Invalid value: "0.0.0.0": may not be unspecified (0.0.0.0)',
     'spec.externalIPs[2]: Invalid value: "::1": may not be in the loopback range (127.0.0.0/8, ::1/128)',
   ])
+  const ofClients = (...loadBalancerSourceRanges: readonly string[]) =>
+    wrong({ type: 'LoadBalancer', loadBalancerSourceRanges })
+  t.same(ofClients('10.0.0.7/8', '010.0.0.0/8', ' fd00::7/8'), [], 'as kube-apiserver reads them')
+  t.same(ofClients('10.0.0.0/33'), [
+    'spec.LoadBalancerSourceRanges[0]: Invalid value: "10.0.0.0/33": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)',
+  ])
   const named = causes(() => create('services', web({}, '1web')))
   t.match(named, [/^metadata.name: Invalid value: "1web": a DNS-1035 label must consist of/])
 })
