@@ -190,3 +190,17 @@ test('a Service that prefers both families stays as it is when the fleet gets or
   await patch({ ipFamilyPolicy: 'SingleStack' })
   t.same((await store.get('services', { namespace: 'default', name: 'web' }))?.spec?.clusterIPs, clusterIPs.slice(0, 1))
 })
+
+test('a Service that requires IPv6 is changed without it only to SingleStack with IPv4 first', async (t) => {
+  const { create, patch, needs, spec } = await openApi(t)
+  await create('web', { ipFamilyPolicy: 'RequireDualStack' })
+  await create('six', { ipFamilies: ['IPv6'] })
+  const { clusterIP } = await spec('web')
+  Object.assign(needs, { services: serviceNetwork(serviceCIDR) })
+  const refused = { code: 422, body: { message: /not configured / } }
+  t.match(await patch('web', { selector: { app: 'other' } }), refused)
+  t.match(await patch('six', { selector: { app: 'other' } }), refused)
+  t.equal((await patch('web', { ipFamilyPolicy: 'SingleStack' })).code, 200)
+  t.match(await spec('web'), { clusterIPs: [clusterIP], ipFamilies: ['IPv4'] })
+  t.equal((await patch('web', { selector: { app: 'other' } })).code, 200)
+})
