@@ -167,14 +167,13 @@ test('kubectl logs', async (t) => {
     t.equal(lines.length - 2, 6_000 - first, 'without a gap')
   })
 
-  await t.test('of a node that is away is an error at once', async (t) => {
+  await t.test('of a node that is away is an error, without a wait for the node', async (t) => {
     await agent.stop()
-    const before = Date.now()
     t.equal(
       await refusal('logs', 'one'),
       'Error from server (ServiceUnavailable): node "pi-1" has no connection to the controller',
+      'a request that waited for the node would end with the time that it waited',
     )
-    t.ok(Date.now() - before < 3_000)
   })
 })
 
