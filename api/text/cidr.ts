@@ -16,6 +16,14 @@ export function parseCidr(text: string): Cidr | undefined {
   return first % sizeOfCidr({ bits }) === 0 ? { first, bits } : undefined
 }
 
+/** The range that an address with a mask is in: `192.168.1.7/24`. undefined when it is none of IPv4. */
+export function maskedCidr(text: string): Cidr | undefined {
+  const [address = '', bits = ''] = text.split('/')
+  const own = parseCidr(`${address}/32`)
+  if (own === undefined || !/^\d{1,2}$/.test(bits) || Number(bits) > 32) return undefined
+  return { first: own.first - (own.first % sizeOfCidr({ bits: Number(bits) })), bits: Number(bits) }
+}
+
 export function formatCidr({ first, bits }: Cidr): string {
   return `${formatIPv4(first)}/${bits}`
 }

@@ -2,7 +2,7 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 import { networkInterfaces } from 'node:os'
-import { formatCidr, parseCidr } from '../../../api/text/cidr.ts'
+import { formatCidr, maskedCidr } from '../../../api/text/cidr.ts'
 import { codeOf } from '../../../daemon/errors.ts'
 import type { MdnsLink } from '../../network/mdns/mdns-names.ts'
 import type { MdnsHost, MdnsPeer, MdnsSocket } from '../../network/mdns/mdns-publisher.ts'
@@ -78,8 +78,6 @@ async function bound(socket: Socket): Promise<void> {
 
 /** Of `192.168.1.5/24`: `192.168.1.0/24`. undefined: an address without neighbours. */
 function rangeOf(cidr: string): string | undefined {
-  const [address = '', bits = ''] = cidr.split('/')
-  const own = parseCidr(`${address}/32`)
-  if (own === undefined || Number(bits) > 30) return undefined
-  return formatCidr({ first: own.first - (own.first % 2 ** (32 - Number(bits))), bits: Number(bits) })
+  const range = maskedCidr(cidr)
+  return range === undefined || range.bits > 30 ? undefined : formatCidr(range)
 }

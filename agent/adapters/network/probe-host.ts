@@ -2,7 +2,9 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
+import { cidrsOverlap, maskedCidr, parseCidr } from '../../../api/text/cidr.ts'
 import type { ProbeHost } from '../../network/probes/probe-manager.ts'
 import { readNetworkState } from '../kernel/network-changes.ts'
 import { hasOwnAddress } from '../kernel/own-address.ts'
@@ -44,12 +46,27 @@ export function probeHost(root: string, claim: () => Promise<void>): ProbeHost {
   }
 }
 
-/** `/proc/net/arp`: address, type, flags, hardware address, …; with ATF_COM (2) it has answered (if_arp.h). */
+/**
+ * `/proc/net/arp`: address, type, flags, hardware address, mask, device; with ATF_COM (2) it has answered, or asked (if_arp.h). Of links that
+ * the address belongs to only: a pod can ask by ARP with the address of a node, and would make its address doubted.
+ */
 function neighboursIn(table: string): ReadonlyMap<string, string> {
+  const links = new Map(
+    Object.entries(networkInterfaces()).map(([device, addresses = []]) => [
+      device,
+      addresses.flatMap(({ cidr }) => maskedCidr(cidr ?? '') ?? []),
+    ]),
+  )
+  const isOnLink = (address: string, device: string) => {
+    const own = parseCidr(`${address}/32`)
+    return own !== undefined && links.get(device)?.some((range) => cidrsOverlap(range, own)) === true
+  }
   const rows = table.split('\n').map((line) => line.trim().split(/\s+/))
   return new Map(
-    rows.flatMap(([address, , flags, mac]) =>
-      address !== undefined && mac !== undefined && (Number(flags) & 2) !== 0 ? [[address, mac] as const] : [],
+    rows.flatMap(([address, , flags, mac, , device]) =>
+      address !== undefined && mac !== undefined && (Number(flags) & 2) !== 0 && isOnLink(address, device ?? '')
+        ? [[address, mac] as const]
+        : [],
     ),
   )
 }
