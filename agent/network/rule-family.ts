@@ -1,7 +1,7 @@
 /** What the rules of IPv4 and IPv6 differ in: nft(8) names the parts of packets and the types of addresses by their family. */
-import { parseAddressBlock } from '../../api/text/address-block.ts'
 import { parseCidr } from '../../api/text/cidr.ts'
 import { canonicalIPv6, type IPFamily, isIPv4 } from '../../api/text/ip-address.ts'
+import { parseIPv6Range } from '../../api/text/ipv6-range.ts'
 
 export type RuleFamily = {
   readonly family: IPFamily
@@ -41,9 +41,7 @@ export function isRangeOf(rules: RuleFamily, text: string): boolean {
   const [address = '', bits = ''] = text.split('/')
   if (!isAddressOf(rules, address)) return false
   if (rules.family === 'IPv4') return parseCidr(text) !== undefined
-  if (!/^(0|[1-9]\d*)$/.test(bits)) return false
-  const [whole, range] = [parseAddressBlock(`${address}/128`), parseAddressBlock(text)]
-  return range?.bytes.every((byte, index) => byte === whole?.bytes[index]) === true
+  return /^(0|[1-9]\d*)$/.test(bits) && parseIPv6Range(text) !== undefined
 }
 
 /** An address as the names of chains and sets have it, in which nft allows no colon. */
