@@ -2,7 +2,7 @@
 import type { NetworkMessage } from '../../api/network/pod-network.ts'
 import type { ServiceState } from '../../api/network/service-endpoints.ts'
 import { rangeHas } from '../../api/text/address-block.ts'
-import { canonicalIPv6, isIPv4 } from '../../api/text/ip-address.ts'
+import { canonicalIPv6, hostPort, isIPv4 } from '../../api/text/ip-address.ts'
 import { zoneQuestion } from './names/zone-question.ts'
 import type { NetworkReport, NodeRoute } from './network-report.ts'
 import { ipv4Rules, ipv6Rules, type RuleFamily } from './rule-family.ts'
@@ -125,7 +125,7 @@ function endsOf(
     const all = endpointsOf(state, port, place).filter(({ ip }) => isOne(ip))
     const used = new Set(isHeadless ? all.filter(({ ready }) => ready) : usedOf(state, all, place))
     return all.map((one): PathEnd => {
-      const address = one.ip.includes(':') ? `[${one.ip}]:${one.port}` : `${one.ip}:${one.port}`
+      const address = hostPort(one.ip, one.port)
       return { port: `${port.port}/${port.protocol}`, address, ...placeOf(one.ip, findings), used: used.has(one) }
     })
   })

@@ -1,5 +1,6 @@
 /** What the containers of a pod are given of the Services in its namespace (pkg/kubelet/envvars/envvars.go). */
 import { type Described, integer, list, object, optional, text } from '../schema.ts'
+import { hostPort } from '../text/ip-address.ts'
 import type { Service } from './service.ts'
 
 /** A Service as its nodes receive it. */
@@ -59,7 +60,7 @@ export function serviceVariables({ name, clusterIP, ports }: ServiceLink): reado
 }
 
 function urlOf(clusterIP: string, { port, protocol = 'TCP' }: ServiceLink['ports'][number]): string {
-  return `${protocol.toLowerCase()}://${clusterIP.includes(':') ? `[${clusterIP}]` : clusterIP}:${port}`
+  return `${protocol.toLowerCase()}://${hostPort(clusterIP, port)}`
 }
 
 function variableName(name: string): string {

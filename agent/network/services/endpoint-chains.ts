@@ -1,4 +1,5 @@
 /** The chains that choose among the endpoints of a port, with or without session affinity. */
+import { hostPort } from '../../../api/text/ip-address.ts'
 import { inNames, type RuleFamily } from '../rule-family.ts'
 import type { RuleChain, RuleElements } from '../rule-set.ts'
 import { chainOf, noPiece, type ServicePiece } from './service-piece.ts'
@@ -67,17 +68,13 @@ function chooser(port: BalancedPort, endpoints: readonly PortEndpoint[], seconds
 function keepingChain(port: BalancedPort, endpoint: PortEndpoint, seconds: number): readonly [string, RuleChain] {
   const rules = [
     `update @${affinitySet(port, endpoint, seconds)} { ${port.family.ip} saddr }`,
-    `meta l4proto ${port.protocol} dnat to ${socketOf(endpoint)}`,
+    `meta l4proto ${port.protocol} dnat to ${hostPort(endpoint.ip, endpoint.port)}`,
   ]
   return [endpointChain(port, endpoint), { rules }]
 }
 
 function endpointChain(port: BalancedPort, { ip, port: number }: PortEndpoint): string {
   return chainOf('endpoint', `${port.name}/${inNames(ip)}/${number}`)
-}
-
-function socketOf({ ip, port }: PortEndpoint): string {
-  return ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`
 }
 
 /** A set cannot change its timeout: another timeout is another set. */
