@@ -1,7 +1,8 @@
 import { test } from 'tap'
 import type { NetworkMessage } from '../../api/network/pod-network.ts'
-import { networkPath, type PathFindings, pathText } from './network-path.ts'
+import { networkPath, pathText } from './network-path.ts'
 import type { NodeRoute } from './network-report.ts'
+import type { PathFindings } from './path-ends.ts'
 import { aService, endpointOn } from './testing/services.ts'
 
 const node = (number: number, way: NodeRoute['way'], more: Partial<NodeRoute> = {}): NodeRoute => ({

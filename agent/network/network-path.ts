@@ -1,21 +1,13 @@
 /** What `bramble-agent network NAME` prints: where a packet of this node to a name or an address goes. */
-import type { NetworkMessage } from '../../api/network/pod-network.ts'
 import type { ServiceState } from '../../api/network/service-endpoints.ts'
 import { rangeHas } from '../../api/text/address-block.ts'
 import { canonicalIPv6, hostPort, isIPv4 } from '../../api/text/ip-address.ts'
 import { zoneQuestion } from './names/zone-question.ts'
-import type { NetworkReport, NodeRoute } from './network-report.ts'
+import { lostWays, nodeOfPod, type PathEnd, type PathFindings, placeOfAddress } from './path-ends.ts'
 import { ipv4Rules, ipv6Rules, type RuleFamily } from './rule-family.ts'
 import { inIPv6 } from './services/ipv6-services.ts'
 import { endpointsOf, type NodePlace, type PortEndpoint, usableEndpoints } from './services/usable-endpoints.ts'
 import { textColumns } from './text-columns.ts'
-
-export type PathFindings = {
-  readonly message: NetworkMessage
-  /** Of the checkpoint. */
-  readonly services: readonly ServiceState[]
-  readonly report: NetworkReport
-}
 
 export type NetworkPath = {
   readonly name: string
@@ -24,18 +16,6 @@ export type NetworkPath = {
   readonly ends: readonly PathEnd[]
   /** Why packets do not arrive, as sentences. */
   readonly problems: readonly string[]
-}
-
-/** One of the places that a connection may be led to. */
-export type PathEnd = {
-  /** Of the Service: `80/TCP`; undefined: the packet keeps its port. */
-  readonly port?: string
-  /** `10.244.1.5:8080`, `[fd00:10:244:1::5]:8080`, or an address alone. */
-  readonly address: string
-  readonly node: string
-  readonly way: string
-  /** This node leads connections there. */
-  readonly used: boolean
 }
 
 /**
@@ -92,7 +72,7 @@ function pathToService(
     name,
     meaning: `Service ${title}, ${address}${outside}`,
     ends,
-    problems: [...found.flatMap((one) => withoutEnds(one.part, isHeadless, one.ends)), ...lost(ends, findings)],
+    problems: [...found.flatMap((one) => withoutEnds(one.part, isHeadless, one.ends)), ...lostWays(ends, findings)],
   }
 }
 
@@ -119,14 +99,19 @@ function endsOf(
     return state.endpoints.flatMap(({ addresses }) =>
       addresses
         .filter(({ ip }) => isOne(ip))
-        .map(({ ip, ready }): PathEnd => ({ address: ip, ...placeOf(ip, findings), used: ready })),
+        .map(({ ip, ready }): PathEnd => ({ address: ip, ...placeOfAddress(ip, findings), used: ready })),
     )
   return state.ports.flatMap((port) => {
     const all = endpointsOf(state, port, place).filter(({ ip }) => isOne(ip))
     const used = new Set(isHeadless ? all.filter(({ ready }) => ready) : usedOf(state, all, place))
     return all.map((one): PathEnd => {
       const address = hostPort(one.ip, one.port)
-      return { port: `${port.port}/${port.protocol}`, address, ...placeOf(one.ip, findings), used: used.has(one) }
+      return {
+        port: `${port.port}/${port.protocol}`,
+        address,
+        ...placeOfAddress(one.ip, findings),
+        used: used.has(one),
+      }
     })
   })
 }
@@ -172,7 +157,7 @@ function pathToAddress(address: string, findings: PathFindings): NetworkPath {
     const problems = ['No Service has this address: packets to it are dropped']
     return { name: address, meaning: `an address of the range of Services ${serviceRange}`, ends: [], problems }
   }
-  const end: PathEnd = { address, ...placeOf(address, findings), used: true }
+  const end: PathEnd = { address, ...placeOfAddress(address, findings), used: true }
   if (![message.clusterCIDR, message.ipv6?.clusterCIDR ?? ''].some((range) => rangeHas(range, address)))
     return { name: address, meaning: 'an address outside of the fleet', ends: [end], problems: [] }
   const pods = services.flatMap(({ namespace, endpoints, ipv6 }) =>
@@ -183,7 +168,7 @@ function pathToAddress(address: string, findings: PathFindings): NetworkPath {
   const problems =
     nodeOfPod(address, findings) === undefined
       ? ['No node has a range for pods with this address']
-      : lost([end], findings)
+      : lostWays([end], findings)
   return {
     name: address,
     meaning: pods[0] === undefined ? 'an address of a pod' : `pod ${pods[0]}`,
@@ -196,57 +181,8 @@ function pathToAddress(address: string, findings: PathFindings): NetworkPath {
 function pathToNode(node: string, findings: PathFindings): NetworkPath {
   const found = findings.message.nodes.find(({ name }) => name === node)
   const addresses = [found?.address ?? '', found?.ipv6?.address ?? []].flat()
-  const ends = addresses.map((address): PathEnd => ({ address, ...placeOf(address, findings), used: true }))
+  const ends = addresses.map((address): PathEnd => ({ address, ...placeOfAddress(address, findings), used: true }))
   return { name: node, meaning: `node ${node}`, ends, problems: [] }
-}
-
-function placeOf(ip: string, findings: PathFindings): Pick<PathEnd, 'node' | 'way'> {
-  const { message, report } = findings
-  const route = nodeOfPod(ip, findings)
-  if (route !== undefined) return { node: route.name, way: wayText(route) }
-  const node = message.nodes.find(({ address, ipv6 }) => address === ip || ipv6?.address === ip)
-  if (node !== undefined)
-    return { node: node.name, way: node.name === report.node ? 'this node' : 'network of the machine' }
-  return { node: '-', way: 'network of the machine' }
-}
-
-/** The node with that address in the range of its pods, and the way to it by the family of the address. */
-function nodeOfPod(ip: string, { message, report }: PathFindings): NodeRoute | undefined {
-  const routes = report.network?.nodes ?? []
-  if (!ip.includes(':')) return routes.find(({ podCIDR }) => rangeHas(podCIDR, ip))
-  const node = message.nodes.find(({ ipv6 }) => ipv6 !== undefined && rangeHas(ipv6.podCIDR, ip))
-  const route = routes.find(({ name }) => name === node?.name)
-  if (route === undefined) return undefined
-  return { ...route, address: node?.ipv6?.address ?? route.address, state: route.ipv6?.state ?? 'not reached' }
-}
-
-function wayText({ way, address, relay, state }: NodeRoute): string {
-  if (state === 'this node') return state
-  const by = { route: `route by ${address}`, tunnel: 'VXLAN', wireguard: 'WireGuard', none: 'none' }[way]
-  const whole = relay === undefined ? by : `WireGuard by ${relay}`
-  return state === 'in place' ? whole : `${whole} (${state})`
-}
-
-/** The used ends whose nodes are not reached. */
-function lost(ends: readonly PathEnd[], { report }: PathFindings): readonly string[] {
-  const usedIn = (isIPv6: boolean) =>
-    new Set(ends.flatMap(({ node, address, used }) => (used && isIPv6 === isOfIPv6(address) ? [node] : [])))
-  const [byIPv4, byIPv6] = [usedIn(false), usedIn(true)]
-  return (report.network?.nodes ?? []).flatMap(({ name, state, ipv6 = { state: 'not reached' } }) => [
-    ...(byIPv4.has(name) && !isWhole(state) ? [`The way to the pods of ${name} is not whole: ${state}`] : []),
-    ...(byIPv6.has(name) && !isWhole(ipv6.state)
-      ? [`The way to the pods of ${name} by IPv6 is not whole: ${ipv6.state}`]
-      : []),
-  ])
-}
-
-function isWhole(state: string): boolean {
-  return state === 'this node' || state === 'in place'
-}
-
-/** `address`: with or without a port. */
-function isOfIPv6(address: string): boolean {
-  return address.split(':').length > 2
 }
 
 export function pathText({ name, meaning, ends, problems }: NetworkPath): string {
