@@ -64,7 +64,9 @@ test('of the addresses of a pod one of each IP family is kept, and texts that ar
     podIP: 'localhost',
     podIPs: [{ ip: 'localhost' }, ...both, { ip: '10.244.1.6' }, { ip: 'fd00::6' }, { ip: '10.244.1.0/24' }],
   })
-  t.same(status, { hostIPs: [], podIPs: both })
+  t.same(status, { hostIPs: [], podIP: '10.244.1.5', podIPs: both })
+  const other = boundedPodStatus({ podIP: '10.244.1.5', podIPs: [{ ip: '10.244.9.9' }] })
+  t.same(other.status.podIPs, [{ ip: '10.244.1.5' }], 'as the API pairs them')
   t.same([...cut].sort(), ['hostIP', 'hostIPs', 'podIP', 'podIPs'])
   t.end()
 })

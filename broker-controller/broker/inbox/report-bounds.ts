@@ -2,6 +2,7 @@
 import { type NodeCondition, type NodeStatus, nodeConditionTypes } from '../../../api/node.ts'
 import type { ContainerStatus, PodCondition, PodStatus } from '../../../api/pod.ts'
 import { ipVersion } from '../../../api/text/ip-address.ts'
+import { withPairedPodIPs } from '../../../api/validation/address-pairs.ts'
 
 /** `cut` names the fields that were longer than allowed, or had texts that are no addresses. */
 export type Bounded<T> = { readonly status: T; readonly cut: readonly string[] }
@@ -59,7 +60,7 @@ export function boundedPodStatus(report: PodStatus): Bounded<PodStatus> {
     ...(main && { containerStatuses: containers(main) }),
     ...(ephemeral && { ephemeralContainerStatuses: containers(ephemeral) }),
   }
-  return { status, cut: cuts.made() }
+  return { status: withPairedPodIPs(status), cut: cuts.made() }
 }
 
 /** The conditions of the API come first, so that only others are cut. */
