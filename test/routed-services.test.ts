@@ -84,12 +84,12 @@ test('Services on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
 
   await t.test('the agent shows the path to a Service by its name', async (t) => {
     // It reads the checkpoint, which is written some time after the rules.
-    const shown = await eventually('the checkpoint has the endpoints', () =>
-      first.run(agentLauncher, 'network', 'web.default', '--data-dir', first.dataDir),
-    )
+    const ends = [`${ipA}:8080 +pi-1 +yes +this node`, `${ipB}:8080 +pi-2 +yes +route by ${second.address}`]
+    const shown = await eventually('the checkpoint has both endpoints, as ready', async () => {
+      const text = await first.run(agentLauncher, 'network', 'web.default', '--data-dir', first.dataDir)
+      return ends.every((end) => new RegExp(`80/TCP +${end}\n`).test(text)) && text
+    })
     t.match(shown, new RegExp(`^web.default: Service default/web, address ${clusterIP}\n`))
-    t.match(shown, new RegExp(`80/TCP +${ipA}:8080 +pi-1 +yes +this node\n`))
-    t.match(shown, new RegExp(`80/TCP +${ipB}:8080 +pi-2 +yes +route by ${second.address}\n`))
     const none = await first.tryRun(agentLauncher, 'network', 'no.such', '--data-dir', first.dataDir)
     t.match(none, { code: 1, stderr: /^no\.such is no Service, node or address/ })
   })

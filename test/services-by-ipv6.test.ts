@@ -13,6 +13,7 @@ import type { EndpointAddressState, ServiceState } from '../api/network/service-
 import { type BareNode, bareFleet, ipv6Plan } from './support/bare-nodes.ts'
 import type { Asked, EndpointProgram } from './support/endpoint-programs.ts'
 import { whyNoFlows } from './support/own-space.ts'
+import { eventually } from './support/wait.ts'
 
 type Given = Omit<GivenService, 'addresses' | 'ipv6'> & {
   readonly addresses?: readonly EndpointAddressState[]
@@ -51,6 +52,9 @@ test('Services and policies of IPv6 on two nodes', { skip: whyNoFlows() }, async
 
   await t.test('a pod and a node reach every endpoint by the ClusterIP, by TCP and UDP', async (t) => {
     await use({ addresses: [onA, onC] })
+    const isAnswered = async (from: EndpointProgram) => !(await answers(from, clusterIP)).includes('silent')
+    const areLinked = async () => (await isAnswered(b)) && (await isAnswered(first.host))
+    await eventually('machines that have just got their links find each other', areLinked)
     const times = 40
     for (const protocol of ['tcp', 'udp'] as const) {
       const asked = { ...clusterIP, protocol, times }
