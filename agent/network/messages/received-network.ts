@@ -8,7 +8,13 @@ import { wireguardEndpointProblem, wireguardKeyProblem } from '../../../api/netw
 import { invalid } from '../../../api/problem.ts'
 import { parseCidr } from '../../../api/text/cidr.ts'
 import { canonicalIPv6, ipVersion } from '../../../api/text/ip-address.ts'
-import { boundsOfIPv6Range, formatIPv6Range, isRoutableIPv6, parseIPv6Range } from '../../../api/text/ipv6-range.ts'
+import {
+  boundsOfIPv6Range,
+  formatIPv6Range,
+  isRoutableIPv6,
+  parseIPv6,
+  parseIPv6Range,
+} from '../../../api/text/ipv6-range.ts'
 
 /** `problems`: of the parts that were left out, as sentences. */
 export type Received<T> = { readonly message: T; readonly problems: readonly string[] }
@@ -53,12 +59,12 @@ function isUsable({ name, podCIDR, address, segment, zone = '', ...peer }: Netwo
 function isUsableIPv6(ipv6: NetworkPeer['ipv6']): boolean {
   if (ipv6 === undefined) return true
   const { podCIDR, address } = ipv6
-  return isIPv6Range(podCIDR) && (address === undefined || (canonicalIPv6(address) === address && isRoutable(address)))
+  return isIPv6Range(podCIDR) && (address === undefined || isGateway(address))
 }
 
-/** Global or unique local (RFC 4291, 2.4; RFC 4193). */
-function isRoutable(address: string): boolean {
-  return /^(f[cd][0-9a-f]{2}|[23][0-9a-f]{3}):/.test(address)
+function isGateway(address: string): boolean {
+  const number = canonicalIPv6(address) === address ? parseIPv6(address) : undefined
+  return number !== undefined && isRoutableIPv6(number)
 }
 
 /** As a controller takes it: packets to addresses of links, to groups and to IPv4-mapped ones are not for pods. */
