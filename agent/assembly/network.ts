@@ -32,7 +32,7 @@ import type { AgentConfiguration } from '../configuration.ts'
 import { balancerManager } from '../network/balancers/balancer-manager.ts'
 import { mdnsManager } from '../network/mdns/mdns-manager.ts'
 import { networkReception } from '../network/messages/network-reception.ts'
-import { networkManager, type RuleTable } from '../network/network-manager.ts'
+import type { RuleTable } from '../network/network-manager.ts'
 import type { IPv6Guard } from '../network/peers/ipv6-guard.ts'
 import { podNetworkForm } from '../network/peers/peer-ipv6.ts'
 import { peersManager } from '../network/peers/peers-manager.ts'
@@ -49,6 +49,7 @@ import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
 import type { ApiLink } from './membership.ts'
 import { assembleNames } from './names.ts'
+import { ruleLoops } from './rule-tables.ts'
 import { serviceLoops } from './services.ts'
 
 /** What the engine and the parts of the network share. */
@@ -127,7 +128,8 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
       wireguard: ownedWireguard(wireguard, owner),
       bridge: { adjust: engine.adjustPodNetwork },
       ipv6: parts.ipv6,
-      ...{ hasIPv6: parts.hasIPv6, ipv6Forwarding: parts.ipv6Forwarding },
+      hasIPv6: parts.hasIPv6,
+      ipv6Forwarding: parts.ipv6Forwarding,
       reads: board,
       writes: board,
       clock: clockFor('peers'),
@@ -195,42 +197,6 @@ function addressProbes({ root, dataDir, nodeName, board, link, machine, log, own
     random: machine.random,
     log,
   })
-}
-
-/** One table of each family. */
-function ruleLoops({ board, machine, owner, ipv6, ipv6Table, log }: NetworkParts): readonly Loop[] {
-  const { clockFor } = machine.watch
-  const { rulesCurrent, policiesReady } = board
-  // Where IPv6 cannot be kept away again, the loop of peers tries it again, and reports why.
-  const observe = (chains: string | undefined) => ipv6.observe(chains).catch(() => undefined)
-  const rules = networkManager({
-    table: ownedTable(nftTable('nft', observe), owner),
-    reads: {
-      rules: [
-        board.peerRules,
-        board.serviceRules,
-        board.balancerRules,
-        board.nameRules,
-        board.mdnsRules,
-        board.policyRules,
-      ],
-      ...{ rulesCurrent, policiesReady },
-    },
-    writes: board,
-    clock: clockFor('network'),
-    log,
-  })
-  const rulesOfIPv6 = networkManager({
-    table: ipv6Table,
-    reads: {
-      rules: [board.ipv6PeerRules, board.ipv6ServiceRules, board.ipv6PolicyRules],
-      ...{ rulesCurrent: board.ipv6RulesCurrent, policiesReady: board.ipv6PoliciesReady },
-    },
-    writes: { ruleProblem: board.ipv6RuleProblem, appliedRules: board.ipv6AppliedRules },
-    clock: clockFor('network-ipv6'),
-    log,
-  })
-  return [rules, rulesOfIPv6]
 }
 
 /** The names of this node in the house. */

@@ -36,8 +36,11 @@ export async function serviceLoops(parts: ServiceParts): Promise<readonly Loop[]
     await openServiceManager({ ...ofNode, ...ofIPv6, clock: clockFor('services-ipv6') }),
     flowCleaner({ flows: conntrackFlows(), reads: board, clock: clockFor('udp-flows'), log }),
     flowCleaner({
-      ...{ family: ipv6Rules, flows: conntrackFlows(undefined, ipv6Rules) },
-      ...{ reads: { serviceRules, appliedRules }, clock: clockFor('udp-flows-ipv6'), log },
+      family: ipv6Rules,
+      flows: conntrackFlows(undefined, ipv6Rules),
+      reads: { serviceRules, appliedRules },
+      clock: clockFor('udp-flows-ipv6'),
+      log,
     }),
     silenceManager({
       nodeName,
