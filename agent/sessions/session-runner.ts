@@ -17,9 +17,10 @@ export type SessionRunnerLimits = {
   readonly longestMs: number
 }
 
-/** As the controller's, whose requests are bounded by the same numbers. */
+/** As the controller's, whose requests are bounded by the same times. */
 export const defaultSessionRunnerLimits: SessionRunnerLimits = {
-  atOnce: 64,
+  // The controller requests 64 at most, and gives the place of one that it has ended to the next, while its handler still ends here.
+  atOnce: 128,
   connectMs: 15_000,
   longestMs: 4 * 3600_000,
 }
