@@ -102,6 +102,9 @@ async function cable(from: OwnSpace, near: string, to: OwnSpace, far: string, op
   await to.run('ip', 'link', 'set', far, 'up')
 }
 
+/** Else it would be the lowest of its ports: when another one comes, pods go on sending to one that is gone. Docker sets it, too. */
+const bridgeMac = '02:62:00:00:00:01'
+
 type Numbered = { readonly number: number; readonly zone: string }
 
 async function bareNode(t: Ending, wire: OwnSpace, plan: AddressPlan, { number, zone }: Numbered): Promise<BareNode> {
@@ -109,7 +112,7 @@ async function bareNode(t: Ending, wire: OwnSpace, plan: AddressPlan, { number, 
   const space = await plugIn(t, wire, plan, number)
   const [name, address, pods] = [`pi-${number}`, `${link}${number}`, plan.pods(number)]
   await space.run('ip', 'route', 'add', 'default', 'via', `${link}254`)
-  await space.run('ip', 'link', 'add', 'pods', 'up', 'type', 'bridge')
+  await space.run('ip', 'link', 'add', 'pods', 'address', bridgeMac, 'up', 'type', 'bridge')
   await addAddress(space, `${pods}1/${podBits}`, 'pods')
   await space.run('sysctl', '-qw', ...plan.settings)
   const table = nftTable(await space.tool('nft'), undefined, family)
