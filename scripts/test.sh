@@ -157,11 +157,10 @@ run_tests() {
   [ "$status" = 0 ] && [ "$failed" = 0 ]
 }
 
-# A line for each test file that ended, as they end.
+# A line for each test file that ended, as they end, and what failed in it.
 print_progress() {
   : >"$results"
-  tail --follow --pid=$$ --lines=+1 --sleep-interval=1 -- "$results" 2>/dev/null |
-    sed --unbuffered -n -E 's/^(ok|not ok) [0-9]+ - (.*\.test\.js)( # time=(.*))?$/    \1  \2  \4/p'
+  tail --follow --pid=$$ --lines=+1 --sleep-interval=1 -- "$results" 2>/dev/null | node dist/scripts/test-progress.js
 }
 
 # From the last line of totals: # { total: 4, pass: 3, fail: 1 }
