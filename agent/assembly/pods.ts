@@ -1,5 +1,6 @@
 /** The pods of this node: the pod manager with the adapters it uses, and the node as the board shows it. */
 import { machine as unameMachine } from 'node:os'
+import { isDeepStrictEqual } from 'node:util'
 import type { ApiClient } from '../../daemon/api-client.ts'
 import type { Log } from '../../daemon/log.ts'
 import { checkpointPath, fileCheckpoint } from '../adapters/disk/checkpoint.ts'
@@ -68,6 +69,13 @@ export function assemblePods(parts: PodParts): PodManager {
     },
   )
   board.staticPods.subscribe(pods.staticPods)
+  let known = internalIPs(board)
+  board.nodeStatus.onChange(() => {
+    const found = internalIPs(board)
+    if (isDeepStrictEqual(found, known)) return
+    known = found
+    pods.addressesChanged()
+  })
   return pods
 }
 

@@ -51,6 +51,23 @@ test('a container that asks for the node’s address waits for the first look at
   t.same(runtime.optionsOf(made?.id ?? '')?.env.find(({ name }) => name === 'IP')?.value, '192.0.2.11')
 })
 
+test('a pod in the network of the host is probed once the node has an address, which all statuses then have', async (t) => {
+  let hasAddress = false
+  const { clock, world } = nodeInMemory(t, { isNodeKnown: () => hasAddress })
+  const probed = { containers: [{ name: 'main', image, readinessProbe: { httpGet: { port: 80 }, periodSeconds: 1 } }] }
+  world.want(podRunning('web', listening, { ...probed, spec: { hostNetwork: true } }), podRunning('other', listening))
+  await clock.advance(30_000)
+  const ready = () => world.status('web')?.conditions?.find(({ type }) => type === 'Ready')?.status
+  t.equal(ready(), 'False')
+  t.equal(world.status('other')?.hostIP, undefined)
+  hasAddress = true
+  world.manager.addressesChanged()
+  await clock.advance(2_000)
+  t.equal(ready(), 'True')
+  t.match(world.status('web'), { hostIP: '192.0.2.11', podIP: '192.0.2.11' })
+  t.equal(world.status('other')?.hostIP, '192.0.2.11')
+})
+
 test('a pod that cannot be decoded is reported, and its containers stay as they are', async (t) => {
   const { clock, runtime, log, checkpoint, world, start, running } = nodeInMemory(t)
   const misread = ['old', 'fresh'].map((name) => ({

@@ -115,6 +115,8 @@ export interface PodManager extends Loop, ControlPlaneListener, PodTermination {
   probes(): readonly CountedProbe[]
   /** The static pods of this machine; undefined while unknown: no unknown container is removed then. */
   staticPods(pods: readonly Pod[] | undefined): void
+  /** The node has other addresses than before: the status of its pods has them, and probes of host network pods go there. */
+  addressesChanged(): void
   /** The pod is desired, or something of it is on this machine. */
   isHere(uid: string): boolean
   /** Whether the stopped containers of a pod may be removed. */
@@ -183,12 +185,9 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const updates = podUpdates({ ...shared, nodeName, admission, reports, gate, relist: engine.wake })
   const parts = { ...shared, images, execute, sources, tokens, prober: probes, gate, isolation, date, updates }
   const sync = syncPod({ ...parts, hostIP: node.hostIP, otherHostIP: node.otherHostIP, keptDead: settings.keptDead })
-  const listener = {
-    relist: () => relist(parts),
-    changed: (uid: string) => workers.add([uid]),
-    // Retries after failures need not wait any longer.
-    opened: () => workers.add(wanted.oldestFirst([...wanted.all.keys(), ...records.entries.keys()])),
-  }
+  const syncAll = () => workers.add(wanted.oldestFirst([...wanted.all.keys(), ...records.entries.keys()]))
+  // Once the engine answers again, retries after failures need not wait any longer.
+  const listener = { relist: () => relist(parts), changed: (uid: string) => workers.add([uid]), opened: syncAll }
 
   return {
     ...termination,
@@ -212,6 +211,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
       updates.update(message)
     },
     staticPods: updates.updateStatic,
+    addressesChanged: syncAll,
     resume() {
       termination.resume()
       updates.dispatchAll()
