@@ -145,6 +145,24 @@ test('heartbeats that arrived while the controller was held up count before node
   t.same(await world.reasons('pi-1'), ['RegisteredNode'])
 })
 
+test('nodes that come back to a restarted controller one after the other are not silent while many come', async (t) => {
+  const world = fleet(t)
+  const all = names(400)
+  await world.join(...all.map((name) => ({ name })))
+  world.silence(...all)
+  await world.forgetLeases()
+  start(t, world)
+  const late = all.splice(-1)
+  for (let first = 0; first < all.length; first += 25) {
+    await world.revive(...all.slice(first, first + 25))
+    await world.pass(5)
+  }
+  t.same(await world.reasons(all.at(-1) ?? ''), ['RegisteredNode'], 'the last one after 80 s')
+  t.equal(await world.state(late[0] ?? ''), 'True')
+  await world.pass(60)
+  t.match(await world.state(late[0] ?? ''), /^Unknown/, 'one that stays away is noticed')
+})
+
 test('while nodes are refused none is judged, and afterwards each has its full grace', async (t) => {
   const world = fleet(t)
   await world.join({ name: 'pi-1' }, { name: 'pi-2' })

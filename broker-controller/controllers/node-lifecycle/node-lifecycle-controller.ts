@@ -18,6 +18,7 @@ import { nodeJudge } from './node-judgement.ts'
 import { defaultNodeLifecycleSettings, type NodeLifecycleSettings } from './node-lifecycle-settings.ts'
 import { type NodeRoster, nodeRoster } from './node-roster.ts'
 import { podMarker } from './pod-marker.ts'
+import { returnGrace } from './return-grace.ts'
 import { isReady } from './zones.ts'
 
 export type NodeLifecycleNeeds = {
@@ -138,7 +139,7 @@ async function runNodeLifecycle(
 
 /**
  * While this process was stopped, or its machine slept, or it refused connections, no message could arrive: no node is silent
- * because of that, and every node gets its full grace period.
+ * because of that, and every node gets its full grace period. So do those that are awaited while many come back (`return-grace.ts`).
  */
 function graceAfterStalls(
   {
@@ -151,6 +152,7 @@ function graceAfterStalls(
 ) {
   /** When this process was last seen running; undefined before it has listed all nodes. */
   let awakeMs: number | undefined
+  const returning = returnGrace(clock.monotonicMs())
 
   const check = () => {
     if (awakeMs === undefined) return
@@ -163,6 +165,13 @@ function graceAfterStalls(
     roster.giveFullGrace(nowMs)
   }
 
+  const checkReturn = () => {
+    const nowMs = clock.monotonicMs()
+    if (awakeMs === undefined || returning.isOver(nowMs)) return
+    const awaited = roster.awaited()
+    if (returning.isGiven(awaited.length, nowMs)) roster.giveGraceTo(awaited, nowMs)
+  }
+
   return {
     start() {
       awakeMs = clock.monotonicMs()
@@ -172,6 +181,7 @@ function graceAfterStalls(
       while (!signal.aborted) {
         await clock.sleep(nodeMonitorPeriodMs, signal)
         check()
+        checkReturn()
       }
     },
   }

@@ -52,6 +52,10 @@ export interface NodeRoster {
   suspicionOf(name: string, nowMs: number): Suspicion | undefined
   /** Treats every node as just seen. */
   giveFullGrace(nowMs: number): void
+  /** Nodes that reported to an earlier process, and have sent nothing to this one. */
+  awaited(): readonly NodeEntry[]
+  /** Treats these as just seen. */
+  giveGraceTo(awaited: readonly NodeEntry[], nowMs: number): void
 }
 
 export function nodeRoster(settings: RosterSettings): NodeRoster {
@@ -145,12 +149,26 @@ export function nodeRoster(settings: RosterSettings): NodeRoster {
       for (const name of links.judge(nowMs)) if (entries.has(name)) wake(name, nowMs)
     },
     suspicionOf: (name, nowMs) => links.suspicionOf(name, nowMs),
+    ...graces(entries, wake),
+  }
+}
+
+type Graces = Pick<NodeRoster, 'giveFullGrace' | 'awaited' | 'giveGraceTo'>
+
+function graces(entries: Map<string, NodeEntry>, wake: (name: string, dueMs: number) => void): Graces {
+  const put = (entry: NodeEntry, health: Partial<NodeHealth>) =>
+    entries.set(entry.node.metadata.name, { ...entry, health: { ...entry.health, ...health } })
+  return {
     giveFullGrace(nowMs) {
       for (const [name, entry] of entries) {
-        const health = { ...entry.health, lastSeenMs: nowMs, readyChangedMs: nowMs, heartbeatMs: undefined }
-        entries.set(name, { ...entry, health })
+        put(entry, { lastSeenMs: nowMs, readyChangedMs: nowMs, heartbeatMs: undefined })
         wake(name, nowMs)
       }
+    },
+    awaited: () =>
+      [...entries.values()].filter(({ health }) => health.renewTime === undefined && health.ready !== undefined),
+    giveGraceTo(awaited, nowMs) {
+      for (const entry of awaited) put(entry, { lastSeenMs: nowMs })
     },
   }
 }
