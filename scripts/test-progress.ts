@@ -47,8 +47,8 @@ function readDiagnostic(failure: Failure, line: string, inDiff: boolean): boolea
   if (key === 'diff') return true
   if (key === 'fileName') failure.place = value
   else if (key === 'lineNumber') failure.place += `:${value}`
-  const isSaid = inDiff ? /^[-+](?!--|\+\+)/.test(line) : /^(found|wanted|expired)$/.test(key ?? '')
-  if (isSaid && failure.details.length < maxDetails) failure.details.push(line.slice(0, maxColumns))
+  const isShown = inDiff ? /^[-+](?!--|\+\+)/.test(line) : /^(found|wanted|expired)$/.test(key ?? '')
+  if (isShown && failure.details.length < maxDetails) failure.details.push(line.slice(0, maxColumns))
   return inDiff && !/^(\.\.\.$|(at|stack|source|compare|tapCaught):)/.test(line)
 }
 
