@@ -34,6 +34,11 @@ export function imageNames(images: NodeStatus['images'] = []): ReadonlySet<strin
   return new Set(images.flatMap(({ names = [] }) => names))
 }
 
+/** Is one of these images listed under that name? */
+export function hasImage(images: NodeStatus['images'] = [], name: string): boolean {
+  return images.some(({ names = [] }) => names.includes(name))
+}
+
 /** Searched for in the list that the node reported: an index for each node takes as much memory as a third of that list. */
 function bytesOf(images: NodeStatus['images'] = [], name: string): number | undefined {
   return images.findLast(({ names = [] }) => names.includes(name))?.sizeBytes

@@ -81,8 +81,24 @@ test('a node that lists an image under one name twice counts once', async (t) =>
   const known = cluster()
   known.putNode(aNode({ name: 'a', status: { ...aNode().status, images } }))
   t.equal(known.carriers('app:latest'), 1)
+  known.putNode(aNode({ name: 'b', status: { ...aNode().status, images } }))
+  t.equal(known.carriers('app:latest'), 2, 'also of a node that came after the count')
+  known.deleteNode('b')
   known.putNode(aNode({ name: 'a' }))
   t.equal(known.carriers('app:latest'), 0)
+})
+
+test('images are counted that no node had at first, and more than are counted at one time', async (t) => {
+  const named = (...names: readonly string[]) => ({ ...aNode().status, images: [{ names, sizeBytes: 1 }] })
+  const known = cluster()
+  known.putNode(aNode({ name: 'a' }))
+  t.equal(known.carriers('app:1'), 0)
+  known.putNode(aNode({ name: 'a', status: named('app:1', 'app:2') }))
+  t.equal(known.carriers('app:1'), 1)
+  const others = Array.from({ length: 2000 }, (_, other) => known.carriers(`other:${other}`))
+  t.ok(others.every((count) => count === 0))
+  known.putNode(aNode({ name: 'b', status: named('app:2') }))
+  t.same([known.carriers('app:1'), known.carriers('app:2')], [1, 2])
 })
 
 test('pods of one owner, or with the same labels, go to different machines, then to different zones', async (t) => {
