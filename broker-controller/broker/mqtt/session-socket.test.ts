@@ -1,12 +1,13 @@
 import { Duplex } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { generate } from 'mqtt-packet'
+import { generate, type Packet } from 'mqtt-packet'
 import { test } from 'tap'
 import { pingrespPacket } from './mqtt-encoding.ts'
 import { readPackets } from './session-socket.ts'
 
-/** A socket that keeps the sizes of what is sent together. */
+/** A socket that keeps the sizes of what is sent together, and the packets that it received. */
 function aSocket(answerBytes = pingrespPacket.length) {
+  const received: Packet[] = []
   const sent: number[] = []
   const send = (bytes: number, done: () => void) => {
     sent.push(bytes)
@@ -26,13 +27,16 @@ function aSocket(answerBytes = pingrespPacket.length) {
   readPackets(
     socket,
     1024,
-    () => void socket.write(answer),
+    (packet) => {
+      received.push(packet)
+      socket.write(answer)
+    },
     (error) => {
       failures.push(error)
       socket.destroy()
     },
   )
-  return { socket, sent, failures }
+  return { socket, sent, received, failures }
 }
 
 const ping = generate({ cmd: 'pingreq' })
@@ -74,4 +78,34 @@ test('a connection that ends in the turn of its last packets sends nothing more'
   await nextTurn()
   t.same(failures, [undefined], 'a packet that is too large')
   t.same(sent, [])
+})
+
+test('what one connection sends does not change how the packets of others are read', async (t) => {
+  const [first, later, broken, split] = [aSocket(), aSocket(), aSocket(), aSocket()]
+  for (const { socket } of [first, later, broken, split]) {
+    socket.on('error', () => undefined)
+    socket.resume()
+  }
+  await nextTurn()
+  const subscribe = generate({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'a', qos: 1 }] })
+  const half = subscribe.subarray(0, 4)
+  split.socket.push(half)
+  const connect = { cmd: 'connect', protocolId: 'MQTT', clientId: 'a', clean: true, keepalive: 1 } as const
+  first.socket.push(generate({ ...connect, protocolVersion: 5 }, { protocolVersion: 5 }))
+  broken.socket.push(Buffer.concat([ping, Buffer.from([0x21, 0]), ping]))
+  later.socket.push(Buffer.concat([subscribe, ping]))
+  split.socket.push(subscribe.subarray(half.length))
+  await nextTurn()
+  const commands = ({ received }: { readonly received: readonly Packet[] }) => received.map(({ cmd }) => cmd)
+  t.same([first, broken, later, split].map(commands), [
+    ['connect'],
+    ['pingreq'],
+    ['subscribe', 'pingreq'],
+    ['subscribe'],
+  ])
+  t.match(later.received[0], { subscriptions: [{ topic: 'a', qos: 1 }] })
+  t.match(
+    [first, broken, later, split].map(({ failures }) => failures.length),
+    [0, 1, 0, 0],
+  )
 })

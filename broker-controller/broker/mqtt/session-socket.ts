@@ -63,16 +63,52 @@ export function readPackets(
   receive: (packet: Packet) => void,
   failed: (error: Error | undefined) => void,
 ): void {
-  const parse = parser()
-  const readPiece = wholePackets(maxPacketBytes, (packets) => void parse.parse(packets))
-  parse.on('packet', receive)
-  parse.on('error', failed)
+  const readPiece = wholePackets(maxPacketBytes, (bytes) => {
+    const { packets, error } = parsedPackets(bytes)
+    for (const packet of packets) receive(packet)
+    if (error !== undefined) failed(error)
+  })
   const collect = collecting(socket)
   socket.on('data', (piece: Buffer) => {
     if (socket.destroyed) return
     collect()
     if (!readPiece(piece)) failed(undefined)
   })
+}
+
+type Parsed = { readonly packets: readonly Packet[]; readonly error: Error | undefined; readonly isClean: boolean }
+type WholePacketParser = (bytes: Buffer) => Parsed
+
+/** The parser of all connections, while none uses it; undefined: the next packets need a new one. */
+let idleParser: WholePacketParser | undefined
+
+/**
+ * The packets in these bytes, and why the rest could not be read. Connections share a parser: between whole packets it has nothing
+ * of theirs, and one for each would take 1.7 kB, and keep its CONNECT. A CONNECT sets how the packets after it are read, so
+ * the parser that has read one is not used again, nor is one that failed.
+ */
+function parsedPackets(bytes: Buffer): Parsed {
+  const parse = idleParser ?? wholePacketParser()
+  idleParser = undefined
+  const parsed = parse(bytes)
+  if (parsed.isClean) idleParser = parse
+  return parsed
+}
+
+function wholePacketParser(): WholePacketParser {
+  const parse = parser()
+  let packets: Packet[] = []
+  let error: Error | undefined
+  parse.on('packet', (packet) => void packets.push(packet))
+  parse.on('error', (cause) => {
+    error = cause
+  })
+  return (bytes) => {
+    packets = []
+    const unreadBytes = parse.parse(bytes)
+    if (unreadBytes > 0) error ??= new Error('Malformed packet')
+    return { packets, error, isClean: error === undefined && !packets.some(({ cmd }) => cmd === 'connect') }
+  }
 }
 
 /**
