@@ -49,9 +49,14 @@ export interface Broker {
   readonly identifiesSenders: boolean
   /**
    * Resolves when the broker has accepted the message, before any client has read it. QoS and retention are the topic's;
-   * `retain: false`: only a connection that exists now receives it, and an earlier retained message stays.
+   * `retain: false`: only a connection that exists now receives it, and an earlier retained message stays. `again` makes the same
+   * body once more: a broker may keep it in place of the body, which is larger than what it is made of.
    */
-  publish(topic: Topic, body: string, options?: { readonly retain?: boolean }): Promise<void>
+  publish(
+    topic: Topic,
+    body: string,
+    options?: { readonly retain?: boolean; readonly again?: (() => string) | undefined },
+  ): Promise<void>
   /** Deletes what is retained on the topic. Connected readers receive nothing, or an empty body, which agents ignore. */
   withdraw(topic: Topic): Promise<void>
   /** Sends what was published last, and closes its connections. The listener is not called any more. */

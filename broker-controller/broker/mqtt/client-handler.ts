@@ -23,8 +23,8 @@ export type ClientHandlerNeeds = {
   readonly refuse: Refuse
   readonly connections: BrokerConnections
   readonly revocations?: Pick<RevocationList, 'because'> | undefined
-  /** By topic. */
-  readonly retained: ReadonlyMap<string, string>
+  /** By topic: the body, or what makes it. */
+  readonly retained: ReadonlyMap<string, string | (() => string)>
   /** undefined: the broker does not listen, or is being closed. */
   readonly listener: () => NodeListener | undefined
 }
@@ -43,7 +43,8 @@ export function clientHandler(connection: () => BrokerConnection, needs: ClientH
     },
     subscribed(topics) {
       for (const topic of topics) {
-        const body = needs.retained.get(topic)
+        const kept = needs.retained.get(topic)
+        const body = typeof kept === 'function' ? kept() : kept
         if (body !== undefined) connection().session.publish(topic, body, { qos: 1, retain: true })
       }
     },

@@ -184,6 +184,31 @@ test('the last retained message of the controller is sent to later connections',
   t.same(out.trim().split('\n').sort(), ['bramble/v1/controller online', `${topicsOf('pi-a')}/desired second`])
 })
 
+test('a retained message that can be made again is made for each later connection, unless it is long', {
+  skip,
+}, async (t) => {
+  const { options, broker } = await opened(t)
+  const received = async () => {
+    const args = ['-t', `${topicsOf('pi-a')}/desired`, '-q', '1', '-C', '1']
+    return (await mosquitto('sub', [...(await options(a)), ...args])).out.trim()
+  }
+  let made = 0
+  const publish = (body: string) =>
+    broker.publish({ kind: 'desired', node: 'pi-a' }, body, {
+      again() {
+        made += 1
+        return body
+      },
+    })
+  await publish('short')
+  t.equal(made, 0)
+  t.same([await received(), await received(), made], ['short', 'short', 2])
+  const long = 'x'.repeat(40_000)
+  await publish(long)
+  t.ok((await received()) === long)
+  t.equal(made, 2)
+})
+
 test('what is withdrawn or published without retention is not sent to a later connection', { skip }, async (t) => {
   const { options, broker } = await opened(t)
   await broker.publish({ kind: 'desired', node: 'pi-a' }, 'earlier')

@@ -39,6 +39,8 @@ export interface MqttBroker extends Broker {
 
 /** Sessions that receive a message of the controller before other work gets a turn. */
 const sessionsAtOnce = 200
+/** Characters of a retained body that is not kept, if it can be made again: for each SUBSCRIBE, which costs a client nothing. */
+const longestMadeAgain = 32 * 1024
 /** How long sending the last messages may take: a frozen reader must not delay a shutdown. */
 const closingGraceMs = 500
 
@@ -48,8 +50,8 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
   const log = limitLog(needs.log, clock)
   const limits = { ...defaultBrokerLimits, ...needs.limits }
   const connections = brokerConnections()
-  /** By topic: nodes read single topics only. */
-  const retained = new Map<string, string>()
+  /** By topic: nodes read single topics only. The body, or what makes it. */
+  const retained = new Map<string, string | (() => string)>()
   const closing = new AbortController()
   let listener: NodeListener | undefined
   let isPaused = false
@@ -115,10 +117,10 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
       isPaused = next
       if (isPaused) for (const { session } of connections.all()) session.close(new Error('The broker is paused'))
     },
-    async publish(topic, body, { retain = topicRules[topic.kind].retain } = {}) {
+    async publish(topic, body, { retain = topicRules[topic.kind].retain, again } = {}) {
       const { qos } = topicRules[topic.kind]
       const name = topicName(topic)
-      if (retain) retained.set(name, body)
+      if (retain) retained.set(name, body.length <= longestMadeAgain ? (again ?? body) : body)
       if (isFleetTopic(topic)) await publishToAll(connections.ofNodes(), name, body)
       else connections.of(topic.node)?.session.publish(name, body, { qos, retain: false })
     },

@@ -179,11 +179,17 @@ function desiredPublisher({ broker, clock, epoch, origin }: NodeOutboxNeeds) {
       const pods = [...content.pods.values()].map(({ pod }) => pod)
       const store = origin === undefined ? {} : { store: origin.id }
       const message: DesiredMessage = { epoch, version, pods, ...content.data, ...store }
-      const body = JSON.stringify(message)
+      const again = textOf(message)
+      const body = again()
       // Another machine may take the name of a deleted Node: it must find no Secret of the earlier one.
-      await broker.publish({ kind: 'desired', node }, body, nodeUID === undefined ? { retain: false } : {})
+      await broker.publish({ kind: 'desired', node }, body, nodeUID === undefined ? { retain: false } : { again })
       const pausedUntilMs = clock.monotonicMs() + body.length / bytesPerMs
       remember(node, { ...content, nodeUID, pausedUntilMs })
     },
   }
+}
+
+/** Keeps the message only, whose pods are kept anyway: as text they take a multiple of it. */
+function textOf(message: DesiredMessage): () => string {
+  return () => JSON.stringify(message)
 }
