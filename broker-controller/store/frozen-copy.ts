@@ -1,34 +1,90 @@
-import { sharedFields } from './shared-fields.ts'
+import { sharedParts } from './shared-parts.ts'
 import { sharedTexts } from './shared-texts.ts'
 
 /**
  * The value as JSON would carry it, frozen all through: what is undefined is left out, what is frozen already is taken
- * as it is, so that versions of an object share what did not change. Its texts are shared with other objects, but for those of
- * a Secret: the shared texts outlive their objects, and a deleted secret must not stay in memory. The given value is never touched.
+ * as it is, so that versions of an object share what did not change. Its texts and its repeated parts are shared with other objects,
+ * but for those of a Secret: what is shared outlives its objects, and a deleted secret must not stay in memory. The given value
+ * is never touched.
  */
 export function frozenCopy<T>(value: T): T {
   const isSecret = typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'Secret'
   return copied(value, isSecret ? unshared : shared) as T
 }
 
-type Share = { readonly text: (text: string) => string; readonly fields: (fields: object) => object }
-const shared: Share = { text: sharedTexts(), fields: sharedFields() }
-const unshared: Share = { text: (text) => text, fields: (fields) => fields }
+type SharePart = ReturnType<typeof sharedParts>
+type Share = {
+  readonly text: (text: string) => string
+  /** Of one `fieldsV1`. */
+  readonly fields: SharePart
+  /** Of one item of a list in the template of pods. */
+  readonly item: SharePart
+  /** Of one image of a node. */
+  readonly image: SharePart
+  /** The copy of a part that is not shared yet. */
+  readonly copy: (part: object) => object
+}
+/** At most some MB each: of the manifests of a fleet, and of the images on its nodes. */
+const shared: Share = {
+  text: sharedTexts(),
+  fields: sharedParts({ parts: 1024, longest: 8192 }),
+  item: sharedParts({ parts: 2048, longest: 2048 }),
+  image: sharedParts({ parts: 4096, longest: 512 }, firstName),
+  copy: (part) => copiedObject(part, shared),
+}
+const always: SharePart = (part, copy) => copy(part)
+const unshared: Share = {
+  text: (text) => text,
+  fields: always,
+  item: always,
+  image: always,
+  copy: (part) => copiedObject(part, unshared),
+}
+
+/** Lists whose items are the same in many objects. */
+const repeatedLists: ReadonlyMap<string, 'item' | 'image'> = new Map([
+  ['containers', 'item'],
+  ['initContainers', 'item'],
+  ['tolerations', 'item'],
+  ['images', 'image'],
+])
+
+/** An image is found by it without the text of all of it, for a node reports fifty. */
+function firstName(image: object): string | undefined {
+  const names: unknown = 'names' in image ? image.names : undefined
+  const first: unknown = Array.isArray(names) ? names[0] : undefined
+  return typeof first === 'string' ? first : undefined
+}
 
 function copied(value: unknown, share: Share): unknown {
   if (typeof value === 'string') return share.text(value)
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
+  return isObject(value) ? copiedObject(value, share) : value
+}
+
+function copiedObject(value: object, share: Share): object {
+  if (Object.isFrozen(value)) return value
   if (Array.isArray(value)) return Object.freeze(value.map((item) => (item === undefined ? null : copied(item, share))))
   const copy: Record<string, unknown> = {}
   for (const [name, item] of Object.entries(value)) {
     if (item === undefined) continue
     if (name === '__proto__') Object.defineProperty(copy, name, { value: copied(item, share), enumerable: true })
-    else copy[name] = name === 'fieldsV1' ? copiedFields(item, share) : copied(item, share)
+    else copy[name] = copiedField(name, item, share)
   }
   return Object.freeze(copy)
 }
 
-function copiedFields(value: unknown, share: Share): unknown {
-  const copy = copied(value, share)
-  return typeof copy === 'object' && copy !== null ? share.fields(copy) : copy
+function copiedField(name: string, value: unknown, share: Share): unknown {
+  if (!isObject(value)) return copied(value, share)
+  if (name === 'fieldsV1') return share.fields(value, share.copy)
+  const repeated = Array.isArray(value) && !Object.isFrozen(value) ? repeatedLists.get(name) : undefined
+  if (!Array.isArray(value) || repeated === undefined) return copiedObject(value, share)
+  const items: readonly unknown[] = value
+  const sharePart = share[repeated]
+  return Object.freeze(
+    items.map((item) => (isObject(item) ? sharePart(item, share.copy) : copied(item ?? null, share))),
+  )
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }

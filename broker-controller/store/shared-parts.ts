@@ -1,0 +1,40 @@
+/**
+ * Equal parts of objects, held once: what one manifest or one controller made has the same `fieldsV1` of managedFields, which take
+ * several kB for a pod, the pods of one template have the same containers, and nodes have the same images.
+ */
+
+import { equalJSON } from './equal-json.ts'
+
+export type SharedPartsLimits = {
+  /** The most parts that are kept. */
+  readonly parts: number
+  /** Characters of the key of one part; one with a longer key is seldom the same elsewhere. */
+  readonly longest: number
+}
+
+/**
+ * Gives the frozen copy that was made first of equal parts, as long as it is kept: of two generations the older one is
+ * dropped when the younger one has half of the limit, and a part that is found in the older one moves to the younger.
+ * `copy` is called for a part that is not found, and gives it frozen all through. `keyOf`: equal parts have the same key, and of
+ * unequal parts with one key the latest is kept; undefined: the part is not looked for. Without `keyOf` the key is the whole JSON.
+ */
+export function sharedParts({ parts, longest }: SharedPartsLimits, keyOf?: (part: object) => string | undefined) {
+  let young = new Map<string, object>()
+  let old = new Map<string, object>()
+  return (part: object, copy: (part: object) => object): object => {
+    if (Object.isFrozen(part)) return part
+    const key = keyOf === undefined ? JSON.stringify(part) : keyOf(part)
+    if (key === undefined || key.length > longest) return copy(part)
+    const recent = young.get(key)
+    const found = recent ?? old.get(key)
+    const isSame = found !== undefined && (keyOf === undefined || equalJSON(found, part))
+    const kept = isSame ? found : copy(part)
+    if (kept === recent) return kept
+    if (young.size >= parts / 2) {
+      old = young
+      young = new Map()
+    }
+    young.set(key, kept)
+    return kept
+  }
+}
