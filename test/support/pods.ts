@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { dockerRuntime } from '../../agent/adapters/docker/docker-runtime.ts'
+import { tarOf } from '../../agent/pods/images/tar.ts'
 import type { ContainerRuntime } from '../../agent/pods/runtime/runtime.ts'
 import { type PodWorld, type PodWorldNeeds, startPods } from '../../agent/testing/pod-world.ts'
 import type { Container, ContainerStatus, PodStatus } from '../../api/pod.ts'
@@ -22,6 +23,8 @@ export type NodeOnDocker = PodWorld & {
   until(name: string, wanted: (status: PodStatus) => boolean): Promise<PodStatus>
   /** Runs a command in a container of the pod, to its end: `sh -c script`. */
   within(podName: string, containerName: string, script: string): Promise<void>
+  /** Makes `/tmp/go` in a running container. No process does it: that would end with a container that ends on it. */
+  go(podName: string, containerName: string): Promise<void>
 }
 
 export function nodeOnDocker(t: Test, dockerd: TestDockerd, more: Partial<PodWorldNeeds> = {}): NodeOnDocker {
@@ -32,6 +35,13 @@ export function nodeOnDocker(t: Test, dockerd: TestDockerd, more: Partial<PodWor
     await world.stop()
     for (const { id } of await runtime.listContainers()) await runtime.removeContainer(id)
   })
+  const running = async (podName: string, containerName: string) => {
+    const found = (await runtime.listContainers()).find(
+      ({ identity, state }) =>
+        identity.podName === podName && identity.containerName === containerName && state === 'running',
+    )
+    return found?.id ?? ''
+  }
   return {
     ...world,
     runtime,
@@ -48,12 +58,13 @@ export function nodeOnDocker(t: Test, dockerd: TestDockerd, more: Partial<PodWor
       return world.statuses(name)[seen.get(name) ?? 0] ?? {}
     },
     async within(podName, containerName, script) {
-      const container = (await runtime.listContainers()).find(
-        ({ identity, state }) =>
-          identity.podName === podName && identity.containerName === containerName && state === 'running',
-      )
-      const { exitCode, output } = await runtime.exec(container?.id ?? '', ['sh', '-c', script], patienceMs)
+      const id = await running(podName, containerName)
+      const { exitCode, output } = await runtime.exec(id, ['sh', '-c', script], patienceMs)
       if (exitCode !== 0) throw new Error(`${script} in ${containerName} of ${podName} gave ${exitCode}: ${output}`)
+    },
+    async go(podName, containerName) {
+      const archive = tarOf([{ path: 'go', content: Buffer.alloc(0), mode: 0o644 }])
+      await dockerd.docker.getContainer(await running(podName, containerName)).putArchive(archive, { path: '/tmp' })
     },
   }
 }
