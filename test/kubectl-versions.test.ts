@@ -109,6 +109,8 @@ async function workloads(t: Test, { run, runWith, start }: Kubectl, namespace: s
   t.match(await run('scale', 'deployment', 'web', '--replicas=2'), /scaled/)
   t.match(await run('wait', '--for=condition=Available', 'deployment/web', '--timeout=80s'), /condition met/)
   t.match(await run('set', 'env', 'deployment/web', 'NEW=1'), /updated/)
+  const revision = 'jsonpath={.metadata.annotations.deployment\\.kubernetes\\.io/revision}'
+  await eventually('the change has a revision', async () => (await run('get', 'deploy', 'web', '-o', revision)) === '2')
   t.match(await run('rollout', 'undo', 'deployment/web'), /rolled back/)
   t.match(await run('rollout', 'history', 'deployment/web'), /REVISION/)
   t.match(await run('rollout', 'status', 'deployment/web', '--timeout=80s'), /successfully rolled out/)

@@ -66,12 +66,15 @@ test('kubectl creates, scales, updates, rolls back and deletes a Deployment', { 
   t.equal(await run('scale deployment web --current-replicas=4 --replicas=2'), 'deployment.apps/web scaled\n')
   t.match(await run('rollout status deployment web --timeout=60s'), 'successfully rolled out')
   t.match((await kubectl(['scale', 'deploy', 'web', '--replicas=-1'])).stderr, /replicas/)
+  await run('wait --for=jsonpath={.status.replicas}=2 deployment/web --timeout=60s')
   t.match(await run('get deployment web --subresource=scale'), /^NAME +DESIRED +AVAILABLE +AGE\nweb +2 +2 /)
   t.match(await run('patch deploy web --subresource=scale --type=merge -p {"spec":{"replicas":3}}'), 'patched')
 
   t.equal(await run('set image deployment/web nginx=nginx:1.28'), 'deployment.apps/web image updated\n')
   t.match(await run('rollout status deployment/web --timeout=60s'), 'successfully rolled out')
   t.equal(await run('set env deployment/web MODE=test'), 'deployment.apps/web env updated\n')
+  const revision = '{.metadata.annotations.deployment\\.kubernetes\\.io/revision}'
+  await run(`wait --for=jsonpath=${revision}=3 deployment/web --timeout=60s`)
   t.match(await run('set resources deployment/web --limits=cpu=200m,memory=64Mi'), 'resource requirements updated')
   t.match(await run('rollout status deployment/web --timeout=60s'), 'successfully rolled out')
   t.match(
