@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { promisify } from 'node:util'
 import { test } from 'tap'
 import { freePort } from '../agent/testing/free-port.ts'
-import type { Container } from '../api/pod.ts'
+import type { Container, PodStatus } from '../api/pod.ts'
 import { aPod } from '../api/testing/builders.ts'
 import { ownAddresses } from './support/addresses.ts'
 import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
@@ -14,6 +14,8 @@ import { testVolumes } from './support/volumes.ts'
 
 const run = promisify(execFile)
 const script = 'exec sleep 1000'
+/** Why its container waits, or ''. */
+const whyNot = (status: PodStatus) => statusOf(status, 'main')?.state?.waiting?.message ?? ''
 
 test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t) => {
   const dockerd = await startDockerd(t)
@@ -92,10 +94,8 @@ test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t
       t.match(statusOf(status, 'main')?.state?.waiting?.message, message, name)
     }
     t.equal(statusOf(node.status('well') ?? {}, 'main')?.restartCount, 0)
-    t.match(statusOf(node.status('command') ?? {}, 'main')?.lastState?.terminated, {
-      reason: 'StartError',
-      exitCode: 128,
-    })
+    const failed = await node.until('command', (one) => statusOf(one, 'main')?.lastState?.terminated !== undefined)
+    t.match(statusOf(failed, 'main')?.lastState?.terminated, { reason: 'StartError', exitCode: 128 })
   })
 
   t.test('a port that another process has is reported, and taken once it is free', async (t) => {
@@ -113,10 +113,8 @@ test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t
         spec,
       })
     node.want(wants('port'))
-    const why = () => statusOf(node.status('port') ?? {}, 'main')?.state?.waiting?.message ?? ''
-    await eventually(() => why() !== '')
     t.match(
-      why(),
+      whyNot(await node.until('port', (status) => whyNot(status) !== '')),
       /^Failed to create pod sandbox: .*address already in use \(ports\[\]\.hostPort: a process outside of pods/,
     )
     taker.close()
@@ -131,7 +129,6 @@ test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t
     const node = nodeOnDocker(t, dockerd)
     const spec = { terminationGracePeriodSeconds: 0 }
     const pod = (name: string) => aPod({ name, uid: `uid-${name}`, containers: [container('main', script)], spec })
-    const why = (name: string) => statusOf(node.status(name) ?? {}, 'main')?.state?.waiting?.message ?? ''
     t.teardown(async () => {
       await run('ip', ['link', 'delete', link]).catch(() => undefined)
     })
@@ -142,12 +139,11 @@ test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t
       Internal: true,
     })
     node.publishDesired({ pods: [pod('docker')], podCIDR: `${taken}.0/24` })
-    await eventually(() => why('docker') !== '')
     t.match(
-      why('docker'),
+      whyNot(await node.until('docker', (status) => whyNot(status) !== '')),
       /Failed to create pod sandbox: .* Docker network other .*: if nothing needs it, run 'docker network rm other'/,
     )
-    t.match(node.eventTexts().join('\n'), /FailedCreatePodSandBox: .*10\./)
+    await eventually(() => /FailedCreatePodSandBox: .*10\./.test(node.eventTexts().join('\n')))
     await other.remove()
     const status = await node.until('docker', isReady)
     t.ok(status.podIP?.startsWith(`${taken}.`), `has ${status.podIP}`)
@@ -156,8 +152,8 @@ test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t
     await run('ip', ['address', 'add', `${range}.1/24`, 'dev', link])
     await run('ip', ['link', 'set', link, 'up'])
     node.publishDesired({ pods: [pod('docker'), pod('route')], podCIDR: `${range}.0/24` })
-    await eventually(() => why('route') !== '')
-    t.match(why('route'), `belong to the network ${range}.0/24 on ${link} of this machine`)
+    const refused = await node.until('route', (status) => whyNot(status) !== '')
+    t.match(whyNot(refused), `belong to the network ${range}.0/24 on ${link} of this machine`)
     t.ok(isReady(node.status('docker') ?? {}))
     await run('ip', ['link', 'delete', link])
     const { podIP } = await node.until('route', isReady)
