@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { test } from 'tap'
+import { eventually } from '../../../test/support/wait.ts'
 import { pauseProgram, sandboxLayer } from './sandbox-image.ts'
 
 test('the program of the sandbox is an executable of a few bytes for every board', async (t) => {
@@ -26,8 +26,7 @@ test('it sleeps until SIGTERM', { skip: process.arch !== 'x64' && 'written for x
   t.teardown(() => child.kill('SIGKILL'))
   await once(child, 'spawn')
   const inPause = async () => (await readFile(`/proc/${child.pid}/syscall`, 'utf8').catch(() => '')).startsWith('34 ')
-  for (let tries = 0; !(await inPause()) && tries < 200; tries++) await delay(10)
-  t.equal(await inPause(), true)
+  await eventually('it sleeps', inPause, { everyMs: 10 })
   child.kill('SIGTERM')
   t.same(await once(child, 'exit'), [null, 'SIGTERM'])
 })

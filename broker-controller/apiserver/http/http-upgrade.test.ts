@@ -1,8 +1,8 @@
 import { connect, type TLSSocket } from 'node:tls'
 import { type Test, test } from 'tap'
 import { administrator } from '../../../api/identity.ts'
-import { systemClock } from '../../../daemon/clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { eventually } from '../../../test/support/wait.ts'
 import { type ApiUnderTest, startApi } from '../../testing/api-under-test.ts'
 
 /** Of a pod that does not exist. */
@@ -51,10 +51,7 @@ test('a refused upgrade leaves no connection where the client does not close its
   socket.allowHalfOpen = true
   socket.write(exec)
   t.match(await textOf(socket), /^HTTP\/1.1 404/)
-  const late = Date.now() + 5000
-  // One is left: the client's.
-  while (sockets() > 1 && Date.now() < late) await systemClock.sleep(20)
-  t.equal(sockets(), 1)
+  await eventually('one is left: that of the client', () => sockets() === 1, { everyMs: 20 })
 })
 
 function sockets(): number {

@@ -143,7 +143,7 @@ test('every answered write is there after SIGKILL at any moment, and no version 
   let last = new Map<string, { version: number; round: number }>()
   for (let kill = 0; kill < 6; kill++) {
     const writer = startWriter([path])
-    const lines = await linesUntilKilled(writer, Math.random() * 150)
+    const lines = await linesUntilKilled(writer, { answers: 5, afterMs: Math.random() * 150 })
     const answers = lines.map((line) => line.split(' '))
     for (const [name = '', version, round] of answers) {
       last = new Map(last).set(name, { version: Number(version), round: Number(round) })
@@ -172,7 +172,7 @@ test('a write the disk has no room for is refused, is not seen, and is not there
     ['-c', 'trap "" XFSZ; ulimit -f 600; exec "$0" "$@"', process.execPath, script, path, '20000'],
     'bash',
   )
-  const lines = await linesUntilKilled(limited, 60_000)
+  const lines = await linesUntilKilled(limited, { answers: 0, afterMs: 60_000 })
   const refused = lines.filter((line) => line.startsWith('refused')).map((line) => line.split(' '))
   t.ok(refused.length > 0, 'a write was refused')
   t.match(refused[0]?.slice(3).join(' '), /Cannot write to \S+: \w+/, 'with the reason')
@@ -251,13 +251,20 @@ function startWriter(args: readonly string[], command = process.execPath): Child
   return spawn(command, all, { stdio: ['ignore', 'pipe', 'ignore'] })
 }
 
-/** What the writer answered; it is killed `afterMs` after its first line. */
-async function linesUntilKilled(writer: ChildProcess, afterMs: number): Promise<string[]> {
+/** What the writer answered; it is killed `afterMs` after so many answers, however slow the disk is. */
+async function linesUntilKilled(
+  writer: ChildProcess,
+  { answers, afterMs }: { readonly answers: number; readonly afterMs: number },
+): Promise<string[]> {
   let text = ''
+  let isDying = false
   const stop = new AbortController()
   writer.stdout?.setEncoding('utf8').on('data', (part: string) => {
-    if (text === '') void clock.sleep(afterMs, stop.signal).then(() => writer.kill('SIGKILL'))
     text += part
+    // The first line is that of a store that is open.
+    if (isDying || text.split('\n').length < answers + 2) return
+    isDying = true
+    void clock.sleep(afterMs, stop.signal).then(() => writer.kill('SIGKILL'))
   })
   await new Promise<void>((resolve) => writer.once('close', () => resolve()))
   stop.abort()
