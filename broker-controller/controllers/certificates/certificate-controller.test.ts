@@ -6,6 +6,7 @@ import { newKey } from '../../../certs/authority.ts'
 import { createClientCSR } from '../../../certs/client-csr.ts'
 import { rfc3339, rfc3339Micro } from '../../../daemon/clock.ts'
 import { revoke } from '../../store/revocations.ts'
+import type { Store } from '../../store/store.ts'
 import { type Fleet, fleet } from '../../testing/fleet.ts'
 import { uncertainStore } from '../../testing/uncertain-store.ts'
 import { type CertificateNeeds, certificateController } from './certificate-controller.ts'
@@ -226,6 +227,31 @@ test('a name becomes free when its Node is deleted, and the request that waits g
   await world.store.delete('nodes', { namespace: '', name: 'pi-1' })
   await world.clock.settle()
   t.match(await answer(world, 'spare'), { certificate: 'certificate of pi-1 for a year' })
+})
+
+test('a request that is deleted while it is read does not wait for its name any more', async (t) => {
+  const world = fleet(t)
+  const read: string[] = []
+  const get: Store['get'] = async (resource, key) => {
+    const found = await world.store.get(resource, key)
+    if (resource !== 'certificatesigningrequests') return found
+    read.push(key.name)
+    if (read.length > 1) return found
+    await world.store.delete('certificatesigningrequests', { namespace: '', name: key.name })
+    await world.clock.settle()
+    return found
+  }
+  const store = { ...world.store, get }
+  t.teardown(world.start(certificateController({ ...world, store, signer, clientSigner, checkRequest })))
+  await world.join({ name: 'pi-1' })
+  world.silence('pi-1')
+  await world.pass(70)
+  await ask(world, { name: 'gone', asks: 'pi-1#other' })
+  await world.clock.advance(60_000)
+  const before = read.length
+  await world.store.delete('nodes', { namespace: '', name: 'pi-1' })
+  await world.clock.settle()
+  t.same(read.slice(before), [], `read ${before} times before`)
 })
 
 test('a name is free for another key as soon as its Node is deleted, however lately it was given', async (t) => {

@@ -79,7 +79,7 @@ async function runCertificates(
   /** For lines that a requester can cause. A rack of machines may join with one token at one time. */
   const limited = limitLog(log, clock, { linesPerKey: 100, linesInTotal: 300, longestText: 1000 })
   const queue = workQueue(clock)
-  /** The names that requests wait for, by the key of the request. */
+  /** The names that requests wait for, by the key of the request: only of requests that the informer has, which ends them. */
   const waiting = new Map<string, string>()
   const requests = informer({ store, clock, log }, 'certificatesigningrequests', (present, previous) => {
     if (present !== undefined) queue.add(keyText(present.metadata))
@@ -118,8 +118,8 @@ async function runCertificates(
       usages,
       ...(expectedName !== undefined && { expectedName }),
     })
-    // Before the node is read: what it becomes afterwards decides again.
-    if (checked.ok) waiting.set(key, checked.nodeName)
+    // Before the node is read: what it becomes afterwards decides again. The request may have been deleted since it was read.
+    if (checked.ok && requests.get(keyFrom(key)) !== undefined) waiting.set(key, checked.nodeName)
     const step = await stepFor(csr, checked, expectedName)
     await answers.act(csr, step, checked)
     if (step.step !== 'wait') waiting.delete(key)
