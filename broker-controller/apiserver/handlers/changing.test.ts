@@ -68,3 +68,22 @@ test('an empty patch changes nothing, a JSON patch and a strategic one do', asyn
   t.match(await ask('PATCH', path, { type: 'application/vnd.unknown', body: {} }), { code: 415 })
   t.match(await ask('PATCH', '/api/v1/nodes/nowhere', { type: patchTypes.merge, body: {} }), { code: 404 })
 })
+
+test('a node that is not cordoned has no field unschedulable, whatever the client writes', async (t) => {
+  const { ask } = await anApi(t)
+  const node = sentNode('pi-01')
+  const made = await ask('POST', '/api/v1/nodes', { body: { ...node, spec: { unschedulable: false } } })
+  t.equal(made.code, 201)
+  t.notMatch(JSON.stringify(made.body), /unschedulable/)
+  const path = '/api/v1/nodes/pi-01'
+  const set = async (unschedulable: boolean) =>
+    (await ask('PATCH', path, { type: patchTypes.merge, body: { spec: { unschedulable } } })).body
+  const unchanged = await set(false)
+  t.same(unchanged['metadata'], made.body['metadata'], 'nothing is written')
+  t.match(await set(true), { spec: { unschedulable: true } })
+  t.notMatch(JSON.stringify(await set(false)), /unschedulable/, 'nor among the managed fields')
+  const { body } = await ask('GET', path)
+  const replaced = await ask('PUT', path, { body: { ...body, spec: { unschedulable: false } } })
+  t.equal(replaced.code, 200)
+  t.notMatch(JSON.stringify(replaced.body), /unschedulable/)
+})

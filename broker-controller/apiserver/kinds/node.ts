@@ -32,7 +32,7 @@ export const nodeStrategy: KindStrategy<Node> = {
   },
   // A node writes most of its Node: fifty images with their names are about 20 KB, annotations at most 256 KiB.
   largestBytes: 512 * 1024,
-  withDefaults: withPairedRanges,
+  withDefaults: (node) => withPairedRanges(withoutFalse(node)),
   prepareForCreate: withNotReadyTaint,
   validateCreate: (node) => [...nodeRangeProblems(node), ...taintProblems(node), ...nodeAnnotationProblems(node)],
   validateUpdate: (old, now) => [
@@ -61,6 +61,13 @@ function withNotReadyTaint(node: Node): Node {
   const taints = node.spec?.taints ?? []
   if (taints.some(({ key, effect }) => key === notReadyKey && effect === 'NoSchedule')) return node
   return { ...node, spec: { ...node.spec, taints: [...taints, { key: notReadyKey, effect: 'NoSchedule' }] } }
+}
+
+/** Go leaves a false one out (`omitempty`): clients write `unschedulable: false` for a node that is not cordoned. */
+function withoutFalse(node: Node): Node {
+  if (node.spec?.unschedulable !== false) return node
+  const { unschedulable: _, ...spec } = node.spec
+  return { ...node, spec }
 }
 
 function taintProblems({ spec }: Node): readonly Problem[] {
