@@ -5,6 +5,7 @@ import { filesystemUsage } from '../adapters/disk/filesystem-usage.ts'
 import { nodeLogs } from '../adapters/disk/node-logs.ts'
 import type { EndpointView } from '../adapters/http/endpoint-answers.ts'
 import { localEndpoint } from '../adapters/http/local-endpoint.ts'
+import { localSocketPath } from '../adapters/http/local-socket.ts'
 import { doctorProcess } from '../adapters/kernel/doctor-process.ts'
 import type { Inventory } from '../adapters/kernel/host-inventory.ts'
 import { machineMetrics } from '../adapters/kernel/machine-metrics.ts'
@@ -14,6 +15,7 @@ import type { MqttControlPlane } from '../adapters/mqtt/mqtt-control-plane.ts'
 import type { RunRequest } from '../command-line.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import { type HealthFigures, healthMetrics } from '../health/health-metrics.ts'
+import { liveNetworkLines } from '../network/live-network.ts'
 import { certificateDates } from '../node/certificate/certificate-dates.ts'
 import type { RuntimeHealth } from '../node/status/runtime-health.ts'
 import type { PodManager } from '../pods/pod-manager.ts'
@@ -80,6 +82,7 @@ export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpo
     configz: () => kubeletConfiguration(configuration),
     doctor: doctorProcess({ command: parts.command, args: doctorArguments(request) }),
     logs: nodeLogs(root),
+    network: () => networkNow(parts.board),
     scrapes: scrapes(
       {
         pods: usage,
@@ -102,7 +105,7 @@ export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpo
     {
       host: configuration.healthzBindAddress,
       port: request.healthzPort ?? configuration.healthzPort,
-      socketPath: `${volumes.memoryDirectory}.sock`,
+      socketPath: localSocketPath(volumes.memoryDirectory),
     },
   )
 
@@ -114,6 +117,12 @@ function doctorArguments({ dataDir, configPath, dockerSocket, root, healthzPort 
   const config = configPath === undefined ? [] : ['--config', configPath]
   const port = healthzPort === undefined || healthzPort === 0 ? [] : ['--healthz-port', String(healthzPort)]
   return ['--data-dir', dataDir, '--docker-socket', dockerSocket, '--root', root, ...config, ...port]
+}
+
+/** Read for each request. */
+function networkNow({ networkMessage, serviceStates, addressProofs }: AgentBoard): AsyncIterable<Uint8Array> {
+  const services = serviceStates.get()?.services.values() ?? []
+  return liveNetworkLines({ message: networkMessage.get(), proofs: addressProofs.get() }, services)
 }
 
 function certificateTtlSeconds({ link, machine: { date } }: LocalEndpointParts): number {

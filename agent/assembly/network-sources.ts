@@ -4,6 +4,9 @@ import { join } from 'node:path'
 import { systemClock } from '../../daemon/clock.ts'
 import { readSavedAddresses } from '../adapters/disk/address-checkpoint.ts'
 import { networkCheckpointPath, readSavedNetwork, readSavedServices } from '../adapters/disk/network-checkpoint.ts'
+import { volumeFolders } from '../adapters/disk/volume-store.ts'
+import { askAgent } from '../adapters/http/agent-socket.ts'
+import { localSocketPath } from '../adapters/http/local-socket.ts'
 import { balancerHost } from '../adapters/network/balancer-host.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
 import { kernelIPv6Forwarding } from '../adapters/network/ipv6-forwarding.ts'
@@ -14,6 +17,7 @@ import { isolatedPods } from '../adapters/network/nft-isolation.ts'
 import { nodeDnsHost } from '../adapters/network/node-dns-address.ts'
 import { readWireguard } from '../adapters/network/wireguard-link.ts'
 import { findIdentity } from '../join/identity.ts'
+import { readLiveNetwork } from '../network/live-network.ts'
 import type { NetworkSources } from '../network/network-command.ts'
 import { proofsOf } from '../network/probes/proven-network.ts'
 import { ipv6Rules } from '../network/rule-family.ts'
@@ -24,9 +28,18 @@ export function networkSources({ root, dataDir }: { readonly root: string; reado
     (await readFile(join(root, 'proc/sys/net', setting), 'utf8').catch(() => '')).trim() === '1'
   return {
     nodeName: async () => (await findIdentity(dataDir))?.identity.nodeName,
-    savedMessage: () => readSavedNetwork(networkCheckpointPath(dataDir)),
-    savedProofs: async () => proofsOf(await readSavedAddresses(networkCheckpointPath(dataDir))),
-    savedServices: () => readSavedServices(networkCheckpointPath(dataDir)),
+    async liveNetwork() {
+      const { memoryDirectory } = await volumeFolders(dataDir)
+      return readLiveNetwork(await askAgent(localSocketPath(memoryDirectory), '/network'))
+    },
+    async savedNetwork() {
+      const folder = networkCheckpointPath(dataDir)
+      return {
+        message: await readSavedNetwork(folder),
+        services: await readSavedServices(folder),
+        proofs: proofsOf(await readSavedAddresses(folder)),
+      }
+    },
     host: hostNetwork(root),
     balancers: balancerHost(root),
     table: nftTable(),

@@ -114,8 +114,8 @@ does not change it.`,
 export const networkRow = {
   name: 'bramble-agent network',
   about: 'show how this node reaches the pods of the others',
-  text: `Show the routes to the pods of other nodes, and what is missing of them: from the message that this node received last, and from
-the kernel. With NAME, show where a packet of this node to it goes. Needs root.`,
+  text: `Show the routes to the pods of other nodes, and what is missing of them: from what the running agent has received, or
+its checkpoint, and from the kernel. With NAME, show where a packet of this node to it goes. Needs root.`,
   forms: { '[NAME]': 'NAMESPACE/SERVICE, a name of DNS, the name of a node, or an address' },
   options: {
     output: { value: 'FORMAT', short: 'o', help: 'output format', choices: ['text', 'json'], default: 'text' },

@@ -2,43 +2,37 @@
  * `bramble-agent network`: how this node reaches the pods of the others, or one name; with `--remove`, all of it is taken out of the
  * kernel.
  */
-import type { NetworkMessage } from '../../api/network/pod-network.ts'
-import type { ServiceState } from '../../api/network/service-endpoints.ts'
 import { storyOf } from '../../daemon/log.ts'
 import { printText, readArguments, refuse } from '../../daemon/process/command-line.ts'
 import { exitCode } from '../../daemon/process/exit-code.ts'
 import { networkRow } from '../commands/command-table.ts'
 import type { BalancerHost } from './balancers/balancer-manager.ts'
+import type { KnownNetwork } from './live-network.ts'
 import type { NameHost } from './names/name-server.ts'
 import type { RuleTable } from './network-manager.ts'
 import { networkPath, pathText } from './network-path.ts'
-import {
-  type IsolatedPod,
-  type NetworkFindings,
-  type NetworkReport,
-  networkReport,
-  networkText,
-} from './network-report.ts'
+import { type IsolatedPod, type NetworkReport, networkReport, networkText } from './network-report.ts'
 import type { IPv6Guard } from './peers/ipv6-guard.ts'
 import { planRoutes } from './peers/route-steps.ts'
 import type { HostNetwork } from './peers/route-sync.ts'
-import type { AddressProofs } from './probes/proven-network.ts'
 import type { WireguardState } from './wireguard/wireguard-plan.ts'
 
 export type NetworkSources = {
   /** Undefined: the machine has not joined. */
   nodeName(): Promise<string | undefined>
-  savedMessage(): Promise<NetworkMessage | undefined>
-  readonly host: HostNetwork & { isAccepting(): Promise<boolean>; acceptsIPv6(): Promise<boolean> }
-  readonly table: RuleTable
+  /** What the agent that runs on this machine has. Rejects with the reason where none answers. */
+  liveNetwork(): Promise<KnownNetwork>
+  /** Of the checkpoint: what an agent had at most a minute before it last wrote. */
+  savedNetwork(): Promise<KnownNetwork>
+  readonly host: Pick<HostNetwork, 'links' | 'made' | 'apply' | 'refuseMarked'> & {
+    isAccepting(): Promise<boolean>
+    acceptsIPv6(): Promise<boolean>
+  }
+  readonly table: Pick<RuleTable, 'isIntact' | 'remove'>
   readonly ipv6Table: Pick<RuleTable, 'isIntact'>
   readonly hasIPv6: boolean
   readonly ipv6Forwarding: { restore(): Promise<void> }
   readonly ipv6: Pick<IPv6Guard, 'remove'> & { isClosed(): Promise<boolean> }
-  /** Which addresses of nodes are proven, beside the checkpoint. */
-  savedProofs(): Promise<AddressProofs>
-  /** Of the checkpoint. */
-  savedServices(): Promise<readonly ServiceState[]>
   /** Addresses of load balancers. */
   readonly balancers: Pick<BalancerHost, 'held' | 'clear'>
   /** The address of the name server. */
@@ -87,36 +81,47 @@ async function show(sources: NetworkSources, { output, name }: Shown, needs: Net
     needs.stderr('This machine has not joined a fleet\n')
     return exitCode.failed
   }
-  const message = await sources.savedMessage()
-  const services = await sources.savedServices()
-  const report = await reportOf(sources, { nodeName, message, services })
-  if (name === undefined || message === undefined) return print(report, networkText(report), output, needs)
+  const found = await receivedBy(sources)
+  const { message, services } = found.network
+  const report = await reportOf(sources, nodeName, found.network)
+  if (name === undefined || message === undefined) return print(report, networkText(report), { output, found }, needs)
   const path = networkPath(name, { message, services, report })
-  if (path !== undefined) return print(path, pathText(path), output, needs)
+  if (path !== undefined) return print(path, pathText(path), { output, found }, needs)
   needs.stderr(
     `${name} is no Service, node or address that this node has received: use NAMESPACE/SERVICE, or a name of DNS\n`,
   )
   return exitCode.failed
 }
 
+type Received = { readonly network: KnownNetwork; readonly source: 'agent' } | FromCheckpoint
+type FromCheckpoint = { readonly network: KnownNetwork; readonly source: 'checkpoint'; readonly because: string }
+
+/** What this node has received: of the agent that runs, and of the checkpoint where none answers. */
+async function receivedBy({ liveNetwork, savedNetwork }: NetworkSources): Promise<Received> {
+  try {
+    return { network: await liveNetwork(), source: 'agent' }
+  } catch (error) {
+    return { network: await savedNetwork(), source: 'checkpoint', because: storyOf(error) }
+  }
+}
+
 function print(
   shown: { readonly problems: readonly string[] },
   text: string,
-  output: Shown['output'],
+  { output, found }: { readonly output: Shown['output']; readonly found: Received },
   { stdout }: NetworkCommandNeeds,
 ): number {
-  stdout(output === 'json' ? `${JSON.stringify(shown, null, 2)}\n` : text)
+  const note = found.source === 'agent' ? '' : `\nFrom the checkpoint, which may be older. ${found.because}\n`
+  const { source } = found
+  stdout(output === 'json' ? `${JSON.stringify({ ...shown, source }, null, 2)}\n` : `${text}${note}`)
   return shown.problems.length === 0 ? exitCode.fine : exitCode.failed
 }
 
-async function reportOf(
-  sources: NetworkSources,
-  known: Pick<NetworkFindings, 'nodeName' | 'message' | 'services'>,
-): Promise<NetworkReport> {
+async function reportOf(sources: NetworkSources, nodeName: string, known: KnownNetwork): Promise<NetworkReport> {
   const { host, table, balancers } = sources
   return networkReport({
     ...known,
-    proofs: await sources.savedProofs(),
+    nodeName,
     heldAddresses: balancers.held(),
     links: await host.links(true),
     made: await host.made(),

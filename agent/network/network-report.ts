@@ -10,11 +10,11 @@ import { contactOf, noContactWith, type PeerContact, type WireguardState } from 
 
 export type NetworkFindings = {
   readonly nodeName: string
-  /** Of the checkpoint; undefined: the fleet has no network of its own. */
+  /** What this node has received; undefined: the fleet has no network of its own. */
   readonly message: NetworkMessage | undefined
-  /** Of the checkpoint. */
+  /** The same. */
   readonly services: readonly ServiceState[]
-  /** Those that the agent has saved, up to a minute ago. */
+  /** Which addresses of nodes may be used. */
   readonly proofs: AddressProofs
   /** Addresses of load balancers that this machine has. */
   readonly heldAddresses: ReadonlySet<string>

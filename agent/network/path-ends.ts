@@ -6,7 +6,7 @@ import type { NetworkReport, NodeRoute } from './network-report.ts'
 
 export type PathFindings = {
   readonly message: NetworkMessage
-  /** Of the checkpoint. */
+  /** What this node has received. */
   readonly services: readonly ServiceState[]
   readonly report: NetworkReport
 }

@@ -26,6 +26,8 @@ export type EndpointView = {
   readonly doctor: () => Promise<unknown>
   /** Below /var/log; undefined: there is no such file or folder. */
   readonly logs: (path: string) => Promise<NodeLog | undefined>
+  /** What the agent has received of the fleet's network: for its command `network`. */
+  readonly network: () => AsyncIterable<Uint8Array>
 }
 
 export type NodeLog =
@@ -114,6 +116,8 @@ async function answerTo(
   const isRestricted = notOnPort.some((one) => asked === one || asked.startsWith(`${one}/`))
   if (door.reach === 'port' && isRestricted) return { status: 403, text: forOwnUser }
   if (asked === '/logs' || asked.startsWith('/logs/')) return logAnswer(view, path)
+  if (asked === '/network' && door.reach === 'socket')
+    return { status: 200, contentType: 'application/x-ndjson', pieces: view.network() }
   switch (asked) {
     case '/healthz': {
       const problems = view.problems()
@@ -173,7 +177,7 @@ function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }
 
-const notOnPort = ['/pods', '/spec', '/configz', '/logs', '/doctor']
+const notOnPort = ['/pods', '/spec', '/configz', '/logs', '/doctor', '/network']
 const forOwnUser =
   "Pods contain environment values, which other users must not read: use the agent's socket, 'sudo curl --unix-socket /run/bramble/ID.sock http://localhost/pods' (the agent's log names it)"
 const paths =

@@ -56,6 +56,9 @@ async function open(t: Test, { problems = [], port = 0, expectedErrors = [], ...
     configz: () => ({ maxPods: 110 }),
     doctor: async () => ({ kind: 'DoctorReport' }),
     logs: async () => undefined,
+    network: async function* () {
+      yield Buffer.from('{"proven":{},"failures":{}}\n')
+    },
   }
   const endpoint = localEndpoint({ view, log }, { host: '127.0.0.1', port, socketPath })
   const stopping = new AbortController()
@@ -72,7 +75,7 @@ async function open(t: Test, { problems = [], port = 0, expectedErrors = [], ...
 test('health is for every user of the machine, specifications are for the agentâ€™s own user', async (t) => {
   const { url, socketPath } = await open(t)
   t.same(await ask(`${url}/healthz`), { status: 200, body: 'ok\n' })
-  for (const path of ['/pods', '/pods/', '/pods?x=1', '/spec', '/doctor']) {
+  for (const path of ['/pods', '/pods/', '/pods?x=1', '/spec', '/doctor', '/network']) {
     t.match(await ask(`${url}${path}`), { status: 403, body: /--unix-socket/ }, path)
   }
   const own = (path: string) => ask(`http://localhost${path}`, { socketPath })
@@ -80,6 +83,7 @@ test('health is for every user of the machine, specifications are for the agentâ
   t.match(JSON.parse((await own('/pods/')).body), { kind: 'PodList', items: [{ metadata: { name: 'web' } }] })
   t.same(JSON.parse((await own('/spec?x=1')).body), { num_cores: 4 })
   t.same(JSON.parse((await own('/doctor')).body), { kind: 'DoctorReport' })
+  t.same(JSON.parse((await own('/network')).body), { proven: {}, failures: {} })
 })
 
 test('the socket is for one user from its first moment, takes the place of an old one, and goes with the agent', async (t) => {

@@ -1,0 +1,75 @@
+import { test } from 'tap'
+import type { NetworkMessage } from '../../api/network/pod-network.ts'
+import type { KnownNetwork } from './live-network.ts'
+import { type NetworkSources, networkCommand } from './network-command.ts'
+import { noProofs } from './probes/proven-network.ts'
+import { wholeMachine } from './testing/network-machine.ts'
+import { aService, endpointOn } from './testing/services.ts'
+
+const message: NetworkMessage = {
+  epoch: 'e',
+  version: 1,
+  clusterCIDR: '10.244.0.0/16',
+  serviceCIDR: '10.96.0.0/12',
+  clusterDomain: 'cluster.local',
+  nodes: [{ name: 'pi-1', podCIDR: '10.244.1.0/24', address: '192.168.1.1', segment: 'lan' }],
+}
+const withEndpoint = (ip: string): KnownNetwork => ({
+  message,
+  proofs: noProofs,
+  services: [aService({ addresses: [endpointOn('pi-1', ip)] })],
+})
+async function shown(sources: NetworkSources, ...argv: readonly string[]) {
+  let [out, err] = ['', '']
+  const code = await networkCommand(argv, {
+    sourcesFor: () => sources,
+    defaults: { root: '/', dataDir: '/var/lib/bramble' },
+    stdout: (text) => {
+      out += text
+    },
+    stderr: (text) => {
+      err += text
+    },
+  })
+  return { code, out, err }
+}
+
+test('what the agent that runs has is shown, and not what it has saved', async (t) => {
+  const sources = wholeMachine({
+    liveNetwork: async () => withEndpoint('10.244.1.9'),
+    savedNetwork: async () => withEndpoint('10.244.1.5'),
+  })
+  const { code, out, err } = await shown(sources, 'shop/web')
+  t.same([code, err], [0, ''])
+  t.match(out, /80\/TCP +10\.244\.1\.9:8080 +pi-1 +yes +this node\n$/)
+  t.notMatch(out, /checkpoint/)
+  t.match(JSON.parse((await shown(sources, '-o', 'json')).out), { node: 'pi-1', source: 'agent' })
+})
+
+test('without an agent that answers the checkpoint is shown, and named', async (t) => {
+  const sources = wholeMachine({
+    liveNetwork: async () => {
+      throw new Error('No agent answers at /run/bramble/a.sock')
+    },
+    savedNetwork: async () => withEndpoint('10.244.1.5'),
+  })
+  const note = /\n\nFrom the checkpoint, which may be older\. No agent answers at \/run\/bramble\/a\.sock\n$/
+  const path = await shown(sources, 'shop/web')
+  t.match(path.out, /10\.244\.1\.5:8080/)
+  t.match(path.out, note)
+  const report = await shown(sources)
+  t.equal(report.code, 0)
+  t.match(report.out, note)
+  t.match(JSON.parse((await shown(sources, 'shop/web', '-o', 'json')).out), { name: 'shop/web', source: 'checkpoint' })
+})
+
+test('a checkpoint that cannot be read is an error where no agent answers', async (t) => {
+  const fails = async () => {
+    throw new Error('Cannot read network.json')
+  }
+  t.match(await shown(wholeMachine({ liveNetwork: fails, savedNetwork: fails })), {
+    code: 1,
+    out: '',
+    err: /Cannot read/,
+  })
+})
