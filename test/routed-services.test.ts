@@ -83,13 +83,11 @@ test('Services on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
   })
 
   await t.test('the agent shows the path to a Service by its name', async (t) => {
-    // It reads the checkpoint, which is written some time after the rules.
     const ends = [`${ipA}:8080 +pi-1 +yes +this node`, `${ipB}:8080 +pi-2 +yes +route by ${second.address}`]
-    const shown = await eventually('the checkpoint has both endpoints, as ready', async () => {
-      const text = await first.run(agentLauncher, 'network', 'web.default', '--data-dir', first.dataDir)
-      return ends.every((end) => new RegExp(`80/TCP +${end}\n`).test(text)) && text
-    })
+    const shown = await first.run(agentLauncher, 'network', 'web.default', '--data-dir', first.dataDir)
     t.match(shown, new RegExp(`^web.default: Service default/web, address ${clusterIP}\n`))
+    for (const end of ends) t.match(shown, new RegExp(`80/TCP +${end}\n`))
+    t.notMatch(shown, /checkpoint/)
     const none = await first.tryRun(agentLauncher, 'network', 'no.such', '--data-dir', first.dataDir)
     t.match(none, { code: 1, stderr: /^no\.such is no Service, node or address/ })
   })
@@ -124,6 +122,40 @@ test('Services on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
     const none: Asked = { address: await addressOf('none'), port: 80, path: who }
     await settles(onFirst, none, /^ECONNREFUSED$/)
     t.match((await fromPod('a', none, 2)).join(), /refused/)
+  })
+
+  await t.test('trafficDistribution keeps connections within the zone of their node while it can', async (t) => {
+    const zone = 'topology.kubernetes.io/zone'
+    await kubectl('label', 'node', 'pi-1', `${zone}=east`)
+    await kubectl('label', 'node', 'pi-2', `${zone}=west`)
+    await apply({ ...podOn('c', 'pi-1'), metadata: { name: 'c', labels: { near: 'yes' } } })
+    await kubectl('label', 'pod', 'a', 'b', 'near=yes')
+    await kubectl('wait', '--for=condition=Ready', 'pod/c', '--timeout=120s')
+    const spec = { selector: { near: 'yes' }, type: 'ClusterIP', ports: [{ port: 80, targetPort: 8080 }] }
+    await apply({ ...webService(spec), metadata: { name: 'near' } })
+    const near: Asked = { address: await addressOf('near'), port: 80, path: who }
+    const namesFrom = async (pod: string) => (await fromPod(pod, near, 20)).map((answer) => answer.split(' ')[0])
+    const [onlyB, both, all] = [/^b [^,]*$/, /^a [^,]*,c [^,]*$/, /^a .*,b .*,c /]
+    await settles(onSecond, near, all)
+
+    await patch('near', { trafficDistribution: 'PreferClose' })
+    await settles(onFirst, near, both)
+    await settles(onSecond, near, onlyB)
+    t.same([await namesFrom('a'), await namesFrom('b')], [['a', 'c'], ['b']], 'endpoints of the zone')
+
+    await within('b', 'rm /www/name')
+    await settles(onSecond, near, both)
+    t.same(await namesFrom('b'), ['a', 'c'], 'those of other zones while none of it is ready')
+    await within('b', 'hostname > /www/name')
+    await settles(onSecond, near, onlyB)
+
+    await kubectl('label', 'pod', 'b', 'near-')
+    await settles(onSecond, near, both)
+    t.same(await namesFrom('b'), ['a', 'c'], 'those of other zones where it has none')
+    t.same(await namesFrom('a'), ['a', 'c'])
+    await kubectl('delete', 'service/near', 'pod/c')
+    await kubectl('label', 'pod', 'a', 'near-')
+    await kubectl('label', 'node', 'pi-1', 'pi-2', `${zone}-`)
   })
 
   await t.test('a flow of UDP to an endpoint that is gone goes to another one', { skip: whyNoFlows() }, async (t) => {
@@ -311,6 +343,11 @@ test('Services on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
     await secondAgent.ended
     await second.run('nft', 'delete', 'table', 'ip', 'bramble')
     t.not((await fromHost(onSecond, service, 1)).join().slice(0, 2), 'a ')
+    const shown = await second.tryRun(agentLauncher, 'network', 'web.default', '--data-dir', second.dataDir)
+    t.match(
+      shown.stdout,
+      /\n\nFrom the checkpoint, which may be older\. No agent answers at \/run\/bramble\/\w+\.sock: .*\n$/,
+    )
     const again = await second.startAgent()
     await again.logged('Rules of the network applied', 60_000)
     t.same(await fromHost(onSecond, service, 20), [`a ${second.address}`, `b ${bridgeOf(ipB)}`])
