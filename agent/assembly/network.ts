@@ -1,15 +1,12 @@
 /** The network of the fleet on this node: the reception of its messages, and the parts that act on them. */
-import type { Reader } from '../../daemon/cell.ts'
-import { withinOr } from '../../daemon/deadline.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { addressCheckpoint } from '../adapters/disk/address-checkpoint.ts'
 import { networkCheckpoint, networkCheckpointPath } from '../adapters/disk/network-checkpoint.ts'
 import { policyCheckpoint } from '../adapters/disk/policy-checkpoint.ts'
 import { wireguardKeyPath } from '../adapters/disk/wireguard-key.ts'
-import type { DockerRuntime, PodNetworkLink } from '../adapters/docker/docker-runtime.ts'
+import type { DockerRuntime } from '../adapters/docker/docker-runtime.ts'
 import { balancerHost } from '../adapters/network/balancer-host.ts'
-import { reflectPorts } from '../adapters/network/bridge-ports.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
 import { type IPv6Forwarding, kernelIPv6Forwarding } from '../adapters/network/ipv6-forwarding.ts'
 import { hasIPv6 } from '../adapters/network/ipv6-support.ts'
@@ -34,7 +31,6 @@ import { mdnsManager } from '../network/mdns/mdns-manager.ts'
 import { networkReception } from '../network/messages/network-reception.ts'
 import type { RuleTable } from '../network/network-manager.ts'
 import type { IPv6Guard } from '../network/peers/ipv6-guard.ts'
-import { podNetworkForm } from '../network/peers/peer-ipv6.ts'
 import { peersManager } from '../network/peers/peers-manager.ts'
 import { podIsolation } from '../network/policies/pod-isolation.ts'
 import { policyManager } from '../network/policies/policy-manager.ts'
@@ -212,44 +208,4 @@ function publishedNames({ nodeName, board, configuration, machine, log }: Networ
     log,
   }
   return mdnsManager(needs, configuration.multicastDNS)
-}
-
-/** What the engine needs of the network, before its parts are built. */
-export function podNetworkLink(
-  board: AgentBoard,
-  { ipv6, ipv6Forwarding, hasIPv6 }: Pick<NetworkGround, 'ipv6' | 'ipv6Forwarding' | 'hasIPv6'>,
-  nodeName: string,
-): PodNetworkLink {
-  const { networkMessage, podsMayMove, appliedRules, routesApplied, namesTried } = board
-  const { ipv6PeerRules, ipv6AppliedRules } = board
-  let preparing: Promise<void> | undefined
-  const prepare = async () => {
-    const areThere = (rules: readonly unknown[]) => rules.length > 0
-    const parts = [become(appliedRules, areThere), become(routesApplied, Boolean)]
-    if (ipv6PeerRules.get() !== undefined) parts.push(become(ipv6AppliedRules, areThere))
-    await withinOr(preparedMs, undefined, Promise.all([...parts, become(namesTried, Boolean)]))
-  }
-  return {
-    wanted: () => ({ ...podNetworkForm(networkMessage.get(), nodeName, hasIPv6), podsMayMove: podsMayMove.get() }),
-    prepared: () => (preparing ??= prepare()),
-    // The loop of peers tries it again, and reports why it cannot be done.
-    prepareIPv6: () => ipv6Forwarding.enable().catch(() => undefined),
-    // The loop of peers verifies it, and reports why it cannot be closed.
-    closeIPv6: (bridge) => ipv6.close(bridge).catch(() => undefined),
-    reflect: (bridge) => reflectPorts(bridge),
-  }
-}
-
-/** Of the first pod; later ones find it done. A pod that starts without its routes gets them when the node does. */
-const preparedMs = 10_000
-
-function become<T>(reader: Reader<T>, isDone: (value: T) => boolean): Promise<void> {
-  if (isDone(reader.get())) return Promise.resolve()
-  return new Promise((resolve) => {
-    const stop = reader.onChange((value) => {
-      if (!isDone(value)) return
-      stop()
-      resolve()
-    })
-  })
 }

@@ -1,0 +1,48 @@
+/** What the engine needs of the network of pods before the parts of the network are built: the form that is wanted, and when it is ready. */
+import type { Reader } from '../../daemon/cell.ts'
+import { withinOr } from '../../daemon/deadline.ts'
+import type { PodNetworkLink } from '../adapters/docker/docker-runtime.ts'
+import { reflectPorts } from '../adapters/network/bridge-ports.ts'
+import { podNetworkForm } from '../network/peers/peer-ipv6.ts'
+import type { AgentBoard } from './board.ts'
+import type { NetworkGround } from './network.ts'
+
+/** `prepared` waits for the rules, the routes and the name server once, for at most 10 s. */
+export function podNetworkLink(
+  board: AgentBoard,
+  { ipv6, ipv6Forwarding, hasIPv6 }: Pick<NetworkGround, 'ipv6' | 'ipv6Forwarding' | 'hasIPv6'>,
+  nodeName: string,
+): PodNetworkLink {
+  const { networkMessage, podsMayMove, appliedRules, routesApplied, namesTried } = board
+  const { ipv6PeerRules, ipv6AppliedRules } = board
+  let preparing: Promise<void> | undefined
+  const prepare = async () => {
+    const areThere = (rules: readonly unknown[]) => rules.length > 0
+    const parts = [become(appliedRules, areThere), become(routesApplied, Boolean)]
+    if (ipv6PeerRules.get() !== undefined) parts.push(become(ipv6AppliedRules, areThere))
+    await withinOr(preparedMs, undefined, Promise.all([...parts, become(namesTried, Boolean)]))
+  }
+  return {
+    wanted: () => ({ ...podNetworkForm(networkMessage.get(), nodeName, hasIPv6), podsMayMove: podsMayMove.get() }),
+    prepared: () => (preparing ??= prepare()),
+    // The loop of peers tries it again, and reports why it cannot be done.
+    prepareIPv6: () => ipv6Forwarding.enable().catch(() => undefined),
+    // The loop of peers verifies it, and reports why it cannot be closed.
+    closeIPv6: (bridge) => ipv6.close(bridge).catch(() => undefined),
+    reflect: (bridge) => reflectPorts(bridge),
+  }
+}
+
+/** Of the first pod; later ones find it done. A pod that starts without its routes gets them when the node does. */
+const preparedMs = 10_000
+
+function become<T>(reader: Reader<T>, isDone: (value: T) => boolean): Promise<void> {
+  if (isDone(reader.get())) return Promise.resolve()
+  return new Promise((resolve) => {
+    const stop = reader.onChange((value) => {
+      if (!isDone(value)) return
+      stop()
+      resolve()
+    })
+  })
+}
