@@ -58,6 +58,8 @@ export type AgentBoard = {
   readonly rulesCurrent: Cell<boolean>
   /** Written by silent nodes: those whose endpoints are left out while there is no controller. Read by services. */
   readonly silentNodes: Cell<readonly string[]>
+  /** The same of their endpoints of IPv6. */
+  readonly ipv6SilentNodes: Cell<readonly string[]>
   /** Written by services. Read by the network manager. */
   readonly serviceRules: Cell<ServiceRules | undefined>
   /** Written by the network manager. Read by peers. */
@@ -120,7 +122,8 @@ export function agentBoard(): AgentBoard {
     peerRules: cell<RuleSet | undefined>(undefined),
     networkCurrent: cell<boolean>(false),
     rulesCurrent: cell<boolean>(false),
-    silentNodes: cell<readonly string[]>([], (before, after) => before.join() === after.join()),
+    silentNodes: cell<readonly string[]>([], areSameNames),
+    ipv6SilentNodes: cell<readonly string[]>([], areSameNames),
     serviceRules: cell<ServiceRules | undefined>(undefined),
     ruleProblem: cell<string | undefined>(undefined),
     appliedRules: cell<readonly RuleSet[]>([]),
@@ -144,4 +147,8 @@ export function agentBoard(): AgentBoard {
     ipv6RuleProblem: cell<string | undefined>(undefined),
     ipv6AppliedRules: cell<readonly RuleSet[]>([]),
   }
+}
+
+function areSameNames(before: readonly string[], after: readonly string[]): boolean {
+  return before.join() === after.join()
 }

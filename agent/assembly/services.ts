@@ -30,7 +30,11 @@ export async function serviceLoops(parts: ServiceParts): Promise<readonly Loop[]
   const { clockFor } = machine.watch
   const { ipv6ServiceRules: serviceRules, ipv6RulesCurrent: rulesCurrent, ipv6AppliedRules: appliedRules } = board
   const ofNode = { nodeName, controllerUrls, reads: board }
-  const ofIPv6 = { family: ipv6Rules, writes: { serviceRules, rulesCurrent } }
+  const ofIPv6 = {
+    family: ipv6Rules,
+    reads: { ...board, silentNodes: board.ipv6SilentNodes },
+    writes: { serviceRules, rulesCurrent },
+  }
   return [
     await openServiceManager({ ...ofNode, writes: board, clock: clockFor('services') }),
     await openServiceManager({ ...ofNode, ...ofIPv6, clock: clockFor('services-ipv6') }),

@@ -21,7 +21,7 @@ export function nodeProbe({ root, port = kubeletPort, deadlineMs = probeMs }: No
     const outcome = await outcomeOf(address, port, deadlineMs)
     if (outcome === 'connected' || outcome === 'ECONNREFUSED' || outcome === 'ECONNRESET') return 'answers'
     if (outcome !== 'ETIMEDOUT' && outcome !== 'EHOSTUNREACH') return undefined
-    // A firewall refuses with the same error that the kernel has for a neighbour that is not there.
+    // A firewall refuses with the same error that the kernel has for a neighbour that is not there. The kernel has no file of those of IPv6.
     const neighbours = await readFile(join(root, 'proc/net/arp'), 'utf8').catch(() => '')
     return isMissing(neighbours, address) ? 'unreachable' : 'silent'
   }

@@ -50,7 +50,7 @@ export function ipv6PartOf(
   if (!hasIPv6) return { tunnel, ipv6Gaps: [noIPv6] }
   if (podCIDR === undefined) return { tunnel, ipv6Gaps: ['The controller has not assigned a range of IPv6 for pods'] }
   const peers = peersByRange(message, own, cluster)
-  const source = firstOf(podCIDR)
+  const source = firstOfIPv6Range(podCIDR)
   const ways = network.routes.map((route) => wayTo(route, { own, message, source, peer: peers.get(route.range) }))
   const trusted = message.nodes.filter(({ segment }) => !network.isGuarded || segment === own.segment)
   return {
@@ -107,7 +107,7 @@ function wayTo(
 ): { readonly route?: PodRoute; readonly gap?: string } {
   const range = peer?.ipv6?.podCIDR
   if (peer === undefined || range === undefined) return {}
-  if (device !== undefined) return { route: { range, gateway: firstOf(range), device } }
+  if (device !== undefined) return { route: { range, gateway: firstOfIPv6Range(range), device } }
   if (own.ipv6?.address === undefined)
     return { gap: 'pods of other nodes of this segment are not reached by IPv6: this node has no InternalIP of IPv6' }
   const next = message.nodes.find((node) => node.address === gateway && node.segment === own.segment)
@@ -131,12 +131,12 @@ function tunnelWith(tunnel: Tunnel, ipv6: string, peers: ReadonlyMap<string, Net
     ipv6,
     peers: tunnel.peers.map((peer) => {
       const range = ends.get(peer.address)
-      return range === undefined ? peer : { ...peer, ipv6: firstOf(range) }
+      return range === undefined ? peer : { ...peer, ipv6: firstOfIPv6Range(range) }
     }),
   }
 }
 
 /** The first address of a range: a node's end of a tunnel, as in IPv4. */
-function firstOf(range: string): string {
+export function firstOfIPv6Range(range: string): string {
   return formatIPv6(parseIPv6Range(range)?.first ?? 0n)
 }

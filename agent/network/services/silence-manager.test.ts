@@ -28,9 +28,20 @@ const statesOn = (...nodes: readonly string[]): ServiceStates => ({
   isComplete: true,
 })
 
-function world(t: Test, states: ServiceStates, hangs = false) {
-  const networkMessage = cell<NetworkMessage | undefined>(message)
+/** Each node has an address of IPv6 with its number, and pods have addresses of both families. */
+const dual: NetworkMessage = {
+  ...message,
+  ipv6: { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' },
+  nodes: message.nodes.map((node, index) => ({
+    ...node,
+    ipv6: { podCIDR: `fd00:10:244:${index + 10}::/64`, address: `fd00:7::${index + 10}` },
+  })),
+}
+
+function world(t: Test, states: ServiceStates, { hangs = false, network = message } = {}) {
+  const networkMessage = cell<NetworkMessage | undefined>(network)
   const silentNodes = cell<readonly string[]>([])
+  const ipv6SilentNodes = cell<readonly string[]>([])
   const answers = new Map<string, NodeAnswer | undefined>()
   const probed: string[] = []
   const link = { isConnected: false }
@@ -44,7 +55,7 @@ function world(t: Test, states: ServiceStates, hangs = false) {
     },
     isConnected: () => link.isConnected,
     reads: { networkMessage, serviceStates: cell<ServiceStates | undefined>(states) },
-    writes: { silentNodes },
+    writes: { silentNodes, ipv6SilentNodes },
     clock,
     log: quietLog(t, 'Endpoints of nodes that do not answer are left out'),
   })
@@ -55,7 +66,7 @@ function world(t: Test, states: ServiceStates, hangs = false) {
     await ended
   }
   t.teardown(stop)
-  return { stop, networkMessage, silentNodes, answers, probed, link, clock }
+  return { stop, networkMessage, silentNodes, ipv6SilentNodes, answers, probed, link, clock }
 }
 
 test('with a controller no node is probed, and without one only nodes with endpoints are', async (t) => {
@@ -85,6 +96,35 @@ test('a node that ends is left out within some 80 s, and used again at its first
   answers.delete('192.168.1.11')
   await clock.advance(20_000)
   t.same(silentNodes.get(), [])
+})
+
+test('a node that answers by one family only keeps the endpoints of that family', async (t) => {
+  const sets = [{ ports: [], addresses: ['pi-11', 'pi-12'].map((node) => endpointOn(node, 'fd00:10:244:9::9')) }]
+  const service = aService({ ipv6: { clusterIPs: ['fd00:10:96::7'], endpoints: sets } })
+  const states = { services: new Map([['shop/web', service]]), changed: [], isComplete: true }
+  const { silentNodes, ipv6SilentNodes, answers, probed, clock } = world(t, states, { network: dual })
+  await clock.advance(100_000)
+  t.same([...new Set(probed)].sort(), ['192.168.1.11', '192.168.1.12', 'fd00:7::11', 'fd00:7::12'])
+  answers.set('fd00:7::11', 'silent')
+  answers.set('192.168.1.12', 'silent')
+  await clock.advance(80_000)
+  t.same([silentNodes.get(), ipv6SilentNodes.get()], [['pi-12'], ['pi-11']])
+  answers.clear()
+  await clock.advance(20_000)
+  t.same([silentNodes.get(), ipv6SilentNodes.get()], [[], []])
+})
+
+test('a node that never answered by IPv6 is judged by IPv4 for both', async (t) => {
+  const sets = [{ ports: [], addresses: [endpointOn('pi-11', 'fd00:10:244:9::9')] }]
+  const service = aService({ ipv6: { clusterIPs: ['fd00:10:96::7'], endpoints: sets } })
+  const states = { services: new Map([['shop/web', service]]), changed: [], isComplete: true }
+  const { silentNodes, ipv6SilentNodes, answers, clock } = world(t, states, { network: dual })
+  answers.set('fd00:7::11', 'silent')
+  await clock.advance(200_000)
+  t.same([silentNodes.get(), ipv6SilentNodes.get()], [[], []], 'a firewall may drop probes of IPv6')
+  answers.set('192.168.1.11', 'unreachable')
+  await clock.advance(80_000)
+  t.same([silentNodes.get(), ipv6SilentNodes.get()], [['pi-11'], ['pi-11']])
 })
 
 test('the controller judges again when it has been back for the grace period', async (t) => {
@@ -121,7 +161,7 @@ test('without a network nothing is probed, and no endpoint is left out', async (
 })
 
 test('an agent that ends does not wait for a probe', async (t) => {
-  const { stop, probed, clock } = world(t, statesOn('pi-11'), true)
+  const { stop, probed, clock } = world(t, statesOn('pi-11'), { hangs: true })
   await clock.advance(60_000)
   t.same(probed, ['192.168.1.11'])
   await stop()

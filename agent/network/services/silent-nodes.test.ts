@@ -8,6 +8,7 @@ import {
   nodesToProbe,
   type ProbeRecords,
   recordAnswers,
+  silentByIPv6,
   silentNodes,
 } from './silent-nodes.ts'
 
@@ -85,6 +86,44 @@ test('a node with endpoints of IPv6 only is probed at its address of IPv4', asyn
   const endpoints = [{ ports: [], addresses: [endpointOn('pi-4', 'fd00:10:244:4::5')] }]
   const alone = new Map([['shop/web', aService({ clusterIPs: [], ipv6: { clusterIPs: [], endpoints } })]])
   t.same(nodesToProbe(message, alone, 'pi-1'), [{ name: 'pi-4', address: '192.168.1.4' }])
+})
+
+const dual: NetworkMessage = {
+  ...message,
+  ipv6: { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' },
+  nodes: message.nodes.map((node, index) => ({
+    ...node,
+    ipv6: {
+      podCIDR: `fd00:10:244:${index + 1}::/64`,
+      ...(node.name !== 'pi-4' && { address: `fd00:7::${index + 1}` }),
+    },
+  })),
+}
+
+test('a node with endpoints of IPv6 is probed by IPv6, too, behind a tunnel at its end of it', async (t) => {
+  const onAll = ['pi-1', 'pi-2', 'pi-3', 'pi-4'].map((node) => endpointOn(node, 'fd00:10:244:9::5'))
+  const ipv6 = { clusterIPs: ['fd00:10:96::7'], endpoints: [{ ports: [], addresses: onAll }] }
+  const mixed = new Map([...services, ['shop/db', aService({ name: 'db', ipv6 })]])
+  t.same(nodesToProbe(dual, mixed, 'pi-1'), [
+    { name: 'pi-2', address: '192.168.1.2', ipv6: 'fd00:7::3' },
+    { name: 'pi-3', address: '192.168.9.3', ipv6: 'fd00:10:244:2::' },
+    { name: 'pi-4', address: '192.168.1.4' },
+  ])
+  t.same(
+    nodesToProbe(dual, services, 'pi-1').map(({ ipv6: address }) => address),
+    [undefined, undefined],
+  )
+  t.notOk(nodesToProbe(message, mixed, 'pi-1').some(({ ipv6: address }) => address !== undefined))
+})
+
+test('endpoints of IPv6 are judged by IPv6 where the node has answered by it, else by IPv4', async (t) => {
+  const lost = after('answers', 'silent', 'silent', 'silent')
+  const well = after('answers')
+  const closed = after('silent', 'silent', 'silent', 'silent')
+  t.same(silentByIPv6(well, lost), ['pi-2'])
+  t.same(silentByIPv6(lost, well), [])
+  t.same(silentByIPv6(lost, closed), ['pi-2'])
+  t.same(silentByIPv6(well, closed), [])
 })
 
 test('nodes take turns', async (t) => {

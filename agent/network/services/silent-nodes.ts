@@ -2,9 +2,10 @@
  * Without a controller: which nodes do not answer, so that their endpoints are left out. The controller does it otherwise, by leases
  * and readiness.
  */
-import type { NetworkMessage } from '../../../api/network/pod-network.ts'
+import type { NetworkMessage, NetworkPeer } from '../../../api/network/pod-network.ts'
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
 import { formatIPv4, parseCidr } from '../../../api/text/cidr.ts'
+import { firstOfIPv6Range, podRangeOfIPv6 } from '../peers/peer-ipv6.ts'
 
 /**
  * `unreachable`: the link has no machine with that address. `silent`: no answer, or a refusal on the way; the machine may be behind a
@@ -17,7 +18,12 @@ export type ProbeRecord = { readonly hasAnswered: boolean; readonly missed: numb
 /** By the names of nodes. */
 export type ProbeRecords = ReadonlyMap<string, ProbeRecord>
 
-export type ProbedNode = { readonly name: string; readonly address: string }
+export type ProbedNode = {
+  readonly name: string
+  readonly address: string
+  /** Of IPv6; undefined: no Service has an endpoint of IPv6 there, or this node has no way to it. */
+  readonly ipv6?: string
+}
 
 /** `isAlone`: this node judges for itself. It changes when the connection has been as it is for the grace period. */
 export type Attachment = { readonly isConnected: boolean; readonly sinceMs: number; readonly isAlone: boolean }
@@ -52,26 +58,44 @@ export function silentNodes(records: ProbeRecords): readonly string[] {
 }
 
 /**
+ * Those whose endpoints of IPv6 are left out, sorted: a node that has answered by IPv6 is judged by that, and any other one by IPv4, as it
+ * may be behind a firewall.
+ */
+export function silentByIPv6(ipv4: ProbeRecords, ipv6: ProbeRecords): readonly string[] {
+  return silentNodes(new Map([...ipv4, ...ipv6]))
+}
+
+/**
  * The other nodes that have endpoints, sorted by name. Behind WireGuard a node answers at its end of the tunnel: its own address may be
- * any machine's here.
+ * any machine's here. By IPv6 it does so behind VXLAN, too: a node needs no address of IPv6 of its own there.
  */
 export function nodesToProbe(
-  { nodes, wireguard }: NetworkMessage,
+  message: NetworkMessage,
   services: ReadonlyMap<string, ServiceState>,
   nodeName: string,
 ): readonly ProbedNode[] {
+  const { nodes, wireguard } = message
   const own = nodes.find(({ name }) => name === nodeName)
-  const used = new Set<string | undefined>()
-  for (const { endpoints, ipv6 } of services.values())
-    for (const sets of [endpoints, ipv6?.endpoints ?? []])
-      for (const { addresses } of sets) for (const { node } of addresses) used.add(node)
+  const hasIPv6 = podRangeOfIPv6(message, nodeName) !== undefined
+  const [used, usedByIPv6] = [new Set<string | undefined>(), new Set<string | undefined>()]
+  for (const { endpoints, ipv6 } of services.values()) {
+    for (const { addresses } of endpoints) for (const { node } of addresses) used.add(node)
+    for (const { addresses } of ipv6?.endpoints ?? []) for (const { node } of addresses) usedByIPv6.add(node)
+  }
   return nodes
-    .filter(({ name }) => name !== nodeName && used.has(name))
-    .map(({ name, address, segment, podCIDR }) => {
-      const range = wireguard !== undefined && segment !== own?.segment ? parseCidr(podCIDR) : undefined
-      return { name, address: range === undefined ? address : formatIPv4(range.first) }
+    .filter(({ name }) => name !== nodeName && (used.has(name) || usedByIPv6.has(name)))
+    .map((node) => {
+      const { name, address, segment, podCIDR } = node
+      const isFar = segment !== own?.segment
+      const range = wireguard !== undefined && isFar ? parseCidr(podCIDR) : undefined
+      const ipv6 = hasIPv6 && usedByIPv6.has(name) ? ipv6AddressOf(node, isFar) : undefined
+      return { name, address: range === undefined ? address : formatIPv4(range.first), ...(ipv6 && { ipv6 }) }
     })
     .sort((one, other) => (one.name < other.name ? -1 : 1))
+}
+
+function ipv6AddressOf({ ipv6 }: NetworkPeer, isFar: boolean): string | undefined {
+  return isFar ? ipv6 && firstOfIPv6Range(ipv6.podCIDR) : ipv6?.address
 }
 
 /** At most `most` nodes, from the one after `last` on, and from the first one again behind the end. */
