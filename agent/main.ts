@@ -16,7 +16,7 @@ import { openSystemdNotifier } from '../daemon/watchdog/systemd-notifier.ts'
 import { checkpointPath, laterFormat } from './adapters/disk/checkpoint.ts'
 import { AlreadyRunning, agentOn, lockDirectory } from './adapters/disk/single-instance.ts'
 import { readHardwareIdentity } from './adapters/kernel/host-identity.ts'
-import { readRoutes } from './adapters/kernel/host-routes.ts'
+import { readAllRoutes } from './adapters/kernel/host-routes.ts'
 import { runAgent } from './assembly/agent.ts'
 import { type RunRequest, readAgentCommandLine } from './command-line.ts'
 import { agentDefaults } from './commands/command-table.ts'
@@ -61,7 +61,7 @@ async function joinAtFirstBoot(request: RunRequest): Promise<number> {
     dataDir,
     hostname: machineName(),
     hardware: await readHardwareIdentity(root),
-    routes: () => readRoutes(root),
+    routes: () => readAllRoutes(root),
     clock: systemClock,
     random: Math.random,
     signal: stopping.signal,
@@ -84,7 +84,7 @@ async function joinThenRun(argv: readonly string[]): Promise<number> {
   const joined = await joinCommand(argv, {
     hostname: machineName(),
     readHardware: readHardwareIdentity,
-    readRoutes,
+    readRoutes: readAllRoutes,
     runningAgent: agentOn,
     clock: systemClock,
     signal: stopping.signal,

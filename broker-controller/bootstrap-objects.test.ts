@@ -69,6 +69,13 @@ test('cluster-info has the ranges of the network of the fleet while it has one',
   const data = (await store.get('configmaps', key))?.data ?? {}
   t.match(data, { ...ranges, mqttServers: 'mqtts://10.0.0.1:8883' })
   t.notOk('clusterDomain' in data)
+  const ipv6 = { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' }
+  await ensureClusterInfo({ store, clock }, { ...info, ranges: { ...ranges, ipv6 } })
+  t.match((await store.get('configmaps', key))?.data, {
+    ...ranges,
+    ipv6ClusterCIDR: 'fd00:10:244::/56',
+    ipv6ServiceCIDR: 'fd00:10:96::/112',
+  })
   await ensureClusterInfo({ store, clock }, info)
   t.same(Object.keys((await store.get('configmaps', key))?.data ?? {}).sort(), [
     'authorities',

@@ -6,6 +6,7 @@ import { systemPriorityClasses } from '../api/priority-class.ts'
 import { kubeconfigText } from '../certs/kubeconfig.ts'
 import { type Clock, systemClock } from '../daemon/clock.ts'
 import { ensureDefaultRoles } from './access/reconcile-roles.ts'
+import type { PodNetworkSettings } from './pod-network-configuration.ts'
 import { rewrite } from './store/rewrite.ts'
 import type { Store } from './store/store.ts'
 
@@ -71,7 +72,7 @@ export type ClusterInfo = {
   /** Of several controllers: all of them, those of this one first. undefined: it is the only one. */
   readonly servers?: ServerLists | undefined
   /** Of addresses of pods and Services; undefined: the fleet has no network of its own. */
-  readonly ranges?: { readonly clusterCIDR: string; readonly serviceCIDR: string } | undefined
+  readonly ranges?: Pick<PodNetworkSettings, 'clusterCIDR' | 'serviceCIDR' | 'ipv6'> | undefined
 }
 
 /** `https://HOST:PORT` and `mqtts://HOST:PORT` of each controller. */
@@ -93,6 +94,8 @@ export async function ensureClusterInfo(
     authorities: trusted,
     ...(servers && { apiServers: servers.apiServers.join('\n'), mqttServers: servers.mqttServers.join('\n') }),
     ...(ranges && { clusterCIDR: ranges.clusterCIDR, serviceCIDR: ranges.serviceCIDR }),
+    // Agents of earlier versions read ranges of IPv4 in the fields above.
+    ...(ranges?.ipv6 && { ipv6ClusterCIDR: ranges.ipv6.clusterCIDR, ipv6ServiceCIDR: ranges.ipv6.serviceCIDR }),
   }
   const map: ConfigMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: key, data }
   const before = await store.get('configmaps', key)
@@ -108,7 +111,8 @@ export async function ensureClusterInfo(
   return before?.data?.['caHash']
 }
 
-const optionalFields = ['apiServers', 'mqttServers', 'clusterCIDR', 'serviceCIDR']
+const rangeFields = ['clusterCIDR', 'serviceCIDR', 'ipv6ClusterCIDR', 'ipv6ServiceCIDR']
+const optionalFields = ['apiServers', 'mqttServers', ...rangeFields]
 
 /** Of a fleet that had several controllers and has one: its machines must not look for the others. */
 function withoutOptional(data: ConfigMap['data'] = {}): NonNullable<ConfigMap['data']> {

@@ -2,7 +2,7 @@
 import type { HardwareIdentity } from '../../api/node/hardware-identity.ts'
 import type { HealthSource } from '../health/checks.ts'
 import type { AgentIdentity } from '../join/identity.ts'
-import type { HostRoute } from '../network/peers/route-steps.ts'
+import type { MachineRoute } from '../network/peers/home-networks.ts'
 import type { WireguardState } from '../network/wireguard/wireguard-plan.ts'
 import type { FileReading } from './agent-files.ts'
 import type { ControllerReading } from './controller.ts'
@@ -40,7 +40,7 @@ export interface ExaminedMachine {
   hostname(): Promise<string | undefined>
   /** The listeners on these ports. Undefined: the kernel shows no sockets. */
   /** Of IPv4, without the default route. */
-  routes(): Promise<readonly HostRoute[]>
+  routes(): Promise<readonly MachineRoute[]>
   listeners(ports: readonly number[]): Promise<readonly Listener[] | undefined>
 }
 

@@ -11,7 +11,7 @@ import { replaceFile } from '../../daemon/durable-file.ts'
 import { isMissing } from '../../daemon/errors.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import { ConfigurationError } from '../../daemon/process/configuration-file.ts'
-import type { HostRoute } from '../network/peers/route-steps.ts'
+import type { MachineRoute } from '../network/peers/home-networks.ts'
 import { JoinError } from './failures.ts'
 import { type FirstBoot, readFirstBoot } from './first-boot-file.ts'
 import { readIdentity } from './identity.ts'
@@ -27,7 +27,7 @@ export type FirstBootNeeds = {
   readonly hostname: string
   readonly hardware: HardwareIdentity
   /** Of IPv4, without the default route. */
-  readonly routes: () => Promise<readonly HostRoute[]>
+  readonly routes: () => Promise<readonly MachineRoute[]>
   readonly clock: Clock
   readonly random: () => number
   readonly signal: AbortSignal

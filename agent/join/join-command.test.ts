@@ -335,6 +335,16 @@ test('a machine whose network has addresses of the fleet joins, and names the ne
   t.match(stdout, /^Joined as node pi-1/m)
 })
 
+test('the same of a prefix of IPv6, in a fleet with both families', async (t) => {
+  const readRoutes = async () => [{ interface: 'eth0', range: 'fd00:10:96::/64' }]
+  const info = { clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12' }
+  const ofIPv6 = { ipv6ClusterCIDR: 'fd00:10:244::/56', ipv6ServiceCIDR: 'fd00:10:96::/112' }
+  const joined = await aMachine(t, { readRoutes }).join(await aDoor(t, { info: { ...info, ...ofIPv6 } }), '--no-run')
+  t.match(joined.stdout, /^Warning: the network fd00:10:96::\/64 on eth0 .* serviceCIDR fd00:10:96::\/112: .*/m)
+  const ofIPv4 = await aMachine(t, { readRoutes }).join(await aDoor(t, { info }), '--no-run')
+  t.notMatch(ofIPv4.stdout, /Warning/)
+})
+
 test('routes that cannot be read, and a fleet without a network of its own, keep no machine from joining', async (t) => {
   const readRoutes = async () => Promise.reject(new Error('no /proc'))
   const info = { clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12' }

@@ -6,7 +6,7 @@ import { storyOf } from '../../daemon/log.ts'
 import { type PrintText, printText, readArguments, refuse } from '../../daemon/process/command-line.ts'
 import { exitCode } from '../../daemon/process/exit-code.ts'
 import { joinRow, runOptions } from '../commands/command-table.ts'
-import type { HostRoute } from '../network/peers/route-steps.ts'
+import type { MachineRoute } from '../network/peers/home-networks.ts'
 import { JoinError } from './failures.ts'
 import { identityPath, readIdentity } from './identity.ts'
 import { join } from './join.ts'
@@ -17,8 +17,8 @@ export type JoinCommandNeeds = {
   readonly hostname: string
   /** Reads the machine's marks below this root folder. */
   readonly readHardware: (root: string) => Promise<HardwareIdentity>
-  /** Reads its routes of IPv4 there, without the default route. */
-  readonly readRoutes: (root: string) => Promise<readonly HostRoute[]>
+  /** Reads its routes of both families there, without the default ones. */
+  readonly readRoutes: (root: string) => Promise<readonly MachineRoute[]>
   /** The process number of the agent that runs on this data directory, if one does. */
   readonly runningAgent: (dataDir: string) => Promise<number | undefined>
   readonly clock: Clock

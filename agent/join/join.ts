@@ -1,6 +1,6 @@
 /** Joining a fleet: make sure it is the right one, ask for a certificate, wait for it, keep it. */
 import { X509Certificate } from 'node:crypto'
-import { ConfigMapSchema } from '../../api/config-map.ts'
+import { type ConfigMap, ConfigMapSchema } from '../../api/config-map.ts'
 import { decode } from '../../api/decode.ts'
 import { formatToken } from '../../api/node/bootstrap-token.ts'
 import { certificatesIn } from '../../api/text/pem.ts'
@@ -10,7 +10,7 @@ import { authorityIn, readServerChain } from '../../certs/server-chain.ts'
 import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
 import { withDeadline } from '../../daemon/deadline.ts'
 import type { KnownTime } from '../../daemon/server-check.ts'
-import { homeNetworkOverlaps } from '../network/peers/home-networks.ts'
+import { type FleetRanges, homeNetworkOverlaps } from '../network/peers/home-networks.ts'
 import { type PublishedServers, publishedServers } from '../node/connection/controller-servers.ts'
 import { reached, requestCertificate } from './certificate-request.ts'
 import { clockTrouble, strangeAnswer, unreachable, wrongHash } from './failures.ts'
@@ -92,8 +92,6 @@ type ClusterInfoFacts = {
   readonly ranges: FleetRanges | undefined
 }
 
-type FleetRanges = Parameters<typeof homeNetworkOverlaps>[0]
-
 /** Asked with the new certificate, which is thereby seen to work. */
 async function clusterInfoOf(url: URL, client: ApiClient, signal: AbortSignal): Promise<ClusterInfoFacts> {
   const answer = await reached(
@@ -107,9 +105,14 @@ async function clusterInfoOf(url: URL, client: ApiClient, signal: AbortSignal): 
   const linesOf = (name: string) => data?.[name]?.split('\n') ?? []
   const servers = publishedServers({ apiServers: linesOf('apiServers'), mqttServers: linesOf('mqttServers') })
   if (Number.isInteger(mqttPort) && mqttPort > 0 && mqttPort < 65_536) {
-    const { clusterCIDR, serviceCIDR } = data ?? {}
-    const ranges = clusterCIDR === undefined || serviceCIDR === undefined ? undefined : { clusterCIDR, serviceCIDR }
-    return { mqttPort, servers: servers.mqttServers.length === 0 ? {} : servers, ranges }
+    return { mqttPort, servers: servers.mqttServers.length === 0 ? {} : servers, ranges: rangesIn(data) }
   }
   throw strangeAnswer(url, 'asking for the MQTT port in kube-public/cluster-info', answer)
+}
+
+function rangesIn(data: ConfigMap['data'] = {}): FleetRanges | undefined {
+  const { clusterCIDR, serviceCIDR, ipv6ClusterCIDR, ipv6ServiceCIDR } = data
+  if (clusterCIDR === undefined || serviceCIDR === undefined) return undefined
+  if (ipv6ClusterCIDR === undefined || ipv6ServiceCIDR === undefined) return { clusterCIDR, serviceCIDR }
+  return { clusterCIDR, serviceCIDR, ipv6: { clusterCIDR: ipv6ClusterCIDR, serviceCIDR: ipv6ServiceCIDR } }
 }

@@ -63,6 +63,11 @@ export async function readIPv6Routes(root: string): Promise<readonly IPv6Route[]
   })
 }
 
+/** Both. */
+export async function readAllRoutes(root: string): Promise<readonly (Route | IPv6Route)[]> {
+  return [...(await readRoutes(root)), ...(await readIPv6Routes(root))]
+}
+
 /** The file contains addresses in the byte order of the processor. */
 function addressOf(hex = ''): number {
   const bytes = Buffer.from(hex, 'hex')

@@ -11,7 +11,7 @@ import { bootFilePath, parseBootFile } from '../../adapters/disk/boot-file.ts'
 import { agentOn } from '../../adapters/disk/single-instance.ts'
 import { knownTimePath, timeFile } from '../../adapters/disk/time-file.ts'
 import { readHardwareIdentity } from '../../adapters/kernel/host-identity.ts'
-import { readRoutes } from '../../adapters/kernel/host-routes.ts'
+import { readAllRoutes } from '../../adapters/kernel/host-routes.ts'
 import { machineSensors } from '../../adapters/kernel/machine-sensors.ts'
 import { hasDockerRules } from '../../adapters/network/docker-rules.ts'
 import { mdnsPortProblem } from '../../adapters/network/mdns-sockets.ts'
@@ -107,7 +107,7 @@ function machineBelow({ root, dataDirectory, timeSynchronized, docker }: Machine
       return /\/(mmcblk\d+)(\/|$)/.exec(link ?? '')?.[1]
     },
     hostname: async () => (root === '/' ? hostname() : (await files.text('/etc/hostname'))?.trim()),
-    routes: () => readRoutes(root),
+    routes: () => readAllRoutes(root),
     listeners: (ports) => listeningPorts(root, ports),
   }
 }

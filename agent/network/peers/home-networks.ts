@@ -1,11 +1,18 @@
 /** Networks of this machine that have addresses which the fleet uses for pods or Services. */
 import { cidrsOverlap, formatCidr, parseCidr } from '../../../api/text/cidr.ts'
-import type { PeerNetwork } from './peer-network.ts'
-import type { HostRoute } from './route-steps.ts'
+import { ipv6RangesOverlap, parseIPv6Range } from '../../../api/text/ipv6-range.ts'
+import type { FamilyNetwork } from './peer-network.ts'
+import type { HostIPv6Route, HostRoute } from './route-steps.ts'
 import { tunnelDevice, wireguardDevice } from './tunnels.ts'
 
 /** The bridges of Docker's networks, one of which the pods of this node have, and interfaces that are no network of the machine. */
 const others = new RegExp(`^(br-[0-9a-f]{12}|lo|\\*|${tunnelDevice}|${wireguardDevice})$`)
+
+/** Of one family; `ipv6`: of a fleet with both. */
+export type FleetRanges = Ranges & { readonly ipv6?: Ranges }
+type Ranges = Pick<FamilyNetwork, 'clusterCIDR' | 'serviceCIDR'>
+
+export type MachineRoute = HostRoute | HostIPv6Route
 
 /**
  * Each as a sentence with a remedy, once for each network. Packets to the range of Services are dropped where no Service has the address,
@@ -13,22 +20,35 @@ const others = new RegExp(`^(br-[0-9a-f]{12}|lo|\\*|${tunnelDevice}|${wireguardD
  * reachable, except for these ranges.
  */
 export function homeNetworkOverlaps(
-  { clusterCIDR, serviceCIDR }: Pick<PeerNetwork, 'clusterCIDR' | 'serviceCIDR'>,
-  routes: readonly HostRoute[],
+  { clusterCIDR, serviceCIDR, ipv6 }: FleetRanges,
+  routes: readonly MachineRoute[],
 ): readonly string[] {
-  const ranges = Object.entries({ clusterCIDR, serviceCIDR }).flatMap(([field, text]) => {
-    const range = parseCidr(text)
-    return range === undefined ? [] : [{ field, text, range }]
-  })
+  const ranges = [{ clusterCIDR, serviceCIDR }, ...(ipv6 === undefined ? [] : [ipv6])].flatMap((family) => [
+    { field: 'clusterCIDR', text: family.clusterCIDR },
+    { field: 'serviceCIDR', text: family.serviceCIDR },
+  ])
   const found = routes
     .filter((route) => route.gateway === undefined && !others.test(route.interface))
     .flatMap((route) =>
       ranges
-        .filter(({ range }) => cidrsOverlap(range, route.range))
+        .filter(({ text }) => hasAddressesOf(route, text))
         .map(
           ({ field, text }) =>
-            `the network ${formatCidr(route.range)} on ${route.interface} of this machine has addresses of ${field} ${text}: its machines may not be reached; give the fleet a ${field} that none of its networks has, or renumber ${route.interface}`,
+            `the network ${rangeText(route)} on ${route.interface} of this machine has addresses of ${field} ${text}: its machines may not be reached; give the fleet a ${field} that none of its networks has, or renumber ${route.interface}`,
         ),
     )
   return [...new Set(found)]
+}
+
+function hasAddressesOf({ range }: MachineRoute, text: string): boolean {
+  if (typeof range !== 'string') {
+    const other = parseCidr(text)
+    return other !== undefined && cidrsOverlap(other, range)
+  }
+  const [one, other] = [parseIPv6Range(range), parseIPv6Range(text)]
+  return one !== undefined && other !== undefined && ipv6RangesOverlap(one, other)
+}
+
+function rangeText({ range }: MachineRoute): string {
+  return typeof range === 'string' ? range : formatCidr(range)
 }

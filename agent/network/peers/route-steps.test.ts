@@ -279,6 +279,21 @@ test('routes of IPv6 are made beside those of IPv4, and a foreign one stays', as
   t.match(foreign.ipv6InTheWay, [/^the route to fd00:10:244:2::\/64 on eth0 is not Bramble's/])
 })
 
+test('networks of the machine with addresses of the fleet are named, of IPv6 where its pods have some', async (t) => {
+  const home = parseCidr('10.96.3.0/24')
+  const [link4, link6] = [
+    home === undefined ? [] : [{ interface: 'eth0', range: home }],
+    [{ interface: 'eth0', range: 'fd00:10:244:9::/64' }],
+  ]
+  const links: HostLinks = { ...host(link4), ipv6Routes: link6 }
+  t.match(planRoutes(withIPv6(wanted([])), nothing, links).overlaps, [
+    /serviceCIDR 10\.96/,
+    /clusterCIDR fd00:10:244::/,
+  ])
+  t.match(planRoutes(wanted([]), nothing, links).overlaps, [/serviceCIDR 10\.96/])
+  t.same(planRoutes(undefined, nothing, links).overlaps, [])
+})
+
 test('a tunnel gets its address of IPv6 when it is opened, and later without being opened again', async (t) => {
   const network = withIPv6(wanted([far], [{ ...farEnd, ipv6: 'fd00:10:244:3::' }]), far6)
   const address = { device: 'bramble-vxlan', address: 'fd00:10:244:1::' } as const

@@ -94,7 +94,7 @@ export function planRoutes(wanted: PeerNetwork | undefined, made: MadeRoutes, ho
     steps,
     inTheWay,
     ipv6InTheWay,
-    overlaps: wanted === undefined ? [] : homeNetworkOverlaps(wanted, host.routes),
+    overlaps: wanted === undefined ? [] : homeNetworkOverlaps(wanted, [...host.routes, ...(host.ipv6Routes ?? [])]),
   }
 }
 
