@@ -3,6 +3,7 @@ import { test } from 'tap'
 import { agentLauncher } from './support/fleet.ts'
 import { podManifest } from './support/manifests.ts'
 import { mirror, requestTo } from './support/mirror.ts'
+import { probedFrom } from './support/node-probes.ts'
 import { image } from './support/pods.ts'
 import { type RoutedMachines, routedMachines, type Space, whyNoRoutedMachines } from './support/routed-machines.ts'
 import { eventually } from './support/wait.ts'
@@ -74,11 +75,24 @@ test('pods of both IP families on two machines', { skip: whyNoRoutedMachines() }
     },
   )
 
+  t.equal(await probedFrom(first, 'fd00:9::2'), 'answers', 'the probe of an agent by IPv6')
+  await first.run('ip', 'link', 'add', 'home', 'up', 'type', 'dummy')
+  await first.run('ip', '-6', 'address', 'add', 'fd00:10:96::9:9/64', 'dev', 'home')
+  await eventually('a prefix of the machine with addresses of Services is named', async () => {
+    const path = '{.status.conditions[?(@.type=="NetworkUnavailable")].message}'
+    const message = await controller.kubectl('get', 'node', first.name, '-o', `jsonpath=${path}`)
+    return /the network fd00:10:96::\/64 on home .* of serviceCIDR fd00:10:96::\/112/.test(message)
+  })
+  await first.run('ip', 'link', 'delete', 'home')
+
   await controller.kubectl('annotate', 'node', second.name, 'bramble.dev/segment=attic')
   for (const { run } of [first, second]) {
     await eventually('a route into the tunnel', async () => /dev bramble-vxlan/.test(await run('ip', '-6', 'route')))
   }
   await eventually('pods reach each other through the tunnel', isReached)
+  const ranges = ['get', 'node', second.name, '-o', 'jsonpath={.spec.podCIDRs[1]}']
+  const endOfTunnel = (await controller.kubectl(...ranges)).trim().replace(/\/64$/, '')
+  t.equal(await probedFrom(first, endOfTunnel), 'answers', `the probe of an agent by IPv6, at ${endOfTunnel}`)
   t.match(await askedBy(first, two), /^fd00:10:244:[0-9a-f:]*$/, 'a machine has the address of its end of the tunnel')
   await controller.kubectl('annotate', 'node', second.name, 'bramble.dev/segment-')
   const isInPlace = /pi-2 .* fd00:10:244:\S+ +in place\n/

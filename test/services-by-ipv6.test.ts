@@ -12,7 +12,8 @@ import type { PoliciesMessage, PolicyRuleState } from '../api/network/node-polic
 import type { EndpointAddressState, ServiceState } from '../api/network/service-endpoints.ts'
 import { type BareNode, bareFleet, ipv6Plan } from './support/bare-nodes.ts'
 import type { Asked, EndpointProgram } from './support/endpoint-programs.ts'
-import { whyNoFlows } from './support/own-space.ts'
+import { probedFrom } from './support/node-probes.ts'
+import { type OwnSpace, whyNoFlows } from './support/own-space.ts'
 import { eventually } from './support/wait.ts'
 
 type Given = Omit<GivenService, 'addresses' | 'ipv6'> & {
@@ -77,6 +78,24 @@ test('Services and policies of IPv6 on two nodes', { skip: whyNoFlows() }, async
     }
     t.same(await answers(c, at(second)), [`a ${second.address}`])
     t.same(await answers(first.host, { address: '::1', port: 30080 }), ['ECONNREFUSED'])
+  })
+
+  await t.test('a NodePort answers at no address of the link', async (t) => {
+    await use({ addresses: [onA], type: 'NodePort', nodePort: 30080 })
+    const ofLink = { address: `${await linkAddressOf(first.space)}%eth0`, port: 30080, times: 1 }
+    for (const protocol of ['tcp', 'udp'] as const)
+      t.same(await fleet.stranger.ask({ ...ofLink, protocol }), ['silent'], protocol)
+  })
+
+  await t.test('a node whose IPv6 is dropped does not answer the probe of another one', async (t) => {
+    t.equal(await probedFrom(first.space, second.address), 'answers')
+    await second.space.run(
+      'nft',
+      'add table ip6 cut; add chain ip6 cut arriving { type filter hook input priority 0; policy drop; }',
+    )
+    t.equal(await probedFrom(first.space, second.address), 'silent')
+    await second.space.run('nft', 'delete', 'table', 'ip6', 'cut')
+    await eventually('it answers again', async () => (await probedFrom(first.space, second.address)) === 'answers')
   })
 
   await t.test('the policy Local keeps the address of the client, and answers where the endpoint is', async (t) => {
@@ -189,8 +208,7 @@ test('Services and policies of IPv6 on two nodes', { skip: whyNoFlows() }, async
   })
 
   await t.test('no pod is reached at its address of the link', async (t) => {
-    const links = await a.inside.run('ip', '-6', 'address', 'show', 'dev', 'eth0', 'scope', 'link')
-    const address = `${/inet6 (fe80[0-9a-f:]+)/.exec(links)?.[1]}%eth0`
+    const address = `${await linkAddressOf(a.inside)}%eth0`
     t.match(await b.ask({ ...direct, address }), [/^a fe80:/])
     await first.applyOthers(peersOf(first))
     t.same(await b.ask({ ...direct, address }), ['silent'])
@@ -198,6 +216,11 @@ test('Services and policies of IPv6 on two nodes', { skip: whyNoFlows() }, async
     t.same(await answers(b, clusterIP), [`a ${b.ip}`], 'neighbours find each other')
   })
 })
+
+async function linkAddressOf({ run }: Pick<OwnSpace, 'run'>): Promise<string> {
+  const links = await run('ip', '-6', 'address', 'show', 'dev', 'eth0', 'scope', 'link')
+  return /inet6 (fe80[0-9a-f:]+)/.exec(links)?.[1] ?? ''
+}
 
 function peersOf({ pods, address }: BareNode): RuleSet {
   const { podRange: clusterCIDR, serviceRange: serviceCIDR, podBits } = ipv6Plan

@@ -11,15 +11,9 @@ import { isStaleFlow, udpTargets } from '../agent/network/services/stale-flows.t
 import { aService, endpointOn, type GivenService } from '../agent/network/testing/services.ts'
 import { type BareNode, bareFleet } from './support/bare-nodes.ts'
 import type { Asked, EndpointProgram } from './support/endpoint-programs.ts'
-import { type OwnSpace, whyNoFlows } from './support/own-space.ts'
+import { probedFrom } from './support/node-probes.ts'
+import { whyNoFlows } from './support/own-space.ts'
 import { eventually } from './support/wait.ts'
-
-/** The answer of the probe that agents use, from that machine. */
-async function probed(from: OwnSpace, address: string): Promise<NodeAnswer> {
-  const adapter = new URL('../agent/adapters/network/node-probe.js', import.meta.url).href
-  const script = `import('${adapter}').then(async ({ nodeProbe }) => console.log(await nodeProbe({ root: '/' })('${address}')))`
-  return (await from.run(process.execPath, '-e', script)).trim() as NodeAnswer
-}
 
 const clusterIP = { address: '10.96.0.7', port: 80 }
 
@@ -239,7 +233,7 @@ test('Services on two nodes', { skip: whyNoFlows() }, async (t) => {
     let records: ProbeRecords = new Map()
     const rounds = async (service: GivenService, times: number) => {
       const answers: NodeAnswer[] = []
-      for (let round = 0; round < times; round++) answers.push(await probed(first.space, second.address))
+      for (let round = 0; round < times; round++) answers.push(await probedFrom(first.space, second.address))
       records = answers.reduce((last, answer) => recordAnswers(last, new Map([['pi-2', answer]])), records)
       await first.apply([aService(service)], false, silentNodes(records))
       return answers
