@@ -120,9 +120,13 @@ function doctorArguments({ dataDir, configPath, dockerSocket, root, healthzPort 
 }
 
 /** Read for each request. */
-function networkNow({ networkMessage, serviceStates, addressProofs }: AgentBoard): AsyncIterable<Uint8Array> {
-  const services = serviceStates.get()?.services.values() ?? []
-  return liveNetworkLines({ message: networkMessage.get(), proofs: addressProofs.get() }, services)
+function networkNow(board: AgentBoard): AsyncIterable<Uint8Array> {
+  const known = {
+    message: board.networkMessage.get(),
+    proofs: board.addressProofs.get(),
+    silentNodes: { ipv4: board.silentNodes.get(), ipv6: board.ipv6SilentNodes.get() },
+  }
+  return liveNetworkLines(known, board.serviceStates.get()?.services.values() ?? [])
 }
 
 function certificateTtlSeconds({ link, machine: { date } }: LocalEndpointParts): number {

@@ -6,15 +6,16 @@ import { decode } from '../../api/decode.ts'
 import { NetworkMessageSchema } from '../../api/network/pod-network.ts'
 import type { ServiceState } from '../../api/network/service-endpoints.ts'
 import { type Problem, problemText } from '../../api/problem.ts'
-import { mapOf, object, oneOf, optional, text } from '../../api/schema.ts'
+import { list, mapOf, object, oneOf, optional, text } from '../../api/schema.ts'
 import { parseJson } from '../../api/text/json.ts'
 import { yieldTurn } from '../../daemon/limits/turn-limit.ts'
 import { decodeServices } from './messages/received-services.ts'
 import type { NetworkFindings } from './network-report.ts'
+import type { PathFindings } from './path-ends.ts'
 import type { Unproven } from './probes/peer-addresses.ts'
 
 /** `message` undefined: the fleet has no network of its own, or the node has never received it. */
-export type KnownNetwork = Pick<NetworkFindings, 'message' | 'services' | 'proofs'>
+export type KnownNetwork = Pick<NetworkFindings, 'message' | 'services' | 'proofs'> & Pick<PathFindings, 'silentNodes'>
 
 const ReasonSchema = object({ why: oneOf('no answer', 'no certificate', 'other node'), node: optional(text) })
 /** The first line; each further one is a Service. */
@@ -22,6 +23,7 @@ const HeadSchema = object({
   network: optional(NetworkMessageSchema),
   proven: mapOf(text),
   failures: mapOf(ReasonSchema),
+  silent: optional(object({ ipv4: list(text), ipv6: list(text) })),
 })
 
 /** A fleet has thousands of Services: a piece is written at a time. */
@@ -29,11 +31,11 @@ const pieceBytes = 64 * 1024
 
 /** Takes several turns of the event loop where there are many Services. */
 export async function* liveNetworkLines(
-  { message, proofs }: Omit<KnownNetwork, 'services'>,
+  { message, proofs, silentNodes: silent }: Omit<KnownNetwork, 'services'>,
   services: Iterable<ServiceState>,
 ): AsyncGenerator<Uint8Array> {
   const { used, failures } = proofs
-  const head = { network: message, proven: Object.fromEntries(used), failures: Object.fromEntries(failures) }
+  const head = { network: message, proven: Object.fromEntries(used), failures: Object.fromEntries(failures), silent }
   let piece = `${JSON.stringify(head)}\n`
   for (const service of services) {
     if (piece.length >= pieceBytes) {
@@ -51,7 +53,7 @@ export function readLiveNetwork(lines: string): KnownNetwork {
   const [first = '', ...others] = lines.split('\n').filter((line) => line !== '')
   const head = decode(HeadSchema, parseJson(first))
   if (!head.ok) throw notValid(head.problems)
-  const { network: message, proven, failures } = head.value
+  const { network: message, proven, failures, silent } = head.value
   const decoded = decodeServices({ epoch: '', version: 0, services: others.map((line) => parseJson(line)) })
   if (!decoded.ok) throw notValid(decoded.problems)
   return {
@@ -61,6 +63,7 @@ export function readLiveNetwork(lines: string): KnownNetwork {
       used: new Map(Object.entries(proven)),
       failures: new Map(Object.entries(failures).map(([name, { why, node = '' }]) => [name, reasonOf(why, node)])),
     },
+    ...(silent && { silentNodes: silent }),
   }
 }
 

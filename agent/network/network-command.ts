@@ -82,10 +82,10 @@ async function show(sources: NetworkSources, { output, name }: Shown, needs: Net
     return exitCode.failed
   }
   const found = await receivedBy(sources)
-  const { message, services } = found.network
+  const { message } = found.network
   const report = await reportOf(sources, nodeName, found.network)
   if (name === undefined || message === undefined) return print(report, networkText(report), { output, found }, needs)
-  const path = networkPath(name, { message, services, report })
+  const path = networkPath(name, { ...found.network, message, report })
   if (path !== undefined) return print(path, pathText(path), { output, found }, needs)
   needs.stderr(
     `${name} is no Service, node or address that this node has received: use NAMESPACE/SERVICE, or a name of DNS\n`,

@@ -155,3 +155,19 @@ PORT    TO                       NODE  USED  BY
     /\[fd00:10:244:2::5\]:8080 +pi-2 +yes +route by fd00:7::2 \(missing\)\n\nProblems:\n- .* pi-2 by IPv6 is not whole: missing\n$/,
   )
 })
+
+test('endpoints of nodes that do not answer are not used, in the family that they do not answer by', async (t) => {
+  const endpoints = [
+    {
+      ports: [{ port: 8080, protocol: 'TCP' as const }],
+      addresses: [endpointOn('pi-1', 'fd00::1'), endpointOn('pi-2', 'fd00::2')],
+    },
+  ]
+  const service = { ...web, ipv6: { clusterIPs: ['fd00:10:96::7'], endpoints } }
+  const usedWith = (ipv4: readonly string[], ipv6: readonly string[]) =>
+    networkPath('shop/web', { ...findings(service), silentNodes: { ipv4, ipv6 } })?.ends.flatMap(({ address, used }) =>
+      used ? [address] : [],
+    )
+  t.same(usedWith([], ['pi-2']), ['10.244.1.5:8080', '10.244.2.5:8080', '[fd00::1]:8080'])
+  t.same(usedWith(['pi-2'], []), ['10.244.1.5:8080', '[fd00::1]:8080', '[fd00::2]:8080'])
+})

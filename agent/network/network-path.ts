@@ -94,7 +94,7 @@ function endsOf(
   isOne: (ip: string) => boolean,
   findings: PathFindings,
 ): readonly PathEnd[] {
-  const place = { ...placeOfNode(findings), family }
+  const place = placeOfNode(findings, family)
   if (state.ports.length === 0)
     return state.endpoints.flatMap(({ addresses }) =>
       addresses
@@ -122,8 +122,10 @@ function usedOf(service: ServiceState, all: readonly PortEndpoint[], place: Node
   return isLocal ? usable.local : usable.cluster
 }
 
-function placeOfNode({ message, report }: PathFindings): NodePlace {
-  return { nodeName: report.node, zone: message.nodes.find(({ name }) => name === report.node)?.zone ?? '' }
+function placeOfNode({ message, report, silentNodes }: PathFindings, family: RuleFamily): NodePlace {
+  const zone = message.nodes.find(({ name }) => name === report.node)?.zone ?? ''
+  const silent = family.family === 'IPv4' ? silentNodes?.ipv4 : silentNodes?.ipv6
+  return { nodeName: report.node, zone, silentNodes: silent ?? [], family }
 }
 
 function withoutEnds({ state, family }: ServicePart, isHeadless: boolean, ends: readonly PathEnd[]): readonly string[] {

@@ -9,6 +9,8 @@ export type PathFindings = {
   /** What this node has received. */
   readonly services: readonly ServiceState[]
   readonly report: NetworkReport
+  /** Whose endpoints of each family this node leaves out, as they do not answer. Left out: not known. */
+  readonly silentNodes?: { readonly ipv4: readonly string[]; readonly ipv6: readonly string[] }
 }
 
 /** One of the places that a connection may be led to. */
