@@ -42,6 +42,7 @@ test('Services and policies of IPv6 on two nodes', { skip: whyNoFlows() }, async
   const c = await second.pod('c')
   for (const endpoint of [a, b, c])
     for (const protocol of ['tcp', 'udp'] as const) await endpoint.listen(8080, protocol)
+  await first.host.listen(8080)
   const [onA, onC] = [endpointOn('pi-1', a.ip), endpointOn('pi-2', c.ip)]
   const gateway = 'fd00:10:244:1::1'
   const use = async (given: Given) => {
@@ -80,11 +81,13 @@ test('Services and policies of IPv6 on two nodes', { skip: whyNoFlows() }, async
     t.same(await answers(first.host, { address: '::1', port: 30080 }), ['ECONNREFUSED'])
   })
 
-  await t.test('a NodePort answers at no address of the link', async (t) => {
-    await use({ addresses: [onA], type: 'NodePort', nodePort: 30080 })
+  await t.test('at its address of the link a NodePort leads to no pod, but to the node itself', async (t) => {
     const ofLink = { address: `${await linkAddressOf(first.space)}%eth0`, port: 30080, times: 1 }
-    for (const protocol of ['tcp', 'udp'] as const)
-      t.same(await fleet.stranger.ask({ ...ofLink, protocol }), ['silent'], protocol)
+    await use({ addresses: [onA], type: 'NodePort', nodePort: 30080 })
+    t.same(await fleet.stranger.ask(ofLink), ['EHOSTUNREACH'], 'the kernel forwards nothing from such an address')
+    t.same(await fleet.stranger.ask({ ...ofLink, protocol: 'udp' }), ['silent'])
+    await use({ addresses: [endpointOn('pi-1', first.address)], type: 'NodePort', nodePort: 30080 })
+    t.match(await fleet.stranger.ask(ofLink), [/^pi-1 fe80:/])
   })
 
   await t.test('a node whose IPv6 is dropped does not answer the probe of another one', async (t) => {
