@@ -23,12 +23,15 @@ test('flows are picked, each address and endpoint once, and a tool that is missi
   for (const one of gone) await flows.remove(one)
   t.same(await flows.list(() => true, 10), [{ ...flow, endpoint: '10.244.1.3' }])
   t.same(await flows.list(() => true, 0), [])
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+  const before = timers()
   await t.rejects(
     conntrackFlows('/nonexistent/conntrack').list(() => true, 1),
     {
       message: '/nonexistent/conntrack is not installed',
     },
   )
+  t.equal(timers(), before, 'and nothing is waited for')
 })
 
 test('a flow is read from the line that conntrack prints', async (t) => {

@@ -18,11 +18,10 @@ export function conntrackFlows(conntrack = 'conntrack', { family }: RuleFamily =
     // Line by line: the table may have 262,144 entries (nf_conntrack_max).
     async list(isWanted, most) {
       const found = new Map<string, UdpFlow>()
-      const child = spawn(conntrack, ['-L', ...ofFamily, '-p', 'udp'], {
-        stdio: ['ignore', 'pipe', 'ignore'],
-        timeout: listMs,
-      })
-      const closed = once(child, 'close')
+      const child = spawn(conntrack, ['-L', ...ofFamily, '-p', 'udp'], { stdio: ['ignore', 'pipe', 'ignore'] })
+      // Node.js leaves its own timer of a program that does not start.
+      const late = setTimeout(() => child.kill(), listMs)
+      const closed = once(child, 'close').finally(() => clearTimeout(late))
       closed.catch(() => undefined)
       for await (const line of createInterface({ input: child.stdout })) {
         const flow = flowIn(line)
