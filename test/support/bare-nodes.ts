@@ -9,6 +9,7 @@ import { rulesOfServices } from '../../agent/network/services/rules-of-services.
 import type { ServiceState } from '../../api/network/service-endpoints.ts'
 import { type EndpointProgram, endpointProgram } from './endpoint-programs.ts'
 import { commandOrThrow } from './machine-commands.ts'
+import { bridgeMac, portForwards } from './machine-network.ts'
 import { type OwnSpace, ownSpace } from './own-space.ts'
 
 export type BareNode = {
@@ -95,15 +96,13 @@ async function addAddress(space: OwnSpace, address: string, device: string) {
   await space.run('ip', 'address', 'add', address, 'dev', device, ...(address.includes(':') ? ['nodad'] : []))
 }
 
-/** Both ends are up. `options`: of the end in `from`. */
+/** Both ends are up, and the bridge forwards between them. `options`: of the end in `from`. */
 async function cable(from: OwnSpace, near: string, to: OwnSpace, far: string, options: readonly string[]) {
   await from.run('ip', 'link', 'add', near, 'type', 'veth', 'peer', 'name', far, 'netns', to.name)
   await from.run('ip', 'link', 'set', near, ...options, 'up')
   await to.run('ip', 'link', 'set', far, 'up')
+  await portForwards(near, from.name)
 }
-
-/** Else it would be the lowest of its ports: when another one comes, pods go on sending to one that is gone. Docker sets it, too. */
-const bridgeMac = '02:62:00:00:00:01'
 
 type Numbered = { readonly number: number; readonly zone: string }
 

@@ -12,6 +12,7 @@ import { promisify } from 'node:util'
 import Dockerode from 'dockerode'
 import { type TarEntry, tarOf } from '../../agent/pods/images/tar.ts'
 import { inSpace } from './machine-commands.ts'
+import { bridgeMac } from './machine-network.ts'
 import { isRoot, skipWithout } from './missing-parts.ts'
 
 const run = promisify(execFile)
@@ -187,7 +188,7 @@ async function makeBridge(name: string, space: string | undefined): Promise<Brid
     const subnet = `10.${randomInt(128, 256)}.${randomInt(0, 256)}`
     const { stdout: taken } = await ip(space, '-4', 'route', 'show', `${subnet}.0/24`)
     if (taken.trim() !== '' && tries < 20) continue
-    await ip(space, 'link', 'add', name, 'type', 'bridge')
+    await ip(space, 'link', 'add', name, 'address', bridgeMac, 'type', 'bridge')
     await ip(space, 'address', 'add', `${subnet}.1/24`, 'dev', name)
     await ip(space, 'link', 'set', name, 'up')
     return { name, subnet }

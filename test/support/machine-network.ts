@@ -3,6 +3,7 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { command, commandOrThrow } from './machine-commands.ts'
+import { eventually } from './wait.ts'
 
 export type MachineNetwork = {
   /** Where this host is reached by the machines: what listens here on all addresses, they can use. */
@@ -26,6 +27,12 @@ export type Plug = {
   lose(): Promise<void>
   remove(): Promise<void>
 }
+
+/**
+ * Of a bridge that has an address. Else it would be the lowest of its ports: when one comes or goes, others send to an address that is gone,
+ * until they have resolved it again. Docker sets it for its bridges, too.
+ */
+export const bridgeMac = '02:62:00:00:00:01'
 
 type Ending = { teardown(end: () => Promise<unknown>): unknown }
 
@@ -51,7 +58,7 @@ async function makeBridge() {
     const { stdout: taken } = await tryIp('-4', 'route', 'show', `${subnet}.0/24`)
     if (taken.trim() !== '' && tries < 20) continue
     const bridge = `bm-${subnet.slice(3)}`
-    await ip('link', 'add', bridge, 'alias', `${process.pid}`, 'type', 'bridge')
+    await ip('link', 'add', bridge, 'address', bridgeMac, 'alias', `${process.pid}`, 'type', 'bridge')
     await ip('address', 'add', `${subnet}.1/24`, 'dev', bridge)
     await ip('link', 'set', bridge, 'up')
     await commandOrThrow(...letThrough('--insert', bridge))
@@ -76,6 +83,16 @@ async function sweepNetworks(): Promise<void> {
     const owner = await readFile(`${links}/${bridge}/ifalias`, 'utf8').catch(() => '')
     if (owner.trim() !== '' && !existsSync(`/proc/${owner.trim()}`)) await removeBridge(bridge)
   }
+}
+
+/**
+ * Resolves when the bridge of this port lets packets through: some time after both ends of its cable are up, as the kernel has to notice the
+ * carrier first. What is sent before is lost. `space`: the network namespace of the bridge, by default that of this host.
+ */
+export async function portForwards(port: string, space?: string): Promise<void> {
+  const shown = [...(space === undefined ? [] : ['-n', space]), 'link', 'show', 'dev', port]
+  const isForwarding = async () => /state forwarding/.test(await commandOrThrow('bridge', shown))
+  await eventually(`the port ${port} forwards`, isForwarding, { everyMs: 10 })
 }
 
 type PlugOptions = {
@@ -126,6 +143,7 @@ function plugFor({ id, bridge, gateway, address, dhcp }: PlugOptions): Plug {
       await ip('-n', id, 'link', 'set', 'host0', 'up')
       isThere = true
       await set(cable)
+      if (cable !== 'out') await portForwards(id)
       return `/run/netns/${id}`
     },
     pull: () => set('out'),
