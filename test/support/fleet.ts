@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { ownAddresses } from './addresses.ts'
-import { inSpace } from './machine-commands.ts'
+import { inSpace, longestMs } from './machine-commands.ts'
 import { refuseWarnings } from './process-warnings.ts'
 import { type LogLine, type Program, startProgram } from './program.ts'
 import { endOfAgent } from './volumes.ts'
@@ -200,7 +200,7 @@ async function outcome(file: string, args: readonly string[], input?: string): P
 }
 
 async function endOf(file: string, args: readonly string[], input?: string): Promise<Outcome> {
-  const running = run(file, [...args], { timeout: 90_000, maxBuffer: 16 * 1024 * 1024 })
+  const running = run(file, [...args], { timeout: longestMs(args), maxBuffer: 16 * 1024 * 1024 })
   running.child.stdin?.end(input ?? '')
   try {
     return { code: 0, ...(await running) }

@@ -27,6 +27,14 @@ export function command(
   })
 }
 
+const patienceMs = 90_000
+
+/** A command with these arguments that takes longer hangs: kubectl waits by itself for as long as its `--timeout`. */
+export function longestMs(args: readonly string[]): number {
+  const [, seconds = '0'] = /--timeout=(\d+)s/.exec(args.join(' ')) ?? []
+  return patienceMs + Number(seconds) * 1000
+}
+
 /** What it printed. Throws when it fails. */
 export async function commandOrThrow(file: string, args: readonly string[], options?: CommandOptions): Promise<string> {
   const { code, stdout, stderr } = await command(file, args, options)

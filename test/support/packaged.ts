@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Ending, Machine } from './machine.ts'
-import { command, commandOrThrow, type Outcome } from './machine-commands.ts'
+import { command, commandOrThrow, longestMs, type Outcome } from './machine-commands.ts'
 
 const repository = fileURLToPath(new URL('../../../', import.meta.url))
 
@@ -71,7 +71,7 @@ export async function hubOn(t: Ending, machine: Machine): Promise<Hub> {
   await chmod(kubeconfig, 0o600)
   const tryKubectl = (args: readonly string[], input?: string) =>
     command('kubectl', ['--kubeconfig', kubeconfig, '--cache-dir', join(folder, 'cache'), ...args], {
-      withinMs: 60_000,
+      withinMs: longestMs(args),
       ...(input === undefined ? {} : { input }),
     })
   const kubectl = async (args: readonly string[], input?: string) => {
