@@ -17,12 +17,12 @@ function manifest(version: string): string {
     image,
     command: ['sh', '-c', script],
     readinessProbe: { httpGet: { port: 8080, path: '/' }, periodSeconds: 1, timeoutSeconds: 30 },
-    // Who has its address gets answers until that address is known to be leaving.
-    lifecycle: { preStop: { exec: { command: ['sleep', '5'] } } },
+    // Who has its address gets answers until that address is known to be leaving: kubectl takes seconds for that on a busy machine.
+    lifecycle: { preStop: { exec: { command: ['sleep', '15'] } } },
   }
   const template = {
     metadata: { labels: { app: 'web' } },
-    spec: { containers: [main], terminationGracePeriodSeconds: 10 },
+    spec: { containers: [main], terminationGracePeriodSeconds: 25 },
   }
   const strategy = { rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } }
   const spec = { replicas: 3, selector: { matchLabels: { app: 'web' } }, strategy, template }
