@@ -184,16 +184,12 @@ test('an agent posts its status, beats, and is neither writing nor starting prog
   await until('the machine was described', () => childrenOf(agent.child.pid).length === 0)
   const beats = () => Number(JSON.parse(bodies.get('lease') ?? '').seq)
   const written = () => bytesWritten(agent.child.pid)
-  // What is written once a start may take its time on a slow disk.
+  // What is written once a start may take its time on a slow disk. Were something written for each beat, there would be no such time.
   let seen = { beats: beats(), written: written() }
-  await until('a beat without a byte written', () => {
-    if (beats() === seen.beats) return false
-    const last = seen
-    seen = { beats: beats(), written: written() }
-    return seen.written === last.written
+  await until('three beats without a byte written', () => {
+    if (written() !== seen.written) seen = { beats: beats(), written: written() }
+    return beats() > seen.beats + 2
   })
-  await until('more heartbeats', () => beats() > seen.beats + 1)
-  t.equal(written(), seen.written)
   t.same(childrenOf(agent.child.pid), [])
 })
 

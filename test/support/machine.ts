@@ -149,8 +149,8 @@ export async function flashMachine(t: Ending, options: MachineOptions): Promise<
   const kill = async () => {
     const last = running
     if (last === undefined) return
-    if (initPid !== undefined) process.kill(initPid, 'SIGKILL')
-    else last.kill('SIGKILL')
+    // Where its process 1 has just ended by itself, systemd-nspawn must not boot it again.
+    if (initPid === undefined || !isKilled(initPid)) last.kill('SIGKILL')
     await ended(last)
   }
 
@@ -358,6 +358,15 @@ async function initOf(child: ChildProcess): Promise<number | undefined> {
     if (/^NSpid:.*\s1$/m.test(status) && program.trim() === 'systemd') return Number(pid)
   }
   return undefined
+}
+
+/** False: there is no such process. */
+function isKilled(pid: number): boolean {
+  try {
+    return process.kill(pid, 'SIGKILL')
+  } catch {
+    return false
+  }
 }
 
 async function ended(child: ChildProcess): Promise<void> {

@@ -158,6 +158,7 @@ test('a node publishes its whole state when it connects, and again after a crash
   const first = await observer(t, at)
   await until('everything arrived', () => first.last(`${base}/status`) && first.last(`${base}/pods/u1`))
   t.same(states(first), ['online'])
+  await until('the broker has acknowledged the status', () => node.log.messages('info').length > 1)
   t.same(node.log.messages('info'), ['Connected to the control plane', 'Node status posted'])
 
   await at.kill()

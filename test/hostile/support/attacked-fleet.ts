@@ -99,20 +99,20 @@ async function unnoticed(t: Test, kubeconfig: string, attack: () => Promise<void
   const took = sorted(samples.map(({ apiMs = Number.POSITIVE_INFINITY }) => apiMs))
   const ages = samples.flatMap(({ leaseAgeMs }) => leaseAgeMs ?? [])
   // Other programs run on this machine, the attack among them: what takes 10 ms of a processor takes longer there.
-  const busy = Math.min(
-    mostBusy,
-    Math.max(1, at(sorted(samples.map(({ referenceMs }) => referenceMs)), 0.9) / referenceCpuMs),
-  )
+  const busyIn = (referenceMs: number) => Math.min(mostBusy, Math.max(1, referenceMs / referenceCpuMs))
+  const busy = busyIn(at(sorted(samples.map(({ referenceMs }) => referenceMs)), 0.9))
   const worst = took.at(-1) ?? Number.POSITIVE_INFINITY
+  // The machine may be held up for one moment only: that shows in the request to the other server at that moment.
+  const late = samples.filter(
+    ({ apiMs = Number.POSITIVE_INFINITY, referenceMs }) => apiMs > allowedMs * Math.max(busy, busyIn(referenceMs)),
+  )
   t.comment(
     `${samples.length} requests: half within ${Math.round(at(took, 0.5))} ms, 99 % within ${Math.round(at(took, 0.99))} ms, ` +
       `the slowest ${Math.round(worst)} ms, on a machine ${busy.toFixed(1)} times slower than alone; ` +
       `oldest lease ${Math.round(Math.max(...ages) / 1000)} s`,
   )
-  t.ok(
-    samples.length > 0 && worst <= allowedMs * busy,
-    `an administrator waits ${allowedMs} ms at most, times ${busy.toFixed(1)} (${Math.round(worst)} ms)`,
-  )
+  t.ok(samples.length > 0, 'an administrator asks')
+  t.same(late, [], `and waits ${allowedMs} ms at most, times ${busy.toFixed(1)} or as the machine was held up`)
   t.ok(Math.max(...ages) <= allowedLeaseAgeMs, 'the lease of the honest node stays young')
 }
 
