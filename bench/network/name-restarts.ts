@@ -81,7 +81,7 @@ async function prepare(machine: string, pod: string): Promise<void> {
 async function applyRules(machine: string, hasRules: boolean): Promise<void> {
   const file = join(folder, 'rules')
   const part = nameRules(network, 'pi-1')
-  const chains = new Map([...part.chains].filter(([name]) => hasRules || name !== 'names-refusals'))
+  const chains = new Map([...part.chains].filter(([name]) => hasRules || name !== 'names-sent'))
   await inside(machine, 'nft', 'flush ruleset')
   await writeFile(file, allRules(undefined, [baseRules, { ...part, chains }]).commands)
   await inside(machine, 'nft', '-f', file)

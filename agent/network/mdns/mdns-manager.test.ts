@@ -186,7 +186,10 @@ test('packets of pods are kept away where the fleet has a network and names are 
   await clock.settle()
   t.equal(mdnsRules.get(), undefined)
   networkMessage.set(message)
-  t.match(mdnsRules.get()?.chains.get('mdns-input')?.rules, [/^udp dport 5353 ip saddr 10.244.0.0\/16 drop$/, /fib/])
+  t.match(mdnsRules.get()?.chains.get('multicast-input')?.rules, [
+    /^udp dport 5353 ip saddr 10.244.0.0\/16 drop$/,
+    /fib/,
+  ])
   networkMessage.set(undefined)
   t.equal(mdnsRules.get(), undefined)
 })

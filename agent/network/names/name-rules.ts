@@ -31,7 +31,7 @@ export function nameRules({ clusterCIDR, nodes }: NetworkMessage, nodeName: stri
           ],
         },
       ],
-      ['names-refusals', { base: { type: 'filter', hook: 'output', priority: 0 }, rules: refusals }],
+      ['names-sent', { rules: refusals }],
     ]),
     sets: new Map([
       ['names-questions', clientSet],

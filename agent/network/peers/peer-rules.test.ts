@@ -65,8 +65,8 @@ test('a tunnel takes packets of nodes only, and connections through it have its 
   ])
   t.match(rulesOf(tunnelled, 'peers-forward')[1], /^tcp .* oifname bramble-vxlan .* maxseg size set rt mtu$/)
   t.equal(rulesOf(tunnelled, 'peers-forward').length, rulesOf(network, 'peers-forward').length + 1)
-  t.same(rulesOf(tunnelled, 'tunnel-prerouting'), ['udp dport 8472 fib daddr type local notrack'])
-  t.same(rulesOf(tunnelled, 'tunnel-output'), ['udp dport 8472 notrack'])
+  t.same(rulesOf(tunnelled, 'tunnel-prerouting'), ['udp dport 8472 ip daddr != 10.244.0.0/16 ip saddr @nodes notrack'])
+  t.same(rulesOf(tunnelled, 'peers-sent'), ['udp dport 8472 notrack accept'])
 })
 
 test('the set of nodes has their addresses, and chains of other parts are not filled', async (t) => {

@@ -1,6 +1,7 @@
 /** The rules of the pod network: what may be forwarded to and from pods, and whose address a packet leaves the cluster with. */
 import { probePort } from '../../../api/network/address-probe.ts'
 import { tunnelPort } from '../../../api/network/pod-network.ts'
+import { beforeTracking } from '../base-rules.ts'
 import { ipv4Rules, type RuleFamily } from '../rule-family.ts'
 import type { RuleChain, RuleElements, RuleSet } from '../rule-set.ts'
 import type { FamilyNetwork, PeerNetwork } from './peer-network.ts'
@@ -30,7 +31,7 @@ function familyRules(network: RuledNetwork, family: RuleFamily): RuleSet {
       ['peers-pass', { rules: [`meta mark set meta mark | ${forwardMark} accept`] }],
       ['peers-postrouting', { rules: leavingRules(network, family) }],
       ['peers-input', { rules: inputRules(network, family) }],
-      ...(tunnel?.kind === 'vxlan' && isOuter ? untrackedTunnel : []),
+      ...(tunnel?.kind === 'vxlan' && isOuter ? untrackedTunnel(network) : []),
     ]),
     sets: new Map([
       ['nodes', nodeSet(network, family)],
@@ -39,25 +40,20 @@ function familyRules(network: RuledNetwork, family: RuleFamily): RuleSet {
   }
 }
 
-/** Before connections are tracked (netfilter_ipv4.h, NF_IP_PRI_RAW). */
-const beforeTracking = -300
-
 /**
  * The packets of VXLAN themselves are not tracked, as in Calico: each would be looked up and counted, and no answer belongs to them, as
- * both ways go to the same port. What they carry is tracked when it is out of the tunnel.
+ * both ways go to the same port. What they carry is tracked when it is out of the tunnel. What pods send elsewhere to this port is
+ * tracked, as it leaves with the address of their node, and so is what a node sends to this port of a pod.
  */
-const untrackedTunnel: readonly (readonly [string, RuleChain])[] = [
+const untrackedTunnel = ({ clusterCIDR }: RuledNetwork): readonly (readonly [string, RuleChain])[] => [
   [
     'tunnel-prerouting',
     {
       base: { type: 'filter', hook: 'prerouting', priority: beforeTracking },
-      rules: [`udp dport ${tunnelPort} fib daddr type local notrack`],
+      rules: [`udp dport ${tunnelPort} ip daddr != ${clusterCIDR} ip saddr @nodes notrack`],
     },
   ],
-  [
-    'tunnel-output',
-    { base: { type: 'filter', hook: 'output', priority: beforeTracking }, rules: [`udp dport ${tunnelPort} notrack`] },
-  ],
+  ['peers-sent', { rules: [`udp dport ${tunnelPort} notrack accept`] }],
 ]
 
 function inputRules({ clusterCIDR, tunnel }: RuledNetwork, family: RuleFamily): readonly string[] {
