@@ -14,7 +14,7 @@ import { eventually } from './support/wait.ts'
 const third = '192.168.7.3'
 
 /** Two nodes with the rules of a fleet of three. */
-async function ruledFleet(t: Test) {
+async function ruledFleet(t: Test, podLink?: string) {
   const { nodes } = await bareFleet(t)
   const [first, second] = nodes
   for (const { address, pods, apply, applyOthers } of nodes) {
@@ -30,7 +30,7 @@ async function ruledFleet(t: Test) {
       tunnel: { kind: 'vxlan', address, mac: '02:62:0a:f4:01:00', peers: [] },
     }
     await apply([])
-    await applyOthers(peerRules(network, ipv4Rules) ?? noRules)
+    await applyOthers(peerRules(network, ipv4Rules, podLink) ?? noRules)
   }
   return { nodes, first, second, pod: await first.pod('a') }
 }
@@ -77,5 +77,43 @@ test('a pod sends nothing to the ports of nodes with the address of another node
     await pod.inside.run(process.execPath, '-e', forger(address))
     await eventually(`the last one at ${name}`, async () => (await received())[2] === 1)
     t.same(await received(), [0, 0, 1], name)
+  }
+})
+
+/** Sends one datagram from each of these addresses to each of those. */
+const sources = (from: readonly string[], to: readonly string[]) => `
+const send = (address, to) => new Promise((done) => {
+  const socket = require('dgram').createSocket('udp4')
+  socket.bind(0, address, () => socket.send('x', ${other}, to, () => socket.close(done)))
+})
+const all = async () => {
+  for (const from of ${JSON.stringify(from)}) for (const to of ${JSON.stringify(to)}) await send(from, to)
+}
+all()
+`
+
+test('an address of pods of a node, and of the node among them, comes from its own bridge only', {
+  skip: whyNoFlows(),
+}, async (t) => {
+  for (const podLink of [undefined, 'pods']) {
+    const { first, second, pod } = await ruledFleet(t, podLink)
+    const neighbour = await first.pod('b')
+    const far = await second.pod('c')
+    const gateway = `${first.pods}1`
+    for (const { space } of [first, second])
+      await space.run('sysctl', '-qw', 'net.ipv4.conf.all.rp_filter=0', 'net.ipv4.conf.pods.rp_filter=0')
+    await pod.inside.run('ip', 'address', 'add', `${gateway}/32`, 'dev', 'eth0')
+    await far.inside.run('ip', 'address', 'add', `${pod.ip}/32`, 'dev', 'eth0')
+    await neighbour.inside.run('nft', 'add table ip seen; add chain ip seen in { type filter hook input priority 0 ; }')
+    for (const source of [gateway, pod.ip, far.ip])
+      await neighbour.inside.run('nft', `add rule ip seen in udp dport ${other} ip saddr ${source} counter`)
+    const received = async () => {
+      const listed = await neighbour.inside.run('nft', 'list', 'table', 'ip', 'seen')
+      return [...listed.matchAll(/packets (\d+)/g)].map(([, count]) => Number(count))
+    }
+    await pod.inside.run(process.execPath, '-e', sources([gateway, pod.ip], [neighbour.ip]))
+    await far.inside.run(process.execPath, '-e', sources([pod.ip, far.ip], [neighbour.ip]))
+    await eventually('the last one', async () => (await received())[2] === 1)
+    t.same(await received(), [0, 1, 1], `the bridge is ${podLink === undefined ? 'not ' : ''}known`)
   }
 })

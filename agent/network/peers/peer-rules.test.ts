@@ -69,6 +69,18 @@ test('a tunnel takes packets of nodes only, and connections through it have its 
   t.same(rulesOf(tunnelled, 'peers-sent'), ['udp dport 8472 notrack accept'])
 })
 
+test('the route of a source is looked up where the name of the bridge does not settle it', async (t) => {
+  const lookup = 'fib saddr . iif oif missing drop'
+  const first = (link?: string) => peerRules(network, ipv4Rules, link)?.chains.get('peers-forward')?.rules.slice(0, 2)
+  t.match(first(), [`ip saddr 10.244.1.0/24 ${lookup}`, /goto peers-pass$/])
+  t.same(first('br-0123456789ab'), [
+    `ip saddr 10.244.1.0/24 iifname != "br-0123456789ab" ${lookup}`,
+    `ip saddr 10.244.1.0/31 ${lookup}`,
+  ])
+  const rules = peerRules({ ...network, ipv6 }, ipv6Rules, 'br-0123456789ab')?.chains.get('peers-forward')?.rules ?? []
+  t.ok(rules.includes(`ip6 saddr fd00:10:244:1::/127 ${lookup}`), 'the addresses that the node has itself')
+})
+
 test('the set of nodes has their addresses, and chains of other parts are not filled', async (t) => {
   const { sets, chains } = ofIPv4(network)
   t.same([...(sets.get('nodes')?.elements?.keys() ?? [])], network.nodeAddresses)

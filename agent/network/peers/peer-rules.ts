@@ -14,12 +14,15 @@ import { tunnelDevice, wireguardDevice } from './tunnels.ts'
 export const forwardMark = '0x8000'
 
 /** What rules of one family need of the network. */
-type RuledNetwork = FamilyNetwork & Pick<PeerNetwork, 'tunnel'>
+type RuledNetwork = FamilyNetwork & Pick<PeerNetwork, 'tunnel'> & { readonly podLink: string | undefined }
 
-/** Of the part `peers`: see `jumpPoints`. Undefined: the pods have no addresses of this family. */
-export function peerRules(network: PeerNetwork, family: RuleFamily): RuleSet | undefined {
-  if (family.family === 'IPv4') return familyRules(network, family)
-  return network.ipv6 && familyRules({ ...network.ipv6, tunnel: network.tunnel }, family)
+/**
+ * Of the part `peers`: see `jumpPoints`. Undefined: the pods have no addresses of this family. `podLink`: the bridge that the kernel
+ * reaches the pods of this node by; undefined: it is not known, and each packet of theirs costs a lookup.
+ */
+export function peerRules(network: PeerNetwork, family: RuleFamily, podLink?: string): RuleSet | undefined {
+  if (family.family === 'IPv4') return familyRules({ ...network, podLink }, family)
+  return network.ipv6 && familyRules({ ...network.ipv6, tunnel: network.tunnel, podLink }, family)
 }
 
 function familyRules(network: RuledNetwork, family: RuleFamily): RuleSet {
@@ -102,13 +105,25 @@ const linkRules: readonly string[] = [
   'ip6 daddr fe80::/10 drop',
 ]
 
-function forwardRules({ clusterCIDR, podCIDR, tunnel }: RuledNetwork, family: RuleFamily): readonly string[] {
+/**
+ * The source address of a pod of this node, on another interface than its bridge. A lookup of the route takes several times as long as
+ * the comparison of a name, which settles it for all addresses but the first two of the range: those the node has itself, one of the
+ * tunnel and one of the bridge.
+ */
+function forgedPods({ podCIDR, podLink }: RuledNetwork, { ip, family }: RuleFamily): readonly string[] {
+  const lookup = 'fib saddr . iif oif missing drop'
+  if (podLink === undefined) return [`${ip} saddr ${podCIDR} ${lookup}`]
+  const ofNode = podCIDR.replace(/\/.*/, family === 'IPv4' ? '/31' : '/127')
+  return [`${ip} saddr ${podCIDR} iifname != "${podLink}" ${lookup}`, `${ip} saddr ${ofNode} ${lookup}`]
+}
+
+function forwardRules(network: RuledNetwork, family: RuleFamily): readonly string[] {
+  const { clusterCIDR, podCIDR, tunnel } = network
   const { ip } = family
   const device = tunnel?.kind === 'wireguard' ? wireguardDevice : tunnelDevice
   return [
     ...(family.family === 'IPv6' ? linkRules : []),
-    // The source address of a pod of this node, on another interface than its bridge.
-    `${ip} saddr ${podCIDR} fib saddr . iif oif missing drop`,
+    ...forgedPods(network, family),
     ...(tunnel?.kind === 'wireguard' ? encryptedRules(clusterCIDR, family) : []),
     // The MTU of pods is that of Ethernet. Few packets open a connection: the name of the interface is compared for those only.
     ...(tunnel === undefined

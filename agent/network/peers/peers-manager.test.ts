@@ -48,8 +48,8 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
     linkDown() {
       routes = []
     },
-    linkUp(text: string) {
-      const { gateway: _, ...direct } = routeOf(text, '')
+    linkUp(text: string, device?: string) {
+      const { gateway: _, ...direct } = routeOf(text, '', device)
       routes = [direct]
     },
   }
@@ -188,6 +188,29 @@ test('routes that went with a link are back within 5 s', async (t) => {
   world.linkDown()
   await clock.advance(5_000)
   t.same(world.ranges(), ['10.244.2.0/24'])
+})
+
+test('the rules name the bridge of the pods while a route of this machine leads there', async (t) => {
+  const { world, peerRules, clock } = running(t, message(1, 2))
+  const named = () =>
+    peerRules
+      .get()
+      ?.chains.get('peers-forward')
+      ?.rules[0]?.match(/iifname != "(.*?)"/)?.[1]
+  await clock.settle()
+  t.equal(named(), undefined, 'no pod has run yet')
+  for (const [device, expected] of [
+    ['br-0123456789ab', 'br-0123456789ab'],
+    ['eth0', undefined],
+    ['br-ba9876543210', 'br-ba9876543210'],
+  ] as const) {
+    world.linkUp('10.244.1.0/24', device)
+    await clock.advance(5_000)
+    t.equal(named(), expected, device)
+  }
+  world.linkDown()
+  await clock.advance(5_000)
+  t.equal(named(), undefined)
 })
 
 test('a node that cannot be a gateway is named, and tried again every 30 s', async (t) => {

@@ -107,7 +107,7 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
 
   const want = () => {
     wanted = wantedOf(needs, nodeName)
-    setRules(writes, wanted)
+    setRules(writes, wanted, routes.podLink())
     wake.ring()
   }
 
@@ -176,9 +176,13 @@ function idleMs(isLeavingDue: boolean): number {
   return isLeavingDue ? verifyMs : longestTimerMs
 }
 
-function setRules({ peerRules: rules, ipv6PeerRules }: PeersManagerNeeds['writes'], wanted: PeerNetwork | undefined) {
-  rules.set(wanted && peerRules(wanted, ipv4Rules))
-  ipv6PeerRules.set(wanted && peerRules(wanted, ipv6Rules))
+function setRules(
+  { peerRules: rules, ipv6PeerRules }: PeersManagerNeeds['writes'],
+  wanted: PeerNetwork | undefined,
+  podLink: string | undefined,
+): void {
+  rules.set(wanted && peerRules(wanted, ipv4Rules, podLink))
+  ipv6PeerRules.set(wanted && peerRules(wanted, ipv6Rules, podLink))
 }
 
 type Wants = { readonly isOn: boolean; readonly withIPv6: boolean }
@@ -199,14 +203,16 @@ async function verifyRules(needs: PeersManagerNeeds, attempt: Attempt, { isOn, w
 type Attempt = (subject: string, work: () => Promise<void>) => Promise<void>
 
 /** Routes, and the peers behind them: those are looked at by a process. */
-function dataPath({ host, wireguard: link, clock, log }: PeersManagerNeeds, attempt: Attempt) {
+function dataPath({ host, wireguard: link, writes, clock, log }: PeersManagerNeeds, attempt: Attempt) {
   const routes = routeSync({ host, log })
   const wireguard = wireguardSync({ link, clock, log })
   const sync = async (wanted: PeerNetwork | undefined, isDue: boolean) => {
     let hasChanged = false
+    const podLink = routes.podLink()
     await attempt('routes', async () => {
       hasChanged = await routes.sync(wanted, isDue)
     })
+    if (routes.podLink() !== podLink) setRules(writes, wanted, routes.podLink())
     const tunnel = wanted?.tunnel?.kind === 'wireguard' ? wanted.tunnel : undefined
     if (isDue || hasChanged) await attempt('wireguard', () => wireguard.sync(tunnel))
   }

@@ -1,7 +1,11 @@
 /** Brings the kernel's routes in line with those that are wanted, and keeps in mind what was made and what is missing. */
+import { formatCidr } from '../../../api/text/cidr.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { PeerNetwork } from './peer-network.ts'
 import { afterSteps, type HostLinks, isOfIPv6, type MadeRoutes, planRoutes, type RouteStep } from './route-steps.ts'
+
+/** The interface of a network that Docker made without a name for it (`bridgeOf`). */
+const ofDocker = /^br-[0-9a-f]{12}$/
 
 export type StepFailure = { readonly step: RouteStep; readonly because: string }
 
@@ -35,6 +39,8 @@ export interface RouteSync {
   ipv6Gaps(): readonly string[]
   /** Networks of this machine that have addresses of the fleet, each as a sentence. */
   overlaps(): readonly string[]
+  /** The bridge of Docker that pods of this node are on, as the routes of the last `sync` have it; undefined: none, or several. */
+  podLink(): string | undefined
   /** Nothing was made or looked for. */
   isIdle(): boolean
   /** What was made is gone. */
@@ -46,6 +52,7 @@ export function routeSync({ host, log }: { readonly host: HostNetwork; readonly 
   let gaps: readonly string[] = []
   let ipv6Gaps: readonly string[] = []
   let overlaps: readonly string[] = []
+  let podLink: string | undefined
   /** The steps that failed last, with the networks that the machine was on. */
   let failedAttempt = ''
 
@@ -67,6 +74,7 @@ export function routeSync({ host, log }: { readonly host: HostNetwork; readonly 
     async sync(wanted, retry) {
       made ??= await host.made()
       const links = await host.links(wanted?.ipv6 !== undefined || hasMadeIPv6(made))
+      podLink = wanted && podLinkOf(wanted, links)
       const { steps, inTheWay, ipv6InTheWay, overlaps: found } = planRoutes(wanted, made, links)
       showOverlaps(found)
       const lasting = [...ipv6InTheWay, ...(wanted?.ipv6Gaps ?? [])]
@@ -92,11 +100,18 @@ export function routeSync({ host, log }: { readonly host: HostNetwork; readonly 
     gaps: () => gaps,
     ipv6Gaps: () => ipv6Gaps,
     overlaps: () => overlaps,
+    podLink: () => podLink,
     isIdle: () => made === undefined,
     forget() {
       made = undefined
     },
   }
+}
+
+function podLinkOf({ podCIDR }: PeerNetwork, { routes }: HostLinks): string | undefined {
+  const direct = routes.filter(({ range, gateway }) => gateway === undefined && formatCidr(range) === podCIDR)
+  const [only, ...others] = direct.map((route) => route.interface)
+  return only !== undefined && others.length === 0 && ofDocker.test(only) ? only : undefined
 }
 
 function attemptOf(steps: readonly RouteStep[], { routes }: HostLinks): string {
