@@ -1,7 +1,7 @@
 /**
  * Measures what a way between two containers costs: throughput and round trip between pods of two machines, by a route, by VXLAN and by
- * a ClusterIP, against two containers on Docker's own bridge and against an overlay network of Docker Swarm on the same machines. The
- * CPU time of a round trip depends little on what else the machine does.
+ * a ClusterIP, against two containers on Docker's own bridge and against an overlay network of Docker Swarm on the same machines; then
+ * the same ways with the rules of Docker alone. The CPU time of a round trip depends little on what else the machine does.
  * The machines are network namespaces with a dockerd each. Needs root and the parts of the tests, iperf3 and ping; prints a
  * table. Arguments: --seconds N --rounds N.
  */
@@ -37,8 +37,7 @@ try {
   const machines = await routedMachines(ending)
   const { controller, first, second } = machines
   await wire(first, second)
-  await first.startAgent()
-  await second.startAgent()
+  const agents = [await first.startAgent(), await second.startAgent()]
   await controller.nodesReady(first.name, second.name)
   const [load = 0] = loadavg()
   console.log(`${cpus().length} cores, load ${load.toFixed(1)}, ${values.rounds} rounds of ${values.seconds} s\n`)
@@ -61,6 +60,11 @@ try {
   await compare(base, paths)
   await tunnelled(machines, other)
   await compare(base, [{ name: 'pods of two machines, VXLAN', from: one, to: other }, bareTunnel, swarmed])
+  for (const agent of agents) await agent.stop()
+  await withoutRules([first, second])
+  await compare(base, [{ name: "VXLAN, with Docker's rules alone", from: one, to: other }])
+  await untunnelled([first, second])
+  await compare(base, [{ name: "a route, with Docker's rules alone", from: one, to: other }])
   console.log(table())
 } catch (error) {
   console.error(error)
@@ -224,4 +228,21 @@ async function tunnelled({ controller, first, second }: RoutedMachines, other: P
   await eventually('a way through the tunnel', async () => {
     return (await first.tryRun('ping', '-c', '1', '-W', '1', other.address)).code === 0
   })
+}
+
+/** Docker's rules let all packets pass, at the place at which they obey the mark of ours otherwise. */
+async function withoutRules(machines: readonly RoutedMachine[]): Promise<void> {
+  for (const { run } of machines) {
+    await run('iptables', '--wait', '5', '--insert', 'DOCKER-USER', '--jump', 'ACCEPT')
+    await run('nft', 'delete', 'table', 'ip', 'bramble')
+  }
+}
+
+/** Leads packets between the pods of both past the tunnel. */
+async function untunnelled([one, two]: readonly [RoutedMachine, RoutedMachine]): Promise<void> {
+  for (const [{ run, name }, { address }] of [[one, two] as const, [two, one] as const]) {
+    const range = /^(\S+) .*dev bramble-vxlan/m.exec(await run('ip', 'route'))?.[1]
+    if (range === undefined) throw new Error(`${name} has no route into the tunnel`)
+    await run('ip', 'route', 'replace', range, 'via', address)
+  }
 }
