@@ -76,7 +76,8 @@ test('pods of both IP families on two machines', { skip: whyNoRoutedMachines() }
   )
 
   t.equal(await probedFrom(first, 'fd00:9::2'), 'answers', 'the probe of an agent by IPv6')
-  await first.run('ip', 'link', 'add', 'home', 'up', 'type', 'dummy')
+  await first.run('ip', 'link', 'add', 'home', 'up', 'type', 'veth', 'peer', 'name', 'home-end')
+  await first.run('ip', 'link', 'set', 'home-end', 'up')
   await first.run('ip', '-6', 'address', 'add', 'fd00:10:96::9:9/64', 'dev', 'home')
   await eventually('a prefix of the machine with addresses of Services is named', async () => {
     const path = '{.status.conditions[?(@.type=="NetworkUnavailable")].message}'
