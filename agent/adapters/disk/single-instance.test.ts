@@ -1,4 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -70,6 +71,33 @@ test('of many that start at one moment on a dead one’s place exactly one runs'
     'AlreadyRunning',
     'taken',
   ])
+})
+
+test('of several that find the file of a dead one at the same time exactly one takes its place', async (t) => {
+  const directory = t.testdir({})
+  const outcomes = new Set<string>()
+  for (let round = 0; round < 200; round++) {
+    await writeFile(join(directory, 'agent.lock'), `999999 earlier-boot/${round}\n`)
+    const tried = await Promise.allSettled(Array.from({ length: 6 }, () => lockDirectory(directory)))
+    const locks = tried.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+    const refused = tried.filter((one) => one.status === 'rejected' && one.reason instanceof AlreadyRunning)
+    outcomes.add(`${locks.length} of them, ${refused.length} are refused`)
+    for (const lock of locks) await lock.release()
+  }
+  t.same([...outcomes], ['1 of them, 5 are refused'])
+  t.same(await readdir(directory), [], 'nothing is left behind')
+})
+
+test('the place of an agent that died while it took the place of a dead one is taken, too', async (t) => {
+  const directory = t.testdir({})
+  const [first, second] = ['999999 earlier-boot/1\n', '999998 earlier-boot/2\n']
+  const successor = createHash('sha256').update(first).digest('hex').slice(0, 16)
+  await writeFile(join(directory, 'agent.lock'), first)
+  await writeFile(join(directory, `agent.lock.${successor}`), second)
+  const lock = await lockDirectory(directory)
+  t.equal(await agentOn(directory), process.pid)
+  await lock.release()
+  t.same(await readdir(directory), [], 'nothing is left behind')
 })
 
 test('a directory that takes no writes is no reason not to run, and no place for two either', {

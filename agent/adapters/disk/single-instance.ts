@@ -3,7 +3,7 @@
  * neither a killed agent nor another program with the same ID keeps the directory locked.
  */
 
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { link, readFile, rename, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '../../../daemon/errors.ts'
@@ -54,16 +54,28 @@ async function markDirectory(dataDirectory: string): Promise<InstanceLock> {
   const aside = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`
   try {
     await writeFile(aside, own, { mode: 0o600 })
-    for (let tries = 0; tries < mostTries; tries++) {
-      if (await linked(aside, path)) return { release: () => release(path, own) }
-      const there = await textOf(path)
-      if (there === undefined) continue
-      const owner = ownerIn(there)
-      if (owner !== undefined && (await lives(owner))) throw new AlreadyRunning(owner.pid, dataDirectory)
-      await putAway(path, there)
-    }
+    await take(aside, path, dataDirectory)
+    return { release: () => release(path, own) }
   } finally {
     await unlink(aside).catch(() => undefined)
+  }
+}
+
+/**
+ * Makes `path` a link to the file `aside`, in place of the file of a process that has ended. Of several that find the same file one takes
+ * the file's successor, whose name follows from what the file contains, and only that one may replace the file. Throws AlreadyRunning.
+ */
+async function take(aside: string, path: string, dataDirectory: string): Promise<void> {
+  for (let tries = 0; tries < mostTries; tries++) {
+    if (await linked(aside, path)) return
+    const there = await textOf(path)
+    if (there === undefined) continue
+    const owner = ownerIn(there)
+    if (owner !== undefined && (await lives(owner))) throw new AlreadyRunning(owner.pid, dataDirectory)
+    const successor = successorOf(dataDirectory, there)
+    await take(aside, successor, dataDirectory)
+    if ((await textOf(path)) === there) return rename(successor, path)
+    await unlink(successor).catch(() => undefined) // another agent has replaced it meanwhile
   }
   throw new Error(`Cannot lock ${dataDirectory}: others keep taking it`)
 }
@@ -72,16 +84,9 @@ function lockPath(dataDirectory: string): string {
   return join(dataDirectory, 'agent.lock')
 }
 
-/** Moves the lock file of an ended process away; if a running agent has replaced it meanwhile, it is put back. */
-async function putAway(path: string, expected: string): Promise<void> {
-  const away = `${path}.${randomBytes(4).toString('hex')}`
-  try {
-    await rename(path, away)
-  } catch {
-    return // another agent was faster
-  }
-  if ((await textOf(away)) !== expected) await linked(away, path)
-  await unlink(away).catch(() => undefined)
+/** No file has the same content again: it names the start of a process. */
+function successorOf(dataDirectory: string, content: string): string {
+  return `${lockPath(dataDirectory)}.${createHash('sha256').update(content).digest('hex').slice(0, 16)}`
 }
 
 async function release(path: string, own: string): Promise<void> {
