@@ -80,7 +80,8 @@ test('a call without an answer ends at its deadline, without a name of an error'
   t.teardown(bus.remove)
   const one = await serve(bus, ['org.example.One'], () => undefined)
   t.teardown(async () => one.leave())
-  await onSystemBus({ socketPath: bus.socketPath, deadlineMs: 50 }, async ({ call }) => {
+  // The connection has the same deadline.
+  await onSystemBus({ socketPath: bus.socketPath, deadlineMs: 3_000 }, async ({ call }) => {
     await t.rejects(call({ ...service, member: 'Do' }), { name: 'BusError', code: '', cause: { message: /No answer/ } })
   })
 })
