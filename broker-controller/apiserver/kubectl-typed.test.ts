@@ -79,7 +79,7 @@ test('kubectl’s typed commands', {
     await place('db', 'db')
     const budget = aBudget({ status: { desiredHealthy: 1, currentHealthy: 1 } })
     const kept = await store.create('poddisruptionbudgets', { ...budget, metadata: inDefault('web') })
-    const held = await kubectl(['drain', 'pi-01', '--force', '--timeout=2s', '--grace-period=0'])
+    const held = await kubectl(['drain', 'pi-01', '--force', '--timeout=6s', '--grace-period=0'])
     t.equal(held.code, 1)
     t.match(held.stderr, "Cannot evict pod as it would violate the pod's disruption budget.")
     t.match(await store.get('nodes', { namespace: '', name: 'pi-01' }), { spec: { unschedulable: true } })

@@ -261,6 +261,7 @@ items:
     const nodes = api.watching(['get', 'node', 'pi-02', '-w', '--no-headers'])
     const maps = api.watching(['get', 'cm', '-w', '--output-watch-events', '-l', 'watched=yes'])
     await nodes.seen('pi-02')
+    await api.watched(2)
     const map = (name: string, labels: object) =>
       JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, labels } })
     await ok(['apply', '-f', '-'], map('seen', { watched: 'yes' }))
@@ -281,7 +282,8 @@ items:
       ok(['wait', 'node/pi-01', '--for=condition=Ready', '--timeout=20s']),
       ok(['wait', 'pod/awaited', '--for=condition=Ready', '--timeout=20s']),
       ok(['wait', 'pod/awaited', '--for=jsonpath={.status.phase}=Running', '--timeout=20s']),
-      kubectl(['wait', 'pod/awaited', '--for=condition=Never', '--timeout=1s']),
+      // Within the time it must have read the pod.
+      kubectl(['wait', 'pod/awaited', '--for=condition=Never', '--timeout=5s']),
       kubectl(['wait', 'pod/awaited', '--for=condition=Ready', '--timeout=20s'], {
         env: { KUBE_FEATURE_WatchListClient: 'true' },
       }),
@@ -296,6 +298,7 @@ items:
     t.equal(running?.stdout, 'pod/awaited condition met\n')
     t.match(never, { code: 1, stderr: /timed out waiting for the condition/ })
     t.match(streamed, { code: 0, stdout: 'pod/awaited condition met\n', stderr: '' })
+    await api.watched(0)
     const gone = ok(['wait', 'pod/awaited', '--for=delete', '--timeout=20s'])
     const marked = api.watching(['get', 'pod', 'awaited', '-w', '--no-headers'])
     // kubectl passes over the first event of such a watch: it takes it for what it has read and shown before.

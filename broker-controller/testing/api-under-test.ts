@@ -42,7 +42,7 @@ export type ApiUnderTest = {
   readonly kubectl: (args: readonly string[], more?: KubectlOptions) => Promise<Ran>
   /** A running kubectl, for `-w`: its lines as they come. */
   readonly watching: (args: readonly string[]) => Watching
-  /** Resolves when so many watches are open at one time. */
+  /** Resolves when exactly so many watches are open. */
   readonly watched: (times: number) => Promise<void>
   readonly issueFor: (identity: Identity, more?: { lifeMs?: number; nowMs?: number }) => Issued
   readonly kubeconfigFor: (name: string, content?: { certificate?: string; key?: string }) => Promise<string>
@@ -150,7 +150,7 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
     async watched(times) {
       const open = /^apiserver_longrunning_requests (\d+)/m
       const late = Date.now() + deadlineMs
-      while (Number(open.exec(registry.text())?.[1]) < times) {
+      while (Number(open.exec(registry.text())?.[1] ?? 0) !== times) {
         if (Date.now() > late) throw new Error(`There were never ${times} watches open`)
         await systemClock.sleep(10)
       }

@@ -52,17 +52,16 @@ async function refusalOf(socket: WebSocket): Promise<{ readonly code: number; re
 
 test('each event is a text message of one line, and the watch ends with its time-out', async (t) => {
   const api = await anApi(t)
-  const { socket, messages, closed } = aSocket(t, api, `${await api.store.version()}&timeoutSeconds=1`)
+  const from = await api.store.version()
+  await api.store.create('configmaps', aMap('ü'))
+  const { socket, messages, closed } = aSocket(t, api, `${from}&timeoutSeconds=1`)
   await once(socket, 'open')
   t.equal(socket.protocol, '')
-  const arrived = once(socket, 'message')
-  await api.store.create('configmaps', aMap('ü'))
-  await arrived
+  t.equal(await closed, 1000)
   const [{ text, isBinary } = { text: '', isBinary: true }] = messages
   t.equal(isBinary, false)
   t.match(JSON.parse(text), { type: 'ADDED', object: { metadata: { name: 'ü' } } })
   t.equal(text.indexOf('\n'), text.length - 1)
-  t.equal(await closed, 1000)
 })
 
 test('the subprotocol is the first that is offered, and never a token', async (t) => {
