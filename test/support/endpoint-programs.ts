@@ -91,19 +91,27 @@ const listen = ({ port, protocol }) => new Promise((resolve, reject) => {
   socket.on('message', (_, { address, port: to }) => socket.send(name + ' ' + address, to, address))
   socket.on('error', reject).bind(port, host, () => resolve([]))
 })
+// Of a program that got no turn for a while one step passes, and what arrived meanwhile is read before the next one.
+const onSilence = (act) => {
+  let steps = 0
+  const timer = setInterval(() => { if (++steps === 15) { clearInterval(timer); act() } }, 100)
+  return { restart: () => { steps = 0 }, end: () => clearInterval(timer) }
+}
 const askTcp = ({ address, port, fromPort, path }) => new Promise((resolve) => {
   let text = ''
   const socket = net.connect({ host: address, port, localPort: fromPort })
-  socket.setTimeout(1500, () => { resolve('silent'); socket.destroy() })
-  socket.on('data', (data) => { text += data })
+  const silence = onSilence(() => { resolve('silent'); socket.destroy() })
+  socket.on('connect', silence.restart)
+  socket.on('data', (data) => { text += data; silence.restart() })
   socket.on('error', ({ code }) => resolve(code))
+  socket.on('close', silence.end)
   if (path) socket.write('GET ' + path + ' HTTP/1.0\\r\\n\\r\\n')
   socket.on('close', () => resolve((path ? text.replace(/^[^]*?\\r?\\n\\r?\\n/, '').trim() : text) || 'closed'))
 })
 const askUdp = ({ address, port, fromPort }) => new Promise((resolve) => {
   const socket = dgram.createSocket(udp(address))
-  const done = (answer) => { clearTimeout(late); socket.close(); resolve(answer) }
-  const late = setTimeout(done, 1500, 'silent')
+  const done = (answer) => { silence.end(); socket.close(); resolve(answer) }
+  const silence = onSilence(() => done('silent'))
   socket.on('message', (data) => done(String(data)))
   socket.on('error', ({ code }) => done(code))
   socket.bind(fromPort ?? 0, () => socket.connect(port, address, () => socket.send('?')))
