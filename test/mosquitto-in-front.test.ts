@@ -155,8 +155,9 @@ test('a fleet moves to Mosquitto, and goes on through restarts of it', {
       await client?.endAsync()
       return client === undefined
     })
-    t.match(await readFile(join(etc, 'mosquitto/bramble/access-list'), 'utf8'), /user system:node:pi-1\n/)
-    t.notMatch(await readFile(join(etc, 'mosquitto/bramble/access-list'), 'utf8'), /pi-2/)
+    const rights = () => readFile(join(etc, 'mosquitto/bramble/access-list'), 'utf8')
+    await eventually('it has no rights', async () => !(await rights()).includes('pi-2'))
+    t.match(await rights(), /user system:node:pi-1\n/)
   })
 
   await t.test(
@@ -235,7 +236,7 @@ test('another controller leads: it goes on behind the same Mosquitto, and nodes 
 
 test('the authority is replaced in three steps, and Mosquitto follows each', {
   skip: noMosquitto,
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   const dataDir = join(await temporaryFolder(t), 'controller')
   const mqttPort = await freePort()
@@ -253,7 +254,7 @@ test('the authority is replaced in three steps, and Mosquitto follows each', {
   const canConnect = async ({ certificate, key }: { readonly certificate: string; readonly key: string }) => {
     mosquitto.reload()
     const { ca } = await keys()
-    const settings = { ca, cert: certificate, key, reconnectPeriod: 0, connectTimeout: 2_000 }
+    const settings = { ca, cert: certificate, key, reconnectPeriod: 0, connectTimeout: 20_000 }
     const client = await mqtt
       .connectAsync({ protocol: 'mqtts', host: 'localhost', port: mqttPort, ...settings })
       .catch(() => undefined)
@@ -276,11 +277,12 @@ test('the authority is replaced in three steps, and Mosquitto follows each', {
     async () => (await read('revoked.crl')).match(/BEGIN X509/g)?.length === 2,
   )
   await eventually('certificates of the next authority', () => canConnect(second))
-  t.equal(await canConnect(first), true, 'those of the previous one are accepted')
+  // The certificate of the server changes a moment later.
+  await eventually('those of the previous one are accepted', () => canConnect(first))
   await step('finish')
   await eventually('one authority', async () => (await read('ca.crt')).match(/BEGIN CERT/g)?.length === 1)
   await eventually('certificates of the previous authority are rejected', async () => !(await canConnect(first)))
-  t.equal(await canConnect(second), true)
+  await eventually('those of the present one are accepted', () => canConnect(second))
   await eventually('the controller is connected', () => connectedMetric(controller))
 })
 
