@@ -14,8 +14,10 @@ type PodView = {
 test('kubectl drain waits for what a budget protects, then goes on; uncordon opens the node again', async (t) => {
   const { controller, startReady } = await joinedFleet(t, { names: ['pi-1', 'pi-2', 'pi-3'] })
   await startReady()
-  const ranges = (await controller.kubectl('get', 'nodes', '-o', 'jsonpath={.items[*].spec.podCIDR}')).split(' ')
-  t.equal(new Set(ranges).size, 3, 'each node has addresses of its own for pods')
+  await eventually('each node has addresses of its own for pods', async () => {
+    const ranges = (await controller.kubectl('get', 'nodes', '-o', 'jsonpath={.items[*].spec.podCIDR}')).split(' ')
+    return new Set(ranges).size === 3
+  })
 
   const run = (name: string, nodeName?: string) =>
     controller.kubectlWith(

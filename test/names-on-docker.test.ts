@@ -134,7 +134,8 @@ test('pods resolve names', { skip: whyNoRoutedMachines() }, async (t) => {
 
   await t.test('pods of a StatefulSet, also by their addresses', async (t) => {
     const all = [...databases].sort().join(' ')
-    await eventually('both are found', async () => (await addresses('two', 'db')) === all)
+    for (const pod of ['one', 'two'])
+      await eventually(`both are found on the node of ${pod}`, async () => (await addresses(pod, 'db')) === all)
     for (const [index, address] of databases.entries()) {
       t.equal(await addresses('one', `db-${index}.db`), address)
       const { stdout } = await within('one', `/usr/bin/getent hosts ${address}`)

@@ -114,7 +114,7 @@ test('probes on a real engine', { skip: whyNoDockerd() }, async (t) => {
       await asked(1)
       await writeFile(mark, '')
       await asked(3)
-      const { stdout } = await run('find', [dockerd.rootDirectory, '-xdev', '-newer', mark])
+      const { stdout } = await run('find', [dockerd.rootDirectory, '-ignore_readdir_race', '-xdev', '-newer', mark])
       if (stdout !== '') t.comment(stdout)
       return stdout === ''
     })

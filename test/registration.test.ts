@@ -44,8 +44,11 @@ test('a Node made by hand, deleted, and registered again', { skip: whyNoDockerd(
   const agent = await start(true)
   await agent.logged('Node status posted')
   await controller.nodesReady('pi-1')
-  const kept = JSON.parse(await controller.kubectl('get', 'node', 'pi-1', '-o', 'json'))
-  t.match(kept, { metadata: { labels: { room: 'attic', 'kubernetes.io/os': 'linux' } }, spec: { taints } })
+  const kept = await eventually('it has the labels of its agent', async () => {
+    const present = JSON.parse(await controller.kubectl('get', 'node', 'pi-1', '-o', 'json'))
+    return present.metadata.labels['kubernetes.io/os'] === 'linux' && present
+  })
+  t.match(kept, { metadata: { labels: { room: 'attic' } }, spec: { taints } })
   await controller.kubectl('taint', 'node', 'pi-1', 'bramble.dev/new-')
   await controller.kubectlWith(podManifest({ name: 'web', image }), 'apply', '-f', '-')
   await controller.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=80s')

@@ -7,9 +7,7 @@ import { type TestDockerd, whyNoDockerd } from './support/dockerd.ts'
 import type { Controller } from './support/fleet.ts'
 import { joinedFleet } from './support/joined-fleet.ts'
 import { image } from './support/pods.ts'
-import { eventually as within } from './support/wait.ts'
-
-const eventually: typeof within = (what, look) => within(what, look, { withinMs: 60_000 })
+import { eventually } from './support/wait.ts'
 
 async function aMachine(t: Test) {
   const { folder, startAgent, ...fleet } = await joinedFleet(t)

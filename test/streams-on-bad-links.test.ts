@@ -170,7 +170,8 @@ async function refusedAtOnce(t: Test, { controller }: Parts): Promise<void> {
     const before = performance.now()
     const { code, stderr } = await controller.tryKubectl(...args)
     t.match({ code, stderr }, { code: 1, stderr: /node "pi-1" has no connection to the controller/ }, args.join(' '))
-    t.ok(performance.now() - before < 3_000, `${args[0]}: at once`)
+    // A request to a node that does not answer would take 15 s.
+    t.ok(performance.now() - before < 10_000, `${args[0]}: at once`)
   }
 }
 
