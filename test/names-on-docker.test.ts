@@ -111,6 +111,9 @@ test('pods resolve names', { skip: whyNoRoutedMachines() }, async (t) => {
   await controller.nodesReady('pi-1', 'pi-2')
   for (const object of objects) await kubectlWith(JSON.stringify(object), 'create', '-f', '-')
   const pods = ['one', 'two', 'host', 'machine', 'own', 'db-0', 'db-1']
+  await eventually('the StatefulSet has its pods', async () => {
+    return (await controller.tryKubectl('get', 'pod', 'db-0', 'db-1')).code === 0
+  })
   await kubectl('wait', '--for=condition=Ready', ...pods.map((pod) => `pod/${pod}`), '--timeout=120s')
 
   /** The addresses that the C library finds; '' for a name that does not exist. */
