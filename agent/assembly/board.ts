@@ -95,6 +95,7 @@ export type AgentBoard = {
   readonly ipv6ServiceRules: Cell<ServiceRules | undefined>
   readonly ipv6RulesCurrent: Cell<boolean>
   readonly ipv6PolicyRules: Cell<PolicyRules | undefined>
+  readonly ipv6BalancerRules: Cell<RuleSet | undefined>
   readonly ipv6PoliciesReady: Cell<boolean>
   readonly ipv6RuleProblem: Cell<string | undefined>
   readonly ipv6AppliedRules: Cell<readonly RuleSet[]>
@@ -143,6 +144,7 @@ export function agentBoard(): AgentBoard {
     ipv6ServiceRules: cell<ServiceRules | undefined>(undefined),
     ipv6RulesCurrent: cell<boolean>(false),
     ipv6PolicyRules: cell<PolicyRules | undefined>(undefined),
+    ipv6BalancerRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
     ipv6PoliciesReady: cell<boolean>(false),
     ipv6RuleProblem: cell<string | undefined>(undefined),
     ipv6AppliedRules: cell<readonly RuleSet[]>([]),

@@ -173,12 +173,15 @@ test('addresses of load balancers are shown with their nodes, and one that is mi
   const report = networkReport({
     ...whole,
     services: [
-      balancer('web', '192.168.1.240', 'pi-1'),
+      {
+        ...balancer('web', '192.168.1.240', 'pi-1'),
+        ipv6: { clusterIPs: [], loadBalancerIPs: ['fd00:9::240'], endpoints: [] },
+      },
       balancer('db', '192.168.1.241', 'pi-2'),
       balancer('api', '192.168.1.242', 'pi-1'),
       aService({ name: 'plain', type: 'LoadBalancer', loadBalancerIPs: ['192.168.1.1'] }),
     ],
-    heldAddresses: new Set(['192.168.1.240']),
+    heldAddresses: new Set(['192.168.1.240', 'fd00:9::240']),
   })
   t.match(
     networkText(report),
@@ -187,6 +190,7 @@ LOAD BALANCER  SERVICE   NODE  STATE
 192.168.1.242  shop/api  pi-1  missing
 192.168.1.241  shop/db   pi-2  other node
 192.168.1.240  shop/web  pi-1  in place
+fd00:9::240    shop/web  pi-1  in place
 `,
   )
   t.same(report.problems, [

@@ -207,9 +207,10 @@ function contactsOf(wanted: PeerNetwork | undefined, { wireguard, nowSeconds }: 
 }
 
 function balancedAddresses({ services, heldAddresses, nodeName }: NetworkFindings): readonly BalancedAddress[] {
-  const all = services.flatMap(({ namespace, name, loadBalancerNode: node, loadBalancerIPs = [] }) =>
-    node === undefined ? [] : loadBalancerIPs.map((address) => ({ address, service: `${namespace}/${name}`, node })),
-  )
+  const all = services.flatMap(({ namespace, name, loadBalancerNode: node, loadBalancerIPs = [], ipv6 }) => {
+    const addresses = [...loadBalancerIPs, ...(ipv6?.loadBalancerIPs ?? [])]
+    return node === undefined ? [] : addresses.map((address) => ({ address, service: `${namespace}/${name}`, node }))
+  })
   return all
     .map((one): BalancedAddress => {
       const state = heldAddresses.has(one.address) ? 'in place' : 'missing'

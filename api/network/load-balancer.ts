@@ -2,13 +2,13 @@
 import type { Service } from './service.ts'
 
 /**
- * On a Service whose `status.loadBalancer` the controller has filled: the node that answers for its address, or `allNodes`. A controller
- * that finds another node here moves the address to it, so it can be set by hand.
+ * On a Service whose `status.loadBalancer` the controller has filled: the node that answers for its addresses, or `allNodes`. A controller
+ * that finds another node here moves them to it, so it can be set by hand.
  */
 export const loadBalancerNodeAnnotation = 'bramble.dev/load-balancer-node'
 /** The addresses of the Service are those of nodes: each answers for its own. Not a name that a node can have. */
 export const allNodes = '*'
-/** The address that a Service asks for; `spec.loadBalancerIP` is deprecated. */
+/** The address that a Service asks for, or one of each family with a comma between them; `spec.loadBalancerIP` is deprecated. */
 export const loadBalancerIPAnnotation = 'bramble.dev/load-balancer-ip'
 
 /** The only node that takes the addresses of the Service; undefined: none is chosen, or they are not Bramble's to take. */

@@ -42,7 +42,7 @@ export const ServiceStateSchema = object({
   externalIPs: optional(list(text)),
   /** Addresses of `status.loadBalancer` that the fleet itself answers for. */
   loadBalancerIPs: optional(list(text)),
-  /** The only node that takes those addresses and answers ARP for them. Left out: the network leads them to nodes, or they are those of nodes. */
+  /** The only node that takes those addresses, also of `ipv6`, and answers ARP and neighbour discovery for them. Left out: the network leads them to nodes, or they are those of nodes. */
   loadBalancerNode: optional(text),
   /** Who may use those: `loadBalancerSourceRanges`. */
   sourceRanges: optional(list(text)),

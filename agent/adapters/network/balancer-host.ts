@@ -5,12 +5,13 @@ import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { type AddressStep, lifetimeSeconds } from '../../network/balancers/address-plan.ts'
 import type { BalancerHost } from '../../network/balancers/balancer-manager.ts'
+import { heldIPv6, ipv6ChangesOf, ipv6Neighbours, neighbourNotices } from './balancer-ipv6.ts'
 import { runTool } from './run-tool.ts'
 
 /**
- * On the loopback interface, so that a link that other programs configure again does not lose it, and with the scope of the machine: the kernel
- * never chooses it as the source of other packets, and answers ARP for it on every link (`arp_ignore` is 0 by default). The label shows whose
- * it is.
+ * Of IPv4. On the loopback interface, so that a link that other programs configure again does not lose it, and with the scope of the machine:
+ * the kernel never chooses it as the source of other packets, and answers ARP for it on every link (`arp_ignore` is 0 by default). The label
+ * shows whose it is.
  */
 const label = 'lo:bramble'
 
@@ -30,14 +31,33 @@ export function balancerHost(root: string, ip = 'ip'): BalancerHost {
   /** Of neighbours that do not exist, another one each time: while the kernel asks for one, it queues further packets to it. */
   const nextNeighbour = () => `${announceRange.first}${(announced++ % 254) + 1}`
   let lastDevice: string | undefined
+  const notices = neighbourNotices(root)
+
+  /** `ip neighbour` ends the whole batch with its first failure, also with -force. */
+  const probe = (steps: readonly AddressStep[], device: string | undefined) =>
+    batch(
+      ip,
+      steps.flatMap((step) => (step.step === 'probe' ? probeOf(step.ip, device) : [])),
+    )
+
+  const applyIPv6 = async (steps: readonly AddressStep[], device: string | undefined) => {
+    if (steps.length === 0) return
+    if (device !== undefined && steps.some(({ step }) => step === 'take')) await notices.turnOn(device)
+    const held = heldIPv6(root)
+    await batch(
+      ip,
+      steps.flatMap((step) => ipv6ChangesOf(step, device, held.get(step.ip))),
+    )
+    await probe(steps, device)
+  }
 
   return {
-    held: () => new Set(addressesOf(label)),
+    held: () => new Set([...addressesOf(label), ...heldIPv6(root).keys()]),
 
     isOwn: (address) =>
       Object.entries(networkInterfaces()).some(
         ([name, all]) => name !== label && all?.some((one) => one.address === address),
-      ),
+      ) && !heldIPv6(root).has(address),
 
     link(address) {
       const links = Object.entries(networkInterfaces())
@@ -51,30 +71,42 @@ export function balancerHost(root: string, ip = 'ip'): BalancerHost {
       return { device: name.replace(/:.*/, ''), mac }
     },
 
-    async answers(device) {
+    async answers(device, withIPv6) {
       const text = await readFile(join(root, 'proc/net/arp'), 'utf8')
-      return new Map(
-        text.split('\n').flatMap((line) => {
-          const [address = '', , flags, mac = '', , name] = line.trim().split(/\s+/)
-          return name === device && Number(flags) & complete ? [[address, mac] as const] : []
-        }),
-      )
+      const found = text.split('\n').flatMap((line) => {
+        const [address = '', , flags, mac = '', , name] = line.trim().split(/\s+/)
+        return name === device && Number(flags) & complete ? [[address, mac] as const] : []
+      })
+      return new Map([...found, ...(withIPv6 ? await ipv6Neighbours(ip, device) : [])])
     },
 
     async apply(steps, device) {
-      const changes = steps.flatMap((step) => changesOf(step, device))
-      const probes = steps.flatMap((step) => (step.step === 'probe' ? probeOf(step.ip, device) : []))
-      await batch(ip, changes)
-      for (const step of steps) if (step.step === 'announce') await announce(step.ip, nextNeighbour())
-      // `ip neighbour` ends the whole batch with its first failure, also with -force.
-      await batch(ip, probes)
+      const ofIPv4 = steps.filter((step) => !isOfIPv6(step))
+      await batch(
+        ip,
+        ofIPv4.flatMap((step) => changesOf(step, device)),
+      )
+      for (const step of ofIPv4) if (step.step === 'announce') await announce(step.ip, nextNeighbour())
+      await probe(ofIPv4, device)
+      // Last: on a link that has IPv6 off they fail.
+      await applyIPv6(steps.filter(isOfIPv6), device)
     },
 
     async clear() {
       await runTool(ip, ['address', 'flush', 'dev', 'lo', 'label', label])
       await runTool(ip, ['route', 'flush', announceRange.network, 'proto', `${routeProtocol}`])
+      const held = heldIPv6(root)
+      await batch(
+        ip,
+        [...held].flatMap(([address, device]) => ipv6ChangesOf({ step: 'release', ip: address }, device, device)),
+      )
+      await notices.turnOff()
     },
   }
+}
+
+function isOfIPv6({ ip }: Pick<AddressStep, 'ip'>): boolean {
+  return ip.includes(':')
 }
 
 /** ATF_COM of if_arp.h: the neighbour has answered. */
@@ -116,13 +148,14 @@ async function batch(ip: string, lines: readonly string[]): Promise<void> {
   const { code, stderr } = await runTool(ip, ['-force', '-batch', '-'], lines.map((line) => `${line}\n`).join(''))
   if (code === 0) return
   // An address whose lifetime has just ended is gone.
-  const isGone = /^(RTNETLINK answers: )?(Error: ipv4: )?(Cannot assign requested address|Address not found)/
+  const isGone = /^(RTNETLINK answers: )?(Error: ipv[46]: )?(Cannot assign requested address|[Aa]ddress not found)/
   const [because] = stderr
     .split('\n')
     .filter((line) => line !== '' && !/^Command failed/.test(line) && !isGone.test(line))
   if (because !== undefined) throw new Error(`Cannot change the addresses of load balancers: ${because.slice(0, 200)}`)
 }
 
+/** Of IPv4. */
 function addressesOf(name: string): readonly string[] {
   return (networkInterfaces()[name] ?? []).flatMap(({ family, address }) => (family === 'IPv4' ? [address] : []))
 }

@@ -24,9 +24,7 @@ export function networkOwner(root: string): NetworkOwner {
   let claimed: Promise<void> | undefined
   let isOwner = false
   const lock = async () => {
-    // Rules and routes belong to a network namespace, and so does the lock: `net:[4026531840]`.
-    const space = await readlink('/proc/self/ns/net').catch(() => '')
-    const folder = join(root, 'run/bramble', `network-${space.replace(/\D/g, '')}`)
+    const folder = await networkFolder(root)
     try {
       await mkdir(folder, { recursive: true, mode: 0o700 })
       await lockDirectory(folder)
@@ -48,6 +46,12 @@ export function networkOwner(root: string): NetworkOwner {
     },
     isOwner: () => isOwner,
   }
+}
+
+/** Of the owner; gone after a reboot. Rules and routes belong to a network namespace, and so does the folder: `net:[4026531840]`. */
+export async function networkFolder(root: string): Promise<string> {
+  const space = await readlink('/proc/self/ns/net').catch(() => '')
+  return join(root, 'run/bramble', `network-${space.replace(/\D/g, '')}`)
 }
 
 /** What is removed is the owner's only: others have put nothing there. */

@@ -19,7 +19,8 @@ function node(given: Partial<BalancerFacts> = {}) {
     held: new Set(),
     answers: new Map(),
     mac: own,
-    hasRules: true,
+    partners: new Map(),
+    hasRules: { IPv4: true, IPv6: true },
     isConnected: true,
     ...given,
   }
@@ -28,6 +29,7 @@ function node(given: Partial<BalancerFacts> = {}) {
       facts = { ...facts, ...changed }
     },
     phase: () => phases.get(ip)?.phase,
+    held: () => facts.held,
     /** Names of the steps, which succeed. */
     at(nowMs: number) {
       const plan = planAddresses(phases, facts, nowMs)
@@ -155,8 +157,42 @@ test('an address that another program removed is probed before it is taken again
 })
 
 test('without rules of Services no address is taken', async (t) => {
-  const { at, set } = node({ hasRules: false })
+  const { at, set } = node({ hasRules: { IPv4: false, IPv6: true } })
   t.same(at(0), [])
-  set({ hasRules: true })
+  set({ hasRules: { IPv4: true, IPv6: true } })
   t.same(at(1), ['probe'])
+})
+
+const ipv6 = 'fd00:9::240'
+
+test('an address of IPv6 is taken and renewed as one of IPv4, and not asked for while it is held', async (t) => {
+  const one = node({ wanted: [ipv6] })
+  t.same(one.at(0), ['probe'])
+  t.same(one.at(1_500), ['take', 'announce'])
+  const done: string[] = []
+  for (let nowMs = 1_600; nowMs < 200_000; nowMs += 250) done.push(...one.at(nowMs))
+  t.same([...new Set(done)], ['renew'])
+})
+
+test('without rules of IPv6 no address of IPv6 is taken, and those of IPv4 are', async (t) => {
+  const one = node({ wanted: [ip, ipv6], hasRules: { IPv4: true, IPv6: false } })
+  one.at(0)
+  one.at(1_500)
+  t.same([...one.held()], [ip])
+})
+
+test('an address of IPv6 goes with that of IPv4 of its Service to the other holder', async (t) => {
+  const partners = new Map([[ipv6, ip]])
+  const one = node({ wanted: [ip, ipv6], held: new Set([ip, ipv6]), partners, isConnected: false })
+  one.at(0)
+  one.at(1)
+  one.set(answered)
+  t.same(one.at(2), ['release', 'release'])
+  t.same([...one.held()], [])
+  const apart = node({ wanted: [ip, ipv6], held: new Set([ip, ipv6]), isConnected: false })
+  apart.at(0)
+  apart.at(1)
+  apart.set(answered)
+  apart.at(2)
+  t.same([...apart.held()], [ipv6], 'one of another Service stays')
 })

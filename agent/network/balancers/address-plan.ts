@@ -1,15 +1,18 @@
 /**
  * Decides when this node takes an address of a load balancer, and when it gives it up. The controller names one node for each address;
- * ARP decides while that node and the one before do not have the same message: an address for which another machine answers is not taken.
+ * ARP, and neighbour discovery for IPv6, decide while that node and the one before do not have the same message: an address for which
+ * another machine answers is not taken.
  *
  * - Named, and no machine answers within `probeMs`: take it, and announce it.
  * - Named, and another machine answers: wait, and probe again.
  * - Not named any more, or the link is gone: give it up at once.
  * - Held, and another machine answers too (two parts of a link were joined): a node with a connection to the controller has the newer
  *   message, keeps it and announces it again. Of two without a connection the one with the lower MAC address keeps it.
+ * - Held of IPv6: the kernel drops what another holder answers. The address goes with that of IPv4 of the same Service.
  *
  * The kernel removes an address that was not renewed for `lifetimeSeconds`: that of an agent that is dead.
  */
+import type { IPFamily } from '../../../api/text/ip-address.ts'
 
 /** A held address is in the kernel for so long without an agent: a restart of the agent, after a crash too, takes 8 s. */
 export const lifetimeSeconds = 30
@@ -42,7 +45,10 @@ export type AddressStep = {
 }
 
 export type BalancerFacts = {
+  /** Those of IPv4 first. */
   readonly wanted: readonly string[]
+  /** By an address of IPv6: that of IPv4 which is to be on the same node. */
+  readonly partners: ReadonlyMap<string, string>
   /** What the kernel has, also of an earlier agent. */
   readonly held: ReadonlySet<string>
   /** MAC addresses of other machines that answered since the last probe, by address. */
@@ -50,7 +56,7 @@ export type BalancerFacts = {
   /** Of this machine on the link; undefined: it has no link. */
   readonly mac: string | undefined
   /** The rules of Services are in place: without them the machine itself would answer at the address. */
-  readonly hasRules: boolean
+  readonly hasRules: { readonly [family in IPFamily]: boolean }
   readonly isConnected: boolean
 }
 
@@ -68,9 +74,15 @@ export function planAddresses(before: AddressPhases, facts: BalancerFacts, nowMs
   const named = new Set(mac === undefined ? [] : wanted)
   const steps: AddressStep[] = [...held].filter((ip) => !named.has(ip)).map((ip) => ({ step: 'release', ip }))
   const phases = new Map<string, AddressPhase>()
+  const lost = new Set<string>()
   for (const ip of named) {
+    if (held.has(ip) && lost.has(facts.partners.get(ip) ?? '')) {
+      steps.push({ step: 'release', ip })
+      continue
+    }
     const planned = planAddress(ip, before.get(ip), facts, nowMs)
     steps.push(...planned.steps.map((step) => ({ step, ip })))
+    if (planned.steps.includes('release')) lost.add(ip)
     if (planned.phase !== undefined) phases.set(ip, planned.phase)
   }
   const dueMs = [...phases.values()].map(dueAtMs)
@@ -81,7 +93,7 @@ type Planned = { readonly phase?: AddressPhase; readonly steps: readonly Address
 
 function planAddress(ip: string, phase: AddressPhase | undefined, facts: BalancerFacts, nowMs: number): Planned {
   if (facts.held.has(ip)) return planHeld(ip, phase, facts, nowMs)
-  if (!facts.hasRules) return { steps: [] }
+  if (!facts.hasRules[isOfIPv6(ip) ? 'IPv6' : 'IPv4']) return { steps: [] }
   if (phase?.phase === 'blocked') {
     return nowMs < phase.againAtMs ? { phase, steps: [] } : probing(nowMs, phase.blocked)
   }
@@ -91,14 +103,14 @@ function planAddress(ip: string, phase: AddressPhase | undefined, facts: Balance
   if (mac !== undefined) return { phase: blockedBy(mac, phase.blocked, nowMs), steps: [] }
   if (nowMs < phase.untilMs) return { phase, steps: [] }
   // Two nodes that take it at one moment see each other by then.
-  const held = { phase: 'held', renewAtMs: nowMs + renewMs, checkAtMs: nowMs + probeMs } as const
+  const held = { phase: 'held', renewAtMs: nowMs + renewMs, checkAtMs: firstCheckMs(ip, nowMs + probeMs) } as const
   return { phase: held, steps: ['take', 'announce'] }
 }
 
 function planHeld(ip: string, phase: AddressPhase | undefined, facts: BalancerFacts, nowMs: number): Planned {
   const { answers, mac = '', isConnected } = facts
   if (phase?.phase !== 'held') {
-    const adopted = { phase: 'held', renewAtMs: nowMs + renewMs, checkAtMs: nowMs } as const
+    const adopted = { phase: 'held', renewAtMs: nowMs + renewMs, checkAtMs: firstCheckMs(ip, nowMs) } as const
     return { phase: adopted, steps: ['renew'] }
   }
   const steps: AddressStep['step'][] = []
@@ -120,6 +132,15 @@ function planHeld(ip: string, phase: AddressPhase | undefined, facts: BalancerFa
     renewAtMs = nowMs + renewMs
   }
   return { phase: { phase: 'held', renewAtMs, checkAtMs, ...(checkUntilMs !== undefined && { checkUntilMs }) }, steps }
+}
+
+/** Another holder of an address of IPv6 is not seen; see above. */
+function firstCheckMs(ip: string, atMs: number): number {
+  return isOfIPv6(ip) ? Number.POSITIVE_INFINITY : atMs
+}
+
+function isOfIPv6(ip: string): boolean {
+  return ip.includes(':')
 }
 
 function probing(nowMs: number, blocked?: Blocked): Planned {

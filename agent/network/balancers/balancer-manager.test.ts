@@ -32,11 +32,14 @@ function running(t: Test) {
     failing: false,
     announced: 0,
     cleared: 0,
+    askedIPv6: 0,
   }
   const networkMessage = cell<NetworkMessage | undefined>(network)
   const serviceStates = cell<ServiceStates | undefined>(statesFor('pi-1'))
   const appliedRules = cell<readonly RuleSet[]>([noRules])
+  const ipv6AppliedRules = cell<readonly RuleSet[]>([])
   const balancerRules = cell<RuleSet | undefined>(undefined)
+  const ipv6BalancerRules = cell<RuleSet | undefined>(undefined)
   const clock = fakeClock()
   const end = new AbortController()
   const events: string[] = []
@@ -50,7 +53,10 @@ function running(t: Test) {
         held: () => new Set(host.addresses),
         isOwn: (address) => host.own.has(address),
         link: () => ({ device: 'eth0', mac: '02:00:00:00:00:05' }),
-        answers: async () => host.rivals,
+        async answers(_, withIPv6) {
+          if (withIPv6) host.askedIPv6++
+          return host.rivals
+        },
         async apply(steps) {
           if (host.failing) throw new Error('ip is not installed')
           for (const { step, ip: address } of steps) {
@@ -66,8 +72,8 @@ function running(t: Test) {
       },
       isConnected: () => true,
       event: ({ reason }) => events.push(reason),
-      reads: { networkMessage, serviceStates, appliedRules },
-      writes: { balancerRules },
+      reads: { networkMessage, serviceStates, appliedRules, ipv6AppliedRules },
+      writes: { balancerRules, ipv6BalancerRules },
       clock,
       log: quietLog(t, ...logged),
     },
@@ -78,7 +84,8 @@ function running(t: Test) {
     end.abort()
     await ended
   })
-  return { host, networkMessage, serviceStates, balancerRules, clock, events }
+  const ofIPv6 = { rules: ipv6BalancerRules, applied: ipv6AppliedRules }
+  return { host, networkMessage, serviceStates, balancerRules, ofIPv6, clock, events }
 }
 
 test('an address goes to the node that is named, and from it when another one is', async (t) => {
@@ -137,4 +144,31 @@ test('an address that the machine has for another purpose is left alone', async 
   serviceStates.set(statesFor('pi-1'))
   await clock.advance(5_000)
   t.same([...host.addresses], [])
+})
+
+test('the address of IPv6 of a Service is taken once its rules are in place, and has one of its own', async (t) => {
+  const { host, networkMessage, serviceStates, balancerRules, ofIPv6, clock } = running(t)
+  t.equal(ofIPv6.rules.get(), undefined, 'in a fleet without IPv6')
+  const ranges = { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' }
+  networkMessage.set({ ...network, ipv6: ranges })
+  const ipv6 = { clusterIPs: ['fd00:10:96::7'], loadBalancerIPs: ['fd00:9::240'], endpoints: [] }
+  const web = aService({ type: 'LoadBalancer', loadBalancerIPs: [ip], loadBalancerNode: 'pi-1', ipv6 })
+  serviceStates.set({ services: new Map([['shop/web', web]]), changed: ['shop/web'], isComplete: true })
+  await clock.advance(4_000)
+  t.same([...host.addresses], [ip])
+  ofIPv6.applied.set([noRules])
+  await clock.advance(4_000)
+  t.same([...host.addresses], [ip, 'fd00:9::240'])
+  t.ok(host.askedIPv6 > 0, 'its neighbours are read while it is probed')
+  const asked = host.askedIPv6
+  await clock.advance(60_000)
+  t.equal(host.askedIPv6, asked, 'and not later')
+  t.same([...(balancerRules.get()?.sets.get('balancer-ips')?.elements ?? [])], [[ip, '']])
+  const rules = ofIPv6.rules.get()
+  t.same(rules?.chains.get('balancers-input')?.rules, ['ip6 daddr @balancer-ips meta l4proto { tcp, udp } reject'])
+  t.match(rules?.sets.get('balancer-ips') ?? {}, { type: 'ipv6_addr', elements: new Map([['fd00:9::240', '']]) })
+  networkMessage.set(network)
+  await clock.settle()
+  t.same([...host.addresses], [ip])
+  t.equal(ofIPv6.rules.get(), undefined)
 })

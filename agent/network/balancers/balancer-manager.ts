@@ -7,6 +7,7 @@ import { type Log, storyOf } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { NodeEvent } from '../../node/status/node-event.ts'
 import type { ServiceStates } from '../messages/service-states.ts'
+import { ipv6Rules } from '../rule-family.ts'
 import type { RuleSet } from '../rule-set.ts'
 import {
   type AddressPhase,
@@ -17,7 +18,7 @@ import {
   planAddresses,
 } from './address-plan.ts'
 import { balancerRules } from './balancer-rules.ts'
-import { wantedAddresses } from './wanted-addresses.ts'
+import { addressPartners, wantedAddresses } from './wanted-addresses.ts'
 
 /** The link of this node to the clients of load balancers. */
 export type BalancerLink = { readonly device: string; readonly mac: string }
@@ -30,8 +31,8 @@ export interface BalancerHost {
   isOwn(ip: string): boolean
   /** The link with this address of the node; undefined: there is none, or it has no carrier. */
   link(address: string): BalancerLink | undefined
-  /** MAC addresses that the kernel has on the link, by address: of those that were probed, and of others. */
-  answers(device: string): Promise<ReadonlyMap<string, string>>
+  /** MAC addresses that the kernel has on the link, by address: of those that were probed, and of others. Those of IPv6 cost a process. */
+  answers(device: string, withIPv6: boolean): Promise<ReadonlyMap<string, string>>
   /** Takes all steps in their order. Rejects with the first failure; the others are done. */
   apply(steps: readonly AddressStep[], device: string | undefined): Promise<void>
   /** Removes all of it. */
@@ -47,10 +48,13 @@ export type BalancerManagerNeeds = {
     readonly networkMessage: Reader<NetworkMessage | undefined>
     readonly serviceStates: Reader<ServiceStates | undefined>
     readonly appliedRules: Reader<readonly RuleSet[]>
+    readonly ipv6AppliedRules: Reader<readonly RuleSet[]>
   }
   readonly writes: {
     /** undefined: the fleet has no network. */
     readonly balancerRules: Cell<RuleSet | undefined>
+    /** undefined: the fleet has no IPv6. */
+    readonly ipv6BalancerRules: Cell<RuleSet | undefined>
   }
   readonly clock: Clock
   readonly log: Log
@@ -81,6 +85,7 @@ export function balancerManager(needs: BalancerManagerNeeds, { nodeName }: { rea
     const addresses = wanted()
     const held = host.held()
     writes.balancerRules.set(network && balancerRules(addresses))
+    writes.ipv6BalancerRules.set(network?.ipv6 && balancerRules(addresses, ipv6Rules))
     if (addresses.length === 0) {
       if (held.size > 0 || phases.size > 0) await host.clear()
       for (const address of held) log.info('Load balancer address given up', { address })
@@ -91,10 +96,11 @@ export function balancerManager(needs: BalancerManagerNeeds, { nodeName }: { rea
     const link = own === undefined ? undefined : host.link(own)
     const facts = {
       wanted: addresses,
+      partners: addressPartners(reads.serviceStates.get()?.services ?? new Map(), nodeName),
       held,
-      answers: link === undefined ? new Map<string, string>() : await host.answers(link.device),
+      answers: link === undefined ? new Map<string, string>() : await host.answers(link.device, isAskingIPv6(phases)),
       mac: link?.mac,
-      hasRules: reads.appliedRules.get().length > 0,
+      hasRules: { IPv4: reads.appliedRules.get().length > 0, IPv6: reads.ipv6AppliedRules.get().length > 0 },
       isConnected: needs.isConnected(),
     }
     const plan = planAddresses(phases, facts, clock.monotonicMs())
@@ -122,8 +128,10 @@ export function balancerManager(needs: BalancerManagerNeeds, { nodeName }: { rea
   return {
     name: 'load-balancers',
     async run(signal) {
-      const { networkMessage, serviceStates, appliedRules } = reads
-      const stops = [networkMessage, serviceStates, appliedRules].map((one) => one.onChange(changed.ring))
+      const { networkMessage, serviceStates, appliedRules, ipv6AppliedRules } = reads
+      const stops = [networkMessage, serviceStates, appliedRules, ipv6AppliedRules].map((one) =>
+        one.onChange(changed.ring),
+      )
       try {
         while (!signal.aborted) await changed.sleep(await attempt(), signal)
       } finally {
@@ -131,6 +139,10 @@ export function balancerManager(needs: BalancerManagerNeeds, { nodeName }: { rea
       }
     },
   }
+}
+
+function isAskingIPv6(phases: AddressPhases): boolean {
+  return [...phases].some(([ip, { phase }]) => phase === 'probing' && ip.includes(':'))
 }
 
 function isChecking(phase: AddressPhase): boolean {

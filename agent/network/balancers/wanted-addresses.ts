@@ -2,31 +2,65 @@
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
 import { isWithin } from '../../../api/text/cidr.ts'
-import { ipv4Rules } from '../rule-family.ts'
+import { isInIPv6Range, isRoutableIPv6, parseIPv6 } from '../../../api/text/ipv6-range.ts'
+import { ipv4Rules, ipv6Rules } from '../rule-family.ts'
 import { addressesOf } from '../services/rule-text.ts'
 
-/** A pool of the controller has no more. */
+/** A pool of the controller has no more of a family. */
 const mostAddresses = 4_096
 /** Of the machine itself, and of links without DHCP. */
 const local = ['127.0.0.0/8', '169.254.0.0/16']
 
 /**
- * In the order of the Services' names. Addresses of pods, Services and nodes are left out: the controller chooses none of them, and a node that
- * took one would cut it off.
+ * In the order of the Services' names, those of IPv4 first. Addresses of pods, Services and nodes are left out: the controller chooses none of
+ * them, and a node that took one would cut it off. Of IPv6 there are none where the fleet has no ranges of it.
  */
 export function wantedAddresses(
   services: ReadonlyMap<string, ServiceState>,
-  { clusterCIDR, serviceCIDR, nodes }: NetworkMessage,
+  network: NetworkMessage,
   nodeName: string,
 ): readonly string[] {
+  const own = ownServices(services, nodeName)
+  const ofIPv4 = own.flatMap(({ loadBalancerIPs }) => addressesOf(ipv4Rules, loadBalancerIPs))
+  const ofIPv6 = own.flatMap(({ ipv6 }) => addressesOf(ipv6Rules, ipv6?.loadBalancerIPs))
+  return [...firstOf(ofIPv4.filter(mayTake(network))), ...firstOf(ofIPv6.filter(mayTakeIPv6(network)))]
+}
+
+/** By the address of IPv6: that of IPv4 of the same Service. One node answers for both. */
+export function addressPartners(
+  services: ReadonlyMap<string, ServiceState>,
+  nodeName: string,
+): ReadonlyMap<string, string> {
+  return new Map(
+    ownServices(services, nodeName).flatMap(({ loadBalancerIPs: [partner] = [], ipv6 }) =>
+      partner === undefined ? [] : (ipv6?.loadBalancerIPs ?? []).map((ip): [string, string] => [ip, partner]),
+    ),
+  )
+}
+
+function ownServices(services: ReadonlyMap<string, ServiceState>, nodeName: string): readonly ServiceState[] {
+  return [...services]
+    .filter(([, { type, loadBalancerNode }]) => type === 'LoadBalancer' && loadBalancerNode === nodeName)
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([, service]) => service)
+}
+
+function firstOf(ips: readonly string[]): readonly string[] {
+  return [...new Set(ips)].slice(0, mostAddresses)
+}
+
+function mayTake({ clusterCIDR, serviceCIDR, nodes }: NetworkMessage): (ip: string) => boolean {
   const refused = [clusterCIDR, serviceCIDR, ...local]
   const ofNodes = new Set(nodes.map(({ address }) => address))
-  const mayTake = (ip: string) => !ofNodes.has(ip) && !refused.some((range) => isWithin(ip, range))
-  const own = [...services].filter(([, { loadBalancerNode }]) => loadBalancerNode === nodeName)
-  const ips = own
-    .sort(([one], [other]) => (one < other ? -1 : 1))
-    .flatMap(([, { type, loadBalancerIPs }]) =>
-      type === 'LoadBalancer' ? addressesOf(ipv4Rules, loadBalancerIPs).filter(mayTake) : [],
-    )
-  return [...new Set(ips)].slice(0, mostAddresses)
+  return (ip) => !ofNodes.has(ip) && !refused.some((range) => isWithin(ip, range))
+}
+
+function mayTakeIPv6({ ipv6, nodes }: NetworkMessage): (ip: string) => boolean {
+  if (ipv6 === undefined) return () => false
+  const ofNodes = new Set(nodes.map((node) => node.ipv6?.address))
+  return (ip) => {
+    const address = parseIPv6(ip)
+    if (address === undefined || !isRoutableIPv6(address) || ofNodes.has(ip)) return false
+    return !isInIPv6Range(ip, ipv6.clusterCIDR) && !isInIPv6Range(ip, ipv6.serviceCIDR)
+  }
 }
