@@ -54,3 +54,37 @@ test('each problem has its field, its value and a remedy', async (t) => {
   t.match(read({ loadBalancerPool: ['192.168.2.9'] }).problems, [/^loadBalancerPool needs podNetwork: routed/])
   t.match(read({ loadBalancer: 'nodes' }).problems, [/^loadBalancer: nodes needs podNetwork: routed/])
 })
+
+const dual = {
+  ...around,
+  ipv6: { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' },
+  controllerHosts: ['fd00:9::10'],
+}
+const problemsOf = (...loadBalancerPool: readonly string[]) => {
+  const problems: string[] = []
+  loadBalancerSettings({ podNetwork: 'routed', loadBalancerPool }, dual, problems)
+  return problems
+}
+
+test('a pool may have addresses of IPv6, in a fleet that has them', async (t) => {
+  t.same(problemsOf('192.168.1.240-192.168.1.250', 'fd00:9::240-fd00:9::250', '2001:db8::/120'), [])
+  t.match(withPool('fd00:9::240').problems, [
+    /^loadBalancerPool: fd00:9::240 has addresses of IPv6, which Services of this fleet do not have: add a range/,
+  ])
+})
+
+test('each problem of a range of IPv6 has its value and a remedy', async (t) => {
+  for (const text of ['fd00:9::1-192.168.1.9', 'fd00:9::2-fd00:9::1', 'fd00:9::1/120', 'fd00:9::1%eth0']) {
+    t.same(problemsOf(text), [
+      `loadBalancerPool: "${text}" must be a range of addresses of one family (like fd00:9::240-fd00:9::250 or fd00:9::2:0/120)`,
+    ])
+  }
+  t.match(problemsOf('fd00:10:244::/120'), [/must not overlap clusterCIDR fd00:10:244::\/56: choose/])
+  t.match(problemsOf('fd00:10:96::9'), [/must not overlap serviceCIDR fd00:10:96::\/112: choose/])
+  t.match(problemsOf('fd00:9::/120'), [/must not have fd00:9::10, an address of the controller: choose/])
+  for (const text of ['fe80::240', '::1', 'ff02::1', '::ffff:192.168.1.9']) {
+    t.match(problemsOf(text), [/must be of 2000::\/3 or fc00::\/7, the addresses of single machines: choose/])
+  }
+  t.match(problemsOf('fd00:8::/64'), [/^loadBalancerPool: 18446744073709551616 addresses of IPv6 must be at most 4096/])
+  t.match(problemsOf('fd00:8::/120', 'fd00:8::9'), [/fd00:8::9 must not overlap fd00:8::\/120: remove one/])
+})

@@ -1,12 +1,14 @@
 /** The settings of load balancers: where the addresses of Services of the type LoadBalancer come from. */
 import { isIP } from 'node:net'
-import { type Cidr, parseCidr } from '../api/text/cidr.ts'
+import type { IPv6Ranges } from '../api/network/ipv6-ranges.ts'
+import { isRoutableIPv6 } from '../api/text/ipv6-range.ts'
 import {
   type AddressPool,
   type AddressRange,
   boundsOf,
   mostPoolAddresses,
   parseAddressRange,
+  poolOf,
   rangesOverlap,
 } from './controllers/balancers/address-pool.ts'
 import { portKey } from './controllers/balancers/balanced-services.ts'
@@ -22,6 +24,8 @@ export type LoadBalancerFields = {
 export type LoadBalancerSurroundings = {
   readonly nodeCidrs: { readonly clusterCIDR: string } | undefined
   readonly serviceCIDR: string
+  /** undefined: pods and Services have addresses of IPv4 only. */
+  readonly ipv6?: IPv6Ranges | undefined
   /** Names and addresses of the controller, as far as they are configured. */
   readonly controllerHosts: readonly (string | undefined)[]
   /** Of its API and MQTT. */
@@ -69,32 +73,44 @@ function poolIn(texts: readonly string[], problems: string[]): AddressPool {
     const range = parseAddressRange(text)
     const other = range && pool.find((known) => rangesOverlap(known, range))
     if (range === undefined) {
-      const examples = '192.168.1.240-192.168.1.250 or 192.168.2.0/28'
-      problems.push(`loadBalancerPool: ${JSON.stringify(text)} must be a range of IPv4 addresses (like ${examples})`)
+      problems.push(`loadBalancerPool: ${JSON.stringify(text)} must be ${expected(text)}`)
     } else if (other !== undefined) {
       problems.push(`loadBalancerPool: ${text} must not overlap ${other.text}: remove one of them, or make it smaller`)
     } else pool.push(range)
   }
-  const size = pool.reduce((sum, { first, last }) => sum + last - first + 1, 0)
-  if (size > mostPoolAddresses) {
-    problems.push(`loadBalancerPool: ${size} addresses must be at most ${mostPoolAddresses}: make the ranges smaller`)
+  for (const family of ['IPv4', 'IPv6'] as const) {
+    const size = poolOf(pool, family).reduce((sum, { first, last }) => sum + last - first + 1n, 0n)
+    if (size <= mostPoolAddresses) continue
+    const addresses = family === 'IPv4' ? 'addresses' : 'addresses of IPv6'
+    problems.push(
+      `loadBalancerPool: ${size} ${addresses} must be at most ${mostPoolAddresses}: make the ranges smaller`,
+    )
   }
   return pool
+}
+
+function expected(text: string): string {
+  return text.includes(':')
+    ? 'a range of addresses of one family (like fd00:9::240-fd00:9::250 or fd00:9::2:0/120)'
+    : 'a range of IPv4 addresses (like 192.168.1.240-192.168.1.250 or 192.168.2.0/28)'
 }
 
 /** Addresses that no machine on a link has: this host, loopback, link-local, multicast and reserved (RFC 6890). */
 const unusable = ['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/3']
 
 function rangeProblems(range: AddressRange, around: LoadBalancerSurroundings): readonly string[] {
-  const { nodeCidrs, serviceCIDR, controllerHosts } = around
+  const { nodeCidrs, serviceCIDR, ipv6, controllerHosts } = around
   const remedy = 'choose addresses of your network that its DHCP server does not assign'
   const overlaps = (text: string) => {
-    const cidr: Cidr | undefined = parseCidr(text)
-    return cidr !== undefined && rangesOverlap(range, boundsOf(cidr))
+    const bounds = boundsOf(text)
+    return bounds !== undefined && rangesOverlap(range, bounds)
   }
   const named = [
     ...(nodeCidrs === undefined ? [] : [['clusterCIDR', nodeCidrs.clusterCIDR] as const]),
     ['serviceCIDR', serviceCIDR] as const,
+    ...(ipv6 === undefined
+      ? []
+      : [['clusterCIDR', ipv6.clusterCIDR] as const, ['serviceCIDR', ipv6.serviceCIDR] as const]),
   ]
   return [
     ...named
@@ -105,8 +121,21 @@ function rangeProblems(range: AddressRange, around: LoadBalancerSurroundings): r
       .map(
         (cidr) => `loadBalancerPool: ${range.text} must not overlap ${cidr}, whose addresses no machine has: ${remedy}`,
       ),
+    ...(range.family === 'IPv6' ? ipv6Problems(range, ipv6) : []),
     ...controllerHosts
-      .filter((host) => host !== undefined && isIP(host) === 4 && overlaps(`${host}/32`))
+      .filter((host) => host !== undefined && overlaps(`${host}/${isIP(host) === 6 ? 128 : 32}`))
       .map((host) => `loadBalancerPool: ${range.text} must not have ${host}, an address of the controller: ${remedy}`),
+  ]
+}
+
+function ipv6Problems({ text, first, last }: AddressRange, ipv6: IPv6Ranges | undefined): readonly string[] {
+  if (ipv6 === undefined) {
+    return [
+      `loadBalancerPool: ${text} has addresses of IPv6, which Services of this fleet do not have: add a range of IPv6 to clusterCIDR and serviceCIDR, or remove it`,
+    ]
+  }
+  if (isRoutableIPv6(first) && isRoutableIPv6(last)) return []
+  return [
+    `loadBalancerPool: ${text} must be of 2000::/3 or fc00::/7, the addresses of single machines: choose addresses of your network`,
   ]
 }

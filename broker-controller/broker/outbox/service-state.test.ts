@@ -169,15 +169,19 @@ test('node ports, affinity, policies and the health check are those of the Servi
 
 test('the node of a load balancer goes with its addresses, unless they are those of nodes', async (t) => {
   const spec = { type: 'LoadBalancer', clusterIP: '10.96.0.9', ports: [{ port: 80 }] }
-  const stateWith = (node: string, ip: string, type = spec.type) => {
-    const { metadata, ...service } = aService({ ...spec, type }, { loadBalancer: { ingress: [{ ip }] } })
+  const stateWith = (node: string, ip: string, type = spec.type, ofIPv6?: Partial<ServiceSpec>) => {
+    const { metadata, ...service } = aService({ ...spec, type, ...ofIPv6 }, { loadBalancer: { ingress: [{ ip }] } })
     const annotations = { 'bramble.dev/load-balancer-node': node }
-    return serviceState({ ...service, metadata: { ...metadata, annotations } }, []).loadBalancerNode
+    const whole = { ...service, metadata: { ...metadata, annotations } }
+    return serviceState(whole, [], ofIPv6 !== undefined).loadBalancerNode
   }
   t.equal(stateWith('pi-1', '192.0.2.7'), 'pi-1')
   t.equal(stateWith('*', '192.0.2.7'), undefined)
   t.equal(stateWith('pi-1', 'fd00::7'), undefined)
   t.equal(stateWith('pi-1', '192.0.2.7', 'NodePort'), undefined)
+  const alone = { clusterIP: 'fd00:10:96::9', ipFamilies: ['IPv6'] }
+  t.equal(stateWith('pi-1', 'fd00::7', 'LoadBalancer', alone), 'pi-1', 'of IPv6 only')
+  t.equal(stateWith('pi-1', 'fd00::7', 'NodePort', alone), undefined)
 })
 
 test('an ExternalName has its name and no endpoints, a headless Service no address', async (t) => {

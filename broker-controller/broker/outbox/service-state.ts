@@ -24,13 +24,16 @@ export function serviceState(service: Service, slices: readonly EndpointSlice[],
     slices,
   )
   const node = loadBalancerNodeOf(service)
+  const ofIPv6 = ipv6 ? ipv6Part(service, slices) : {}
+  const hasBalancer = loadBalancerIPs !== undefined || ofIPv6.ipv6?.loadBalancerIPs !== undefined
   return {
     namespace: metadata.namespace ?? 'default',
     name: metadata.name ?? '',
     type,
     clusterIPs,
     ...(externalIPs && { externalIPs }),
-    ...(loadBalancerIPs && { loadBalancerIPs, ...(node !== undefined && { loadBalancerNode: node }) }),
+    ...(loadBalancerIPs && { loadBalancerIPs }),
+    ...(hasBalancer && node !== undefined && { loadBalancerNode: node }),
     ...(sourceRanges && { sourceRanges }),
     ...(type === 'ExternalName' && { externalName: spec.externalName ?? '' }),
     ports: portsOf(spec),
@@ -43,7 +46,7 @@ export function serviceState(service: Service, slices: readonly EndpointSlice[],
     ...(spec.publishNotReadyAddresses && { publishNotReadyAddresses: true }),
     ...(notProxied.some((label) => metadata.labels?.[label] !== undefined) && { proxiedElsewhere: true }),
     endpoints,
-    ...(ipv6 && ipv6Part(service, slices)),
+    ...ofIPv6,
   }
 }
 

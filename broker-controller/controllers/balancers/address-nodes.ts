@@ -1,31 +1,32 @@
-/** Decides which node answers for each address of the pool: one, the same as before where that is possible, spread over the fleet. */
-import { usualSegment } from '../../../api/network/segment.ts'
+/** Decides which node answers for the addresses that a Service has of the pool: one, the same as before where that is possible, spread over the fleet. */
+import { isIPv4 } from '../../../api/text/ip-address.ts'
 import type { BalancedService } from './balanced-services.ts'
-import { type BalancerNode, nodesOnLink } from './balancer-nodes.ts'
+import { type BalancerNode, nodesOnLink, usualLink } from './balancer-nodes.ts'
 
-/** An address, and what the choice of its node depends on. */
-export type HeldAddress = Pick<BalancedService, 'key' | 'policy' | 'endpointNodes'> & {
-  readonly ip: string
-  /** The node that has it. */
+/** The addresses of a Service, and what the choice of their node depends on. */
+export type HeldAddresses = Pick<BalancedService, 'key' | 'policy' | 'endpointNodes'> & {
+  /** Of each family at most one. */
+  readonly ips: readonly [string, ...string[]]
+  /** The node that has them. */
   readonly node?: string
 }
 
 /**
- * By the keys of the Services; undefined: no node can have the address. A node that can no longer have it keeps it until another one
+ * By the keys of the Services; undefined: no node can have the addresses. A node that can no longer have them keeps them until another one
  * can: while no node is ready, as when the controller has lost its network, nothing moves.
  */
 export function chooseNodes(
-  addresses: readonly HeldAddress[],
+  addresses: readonly HeldAddresses[],
   nodes: readonly BalancerNode[],
 ): ReadonlyMap<string, string | undefined> {
   const candidates = new Map(nodes.map((node) => [node.name, { node, rank: rankOf(node.name), load: 0 }]))
   const links = new Map<string, Link>()
   const linkOf = (ip: string): Link => {
-    const known = links.get(usualSegment(ip))
+    const known = links.get(usualLink(ip))
     if (known !== undefined) return known
     const usable = nodesOnLink(nodes, ip).filter(({ isReady, isExcluded }) => isReady && !isExcluded)
     const link = new Map(usable.flatMap(({ name }) => candidates.get(name) ?? []).map((one) => [one.node.name, one]))
-    links.set(usualSegment(ip), link)
+    links.set(usualLink(ip), link)
     return link
   }
   const chosen = new Map<string, string | undefined>()
@@ -33,27 +34,42 @@ export function chooseNodes(
     chosen.set(key, candidate?.node.name)
     if (candidate !== undefined) candidate.load++
   }
-  const moving: { readonly address: HeldAddress; readonly eligible: Link }[] = []
-  for (const address of addresses) {
-    const eligible = eligibleOf(address, linkOf(address.ip))
-    const before = address.node === undefined ? undefined : candidates.get(address.node)
-    if (eligible.size === 0 || (before !== undefined && eligible.has(before.node.name))) choose(address.key, before)
-    else moving.push({ address, eligible })
+  const moving: { readonly key: string; readonly ip: string; readonly eligible: Link }[] = []
+  for (const held of addresses) {
+    const { key, node, ips } = held
+    // Segments are those of IPv4.
+    const ip = ips.find(isIPv4) ?? ips[0]
+    const eligible = eligibleOf(held, linkOf)
+    const before = node === undefined ? undefined : candidates.get(node)
+    if (eligible.size === 0 || (before !== undefined && eligible.has(before.node.name))) choose(key, before)
+    else moving.push({ key, ip, eligible })
   }
-  for (const { address, eligible } of moving) choose(address.key, leastLoaded(eligible, address.ip))
+  for (const { key, ip, eligible } of moving) choose(key, leastLoaded(eligible, ip))
   return chosen
 }
 
-/** `load`: how many addresses it has, so far. */
+/** `load`: the addresses of how many Services it has, so far. */
 type Candidate = { readonly node: BalancerNode; readonly rank: number; load: number }
 /** By name. */
 type Link = ReadonlyMap<string, Candidate>
 
-/** `link`: the nodes on it that may have an address at all. */
-function eligibleOf({ policy, endpointNodes }: HeldAddress, link: Link): Link {
-  if (policy === 'Cluster') return link
-  const some = [...endpointNodes].flatMap((name) => link.get(name) ?? [])
-  return new Map(some.map((one) => [one.node.name, one]))
+/**
+ * On the links of all addresses. `linkOf`: nodes that may have an address at all. Where no node can have both, one that can have that of IPv4
+ * is better than none.
+ */
+function eligibleOf({ policy, endpointNodes, ips }: HeldAddresses, linkOf: (ip: string) => Link): Link {
+  const may = (link: Link) =>
+    policy === 'Cluster' ? link : byName([...endpointNodes].flatMap((name) => link.get(name) ?? []))
+  const [ipv4, ipv6] = [ips.find(isIPv4), ips.find((ip) => !isIPv4(ip))]
+  const ofIPv4 = ipv4 === undefined ? undefined : may(linkOf(ipv4))
+  if (ipv6 === undefined) return ofIPv4 ?? new Map()
+  const ofIPv6 = [...may(linkOf(ipv6)).values()].filter(({ node }) => node.ipv6 !== undefined)
+  const ofAll = byName(ofIPv6.filter(({ node }) => ofIPv4?.has(node.name) ?? true))
+  return ofAll.size === 0 && ofIPv4 !== undefined ? ofIPv4 : ofAll
+}
+
+function byName(candidates: readonly Candidate[]): Link {
+  return new Map(candidates.map((one) => [one.node.name, one]))
 }
 
 /** Of several with as few addresses, not always the same one: after a loss each address chooses for itself. */

@@ -1,64 +1,93 @@
-/** The addresses that the fleet may give to load balancers: `192.168.1.240-192.168.1.250`, `192.168.2.0/28`, `192.168.1.9`. */
-import { type Cidr, formatIPv4, parseCidr, sizeOfCidr } from '../../../api/text/cidr.ts'
+/**
+ * The addresses that the fleet may give to load balancers: `192.168.1.240-192.168.1.250`, `192.168.2.0/28`, `192.168.1.9`, and the same of
+ * IPv6: `fd00:9::240-fd00:9::250`, `fd00:9::2:0/120`.
+ */
+import { formatIPv4, parseCidr, sizeOfCidr } from '../../../api/text/cidr.ts'
+import type { IPFamily } from '../../../api/text/ip-address.ts'
+import { boundsOfIPv6Range, formatIPv6, parseIPv6Range } from '../../../api/text/ipv6-range.ts'
 
-export type AddressRange = {
+export type AddressBounds = {
+  readonly family: IPFamily
+  /** Both as numbers: 32 bits of IPv4, 128 of IPv6. */
+  readonly first: bigint
+  readonly last: bigint
+}
+export type AddressRange = AddressBounds & {
   /** As it was written. */
   readonly text: string
-  /** Both as numbers, as in `Cidr.first`. */
-  readonly first: number
-  readonly last: number
 }
 /** In the order in which they are assigned; no address is in two of them. */
 export type AddressPool = readonly AddressRange[]
 
-/** More than a network of a house has; each pass over the Services may go through all of them. */
+/** Of each family. More than a network of a house has; each pass over the Services may go through all of them. */
 export const mostPoolAddresses = 4_096
 
-/** undefined: it is no range of IPv4 addresses, or ends before it begins. */
+/** undefined: it is no range of addresses of one family, or ends before it begins. */
 export function parseAddressRange(text: string): AddressRange | undefined {
-  const cidr = parseCidr(text)
-  if (cidr !== undefined) return { text, ...boundsOf(cidr) }
+  const network = boundsOf(text)
+  if (network !== undefined) return { text, ...network }
   const [from = '', to = from, ...more] = text.split('-').map((part) => part.trim())
-  const [one, other] = [parseCidr(`${from}/32`), parseCidr(`${to}/32`)]
-  if (one === undefined || other === undefined || more.length > 0 || other.first < one.first) return undefined
-  return { text, first: one.first, last: other.first }
+  const [one, other] = [boundsOfAddress(from), boundsOfAddress(to)]
+  if (one === undefined || other === undefined || more.length > 0) return undefined
+  if (one.family !== other.family || other.first < one.first) return undefined
+  return { text, family: one.family, first: one.first, last: other.first }
 }
 
-export function boundsOf(cidr: Cidr): { readonly first: number; readonly last: number } {
-  return { first: cidr.first, last: cidr.first + sizeOfCidr(cidr) - 1 }
+/** The first and the last address of a network, as `192.168.2.0/28`; undefined: it is none. */
+export function boundsOf(text: string): AddressBounds | undefined {
+  const cidr = parseCidr(text)
+  if (cidr !== undefined) {
+    const first = BigInt(cidr.first)
+    return { family: 'IPv4', first, last: first + BigInt(sizeOfCidr(cidr)) - 1n }
+  }
+  const range = parseIPv6Range(text)
+  if (range === undefined) return undefined
+  const [first, last] = boundsOfIPv6Range(range)
+  return { family: 'IPv6', first, last }
 }
 
-type Bounds = Pick<AddressRange, 'first' | 'last'>
-
-export function rangesOverlap(one: Bounds, other: Bounds): boolean {
-  return one.first <= other.last && other.first <= one.last
+export function rangesOverlap(one: AddressBounds, other: AddressBounds): boolean {
+  return one.family === other.family && one.first <= other.last && other.first <= one.last
 }
 
-/** Whether the pool has the address and may give it away: .0 and .255 are no addresses of machines in most networks. */
+/** Whether the pool has the address and may give it away; see `isUsable`. */
 export function poolHas(pool: AddressPool, ip: string): boolean {
-  const address = parseCidr(`${ip}/32`)?.first
-  return (
-    address !== undefined && isUsable(address) && pool.some(({ first, last }) => address >= first && address <= last)
-  )
+  const address = boundsOfAddress(ip)
+  return address !== undefined && isUsable(address) && pool.some((range) => rangesOverlap(range, address))
 }
 
 /**
- * The addresses that are not `taken` when they are asked for, in their order. What was taken stays taken: all of them together cost one pass
- * over the pool, however many Services ask.
+ * The addresses that are not `taken` when they are asked for, in their order; those of IPv6 in canonical form. What was taken stays taken: all
+ * of them together cost one pass over the pool, however many Services ask.
  */
 export function* freeAddresses(pool: AddressPool, taken: { has(ip: string): boolean }): Generator<string, undefined> {
-  for (const { first, last } of pool) {
+  for (const { family, first, last } of pool) {
     for (let address = first; address <= last; address++) {
-      const ip = formatIPv4(address)
-      if (isUsable(address) && !taken.has(ip)) yield ip
+      const ip = family === 'IPv4' ? formatIPv4(Number(address)) : formatIPv6(address)
+      if (isUsable({ family, first: address }) && !taken.has(ip)) yield ip
     }
   }
+}
+
+/** The addresses of one family. */
+export function poolOf(pool: AddressPool, family: IPFamily): AddressPool {
+  return pool.filter((range) => range.family === family)
 }
 
 export function poolText(pool: AddressPool): string {
   return pool.map(({ text }) => text).join(', ')
 }
 
-function isUsable(address: number): boolean {
-  return address % 256 !== 0 && address % 256 !== 255
+function boundsOfAddress(ip: string): AddressBounds | undefined {
+  return boundsOf(`${ip}/${ip.includes(':') ? 128 : 32}`)
+}
+
+/**
+ * .0 and .255 are no addresses of machines in most networks of IPv4. In IPv6 the first address of a /64 is that of all its routers
+ * (RFC 4291, 2.6.1), and every node is one.
+ */
+function isUsable({ family, first }: Pick<AddressBounds, 'family' | 'first'>): boolean {
+  if (family === 'IPv6') return BigInt.asUintN(64, first) !== 0n
+  const last = first % 256n
+  return last !== 0n && last !== 255n
 }

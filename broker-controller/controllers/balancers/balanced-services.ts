@@ -1,7 +1,7 @@
 /** Which Services get addresses of a load balancer from this controller, and what they ask for. */
 import { loadBalancerIPAnnotation, loadBalancerNodeAnnotation } from '../../../api/network/load-balancer.ts'
 import type { Service } from '../../../api/network/service.ts'
-import { type IPFamily, ipVersion } from '../../../api/text/ip-address.ts'
+import { canonicalIPv6, type IPFamily, ipVersion } from '../../../api/text/ip-address.ts'
 import type { StoredObject } from '../../store/store.ts'
 
 /** What decisions need of a Service of the type LoadBalancer. */
@@ -11,11 +11,13 @@ export type BalancedService = {
   readonly createdAt: string
   readonly policy: 'Cluster' | 'Local'
   readonly ports: readonly BalancedPortKey[]
-  /** undefined: any address will do. */
-  readonly requestedIP?: string
+  /** At most one of each family is given; without one of a family any address of it will do. */
+  readonly requestedIPs?: readonly string[]
   /** In which nodes forward to it, the preferred one first. */
   readonly families: readonly IPFamily[]
-  /** Of `status.loadBalancer`, of its families. */
+  /** It is to have addresses of all of them, or none. */
+  readonly needsAll?: boolean
+  /** Of `status.loadBalancer`, of its families; those of IPv6 in canonical form. */
   readonly ips: readonly string[]
   /** Of its annotation: a node, `allNodes`, or undefined: Bramble has written nothing. */
   readonly node?: string
@@ -44,14 +46,16 @@ export function portKey(protocol: string | undefined, port: number): BalancedPor
   return `${protocol || 'TCP'}/${port}`
 }
 
-/** `key`: of this Service. `endpointNodes`: those with a ready endpoint of the family. */
+/** `key`: of this Service. `endpointNodes`: those with a ready endpoint of the family. `ipv6`: pods of the fleet have addresses of both families. */
 export function balancedService(
   key: string,
   { metadata, spec = {}, status }: StoredObject<'services'>,
   endpointNodes: (family: IPFamily) => ReadonlySet<string>,
+  ipv6: boolean,
 ): BalancedService {
   const families = familiesOf(spec.ipFamilies)
-  const requestedIP = metadata.annotations?.[loadBalancerIPAnnotation] || spec.loadBalancerIP
+  const requested = metadata.annotations?.[loadBalancerIPAnnotation] || spec.loadBalancerIP || ''
+  const requestedIPs = requested.split(',').map((text) => canonical(text.trim()))
   const node = metadata.annotations?.[loadBalancerNodeAnnotation]
   return {
     key,
@@ -59,8 +63,11 @@ export function balancedService(
     policy: spec.externalTrafficPolicy === 'Local' ? 'Local' : 'Cluster',
     ports: (spec.ports ?? []).map(({ protocol, port }) => portKey(protocol, port)),
     families,
-    ips: (status?.loadBalancer?.ingress ?? []).flatMap(({ ip = '' }) => (hasFamilyOf(ip, families) ? [ip] : [])),
-    ...(requestedIP && { requestedIP }),
+    ...(ipv6 && spec.ipFamilyPolicy === 'RequireDualStack' && { needsAll: true }),
+    ips: (status?.loadBalancer?.ingress ?? []).flatMap(({ ip = '' }) =>
+      hasFamilyOf(ip, families) ? [canonical(ip)] : [],
+    ),
+    ...(requested && { requestedIPs: requestedIPs.filter((text) => text !== '') }),
     ...(node && { node }),
     endpointNodes: endpointNodes(families.includes('IPv4') ? 'IPv4' : 'IPv6'),
   }
@@ -73,8 +80,18 @@ function familiesOf(named: readonly string[] = []): readonly IPFamily[] {
 }
 
 function hasFamilyOf(ip: string, families: readonly IPFamily[]): boolean {
+  const family = addressFamily(ip)
+  return family !== undefined && families.includes(family)
+}
+
+/** undefined: it is no address. */
+export function addressFamily(ip: string): IPFamily | undefined {
   const version = ipVersion(ip)
-  return version !== undefined && families.includes(`IPv${version}`)
+  return version && `IPv${version}`
+}
+
+function canonical(ip: string): string {
+  return canonicalIPv6(ip) ?? ip
 }
 
 /** The oldest first: of two that want the same, it has the right to it. */

@@ -3,7 +3,7 @@ import { segmentOf, usualSegment } from '../../../api/network/segment.ts'
 import { ipv6PodRangeOf } from '../../../api/node/pod-range.ts'
 import type { Node } from '../../../api/node.ts'
 import { ipVersion } from '../../../api/text/ip-address.ts'
-import { formatIPv6, isRoutableIPv6, parseIPv6 } from '../../../api/text/ipv6-range.ts'
+import { formatIPv6, formatIPv6Range, isRoutableIPv6, parseIPv6 } from '../../../api/text/ipv6-range.ts'
 
 export type BalancerNode = {
   readonly name: string
@@ -41,10 +41,16 @@ export function balancerNode({ metadata, spec, status }: Node, withIPv6: boolean
   }
 }
 
-/** Nodes on the link that has this address: those beside a node in its /24. Where no node is, any node may have it. */
+/** Addresses with the same text are taken to be on one link: the /24 of IPv4, the /64 of IPv6. */
+export function usualLink(ip: string): string {
+  const ipv6 = parseIPv6(ip)
+  return ipv6 === undefined ? usualSegment(ip) : formatIPv6Range({ first: (ipv6 >> 64n) << 64n, bits: 64 })
+}
+
+/** Nodes on the link that has this address: those beside a node with one of the same `usualLink`. Where no node is, any node may have it. */
 export function nodesOnLink(nodes: readonly BalancerNode[], ip: string): readonly BalancerNode[] {
-  const segments = new Set(
-    nodes.filter(({ address }) => usualSegment(address) === usualSegment(ip)).map((one) => one.segment),
-  )
+  const link = usualLink(ip)
+  const isBeside = ({ address, ipv6 = '' }: BalancerNode) => usualLink(ip.includes(':') ? ipv6 : address) === link
+  const segments = new Set(nodes.filter(isBeside).map((one) => one.segment))
   return segments.size === 0 ? nodes : nodes.filter(({ segment }) => segments.has(segment))
 }

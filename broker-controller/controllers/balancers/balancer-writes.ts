@@ -100,7 +100,7 @@ type Change = { readonly reason: string; readonly message: string }
 function changeOf(before: Service, after: Service): Change | undefined {
   const [had, has] = [ipsOf(before), ipsOf(after)]
   const [from, to] = [nodeOf(before), nodeOf(after)]
-  const node = to === undefined || to === allNodes ? '' : `; node ${to} answers for it`
+  const node = to === undefined || to === allNodes ? '' : `; node ${to} answers for ${has.length === 1 ? 'it' : 'them'}`
   if (has.length === 0) {
     return had.length === 0 ? undefined : { reason: 'UpdatedLoadBalancer', message: `Withdrawn: ${had.join(', ')}` }
   }

@@ -204,6 +204,45 @@ test('a Service of IPv6 only has no address of the pool, and the reason in an Ev
   t.equal(await world.shown('web'), '192.168.1.240 pi-1')
 })
 
+test('a Service of both families has two addresses of a pool that has both, and gives one up with its family', async (t) => {
+  const world = await opened(t)
+  await world.node('pi-1')
+  const node = await world.store.get('nodes', { namespace: '', name: 'pi-1' })
+  if (node === undefined) throw new Error('no node')
+  const addresses = ['192.168.1.1', 'fd00:9::1'].map((address) => ({ type: 'InternalIP', address }) as const)
+  const podCIDRs = ['10.244.1.0/24', 'fd00:10:244:1::/64']
+  await world.store.update('nodes', { ...node, spec: { podCIDRs }, status: { ...node.status, addresses } })
+  const ranges = [range, parseAddressRange('fd00:9::240-fd00:9::241')].flatMap((one) => one ?? [])
+  await world.service('web')
+  await world.change('web', { ipFamilies: ['IPv6', 'IPv4'], ipFamilyPolicy: 'RequireDualStack' })
+  world.run({ mode: 'pool', pool: ranges }, true)
+  t.equal(await world.shown('web'), 'fd00:9::240 192.168.1.240 pi-1')
+  t.same(await world.messages(), [
+    'EnsuredLoadBalancer: Assigned: fd00:9::240, 192.168.1.240; node pi-1 answers for them',
+  ])
+  await world.edit('services', 'web', ({ metadata, ...service }) => ({
+    ...service,
+    metadata: { ...metadata, annotations: { 'bramble.dev/load-balancer-ip': 'FD00:9::241, 192.168.1.241' } },
+  }))
+  t.equal(await world.shown('web'), 'fd00:9::241 192.168.1.241 pi-1')
+  await world.change('web', { ipFamilies: ['IPv6'], ipFamilyPolicy: 'SingleStack' })
+  t.equal(await world.shown('web'), 'fd00:9::241 pi-1')
+})
+
+test('a Service that requires both families waits while the pool has one, with the reason in an Event', async (t) => {
+  const world = await opened(t)
+  await world.node('pi-1')
+  await world.service('web')
+  await world.change('web', { ipFamilies: ['IPv4', 'IPv6'], ipFamilyPolicy: 'RequireDualStack' })
+  world.run(pool, true)
+  t.equal(await world.shown('web'), '-')
+  t.match(await world.messages(), [
+    /^SyncLoadBalancerFailed: The pool has addresses of IPv4, and the Service requires both families: add some of IPv6/,
+  ])
+  await world.change('web', { ipFamilyPolicy: 'PreferDualStack' })
+  t.equal(await world.shown('web'), '192.168.1.240 pi-1')
+})
+
 test('without a pool a Service of both families has the addresses of the nodes in both', async (t) => {
   const world = await opened(t)
   await world.node('pi-1')

@@ -77,7 +77,7 @@ async function runLoadBalancers(
       const isGiven = service.spec?.type === 'LoadBalancer'
       if (!isGiven && !isMarked(service)) continue
       const facts = withLastNode(
-        balancedService(key, service, (family) => watched.endpointsOf(key, family)),
+        balancedService(key, service, (family) => watched.endpointsOf(key, family), needs.ipv6),
         lastNodes,
       )
       const isOurs = isBalanced(service) && !isForeign(facts, (ip) => watched.mayGive(ip))

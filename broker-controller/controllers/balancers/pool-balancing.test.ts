@@ -32,7 +32,7 @@ test('each Service has an address of its own, and nodes have as many as each oth
 })
 
 test('what was decided stays: deciding again changes nothing', async (t) => {
-  const services = [service('a'), service('bb'), service('ccc', { requestedIP: '192.168.1.240' })]
+  const services = [service('a'), service('bb'), service('ccc', { requestedIPs: ['192.168.1.240'] })]
   const first = result(services)
   const again = services.map((one) => ({ ...one, ...first[one.key] }))
   t.same(result(again), first)
@@ -40,7 +40,7 @@ test('what was decided stays: deciding again changes nothing', async (t) => {
 })
 
 test('an address that is requested is given before those that are not', async (t) => {
-  const found = result([service('a'), service('bb', { requestedIP: '192.168.1.240' })])
+  const found = result([service('a'), service('bb', { requestedIPs: ['192.168.1.240'] })])
   t.same(found['shop/bb']?.ips, ['192.168.1.240'])
   t.same(found['shop/a']?.ips, ['192.168.1.241'])
 })
@@ -49,10 +49,10 @@ test('a request outside of the pool, or for an address in use, is a problem with
   const nodes = [...three, node('pi-241')]
   const found = result(
     [
-      service('a', { requestedIP: '192.168.1.9' }),
+      service('a', { requestedIPs: ['192.168.1.9'] }),
       service('bb', { ips: ['192.168.1.240'], node: 'pi-1' }),
-      service('ccc', { requestedIP: '192.168.1.240' }),
-      service('dddd', { requestedIP: '192.168.1.241' }),
+      service('ccc', { requestedIPs: ['192.168.1.240'] }),
+      service('dddd', { requestedIPs: ['192.168.1.241'] }),
     ],
     nodes,
   )
@@ -62,7 +62,7 @@ test('a request outside of the pool, or for an address in use, is a problem with
 })
 
 test('a request that cannot be met does not cost a Service its address', async (t) => {
-  const found = result([service('a', { ips: ['192.168.1.241'], node: 'pi-2', requestedIP: '192.168.1.9' })])
+  const found = result([service('a', { ips: ['192.168.1.241'], node: 'pi-2', requestedIPs: ['192.168.1.9'] })])
   t.match(found['shop/a'], { ips: ['192.168.1.241'], node: 'pi-2', problem: /not in the pool/ })
 })
 
@@ -120,4 +120,84 @@ test('an address belongs on the link of the nodes beside it, where there are som
   const house = [node('pi-1', beside), node('pi-2', { segment: 'house', isReady: false })]
   t.equal(result([held], house)['shop/a']?.node, 'pi-1', 'a segment may have several networks')
   t.equal(result([held], [node('pi-1', far)])['shop/a']?.node, 'pi-1', 'no node is beside the address')
+})
+
+const bothPool = [...pool, ...['fd00:9::1-fd00:9::2'].flatMap((text) => parseAddressRange(text) ?? [])]
+const dualNodes = three.map((one) => ({ ...one, ipv6: `fd00:9::${one.name.slice(3)}00` }))
+const both = (services: readonly BalancedService[], nodes: readonly BalancerNode[] = dualNodes, given = bothPool) =>
+  Object.fromEntries(balanceByPool(services, nodes, given))
+const dual = (name: string, given: Partial<BalancedService> = {}) =>
+  service(name, { families: ['IPv4', 'IPv6'], ...given })
+
+test('a Service of both families has an address of each, in their order, and one node', async (t) => {
+  const found = both([dual('a'), dual('bb', { families: ['IPv6', 'IPv4'] }), service('ccc', { families: ['IPv6'] })])
+  t.match(found['shop/a'], { ips: ['192.168.1.240', 'fd00:9::1'], node: /^pi-/ })
+  t.same(found['shop/bb']?.ips, ['fd00:9::2', '192.168.1.241'])
+  t.match(found['shop/ccc'], {
+    ips: [],
+    problem: /^No address of IPv6 is left in the pool \(fd00:9::1-fd00:9::2\): add/,
+  })
+  const again = [dual('a', { ips: ['192.168.1.240'], node: 'pi-2' })]
+  t.match(
+    both(again)['shop/a'],
+    { ips: ['192.168.1.240', 'fd00:9::1'], node: 'pi-2' },
+    'one that has one gets the other',
+  )
+})
+
+test('what was decided for both families stays: deciding again changes nothing', async (t) => {
+  const services = [dual('a'), dual('bb', { needsAll: true }), service('ccc'), dual('dddd')]
+  const first = both(services)
+  const again = services.map((one) => ({ ...one, ...first[one.key] }))
+  t.same(both(again), first)
+  t.same(both([...again].reverse()), first, 'in any order')
+})
+
+test('a Service that lacks a family of the pool has the other one, unless it needs both', async (t) => {
+  const found = both([dual('a'), dual('bb', { needsAll: true }), service('ccc', { families: ['IPv6'] })], three, pool)
+  t.match(found['shop/a'], { ips: ['192.168.1.240'], problem: undefined })
+  const lacks = /^The pool has addresses of IPv4, and the Service .*: add some of IPv6 to loadBalancerPool/
+  t.match(found['shop/bb'], { ips: [], node: undefined, problem: lacks })
+  t.match(found['shop/ccc'], { ips: [], node: undefined, problem: lacks })
+  const had = dual('a', { needsAll: true, ips: ['192.168.1.241'], node: 'pi-1' })
+  t.match(
+    both([had], three, pool)['shop/a'],
+    { ips: ['192.168.1.241'], node: 'pi-1', problem: lacks },
+    'clients use it',
+  )
+})
+
+test('a Service that needs both families takes no address while one of them is used up', async (t) => {
+  const older = [dual('a'), dual('bb')]
+  const found = both([...older, dual('ccc', { needsAll: true }), service('dddd')])
+  t.match(found['shop/ccc'], { ips: [], problem: /^No address of IPv6 is left/ })
+  t.same(found['shop/dddd']?.ips, ['192.168.1.242'], 'the address of IPv4 is free for others')
+})
+
+test('an address of each family can be requested', async (t) => {
+  const found = both([dual('a', { requestedIPs: ['fd00:9::2', '192.168.1.242'] })])
+  t.same(found['shop/a']?.ips, ['192.168.1.242', 'fd00:9::2'])
+  const one = both([dual('a', { requestedIPs: ['fd00:9::2'] }), dual('bb', { requestedIPs: ['fd00:9::9'] })])
+  t.same(one['shop/a']?.ips, ['192.168.1.240', 'fd00:9::2'])
+  t.match(one['shop/bb'], { ips: ['192.168.1.241'], problem: /^Address fd00:9::9 is not in the pool/ })
+  const other = both([service('a', { requestedIPs: ['fd00:9::2'] })])
+  t.match(other['shop/a'], {
+    ips: [],
+    problem: /^Address fd00:9::2 is not of IPv4, the family of the Service: request/,
+  })
+  const used = both([dual('a', { requestedIPs: ['fd00:9::1'] })], [node('pi-1', { ipv6: 'fd00:9::1' })])
+  t.match(used['shop/a'], { problem: /^Address fd00:9::1 is in use by node pi-1/ })
+})
+
+test('an address of IPv6 goes to a node with IPv6, on the link of the address', async (t) => {
+  const nodes = [
+    node('pi-1'),
+    node('pi-2', { ipv6: 'fd00:9::200' }),
+    node('pi-3', { ipv6: 'fd00:8::3', segment: 'far' }),
+  ]
+  const alone = service('a', { families: ['IPv6'], ips: ['fd00:9::1'] })
+  t.equal(both([alone], nodes)['shop/a']?.node, 'pi-2')
+  t.equal(both([dual('a')], nodes)['shop/a']?.node, 'pi-2')
+  t.equal(both([alone], three)['shop/a']?.node, undefined, 'none has it')
+  t.match(both([dual('a')], three)['shop/a']?.node, /^pi-/, 'that of IPv4 is better than none')
 })

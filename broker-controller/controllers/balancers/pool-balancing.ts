@@ -1,7 +1,11 @@
-/** Decides the addresses of load balancers from a pool: one for each Service, which it keeps. The truth is what the Services have. */
-import { chooseNodes } from './address-nodes.ts'
-import { type AddressPool, freeAddresses, poolHas, poolText } from './address-pool.ts'
-import { type BalancedService, type Balancing, olderFirst } from './balanced-services.ts'
+/**
+ * Decides the addresses of load balancers from a pool: one for each Service and family, which it keeps. The truth is what the Services
+ * have.
+ */
+import type { IPFamily } from '../../../api/text/ip-address.ts'
+import { chooseNodes, type HeldAddresses } from './address-nodes.ts'
+import { type AddressPool, freeAddresses, poolHas, poolOf, poolText } from './address-pool.ts'
+import { addressFamily, type BalancedService, type Balancing, olderFirst } from './balanced-services.ts'
 import type { BalancerNode } from './balancer-nodes.ts'
 
 /** By the keys of `services`. `foreign`: addresses that other programs have given to Services. */
@@ -13,34 +17,48 @@ export function balanceByPool(
 ): ReadonlyMap<string, Balancing> {
   const taken = new Map<string, string>([
     ...foreign.map((ip) => [ip, 'a Service of another load balancer'] as const),
-    ...nodes.map(({ address, name }) => [address, `node ${name}`] as const),
+    ...nodes.flatMap(({ address, ipv6, name }) =>
+      [address, ...(ipv6 === undefined ? [] : [ipv6])].map((ip) => [ip, `node ${name}`] as const),
+    ),
   ])
-  const able = services.filter(({ families }) => families.includes('IPv4'))
-  const assigned = assignAddresses([...able].sort(olderFirst), pool, taken)
-  const held = services.flatMap(({ key, policy, endpointNodes, node }) => {
-    const ip = assigned.get(key)?.ip
-    return ip === undefined ? [] : [{ key, policy, endpointNodes, ip, ...(node !== undefined && { node }) }]
+  const assigned = assignAddresses([...services].sort(olderFirst), pool, taken)
+  const held = services.flatMap(({ key, policy, endpointNodes, node }): readonly HeldAddresses[] => {
+    const [ip, ...others] = assigned.get(key)?.ips ?? []
+    if (ip === undefined) return []
+    return [{ key, policy, endpointNodes, ips: [ip, ...others], ...(node !== undefined && { node }) }]
   })
   const chosen = chooseNodes(held, nodes)
   return new Map(
-    services.map(({ key, families }): [string, Balancing] => {
-      if (!families.includes('IPv4')) return [key, ipv6Only]
-      const { ip, problem } = assigned.get(key) ?? {}
+    services.map(({ key }): [string, Balancing] => {
+      const { ips = [], problem } = assigned.get(key) ?? {}
       const node = chosen.get(key)
-      const named = { ...(node !== undefined && { node }), ...(problem !== undefined && { problem }) }
-      return [key, { ips: ip === undefined ? [] : [ip], ...named }]
+      return [key, { ips, ...(node !== undefined && { node }), ...(problem !== undefined && { problem }) }]
     }),
   )
 }
 
-/** An address of IPv4 would lead nowhere. */
-const ipv6Only: Balancing = {
-  ips: [],
-  problem:
-    'The pool has addresses of IPv4, and the Service has IPv6 only: add IPv4 to its ipFamilies, with ipFamilyPolicy PreferDualStack',
+/** `ips`: in the order of the families. */
+type Assigned = { readonly ips: readonly string[]; readonly problem?: string }
+
+/** An address of one family that a Service is to have. */
+type Wish = {
+  readonly key: string
+  readonly family: IPFamily
+  /** Those of the family that the Service has. */
+  readonly before: readonly string[]
+  readonly requestedIP?: string
 }
 
-type Assigned = { readonly ip?: string; readonly problem?: string }
+/** What one Service is to have. */
+type Wishes = {
+  readonly key: string
+  /** Of the families that the pool has, in their order. */
+  readonly wishes: readonly Wish[]
+  /** Why there is no wish for another one. */
+  readonly problem?: string
+  /** An address alone is of no use: the Service has none yet that clients use. */
+  readonly isAllOrNone: boolean
+}
 
 /** `services`: those with the older right first. `taken`: addresses and who has them; each one that is assigned is added. */
 function assignAddresses(
@@ -48,49 +66,103 @@ function assignAddresses(
   pool: AddressPool,
   taken: Map<string, string>,
 ): ReadonlyMap<string, Assigned> {
-  const assigned = new Map<string, Assigned>()
-  const assign = (key: string, ip: string, problem?: string) => {
-    taken.set(ip, `Service ${key}`)
-    assigned.set(key, { ip, ...(problem !== undefined && { problem }) })
+  const wanted = services.map((service) => wishesOf(service, pool))
+  const all = wanted.flatMap(({ wishes }) => wishes)
+  const given = new Map<Wish, string>()
+  const problems = new Map<Wish, string>()
+  const give = (wish: Wish, ip: string) => {
+    taken.set(ip, `Service ${wish.key}`)
+    given.set(wish, ip)
   }
-  const keepable = ({ ips }: BalancedService) => ips.find((ip) => poolHas(pool, ip) && !taken.has(ip))
+  const keepable = ({ before }: Wish) => before.find((ip) => poolHas(pool, ip) && !taken.has(ip))
 
-  for (const service of services) {
-    const ip = keepable(service)
-    if (ip !== undefined && (service.requestedIP ?? ip) === ip) assign(service.key, ip)
+  for (const wish of all) {
+    const ip = keepable(wish)
+    if (ip !== undefined && (wish.requestedIP ?? ip) === ip) give(wish, ip)
   }
   // Before addresses that nothing asked for are given away.
-  const open = services.filter(({ key }) => !assigned.has(key))
-  for (const service of open) {
-    const { key, requestedIP } = service
-    if (requestedIP === undefined) continue
-    const problem = requestProblem(requestedIP, pool, taken)
-    if (problem === undefined) assign(key, requestedIP)
-    else assigned.set(key, { problem })
+  for (const wish of all) {
+    if (given.has(wish) || wish.requestedIP === undefined) continue
+    const problem = requestProblem(wish.requestedIP, wish.family, pool, taken)
+    if (problem === undefined) give(wish, wish.requestedIP)
+    else problems.set(wish, problem)
   }
-  const free = freeAddresses(pool, taken)
-  for (const service of open) {
-    const { key, requestedIP } = service
-    const { problem } = assigned.get(key) ?? {}
-    // A wish that cannot be met does not cost the address that clients use.
-    const kept = keepable(service)
-    if (problem !== undefined && kept !== undefined) assign(key, kept, problem)
-    if (requestedIP !== undefined) continue
-    const ip = kept ?? free.next().value
-    if (ip !== undefined) assign(key, ip)
-    else assigned.set(key, { problem: exhausted(pool) })
-  }
-  return assigned
+  const next = { IPv4: nextFree(poolOf(pool, 'IPv4'), taken), IPv6: nextFree(poolOf(pool, 'IPv6'), taken) }
+  // A wish that cannot be met does not cost the address that clients use.
+  const found = (wish: Wish) =>
+    given.get(wish) ?? keepable(wish) ?? (wish.requestedIP === undefined ? next[wish.family]() : undefined)
+  return new Map(
+    wanted.map(({ key, wishes, problem, isAllOrNone }): [string, Assigned] => {
+      const ips = new Map(wishes.map((wish) => [wish, found(wish)]))
+      for (const wish of wishes) {
+        if (ips.get(wish) === undefined && !problems.has(wish)) problems.set(wish, exhausted(pool, wish.family))
+      }
+      const isRefused = isAllOrNone && [...ips.values()].includes(undefined)
+      const assigned = isRefused ? [] : [...ips].flatMap(([wish, ip]) => (ip === undefined ? [] : [{ wish, ip }]))
+      for (const { wish, ip } of assigned) give(wish, ip)
+      const because = [problem, ...wishes.map((wish) => problems.get(wish))].filter((one) => one !== undefined)
+      return [key, { ips: assigned.map(({ ip }) => ip), ...(because.length > 0 && { problem: because.join('; ') }) }]
+    }),
+  )
 }
 
-function requestProblem(ip: string, pool: AddressPool, taken: ReadonlyMap<string, string>): string | undefined {
+function wishesOf({ key, families, needsAll, requestedIPs = [], ips }: BalancedService, pool: AddressPool): Wishes {
+  const isAllOrNone = needsAll === true && !ips.some((ip) => poolHas(pool, ip))
+  const able = families.filter((family) => poolOf(pool, family).length > 0)
+  const [lacking] = families.filter((family) => !able.includes(family))
+  const isProblem = lacking !== undefined && (needsAll || able.length === 0)
+  const problem = isProblem ? { problem: lackProblem(lacking, families) } : {}
+  if (isProblem && isAllOrNone) return { key, wishes: [], isAllOrNone, ...problem }
+  // What is of none of its families is refused for the first one.
+  const stray = requestedIPs.find((ip) => families.every((family) => family !== addressFamily(ip)))
+  const wishes = able.map((family, index): Wish => {
+    const requestedIP = requestedIPs.find((ip) => addressFamily(ip) === family) ?? (index === 0 ? stray : undefined)
+    const before = ips.filter((ip) => addressFamily(ip) === family)
+    return { key, family, before, ...(requestedIP !== undefined && { requestedIP }) }
+  })
+  return { key, wishes, isAllOrNone, ...problem }
+}
+
+/** The next address that is not taken, which is the next one until it is. */
+function nextFree(pool: AddressPool, taken: ReadonlyMap<string, string>): () => string | undefined {
+  const free = freeAddresses(pool, taken)
+  let next: string | undefined
+  return () => {
+    if (next === undefined || taken.has(next)) next = free.next().value
+    return next
+  }
+}
+
+function lackProblem(lacking: IPFamily, families: readonly IPFamily[]): string {
+  const [because, instead] =
+    families.length === 1
+      ? [`has ${lacking} only`, `${otherThan(lacking)} to its ipFamilies, with ipFamilyPolicy PreferDualStack`]
+      : ['requires both families', 'set its ipFamilyPolicy to PreferDualStack']
+  return `The pool has addresses of ${otherThan(lacking)}, and the Service ${because}: add some of ${lacking} to loadBalancerPool in the configuration of the controller, or ${instead}`
+}
+
+function otherThan(family: IPFamily): IPFamily {
+  return family === 'IPv4' ? 'IPv6' : 'IPv4'
+}
+
+function requestProblem(
+  ip: string,
+  family: IPFamily,
+  pool: AddressPool,
+  taken: ReadonlyMap<string, string>,
+): string | undefined {
   if (!poolHas(pool, ip)) {
     return `Address ${ip} is not in the pool (${poolText(pool)}): request one of the pool, or add it to loadBalancerPool in the configuration of the controller`
+  }
+  if (addressFamily(ip) !== family) {
+    return `Address ${ip} is not of ${family}, the family of the Service: request another one, or change its ipFamilies`
   }
   const owner = taken.get(ip)
   return owner === undefined ? undefined : `Address ${ip} is in use by ${owner}: request another one, or none`
 }
 
-function exhausted(pool: AddressPool): string {
-  return `No address is left in the pool (${poolText(pool)}): add some to loadBalancerPool in the configuration of the controller, or delete a Service of the type LoadBalancer`
+function exhausted(pool: AddressPool, family: IPFamily): string {
+  const own = poolOf(pool, family)
+  const address = own.length === pool.length ? 'address' : `address of ${family}`
+  return `No ${address} is left in the pool (${poolText(own)}): add some to loadBalancerPool in the configuration of the controller, or delete a Service of the type LoadBalancer`
 }
