@@ -3,7 +3,7 @@ import type { Taint } from '../../api/node.ts'
 import type { Labels } from '../../api/selectors.ts'
 import type { StoredObject } from '../store/store.ts'
 import { addTo } from './counts.ts'
-import { amountsOf, type HostPort, type PodAmounts, podNeeds } from './pod-needs.ts'
+import { type HostPort, nodeAmounts, type PodAmounts, podNeeds } from './pod-needs.ts'
 
 export interface NodeAllocation {
   readonly name: string
@@ -46,7 +46,7 @@ class PodTotals implements NodeInfo {
   constructor(node: StoredObject<'nodes'>) {
     this.name = node.metadata.name
     this.node = node
-    this.allocatable = amountsOf(node.status?.allocatable)
+    this.allocatable = nodeAmounts(node)
   }
 
   get labels(): Labels {
@@ -82,7 +82,7 @@ class PodTotals implements NodeInfo {
 
   become(next: StoredObject<'nodes'>): void {
     if (next.status?.allocatable !== this.node.status?.allocatable) {
-      this.allocatable = amountsOf(next.status?.allocatable)
+      this.allocatable = nodeAmounts(next)
     }
     this.node = next
   }

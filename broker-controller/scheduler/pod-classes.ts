@@ -4,6 +4,7 @@
  */
 import type { Pod } from '../../api/pod.ts'
 import type { Labels } from '../../api/selectors.ts'
+import { sharedTexts } from '../store/shared-texts.ts'
 import { addTo } from './counts.ts'
 import { type PodTerms, podTerms } from './pod-terms.ts'
 
@@ -116,6 +117,9 @@ function counted(pod: Pod, labelsOf: (nodeName: string) => Labels): Counted {
 
 const keys = new WeakMap<Pod, string>()
 
+/** A class has many pods, and each of their versions would have a text of its own. */
+const sharedKey = sharedTexts({ texts: 8192, length: 2 * 1024 * 1024 })
+
 function classKey(pod: Pod): string {
   const before = keys.get(pod)
   if (before !== undefined) return before
@@ -123,7 +127,7 @@ function classKey(pod: Pod): string {
   const { podAffinity, podAntiAffinity } = pod.spec.affinity ?? {}
   const isLeaving = deletionTimestamp !== undefined
   const sorted = Object.entries(labels).sort()
-  const key = JSON.stringify([namespace, sorted, groupOf(pod), isLeaving, podAffinity, podAntiAffinity])
+  const key = sharedKey(JSON.stringify([namespace, sorted, groupOf(pod), isLeaving, podAffinity, podAntiAffinity]))
   keys.set(pod, key)
   return key
 }

@@ -1,4 +1,6 @@
 /** The resources that a pod needs on a node, computed once for each pod. */
+
+import type { Node } from '../../api/node.ts'
 import type { Container, Pod, PodSpec } from '../../api/pod.ts'
 import { milliValue, quantityToNumber } from '../../api/quantity.ts'
 
@@ -26,16 +28,31 @@ const known = new WeakMap<PodSpec, PodNeeds>()
 export function podNeeds({ spec }: Pod): PodNeeds {
   const before = known.get(spec)
   if (before !== undefined) return before
-  const needs = {
-    requests: shared(total(spec, nothing)),
-    scored: shared(total(spec, assumed)),
-    ports: hostPorts(spec),
-  }
+  const requests = sharedAmounts(total(spec, nothing))
+  const scored = sharedAmounts(total(spec, assumed))
+  const ports = hostPorts(spec)
+  const needs = ports.length === 0 ? withoutPorts(requests, scored) : { requests, scored, ports }
   known.set(spec, needs)
   return needs
 }
 
-export function amountsOf(quantities: { readonly [resource: string]: string | number } = {}): PodAmounts {
+/** Needs of pods without host ports, by their amounts: most pods of a fleet share a few of them. */
+const portless = new WeakMap<PodAmounts, WeakMap<PodAmounts, PodNeeds>>()
+
+function withoutPorts(requests: PodAmounts, scored: PodAmounts): PodNeeds {
+  const ofRequests = portless.get(requests) ?? new WeakMap<PodAmounts, PodNeeds>()
+  portless.set(requests, ofRequests)
+  const needs = ofRequests.get(scored) ?? { requests, scored, ports: [] }
+  ofRequests.set(scored, needs)
+  return needs
+}
+
+/** Nodes of one model have the same amounts, which are held once. */
+export function nodeAmounts(node: Node): PodAmounts {
+  return sharedAmounts(amountsOf(node.status?.allocatable))
+}
+
+function amountsOf(quantities: { readonly [resource: string]: string | number } = {}): PodAmounts {
   return new Map(
     Object.entries(quantities).map(([name, quantity]) => [
       name,
@@ -45,15 +62,15 @@ export function amountsOf(quantities: { readonly [resource: string]: string | nu
 }
 
 /** Most pods of a fleet ask for one of a few amounts: those are held once. */
-const sharedAmounts = new Map<string, PodAmounts>()
+const amountsByText = new Map<string, PodAmounts>()
 const mostShared = 1000
 
-function shared(amounts: PodAmounts): PodAmounts {
+function sharedAmounts(amounts: PodAmounts): PodAmounts {
   const text = [...amounts].map(([name, amount]) => `${name}=${amount}`).join()
-  const before = sharedAmounts.get(text)
+  const before = amountsByText.get(text)
   if (before !== undefined) return before
-  if (sharedAmounts.size >= mostShared) sharedAmounts.clear()
-  sharedAmounts.set(text, amounts)
+  if (amountsByText.size >= mostShared) amountsByText.clear()
+  amountsByText.set(text, amounts)
   return amounts
 }
 

@@ -41,6 +41,29 @@ test('what stays free and how even it is, in figures', async (t) => {
   t.equal(balancedAllocation(needs, usage), 87, '1 - |0.5 - 0.75| / 2')
 })
 
+test('equal amounts are held once, and host ports belong to their pod', async (t) => {
+  const asking = (cpu: string, hostPort?: number) => {
+    const pod = aPod({ requests: { cpu } })
+    const containers = pod.spec.containers.map((one) => ({
+      ...one,
+      ...(hostPort !== undefined && { ports: [{ containerPort: 80, hostPort }] }),
+    }))
+    return podNeeds({ ...pod, spec: { ...pod.spec, containers } })
+  }
+  t.equal(asking('1'), asking('1000m'))
+  t.not(asking('1'), asking('2'))
+  t.match([asking('1'), asking('2')], [{ ports: [] }, { ports: [] }])
+  t.match([asking('1', 80), asking('1', 81)], [{ ports: [{ port: 80 }] }, { ports: [{ port: 81 }] }])
+  const known = cluster()
+  for (const name of ['a', 'b']) known.putNode(aNode({ name, allocatable: { cpu: '4', memory: '4Gi' } }))
+  known.putNode(aNode({ name: 'c', allocatable: { cpu: '8', memory: '4Gi' } }))
+  t.equal(known.node('a')?.allocatable, known.node('b')?.allocatable)
+  t.same(
+    [known.node('a'), known.node('c')].map((node) => node?.allocatable.get('cpu')),
+    [4000, 8000],
+  )
+})
+
 test('PreferNoSchedule keeps away those who have a choice', async (t) => {
   const tainted: NodeOverrides = { name: 'a', taints: [{ key: 'slow', effect: 'PreferNoSchedule' }] }
   t.equal(choice(aPod(), [tainted, { name: 'b' }]), 'b')
