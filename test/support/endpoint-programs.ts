@@ -12,12 +12,14 @@ export type Asked = {
   readonly fromPort?: number
   /** Of an HTTP server; its body is the answer. */
   readonly path?: string
+  /** How long a silence is waited for, in milliseconds; left out: 1.5 s. For answers that come, however busy the machine. */
+  readonly patienceMs?: number
 }
 
 export type EndpointProgram = {
   /** Answers on all addresses of the namespace with `NAME CLIENT`. */
   listen(port: number, protocol?: 'tcp' | 'udp'): Promise<void>
-  /** What was answered, in order; a failure is its code (`ECONNREFUSED`), silence for 1.5 s is `silent`. */
+  /** What was answered, in order; a failure is its code (`ECONNREFUSED`), silence is `silent`. */
   ask(asked: Asked): Promise<readonly string[]>
   /** Asks one after the other until the function that this resolves with is called; it resolves with how often each answer came. */
   keepAsking(asked: Asked): Promise<() => Promise<ReadonlyMap<string, number>>>
@@ -92,15 +94,15 @@ const listen = ({ port, protocol }) => new Promise((resolve, reject) => {
   socket.on('error', reject).bind(port, host, () => resolve([]))
 })
 // Of a program that got no turn for a while one step passes, and what arrived meanwhile is read before the next one.
-const onSilence = (act) => {
+const onSilence = (act, patienceMs) => {
   let steps = 0
-  const timer = setInterval(() => { if (++steps === 15) { clearInterval(timer); act() } }, 100)
+  const timer = setInterval(() => { if (++steps * 100 >= patienceMs) { clearInterval(timer); act() } }, 100)
   return { restart: () => { steps = 0 }, end: () => clearInterval(timer) }
 }
-const askTcp = ({ address, port, fromPort, path }) => new Promise((resolve) => {
+const askTcp = ({ address, port, fromPort, path, patienceMs = 1500 }) => new Promise((resolve) => {
   let text = ''
   const socket = net.connect({ host: address, port, localPort: fromPort })
-  const silence = onSilence(() => { resolve('silent'); socket.destroy() })
+  const silence = onSilence(() => { resolve('silent'); socket.destroy() }, patienceMs)
   socket.on('connect', silence.restart)
   socket.on('data', (data) => { text += data; silence.restart() })
   socket.on('error', ({ code }) => resolve(code))
@@ -108,10 +110,10 @@ const askTcp = ({ address, port, fromPort, path }) => new Promise((resolve) => {
   if (path) socket.write('GET ' + path + ' HTTP/1.0\\r\\n\\r\\n')
   socket.on('close', () => resolve((path ? text.replace(/^[^]*?\\r?\\n\\r?\\n/, '').trim() : text) || 'closed'))
 })
-const askUdp = ({ address, port, fromPort }) => new Promise((resolve) => {
+const askUdp = ({ address, port, fromPort, patienceMs = 1500 }) => new Promise((resolve) => {
   const socket = dgram.createSocket(udp(address))
   const done = (answer) => { silence.end(); socket.close(); resolve(answer) }
-  const silence = onSilence(() => done('silent'))
+  const silence = onSilence(() => done('silent'), patienceMs)
   socket.on('message', (data) => done(String(data)))
   socket.on('error', ({ code }) => done(code))
   socket.bind(fromPort ?? 0, () => socket.connect(port, address, () => socket.send('?')))
