@@ -7,7 +7,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { AppsV1Api, CoordinationV1Api, CoreV1Api, KubeConfig, makeInformer, V1MicroTime } from '@kubernetes/client-node'
 
 const [identity] = process.argv.slice(2)
-const leaseSeconds = 4
+/** As client-go's default: a process on a busy machine does not lose its lease. */
+const leaseSeconds = 15
 const name = 'keeper'
 const namespace = readFileSync('/var/run/secrets/kubernetes.io/serviceaccount/namespace', 'utf8')
 let clients = connect()

@@ -54,9 +54,14 @@ assert.equal(created.status.phase, 'Pending')
 await until('the pod runs', () => phases.get('first') === 'Running')
 step('typed create, informer')
 
-const lines = new PassThrough()
-await new Log(config).log(namespace, 'first', 'main', lines, { follow: false })
-assert.equal(await text(lines), 'started\n')
+// A container runs a moment before it prints.
+await until('the log of the pod', async () => {
+  const lines = new PassThrough()
+  await new Log(config).log(namespace, 'first', 'main', lines, { follow: false })
+  const log = await text(lines)
+  assert.ok('started\n'.startsWith(log), log)
+  return log === 'started\n'
+})
 step('log')
 
 const output = new PassThrough()

@@ -4,6 +4,7 @@ import json
 import sys
 import tempfile
 import threading
+import time
 import uuid
 
 from kubernetes import client, config, dynamic, utils, watch
@@ -41,6 +42,14 @@ def wait_until_running(name):
     raise AssertionError(f"{name} does not run")
 
 
+def wait_for_log(name, text):
+    """A container runs a moment before it prints."""
+    end = time.monotonic() + 60
+    while (log := core.read_namespaced_pod_log(name, namespace)) != text:
+        assert time.monotonic() < end and text.startswith(log), log
+        time.sleep(0.2)
+
+
 # Typed models send neither kind nor apiVersion.
 core.create_namespace(client.V1Namespace(metadata=client.V1ObjectMeta(name=namespace)))
 created = core.create_namespaced_pod(namespace, pod("typed"))
@@ -48,7 +57,7 @@ assert created.status.phase == "Pending", created.status.phase
 wait_until_running("typed")
 step("typed create and watch")
 
-assert core.read_namespaced_pod_log("typed", namespace) == "started\n"
+wait_for_log("typed", "started\n")
 out = stream(
     core.connect_get_namespaced_pod_exec,
     "typed",
@@ -156,8 +165,11 @@ threading.Thread(target=election.run, daemon=True).start()
 assert led.wait(30), "no leader"
 step("leader election")
 
+version = core.list_namespaced_pod(namespace).metadata.resource_version
 core.delete_namespaced_pod("typed", namespace)
-for event in watch.Watch().stream(core.list_namespaced_pod, namespace, timeout_seconds=60):
+for event in watch.Watch().stream(
+    core.list_namespaced_pod, namespace, resource_version=version, timeout_seconds=60
+):
     if event["type"] == "DELETED" and event["object"].metadata.name == "typed":
         break
 else:
