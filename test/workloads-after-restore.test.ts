@@ -90,15 +90,16 @@ test('a restored controller adopts what runs', { skip: whyNoDockerd() }, async (
   await late?.stop()
   const again = await fleet.controllerAgain()
   await again.program.logged('Workloads wait for the checkpoints of nodes')
-  await eventually('one node has sent its checkpoint', async () =>
-    /1 of 2 nodes are done.*pi-2/s.test((await again.command('checkpoints', '--data-dir', dataDir)).stdout),
-  )
+  const sent = async () => (await again.command('checkpoints', '--data-dir', dataDir)).stdout
+  await eventually('one node has sent its checkpoint', async () => /1 of 2 nodes are done.*pi-2/s.test(await sent()))
   t.same(
     (await podsOf(again)).filter(({ metadata: { name, uid } }) => ![...first, ...second].includes(`${name} ${uid}`)),
     [],
     'nothing was created in the place of what the late node runs',
   )
   await fleet.startReady('pi-2')
+  // Its status comes beside its checkpoint: until that is there, its pods of the backup are Ready as they were then.
+  await eventually('both have sent it', async () => /2 of 2 nodes are done/.test(await sent()))
   t.same(await complete(again), second, 'the pods that ran are there, and those of the backup are not')
   t.same(await containers(), running, 'in the same containers')
   t.match(await again.kubectl('get', 'job', 'work', '-o', 'jsonpath={.status.active}'), '1')
