@@ -87,8 +87,7 @@ test('workloads outlive their machines', { skip: whyNoTwoMachines() }, async (t)
   const watch = watchPods(controller.kubeconfig, (end) => t.teardown(end))
 
   await t.test('a lost link: the pod of a StatefulSet runs on, and none is created in its place', async (t) => {
-    const [before] = await runningNow('db')
-    if (before === undefined) throw new Error('db-0 does not run')
+    const before = await eventually('db-0 runs', async () => (await runningNow('db'))[0])
     await network.cut()
     await unknown()
     await served('web', 'pi-2', replicas)
@@ -97,7 +96,7 @@ test('workloads outlive their machines', { skip: whyNoTwoMachines() }, async (t)
       (await pods('db')).map(({ metadata }) => metadata.uid),
       [db?.metadata.uid],
     )
-    t.ok(await still(before), 'its container runs on behind the cut line')
+    await eventually('its container runs on behind the cut line', () => still(before))
     t.equal((await runsOf('db')).length, 1)
     await network.restore()
     await eventually('it is replaced', async () => {
@@ -132,7 +131,7 @@ test('workloads outlive their machines', { skip: whyNoTwoMachines() }, async (t)
       [lost?.metadata.uid],
       'it may run',
     )
-    t.equal((await runningNow('web')).length, replicas)
+    await eventually('the pods of web run', async () => (await runningNow('web')).length === replicas)
 
     await controller.kubectl('taint', 'node', 'pi-1', 'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute')
     const [moved] = await served('db', 'pi-2', 1)
