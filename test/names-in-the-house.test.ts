@@ -51,8 +51,8 @@ socket.bind(5353, () => {
 })
 `
 
-/** Asks all of the link for the name from any port, and prints the address of the answer, or `silent` after a second. */
-const asker = (name: string) => `
+/** Asks all of the link for the name from any port, and prints the address of the answer, or `silent` after this time. */
+const asker = (name: string, patienceMs: number) => `
 const socket = require('dgram').createSocket('udp4')
 const labels = '${name}'.split('.').flatMap((label) => [label.length, ...Buffer.from(label)])
 socket.on('message', (message) => {
@@ -62,7 +62,7 @@ socket.on('message', (message) => {
 setTimeout(() => {
   console.log('silent')
   process.exit()
-}, 1000)
+}, ${patienceMs})
 socket.send(Buffer.from([0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, ...labels, 0, 0, 1, 0, 1]), 5353, '224.0.0.251')
 `
 
@@ -97,18 +97,17 @@ test('a node publishes its name to the house', { skip: whyNoRules() }, async (t)
   const wire = await ownSpace(t)
   await wire.run('ip', 'link', 'add', 'wire', 'up', 'type', 'bridge')
   const [node, other, client] = [await plugged(t, wire, 5), await plugged(t, wire, 6), await plugged(t, wire, 9)]
-  const ask = async (from: OwnSpace, name = 'pi-1.local') =>
-    (await from.run(process.execPath, '-e', asker(name))).trim()
+  const ask = async (from: OwnSpace, name = 'pi-1.local', patienceMs = 20_000) =>
+    (await from.run(process.execPath, '-e', asker(name, patienceMs))).trim()
+  const isSilent = async (name?: string) => (await ask(client, name, 1_000)) === 'silent'
   const house = started(t, client, listener)
   // As avahi does: port 5353 of all addresses, shared with others.
   const beside = started(t, node, listener)
   for (const { lines } of [house, beside]) await eventually('it listens', async () => lines().length > 0)
 
   const first = started(t, node, publisher('pi-1', '192.168.7.5'))
-  await eventually(
-    'two announcements',
-    async () => house.lines().filter((line) => line.startsWith('answer')).length > 1,
-  )
+  for (const { lines } of [house, beside])
+    await eventually('two announcements', async () => lines().filter((line) => line.startsWith('answer')).length > 1)
   t.same(house.lines(), [
     'listening',
     ...Array(3).fill('probe 192.168.7.5'),
@@ -117,12 +116,12 @@ test('a node publishes its name to the house', { skip: whyNoRules() }, async (t)
   t.same(beside.lines(), house.lines(), 'another program of the machine gets the same')
   t.equal(await ask(client), '192.168.7.5')
   t.equal(await ask(node), '192.168.7.5', 'a program of the node itself')
-  t.equal(await ask(client, 'pi-2.local'), 'silent')
+  t.ok(await isSilent('pi-2.local'), 'a name of another')
 
   const forge =
     'add table ip forge; add chain ip forge out { type filter hook output priority 0; }; add rule ip forge out udp sport set 0'
   await client.run('nft', forge)
-  t.equal(await ask(client), 'silent', 'a forged packet: no answer can be sent to port 0')
+  t.ok(await isSilent(), 'a forged packet: no answer can be sent to port 0')
   await client.run('nft', 'delete table ip forge')
   t.equal(await ask(client), '192.168.7.5', 'the publisher is still there')
 
@@ -135,10 +134,10 @@ test('a node publishes its name to the house', { skip: whyNoRules() }, async (t)
   await client.run('ip', 'address', 'add', '192.168.8.9/24', 'dev', 'eth0')
   await client.run('ip', 'route', 'add', 'default', 'dev', 'eth0')
   await node.run('ip', 'route', 'add', '192.168.8.0/24', 'dev', 'eth0')
-  t.equal(await ask(client), 'silent', 'an address of another network')
+  t.ok(await isSilent(), 'an address of another network')
 
   await first.stop()
-  await eventually('the name is withdrawn', async () => beside.lines().at(-1) === 'answer 0 192.168.7.5')
+  await eventually('the name is withdrawn', async () => beside.lines().includes('answer 0 192.168.7.5'))
 })
 
 test('a program that has port 5353 for itself is the reason why names are not published', {
