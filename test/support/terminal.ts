@@ -45,6 +45,7 @@ export async function openTestTerminal(
     `tty > ${device}`,
     `sh -c 'echo $$ > ${pid}; exec "$@"' sh ${quoted}`,
     `echo $? > ${status}.new`,
+    `echo '${endMark}'`,
     `mv ${status}.new ${status}`,
     'read -r until_the_test_ends',
   ].join('; ')
@@ -69,7 +70,9 @@ export async function openTestTerminal(
     const terminal = (await readFile(device, 'utf8')).trim()
     return (await promisify(execFile)('stty', ['-F', terminal, ...args])).stdout
   }
-  const statusOf = async () => existsSync(status) && { code: Number(await readFile(status, 'utf8')) }
+  // With all that it wrote: the terminal passes it on in order, and later than the program ends.
+  const statusOf = async () =>
+    existsSync(status) && raw.includes(endMark) && { code: Number(await readFile(status, 'utf8')) }
   return {
     lines: screen.lines,
     raw: () => raw,
@@ -102,6 +105,8 @@ export async function openTestTerminal(
 }
 
 const escapeByte = '\x1b'
+/** On the screen below what the program wrote last. */
+const endMark = 'The program has ended.'
 
 /** Only what our programs send: to a place, clear, styles and private modes. Throws at everything else that controls a terminal. */
 function screenModel() {
