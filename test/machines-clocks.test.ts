@@ -1,6 +1,6 @@
 /** A machine whose date is wrong, or jumps, or that was off for longer than its certificate: it joins and is Ready all the same, its pod untouched. */
 import { X509Certificate } from 'node:crypto'
-import { rm, writeFile } from 'node:fs/promises'
+import { rename, rm, writeFile } from 'node:fs/promises'
 import { test } from 'tap'
 import { readIdentity, writeIdentity } from '../agent/join/identity.ts'
 import { openAuthority } from '../certs/authority.ts'
@@ -34,7 +34,12 @@ test('wrong clocks', async (t) => {
   const hub = await hubOn(t, machine)
 
   /** The date as the agent, its TLS library and all else in it see it; the controller's is right. */
-  const setDate = (date: string) => writeFile(machine.disk('/etc/agents-date'), `${date}\n`)
+  const setDate = async (date: string) => {
+    // At one moment: from an empty file the library takes the right date.
+    const path = machine.disk('/etc/agents-date')
+    await writeFile(`${path}.new`, `${date}\n`)
+    await rename(`${path}.new`, path)
+  }
   const get = async (path: string) => (await hub.kubectl('get', ...path.split(' '))).trim()
   const ready = () => eventually('the node is Ready', () => isNodeReady(hub, 'pi-01'))
   const clockReason = () => get(`node pi-01 -o jsonpath={.status.conditions[?(@.type=="ClockUnsynchronized")].reason}`)

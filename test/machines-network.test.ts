@@ -63,15 +63,17 @@ test('the network of booted machines', async (t) => {
   await t.test('after a reboot without a controller it is there before the first pod starts', async (t) => {
     await controller.program.stop()
     await Promise.all([one.reboot(), two.reboot()])
-    for (const machine of [one, two]) {
-      const { startedS, resolvedS, answeredS, dockerS } = await eventually('its pod has its answer', () =>
-        lastRun(machine),
-      )
+    const runs: (readonly [Machine, Run])[] = []
+    for (const machine of [one, two])
+      runs.push([machine, await eventually('its pod has its answer', () => lastRun(machine))])
+    // The machine that is the later one answers no earlier.
+    const bothS = Math.max(...runs.map(([, { dockerS }]) => dockerS))
+    for (const [machine, { startedS, resolvedS, answeredS, dockerS }] of runs) {
       const since = (s: number) => (s - dockerS).toFixed(1)
       t.comment(
         `${machine.name}, seconds after Docker: pod ${since(startedS)}, name ${since(resolvedS)}, answer from the other machine ${since(answeredS)}`,
       )
-      t.ok(answeredS - dockerS < 30, 'half a minute at most')
+      t.ok(answeredS - bothS < 30, 'half a minute at most')
       inOrder(t, await machine.journal('bramble-agent'))
     }
   })

@@ -30,7 +30,10 @@ test('a standby answers kubectl, and leads when the leader ends', { skip, timeou
     t.match(await second.kubectl('get', '--raw', '/readyz?verbose'), /\[\+\]standby ok/)
     t.equal(await leads(first), true)
     t.equal(await leads(second), false)
-    t.match(await second.kubectl('get', '--raw', '/metrics'), /^bramble_controllers 2$/m)
+    // Each reads again every two seconds which others there are.
+    await eventually('the standby has read both', async () =>
+      /^bramble_controllers 2$/m.test(await second.kubectl('get', '--raw', '/metrics')),
+    )
   })
 
   await t.test('writes by the standby are those of the leader, and are visible at both at once', async (t) => {
