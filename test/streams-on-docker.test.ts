@@ -58,6 +58,9 @@ test('kubectl logs', async (t) => {
     await kubectlWith(text, 'apply', '-f', '-')
     await kubectl('wait', `--for=${condition}`, `pod/${name}`, '--timeout=80s')
   }
+  /** A container that is ready has been started, and may not have written yet. */
+  const written = (last: string, ...log: readonly string[]) =>
+    eventually(`${log} has ${last}`, async () => (await kubectl('logs', ...log, '--tail=1')) === `${last}\n`)
   const refusal = async (...args: readonly string[]) => {
     const { code, stderr } = await tryKubectl(...args)
     t.equal(code, 1, args.join(' '))
@@ -67,7 +70,7 @@ test('kubectl logs', async (t) => {
   await t.test('of one container, with every option', async (t) => {
     const script = 'for i in 1 2 3; do echo "line $i"; done; sleep 0.5; echo wrong >&2; exec sleep 1000'
     await run(manifest('one', [{ name: 'main', script }]), 'one')
-    await eventually('it has written all', async () => (await kubectl('logs', 'one')).includes('wrong'))
+    await written('wrong', 'one')
     t.equal(await kubectl('logs', 'one'), 'line 1\nline 2\nline 3\nwrong\n')
     t.equal(await kubectl('logs', 'one', '--tail=2'), 'line 3\nwrong\n')
     t.equal(await kubectl('logs', 'one', '--tail=0'), '')
@@ -96,6 +99,7 @@ test('kubectl logs', async (t) => {
     const [a, b] = ['a', 'b'].map((name) => ({ name, script: `echo ${name}; exec sleep 1000` }))
     if (a === undefined || b === undefined) return
     await run(manifest('pair', [a, b], spec), 'pair')
+    for (const name of ['a', 'b']) await written(name, 'pair', '-c', name)
     t.equal(await kubectl('logs', 'pair', '-c', 'b'), 'b\n')
     t.equal(await kubectl('logs', 'pair', '-c', 'before'), 'prepared\n')
     const lines = (await kubectl('logs', 'pair', '--all-containers')).split('\n').sort()
@@ -114,15 +118,14 @@ test('kubectl logs', async (t) => {
   })
 
   await t.test('of the container before, and of one that has not started', async (t) => {
-    const script = 'echo "start $(cat /proc/uptime)"; sleep 1; exit 3'
-    await kubectlWith(manifest('crasher', [{ name: 'main', script }]), 'apply', '-f', '-')
+    const script = 'echo "start $(cat /proc/uptime)"; until [ -e /tmp/go ]; do sleep 0.1; done; exit 3'
+    await run(manifest('crasher', [{ name: 'main', script }]), 'crasher')
     t.equal(
-      await eventually('a first log', async () => {
-        const { stdout, stderr } = await tryKubectl('logs', 'crasher', '--previous')
-        return stdout === '' && stderr.trim()
-      }),
+      await refusal('logs', 'crasher', '--previous'),
       'Error from server (BadRequest): previous terminated container "main" in pod "crasher" not found',
     )
+    // Its end may be that of the command, too.
+    await tryKubectl('exec', 'crasher', '--', 'touch', '/tmp/go')
     const previous = await eventually('a previous log', async () => {
       const { code, stdout } = await tryKubectl('logs', 'crasher', '--previous')
       return code === 0 && stdout
@@ -151,6 +154,7 @@ test('kubectl logs', async (t) => {
   await t.test('of lines that Docker cuts, and in sizes that it keeps', async (t) => {
     const script = `x=$(head -c 40000 /dev/zero | tr '\\0' x); echo "$x"; echo end; exec sleep 1000`
     await run(manifest('wide', [{ name: 'main', script }]), 'wide')
+    await written('end', 'wide')
     t.equal(await kubectl('logs', 'wide'), `${'x'.repeat(40_000)}\nend\n`)
     const [first, second] = (await kubectl('logs', 'wide', '--timestamps')).split('\n')
     t.match(first, /^20\S+Z x{40000}$/)
@@ -160,7 +164,7 @@ test('kubectl logs', async (t) => {
   await t.test('of which the oldest files are removed', async (t) => {
     const script = 'i=0; while [ $i -lt 6000 ]; do echo "this is line $i"; i=$((i+1)); done; echo end; exec sleep 1000'
     await run(manifest('long', [{ name: 'main', script }]), 'long')
-    await eventually('it has written all', async () => (await kubectl('logs', 'long', '--tail=1')) === 'end\n')
+    await written('end', 'long')
     const lines = (await kubectl('logs', 'long')).split('\n')
     t.ok(lines.length > 500 && lines.length < 3_000, `${lines.length} lines are left`)
     const first = Number(/\d+$/.exec(lines[0] ?? '')?.[0])
@@ -249,10 +253,11 @@ test('kubectl exec, attach, cp and run', async (t) => {
       '--',
       'sh',
       '-c',
-      "'sleep 1; stty size; tty'",
+      // The size comes after the start of the command.
+      `'until stty size | grep "33 111"; do sleep 0.1; done; tty'`,
     ]
     const shell = `stty rows 33 cols 111; kubectl ${typed.join(' ')}`
-    const { stdout } = await promisify(execFile)('script', ['-qec', shell, '/dev/null'], { timeout: 30_000 })
+    const { stdout } = await promisify(execFile)('script', ['-qec', shell, '/dev/null'], { timeout: 90_000 })
     t.match(stdout, /33 111\r\n\/dev\/pts\/\d+/)
   })
 
@@ -261,7 +266,7 @@ test('kubectl exec, attach, cp and run', async (t) => {
     const inside = `${until('33 111')}; echo has begun; ${until('44 99')}; echo is resized`
     const exec = `kubectl --kubeconfig ${controller.kubeconfig} exec -it shell -- sh -c '${inside}'`
     const running = promisify(execFile)('script', ['-qec', `stty rows 33 cols 111; tty; ${exec}`, '/dev/null'], {
-      timeout: 30_000,
+      timeout: 90_000,
     })
     running.catch(() => undefined) // awaited below, perhaps only after it has failed
     let printed = ''
@@ -357,7 +362,7 @@ test('kubectl exec, attach, cp and run', async (t) => {
   await t.test('attach, run and debug have a terminal', async (t) => {
     const typing = async (input: string, ...args: readonly string[]) => {
       const shell = `kubectl --kubeconfig ${controller.kubeconfig} ${args.join(' ')}`
-      const running = promisify(execFile)('script', ['-qec', shell, '/dev/null'], { timeout: 60_000 })
+      const running = promisify(execFile)('script', ['-qec', shell, '/dev/null'], { timeout: 90_000 })
       let printed = ''
       running.child.stdout?.on('data', (piece: string) => {
         printed += piece
@@ -395,8 +400,10 @@ test('kubectl exec, attach, cp and run', async (t) => {
   })
 
   await t.test('an agent that stops ends its streams', async (t) => {
-    const running = tryKubectl('exec', 'shell', '--', 'sleep', '100')
-    await delay(1_000)
+    const running = tryKubectl('exec', 'shell', '--', 'sleep', '998')
+    await eventually('the command runs', async () =>
+      /sleep 998/.test((await tryKubectl('exec', 'shell', '--', 'ps')).stdout),
+    )
     await agent.stop()
     const { code, stderr } = await running
     t.equal(code, 1)
@@ -452,8 +459,10 @@ test('kubectl port-forward', async (t) => {
         t.equal(await textOf(`${base}/index.html`), 'here\n', 'after a download that the client abandoned')
       }
       await t.rejects(textOf(`http://127.0.0.1:${closed}/`))
+      await eventually('the error is printed', () =>
+        /failed to connect to port 1 of the pod: .*ECONNREFUSED/.test(errors),
+      )
       t.notMatch(errors, /fallback/i)
-      t.match(errors, /failed to connect to port 1 of the pod: .*ECONNREFUSED/)
     })
   }
 })
