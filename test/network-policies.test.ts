@@ -101,7 +101,7 @@ async function world(t: Test) {
         )
         return found.join('\n') === expected.join('\n')
       },
-      { withinMs: 15_000 },
+      { withinMs: 60_000 },
     ).catch(() => undefined)
     t.same(found, expected)
   }
@@ -167,7 +167,9 @@ test('network policies on two machines', { skip: whyNoRoutedMachines() }, async 
       }),
     )
     await reach(t, ['c', 'a b x x:8080 service', 'x:8080 service'], ['a', 'a b c x service', 'a b c x service'])
-    t.match((await within('c', 'nslookup x.other.svc.cluster.local')).stdout, new RegExp(`Address: ${serviceIP}`))
+    await eventually('a name resolves', async () =>
+      new RegExp(`Address: ${serviceIP}`).test((await within('c', 'nslookup x.other.svc.cluster.local')).stdout),
+    )
     await kubectl('delete', 'networkpolicy', 'allow', 'egress')
   })
 
@@ -204,8 +206,11 @@ test('network policies on two machines', { skip: whyNoRoutedMachines() }, async 
       t.match((await inNetworkOf(name, give(ip))).stdout, ip)
     }
     t.equal(await ping('a', 'fd00:7::c'), false)
-    await first.run('nft', 'delete', 'table', 'ip6', 'bramble')
-    t.equal(await ping('a', 'fd00:7::c'), true, 'without the rules')
+    await eventually('without the rules they reach each other', async () => {
+      // The agent may put them back before the packet is sent.
+      await first.tryRun('nft', 'delete', 'table', 'ip6', 'bramble')
+      return ping('a', 'fd00:7::c')
+    })
     await eventually('rules that another program removed are back', async () => !(await ping('a', 'fd00:7::c')))
   })
 
