@@ -17,9 +17,10 @@ test('a pod runs, and outlives the agent, the controller and both', async (t) =>
   t.match(wide, /web\s+1\/1\s+Running\s+0\s+\S+\s+\d+\.\d+\.\d+\.\d+\s+pi-1/, 'kubectl shows it running, and where')
   const described = await eventually('its events arrive', async () => {
     const description = await first.kubectl('describe', 'pod', 'web')
-    return description.includes('Started') && description
+    const texts = ['Started container main', 'Successfully assigned default/web to pi-1']
+    return texts.every((text) => description.includes(text)) && description
   })
-  t.match(described, /Successfully assigned default\/web to pi-1/, 'and why it is there')
+  t.match(described, /Node: +pi-1/, 'and why it is there')
   const before = await containerOf(first, 'web')
 
   agent.kill('SIGKILL')

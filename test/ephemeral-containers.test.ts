@@ -54,7 +54,9 @@ test('kubectl debug adds a container that sees its target’s processes; gates h
 
   // Not with patch: it has no such subresource until kubectl 1.32.
   const debugged = JSON.parse(await kubectl('get', 'pod', 'web', '-o', 'json'))
-  const without = JSON.stringify({ ...debugged, spec: { ...debugged.spec, ephemeralContainers: [] } })
+  // Of whatever version: the agent reports meanwhile.
+  const metadata = { ...debugged.metadata, resourceVersion: undefined }
+  const without = JSON.stringify({ ...debugged, metadata, spec: { ...debugged.spec, ephemeralContainers: [] } })
   const path = '/api/v1/namespaces/default/pods/web/ephemeralcontainers'
   const removing = kubectlWith(without, 'replace', '--raw', path, '-f', '-')
   await t.rejects(removing, /existing ephemeral containers "look" may not be removed/)
