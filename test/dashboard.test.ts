@@ -7,6 +7,7 @@ import { loginLink, text, tile } from './support/dashboard-page.ts'
 import { joinedFleet } from './support/joined-fleet.ts'
 import { isRoot, skipWithout } from './support/missing-parts.ts'
 import { image } from './support/pods.ts'
+import { eventually } from './support/wait.ts'
 
 const skip = skipWithout('root', isRoot()) || skipWithout('chromium', hasChromium())
 /** A folder for pictures of the page; unset: none are made. */
@@ -115,7 +116,11 @@ test('the dashboard shows a fleet as it is, and changes it for those who may', {
 
   await t.test('a drain shows its progress, and uncordon ends it', async (t) => {
     await page.click('nav a', 'Fleet')
-    const node = await controller.kubectl('get', 'pods', '-l', 'app=web', '-o', 'jsonpath={.items[0].spec.nodeName}')
+    const [node = ''] = await eventually('the pods of before the restart have ended', async () => {
+      const read = ['get', 'pods', '-l', 'app=web', '-o', 'jsonpath={.items[*].spec.nodeName}']
+      const places = (await controller.kubectl(...read)).split(' ')
+      return places.length === 2 && places
+    })
     await page.click('.tile', node)
     await page.until('the page of the machine', `${text('h1')}.startsWith('${node}')`)
     await page.click('main button', 'Drain')

@@ -39,15 +39,15 @@ test('a failing disk, a silent Docker and a stuck kernel are seen, and seen to b
   await controller.nodesReady('pi-1')
   /** Waits until the condition is so; gives how many seconds after that moment it became so. */
   const becomes = async (type: string, wanted: Partial<Condition>, sinceMs: number) => {
-    await eventually(
+    const { lastTransitionTime = '' } = await eventually(
       `${type} is ${JSON.stringify(wanted)}`,
       async () => {
-        const found: { readonly [name: string]: string } | undefined = (await conditionsOf(controller)).get(type)
-        return found !== undefined && Object.entries(wanted).every(([name, value]) => found[name] === value)
+        const condition = (await conditionsOf(controller)).get(type)
+        const found: { readonly [name: string]: string } = condition ?? {}
+        return Object.entries(wanted).every(([name, value]) => found[name] === value) && condition
       },
       patience,
     )
-    const { lastTransitionTime = '' } = (await conditionsOf(controller)).get(type) ?? {}
     const tookS = Math.round((Date.parse(lastTransitionTime) - sinceMs) / 1000)
     t.comment(`${type} ${wanted.reason ?? wanted.status}: ${tookS} s`)
     return tookS
