@@ -5,7 +5,7 @@ import { agentLauncher } from './support/fleet.ts'
 import { podManifest } from './support/manifests.ts'
 import { image } from './support/pods.ts'
 import type { Program } from './support/program.ts'
-import { type RoutedMachine, routedMachines, whyNoRoutedMachines } from './support/routed-machines.ts'
+import { type RoutedMachine, routedMachines, type Space, whyNoRoutedMachines } from './support/routed-machines.ts'
 import { eventually } from './support/wait.ts'
 
 /** Answers with its name and the address that it sees. */
@@ -69,8 +69,7 @@ test('load balancers of both families on two machines', { skip: whyNoRoutedMachi
     })
   const macSeen = async (address: string) =>
     / lladdr (\S+) /.exec(await stranger.run('ip', '-6', 'neighbour', 'show', address))?.[1]
-  const macOf = async ({ run }: RoutedMachine) =>
-    /ether (\S+)/.exec(await run('ip', '-o', 'link', 'show', 'host0'))?.[1]
+  const macOf = async ({ run }: Space) => /ether (\S+)/.exec(await run('ip', '-o', 'link', 'show', 'host0'))?.[1]
   const otherThan = (one: RoutedMachine) => (one === first ? second : first)
   const agentOf = ({ name }: RoutedMachine) => {
     const agent = agents.get(name)
@@ -122,6 +121,18 @@ test('load balancers of both families on two machines', { skip: whyNoRoutedMachi
     await answers(ipv4)
   })
 
+  await t.test('an address that another program removed is taken again', async (t) => {
+    const one = await holder(web)
+    await one.run('ip', '-6', 'address', 'delete', `${web}/128`, 'dev', 'host0')
+    const removedAt = performance.now()
+    await eventually('the address is used again', async () => {
+      const [text, isThere] = [await marked(one), await answer(web)]
+      return / fd00:9::240\/128 (?!.*tentative)/.test(text) && /^on-pi-\d /.test(isThere)
+    })
+    t.comment(`${Math.round(performance.now() - removedAt)} ms from its removal until clients were answered`)
+    t.equal(await holder(web), one)
+  })
+
   await t.test('the address of IPv6 of a Local Service goes to its endpoints, which see the client', async () => {
     const one = await holder(web)
     await controller.kubectl('patch', 'service', 'web', '-p', '{"spec":{"externalTrafficPolicy":"Local"}}')
@@ -133,8 +144,16 @@ test('load balancers of both families on two machines', { skip: whyNoRoutedMachi
 
   await t.test('a Service of IPv6 only has its address, and another one waits with the reason', async (t) => {
     const single = { ipFamilyPolicy: 'SingleStack', ipFamilies: ['IPv6'] }
+    await stranger.run('ip', '-6', 'address', 'add', `${alone}/128`, 'dev', 'host0', 'nodad')
     await apply(JSON.stringify(service('alone', single)))
     await eventually('its address', async () => (await shown('alone')).join() === alone)
+    const mac = `${await macOf(stranger)}`
+    await eventually('the node has found another holder', async () => {
+      const seen = await Promise.all(machines.map(({ run }) => run('ip', '-6', 'neighbour', 'show', alone)))
+      return seen.join().includes(mac)
+    })
+    t.notMatch((await Promise.all(machines.map(marked))).join(), alone, 'which keeps it')
+    await stranger.run('ip', '-6', 'address', 'delete', `${alone}/128`, 'dev', 'host0')
     await answers(alone)
     await apply(JSON.stringify(service('late', single)))
     await eventually('the Event', async () =>
