@@ -15,6 +15,7 @@ import { type EtcdImage, isStored } from './etcd-image.ts'
 import type { EtcdKeys, StoredKey } from './etcd-keys.ts'
 import { compareTarget, methods, type TxnOperation, type TxnResponse } from './etcd-messages.ts'
 import type { EtcdValues } from './etcd-values.ts'
+import { etcdVersions } from './etcd-versions.ts'
 import type { Fence } from './fence.ts'
 import type { LeaseVersions } from './lease-versions.ts'
 
@@ -42,6 +43,7 @@ const pauseMs = 50
 export function etcdWriter(needs: EtcdWriterNeeds): ChangeWriter {
   const { client, keys, values, resources, cache, image, leaseVersions, fence, clock } = needs
   const inTurn = turns()
+  const storedVersion = etcdVersions(client)
 
   /** Repeats a call that was refused because no member can be reached or leads. */
   const patiently = async <T>(untilMs: number, call: () => Promise<T>): Promise<T> => {
@@ -55,10 +57,8 @@ export function etcdWriter(needs: EtcdWriterNeeds): ChangeWriter {
     }
   }
   /** Whether `present`, which is what readers see, is the latest in etcd, too. */
-  const isLatest = async (key: StoredKey, present: AnyStoredObject | undefined): Promise<boolean> => {
-    const { kvs } = await client.call(methods.range, { key: keys.of(key), limit: 1, keysOnly: true })
-    return (kvs[0]?.modRevision ?? 0) === versionOf(present)
-  }
+  const isLatest = async (key: StoredKey, present: AnyStoredObject | undefined): Promise<boolean> =>
+    (await storedVersion(keys.of(key))) === versionOf(present)
   const put = (key: StoredKey, draft: DraftChange, present: AnyStoredObject | undefined): Promise<TxnResponse> => {
     const condition = fence.condition()
     if (condition === undefined) throw notOwned()

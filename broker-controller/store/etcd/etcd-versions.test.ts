@@ -1,0 +1,58 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { test } from 'tap'
+import { noEtcd as skip } from '../../../test/support/etcd.ts'
+import { etcdUnderTest, rawClient } from '../../testing/etcd-under-test.ts'
+import type { EtcdClient } from './etcd-client.ts'
+import { methods } from './etcd-messages.ts'
+import { etcdVersions } from './etcd-versions.ts'
+
+const { url } = await etcdUnderTest()
+const names = (count: number) => Array.from({ length: count }, (_, index) => `/versions/${index}`)
+
+/** Counts the calls, and holds each until it is let go. */
+function slowly(client: EtcdClient) {
+  const held: (() => void)[] = []
+  const call: EtcdClient['call'] = async (method, request) => {
+    await new Promise<void>((resolve) => held.push(resolve))
+    return client.call(method, request)
+  }
+  return { call, held }
+}
+
+test('keys asked for while a question is under way are one question together', { skip }, async (t) => {
+  const client = await rawClient(url)
+  t.teardown(() => client.close())
+  const { call, held } = slowly(client)
+  const version = etcdVersions({ call })
+  const expected: number[] = []
+  for (const name of names(3)) {
+    const put = { put: { key: Buffer.from(name), value: Buffer.from('a') } }
+    expected.push((await client.call(methods.txn, { success: [put] })).header?.revision ?? -1)
+  }
+  const asked = names(300).map((name) => version(Buffer.from(name)))
+  let calls = 0
+  const all = Promise.all(asked).then((versions) => ({ versions }))
+  for (let answer: unknown; answer === undefined; answer = await Promise.race([all, turn()])) {
+    for (const release of held.splice(0)) {
+      calls += 1
+      release()
+    }
+  }
+  t.same((await all).versions, [...expected, ...names(297).map(() => 0)])
+  t.equal(calls, 4, 'the first alone, and the others by a hundred')
+})
+
+test('each of a question that fails gets the reason, and the next ones are asked again', async (t) => {
+  const reason = new Error('no leader')
+  let calls = 0
+  const call = async () => {
+    calls += 1
+    throw reason
+  }
+  const version = etcdVersions({ call })
+  const asked = names(3).map((name) => version(Buffer.from(name)).catch((error: unknown) => error))
+  t.same(await Promise.all(asked), [reason, reason, reason])
+  t.equal(calls, 2)
+  await t.rejects(version(Buffer.from('/versions/4')), reason)
+  t.equal(calls, 3)
+})
