@@ -77,13 +77,15 @@ test('pods of both IP families on two machines', { skip: whyNoRoutedMachines() }
   )
 
   t.equal(await probedFrom(first, 'fd00:9::2'), 'answers', 'the probe of an agent by IPv6')
+  const path = '{.status.conditions[?(@.type=="NetworkUnavailable")].message}'
+  const shownOf = ({ name }: Space & { readonly name: string }) =>
+    controller.kubectl('get', 'node', name, '-o', `jsonpath=${path}`)
+  for (const machine of [first, second]) t.notMatch(await shownOf(machine), /has addresses of/)
   await first.run('ip', 'link', 'add', 'home', 'up', 'type', 'veth', 'peer', 'name', 'home-end')
   await first.run('ip', 'link', 'set', 'home-end', 'up')
   await first.run('ip', '-6', 'address', 'add', 'fd00:10:96::9:9/64', 'dev', 'home')
   await eventually('a prefix of the machine with addresses of Services is named', async () => {
-    const path = '{.status.conditions[?(@.type=="NetworkUnavailable")].message}'
-    const message = await controller.kubectl('get', 'node', first.name, '-o', `jsonpath=${path}`)
-    return /the network fd00:10:96::\/64 on home .* of serviceCIDR fd00:10:96::\/112/.test(message)
+    return /the network fd00:10:96::\/64 on home .* of serviceCIDR fd00:10:96::\/112/.test(await shownOf(first))
   })
   await first.run('ip', 'link', 'delete', 'home')
 
