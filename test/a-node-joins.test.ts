@@ -35,7 +35,9 @@ test('a machine joins with the printed line', async (t) => {
       kubelets.map((type) => [type, type === 'Ready' ? 'True' : 'False']),
     )
     t.match(await controller.kubectl('describe', 'node', 'pi-1'), /KubeletReady/)
-    t.match(await controller.kubectl('get', 'leases', '-n', 'kube-node-lease'), /pi-1\s+pi-1/)
+    await eventually('it renews its lease, beside its status', async () =>
+      /pi-1\s+pi-1/.test(await controller.kubectl('get', 'leases', '-n', 'kube-node-lease')),
+    )
     t.match(await controller.kubectl('get', 'csr'), /Approved,Issued/)
   })
 
