@@ -148,7 +148,9 @@ test('a machine goes down on purpose', async (t) => {
     t.ok(Math.max(at('plain asked'), at('deaf asked')) < at('plain ends'), 'together within a priority')
     t.ok(at('plain ends') < at('middle asked') && at('middle ends') < at('top asked'), 'in order')
     t.ok(at('top ends') > 0, 'the last one had its time')
-    t.ok(seconds('middle asked') - seconds('deaf asked') >= 5, 'a pod that ignores SIGTERM has all of its share')
+    // Each writes it a moment after the signal.
+    const firstAsked = Math.min(seconds('plain asked'), seconds('deaf asked'))
+    t.ok(seconds('middle asked') - firstAsked >= 5, 'a pod that ignores SIGTERM has all of its share')
     t.equal(await goesDownFor(), 'reboot', 'as announced from the start')
     t.match(await lastLeave(), /^reason=reboot expectedBackSeconds=\d+$/)
     const [, left, took] = /Pods stopped for the shutdown left=(\d+) tookMs=(\d+)/.exec(await agentJournal()) ?? []
@@ -224,7 +226,8 @@ test('a machine goes down on purpose', async (t) => {
       t.ok(Number(took) > 6_000, 'the process held it until they had stopped')
       t.equal(await goesDownFor(), 'poweroff')
       t.equal(await lastLeave(), 'reason=power-off expectedBackSeconds=600')
-      t.equal(await phases(), everybody.map((name) => `${name} Failed Terminated\n`).join(''))
+      const terminated = everybody.map((name) => `${name} Failed Terminated\n`).join('')
+      await eventually('all are terminated', async () => (await phases()) === terminated)
       const path = '{.status.message} {.status.conditions[?(@.type=="DisruptionTarget")].reason}'
       t.equal(
         await hub.kubectl('get', 'pod', 'top', '-o', `jsonpath=${path}`),
@@ -264,7 +267,7 @@ test('a machine goes down on purpose', async (t) => {
 
   await t.test(
     'bus, logind and Docker may be restarted: the lock is held, and a shutdown is still announced',
-    async (t) => {
+    async () => {
       await pi.run('systemctl restart dbus systemd-logind docker', { withinMs: 120_000 })
       await eventually('it is held', async () => (await locks()).includes('bramble-agent'))
       // A container that ends with its engine and exit code 0 is complete: not the one that is run on failure.
@@ -273,7 +276,7 @@ test('a machine goes down on purpose', async (t) => {
         (await readiness()).startsWith('logind waits up to 22 s for the agent'),
       )
       await pi.powerOff()
-      t.match(await phases(), /top Failed Terminated/)
+      await eventually('it is terminated', async () => /top Failed Terminated/.test(await phases()))
     },
   )
 })

@@ -152,7 +152,7 @@ test('a webhook that runs as a pod is called through its Service', async (t) => 
           command: [process.execPath, '-e', server],
           env: [{ name: 'IDENTITY', value: JSON.stringify({ cert, key }) }],
           volumeMounts: folders.map((mountPath, index) => ({ name: `v${index}`, mountPath, readOnly: true })),
-          readinessProbe: { tcpSocket: { port: 8443 }, periodSeconds: 1 },
+          readinessProbe: { tcpSocket: { port: 8443 }, periodSeconds: 1, timeoutSeconds: 10 },
         },
       ],
     },
