@@ -65,6 +65,7 @@ beside them. Nodes stay connected to it when the controller is killed. CPU time 
       default: '0',
     },
     'without-reconnect': { help: 'leave out the phase in which all nodes reconnect' },
+    'same-images': { help: 'all nodes have the same images; without it no two have one in common' },
     'one-address': { help: 'connect all nodes from one address, as behind one router' },
     controller: {
       value: 'FILE',
@@ -153,7 +154,12 @@ async function measure(broker: 'embedded' | 'mosquitto'): Promise<void> {
   const { ports } = server
   load = await startLoads({
     ...{ ...certificates, port: ports.mqtt, nodes, pods, processes },
-    ...{ oneAddress: values['one-address'], atOnce: values['at-once'], beatMs: values['beat-every'] * 1000 },
+    ...{
+      sameImages: values['same-images'],
+      oneAddress: values['one-address'],
+      atOnce: values['at-once'],
+      beatMs: values['beat-every'] * 1000,
+    },
   })
 
   const first = await phase(server, { order: 'connect' })

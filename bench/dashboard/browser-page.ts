@@ -88,7 +88,7 @@ async function measure(): Promise<void> {
   const server = await start()
   closing.push(() => server.end('SIGTERM'))
   const settings = { ...fleet, port: server.ports.mqtt, nodes, pods, processes: Math.ceil(nodes / 5000) }
-  const load = await startLoads({ ...settings, oneAddress: false, atOnce: 64, beatMs: 10_000 })
+  const load = await startLoads({ ...settings, sameImages: false, oneAddress: false, atOnce: 64, beatMs: 10_000 })
   closing.push(() => load.kill())
   await load.ordered({ order: 'connect' })
   await server.steady(120_000)

@@ -13,6 +13,7 @@ export type LoadSettings = {
   readonly first: number
   readonly count: number
   readonly pods: number
+  readonly sameImages: boolean
   readonly oneAddress: boolean
   /** How many connect at a time. */
   readonly atOnce: number
@@ -108,11 +109,11 @@ async function keepConnected(index: number): Promise<void> {
 }
 
 async function connectAtLast(index: number): Promise<ConnectedNode> {
-  const { port, pods, oneAddress } = present()
+  const { port, pods, sameImages, oneAddress } = present()
   for (let attempt = 0; ; attempt++) {
     const localAddress = oneAddress ? undefined : `127.${1 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`
     try {
-      return await connectNode({ index, port, secureContext: contextOf(index), pods, localAddress })
+      return await connectNode({ index, port, secureContext: contextOf(index), pods, sameImages, localAddress })
     } catch {
       failures += 1
       // As the agent: full jitter below a doubling limit.

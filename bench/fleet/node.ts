@@ -12,6 +12,8 @@ export type NodeOfLoad = {
   /** With its certificate, and the authority that it trusts. */
   readonly secureContext: SecureContext
   readonly pods: number
+  /** All nodes report the same images, as those of a real fleet do; otherwise no two nodes have one in common. */
+  readonly sameImages: boolean
   /** The local address it connects from; undefined: the usual one. */
   readonly localAddress: string | undefined
 }
@@ -177,7 +179,7 @@ class Session {
 
 type Report = { readonly topic: string; readonly body: string }
 
-function reportsOf({ index, pods }: NodeOfLoad): readonly Report[] {
+function reportsOf({ index, pods, sameImages }: NodeOfLoad): readonly Report[] {
   const node = nodeName(index)
   const ofPods = Array.from({ length: pods }, (_, pod) => {
     const uid = podUID(index, pod)
@@ -190,7 +192,7 @@ function reportsOf({ index, pods }: NodeOfLoad): readonly Report[] {
     }
     return { topic: topicName({ kind: 'pod', node, uid }), body: JSON.stringify(message) }
   })
-  return [{ topic: topicName({ kind: 'status', node }), body: JSON.stringify(statusOf(index)) }, ...ofPods]
+  return [{ topic: topicName({ kind: 'status', node }), body: JSON.stringify(statusOf(index, sameImages)) }, ...ofPods]
 }
 
 /** Of a machine that does a little work all the time. */
@@ -211,7 +213,7 @@ function connection(state: 'online' | 'lost'): string {
 }
 
 /** About 11 kB: the fifty images that an agent reports at most. */
-function statusOf(index: number): NodeStatus {
+function statusOf(index: number, sameImages: boolean): NodeStatus {
   const condition = (type: string, status: 'True' | 'False', reason: string, message: string) => ({
     ...{ type, status, reason, message },
     ...{ lastHeartbeatTime: '2026-01-01T00:00:00Z', lastTransitionTime: '2026-01-01T00:00:00Z' },
@@ -234,7 +236,7 @@ function statusOf(index: number): NodeStatus {
     nodeInfo: nodeInfo(index),
     images: Array.from({ length: 50 }, (_, image) => ({
       names: [
-        `registry.example.org/team-${image % 7}/service-${image}@sha256:${hex(index, image)}`,
+        `registry.example.org/team-${image % 7}/service-${image}@sha256:${hex(sameImages ? 0 : index, image)}`,
         `registry.example.org/team-${image % 7}/service-${image}:1.${image}.0`,
       ],
       sizeBytes: 10_000_000 + image * 1_234_567,
