@@ -13,6 +13,7 @@ import { type AddressProofs, provenNetworkOf, unprovenAddresses } from '../probe
 import { ipv4Rules, ipv6Rules } from '../rule-family.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { type WireguardLink, wireguardSync } from '../wireguard/wireguard-sync.ts'
+import { holdEarlierRoutes } from './earlier-routes.ts'
 import { firewallProblem, firewallRemedy } from './firewall-backend.ts'
 import type { IPv6Guard } from './ipv6-guard.ts'
 import { networkCondition } from './network-condition.ts'
@@ -157,10 +158,11 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
         reads.networkMessage.subscribe(receive),
         reads.networkCurrent.subscribe(receiveCurrent),
         reads.addressProofs.onChange(want),
-        ...[reads.ruleProblem, reads.ipv6RuleProblem].map((problem) => problem.onChange(wake.ring)),
+        ...[reads.ruleProblem, reads.ipv6RuleProblem, reads.networkCurrent].map((one) => one.onChange(wake.ring)),
         reads.runtime.onChange(verifyNow),
       ]
       try {
+        if (isOn) await holdEarlierRoutes(needs, wake, signal)
         while (!signal.aborted) {
           await pass()
           await wake.sleep(isOn || !routes.isIdle() ? linksMs : idleMs(isLeavingDue), signal)
