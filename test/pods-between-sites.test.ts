@@ -23,14 +23,14 @@ async function withPods({ controller, east, west, middle }: NatSites) {
   return { east: await address(east.name), west: await address(west.name), middle: await address(middle.name) }
 }
 
-/** Counts what passes a router: WireGuard, packets with addresses of pods, and packets to none of the controller's ports. */
+/** Counts what passes a router: WireGuard, packets with addresses of pods, and others that are for neither the controller nor a name server. */
 async function countOn({ router }: NatSites['east'], pods: string, hostAddress: string) {
   const chain = `add table ip seen
     add chain ip seen forward { type filter hook forward priority 0; }
     add rule ip seen forward udp dport ${port} counter comment "wireguard"
     add rule ip seen forward ip saddr ${pods} counter comment "pods"
     add rule ip seen forward ip daddr ${pods} counter comment "pods"
-    add rule ip seen forward ip daddr != ${hostAddress} ip saddr != ${hostAddress} udp dport != ${port} udp sport != ${port} counter comment "others"
+    add rule ip seen forward ip daddr != ${hostAddress} ip saddr != ${hostAddress} udp dport != { ${port}, 53 } udp sport != { ${port}, 53 } counter comment "others"
     add rule ip seen forward ip daddr != ${hostAddress} ip saddr != ${hostAddress} meta l4proto != udp counter comment "others"`
   await router.run('sh', '-c', `printf '%s' '${chain}' | nft -f -`)
   return async (comment: string) => {
