@@ -100,6 +100,15 @@ test('the place of an agent that died while it took the place of a dead one is t
   t.same(await readdir(directory), [], 'nothing is left behind')
 })
 
+test('the place of an agent is taken whose files a power cut has emptied', async (t) => {
+  const directory = t.testdir({})
+  const successor = createHash('sha256').update('').digest('hex').slice(0, 16)
+  await writeFile(join(directory, 'agent.lock'), '')
+  await writeFile(join(directory, `agent.lock.${successor}`), '')
+  await (await lockDirectory(directory)).release()
+  t.same(await readdir(directory), [], 'nothing is left behind')
+})
+
 test('a directory that takes no writes is no reason not to run, and no place for two either', {
   skip: skipWithout('root', isRoot()),
 }, async (t) => {

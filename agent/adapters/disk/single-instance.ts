@@ -72,7 +72,7 @@ async function take(aside: string, path: string, dataDirectory: string): Promise
     if (there === undefined) continue
     const owner = ownerIn(there)
     if (owner !== undefined && (await lives(owner))) throw new AlreadyRunning(owner.pid, dataDirectory)
-    const successor = successorOf(dataDirectory, there)
+    const successor = successorOf(path, there)
     await take(aside, successor, dataDirectory)
     if ((await textOf(path)) === there) return rename(successor, path)
     await unlink(successor).catch(() => undefined) // another agent has replaced it meanwhile
@@ -84,9 +84,12 @@ function lockPath(dataDirectory: string): string {
   return join(dataDirectory, 'agent.lock')
 }
 
-/** No file has the same content again: it names the start of a process. */
-function successorOf(dataDirectory: string, content: string): string {
-  return `${lockPath(dataDirectory)}.${createHash('sha256').update(content).digest('hex').slice(0, 16)}`
+/**
+ * No file has the same content again, as it names the start of a process; but for those that a power cut has emptied, and no file is its
+ * own successor.
+ */
+function successorOf(path: string, content: string): string {
+  return `${path}.${createHash('sha256').update(content).digest('hex').slice(0, 16)}`
 }
 
 async function release(path: string, own: string): Promise<void> {
