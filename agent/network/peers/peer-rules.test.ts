@@ -59,7 +59,7 @@ test('a tunnel takes packets of nodes only, and connections through it have its 
   }
   t.same(rulesOf(tunnelled, 'peers-input'), [
     forged('{ 8472, 8473 }'),
-    'udp dport 8472 ip saddr @nodes accept',
+    'udp dport 8472 ip saddr @nodes ip daddr @nodes accept',
     'udp dport 8472 drop',
     ofPods,
   ])
@@ -79,6 +79,14 @@ test('the route of a source is looked up where the name of the bridge does not s
   ])
   const rules = peerRules({ ...network, ipv6 }, ipv6Rules, 'br-0123456789ab')?.chains.get('peers-forward')?.rules ?? []
   t.ok(rules.includes(`ip6 saddr fd00:10:244:1::/127 ${lookup}`), 'the addresses that the node has itself')
+})
+
+test('a pod sends with no address of a node, nor of its pods', async (t) => {
+  const rules = peerRules(network, ipv4Rules, 'br-0123456789ab')?.chains.get('peers-forward')?.rules ?? []
+  t.same(rules.slice(2, 4), [
+    'iifname "br-0123456789ab" ip saddr != 10.244.1.0/24 ip saddr 10.244.0.0/16 drop',
+    'iifname "br-0123456789ab" ip saddr != 10.244.1.0/24 ip saddr @nodes drop',
+  ])
 })
 
 test('the set of nodes has their addresses, and chains of other parts are not filled', async (t) => {

@@ -63,7 +63,8 @@ function inputRules({ clusterCIDR, tunnel }: RuledNetwork, family: RuleFamily): 
   const encrypted = tunnel?.kind === 'wireguard' ? encryptedRules(clusterCIDR, family) : []
   if (family.family !== 'IPv4') return encrypted
   // Else anyone could send packets in a tunnel, with the source address of a pod. Its own packets are of IPv4 always.
-  const tunnelled = [`udp dport ${tunnelPort} ip saddr @nodes accept`, `udp dport ${tunnelPort} drop`]
+  // Nodes send to InternalIPs. What a pod sends to another address of a node has left its own one with the address of that.
+  const tunnelled = [`udp dport ${tunnelPort} ip saddr @nodes ip daddr @nodes accept`, `udp dport ${tunnelPort} drop`]
   const ofPods = `udp dport ${probePort} ip saddr ${clusterCIDR} drop`
   const forged = `udp dport ${portsOfNodes(tunnel)} ${isForged} drop`
   return [forged, ...(tunnel?.kind === 'vxlan' ? tunnelled : encrypted), ofPods]
@@ -110,11 +111,17 @@ const linkRules: readonly string[] = [
  * the comparison of a name, which settles it for all addresses but the first two of the range: those the node has itself, one of the
  * tunnel and one of the bridge.
  */
-function forgedPods({ podCIDR, podLink }: RuledNetwork, { ip, family }: RuleFamily): readonly string[] {
+function forgedPods({ clusterCIDR, podCIDR, podLink }: RuledNetwork, { ip, family }: RuleFamily): readonly string[] {
   const lookup = 'fib saddr . iif oif missing drop'
   if (podLink === undefined) return [`${ip} saddr ${podCIDR} ${lookup}`]
   const ofNode = podCIDR.replace(/\/.*/, family === 'IPv4' ? '/31' : '/127')
-  return [`${ip} saddr ${podCIDR} iifname != "${podLink}" ${lookup}`, `${ip} saddr ${ofNode} ${lookup}`]
+  return [
+    `${ip} saddr ${podCIDR} iifname != "${podLink}" ${lookup}`,
+    `${ip} saddr ${ofNode} ${lookup}`,
+    // The other way round: pods have no address of another node, nor of its pods.
+    `iifname "${podLink}" ${ip} saddr != ${podCIDR} ${ip} saddr ${clusterCIDR} drop`,
+    `iifname "${podLink}" ${ip} saddr != ${podCIDR} ${ip} saddr @nodes drop`,
+  ]
 }
 
 function forwardRules(network: RuledNetwork, family: RuleFamily): readonly string[] {
