@@ -2,10 +2,10 @@
 import type { Alarm } from '../../../daemon/alarm.ts'
 import type { Reader } from '../../../daemon/cell.ts'
 import type { Clock } from '../../../daemon/clock.ts'
-import type { HostNetwork } from './route-sync.ts'
+import type { RouteSync } from './route-sync.ts'
 
 export type EarlierRoutesNeeds = {
-  readonly host: Pick<HostNetwork, 'made'>
+  readonly routes: Pick<RouteSync, 'hasEarlier'>
   readonly reads: {
     /** The message of the network is the controller's. False: that of the checkpoint. */
     readonly networkCurrent: Reader<boolean>
@@ -21,17 +21,12 @@ const holdMs = 8_000
  * than they are: what it lacks would be removed, and made again a moment later. `changed` rings when a message arrives.
  */
 export async function holdEarlierRoutes(
-  { host, reads, clock }: EarlierRoutesNeeds,
+  { routes, reads, clock }: EarlierRoutesNeeds,
   changed: Alarm,
   signal: AbortSignal,
 ): Promise<void> {
   const endMs = clock.monotonicMs() + holdMs
   const isOver = () => signal.aborted || reads.networkCurrent.get() || clock.monotonicMs() >= endMs
-  if (isOver() || !(await hasEarlier(host))) return
+  if (isOver() || !(await routes.hasEarlier().catch(() => false))) return
   while (!isOver()) await changed.sleep(endMs - clock.monotonicMs(), signal)
-}
-
-async function hasEarlier(host: EarlierRoutesNeeds['host']): Promise<boolean> {
-  const made = await host.made().catch(() => undefined)
-  return made !== undefined && (made.routes.length > 0 || made.tunnelPeers.length > 0)
 }

@@ -40,6 +40,8 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
     ipv6Problem: undefined as string | undefined,
     dockerProblem: undefined as string | undefined,
     adjusted: 0,
+    /** Of the machine's links. */
+    reading: Promise.resolve(),
     isEngineDown: false,
     hasWireguard: false,
     /** The kernel has none. */
@@ -76,7 +78,10 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
   const { run } = peersManager(
     {
       host: {
-        links: async () => ({ routes, hasTunnel: false, hasWireguard: world.hasWireguard }),
+        async links() {
+          await world.reading
+          return { routes, hasTunnel: false, hasWireguard: world.hasWireguard }
+        },
         made: async () => ({ routes: left, tunnelPeers: [] }),
         async apply(steps) {
           world.steps.push(...steps.map(({ step }) => step))
@@ -199,6 +204,17 @@ test('a route that an earlier agent made after it had saved the checkpoint is th
   t.equal(routesApplied.get(), true, 'and no time is waited for')
 })
 
+test('what an earlier agent made is removed when the controller has no network by now', async (t) => {
+  const left = [{ range: '10.244.2.0/24', gateway: '192.168.1.2' }]
+  const { world, networkMessage, networkCurrent, clock } = running(t, message(1, 2), left)
+  await clock.settle()
+  networkCurrent.set(true)
+  networkMessage.set(undefined)
+  await clock.settle()
+  t.same(world.steps, ['removeRoute'])
+  t.equal(world.adjusted, 1, 'and pods leave its network')
+})
+
 test('routes that went with a link are back within 5 s', async (t) => {
   const { world, clock } = running(t, message(1, 2))
   await clock.settle()
@@ -228,6 +244,24 @@ test('the rules name the bridge of the pods while a route of this machine leads 
   world.linkDown()
   await clock.advance(5_000)
   t.equal(named(), undefined)
+})
+
+test('a message that arrives while the links of the machine are read keeps its rules', async (t) => {
+  const { world, networkMessage, peerRules, clock } = running(t, message(1, 2))
+  await clock.settle()
+  world.linkUp('10.244.1.0/24', 'br-0123456789ab')
+  let read = () => {}
+  world.reading = new Promise((resolve) => {
+    read = resolve
+  })
+  await clock.advance(5_000)
+  networkMessage.set({ ...message(1, 2, 3), version: 2 })
+  read()
+  await clock.settle()
+  t.same(
+    [...(peerRules.get()?.sets.get('nodes')?.elements?.keys() ?? [])],
+    [1, 2, 3].map((n) => `192.168.1.${n}`),
+  )
 })
 
 test('a node that cannot be a gateway is named, and tried again every 30 s', async (t) => {

@@ -89,7 +89,7 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
   /** An earlier agent may have ended before all pods had left the network that the fleet gave up. */
   let isLeavingDue = false
   const { attempt, failures } = attempts(log)
-  const { routes, sync, unreached } = dataPath(needs, attempt)
+  const { routes, sync, unreached } = dataPath(needs, attempt, () => wantedOf(needs, nodeName))
 
   /** The rules first: they are there before a route leads packets to them. */
   const receive = (message: NetworkMessage | undefined) => {
@@ -162,7 +162,7 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
         reads.runtime.onChange(verifyNow),
       ]
       try {
-        if (isOn) await holdEarlierRoutes(needs, wake, signal)
+        if (isOn) await holdEarlierRoutes({ routes, reads, clock }, wake, signal)
         while (!signal.aborted) {
           await pass()
           await wake.sleep(isOn || !routes.isIdle() ? linksMs : idleMs(isLeavingDue), signal)
@@ -205,7 +205,11 @@ async function verifyRules(needs: PeersManagerNeeds, attempt: Attempt, { isOn, w
 type Attempt = (subject: string, work: () => Promise<void>) => Promise<void>
 
 /** Routes, and the peers behind them: those are looked at by a process. */
-function dataPath({ host, wireguard: link, writes, clock, log }: PeersManagerNeeds, attempt: Attempt) {
+function dataPath(
+  { host, wireguard: link, writes, clock, log }: PeersManagerNeeds,
+  attempt: Attempt,
+  wantedNow: () => PeerNetwork | undefined,
+) {
   const routes = routeSync({ host, log })
   const wireguard = wireguardSync({ link, clock, log })
   const sync = async (wanted: PeerNetwork | undefined, isDue: boolean) => {
@@ -214,7 +218,8 @@ function dataPath({ host, wireguard: link, writes, clock, log }: PeersManagerNee
     await attempt('routes', async () => {
       hasChanged = await routes.sync(wanted, isDue)
     })
-    if (routes.podLink() !== podLink) setRules(writes, wanted, routes.podLink())
+    // Another message, or another proof, may have arrived meanwhile: its rules are there already.
+    if (routes.podLink() !== podLink) setRules(writes, wantedNow(), routes.podLink())
     const tunnel = wanted?.tunnel?.kind === 'wireguard' ? wanted.tunnel : undefined
     if (isDue || hasChanged) await attempt('wireguard', () => wireguard.sync(tunnel))
   }

@@ -27,6 +27,8 @@ export interface HostNetwork {
 }
 
 export interface RouteSync {
+  /** Whether an earlier agent has left any. They count as made from then on: a fleet without a network has them removed. */
+  hasEarlier(): Promise<boolean>
   /**
    * Takes the steps that are missing. What has just failed is tried again only with `retry`, or when the machine has another link or
    * address than before: its gateways may be reached again. Rejects where a step other than a new
@@ -71,6 +73,10 @@ export function routeSync({ host, log }: { readonly host: HostNetwork; readonly 
   }
 
   return {
+    async hasEarlier() {
+      made ??= await host.made()
+      return made.routes.length > 0 || made.tunnelPeers.length > 0
+    },
     async sync(wanted, retry) {
       made ??= await host.made()
       const links = await host.links(wanted?.ipv6 !== undefined || hasMadeIPv6(made))
