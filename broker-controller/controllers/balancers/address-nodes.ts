@@ -29,6 +29,15 @@ export function chooseNodes(
     links.set(usualLink(ip), link)
     return link
   }
+  /** By links: they are the same nodes for each Service whose policy is Cluster. */
+  const ofLinks = new Map<string, Link>()
+  const eligibleFor = (held: HeldAddresses): Link => {
+    if (held.policy !== 'Cluster') return eligibleOf(held, linkOf)
+    const names = held.ips.map(usualLink).join()
+    const eligible = ofLinks.get(names) ?? eligibleOf(held, linkOf)
+    ofLinks.set(names, eligible)
+    return eligible
+  }
   const chosen = new Map<string, string | undefined>()
   const choose = (key: string, candidate: Candidate | undefined) => {
     chosen.set(key, candidate?.node.name)
@@ -39,7 +48,7 @@ export function chooseNodes(
     const { key, node, ips } = held
     // Segments are those of IPv4.
     const ip = ips.find(isIPv4) ?? ips[0]
-    const eligible = eligibleOf(held, linkOf)
+    const eligible = eligibleFor(held)
     const before = node === undefined ? undefined : candidates.get(node)
     if (eligible.size === 0 || (before !== undefined && eligible.has(before.node.name))) choose(key, before)
     else moving.push({ key, ip, eligible })

@@ -229,6 +229,20 @@ test('a Service of both families has two addresses of a pool that has both, and 
   t.equal(await world.shown('web'), 'fd00:9::241 pi-1')
 })
 
+test('of a request with many addresses two are looked at, and none that is longer than an address', async (t) => {
+  const world = await opened(t)
+  await world.node('pi-1')
+  await world.service('list', { loadBalancerIP: '10.0.0.1,10.0.0.2,192.168.1.241' })
+  await world.service('text', { loadBalancerIP: 'a'.repeat(1_000) })
+  world.run(pool)
+  t.equal(await world.shown('list'), '-')
+  t.equal(await world.shown('text'), '-')
+  t.match((await world.messages()).sort(), [
+    /: Address 10\.0\.0\.1 is not in the pool/,
+    /: Address a{46} is not in the pool/,
+  ])
+})
+
 test('a Service that requires both families waits while the pool has one, with the reason in an Event', async (t) => {
   const world = await opened(t)
   await world.node('pi-1')
