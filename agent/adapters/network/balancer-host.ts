@@ -54,10 +54,11 @@ export function balancerHost(root: string, ip = 'ip'): BalancerHost {
   return {
     held: () => new Set([...addressesOf(label), ...heldIPv6(root).keys()]),
 
-    isOwn: (address) =>
-      Object.entries(networkInterfaces()).some(
-        ([name, all]) => name !== label && all?.some((one) => one.address === address),
-      ) && !heldIPv6(root).has(address),
+    own() {
+      const held = heldIPv6(root)
+      const others = Object.entries(networkInterfaces()).flatMap(([name, all = []]) => (name === label ? [] : all))
+      return new Set(others.flatMap(({ address }) => (held.has(address) ? [] : [address])))
+    },
 
     link(address) {
       const links = Object.entries(networkInterfaces())

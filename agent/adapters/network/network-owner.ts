@@ -107,7 +107,7 @@ export function ownedWireguard(link: WireguardLink, { claim }: NetworkOwner): Wi
 export function ownedBalancers(host: BalancerHost, { claim, isOwner }: NetworkOwner): BalancerHost {
   return {
     held: () => (isOwner() ? host.held() : new Set()),
-    isOwn: host.isOwn,
+    own: host.own,
     link: host.link,
     answers: host.answers,
     apply: (steps, device) => claim().then(() => host.apply(steps, device)),

@@ -30,6 +30,7 @@ function running(t: Test) {
     rivals: new Map<string, string>(),
     own: new Set<string>(),
     failing: false,
+    failingIPv6: false,
     announced: 0,
     cleared: 0,
     askedIPv6: 0,
@@ -51,7 +52,7 @@ function running(t: Test) {
     {
       host: {
         held: () => new Set(host.addresses),
-        isOwn: (address) => host.own.has(address),
+        own: () => host.own,
         link: () => ({ device: 'eth0', mac: '02:00:00:00:00:05' }),
         async answers(_, withIPv6) {
           if (withIPv6) host.askedIPv6++
@@ -59,6 +60,7 @@ function running(t: Test) {
         },
         async apply(steps) {
           if (host.failing) throw new Error('ip is not installed')
+          if (host.failingIPv6 && steps.some((one) => one.ip.includes(':'))) throw new Error('IPv6 is disabled')
           for (const { step, ip: address } of steps) {
             if (step === 'take') host.addresses.add(address)
             if (step === 'release') host.addresses.delete(address)
@@ -171,4 +173,16 @@ test('the address of IPv6 of a Service is taken once its rules are in place, and
   await clock.settle()
   t.same([...host.addresses], [ip])
   t.equal(ofIPv6.rules.get(), undefined)
+})
+
+test('on a link that refuses addresses of IPv6 those of IPv4 are taken', async (t) => {
+  const { host, networkMessage, serviceStates, ofIPv6, clock } = running(t)
+  host.failingIPv6 = true
+  networkMessage.set({ ...network, ipv6: { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' } })
+  ofIPv6.applied.set([noRules])
+  const ipv6 = { clusterIPs: ['fd00:10:96::7'], loadBalancerIPs: ['fd00:9::240'], endpoints: [] }
+  const web = aService({ type: 'LoadBalancer', loadBalancerIPs: [ip], loadBalancerNode: 'pi-1', ipv6 })
+  serviceStates.set({ services: new Map([['shop/web', web]]), changed: ['shop/web'], isComplete: true })
+  await clock.advance(5_000)
+  t.same([...host.addresses], [ip])
 })

@@ -12,7 +12,6 @@ import type { RuleSet } from '../rule-set.ts'
 import {
   type AddressPhase,
   type AddressPhases,
-  type AddressPlan,
   type AddressStep,
   otherHolderMs,
   planAddresses,
@@ -27,8 +26,8 @@ export type BalancerLink = { readonly device: string; readonly mac: string }
 export interface BalancerHost {
   /** Read without starting a process. */
   held(): ReadonlySet<string>
-  /** Whether the machine has the address, other than for a load balancer. */
-  isOwn(ip: string): boolean
+  /** What the machine has, other than for a load balancer. Read without starting a process. */
+  own(): ReadonlySet<string>
   /** The link with this address of the node; undefined: there is none, or it has no carrier. */
   link(address: string): BalancerLink | undefined
   /** MAC addresses that the kernel has on the link, by address: of those that were probed, and of others. Those of IPv6 cost a process. */
@@ -77,7 +76,8 @@ export function balancerManager(needs: BalancerManagerNeeds, { nodeName }: { rea
     // Without all of the Services, what an earlier agent held stays as long as the kernel keeps it.
     if (network === undefined) return []
     if (states?.isComplete !== true) return [...host.held()]
-    return wantedAddresses(states.services, network, nodeName).filter((ip) => !host.isOwn(ip))
+    const others = host.own()
+    return wantedAddresses(states.services, network, nodeName).filter((ip) => !others.has(ip))
   }
 
   const pass = async (): Promise<number> => {
@@ -104,10 +104,14 @@ export function balancerManager(needs: BalancerManagerNeeds, { nodeName }: { rea
       isConnected: needs.isConnected(),
     }
     const plan = planAddresses(phases, facts, clock.monotonicMs())
-    await host.apply(plan.steps, link?.device)
-    phases = plan.phases
-    logSteps(log, plan)
-    reportBlocked(plan.phases)
+    // A link that has IPv6 off refuses those of IPv6: those of IPv4 do not wait for them.
+    for (const isPart of [isOfIPv4, isOfIPv6]) {
+      const steps = plan.steps.filter(({ ip }) => isPart(ip))
+      await host.apply(steps, link?.device)
+      phases = new Map([...phasesOf(phases, (ip) => !isPart(ip)), ...phasesOf(plan.phases, isPart)])
+      logSteps(log, steps)
+      reportBlocked(phases)
+    }
     const isAsking = [...phases.values()].some((one) => one.phase === 'probing' || isChecking(one))
     return Math.min(plan.nextMs ?? linkMs, isAsking ? answerMs : linkMs)
   }
@@ -142,14 +146,29 @@ export function balancerManager(needs: BalancerManagerNeeds, { nodeName }: { rea
 }
 
 function isAskingIPv6(phases: AddressPhases): boolean {
-  return [...phases].some(([ip, { phase }]) => phase === 'probing' && ip.includes(':'))
+  return [...phases].some(([ip, { phase }]) => phase === 'probing' && isOfIPv6(ip))
+}
+
+function isOfIPv6(ip: string): boolean {
+  return ip.includes(':')
+}
+
+function isOfIPv4(ip: string): boolean {
+  return !isOfIPv6(ip)
+}
+
+function phasesOf(
+  phases: AddressPhases,
+  isPart: (ip: string) => boolean,
+): readonly (readonly [string, AddressPhase])[] {
+  return [...phases].filter(([ip]) => isPart(ip))
 }
 
 function isChecking(phase: AddressPhase): boolean {
   return phase.phase === 'held' && phase.checkUntilMs !== undefined
 }
 
-function logSteps(log: Log, { steps }: AddressPlan): void {
+function logSteps(log: Log, steps: readonly AddressStep[]): void {
   for (const { step, ip } of steps) {
     if (step === 'take') log.info('Load balancer address taken', { address: ip })
     if (step === 'release') log.info('Load balancer address given up', { address: ip })
