@@ -19,6 +19,8 @@ export interface Cluster {
   from(start: number): Iterable<NodeAllocation>
   /** The number of nodes by value of that label. */
   domains(label: string): ReadonlyMap<string, number>
+  /** Counts the nodes with each of these images in one walk. */
+  prepareCarriers(images: readonly string[]): void
   /** How many nodes have that image. */
   carriers(image: string): number
   /** Undefined: the namespace does not exist. */
@@ -47,7 +49,7 @@ export function cluster(): ClusterCache {
   const nodes = new Map<string, NodeInfo>()
   const { nominate, nominatedTo, nominationOf } = nominations()
   const namespaces = new Map<string, Labels>()
-  const { countLabels, countImages, domains, carriers } = nodeCounts(nodes)
+  const { countLabels, countImages, domains, prepareCarriers, carriers } = nodeCounts(nodes)
   const neighbours = podClasses((nodeName) => nodes.get(nodeName)?.labels ?? {})
   let order: readonly NodeInfo[] | undefined
 
@@ -109,6 +111,7 @@ export function cluster(): ClusterCache {
       }
     },
     domains,
+    prepareCarriers,
     carriers,
     namespaceLabels: (name) => namespaces.get(name),
     nominatedTo,

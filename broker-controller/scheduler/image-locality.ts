@@ -34,9 +34,9 @@ export function imageNames(images: NodeStatus['images'] = []): ReadonlySet<strin
   return new Set(images.flatMap(({ names = [] }) => names))
 }
 
-/** Is one of these images listed under that name? */
-export function hasImage(images: NodeStatus['images'] = [], name: string): boolean {
-  return images.some(({ names = [] }) => names.includes(name))
+/** The images of the containers of a pod, as nodes name them. */
+export function imagesOf({ spec }: Pod): readonly string[] {
+  return [...(spec.initContainers ?? []), ...spec.containers].map(({ image = '' }) => normalized(image))
 }
 
 /** Searched for in the list that the node reported: an index for each node takes as much memory as a third of that list. */

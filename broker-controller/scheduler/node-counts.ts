@@ -1,7 +1,7 @@
 /** Counts the nodes with each value of a label, and with each image. */
 import type { Labels } from '../../api/selectors.ts'
 import { addTo } from './counts.ts'
-import { hasImage, imageNames } from './image-locality.ts'
+import { imageNames } from './image-locality.ts'
 import type { NodeAllocation } from './node-usage.ts'
 
 export interface NodeCounts {
@@ -9,11 +9,13 @@ export interface NodeCounts {
   countImages(node: NodeAllocation['node'], change: 1 | -1): void
   /** How many nodes have each value of that label. Counted at the first call, kept up to date afterwards. */
   domains(label: string): ReadonlyMap<string, number>
+  /** Counts the nodes with each of these images in one walk: a walk for each would hold up everything else. */
+  prepareCarriers(images: readonly string[]): void
   /** How many nodes have that image. Counted at the first call, kept up to date afterwards. */
   carriers(image: string): number
 }
 
-/** Names of images that are counted at most: those that pods have, not those that nodes have, which are fifty on each. */
+/** Names of images that are counted at most, but for one pod with more: those that pods have, not those that nodes have, which are fifty on each. */
 const mostCountedImages = 1000
 
 export function nodeCounts(nodes: ReadonlyMap<string, NodeAllocation>): NodeCounts {
@@ -21,6 +23,22 @@ export function nodeCounts(nodes: ReadonlyMap<string, NodeAllocation>): NodeCoun
   const carriers = new Map<string, number>()
   /** Counts by value, for the labels that were asked for. */
   const domains = new Map<string, Map<string, number>>()
+  const prepareCarriers = (images: readonly string[]) => {
+    const wanted = new Set(images)
+    let missing = new Set([...wanted].filter((image) => !carriers.has(image)))
+    if (missing.size === 0) return
+    if (carriers.size + missing.size > mostCountedImages) {
+      carriers.clear()
+      missing = wanted
+    }
+    for (const image of missing) carriers.set(image, 0)
+    for (const { node } of nodes.values()) {
+      const found = new Set<string>()
+      for (const { names = [] } of node.status?.images ?? [])
+        for (const name of names) if (missing.has(name)) found.add(name)
+      for (const name of found) addTo(carriers, name, 1)
+    }
+  }
   return {
     countLabels(labels, change) {
       for (const [label, counts] of domains) addTo(counts, labels[label], change)
@@ -40,14 +58,10 @@ export function nodeCounts(nodes: ReadonlyMap<string, NodeAllocation>): NodeCoun
       domains.set(label, counts)
       return counts
     },
+    prepareCarriers,
     carriers(image) {
-      const before = carriers.get(image)
-      if (before !== undefined) return before
-      if (carriers.size >= mostCountedImages) carriers.clear()
-      let count = 0
-      for (const { node } of nodes.values()) if (hasImage(node.status?.images, image)) count += 1
-      carriers.set(image, count)
-      return count
+      prepareCarriers([image])
+      return carriers.get(image) ?? 0
     },
   }
 }

@@ -66,7 +66,8 @@ const amountsByText = new Map<string, PodAmounts>()
 const mostShared = 1000
 
 function sharedAmounts(amounts: PodAmounts): PodAmounts {
-  const text = [...amounts].map(([name, amount]) => `${name}=${amount}`).join()
+  // Nodes name resources as they like: `a=1,b` must not be taken for two of them.
+  const text = JSON.stringify([...amounts])
   const before = amountsByText.get(text)
   if (before !== undefined) return before
   if (amountsByText.size >= mostShared) amountsByText.clear()

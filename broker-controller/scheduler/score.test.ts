@@ -3,6 +3,8 @@ import type { Pod } from '../../api/pod.ts'
 import { aNode, aPod, type NodeOverrides, type PodOverrides } from '../../api/testing/builders.ts'
 import { cluster } from './cluster.ts'
 import { imageLocality } from './image-locality.ts'
+import { nodeCounts } from './node-counts.ts'
+import { type NodeInfo, nodeInfo } from './node-usage.ts'
 import { nodesToFind, placePod } from './placement.ts'
 import { podNeeds } from './pod-needs.ts'
 import { balancedAllocation, bestNode, leastAllocated } from './score.ts'
@@ -64,6 +66,13 @@ test('equal amounts are held once, and host ports belong to their pod', async (t
   )
 })
 
+test('a node whose resource has the text of two as its name takes nothing from the others', async (t) => {
+  const known = cluster()
+  known.putNode(aNode({ name: 'a', allocatable: { 'cpu=4000,memory': '5Gi' } }))
+  known.putNode(aNode({ name: 'b', allocatable: { cpu: '4', memory: '5Gi' } }))
+  t.equal(known.node('b')?.allocatable.get('cpu'), 4000)
+})
+
 test('PreferNoSchedule keeps away those who have a choice', async (t) => {
   const tainted: NodeOverrides = { name: 'a', taints: [{ key: 'slow', effect: 'PreferNoSchedule' }] }
   t.equal(choice(aPod(), [tainted, { name: 'b' }]), 'b')
@@ -122,6 +131,21 @@ test('images are counted that no node had at first, and more than are counted at
   t.ok(others.every((count) => count === 0))
   known.putNode(aNode({ name: 'b', status: named('app:2') }))
   t.same([known.carriers('app:1'), known.carriers('app:2')], [1, 2])
+})
+
+test('all images of a pod are counted in one walk over the nodes, however many they are', async (t) => {
+  const names = Array.from({ length: 1500 }, (_, index) => `app:${index}`)
+  let walks = 0
+  class Nodes extends Map<string, NodeInfo> {
+    override values() {
+      walks += 1
+      return super.values()
+    }
+  }
+  const status = { ...aNode().status, images: [{ names: ['app:7', 'app:7'], sizeBytes: 1 }, { names: ['app:7'] }] }
+  const counts = nodeCounts(new Nodes([['a', nodeInfo(aNode({ name: 'a', status }))]]))
+  counts.prepareCarriers(names)
+  t.same([counts.carriers('app:7'), counts.carriers('app:1499'), walks], [1, 0, 1])
 })
 
 test('pods of one owner, or with the same labels, go to different machines, then to different zones', async (t) => {

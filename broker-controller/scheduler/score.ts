@@ -4,7 +4,7 @@ import { untolerated } from '../../api/pod/tolerations.ts'
 import type { Pod } from '../../api/pod.ts'
 import { matchesNodeSelectorTerm } from '../../api/selectors.ts'
 import type { Cluster } from './cluster.ts'
-import { imageLocality } from './image-locality.ts'
+import { imageLocality, imagesOf } from './image-locality.ts'
 import { neighbourScores } from './inter-pod-affinity.ts'
 import type { NodeAllocation } from './node-usage.ts'
 import { type PodNeeds, podNeeds } from './pod-needs.ts'
@@ -30,6 +30,7 @@ type View = readonly [weight: number, scores: readonly number[] | undefined]
 
 function totalScores(pod: Pod, fitting: readonly NodeAllocation[], nodes: Cluster): number[] {
   const needs = podNeeds(pod)
+  nodes.prepareCarriers(imagesOf(pod))
   const views: readonly View[] = [
     [3, upsideDown(fitting.map((usage) => intolerable(pod, usage)))],
     [2, preferences(pod, fitting)],
