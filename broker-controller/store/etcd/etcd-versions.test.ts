@@ -56,3 +56,18 @@ test('each of a question that fails gets the reason, and the next ones are asked
   await t.rejects(version(Buffer.from('/versions/4')), reason)
   t.equal(calls, 3)
 })
+
+test('no key waits for more than one call before its own, while etcd does not answer', async (t) => {
+  const failing: (() => void)[] = []
+  const call = () =>
+    new Promise<never>((_, reject) => {
+      failing.push(() => reject(new Error('Deadline exceeded')))
+    })
+  const version = etcdVersions({ call })
+  const asked = Promise.allSettled(names(1000).map((name) => version(Buffer.from(name))))
+  for (const fail of failing.splice(0)) fail()
+  await turn()
+  t.equal(failing.length, 10)
+  for (const fail of failing) fail()
+  t.ok((await asked).every(({ status }) => status === 'rejected'))
+})

@@ -33,7 +33,12 @@ export function etcdVersions(client: Pick<EtcdClient, 'call'>): EtcdVersions {
 
   const askAll = async () => {
     isAsking = true
-    while (waiting.length > 0) await ask(waiting.splice(0, mostKeys))
+    while (waiting.length > 0) {
+      const questions: Promise<void>[] = []
+      // Together: one after the other, the last of many would wait for as many deadlines while etcd does not answer.
+      while (waiting.length > 0) questions.push(ask(waiting.splice(0, mostKeys)))
+      await Promise.all(questions)
+    }
     isAsking = false
   }
 
