@@ -29,7 +29,7 @@ const shared: Share = {
   text: sharedTexts(),
   fields: sharedParts({ parts: 1024, longest: 8192 }),
   item: sharedParts({ parts: 2048, longest: 2048 }),
-  image: sharedParts({ parts: 4096, longest: 512 }, firstName),
+  image: sharedParts({ parts: 4096, longest: 2048 }, firstName),
   copy: (part) => copiedObject(part, shared),
 }
 const always: SharePart = (part, copy) => copy(part)

@@ -35,6 +35,8 @@ test('a key that unequal parts have gives each of them its own, and no key none'
   t.same(later, { name: 'a', size: 2 })
   t.equal(shared({ name: 'a', size: 2 }), later)
   t.not(shared({ size: 1 }), shared({ size: 1 }))
+  const long = { name: 'b', more: 'x'.repeat(100) }
+  t.not(shared(long), shared(long), 'a long part is not kept, however short its key')
 })
 
 test('objects of the store share the fields of their managers, Secrets do not', async (t) => {

@@ -8,7 +8,7 @@ import { equalJSON } from './equal-json.ts'
 export type SharedPartsLimits = {
   /** The most parts that are kept. */
   readonly parts: number
-  /** Characters of the key of one part; one with a longer key is seldom the same elsewhere. */
+  /** Characters of the JSON of one part, and of its key; a longer one is seldom the same elsewhere. */
   readonly longest: number
 }
 
@@ -30,6 +30,7 @@ export function sharedParts({ parts, longest }: SharedPartsLimits, keyOf?: (part
     const isSame = found !== undefined && (keyOf === undefined || equalJSON(found, part))
     const kept = isSame ? found : copy(part)
     if (kept === recent) return kept
+    if (keyOf !== undefined && !isSame && JSON.stringify(part).length > longest) return kept
     if (young.size >= parts / 2) {
       old = young
       young = new Map()
