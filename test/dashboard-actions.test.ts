@@ -161,7 +161,8 @@ test('machines and pods are changed on the page, which has a certificate of its 
     await page.until('the question has the focus', inDialog)
     await page.press('Escape')
     await page.until('the question is closed', noDialog)
-    t.match(await page.evaluate(focused(isNamed('Cordon'))), { isWanted: true, isVisible: true }, 'the focus is back')
+    const isBack = `(({ isWanted, isVisible }) => isWanted && isVisible)(${focused(isNamed('Cordon'))})`
+    await page.until('the focus is back', isBack)
     t.equal(await cordoned(), '')
     for (const [name, state] of [
       ['Cordon', 'true'],
