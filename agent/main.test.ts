@@ -5,6 +5,7 @@ import { get } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
+import { testFolder } from '../daemon/testing/test-folder.ts'
 import { openLink } from './adapters/mqtt/mqtt-link.ts'
 import { writeIdentity } from './join/identity.ts'
 import { mosquitto, noMosquitto } from './testing/mosquitto.ts'
@@ -54,7 +55,7 @@ async function joined(
   mqttUrl = 'mqtts://127.0.0.1:1',
   keys?: { ca: string; certificate: string; key: string },
 ) {
-  const directory = t.testdir({})
+  const directory = testFolder(t)
   const made = keys ?? (await (await mosquittoFor(t)).keysOf('pi-1'))
   await writeIdentity(directory, { nodeName: 'pi-1', apiUrl: 'https://127.0.0.1:1', mqttUrl, ...made })
   return directory
@@ -75,7 +76,7 @@ const running = (directory: string) => [
 ]
 
 test('after a read error of the disk the agent exits for a restart', async (t) => {
-  const directory = t.testdir({})
+  const directory = testFolder(t)
   // Reading the first page of a program's memory is an I/O error.
   symlinkSync('/proc/self/mem', join(directory, 'identity.json'))
   const agent = bramble(t, 'run', '--data-dir', directory, '--log-format=json')
@@ -84,7 +85,7 @@ test('after a read error of the disk the agent exits for a restart', async (t) =
 })
 
 test('on a machine that has not joined, the agent prints how, and exits so that systemd does not restart it', async (t) => {
-  const agent = bramble(t, '--data-dir', t.testdir({}))
+  const agent = bramble(t, '--data-dir', testFolder(t))
   t.equal(await agent.exitCode, 78)
   t.match(agent.output(), /has not joined a fleet.*token create --print-join-command/s)
 })

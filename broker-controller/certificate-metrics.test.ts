@@ -1,11 +1,12 @@
 import { test } from 'tap'
 import { openAuthority } from '../certs/authority.ts'
 import { issueServer } from '../certs/issue.ts'
+import { testFolder } from '../daemon/testing/test-folder.ts'
 import { certificateFamilies } from './certificate-metrics.ts'
 
 test('each certificate that there is shows when it expires', async (t) => {
   const nowMs = Date.UTC(2026, 0, 1)
-  const authority = await openAuthority(t.testdir({}), nowMs)
+  const authority = await openAuthority(testFolder(t), nowMs)
   const lasting = (days: number) => issueServer(authority, { names: ['hub'], nowMs, lifeMs: days * 24 * 3600_000 })
   const server = lasting(10)
   const tls = { certificate: `${server.certificate}\n${authority.certificate}`, key: server.key, ca: authority.trusted }

@@ -8,6 +8,7 @@ import { newKey, openAuthority, privateKeyPem } from '../certs/authority.ts'
 import { issueServer } from '../certs/issue.ts'
 import { fakeClock } from '../daemon/testing/fake-clock.ts'
 import { quietLog } from '../daemon/testing/quiet-log.ts'
+import { testFolder } from '../daemon/testing/test-folder.ts'
 import { openDashboardCertificate } from './dashboard-certificate.ts'
 import { startApi } from './testing/api-under-test.ts'
 
@@ -17,7 +18,7 @@ async function issued(folder: string, name: string) {
 }
 
 test('the files are read again when they change, and an unusable pair leaves the last one', async (t) => {
-  const folder = t.testdir()
+  const folder = testFolder(t)
   const files = { certificate: join(folder, 'tls.crt'), key: join(folder, 'tls.key') }
   const write = (texts: { readonly certificate: string; readonly key: string }, at: number) => {
     writeFileSync(files.certificate, texts.certificate)
@@ -53,7 +54,7 @@ test('the files are read again when they change, and an unusable pair leaves the
 })
 
 test('a browser that asks for the name of the page gets its certificate, and nodes get that of the fleet', async (t) => {
-  const folder = t.testdir()
+  const folder = testFolder(t)
   const authority = await openAuthority(join(folder, 'fleet'), Date.now())
   const fleet = issueServer(authority, { names: ['localhost', 'fleet.example'], nowMs: Date.now() })
   const page = issueServer(authority, { names: ['page.example', 'fleet.example'], nowMs: Date.now() })

@@ -6,12 +6,13 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type Test, test } from 'tap'
 import { apiClient } from '../daemon/api-client.ts'
+import { testFolder } from '../daemon/testing/test-folder.ts'
 import { readKubeconfig } from './kubeconfig.ts'
 
 const program = fileURLToPath(new URL('./main.js', import.meta.url))
 
 test('a controller starts in an empty folder, is the only one there, and stops on SIGTERM', async (t) => {
-  const dataDir = t.testdir()
+  const dataDir = testFolder(t)
   const first = started(t, dataDir)
   const { api, mqtt, kubeconfig, caHash } = await first.ready()
   t.match(api, /^https:\/\/127\.0\.0\.1:\d+$/)
@@ -40,7 +41,7 @@ test('a controller starts in an empty folder, is the only one there, and stops o
 })
 
 test('a controller that was killed is back at once with the same fleet', async (t) => {
-  const dataDir = t.testdir()
+  const dataDir = testFolder(t)
   const first = started(t, dataDir)
   const { caHash, kubeconfig } = await first.ready()
   const namespaces = await get(kubeconfig, '/api/v1/namespaces')
@@ -58,7 +59,7 @@ test('a controller that was killed is back at once with the same fleet', async (
 })
 
 test('the kubeconfig has the advertised address for other machines, and a local one that needs no network', async (t) => {
-  const dataDir = t.testdir()
+  const dataDir = testFolder(t)
   const first = started(t, dataDir)
   const { kubeconfig, api } = await first.ready()
   t.equal((await readKubeconfig(kubeconfig)).url, api, 'without the setting the local address is the current one')
@@ -79,7 +80,7 @@ test('the kubeconfig has the advertised address for other machines, and a local 
 })
 
 test('a lost authority is logged with its consequence', async (t) => {
-  const dataDir = t.testdir()
+  const dataDir = testFolder(t)
   const first = started(t, dataDir)
   const { caHash } = await first.ready()
   first.child.kill('SIGTERM')
@@ -153,7 +154,7 @@ async function rotated(dataDir: string): Promise<string> {
 }
 
 test('a configuration that is wrong ends with status 78, all mistakes reported; --check starts nothing', async (t) => {
-  const dataDir = t.testdir()
+  const dataDir = testFolder(t)
   const config = join(dataDir, 'config.yaml')
   writeFileSync(
     config,

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { test } from 'tap'
+import { testFolder } from '../daemon/testing/test-folder.ts'
 import { caHash } from './ca-hash.ts'
 import { certsCommand } from './cli.ts'
 import { openssl } from './testing/openssl.ts'
@@ -25,7 +26,7 @@ async function type(...argv: readonly string[]) {
 }
 
 test('an authority, certificates of every kind, and a look at them', async (t) => {
-  const folder = t.testdir({})
+  const folder = testFolder(t)
   const [ca, out] = [join(folder, 'ca'), join(folder, 'out')]
   const to = ['--authority', ca, '--out', out]
   t.match(await type('authority', ca), { code: 0, stdout: /^A new authority was made in .*subject +CN=bramble-ca/s })
@@ -93,7 +94,7 @@ test('help, version and completion come from the table of commands', async (t) =
 })
 
 test('a failure is reported with its cause', async (t) => {
-  const folder = t.testdir({
+  const folder = testFolder(t, {
     'empty.crt': '',
     'bad.crt': '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
   })

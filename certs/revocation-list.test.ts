@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { test } from 'tap'
+import { testFolder } from '../daemon/testing/test-folder.ts'
 import { openAuthority } from './authority.ts'
 import { issueNode } from './issue.ts'
 import { revocationList } from './revocation-list.ts'
@@ -23,7 +24,7 @@ async function verified(folder: string, list: string, certificate: string): Prom
 }
 
 test('openssl rejects the certificates of the list, and accepts others of the same authority', async (t) => {
-  const folder = t.testdir({ authority: {} })
+  const folder = testFolder(t, { authority: {} })
   const authority = await openAuthority(join(folder, 'authority'), nowMs)
   const [first, second] = ['pi-1', 'pi-2'].map((nodeName) => issueNode(authority, { nodeName, nowMs }))
   if (first === undefined || second === undefined) throw new Error('Two certificates were issued')
@@ -40,7 +41,7 @@ test('openssl rejects the certificates of the list, and accepts others of the sa
 })
 
 test('an empty list revokes nothing, and is required: without one openssl accepts no certificate', async (t) => {
-  const folder = t.testdir({ authority: {}, other: {} })
+  const folder = testFolder(t, { authority: {}, other: {} })
   const authority = await openAuthority(join(folder, 'authority'), nowMs)
   const other = await openAuthority(join(folder, 'other'), nowMs)
   const { certificate } = issueNode(authority, { nodeName: 'pi-1', nowMs })

@@ -2,9 +2,10 @@ import { chmod, lstat, readdir, readFile, stat, symlink, writeFile } from 'node:
 import { join } from 'node:path'
 import { test } from 'tap'
 import { removeUnfinished, replaceFile } from './durable-file.ts'
+import { testFolder } from './testing/test-folder.ts'
 
 test('a file is replaced whole, readable by its owner only, and nothing is left beside it', async (t) => {
-  const folder = t.testdir({ state: 'old' })
+  const folder = testFolder(t, { state: 'old' })
   const path = join(folder, 'state')
   await replaceFile(path, 'new')
   t.equal(await readFile(path, 'utf8'), 'new')
@@ -15,14 +16,14 @@ test('a file is replaced whole, readable by its owner only, and nothing is left 
 })
 
 test('what a power cut left unfinished is removed, and nothing else', async (t) => {
-  const folder = t.testdir({ 'desired.json': 'old', 'desired.json.4711.new': 'half', 'notes.new': 'a user’s own' })
+  const folder = testFolder(t, { 'desired.json': 'old', 'desired.json.4711.new': 'half', 'notes.new': 'a user’s own' })
   await removeUnfinished(folder)
   t.same((await readdir(folder)).sort(), ['desired.json', 'notes.new'])
   await removeUnfinished(join(folder, 'none'))
 })
 
 test('links in the folder are replaced, and what they name stays as it was', async (t) => {
-  const folder = t.testdir({ victim: 'secret', shared: {} })
+  const folder = testFolder(t, { victim: 'secret', shared: {} })
   const [victim, path] = [join(folder, 'victim'), join(folder, 'shared/state')]
   await chmod(victim, 0o640)
   const { uid, gid } = await stat(folder)
@@ -37,7 +38,7 @@ test('links in the folder are replaced, and what they name stays as it was', asy
 })
 
 test('when it cannot be written the old content stays', async (t) => {
-  const folder = t.testdir({ state: { inner: 'x' } })
+  const folder = testFolder(t, { state: { inner: 'x' } })
   await t.rejects(replaceFile(join(folder, 'state'), 'new'), { message: `Cannot write ${join(folder, 'state')}` })
   t.same(await readdir(folder), ['state'], 'what was written aside is removed')
   await writeFile(join(folder, 'other'), 'old')

@@ -3,6 +3,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { type Test, test } from 'tap'
 import { dashboardFiles } from '../broker-controller/apiserver/dashboard/dashboard-files.ts'
 import { quietLog } from '../daemon/testing/quiet-log.ts'
+import { testFolder } from '../daemon/testing/test-folder.ts'
 import { buildDashboard } from '../scripts/build-dashboard.ts'
 import { hasChromium, openBrowser } from './support/browser.ts'
 import { skipWithout } from './support/missing-parts.ts'
@@ -31,7 +32,7 @@ type Answers = {
 
 /** The page on a server that answers what is in `answers`, which a test changes. 200: a login, with a stream of one node. */
 async function aServer(t: Test, answers: Answers) {
-  const folder = t.testdir({})
+  const folder = testFolder(t)
   await buildDashboard(process.cwd(), folder)
   const files = dashboardFiles(folder, quietLog(t))
   const streams = new Set<ServerResponse>()

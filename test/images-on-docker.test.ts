@@ -11,6 +11,7 @@ import { pauseProgram } from '../agent/pods/images/sandbox-image.ts'
 import { tarOf } from '../agent/pods/images/tar.ts'
 import type { Container } from '../api/pod.ts'
 import { aPod } from '../api/testing/builders.ts'
+import { testFolder } from '../daemon/testing/test-folder.ts'
 import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { eventually, isReady, listening, nodeOnDocker, outputOf, statusOf } from './support/pods.ts'
 import { busyboxLayer, fillerLayer, hostArchitecture, startRegistry } from './support/registry.ts'
@@ -125,7 +126,7 @@ test('images from a registry on a real engine', { skip: whyNoDockerd() }, async 
 
   t.test('an image for another kind of machine is reported plainly; of several the right one is taken', async (t) => {
     // Whatever emulators this machine has.
-    const bare = hostPlatform({ root: t.testdir({}), machine: machine() })
+    const bare = hostPlatform({ root: testFolder(t), machine: machine() })
     const pods = nodeOnDocker(t, dockerd, { platformProblem: bare })
     registry.add('other', '1', { architecture: otherArchitecture, layers: [busybox] })
     registry.addIndex('both', '1', [

@@ -13,6 +13,7 @@ import { openAuthority } from '../certs/authority.ts'
 import { issueNode } from '../certs/issue.ts'
 import { quietLog } from '../daemon/testing/quiet-log.ts'
 import { seededRandom } from '../daemon/testing/seeded-random.ts'
+import { testFolder } from '../daemon/testing/test-folder.ts'
 import { flashMachine, type Machine } from './support/machine.ts'
 import { installOnDisk, testPackages } from './support/packaged.ts'
 import { eventually } from './support/wait.ts'
@@ -32,7 +33,7 @@ test('power cuts', async (t) => {
       await writeFile(`${disk}/etc/resolv.conf`, 'nameserver 192.0.2.53\n')
     },
   })
-  await giveIdentity(machine, t.testdir({}))
+  await giveIdentity(machine, testFolder(t))
   const pods = ['a', 'b', 'c'].map((name) => aPod(name, 'trap "exit 0" TERM; while :; do sleep 1; done'))
   const checkpoint = () => fileCheckpoint(machine.disk(`${dataDir}/desired.json`), quietLog(t))
   const want = (wanted: readonly Pod[], version: number) =>

@@ -6,6 +6,7 @@ import { test } from 'tap'
 import { dockerRuntime } from '../agent/adapters/docker/docker-runtime.ts'
 import type { Container, Pod, PodSpec } from '../api/pod.ts'
 import { aPod } from '../api/testing/builders.ts'
+import { testFolder } from '../daemon/testing/test-folder.ts'
 import { ownAddresses } from './support/addresses.ts'
 import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { container, eventually, image, nodeOnDocker, outputOf } from './support/pods.ts'
@@ -72,7 +73,7 @@ test('rights and names of pods on a real engine', { skip: whyNoDockerd() }, asyn
   })
 
   t.test('the kernel confines a container as its profile demands', async (t) => {
-    const seccompDirectory = t.testdir({
+    const seccompDirectory = testFolder(t, {
       'no-mkdir.json': JSON.stringify({
         defaultAction: 'SCMP_ACT_ALLOW',
         syscalls: [{ names: ['mkdir', 'mkdirat'], action: 'SCMP_ACT_ERRNO' }],

@@ -9,6 +9,7 @@ import { freePort } from '../agent/testing/free-port.ts'
 import type { Container, Pod, PodStatus } from '../api/pod.ts'
 import { aPod } from '../api/testing/builders.ts'
 import { quietLog } from '../daemon/testing/quiet-log.ts'
+import { testFolder } from '../daemon/testing/test-folder.ts'
 import { startDockerd, type TestDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { eventually, image, isReady, listening, nodeOnDocker } from './support/pods.ts'
 
@@ -163,7 +164,7 @@ test('pods on a real engine', { skip: whyNoDockerd() }, async (t) => {
   })
 
   t.test('an agent that starts again takes over what runs, without a controller', async (t) => {
-    const path = join(t.testdir(), 'desired.json')
+    const path = join(testFolder(t), 'desired.json')
     const first = agent(t, dockerd, path)
     first.pods.want(pod('kept', listening), pod('done', ['sh', '-c', 'exit 0'], { restartPolicy: 'Never' }))
     const before = await first.pods.until('kept', ({ phase }) => phase === 'Running')

@@ -6,6 +6,7 @@ import { test } from 'tap'
 import { networkProbes } from '../agent/adapters/http/network-probes.ts'
 import { memoryCheckpoint } from '../agent/testing/pod-world.ts'
 import { aPod } from '../api/testing/builders.ts'
+import { testFolder } from '../daemon/testing/test-folder.ts'
 import { startDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { container, eventually, image, isReady, nodeOnDocker, statusOf } from './support/pods.ts'
 
@@ -108,7 +109,7 @@ test('probes on a real engine', { skip: whyNoDockerd() }, async (t) => {
       const first = await probes()
       await eventually(async () => (await probes()) >= first + times)
     }
-    const mark = join(t.testdir({}), 'mark')
+    const mark = join(testFolder(t), 'mark')
     // Whatever else the engine writes now and then: were it for probes, no window would be free of it.
     await eventually(async () => {
       await asked(1)

@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import { test } from 'tap'
 import { openAuthority } from '../certs/authority.ts'
 import { issueServer } from '../certs/issue.ts'
+import { testFolder } from '../daemon/testing/test-folder.ts'
 import { joinedFleet } from './support/joined-fleet.ts'
 import { image } from './support/pods.ts'
 import { eventually } from './support/wait.ts'
@@ -107,7 +108,7 @@ test('a webhook that runs as a pod is called through its Service', async (t) => 
   await startReady()
   const { kubectl, kubectlWith, tryKubectl } = controller
   const nowMs = Date.now()
-  const authority = await openAuthority(t.testdir(), nowMs)
+  const authority = await openAuthority(testFolder(t), nowMs)
   const { certificate: cert, key } = issueServer(authority, { names: ['webhook.hooks.svc'], nowMs })
   const caBundle = Buffer.from(authority.certificate).toString('base64')
   const apply = (object: object) => kubectlWith(JSON.stringify(object), 'apply', '-f', '-')

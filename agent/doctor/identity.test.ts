@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import { openAuthority } from '../../certs/authority.ts'
 import { issueNode } from '../../certs/issue.ts'
+import { testFolder } from '../../daemon/testing/test-folder.ts'
 import type { AgentIdentity } from '../join/identity.ts'
 import { verdicts } from '../testing/verdicts.ts'
 import { marksFindings } from './clones.ts'
@@ -10,8 +11,8 @@ const day = 86_400_000
 
 test('the certificates of a node', async (t) => {
   const nowMs = Date.now()
-  const authority = await openAuthority(`${t.testdir({})}/a`, nowMs)
-  const other = await openAuthority(`${t.testdir({})}/b`, nowMs)
+  const authority = await openAuthority(`${testFolder(t)}/a`, nowMs)
+  const other = await openAuthority(`${testFolder(t)}/b`, nowMs)
   const made = issueNode(authority, { nodeName: 'pi-01', nowMs, lifeMs: 100 * day })
   const identity: AgentIdentity = {
     nodeName: 'pi-01',

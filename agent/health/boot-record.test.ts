@@ -7,6 +7,7 @@ import { aPod } from '../../api/testing/builders.ts'
 import type { Log } from '../../daemon/log.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { testFolder } from '../../daemon/testing/test-folder.ts'
 import { bootFile } from '../adapters/disk/boot-file.ts'
 import { recordStart } from '../adapters/disk/start-record.ts'
 import { image, listening, nodeInMemory, podRunning } from '../testing/node-in-memory.ts'
@@ -27,7 +28,7 @@ async function booted(directory: string, bootID: string, log: Log) {
 const pod = (uid: string, annotations: { [name: string]: string } = {}) => aPod({ name: uid, uid, annotations })
 
 test('a new boot is noticed once, a first start and a restart are none', async (t) => {
-  const directory = t.testdir({})
+  const directory = testFolder(t)
   const rebooted = async (bootID: string) => (await openBootRecord(bootFile(directory), bootID)).rebooted
   t.equal(await rebooted('boot-1'), false, 'we never ran here before')
   t.equal(await rebooted('boot-1'), false, 'only the agent was started again')
@@ -36,7 +37,7 @@ test('a new boot is noticed once, a first start and a restart are none', async (
 })
 
 test('boots that did not last are counted, back to the last one that did', async (t) => {
-  const directory = t.testdir({})
+  const directory = testFolder(t)
   writeFileSync(join(directory, 'boot-id'), 'boot-0\n')
   const boot = (name: string) => openBootRecord(bootFile(directory), name)
   await (await boot('boot-1')).update(lasting)
@@ -55,7 +56,7 @@ test('boots that did not last are counted, back to the last one that did', async
 
 /** Boots one after the other, each with a machine that goes down after `diesAfterMs`, with all pods that may start. */
 function machineThatDies(t: Test, pods: readonly string[]) {
-  const directory = t.testdir({})
+  const directory = testFolder(t)
   const log = quietLog(t)
   let boots = 0
   const boot = async (diesAfterMs: (started: ReadonlyMap<string, number>) => number, mostMs = 240_000) => {
@@ -140,7 +141,7 @@ test('shutdowns blame no pod', async (t) => {
 })
 
 test('a pod that is held back is released by its annotation, and removed from the record when it is deleted', async (t) => {
-  const directory = t.testdir({ 'boot-id': 'boot-1 lasted\nheld a=default/a b\n' })
+  const directory = testFolder(t, { 'boot-id': 'boot-1 lasted\nheld a=default/a b\n' })
   const path = join(directory, 'boot-id')
   const { gate, log } = { ...(await booted(directory, 'boot-2', quietLog(t))), log: quietLog(t) }
   t.same(log.lines, [], 'of pods that may be deleted nothing is logged')
@@ -157,7 +158,7 @@ test('a pod that is held back is released by its annotation, and removed from th
 })
 
 test('a pod with the annotation is no suspect', async (t) => {
-  const directory = t.testdir({ 'boot-id': 'boot-2 last=a\nboot-1\n' })
+  const directory = testFolder(t, { 'boot-id': 'boot-2 last=a\nboot-1\n' })
   const { gate } = await booted(directory, 'boot-3', quietLog(t))
   const exempt = pod('a', { 'bramble.dev/boot-loop-hold': 'false' })
   t.equal(gate.hold(exempt), undefined)
@@ -166,7 +167,7 @@ test('a pod with the annotation is no suspect', async (t) => {
 })
 
 test('cuts of power in every boot, but minutes after the pods were started, blame no pod', async (t) => {
-  const directory = t.testdir({})
+  const directory = testFolder(t)
   const log = quietLog(t)
   for (let boot = 0; boot < 8; boot++) {
     const { record, clock, gate } = await booted(directory, `boot-${boot}`, log)
@@ -180,7 +181,7 @@ test('cuts of power in every boot, but minutes after the pods were started, blam
 })
 
 test('of pods that start at once the last one is on record, and the file is whole', async (t) => {
-  const directory = t.testdir({})
+  const directory = testFolder(t)
   writeFileSync(join(directory, 'boot-id'), 'boot-0\n')
   const { gate } = await booted(directory, 'boot-1', quietLog(t))
   await Promise.all(
@@ -199,7 +200,7 @@ test('a suspect whose registry does not answer runs within the half minute all t
   await world.stop()
   runtime.powerCut()
   t.teardown(runtime.holdPulls('silent'))
-  const directory = t.testdir({ 'boot-id': 'boot-2 last=uid-of-web\nboot-1\n' })
+  const directory = testFolder(t, { 'boot-id': 'boot-2 last=uid-of-web\nboot-1\n' })
   const next = start({
     gate: (await openBootRecord(bootFile(directory), 'boot-3')).startGate({ clock, uptimeMs: clock.monotonicMs, log }),
   })
@@ -211,7 +212,7 @@ test('a suspect whose registry does not answer runs within the half minute all t
 })
 
 test('an agent that is started again in the same boot goes on with its record', async (t) => {
-  const directory = t.testdir({})
+  const directory = testFolder(t)
   writeFileSync(join(directory, 'boot-id'), 'boot-2 last=a some=later-word\n\0\0\nboot-1\n')
   const first = await booted(directory, 'boot-3', quietLog(t))
   t.match(first.gate.hold(pod('a')), { isNew: true, message: /2 times in a row/ })
@@ -223,7 +224,7 @@ test('an agent that is started again in the same boot goes on with its record', 
 })
 
 test('a suspect that does no harm is let go, also where another agent of this boot started it', async (t) => {
-  const directory = t.testdir({ 'boot-id': 'boot-3 trial=a began\nboot-2 last=a\nboot-1\n' })
+  const directory = testFolder(t, { 'boot-id': 'boot-3 trial=a began\nboot-2 last=a\nboot-1\n' })
   const record = await openBootRecord(bootFile(directory), 'boot-3')
   const clock = fakeClock()
   const gate = record.startGate({ clock, uptimeMs: clock.monotonicMs, log: quietLog(t) })
@@ -242,7 +243,7 @@ test('a folder that takes no writes is no failure', async (t) => {
 })
 
 test('a start after boots that lasted leaves no record', async (t) => {
-  const record = await openBootRecord(bootFile(t.testdir({})), 'boot-1')
+  const record = await openBootRecord(bootFile(testFolder(t)), 'boot-1')
   const gate = record.startGate({ clock: fakeClock(), uptimeMs: () => 0, log: quietLog(t) })
   const usedBytes = () => {
     collect()
@@ -259,7 +260,7 @@ test('a start after boots that lasted leaves no record', async (t) => {
 })
 
 test("the agent's starts are remembered until the machine is restarted, as far as they matter", async (t) => {
-  const path = join(t.testdir({}), 'bramble', 'id.starts')
+  const path = join(testFolder(t), 'bramble', 'id.starts')
   t.same(await recordStart(path, 1_000.4), [1_000])
   t.same(await recordStart(path, 2_000), [1_000, 2_000])
   for (let more = 0; more < 20; more++) await recordStart(path, 3_000)

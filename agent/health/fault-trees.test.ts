@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { testFolder } from '../../daemon/testing/test-folder.ts'
 import { bootFile } from '../adapters/disk/boot-file.ts'
 import { filesystemAccess } from '../adapters/disk/filesystem-access.ts'
 import { infoOf } from '../adapters/docker/answers.ts'
@@ -19,7 +20,7 @@ import { kernelDeadlock, kernelTroubles } from './kernel-trouble.ts'
 import { frequentRestarts } from './restarts.ts'
 
 function copyOf(t: Test, tree: string): string {
-  const root = t.testdir({})
+  const root = testFolder(t)
   cpSync(savedTree(tree), root, { recursive: true, verbatimSymlinks: true })
   return root
 }

@@ -7,6 +7,7 @@ import type { Clock } from '../../daemon/clock.ts'
 import { systemClock } from '../../daemon/clock.ts'
 import { ConfigurationError } from '../../daemon/process/configuration-file.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { testFolder } from '../../daemon/testing/test-folder.ts'
 import { openFleetDoor } from '../testing/fleet-door.ts'
 import { firstBoot } from './first-boot.ts'
 import { readFirstBoot } from './first-boot-file.ts'
@@ -18,7 +19,7 @@ const caHash = `sha256:${'0'.repeat(64)}`
 const impatient: Clock = { ...systemClock, sleep: (_ms, signal) => systemClock.sleep(5, signal) }
 
 function aMachine(t: Test, file: string) {
-  const folder = t.testdir({ 'bramble.yaml': file })
+  const folder = testFolder(t, { 'bramble.yaml': file })
   const stopping = new AbortController()
   const log = quietLog(t, 'The first-boot file is wrong: correct it and reboot')
   const card = path(folder, 'bramble.yaml')
@@ -38,7 +39,7 @@ function aMachine(t: Test, file: string) {
 }
 
 test('a machine joins with the printed line on its card, and the card then holds no token', async (t) => {
-  const door = await openFleetDoor({ folder: path(t.testdir({}), 'authority'), token })
+  const door = await openFleetDoor({ folder: path(testFolder(t), 'authority'), token })
   t.teardown(() => door.close())
   const line = `join: bramble-agent join ${door.url.origin} --token ${tokenText} --ca-hash ${door.caHash}\r\n`
   const machine = aMachine(t, `\uFEFF${line}`)
@@ -49,7 +50,7 @@ test('a machine joins with the printed line on its card, and the card then holds
 })
 
 test('on a machine that was in a fleet the log asks to restart the agent', async (t) => {
-  const door = await openFleetDoor({ folder: path(t.testdir({}), 'authority'), token })
+  const door = await openFleetDoor({ folder: path(testFolder(t), 'authority'), token })
   t.teardown(() => door.close())
   const line = `join: bramble-agent join ${door.url.origin} --token ${tokenText} --ca-hash ${door.caHash}`
   const machine = aMachine(t, line)
@@ -65,7 +66,7 @@ test('on a machine that was in a fleet the log asks to restart the agent', async
 })
 
 test('it tries until the controller is there, and logs each failure once', async (t) => {
-  const door = await openFleetDoor({ folder: path(t.testdir({}), 'authority'), token })
+  const door = await openFleetDoor({ folder: path(testFolder(t), 'authority'), token })
   const { port } = door.url
   await door.close()
   const machine = aMachine(
@@ -84,7 +85,7 @@ test('it tries until the controller is there, and logs each failure once', async
 
 test('a hostname that is taken gets the end of the serial number of the board', async (t) => {
   const door = await openFleetDoor({
-    folder: path(t.testdir({}), 'authority'),
+    folder: path(testFolder(t), 'authority'),
     token,
     denyFirst: 'node name pi is in use by another machine',
   })

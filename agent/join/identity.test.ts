@@ -2,6 +2,7 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { testFolder } from '../../daemon/testing/test-folder.ts'
 import {
   type AgentIdentity,
   findIdentity,
@@ -19,7 +20,7 @@ function identity(key = 'key'): AgentIdentity {
 }
 
 test('who this machine is, is written twice, for its owner alone', async (t) => {
-  const folder = join(t.testdir(), 'agent')
+  const folder = join(testFolder(t), 'agent')
   t.equal(await findIdentity(folder), undefined, 'it has not joined')
   await writeIdentity(folder, identity())
   t.same(await findIdentity(folder), { identity: identity() })
@@ -39,7 +40,7 @@ test('a file that a card damaged is renamed, and written again from its copy', a
     () => '\0'.repeat(100),
     () => 'null',
   ]) {
-    const folder = t.testdir()
+    const folder = testFolder(t)
     const path = join(folder, 'identity.json')
     await writeIdentity(folder, identity())
     const damaged = damage(await readFile(path, 'utf8'))
@@ -57,7 +58,7 @@ test('a file that a card damaged is renamed, and written again from its copy', a
 })
 
 test('a copy that was damaged is written again, too', async (t) => {
-  const folder = t.testdir()
+  const folder = testFolder(t)
   await writeIdentity(folder, identity())
   const copy = join(folder, 'identity.json.copy')
   const whole = await readFile(copy, 'utf8')
@@ -67,7 +68,7 @@ test('a copy that was damaged is written again, too', async (t) => {
 })
 
 test('wherever a renewal is cut off, there is a key with its certificate', async (t) => {
-  const [before, after] = [t.testdir({ before: {}, after: {} })].flatMap((one) => [`${one}/before`, `${one}/after`])
+  const [before, after] = [testFolder(t, { before: {}, after: {} })].flatMap((one) => [`${one}/before`, `${one}/after`])
   await writeIdentity(before ?? '', identity('old'))
   await writeIdentity(after ?? '', identity('new'))
   const files = async (name: string) =>
@@ -81,13 +82,13 @@ test('wherever a renewal is cut off, there is a key with its certificate', async
     [newFile, halfOf(newCopy), 'new'],
     [oldFile, newCopy, 'old'],
   ] as const) {
-    const folder = t.testdir({ 'identity.json': file, 'identity.json.copy': copy })
+    const folder = testFolder(t, { 'identity.json': file, 'identity.json.copy': copy })
     t.same((await findIdentity(folder))?.identity, identity(expected))
   }
 })
 
 test('what an earlier agent wrote has no checksum and no copy, and gets them', async (t) => {
-  const folder = t.testdir({ 'identity.json': JSON.stringify(identity()) })
+  const folder = testFolder(t, { 'identity.json': JSON.stringify(identity()) })
   const found = await findIdentity(folder)
   t.same(found, { identity: identity() })
   await repairIdentity(folder, { identity: identity() }, quietLog(t))
@@ -99,7 +100,7 @@ test('what an earlier agent wrote has no checksum and no copy, and gets them', a
 })
 
 test('without a copy one that is damaged is an error, not a machine that has not joined', async (t) => {
-  const folder = t.testdir({ 'identity.json': '{"nodeName": "pi"}' })
+  const folder = testFolder(t, { 'identity.json': '{"nodeName": "pi"}' })
   await t.rejects(findIdentity(folder), {
     message: 'Join again with a new token',
     cause: { message: /identity.json is damaged: apiUrl: Required/ },
@@ -111,7 +112,7 @@ test('without a copy one that is damaged is an error, not a machine that has not
 })
 
 test('a disk that takes no writes is logged, and the copy is used', async (t) => {
-  const folder = t.testdir()
+  const folder = testFolder(t)
   await writeIdentity(folder, identity())
   await rm(join(folder, 'identity.json'))
   await mkdir(join(folder, 'identity.json'))
@@ -126,7 +127,7 @@ test('a disk that takes no writes is logged, and the copy is used', async (t) =>
 })
 
 test('an agent that runs on renews its own identity, never the one that the machine was given since', async (t) => {
-  const folder = t.testdir()
+  const folder = testFolder(t)
   await renewIdentity(folder, identity(), identity())
   await renewIdentity(folder, identity(), identity('later'))
   t.same(await readIdentity(folder), identity('later'))
@@ -144,7 +145,7 @@ test('an agent that runs on renews its own identity, never the one that the mach
 })
 
 test('an identity that was not written down through a whole change of the authority is, as soon as it can be', async (t) => {
-  const folder = t.testdir()
+  const folder = testFolder(t)
   const before = { ...identity(), ca: authority('old') }
   await writeIdentity(folder, before)
   await renewIdentity(folder, before, { ...before, ca: authority('new') })

@@ -8,6 +8,7 @@ import type { BootstrapToken } from '../../api/node/bootstrap-token.ts'
 import { parseCidr } from '../../api/text/cidr.ts'
 import { openAuthority } from '../../certs/authority.ts'
 import { systemClock } from '../../daemon/clock.ts'
+import { testFolder } from '../../daemon/testing/test-folder.ts'
 import { type FleetDoor, type FleetDoorHabits, openFleetDoor } from '../testing/fleet-door.ts'
 import { readIdentity } from './identity.ts'
 import { type JoinCommandNeeds, joinCommand } from './join-command.ts'
@@ -16,7 +17,7 @@ const tokenText = 'abcdef.0123456789abcdef'
 const token: BootstrapToken = { id: 'abcdef', secret: '0123456789abcdef', usages: ['authentication'], groups: [] }
 
 async function aDoor(t: Test, habits: Partial<FleetDoorHabits> = {}): Promise<FleetDoor> {
-  const door = await openFleetDoor({ folder: path(t.testdir({}), 'authority'), token, ...habits })
+  const door = await openFleetDoor({ folder: path(testFolder(t), 'authority'), token, ...habits })
   t.teardown(() => door.close())
   return door
 }
@@ -168,7 +169,7 @@ test('a join that waits for an operator prints that, and goes on with its reques
   let isApproved = false
   const waits = { because: 'node pi-1 exists', isApproved: () => isApproved }
   const door = await aDoor(t, { waits })
-  const folder = t.testdir({})
+  const folder = testFolder(t)
   const clock = { ...systemClock, sleep: (_ms: number, signal?: AbortSignal) => systemClock.sleep(5, signal) }
   const interrupted = aMachine(t, {
     signal: stop.signal,
@@ -231,7 +232,7 @@ test('joining again as the same node shows the certificate it has', async (t) =>
 })
 
 test('a certificate that is not ours is not kept', async (t) => {
-  const stranger = await openAuthority(path(t.testdir({}), 'stranger'), Date.now())
+  const stranger = await openAuthority(path(testFolder(t), 'stranger'), Date.now())
   const machine = aMachine(t)
   const { stderr } = await machine.join(await aDoor(t, { signWith: stranger }))
   t.match(stderr, /issued an unusable certificate: it is not signed by the authority/)

@@ -4,6 +4,7 @@ import { openAuthority } from '../../certs/authority.ts'
 import { signNodeCSR } from '../../certs/testing/sign-node-csr.ts'
 import { type ApiAnswer, ApiUnreachable } from '../../daemon/api-client.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { testFolder } from '../../daemon/testing/test-folder.ts'
 import { renewedCertificate } from './renewal.ts'
 
 test('a request that an operator must look at outlives a controller that is away meanwhile', async (t) => {
@@ -26,7 +27,7 @@ function answer(status: number, body?: unknown): ApiAnswer {
 
 async function world(t: Test) {
   const clock = fakeClock()
-  const authority = await openAuthority(t.testdir({}), clock.wallMs())
+  const authority = await openAuthority(testFolder(t), clock.wallMs())
   const asked: CertificateSigningRequest[] = []
   const answers: (ApiAnswer | Error | (() => ApiAnswer))[] = []
   const api = {

@@ -6,6 +6,7 @@ import { type Test, test } from 'tap'
 import { systemClock as clock } from '../../daemon/clock.ts'
 import { removeUnfinished } from '../../daemon/durable-file.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { testFolder } from '../../daemon/testing/test-folder.ts'
 import { isRoot, skipWithout } from '../../test/support/missing-parts.ts'
 import { adminSocket, adminSocketPath, requestBackup, requestSecretsKeyRotation } from '../admin-socket.ts'
 import { revocationsIn, revocationsKey, revoke } from '../store/revocations.ts'
@@ -136,7 +137,7 @@ test('what was revoked since the backup stays revoked, also when the restore was
 })
 
 test('a backup whose authority has a file outside of its folder is refused', async (t) => {
-  const folder = t.testdir({})
+  const folder = testFolder(t)
   for (const [index, name] of ['../../outside', '/etc/outside', '..', '', 'a\\b'].entries()) {
     const path = join(folder, `prepared-${index}`)
     const { store } = await openSqliteStore({ path, clock, log: quietLog(t) })

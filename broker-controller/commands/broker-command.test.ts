@@ -1,10 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
+import { testFolder } from '../../daemon/testing/test-folder.ts'
 import { brokerCommand } from './broker-command.ts'
 
 async function world(t: Test) {
-  const folder = t.testdir({ data: {}, target: {} })
+  const folder = testFolder(t, { data: {}, target: {} })
   const [dataDir, target] = [join(folder, 'data'), join(folder, 'target')]
   const command = async (...args: readonly string[]) => {
     let [out, error] = ['', '']

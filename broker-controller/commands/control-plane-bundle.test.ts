@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { test } from 'tap'
+import { testFolder } from '../../daemon/testing/test-folder.ts'
 import { emptyControllerConfiguration } from '../configuration.ts'
 import { settingsOfOthers } from '../replicas/settings-of-others.ts'
 import { type ControlPlaneBundle, openBundle, readBundle, sealBundle } from './control-plane-bundle.ts'
@@ -38,7 +39,7 @@ test('a bundle writes nothing outside of the data directory', async (t) => {
 })
 
 test('files for etcd that have one name in different folders stay apart', async (t) => {
-  const folder = t.testdir({
+  const folder = testFolder(t, {
     data: { authority: { 'ca.key': 'authority' }, 'secrets.key': 'secrets' },
     ...Object.fromEntries(['ca', 'crt', 'key'].map((kind) => [kind, { 'tls (1).pem': kind }])),
   })

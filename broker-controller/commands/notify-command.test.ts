@@ -1,11 +1,12 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
+import { testFolder } from '../../daemon/testing/test-folder.ts'
 import { messageReceiver } from '../notifications/testing/receiver.ts'
 import { notifyCommand } from './notify-command.ts'
 
 async function run(t: Test, channels: readonly object[], ...args: readonly string[]) {
-  const config = join(t.testdir({}), 'controller.yaml')
+  const config = join(testFolder(t), 'controller.yaml')
   const file = { apiVersion: 'bramble.dev/v1alpha1', kind: 'ControllerConfiguration', notify: { channels } }
   await writeFile(config, JSON.stringify(file))
   let [stdout, stderr] = ['', '']

@@ -3,11 +3,12 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { decodeToken, encodeToken } from '../../api/node/bootstrap-token.ts'
+import { testFolder } from '../../daemon/testing/test-folder.ts'
 import { openSecretsDoor } from '../testing/secrets-door.ts'
 import { tokenCommand } from './token-command.ts'
 
 async function aFleet(t: Test, habits: Parameters<typeof openSecretsDoor>[1] = {}) {
-  const dataDir = t.testdir({})
+  const dataDir = testFolder(t)
   const door = await openSecretsDoor(join(dataDir, 'authority'), habits)
   t.teardown(() => door.close())
   await writeFile(join(dataDir, 'kubeconfig'), door.kubeconfig)

@@ -1,6 +1,7 @@
 import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { testFolder } from '../../daemon/testing/test-folder.ts'
 import type { Notification } from './messages.ts'
 import { defaultTemplate, type HttpChannel } from './notify-settings.ts'
 import { SendError, sendMessage } from './send-message.ts'
@@ -58,7 +59,7 @@ test('a webhook gets its template, with values that cannot leave their string or
 
 test('a URL in a file is read for each message; other users must not be able to read it', async (t) => {
   const { url, received } = await messageReceiver(t)
-  const file = join(t.testdir({}), 'url')
+  const file = join(testFolder(t), 'url')
   await writeFile(file, `${url}\n`, { mode: 0o600 })
   await sendMessage(channel('', { url: { file } }), message, never)
   t.equal(received.length, 1)
@@ -70,7 +71,7 @@ test('a URL in a file is read for each message; other users must not be able to 
 
 test('a token is not sent in plain text', async (t) => {
   const { url, received } = await messageReceiver(t)
-  const tokenFile = join(t.testdir({}), 'token')
+  const tokenFile = join(testFolder(t), 'token')
   await writeFile(tokenFile, 'hunter2', { mode: 0o600 })
   const { message: why } = await refusal(sendMessage(channel(url, { tokenFile }), message, never))
   t.match(why, /must begin with https:\/\//)

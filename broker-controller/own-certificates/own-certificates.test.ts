@@ -9,6 +9,7 @@ import { createCSR } from '../../certs/csr.ts'
 import { checkNodeCSR } from '../../certs/csr-check.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { testFolder } from '../../daemon/testing/test-folder.ts'
 import { readKubeconfig } from '../kubeconfig.ts'
 import { isOlderThanStore } from '../store/store-mark.ts'
 import { openOwnCertificates } from './own-certificates.ts'
@@ -118,7 +119,7 @@ function sinceMs(pem: string): number {
 }
 
 function aController(t: Test, ...expected: readonly string[]) {
-  const dataDir = t.testdir({})
+  const dataDir = testFolder(t)
   const clock = fakeClock()
   clock.setWall(Date.UTC(2026, 5, 1))
   const log = quietLog(t, ...expected)

@@ -6,6 +6,7 @@ import { openAuthority } from '../../certs/authority.ts'
 import { systemClock } from '../../daemon/clock.ts'
 import { metricsRegistry } from '../../daemon/metrics-registry.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { testFolder } from '../../daemon/testing/test-folder.ts'
 import type { ControllerAddress } from '../store/controllers.ts'
 import type { Leader } from '../store/election/election.ts'
 import { openReplica } from './open-replica.ts'
@@ -17,7 +18,7 @@ const other: ControllerAddress = {
 }
 
 async function world(t: Test, nowMs = () => Date.now()) {
-  const authority = await openAuthority(join(t.testdir(), 'authority'), Date.now())
+  const authority = await openAuthority(join(testFolder(t), 'authority'), Date.now())
   const state = { isLeading: true, leader: undefined as Leader | undefined, refreshes: 0, monotonicMs: 0 }
   let all: ControllerAddress[] = []
   const unread: ControllerAddress[] = []
@@ -66,7 +67,7 @@ async function world(t: Test, nowMs = () => Date.now()) {
 }
 
 test('without an election it is the only controller', async (t) => {
-  const authority = await openAuthority(join(t.testdir(), 'authority'), Date.now())
+  const authority = await openAuthority(join(testFolder(t), 'authority'), Date.now())
   const shown = { authority: () => authority, onChange: () => undefined }
   const needs = { own: shown, hosts: [], registry: metricsRegistry(), clock: systemClock, log: quietLog(t) }
   t.equal(openReplica(needs), undefined)

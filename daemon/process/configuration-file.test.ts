@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { test } from 'tap'
 import { Integer } from 'typebox/type'
 import { mapOf, object, oneOf, optional, text } from '../../api/schema.ts'
+import { testFolder } from '../testing/test-folder.ts'
 import { ConfigurationError, decodeConfiguration, readConfigurationFile } from './configuration-file.ts'
 
 const schema = object({
@@ -24,7 +25,7 @@ const problemsOf = (source: string): readonly string[] => {
 }
 
 test('a file is read and typed', async (t) => {
-  const path = join(t.testdir(), 'agent.yaml')
+  const path = join(testFolder(t), 'agent.yaml')
   await writeFile(path, `${head}maxPods: 20\nevictionHard:\n  memory.available: 5%\n`)
   t.same(await readConfigurationFile(path, schema), {
     apiVersion: 'bramble.dev/v1alpha1',
@@ -50,7 +51,7 @@ test('an error of the YAML syntax names the place', async (t) => {
 })
 
 test('a missing file is reported with its cause', async (t) => {
-  const path = join(t.testdir(), 'none.yaml')
+  const path = join(testFolder(t), 'none.yaml')
   await t.rejects(readConfigurationFile(path, schema), {
     name: 'ConfigurationError',
     message: `Cannot read configuration file ${path}`,

@@ -1,8 +1,9 @@
 import { test } from 'tap'
+import { testFolder } from '../../daemon/testing/test-folder.ts'
 import { overlaps, runsIn } from './run-records.ts'
 
 test('runs of one name at one time are found, runs one after the other are not', async (t) => {
-  const folder = t.testdir({
+  const folder = testFolder(t, {
     'db-0~u1~a': '10.00\n10.20\n11.00\n',
     'db-0~u2~b': '11.10\n12.00\n',
     'db-1~u3~c': '10.00\n12.00\n',

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { aPod } from '../../../api/testing/builders.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import type { CheckpointData } from '../../pods/wanted/pod-checkpoint.ts'
 import { fileCheckpoint, laterFormat, read } from './checkpoint.ts'
 
@@ -16,7 +17,7 @@ function remembered(version = 1, name = 'web'): CheckpointData {
 }
 
 function place(t: Test) {
-  const path = join(t.testdir(), 'desired.json')
+  const path = join(testFolder(t), 'desired.json')
   return { path, open: (...errors: readonly string[]) => fileCheckpoint(path, quietLog(t, ...errors)) }
 }
 

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { type Test, test } from 'tap'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { isRoot, skipWithout } from '../../../test/support/missing-parts.ts'
 import { readOnlyFilesystem } from '../../health/filesystem.ts'
 import { filesystemWatch } from '../../health/filesystem-watch.ts'
@@ -13,7 +14,7 @@ import { filesystemAccess } from './filesystem-access.ts'
 
 /** A machine whose mounts are as a test writes them; its data directory is a real folder. */
 function machine(t: Test, fstab = 'PARTUUID=4f1c-02 / ext4 defaults,noatime 0 1\n') {
-  const root = t.testdir({ proc: { self: {} }, etc: { fstab }, data: {} })
+  const root = testFolder(t, { proc: { self: {} }, etc: { fstab }, data: {} })
   const dataDirectory = join(root, 'data')
   const clock = fakeClock()
   const listeners: ((line: KernelLine) => void)[] = []

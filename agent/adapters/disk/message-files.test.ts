@@ -1,6 +1,7 @@
 import { mkdir, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { makeMessageFile, readMessageFile, writeEtcFile } from './message-files.ts'
 
 const head = '127.0.0.1\tlocalhost\n'
@@ -8,7 +9,7 @@ const long = `${head}${'10.244.0.7\tweb.example\n'.repeat(100)}`
 const short = `${head}10.244.0.8\tweb\n`
 
 test('a hosts file in use stays the same file, and is whole at any moment', async (t) => {
-  const folder = t.testdir({})
+  const folder = testFolder(t)
   const path = await writeEtcFile(folder, 'hosts', long)
   const { ino } = await stat(path)
   let isOver = false
@@ -29,7 +30,7 @@ test('a hosts file in use stays the same file, and is whole at any moment', asyn
 })
 
 test('a text that has not changed is not written', async (t) => {
-  const folder = t.testdir({})
+  const folder = testFolder(t)
   const path = await writeEtcFile(folder, 'hosts', short)
   await utimes(path, 1, 1)
   await writeEtcFile(folder, 'hosts', short)
@@ -39,7 +40,7 @@ test('a text that has not changed is not written', async (t) => {
 })
 
 test('a message file is empty and writable by anyone, and replaces one of its attempt', async (t) => {
-  const folder = join(t.testdir({}), 'pod', 'main')
+  const folder = join(testFolder(t), 'pod', 'main')
   const path = await makeMessageFile(folder, 0)
   t.equal(path, join(folder, '0'))
   t.match(await stat(path), { mode: 0o100666, size: 0 })
@@ -48,7 +49,7 @@ test('a message file is empty and writable by anyone, and replaces one of its at
 })
 
 test('the files of this attempt and the last one are kept', async (t) => {
-  const folder = join(t.testdir({}), 'main')
+  const folder = join(testFolder(t), 'main')
   for (let attempt = 0; attempt < 4; attempt++) await makeMessageFile(folder, attempt)
   t.same((await readdir(folder)).sort(), ['2', '3'])
   await makeMessageFile(folder, 3)
@@ -56,7 +57,7 @@ test('the files of this attempt and the last one are kept', async (t) => {
 })
 
 test('the last bytes of a message are read, and none of a file that does not exist', async (t) => {
-  const folder = t.testdir({ message: '0123456789' })
+  const folder = testFolder(t, { message: '0123456789' })
   const read = async (most: number) => (await readMessageFile(join(folder, 'message'), most)).toString()
   t.same(await Promise.all([4, 10, 11, 0].map(read)), ['6789', '0123456789', '0123456789', ''])
   t.equal((await readMessageFile(join(folder, 'none'), 4)).length, 0)

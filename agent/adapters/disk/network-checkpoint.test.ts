@@ -4,6 +4,7 @@ import { test } from 'tap'
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import type { ServicesMessage } from '../../../api/network/service-endpoints.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { networkCheckpoint, networkCheckpointPath } from './network-checkpoint.ts'
 
 const network: NetworkMessage = {
@@ -17,7 +18,7 @@ const network: NetworkMessage = {
 const shard: ServicesMessage = { epoch: 'e', version: 4, services: [] }
 
 test('messages that were saved are loaded by the next agent', async (t) => {
-  const folder = networkCheckpointPath(t.testdir())
+  const folder = networkCheckpointPath(testFolder(t))
   const log = quietLog(t)
   const checkpoint = networkCheckpoint(folder, log)
   t.same(await checkpoint.load(), { network: undefined, shards: new Map() })
@@ -32,7 +33,7 @@ test('messages that were saved are loaded by the next agent', async (t) => {
 })
 
 test('a damaged file is left out and logged, and the others are used', async (t) => {
-  const folder = networkCheckpointPath(t.testdir())
+  const folder = networkCheckpointPath(testFolder(t))
   const log = quietLog(t)
   const checkpoint = networkCheckpoint(folder, log)
   await checkpoint.saveNetwork(network)

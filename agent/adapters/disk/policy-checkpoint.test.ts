@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { test } from 'tap'
 import type { PoliciesMessage } from '../../../api/network/node-policies.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { policyCheckpoint } from './policy-checkpoint.ts'
 
 const message: PoliciesMessage = {
@@ -12,7 +13,7 @@ const message: PoliciesMessage = {
 }
 
 test('policies that were saved are loaded by the next agent, and one that was damaged is not taken for none', async (t) => {
-  const folder = t.testdir()
+  const folder = testFolder(t)
   const log = quietLog(t, 'The checkpoint of the policies cannot be used')
   const checkpoint = policyCheckpoint(folder, log)
   t.equal(await checkpoint.load(), undefined)

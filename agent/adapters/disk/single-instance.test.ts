@@ -5,6 +5,7 @@ import { mkdtemp, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { isRoot, skipWithout } from '../../../test/support/missing-parts.ts'
 import { AlreadyRunning, agentOn, lockDirectory } from './single-instance.ts'
 
@@ -30,7 +31,7 @@ async function holder(t: Test, directory: string): Promise<{ output: string; chi
 }
 
 test('a second agent on one data directory is refused, and the error names the process that holds it', async (t) => {
-  const directory = t.testdir({})
+  const directory = testFolder(t)
   const first = await holder(t, directory)
   t.equal(first.output, 'taken')
   await t.rejects(lockDirectory(directory), new AlreadyRunning(first.child.pid ?? 0, directory))
@@ -49,20 +50,20 @@ test('a second agent on one data directory is refused, and the error names the p
 })
 
 test('another program with the number of a dead agent does not keep its place', async (t) => {
-  const directory = t.testdir({})
+  const directory = testFolder(t)
   await writeFile(join(directory, 'agent.lock'), `${process.pid} earlier-boot/1\n`)
   const lock = await lockDirectory(directory)
   await lock.release()
 })
 
 test('a file cut short by a power cut is no owner', async (t) => {
-  const directory = t.testdir({})
+  const directory = testFolder(t)
   await writeFile(join(directory, 'agent.lock'), '')
   await (await lockDirectory(directory)).release()
 })
 
 test('of many that start at one moment on a dead one’s place exactly one runs', async (t) => {
-  const directory = t.testdir({})
+  const directory = testFolder(t)
   await writeFile(join(directory, 'agent.lock'), '999999 earlier-boot/1\n')
   const holders = await Promise.all(Array.from({ length: 4 }, () => holder(t, directory)))
   t.same(holders.map(({ output }) => output).toSorted(), [
@@ -74,7 +75,7 @@ test('of many that start at one moment on a dead one’s place exactly one runs'
 })
 
 test('of several that find the file of a dead one at the same time exactly one takes its place', async (t) => {
-  const directory = t.testdir({})
+  const directory = testFolder(t)
   const outcomes = new Set<string>()
   for (let round = 0; round < 200; round++) {
     await writeFile(join(directory, 'agent.lock'), `999999 earlier-boot/${round}\n`)
@@ -89,7 +90,7 @@ test('of several that find the file of a dead one at the same time exactly one t
 })
 
 test('the place of an agent that died while it took the place of a dead one is taken, too', async (t) => {
-  const directory = t.testdir({})
+  const directory = testFolder(t)
   const [first, second] = ['999999 earlier-boot/1\n', '999998 earlier-boot/2\n']
   const successor = createHash('sha256').update(first).digest('hex').slice(0, 16)
   await writeFile(join(directory, 'agent.lock'), first)
@@ -101,7 +102,7 @@ test('the place of an agent that died while it took the place of a dead one is t
 })
 
 test('the place of an agent is taken whose files a power cut has emptied', async (t) => {
-  const directory = t.testdir({})
+  const directory = testFolder(t)
   const successor = createHash('sha256').update('').digest('hex').slice(0, 16)
   await writeFile(join(directory, 'agent.lock'), '')
   await writeFile(join(directory, `agent.lock.${successor}`), '')

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Dockerode from 'dockerode'
 import { type Test, test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { partialImage } from './partial-images.ts'
 
 test('a hung Docker does not hold up callers that wait for layers to be kept', async (t) => {
@@ -77,7 +78,8 @@ test('an error of Docker while it loads is the error, and the earlier image stay
 
 /** Docker's API of images, and its records of layers: digest → the digest of the unpacked layer. */
 async function imagesOf(t: Test, records: { readonly [digest: string]: string } | undefined) {
-  const root = t.testdir(
+  const root = testFolder(
+    t,
     records === undefined ? {} : { image: { overlay2: { distribution: { 'diffid-by-digest': { sha256: records } } } } },
   )
   const engine = {

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { openAuthority } from '../../../certs/authority.ts'
 import { issueServer } from '../../../certs/issue.ts'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { networkProbes } from './network-probes.ts'
 
 const never = new AbortController().signal
@@ -57,7 +58,7 @@ test('an HTTP probe sends its user agent and its own headers, and takes 200 to 3
 })
 
 test('a probe over TLS does not verify the certificate, and reads as much of a long answer as the kubelet', async (t) => {
-  const folder = t.testdir({})
+  const folder = testFolder(t)
   const authority = await openAuthority(join(folder, 'authority'), Date.now())
   const { certificate, key } = issueServer(authority, { names: ['elsewhere'], nowMs: Date.now() })
   const server = createSecureServer({ cert: certificate, key }, (request, response) => {

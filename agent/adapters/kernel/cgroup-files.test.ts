@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { savedTree } from '../../testing/saved-trees.ts'
 import { groupFolders, groupFoldersAt, readGroup } from './cgroup-files.ts'
 
@@ -61,7 +62,7 @@ test('the machine itself is a group too', async (t) => {
 
 test('a group has the readings of the files that exist, and no others', async (t) => {
   const reading = (files: { readonly [file: string]: string }, brief = false) => {
-    const root = t.testdir({ sys: { fs: { cgroup: { 'cgroup.procs': '', ...files } } } })
+    const root = testFolder(t, { sys: { fs: { cgroup: { 'cgroup.procs': '', ...files } } } })
     return readGroup(groupFoldersAt(root, '/') ?? {}, brief)
   }
   t.same(reading({}), {})
@@ -96,7 +97,7 @@ test('a group has the readings of the files that exist, and no others', async (t
 
 test('a group of version 1 has the readings of the controllers that are mounted', async (t) => {
   const reading = (controllers: { readonly [controller: string]: { readonly [file: string]: string } }) => {
-    const root = t.testdir({ sys: { fs: { cgroup: controllers } } })
+    const root = testFolder(t, { sys: { fs: { cgroup: controllers } } })
     const folders = groupFoldersAt(root, '/')
     return folders && readGroup(folders)
   }
@@ -114,7 +115,7 @@ test('a group of version 1 has the readings of the controllers that are mounted'
 })
 
 test('of the entries of a process those count whose path names the container', async (t) => {
-  const root = t.testdir({
+  const root = testFolder(t, {
     proc: { 4242: { cgroup: `\n3:pids:/other\n2:memory:/docker/${id}/init\n0::/docker/${id}\n` } },
     sys: {
       fs: {

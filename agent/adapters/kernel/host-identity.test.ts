@@ -1,11 +1,12 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type Test, test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { savedTree } from '../../testing/saved-trees.ts'
 import { readBootID, readHardwareIdentity } from './host-identity.ts'
 
 async function machineWith(t: Test, files: { readonly [path: string]: string }): Promise<string> {
-  const root = t.testdir({})
+  const root = testFolder(t)
   for (const [path, content] of Object.entries(files)) {
     await mkdir(dirname(join(root, path)), { recursive: true })
     await writeFile(join(root, path), content)
@@ -63,8 +64,8 @@ test('the identity and the boot of a saved machine are read', async (t) => {
 })
 
 test('a machine that shows nothing has no identity, and that is no error', async (t) => {
-  t.same(await readHardwareIdentity(t.testdir({})), {})
-  t.equal(await readBootID(t.testdir({})), undefined)
+  t.same(await readHardwareIdentity(testFolder(t)), {})
+  t.equal(await readBootID(testFolder(t)), undefined)
 })
 
 test('what makers and emulators fill in is no mark', async (t) => {
@@ -104,5 +105,5 @@ test('an empty file is no mark', async (t) => {
     await readHardwareIdentity(await machineWith(t, { 'etc/machine-id': '\n', 'proc/device-tree/model': '\0' })),
     {},
   )
-  t.equal(await readBootID(t.testdir({})), undefined)
+  t.equal(await readBootID(testFolder(t)), undefined)
 })

@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { savedTree } from '../../testing/saved-trees.ts'
 import { describeMachine, machineDescription, readInventory } from './host-inventory.ts'
 
@@ -33,7 +34,7 @@ test('a PC has a UUID of its own', async (t) => {
 
 test('a kernel without a list of online processors counts those it describes, and 1 where it describes none', async (t) => {
   const cpus = async (cpuinfo: { readonly [file: string]: string }) => {
-    const root = t.testdir({ proc: { meminfo: 'MemTotal:  1024 kB\n', ...cpuinfo } })
+    const root = testFolder(t, { proc: { meminfo: 'MemTotal:  1024 kB\n', ...cpuinfo } })
     return (await readInventory({ root, dataDirectory: '/data', statfs: async () => card })).machine.cpus
   }
   const two = 'processor\t: 0\nmodel name\t: ARMv6 processor : rev 7\n\nprocessor: 1\n'
@@ -46,7 +47,7 @@ test('huge pages are counted by size, in the unit that Kubernetes names them by'
   const sizes = (kB: { readonly [folder: string]: string }) =>
     Object.fromEntries(Object.entries(kB).map(([folder, pages]) => [folder, { nr_hugepages: pages }]))
   const hugepages = sizes({ 'hugepages-64kB': '3\n', 'hugepages-2048kB': '2\n', 'hugepages-1048576kB': '1\n' })
-  const root = t.testdir({
+  const root = testFolder(t, {
     proc: { meminfo: 'MemTotal:  1024 kB\n' },
     sys: { kernel: { mm: { hugepages } } },
   })
@@ -56,7 +57,7 @@ test('huge pages are counted by size, in the unit that Kubernetes names them by'
 
 test('the name of the system is its pretty name, with or without quotes, and Linux where it has none', async (t) => {
   const image = async (release: string | undefined) => {
-    const root = t.testdir({
+    const root = testFolder(t, {
       proc: { meminfo: 'MemTotal:  1024 kB\n' },
       etc: release === undefined ? {} : { 'os-release': release },
     })

@@ -2,10 +2,11 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { machineServers, readHosts } from './host-resolver.ts'
 
 test('the hosts file of the machine is read, unless it is missing or longer than 64 KiB', async (t) => {
-  const root = t.testdir()
+  const root = testFolder(t)
   t.equal(await readHosts(root), undefined)
   await mkdir(join(root, 'etc'))
   await writeFile(join(root, 'etc/hosts'), '127.0.0.1 localhost\n')
@@ -17,7 +18,7 @@ test('the hosts file of the machine is read, unless it is missing or longer than
 })
 
 test('the servers of the machine are asked without the server of the node, and read again after 10 s', async (t) => {
-  const root = t.testdir()
+  const root = testFolder(t)
   const clock = fakeClock()
   const servers = machineServers(root, clock)
   t.same(await servers(), [], 'there is no file')

@@ -3,6 +3,7 @@ import { endianness } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { formatCidr } from '../../../api/text/cidr.ts'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { routeInTheWay } from '../docker/network.ts'
 import { readIPv6Routes, readRoutes } from './host-routes.ts'
 
@@ -14,7 +15,7 @@ eth0	0000000A	0101A8C0	0003	0	0	0	000000FF	0	0	0
 `
 
 test('routes of the machine, and which of them pods must leave alone', { skip: endianness() !== 'LE' }, async (t) => {
-  const root = t.testdir()
+  const root = testFolder(t)
   await mkdir(join(root, 'proc/net'), { recursive: true })
   await writeFile(join(root, 'proc/net/route'), table)
   const routes = await readRoutes(root)
@@ -36,7 +37,7 @@ test('routes of the machine, and which of them pods must leave alone', { skip: e
 })
 
 test('rows that are no addresses are left out', { skip: endianness() !== 'LE' }, async (t) => {
-  const root = t.testdir({
+  const root = testFolder(t, {
     proc: {
       net: {
         route: [
@@ -72,7 +73,7 @@ test('routes of IPv6 are those of the machine without its own addresses, multica
     row('', '00', hop, '00000400', '00000003', 'eth0'),
     'not a route',
   ]
-  const root = t.testdir({ proc: { net: { ipv6_route: rows.join('\n') } } })
+  const root = testFolder(t, { proc: { net: { ipv6_route: rows.join('\n') } } })
   t.same(await readIPv6Routes(root), [
     { interface: 'eth0', range: 'fd00:10:244:2::/64', direct: false, gateway: 'fd00:1::2', metric: 1024 },
     { interface: 'eth0', range: 'fd00:1::/64', direct: true, metric: 256 },

@@ -5,6 +5,7 @@ import { test } from 'tap'
 import { systemClock } from '../../../daemon/clock.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import type { KernelLine } from '../../health/kernel-log.ts'
 import { until } from '../../testing/until.ts'
 import { kernelLog, parseRecord } from './kernel-log.ts'
@@ -30,7 +31,7 @@ test('what has no priority, number and time is no record, and programs have prio
 
 test('a fast log is read in parts, between which others run', async (t) => {
   const record = `6,1,1000000,-;${'x'.repeat(4081)}\n` // two in each read
-  const root = t.testdir({ dev: { kmsg: record.repeat(1_000) } })
+  const root = testFolder(t, { dev: { kmsg: record.repeat(1_000) } })
   const [clock, log] = [fakeClock(), quietLog(t)]
   const kernel = kernelLog({ root, clock, log, uptimeMs: () => 9_000 })
   let lines = 0
@@ -45,7 +46,7 @@ test('a fast log is read in parts, between which others run', async (t) => {
 })
 
 test('a look reads what was logged since, also where the log failed before', async (t) => {
-  const root = t.testdir({ dev: { kmsg: '' } })
+  const root = testFolder(t, { dev: { kmsg: '' } })
   const [clock, log] = [fakeClock(), quietLog(t)]
   const kernel = kernelLog({ root, clock, log, uptimeMs: () => 9_000 })
   const lines: string[] = []
@@ -66,7 +67,7 @@ test('a look reads what was logged since, also where the log failed before', asy
 })
 
 test('a log that cannot be read is logged once, and tried again each minute', async (t) => {
-  const root = t.testdir({ dev: { kmsg: {} } })
+  const root = testFolder(t, { dev: { kmsg: {} } })
   const [clock, log] = [fakeClock(), quietLog(t)]
   const kernel = kernelLog({ root, clock, log, uptimeMs: () => 9_000 })
   const lines: string[] = []
@@ -88,7 +89,7 @@ test('a log that cannot be read is logged once, and tried again each minute', as
 })
 
 test('lines of a saved log are emitted once, and a machine without one is no error', async (t) => {
-  const root = t.testdir({})
+  const root = testFolder(t)
   const [clock, log] = [fakeClock(), quietLog(t)]
   const kernel = kernelLog({ root, clock, log, uptimeMs: () => 9_000 })
   const lines: KernelLine[] = []

@@ -1,6 +1,7 @@
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { scheduledChecks } from '../../health/checks.ts'
 import type { KernelLine } from '../../health/kernel-log.ts'
 import { sourceOf } from '../../testing/health-source.ts'
@@ -24,13 +25,13 @@ async function seen(root: string, settings: { readonly highTemperatureCelsius: n
 }
 
 function copyOf(t: Test, tree: string): string {
-  const root = t.testdir({})
+  const root = testFolder(t)
   cpSync(savedTree(tree), root, { recursive: true })
   return root
 }
 
 test('a machine that has no sensors has none of these conditions', async (t) => {
-  const { wrong, well } = await seen(t.testdir({}))
+  const { wrong, well } = await seen(testFolder(t))
   t.same({ wrong, well }, { wrong: [], well: [] })
 })
 
@@ -140,7 +141,7 @@ test('a disabled memory cgroup is a condition that names the file to edit on thi
 })
 
 test('a clock set by a time server is recognized by a file, where systemd-timesyncd runs at all', async (t) => {
-  const root = t.testdir({ proc: { uptime: '725.32 2800.12\n' } })
+  const root = testFolder(t, { proc: { uptime: '725.32 2800.12\n' } })
   const sensors = machineSensors({ root })
   t.same(sensors.time(), { synchronized: undefined, uptimeMs: 725_320 })
   mkdirSync(join(root, 'run/systemd/timesync'), { recursive: true })
@@ -157,7 +158,7 @@ test('a clock set by a time server is recognized by a file, where systemd-timesy
 
 /** Files below a root, by their paths. */
 function treeOf(t: Test, files: { readonly [path: string]: string }): string {
-  const root = t.testdir({})
+  const root = testFolder(t)
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(join(root, path, '..'), { recursive: true })
     writeFileSync(join(root, path), `${text}\n`)
@@ -219,7 +220,7 @@ test('throttling of a PC is the sum of its processors, from the second look on',
   t.same(sensors.power().throttling, { now: true, before: true, by: ['its own thermal monitor'] })
   t.same(sensors.power().throttling, { now: false, before: true, by: [] }, 'the count no longer grows')
   t.same(machineSensors({ root }).power().throttling, { now: false, before: true, by: [] })
-  t.equal(machineSensors({ root: t.testdir({}) }).power().throttling, undefined)
+  t.equal(machineSensors({ root: testFolder(t) }).power().throttling, undefined)
   t.end()
 })
 

@@ -1,10 +1,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { machineStats } from './machine-stats.ts'
 
 test('the hottest of all sensors counts, and what the machine does not have is left out', async (t) => {
-  const root = t.testdir()
+  const root = testFolder(t)
   const zone = (name: string, celsius: number) => ({ name, celsius, trips: [] })
   const reading = (...zones: readonly ReturnType<typeof zone>[]) => ({ zones, board: undefined })
   t.same(machineStats({ root, temperature: () => reading() }), {})

@@ -1,12 +1,13 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type Test, test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { cameUp } from '../../node/connection/network-state.ts'
 import { readNetworkState } from './network-changes.ts'
 
 /** A machine's files, written below a folder of the test's own. */
 async function machine(t: Test) {
-  const root = t.testdir()
+  const root = testFolder(t)
   return {
     root,
     async write(path: string, text: string) {

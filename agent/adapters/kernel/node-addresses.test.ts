@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { savedTree } from '../../testing/saved-trees.ts'
 import { defaultInterfaces, hostAddresses } from './node-addresses.ts'
 
@@ -24,7 +25,7 @@ test('a default route has a destination and a mask of zero, and IPv4 comes befor
   const zero = '0'.repeat(32)
   const v6 = (name: string, destination: string, length: string, metric: string) =>
     `${destination} ${length} ${zero} 00 fe80000000000000 ${metric} 00000001 00000000 00450003     ${name}`
-  const root = t.testdir({
+  const root = testFolder(t, {
     proc: {
       net: {
         route: [
@@ -47,7 +48,7 @@ test('a default route has a destination and a mask of zero, and IPv4 comes befor
     },
   })
   t.same(defaultInterfaces(root), ['wlan0', 'eth0', 'eth1'])
-  t.same(defaultInterfaces(t.testdir({})), [], 'a kernel without the files has none')
+  t.same(defaultInterfaces(testFolder(t)), [], 'a kernel without the files has none')
 })
 
 test('an address that is configured needs no name server', async (t) => {
@@ -67,7 +68,7 @@ test('an address that is configured needs no name server', async (t) => {
 
 test('the answer of the name server is kept for five minutes', async (t) => {
   const clock = fakeClock()
-  const root = t.testdir({ proc: { net: { route: '', if_inet6: '' } } })
+  const root = testFolder(t, { proc: { net: { route: '', if_inet6: '' } } })
   let asked = 0
   const resolve = async () => {
     asked++
@@ -86,7 +87,7 @@ test('the answer of the name server is kept for five minutes', async (t) => {
 })
 
 test('the interfaces are those of this machine unless given', async (t) => {
-  const needs = { root: t.testdir({}), clock: fakeClock(), resolve: async () => [] }
+  const needs = { root: testFolder(t), clock: fakeClock(), resolve: async () => [] }
   t.same(await hostAddresses(needs, { ...settings, nodeIPs: ['127.0.0.1'] })(), [
     { type: 'InternalIP', address: '127.0.0.1' },
     { type: 'Hostname', address: 'pi-7' },
@@ -119,7 +120,7 @@ test('a machine without a network reports why it has no address', async (t) => {
 })
 
 test('interfaces are listed again when the network changes, the address is lost, or after a minute', async (t) => {
-  const root = t.testdir({ proc: { net: { route: '', if_inet6: '' } } })
+  const root = testFolder(t, { proc: { net: { route: '', if_inet6: '' } } })
   const route = (iface: string) =>
     `Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n${iface}\t00000000\t0102000A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n`
   const clock = fakeClock()
@@ -159,7 +160,7 @@ test('in a fleet with IPv6 a node has the lasting address of IPv6 of the same in
   ]
   const local = row('fd00:0001:0000:0000:0000:0000:0000:0006', '80', 'eth0')
   const other = row('fd00:0001:0000:0000:0000:0000:0000:0005', '80', 'eth0')
-  const root = t.testdir({ proc: { net: { if_inet6: '' } } })
+  const root = testFolder(t, { proc: { net: { if_inet6: '' } } })
   const write = (...rows: readonly string[]) => writeFileSync(join(root, 'proc/net/if_inet6'), `${rows.join('\n')}\n`)
   let isDual = true
   const needs = { root, clock: fakeClock(), interfaces, resolve: async () => ['192.168.1.7'] }

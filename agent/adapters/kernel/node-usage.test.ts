@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { savedTree } from '../../testing/saved-trees.ts'
 import { hostSignals } from './host-signals.ts'
 import { nodeUsage } from './node-usage.ts'
@@ -89,7 +90,7 @@ test('the disk of images is read once the engine has reported it', async (t) => 
   let images: string | undefined
   const asked: string[] = []
   const { nodeReading } = nodeUsage({
-    root: t.testdir({}),
+    root: testFolder(t),
     dataDirectory: '/data',
     imageDirectory: () => images,
     filesystemAt: async (path) => {
@@ -106,7 +107,7 @@ test('the disk of images is read once the engine has reported it', async (t) => 
 
 function readingOf(t: Test, files: Parameters<Test['testdir']>[0]) {
   const needs = { dataDirectory: '/', imageDirectory: () => undefined, filesystemAt }
-  return nodeUsage({ root: t.testdir(files), ...needs }).nodeReading()
+  return nodeUsage({ root: testFolder(t, files), ...needs }).nodeReading()
 }
 
 /** Of some machines only a few lines were kept. */

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import type { RuntimeContainer } from '../../pods/runtime/runtime.ts'
 import { aContainer } from '../../testing/builders.ts'
 import { savedTree } from '../../testing/saved-trees.ts'
@@ -71,7 +72,7 @@ test('the readings of a pod are those of its sandbox and of its containers', asy
     'Inter-| Receive\n face |bytes\n  eth0: 1 2 0 0 0 0 0 0 3 4 0 0 0 0 0 0\n    lo: 9 9 0 0 0 0 0 0 9 9 0 0 0 0 0 0\n'
   const own = { ...sandbox, startedAt: '2026-01-01T00:00:00Z' }
   const [one, other] = [machineWith(own.id, 4200, { net: { dev: devices } }), machineWith('5a'.repeat(32), 4242)]
-  const root = t.testdir({
+  const root = testFolder(t, {
     proc: { ...one.proc, ...other.proc },
     sys: { fs: { cgroup: { docker: { ...one.sys.fs.cgroup.docker, ...other.sys.fs.cgroup.docker } } } },
   })
@@ -98,7 +99,7 @@ test('the readings of a pod are those of its sandbox and of its containers', asy
 
 test('a container has the group of its process, of another process after a restart, and of none without one', async (t) => {
   const id = '5a'.repeat(32)
-  const root = t.testdir(machineWith(id, 4242))
+  const root = testFolder(t, machineWith(id, 4242))
   const containers = [container()]
   const { usage, invalidated } = usageOf(containers, { root })
   const pids = async () => (await usage.podUsage())[0]?.containers[0]?.pids
@@ -118,7 +119,7 @@ test('a container has the group of its process, of another process after a resta
 
 test('a group without any reading is that of a container that has ended', async (t) => {
   const id = '5a'.repeat(32)
-  const root = t.testdir({
+  const root = testFolder(t, {
     proc: { 4242: { cgroup: `0::/docker/${id}\n` } },
     sys: { fs: { cgroup: { docker: { [id]: { 'cgroup.procs': '' } } } } },
   })

@@ -1,6 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { heldIPv6, ipv6ChangesOf, neighbourNotices } from './balancer-ipv6.ts'
 
 test('addresses of load balancers are found by their flags, and no other address of the link is one', async (t) => {
@@ -12,7 +13,7 @@ test('addresses of load balancers are found by their flags, and no other address
     'fe80000000000000e0363dfffe9a6a70 02 40 20 80     eth0',
     'no row',
   ]
-  const root = t.testdir({ proc: { net: { if_inet6: `${rows.join('\n')}\n` } } })
+  const root = testFolder(t, { proc: { net: { if_inet6: `${rows.join('\n')}\n` } } })
   t.same(
     [...heldIPv6(root)],
     [
@@ -20,7 +21,7 @@ test('addresses of load balancers are found by their flags, and no other address
       ['fd00:9::241', 'eth0.10'],
     ],
   )
-  t.same([...heldIPv6(t.testdir({}))], [], 'a kernel without IPv6')
+  t.same([...heldIPv6(testFolder(t))], [], 'a kernel without IPv6')
 })
 
 test('an address is taken on the link, moves with it, and is released where it is', async (t) => {
@@ -37,7 +38,7 @@ test('an address is taken on the link, moves with it, and is released where it i
 test('the kernel is set to announce addresses, and set back, also by a later agent', async (t) => {
   const setting = (text: string) => ({ ndisc_notify: text })
   const conf = { eth0: setting('0\n'), wlan0: setting('1\n'), usb0: setting('0\n') }
-  const root = t.testdir({ proc: { sys: { net: { ipv6: { conf } } } } })
+  const root = testFolder(t, { proc: { sys: { net: { ipv6: { conf } } } } })
   const folder = join(root, 'proc/sys/net/ipv6/conf')
   const shown = () =>
     ['eth0', 'wlan0'].map((device) => readFileSync(join(folder, device, 'ndisc_notify'), 'utf8').trim()).join()

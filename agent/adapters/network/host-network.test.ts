@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { ownSpace, whyNoRules } from '../../../test/support/own-space.ts'
 import type { PeerNetwork } from '../../network/peers/peer-network.ts'
 import { planRoutes } from '../../network/peers/route-steps.ts'
@@ -24,7 +25,7 @@ async function machine(t: Test) {
     iptables: await space.tool('iptables'),
     ip6tables: await space.tool('ip6tables'),
   }
-  const root = t.testdir()
+  const root = testFolder(t)
   await mkdir(join(root, 'proc/net'), { recursive: true })
   const host = hostNetwork(root, tools)
   return {

@@ -1,13 +1,14 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { kernelIPv6Forwarding } from './ipv6-forwarding.ts'
 
 /** Settings of a kernel: `accept_ra` by interface. */
 function kernel(t: Test, forwarding: string, acceptRA: { readonly [name: string]: string }) {
   const all = { forwarding: `${forwarding}\n`, accept_ra: '1\n' }
   const interfaces = Object.entries(acceptRA).map(([name, value]) => [name, { accept_ra: `${value}\n` }])
-  const root = t.testdir({ proc: { sys: { net: { ipv6: { conf: { all, ...Object.fromEntries(interfaces) } } } } } })
+  const root = testFolder(t, { proc: { sys: { net: { ipv6: { conf: { all, ...Object.fromEntries(interfaces) } } } } } })
   const file = (name: string) => join(root, 'proc/sys/net/ipv6/conf', name)
   return {
     root,
@@ -58,7 +59,7 @@ test('a router that the user has set up is left as it is', async (t) => {
 })
 
 test('a kernel without IPv6 is an error with its reason, and nothing to undo', async (t) => {
-  const root = t.testdir({})
+  const root = testFolder(t)
   const forwarding = kernelIPv6Forwarding(root, root)
   await t.rejects(forwarding.enable(), { message: 'The kernel has no setting net.ipv6.conf.all.forwarding' })
   await forwarding.restore()

@@ -1,9 +1,10 @@
 import { test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { ipv4Rules } from '../../network/rule-family.ts'
 import { networkOwner, ownedForwarding, ownedHost, ownedTable } from './network-owner.ts'
 
 test('one agent of a machine has the network, and another one changes and removes nothing', async (t) => {
-  const root = t.testdir({})
+  const root = testFolder(t)
   const calls: string[] = []
   const call = async (name: string) => void calls.push(name)
   const table = {
@@ -47,5 +48,5 @@ test('one agent of a machine has the network, and another one changes and remove
 })
 
 test('a lock that cannot be written keeps no agent from its network', async (t) => {
-  await networkOwner(`${t.testdir({ file: '' })}/file`).claim()
+  await networkOwner(`${testFolder(t, { file: '' })}/file`).claim()
 })

@@ -1,4 +1,5 @@
 import { type Test, test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { type OwnSpace, ownSpace, whyNoRules } from '../../../test/support/own-space.ts'
 import { eventually } from '../../../test/support/wait.ts'
 import { baseRules } from '../../network/base-rules.ts'
@@ -107,7 +108,7 @@ test('a bridge that was made again is set again', { skip }, async (t) => {
     return links
   }
   const isSet = (is: number) => [{ linkinfo: { info_data: { nf_call_ip6tables: is } } }]
-  const root = t.testdir({
+  const root = testFolder(t, {
     proc: { net: { if_inet6: '' } },
     sys: { class: { net: { pods: { bridge: { nf_call_ip6tables: '0\n' } } } } },
   })
@@ -134,7 +135,7 @@ test('other tables stay, and on a machine without IPv6 nothing is done', { skip 
   await space.run('nft', 'add table ip bramble; add table ip6 other; add chain ip6 other forward')
   const before = await space.run('nft', 'list', 'ruleset')
   const tools = { ip: await space.tool('ip'), nft: await space.tool('nft') }
-  const without = nftIPv6Guard(t.testdir({}), tools)
+  const without = nftIPv6Guard(testFolder(t), tools)
   await without.close('pods')
   await without.verify()
   await without.remove()
@@ -149,7 +150,7 @@ test('other tables stay, and on a machine without IPv6 nothing is done', { skip 
 })
 
 test('the reason is named where rules of IPv6 cannot be made', async (t) => {
-  const root = t.testdir({ proc: { net: { if_inet6: '' } } })
+  const root = testFolder(t, { proc: { net: { if_inet6: '' } } })
   const guard = nftIPv6Guard(root, { ip: 'true', nft: '/nonexistent/nft' })
   await t.rejects(guard.close('pods'), { message: '/nonexistent/nft is not installed' })
   await t.rejects(guard.verify(), { message: '/nonexistent/nft is not installed' })

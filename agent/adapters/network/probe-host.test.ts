@@ -1,10 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { probeHost } from './probe-host.ts'
 
 test('neighbours that have answered are those of links that their address belongs to', async (t) => {
-  const root = t.testdir()
+  const root = testFolder(t)
   await mkdir(join(root, 'proc/net'), { recursive: true })
   const rows = [
     'IP address       HW type     Flags       HW address            Mask     Device',

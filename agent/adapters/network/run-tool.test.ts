@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { until } from '../../testing/until.ts'
 import { runTool, runToolOrThrow } from './run-tool.ts'
 
@@ -18,7 +19,7 @@ test('a program gets its input through a pipe, and its end is reported', async (
 })
 
 test('a program that does not end in time is not left running', async (t) => {
-  const own = join(t.testdir({}), 'own')
+  const own = join(testFolder(t), 'own')
   const program = join(t.testdirName, 'hangs')
   await writeFile(program, `#!/bin/sh\necho $$ >${own}\nexec sleep 30\n`, { mode: 0o700 })
   await t.rejects(runTool(program, [], 'text', 3_000), { message: /hangs did not end within 3 s$/ })

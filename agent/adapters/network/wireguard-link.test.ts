@@ -1,6 +1,7 @@
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { ownSpace } from '../../../test/support/own-space.ts'
 import { startWireguardGo, whyNoWireguard } from '../../../test/support/wireguard-go.ts'
 import { hostNetwork } from './host-network.ts'
@@ -13,7 +14,7 @@ const otherKey = 'TrMvSoP4jYQlY6RIzBgbssQqY3vxI2Pi+y71lOWWXX0='
 test('the key, the port and the peers of WireGuard are set, changed and read', { skip }, async (t) => {
   const space = await ownSpace(t)
   const { tool } = await startWireguardGo(t, space.name)
-  const keyFile = join(t.testdir(), 'wireguard.key')
+  const keyFile = join(testFolder(t), 'wireguard.key')
   const link = wireguardLink(keyFile, tool)
   const publicKey = await link.publicKey()
   t.equal((await link.read())?.publicKey, undefined, 'it has no key yet')
@@ -49,7 +50,7 @@ test('the key, the port and the peers of WireGuard are set, changed and read', {
 test('a port that another program has, and a program that is missing, are named', { skip }, async (t) => {
   const space = await ownSpace(t)
   const [first, second] = [await startWireguardGo(t, space.name), await ownSpace(t)]
-  const keyFile = join(t.testdir(), 'wireguard.key')
+  const keyFile = join(testFolder(t), 'wireguard.key')
   const elsewhere = wireguardLink(keyFile, await second.tool('wg'))
   t.equal(await elsewhere.read(), undefined, 'there is no interface')
   t.equal(await readWireguard(async () => ({ code: 1, stdout: '', stderr: 'No such device' })), undefined)
@@ -67,7 +68,7 @@ test('a port that another program has, and a program that is missing, are named'
 })
 
 test('the key is made once, and only root can read it', async (t) => {
-  const keyFile = join(t.testdir(), 'wireguard.key')
+  const keyFile = join(testFolder(t), 'wireguard.key')
   const made = await wireguardLink(keyFile).publicKey()
   t.match(made, /^[A-Za-z0-9+/]{43}=$/)
   t.equal((await stat(keyFile)).mode & 0o777, 0o600)
@@ -95,7 +96,7 @@ test('the interface of another implementation is used, and refused packets have 
   const space = await ownSpace(t)
   await startWireguardGo(t, space.name)
   const [ip, bridge, iptables] = [await space.tool('ip'), await space.tool('bridge'), await space.tool('iptables')]
-  const root = t.testdir({ proc: { net: { dev: '', route: '' } } })
+  const root = testFolder(t, { proc: { net: { dev: '', route: '' } } })
   const host = hostNetwork(root, { ip, bridge, iptables, ip6tables: await space.tool('ip6tables') })
   const refresh = async () => {
     for (const name of ['route', 'dev'])

@@ -1,4 +1,5 @@
 import { type Test, test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { logindDouble } from '../../testing/logind-double.ts'
 import { noDBus } from '../../testing/private-bus.ts'
 import { logind } from './logind.ts'
@@ -27,7 +28,7 @@ test('while another program blocks shutdowns a reboot fails with its reason, a d
 })
 
 test('a machine without logind gives the reason', { skip: noDBus }, async (t) => {
-  await t.rejects(logindReboot({ root: t.testdir() }).reboot(), { message: /no system bus with logind/ })
+  await t.rejects(logindReboot({ root: testFolder(t) }).reboot(), { message: /no system bus with logind/ })
   const { double, machine } = await aLogind(t)
   await double.bus.stop()
   await t.rejects(machine.reboot(), { name: 'BusError' })

@@ -7,6 +7,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { type Test, test } from 'tap'
 import { decode } from '../../../api/decode.ts'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { savedTree } from '../../testing/saved-trees.ts'
 import { type DoctorNeeds, doctorCommand } from '../doctor-command.ts'
 import { DoctorReportSchema } from '../report.ts'
@@ -48,7 +49,7 @@ async function report(t: Test, ...argv: readonly string[]) {
 
 /** As a card of Raspberry Pi OS that was written with an old image and opened to everybody. */
 function treeToFix(t: Test): string {
-  const root = t.testdir({})
+  const root = testFolder(t)
   cpSync(savedTree('pi-os-without-memory-cgroup'), root, { recursive: true })
   const files = {
     'etc/hostname': 'pi-07\n',
@@ -98,7 +99,7 @@ test('the sensors of saved boards', async (t) => {
   t.match(worn.of('storage-wear'), { verdict: 'problem', remedy: /^Replace it/ })
   t.match((await report(t, '--root', savedTree('pi-5-hot'))).of('temperature'), { verdict: 'problem' })
   t.match((await report(t, '--root', savedTree('pi-zero-2-weak-wifi'))).of('wifi'), { verdict: 'problem' })
-  const empty = await doctor(['--root', t.testdir({})])
+  const empty = await doctor(['--root', testFolder(t)])
   t.equal(empty.code, 0, 'what is not known is neither wrong nor a warning')
 })
 
@@ -203,7 +204,7 @@ test('the program that listens on a port is found', async (t) => {
     'a machine too busy to be searched is reported as that',
   )
   t.same(await listeningPorts('/', [1]), [])
-  t.equal(await listeningPorts(t.testdir({}), [port]), undefined)
+  t.equal(await listeningPorts(testFolder(t), [port]), undefined)
 })
 
 /** The sources for a root, with the usual folders unless named. */
@@ -214,7 +215,7 @@ function sourcesFor(root: string, more: { readonly dataDir?: string; readonly do
 
 test('the card of a path is the device of its longest mount, the last of several', async (t) => {
   const mount = (device: string, point: string) => `20 1 ${device} / ${point} rw - ext4 /dev/x rw`
-  const root = t.testdir({
+  const root = testFolder(t, {
     proc: {
       self: {
         mountinfo: [
@@ -249,11 +250,11 @@ test('the card of a path is the device of its longest mount, the last of several
   ] as const) {
     t.equal(await machine.cardOf(path), card, path)
   }
-  t.equal(await sourcesFor(t.testdir({})).machine.cardOf('/'), undefined, 'without a list of mounts')
+  t.equal(await sourcesFor(testFolder(t)).machine.cardOf('/'), undefined, 'without a list of mounts')
 })
 
 test('a saved machine has its own name, uptime and files, and no live parts', async (t) => {
-  const root = t.testdir({
+  const root = testFolder(t, {
     etc: { hostname: 'pi-07\n' },
     proc: { uptime: '100.5 1\n' },
     boot: { 'cmdline.txt': 'quiet\n' },
@@ -271,18 +272,18 @@ test('a saved machine has its own name, uptime and files, and no live parts', as
   t.same(await agent.identityFile(), { path: `${defaults.dataDir}/identity.json`, mode: 0o600 })
   t.equal(await agent.isWritable(), undefined, 'the rights of a copy prove nothing')
   t.same(await agent.heldPods(), [])
-  t.equal(await sourcesFor(t.testdir({})).agent.dataDirectory(), undefined)
+  t.equal(await sourcesFor(testFolder(t)).agent.dataDirectory(), undefined)
 })
 
 test('folders that are named are those, also beside a saved machine', async (t) => {
-  const folder = t.testdir({ 'identity.json': '{}' })
+  const folder = testFolder(t, { 'identity.json': '{}' })
   const { agent } = sourcesFor('/saved', { dataDir: folder, dockerSocket: '/run/other.sock' })
   t.same([agent.dataPath, agent.dockerSocket], [folder, '/run/other.sock'])
   t.match(await agent.identityFile(), { path: join(folder, 'identity.json') })
 })
 
 test('the space of each filesystem is read once, and none where there is nothing', async (t) => {
-  const folder = t.testdir({ a: {}, b: {} })
+  const folder = testFolder(t, { a: {}, b: {} })
   const space = await sourcesFor('/', { dataDir: folder }).live?.space([
     join(folder, 'a'),
     join(folder, 'none'),
@@ -301,7 +302,7 @@ test('the health of an agent is what its endpoint answers, or nothing', async (t
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  const { live } = sourcesFor('/', { dataDir: t.testdir({}) })
+  const { live } = sourcesFor('/', { dataDir: testFolder(t) })
   t.same(await live?.agentHealth(port), { status: 503, text: 'loop pods hangs' })
   server.close()
   await once(server, 'close')

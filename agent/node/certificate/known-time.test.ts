@@ -9,6 +9,7 @@ import { rfc3339 } from '../../../daemon/clock.ts'
 import { connectToServer, type KnownTime } from '../../../daemon/server-check.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { timeFile } from '../../adapters/disk/time-file.ts'
 import { until } from '../../testing/until.ts'
 import { earliestAt, isWorthSaving, laterOf, openKnownTime } from './known-time.ts'
@@ -35,7 +36,7 @@ async function server(t: Test, { certificate, key }: Issued, authority: Authorit
 }
 
 test('with a wrong clock a node verifies its controller, and rejects other servers', async (t) => {
-  const folder = t.testdir({})
+  const folder = testFolder(t)
   const authority = await openAuthority(join(folder, 'ours'), nowMs - 100 * day)
   const other = await openAuthority(join(folder, 'other'), nowMs - 100 * day)
   // To a clock that is right these dates look as those of a good certificate do to a wrong one.
@@ -80,7 +81,7 @@ test('with a wrong clock a node verifies its controller, and rejects other serve
 })
 
 test('it is never earlier than the certain lower bounds', async (t) => {
-  const folder = t.testdir({})
+  const folder = testFolder(t)
   const path = join(folder, 'last-known-time')
   const authority = await openAuthority(join(folder, 'authority'), nowMs)
   const { certificate } = issueNode(authority, { nodeName: 'pi-1', nowMs })

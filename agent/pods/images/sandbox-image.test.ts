@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { eventually } from '../../../test/support/wait.ts'
 import { pauseProgram, sandboxLayer } from './sandbox-image.ts'
 
@@ -20,7 +21,7 @@ test('the program of the sandbox is an executable of a few bytes for every board
 })
 
 test('it sleeps until SIGTERM', { skip: process.arch !== 'x64' && 'written for x64' }, async (t) => {
-  const path = join(t.testdir(), 'pause')
+  const path = join(testFolder(t), 'pause')
   await writeFile(path, pauseProgram('amd64'), { mode: 0o755 })
   const child = spawn(path, { stdio: 'ignore' })
   t.teardown(() => child.kill('SIGKILL'))

@@ -2,13 +2,14 @@ import { rename } from 'node:fs/promises'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { test } from 'tap'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { dashboardFiles } from './dashboard-files.ts'
 
 const none = { acceptEncoding: undefined, ifNoneMatch: undefined }
 
 test('the files of the page are served compressed, with a policy, and are kept by browsers', async (t) => {
   const script = 'console.log(1)'
-  const folder = t.testdir({
+  const folder = testFolder(t, {
     'index.html': '<!doctype html>',
     'main-ABC.js': script,
     'main-ABC.js.gz': gzipSync(script),
@@ -33,7 +34,7 @@ test('the files of the page are served compressed, with a policy, and are kept b
 })
 
 test('nothing else of the disk is served', async (t) => {
-  const folder = t.testdir({ page: { 'index.html': 'x', 'a.js.gz': 'x', 'secret.key': 'x' }, 'other.js': 'x' })
+  const folder = testFolder(t, { page: { 'index.html': 'x', 'a.js.gz': 'x', 'secret.key': 'x' }, 'other.js': 'x' })
   const files = dashboardFiles(`${folder}/page`, quietLog(t))
   for (const name of ['../other.js', '..%2fother.js', 'secret.key', 'a.js.gz', 'missing.js', '']) {
     t.equal(await files.answer(name, none), undefined, name)
@@ -41,7 +42,7 @@ test('nothing else of the disk is served', async (t) => {
 })
 
 test('a file that is missing during an upgrade is served again when it is there', async (t) => {
-  const folder = t.testdir({ 'index.html': 'x', 'main-ABC.js': 'y' })
+  const folder = testFolder(t, { 'index.html': 'x', 'main-ABC.js': 'y' })
   const log = quietLog(t)
   const files = dashboardFiles(folder, log)
   t.match(await files.answer('index.html', none), { code: 200 })
@@ -54,7 +55,7 @@ test('a file that is missing during an upgrade is served again when it is there'
 
 test('a page that was not built is logged once, and not served', async (t) => {
   const log = quietLog(t)
-  const files = dashboardFiles(`${t.testdir()}/none`, log)
+  const files = dashboardFiles(`${testFolder(t)}/none`, log)
   for (let request = 0; request < 3; request++) t.equal(await files.answer('index.html', none), undefined)
   t.same(log.messages('warn'), ['Dashboard not served: its files are missing'])
 })

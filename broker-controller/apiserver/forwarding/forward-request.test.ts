@@ -8,12 +8,13 @@ import { isApiError } from '../../../api/api-error.ts'
 import { openAuthority } from '../../../certs/authority.ts'
 import { issueController, issueServer } from '../../../certs/issue.ts'
 import { systemClock as clock } from '../../../daemon/clock.ts'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { forwardRequest } from './forward-request.ts'
 
 /** A leader that answers when it is asked to, and what a standby needs to pass requests on to it. */
 async function leaderWith(t: Test, answer: (incoming: IncomingMessage, outgoing: ServerResponse) => void) {
   const nowMs = Date.now()
-  const authority = await openAuthority(t.testdir({}), nowMs)
+  const authority = await openAuthority(testFolder(t), nowMs)
   const ca = authority.trusted
   const { certificate: cert, key } = issueServer(authority, { names: ['127.0.0.1'], nowMs })
   const server = createServer({ cert, key, ca, requestCert: true, rejectUnauthorized: true }, answer)

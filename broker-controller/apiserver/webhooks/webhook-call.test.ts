@@ -4,6 +4,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { type Test, test } from 'tap'
 import { openAuthority } from '../../../certs/authority.ts'
 import { issueServer } from '../../../certs/issue.ts'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { webhookCaller } from './webhook-call.ts'
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void
@@ -11,7 +12,7 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => void
 /** A webhook on this machine, and a call of it. */
 async function aWebhook(t: Test, handler: Handler, names: readonly string[] = ['127.0.0.1']) {
   const nowMs = Date.now()
-  const authority = await openAuthority(t.testdir(), nowMs)
+  const authority = await openAuthority(testFolder(t), nowMs)
   const { certificate: cert, key } = issueServer(authority, { names: [...names], nowMs })
   const server = createServer({ cert, key }, handler)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

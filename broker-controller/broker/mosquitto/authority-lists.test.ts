@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { test } from 'tap'
 import { openAuthority } from '../../../certs/authority.ts'
 import { beginRollover, changeOver, finishRollover } from '../../../certs/rollover.ts'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { authorityLists, listedByOthers } from './authority-lists.ts'
 
 const nowMs = Date.now()
@@ -12,7 +13,7 @@ const lists = (pem: string) => pem.match(/-----BEGIN X509 CRL-----[^-]+-----END 
 const updateOf = (crl: string) => Date.parse(/Last Update: (.*)/.exec(text(crl))?.[1] ?? '')
 
 test('a list is written when other certificates are revoked, each later than the one before', async (t) => {
-  const folder = t.testdir({ authority: {}, files: {} })
+  const folder = testFolder(t, { authority: {}, files: {} })
   const authority = await openAuthority(join(folder, 'authority'), nowMs)
   const files = join(folder, 'files')
   const revoked = (serial: string) => ({ serial, revokedMs: nowMs, authority: authority.hash })
@@ -31,7 +32,7 @@ test('a list is written when other certificates are revoked, each later than the
 })
 
 test('of the previous authority the last list stays, until it is not trusted any more', async (t) => {
-  const folder = t.testdir({ authority: {}, files: {} })
+  const folder = testFolder(t, { authority: {}, files: {} })
   const [path, files] = [join(folder, 'authority'), join(folder, 'files')]
   const first = await openAuthority(path, nowMs)
   const revoked = [{ serial: '0a', revokedMs: nowMs, authority: first.hash }]

@@ -1,6 +1,7 @@
 import { chmod, chown, lstat, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { installServerFiles, sourceVersion } from './installed-files.ts'
 
 const isRoot = process.getuid?.() === 0
@@ -14,7 +15,7 @@ const files = {
 }
 
 test('what differs is copied, with the paths of the folder, and readable by its owner only', async (t) => {
-  const folder = t.testdir({ source: files, target: {} })
+  const folder = testFolder(t, { source: files, target: {} })
   const [source, target] = [join(folder, 'source'), join(folder, 'target')]
   await writeFile(join(source, 'bramble.conf'), `acl_file ${source}/access-list\n`)
   const before = await sourceVersion(source)
@@ -29,7 +30,7 @@ test('what differs is copied, with the paths of the folder, and readable by its 
 })
 
 test('a server that puts a link into its folder gets no file of another owner', { skip: !isRoot }, async (t) => {
-  const folder = t.testdir({ source: { ...files, 'bramble.conf': '' }, target: {}, victim: 'secret' })
+  const folder = testFolder(t, { source: { ...files, 'bramble.conf': '' }, target: {}, victim: 'secret' })
   const [target, victim] = [join(folder, 'target'), join(folder, 'victim')]
   await chown(target, 65_534, 65_534)
   for (const name of ['access-list', `access-list.${process.pid}.new`]) await symlink(victim, join(target, name))
@@ -40,7 +41,7 @@ test('a server that puts a link into its folder gets no file of another owner', 
 })
 
 test('errors name what is missing, and the remedy', async (t) => {
-  const folder = t.testdir({ source: {}, target: {} })
+  const folder = testFolder(t, { source: {}, target: {} })
   const [source, target] = [join(folder, 'source'), join(folder, 'target')]
   await t.rejects(installServerFiles(source, join(folder, 'none')), /There is no folder .*none: create it.*install -d/)
   await t.rejects(installServerFiles(source, target), /There is no .*source.*set mqttBroker in the configuration/)

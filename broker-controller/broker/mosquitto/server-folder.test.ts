@@ -6,6 +6,7 @@ import { openAuthority } from '../../../certs/authority.ts'
 import { issueNode } from '../../../certs/issue.ts'
 import { systemClock as clock } from '../../../daemon/clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { beginIssuedCertificates, recordIssuedCertificate } from '../../store/certificates/issued-certificates.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import { revoke } from '../../store/revocations.ts'
@@ -14,7 +15,7 @@ import { serverFolder } from './server-folder.ts'
 const user = 'system:node:pi-1'
 
 async function world(t: Test) {
-  const folder = t.testdir({ authority: {} })
+  const folder = testFolder(t, { authority: {} })
   const authority = await openAuthority(join(folder, 'authority'), Date.now())
   const store = memoryStore({ clock })
   const log = quietLog(t)

@@ -3,13 +3,14 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { openAuthority } from '../../../certs/authority.ts'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { keptServerCertificate } from './server-identity.ts'
 
 const nowMs = Date.now()
 const names = ['broker.lan', '10.0.0.1']
 
 test('the certificate is kept while it has the names and lasts, and is issued again otherwise', async (t) => {
-  const folder = t.testdir({ authority: {}, other: {} })
+  const folder = testFolder(t, { authority: {}, other: {} })
   const authority = await openAuthority(join(folder, 'authority'), nowMs)
   const first = await keptServerCertificate(folder, authority, names, nowMs)
   t.equal(new X509Certificate(first.certificate).checkHost('broker.lan'), 'broker.lan')
@@ -29,7 +30,7 @@ test('the certificate is kept while it has the names and lasts, and is issued ag
 })
 
 test('while the clock is wrong the certificate is kept, whatever its names', async (t) => {
-  const folder = t.testdir({ authority: {} })
+  const folder = testFolder(t, { authority: {} })
   const authority = await openAuthority(join(folder, 'authority'), nowMs)
   await t.rejects(keptServerCertificate(folder, authority, names, 0), /clock shows 1970/)
   const { certificate, key } = await keptServerCertificate(folder, authority, names, nowMs)

@@ -5,6 +5,7 @@ import { aNode } from '../../../api/testing/builders.ts'
 import { openAuthority } from '../../../certs/authority.ts'
 import { issueNode } from '../../../certs/issue.ts'
 import { systemClock as clock } from '../../../daemon/clock.ts'
+import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { memoryStore } from '../memory-store.ts'
 import { revoke } from '../revocations.ts'
 import type { Store } from '../store.ts'
@@ -22,7 +23,7 @@ async function all(store: Store) {
 
 test('nothing is recorded before it has begun', async (t) => {
   const store = memoryStore({ clock })
-  const authority = await openAuthority(join(t.testdir(), 'authority'), Date.now())
+  const authority = await openAuthority(join(testFolder(t), 'authority'), Date.now())
   const { certificate } = issueNode(authority, { nodeName: 'pi-1', nowMs: Date.now() })
   await recordIssuedCertificate({ store, clock }, 'system:node:pi-1', certificate, authority.hash)
   t.same(await all(store), [])
@@ -38,7 +39,7 @@ test('nodes from before have certificates that are not known; later ones are rec
   t.same(users.sort(), ['system:node:gone undefined', 'system:node:pi-1 undefined'])
 
   const nowMs = Date.now()
-  const authority = await openAuthority(join(t.testdir(), 'authority'), nowMs)
+  const authority = await openAuthority(join(testFolder(t), 'authority'), nowMs)
   const { certificate } = issueNode(authority, { nodeName: 'pi-2', nowMs })
   const short = issueNode(authority, { nodeName: 'pi-2', nowMs, lifeMs: -1_000 })
   for (const pem of [short.certificate, certificate]) {
@@ -61,7 +62,7 @@ test('nodes from before have certificates that are not known; later ones are rec
 test('a node that renews without end has sixteen numbers, and one line for all before them', async (t) => {
   const store = memoryStore({ clock })
   const nowMs = Date.now()
-  const authority = await openAuthority(join(t.testdir(), 'authority'), nowMs)
+  const authority = await openAuthority(join(testFolder(t), 'authority'), nowMs)
   await beginIssuedCertificates({ store, clock }, authority.hash)
   const record = async (nodeName: string, lifeMs: number) => {
     const { certificate } = issueNode(authority, { nodeName, nowMs, lifeMs })
