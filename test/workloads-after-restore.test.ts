@@ -71,7 +71,8 @@ test('a restored controller adopts what runs', { skip: whyNoDockerd() }, async (
   const first = await complete(controller)
   t.equal((await controller.command('backup', folder, '--data-dir', dataDir)).code, 0)
   const backup = join(folder, (await readdir(folder)).find((one) => one.endsWith('.backup')) ?? 'none')
-  await controller.kubectl('delete', 'pods', '--all', '--timeout=80s')
+  // kubectl would wait for the pod that replaces one of a StatefulSet, if it is there before kubectl's watch is.
+  await controller.kubectl('delete', 'pods', '--all', '--wait=false')
   const second = await complete(controller)
   t.same(
     second.filter((pod) => first.includes(pod)),

@@ -118,7 +118,12 @@ test('workloads outlive their machines', { skip: whyNoTwoMachines() }, async (t)
 
   await t.test('a machine is killed: its pods run on the other one, and its return starts none again', async (t) => {
     await controller.kubectl('cordon', 'pi-2')
-    await controller.kubectl('delete', 'pods', '--all', '--timeout=60s')
+    // kubectl would wait for the pod that replaces one of a StatefulSet, if it is there before kubectl's watch is.
+    await controller.kubectl('delete', 'pods', '--all', '--wait=false')
+    await eventually(
+      'the pods of before are gone',
+      async () => ![...(await pods('web')), ...(await pods('db'))].some(isLeaving),
+    )
     await served('web', 'pi-1', replicas)
     const [lost] = await served('db', 'pi-1', 1)
     await controller.kubectl('uncordon', 'pi-2')
