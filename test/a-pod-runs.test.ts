@@ -1,10 +1,9 @@
 /** One pod's whole life on real parts: kubectl, controller, MQTT, agent, Docker and back, and through every restart. */
 import { test } from 'tap'
-import type { TestDockerd } from './support/dockerd.ts'
 import type { Controller } from './support/fleet.ts'
 import { joinedFleet } from './support/joined-fleet.ts'
 import { podManifest } from './support/manifests.ts'
-import { image, runningNames } from './support/pods.ts'
+import { image, removeAllContainers, runningNames } from './support/pods.ts'
 import { eventually } from './support/wait.ts'
 
 test('a pod runs, and outlives the agent, the controller and both', async (t) => {
@@ -43,7 +42,8 @@ test('a pod runs, and outlives the agent, the controller and both', async (t) =>
 
   await back.program.stop()
   await second.stop()
-  await removeAll(docker)
+  // As after a power cut with a new card in the machine's Docker.
+  await removeAllContainers(docker)
   const alone = await startAgent()
   await eventually('the pod is back with no controller to ask', async () =>
     (await runningNames(docker)).some((name) => name.includes('_web_')),
@@ -60,12 +60,6 @@ test('a pod runs, and outlives the agent, the controller and both', async (t) =>
   t.equal(await alone.stop(), 0, 'the agent ends in order')
   t.equal(await last.program.stop(), 0, 'and so does the controller')
 })
-
-/** As after a power cut with a new card in the machine's Docker: nothing is left of any container. */
-async function removeAll({ docker }: TestDockerd): Promise<void> {
-  const all = await docker.listContainers({ all: true })
-  await Promise.all(all.map(({ Id }) => docker.getContainer(Id).remove({ force: true })))
-}
 
 type Seen = { readonly containerID: string; readonly ready: boolean; readonly restartCount: number }
 

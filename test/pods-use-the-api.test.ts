@@ -5,7 +5,7 @@ import { test } from 'tap'
 import { mountPoints, mountsAt, unmount } from '../agent/adapters/disk/mounts.ts'
 import { volumeFolders } from '../agent/adapters/disk/volume-store.ts'
 import { joinedFleet } from './support/joined-fleet.ts'
-import { image, runningNames } from './support/pods.ts'
+import { image, removeAllContainers, runningNames } from './support/pods.ts'
 import { eventually } from './support/wait.ts'
 
 /** What client libraries do in a cluster (client-go, rest/config.go, InClusterConfig). */
@@ -150,8 +150,7 @@ test('pods have the tokens of their accounts', async (t) => {
       t.equal(await shown(), token)
       again.kill('SIGKILL')
       await again.ended
-      const all = await docker.docker.listContainers({ all: true })
-      await Promise.all(all.map(({ Id }) => docker.docker.getContainer(Id).remove({ force: true })))
+      await removeAllContainers(docker)
       const { memoryDirectory } = await volumeFolders(fleet.dataDir())
       for (const { path: mounted } of [...mountsAt(await mountPoints(), memoryDirectory)].reverse())
         await unmount(mounted)

@@ -117,3 +117,22 @@ export async function runningNames({ docker }: TestDockerd): Promise<readonly st
   const running = await docker.listContainers()
   return running.flatMap((container) => container.Names)
 }
+
+/** Of all containers that are there now nothing is left. An agent, or the engine for one that was killed, may be removing some of them. */
+export async function removeAllContainers({ docker }: TestDockerd): Promise<void> {
+  const ids = (await docker.listContainers({ all: true })).map(({ Id }) => Id)
+  const remove = async (id: string) => {
+    try {
+      await docker.getContainer(id).remove({ force: true })
+    } catch (error) {
+      // 404: it is gone; 409: its removal is in progress.
+      const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined
+      if (status !== 404 && status !== 409) throw error
+    }
+  }
+  await Promise.all(ids.map(remove))
+  await eventually(
+    async () => !(await docker.listContainers({ all: true })).some(({ Id }) => ids.includes(Id)),
+    () => 'Containers that were removed are still there',
+  )
+}
