@@ -89,11 +89,8 @@ test('an answer that is too long for a datagram comes over TCP, also from anothe
 })
 
 test('a question that no server answers fails soon', async (t) => {
-  const closed = createSocket('udp4')
-  await new Promise<void>((resolve) => void closed.bind(0, '127.0.0.1', resolve))
-  const { port } = closed.address()
-  await new Promise<void>((resolve) => void closed.close(resolve))
-  const resolver = resolverAt(await serve(t, answererFor(zoneFor('cluster.local'), port)))
+  const nothingListens = 1
+  const resolver = resolverAt(await serve(t, answererFor(zoneFor('cluster.local'), nothingListens)))
   await t.rejects(resolver.resolve4('example.com'), { code: 'ESERVFAIL' })
   t.same(await resolver.resolve4('web.shop.svc.cluster.local'), ['10.96.0.7'], 'names of the fleet do not need it')
 })

@@ -1,6 +1,7 @@
 /** DNS on one address: datagrams and TCP connections of clients → messages and their answers (RFC 1035, section 4.2; RFC 7766). */
 import { createSocket, type Socket as DatagramSocket } from 'node:dgram'
 import { createServer, type Server, type Socket } from 'node:net'
+import { codeOf } from '../../../daemon/errors.ts'
 import type { Answerer } from '../../network/names/answerer.ts'
 import type { NameSockets } from '../../network/names/name-server.ts'
 import { sendDatagram } from './datagram.ts'
@@ -15,6 +16,8 @@ export interface OpenedNameSockets extends NameSockets {
   readonly port: number
 }
 
+/** A port that is free for datagrams may be taken for connections, by those too that were closed in the last minute. */
+const mostPorts = 20
 /** Connections of all clients, and of one: a client that does not close its own takes them from no other. */
 const mostConnections = 128
 const mostOfSource = 16
@@ -25,27 +28,34 @@ const longestQuestion = 4_096
 
 /** Rejects where the address is not one of the machine's, or the port is taken. */
 export async function openNameSockets(at: NameSocketAddress, answerer: Answerer): Promise<OpenedNameSockets> {
-  const datagrams = createSocket('udp4')
-  const server = createServer()
-  try {
-    await listening(datagrams, () => datagrams.bind({ address: at.address, port: at.port, exclusive: true }))
-    const { port } = datagrams.address()
-    await listening(server, () => server.listen({ host: at.address, port, exclusive: true }))
-    const ended = firstError(datagrams, server)
-    answerDatagrams(datagrams, answerer)
-    const connections = answerConnections(server, answerer)
-    return {
-      port,
-      ended,
-      async close() {
-        for (const socket of connections) socket.destroy()
-        await Promise.all([closed(datagrams), closed(server)])
-      },
+  const { datagrams, server } = await openBoth(at)
+  const ended = firstError(datagrams, server)
+  answerDatagrams(datagrams, answerer)
+  const connections = answerConnections(server, answerer)
+  return {
+    port: datagrams.address().port,
+    ended,
+    async close() {
+      for (const socket of connections) socket.destroy()
+      await Promise.all([closed(datagrams), closed(server)])
+    },
+  }
+}
+
+async function openBoth({ address, port }: NameSocketAddress) {
+  for (let tries = 1; ; tries++) {
+    const datagrams = createSocket('udp4')
+    const server = createServer()
+    try {
+      await listening(datagrams, () => datagrams.bind({ address, port, exclusive: true }))
+      await listening(server, () => server.listen({ host: address, port: datagrams.address().port, exclusive: true }))
+      return { datagrams, server }
+    } catch (cause) {
+      datagrams.close()
+      server.close()
+      const mayBeAnother = port === 0 && tries < mostPorts && codeOf(cause) === 'EADDRINUSE'
+      if (!mayBeAnother) throw new Error(`Cannot listen on ${address}, port ${port}`, { cause })
     }
-  } catch (cause) {
-    datagrams.close()
-    server.close()
-    throw new Error(`Cannot listen on ${at.address}, port ${at.port}`, { cause })
   }
 }
 
