@@ -75,18 +75,24 @@ function firstDue(sleepers: readonly Sleeper[], untilMs: number): Sleeper | unde
 }
 
 const turns = 5
-/** A disk that takes longer than this is no matter of order; nor is a read that waits for ever, as one of a pipe. */
+/** A read that waits for ever, as one of a pipe, is no matter of order. */
 const longestWaitMs = 2_000
+/** Of one turn this much counts: after a time in which the whole machine stood still, files may need as long as before it. */
+const longestTurnMs = 5
 
 /**
  * Turns of the event loop until nothing is ready any more: chains of promises have run out, and the files they were reading
  * or writing are done, however slow the disk.
  */
 async function settle(): Promise<void> {
-  const deadline = performance.now() + longestWaitMs
+  let waitedMs = 0
+  let turnedMs = performance.now()
   for (let quiet = 0; quiet < turns; ) {
     await new Promise((resolve) => setImmediate(resolve))
-    quiet = filesAreBusy() && performance.now() < deadline ? 0 : quiet + 1
+    const nowMs = performance.now()
+    waitedMs += Math.min(nowMs - turnedMs, longestTurnMs)
+    turnedMs = nowMs
+    quiet = filesAreBusy() && waitedMs < longestWaitMs ? 0 : quiet + 1
   }
 }
 
