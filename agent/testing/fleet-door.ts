@@ -32,8 +32,8 @@ export type FleetDoorHabits = {
   readonly denyFirst?: string
   /** Why requests wait for an operator: the message, and whether one has approved meanwhile. */
   readonly waits?: { readonly because: string; readonly isApproved: () => boolean }
-  /** How far its clock is from ours. */
-  readonly skewMs?: number
+  /** Its clock stands at this time; the clock of this machine unless given. */
+  readonly nowMs?: number
   /** Signs with this one instead of its own. */
   readonly signWith?: Authority
   readonly answer?: (request: IncomingMessage, response: ServerResponse) => boolean
@@ -44,7 +44,7 @@ export type FleetDoorHabits = {
 }
 
 export async function openFleetDoor(habits: FleetDoorHabits): Promise<FleetDoor> {
-  const now = () => Date.now() + (habits.skewMs ?? 0)
+  const now = () => habits.nowMs ?? Date.now()
   const authority = await openAuthority(habits.folder, Date.now())
   const names = habits.serverNames ?? ['localhost', '127.0.0.1']
   const { certificate, key } = issueServer(authority, { names, nowMs: Date.now() })
