@@ -24,6 +24,8 @@ export type DoctorNeeds = {
   readonly stdout: (text: string) => void
   readonly stderr: (text: string) => void
   readonly terminal: { readonly columns: number; readonly isColoured: boolean }
+  /** How long one check is waited for. */
+  readonly lookMs?: number
 }
 
 /** `argv`: what follows `doctor`. Gives the exit status. */
@@ -32,10 +34,10 @@ export async function doctorCommand(argv: readonly string[], needs: DoctorNeeds)
   if (read.want !== 'look') return printText(read, needs)
   const { request, options, format, fix, yes } = read
   const sources = needs.sourcesFor(request)
-  const first = await examine(sources, options)
+  const first = await examine(sources, options, needs.lookMs)
   const done = fix ? await putRight(first, sources, needs, yes) : []
   const isChanged = done.some(({ error }) => error === undefined)
-  const findings = isChanged ? await examine(sources, options) : first
+  const findings = isChanged ? await examine(sources, options, needs.lookMs) : first
   const report = doctorReport(await aboutOf(sources, request.root, needs.version), findings, done)
   needs.stdout(format === 'json' ? `${JSON.stringify(report, null, 2)}\n` : reportText(report, needs.terminal))
   return exitStatusOf(report)

@@ -33,9 +33,13 @@ export type DoctorOptions = {
 type Look = { readonly about: string; readonly look: () => Promise<readonly DoctorFinding[]> }
 
 /** Each call below has its own deadline, so all checks take less than five seconds. */
-const lookMs = 4_000
+const usualLookMs = 4_000
 
-export async function examine(sources: DoctorSources, options: DoctorOptions): Promise<readonly DoctorFinding[]> {
+export async function examine(
+  sources: DoctorSources,
+  options: DoctorOptions,
+  lookMs = usualLookMs,
+): Promise<readonly DoctorFinding[]> {
   const looks = [
     ...conditionLooks(sources),
     ...machineLooks(sources),
@@ -43,10 +47,10 @@ export async function examine(sources: DoctorSources, options: DoctorOptions): P
     wireguardLook(sources),
     ...agentLooks(sources, options),
   ]
-  return (await Promise.all(looks.map(inTime))).flat()
+  return (await Promise.all(looks.map((one) => inTime(one, lookMs)))).flat()
 }
 
-async function inTime({ about, look }: Look): Promise<readonly DoctorFinding[]> {
+async function inTime({ about, look }: Look, lookMs: number): Promise<readonly DoctorFinding[]> {
   try {
     return await withinOr(lookMs, [unknown(about, `No answer within ${lookMs / 1000} s`)], look())
   } catch (error) {

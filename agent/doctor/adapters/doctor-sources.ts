@@ -41,12 +41,15 @@ export type DoctorSettings = {
   readonly defaults: { readonly dataDir: string; readonly dockerSocket: string }
   /** Reads the agent's configuration: the file that was requested, or the default one below `root`. */
   readonly readConfiguration: () => Promise<ConfigurationReading>
+  readonly limits?: DoctorLimits
 }
 
-const spaceMs = 3_000
-const healthMs = 2_000
+/** How long a filesystem and the agent are waited for. */
+type DoctorLimits = { readonly spaceMs: number; readonly healthMs: number }
 
-export function doctorSources({ request, defaults, readConfiguration }: DoctorSettings): DoctorSources {
+const usualLimits: DoctorLimits = { spaceMs: 3_000, healthMs: 2_000 }
+
+export function doctorSources({ request, defaults, readConfiguration, limits }: DoctorSettings): DoctorSources {
   const { root } = request
   const isLive = root === '/'
   const dataPath = request.dataDir ?? defaults.dataDir
@@ -67,7 +70,9 @@ export function doctorSources({ request, defaults, readConfiguration }: DoctorSe
   })
   return {
     machine,
-    live: isLive ? liveMachine({ dataDir, docker, systemd, isClockRight: machine.timeSynchronized }) : undefined,
+    live: isLive
+      ? liveMachine({ dataDir, docker, systemd, isClockRight: machine.timeSynchronized, limits })
+      : undefined,
     agent,
     configuration: once(readConfiguration),
     nowMs,
@@ -134,12 +139,13 @@ type LiveNeeds = {
   readonly systemd: ReturnType<typeof doctorSystemd>
   /** Undefined: the machine has no source for it. */
   readonly isClockRight: () => Promise<boolean | undefined>
+  readonly limits: DoctorLimits | undefined
 }
 
-function liveMachine({ dataDir, docker, systemd, isClockRight }: LiveNeeds): LiveMachine {
+function liveMachine({ dataDir, docker, systemd, isClockRight, limits = usualLimits }: LiveNeeds): LiveMachine {
   return {
     space: async (paths) => {
-      const readings = await Promise.all(paths.map((path) => spaceOf(path)))
+      const readings = await Promise.all(paths.map((path) => spaceOf(path, limits.spaceMs)))
       const seen = new Set<number>()
       return readings.flatMap((one) => {
         if (one === undefined || seen.has(one.device)) return []
@@ -154,7 +160,7 @@ function liveMachine({ dataDir, docker, systemd, isClockRight }: LiveNeeds): Liv
     unit: systemd.unit,
     logindDelaySeconds: systemd.logindDelaySeconds,
     agentPid: () => agentOn(dataDir),
-    agentHealth,
+    agentHealth: (port) => agentHealth(port, limits.healthMs),
     async controller(identity, hardware) {
       // As the agent judges it: else a wrong clock would be reported as a wrong certificate.
       const isRight = (await isClockRight()) === true
@@ -173,10 +179,10 @@ function liveMachine({ dataDir, docker, systemd, isClockRight }: LiveNeeds): Liv
 type Space = { readonly device: number; readonly space: SpaceReading }
 
 /** Undefined: there is nothing at this path. */
-async function spaceOf(path: string): Promise<Space | undefined> {
+async function spaceOf(path: string, withinMs: number): Promise<Space | undefined> {
   const read = Promise.all([stat(path), statfs(path)])
   try {
-    const [{ dev }, { bavail, blocks, bsize, files, ffree }] = await within(spaceMs, `${path}: no answer`, read)
+    const [{ dev }, { bavail, blocks, bsize, files, ffree }] = await within(withinMs, `${path}: no answer`, read)
     const space = {
       path,
       availableBytes: bavail * bsize,
@@ -191,10 +197,13 @@ async function spaceOf(path: string): Promise<Space | undefined> {
   }
 }
 
-function agentHealth(port: number): Promise<{ readonly status: number; readonly text: string } | undefined> {
+function agentHealth(
+  port: number,
+  withinMs: number,
+): Promise<{ readonly status: number; readonly text: string } | undefined> {
   return new Promise((resolve) => {
     const asked = get(
-      { host: '127.0.0.1', port, path: '/healthz', agent: false, signal: AbortSignal.timeout(healthMs) },
+      { host: '127.0.0.1', port, path: '/healthz', agent: false, signal: AbortSignal.timeout(withinMs) },
       (response) => {
         let text = ''
         response.setEncoding('utf8').on('data', (chunk: string) => {
