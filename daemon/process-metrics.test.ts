@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
-import { metricsRegistry } from './metrics-registry.ts'
+import { type MetricsRegistry, metricsRegistry } from './metrics-registry.ts'
 import { addProcessMetrics } from './process-metrics.ts'
 import { readMetrics } from './testing/prometheus-parser.ts'
 
@@ -45,9 +45,7 @@ test('process and Node.js have the names that Prometheus clients give them', asy
     await sleep(20)
   }
   t.ok(garbage.length > 0)
-  // Reading the samples began the delays again.
-  await sleep(200)
-  const found = readMetrics(registry.text())
+  const found = await withDelays(registry)
   const types = names.split('\n').map((line) => line.split(' '))
   t.same(
     types
@@ -64,7 +62,16 @@ test('process and Node.js have the names that Prometheus clients give them', asy
   const one = (name: string) => found.get(name)?.samples[0]?.value ?? Number.NaN
   t.ok(one('process_resident_memory_bytes') > 20e6 && one('process_resident_memory_bytes') < 2e9)
   t.ok(one('process_cpu_seconds_total') > 0 && one('process_open_fds') > 2 && one('process_max_fds') > 100)
-  t.ok(Math.abs(one('process_start_time_seconds') - Date.now() / 1000) < 600)
+  t.ok(Math.abs(one('process_start_time_seconds') - performance.timeOrigin / 1000) < 60)
   t.match(found.get('nodejs_version_info')?.samples[0]?.labels, { version: process.version })
   t.ok(one('nodejs_eventloop_lag_max_seconds') >= one('nodejs_eventloop_lag_min_seconds'))
 })
+
+/** Each reading begins the delays of the event loop again: one after a time in which the machine stood still has none. */
+async function withDelays(registry: MetricsRegistry): Promise<ReturnType<typeof readMetrics>> {
+  for (;;) {
+    await sleep(200)
+    const found = readMetrics(registry.text())
+    if (found.has('nodejs_eventloop_lag_max_seconds')) return found
+  }
+}

@@ -80,6 +80,7 @@ test('listeners are notified even if no kubeconfig can be written, and it is wri
   t.equal(own.changes(), 1)
   await rm(kubeconfig, { recursive: true })
   await clock.advance(60_000)
+  await own.revoked() // Waits for its turn, behind what is written.
   await t.resolves(own.administratorSinceMs())
 })
 

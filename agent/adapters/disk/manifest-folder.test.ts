@@ -41,11 +41,13 @@ test('listeners get each change, and no folder is no error', async (t) => {
   t.teardown(() => rm(path, { recursive: true, force: true }))
   const stopping = new AbortController()
   let changes = 0
+  const writes: Promise<void>[] = []
   const watching = manifestFolder(path).watch(() => changes++, stopping.signal)
   await until('the change is emitted', () => {
-    void writeFile(join(path, 'a.yaml'), 'kind: Pod')
+    writes.push(writeFile(join(path, 'a.yaml'), 'kind: Pod'))
     return changes > 0
   })
+  await Promise.all(writes)
   stopping.abort()
   await watching
   await manifestFolder(join(path, 'none')).watch(() => undefined, new AbortController().signal)
