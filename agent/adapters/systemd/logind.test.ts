@@ -22,7 +22,7 @@ async function aLogind(t: Test) {
     preparing: (isPreparing, action) => void signals.push(`${isPreparing} ${action}`),
     changed: () => void signals.push('changed'),
   }
-  const inhibitor = logind({ root: double.root, deadlineMs: 5_000 })
+  const inhibitor = logind({ root: double.root, deadlineMs: 60_000 })
   const open = async () => {
     const session = await inhibitor.open(listener)
     t.teardown(session.close)

@@ -242,7 +242,8 @@ test('the server ends beside a handshake that comes late', async (t) => {
 
 test('the connection of a client that reads nothing is closed, although a watch is open on it', async (t) => {
   const { clock, begun } = hastyClock({ 1000: 2 })
-  const connectionTimes = { headersTimeout: 500, connectionsCheckingInterval: 5 }
+  // With room for a process that stands still before it reads the first request.
+  const connectionTimes = { headersTimeout: 5_000, connectionsCheckingInterval: 5 }
   const api = await anApi(t, { clock, connectionTimes })
   const client = await thatReadsNothing(api, begun)
   await untilClosed(client.serverEnd)
@@ -268,8 +269,8 @@ test('a connection has at most a hundred streams', async (t) => {
 
 test('a client that sends nothing, or not all of a request, is not waited for', async (t) => {
   const connectionTimes = {
-    headersTimeout: 500, // with room for a process that stands still before it reads a first request
-    requestTimeout: 500,
+    headersTimeout: 5_000, // with room for a process that stands still before it reads a first request
+    requestTimeout: 5_000,
     keepAliveTimeout: 50,
     connectionsCheckingInterval: 5,
   }
