@@ -65,9 +65,10 @@ test('pods on a closed bridge reach nothing by IPv6, neither each other nor thei
   await eventually('all connections without it', async () => (await reached(false)).length === 0)
   await guard.close('pods')
   t.same(await reached(true), [], 'with it')
-  t.equal(await reaches(machine, 'fd00:8::1'), true, 'the machine itself keeps its connections')
+  // One ping waits for a second, of which a busy machine may have none to give.
+  await eventually('the machine itself keeps its connections', () => reaches(machine, 'fd00:8::1'))
   await guard.remove()
-  t.same(await reached(false), [], 'without it again')
+  await eventually('all connections without it again', async () => (await reached(false)).length === 0)
 })
 
 test('a table that another program changed or removed is put in place again', { skip }, async (t) => {
