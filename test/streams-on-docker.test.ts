@@ -68,8 +68,12 @@ test('kubectl logs', async (t) => {
   }
 
   await t.test('of one container, with every option', async (t) => {
-    const script = 'for i in 1 2 3; do echo "line $i"; done; sleep 0.5; echo wrong >&2; exec sleep 1000'
+    const script =
+      'for i in 1 2 3; do echo "line $i"; done; until [ -e /tmp/go ]; do sleep 0.1; done; echo wrong >&2; exec sleep 1000'
     await run(manifest('one', [{ name: 'main', script }]), 'one')
+    // Docker reads the two outputs by themselves: what is written at one time may be in either order.
+    await written('line 3', 'one')
+    await kubectl('exec', 'one', '--', 'touch', '/tmp/go')
     await written('wrong', 'one')
     t.equal(await kubectl('logs', 'one'), 'line 1\nline 2\nline 3\nwrong\n')
     t.equal(await kubectl('logs', 'one', '--tail=2'), 'line 3\nwrong\n')
@@ -288,16 +292,17 @@ test('kubectl exec, attach, cp and run', async (t) => {
   })
 
   await t.test('a pod is run with its input and output, and removed', async (t) => {
-    const run = ['run', 'once', '-i', '--rm', '--quiet', '--restart=Never', `--image=${image}`]
-    const { code, stdout, stderr } = await tryKubectl(
-      ...run,
-      '--image-pull-policy=IfNotPresent',
-      '--',
-      'sh',
-      '-c',
-      'sleep 3; echo hello; exit 3',
+    // It waits for its input: what it prints before kubectl is attached is not shown.
+    const script = 'read word; echo hello $word; exit 3'
+    const options = ['-i', '--rm', '--quiet', '--restart=Never', `--image=${image}`, '--image-pull-policy=IfNotPresent']
+    const args = ['--kubeconfig', controller.kubeconfig, 'run', 'once', ...options, '--', 'sh', '-c', script]
+    const running = promisify(execFile)('kubectl', args, { timeout: 90_000 })
+    running.child.stdin?.end('world\n')
+    const failed = await running.then(
+      () => undefined,
+      (error: { readonly code: number; readonly stdout: string; readonly stderr: string }) => error,
     )
-    t.match({ code, stdout }, { code: 3, stdout: /hello/ }, stderr)
+    t.match(failed, { code: 3, stdout: /hello world/ }, failed?.stderr ?? 'it fails with the status of its command')
     t.equal((await tryKubectl('get', 'pod', 'once')).code, 1)
   })
 
