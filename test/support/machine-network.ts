@@ -120,6 +120,7 @@ function plugFor({ id, bridge, gateway, address, dhcp }: PlugOptions): Plug {
     if (!isThere) return
     await ip('link', 'set', id, cable === 'out' ? 'down' : 'up')
     if (cable === 'out') return
+    await portForwards(id)
     if (!dhcp) {
       await ip('-n', id, 'address', 'replace', `${address}/24`, 'dev', 'host0')
       await ip('-n', id, 'route', 'replace', 'default', 'via', gateway)
@@ -143,7 +144,6 @@ function plugFor({ id, bridge, gateway, address, dhcp }: PlugOptions): Plug {
       await ip('-n', id, 'link', 'set', 'host0', 'up')
       isThere = true
       await set(cable)
-      if (cable !== 'out') await portForwards(id)
       return `/run/netns/${id}`
     },
     pull: () => set('out'),
