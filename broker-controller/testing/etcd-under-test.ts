@@ -1,12 +1,15 @@
 /** One member of etcd for the tests of a file, and a prefix of its own for each store. */
 import { t as tap } from 'tap'
-import { systemClock as clock } from '../../daemon/clock.ts'
 import { openLog } from '../../daemon/log.ts'
+import { unstalledClock } from '../../daemon/testing/unstalled-clock.ts'
 import { etcdCluster, noEtcd } from '../../test/support/etcd.ts'
 import { openEtcdClient } from '../store/etcd/etcd-client.ts'
 import type { Method } from '../store/etcd/etcd-messages.ts'
 import type { EtcdStoreNeeds } from '../store/etcd/etcd-store.ts'
 import { int64, messageCodec } from '../store/etcd/protobuf-codec.ts'
+
+/** Neither a process that gets no turn for some seconds nor a busy member of etcd is an error. */
+const patience = { clock: unstalledClock(), deadlineMs: 30_000 }
 
 export type EtcdUnderTest = {
   readonly url: string
@@ -23,14 +26,14 @@ export async function etcdUnderTest(...flags: readonly string[]): Promise<EtcdUn
   let prefixes = 0
   return {
     url,
-    place: (prefix = `/bramble/test-${++prefixes}`) => ({ servers: [url], tls: {}, prefix, clock, log }),
+    place: (prefix = `/bramble/test-${++prefixes}`) => ({ servers: [url], tls: {}, prefix, ...patience, log }),
   }
 }
 
 /** A client of the test's own, without TLS. The caller closes it. */
 export async function rawClient(url: string) {
   const log = openLog({ level: 'error', format: 'json', write: () => undefined })
-  return openEtcdClient({ servers: [url], tls: {}, clock, log })
+  return openEtcdClient({ servers: [url], tls: {}, ...patience, log })
 }
 
 const compaction = messageCodec({ revision: [1, int64] })

@@ -29,11 +29,11 @@ export const callDeadlineMs = 1_500
 
 /** Connects with the first call. Rejects where the certificate or the key cannot be used. */
 export async function openEtcdClient(needs: EtcdClientNeeds): Promise<EtcdClient> {
-  const { clock } = needs
+  const { clock, deadlineMs: usualMs = callDeadlineMs } = needs
   const endpoints = await openEndpoints(needs)
   const { metadata } = endpoints
   return {
-    async call<Out, In>({ path, request: codec, answer }: Method<Out, In>, request: In, deadlineMs = callDeadlineMs) {
+    async call<Out, In>({ path, request: codec, answer }: Method<Out, In>, request: In, deadlineMs = usualMs) {
       const untilMs = clock.monotonicMs() + deadlineMs
       const endpoint = await endpoints.connected(untilMs)
       const options = { deadline: Date.now() + untilMs - clock.monotonicMs() }

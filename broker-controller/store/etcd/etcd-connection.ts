@@ -2,6 +2,7 @@
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type EtcdClient, openEtcdClient } from './etcd-client.ts'
+import type { EtcdClientNeeds } from './etcd-endpoints.ts'
 import { EtcdError, isAbsent } from './etcd-error.ts'
 import { methods } from './etcd-messages.ts'
 import type { EtcdPlace } from './etcd-place.ts'
@@ -10,12 +11,18 @@ import type { EtcdPlace } from './etcd-place.ts'
 const startMs = 15_000
 const pauseMs = 250
 
+type StartNeeds = Pick<EtcdClientNeeds, 'deadlineMs'> & {
+  readonly clock: Clock
+  readonly log: Log
+  readonly signal?: AbortSignal | undefined
+}
+
 /** Resolves when a member answers that has a leader. Rejects with an error that has a remedy, and when `signal` aborts. */
 export async function connectEtcd(
   { servers, tls }: EtcdPlace,
-  { clock, log, signal }: { readonly clock: Clock; readonly log: Log; readonly signal?: AbortSignal | undefined },
+  { clock, log, signal, deadlineMs }: StartNeeds,
 ): Promise<EtcdClient> {
-  const client = await openEtcdClient({ servers, tls, clock, log })
+  const client = await openEtcdClient({ servers, tls, clock, log, deadlineMs })
   const untilMs = clock.monotonicMs() + startMs
   for (let isFirst = true; ; isFirst = false) {
     try {

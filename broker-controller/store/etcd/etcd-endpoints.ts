@@ -13,6 +13,8 @@ import type { EtcdPlace } from './etcd-place.ts'
 export type EtcdClientNeeds = Pick<EtcdPlace, 'servers' | 'tls'> & {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly log: Log
+  /** Of calls that have none of their own; left out: 1.5 s. */
+  readonly deadlineMs?: number | undefined
 }
 
 /** `streams`: how to end each stream of this member. */

@@ -1,6 +1,5 @@
 import { type Test, test } from 'tap'
 import { builtInResources as resources } from '../../../api/resources.ts'
-import { systemClock as clock } from '../../../daemon/clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { noEtcd as skip } from '../../../test/support/etcd.ts'
 import { type EtcdUnderTest, etcdUnderTest, rawClient } from '../../testing/etcd-under-test.ts'
@@ -90,7 +89,8 @@ test('a reader has the latest although another store has filled etcd, and no mar
 async function anEmptyPrefix(t: Test, { url, place }: EtcdUnderTest = etcd) {
   const client = await rawClient(url)
   t.teardown(() => client.close())
-  const reading = { client, keys: etcdKeys(place().prefix), values: etcdValues(), resources, clock, log: quietLog(t) }
+  const { clock, prefix } = place()
+  const reading = { client, keys: etcdKeys(prefix), values: etcdValues(), resources, clock, log: quietLog(t) }
   const { revision } = await readObjects(reading)
   const open = () => {
     const cache = objectCache({ resources, clock, startVersion: () => revision, latestVersion: () => revision })

@@ -34,6 +34,8 @@ export type EtcdStoreNeeds = EtcdPlace & {
   readonly resources?: ResourceRegistry
   readonly clock: Clock
   readonly log: Log
+  /** See `EtcdClientNeeds`. */
+  readonly deadlineMs?: number | undefined
   /** Ends the wait for etcd and for a previous owner: opening rejects. */
   readonly signal?: AbortSignal | undefined
   /** Changes of the last minutes that are kept for watches, for each kind: at least this many, at most twice as many. */

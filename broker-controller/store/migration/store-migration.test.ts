@@ -24,12 +24,12 @@ const { url, place } = await etcdUnderTest()
 async function aStore(t: Test, objects: number) {
   const folder = mkdtempSync(join(tmpdir(), 'migration-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
-  const { servers, tls, prefix, clock, log } = place()
+  const { servers, tls, prefix, ...more } = place()
   const path = join(folder, 'store.db')
   const secretsKeyFile = join(folder, 'secrets.key')
-  const needs = { path, migratedPath: `${path}.migrated`, secretsKeyFile, place: { servers, tls, prefix }, clock, log }
-  const inSqlite = async () => (await openSqliteStore({ path, secretsKeyFile, clock, log })).store
-  const inEtcd = async () => openEtcdStore({ servers, tls, prefix, secretsKeyFile, clock, log })
+  const needs = { path, migratedPath: `${path}.migrated`, secretsKeyFile, place: { servers, tls, prefix }, ...more }
+  const inSqlite = async () => (await openSqliteStore({ path, secretsKeyFile, ...more })).store
+  const inEtcd = async () => openEtcdStore({ servers, tls, prefix, secretsKeyFile, ...more })
   const store = await inSqlite()
   await Promise.all(Array.from({ length: objects }, (_, i) => store.create('configmaps', aMap(`map-${i}`))))
   await store.create('secrets', aSecret)

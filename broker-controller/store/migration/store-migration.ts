@@ -37,6 +37,8 @@ export type MigrationNeeds = {
   readonly place: EtcdPlace
   readonly clock: Clock
   readonly log: Log
+  /** See `EtcdClientNeeds`. */
+  readonly deadlineMs?: number | undefined
 }
 
 const rowsAtOnce = 200
@@ -129,10 +131,10 @@ async function copyToFile(needs: MigrationNeeds, part: string, client: EtcdClien
 
 /** The work with this process as the owner of the prefix: with the condition `owned` on each write, no controller uses it meanwhile. */
 async function withEtcd<T>(
-  { place, clock, log }: MigrationNeeds,
+  { place, clock, log, deadlineMs }: MigrationNeeds,
   work: (client: EtcdClient, keys: EtcdKeys, owned: Compare) => Promise<T>,
 ): Promise<T> {
-  const client = await connectEtcd(place, { clock, log })
+  const client = await connectEtcd(place, { clock, log, deadlineMs })
   try {
     const keys = etcdKeys(place.prefix)
     const owner = await acquireStore({ client, keys, self: ownProcess(), hasEnded: ownerHasEnded, clock, log })
