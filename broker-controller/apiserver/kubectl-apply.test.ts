@@ -25,7 +25,8 @@ async function anApi(t: Parameters<typeof quietLog>[0] & { teardown(stop: () => 
     const { metadata } = JSON.parse(stdout) as {
       metadata: { managedFields?: { manager: string; operation: string }[] }
     }
-    return (metadata.managedFields ?? []).map(({ manager, operation }) => `${manager} ${operation}`)
+    // Those of one operation are in the order of their times, which are whole seconds.
+    return (metadata.managedFields ?? []).map(({ manager, operation }) => `${manager} ${operation}`).sort()
   }
   return { run, apply, dataOf, managersOf }
 }

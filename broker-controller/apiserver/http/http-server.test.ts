@@ -4,7 +4,7 @@ import { test } from 'tap'
 import { administrator, nodeIdentity } from '../../../api/identity.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
-import { systemClock } from '../../../daemon/clock.ts'
+import { type Clock, systemClock } from '../../../daemon/clock.ts'
 import { warningsDuring } from '../../../daemon/testing/process-warnings.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { memoryStore } from '../../store/memory-store.ts'
@@ -50,6 +50,9 @@ function send(
     request.end(body)
   })
 }
+
+/** No time passes for the shares of clients: a machine that is slow does not refill them. */
+const standing: Clock = { ...systemClock, monotonicMs: () => 0 }
 
 test('requests over TLS', async (t) => {
   const api = await startApi({ log: quietLog(t) })
@@ -251,7 +254,7 @@ test('a server that shuts down asks clients to retry', async (t) => {
 })
 
 test('a client over its share gets 429 as Kubernetes sends it, and an administrator beside it is served', async (t) => {
-  const api = await startApi({ log: quietLog(t) })
+  const api = await startApi({ log: quietLog(t), over: { clock: standing } })
   t.teardown(api.stop)
   const certificate = api.issueFor(nodeIdentity('pi-1'))
   const path = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/pi-1'
@@ -270,7 +273,7 @@ test('a client over its share gets 429 as Kubernetes sends it, and an administra
 })
 
 test('large answers cost more of the share than small ones', async (t) => {
-  const api = await startApi({ log: quietLog(t) })
+  const api = await startApi({ log: quietLog(t), over: { clock: standing } })
   t.teardown(api.stop)
   const args = ['x'.repeat(1_000_000)]
   const { metadata, ...pod } = aPod({ name: 'large', nodeName: 'pi-1', containers: [{ name: 'a', image: 'a', args }] })
@@ -285,7 +288,7 @@ test('large answers cost more of the share than small ones', async (t) => {
 })
 
 test('credentials that are not valid are tried a bounded number of times', async (t) => {
-  const api = await startApi({ log: quietLog(t) })
+  const api = await startApi({ log: quietLog(t), over: { clock: standing } })
   t.teardown(api.stop)
   const headers = { authorization: 'Bearer abcdef.0123456789abcdef' }
   const codes: number[] = []

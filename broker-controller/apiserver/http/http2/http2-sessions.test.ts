@@ -39,6 +39,10 @@ function aSession(t: Test, api: Api, identity: Identity | undefined = administra
   t.teardown(() => session.destroy())
   return session
 }
+
+/** Resolves when the session is closed, also where the connection is reset with what this client sent last. */
+const closeOf = (session: ClientHttp2Session) => new Promise<void>((resolve) => session.once('close', resolve))
+
 const noCertificate = { user: '', groups: [] }
 
 type Answer = { readonly head: IncomingHttpHeaders & IncomingHttpStatusHeader; readonly text: string }
@@ -147,7 +151,7 @@ test('a watch over HTTP/2 is sent as it happens, and ends with its stream', asyn
   second?.close(constants.NGHTTP2_NO_ERROR)
   await sampleIs(api, /^apiserver_longrunning_requests 1$/m)
   t.match((await send(session, '/healthz')).text, 'ok', 'the others are served')
-  const ended = Promise.all([third && once(third, 'end'), once(session, 'close')])
+  const ended = Promise.all([third && once(third, 'end'), closeOf(session)])
   await api.stop()
   await ended
 })
@@ -176,6 +180,6 @@ test('a refused stranger has no further request on its session', async (t) => {
   const api = await anApi(t)
   const session = aSession(t, api, noCertificate)
   t.match((await send(session, '/api/v1/nodes')).head, { ':status': 403 })
-  if (!session.closed) await once(session, 'close')
+  if (!session.closed) await closeOf(session)
   t.pass('closed')
 })
