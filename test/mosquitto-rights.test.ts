@@ -47,7 +47,7 @@ async function controller(t: Test, server: MosquittoFleet) {
 async function connected(t: Test, port: number, { ca, certificate, key }: Keys, options: IClientOptions = {}) {
   const client = await mqtt.connectAsync({
     ...{ protocol: 'mqtts', host: 'localhost', port, ca, cert: certificate, key },
-    ...{ protocolVersion: 4, clean: true, keepalive: 60, reconnectPeriod: 0, connectTimeout: 5_000 },
+    ...{ protocolVersion: 4, clean: true, keepalive: 60, reconnectPeriod: 0, connectTimeout: 30_000 },
     ...options,
   })
   client.on('error', () => undefined)
@@ -176,7 +176,7 @@ test('only certificates of the fleet for clients are accepted, and that of a per
       port: server.port,
       ca,
       reconnectPeriod: 0,
-      connectTimeout: 5_000,
+      connectTimeout: 30_000,
     }),
     'none',
   )

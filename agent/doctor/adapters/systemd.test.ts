@@ -8,7 +8,7 @@ import { doctorSystemd } from './systemd.ts'
 test('logind has read its files when it was made to, however busy the machine', { skip: noDBus }, async (t) => {
   const double = await logindDouble()
   t.teardown(() => double.remove())
-  const systemd = doctorSystemd(double.root)
+  const systemd = doctorSystemd(double.root, 60_000)
   t.equal(await systemd.logindDelaySeconds(), 5)
   const folder = join(double.root, 'etc/systemd/logind.conf.d')
   await mkdir(folder, { recursive: true })

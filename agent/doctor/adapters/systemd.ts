@@ -11,12 +11,13 @@ import {
 } from '../../adapters/systemd/systemd-bus.ts'
 import type { UnitReading } from '../shutdown.ts'
 
-const deadlineMs = 2_000
+const answerMs = 2_000
 /** Wait after the signal: logind handles it asynchronously. */
 const rereadMs = 2_000
 
-export function doctorSystemd(root: string) {
-  const settings = { socketPath: systemBusPath(root), deadlineMs }
+/** `waitMs`: for an answer, and for logind to read its files; 2 s each when left out. */
+export function doctorSystemd(root: string, waitMs?: number) {
+  const settings = { socketPath: systemBusPath(root), deadlineMs: waitMs ?? answerMs }
   const asked = async <T>(ask: (bus: SystemBus) => Promise<T>): Promise<T | undefined> => {
     if (!isSystemdHere(root)) return undefined
     return await onSystemBus(settings, ask).catch(() => undefined)
@@ -45,7 +46,7 @@ export function doctorSystemd(root: string) {
         const granted = async () => String(await bus.property(logindManager, 'InhibitDelayMaxUSec'))
         const before = await granted()
         await rereadLogindFiles(bus)
-        const untilMs = performance.now() + rereadMs
+        const untilMs = performance.now() + (waitMs ?? rereadMs)
         while ((await granted()) === before && performance.now() < untilMs) await pause(50)
       })
     },
