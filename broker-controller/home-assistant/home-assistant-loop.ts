@@ -37,8 +37,11 @@ export type HomeAssistantNeeds = {
 const retry = { firstMs: 2_000, maxMs: 60_000 }
 /** A connection must last this long before its loss counts as a first failure: two controllers of one fleet name would race. */
 const stableMs = 30_000
-/** Retained messages arrive right behind a subscription, and nothing marks the last one. */
-const collectMs = 2_000
+/**
+ * Retained messages arrive right behind a subscription, and nothing marks the last one. In several waits: a program that gets no turn for
+ * seconds reads what arrived before the second of them.
+ */
+const collecting = { waits: 4, waitMs: 500 }
 const roundMs = 1_000
 const offlineMs = 2_000
 /** Devices that one round looks at, and messages that it sends: a fleet of 1,000 is announced within a minute. */
@@ -165,7 +168,7 @@ async function publishUntil(
   for (const button of buttons) await link.subscribe(commandFilter(topicPrefix, button))
   await link.publish(statusTopic(topicPrefix), 'online', { qos: 1, retain: true })
   log.info('Connected for Home Assistant', { server: `${broker.host}:${broker.port}` })
-  await clock.sleep(collectMs, signal)
+  for (let wait = 0; wait < collecting.waits; wait++) await clock.sleep(collecting.waitMs, signal)
   if (signal.aborted) return
   await link.unsubscribe(ownAnnouncements)
   published.begin(received.takeAnnounced())

@@ -11,8 +11,12 @@ export type RemovalNeeds = {
 
 export type Removed = { readonly devices: number; readonly topics: number }
 
-/** Retained messages arrive right behind a subscription, and nothing marks the last one. */
-const quietMs = 2_000
+/**
+ * Retained messages arrive right behind a subscription, and nothing marks the last one: so many looks, one after the other, find that none
+ * arrived meanwhile. They are counted, because a program that gets no turn for seconds reads what arrived only then.
+ */
+const quietLooks = 4
+const lookMs = 500
 const longestMs = 60_000
 const mostTopics = 100_000
 const atOnce = 50
@@ -26,11 +30,11 @@ export async function removeFromHomeAssistant(
   const { broker, fleetName, topicPrefix } = settings
   const found = new Set<string>()
   let isRunning = false
-  let newestMs = clock.monotonicMs()
+  let arrived = 0
   const receive = ({ topic, body, isRetained }: HouseholdMessage) => {
     const isOurs = announcedDevice(topic, settings) !== undefined || isOwnTopic(topic, topicPrefix)
     if (!isRetained || body.length === 0 || !isOurs || found.size >= mostTopics) return
-    newestMs = clock.monotonicMs()
+    arrived++
     found.add(topic)
     if (topic === statusTopic(topicPrefix)) isRunning = body.toString() === 'online'
   }
@@ -39,10 +43,11 @@ export async function removeFromHomeAssistant(
     const startedMs = clock.monotonicMs()
     await link.subscribe(discoveryFilter(settings))
     await link.subscribe(`${topicPrefix}/#`)
-    newestMs = clock.monotonicMs()
-    while (clock.monotonicMs() - newestMs < quietMs && clock.monotonicMs() - startedMs < longestMs) {
-      await clock.sleep(quietMs / 4, signal)
+    for (let quiet = 0; quiet < quietLooks && clock.monotonicMs() - startedMs < longestMs; ) {
+      const before = arrived
+      await clock.sleep(lookMs, signal)
       signal.throwIfAborted()
+      quiet = arrived === before ? quiet + 1 : 0
     }
     if (isRunning) throw new Error(stillRunning)
     const topics = [...found]
