@@ -9,8 +9,12 @@ import { smallMachine, whyNoSmallMachine } from './support/small-machine.ts'
 
 const resident = 'while :; do sleep 0.1; done'
 
-function writing(name: string, sizeLimit?: string) {
-  const main = container('main', resident, { volumeMounts: [{ name: 'scratch', mountPath: '/scratch' }] })
+/** Writes in the container itself, once `/tmp/go` is there: another process in it might be killed with it before it has written all. */
+const filling = (write: string) => `until test -e /tmp/go; do sleep 0.1; done; ${write}; ${resident}`
+const zeros = (path: string, count: number) => `dd if=/dev/zero of=${path} bs=1M count=${count}`
+
+function writing(name: string, script = resident, sizeLimit?: string) {
+  const main = container('main', script, { volumeMounts: [{ name: 'scratch', mountPath: '/scratch' }] })
   const emptyDir = sizeLimit === undefined ? {} : { sizeLimit }
   return aPod({ name, containers: [main], spec: { volumes: [{ name: 'scratch', emptyDir }] } })
 }
@@ -27,10 +31,10 @@ test('a machine short of disk, with a real one', { skip: whyNoSmallMachine() }, 
       { evictionHard: { 'nodefs.available': '20%' }, evictionPressureTransitionPeriod: '8s' },
       { dataDirectory: join(disk, 'agent') },
     )
-    node.want(writing('modest'), writing('greedy'))
+    node.want(writing('modest'), writing('greedy', filling(zeros('/scratch/file', 50))))
     for (const name of ['modest', 'greedy']) await node.until(name, isReady)
-    await node.within('modest', 'main', 'dd if=/dev/zero of=/scratch/file bs=1M count=5')
-    await node.within('greedy', 'main', 'dd if=/dev/zero of=/scratch/file bs=1M count=50')
+    await node.within('modest', 'main', zeros('/scratch/file', 5))
+    await node.go('greedy', 'main')
     await node.untilCondition('DiskPressure', 'True')
     const evicted = await node.evicted('greedy')
     t.match(evicted, {
@@ -52,10 +56,10 @@ test('a machine short of disk, with a real one', { skip: whyNoSmallMachine() }, 
       { evictionHard: { 'nodefs.inodesFree': '20%' }, evictionPressureTransitionPeriod: '8s' },
       { dataDirectory: join(disk, 'agent') },
     )
-    node.want(writing('few'), writing('many'))
+    node.want(writing('few'), writing('many', filling('for i in $(seq 900); do : > /scratch/$i; done')))
     for (const name of ['few', 'many']) await node.until(name, isReady)
-    await node.within('few', 'main', 'dd if=/dev/zero of=/scratch/file bs=1M count=20')
-    await node.within('many', 'main', 'for i in $(seq 900); do : > /scratch/$i; done')
+    await node.within('few', 'main', zeros('/scratch/file', 20))
+    await node.go('many', 'main')
     t.match(await node.evicted('many'), {
       reason: 'Evicted',
       message: /^The node was low on resource: inodes\. Threshold quantity: \d+, available: \d+\. $/,
@@ -68,14 +72,14 @@ test('a machine short of disk, with a real one', { skip: whyNoSmallMachine() }, 
     const node = await smallMachine(t, dockerd, { evictionHard: {} })
     const limited = aPod({
       name: 'layer',
-      containers: [container('main', resident, { resources: { limits: { 'ephemeral-storage': '2Mi' } } })],
+      containers: [
+        container('main', filling(zeros('/file', 5)), { resources: { limits: { 'ephemeral-storage': '2Mi' } } }),
+      ],
     })
-    node.want(writing('volume', '1Mi'), limited, writing('kept', '10Mi'))
+    const write = filling(zeros('/scratch/file', 3))
+    node.want(writing('volume', write, '1Mi'), limited, writing('kept', write, '10Mi'))
     for (const name of ['volume', 'layer', 'kept']) await node.until(name, isReady)
-    for (const name of ['volume', 'kept']) {
-      await node.within(name, 'main', 'dd if=/dev/zero of=/scratch/file bs=1M count=3')
-    }
-    await node.within('layer', 'main', 'dd if=/dev/zero of=/file bs=1M count=5')
+    for (const name of ['volume', 'kept', 'layer']) await node.go(name, 'main')
     const over = await node.until('volume', ({ phase }) => phase === 'Failed')
     t.match(over, { reason: 'Evicted', message: 'Usage of EmptyDir volume "scratch" exceeds the limit "1Mi". ' })
     t.notOk(over.conditions?.some(({ type }) => type === 'DisruptionTarget'))
