@@ -9,6 +9,7 @@ import { issueServer } from '../certs/issue.ts'
 import { fakeClock } from '../daemon/testing/fake-clock.ts'
 import { quietLog } from '../daemon/testing/quiet-log.ts'
 import { testFolder } from '../daemon/testing/test-folder.ts'
+import { eventually } from '../test/support/wait.ts'
 import { openDashboardCertificate } from './dashboard-certificate.ts'
 import { startApi } from './testing/api-under-test.ts'
 
@@ -37,18 +38,16 @@ test('the files are read again when they change, and an unusable pair leaves the
   const certificate = await open()
   const stopping = new AbortController()
   const running = certificate.run(stopping.signal)
-  const checked = async () => {
-    await clock.advance(30_000)
-    for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve))
-  }
   write(second, 3)
-  await checked()
+  await clock.advance(30_000)
+  await eventually('the files were read again', () => changes === 1, { everyMs: 5 })
+  t.equal(certificate.current().certificate, second.certificate)
+  write({ certificate: first.certificate, key: 'none' }, 4)
+  await clock.advance(30_000)
+  await eventually('they were read once more', () => log.messages('warn').length > 0, { everyMs: 5 })
+  t.same(log.messages('warn'), ['Dashboard certificate not read'])
   t.equal(certificate.current().certificate, second.certificate)
   t.equal(changes, 1)
-  write({ certificate: first.certificate, key: 'none' }, 4)
-  await checked()
-  t.equal(certificate.current().certificate, second.certificate)
-  t.same(log.messages('warn'), ['Dashboard certificate not read'])
   stopping.abort()
   await running
 })

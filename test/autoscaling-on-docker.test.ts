@@ -38,13 +38,17 @@ test('a busy container scales its Deployment from one to two', { skip: whyNoDock
   const patience = { withinMs: 180_000, everyMs: 1000 }
   const ready = async () => controller.kubectl('get', 'deployment', 'busy', '-o', 'jsonpath={.status.readyReplicas}')
   await eventually('two pods are ready', async () => (await ready()) === '2', patience)
-  const row = await controller.kubectl('get', 'hpa', 'busy')
-  const used = Number(/cpu: (\d+)%\/80%/.exec(row)?.[1])
-  t.ok(used > 80, row)
-  const described = await controller.kubectl('describe', 'hpa', 'busy')
+  // On a machine that others use, too, a container gets less now and then, and a report of its node may come late.
+  await eventually('what the containers use is shown', async () => {
+    const row = await controller.kubectl('get', 'hpa', 'busy')
+    return Number(/cpu: (\d+)%\/80%/.exec(row)?.[1]) > 80
+  })
+  const described = await eventually('the autoscaler has the usage of the containers', async () => {
+    const text = await controller.kubectl('describe', 'hpa', 'busy')
+    return /ScalingActive +True +ValidMetricFound/.test(text) && text
+  })
   t.match(
     described,
     /SuccessfulRescale .*New size: 2; reason: cpu resource utilization \(percentage of request\) above target/,
   )
-  t.match(described, /ScalingActive +True +ValidMetricFound/)
 })

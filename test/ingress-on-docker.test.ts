@@ -167,10 +167,17 @@ test('Ingresses on two machines', { skip: whyNoRoutedMachines() || whyNoProxy() 
     const answers = JSON.parse(printed)
     t.same(Object.keys(answers), ['200'], printed)
     t.ok(answers['200'] > 100, printed)
+    // Its Events and its addresses are written beside the files of the proxy.
+    for (const wanted of [
+      'Service default/missing not found',
+      'Secret default/bad has no certificate in PEM format',
+      `Address:          ${addresses}`,
+    ]) {
+      await eventually(wanted, async () => (await kubectl('describe', 'ingress', 'broken')).includes(wanted))
+    }
     const described = await kubectl('describe', 'ingress', 'broken')
     t.match(described, /BackendUnavailable .*Service default\/missing not found/)
     t.match(described, /CertificateUnavailable .*Secret default\/bad has no certificate in PEM format/)
-    t.match(described, `Address:          ${addresses}`)
   })
 
   await t.test('without it in the configuration nothing of it is left', async (t) => {

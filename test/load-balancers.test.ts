@@ -79,8 +79,10 @@ test('load balancers of two machines', { skip: whyNoRoutedMachines() }, async (t
   const holder = (other?: RoutedMachine) =>
     eventually(`a machine other than ${other?.name} has the address`, async () => {
       const [one, ...more] = await holders(address)
-      if (more.length > 0) t.fail('two machines have the address')
-      return one !== undefined && one !== other && one
+      // The machines are not read at the same moment: an address that moves may be seen on the one before, on the other after it.
+      const isShared = more.length > 0 && (await holders(address)).length > 1
+      if (isShared) t.fail('two machines have the address')
+      return more.length === 0 && one !== undefined && one !== other && one
     })
   const agentOf = ({ name }: RoutedMachine) => {
     const agent = agents.get(name)

@@ -55,7 +55,7 @@ test('kubectl reaches a node behind NAT over a bad line', { skip: whyNoNat() }, 
     t.equal(address, network.nodeAddress)
     const reaches = async (address: string) =>
       (await command('busybox', ['ping', '-c', '1', '-W', '1', '-I', network.hostInterface, address])).code === 0
-    t.ok(await reaches(network.natAddress), 'the router')
+    await eventually('the router is reached', () => reaches(network.natAddress))
     t.notOk(await reaches(network.nodeAddress), 'the node')
   })
 

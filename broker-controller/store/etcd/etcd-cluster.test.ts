@@ -40,7 +40,8 @@ test('three members, the leader killed under 16 writers: no answered write is lo
   const unanswered = written.reduce((sum, { timeouts }) => sum + timeouts, 0)
   t.ok(answered.length > 100, `${answered.length} answered writes, ${unanswered} without an answer`)
   const last = await answeredUpdate(store, aMap('first', 1), () => undefined)
-  while (events.at(-1)?.version !== Number(last.metadata.resourceVersion)) await pause(20)
+  // Not the last one itself: etcd may apply a write later whose client has not waited for an answer.
+  while ((events.at(-1)?.version ?? 0) < Number(last.metadata.resourceVersion)) await pause(20)
   stop.abort()
   await watching
 
@@ -90,7 +91,7 @@ async function answeredUpdate(store: Store, object: ConfigMap, timedOut: () => v
   }
 }
 
-test('an etcd that was killed comes back with everything that was answered', { skip, timeout: 60_000 }, async (t) => {
+test('an etcd that was killed comes back with everything that was answered', { skip, timeout: 180_000 }, async (t) => {
   const cluster = await etcdCluster({ tls: true })
   t.teardown(() => cluster.remove())
   const place = { servers: cluster.urls, tls: cluster.tls ?? {}, prefix, clock, log: quietLog(t) }
@@ -116,7 +117,7 @@ test('an etcd that was killed comes back with everything that was answered', { s
 
 test('without a certificate that etcd accepts, or without etcd, the error names the reason and the flags', {
   skip,
-  timeout: 90_000,
+  timeout: 180_000,
 }, async (t) => {
   const cluster = await etcdCluster({ tls: true })
   t.teardown(() => cluster.remove())
