@@ -233,7 +233,7 @@ test('network policies on two machines', { skip: whyNoRoutedMachines() }, async 
 /** Gives what an answer to a request is that is sent later on the same connection. */
 function openConnection({ inNetworkOf, folder }: RoutedMachines, from: string, ip: string): () => Promise<string> {
   const go = `${folder}/go`
-  const script = `exec 3<>/dev/tcp/${ip}/8080; until test -e ${go}; do sleep 0.1; done; printf 'GET /none HTTP/1.0\\r\\n\\r\\n' >&3; timeout 5 cat <&3`
+  const script = `exec 3<>/dev/tcp/${ip}/8080; until test -e ${go}; do sleep 0.1; done; printf 'GET /none HTTP/1.0\\r\\n\\r\\n' >&3; timeout 60 cat <&3`
   const answer = inNetworkOf(from, `bash -c "${script}"`)
   return async () => {
     await inNetworkOf(from, `touch ${go}`)

@@ -89,7 +89,7 @@ test('pods of two sites behind NAT, and a relay', { skip: whyNoNatSites() }, asy
   })
   const outside = requestTo('/cgi-bin/from', middle.router.address, Number(nodePort))
   t.equal(seenBy((await command('sh', ['-c', outside])).stdout), end, 'and so does a client by its node port')
-  const connect = { host: pods.west, port: 80, localAddress: middle.router.address, timeout: 3_000 }
+  const connect = { host: pods.west, port: 80, localAddress: middle.router.address, timeout: 10_000 }
   const byLink = `const { connect } = require('node:net')
     const socket = connect(${JSON.stringify(connect)}, () => socket.end('GET /cgi-bin/from HTTP/1.0\\r\\n\\r\\n'))
     socket.on('timeout', () => process.exit()).pipe(process.stdout)`

@@ -65,7 +65,7 @@ test('Services on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
 
   /** The answers that differ, of `times`. */
   const fromPod = async (pod: string, { address, port }: Asked, times = 12) => {
-    const one = `timeout 5 wget -q -O - http://${address}:${port}${who} 2>&1 || echo failed`
+    const one = `timeout ${patienceMs / 1000} wget -q -O - http://${address}:${port}${who} 2>&1 || echo failed`
     const { stdout } = await within(pod, `for i in $(seq ${times}); do ${one}; done`)
     return [...new Set(stdout.trim().split('\n'))].sort()
   }

@@ -279,12 +279,12 @@ items:
   await t.test('waits for a condition, a value, and an end', async (t) => {
     await ok(['create', '-f', '-'], podManifest('awaited'))
     const waits = [
-      ok(['wait', 'node/pi-01', '--for=condition=Ready', '--timeout=20s']),
-      ok(['wait', 'pod/awaited', '--for=condition=Ready', '--timeout=20s']),
-      ok(['wait', 'pod/awaited', '--for=jsonpath={.status.phase}=Running', '--timeout=20s']),
+      ok(['wait', 'node/pi-01', '--for=condition=Ready', '--timeout=60s']),
+      ok(['wait', 'pod/awaited', '--for=condition=Ready', '--timeout=60s']),
+      ok(['wait', 'pod/awaited', '--for=jsonpath={.status.phase}=Running', '--timeout=60s']),
       // Within the time it must have read the pod.
-      kubectl(['wait', 'pod/awaited', '--for=condition=Never', '--timeout=5s']),
-      kubectl(['wait', 'pod/awaited', '--for=condition=Ready', '--timeout=20s'], {
+      kubectl(['wait', 'pod/awaited', '--for=condition=Never', '--timeout=10s']),
+      kubectl(['wait', 'pod/awaited', '--for=condition=Ready', '--timeout=60s'], {
         env: { KUBE_FEATURE_WatchListClient: 'true' },
       }),
     ]
@@ -299,11 +299,11 @@ items:
     t.match(never, { code: 1, stderr: /timed out waiting for the condition/ })
     t.match(streamed, { code: 0, stdout: 'pod/awaited condition met\n', stderr: '' })
     await api.watched(0)
-    const gone = ok(['wait', 'pod/awaited', '--for=delete', '--timeout=20s'])
+    const gone = ok(['wait', 'pod/awaited', '--for=delete', '--timeout=60s'])
     const marked = api.watching(['get', 'pod', 'awaited', '-w', '--no-headers'])
     // kubectl passes over the first event of such a watch: it takes it for what it has read and shown before.
     await api.watched(2)
-    const deleted = kubectl(['delete', 'pod', 'awaited', '--timeout=20s'], {
+    const deleted = kubectl(['delete', 'pod', 'awaited', '--timeout=60s'], {
       env: { KUBE_FEATURE_WatchListClient: 'true' },
     })
     await marked.seen('Terminating')
@@ -363,7 +363,7 @@ items:
   await t.test('empties a namespace before its deletion', async (t) => {
     await ok(['apply', '-f', '-'], '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}')
     await ok(['apply', '-n', 'team', '-f', '-'], '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}')
-    t.equal((await ok(['delete', 'namespace', 'team', '--timeout=20s'])).stdout, 'namespace "team" deleted\n')
+    t.equal((await ok(['delete', 'namespace', 'team', '--timeout=60s'])).stdout, 'namespace "team" deleted\n')
     t.match(await kubectl(['get', 'cm', 'a', '-n', 'team']), { code: 1, stderr: /NotFound/ })
   })
 })

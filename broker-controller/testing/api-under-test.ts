@@ -65,7 +65,8 @@ export type Watching = {
 export type ApiTestSettings = { readonly log: Log; readonly over?: Partial<ApiServerNeeds> }
 
 const dayMs = 24 * 3600_000
-const deadlineMs = 30_000
+/** Of what comes: only what never does takes this long. */
+const deadlineMs = 90_000
 
 export async function startApi({ log, over = {} }: ApiTestSettings): Promise<ApiUnderTest> {
   const folder = await mkdtemp(join(tmpdir(), 'bramble-api-'))

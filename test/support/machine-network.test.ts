@@ -11,6 +11,6 @@ test('machines that come and go leave the bridge its address', {
   const addressOfBridge = () => readFile(`/sys/class/net/${network.bridge}/address`, 'utf8')
   const before = await addressOfBridge()
   const machines = [await plugged(t, network), await plugged(t, network), await plugged(t, network)]
-  for (const { run } of machines) t.match(await run('ping', '-c', '1', '-W', '5', network.hostAddress), /1 received/)
+  for (const { run } of machines) t.match(await run('ping', '-c', '1', '-W', '60', network.hostAddress), /1 received/)
   t.equal(await addressOfBridge(), before)
 })

@@ -8,7 +8,7 @@ import { logindReboot } from './logind-reboot.ts'
 async function aLogind(t: Test) {
   const double = await logindDouble()
   t.teardown(() => double.remove())
-  return { double, machine: logindReboot({ root: double.root, deadlineMs: 5_000 }) }
+  return { double, machine: logindReboot({ root: double.root, deadlineMs: 60_000 }) }
 }
 
 test('while another program blocks shutdowns a reboot fails with its reason, a delay lock does not prevent it', {
