@@ -76,7 +76,12 @@ test('pods of both IP families on two machines', { skip: whyNoRoutedMachines() }
     },
   )
 
-  t.equal(await probedFrom(first, 'fd00:9::2'), 'answers', 'the probe of an agent by IPv6')
+  const isProbed = (address: string) =>
+    eventually(
+      `the probe of an agent by IPv6, at ${address}`,
+      async () => (await probedFrom(first, address)) === 'answers',
+    )
+  await isProbed('fd00:9::2')
   const path = '{.status.conditions[?(@.type=="NetworkUnavailable")].message}'
   const shownOf = ({ name }: Space & { readonly name: string }) =>
     controller.kubectl('get', 'node', name, '-o', `jsonpath=${path}`)
@@ -96,7 +101,7 @@ test('pods of both IP families on two machines', { skip: whyNoRoutedMachines() }
   await eventually('pods reach each other through the tunnel', isReached)
   const ranges = ['get', 'node', second.name, '-o', 'jsonpath={.spec.podCIDRs[1]}']
   const endOfTunnel = (await controller.kubectl(...ranges)).trim().replace(/\/64$/, '')
-  t.equal(await probedFrom(first, endOfTunnel), 'answers', `the probe of an agent by IPv6, at ${endOfTunnel}`)
+  await isProbed(endOfTunnel)
   t.match(await answered(two), /^fd00:10:244:[0-9a-f:]*$/, 'a machine has the address of its end of the tunnel')
   await controller.kubectl('annotate', 'node', second.name, 'bramble.dev/segment-')
   const isInPlace = /pi-2 .* fd00:10:244:\S+ +in place\n/
