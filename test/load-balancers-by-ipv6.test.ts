@@ -62,9 +62,14 @@ test('load balancers of both families on two machines', { skip: whyNoRoutedMachi
   /** The only machine that has the address; fails where both have it. */
   const holder = (address: string, other?: RoutedMachine) =>
     eventually(`a machine other than ${other?.name} has ${address}`, async () => {
-      const texts = await Promise.all(machines.map(marked))
-      const [one, ...more] = machines.filter((_, index) => texts[index]?.includes(` ${address}/128 `))
-      if (more.length > 0) t.fail('two machines have the address')
+      const holders = async () => {
+        const texts = await Promise.all(machines.map(marked))
+        return machines.filter((_, index) => texts[index]?.includes(` ${address}/128 `))
+      }
+      const [one, ...more] = await holders()
+      // The address may move between the readings of the two machines: twice in a row it does not.
+      if (more.length > 0 && (await holders()).length > 1) t.fail('two machines have the address')
+      if (more.length > 0) return false
       return one !== undefined && one !== other && one
     })
   const macSeen = async (address: string) =>
