@@ -144,17 +144,15 @@ test('a machine goes down on purpose', async (t) => {
     t.ok(bootSeconds >= 1 && bootSeconds < (performance.now() - beganMs) / 1000 + 1, `measured: ${bootSeconds} s`)
     const lines = await order()
     const at = (words: string) => lines.findIndex((line) => line.startsWith(words))
-    const seconds = (words: string) => Number(lines[at(words)]?.split(' ')[2])
     t.ok(Math.max(at('plain asked'), at('deaf asked')) < at('plain ends'), 'together within a priority')
     t.ok(at('plain ends') < at('middle asked') && at('middle ends') < at('top asked'), 'in order')
     t.ok(at('top ends') > 0, 'the last one had its time')
-    // Each writes it a moment after the signal.
-    const firstAsked = Math.min(seconds('plain asked'), seconds('deaf asked'))
-    t.ok(seconds('middle asked') - firstAsked >= 5, 'a pod that ignores SIGTERM has all of its share')
     t.equal(await goesDownFor(), 'reboot', 'as announced from the start')
     t.match(await lastLeave(), /^reason=reboot expectedBackSeconds=\d+$/)
     const [, left, took] = /Pods stopped for the shutdown left=(\d+) tookMs=(\d+)/.exec(await agentJournal()) ?? []
     t.equal(left, '0')
+    // By the clock of the agent: pods write late what they were asked. The others take 3 s of theirs.
+    t.ok(Number(took) > 8_500, `a pod that ignores SIGTERM has all of its share of 6 s: ${took} ms`)
     t.ok(Number(took) < 21_000, `within the budget: ${took} ms`)
   })
 
@@ -236,11 +234,11 @@ test('a machine goes down on purpose', async (t) => {
       await eventually('the node bears the goodbye', async () =>
         (await nodeField('{.metadata.annotations}')).includes('power-off'),
       )
-      t.match(await hub.kubectl('get', 'events'), /NodeNotReady/)
+      const events = () => hub.kubectl('get', 'events')
+      await eventually('the Event of the node', async () => (await events()).includes('NodeNotReady'))
       await pi.powerOn()
       await eventually('all run again', () => allRun(...everybody))
       t.equal(await uids(), before, 'the same pods')
-      const events = () => hub.kubectl('get', 'events')
       await eventually('evictions were due', async () => (await events()).includes('EvictionsHeld'))
       t.notMatch(await events(), /TaintManagerEviction/)
     },
