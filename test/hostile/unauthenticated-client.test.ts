@@ -139,13 +139,12 @@ test('an attacker without credentials', async (t) => {
   await t.test('cannot occupy it with frames of HTTP/2', (t) =>
     fleet.unnoticed(t, async () => {
       const end = performance.now() + 10_000
-      const { port } = fleet.api
       const attacks = [...http2Floods, ...http2Floods]
       const connections = await Promise.all(
         attacks.map(async (flood) => {
           let connections = 0
           for (; performance.now() < end; connections++) {
-            const client = await rawHttp2({ port, ca, settings: [[4, 0]] }).catch(() => undefined)
+            const client = await rawHttp2({ ...fleet.api, ca, settings: [[4, 0]] }).catch(() => undefined)
             if (client === undefined) continue
             for (let id = 1; !client.socket.destroyed && performance.now() < end; id += 100) {
               await client.send(...Array.from({ length: 50 }, (_, i) => flood(id + 2 * i)))

@@ -83,13 +83,13 @@ async function unnoticed(t: Test, kubeconfig: string, attack: () => Promise<void
       stdio: ['pipe', 'pipe', 'inherit'],
     },
   )
+  const exit = once(monitor, 'exit')
   const lines = createInterface({ input: monitor.stdout })[Symbol.asyncIterator]()
   await lines.next()
   let samples: readonly Sample[] = []
   try {
     await attack()
   } finally {
-    const exit = once(monitor, 'exit')
     monitor.stdin.end()
     samples = JSON.parse((await lines.next()).value ?? '[]')
     await exit

@@ -9,10 +9,14 @@ import { readFile } from 'node:fs/promises'
 import { createServer, get as httpGet, Agent as PlainAgent } from 'node:http'
 import { Agent, get as httpsGet } from 'node:https'
 import { fileURLToPath } from 'node:url'
+import { unstalledClock } from '../../../daemon/testing/unstalled-clock.ts'
 import { adminOf } from './clients.ts'
 
 export type Sample = {
-  /** From the request to the end of the answer; undefined: there was none within ten seconds. */
+  /**
+   * From the request to the end of the answer, without the time in which this program got no turn, as while the whole machine stands still;
+   * undefined: there was none within ten seconds.
+   */
   readonly apiMs: number | undefined
   /** The same of the server whose answer takes `referenceCpuMs` of a processor. */
   readonly referenceMs: number
@@ -50,6 +54,7 @@ async function watch(kubeconfig: string, node: string): Promise<void> {
   const agent = new Agent({ keepAlive: true, ...identity })
   const plain = new PlainAgent({ keepAlive: true })
   const lease = `${url}/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/${node}`
+  const { monotonicMs } = unstalledClock()
   const samples: Sample[] = []
   let ended = false
   process.stdin.resume().once('end', () => {
@@ -59,8 +64,8 @@ async function watch(kubeconfig: string, node: string): Promise<void> {
   while (!ended) {
     const next = performance.now() + everyMs
     const [api, { tookMs: referenceMs = deadlineMs }] = await Promise.all([
-      timed((signal) => textOf(httpsGet(lease, { agent, signal }))),
-      timed((signal) => textOf(httpGet({ port, agent: plain, signal }))),
+      timed(monotonicMs, (signal) => textOf(httpsGet(lease, { agent, signal }))),
+      timed(monotonicMs, (signal) => textOf(httpGet({ port, agent: plain, signal }))),
     ])
     samples.push({ apiMs: api.tookMs, referenceMs, leaseAgeMs: leaseAge(api.text) })
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, next - performance.now())))
@@ -72,12 +77,13 @@ async function watch(kubeconfig: string, node: string): Promise<void> {
 }
 
 async function timed(
+  nowMs: () => number,
   ask: (signal: AbortSignal) => Promise<string>,
 ): Promise<{ readonly tookMs: number | undefined; readonly text: string }> {
-  const began = performance.now()
+  const began = nowMs()
   try {
     const text = await ask(AbortSignal.timeout(deadlineMs))
-    return { tookMs: performance.now() - began, text }
+    return { tookMs: nowMs() - began, text }
   } catch {
     return { tookMs: undefined, text: '' }
   }
