@@ -111,7 +111,7 @@ function aWrite(more: Partial<ReviewedWrite> = {}, resourceId = 'configmaps') {
     query: new URLSearchParams(),
     dryRun: false,
     signal: new AbortController().signal,
-    startedMs: 0,
+    startedMs: clock.monotonicMs(),
     trail: {
       warn: (text) => void trail.warnings.push(text),
       annotate: (key, value) => void trail.annotations.set(key, value),

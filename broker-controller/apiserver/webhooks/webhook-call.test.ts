@@ -24,7 +24,7 @@ async function aWebhook(t: Test, handler: Handler, names: readonly string[] = ['
   })
   const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/review?own=1`
   const caBundle = Buffer.from(authority.certificate).toString('base64')
-  const call = ({ seconds = 10, body = '{}', signal = new AbortController().signal, bundle = caBundle } = {}) =>
+  const call = ({ seconds = 30, body = '{}', signal = new AbortController().signal, bundle = caBundle } = {}) =>
     caller.call({ client: { url, caBundle: bundle }, timeoutSeconds: seconds, body, signal })
   return { url, caller, call, bundle: caBundle }
 }
@@ -35,8 +35,8 @@ test('a call posts the review to the URL, with the timeout in its query, and giv
     seen.push([method, url, headers['content-type'], headers.accept, headers['content-length']])
     response.end('{"kind":"AdmissionReview"}')
   })
-  t.same(await call({ body: '{"a":"ü"}', seconds: 3 }), { kind: 'AdmissionReview' })
-  t.same(seen, [['POST', '/review?own=1&timeout=3s', 'application/json', 'application/json', '10']])
+  t.same(await call({ body: '{"a":"ü"}', seconds: 20 }), { kind: 'AdmissionReview' })
+  t.same(seen, [['POST', '/review?own=1&timeout=20s', 'application/json', 'application/json', '10']])
 })
 
 test('an answer that is not 200 with JSON is an error in the words of Kubernetes', async (t) => {
@@ -88,12 +88,12 @@ test('a server that is not there is named, and a way that there is not', async (
   const caller = webhookCaller()
   t.teardown(caller.close)
   const call = (client: Parameters<typeof caller.call>[0]['client']) =>
-    caller.call({ client, timeoutSeconds: 5, body: '{}', signal: new AbortController().signal })
+    caller.call({ client, timeoutSeconds: 30, body: '{}', signal: new AbortController().signal })
   const url = 'https://127.0.0.1:1/x'
   await t.rejects(call({ url }), {
-    message: `Post "${url}?timeout=5s": dial tcp 127.0.0.1:1: connect: connection refused`,
+    message: `Post "${url}?timeout=30s": dial tcp 127.0.0.1:1: connect: connection refused`,
   })
-  const place = 'https://s.n.svc:443/?timeout=5s'
+  const place = 'https://s.n.svc:443/?timeout=30s'
   await t.rejects(call({ service: { namespace: 'n', name: 's' } }), {
     message: `Post "${place}": there is no way to Services`,
   })
@@ -123,7 +123,7 @@ test('a webhook behind a Service is called on a connection of its own, which end
   t.teardown(caller.close)
   const call = (service: { readonly name: string; readonly path?: string; readonly port?: number }) => {
     const client = { service: { namespace: 'tools', ...service }, caBundle: bundle }
-    return caller.call({ client, timeoutSeconds: 5, body: '{}', signal: new AbortController().signal })
+    return caller.call({ client, timeoutSeconds: 30, body: '{}', signal: new AbortController().signal })
   }
   t.same(await call({ name: 'hook', path: '/review' }), { kind: 'AdmissionReview' })
   t.same(await call({ name: 'hook', port: 8443 }), { kind: 'AdmissionReview' })
@@ -132,9 +132,9 @@ test('a webhook behind a Service is called on a connection of its own, which end
     [{ namespace: 'tools', name: 'hook' }, 8443],
   ])
   t.same(seen, [
-    ['POST', '/review?timeout=5s', 'hook.tools.svc:443'],
-    ['POST', '/?timeout=5s', 'hook.tools.svc:8443'],
+    ['POST', '/review?timeout=30s', 'hook.tools.svc:443'],
+    ['POST', '/?timeout=30s', 'hook.tools.svc:8443'],
   ])
-  await t.rejects(call({ name: 'other' }), /^Post "https:\/\/other.tools.svc:443\/\?timeout=5s": .*altnames/)
+  await t.rejects(call({ name: 'other' }), /^Post "https:\/\/other.tools.svc:443\/\?timeout=30s": .*altnames/)
   t.ok(sockets.every(({ destroyed }) => destroyed))
 })
