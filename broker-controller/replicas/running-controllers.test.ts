@@ -1,19 +1,25 @@
-import { createServer } from 'node:net'
-import { test } from 'tap'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { nextTick } from 'node:process'
+import { type Test, test } from 'tap'
 import { runningControllers } from './running-controllers.ts'
 
 test('a controller runs whose API accepts a connection', async (t) => {
-  const server = createServer((socket) => socket.destroy())
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  const port = typeof address === 'object' ? address?.port : undefined
-  const open = `https://127.0.0.1:${port}`
-  const closed = createServer()
-  await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
-  const other = closed.address()
-  const gone = `https://127.0.0.1:${typeof other === 'object' ? other?.port : undefined}`
-  await new Promise((resolve) => closed.close(resolve))
-  t.same(await runningControllers([gone, open, 'https://none.invalid:6443']), [open])
+  const open = await listening(t)
+  t.same(await runningControllers(['https://127.0.0.1:1', open, 'https://none.invalid:6443']), [open])
   t.same(await runningControllers([]), [])
-  await new Promise((resolve) => server.close(resolve))
 })
+
+test('a controller that accepts while this machine stands still runs', async (t) => {
+  const open = await listening(t)
+  const running = runningControllers([open])
+  nextTick(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_500))
+  t.same(await running, [open])
+})
+
+async function listening(t: Test): Promise<string> {
+  const server = createServer((socket) => socket.destroy())
+  t.teardown(() => server.close())
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
