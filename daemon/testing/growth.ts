@@ -1,4 +1,4 @@
-/** Measures how a cost grows with its input, for tests: a ratio of CPU times, which a slow or busy machine does not change. */
+/** Measures CPU times for tests, and how they grow with the input: a ratio, which a slow or busy machine does not change. */
 
 const factor = 8
 const runs = 7
@@ -18,12 +18,31 @@ export function growth(size: number, prepare: (size: number) => () => unknown): 
   return leastCpuMicroseconds(large) / Math.max(leastCpuMicroseconds(small), leastMicroseconds)
 }
 
+/**
+ * The CPU time of the work in milliseconds: the least of seven runs, each after `prepare`. In one of them code may be compiled or
+ * garbage collected, and a virtual machine may count the time in which its host ran another one.
+ */
+export async function leastCpuMs(work: () => unknown, prepare: () => unknown = () => undefined): Promise<number> {
+  const costs: number[] = []
+  while (costs.length < runs) {
+    await prepare()
+    const before = process.cpuUsage()
+    await work()
+    costs.push(microsecondsSince(before) / 1000)
+  }
+  return Math.min(...costs)
+}
+
 function leastCpuMicroseconds(work: () => unknown): number {
   const costs = Array.from({ length: runs }, () => {
     const before = process.cpuUsage()
     work()
-    const { user, system } = process.cpuUsage(before)
-    return user + system
+    return microsecondsSince(before)
   })
   return Math.min(...costs)
+}
+
+function microsecondsSince(before: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(before)
+  return user + system
 }

@@ -2,6 +2,7 @@ import { test } from 'tap'
 import type { ManagedFieldsEntry } from '../../../api/meta.ts'
 import { PodSchema } from '../../../api/pod.ts'
 import { isObject } from '../../../api/text/json.ts'
+import { leastCpuMs } from '../../../daemon/testing/growth.ts'
 import { seededRandom } from '../../../daemon/testing/seeded-random.ts'
 import { anApi, type Document, type Got, patchTypes } from '../../testing/api-in-memory.ts'
 import { configMapsPath, podsPath, sentMap } from '../../testing/sent-objects.ts'
@@ -207,27 +208,26 @@ test('deep, long and many managedFields cost no more than other bodies', async (
   t.match(await put(deep(40)), { code: 422, body: { message: /nested deeper/ } })
   t.match(await put(deep(5000)), { code: 400 })
   t.match(await put('{"f:data":{"__proto__":{}}}'), { code: 422, body: { message: /__proto__/ } })
-  const before = process.cpuUsage()
-  t.match(await put('{"f:data":{}}', 1500), { code: 200 }, 'many managers')
-  t.match(await put(`{"k:${'['.repeat(500_000)}":{}}`), { code: 200 }, 'a long name of an element')
   const wide = Array.from({ length: 9000 }, (_, at) => `"f:${at}":{}`).join(',')
-  t.match(await put(`{${wide}}`), { code: 413 }, 'many fields')
-  const { user, system } = process.cpuUsage(before)
-  const tookMs = (user + system) / 1000
+  const tookMs = await leastCpuMs(async () => {
+    t.match(await put('{"f:data":{}}', 1500), { code: 200 }, 'many managers')
+    t.match(await put(`{"k:${'['.repeat(500_000)}":{}}`), { code: 200 }, 'a long name of an element')
+    t.match(await put(`{${wide}}`), { code: 413 }, 'many fields')
+  })
   t.ok(tookMs < 300, `${tookMs} ms for three requests`)
   const some = Array.from({ length: 5000 }, (_, at) => `"f:${at}":{}`).join(',')
   const applier = `{"manager":"ann","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{${some}}}}`
   const others = Array.from({ length: 400 }, (_, at) => applier.replace('ann', `m${at}`).replace(some, `"f:m${at}":{}`))
   const managedFields = `[${[applier, ...others].join(',')}]`
   const body = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","managedFields":${managedFields}},"data":{"a":"1"}}`
-  t.match(await ask('PUT', path, { body }), { code: 200 })
-  const start = process.cpuUsage()
-  t.match(await ask('PATCH', `${path}?fieldManager=ann`, { type: patchTypes.apply, body: sentMap() }), { code: 200 })
-  const spent = process.cpuUsage(start)
-  t.ok(
-    spent.user + spent.system < 200_000,
-    `${(spent.user + spent.system) / 1000} ms to drop 5,000 fields among 400 managers`,
+  const droppedMs = await leastCpuMs(
+    async () => {
+      const answer = await ask('PATCH', `${path}?fieldManager=ann`, { type: patchTypes.apply, body: sentMap() })
+      t.match(answer, { code: 200 })
+    },
+    async () => t.match(await ask('PUT', path, { body }), { code: 200 }),
   )
+  t.ok(droppedMs < 200, `${droppedMs} ms to drop 5,000 fields among 400 managers`)
 })
 
 test('a kind, a name or a namespace without a text is refused as a bad request', async (t) => {

@@ -2,6 +2,7 @@ import { test } from 'tap'
 import { ObjectMetaSchema } from '../../../api/meta.ts'
 import { customResource, resourceRegistry } from '../../../api/resources.ts'
 import { integer, object, oneOf, optional } from '../../../api/schema.ts'
+import { leastCpuMs } from '../../../daemon/testing/growth.ts'
 import { builtInKinds } from '../../control-plane.ts'
 import { anApi } from '../../testing/api-in-memory.ts'
 import { tableColumns } from '../handlers/cells.ts'
@@ -178,11 +179,10 @@ test('a hash is 32 hexadecimal digits in capitals, as those of kube-openapi', as
 
 test('a document is built once, in less than 100 ms of CPU time', async (t) => {
   // A registry of its own: nothing of it is built yet.
-  const documents = openApiDocuments(resourceRegistry(builtInKinds.all), '0.1.0')
-  const before = process.cpuUsage()
-  const core = await documents.ofGroup('api/v1')
-  const { user, system } = process.cpuUsage(before)
-  t.ok((user + system) / 1000 < 100, `api/v1: ${core?.bytes.length} bytes in ${(user + system) / 1000} ms`)
-  t.equal(await documents.ofGroup('api/v1'), core)
+  const unbuilt = () => openApiDocuments(resourceRegistry(builtInKinds.all), '0.1.0')
+  const tookMs = await leastCpuMs(() => unbuilt().ofGroup('api/v1'))
+  t.ok(tookMs < 100, `api/v1 in ${tookMs} ms`)
+  const documents = unbuilt()
+  t.equal(await documents.ofGroup('api/v1'), await documents.ofGroup('api/v1'))
   t.equal(await documents.v2(), await documents.v2())
 })
