@@ -29,7 +29,7 @@ test('every namespace has a default service account and the certificates of the 
   const map = { namespace: 'shop', name: 'kube-root-ca.crt' }
   const certificates = async () => (await store.get('configmaps', map))?.data
   const become = async (what: string, holds: () => Promise<boolean>) => {
-    const late = Date.now() + 10_000
+    const late = Date.now() + 60_000
     while (!(await holds())) {
       if (Date.now() > late) return t.fail(what)
       await clock.sleep(10)

@@ -44,7 +44,7 @@ test('the controller keeps aggregated roles while the roles they select come, ch
   })
   const rulesOf = async (name: string) => (await store.get('clusterroles', { namespace: '', name }))?.rules
   const become = async (name: string, wanted: unknown) => {
-    const late = Date.now() + 10_000
+    const late = Date.now() + 60_000
     while (JSON.stringify(await rulesOf(name)) !== JSON.stringify(wanted)) {
       if (Date.now() > late) return t.same(await rulesOf(name), wanted)
       await systemClock.sleep(10)
