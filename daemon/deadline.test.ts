@@ -1,7 +1,9 @@
-import { getEventListeners } from 'node:events'
+import { getEventListeners, once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { test } from 'tap'
-import { onceAtATime, TooLate, withDeadline, within, withinOr } from './deadline.ts'
+import { onceAtATime, startDeadline, TooLate, withDeadline, within, withinOr } from './deadline.ts'
 import { fakeClock } from './testing/fake-clock.ts'
+import { standStill } from './testing/stand-still.ts'
 
 const never = () => new Promise<never>(() => undefined)
 
@@ -50,6 +52,57 @@ test('work that cannot be aborted is left behind at its deadline', async (t) => 
   const waiting = withinOr(1_000, 'late', never(), clock)
   await clock.advance(1_000)
   t.equal(await waiting, 'late')
+})
+
+test('an answer that arrives while this process stands still is in time', async (t) => {
+  const server = createServer((socket) => socket.end('answer'))
+  t.teardown(() => server.close())
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  // The kernel accepts the connection. The server, which stands still with its client, has time to answer afterwards.
+  const connecting = connect({ host: '127.0.0.1', port })
+  const connected = within(50, 'No connection', once(connecting, 'connect'))
+  const answered = withDeadline(2_000, undefined, (signal) => once(connecting, 'data', { signal }))
+  standStill(2_500)
+  await connected
+  t.equal(String(await answered), 'answer')
+})
+
+test('a deadline passes at its time, and the time in which the process stood still is none of it', async (t) => {
+  const clock = fakeClock()
+  let passed = 0
+  startDeadline(1_000, () => passed++, clock)
+  const stop = startDeadline(1_000, () => t.fail('It was stopped'), clock)
+  await clock.advance(999)
+  t.equal(passed, 0)
+  stop()
+  await clock.advance(1)
+  t.equal(passed, 1)
+  startDeadline(1_000, () => passed++, clock)
+  await clock.advance(240)
+  clock.suspend(60_000)
+  await clock.advance(999)
+  t.equal(passed, 1)
+  await clock.advance(1)
+  t.equal(passed, 2)
+})
+
+test('a process that is always late gives up, too', async (t) => {
+  const clock = fakeClock()
+  let hasPassed = false
+  startDeadline(
+    1_000,
+    () => {
+      hasPassed = true
+    },
+    clock,
+  )
+  let turns = 0
+  for (; !hasPassed && turns < 100; turns++) {
+    clock.suspend(5_000)
+    await clock.advance(0)
+  }
+  t.equal(turns, 8, 'four steps, each repeated once')
 })
 
 test('more callers for one path wait for the call that is under way', async (t) => {

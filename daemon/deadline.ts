@@ -2,6 +2,76 @@
 import { withOwnSignal } from './aborted.ts'
 import { type Clock, longestTimerMs, systemClock } from './clock.ts'
 
+/** A deadline is waited for in so many steps. */
+const steps = 4
+/** A step that ends later than by half of it and by this is repeated. */
+const usualDelayMs = 20
+
+/**
+ * Calls `passed` after `ms`, unless the function that it returns is called before. It is the other side's time: a step in which this
+ * process or its machine stood still is repeated, and before `passed` is called sockets are read, since Node.js calls timers that are due
+ * first. So an answer that has arrived counts. At most as many steps are repeated as there are: a process that is always late
+ * gives up, too.
+ */
+export function startDeadline(ms: number, passed: () => void, clock: DeadlineClock = systemClock): () => void {
+  const timers = clock === systemClock ? systemTimers : timersOf(clock)
+  const stepMs = Math.min(Math.ceil(ms / steps), longestTimerMs)
+  const toleratedMs = Math.max(stepMs / 2, usualDelayMs)
+  let leftMs = ms
+  let repeats = steps
+  let stop = () => {}
+  const next = () => {
+    if (leftMs <= 0) {
+      stop = afterReading(passed)
+      return
+    }
+    const waitMs = Math.min(leftMs, stepMs)
+    const dueMs = timers.nowMs() + waitMs
+    stop = timers.start(waitMs, () => {
+      if (repeats > 0 && timers.nowMs() - dueMs > toleratedMs) repeats -= 1
+      else leftMs -= waitMs
+      next()
+    })
+  }
+  next()
+  return () => stop()
+}
+
+type DeadlineClock = Pick<Clock, 'sleep' | 'monotonicMs'>
+
+/** `start` returns what stops the timer. */
+type Timers = { nowMs(): number; start(ms: number, wake: () => void): () => void }
+
+/** Without a promise and a signal for each call. */
+const systemTimers: Timers = {
+  nowMs: systemClock.monotonicMs,
+  start(ms, wake) {
+    const timer = setTimeout(wake, ms)
+    return () => clearTimeout(timer)
+  },
+}
+
+function timersOf(clock: DeadlineClock): Timers {
+  return {
+    nowMs: () => clock.monotonicMs(),
+    start(ms, wake) {
+      const stopped = new AbortController()
+      void clock.sleep(ms, stopped.signal).then(() => {
+        if (!stopped.signal.aborted) wake()
+      })
+      return () => stopped.abort('stopped')
+    },
+  }
+}
+
+/** After two turns of the event loop: in the first one bytes are read, in the second one streams end that they complete. */
+function afterReading(act: () => void): () => void {
+  let turn = setImmediate(() => {
+    turn = setImmediate(act)
+  })
+  return () => clearImmediate(turn)
+}
+
 /** A deadline has passed. `code` as of a socket that got no answer. */
 export class TooLate extends Error {
   readonly code = 'ETIMEDOUT'
@@ -20,27 +90,26 @@ export function withDeadline<T>(
   return withOwnSignal(signal, async (own) => {
     // Made when it is needed: an error costs as much as the rest, for its stack.
     let late: TooLate | undefined
-    let timer: NodeJS.Timeout | undefined
+    let stop = () => {}
     const deadline = new Promise<never>((_, reject) => {
-      const giveUp = () => {
+      stop = startDeadline(ms, () => {
         late = tooLate(ms, what)
         reject(late)
         own.abort(late)
-      }
-      timer = setTimeout(giveUp, Math.min(ms, longestTimerMs))
+      })
     })
     try {
       return await Promise.race([work(own.signal), deadline])
     } catch (error) {
       throw late !== undefined && own.signal.reason === late ? late : error
     } finally {
-      clearTimeout(timer)
+      stop()
     }
   })
 }
 
 /** For work that cannot be aborted: rejects with a `TooLate` after `ms`. The work continues, and its result is dropped. */
-export async function within<T>(ms: number, what: string, work: Promise<T>, clock?: Pick<Clock, 'sleep'>): Promise<T> {
+export async function within<T>(ms: number, what: string, work: Promise<T>, clock?: DeadlineClock): Promise<T> {
   const late = Symbol('late')
   const result = await withinOr(ms, late, work, clock)
   if (result === late) throw tooLate(ms, what)
@@ -52,13 +121,16 @@ export async function withinOr<T, O>(
   ms: number,
   otherwise: O,
   work: Promise<T>,
-  clock: Pick<Clock, 'sleep'> = systemClock,
+  clock?: DeadlineClock,
 ): Promise<T | O> {
-  const over = new AbortController()
+  let stop = () => {}
+  const over = new Promise<O>((resolve) => {
+    stop = startDeadline(ms, () => resolve(otherwise), clock)
+  })
   try {
-    return await Promise.race([work, clock.sleep(ms, over.signal).then(() => otherwise)])
+    return await Promise.race([work, over])
   } finally {
-    over.abort('done')
+    stop()
   }
 }
 

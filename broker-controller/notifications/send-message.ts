@@ -1,4 +1,5 @@
 /** HTTP to a channel: one request with a deadline. Tokens and URLs are read for each message, and are in no error. */
+import { TooLate, withDeadline } from '../../daemon/deadline.ts'
 import { readSecretLine, SecretFileError } from '../../daemon/process/secret-file.ts'
 import type { Notification } from './messages.ts'
 import { type HttpChannel, urlProblem } from './notify-settings.ts'
@@ -24,14 +25,16 @@ export async function sendMessage(channel: HttpChannel, message: Notification, s
   const { body, headers } = channelRequest(channel, message)
   let answer: Response
   try {
-    answer = await fetch(url, {
-      method: 'POST',
-      body,
-      headers: { ...headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) },
-      // The token is for this server only.
-      redirect: 'manual',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(deadlineMs)]),
-    })
+    answer = await withDeadline(deadlineMs, signal, (own) =>
+      fetch(url, {
+        method: 'POST',
+        body,
+        headers: { ...headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) },
+        // The token is for this server only.
+        redirect: 'manual',
+        signal: own,
+      }),
+    )
   } catch (error) {
     throw new SendError(`Cannot notify ${channel.name}: ${reasonOf(error)}`, false)
   }
@@ -99,7 +102,7 @@ async function secretIn(path: string): Promise<string> {
 /** Without the URL, which the messages of fetch may contain. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown error'
-  if (error.name === 'TimeoutError') return `no answer within ${deadlineMs / 1000} s`
+  if (error instanceof TooLate) return `no answer within ${deadlineMs / 1000} s`
   return error.cause === undefined ? error.name : codeOf(error.cause)
 }
 

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { nextTick } from 'node:process'
 import { type Test, test } from 'tap'
+import { standStill } from '../../daemon/testing/stand-still.ts'
 import { runningControllers } from './running-controllers.ts'
 
 test('a controller runs whose API accepts a connection', async (t) => {
@@ -13,7 +14,7 @@ test('a controller runs whose API accepts a connection', async (t) => {
 test('a controller that accepts while this machine stands still runs', async (t) => {
   const open = await listening(t)
   const running = runningControllers([open])
-  nextTick(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_500))
+  nextTick(() => standStill(1_500))
   t.same(await running, [open])
 })
 

@@ -1,6 +1,7 @@
 /** The output of containers: of a command in a running one, and the end of its log. */
 import { readFile } from 'node:fs/promises'
 import type Dockerode from 'dockerode'
+import { startDeadline } from '../../../daemon/deadline.ts'
 import type { ExecResult } from '../../pods/runtime/runtime.ts'
 import { askMs, call } from './call.ts'
 
@@ -19,7 +20,9 @@ export async function execute(
   const tried = `Cannot run ${command[0]} in container ${id}`
   const options = { Cmd: [...command], AttachStdout: true, AttachStderr: true }
   const exec = await call(tried, askMs, (abortSignal) => docker.getContainer(id).exec({ ...options, abortSignal }))
-  const late = AbortSignal.timeout(timeoutMs)
+  const deadline = new AbortController()
+  const late = deadline.signal
+  const stop = startDeadline(timeoutMs, () => deadline.abort('late'))
   const frames: Buffer[] = []
   try {
     const stream = await call(tried, askMs, () => exec.start({ Detach: false, Tty: false, abortSignal: late }))
@@ -31,6 +34,8 @@ export async function execute(
     }
   } catch (error) {
     if (!late.aborted) throw error
+  } finally {
+    stop()
   }
   const { payloads, left } = framesIn(Buffer.concat(frames))
   const output = [...payloads, left.subarray(headBytes)].map(String).join('').slice(0, mostBytes)

@@ -1,7 +1,7 @@
 /** HTTP, TCP and gRPC probes over sockets of Node.js. Every call ends within its timeout with an answer and never rejects. */
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectSecurely, createSecureContext, type SecureContext } from 'node:tls'
-import { longestTimerMs } from '../../../daemon/clock.ts'
+import { startDeadline } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import type { NetworkProbes, ProbeAnswer, Target } from '../../pods/probes/targets.ts'
 import { askGrpc, probeAgent } from './grpc-probe.ts'
@@ -23,7 +23,7 @@ export function networkProbes(): NetworkProbes {
         const socket = heldSocket()
         const underWay = underWayFor(stop)
         const settle = (answer: ProbeAnswer) => {
-          clearTimeout(timer)
+          stopTimer()
           underWay.delete(cancel)
           socket.release()
           resolve(answer)
@@ -31,7 +31,7 @@ export function networkProbes(): NetworkProbes {
         const fail = (why: string) => settle({ result: 'failure', message: `${nameOf(target)}: ${why}` })
         const cancel = () => settle({ result: 'unknown', message: 'The probe was cancelled' })
         const expire = () => fail(`no answer within ${timeoutMs / 1000}s`)
-        const timer = setTimeout(expire, Math.min(timeoutMs, longestTimerMs))
+        const stopTimer = startDeadline(timeoutMs, expire)
         underWay.add(cancel)
         if (stop.aborted) return cancel()
         attempt(target, socket).then(settle, (error: unknown) => fail(messageOf(error)))

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { startDeadline } from '../../../daemon/deadline.ts'
 import type { NodeProbe } from '../../network/services/silence-manager.ts'
 
 export type NodeProbeSettings = {
@@ -32,10 +33,11 @@ function outcomeOf(host: string, port: number, deadlineMs: number): Promise<stri
   return new Promise((resolve) => {
     const socket = connect({ host, port })
     const end = (outcome: string) => {
+      stop()
       socket.destroy()
       resolve(outcome)
     }
-    socket.setTimeout(deadlineMs, () => end('ETIMEDOUT'))
+    const stop = startDeadline(deadlineMs, () => end('ETIMEDOUT'))
     socket.once('connect', () => end('connected'))
     socket.on('error', (error) => end('code' in error ? String(error.code) : ''))
   })

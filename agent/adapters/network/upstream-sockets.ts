@@ -1,6 +1,7 @@
 /** Questions to other name servers: a socket for each, which only that server reaches. */
 import { createSocket } from 'node:dgram'
 import { connect, isIPv6 } from 'node:net'
+import { startDeadline } from '../../../daemon/deadline.ts'
 import type { UpstreamSockets } from '../../network/names/forwarder.ts'
 
 /** `port`: of the servers; another than 53 in tests. */
@@ -13,12 +14,12 @@ export function upstreamSockets(port = 53): UpstreamSockets {
         const end = (settle: () => void) => {
           if (!isOpen) return
           isOpen = false
-          clearTimeout(timer)
+          stop()
           socket.close()
           settle()
         }
         const fail = (cause: Error) => end(() => reject(new Error(`Name server ${server} was not reached`, { cause })))
-        const timer = setTimeout(() => fail(new Error(`No answer within ${withinMs} ms`)), withinMs)
+        const stop = startDeadline(withinMs, () => fail(new Error(`No answer within ${withinMs} ms`)))
         socket.on('error', fail)
         socket.on('message', (bytes) => {
           const accepted = accepts(bytes)
@@ -33,11 +34,11 @@ export function upstreamSockets(port = 53): UpstreamSockets {
         const socket = connect({ host: server, port })
         let received = Buffer.alloc(0)
         const fail = (cause: Error) => {
-          clearTimeout(timer)
+          stop()
           socket.destroy()
           reject(new Error(`Name server ${server} was not reached over TCP`, { cause }))
         }
-        const timer = setTimeout(() => fail(new Error(`No answer within ${withinMs} ms`)), withinMs)
+        const stop = startDeadline(withinMs, () => fail(new Error(`No answer within ${withinMs} ms`)))
         socket.on('error', fail)
         socket.once('end', () => fail(new Error('The server closed the connection')))
         socket.once('connect', () => {
@@ -51,7 +52,7 @@ export function upstreamSockets(port = 53): UpstreamSockets {
           if (received.length < 2 || received.length < 2 + received.readUInt16BE(0)) return
           const accepted = accepts(received.subarray(2, 2 + received.readUInt16BE(0)))
           if (accepted === undefined) return fail(new Error('The answer does not belong to the question'))
-          clearTimeout(timer)
+          stop()
           socket.destroy()
           resolve(accepted)
         })

@@ -4,7 +4,7 @@ import { get } from 'node:http'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../../../daemon/clock.ts'
-import { TooLate, within } from '../../../daemon/deadline.ts'
+import { startDeadline, TooLate, within } from '../../../daemon/deadline.ts'
 import { codeOf } from '../../../daemon/errors.ts'
 import { openLog } from '../../../daemon/log.ts'
 import { bootFilePath, parseBootFile } from '../../adapters/disk/boot-file.ts'
@@ -202,18 +202,17 @@ function agentHealth(
   withinMs: number,
 ): Promise<{ readonly status: number; readonly text: string } | undefined> {
   return new Promise((resolve) => {
-    const asked = get(
-      { host: '127.0.0.1', port, path: '/healthz', agent: false, signal: AbortSignal.timeout(withinMs) },
-      (response) => {
-        let text = ''
-        response.setEncoding('utf8').on('data', (chunk: string) => {
-          if (text.length < 10_000) text += chunk
-        })
-        response.on('error', () => resolve(undefined))
-        response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
-      },
-    )
+    const asked = get({ host: '127.0.0.1', port, path: '/healthz', agent: false }, (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        if (text.length < 10_000) text += chunk
+      })
+      response.on('error', () => resolve(undefined))
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
+    })
+    const stop = startDeadline(withinMs, () => asked.destroy())
     asked.on('error', () => resolve(undefined))
+    asked.on('close', stop)
   })
 }
 

@@ -4,6 +4,7 @@ import { request } from 'node:http'
 import { decode } from '../../../api/decode.ts'
 import { bool, object, optional, text } from '../../../api/schema.ts'
 import { parseJson } from '../../../api/text/json.ts'
+import { TooLate, withDeadline } from '../../../daemon/deadline.ts'
 import { isDenied, isMissing } from '../../../daemon/errors.ts'
 import type { DockerFacts, DockerSilent } from '../docker.ts'
 
@@ -20,12 +21,10 @@ const InfoSchema = object({
 const answerMs = 3_000
 
 export async function askDocker(socketPath: string): Promise<DockerFacts | DockerSilent> {
-  const signal = AbortSignal.timeout(answerMs)
   try {
-    const [versionBody, infoBody] = await Promise.all([
-      get(socketPath, '/version', signal),
-      get(socketPath, '/info', signal),
-    ])
+    const [versionBody, infoBody] = await withDeadline(answerMs, undefined, (signal) =>
+      Promise.all([get(socketPath, '/version', signal), get(socketPath, '/info', signal)]),
+    )
     const [version, info] = [decode(VersionSchema, versionBody), decode(InfoSchema, infoBody)]
     if (!version.ok || !info.ok) return 'refuses'
     const { Driver, CgroupDriver, CgroupVersion, LiveRestoreEnabled, DockerRootDir, FirewallBackend } = info.value
@@ -39,7 +38,7 @@ export async function askDocker(socketPath: string): Promise<DockerFacts | Docke
       firewallBackend: FirewallBackend?.Driver,
     }
   } catch (error) {
-    return signal.aborted ? 'hangs' : silenceOf(error)
+    return error instanceof TooLate ? 'hangs' : silenceOf(error)
   }
 }
 

@@ -37,7 +37,7 @@ async function leaderWith(t: Test, answer: (incoming: IncomingMessage, outgoing:
   }
   return (method: string, more: { readonly isLong: boolean; readonly answerMs?: number }, given: string[] = []) => {
     const body = method === 'POST' ? Readable.from(['{}']) : undefined
-    const headers = ['Host', 'fleet:6443', ...given]
+    const headers = ['Host', 'fleet:6443', ...(body === undefined ? [] : ['Content-Length', '2']), ...given]
     const raw = { method, path: '/api/v1/pods', query: 'a=b', headers, address: '192.0.2.7', body }
     return forwardRequest({ ...common, ...more, raw })
   }

@@ -4,7 +4,7 @@ import { connect, type TLSSocket } from 'node:tls'
 import { ApiError, isApiError } from '../../../api/api-error.ts'
 import type { Identity } from '../../../api/identity.ts'
 import type { Clock } from '../../../daemon/clock.ts'
-import { withDeadline } from '../../../daemon/deadline.ts'
+import { startDeadline, withDeadline } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import type { RawRequest } from '../handlers/strategy.ts'
 import { proxyExchange } from '../proxy/proxy-exchange.ts'
@@ -49,7 +49,7 @@ export async function forwardRequest(exchange: ForwardedExchange): Promise<ApiRe
   signal.addEventListener('abort', leave, { once: true })
   connection.once('close', () => signal.removeEventListener('abort', leave))
   if (signal.aborted) leave()
-  const giveUp = isLong ? undefined : setTimeout(leave, answerMs)
+  const stop = isLong ? undefined : startDeadline(answerMs, leave)
   try {
     return await proxyExchange({
       connection,
@@ -69,7 +69,7 @@ export async function forwardRequest(exchange: ForwardedExchange): Promise<ApiRe
     if (isRead) throw new ApiError('ServiceUnavailable', message, { retryAfterSeconds: 1 }, { cause })
     throw new ApiError('Timeout', `${message}: the change may have happened`, {}, { cause })
   } finally {
-    clearTimeout(giveUp)
+    stop?.()
   }
 }
 

@@ -1,6 +1,7 @@
 /** The connection to etcd: calls with a deadline, and streams. */
 import type { ServiceError } from '@grpc/grpc-js'
-import { connectMs, type EtcdClientNeeds, openEndpoints } from './etcd-endpoints.ts'
+import { startDeadline } from '../../../daemon/deadline.ts'
+import { connectMs, type EtcdClientNeeds, type EtcdEndpoint, openEndpoints } from './etcd-endpoints.ts'
 import { EtcdError, grpcCode, maySucceedElsewhere } from './etcd-error.ts'
 import { type Method, methods } from './etcd-messages.ts'
 
@@ -32,21 +33,35 @@ export async function openEtcdClient(needs: EtcdClientNeeds): Promise<EtcdClient
   const { clock, deadlineMs: usualMs = callDeadlineMs } = needs
   const endpoints = await openEndpoints(needs)
   const { metadata } = endpoints
-  return {
-    async call<Out, In>({ path, request: codec, answer }: Method<Out, In>, request: In, deadlineMs = usualMs) {
-      const untilMs = clock.monotonicMs() + deadlineMs
-      const endpoint = await endpoints.connected(untilMs)
-      const options = { deadline: Date.now() + untilMs - clock.monotonicMs() }
-      const { encode } = codec
-      return new Promise<Out>((resolve, reject) => {
-        const settle = (failure: ServiceError | null, value?: Out) => {
-          if (failure === null && value !== undefined) return resolve(value)
-          const error = errorOf(failure)
-          if (maySucceedElsewhere(error)) endpoints.leave(endpoint, error)
-          reject(error)
-        }
-        endpoint.client.makeUnaryRequest(path, encode, answer.decode, request, metadata, options, settle)
+  /** Rejects with EtcdError, also when `late` aborts. Deadlines of gRPC end a call whose answer has arrived and was not read yet. */
+  const ask = <Out, In>(endpoint: EtcdEndpoint, method: Method<Out, In>, request: In, late: AbortSignal) => {
+    const { path, request: codec, answer } = method
+    return new Promise<Out>((resolve, reject) => {
+      const fail = (error: EtcdError) => {
+        if (maySucceedElsewhere(error)) endpoints.leave(endpoint, error)
+        reject(error)
+      }
+      const settle = (failure: ServiceError | null, value?: Out) => {
+        if (late.aborted) return
+        if (failure === null && value !== undefined) resolve(value)
+        else fail(errorOf(failure))
+      }
+      const asked = endpoint.client.makeUnaryRequest(path, codec.encode, answer.decode, request, metadata, settle)
+      late.addEventListener('abort', () => {
+        fail(new EtcdError(grpcCode.deadlineExceeded, `No answer from ${endpoint.server} in time`))
+        asked.cancel()
       })
+    })
+  }
+  return {
+    async call(method, request, deadlineMs = usualMs) {
+      const late = new AbortController()
+      const stop = startDeadline(deadlineMs, () => late.abort('late'), clock)
+      try {
+        return await ask(await endpoints.connected(late.signal), method, request, late.signal)
+      } finally {
+        stop()
+      }
     },
     stream<Out, In>({ path, request: codec, answer }: Method<Out, In>, request: In, listener: StreamListener<Out>) {
       const endpoint = endpoints.present()
@@ -75,11 +90,16 @@ export async function openEtcdClient(needs: EtcdClientNeeds): Promise<EtcdClient
       Promise.all(
         endpoints.all.map(async ({ server, client }) => {
           const { path, request, answer } = methods.alarms
-          const deadline = Date.now() + connectMs
           const reason = await new Promise<string>((resolve) => {
-            client.makeUnaryRequest(path, request.encode, answer.decode, {}, metadata, { deadline }, (failure) =>
-              resolve(failure?.details.replace(/ Resolution note: .?$/, '') ?? 'connected'),
-            )
+            const asked = client.makeUnaryRequest(path, request.encode, answer.decode, {}, metadata, (failure) => {
+              stop()
+              resolve(failure?.details.replace(/ Resolution note: .?$/, '') ?? 'connected')
+            })
+            const late = () => {
+              resolve(`no answer within ${connectMs / 1000} s`)
+              asked.cancel()
+            }
+            const stop = startDeadline(connectMs, late, clock)
           })
           return `${server}: ${reason}`
         }),

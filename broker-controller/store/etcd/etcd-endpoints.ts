@@ -6,12 +6,13 @@ import { isIP } from 'node:net'
 import { checkServerIdentity } from 'node:tls'
 import type { ChannelCredentials, ChannelOptions, Client, Metadata } from '@grpc/grpc-js'
 import type { Clock } from '../../../daemon/clock.ts'
+import { startDeadline } from '../../../daemon/deadline.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { EtcdError, grpcCode } from './etcd-error.ts'
 import type { EtcdPlace } from './etcd-place.ts'
 
 export type EtcdClientNeeds = Pick<EtcdPlace, 'servers' | 'tls'> & {
-  readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>
   readonly log: Log
   /** Of calls that have none of their own; left out: 1.5 s. */
   readonly deadlineMs?: number | undefined
@@ -26,14 +27,17 @@ export interface EtcdEndpoints {
   readonly metadata: Metadata
   /** Throws EtcdError after `close`. */
   present(): EtcdEndpoint
-  /** One that is connected, so that a request that fails afterwards counts as sent. Rejects with EtcdError where there is none. */
-  connected(untilMs: number): Promise<EtcdEndpoint>
+  /**
+   * One that is connected, so that a request that fails afterwards counts as sent. Rejects with EtcdError where there is none before
+   * `late` aborts.
+   */
+  connected(late: AbortSignal): Promise<EtcdEndpoint>
   /** Uses the next one from now on, and ends the streams of this one. */
   leave(endpoint: EtcdEndpoint, error: unknown): void
   close(): void
 }
 
-/** To connect to one endpoint before the next one is tried. */
+/** To connect to one endpoint before the next one is tried. Where there is no other, the call's deadline holds. */
 export const connectMs = 1_000
 
 const channelOptions: ChannelOptions = {
@@ -85,17 +89,34 @@ export async function openEndpoints({ servers, tls, clock, log }: EtcdClientNeed
     log.debug('Next etcd endpoint', { from: endpoint.server, to: all[current]?.server ?? '', error })
     for (const end of [...endpoint.streams]) end()
   }
-  const isConnected = (endpoint: EtcdEndpoint, untilMs: number) =>
+  /** undefined: it is connecting. */
+  const isReady = ({ client }: EtcdEndpoint): boolean | undefined => {
+    const state = client.getChannel().getConnectivityState(true)
+    if (state === connectivityState.READY) return true
+    return state === connectivityState.TRANSIENT_FAILURE || state === connectivityState.SHUTDOWN ? false : undefined
+  }
+  /** False where it cannot be reached, is slow and there is another one, or `late` aborts. */
+  const isConnected = (endpoint: EtcdEndpoint, late: AbortSignal) =>
     new Promise<boolean>((resolve) => {
       const channel = endpoint.client.getChannel()
-      const look = () => {
-        const state = channel.getConnectivityState(true)
-        if (state === connectivityState.READY) return resolve(true)
-        const leftMs = untilMs - clock.monotonicMs()
-        const hasFailed = state === connectivityState.TRANSIENT_FAILURE || state === connectivityState.SHUTDOWN
-        if (hasFailed || leftMs <= 0) return resolve(false)
-        channel.watchConnectivityState(state, Date.now() + leftMs, look)
+      let isOver = false
+      const end = (result: boolean) => {
+        isOver = true
+        stop()
+        late.removeEventListener('abort', giveUp)
+        resolve(result)
       }
+      const giveUp = () => end(false)
+      const look = () => {
+        if (isOver) return
+        const result = isReady(endpoint)
+        if (result !== undefined) return end(result)
+        // Its own deadline only has it look again.
+        channel.watchConnectivityState(channel.getConnectivityState(false), Date.now() + connectMs, look)
+      }
+      const stop = all.length === 1 ? () => {} : startDeadline(connectMs, giveUp, clock)
+      late.addEventListener('abort', giveUp, { once: true })
+      if (late.aborted) giveUp()
       look()
     })
   return {
@@ -103,10 +124,11 @@ export async function openEndpoints({ servers, tls, clock, log }: EtcdClientNeed
     metadata,
     present,
     leave,
-    async connected(untilMs) {
+    async connected(late) {
       for (const _ of all) {
+        if (late.aborted) break
         const endpoint = present()
-        if (await isConnected(endpoint, Math.min(untilMs, clock.monotonicMs() + connectMs))) return endpoint
+        if (isReady(endpoint) ?? (await isConnected(endpoint, late))) return endpoint
         leave(endpoint, 'no connection')
       }
       throw new EtcdError(grpcCode.unavailable, `No connection to ${servers.join(', ')}`, { sent: false })

@@ -5,6 +5,7 @@
 import type { Resource, ResourceName, ResourceRegistry } from '../../../api/resources.ts'
 import { backoffMs } from '../../../daemon/backoff.ts'
 import type { Clock } from '../../../daemon/clock.ts'
+import { startDeadline } from '../../../daemon/deadline.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type AnyStoredObject, withVersion } from '../changes.ts'
 import type { ObjectCache } from '../object-cache.ts'
@@ -233,24 +234,29 @@ function decoded(
 }
 
 /** Waits for conditions that changes make true. One for each write that is under way: none of them listens to a shared signal. */
-function waiters(clock: Pick<Clock, 'sleep'>) {
-  const waiting = new Set<{ readonly isTrue: () => boolean; readonly done: AbortController }>()
+function waiters(clock: Clock) {
+  const waiting = new Set<{ readonly isTrue: () => boolean; readonly done: () => void }>()
   let closed = false
   return {
     look() {
-      for (const { isTrue, done } of [...waiting]) if (isTrue()) done.abort('true')
+      for (const { isTrue, done } of [...waiting]) if (isTrue()) done()
     },
     async until(isTrue: () => boolean, ms: number): Promise<boolean> {
       if (isTrue() || closed) return isTrue()
-      const waiter = { isTrue, done: new AbortController() }
-      waiting.add(waiter)
-      await clock.sleep(ms, waiter.done.signal)
-      waiting.delete(waiter)
-      return isTrue()
+      return new Promise((resolve) => {
+        const done = () => {
+          stop()
+          waiting.delete(waiter)
+          resolve(isTrue())
+        }
+        const waiter = { isTrue, done }
+        const stop = startDeadline(ms, done, clock)
+        waiting.add(waiter)
+      })
     },
     close() {
       closed = true
-      for (const { done } of waiting) done.abort('closed')
+      for (const { done } of [...waiting]) done()
     },
   }
 }

@@ -2,6 +2,7 @@
 import { decode } from '../../../api/decode.ts'
 import { integer, object, oneOf, optional, text } from '../../../api/schema.ts'
 import type { Clock } from '../../../daemon/clock.ts'
+import { startDeadline } from '../../../daemon/deadline.ts'
 import { callDeadlineMs, type EtcdClient } from './etcd-client.ts'
 import { EtcdError, grpcCode, maySucceedElsewhere } from './etcd-error.ts'
 import type { EtcdKeys } from './etcd-keys.ts'
@@ -142,7 +143,7 @@ export async function deleteOwnerKey(client: EtcdClient, { owner: key }: EtcdKey
 export function keptAlive(client: EtcdClient, id: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const fail = (error: EtcdError) => {
-      clearTimeout(timer)
+      stop()
       reject(error)
     }
     const stream = client.stream(
@@ -150,17 +151,17 @@ export function keptAlive(client: EtcdClient, id: string): Promise<boolean> {
       { id },
       {
         message: ({ ttl }) => {
-          clearTimeout(timer)
+          stop()
           stream.close()
           resolve(ttl > 0)
         },
         end: fail,
       },
     )
-    const timer = setTimeout(() => {
+    const stop = startDeadline(callDeadlineMs, () => {
       stream.close()
       fail(new EtcdError(grpcCode.deadlineExceeded, 'No answer from etcd'))
-    }, callDeadlineMs)
+    })
   })
 }
 
