@@ -19,6 +19,8 @@ export const grpcCode = {
 const withoutLeader = 'etcdserver: no leader'
 /** `etcdserver: mvcc: database space exceeded` (etcd, api/v3rpc/rpctypes/error.go). */
 const withoutSpace = /database space exceeded/
+/** `etcdserver: too many operations in txn request`: more than --max-txn-ops (etcd, server/v3rpc/key.go). */
+const tooManyOperations = /too many operations in txn/
 /** Of gRPC in etcd, for a request beyond --max-request-bytes and 512 KiB; up to there etcd itself refuses it (etcd, api/v3rpc/grpc.go). */
 const tooLarge = /received message larger than max/
 
@@ -64,6 +66,11 @@ export function isCompacted(error: unknown): boolean {
 /** It refuses every write that takes space, from all its clients. Deletions happen. */
 export function isWithoutSpace(error: unknown): boolean {
   return error instanceof EtcdError && withoutSpace.test(error.message)
+}
+
+/** A transaction has more operations than this etcd takes: a smaller one may succeed. */
+export function hasTooManyOperations(error: unknown): boolean {
+  return error instanceof EtcdError && tooManyOperations.test(error.message)
 }
 
 /** What a write that failed is answered with. Timeout: it may have happened, or may still happen; all others: it has not. */
