@@ -26,6 +26,8 @@ test('a key is the base64 of 32 bytes, and not zero', (t) => {
 test('an endpoint has an address or a name, and a port', (t) => {
   t.same(parseWireguardEndpoint('192.0.2.7:51871'), { host: '192.0.2.7', port: 51_871 })
   t.same(parseWireguardEndpoint('[2001:db8::7]:1'), { host: '2001:db8::7', port: 1 })
+  t.same(parseWireguardEndpoint('[fd00:9::7]:1'), { host: 'fd00:9::7', port: 1 })
+  t.same(parseWireguardEndpoint('[64:ff9b::192.0.2.7]:1'), { host: '64:ff9b::192.0.2.7', port: 1 })
   t.same(parseWireguardEndpoint('home.example.org:65535'), { host: 'home.example.org', port: 65_535 })
   t.same(parseWireguardEndpoint('7seas:80'), { host: '7seas', port: 80 })
   t.end()
@@ -54,6 +56,11 @@ test('what a program could take for something else is no endpoint', (t) => {
     '255.255.255.255:80',
     '2001:db8::7:80',
     '[2001:db8::7%eth0]:80',
+    '[::]:80',
+    '[::1]:80',
+    '[::ffff:192.0.2.7]:80',
+    '[fe80::7]:80',
+    '[ff02::1]:80',
     '[192.0.2.7]:80',
     '[]:80',
     `${'a'.repeat(254)}:80`,

@@ -1,6 +1,7 @@
 /** What nodes publish of themselves for WireGuard between segments (docs/network.md, "Between sites"). */
 import { dnsSubdomainProblem } from '../names.ts'
 import { ipVersion } from '../text/ip-address.ts'
+import { parseIPv6 } from '../text/ipv6-range.ts'
 
 /** On a Node, written by the node itself only: its public key. */
 export const wireguardKeyAnnotation = 'bramble.dev/wireguard-public-key'
@@ -36,7 +37,7 @@ export function parseWireguardEndpoint(text: string): WireguardEndpoint | undefi
   const [, inBrackets, plain, digits] = match
   const port = Number(digits)
   if (port > 65_535) return undefined
-  if (inBrackets !== undefined) return ipVersion(inBrackets) === 6 ? { host: inBrackets, port } : undefined
+  if (inBrackets !== undefined) return isUnicastIPv6(inBrackets) ? { host: inBrackets, port } : undefined
   return plain !== undefined && isHost(plain) ? { host: plain, port } : undefined
 }
 
@@ -56,4 +57,11 @@ function isHost(text: string): boolean {
 function isUnicast(address: string): boolean {
   const first = Number(address.slice(0, address.indexOf('.')))
   return first !== 0 && first !== 127 && first < 224
+}
+
+/** The same, and no address of a link, which is none without the name of an interface, nor one of IPv4 in the form of IPv6. */
+function isUnicastIPv6(text: string): boolean {
+  const address = parseIPv6(text)
+  if (address === undefined || address >> 32n === 0xffffn) return false
+  return address > 1n && address >> 118n !== 0x3fan && address >> 120n !== 0xffn
 }

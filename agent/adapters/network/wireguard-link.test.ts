@@ -88,6 +88,7 @@ test('hosts are addresses, or names that the machine resolves', async (t) => {
   const { resolve } = wireguardLink('/nowhere')
   t.equal(await resolve('192.0.2.7'), '192.0.2.7')
   t.equal(await resolve('2001:db8::7'), '[2001:db8::7]')
+  t.equal(await resolve('2001:0DB8:0::7'), '[2001:db8::7]', 'as wg prints it')
   t.match(await resolve('localhost'), /^(127\.0\.0\.1|\[::1\])$/)
   t.equal(await resolve('no-such-host.invalid'), undefined)
 })

@@ -1,6 +1,6 @@
 /** WireGuard's key and peers, through wg(8): the same for the kernel's and for wireguard-go. */
 import { wireguardKeyProblem } from '../../../api/network/wireguard.ts'
-import { ipVersion } from '../../../api/text/ip-address.ts'
+import { canonicalIPv6, isIPv4 } from '../../../api/text/ip-address.ts'
 import { wireguardDevice } from '../../network/peers/tunnels.ts'
 import type { WireguardChange, WireguardPeerState, WireguardState } from '../../network/wireguard/wireguard-plan.ts'
 import type { WireguardLink } from '../../network/wireguard/wireguard-sync.ts'
@@ -46,9 +46,10 @@ export function wireguardLink(keyFile: string, tool = 'wg'): WireguardLink {
       for (let at = 0; at < peers.length; at += peersAtOnce) await set(...peers.slice(at, at + peersAtOnce).flat())
     },
     async resolve(host) {
-      if (ipVersion(host) === 4) return host
-      if (ipVersion(host) === 6) return `[${host}]`
-      return await addressOf(host)
+      if (isIPv4(host)) return host
+      // As wg prints it: what is compared with that would be set again and again in another form.
+      const ofIPv6 = canonicalIPv6(host)
+      return ofIPv6 === undefined ? await addressOf(host) : `[${ofIPv6}]`
     },
   }
 }

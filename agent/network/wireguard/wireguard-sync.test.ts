@@ -70,6 +70,21 @@ test('an agent that starts again follows the settings of peers from then on', as
   t.equal(endpoint('two'), '203.0.113.7:1')
 })
 
+test('an endpoint in place of none is used at once, though the peer has connected from another address', async (t) => {
+  const { link, clock, endpoint, sync } = syncing(t)
+  await sync(tunnel(third))
+  link.contact('three', { endpoint: '198.51.100.9:4000', handshake: clock.wallMs() / 1000 })
+  await sync(tunnel(third))
+  t.equal(endpoint('three'), '198.51.100.9:4000')
+  await sync(tunnel({ ...third, endpoint: '203.0.113.7:1' }))
+  t.equal(endpoint('three'), '203.0.113.7:1')
+  await sync(tunnel(third))
+  t.equal(endpoint('three'), '203.0.113.7:1', 'none takes nothing away that it has learned')
+  link.contact('three', { endpoint: '198.51.100.9:4000' })
+  await sync(tunnel({ ...third, endpoint: '203.0.113.7:1' }))
+  t.equal(endpoint('three'), '203.0.113.7:1')
+})
+
 test('a name that has no address yet is resolved later, and the peer is there meanwhile', async (t) => {
   const { link, endpoint, sync } = syncing(t)
   link.names.clear()

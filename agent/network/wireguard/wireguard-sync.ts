@@ -1,5 +1,5 @@
 /** Brings the peers of WireGuard in line with those that are wanted, and keeps in mind which of them never answered. */
-import { parseWireguardEndpoint } from '../../../api/network/wireguard.ts'
+import { noEndpoint, parseWireguardEndpoint } from '../../../api/network/wireguard.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { WireguardTunnel } from '../peers/tunnels.ts'
@@ -40,7 +40,7 @@ export type WireguardSyncNeeds = {
 }
 
 export function wireguardSync({ link, clock, log }: WireguardSyncNeeds): WireguardSync {
-  /** By public key: the endpoint as it is wanted, when it was resolved last. */
+  /** By public key: the endpoint as it is wanted, when it was resolved last, or `none`. */
   const applied = new Map<string, string>()
   /** By public key: since when it is a peer, in monotonic milliseconds. */
   const since = new Map<string, number>()
@@ -73,7 +73,7 @@ export function wireguardSync({ link, clock, log }: WireguardSyncNeeds): Wiregua
       if (!since.has(publicKey)) since.set(publicKey, clock.monotonicMs())
       // Of a peer that an earlier agent has set up, too.
       const isApplied = !endpoints.has(publicKey) || endpoints.get(publicKey) !== undefined
-      if (endpoint !== undefined && isApplied) applied.set(publicKey, endpoint)
+      if (isApplied) applied.set(publicKey, endpoint ?? noEndpoint)
     }
   }
 
