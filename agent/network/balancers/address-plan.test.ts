@@ -189,10 +189,30 @@ test('an address of IPv6 goes with that of IPv4 of its Service to the other hold
   one.set(answered)
   t.same(one.at(2), ['release', 'release'])
   t.same([...one.held()], [])
+  const until = (endMs: number) => {
+    for (let nowMs = endMs - 9_000; nowMs <= endMs; nowMs += 250) one.at(nowMs)
+    return [...one.held()]
+  }
+  t.same(until(9_250), [], 'it is left to the other holder, which probes for it once more')
+  t.same(until(18_250), [ipv6], 'and taken where that one has not')
   const apart = node({ wanted: [ip, ipv6], held: new Set([ip, ipv6]), isConnected: false })
   apart.at(0)
   apart.at(1)
   apart.set(answered)
   apart.at(2)
   t.same([...apart.held()], [ipv6], 'one of another Service stays')
+})
+
+test('an address of IPv6 that two nodes took at one moment is probed by the one that has lost it', async (t) => {
+  const one = node({ wanted: [ipv6], isConnected: false })
+  one.at(0)
+  t.same(one.at(1_500), ['take', 'announce'])
+  one.set({ held: new Set() })
+  t.same(one.at(3_500), ['probe'], 'the kernel removed it')
+  one.set({ answers: new Map([[ipv6, other]]) })
+  t.same(one.at(3_750), [])
+  t.same([...one.held()], [])
+  one.set(silent)
+  one.at(4_250)
+  t.same(one.at(5_750), ['take', 'announce'], 'when the other one is silent')
 })

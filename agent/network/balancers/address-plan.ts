@@ -8,7 +8,9 @@
  * - Not named any more, or the link is gone: give it up at once.
  * - Held, and another machine answers too (two parts of a link were joined): a node with a connection to the controller has the newer
  *   message, keeps it and announces it again. Of two without a connection the one with the lower MAC address keeps it.
- * - Held of IPv6: the kernel drops what another holder answers. The address goes with that of IPv4 of the same Service.
+ * - Held of IPv6: the kernel drops what another holder answers. The address goes with that of IPv4 of the same Service, and is left to
+ *   the other node for a while.
+ * - Taken of IPv6 by two nodes at one moment: duplicate address detection removes it from the one that asks later, which finds it gone.
  *
  * The kernel removes an address that was not renewed for `lifetimeSeconds`: that of an agent that is dead.
  */
@@ -74,15 +76,18 @@ export function planAddresses(before: AddressPhases, facts: BalancerFacts, nowMs
   const named = new Set(mac === undefined ? [] : wanted)
   const steps: AddressStep[] = [...held].filter((ip) => !named.has(ip)).map((ip) => ({ step: 'release', ip }))
   const phases = new Map<string, AddressPhase>()
-  const lost = new Set<string>()
+  /** By an address that is given up now: the MAC address of the machine that keeps it. */
+  const lost = new Map<string, string>()
   for (const ip of named) {
-    if (held.has(ip) && lost.has(facts.partners.get(ip) ?? '')) {
+    const keeper = lost.get(facts.partners.get(ip) ?? '')
+    if (held.has(ip) && keeper !== undefined) {
       steps.push({ step: 'release', ip })
+      phases.set(ip, leftTo(keeper, nowMs))
       continue
     }
     const planned = planAddress(ip, before.get(ip), facts, nowMs)
     steps.push(...planned.steps.map((step) => ({ step, ip })))
-    if (planned.steps.includes('release')) lost.add(ip)
+    if (planned.phase?.phase === 'blocked' && held.has(ip)) lost.set(ip, planned.phase.blocked.mac)
     if (planned.phase !== undefined) phases.set(ip, planned.phase)
   }
   const dueMs = [...phases.values()].map(dueAtMs)
@@ -155,6 +160,11 @@ function blockedBy(mac: string, before: Blocked | undefined, nowMs: number): Add
   const forMs = nowMs - blocked.sinceMs
   const waitMs = forMs < soonUntilMs ? againMs.soon : forMs < otherHolderMs ? againMs.later : againMs.rare
   return { phase: 'blocked', againAtMs: nowMs + waitMs, blocked }
+}
+
+/** Longer than the other node waits until it probes again. */
+function leftTo(mac: string, nowMs: number): AddressPhase {
+  return { phase: 'blocked', againAtMs: nowMs + againMs.rare, blocked: { sinceMs: nowMs, mac } }
 }
 
 function dueAtMs(phase: AddressPhase): number {
