@@ -5,9 +5,8 @@ import { podManifest } from './support/manifests.ts'
 import { mirror, requestTo, seenBy } from './support/mirror.ts'
 import { homeAddress, type NatSites, natSites, whyNoNatSites } from './support/nat-sites.ts'
 import { image } from './support/pods.ts'
+import { countOnRouters } from './support/router-counts.ts'
 import { eventually } from './support/wait.ts'
-
-const port = 51_871
 
 /** A pod on each machine, with its name: gives their addresses. */
 async function withPods({ controller, east, west, middle }: NatSites) {
@@ -23,23 +22,6 @@ async function withPods({ controller, east, west, middle }: NatSites) {
   return { east: await address(east.name), west: await address(west.name), middle: await address(middle.name) }
 }
 
-/** Counts what passes a router: WireGuard, packets with addresses of pods, and others that are for neither the controller nor a name server. */
-async function countOn({ router }: NatSites['east'], pods: string, hostAddress: string) {
-  const chain = `add table ip seen
-    add chain ip seen forward { type filter hook forward priority 0; }
-    add rule ip seen forward udp dport ${port} counter comment "wireguard"
-    add rule ip seen forward ip saddr ${pods} counter comment "pods"
-    add rule ip seen forward ip daddr ${pods} counter comment "pods"
-    add rule ip seen forward ip daddr != ${hostAddress} ip saddr != ${hostAddress} udp dport != { ${port}, 53 } udp sport != { ${port}, 53 } counter comment "others"
-    add rule ip seen forward ip daddr != ${hostAddress} ip saddr != ${hostAddress} meta l4proto != udp counter comment "others"`
-  await router.run('sh', '-c', `printf '%s' '${chain}' | nft -f -`)
-  return async (comment: string) => {
-    const rules = await router.run('nft', 'list', 'table', 'ip', 'seen')
-    const counted = [...rules.matchAll(/packets (\d+) bytes \d+ comment "(\w+)"/g)]
-    return counted.reduce((sum, [, packets, name]) => (name === comment ? sum + Number(packets) : sum), 0)
-  }
-}
-
 test('pods of two sites behind NAT, and a relay', { skip: whyNoNatSites() }, async (t) => {
   const sites = await natSites(t)
   const { controller, east, west, middle, inNetworkOf } = sites
@@ -48,10 +30,7 @@ test('pods of two sites behind NAT, and a relay', { skip: whyNoNatSites() }, asy
   const cluster = await eventually('the message of the network is saved', async () => {
     return /of ([\d.]+\/\d+)/.exec((await east.networkCommand()).stdout)?.[1]
   })
-  const counters = [
-    await countOn(east, cluster, sites.network.hostAddress),
-    await countOn(west, cluster, sites.network.hostAddress),
-  ]
+  const counters = await countOnRouters(sites, [cluster])
   for (const { name } of [east, west])
     await controller.kubectl(
       'annotate',

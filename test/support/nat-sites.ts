@@ -28,6 +28,8 @@ export type SiteMachine = Pick<Space, 'space' | 'run'> & {
   /** Its router; of the machine that both sites reach itself. */
   readonly router: Space
   startAgent(): Promise<Program>
+  /** What `wg …` prints there. */
+  wireguard(...args: readonly string[]): Promise<string>
   /** `bramble-agent network …` beside it. */
   networkCommand(...args: readonly string[]): Promise<Outcome>
 }
@@ -49,13 +51,13 @@ export function whyNoNatSites(): string | false {
   return whyNoDockerd() || whyNoWireguard()
 }
 
-/** They have joined; their agents are not started. */
-export async function natSites(t: Test): Promise<NatSites> {
+/** They have joined; their agents are not started. `settings`: of the controller, beside those of the tunnel. */
+export async function natSites(t: Test, settings: ControllerOptions['settings'] = {}): Promise<NatSites> {
   const folder = await temporaryFolder(t)
   const network = await machineNetwork(t)
   const served = {
     dataDir: join(folder, 'controller'),
-    settings: { podNetwork: 'routed', podNetworkTunnel: 'wireguard' },
+    settings: { podNetwork: 'routed', podNetworkTunnel: 'wireguard', ...settings },
     address: network.hostAddress,
   }
   const controller = await startController(t, served)
@@ -72,6 +74,7 @@ export async function natSites(t: Test): Promise<NatSites> {
     return {
       ...{ name, docker, space, run, router },
       startAgent: () => startAgent(t, options),
+      wireguard: (...args: readonly string[]) => commandOrThrow(wireguard.tool, args),
       networkCommand(...args: readonly string[]) {
         const line = ['env', `PATH=${env.PATH}`, agentLauncher, 'network', '--data-dir', dataDir, ...args]
         const [file = '', ...rest] = inSpace(space, ...line)
