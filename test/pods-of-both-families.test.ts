@@ -1,5 +1,6 @@
 /** Pods of two machines reach each other by IPv6 in a fleet that has it, by routes and by a tunnel; strangers reach none. */
-import { test } from 'tap'
+import { type Test, test } from 'tap'
+import { areEchoed, countDatagrams, learnedMtu, sendFrom } from './support/datagrams.ts'
 import { agentLauncher } from './support/fleet.ts'
 import { podManifest } from './support/manifests.ts'
 import { mirror, requestTo } from './support/mirror.ts'
@@ -46,6 +47,42 @@ function asking({ controller, inNetworkOf }: RoutedMachines) {
     askedBy: async ({ tryRun }: Space, address: string) =>
       seenBy((await tryRun('sh', '-c', requestTo('/cgi-bin/from', address))).stdout),
   }
+}
+
+const tunnelMtu = 1450
+
+/** While `bramble-vxlan` is there. */
+async function useTunnel(t: Test, machines: RoutedMachines, [one, two]: readonly [string, string]): Promise<void> {
+  const { controller, first, stranger, inNetworkOf } = machines
+  const service = {
+    ...{ apiVersion: 'v1', kind: 'Service', metadata: { name: 'away' } },
+    spec: { ipFamilies: ['IPv6'], selector: { app: 'pod-2' }, ports: [{ port: 80 }] },
+  }
+  await controller.kubectlWith(JSON.stringify(service), 'apply', '-f', '-')
+  const clusterIP = (await controller.kubectl('get', 'service', 'away', '-o', 'jsonpath={.spec.clusterIP}')).trim()
+  const { asks } = asking(machines)
+  await eventually('a Service has its endpoint behind it', async () => (await asks('pod-1', clusterIP)) === one)
+  const { stdout } = await inNetworkOf('pod-1', `${requestTo('/large', two)} | wc -c`)
+  t.ok(Number(stdout) > 500_000, `a large answer is not cut at the MTU: ${stdout}`)
+  const path = { from: 'pod-1', to: 'pod-2', address: two }
+  const learned = () => learnedMtu(inNetworkOf, 'pod-1', two)
+  t.ok(await areEchoed(inNetworkOf, path, tunnelMtu), 'a packet of the MTU of the tunnel')
+  t.equal(await learned(), undefined, 'is not too big')
+  t.ok(await areEchoed(inNetworkOf, path, 1500), 'one of the MTU of pods, in fragments')
+  t.equal(await learned(), tunnelMtu, 'as their node answers with the MTU of the tunnel')
+
+  const [, mac = ''] = /ether (\S+)/.exec(await first.run('ip', '-o', 'link', 'show', 'bramble-vxlan')) ?? []
+  const { counted, end } = await countDatagrams(first, 'bramble-vxlan')
+  await stranger.run('ip', 'link', 'add', 'x', 'type', 'vxlan', 'id', '1', 'dstport', '8472', 'remote', first.address)
+  await stranger.run('ip', 'link', 'set', 'x', 'up')
+  await stranger.run('ip', '-6', 'route', 'add', `${one}/128`, 'dev', 'x')
+  await stranger.run('ip', '-6', 'neighbour', 'add', one, 'lladdr', mac, 'dev', 'x', 'nud', 'permanent')
+  await sendFrom(stranger, two, one)
+  await stranger.run('ip', 'link', 'delete', 'x')
+  await sendFrom(machines.second, two.replace(/[^:]+$/, 'ff'), one)
+  await eventually('datagrams of a node arrive', async () => (await counted())['passed'] === 5)
+  t.equal((await counted())['arrived'], 5, 'and none of a stranger')
+  await end()
 }
 
 test('pods of both IP families on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
@@ -99,6 +136,7 @@ test('pods of both IP families on two machines', { skip: whyNoRoutedMachines() }
     await eventually('a route into the tunnel', async () => /dev bramble-vxlan/.test(await run('ip', '-6', 'route')))
   }
   await eventually('pods reach each other through the tunnel', isReached)
+  await useTunnel(t, machines, [one, two])
   const ranges = ['get', 'node', second.name, '-o', 'jsonpath={.spec.podCIDRs[1]}']
   const endOfTunnel = (await controller.kubectl(...ranges)).trim().replace(/\/64$/, '')
   await isProbed(endOfTunnel)
