@@ -3,7 +3,7 @@ import { ApiError, alreadyExists, conflict, notFound } from '../../api/api-error
 import type { AnyObject, ObjectMeta, Stored } from '../../api/meta.ts'
 import type { Resource } from '../../api/resources.ts'
 import { equalJSON } from './equal-json.ts'
-import { frozenCopy } from './frozen-copy.ts'
+import { frozenCopy } from './frozen/frozen-copy.ts'
 import type { ObjectKey, Preconditions } from './store.ts'
 
 /** An object of any kind as a store keeps it. */

@@ -3,7 +3,7 @@ import { isApiError } from '../../api/api-error.ts'
 import { systemClock } from '../../daemon/clock.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { storeContract } from '../testing/store-contract.ts'
-import { frozenCopy } from './frozen-copy.ts'
+import { frozenCopy } from './frozen/frozen-copy.ts'
 import { memoryStore } from './memory-store.ts'
 
 storeContract(memoryStore)

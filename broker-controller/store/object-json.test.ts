@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { frozenCopy } from './frozen-copy.ts'
+import { frozenCopy } from './frozen/frozen-copy.ts'
 import { eventLine, jsonOf, jsonPieces, recentlyUsed } from './object-json.ts'
 
 const aMap = (name: string) =>

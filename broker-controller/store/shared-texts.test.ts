@@ -1,39 +1,16 @@
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { test } from 'tap'
-import { frozenCopy } from './frozen-copy.ts'
+import { heapOfTexts as heapOf } from '../testing/heap-of-texts.ts'
 import { sharedTexts } from './shared-texts.ts'
-
-setFlagsFromString('--expose-gc')
-const collectGarbage = runInNewContext('gc') as () => void
 
 const other = 'z'.repeat(490)
 
-/** Equal texts are indistinguishable in JavaScript, so their memory is measured: of `count` texts of about 500 characters. */
-function heapOf(count: number, keep: (text: string) => string, textOf = (_: number) => 'x'.repeat(490)): number {
-  collectGarbage()
-  const before = process.memoryUsage().heapUsed
-  const kept = Array.from({ length: count }, (_, i) => keep(JSON.parse(JSON.stringify(textOf(i))) as string))
-  collectGarbage()
-  const bytes = process.memoryUsage().heapUsed - before
-  if (kept.some((text) => text.length < 490)) throw new Error('A text was lost')
-  return bytes
-}
-
 test('equal texts are held once', async (t) => {
-  heapOf(10, sharedTexts())
+  const limits = { texts: 32_768, length: 2 * 1024 * 1024 }
+  heapOf(10, sharedTexts(limits))
   const each = heapOf(5_000, (text) => text)
-  const shared = heapOf(5_000, sharedTexts())
+  const shared = heapOf(5_000, sharedTexts(limits))
   t.ok(each > 2_000_000, `${each} bytes when each is held`)
   t.ok(shared < each / 10, `${shared} bytes when they are shared`)
-})
-
-test('texts of stored objects are shared, those of secrets are not', async (t) => {
-  const kept = (kind: string) => (text: string) => frozenCopy({ kind, data: { text } }).data.text
-  const ofMaps = heapOf(5_000, kept('ConfigMap'))
-  const ofSecrets = heapOf(5_000, kept('Secret'))
-  t.ok(ofSecrets > 2_000_000, `${ofSecrets} bytes of secrets`)
-  t.ok(ofMaps < ofSecrets / 5, `${ofMaps} bytes of config maps`)
 })
 
 test('a text comes back as it was given, also when it is not remembered', async (t) => {

@@ -1,7 +1,4 @@
-/**
- * Equal texts, held once. A fleet repeats itself: nodes run the same images and report the same conditions, and each
- * parsed message brings its own copies of their names.
- */
+/** Equal texts, held once: keys of objects, which many loops keep for as long as their object is there. */
 
 export type SharedTextLimits = {
   /** The most texts that are kept, of both generations. */
@@ -10,8 +7,6 @@ export type SharedTextLimits = {
   readonly length: number
 }
 
-/** About 4 MB: the distinct texts of some hundred nodes, of which those that are repeated stay. */
-const defaultLimits: SharedTextLimits = { texts: 32_768, length: 2 * 1024 * 1024 }
 /** V8 holds single characters once by itself, and a long text is seldom the same elsewhere. */
 const shortest = 2
 const longest = 512
@@ -20,7 +15,7 @@ const longest = 512
  * Gives the text that was given first among equal ones, as long as it is kept: of two generations the older one is
  * dropped when the younger one has half of the limit, and a text that is found in the older one moves to the younger.
  */
-export function sharedTexts(limits: SharedTextLimits = defaultLimits): (text: string) => string {
+export function sharedTexts(limits: SharedTextLimits): (text: string) => string {
   let young = new Map<string, string>()
   let old = new Map<string, string>()
   let length = 0

@@ -5,7 +5,7 @@
 import { ApiError } from '../../api/api-error.ts'
 import type { ResourceName } from '../../api/resources.ts'
 import { eachChange } from '../store/each-change.ts'
-import { frozenCopy } from '../store/frozen-copy.ts'
+import { frozenCopy } from '../store/frozen/frozen-copy.ts'
 import type { ChangeCursor, Store, WatchEvent } from '../store/store.ts'
 
 export interface Connection {

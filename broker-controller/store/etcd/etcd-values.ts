@@ -9,7 +9,7 @@ import {
   sealedPrefixLength,
   sealValue,
 } from '../encryption/secret-keys.ts'
-import { frozenCopy } from '../frozen-copy.ts'
+import { frozenCopy } from '../frozen/frozen-copy.ts'
 import { type ObjectKey, SecretsKeyError } from '../store.ts'
 import type { StoredKey } from './etcd-keys.ts'
 

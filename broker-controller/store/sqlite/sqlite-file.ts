@@ -109,7 +109,10 @@ export function openSqliteFile(path: string, { acceptsCheckpointsIfNew = false }
     origin: { id: origin.id, acceptsCheckpoints: origin.learns !== 0, ...(since && { sinceMs: since.value * 1000 }) },
     sealed,
     *rows() {
-      for (const row of all.iterate()) yield { ...row, body: sealed.read(row.resource, row, row.body) }
+      for (const row of all.iterate()) {
+        const body = sealed.read(row.resource, row, row.body)
+        yield body === row.body ? row : { ...row, body }
+      }
     },
     reserved: () => counter.get()?.value ?? 0,
     reserve: (version) => void count.run(version),

@@ -8,7 +8,7 @@ import type { Log } from '../../../daemon/log.ts'
 import { cachedStore } from '../cached-store.ts'
 import type { AnyStoredObject } from '../changes.ts'
 import { type ProtectedSecrets, protectSecrets } from '../encryption/protected-secrets.ts'
-import { frozenCopy } from '../frozen-copy.ts'
+import { frozenFromJSON } from '../frozen/frozen-copy.ts'
 import { type ObjectCache, objectCache } from '../object-cache.ts'
 import { type BackUp, type OpenedStore, SecretsKeyError } from '../store.ts'
 import { sealBackup } from './sqlite-backup.ts'
@@ -78,7 +78,7 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
 function load(file: SqliteFile, cache: ObjectCache, resources: ResourceRegistry, log: Log): void {
   for (const { resource, body } of file.rows()) {
     const row = resources.get(resource)
-    if (row !== undefined) cache.load(row.id, frozenCopy(JSON.parse(body) as AnyStoredObject))
+    if (row !== undefined) cache.load(row.id, frozenFromJSON(body) as AnyStoredObject)
     else log.warn('Stored object of an unknown kind left alone', { resource })
   }
 }

@@ -3,12 +3,12 @@
  * several kB for a pod, the pods of one template have the same containers, and nodes have the same images.
  */
 
-import { equalJSON } from './equal-json.ts'
+import { equalJSON } from '../equal-json.ts'
 
 export type SharedPartsLimits = {
   /** The most parts that are kept. */
   readonly parts: number
-  /** Characters of the JSON of one part, and of its key; a longer one is seldom the same elsewhere. */
+  /** Characters of one part, about those of its JSON, and of its key; a longer one is seldom the same elsewhere. */
   readonly longest: number
 }
 
@@ -30,7 +30,7 @@ export function sharedParts({ parts, longest }: SharedPartsLimits, keyOf?: (part
     const isSame = found !== undefined && (keyOf === undefined || equalJSON(found, part))
     const kept = isSame ? found : copy(part)
     if (kept === recent) return kept
-    if (keyOf !== undefined && !isSame && JSON.stringify(part).length > longest) return kept
+    if (keyOf !== undefined && !isSame && charactersOf(kept) > longest) return kept
     if (young.size >= parts / 2) {
       old = young
       young = new Map()
@@ -38,4 +38,14 @@ export function sharedParts({ parts, longest }: SharedPartsLimits, keyOf?: (part
     young.set(key, kept)
     return kept
   }
+}
+
+/** About as many as its JSON has, which is not made for it: a fleet whose nodes have no image in common has 50 new ones for each node. */
+function charactersOf(value: unknown): number {
+  if (typeof value === 'string') return value.length + 2
+  if (typeof value !== 'object' || value === null) return 8
+  let characters = 2
+  if (Array.isArray(value)) for (const item of value) characters += 1 + charactersOf(item)
+  else for (const [name, item] of Object.entries(value)) characters += name.length + 4 + charactersOf(item)
+  return characters
 }
