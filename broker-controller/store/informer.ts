@@ -69,15 +69,21 @@ export function informer<R extends ResourceName>(
   }
   let catchUp = () => {}
 
-  const listAgain = async () => {
-    const { items, resourceVersion } = await store.list(resource)
-    beginOperation('watch', resource)
+  const dropMissing = (items: readonly StoredObject<R>[]) => {
     const present = objectsByKey<StoredObject<R>>()
     for (const item of items) present.set(item.metadata, item)
     for (const { metadata } of [...objects.values()]) if (present.get(metadata) === undefined) drop(metadata)
+  }
+
+  const listAgain = async () => {
+    const { items, resourceVersion } = await store.list(resource)
+    beginOperation('watch', resource)
+    // At the start there is nothing to compare with, in a dozen loops with all nodes and pods of the fleet.
+    const isFirst = objects.isEmpty()
+    if (!isFirst) dropMissing(items)
     for (const item of items) {
       const { metadata } = item
-      if (objects.get(metadata)?.metadata.uid !== metadata.uid) drop(metadata)
+      if (!isFirst && objects.get(metadata)?.metadata.uid !== metadata.uid) drop(metadata)
       take(item)
     }
     ready()

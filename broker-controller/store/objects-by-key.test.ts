@@ -16,3 +16,12 @@ test('objects of one name in several namespaces are apart, and a deleted one is 
   t.equal(objects.get({ namespace: 'a', name: 'x' }), undefined)
   t.same([...objects.values()], ['second', 'of the cluster'])
 })
+
+test('it is empty until an object is there, and after the last one is gone', async (t) => {
+  const objects = objectsByKey<string>()
+  t.ok(objects.isEmpty())
+  objects.set({ namespace: 'a', name: 'x' }, 'first')
+  t.notOk(objects.isEmpty())
+  objects.delete({ namespace: 'a', name: 'x' })
+  t.ok(objects.isEmpty())
+})

@@ -8,6 +8,7 @@ export interface ObjectsByKey<Value> {
   delete(key: Partial<ObjectKey>): void
   /** Namespace by namespace. */
   values(): Iterable<Value>
+  isEmpty(): boolean
 }
 
 export function objectsByKey<Value>(): ObjectsByKey<Value> {
@@ -26,5 +27,6 @@ export function objectsByKey<Value>(): ObjectsByKey<Value> {
     *values() {
       for (const found of namespaces.values()) yield* found.values()
     },
+    isEmpty: () => namespaces.size === 0,
   }
 }
