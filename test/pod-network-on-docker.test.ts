@@ -114,7 +114,7 @@ test('networks of pods on Docker', { skip: whyNoDockerd() }, async (t) => {
     for (const hostIP of ['::', 'fd00:7::1', '::ffff:192.0.2.1']) {
       await t.rejects(start('six', hostIP), {
         name: 'RuntimeError',
-        message: `Cannot start the sandbox of pod default/six: hostIP ${hostIP} of its hostPort ${hostPort} is an address of IPv6, which host ports are not opened at (leave hostIP out, or set an IPv4 address of the node)`,
+        message: `Cannot start the sandbox of pod default/six: hostIP ${hostIP} of its hostPort ${hostPort} is an address of IPv6, which pods of this node do not have (leave hostIP out, or set an IPv4 address of the node)`,
       })
     }
     const id = await start('four')

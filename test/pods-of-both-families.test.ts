@@ -21,14 +21,15 @@ async function withAddresses(machines: RoutedMachines): Promise<void> {
     await run('ip', '-6', 'address', 'add', `fd00:9::${index + 1}/64`, 'dev', 'host0', 'nodad')
 }
 
-/** One pod on each machine. */
+/** One pod on each machine: pod-1 on the first one, with a host port. */
 async function withPods({ controller, first, second }: RoutedMachines): Promise<void> {
-  for (const [name, nodeName] of [
-    ['pod-1', first.name],
-    ['pod-2', second.name],
+  for (const [name, nodeName, port] of [
+    ['pod-1', first.name, { hostPort: 8080 }],
+    ['pod-2', second.name, {}],
   ] as const) {
     const spec = { nodeName, terminationGracePeriodSeconds: 0 }
-    const manifest = podManifest({ name, image, command: ['sh', '-c', mirror], spec })
+    const container = { ports: [{ containerPort: 80, ...port }] }
+    const manifest = podManifest({ name, image, command: ['sh', '-c', mirror], spec, container })
     await controller.kubectlWith(manifest, 'apply', '-f', '-')
   }
 }
@@ -44,8 +45,8 @@ function asking({ controller, inNetworkOf }: RoutedMachines) {
       }),
     asks: async (pod: string, address: string) =>
       seenBy((await inNetworkOf(pod, requestTo('/cgi-bin/from', address))).stdout),
-    askedBy: async ({ tryRun }: Space, address: string) =>
-      seenBy((await tryRun('sh', '-c', requestTo('/cgi-bin/from', address))).stdout),
+    askedBy: async ({ tryRun }: Space, address: string, port?: number) =>
+      seenBy((await tryRun('sh', '-c', requestTo('/cgi-bin/from', address, port))).stdout),
   }
 }
 
@@ -105,6 +106,10 @@ test('pods of both IP families on two machines', { skip: whyNoRoutedMachines() }
 
   await stranger.run('ip', 'route', 'add', `${two}/128`, 'via', 'fd00:9::2')
   t.equal(await askedBy(stranger, two), undefined, 'a stranger does not reach a pod')
+  t.equal(await askedBy(stranger, 'fd00:9::1', 8080), 'fd00:9::3', 'but by a host port, with its own address')
+  t.equal(await askedBy(first, 'fd00:9::1', 8080), 'fd00:9::1', 'the machine itself too')
+  t.match(await first.run('ss', '-lnt', 'sport = :8080'), /0\.0\.0\.0:8080/)
+  t.notMatch(await first.run('ss', '-lnt', 'sport = :8080'), /\[::\]/, 'no proxy hides it')
   await eventually(
     'a pod reaches the stranger, which has no route to it: with the address of its machine',
     async () => {

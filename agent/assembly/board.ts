@@ -9,6 +9,7 @@ import type { NodeStatus, PressureType } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
 import { type Cell, cell } from '../../daemon/cell.ts'
 import { isSameHealth, type MachineHealth } from '../health/health-manager.ts'
+import type { HostPortRules } from '../network/host-ports/host-port-rules.ts'
 import { isSameNetwork } from '../network/messages/received-network.ts'
 import { areSameServices, type ServiceStates } from '../network/messages/service-states.ts'
 import type { LocalPods } from '../network/policies/pod-isolation.ts'
@@ -95,6 +96,7 @@ export type AgentBoard = {
   readonly ipv6ServiceRules: Cell<ServiceRules | undefined>
   readonly ipv6RulesCurrent: Cell<boolean>
   readonly ipv6PolicyRules: Cell<PolicyRules | undefined>
+  readonly ipv6HostPortRules: Cell<HostPortRules | undefined>
   readonly ipv6BalancerRules: Cell<RuleSet | undefined>
   readonly ipv6PoliciesReady: Cell<boolean>
   readonly ipv6RuleProblem: Cell<string | undefined>
@@ -144,6 +146,7 @@ export function agentBoard(): AgentBoard {
     ipv6ServiceRules: cell<ServiceRules | undefined>(undefined),
     ipv6RulesCurrent: cell<boolean>(false),
     ipv6PolicyRules: cell<PolicyRules | undefined>(undefined),
+    ipv6HostPortRules: cell<HostPortRules | undefined>(undefined),
     ipv6BalancerRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
     ipv6PoliciesReady: cell<boolean>(false),
     ipv6RuleProblem: cell<string | undefined>(undefined),

@@ -27,6 +27,7 @@ import { probeHost } from '../adapters/network/probe-host.ts'
 import { wireguardLink } from '../adapters/network/wireguard-link.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import { balancerManager } from '../network/balancers/balancer-manager.ts'
+import { hostPortManager } from '../network/host-ports/host-port-manager.ts'
 import { mdnsManager } from '../network/mdns/mdns-manager.ts'
 import { networkReception } from '../network/messages/network-reception.ts'
 import type { RuleTable } from '../network/network-manager.ts'
@@ -156,6 +157,7 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
       keys,
       ...(await serviceLoops(parts)),
       ...policyLoops,
+      hostPortManager({ reads: board, writes: board, clock: clockFor('host-ports') }),
       loadBalancers(parts),
       ...ruleLoops(parts),
       publishedNames(parts),

@@ -25,7 +25,13 @@ export function ruleLoops({ board, machine, owner, ipv6, ipv6Table, log }: Netwo
   const ofIPv6 = networkManager({
     table: ipv6Table,
     reads: {
-      rules: [board.ipv6PeerRules, board.ipv6ServiceRules, board.ipv6BalancerRules, board.ipv6PolicyRules],
+      rules: [
+        board.ipv6PeerRules,
+        board.ipv6ServiceRules,
+        board.ipv6BalancerRules,
+        board.ipv6PolicyRules,
+        board.ipv6HostPortRules,
+      ],
       rulesCurrent: board.ipv6RulesCurrent,
       policiesReady: board.ipv6PoliciesReady,
     },

@@ -1,4 +1,5 @@
 /** The resources of a node that pods use. Updated with each pod, so that a decision adds nothing up. */
+import { hostIPsMeet } from '../../api/network/host-port-address.ts'
 import type { Taint } from '../../api/node.ts'
 import type { Labels } from '../../api/selectors.ts'
 import type { StoredObject } from '../store/store.ts'
@@ -111,8 +112,6 @@ class PodTotals implements NodeInfo {
 const noLabels: Labels = {}
 const noTaints: readonly Taint[] = []
 
-/** A port on all addresses meets the same port on any. */
 function meets(a: HostPort, b: HostPort): boolean {
-  const isAll = ({ ip }: HostPort) => ip === '' || ip === '0.0.0.0'
-  return a.port === b.port && a.protocol === b.protocol && (a.ip === b.ip || isAll(a) || isAll(b))
+  return a.port === b.port && a.protocol === b.protocol && hostIPsMeet(a.ip, b.ip)
 }

@@ -5,6 +5,7 @@ import { isIPv6 } from 'node:net'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import Dockerode from 'dockerode'
+import { whyUnreachable } from '../../../api/network/host-port-address.ts'
 import { isWithin } from '../../../api/text/cidr.ts'
 import { isInIPv6Range } from '../../../api/text/ipv6-range.ts'
 import {
@@ -113,7 +114,7 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
       const on = options.podCIDR === undefined ? undefined : await network.ensure(options.podCIDR)
       const isRouted = on !== undefined && on.mode !== 'node'
       if (isRouted) {
-        refuseIPv6Ports(options)
+        refuseIPv6Ports(options, on.mode === 'dual')
         await prepared()
         await closeIPv6(on.bridge)
       }
@@ -194,12 +195,14 @@ async function refuseUnknownRuntime(docker: Dockerode, handler: string): Promise
   throw new RuntimeError('Failed', `no runtime for "${handler}" is configured (${remedy})`)
 }
 
-/** Docker would lead its connections to the pod through its proxy: with the address of the node, which policies let pass. */
-function refuseIPv6Ports({ identity, ports }: SandboxOptions): void {
-  const port = ports.find(({ hostIP }) => isIPv6(hostIP))
+/** Of a pod that would have a port at which no client reaches it. */
+function refuseIPv6Ports({ identity, ports }: SandboxOptions, hasIPv6: boolean): void {
+  const reasonOf = (hostIP: string) =>
+    hasIPv6 ? whyUnreachable(hostIP) : 'an address of IPv6, which pods of this node do not have'
+  const port = ports.find(({ hostIP }) => isIPv6(hostIP) && reasonOf(hostIP) !== undefined)
   if (port === undefined) return
   const tried = `Cannot start the sandbox of pod ${podOf(identity)}`
-  const because = `hostIP ${port.hostIP} of its hostPort ${port.hostPort} is an address of IPv6, which host ports are not opened at (leave hostIP out, or set an IPv4 address of the node)`
+  const because = `hostIP ${port.hostIP} of its hostPort ${port.hostPort} is ${reasonOf(port.hostIP)} (leave hostIP out, or set ${hasIPv6 ? 'another' : 'an IPv4'} address of the node)`
   throw new RuntimeError('Failed', `${tried}: ${because}`)
 }
 

@@ -45,7 +45,7 @@ export function sandboxRequest(
       ...(resolver === undefined ? {} : resolving(resolver)),
       ExtraHosts: hosts.map(({ ip, name }) => `${name}:${ip}`),
       Sysctls: { ...sysctls },
-      PortBindings: bindings(ports, network === undefined || network.mode === 'node' ? '' : '0.0.0.0'),
+      PortBindings: bindings(ports, network !== undefined && network.mode !== 'node'),
       CpuShares: 2,
       ReadonlyRootfs: true,
       LogConfig: { Type: 'none', Config: {} },
@@ -150,16 +150,17 @@ function portKey({ containerPort, protocol }: PortMapping): string {
 }
 
 /**
- * `usualIP`: of the machine, for ports that name none. Left empty, Docker listens on its addresses of IPv6 as well, with a proxy whose
- * connections policies take for the node's own.
+ * `isRouted`: at addresses of IPv4 only. At those of IPv6 Docker listens with a proxy, whose connections policies take for the node's own;
+ * the agent has rules for them.
  */
 function bindings(
   ports: readonly PortMapping[],
-  usualIP: string,
+  isRouted: boolean,
 ): { [port: string]: { HostIp: string; HostPort: string }[] } {
   const byPort: { [port: string]: { HostIp: string; HostPort: string }[] } = {}
   for (const port of ports) {
-    const binding = { HostIp: port.hostIP || usualIP, HostPort: String(port.hostPort) }
+    if (isRouted && port.hostIP.includes(':')) continue
+    const binding = { HostIp: port.hostIP || (isRouted ? '0.0.0.0' : ''), HostPort: String(port.hostPort) }
     byPort[portKey(port)] = [...(byPort[portKey(port)] ?? []), binding]
   }
   return byPort

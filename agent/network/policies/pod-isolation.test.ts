@@ -5,6 +5,8 @@ import type { Pod } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import { cell } from '../../../daemon/cell.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { hostPortManager } from '../host-ports/host-port-manager.ts'
+import type { HostPortRules } from '../host-ports/host-port-rules.ts'
 import { ipv6Rules } from '../rule-family.ts'
 import type { RuleSet } from '../rule-set.ts'
 import { type LocalPods, podIsolation } from './pod-isolation.ts'
@@ -30,11 +32,14 @@ function world(given: ReceivedPolicies) {
   const ipv6PolicyRules = cell<PolicyRules | undefined>(undefined)
   const ipv6AppliedRules = cell<readonly RuleSet[]>([])
   const networkMessage = cell<NetworkMessage | undefined>(undefined)
-  const reads = { policies, policyRules, appliedRules, localPods, ipv6PolicyRules, ipv6AppliedRules, networkMessage }
+  const ipv6HostPortRules = cell<HostPortRules | undefined>(undefined)
+  const ofBoth = { policyRules, appliedRules, ipv6PolicyRules, ipv6AppliedRules, ipv6HostPortRules }
+  const reads = { policies, localPods, networkMessage, ...ofBoth }
   const isolation = podIsolation({ reads, writes: { localPods, policies }, clock })
   const end = new AbortController()
   const ofIPv6 = { policyRules: ipv6PolicyRules, policiesReady: cell(false) }
   const managers = [
+    hostPortManager({ reads, writes: { ipv6HostPortRules }, clock }),
     policyManager({ reads, writes: { policyRules, policiesReady }, clock }),
     policyManager({ family: ipv6Rules, reads, writes: ofIPv6, clock }),
   ]
@@ -53,7 +58,7 @@ function world(given: ReceivedPolicies) {
   return {
     ...{ clock, policies, localPods, policyRules, policiesReady, isolation, observe, held },
     ...{ networkMessage, ipv6PolicyRules, ipv6PoliciesReady: ofIPv6.policiesReady },
-    applyIPv6: () => ipv6AppliedRules.set([ipv6PolicyRules.get() ?? []].flat()),
+    applyIPv6: () => ipv6AppliedRules.set([ipv6PolicyRules.get() ?? [], ipv6HostPortRules.get() ?? []].flat()),
     apply: () => {
       const rules = policyRules.get()
       appliedRules.set(rules === undefined ? [] : [rules])
@@ -165,6 +170,41 @@ test('a pod with addresses of both families waits for the rules of both', async 
   t.match(await held(uid), /are not in the kernel yet/)
   applyIPv6()
   t.equal(await held(uid), undefined)
+  await stop()
+})
+
+test('a pod with a host port waits until the kernel leads its connections of IPv6 to it', async (t) => {
+  const { clock, isolation, observe, held, applyIPv6, stop } = world('none')
+  const web = (hostPort: number, hostIP = '') =>
+    aPod({
+      name: 'web',
+      namespace: 'shop',
+      containers: [{ name: 'c', ports: [{ containerPort: 80, hostPort, hostIP }] }],
+    })
+  const uid = observe('10.244.1.5', web(8080), 'fd00:10:244:1::5')
+  t.equal(await held(uid, { isRouted: false }), undefined, 'without a network of the fleet Docker opens it')
+  const waiting = isolation.hold(uid, routed)
+  await clock.advance(2_000)
+  t.match(await waiting, { reason: 'WaitingForHostPorts', message: /not in the kernel yet/ })
+  applyIPv6()
+  t.equal(await held(uid), undefined)
+  observe('10.244.1.5', web(8081), 'fd00:10:244:1::5')
+  t.match(await held(uid), /not in the kernel yet/, 'another port has other rules')
+  observe('10.244.1.5', web(8081, '192.0.2.1'), 'fd00:10:244:1::5')
+  t.equal(await held(uid), undefined, 'Docker opens those of IPv4')
+  observe('10.244.1.5', web(8081))
+  t.equal(await held(uid), undefined, 'it has no address of IPv6')
+  await stop()
+})
+
+test('host ports of an earlier agent stay until every pod that runs is known', async (t) => {
+  const { clock, networkMessage, ipv6PoliciesReady, isolation, stop } = world('none')
+  networkMessage.set(dualStack)
+  await clock.settle()
+  t.equal(ipv6PoliciesReady.get(), false)
+  isolation.observedAll()
+  await clock.settle()
+  t.equal(ipv6PoliciesReady.get(), true)
   await stop()
 })
 

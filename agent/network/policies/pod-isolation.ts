@@ -1,11 +1,14 @@
-/** The pods of this node as rules of NetworkPolicies need them, and whether those of a pod are in force. */
+/** The pods of this node as rules of NetworkPolicies and host ports need them, and whether those of a pod are in force. */
 
 import { isStaticPod } from '../../../api/pod/static-pod.ts'
+import type { ContainerPort } from '../../../api/pod.ts'
 import type { Cell, Reader } from '../../../daemon/cell.ts'
 import type { Clock } from '../../../daemon/clock.ts'
-import type { IsolationDelay, PodIsolation } from '../../pods/admission/pod-isolation.ts'
+import type { PodIsolation } from '../../pods/admission/pod-isolation.ts'
+import type { WaitingReason } from '../../pods/record/pod-record.ts'
+import { type HostPortRules, portsOfIPv6 } from '../host-ports/host-port-rules.ts'
 import type { RuleSet } from '../rule-set.ts'
-import type { LocalPod, PodState, PolicyRules } from './policy-rules.ts'
+import type { LocalPod, PodHostPort, PodState, PolicyRules } from './policy-rules.ts'
 import { closedPolicies, type ReceivedPolicies } from './received-state.ts'
 
 /** `pods`: by UID. */
@@ -23,6 +26,7 @@ export type PodIsolationNeeds = {
     /** Of IPv6: for pods that have such an address. */
     readonly ipv6PolicyRules: Reader<PolicyRules | undefined>
     readonly ipv6AppliedRules: Reader<readonly RuleSet[]>
+    readonly ipv6HostPortRules: Reader<HostPortRules | undefined>
   }
   readonly writes: { readonly localPods: Cell<LocalPods>; readonly policies: Cell<ReceivedPolicies> }
   readonly clock: Clock
@@ -34,7 +38,7 @@ const againMs = 1_000
 /** Without its policies a pod does not wait longer than this: it starts, and what is not known to be allowed is dropped. */
 export const policiesKnownMs = 30_000
 
-type Verdict = { readonly isReady: true } | { readonly isReady: false; readonly message: string }
+type Verdict = { readonly isReady: true } | { readonly isReady: false; readonly delay: WaitingReason }
 
 export function podIsolation({ reads, writes, clock }: PodIsolationNeeds): PodIsolation {
   const { localPods } = writes
@@ -47,24 +51,32 @@ export function podIsolation({ reads, writes, clock }: PodIsolationNeeds): PodIs
       has: ({ ipv6 }: LocalPod) => ipv6 !== undefined,
     },
   ]
-  const watched = [policies, ...families.flatMap(({ rules, applied }) => [rules, applied])]
+  const watched = [policies, reads.ipv6HostPortRules, ...families.flatMap(({ rules, applied }) => [rules, applied])]
   /** By UID: since when its containers wait. */
   const waitingSinceMs = new Map<string, number>()
+
+  const hasHostPorts = (uid: string, pod: LocalPod) => {
+    if (portsOfIPv6(pod).length === 0) return true
+    const rules = reads.ipv6HostPortRules.get()
+    return rules?.pods.get(uid) === pod && reads.ipv6AppliedRules.get().includes(rules)
+  }
 
   /** `waitedMs`: for its policies, so far. */
   const verdictOn = (uid: string, isRouted: boolean, waitedMs: number): Verdict => {
     const pod = localPods.get().pods.get(uid)
     const received = policies.get()
     const isLate = waitedMs >= policiesKnownMs
-    if (pod === undefined || received === 'none') return { isReady: true }
-    if (received === undefined) return isRouted ? { isReady: false, message: notReceived(pod) } : { isReady: true }
+    if (pod === undefined) return { isReady: true }
+    if (isRouted && !hasHostPorts(uid, pod)) return { isReady: false, delay: hostPortsMissing }
+    if (received === 'none') return { isReady: true }
+    if (received === undefined) return isRouted ? { isReady: false, delay: notReceived(pod) } : { isReady: true }
     for (const family of families) {
       if (!family.has(pod)) continue
       const rules = family.rules.get()
       const state = rules && stateIn(rules, uid, pod)
-      if (rules === undefined || state === undefined) return { isReady: false, message: notInForce }
-      if (state === 'closed' && !isLate) return { isReady: false, message: notReceived(pod) }
-      if (state !== 'open' && !family.applied.get().includes(rules)) return { isReady: false, message: notInForce }
+      if (rules === undefined || state === undefined) return { isReady: false, delay: notInForce }
+      if (state === 'closed' && !isLate) return { isReady: false, delay: notReceived(pod) }
+      if (state !== 'open' && !family.applied.get().includes(rules)) return { isReady: false, delay: notInForce }
     }
     return { isReady: true }
   }
@@ -96,19 +108,27 @@ export function podIsolation({ reads, writes, clock }: PodIsolationNeeds): PodIs
         return undefined
       }
       waitingSinceMs.set(uid, sinceMs)
-      return delayOf(found.message)
+      return { ...found.delay, againInMs: againMs }
     },
   }
 }
 
-function delayOf(message: string): IsolationDelay {
-  return { reason: 'WaitingForNetworkPolicies', message, againInMs: againMs }
+function policiesMissing(message: string): WaitingReason {
+  return { reason: 'WaitingForNetworkPolicies', message }
 }
 
-const notInForce = 'The rules of its network policies are not in the kernel yet: see bramble-agent network on the node'
+const notInForce = policiesMissing(
+  'The rules of its network policies are not in the kernel yet: see bramble-agent network on the node',
+)
+const hostPortsMissing: WaitingReason = {
+  reason: 'WaitingForHostPorts',
+  message: 'The rules of its host ports of IPv6 are not in the kernel yet: see bramble-agent network on the node',
+}
 
-function notReceived({ namespace }: LocalPod): string {
-  return `This node has not received the network policies of namespace ${namespace} yet. It waits up to ${policiesKnownMs / 1000} s`
+function notReceived({ namespace }: LocalPod): WaitingReason {
+  return policiesMissing(
+    `This node has not received the network policies of namespace ${namespace} yet. It waits up to ${policiesKnownMs / 1000} s`,
+  )
 }
 
 /** Undefined: the rules were made before the pod was as it is now. */
@@ -125,19 +145,30 @@ function localPod({ pod, path, ip, ipv6 }: Found): LocalPod | undefined {
   const [namespace = '', name = ''] = path.split('/')
   const { containers = [], initContainers = [] } = pod?.spec ?? {}
   const sidecars = initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always')
-  const ports = [...containers, ...sidecars]
-    .flatMap((container) => container.ports ?? [])
-    .flatMap((one) => (one.name ? [{ name: one.name, protocol: one.protocol ?? 'TCP', port: one.containerPort }] : []))
+  const all = [...containers, ...sidecars].flatMap((container) => container.ports ?? [])
+  const ports = all.flatMap((one) =>
+    one.name ? [{ name: one.name, protocol: one.protocol ?? 'TCP', port: one.containerPort }] : [],
+  )
   const isStatic = pod !== undefined && isStaticPod(pod)
-  return { namespace, name, ip, ...(ipv6 !== undefined && { ipv6 }), labels: pod?.metadata.labels, ports, isStatic }
+  const hostPorts = all.flatMap(hostPortOf)
+  return {
+    ...{ namespace, name, ip, ...(ipv6 !== undefined && { ipv6 }), labels: pod?.metadata.labels, ports, isStatic },
+    ...(hostPorts.length > 0 && { hostPorts }),
+  }
+}
+
+function hostPortOf({ hostPort, containerPort, protocol, hostIP = '' }: ContainerPort): readonly PodHostPort[] {
+  if (!hostPort) return []
+  const transport = protocol === 'UDP' ? 'udp' : protocol === 'SCTP' ? 'sctp' : 'tcp'
+  return [{ protocol: transport, port: hostPort, containerPort, hostIP }]
 }
 
 function isSamePod(one: LocalPod | undefined, other: LocalPod | undefined): boolean {
   return one === other || (one !== undefined && other !== undefined && textOf(one) === textOf(other))
 }
 
-function textOf({ namespace, name, ip, ipv6, labels, ports, isStatic }: LocalPod): string {
-  return JSON.stringify([namespace, name, ip, ipv6, Object.entries(labels ?? {}), ports, isStatic])
+function textOf({ namespace, name, ip, ipv6, labels, ports, hostPorts, isStatic }: LocalPod): string {
+  return JSON.stringify([namespace, name, ip, ipv6, Object.entries(labels ?? {}), ports, hostPorts, isStatic])
 }
 
 /** Resolves when a reader changes so that `isDone`, and after some time in any case. */

@@ -20,7 +20,10 @@ export type PolicyManagerNeeds = {
   readonly writes: {
     /** Undefined: there are no policies, or pods have no addresses of the family. */
     readonly policyRules: Cell<PolicyRules | undefined>
-    /** `policyRules` has all pods that run: those of an earlier agent in the kernel are not needed any more. */
+    /**
+     * `policyRules` has all pods that run: those of an earlier agent in the kernel are not needed any more. Of IPv6 it holds for the rules of
+     * host ports as well.
+     */
     readonly policiesReady: Cell<boolean>
   }
   readonly clock: Clock
@@ -38,7 +41,7 @@ export function policyManager({ family = ipv4Rules, reads, writes, clock }: Poli
     const { pods, isComplete } = localPods.get()
     if (made.of !== message) made = { of: message, parts: noParts() }
     writes.policyRules.set(typeof message === 'object' ? policyRules(message, pods, made.parts, family) : undefined)
-    writes.policiesReady.set(typeof message !== 'object' || isComplete)
+    writes.policiesReady.set(isComplete || (isIPv4 ? typeof message !== 'object' : !hasFamily))
   }
 
   return {

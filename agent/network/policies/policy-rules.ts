@@ -20,8 +20,17 @@ export type LocalPod = {
   readonly labels: Labels | undefined
   /** Those with names. */
   readonly ports: readonly NamedContainerPort[]
+  /** Left out: it has none. */
+  readonly hostPorts?: readonly PodHostPort[]
   /** Its namespace need not exist in the API, so that its policies need not be known. */
   readonly isStatic: boolean
+}
+/** `port`: of the node. `hostIP`: '' at each of its addresses. */
+export type PodHostPort = {
+  readonly protocol: 'tcp' | 'udp' | 'sctp'
+  readonly port: number
+  readonly containerPort: number
+  readonly hostIP: string
 }
 export type NamedContainerPort = { readonly name: string; readonly protocol: string; readonly port: number }
 

@@ -158,10 +158,14 @@ test('a port on all addresses excludes every other one, however either is writte
   const on = (hostIP?: string) =>
     aPod({ containers: [{ name: 'main', ports: [{ containerPort: 80, hostPort: 80, ...(hostIP && { hostIP }) }] }] })
   const message = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
-  for (const everywhere of [undefined, '0.0.0.0', '::']) {
+  for (const everywhere of [undefined, '0.0.0.0']) {
     t.same(admit(on(everywhere), [on('192.0.2.1')], node), { admit: false, reason: 'NodePorts', message })
     t.same(admit(on('192.0.2.1'), [aPod(), on(everywhere)], node), { admit: false, reason: 'NodePorts', message })
   }
+  for (const everywhere of [undefined, '0.0.0.0', '::', 'fd00:0::1']) {
+    t.match(admit(on(everywhere), [on('fd00::1')], node), { admit: false })
+  }
+  t.match(admit(on('::'), [on('192.0.2.1')], node), { admit: true })
   t.match(admit(on('192.0.2.1'), [on('192.0.2.1')], node), { admit: false })
   t.match(admit(on('192.0.2.1'), [on('192.0.2.2'), on('192.0.2.1')], node), { admit: false }, 'one of two')
   t.match(admit({ ...on(), spec: { ...on().spec, priority: 2_000_000_000 } }, [on()], node), { reason: 'NodePorts' })

@@ -1,5 +1,6 @@
 /** Admission of a pod on this node: the decision and its reason. A rejection is final. */
 
+import { hostIPsMeet } from '../../../api/network/host-port-address.ts'
 import { isDevice } from '../../../api/node/device-names.ts'
 import { shutdownRefusal } from '../../../api/node/node-shutdown.ts'
 import type { PressureType } from '../../../api/node.ts'
@@ -154,7 +155,5 @@ function amount(resource: string, quantity: string | number | undefined): number
 }
 
 function collide(a: PortMapping, b: PortMapping): boolean {
-  const everywhere = (ip: string) => ip === '' || ip === '0.0.0.0' || ip === '::'
-  if (a.hostPort !== b.hostPort || a.protocol !== b.protocol) return false
-  return a.hostIP === b.hostIP || everywhere(a.hostIP) || everywhere(b.hostIP)
+  return a.hostPort === b.hostPort && a.protocol === b.protocol && hostIPsMeet(a.hostIP, b.hostIP)
 }

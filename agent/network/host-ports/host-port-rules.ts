@@ -1,0 +1,77 @@
+/**
+ * The rules of host ports at addresses of IPv6. Docker's proxy, which opens those of IPv4, would give a client the address of the node,
+ * which policies let pass.
+ */
+import { isOpenAtIPv6, whyUnreachable } from '../../../api/network/host-port-address.ts'
+import { canonicalIPv6, hostPort } from '../../../api/text/ip-address.ts'
+import type { LocalPod, PodHostPort } from '../policies/policy-rules.ts'
+import { inNames, ipv6Rules } from '../rule-family.ts'
+import { noRules, type RuleChain, type RuleElements, type RuleSet } from '../rule-set.ts'
+
+/** `pods`: those for which the rules were made, by UID. */
+export type HostPortRules = RuleSet & { readonly pods: ReadonlyMap<string, LocalPod> }
+
+/** Those of the pod that rules lead to it; none of a pod without an address of IPv6. */
+export function portsOfIPv6({ ipv6, hostPorts = [] }: LocalPod): readonly PodHostPort[] {
+  if (ipv6 === undefined) return []
+  return hostPorts.filter(({ hostIP }) => isOpenAtIPv6(hostIP) && whyUnreachable(hostIP) === undefined)
+}
+
+/** `pods`: by UID. Where two have one port and address, the later one gets the connections. Without such ports there are no rules at all. */
+export function hostPortRules(pods: ReadonlyMap<string, LocalPod>): HostPortRules {
+  const chains = new Map<string, RuleChain>()
+  const everywhere = new Map<string, string>()
+  const atOne = new Map<string, string>()
+  const itself = new Map<string, string>()
+  for (const pod of pods.values())
+    for (const { protocol, port, containerPort, hostIP } of portsOfIPv6(pod)) {
+      const { ipv6 = '' } = pod
+      const address = addressOf(hostIP)
+      const key = `${protocol} . ${port}`
+      const chain = `host-port/${address === undefined ? '' : `${inNames(address)}/`}${protocol}/${port}`
+      chains.set(chain, { rules: [`meta l4proto ${protocol} dnat to ${hostPort(ipv6, containerPort)}`] })
+      if (address === undefined) everywhere.set(key, `goto ${chain}`)
+      else atOne.set(`${address} . ${key}`, `goto ${chain}`)
+      itself.set(`${ipv6} . ${ipv6}`, '')
+    }
+  if (chains.size === 0) return { ...noRules, pods }
+  return {
+    chains: new Map([...entryChains, ...chains]),
+    sets: new Map([
+      ['host-ports', { kind: 'map', type: `${byPort} : verdict`, elements: everywhere }],
+      ['host-port-ips', { kind: 'map', type: `${ipv6Rules.address} . ${byPort} : verdict`, elements: atOne }],
+      ['host-port-pods', { kind: 'set', type: `${ipv6Rules.address} . ${ipv6Rules.address}`, elements: itself }],
+    ] satisfies [string, RuleElements][]),
+    pods,
+  }
+}
+
+const byPort = 'inet_proto . inet_service'
+
+/** Undefined: at each address of the node. */
+function addressOf(hostIP: string): string | undefined {
+  const address = canonicalIPv6(hostIP)
+  return address === '::' ? undefined : address
+}
+
+/**
+ * Next to the chains of the other parts (base-rules.ts): a Service comes first, and a connection that it has translated is not translated
+ * again. An address that this node does not have belongs to another machine, and is left alone.
+ */
+const toThisNode = `fib daddr type local ip6 daddr != ${ipv6Rules.loopback}`
+const translating: readonly string[] = [
+  `${toThisNode} ip6 daddr . meta l4proto . th dport vmap @host-port-ips`,
+  `${toThisNode} meta l4proto . th dport vmap @host-ports`,
+]
+const entryChains: readonly (readonly [string, RuleChain])[] = [
+  ['host-ports-prerouting', { base: { type: 'nat', hook: 'prerouting', priority: -99 }, rules: translating }],
+  ['host-ports-output', { base: { type: 'nat', hook: 'output', priority: -99 }, rules: translating }],
+  [
+    'host-ports-postrouting',
+    {
+      base: { type: 'nat', hook: 'postrouting', priority: 99 },
+      // A pod that reached itself would answer itself directly, past the translation.
+      rules: ['ct status dnat ip6 saddr . ip6 daddr @host-port-pods masquerade fully-random'],
+    },
+  ],
+]

@@ -1,0 +1,31 @@
+/** At which addresses of a node a host port is open: decided by its `hostIP`, which may be ''. */
+import { canonicalIPv6, isIPv4 } from '../text/ip-address.ts'
+
+/** At all addresses of IPv6, or at one. */
+export function isOpenAtIPv6(hostIP: string): boolean {
+  return hostIP === '' || hostIP.includes(':')
+}
+
+/** Why no packet for a pod has this address of IPv6 as its destination, to follow `is`; undefined: one may have. */
+export function whyUnreachable(hostIP: string): string | undefined {
+  const address = canonicalIPv6(hostIP)
+  if (address === undefined || address === '::') return undefined
+  // The kernel forwards nothing to or from the first two.
+  if (address === '::1') return 'the loopback address'
+  if (/^fe[89ab]/.test(address)) return 'an address of the link'
+  if (address.startsWith('ff')) return 'a multicast address'
+  return address.includes('.') ? 'an IPv4-mapped address' : undefined
+}
+
+/**
+ * Whether one port cannot be open at both. As Kubernetes, '' and `0.0.0.0` meet every address (CheckConflict in
+ * pkg/scheduler/framework/types.go); `::` meets every one of IPv6, too.
+ */
+export function hostIPsMeet(one: string, other: string): boolean {
+  const [a, b] = [canonicalIPv6(one) ?? one, canonicalIPv6(other) ?? other]
+  return a === b || covers(a, b) || covers(b, a)
+}
+
+function covers(all: string, ip: string): boolean {
+  return all === '' || all === '0.0.0.0' || (all === '::' && !isIPv4(ip))
+}
