@@ -3,9 +3,16 @@ import { type Test, test } from 'tap'
 import { areEchoed, countDatagrams, learnedMtu, sendFrom } from './support/datagrams.ts'
 import { podManifest } from './support/manifests.ts'
 import { mirror, requestTo } from './support/mirror.ts'
-import { type NatSites, natSites, type SiteMachine, whyNoNatSites } from './support/nat-sites.ts'
+import {
+  ipv6AddressOf,
+  linkByIPv6,
+  type NatSites,
+  natSites,
+  type SiteMachine,
+  whyNoNatSites,
+} from './support/nat-sites.ts'
 import { image } from './support/pods.ts'
-import { plugged } from './support/routed-machines.ts'
+import { plugged, type Space } from './support/routed-machines.ts'
 import { countOnRouters, type RouterCount } from './support/router-counts.ts'
 import { eventually } from './support/wait.ts'
 
@@ -74,7 +81,11 @@ test('pods of two sites by IPv6, with a relay and without', { skip: whyNoNatSite
   await t.test('a Service has its endpoint at another site', (t) => useService(t, world))
   await t.test('large transfers and packets of the MTU of the tunnel pass', (t) => sendLarge(t, world))
   await t.test('a node sends with addresses of its own pods only', (t) => forgeInTunnel(t, world))
-  await t.test('a stranger on the link of a node has no address of a pod elsewhere', (t) => forgeOnLink(t, world))
+  const stranger = await withStranger(t, sites)
+  await t.test('a stranger on the link of a node has no address of a pod elsewhere', (t) =>
+    forgeOnLink(t, world, stranger),
+  )
+  await t.test('and reaches a Service by the node port of that node', (t) => useNodePort(t, world, stranger))
   await t.test('a NetworkPolicy selects pods of other sites', (t) => restrict(t, world))
   await t.test('nothing but WireGuard by IPv4 has passed the routers', async (t) => {
     for (const count of counts) {
@@ -114,7 +125,12 @@ async function useService(t: Test, world: World): Promise<void> {
   const { controller } = world.sites
   const service = {
     ...{ apiVersion: 'v1', kind: 'Service', metadata: { name: 'away' } },
-    spec: { ipFamilies: ['IPv6'], selector: { app: 'west' }, ports: [{ port: 8080, targetPort: 80 }] },
+    spec: {
+      type: 'NodePort',
+      ipFamilies: ['IPv6'],
+      selector: { app: 'west' },
+      ports: [{ port: 8080, targetPort: 80 }],
+    },
   }
   await controller.kubectlWith(JSON.stringify(service), 'apply', '-f', '-')
   const request = await serviceRequest(world.sites)
@@ -124,15 +140,15 @@ async function useService(t: Test, world: World): Promise<void> {
   })
 }
 
-async function sendLarge(t: Test, { sites: { inNetworkOf }, pods }: World): Promise<void> {
-  for (const [from, to] of [
-    ['east', 'west'],
-    ['west', 'east'],
-    ['middle', 'east'],
-  ] as const) {
-    const { stdout } = await inNetworkOf(from, `${requestTo('/large', pods[to])} | wc -c`)
-    t.ok(Number(stdout) > 500_000, `a large answer of ${to} is not cut at the MTU: ${stdout}`)
-  }
+async function getLarge(t: Test, { sites, pods }: World, from: Name, to: Name): Promise<void> {
+  const { stdout } = await sites.inNetworkOf(from, `${requestTo('/large', pods[to])} | wc -c`)
+  t.ok(Number(stdout) > 500_000, `a large answer of ${to} is not cut at the MTU: ${stdout}`)
+}
+
+async function sendLarge(t: Test, world: World): Promise<void> {
+  for (const [from, to] of pairs) await getLarge(t, world, from, to)
+  const { pods } = world
+  const { inNetworkOf } = world.sites
   const path = { from: 'east', to: 'west', address: pods.west }
   const learned = async () => [
     await learnedMtu(inNetworkOf, 'east', pods.west),
@@ -154,18 +170,35 @@ async function forgeInTunnel(t: Test, { sites: { west, middle }, pods, ends }: W
   await end()
 }
 
-async function forgeOnLink(t: Test, { sites: { network, middle }, pods, ends }: World): Promise<void> {
+const middleAddress = 'fd00:9::1'
+
+/** On the link of the node in the middle, both with addresses of IPv6. */
+async function withStranger(t: Test, { network, middle }: NatSites): Promise<Space> {
   const stranger = await plugged(t, network)
-  for (const [index, { run }] of [middle, stranger].entries())
-    await run('ip', '-6', 'address', 'add', `fd00:9::${index + 1}/64`, 'dev', 'host0', 'nodad')
+  for (const [{ run }, address] of [[middle, middleAddress] as const, [stranger, 'fd00:9::2'] as const])
+    await run('ip', '-6', 'address', 'add', `${address}/64`, 'dev', 'host0', 'nodad')
+  return stranger
+}
+
+async function forgeOnLink(t: Test, { sites: { middle }, pods, ends }: World, stranger: Space): Promise<void> {
   const { counted, end } = await countDatagrams(middle, 'host0')
   for (const to of [pods.middle, ends.middle]) {
-    await stranger.run('ip', '-6', 'route', 'add', `${to}/128`, 'via', 'fd00:9::1')
+    await stranger.run('ip', '-6', 'route', 'add', `${to}/128`, 'via', middleAddress)
     for (const from of [pods.east, ends.west, 'fd00:9::2']) await sendFrom(stranger, from, to)
   }
   await eventually('all arrive', async () => (await counted())['arrived'] === 30)
   t.same(await counted(), { arrived: 30, received: 5, passed: 0 }, 'the machine takes those with its own address')
   await end()
+}
+
+async function useNodePort(t: Test, { sites: { controller }, ends }: World, { tryRun }: Space): Promise<void> {
+  const read = ['get', 'service', 'away', '-o', 'jsonpath={.spec.ports[0].nodePort}']
+  const request = requestTo('/cgi-bin/from', middleAddress, Number(await controller.kubectl(...read)))
+  await eventually(
+    'an answer from the other site',
+    async () => seenBy((await tryRun('sh', '-c', request)).stdout) === ends.middle,
+  )
+  t.pass('which sees the end of the tunnel of that node')
 }
 
 async function restrict(t: Test, world: World): Promise<void> {
@@ -192,53 +225,25 @@ async function restrict(t: Test, world: World): Promise<void> {
   await reach('all, without a policy', { east: true, middle: true })
 }
 
-const [eastPrefix, westPrefix] = ['fd00:8:1::', 'fd00:8:2::'] as const
-
-/** A link of IPv6 between the sites, whose routers let in WireGuard alone. */
-async function linkSites({ east, west, middle }: NatSites): Promise<void> {
-  const sides = [
-    { ...{ site: east, prefix: eastPrefix, own: 'fd00:9::11' }, ...{ other: westPrefix, gateway: 'fd00:9::12' } },
-    { ...{ site: west, prefix: westPrefix, own: 'fd00:9::12' }, ...{ other: eastPrefix, gateway: 'fd00:9::11' } },
-  ]
-  for (const { site, prefix, own, other, gateway } of sides) {
-    const ip = (machine: Pick<SiteMachine, 'run'>, line: string) => machine.run('ip', '-6', ...line.split(' '))
-    await site.router.run('sh', '-c', 'echo 1 > /proc/sys/net/ipv6/conf/all/forwarding')
-    await ip(site.router, `address add ${own}/64 dev host0 nodad`)
-    await ip(site.router, `address add ${prefix}1/64 dev lan nodad`)
-    await ip(site.router, `route add ${other}/64 via ${gateway}`)
-    for (const rule of [
-      '-P FORWARD DROP',
-      '-A FORWARD -i lan -j ACCEPT',
-      '-A FORWARD -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT',
-      '-A FORWARD -p udp --dport 51871 -j ACCEPT',
-    ])
-      await site.router.run('ip6tables', '--wait', ...rule.split(' '))
-    await ip(site, `address add ${prefix}2/64 dev host0 nodad`)
-    await ip(site, `route add default via ${prefix}1`)
-    await ip(middle, `route add ${prefix}/64 via ${own}`)
-  }
-}
-
 async function withoutRelay(t: Test, world: World, counts: readonly RouterCount[]): Promise<void> {
   const { sites } = world
   const { east, west, inNetworkOf } = sites
-  await linkSites(sites)
+  await linkByIPv6(sites)
   await annotate(sites, 'middle', 'relay-')
-  await annotate(sites, 'east', `wireguard-endpoint=[${eastPrefix}2]:51871`)
-  await annotate(sites, 'west', `wireguard-endpoint=[${westPrefix}2]:51871`)
+  await annotate(sites, 'east', `wireguard-endpoint=[${ipv6AddressOf.east}]:51871`)
+  await annotate(sites, 'west', `wireguard-endpoint=[${ipv6AddressOf.west}]:51871`)
   for (const [site, other] of [
-    [east, westPrefix],
-    [west, eastPrefix],
+    [east, ipv6AddressOf.west],
+    [west, ipv6AddressOf.east],
   ] as const)
     await eventually(`${site.name} sends to an address of IPv6`, async () =>
-      (await site.wireguard('show', 'bramble-wg', 'endpoints')).includes(`\t[${other}2]:51871\n`),
+      (await site.wireguard('show', 'bramble-wg', 'endpoints')).includes(`\t[${other}]:51871\n`),
     )
   await isReported(east, 'wireguard')
   await reachEachOther(t, world)
   const byMachine = seenBy(await east.run('sh', '-c', await serviceRequest(sites)))
   t.equal(byMachine, world.ends.east, 'a machine that has a default route reaches a Service')
-  const { stdout } = await inNetworkOf('east', `${requestTo('/large', world.pods.west)} | wc -c`)
-  t.ok(Number(stdout) > 500_000, `a large answer: ${stdout}`)
+  await getLarge(t, world, 'east', 'west')
   await inNetworkOf('east', 'ip -6 route flush cache')
   const path = { from: 'east', to: 'west', address: world.pods.west }
   t.ok(await areEchoed(inNetworkOf, path, mtu), 'packets of its MTU fit into packets of IPv6')
@@ -246,4 +251,7 @@ async function withoutRelay(t: Test, world: World, counts: readonly RouterCount[
     t.ok((await count('wireguard by ipv6')) > 300)
     t.same([await count('pods'), await count('others')], [0, 0], 'and nothing else has passed the routers')
   }
+  for (const { router } of [east, west]) await router.run('ip', 'link', 'set', 'host0', 'mtu', '1400')
+  t.ok(await areEchoed(inNetworkOf, path, mtu), 'where the path has a smaller MTU, in fragments of those')
+  await getLarge(t, world, 'west', 'east')
 }

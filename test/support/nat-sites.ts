@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { usualWireguardPort } from '../../api/network/wireguard.ts'
 import { startDockerd, type TestDockerd, whyNoDockerd } from './dockerd.ts'
 import {
   agentLauncher,
@@ -132,5 +133,37 @@ async function home(t: Test, router: Space): Promise<Pick<Space, 'space' | 'run'
       const [file = '', ...args] = inSpace(space, ...words)
       return commandOrThrow(file, args)
     },
+  }
+}
+
+const [eastPrefix, westPrefix] = ['fd00:8:1::', 'fd00:8:2::'] as const
+/** Of the machines, once there is a link of IPv6 between the sites. */
+export const ipv6AddressOf = { east: `${eastPrefix}2`, west: `${westPrefix}2` } as const
+
+/**
+ * A link of IPv6 between the sites, fd00:9::/64, whose routers let in WireGuard alone. The machine that both reach has an address of it
+ * already.
+ */
+export async function linkByIPv6({ east, west, middle }: NatSites): Promise<void> {
+  const sides = [
+    { ...{ site: east, prefix: eastPrefix, own: 'fd00:9::11' }, ...{ other: westPrefix, gateway: 'fd00:9::12' } },
+    { ...{ site: west, prefix: westPrefix, own: 'fd00:9::12' }, ...{ other: eastPrefix, gateway: 'fd00:9::11' } },
+  ]
+  for (const { site, prefix, own, other, gateway } of sides) {
+    const ip = (machine: Pick<SiteMachine, 'run'>, line: string) => machine.run('ip', '-6', ...line.split(' '))
+    await site.router.run('sh', '-c', 'echo 1 > /proc/sys/net/ipv6/conf/all/forwarding')
+    await ip(site.router, `address add ${own}/64 dev host0 nodad`)
+    await ip(site.router, `address add ${prefix}1/64 dev lan nodad`)
+    await ip(site.router, `route add ${other}/64 via ${gateway}`)
+    for (const rule of [
+      '-P FORWARD DROP',
+      '-A FORWARD -i lan -j ACCEPT',
+      '-A FORWARD -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT',
+      `-A FORWARD -p udp --dport ${usualWireguardPort} -j ACCEPT`,
+    ])
+      await site.router.run('ip6tables', '--wait', ...rule.split(' '))
+    await ip(site, `address add ${prefix}2/64 dev host0 nodad`)
+    await ip(site, `route add default via ${prefix}1`)
+    await ip(middle, `route add ${prefix}/64 via ${own}`)
   }
 }
