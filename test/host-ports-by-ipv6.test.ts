@@ -1,5 +1,7 @@
 /** The rules of host ports of IPv6 in real kernels: who reaches a pod by them, and which address it sees. */
 import { test } from 'tap'
+import { conntrackFlows } from '../agent/adapters/network/conntrack.ts'
+import { type HostPortTargets, hostPortTargets, isStaleHostFlow } from '../agent/network/host-ports/host-port-flows.ts'
 import { hostPortRules } from '../agent/network/host-ports/host-port-rules.ts'
 import { type LocalPod, noParts, type PodHostPort, policyRules } from '../agent/network/policies/policy-rules.ts'
 import { ipv6Rules } from '../agent/network/rule-family.ts'
@@ -95,6 +97,32 @@ test('host ports of IPv6 on a node', { skip: whyNoFlows() }, async (t) => {
     t.equal(await asks(stranger, at(first.address)), `a ${strangerAddress}`)
     ofPolicies = noRules
     await apply()
+  })
+
+  await t.test('a client of UDP that goes on sending reaches the pod that has the port now', async (t) => {
+    const asked = at(first.address, { protocol: 'udp', fromPort: 5000 })
+    const rules = (...pods: LocalPod[]) => hostPortTargets(new Map(pods.map((pod) => [pod.name, pod])))
+    const onA = podOf('a', a.ip, ...ports(''))
+    const onB = podOf('b', b.ip, ...ports(''))
+    await use(onA)
+    t.equal(await asks(stranger, asked), `a ${strangerAddress}`)
+    await use(onB)
+    t.equal(await asks(stranger, asked), `a ${strangerAddress}`, 'the kernel stays with a flow')
+    const flows = conntrackFlows(await first.space.tool('conntrack'), ipv6Rules)
+    const clean = async (before: HostPortTargets, now: HostPortTargets) => {
+      const stale = await flows.list((flow) => isStaleHostFlow(flow, before, now), 10)
+      for (const flow of stale) await flows.remove(flow)
+      return stale.length
+    }
+    t.ok((await clean(rules(onA), rules(onB))) > 0)
+    t.equal(await asks(stranger, asked), `b ${strangerAddress}`)
+    t.equal(await clean(rules(onA), rules(onB)), 0)
+    await use()
+    t.equal(await clean(rules(onB), rules()), 1)
+    t.equal(await asks(stranger, { ...asked, ...refused }), 'ECONNREFUSED', 'no pod has the port')
+    await use(onA)
+    t.equal(await clean(rules(), rules(onA)), 1, 'a flow to the node itself')
+    t.equal(await asks(stranger, asked), `a ${strangerAddress}`)
   })
 
   await t.test('a connection outlasts a change, and the port is closed once the pod is gone', async (t) => {

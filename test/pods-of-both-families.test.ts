@@ -21,15 +21,17 @@ async function withAddresses(machines: RoutedMachines): Promise<void> {
     await run('ip', '-6', 'address', 'add', `fd00:9::${index + 1}/64`, 'dev', 'host0', 'nodad')
 }
 
-/** One pod on each machine: pod-1 on the first one, with a host port. */
-async function withPods({ controller, first, second }: RoutedMachines): Promise<void> {
-  for (const [name, nodeName, port] of [
-    ['pod-1', first.name, { hostPort: 8080 }],
-    ['pod-2', second.name, {}],
+/** One pod on each machine: pod-1 on the first one, with these ports. */
+async function withPods(
+  { controller, first, second }: RoutedMachines,
+  ownPorts: readonly { readonly containerPort: number; readonly hostPort: number; readonly hostIP?: string }[] = [],
+): Promise<void> {
+  for (const [name, nodeName, ports] of [
+    ['pod-1', first.name, ownPorts],
+    ['pod-2', second.name, []],
   ] as const) {
     const spec = { nodeName, terminationGracePeriodSeconds: 0 }
-    const container = { ports: [{ containerPort: 80, ...port }] }
-    const manifest = podManifest({ name, image, command: ['sh', '-c', mirror], spec, container })
+    const manifest = podManifest({ name, image, command: ['sh', '-c', mirror], spec, container: { ports } })
     await controller.kubectlWith(manifest, 'apply', '-f', '-')
   }
 }
@@ -93,7 +95,10 @@ test('pods of both IP families on two machines', { skip: whyNoRoutedMachines() }
   await withAddresses(machines)
   const agents = [await first.startAgent(), await second.startAgent()]
   await controller.nodesReady(first.name, second.name)
-  await withPods(machines)
+  await withPods(machines, [
+    { containerPort: 80, hostPort: 8080 },
+    { containerPort: 80, hostPort: 8081, hostIP: 'fd00:9::1' },
+  ])
   const [, one = ''] = await addressesOf('pod-1')
   const [, two = ''] = await addressesOf('pod-2')
   t.match([one, two], [/^fd00:10:244:/, /^fd00:10:244:/])
@@ -108,6 +113,8 @@ test('pods of both IP families on two machines', { skip: whyNoRoutedMachines() }
   t.equal(await askedBy(stranger, two), undefined, 'a stranger does not reach a pod')
   t.equal(await askedBy(stranger, 'fd00:9::1', 8080), 'fd00:9::3', 'but by a host port, with its own address')
   t.equal(await askedBy(first, 'fd00:9::1', 8080), 'fd00:9::1', 'the machine itself too')
+  t.equal(await askedBy(stranger, 'fd00:9::1', 8081), 'fd00:9::3', 'and by one at this address')
+  t.equal(await askedBy(stranger, first.address, 8081), undefined, 'which is closed at that of IPv4')
   t.match(await first.run('ss', '-lnt', 'sport = :8080'), /0\.0\.0\.0:8080/)
   t.notMatch(await first.run('ss', '-lnt', 'sport = :8080'), /\[::\]/, 'no proxy hides it')
   await eventually(

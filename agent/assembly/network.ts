@@ -6,7 +6,9 @@ import { networkCheckpoint, networkCheckpointPath } from '../adapters/disk/netwo
 import { policyCheckpoint } from '../adapters/disk/policy-checkpoint.ts'
 import { wireguardKeyPath } from '../adapters/disk/wireguard-key.ts'
 import type { DockerRuntime } from '../adapters/docker/docker-runtime.ts'
+import { hasOwnAddress } from '../adapters/kernel/own-address.ts'
 import { balancerHost } from '../adapters/network/balancer-host.ts'
+import { conntrackFlows } from '../adapters/network/conntrack.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
 import { type IPv6Forwarding, kernelIPv6Forwarding } from '../adapters/network/ipv6-forwarding.ts'
 import { hasIPv6 } from '../adapters/network/ipv6-support.ts'
@@ -27,6 +29,7 @@ import { probeHost } from '../adapters/network/probe-host.ts'
 import { wireguardLink } from '../adapters/network/wireguard-link.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import { balancerManager } from '../network/balancers/balancer-manager.ts'
+import { hostPortCleaner } from '../network/host-ports/host-port-cleaner.ts'
 import { hostPortManager } from '../network/host-ports/host-port-manager.ts'
 import { mdnsManager } from '../network/mdns/mdns-manager.ts'
 import { networkReception } from '../network/messages/network-reception.ts'
@@ -156,8 +159,9 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
       peers,
       keys,
       ...(await serviceLoops(parts)),
+      // Before those of policies, with which rules of an earlier agent are replaced.
+      ...hostPortLoops(parts),
       ...policyLoops,
-      hostPortManager({ reads: board, writes: board, clock: clockFor('host-ports') }),
       loadBalancers(parts),
       ...ruleLoops(parts),
       publishedNames(parts),
@@ -180,6 +184,16 @@ function loadBalancers({ root, nodeName, board, machine, controlPlane, event, lo
     },
     { nodeName },
   )
+}
+
+/** Host ports at addresses of IPv6. */
+function hostPortLoops({ board, machine, log }: NetworkParts): readonly Loop[] {
+  const { clockFor } = machine.watch
+  const flows = conntrackFlows(undefined, ipv6Rules)
+  return [
+    hostPortManager({ reads: board, writes: board, clock: clockFor('host-ports') }),
+    hostPortCleaner({ flows, isOwn: hasOwnAddress, reads: board, clock: clockFor('udp-flows-host-ports'), log }),
+  ]
 }
 
 /** Proofs of the addresses of nodes. */

@@ -26,7 +26,7 @@ export function hostPortRules(pods: ReadonlyMap<string, LocalPod>): HostPortRule
   for (const pod of pods.values())
     for (const { protocol, port, containerPort, hostIP } of portsOfIPv6(pod)) {
       const { ipv6 = '' } = pod
-      const address = addressOf(hostIP)
+      const address = addressOfPort(hostIP)
       const key = `${protocol} . ${port}`
       const chain = `host-port/${address === undefined ? '' : `${inNames(address)}/`}${protocol}/${port}`
       chains.set(chain, { rules: [`meta l4proto ${protocol} dnat to ${hostPort(ipv6, containerPort)}`] })
@@ -48,8 +48,8 @@ export function hostPortRules(pods: ReadonlyMap<string, LocalPod>): HostPortRule
 
 const byPort = 'inet_proto . inet_service'
 
-/** Undefined: at each address of the node. */
-function addressOf(hostIP: string): string | undefined {
+/** The address of IPv6 of a `hostIP`; undefined: each of the node. */
+export function addressOfPort(hostIP: string): string | undefined {
   const address = canonicalIPv6(hostIP)
   return address === '::' ? undefined : address
 }
