@@ -49,11 +49,15 @@ export function informer<R extends ResourceName>(
     ready = resolve
   })
 
+  const add = (present: StoredObject<R>, previous: StoredObject<R> | undefined) => {
+    objects.set(present.metadata, present)
+    listener(present, previous)
+  }
+
   const take = (present: StoredObject<R>) => {
     const previous = objects.get(present.metadata)
     if (previous !== undefined && previous.metadata.resourceVersion === present.metadata.resourceVersion) return
-    objects.set(present.metadata, present)
-    listener(present, previous)
+    add(present, previous)
   }
 
   const drop = (key: Partial<ObjectKey>) => {
@@ -69,23 +73,23 @@ export function informer<R extends ResourceName>(
   }
   let catchUp = () => {}
 
-  const dropMissing = (items: readonly StoredObject<R>[]) => {
+  const takeList = (items: readonly StoredObject<R>[]) => {
     const present = objectsByKey<StoredObject<R>>()
     for (const item of items) present.set(item.metadata, item)
     for (const { metadata } of [...objects.values()]) if (present.get(metadata) === undefined) drop(metadata)
+    for (const item of items) {
+      const { metadata } = item
+      if (objects.get(metadata)?.metadata.uid !== metadata.uid) drop(metadata)
+      take(item)
+    }
   }
 
   const listAgain = async () => {
     const { items, resourceVersion } = await store.list(resource)
     beginOperation('watch', resource)
     // At the start there is nothing to compare with, in a dozen loops with all nodes and pods of the fleet.
-    const isFirst = objects.isEmpty()
-    if (!isFirst) dropMissing(items)
-    for (const item of items) {
-      const { metadata } = item
-      if (!isFirst && objects.get(metadata)?.metadata.uid !== metadata.uid) drop(metadata)
-      take(item)
-    }
+    if (objects.isEmpty()) for (const item of items) add(item, undefined)
+    else takeList(items)
     ready()
     return resourceVersion
   }
