@@ -14,18 +14,23 @@ import { issueNode, issueServer } from '../certs/issue.ts'
 import { type Command, printText, readArguments } from '../daemon/process/command-line.ts'
 
 const whole = [1, 1_000_000] as const
+/** A PUBLISH on the topic of a lease, with the digest of what the node reported. */
+const beatBytes = 100
+const beatsPerSecond = 1000
 const row = {
   name: 'node dist/bench/tls-floor.js',
   about: 'what connections and writes cost Node.js itself, without Bramble',
   text: `Measures servers that only accept connections and read what arrives: over TCP, over TLS, and over TLS with client certificates
 of the kind that nodes have. They are lower limits of what bench/fleet.ts measures. Each server is a process of its own. CPU
 times are those of the whole process, per connection: the first connections, and those made after all of these were closed.
-Then the last server writes 760 bytes to 100 connections, again and again, and 1.6 MB to one: lower limits of bench/api.ts.`,
+After the statuses of --received bytes each connection sends messages of the size of a heartbeat, spread over the time, as nodes do.
+The server of TLS also writes 760 bytes to 100 connections, again and again, and 1.6 MB to one: lower limits of bench/api.ts.`,
   forms: { '': '' },
   options: {
     connections: { value: 'N', help: 'number of connections', range: whole, default: '1000' },
     received: { value: 'BYTES', help: 'what each connection sends to the server', range: whole, default: '17000' },
     sent: { value: 'BYTES', help: 'what the server sends to each connection', range: whole, default: '5000' },
+    beats: { value: 'S', help: 'seconds for which messages are sent, 1000 a second', range: whole, default: '10' },
     node: { value: 'FILE', help: 'another Node.js for the servers', defaultText: 'this one' },
     'node-option': { value: 'OPTION', help: 'option of Node.js or V8 for the servers', repeated: true },
   },
@@ -118,13 +123,18 @@ async function measureAll(): Promise<void> {
   }
 }
 
-type Amounts = { readonly connections: number; readonly received: number; readonly sent: number }
+type Amounts = {
+  readonly connections: number
+  readonly received: number
+  readonly sent: number
+  readonly beats: number
+}
 
 async function measureConnections(
   child: ChildProcess,
   settings: Settings,
   client: Tls,
-  { connections, received, sent }: Amounts,
+  { connections, received, sent, beats }: Amounts,
 ): Promise<void> {
   const { kind } = settings
   const port = await opened(child, settings)
@@ -137,6 +147,7 @@ async function measureConnections(
   await ordered(child, { write: { bytes: sent, times: 1 } })
   await delay(1000)
   const busy = await usageOf(child)
+  const beatUs = await measureBeats(child, first, beats)
   for (const socket of first) socket.destroy()
   await delay(1000)
   const closed = await usageOf(child)
@@ -147,8 +158,23 @@ async function measureConnections(
   const ms = (from: Usage, to: Usage) => ((to.cpuMs - from.cpuMs) / connections).toFixed(2)
   const kB = ({ residentBytes }: Usage) => ((residentBytes - base.residentBytes) / connections / 1000).toFixed(0)
   console.log(
-    `${kind}: ${ms(base, idle)} ms of CPU time for each of the first, ${ms(closed, again)} ms for each further one; resident per connection ${kB(idle)} kB idle, ${kB(busy)} kB after ${received} B received and ${sent} B sent`,
+    `${kind}: ${ms(base, idle)} ms of CPU time for each of the first, ${ms(closed, again)} ms for each further one; resident per connection ${kB(idle)} kB idle, ${kB(busy)} kB after ${received} B received and ${sent} B sent; ${beatUs.toFixed(0)} µs for a message of ${beatBytes} B`,
   )
+}
+
+/** One connection after the other, a few each time: the server finds each cold, as that of a large fleet does. */
+async function measureBeats(child: ChildProcess, sockets: readonly Socket[], seconds: number): Promise<number> {
+  const message = Buffer.alloc(beatBytes)
+  const [before, startMs] = [await usageOf(child), performance.now()]
+  let sent = 0
+  for (const total = seconds * beatsPerSecond; sent < total; ) {
+    const due = Math.min(total, Math.floor(((performance.now() - startMs) * beatsPerSecond) / 1000))
+    for (; sent < due; sent++) sockets[sent % sockets.length]?.write(message)
+    await delay(20)
+  }
+  await delay(500)
+  const after = await usageOf(child)
+  return ((after.cpuMs - before.cpuMs) * 1000) / sent
 }
 
 /** A change that 100 watches receive, and a list of 3,000 objects, as plain bytes. */
