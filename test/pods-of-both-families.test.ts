@@ -1,6 +1,7 @@
 /** Pods of two machines reach each other by IPv6 in a fleet that has it, by routes and by a tunnel; strangers reach none. */
 import { type Test, test } from 'tap'
 import { areEchoed, countDatagrams, learnedMtu, sendFrom } from './support/datagrams.ts'
+import { endpointProgram } from './support/endpoint-programs.ts'
 import { agentLauncher } from './support/fleet.ts'
 import { podManifest } from './support/manifests.ts'
 import { mirror, requestTo } from './support/mirror.ts'
@@ -162,7 +163,18 @@ test('pods of both IP families on two machines', { skip: whyNoRoutedMachines() }
   await eventually('pods reach each other by it', isReached)
   t.match(shown, /IPv6: pods fd00:10:244:\S+ of fd00:10:244::\/56, Services fd00:10:96::\/112\n/)
 
-  await agents[0]?.stop()
+  const outside = endpointProgram(t, 'stranger', stranger.space, '::')
+  const end = await outside.keepAsking({ address: 'fd00:9::1', port: 8080, path: '/cgi-bin/from', patienceMs: 10_000 })
+  agents[0]?.kill('SIGKILL')
+  await agents[0]?.ended
+  const again = await first.startAgent()
+  await eventually('the next agent has put its rules of IPv6 in place', async () =>
+    again.lines.some((line) => line.message === 'Rules of the network applied' && line['family'] === 'IPv6'),
+  )
+  const seen = [...(await end()).keys()].map((answer) => seenBy(answer) ?? answer)
+  t.same([...new Set(seen)], ['fd00:9::3'], 'a host port answers while an agent is replaced')
+
+  await again.stop()
   await agents[1]?.stop()
   await first.run(agentLauncher, 'network', '--remove', '--data-dir', first.dataDir)
   t.equal(await first.run('ip', '-6', 'route', 'show', 'proto', '98'), '')
