@@ -34,6 +34,8 @@ const ending = { teardown: (end: () => Promise<unknown>) => void ends.push(end) 
 const rows = new Map<string, Compared[]>()
 
 try {
+  await commandOrThrow('iperf3', ['--version'])
+  await commandOrThrow('ping', ['-V'])
   const machines = await routedMachines(ending)
   const { controller, first, second } = machines
   await wire(first, second)
@@ -123,7 +125,8 @@ async function throughput(from: Place, to: Place, address: string): Promise<numb
   })
   const ended = once(server, 'close')
   try {
-    await once(server.stdout, 'data') // it listens
+    const [line] = await Promise.race([once(server.stdout, 'data'), ended]) // it listens
+    if (!Buffer.isBuffer(line)) throw new Error(`the server of iperf3 ended at once, with ${line}`)
     const client = within(from, 'iperf3', '--client', address, '--time', values.seconds, '--json')
     const { end } = JSON.parse(await commandOrThrow(...client)) as {
       end: { sum_received: { bits_per_second: number } }
