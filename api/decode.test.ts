@@ -8,6 +8,7 @@ import { PodSchema } from './pod.ts'
 import {
   anything,
   bytes,
+  decodedLater,
   integer,
   intOrString,
   list,
@@ -222,6 +223,15 @@ test('each kind of value is refused in its own words', async (t) => {
     'f[1] FieldValueRequired: Required value',
     'f[2] FieldValueTypeInvalid: Invalid value: "2": must be an integer',
   ])
+})
+
+test('what is nested deeper than the stack allows is refused, and what is decoded later is not looked at', async (t) => {
+  const deep = JSON.parse(`${'['.repeat(400_000)}${']'.repeat(400_000)}`)
+  for (const schema of [text, integer, list(text), object({ a: text })]) {
+    t.notOk(decode(object({ any: schema }), { any: deep }).ok)
+  }
+  const later = decode(object({ any: decodedLater }), { any: deep })
+  t.equal(later.ok && later.value.any, deep)
 })
 
 test('a field of any shape is copied as it is, 32 levels deep', async (t) => {

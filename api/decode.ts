@@ -9,7 +9,7 @@ import { Check } from 'typebox/schema'
 import { fieldWithin, invalid, mostProblems, notSupported, type Problem, required, typeInvalid } from './problem.ts'
 import { formatQuantity, tryParseQuantity } from './quantity.ts'
 import { type Described, type Keywords, keywordsOf, type TSchema } from './schema.ts'
-import { isObject } from './text/json.ts'
+import { isObject, type JsonObject } from './text/json.ts'
 
 export type Decoded<T> =
   | { readonly ok: true; readonly value: T; readonly unknownFields: readonly string[] }
@@ -45,6 +45,7 @@ function makeReader(schema: TSchema): Reader {
   if (keywords.patternProperties !== undefined) return mapReader(Object.values(keywords.patternProperties)[0])
   if (keywords.type === 'object') return objectReader(keywords)
   if (keywords['x-kubernetes-quantity']) return quantityReader
+  if (keywords['x-bramble-decoded-later']) return (value) => value
   if (keywords.format === 'byte') return bytesReader
   if (keywords['x-bramble-time'] !== undefined) return timeReader(schema, keywords['x-bramble-time'])
   if (keywords.type === undefined && keywords.anyOf === undefined && keywords.const === undefined) return anyReader
@@ -153,9 +154,11 @@ function copied(value: unknown, field: string, notes: Notes, depth: number): unk
   if (depth > deepest) return refuse(notes, invalid(field, '...', `is nested deeper than ${deepest} levels`))
   if (Array.isArray(value)) return value.map((item, index) => copied(item, `${field}[${index}]`, notes, depth + 1))
   if (Object.hasOwn(value, '__proto__')) return refuse(notes, invalid(field, '__proto__', 'this key is not allowed'))
-  return Object.fromEntries(
-    Object.entries(value).map(([name, item]) => [name, copied(item, fieldWithin(field, name), notes, depth + 1)]),
-  )
+  const result: { [name: string]: unknown } = {}
+  for (const name of Object.keys(value)) {
+    result[name] = copied((value as JsonObject)[name], fieldWithin(field, name), notes, depth + 1)
+  }
+  return result
 }
 
 function valueReader(schema: TSchema): Reader {

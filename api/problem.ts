@@ -1,5 +1,6 @@
 /** A problem of a field, in Kubernetes' words: one cause of a 422, or one line about a file. */
 import { ApiError } from './api-error.ts'
+import type { JsonObject } from './text/json.ts'
 
 export type ProblemReason =
   | 'FieldValueRequired'
@@ -95,6 +96,23 @@ export function clipped(text: string, most = 120): string {
 
 /** Anything a client sent, as JSON of at most `most` characters. */
 export function quoted(value: unknown, most = 120): string {
-  const short = typeof value === 'string' ? value.slice(0, most) : value
-  return clipped(JSON.stringify(short) ?? String(short), most)
+  return clipped(startOfJson(value, most, 0), most)
+}
+
+const deepestQuoted = 16
+
+/** The value may have any size, and be nested deeper than the stack allows: no more of it is written than is shown. */
+function startOfJson(value: unknown, most: number, depth: number): string {
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, most + 1))
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? String(value)
+  if (depth === deepestQuoted) return '...'
+  const [open, close] = Array.isArray(value) ? '[]' : '{}'
+  let text = ''
+  for (const name of Array.isArray(value) ? value.keys() : Object.keys(value)) {
+    if (text.length > most) break
+    if (text !== '') text += ','
+    if (typeof name === 'string') text += `${JSON.stringify(name.slice(0, most + 1))}:`
+    text += startOfJson((value as JsonObject)[name], Math.max(0, most - text.length), depth + 1)
+  }
+  return `${open}${text}${close}`
 }

@@ -134,6 +134,20 @@ test('a text of 64 characters is the longest quantity', async (t) => {
   t.equal(tryParseQuantity(`1e${'9'.repeat(10)}`), undefined, 'an exponent has at most nine digits')
 })
 
+test('what is accepted is a quantity in its canonical form too, and so is a sum', async (t) => {
+  const nines = (count: number) => '9'.repeat(count)
+  for (const text of [`${nines(55)}.99999999`, `${nines(62)}.9`, `-${nines(61)}.9`, `${nines(62)}.9e0`]) {
+    t.equal(tryParseQuantity(text), undefined, text)
+  }
+  for (const text of [nines(64), `-${nines(63)}`, `${nines(54)}.999999999`, `${nines(62)}e9`, `${nines(60)}Ki`]) {
+    t.equal(canonical(canonical(text)), canonical(text), text)
+    t.ok(tryParseQuantity(canonical(text)), text)
+  }
+  const sum = formatQuantity(addQuantities(nines(64), nines(64)))
+  t.equal(sum.length, 65)
+  t.equal(quantityToNumber(sum), 2 ** 63)
+})
+
 test('a fraction of a whole unit counts as one, and a quantity is its own', async (t) => {
   t.same(quantityOf(1.2), parseQuantity('2'))
   t.same(quantityOf(3, 'binary'), { nano: 3_000_000_000n, family: 'binary' })

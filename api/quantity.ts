@@ -21,11 +21,18 @@ const binarySuffixes = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'] as const
 const written = /^([+-]?)(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?\d{1,9}))?$/
 const longestText = 64
 const mostExact = billion * 10n ** BigInt(longestText)
+/** In billionths: with a sign and a suffix, less than this has no longer text than a quantity may have. */
+const shortInAnyForm = 10n ** 60n
 
-/** undefined when the text is not a quantity. */
+/** undefined when the text is not a quantity, or its canonical form is longer than that of a quantity: `5.5` becomes `5500m`. */
 export function tryParseQuantity(text: string | number): Quantity | undefined {
-  const source = String(text)
-  const match = source.length > longestText ? null : written.exec(source)
+  const quantity = parsed(String(text), longestText)
+  if (quantity === undefined || magnitude(quantity.nano) < shortInAnyForm) return quantity
+  return formatQuantity(quantity).length <= longestText ? quantity : undefined
+}
+
+function parsed(source: string, longest: number): Quantity | undefined {
+  const match = source.length > longest ? null : written.exec(source)
   if (match === null) return undefined
   const [, sign, whole = '', fraction = match[4] ?? '', , binary, decimal, exponent] = match
   const digits = BigInt(`${whole}${fraction}`)
@@ -38,9 +45,9 @@ export function tryParseQuantity(text: string | number): Quantity | undefined {
   return { nano: sign === '-' ? -nano : nano, family }
 }
 
-/** Throws RangeError when the text is not a quantity: for texts that were checked before. */
+/** Throws RangeError when the text is not a quantity: for texts that were checked before, and sums of those, which are longer. */
 export function parseQuantity(text: string | number): Quantity {
-  const quantity = tryParseQuantity(text)
+  const quantity = parsed(String(text), 2 * longestText)
   if (quantity === undefined) throw new RangeError(`Not a quantity: ${JSON.stringify(text)}`)
   return quantity
 }

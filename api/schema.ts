@@ -40,6 +40,8 @@ export const integer = Integer()
 export const double = NumberType()
 export const bool = BooleanType()
 export const anything = Unknown()
+/** Neither checked nor copied: the caller decodes it. */
+export const decodedLater = Unknown({ 'x-bramble-decoded-later': true })
 /** Any JSON, which protobuf carries as its text (apimachinery, runtime.RawExtension). */
 export const rawJson = Unknown({ 'x-bramble-raw-json': true })
 /** RFC 3339, whole seconds: `2026-01-02T03:04:05Z`. */
@@ -195,6 +197,7 @@ export type Keywords = {
   readonly 'x-kubernetes-list-map-keys'?: readonly string[]
   readonly 'x-kubernetes-map-type'?: 'atomic'
   readonly 'x-bramble-raw-json'?: boolean
+  readonly 'x-bramble-decoded-later'?: boolean
   readonly 'x-bramble-key-defaults'?: { readonly [name: string]: string | undefined }
   readonly 'x-bramble-time'?: 'seconds' | 'micro'
   /** `core.v1.Container`: of an object that other objects refer to. */

@@ -8,10 +8,10 @@ import { bool, type Described, integer, list, object, oneOf, optional, text } fr
 export const serviceShards = 16
 
 /**
- * Characters of a message of the network or of a shard that nodes read: some 20,000 endpoints, which take less than 100 ms to decode on a
- * Pi 4.
+ * Characters of a message of the network or of a shard that nodes read: some 10,000 endpoints, which take less than 100 ms to decode on an
+ * x86-64 core (agent/budget.test.ts).
  */
-export const longestFleetMessage = 4 * 1024 * 1024
+export const longestFleetMessage = 2 * 1024 * 1024
 
 const EndpointPortSchema = object({ name: optional(text), port: integer, protocol: oneOf('TCP', 'UDP') })
 

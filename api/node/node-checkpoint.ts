@@ -36,6 +36,8 @@ export const learntFromAnnotation = 'bramble.dev/learnt-from'
 export const learntDigestAnnotation = 'bramble.dev/learnt-digest'
 /** On ConfigMaps and Secrets: the nodes that delivered other content. Until an operator decides only its own nodes get it. */
 export const contestedByAnnotation = 'bramble.dev/contested-by'
+/** On ConfigMaps and Secrets: `NODE@STORE` of each node whose content was not accepted. What it delivers later is not accepted either. */
+export const rejectedFromAnnotation = 'bramble.dev/rejected-from'
 /** On Secrets in kube-system that keep content that was not applied: `secrets NAMESPACE/NAME`. */
 export const checkpointCopyAnnotation = 'bramble.dev/checkpoint-copy-of'
 /** Label of those Secrets. */

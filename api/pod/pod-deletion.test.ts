@@ -32,6 +32,19 @@ test('the grace that was asked for wins over the pod’s own; a negative one is 
   })
 })
 
+test('a grace beyond all dates ends on a date, and can be shortened', async (t) => {
+  const metadata = { name: 'web', deletionTimestamp: '9999-12-31T23:59:59Z' }
+  for (const grace of [1e12, Number.MAX_SAFE_INTEGER, 1e300]) {
+    t.match(planPodDeletion(running({ grace }), { nowMs }), {
+      pod: { metadata: { deletionTimestamp: '2342-11-22T20:50:45Z', deletionGracePeriodSeconds: 1e10 } },
+    })
+    const leaving = running({ metadata: { ...metadata, deletionGracePeriodSeconds: grace } })
+    t.match(planPodDeletion(leaving, { nowMs, gracePeriodSeconds: 5 }), {
+      pod: { metadata: { deletionGracePeriodSeconds: 5 } },
+    })
+  }
+})
+
 test('a pod that no node runs goes at once, whatever grace was asked for', async (t) => {
   const { nodeName: _, ...spec } = running().spec
   const unscheduled = { ...running(), spec }

@@ -30,7 +30,7 @@ export function planPodDeletion<P extends Pod>(
   const seconds = graceOf(pod, gracePeriodSeconds)
   if (seconds === 0) return removed(pod, nowMs)
   if (seconds >= deletionGracePeriodSeconds) return { remove: false, pod }
-  const askedMs = Date.parse(deletionTimestamp) - deletionGracePeriodSeconds * 1000
+  const askedMs = Date.parse(deletionTimestamp) - Math.min(deletionGracePeriodSeconds, longestGrace) * 1000
   return marked(pod, askedMs + seconds * 1000, seconds)
 }
 
@@ -42,8 +42,11 @@ export function isFinished(pod: Pod): boolean {
 function graceOf(pod: Pod, asked: number | undefined): number {
   if (isUnscheduled(pod) || isFinished(pod)) return 0
   const seconds = asked ?? pod.spec.terminationGracePeriodSeconds ?? 30
-  return seconds < 0 ? 1 : seconds
+  return seconds < 0 ? 1 : Math.min(seconds, longestGrace)
 }
+
+/** In seconds, 300 years: a grace may have as many as a number holds, and the end of it must be a date. */
+const longestGrace = 10_000_000_000
 
 function isUnscheduled(pod: Pod): boolean {
   return (pod.spec.nodeName ?? '') === ''

@@ -5,6 +5,7 @@ import { duplicate, invalid, type Problem } from '../problem.ts'
 import { parseAddressBlock } from '../text/address-block.ts'
 import { ipVersion } from '../text/ip-address.ts'
 import { ipProblems } from './endpoints-validation.ts'
+import { repeatedPlaces } from './repeated.ts'
 
 /** `podCIDR` is the first of `podCIDRs`, and wins where they differ (Convert_v1_NodeSpec_To_core_NodeSpec). */
 export function withPairedRanges(node: Node): Node {
@@ -70,8 +71,6 @@ function areOfDifferentFamilies(versions: readonly (4 | 6 | undefined)[]): boole
 }
 
 function repeated(field: string, values: readonly unknown[]): readonly Problem[] {
-  const texts = values.map((value) => JSON.stringify(value))
-  return values.flatMap((value, index) =>
-    texts.indexOf(texts[index] ?? '') < index ? [duplicate(`${field}[${index}]`, value)] : [],
-  )
+  const places = repeatedPlaces(values.map((value) => JSON.stringify(value)))
+  return values.flatMap((value, index) => (places.has(index) ? [duplicate(`${field}[${index}]`, value)] : []))
 }

@@ -161,7 +161,7 @@ function appProtocolProblems(field: string, appProtocol: string | undefined): re
 }
 
 /** field.TooMany. */
-function tooMany(field: string, count: number, limit: number): readonly Problem[] {
+export function tooMany(field: string, count: number, limit: number): readonly Problem[] {
   if (count <= limit) return []
   return [{ field, reason: 'FieldValueInvalid', message: `Too many: ${count}: must have at most ${limit} items` }]
 }

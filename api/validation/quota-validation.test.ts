@@ -99,3 +99,10 @@ test('the scopes of a quota stay, in any order', async (t) => {
   t.same(change(['BestEffort'], []), ['spec.scopes: Invalid value: []: field is immutable'])
   t.same(quotaChangeProblems(quota({}), quota({ hard: { pods: '-1' } })).length, 1)
 })
+
+test('a quota has at most a thousand resources', async (t) => {
+  const hard = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`count/a${i}.example.com`, 1]))
+  t.same(problems({ hard: hard(1000) }), [])
+  t.same(problems({ hard: hard(1001) }), ['spec.hard: Too many: 1001: must have at most 1000 items'])
+})

@@ -4,6 +4,7 @@ import { isStandardOfQuotas, isWholeNumber, quotaResourceProblems } from '../lim
 import type { ResourceQuota, ResourceQuotaSpec, ScopeRequirement } from '../limits/resource-quota.ts'
 import { invalid, type Problem, required } from '../problem.ts'
 import { compareQuantities, formatQuantity, milliValue, zeroQuantity } from '../quantity.ts'
+import { tooMany } from './endpoints-validation.ts'
 
 export function quotaProblems({ spec = {} }: ResourceQuota): readonly Problem[] {
   return [
@@ -29,7 +30,12 @@ export function quotaStatusProblems({ status = {} }: ResourceQuota): readonly Pr
   return [...hardProblems('status.hard', status.hard), ...hardProblems('status.used', status.used)]
 }
 
+/** Each takes 10 us to check, and a cluster has far fewer resources. Kubernetes has no limit but that of the object. */
+const mostResources = 1000
+
 function hardProblems(field: string, amounts: ResourceAmounts = {}): readonly Problem[] {
+  const excess = tooMany(field, Object.keys(amounts).length, mostResources)
+  if (excess.length > 0) return excess
   return Object.entries(amounts).flatMap(([name, amount]) => {
     const at = `${field}[${name}]`
     const isNegative = compareQuantities(amount, zeroQuantity) < 0

@@ -13,6 +13,7 @@ import { parseAddressBlock } from '../text/address-block.ts'
 import { ipVersion, isIPAddress } from '../text/ip-address.ts'
 import { endpointAddressProblems, ipProblems, portNumberProblems, transportProblems } from './endpoints-validation.ts'
 import { labelProblems, problemsWith } from './metadata-validation.ts'
+import { repeatedPlaces } from './repeated.ts'
 
 const types = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort']
 /** One day. */
@@ -173,13 +174,14 @@ function clusterIPProblems(spec: ServiceSpec): readonly Problem[] {
   if (type === 'ExternalName') return []
   const field = 'spec.clusterIPs'
   const policies = ['PreferDualStack', 'RequireDualStack', 'SingleStack']
+  const repeated = repeatedPlaces(ipFamilies)
   const problems = [
     ...pairProblems(clusterIP, clusterIPs),
     ...ipFamilies.flatMap((family, index) => [
       ...(family === 'IPv4' || family === 'IPv6'
         ? []
         : [notSupported(`spec.ipFamilies[${index}]`, family, ['IPv4', 'IPv6'])]),
-      ...(ipFamilies.indexOf(family) < index ? [duplicate(`spec.ipFamilies[${index}]`, family)] : []),
+      ...(repeated.has(index) ? [duplicate(`spec.ipFamilies[${index}]`, family)] : []),
     ]),
     ...(ipFamilyPolicy === undefined || policies.includes(ipFamilyPolicy)
       ? []

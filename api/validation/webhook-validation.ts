@@ -3,6 +3,7 @@ import type { Webhook, WebhookClientConfig, WebhookRule } from '../admission/web
 import { dnsSubdomainProblem } from '../names.ts'
 import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../problem.ts'
 import { problemsWith } from './metadata-validation.ts'
+import { repeatedPlaces } from './repeated.ts'
 import { selectorProblems } from './scheduling-validation.ts'
 
 /** Of the webhooks of one configuration, with their defaults. */
@@ -61,8 +62,9 @@ function oneOfProblems(
 
 function versionProblems(field: string, versions: readonly string[]): readonly Problem[] {
   if (versions.length === 0) return [required(field, 'must specify one of v1')]
+  const places = repeatedPlaces(versions)
   const repeated = versions.flatMap((version, index) =>
-    versions.indexOf(version) < index ? [duplicate(`${field}[${index}]`, version)] : [],
+    places.has(index) ? [duplicate(`${field}[${index}]`, version)] : [],
   )
   if (versions.includes('v1')) return repeated
   return [...repeated, invalid(field, versions, 'must include at least one of v1')]

@@ -84,6 +84,42 @@ agent.destroy()
 console.log(JSON.stringify(results))
 `
 
+/** Reads the object while it writes it, both on one session. */
+const http2Client = `
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:http2'
+const [ca, client, port, path, bodyFile, times] = process.argv.slice(1)
+const [cert, body] = [readFileSync(client), readFileSync(bodyFile)]
+const session = connect('https://127.0.0.1:' + port, { ca: readFileSync(ca), cert, key: cert })
+const closed = new Promise((resolve) => session.on('error', (error) => resolve(error.message)).on('close', () => resolve('closed')))
+const send = (method, body) => new Promise((resolve) => {
+  const stream = session.request({ ':method': method, ':path': path, 'content-type': 'application/json' })
+  let [status, length] = ['', 0]
+  stream.on('response', (head) => { status = String(head[':status']) })
+  stream.on('data', (piece) => { length += piece.length })
+  stream.on('end', () => resolve({ status, length }))
+  stream.on('error', (error) => resolve({ status: error.message, length }))
+  stream.end(body)
+})
+const answer = async (method, body) => {
+  const late = new Promise((resolve) => setTimeout(resolve, 20_000, { status: 'no answer', length: 0 }).unref())
+  const lost = closed.then((status) => ({ status, length: 0 }))
+  const sent = send(method, body).catch((error) => ({ status: error.message, length: 0 }))
+  return await Promise.race([sent, lost, late])
+}
+const results = {}
+const count = (result) => { results[result] = (results[result] ?? 0) + 1 }
+const outcome = ({ status, length }) => status === '200' && length <= body.length ? 'short' : status
+count(outcome(await answer('PUT', body)))
+for (let turn = 1; turn < Number(times); turn++) {
+  const [write, read] = (await Promise.all([answer('PUT', body), answer('GET')])).map(outcome)
+  count(read === '200' ? write : 'read: ' + read)
+}
+session.close()
+console.log(JSON.stringify(results))
+process.exit()
+`
+
 const pythonClient = `
 import collections, http.client, json, ssl, sys
 ca, client, port, path, body_file, times = sys.argv[1:]
@@ -108,3 +144,6 @@ test('every large write on a kept connection of a Node.js client arrives', (t) =
 
 test("every large write on a kept connection of Python's http.client arrives", (t) =>
   allArrive(t, 'python3', ['-c', pythonClient]))
+
+test('every large write on a kept session of HTTP/2 arrives, among large answers', (t) =>
+  allArrive(t, process.execPath, ['--input-type=module', '-e', http2Client]))

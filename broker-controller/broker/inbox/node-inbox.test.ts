@@ -43,6 +43,17 @@ test('a message that cannot be decoded is dropped, counted, and logged once', as
   t.match(log.lines[0]?.facts, { node: 'pi-1', problems: [/status.conditions\[0\].status|conditions\[0\].status/] })
 })
 
+test('a message that is nested deeper than the stack allows is dropped', async (t) => {
+  const { receive, dropped } = await inbox(t)
+  const nested = `${'['.repeat(60_000)}${']'.repeat(60_000)}`
+  for (const kind of ['lease', 'status', 'stats', 'connection'] as const) {
+    for (const body of [nested, `{"digest":${nested},"conditions":${nested},"state":${nested},"summary":${nested}}`]) {
+      await receive({ kind, node: 'pi-1' }, body)
+    }
+    t.equal(await dropped(kind, 'NotUnderstood'), 2, kind)
+  }
+})
+
 test('usage is recorded under the authenticated node name, and an invalid message is dropped', async (t) => {
   const { usage, receive, dropped } = await inbox(t)
   const summary = { node: { nodeName: 'somebody-else', cpu: { time: '', usageNanoCores: 5 } }, pods: [] }

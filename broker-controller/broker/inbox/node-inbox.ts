@@ -94,8 +94,14 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     message(message) {
       const isLease = message.topic.kind === 'lease'
       if (isLease) connections.renewed(message.node)
-      const handled = isLease ? beats.receive(message) : receive(message)
-      return handled?.catch((error: unknown) => failed(message, error))
+      try {
+        const handled = isLease ? beats.receive(message) : receive(message)
+        return handled?.catch((error: unknown) => failed(message, error))
+      } catch (error) {
+        // Thrown on, it would end the controller: nothing else stands between a node's message and the process.
+        failed(message, error)
+        return undefined
+      }
     },
     connected: connections.connected,
     disconnected(node) {
