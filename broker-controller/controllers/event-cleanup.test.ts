@@ -57,6 +57,26 @@ test('the loop removes what is old from the store and keeps the rest', async (t)
   )
 })
 
+test('a store that does not answer once does not end the loop', async (t) => {
+  const stop = new AbortController()
+  let rounds = 0
+  const sleep = async () => {
+    if (++rounds === 2) stop.abort()
+  }
+  const clock = { ...systemClock, wallMs: () => now, sleep }
+  const kept = memoryStore({ clock })
+  await kept.create('events', anEvent('old', { lastTimestamp: '2026-01-01T01:00:00Z' }))
+  const list: typeof kept.list = async (...of) => {
+    if (rounds === 0) throw new Error('it is away')
+    return kept.list(...of)
+  }
+  const lines: string[] = []
+  const log = openLog({ level: 'warn', format: 'text', write: (line) => lines.push(line) })
+  await eventCleanup({ store: { ...kept, list }, clock, log }).run(stop.signal)
+  t.match(lines, [/Old events not removed.*it is away/])
+  t.same((await kept.list('events')).items, [])
+})
+
 function anEvent(name: string, more: Partial<Event>): Event {
   return { apiVersion: 'v1', kind: 'Event', metadata: { name, namespace: 'default' }, involvedObject: {}, ...more }
 }

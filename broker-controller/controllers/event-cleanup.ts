@@ -32,17 +32,20 @@ export function eventCleanup(
     name: 'event-cleanup',
     async run(signal) {
       while (!signal.aborted) {
-        const { items } = await store.list('events')
-        const error = await removeAll(store, expiredEvents(items, clock.wallMs(), settings))
-        if (error !== undefined) log.warn('Old events not removed', { error })
+        try {
+          const { items } = await store.list('events')
+          await removeAll(store, expiredEvents(items, clock.wallMs(), settings))
+        } catch (error) {
+          log.warn('Old events not removed', { error })
+        }
         await clock.sleep(settings.periodMs, signal)
       }
     },
   }
 }
 
-/** Removes them a thousand at a time, for the store writes together what is asked for together. The first failure ends it. */
-async function removeAll(store: Store, events: readonly StoredObject<'events'>[]): Promise<unknown> {
+/** Removes them a thousand at a time, for the store writes together what is asked for together. Rejects with the first failure. */
+async function removeAll(store: Store, events: readonly StoredObject<'events'>[]): Promise<void> {
   for (let at = 0; at < events.length; at += 1000) {
     const removals = events
       .slice(at, at + 1000)
@@ -50,10 +53,9 @@ async function removeAll(store: Store, events: readonly StoredObject<'events'>[]
         await store.delete('events', { namespace, name }, { uid, resourceVersion })
       })
     for (const result of await Promise.allSettled(removals)) {
-      if (result.status === 'rejected' && !isLate(result.reason)) return result.reason
+      if (result.status === 'rejected' && !isLate(result.reason)) throw result.reason
     }
   }
-  return undefined
 }
 
 /** It is gone already, or has just happened again. */

@@ -1,6 +1,7 @@
 import { type Test, test } from 'tap'
 import type { Pod } from '../../api/pod.ts'
 import { aPod } from '../../api/testing/builders.ts'
+import { limitLog } from '../../daemon/log-limit.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import type { LocalRequest } from '../apiserver/local-requests.ts'
@@ -20,7 +21,7 @@ function aFleet(t: Test, pods: readonly Pod[], codeOf: (path: string) => number 
   let present = pods
   const { press, loop } = drains({
     clock,
-    log,
+    limited: limitLog(log, clock),
     podsOf: () => present,
     async request({ method, path, body }: LocalRequest) {
       requests.push(`${method} ${path} ${method === 'PATCH' ? JSON.stringify(body) : ''}`.trim())

@@ -3,7 +3,7 @@ import { drainVerdict } from '../../api/pod/drain-verdict.ts'
 import type { Pod } from '../../api/pod.ts'
 import { alarm } from '../../daemon/alarm.ts'
 import type { Clock } from '../../daemon/clock.ts'
-import type { Log } from '../../daemon/log.ts'
+import type { LimitedLog } from '../../daemon/log-limit.ts'
 import type { Loop } from '../../daemon/run.ts'
 import type { LocalAnswer, LocalRequest } from '../apiserver/local-requests.ts'
 import type { MachineButton } from './home-assistant-settings.ts'
@@ -13,7 +13,8 @@ export type DrainNeeds = {
   readonly request: (request: LocalRequest, signal: AbortSignal) => Promise<LocalAnswer>
   readonly podsOf: (nodeName: string) => readonly Pod[]
   readonly clock: Clock
-  readonly log: Log
+  /** Any client of the broker may press buttons without end. */
+  readonly limited: LimitedLog
 }
 
 export interface Drains {
@@ -43,7 +44,7 @@ const evictionsAtOnce = 50
 const nodesAtOnce = 20
 const pauseMs = 1_000
 
-export function drains({ request, podsOf, clock, log }: DrainNeeds): Drains {
+export function drains({ request, podsOf, clock, limited }: DrainNeeds): Drains {
   const running = new Map<string, Drain>()
   const uncordons = new Set<string>()
   const wake = alarm(clock)
@@ -53,7 +54,7 @@ export function drains({ request, podsOf, clock, log }: DrainNeeds): Drains {
     const body = { spec: { unschedulable } }
     const { code } = await request({ method: 'PATCH', path, body, contentType: 'application/merge-patch+json' }, signal)
     if (code === 200) return true
-    log.warn(unschedulable ? 'Node not cordoned' : 'Node not uncordoned', { node, code })
+    limited.warn(`cordon ${node}`, unschedulable ? 'Node not cordoned' : 'Node not uncordoned', { node, code })
     return false
   }
 
@@ -62,11 +63,11 @@ export function drains({ request, podsOf, clock, log }: DrainNeeds): Drains {
     if (!drain.isCordoned && !(await cordon(node, true, signal))) return undefined
     const leaving = podsToEvict(podsOf(node))
     if (leaving.length === 0) {
-      log.info('Node drained', { node })
+      limited.info(`drained ${node}`, 'Node drained', { node })
       return undefined
     }
     if (clock.monotonicMs() - drain.sinceMs >= longestMs) {
-      log.warn('Drain ended: pods stay', { node, pods: leaving.length })
+      limited.warn(`drain ended ${node}`, 'Drain ended: pods stay', { node, pods: leaving.length })
       return undefined
     }
     const evicted = new Set(drain.evicted)
@@ -77,7 +78,7 @@ export function drains({ request, podsOf, clock, log }: DrainNeeds): Drains {
       if (code === 201 || code === 404) evicted.add(pod.metadata.uid ?? '')
       else if (code === 429) held.add(pod.metadata.uid ?? '')
       else {
-        log.warn('Drain ended: a pod cannot be evicted', {
+        limited.warn(`drain ended ${node}`, 'Drain ended: a pod cannot be evicted', {
           node,
           pod: `${pod.metadata.namespace}/${pod.metadata.name}`,
           code,
@@ -91,7 +92,7 @@ export function drains({ request, podsOf, clock, log }: DrainNeeds): Drains {
   const pass = async (signal: AbortSignal) => {
     for (const node of [...uncordons].slice(0, nodesAtOnce)) {
       uncordons.delete(node)
-      if (await cordon(node, false, signal)) log.info('Node uncordoned', { node })
+      if (await cordon(node, false, signal)) limited.info(`uncordoned ${node}`, 'Node uncordoned', { node })
     }
     const due = [...running].filter(([, { dueMs }]) => clock.monotonicMs() >= dueMs)
     for (const [node, drain] of due.slice(0, nodesAtOnce)) {

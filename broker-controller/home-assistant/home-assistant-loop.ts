@@ -53,7 +53,7 @@ export function homeAssistantLoop(needs: HomeAssistantNeeds, settings: HomeAssis
   const { clock, log } = needs
   const fleet = watchedFleet(needs)
   const limited = limitLog(log, clock)
-  const draining = drains({ ...needs, podsOf: fleet.podsOf })
+  const draining = drains({ ...needs, podsOf: fleet.podsOf, limited })
   const restarting = restarts(needs)
   const buttons = {
     press: (node: string, button: MachineButton) =>

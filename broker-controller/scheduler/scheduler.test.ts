@@ -72,6 +72,18 @@ test('attempts and pods that wait are counted under the names of kube-scheduler'
   t.equal(value(took), '1')
 })
 
+test('a pod that cannot be decided on keeps no other one from its node', async (t) => {
+  const world = fleet(t, 'Pod not decided on')
+  t.teardown(world.start(scheduler({ ...world, random: () => 0 })))
+  await world.join({ name: 'pi-1' })
+  // The API accepts no such amount.
+  await pending(world, { name: 'bad', requests: { cpu: 'much' } })
+  await pending(world, { name: 'good' })
+  await world.pass(2)
+  t.same(await bound(world, 'bad', 'good'), [undefined, 'pi-1'])
+  t.ok(world.log.messages('error').length > 0)
+})
+
 test('a pod of the backup is not bound while it is held after a restore', async (t) => {
   const world = fleet(t)
   const hold = fakeHold()

@@ -85,7 +85,13 @@ async function runScheduler(
       const beganMs = clock.monotonicMs()
       const next = queue.next(beganMs)
       if (next === undefined) break
-      attempts.push({ decision: decideOn(next), beganMs })
+      try {
+        attempts.push({ decision: decideOn(next), beganMs })
+      } catch (error) {
+        // One pod, or one object that matters to it, must not end the scheduling of all others.
+        log.error('Pod not decided on', { pod: next.key, error })
+        queue.retry(next.key, clock.monotonicMs())
+      }
     }
     return attempts
   }
@@ -126,14 +132,8 @@ async function runScheduler(
     }
   }
 
-  const loops = [
-    { name: 'nodes', run: nodes.run },
-    { name: 'namespaces', run: namespaces.run },
-    { name: 'pods', run: pods.run },
-    { name: 'budgets', run: budgets.run },
-    { name: 'work', run: work },
-  ]
-  await runLoops(loops, signal, log)
+  const followed = Object.entries({ nodes, namespaces, pods, budgets }).map(([name, { run }]) => ({ name, run }))
+  await runLoops([...followed, { name: 'work', run: work }], signal, log)
 }
 
 async function makeRoom(

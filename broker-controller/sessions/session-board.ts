@@ -92,8 +92,8 @@ export function sessionBoard({
   let notify: () => void = () => undefined
   let isClosed = false
 
-  const endAll = (isEnded: (session: Session) => boolean, error: Error) => {
-    for (const session of [...sessions.values()]) if (isEnded(session)) session.end(error)
+  const endAll = (isEnded: (session: Session) => boolean, because: string) => {
+    for (const session of [...sessions.values()]) if (isEnded(session)) session.end(unavailable(because))
   }
 
   return {
@@ -159,7 +159,7 @@ export function sessionBoard({
     connected: (node) => void present.add(node),
     disconnected(node) {
       present.delete(node)
-      endAll((session) => session.node === node, unavailable(`the connection of node "${node}" ended`))
+      endAll((session) => session.node === node, `the connection of node "${node}" ended`)
     },
     takeRequests() {
       const taken = [...requests.values()]
@@ -175,7 +175,7 @@ export function sessionBoard({
     },
     close() {
       isClosed = true
-      endAll(() => true, unavailable('The controller is stopping'))
+      endAll(() => true, 'The controller is stopping')
     },
   }
 }

@@ -27,6 +27,28 @@ test('an informer passes on all objects, then each change, until it is stopped',
   await ended
 })
 
+test('an object that its listener cannot handle keeps no other one from it', async (t) => {
+  const [clock, stop, log] = [fakeClock(), new AbortController(), quietLog(t, 'Change of an object not handled')]
+  const store = memoryStore({ clock })
+  const aMap = (name: string) =>
+    ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'default' } }) as const
+  await store.create('configmaps', aMap('bad'))
+  await store.create('configmaps', aMap('good'))
+  const handled: (string | undefined)[] = []
+  const maps = informer({ store, clock, log }, 'configmaps', (present) => {
+    if (present?.metadata.name === 'bad') throw new RangeError('not a quantity')
+    handled.push(present?.metadata.name)
+  })
+  const ended = maps.run(stop.signal)
+  await maps.listed
+  await store.create('configmaps', aMap('next'))
+  await clock.settle()
+  t.same(handled, ['good', 'next'])
+  t.match(log.lines, [{ level: 'error', facts: { resource: 'configmaps', object: 'default/bad' } }])
+  stop.abort()
+  await ended
+})
+
 test('a store that is closed under a follower ends it, with the reason', async (t) => {
   const clock = fakeClock()
   const store = memoryStore({ clock })

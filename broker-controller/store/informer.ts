@@ -36,7 +36,8 @@ const retry = { firstMs: 200, maxMs: 30_000 }
 
 /**
  * Calls `listener` for each change of `resource`. A watch that fell too far behind is replaced by a new list: the changes in
- * between are then one change for each object. Errors of the store other than ApiError end `run`.
+ * between are then one change for each object. Errors of the store other than ApiError end `run`. What the listener throws is logged, and
+ * the next change follows: the object stays in the store, so a controller that ended by it would end at each start.
  */
 export function informer<R extends ResourceName>(
   { store, clock, log }: InformerNeeds,
@@ -49,9 +50,18 @@ export function informer<R extends ResourceName>(
     ready = resolve
   })
 
+  const call: ChangeListener<R> = (present, previous) => {
+    try {
+      listener(present, previous)
+    } catch (error) {
+      const { metadata = {} } = present ?? previous ?? {}
+      log.error('Change of an object not handled', { resource, object: keyText(metadata), error })
+    }
+  }
+
   const add = (present: StoredObject<R>, previous: StoredObject<R> | undefined) => {
     objects.set(present.metadata, present)
-    listener(present, previous)
+    call(present, previous)
   }
 
   const take = (present: StoredObject<R>) => {
@@ -64,7 +74,7 @@ export function informer<R extends ResourceName>(
     const previous = objects.get(key)
     if (previous === undefined) return
     objects.delete(key)
-    listener(undefined, previous)
+    call(undefined, previous)
   }
 
   const apply = ({ type, object }: WatchEvent<R>) => {

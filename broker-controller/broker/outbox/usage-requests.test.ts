@@ -1,6 +1,7 @@
 import { test } from 'tap'
-import type { CallMessage } from '../../../api/topics.ts'
+import type { CallMessage, Topic } from '../../../api/topics.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { usageBoard } from '../../usage/usage-board.ts'
 import { usageRequests } from './usage-requests.ts'
 
@@ -10,7 +11,7 @@ test('ten thousand nodes are asked fifty at a time, to publish at long intervals
   const calls: CallMessage[] = []
   const broker = { publish: async (_: unknown, body: string) => void calls.push(JSON.parse(body)) }
   const stopping = new AbortController()
-  const done = usageRequests({ usage, broker, clock }).run(stopping.signal)
+  const done = usageRequests({ usage, broker, clock, log: quietLog(t) }).run(stopping.signal)
   await clock.advance(1_000)
   t.equal(calls.length, 0)
   const nodes = Array.from({ length: 10_000 }, (_, i) => `pi-${i}`)
@@ -21,6 +22,31 @@ test('ten thousand nodes are asked fifty at a time, to publish at long intervals
   await looked
   t.equal(calls.length, 10_000)
   t.same(calls[0], { call: 'stats', seconds: 150, everySeconds: 50 })
+  stopping.abort()
+  await done
+})
+
+test('while there is no connection to the MQTT server nodes are not asked, and are when it is back', async (t) => {
+  const clock = fakeClock()
+  const usage = usageBoard({ clock })
+  const asked: string[] = []
+  let isAway = true
+  const broker = {
+    async publish(topic: Topic) {
+      if (isAway) throw new Error('There is no connection to the MQTT server')
+      if (topic.kind === 'calls') asked.push(topic.node)
+    },
+  }
+  const stopping = new AbortController()
+  const done = usageRequests({ usage, broker, clock, log: quietLog(t) }).run(stopping.signal)
+  const looked = usage.look(['pi-1'], stopping.signal)
+  await clock.advance(6_000)
+  await looked
+  isAway = false
+  await clock.advance(60_000)
+  usage.pollMachines(['pi-1'])
+  await clock.advance(1_000)
+  t.same(asked, ['pi-1'])
   stopping.abort()
   await done
 })
