@@ -1,12 +1,12 @@
 /**
  * Objects that are as large as a list or map of them may become, made from the schemas: for each list and map of a kind one
  * object in which that one is long and all else is as little as the kind needs. What a validator does with it in more
- * than linear time shows in the time that it takes.
+ * than linear time shows in the time that it takes. What depends on several fields together is in `budget/handmade-objects.ts`.
  */
 import { apiVersionOf, type Resource } from '../../api/resources.ts'
 import { type Keywords, keywordsOf, schemaOfField, type TSchema } from '../../api/schema.ts'
 
-type Json = { readonly [name: string]: unknown }
+export type Json = { readonly [name: string]: unknown }
 
 export type LargeObject = {
   /** `spec.containers[].ports`. */
@@ -15,14 +15,18 @@ export type LargeObject = {
   readonly object: (items: number, salt: string) => Json
 }
 
-/** One for each list and map below the schema of the kind. */
-export function largeObjects(resource: Resource): readonly LargeObject[] {
+/** By field, as `spec.accessModes[]`: the words that it takes, beside those of the schema. */
+export type FieldWords = ReadonlyMap<string, readonly string[]>
+
+/** One for each list and map below the schema of the kind. Fields that take one of some words have each of them in turn. */
+export function largeObjects(resource: Resource, words: FieldWords = new Map()): readonly LargeObject[] {
   return placesIn(resource.schema, []).map((path) => {
     const schema = path.reduce<TSchema | undefined>(stepInto, resource.schema) ?? resource.schema
     const object = (items: number, salt: string) => {
       const head = { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata: { name: 'large' } }
       const filled = at(resource.schema, path, filledWith(schema, items, salt), '0')
-      return merged(merged(filled, head), least(resource.kind)) as Json
+      const whole = merged(merged(filled, head), least(resource.kind))
+      return (words.size === 0 ? whole : withWords(whole, words)) as Json
     }
     return { field: path.join('.').replaceAll('.[]', '[]'), object }
   })
@@ -96,7 +100,8 @@ function sample(schema: TSchema, salt: string): unknown {
   if (keywords['x-bramble-time'] === 'micro') return '2026-01-01T00:00:00.000000Z'
   if (keywords['x-bramble-time'] !== undefined) return '2026-01-01T00:00:00Z'
   if (keywords.format === 'byte') return 'QUJD'
-  if (anyOf[0] !== undefined) return sample(anyOf[0], salt)
+  if (anyOf[0] !== undefined)
+    return sample(anyOf[areWords(anyOf) ? numberIn(salt) % anyOf.length : 0] ?? anyOf[0], salt)
   if (items !== undefined) return []
   if (type === 'object') {
     const names = required.length > 0 ? required : Object.keys(properties).filter((name) => isPlain(properties[name]))
@@ -113,12 +118,40 @@ function scalar({ type, minimum = 1 }: Keywords, salt: string): unknown {
   switch (type) {
     case 'integer':
     case 'number':
-      return minimum + (Number(salt.replace(/\D/g, '')) % 60_000)
+      return minimum + (numberIn(salt) % 60_000)
     case 'boolean':
       return true
     default:
       return salt
   }
+}
+
+function areWords(schemas: readonly TSchema[]): boolean {
+  return schemas.every((schema) => typeof keywordsOf(schema).const === 'string')
+}
+
+function numberIn(salt: string): number {
+  return Number(salt.replace(/\D/g, ''))
+}
+
+/** The texts of these fields replaced by their words, one after the other. */
+function withWords(value: unknown, words: FieldWords): unknown {
+  let count = 0
+  const replaced = (inner: unknown, field: string): unknown => {
+    if (typeof inner === 'string') {
+      const list = words.get(field)
+      return list === undefined ? inner : list[count++ % list.length]
+    }
+    if (Array.isArray(inner)) return inner.map((item) => replaced(item, `${field}[]`))
+    if (!isJson(inner)) return inner
+    return Object.fromEntries(
+      Object.entries(inner).map(([name, part]) => {
+        const named = field === '' ? name : `${field}.${name}`
+        return [name, replaced(part, words.has(`${field}[]`) ? `${field}[]` : named)]
+      }),
+    )
+  }
+  return replaced(value, '')
 }
 
 /** The key that identifies items, if the list has one. */

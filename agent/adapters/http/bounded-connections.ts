@@ -8,16 +8,16 @@ const idleMs = 5_000
 const answerMs = 30_000
 
 /**
- * Above `most` the oldest connection is closed: one without a request if possible. An idle connection is closed after 5 s, or
- * after 30 s during a request.
+ * Above `most` the oldest connection is closed: one without a request if possible. An idle connection is closed after `idle`
+ * milliseconds, or after 30 s during a request.
  */
-export function boundConnections(server: Server, most: number): void {
+export function boundConnections(server: Server, most: number, idle = idleMs): void {
   /** In the order of arrival. True: a request is being answered. */
   const open = new Map<Socket, boolean>()
   const closeOldest = () => {
-    const [idle] = [...open].find(([, isBusy]) => !isBusy) ?? []
+    const [free] = [...open].find(([, isBusy]) => !isBusy) ?? []
     const [oldest] = open.keys()
-    const victim = idle ?? oldest
+    const victim = free ?? oldest
     if (victim === undefined) return
     open.delete(victim)
     victim.destroy()
@@ -25,7 +25,7 @@ export function boundConnections(server: Server, most: number): void {
   const note = (socket: Socket, isBusy: boolean) => {
     if (open.has(socket)) open.set(socket, isBusy)
   }
-  server.timeout = idleMs
+  server.timeout = idle
   server.on('connection', (socket: Socket) => {
     if (open.size >= most) closeOldest()
     open.set(socket, false)

@@ -12,9 +12,13 @@ export async function askGrpc(target: Target & { kind: 'grpc' }, held: HeldSocke
   // Loaded on demand: few pods have gRPC probes, and nothing else in the agent uses it.
   const { connect: http2Connect } = await import('node:http2')
   return new Promise((resolve, reject) => {
-    const session = http2Connect(`http://${host.includes(':') ? `[${host}]` : host}:${port}`)
+    const session = http2Connect(`http://${host.includes(':') ? `[${host}]` : host}:${port}`, {
+      settings: { enablePush: false },
+    })
     held.use(session)
     session.on('error', reject)
+    // A server may push before it has read that setting: an error of such a stream, which has no other listener, would end the agent.
+    session.on('stream', (pushed) => pushed.on('error', () => undefined).close())
     const stream = session.request({
       ':method': 'POST',
       ':path': '/grpc.health.v1.Health/Check',

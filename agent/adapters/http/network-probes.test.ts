@@ -128,6 +128,29 @@ test('a gRPC probe asks for the health of a service', async (t) => {
   })
 })
 
+test('a gRPC server that pushes a stream and fails it fails its probe only', async (t) => {
+  const frame = (type: number, flags: number, stream: number, payload: readonly number[] = []) =>
+    Buffer.from([0, 0, payload.length, type, flags, 0, 0, 0, stream, ...payload])
+  const [internalError, endOfHeaders] = [2, 4]
+  // PUSH_PROMISE of stream 2, for GET http://x/ (RFC 9113, 6.6).
+  const pushed = frame(5, endOfHeaders, 1, [0, 0, 0, 2, 0x82, 0x84, 0x86, 0x41, 1, 'x'.charCodeAt(0)])
+  const reset = (stream: number) => frame(3, 0, stream, [0, 0, 0, internalError])
+  const failed = frame(7, 0, 0, [0, 0, 0, 0, 0, 0, 0, internalError])
+  for (const end of [[reset(2), reset(1)], [failed]]) {
+    const server = createTcpServer((socket) => {
+      socket
+        .on('error', () => undefined)
+        .once('data', () => {
+          socket.write(Buffer.concat([frame(4, 0, 0), pushed]))
+          setImmediate(() => socket.write(Buffer.concat(end)))
+        })
+    })
+    const port = await opened(t, server)
+    const answer = await ask({ kind: 'grpc', host: '127.0.0.1', port, service: '' }, patienceMs, never)
+    t.equal(answer.result, 'failure')
+  }
+})
+
 test('a probe may have more time than a timer can measure', async (t) => {
   const port = await opened(
     t,

@@ -29,7 +29,8 @@ export async function dialSession(id: string, settings: SessionDialSettings, sig
   return new Promise((resolve, reject) => {
     const headers = { connection: 'Upgrade', upgrade: sessionProtocol }
     const asked = request(new URL(sessionPath(id), url), { headers, signal, createConnection: () => socket })
-    asked.once('error', reject)
+    // Not once: it may fail again while its socket is torn down.
+    asked.on('error', reject)
     asked.once('upgrade', (_, duplex, head) => {
       // Only now: its error would end the stream that is handed over.
       asked.off('error', reject).on('error', () => undefined)

@@ -15,9 +15,21 @@ import {
   parseIPv6,
   parseIPv6Range,
 } from '../../../api/text/ipv6-range.ts'
+import { isObject } from '../../../api/text/json.ts'
 
 /** `problems`: of the parts that were left out, as sentences. */
 export type Received<T> = { readonly message: T; readonly problems: readonly string[] }
+
+/** The name of a part that cannot be decoded, for a sentence; its fields may be of any shape. */
+export function nameIn(item: unknown): string {
+  const { namespace, name } = isObject(item) ? item : {}
+  return JSON.stringify(
+    [namespace, name]
+      .filter((part) => typeof part === 'string')
+      .join('/')
+      .slice(0, 320),
+  )
+}
 
 /** A node that has a value which is none is left out; a message whose own values are none is refused. Never throws. */
 export function decodeNetwork(input: unknown): Decoded<Received<NetworkMessage>> {

@@ -9,18 +9,18 @@ import {
   type PolicyState,
   PolicyStateSchema,
 } from '../../../api/network/node-policies.ts'
-import { anything, integer, list, object, oneOf, text } from '../../../api/schema.ts'
+import { decodedLater, integer, list, object, oneOf, text } from '../../../api/schema.ts'
 import { requirementsOf } from '../../../api/selectors.ts'
 import { isObject } from '../../../api/text/json.ts'
 import { ipv4Rules, ipv6Rules, isAddressOf, type RuleFamily } from '../rule-family.ts'
-import type { Received } from './received-network.ts'
+import { nameIn, type Received } from './received-network.ts'
 
 const EnvelopeSchema = object({
   epoch: text,
   version: integer,
   namespaces: list(text),
-  sets: list(anything),
-  policies: list(anything),
+  sets: list(decodedLater),
+  policies: list(decodedLater),
 })
 
 /**
@@ -58,11 +58,6 @@ export function decodePolicies(input: unknown): Decoded<Received<PoliciesMessage
     policies: policies.filter(({ namespace }) => !closed.has(namespace)),
   }
   return { ok: true, value: { message, problems }, unknownFields: [] }
-}
-
-function nameIn(item: unknown): string {
-  const { namespace = '', name } = isObject(item) ? item : {}
-  return JSON.stringify(`${namespace}/${name}`.slice(0, 320))
 }
 
 const setName = /^[0-9a-f]{1,64}$/

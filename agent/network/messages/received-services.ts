@@ -8,12 +8,11 @@ import {
   type ServicesMessage,
 } from '../../../api/network/service-endpoints.ts'
 import { problemText } from '../../../api/problem.ts'
-import { anything, integer, list, object, text } from '../../../api/schema.ts'
-import { isObject } from '../../../api/text/json.ts'
+import { decodedLater, integer, list, object, text } from '../../../api/schema.ts'
 import { ipv4Rules, ipv6Rules, isAddressOf, isRangeOf, type RuleFamily } from '../rule-family.ts'
-import type { Received } from './received-network.ts'
+import { nameIn, type Received } from './received-network.ts'
 
-const EnvelopeSchema = object({ epoch: text, version: integer, services: list(anything) })
+const EnvelopeSchema = object({ epoch: text, version: integer, services: list(decodedLater) })
 
 /** A Service that a later version describes otherwise, or that has a value which is none, does not affect the others. Never throws. */
 export function decodeServices(input: unknown): Decoded<Received<ServicesMessage>> {
@@ -31,11 +30,6 @@ export function decodeServices(input: unknown): Decoded<Received<ServicesMessage
   }
   const { epoch, version } = envelope.value
   return { ok: true, value: { message: { epoch, version, services }, problems }, unknownFields: [] }
-}
-
-function nameIn(item: unknown): string {
-  const { namespace, name } = isObject(item) ? item : {}
-  return JSON.stringify(`${namespace}/${name}`.slice(0, 130))
 }
 
 /**

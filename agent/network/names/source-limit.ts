@@ -4,7 +4,7 @@ import type { Clock } from '../../../daemon/clock.ts'
 export interface SourceLimit {
   /** False: the client asks too fast, and its question is dropped. */
   take(source: string): boolean
-  /** An answer of so many records was made: one of many counts as several questions. */
+  /** An answer of so many records was made: one of many counts as several questions, and as those that come next if none is left. */
   charge(source: string, records: number): void
 }
 
@@ -33,7 +33,7 @@ export function sourceLimit(clock: Clock, limits: typeof questionLimits = questi
     charge(source, records) {
       const bucket = buckets.get(source)
       const more = Math.ceil(records / recordsOfQuestion) - 1
-      if (bucket !== undefined && more > 0) bucket.left = Math.max(0, bucket.left - more)
+      if (bucket !== undefined && more > 0) bucket.left -= more
     },
   }
 }

@@ -66,6 +66,7 @@ export function addressProber({ nodeName, prover, clock, random, log }: AddressP
   /** By the nonce. */
   const underWay = new Map<string, ProbeUnderWay>()
   let seen: SeenOutcome[] = []
+  const logChange = changeLog({ clock, log })
   const now = () => ({ nowMs: clock.monotonicMs(), random })
   const late = () => [...underWay].filter(([, { endMs }]) => endMs <= clock.monotonicMs())
 
@@ -110,7 +111,7 @@ export function addressProber({ nodeName, prover, clock, random, log }: AddressP
         if (before?.address !== address) continue
         const after = afterOutcome(before, outcome, { ...now(), mac: neighbours.get(address) })
         next.set(name, after)
-        logChange(log, name, before, after)
+        logChange(name, before, after)
       }
       seen = []
       records = next
@@ -137,8 +138,20 @@ function outcomeOf(name: string, provenBy: string | undefined): ProbeOutcome {
   return provenBy === name ? { why: 'proven' } : { why: 'other node', node: provenBy }
 }
 
-function logChange(log: Log, node: string, before: PeerAddress, { address, state, because }: PeerAddress): void {
-  if (because !== undefined && because.why !== before.because?.why)
-    log.warn('The address of a node is not proven: its pods have no route', { node, address, because: because.why })
-  if (state === 'proven' && before.because !== undefined) log.info('The address of a node is proven', { node, address })
+/** Another reason of one node is logged after so long: a machine that has its address chooses how it answers. */
+const reasonMs = 60_000
+
+function changeLog({ clock, log }: Pick<AddressProberNeeds, 'clock' | 'log'>) {
+  /** By the name of the node: the last reason that was logged, until it is proven. */
+  const logged = new Map<string, { readonly why: string; readonly atMs: number }>()
+  return (node: string, before: PeerAddress, { address, state, because }: PeerAddress): void => {
+    const [last, nowMs] = [logged.get(node), clock.monotonicMs()]
+    if (because !== undefined && because.why !== last?.why && (last === undefined || nowMs - last.atMs >= reasonMs)) {
+      logged.set(node, { why: because.why, atMs: nowMs })
+      log.warn('The address of a node is not proven: its pods have no route', { node, address, because: because.why })
+    }
+    if (state !== 'proven') return
+    logged.delete(node)
+    if (before.because !== undefined) log.info('The address of a node is proven', { node, address })
+  }
 }

@@ -244,3 +244,25 @@ test('a stranger gets few answers, and a flood of challenges few signatures', as
   await clock.settle()
   t.equal(sent.length, late, 'no proof for an address of another machine')
 })
+
+test('a machine that has the address of a node and answers now so, now not, is logged once a minute', async (t) => {
+  const { clock, plug, machines, sent } = await link(t)
+  const one = await plug(1, message(peer(1), peer(2)))
+  const impostor: Machine = { mac: '02:00:00:00:00:99', addresses: new Set(['192.168.1.2']) }
+  let received = 0
+  impostor.receive = (bytes) => {
+    // Of 0 bytes: a signature and a certificate.
+    const forged = Buffer.concat([Buffer.from('BRp1'), bytes.subarray(4, 28), Buffer.alloc(4)])
+    if (received++ % 2 === 0) one.machine.receive?.(forged, { address: '192.168.1.2', port: 8473 })
+  }
+  machines.push(impostor)
+  for (let second = 0; second < 130; second++) {
+    const [challenge] = sent
+    if (challenge !== undefined) one.machine.receive?.(challenge, { address: '192.168.1.2', port: 8473 })
+    await clock.advance(1_000)
+  }
+  t.ok(received > 2, `${received} probes`)
+  t.same(one.used(), [])
+  const lines = one.log.messages('warn')
+  t.ok(lines.length >= 2 && lines.length <= 3, `${lines.length} lines`)
+})

@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import type { FleetUpdate } from '../../../api/dashboard/dashboard-messages.ts'
 import { aNode, aPod } from '../../../api/testing/builders.ts'
+import { openLog } from '../../../daemon/log.ts'
 import { type FakeClock, fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { memoryStore } from '../../store/memory-store.ts'
@@ -76,4 +77,31 @@ test('what machines use is sent soon after the first page was opened', async (t)
   await clock.advance(2_000)
   t.match(await next(), { usage: { 'pi-1': [50] } })
   t.equal(await end(), true)
+})
+
+test('a store that does not answer once does not end the sampling', async (t) => {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  let asked = 0
+  const list: Store['list'] = async (...of) => {
+    if (asked++ === 0) throw new Error('it is away')
+    return store.list(...of)
+  }
+  const lines: string[] = []
+  const fleet = dashboardFleet({
+    store: { ...store, list },
+    clock,
+    log: openLog({ level: 'warn', format: 'text', write: (line) => lines.push(line) }),
+    usage: usageBoard({ clock }),
+    commonNameOf: () => undefined,
+    alwaysSample: true,
+    access: { decide: async () => ({ allowed: true, reason: '' }), rulesOf: () => [], rulesOfRole: () => undefined },
+  })
+  const stopping = new AbortController()
+  const running = fleet.run(stopping.signal)
+  await clock.advance(60_000)
+  stopping.abort()
+  await running
+  t.equal(asked, 2)
+  t.match(lines, [/Use of machines not sampled.*it is away/])
 })

@@ -57,6 +57,12 @@ export function dashboardFleet(needs: DashboardFleetNeeds): DashboardFleet {
 
   const namespaces = async () => (await store.list('namespaces')).items.map(({ metadata }) => metadata.name ?? '')
 
+  const sampleAll = async () => {
+    const { items } = await store.list('nodes')
+    usage.pollMachines(namesOf(items))
+    recordUsage(items, { usage, history })
+  }
+
   const everyRound = async (present: FleetCards, count: number) => {
     if (count % rightsEveryRounds === 0) {
       const all = await namespaces()
@@ -125,9 +131,7 @@ export function dashboardFleet(needs: DashboardFleetNeeds): DashboardFleet {
     async run(signal) {
       while (!signal.aborted) {
         if (alwaysSample) {
-          const { items } = await store.list('nodes')
-          usage.pollMachines(namesOf(items))
-          recordUsage(items, { usage, history })
+          await sampleAll().catch((error: unknown) => log.warn('Use of machines not sampled', { error }))
         }
         await clock.sleep(alwaysSample ? alwaysEveryMs : idleMs, signal)
       }

@@ -117,13 +117,22 @@ function used({ id, proof, ended }: DashboardSession, { sessions }: Dashboard): 
   return proof
 }
 
+/** A token has 2 kB at most, and everyone may send this body. */
+const longestLoginBytes = 16 * 1024
 const LoginSchema = object({ link: optional(text), token: optional(text), kiosk: optional(text) })
 
 async function login(request: DashboardRequest, dashboard: Dashboard): Promise<ApiResponse> {
   const { headers, offered, address, readBody } = request
   refuseForgery({ method: 'POST', headers, offered })
   dashboard.limitLogins(addressKey(address))
-  const decoded = decode(LoginSchema, parseJson((await readBody()).toString('utf8')))
+  const body = await readBody()
+  if (body.length > longestLoginBytes) {
+    throw new ApiError(
+      'RequestEntityTooLarge',
+      `Request entity too large: limit of a login is ${longestLoginBytes} bytes`,
+    )
+  }
+  const decoded = decode(LoginSchema, parseJson(body.toString('utf8')))
   const given = decoded.ok ? decoded.value : {}
   const proof = await proofOf(given, dashboard)
   if (proof === undefined) {

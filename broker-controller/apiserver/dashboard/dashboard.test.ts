@@ -316,3 +316,9 @@ test('one address has few attempts to log in', async (t) => {
   )
   t.equal(codes.at(-1), 429)
 })
+
+test('a login that is longer than any proof is not parsed', async (t) => {
+  const { login } = await aDashboard(t)
+  t.match(await login({ token: 'x'.repeat(20_000) }), { code: 413, text: /limit of a login is 16384 bytes/ })
+  t.equal((await login({ token: 'x'.repeat(10_000) })).code, 401)
+})

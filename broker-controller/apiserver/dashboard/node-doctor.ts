@@ -58,7 +58,8 @@ async function reportOn(connection: Duplex, node: string): Promise<DoctorAnswer>
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     const headers = { host: 'node', connection: 'close' }
     const asked = request({ createConnection: () => connection, path: '/doctor', headers }, resolve)
-    asked.once('error', reject)
+    // Not once: it may fail again while its socket is torn down.
+    asked.on('error', reject)
     asked.end()
   })
   const body = await textOf(answer)

@@ -6,7 +6,7 @@ import { ApiError, isApiError } from '../../../api/api-error.ts'
 import type { AnyObject, ManagedFieldsEntry, ObjectMeta } from '../../../api/meta.ts'
 import { invalidObject, type Problem } from '../../../api/problem.ts'
 import { metadataChangeProblems, metadataProblems } from '../../../api/validation/metadata-validation.ts'
-import { refuseLarge } from '../wire/object-size.ts'
+import { refuseLarge, refuseManyValues } from '../wire/object-size.ts'
 import { type CreateFacts, type KindStrategy, shownForm, subresourceOf } from './strategy.ts'
 
 /** What the managers of the fields of an object are once it is written. */
@@ -69,6 +69,7 @@ export function withDefaults(kind: KindStrategy, object: AnyObject): AnyObject {
 
 /** Throws RequestEntityTooLarge (staging/src/k8s.io/apiserver/pkg/endpoints/handlers/update.go: isTooLargeError). */
 function withManagers(kind: KindStrategy, object: AnyObject, managers: FieldManagers | undefined): AnyObject {
+  refuseManyValues(object)
   const managedFields = managers?.managedFields(shownForm(kind, object)) ?? []
   const whole = managedFields.length === 0 ? object : { ...object, metadata: { ...object.metadata, managedFields } }
   try {

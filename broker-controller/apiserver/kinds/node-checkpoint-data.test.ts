@@ -8,6 +8,7 @@ import {
   contestedByAnnotation,
   learntDigestAnnotation,
   learntFromAnnotation,
+  rejectedFromAnnotation,
 } from '../../../api/node/node-checkpoint.ts'
 import { secretsOf } from '../../../api/pod/pod-references.ts'
 import type { Pod } from '../../../api/pod.ts'
@@ -139,6 +140,32 @@ test('content that an operator changed is the operator’s decision', async (t) 
   t.equal((await metadataOf(get, settingsPath)).annotations?.[contestedByAnnotation], undefined)
 })
 
+test('a node does not find the content of a Secret by trying: only the first that it delivers is compared', async (t) => {
+  for (const isDelivered of [false, true]) {
+    const { deliver, get, store, read } = await fleet(t)
+    if (isDelivered) await deliver('pi-1', { secrets: [hidden('sesame')] })
+    else await store.create('secrets', hidden('sesame'))
+    const differs = /^(Secret shop\/hidden of node pi-2 differs from [^;]*; an operator must decide: [^;]*(; )?)+$/
+    t.match(await deliver('pi-2', { secrets: ['one', 'two', 'sesame'].map(hidden) }), differs, 'in one checkpoint')
+    t.match(await deliver('pi-2', { secrets: [hidden('sesame')] }), differs, 'and in another one')
+    t.equal(await read(hiddenPath, 'pi-2'), 403)
+    const { annotations } = await metadataOf(get, hiddenPath)
+    t.equal(annotations?.[rejectedFromAnnotation], 'pi-2@store-2')
+    t.equal(annotations?.[learntFromAnnotation], isDelivered ? 'pi-1' : undefined)
+    t.equal(await deliver('pi-3', { secrets: [hidden('sesame')] }), '', 'another node had it')
+    t.equal(await read(hiddenPath, 'pi-3'), 200)
+  }
+})
+
+test('what was rejected after an earlier restore is compared again', async (t) => {
+  const { deliver, store, read } = await fleet(t)
+  const { metadata, ...content } = hidden('sesame')
+  const annotations = { [rejectedFromAnnotation]: 'pi-1@store-1' }
+  await store.create('secrets', { ...content, metadata: { ...metadata, annotations } })
+  t.equal(await deliver('pi-1', { secrets: [hidden('sesame')] }), '')
+  t.equal(await read(hiddenPath, 'pi-1'), 200)
+})
+
 test('of a node that contradicts too often no more copies are kept', async (t) => {
   const { deliver, store, copies } = await fleet(t)
   await deliver('pi-1', { configMaps: [settings({ a: '1' })] })
@@ -213,6 +240,7 @@ async function fleet(t: Test) {
     store,
     deliver,
     get: async (path: string) => (await ask('GET', path)).body,
+    read: async (path: string, node: string) => (await ask('GET', path, { as: nodeIdentity(node) })).code,
     assign: (node: string) =>
       store.create('pods', { ...podOf(node, 'assigned'), metadata: { name: 'assigned', namespace: 'shop' } }),
     copies: async () => {

@@ -13,6 +13,7 @@ import {
   contestedByAnnotation,
   learntDigestAnnotation,
   learntFromAnnotation,
+  rejectedFromAnnotation,
 } from '../../../api/node/node-checkpoint.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
@@ -64,17 +65,26 @@ export async function createDataFromCheckpoint(
   const annotations = { [learntFromAnnotation]: node, [learntDigestAnnotation]: digest }
   // Other metadata are not the node's to set.
   await create({ ...delivered, metadata: { name, namespace, annotations } })
+  /** After another restore the node may deliver again. */
+  const rejectedNode = `${node}@${needs.origin?.id ?? ''}`
   let contested: readonly string[] | undefined
   const change = (present: Data): Data | undefined => {
-    const isSame = contentDigest(present) === digest
     const others = deliveredBy(present)
+    // Equal content gives access to the object, so a node must not find it by trying: its first content counts.
+    if (nodeNames(present.metadata.annotations?.[rejectedFromAnnotation]).includes(rejectedNode)) {
+      contested = others
+      return undefined
+    }
+    const isSame = contentDigest(present) === digest
     const isOnlyItself = others.length === 1 && others[0] === node
     contested = isSame || isOnlyItself ? undefined : others
     if (isSame) {
       const isNeeded = !others.includes(node) && !(others.length === 0 && hasAssigned)
       return isNeeded ? withDeliverer(present, node, digest) : undefined
     }
-    return others.length === 0 || isOnlyItself ? undefined : withNode(present, contestedByAnnotation, node)
+    if (isOnlyItself) return undefined
+    const rejected = withNode(present, rejectedFromAnnotation, rejectedNode)
+    return others.length === 0 ? rejected : withNode(rejected, contestedByAnnotation, node)
   }
   const rewriting = { key, change: (present: Data) => change(present) }
   if (resource === 'secrets') {

@@ -80,7 +80,8 @@ function answerOn(stream: Duplex, exchange: Exchange): Promise<ApiResponse> {
       headers,
       maxHeaderSize: longestHead,
     })
-    sent.once('error', reject)
+    // Not once: it may fail again while its socket is torn down.
+    sent.on('error', reject)
     sent.once('upgrade', (response, upgraded, head) => {
       // Only now: its error would end the stream that is handed over.
       sent.off('error', reject).on('error', () => undefined)

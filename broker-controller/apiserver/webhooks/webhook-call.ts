@@ -147,7 +147,7 @@ function answered(asked: ClientRequest, body: string): Promise<unknown> {
         if (size <= mostAnswerBytes) parts.push(part)
         else asked.destroy(new AnswerError(`the answer is longer than ${mostAnswerBytes} bytes`))
       })
-      answer.once('error', reject)
+      answer.on('error', reject)
       answer.once('end', () => {
         try {
           resolve(answerOf(answer.statusCode ?? 0, Buffer.concat(parts)))
@@ -156,7 +156,8 @@ function answered(asked: ClientRequest, body: string): Promise<unknown> {
         }
       })
     })
-    asked.once('error', reject)
+    // Not once: it may fail again while its socket is torn down.
+    asked.on('error', reject)
     asked.end(body)
   })
 }

@@ -1,5 +1,11 @@
 import { test } from 'tap'
-import { bootstrappersGroup, type Identity, nodeIdentity } from '../../../api/identity.ts'
+import {
+  bootstrappersGroup,
+  type Identity,
+  lapsedNodesGroup,
+  mastersGroup,
+  nodeIdentity,
+} from '../../../api/identity.ts'
 import { PodSchema } from '../../../api/pod.ts'
 import { growth, linearAtMost } from '../../../daemon/testing/growth.ts'
 import { anApi, patchTypes } from '../../testing/api-in-memory.ts'
@@ -7,6 +13,7 @@ import { refusal } from '../../testing/refusal.ts'
 import { sentMap } from '../../testing/sent-objects.ts'
 import { mostValues, refuseIntricateJson } from './body-limits.ts'
 import { readProtobuf } from './protobuf.ts'
+import { parseApplyBody } from './request-body.ts'
 import { parseYamlBody } from './yaml-body.ts'
 
 const maps = '/api/v1/namespaces/default/configmaps'
@@ -30,6 +37,28 @@ test('YAML is accepted only from administrators, up to the size that is parsed a
     body: { message: /send JSON/ },
   })
   t.match(await ask('PUT', '/api/v1/nodes/pi', { body: csr, type, as: nodeIdentity('pi') }), { code: 415 })
+})
+
+test('nodes and bootstrap tokens apply JSON only, all others may apply YAML, too', async (t) => {
+  const node = nodeIdentity('pi')
+  const applied = (as: Identity, body: string) => parseApplyBody(Buffer.from(body), as, parseYamlBody)
+  for (const as of [node, { ...node, groups: [lapsedNodesGroup] }, applicant]) {
+    t.equal(
+      refusal(() => applied(as, 'a: 1')),
+      'UnsupportedMediaType',
+    )
+    t.same(applied(as, '{"a":1}'), { a: 1 })
+  }
+  const account = { user: 'system:serviceaccount:web:ci', groups: ['system:serviceaccounts'] }
+  for (const as of [{ user: 'eve', groups: ['system:authenticated'] }, account, { ...node, groups: [mastersGroup] }]) {
+    t.same(applied(as, 'a: 1'), { a: 1 })
+  }
+  const { ask } = await anApi(t)
+  const type = 'application/apply-patch+yaml'
+  t.match(await ask('PATCH', '/api/v1/nodes/pi?fieldManager=pi', { body: 'kind: Node', type, as: node }), {
+    code: 415,
+    body: { reason: 'UnsupportedMediaType', message: /nodes and bootstrap tokens: send JSON/ },
+  })
 })
 
 test('of keys that YAML repeats the last one counts, and aliases do not multiply', async (t) => {

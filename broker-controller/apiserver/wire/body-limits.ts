@@ -4,7 +4,7 @@
  * `bench/budget.ts` so that no allowed body takes more than 100 ms.
  */
 import { ApiError } from '../../../api/api-error.ts'
-import { bootstrappersGroup, type Identity, lapsedNodesGroup, mastersGroup } from '../../../api/identity.ts'
+import { bootstrappersGroup, type Identity, lapsedNodesGroup, mastersGroup, nodesGroup } from '../../../api/identity.ts'
 
 /** Fields and list items of one body, and of one object. A pod with its status has about 300, a node with fifty images 400. */
 export const mostValues = 16_384
@@ -32,23 +32,41 @@ export function refuseYaml(body: Uint8Array, { groups }: Identity): void {
   refuseLongYaml(body)
 }
 
+/**
+ * The same for the body of a server-side apply, whose form is YAML (KEP-555): UnsupportedMediaType for nodes and bootstrap tokens only.
+ * They never apply YAML, and a stolen one would hold up the API with it.
+ */
+export function refuseYamlOfMachines(body: Uint8Array, { groups }: Identity): void {
+  const isMachine = [nodesGroup, lapsedNodesGroup, bootstrappersGroup].some((group) => groups.includes(group))
+  if (isMachine && !groups.includes(mastersGroup)) {
+    const message = 'YAML bodies are not accepted from nodes and bootstrap tokens: send JSON'
+    throw new ApiError('UnsupportedMediaType', message)
+  }
+  refuseLongYaml(body)
+}
+
 /** Throws RequestEntityTooLarge where the parser would take too long. */
-export function refuseLongYaml(body: Uint8Array): void {
+function refuseLongYaml(body: Uint8Array): void {
   refuseLonger(body, mostYamlBytes, 'a YAML body, which may be sent as JSON instead,')
 }
 
 /** As refuseIntricateJson, of a value that is parsed. Objects that stand in several places count in each. */
 export function refuseIntricateValue(value: unknown, most = mostValues): void {
+  if (hasMoreValues(value, most)) throw tooManyValues(most)
+}
+
+/** As isIntricate, of a value that is parsed. */
+export function hasMoreValues(value: unknown, most = mostValues): boolean {
   let values = 0
   const count = (inner: unknown, levels: number): void => {
-    if (typeof inner !== 'object' || inner === null) return
+    if (typeof inner !== 'object' || inner === null || values > most) return
     if (levels > mostLevels) throw tooManyLevels()
     const parts = Object.values(inner)
     values += parts.length
-    if (values > most) throw tooManyValues(most)
     for (const part of parts) count(part, levels + 1)
   }
   count(value, 1)
+  return values > most
 }
 
 /** Throws RequestEntityTooLarge for too many values, BadRequest for too many levels. What is no JSON passes. */

@@ -1,7 +1,7 @@
 /** The largest size of an object. Larger ones are rejected before they reach the store. */
 import { ApiError } from '../../../api/api-error.ts'
 import type { AnyObject } from '../../../api/meta.ts'
-import { isIntricate, mostValues } from './body-limits.ts'
+import { hasMoreValues, isIntricate, mostValues } from './body-limits.ts'
 
 /** As etcd's --max-request-bytes: 1.5 MiB. */
 export const mostObjectBytes = 1536 * 1024
@@ -15,13 +15,22 @@ export function refuseLarge(object: AnyObject, most = mostObjectBytes): void {
     // Each field and item has at least a byte, and decoding bounds the levels.
     if (bytes <= mostValues || !isIntricate(Buffer.from(json))) return
     // Every later write reads, checks and copies all of them, whatever little it changes.
-    const because = `${object.kind} "${name}" would have more than ${mostValues} fields and items`
-    throw new ApiError('RequestEntityTooLarge', `Request entity too large: ${because}`)
+    throw tooManyValues(object)
   }
   throw new ApiError(
     'RequestEntityTooLarge',
     `Request entity too large: ${object.kind} "${name}" would have ${bytes} bytes, the limit is ${most}`,
   )
+}
+
+/** Throws as `refuseLarge` for too many fields and items. It only counts, so it comes before what costs more for each of them. */
+export function refuseManyValues(object: AnyObject): void {
+  if (hasMoreValues(object)) throw tooManyValues(object)
+}
+
+function tooManyValues({ kind, metadata }: AnyObject): ApiError {
+  const because = `${kind} "${metadata.name ?? ''}" would have more than ${mostValues} fields and items`
+  return new ApiError('RequestEntityTooLarge', `Request entity too large: ${because}`)
 }
 
 /** Bytes of its JSON in UTF-8. */

@@ -9,7 +9,13 @@ import { apiVersionOf, type Resource } from '../../../api/resources.ts'
 import type { Described, TSchema } from '../../../api/schema.ts'
 import { isObject, parseJson } from '../../../api/text/json.ts'
 import { messageOf } from '../../../daemon/errors.ts'
-import { refuseIntricateJson, refuseIntricateValue, refuseLongBody, refuseLongYaml, refuseYaml } from './body-limits.ts'
+import {
+  refuseIntricateJson,
+  refuseIntricateValue,
+  refuseLongBody,
+  refuseYaml,
+  refuseYamlOfMachines,
+} from './body-limits.ts'
 import { bodyForm, unsupportedBody } from './content-negotiation.ts'
 import { duplicateFields } from './duplicate-fields.ts'
 import { withOwnersOnce } from './owner-references.ts'
@@ -63,7 +69,8 @@ export function parseBody(
 
 /**
  * The body of an apply: YAML, which JSON is a part of. JSON is read as such, for it costs less and may be longer. Throws
- * BadRequest where it cannot be read, RequestEntityTooLarge where it is too long or has too many values.
+ * BadRequest where it cannot be read, UnsupportedMediaType where this client may send JSON only, RequestEntityTooLarge where it is too
+ * long or has too many values.
  */
 export function parseApplyBody(body: Buffer, identity: Identity, parseYaml: (text: string) => unknown): unknown {
   refuseLongBody(body, identity)
@@ -72,7 +79,7 @@ export function parseApplyBody(body: Buffer, identity: Identity, parseYaml: (tex
     const value = parseJson(body.toString('utf8'))
     if (value !== undefined) return value
   }
-  refuseLongYaml(body)
+  refuseYamlOfMachines(body, identity)
   return parsedYaml(body, parseYaml)
 }
 

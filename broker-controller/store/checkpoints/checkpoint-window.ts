@@ -189,6 +189,13 @@ async function recordMissed({ events, log }: CheckpointWindowNeeds, late: readon
   }
 }
 
+/** Does the store with this origin and this ConfigMap of the window (undefined: it has none) accept checkpoints, or will it? */
+export function acceptsNow({ id, acceptsCheckpoints }: StoreOrigin, map: ConfigMap | undefined): boolean {
+  if (!acceptsCheckpoints) return false
+  const known = stateIn(map)
+  return known?.store === id ? known.isOpen : true
+}
+
 function closedState({ id }: StoreOrigin): State {
   return { store: id, isOpen: false, openMs: 0, nodes: [] }
 }

@@ -20,6 +20,7 @@ import { decode } from '../../../../api/decode.ts'
 import type { ObjectMeta } from '../../../../api/meta.ts'
 import type { Described, TSchema } from '../../../../api/schema.ts'
 import { isObject } from '../../../../api/text/json.ts'
+import { isIntricate } from '../../wire/body-limits.ts'
 import { metricSpecOfV1, metricSpecV1Of, metricStatusOfV1, metricStatusV1Of } from './metrics-v1.ts'
 
 /** AverageUtilization of CPU where an author names no metric (DefaultCPUUtilization). */
@@ -114,6 +115,7 @@ function annotated<const S extends TSchema>(
   const text = annotations?.[autoscalerAnnotations[name]]
   if (text === undefined) return undefined
   try {
+    if (isIntricate(Buffer.from(text))) return undefined
     const decoded = decode(schema, prepared(JSON.parse(text)))
     return decoded.ok ? decoded.value : undefined
   } catch {

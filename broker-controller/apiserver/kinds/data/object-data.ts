@@ -9,7 +9,8 @@ import { problemsWith } from '../../../../api/validation/metadata-validation.ts'
 const mostDataBytes = 1024 * 1024
 
 export function keyProblems(field: string, data: object): readonly Problem[] {
-  return Object.keys(data).flatMap((key) => problemsWith(`${field}[${key}]`, key, dataKeyProblem))
+  const wrong = Object.keys(data).filter((key) => dataKeyProblem(key) !== undefined)
+  return wrong.flatMap((key) => problemsWith(`${field}[${key}]`, key, dataKeyProblem))
 }
 
 export type Data = { readonly [key: string]: string }

@@ -34,8 +34,8 @@ export const secretStrategy: KindStrategy<Secret> = {
 /** `stringData` is for writing only: it is kept as `data`. */
 function withSecretDefaults(secret: Secret): Secret {
   const { stringData = {}, ...rest } = secret
-  const folded = Object.entries(stringData).map(([key, text]) => [key, Buffer.from(text).toString('base64')])
-  const data = { ...rest.data, ...Object.fromEntries(folded) }
+  const data: { [key: string]: string } = { ...rest.data }
+  for (const key of Object.keys(stringData)) data[key] = Buffer.from(stringData[key] ?? '').toString('base64')
   return { ...rest, type: rest.type || 'Opaque', ...(Object.keys(data).length > 0 && { data }) }
 }
 

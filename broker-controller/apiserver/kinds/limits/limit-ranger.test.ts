@@ -117,3 +117,12 @@ test('several violations of one range are named together, each once; the first r
   t.equal(limitViolation(pod, [range({ type: 'Container', min: {} })]), undefined)
   t.equal(limitViolation(pod, []), undefined)
 })
+
+test('a pod with many containers beside ranges with many amounts is refused before they are multiplied', async (t) => {
+  const amounts = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`example.com/r${index}`, '1']))
+  const of = (count: number) =>
+    aPod({ spec: { containers: Array.from({ length: count }, (_, index) => container({}, `c${index}`)) } })
+  const ranges = [range({ type: 'Container', default: amounts }), range({ type: 'Container', max: amounts })]
+  t.equal(withLimitDefaults(of(16), ranges).spec.containers.length, 16)
+  t.throws(() => withLimitDefaults(of(17), ranges), /more than 16384 fields and items/)
+})

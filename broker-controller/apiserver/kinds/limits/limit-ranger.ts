@@ -18,12 +18,24 @@ import {
   zeroQuantity,
 } from '../../../../api/quantity.ts'
 import type { PersistentVolumeClaim } from '../../../../api/storage/persistent-volume-claim.ts'
+import { mostValues, tooManyValues } from '../../wire/body-limits.ts'
 
 const annotation = 'kubernetes.io/limit-ranger'
 
-/** The pod with the defaults of the ranges, the first of them first, and with an annotation that names what was set. */
+/**
+ * The pod with the defaults of the ranges, the first of them first, and with an annotation that names what was set. Throws
+ * RequestEntityTooLarge where its containers and the amounts of the ranges have more in common than an object may have: each container
+ * is compared with each of them.
+ */
 export function withLimitDefaults(pod: Pod, ranges: readonly LimitRange[]): Pod {
+  const { containers, initContainers = [] } = pod.spec
+  const amounts = ranges.flatMap(itemsOf).reduce((sum, item) => sum + amountsIn(item), 0)
+  if ((containers.length + initContainers.length) * amounts > mostValues) throw tooManyValues()
   return ranges.reduce(withDefaultsOf, pod)
+}
+
+function amountsIn({ type: _, ...parts }: LimitRangeItem): number {
+  return Object.values(parts).reduce((sum, amounts) => sum + Object.keys(amounts ?? {}).length, 0)
 }
 
 /** The sentence of a 403 for the first range that the pod is outside of; undefined: it may be created. */

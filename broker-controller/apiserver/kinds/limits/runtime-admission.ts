@@ -49,14 +49,67 @@ function withScheduling(pod: Pod, { nodeSelector = {}, tolerations = [] }: NonNu
 /** Without those that another one covers; of equal ones the first stays (MergeTolerations in pkg/util/tolerations). */
 export function mergedTolerations(first: readonly Toleration[], second: readonly Toleration[]): readonly Toleration[] {
   const all = [...first, ...second]
-  const kept: Toleration[] = []
-  for (const [index, one] of all.entries()) {
-    const isCovered =
-      kept.some((other) => covers(other, one)) ||
-      all.slice(index + 1).some((other) => covers(other, one) && !covers(one, other))
-    if (!isCovered) kept.push(one)
+  const later = widestTolerations()
+  const isWiderLater = new Set<Toleration>()
+  for (const one of all.toReversed()) {
+    if (later.candidates(one).some((other) => covers(other, one) && !covers(one, other))) isWiderLater.add(one)
+    later.add(one)
   }
-  return kept
+  const kept = widestTolerations()
+  return all.filter((one) => {
+    if (isWiderLater.has(one) || kept.candidates(one).some((other) => covers(other, one))) return false
+    kept.add(one)
+    return true
+  })
+}
+
+/**
+ * The tolerations that were added, but for those that differ from another one in a shorter `tolerationSeconds` only: what such a one
+ * covers, the longer one does. So a pod with thousands of them is compared with a few each.
+ */
+function widestTolerations() {
+  // By effect, then by what they tolerate.
+  const exists = new Map<string, Map<string, Toleration>>()
+  const equal = new Map<string, Map<string, Toleration>>()
+  return {
+    add(one: Toleration): void {
+      const { key = '', operator, effect = '', value = '' } = one
+      // Other operators cover nothing.
+      if (operator === 'Exists') keepWidest(exists, effect, key, one)
+      else if (!operator || operator === 'Equal') keepWidest(equal, effect, keyAndValue(key, value), one)
+    },
+    /** Those that may cover this one. */
+    candidates({ key = '', effect = '', value = '' }: Toleration): readonly Toleration[] {
+      const found: Toleration[] = []
+      const look = (group: Map<string, Toleration> | undefined, text: string) => {
+        const one = group?.get(text)
+        if (one !== undefined) found.push(one)
+      }
+      for (const wide of effect === '' ? [''] : [effect, '']) {
+        look(exists.get(wide), key)
+        if (key !== '') look(exists.get(wide), '')
+        const ofEqual = equal.get(wide)
+        if (ofEqual !== undefined) look(ofEqual, keyAndValue(key, value))
+      }
+      return found
+    },
+  }
+}
+
+function keepWidest(groups: Map<string, Map<string, Toleration>>, effect: string, text: string, one: Toleration): void {
+  const group = groups.get(effect) ?? new Map<string, Toleration>()
+  groups.set(effect, group)
+  const present = group.get(text)
+  if (present === undefined || secondsOf(present) < secondsOf(one)) group.set(text, one)
+}
+
+/** With a length no two pairs are one text, whatever is in them. */
+function keyAndValue(key: string, value: string): string {
+  return `${key.length} ${key}${value}`
+}
+
+function secondsOf({ tolerationSeconds }: Toleration): number {
+  return tolerationSeconds ?? Number.POSITIVE_INFINITY
 }
 
 /** `wide` tolerates all that `one` does. */

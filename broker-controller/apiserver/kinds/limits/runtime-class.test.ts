@@ -2,6 +2,8 @@ import { test } from 'tap'
 import type { RuntimeClass } from '../../../../api/node/runtime-class.ts'
 import type { Toleration } from '../../../../api/pod.ts'
 import { aPod } from '../../../../api/testing/builders.ts'
+import { growth, linearAtMost } from '../../../../daemon/testing/growth.ts'
+import { seededRandom } from '../../../../daemon/testing/seeded-random.ts'
 import { causes, create, update } from '../../../testing/admitting.ts'
 import { anApi } from '../../../testing/api-in-memory.ts'
 import { mergedTolerations, overheadViolation, withRuntimeClass } from './runtime-admission.ts'
@@ -143,4 +145,54 @@ test('of tolerations that cover each other one is kept', async (t) => {
   t.same(merged(short, long), [long])
   t.same(merged(short, exact), [exact])
   t.same(merged(exact, short), [exact])
+})
+
+test('merging tolerations gives what comparing each with all others gives', (t) => {
+  const random = seededRandom(7)
+  const pick = <T>(of: readonly T[]): T | undefined => of[Math.floor(random() * of.length)]
+  for (let round = 0; round < 300; round++) {
+    const some = Array.from({ length: 1 + Math.floor(random() * 6) }, (): Toleration => {
+      const [key, operator, value] = [
+        pick(['', 'a', 'b', undefined]),
+        pick(['Exists', 'Equal', undefined]),
+        pick(['x', 'y', undefined]),
+      ]
+      const [effect, tolerationSeconds] = [pick(['NoExecute', 'NoSchedule', undefined]), pick([1, 2, undefined])]
+      return {
+        ...(key !== undefined && { key }),
+        ...(operator !== undefined && { operator }),
+        ...(value !== undefined && operator !== 'Exists' && { value }),
+        ...(effect !== undefined && { effect }),
+        ...(tolerationSeconds !== undefined && { tolerationSeconds }),
+      }
+    })
+    // Two of them in turn is what the function decides for pairs; more of them must agree with every pair.
+    const kept = mergedTolerations(some, [])
+    for (const [index, one] of kept.entries()) {
+      const others = kept.filter((_, place) => place !== index)
+      for (const other of others)
+        t.same(mergedTolerations([one], [other]), [one, other], 'none of those kept covers another one')
+    }
+    for (const gone of some.filter((one) => !kept.includes(one))) {
+      const isCovered = kept.some((other) => mergedTolerations([other], [gone]).length === 1)
+      if (!isCovered) t.fail(`nothing covers ${JSON.stringify(gone)} of ${JSON.stringify(some)}`)
+    }
+  }
+  t.end()
+})
+
+test('thousands of tolerations cost as much as their number, whatever they have in common', (t) => {
+  const alike: readonly ((index: number) => Toleration)[] = [
+    (index) => ({ key: 'a', operator: 'Equal', value: `${index}`, effect: 'NoSchedule' }),
+    (index) => ({ key: 'a', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: index }),
+    (index) => ({ key: `a-${index}`, operator: 'Exists' }),
+  ]
+  for (const make of alike) {
+    const risen = growth(600, (size) => {
+      const many = Array.from({ length: size }, (_, index) => make(index))
+      return () => mergedTolerations(many, [{ key: 'other', operator: 'Exists' }])
+    })
+    t.ok(risen < linearAtMost, `eight times as many: ${risen.toFixed(1)} times the CPU time`)
+  }
+  t.end()
 })

@@ -110,7 +110,7 @@ function withNodePorts(
   { random }: AllocationFacts,
 ): ServiceSpec {
   const inUse = new Set(others.flatMap(nodePortsOf))
-  const own = new Set<number>()
+  const taken = new Set(inUse)
   const claim = (field: string, port: number) => {
     const valid = `${nodePorts.first}-${nodePorts.last}`
     const problem =
@@ -118,12 +118,12 @@ function withNodePorts(
         ? `provided port is not in the valid range. The range of valid ports is ${valid}`
         : inUse.has(port) && 'provided port is already allocated'
     if (problem) throw invalidService(service, [invalid(field, port, problem)])
-    own.add(port)
+    taken.add(port)
   }
   const choose = (): number => {
-    const port = freeNodePort(new Set([...inUse, ...own]), random)
+    const port = freeNodePort(taken, random)
     if (port === undefined) throw invalidService(service, [noPortLeft])
-    own.add(port)
+    taken.add(port)
     return port
   }
   const ports = spec.ports ?? []
@@ -134,13 +134,33 @@ function withNodePorts(
   if (checks && spec.healthCheckNodePort) claim('spec.healthCheckNodePort', spec.healthCheckNodePort)
   const health = checks && !spec.healthCheckNodePort ? { healthCheckNodePort: choose() } : {}
   if (!needsNodePorts(spec) || spec.allocateLoadBalancerNodePorts === false) return { ...spec, ...health }
-  const complete: ServicePort[] = []
-  for (const port of ports) {
+  const [given, earlier] = [twinPorts(), twinPorts()]
+  for (const port of ports) given.add(port)
+  const complete = ports.map((port) => {
     // One number for both protocols of a port, such as 53 over TCP and UDP (findRequestedNodePort).
-    const twin = [...complete, ...ports].find((other) => other.port === port.port && other.protocol !== port.protocol)
-    complete.push(port.nodePort ? port : { ...port, nodePort: twin?.nodePort || choose() })
-  }
+    const twin = earlier.of(port) ?? given.of(port)
+    const placed = port.nodePort ? port : { ...port, nodePort: twin?.nodePort || choose() }
+    earlier.add(placed)
+    return placed
+  })
   return { ...spec, ...health, ports: complete }
+}
+
+/** Finds the first port that was added with the same number and another protocol. A Service may have thousands of ports. */
+function twinPorts() {
+  /** By number: the first one, and the first with another protocol than that. */
+  const byNumber = new Map<number, { readonly first: ServicePort; other?: ServicePort }>()
+  return {
+    add(port: ServicePort): void {
+      const present = byNumber.get(port.port)
+      if (present === undefined) byNumber.set(port.port, { first: port })
+      else if (present.first.protocol !== port.protocol) present.other ??= port
+    },
+    of({ port, protocol }: ServicePort): ServicePort | undefined {
+      const present = byNumber.get(port)
+      return present?.first.protocol === protocol ? present?.other : present?.first
+    },
+  }
 }
 
 const noPortLeft = invalid('spec.ports', [], 'failed to allocate a nodePort: range is full')

@@ -1,7 +1,11 @@
 import { test } from 'tap'
 import type { Service, ServiceSpec } from '../../../../api/network/service.ts'
+import { growth, linearAtMost } from '../../../../daemon/testing/growth.ts'
+import { seededRandom } from '../../../../daemon/testing/seeded-random.ts'
 import { causes, create } from '../../../testing/admitting.ts'
 import { type Ask, anApi, patchTypes } from '../../../testing/api-in-memory.ts'
+import { serviceNetwork } from '../../handlers/service-network.ts'
+import { withAllocations } from './service-allocation.ts'
 
 const path = '/api/v1/namespaces/default/services'
 const web = (spec: Partial<ServiceSpec> = {}, name = 'web'): Service => ({
@@ -283,4 +287,30 @@ test('the status of a load balancer is written by its subresource', async (t) =>
     code: 422,
     body: { message: /status.loadBalancer.ingress: Forbidden: may only be used when `spec.type` is 'LoadBalancer'/ },
   })
+})
+
+test('both protocols of a port get one node port, in whichever order they are, also beside one that is given', async (t) => {
+  const { ask } = await anApi(t)
+  const ports = [
+    { name: 'a', port: 53, protocol: 'TCP' },
+    { name: 'b', port: 80, protocol: 'TCP' },
+    { name: 'c', port: 53, protocol: 'UDP' },
+    { name: 'd', port: 443, protocol: 'UDP' },
+    { name: 'e', port: 443, protocol: 'TCP', nodePort: 30_443 },
+  ]
+  const { body } = await post(ask, { type: 'NodePort', ports }, 'dns')
+  const [a, b, c, d, e] = (body as Service).spec?.ports?.map(({ nodePort }) => nodePort) ?? []
+  t.equal(a, c)
+  t.not(a, b)
+  t.same([d, e], [30_443, 30_443])
+})
+
+test('the node ports of a Service with hundreds of ports cost as much as their number', (t) => {
+  const risen = growth(250, (count) => {
+    const ports = Array.from({ length: count }, (_, index) => ({ name: `p${index}`, port: 1 + index, protocol: 'TCP' }))
+    const facts = { services: [], ranges: serviceNetwork().ranges, random: seededRandom(7) }
+    return () => withAllocations(web({ type: 'NodePort', ports }), undefined, facts)
+  })
+  t.ok(risen < linearAtMost, `eight times as many: ${risen.toFixed(1)} times the CPU time`)
+  t.end()
 })

@@ -9,10 +9,10 @@ const volumeModes = ['Block', 'Filesystem']
 
 /** `field` is the path of the list, which must have been checked for being empty. */
 export function accessModeProblems(field: string, modes: readonly string[]): readonly Problem[] {
-  const known = modes.filter((mode) => accessModes.includes(mode))
-  const isMixed = known.includes('ReadWriteOncePod') && known.some((mode) => mode !== 'ReadWriteOncePod')
+  const known = new Set(modes.filter((mode) => accessModes.includes(mode)))
+  const isMixed = known.has('ReadWriteOncePod') && known.size > 1
   return [
-    ...modes.filter((mode) => !known.includes(mode)).map((mode) => notSupported(field, mode, accessModes)),
+    ...modes.filter((mode) => !known.has(mode)).map((mode) => notSupported(field, mode, accessModes)),
     ...(isMixed ? [forbidden(field, 'may not use ReadWriteOncePod with other access modes')] : []),
   ]
 }
