@@ -1,7 +1,4 @@
-/**
- * Measures the duration of an authorization decision with 500 bindings. In memory, as the API server decides: for a user with one
- * binding, one with all of them, and one with none. Prints microseconds of CPU time per decision, the median of some runs.
- */
+/** Measures the duration of an authorization decision. `--help` prints the usage. */
 import type { ClusterRole } from '../api/access/cluster-role.ts'
 import type { RoleBinding } from '../api/access/role-binding.ts'
 import type { Identity } from '../api/identity.ts'
@@ -11,11 +8,18 @@ import type { Attributes } from '../broker-controller/apiserver/handlers/authori
 import { memoryStore } from '../broker-controller/store/memory-store.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
 import { openLog } from '../daemon/log.ts'
+import { benchmarkOptions } from './options/benchmark-options.ts'
 
-const bindings = Number(process.argv[2] ?? 500)
 const decisions = 20_000
 const runs = 9
 const limitMicroseconds = 20
+const { bindings } = benchmarkOptions({
+  name: 'node dist/bench/access.js',
+  text: `Measures a decision of RBAC in memory, as the API server makes it: for a user with one binding, one with all of them, and one with
+none. Prints microseconds of CPU time for each decision, the median of ${runs} runs. Exits with 1 if one takes more than ${limitMicroseconds} µs.`,
+  // One of the users is user-7.
+  options: { bindings: { value: 'N', help: 'number of RoleBindings', range: [8, 100_000], default: '500' } },
+})
 const apiVersion = 'rbac.authorization.k8s.io/v1'
 
 const store = memoryStore({ clock })

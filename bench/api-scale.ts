@@ -1,40 +1,32 @@
-/**
- * Measures the API with the objects of a large fleet: a real kubectl, lists of all pods, and many watches of objects that change all
- * the time. See --help.
- */
+/** Measures the API with the objects of a large fleet. `--help` prints the usage. */
 import { execFile } from 'node:child_process'
 import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs, promisify } from 'node:util'
-import { type ApiServer, cpuMs, forgetPeak, peakMB, quantile, residentMB, withApiServer } from './api-server.ts'
+import { promisify } from 'node:util'
+import { type ApiServer, cpuMs, forgetPeak, peakMB, quantile, residentMB, withApiServer } from './api/api-server.ts'
+import { benchmarkOptions } from './options/benchmark-options.ts'
 
-const help = `Usage: node dist/bench/api-scale.js [--nodes N] [--pods N] [--watches N] [--rate N] [--seconds N]
-
-Starts bramble-controller in a temporary folder, and prints a table. Takes some minutes. Needs kubectl.
-
-  --nodes N     for "kubectl get nodes", default 5000
-  --pods N      in the list, default 50000
-  --watches N   that receive each change, default 200
-  --rate N      changes per second, default 200
-  --seconds N   of changes, default 10
-`
-const { values } = parseArgs({
+const { nodes, pods, watches, rate, seconds } = benchmarkOptions({
+  name: 'node dist/bench/api-scale.js',
+  text: `Starts bramble-controller in a temporary folder, and measures a real kubectl, lists of all pods, and many watches of objects that change
+all the time. Prints a table. Takes some minutes. Needs kubectl.`,
   options: {
-    nodes: { type: 'string', default: '5000' },
-    pods: { type: 'string', default: '50000' },
-    watches: { type: 'string', default: '200' },
-    rate: { type: 'string', default: '200' },
-    seconds: { type: 'string', default: '10' },
-    help: { type: 'boolean', default: false },
+    nodes: { value: 'N', help: 'nodes for kubectl get nodes; 0: not measured', range: [0, 1_000_000], default: '5000' },
+    pods: { value: 'N', help: 'pods in the list; 0: not measured', range: [0, 1_000_000], default: '50000' },
+    watches: {
+      value: 'N',
+      help: 'watches that receive each change; 0: not measured',
+      range: [0, 10_000],
+      default: '200',
+    },
+    rate: { value: 'N', help: 'changes per second', range: [1, 100_000], default: '200' },
+    seconds: { value: 'S', help: 'seconds with changes', range: [1, 100_000], default: '10' },
   },
 })
-const [nodes, pods, watches] = [Number(values.nodes), Number(values.pods), Number(values.watches)]
-const [rate, seconds] = [Number(values.rate), Number(values.seconds)]
 const writers = 16
 
-if (values.help) process.stdout.write(help)
-else await withApiServer('scripts/bramble-controller', measure)
+await withApiServer('scripts/bramble-controller', measure)
 
 async function measure(server: ApiServer): Promise<void> {
   const [load = 0] = loadavg()

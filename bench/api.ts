@@ -5,16 +5,19 @@
 import { cpus, loadavg } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import type { ApiLoad } from './api-load.ts'
-import { type ApiServer, cpuMs, quantile, residentMB, withApiServer, writtenBytes } from './api-server.ts'
+import type { ApiLoad } from './api/api-load.ts'
+import { type ApiServer, cpuMs, quantile, residentMB, withApiServer, writtenBytes } from './api/api-server.ts'
+import { withKubeApiserver } from './api/kube-apiserver.ts'
 
-const help = `Usage: node dist/bench/api.js [--against LAUNCHER] [--controller LAUNCHER] [--list N] [--watches N] [--changes N] [--bytes N]
+const help = `Usage: node dist/bench/api.js [--against LAUNCHER] [--kube-apiserver FILE] [--controller LAUNCHER] [--list N] [--watches N] [--changes N]
+       [--bytes N]
 
 Starts bramble-controller in a temporary folder and measures it over TLS with an administrator's certificate. Prints a table.
 Takes about a minute for each controller.
 
   --controller LAUNCHER  the program to measure; default scripts/bramble-controller
   --against LAUNCHER     another one, measured first in the same run: its figures are the left column
+  --kube-apiserver FILE  Kubernetes' own, with one etcd (/usr/bin/etcd, without fsync), measured first in the same run
   --list N               objects in the list, default 3000
   --watches N            watches that receive each change, default 100
   --changes N            changes that they receive, default 200
@@ -24,6 +27,7 @@ const { values } = parseArgs({
   options: {
     controller: { type: 'string', default: 'scripts/bramble-controller' },
     against: { type: 'string' },
+    'kube-apiserver': { type: 'string' },
     list: { type: 'string', default: '3000' },
     watches: { type: 'string', default: '100' },
     changes: { type: 'string', default: '200' },
@@ -38,26 +42,31 @@ const data = { text: 'x'.repeat(Number(values.bytes)) }
 /** Written by one and by sixteen clients; with the list and the changes about as many as the outside comparison wrote. */
 const writes = { one: 1000, sixteen: 3000 }
 const reads = 2000
+const eventCount = 5000
 const restMs = 15_000
 
 type Row = readonly [what: string, figure: string]
 
 if (values.help) process.stdout.write(help)
-else await compare([...(values.against === undefined ? [] : [values.against]), values.controller])
+else await compare()
 
-async function compare(launchers: readonly string[]): Promise<void> {
+async function compare(): Promise<void> {
+  const kubernetes = values['kube-apiserver']
+  const launchers = [...(values.against === undefined ? [] : [values.against]), values.controller]
+
   const [load = 0] = loadavg()
   console.log(`Node ${process.version}, ${cpus().length} cores, load ${load.toFixed(1)}\n`)
   const columns: (readonly Row[])[] = []
+  if (kubernetes !== undefined) columns.push(await withKubeApiserver(kubernetes, figuresOf))
   for (const launcher of launchers) columns.push(await withApiServer(launcher, figuresOf))
-  console.log(['', '', ...launchers].join(' | ').trim())
-  console.log(`|${' --- |'.repeat(launchers.length + 1)}`)
+  console.log(['', '', ...(kubernetes === undefined ? [] : [kubernetes]), ...launchers].join(' | ').trim())
+  console.log(`|${' --- |'.repeat(columns.length + 1)}`)
   for (const [i, [what]] of (columns[0] ?? []).entries()) {
     console.log(`| ${[what, ...columns.map((rows) => rows[i]?.[1] ?? '')].join(' | ')} |`)
   }
 }
 
-async function figuresOf({ pid, load }: ApiServer): Promise<readonly Row[]> {
+async function figuresOf({ pid, load }: Pick<ApiServer, 'pid' | 'load'>): Promise<readonly Row[]> {
   await load.send({ method: 'GET', path: '/api/v1/namespaces' })
   await delay(2000)
   const residentBefore = await residentMB(pid)
@@ -80,6 +89,7 @@ async function figuresOf({ pid, load }: ApiServer): Promise<readonly Row[]> {
   )
   await timed('delete, 16 writers', reads, () => load.many(reads, 16, (i) => ({ method: 'DELETE', path: pathOf(i) })))
   rows.push(...(await listing(pid, load)), ...(await watching(pid, load)), await refreshing(pid, load))
+  rows.push(await clearing(pid, load))
   const residentAfter = await residentMB(pid)
   await delay(restMs)
   rows.push([
@@ -110,7 +120,7 @@ async function watching(pid: number, load: ApiLoad): Promise<readonly Row[]> {
   let sentMs = 0
   let allReceived = () => {}
   for (let i = 0; i < watchCount; i++) {
-    await load.watch(`${path}?watch=1&allowWatchBookmarks=true`, () => {
+    await load.watch(`${path}?watch=1&resourceVersion=0`, () => {
       received.push(performance.now() - sentMs)
       if (received.length === watchCount) allReceived()
     })
@@ -169,6 +179,24 @@ async function refreshing(pid: number, load: ApiLoad): Promise<Row> {
   await delay(1000)
   const each = ((await writtenBytes(pid)) - before) / times
   return ['written for each refresh of a node status', `${Math.round(each).toLocaleString('en')} bytes`]
+}
+
+/** As `kubectl delete events --all` does. */
+async function clearing(pid: number, load: ApiLoad): Promise<Row> {
+  const path = '/api/v1/namespaces/written/events'
+  const namespace = 'written'
+  await load.many(eventCount, 16, (i) => ({
+    ...{ method: 'POST', path },
+    body: {
+      ...{ apiVersion: 'v1', kind: 'Event', metadata: { name: `event-${i}`, namespace }, type: 'Normal' },
+      ...{ reason: 'Bench', message: data.text, involvedObject: { kind: 'Pod', namespace, name: `pod-${i}` } },
+    },
+  }))
+  const before = await cpuMs(pid)
+  const seconds = await load.many(1, 1, () => ({ method: 'DELETE', path }))
+  const cpu = ((await cpuMs(pid)) - before) / 1000
+  const what = `delete a collection of ${eventCount.toLocaleString('en')} Events`
+  return [what, `${seconds.toFixed(1)} s, ${cpu.toFixed(1)} s of processor`]
 }
 
 function pathOf(i: number): string {

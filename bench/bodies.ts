@@ -1,8 +1,4 @@
-/**
- * Measures the event loop time of one hostile body. Sends patches with many keys and YAML of several sizes through a whole
- * request (authentication to store, all in memory) and prints the least CPU time of some runs. Arguments: the numbers of keys
- * instead of 2,000 and 5,000.
- */
+/** Measures the event loop time of one hostile body. `--help` prints the usage. */
 import { type Identity, mastersGroup } from '../api/identity.ts'
 import { openAuthorizer } from '../broker-controller/apiserver/access/authorizer.ts'
 import { serviceNetwork } from '../broker-controller/apiserver/handlers/service-network.ts'
@@ -15,8 +11,24 @@ import { usageBoard } from '../broker-controller/usage/usage-board.ts'
 import { commonNameOfCSR } from '../certs/csr-check.ts'
 import { openLog } from '../daemon/log.ts'
 import { fakeClock } from '../daemon/testing/fake-clock.ts'
+import { slowness } from '../daemon/testing/turn-budget.ts'
+import { benchmarkOptions } from './options/benchmark-options.ts'
 
 const runs = 3
+const { keys } = benchmarkOptions({
+  name: 'node dist/bench/bodies.js',
+  text: `Sends patches with many keys and YAML of several sizes through a whole request (authentication to store, all in memory), and prints how
+long each body holds the event loop: the least CPU time of ${runs} runs.`,
+  options: {
+    keys: {
+      value: 'N',
+      help: 'keys of the patches',
+      range: [1, 1_000_000],
+      repeated: true,
+      default: ['2000', '5000'],
+    },
+  },
+})
 const enoughMs = 2_000 // what takes as long is not run again
 const administrator: Identity = { user: 'admin', groups: [mastersGroup] }
 const clock = fakeClock()
@@ -43,8 +55,8 @@ const yamlHead = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: big}\n'
 const head = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'big' } }
 
 await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default' } })
-const counts = process.argv.slice(2).map(Number)
-for (const count of counts.length > 0 ? counts : [2_000, 5_000]) {
+console.log(`This machine takes ${slowness().toFixed(1)} times as long as an idle x86-64 core of 2 GHz.`)
+for (const count of keys) {
   const data = Object.fromEntries(Array.from({ length: count }, (_, key) => [`k${key}`, 'v']))
   const adding = Object.keys(data).map((key) => ({ op: 'add', path: `/data/${key}`, value: 'v' }))
   await show('merge patch', count, 'merge-patch', JSON.stringify({ data }))
@@ -52,7 +64,7 @@ for (const count of counts.length > 0 ? counts : [2_000, 5_000]) {
   await show('JSON patch', count, 'json-patch', JSON.stringify(adding))
   await show('server-side apply', count, 'apply-patch', JSON.stringify({ ...head, data }))
 }
-for (const kilobytes of [15, 155, 1_000]) {
+for (const kilobytes of [15, 155, 2_000]) {
   const lines: string[] = []
   for (let key = 0, bytes = 0; bytes < kilobytes * 1000; key++)
     bytes += `  k${lines.push(`  k${key}: v`)}: v`.length + 1

@@ -1,13 +1,9 @@
-/**
- * Measures how soon a node reconnects after its cable was unplugged and plugged in again. The agent's link is in a network
- * namespace of its own, the broker outside of it, with a virtual cable in between. Needs root and `ip`.
- */
+/** Measures how soon a node reconnects after its cable was unplugged and plugged in again. `--help` prints the usage. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 import { openMqttBroker } from '../broker-controller/broker/mqtt/mqtt-broker.ts'
 import { openAuthority } from '../certs/authority.ts'
 import { issueNode, issueServer } from '../certs/issue.ts'
@@ -16,9 +12,21 @@ import { openLog } from '../daemon/log.ts'
 import { metricsRegistry } from '../daemon/metrics-registry.ts'
 import { machineNetwork } from '../test/support/machine-network.ts'
 import { startProgram } from '../test/support/program.ts'
+import { benchmarkOptions } from './options/benchmark-options.ts'
 
-const { values } = parseArgs({
-  options: { out: { type: 'string', default: '12,45,90' } },
+const { out } = benchmarkOptions({
+  name: 'node dist/bench/cable.js',
+  text: `Unplugs the cable of a node, plugs it in again, and prints how soon the broker receives a message of the node. The link of the agent is
+in a network namespace of its own, the broker outside of it, with a virtual cable in between. Needs root and ip.`,
+  options: {
+    out: {
+      value: 'S',
+      help: 'how long the cable is unplugged',
+      range: [1, 100_000],
+      repeated: true,
+      default: ['12', '45', '90'],
+    },
+  },
 })
 const here = fileURLToPath(new URL('..', import.meta.url))
 const ends: (() => Promise<unknown>)[] = []
@@ -62,7 +70,7 @@ try {
   )
   await receivedSince(0, 30_000)
   console.log('| cable out | received again after |\n|---|---|')
-  for (const seconds of values.out.split(',').map(Number)) {
+  for (const seconds of out) {
     await delay(15_000)
     await plug.pull()
     await delay(seconds * 1000)

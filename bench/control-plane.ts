@@ -1,8 +1,4 @@
-/**
- * Measures the CPU time of the controllers for fleets of several sizes with ten pods per node. All is in memory, with a clock
- * that the bench advances, so only Bramble's own work is measured. Prints a table; arguments are fleet sizes instead of the usual
- * three.
- */
+/** Measures the CPU time of the controllers for fleets of several sizes. `--help` prints the usage. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -19,6 +15,7 @@ import { rfc3339, rfc3339Micro } from '../daemon/clock.ts'
 import { openLog } from '../daemon/log.ts'
 import { runLoops } from '../daemon/run.ts'
 import { type FakeClock, fakeClock } from '../daemon/testing/fake-clock.ts'
+import { benchmarkOptions } from './options/benchmark-options.ts'
 
 const podsPerNode = 10
 const zones = 10
@@ -37,17 +34,32 @@ type Figures = {
 }
 type World = { readonly store: Store; readonly clock: FakeClock; readonly names: readonly string[] }
 
-const sizes = process.argv.slice(2)
-if (process.env.BENCH_ONE === '1') console.log(JSON.stringify(await measured(Number(sizes[0]))))
-else console.log(table(await eachInItsOwnProcess(sizes.length > 0 ? sizes : ['1000', '5000', '10000'])))
+const { nodes: sizes } = benchmarkOptions({
+  name: 'node dist/bench/control-plane.js',
+  text: `Measures the CPU time of the controllers for fleets of several sizes, with ${podsPerNode} pods on each node. All is in memory, with a clock
+that the benchmark advances, so only Bramble's own work is measured. Each size is measured in a process of its own. Prints a table.`,
+  options: {
+    // With fewer there is no room for the pods that are placed.
+    nodes: {
+      value: 'N',
+      help: 'number of nodes',
+      range: [100, 1_000_000],
+      repeated: true,
+      default: ['1000', '5000', '10000'],
+    },
+  },
+})
+if (process.env.BENCH_ONE === '1') console.log(JSON.stringify(await measured(sizes[0] ?? 0)))
+else console.log(table(await eachInItsOwnProcess(sizes)))
 
 /** So that one size does not pay for the memory of another. */
-async function eachInItsOwnProcess(wanted: readonly string[]): Promise<readonly Figures[]> {
+async function eachInItsOwnProcess(wanted: readonly number[]): Promise<readonly Figures[]> {
   const script = fileURLToPath(import.meta.url)
   const options = { env: { ...process.env, BENCH_ONE: '1' }, timeout: 900_000 }
   const rows: Figures[] = []
   for (const nodes of wanted) {
-    const { stdout } = await promisify(execFile)(process.execPath, ['--expose-gc', script, nodes], options)
+    const args = ['--expose-gc', script, '--nodes', String(nodes)]
+    const { stdout } = await promisify(execFile)(process.execPath, args, options)
     rows.push(JSON.parse(stdout) as Figures)
   }
   return rows

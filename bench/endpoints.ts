@@ -1,8 +1,4 @@
-/**
- * Measures the CPU time of the controller of endpoints: 1,000 Services of ten pods each in one namespace, at the start of the
- * controller, with pods that become ready and not ready one by one, with changes that concern no Service, and at rest. All is in
- * memory, with a clock that the bench advances; the pods are played by the bench, whose own time is not counted. Prints a table.
- */
+/** Measures the CPU time of the controller of endpoints. `--help` prints the usage. */
 import { aNode } from '../api/testing/builders.ts'
 import { endpointsController } from '../broker-controller/controllers/endpoints/endpoints-controller.ts'
 import { memoryStore } from '../broker-controller/store/memory-store.ts'
@@ -11,6 +7,7 @@ import { workloadNeeds } from '../broker-controller/testing/workload-world.ts'
 import { openLog } from '../daemon/log.ts'
 import { runLoops } from '../daemon/run.ts'
 import { fakeClock } from '../daemon/testing/fake-clock.ts'
+import { benchmarkOptions } from './options/benchmark-options.ts'
 
 const nodes = 200
 const services = 1000
@@ -18,6 +15,13 @@ const podsOfEach = 10
 const changes = 2000
 const restMinutes = 10
 
+benchmarkOptions({
+  name: 'node dist/bench/endpoints.js',
+  text: `Measures the CPU time of the controller of endpoints with ${services} Services of ${podsOfEach} pods each in one namespace: at its start,
+with pods that become ready and not ready one by one, with changes that concern no Service, and at rest. All is in memory, with a clock that
+the benchmark advances; it plays the pods itself, and does not count that time. Prints a table.`,
+  options: {},
+})
 const clock = fakeClock()
 const store: Store = memoryStore({ clock })
 const rows: [string, string][] = []

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { freePort } from '../agent/testing/free-port.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
 import { type Command, printText, readArguments } from '../daemon/process/command-line.ts'
+import { slowness } from '../daemon/testing/turn-budget.ts'
 import { type FleetLoad, prepareFleet, startLoads } from './fleet/fleet-load.ts'
 import { type Front, startFront } from './fleet/front.ts'
 import type { Answer, Order } from './fleet/load.ts'
@@ -19,6 +20,8 @@ const row = {
   text: `Starts a controller, connects a fleet to it over mutual TLS, one connection a node, each with a status of about 11 kB, and
 prints what that costs the controller. CPU and disk are those of the controller's process in /proc; the load runs in
 processes of its own. Certificates are made before anything is measured.
+
+How slow the machine is, beside the reference machine, is printed at the beginning and at the end.
 
 Nodes send heartbeats all the time, as agents do. A phase (connect, reconnect, return) is measured from its beginning until
 the CPU use of the controller no longer falls, for at most two minutes after the work. Then ten seconds with nothing but the
@@ -72,6 +75,10 @@ beside them. Nodes stay connected to it when the controller is killed. CPU time 
       help: 'main.js of a build',
       defaultText: 'the bundle (node dist/scripts/build.js) with the settings of its launcher',
     },
+    launcher: {
+      value: 'FILE',
+      help: 'launcher of another build, as usr/lib/bramble-controller/bramble-controller of an unpacked package, with its own Node.js',
+    },
     'node-option': {
       value: 'OPTION',
       help: 'with --controller: option of Node.js or V8 for it, as --max-semi-space-size=4',
@@ -96,7 +103,9 @@ const folder = await mkdtemp(join(tmpdir(), 'bramble-fleet-'))
 const config = join(folder, 'config.yaml')
 let dataDir = ''
 const main = values.controller
-const profiling = values['cpu-prof'] === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${values['cpu-prof']}`]
+/** Samples more often than these keep a controller at rest from being at rest. */
+const sampling = ['--cpu-prof', '--cpu-prof-interval=4000']
+const profiling = values['cpu-prof'] === undefined ? [] : [...sampling, `--cpu-prof-dir=${values['cpu-prof']}`]
 /** The longest wait for the controller to be at rest after a phase, and how long it is measured there. */
 const [settleMs, quietMs] = [120_000, 10_000]
 let load: FleetLoad | undefined
@@ -105,6 +114,7 @@ let front: Front | undefined
 let members: Members | undefined
 
 try {
+  printSlowness()
   if (values.store === 'etcd') members = await startMembers()
   for (const broker of values.broker === 'both' ? (['embedded', 'mosquitto'] as const) : [values.broker]) {
     dataDir = join(folder, broker)
@@ -115,6 +125,7 @@ try {
     if (values.broker === 'both') console.log(`== ${broker}`)
     await measure(broker)
   }
+  printSlowness()
 } finally {
   load?.kill()
   await server?.end('SIGKILL').catch(() => undefined)
@@ -131,7 +142,8 @@ async function ordered(order: Order): Promise<Omit<Answer, 'done'>> {
 async function measure(broker: 'embedded' | 'mosquitto'): Promise<void> {
   const start = (node: string | undefined, ports = { api: 0, mqtt: 0 }) =>
     startServer({
-      ...{ main, dataDir, config, ports, nodeOptions: [...values['node-option'], ...profiling] },
+      ...{ main, launcher: values.launcher, dataDir, config, ports },
+      nodeOptions: [...values['node-option'], ...profiling],
       ...(broker === 'mosquitto' && {
         async front({ mqtt: port }: Ports) {
           front ??= await startFront({ files: join(dataDir, 'mosquitto'), port, node })
@@ -242,6 +254,13 @@ async function phase(of: RunningServer, order: Order): Promise<Phase> {
   })
   const quiet = await cost(of, () => clock.sleep(quietMs))
   return { work, settling, quiet, failures: (await ordered({ order: 'count' })).failures }
+}
+
+/** Figures of two machines, or of two days of a virtual one, can be compared with it. */
+function printSlowness(): void {
+  console.log(
+    `this machine now: ${slowness(50).toFixed(1)} times as slow as the reference machine (daemon/testing/turn-budget.ts)`,
+  )
 }
 
 /** V8 collects the garbage of a burst up to 100 s later: until then it counts as resident. */

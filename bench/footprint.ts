@@ -1,36 +1,44 @@
-/**
- * Measures the memory and CPU time of the agent beside ten pods, on several versions and settings of Node.js. Several agents in
- * one run, each a node of one fleet with pods of its own that are probed over HTTP every ten seconds, on one dockerd. Needs root,
- * docker.io, busybox-static and bundles (npm run build).
- *
- *   node dist/bench/footprint.js --agent 22=/path/to/node --agent 'start=/path/to/node@/path/to/other/checkout'
- */
+/** Measures the memory and CPU time of the agent beside its pods. `--help` prints the usage. */
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 import type { Pod } from '../api/pod.ts'
 import { readKubeconfig } from '../broker-controller/kubeconfig.ts'
 import { apiClient } from '../daemon/api-client.ts'
+import { invalidValue } from '../daemon/process/command-line.ts'
 import { startDockerd } from '../test/support/dockerd.ts'
 import { joinFleet, startController } from '../test/support/fleet.ts'
 import { startProgram } from '../test/support/program.ts'
+import { benchmarkOptions, rejectOptions } from './options/benchmark-options.ts'
 
-const { values } = parseArgs({
+const row = {
+  name: 'node dist/bench/footprint.js',
+  text: `Measures the memory and the CPU time of agents with several versions and settings of Node.js, all of them at the same time: each is a
+node of one fleet with pods of its own that are probed over HTTP every ten seconds, on one dockerd. Prints a table. Needs root, docker.io,
+busybox-static and bundles (npm run build).`,
   options: {
-    agent: { type: 'string', multiple: true, default: [`this Node.js=${process.execPath}`] },
-    pods: { type: 'string', default: '10' },
-    seconds: { type: 'string', default: '300' },
+    agent: {
+      value: 'NAME=NODE[@TREE]',
+      help: 'an agent, its Node.js, and the checkout or the launcher (a file named bramble-agent) that it is started from, as 22=/path/to/node',
+      repeated: true,
+      default: `this Node.js=${process.execPath}`,
+      defaultText: 'one with this Node.js and this tree',
+    },
+    pods: { value: 'N', help: 'pods of each', range: [0, 100], default: '10' },
+    seconds: { value: 'S', help: 'how long they are measured', range: [1, 1_000_000], default: '300' },
   },
-})
+} as const
+const values = benchmarkOptions(row)
 const here = fileURLToPath(new URL('../..', import.meta.url))
 const image = 'test/busybox:1'
 const ends: (() => Promise<unknown>)[] = []
 const ending = { teardown: (end: () => Promise<unknown>) => void ends.push(end) }
 
 type Variant = { readonly name: string; readonly node: string; readonly launcher: string }
+
+const variants = values.agent.map(variantOf)
 
 try {
   const folder = await mkdtemp(join(tmpdir(), 'bf-'))
@@ -40,7 +48,6 @@ try {
   const controller = await startController(ending, { dataDir: join(folder, 'controller') })
   const api = apiClient({ ...(await readKubeconfig(controller.kubeconfig)), deadlineMs: 60_000 })
   const pids: number[] = []
-  const variants = values.agent.map(variantOf)
   for (const [index, { node, launcher }] of variants.entries()) {
     const name = `pi-${index}`
     const dataDir = join(folder, name)
@@ -57,18 +64,18 @@ try {
     )
     await agent.logged('Node status posted')
     pids.push(agent.pid)
-    await runPods(api, name, Number(values.pods))
+    await runPods(api, name, values.pods)
   }
   await delay(60_000) // what a start leaves to do is over
   const before = await Promise.all(pids.map(processorNanoseconds))
-  await delay(Number(values.seconds) * 1000)
+  await delay(values.seconds * 1000)
   const after = await Promise.all(pids.map(processorNanoseconds))
   console.log(`${cpus().length} cores, ${values.pods} pods each, over ${values.seconds} s\n`)
   console.log(
     '| agent | resident | proportional | of files | anonymous | peak | processor, of one core |\n|---|---|---|---|---|---|---|',
   )
   for (const [index, { name }] of variants.entries()) {
-    const percent = ((after[index] ?? 0) - (before[index] ?? 0)) / Number(values.seconds) / 1e7
+    const percent = ((after[index] ?? 0) - (before[index] ?? 0)) / values.seconds / 1e7
     console.log(`| ${[name, ...(await memoryOf(pids[index] ?? 0)), `${percent.toFixed(2)} %`].join(' | ')} |`)
   }
 } catch (error) {
@@ -78,9 +85,10 @@ try {
   for (const end of ends.reverse()) await end().catch((error: unknown) => console.error(error))
 }
 
-/** `NAME=NODE` or `NAME=NODE@CHECKOUT`; a CHECKOUT that is a file is the launcher itself. */
 function variantOf(text: string): Variant {
-  const [, name = text, node = process.execPath, tree = here] = /^([^=]*)=([^@]*)(?:@(.*))?$/.exec(text) ?? []
+  const [, name, node, tree = here] = /^([^=]+)=([^@]+)(?:@(.+))?$/.exec(text) ?? []
+  if (name === undefined || node === undefined)
+    rejectOptions(row, invalidValue('--agent', text, 'use NAME=NODE or NAME=NODE@TREE'))
   return { name, node, launcher: tree.endsWith('/bramble-agent') ? tree : join(tree, 'scripts/bramble-agent') }
 }
 

@@ -1,8 +1,4 @@
-/**
- * Measures the name server of a node over UDP, with 1,000 Services of three endpoints (or as many as the first argument). The client
- * is a process of its own. Prints answers a second, times of single questions, CPU time of the server for an answer, what a change of
- * a Service and the first question for the name of an address cost, and how a flood from one pod delays the event loop.
- */
+/** Measures the name server of a node over UDP. `--help` prints the usage. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
@@ -19,12 +15,19 @@ import { clusterZone, type Zone } from '../agent/network/names/zone.ts'
 import { dnsQuestion } from '../agent/network/testing/dns-client.ts'
 import type { ServiceState } from '../api/network/service-endpoints.ts'
 import { systemClock } from '../daemon/clock.ts'
+import { benchmarkOptions } from './options/benchmark-options.ts'
 
 /** `open`: so many questions are open at a time; 0: all that the client can send, without waiting. */
 type Job = { readonly port: number; readonly names: number; readonly open: number; readonly ms: number }
 type Done = { readonly answers: number; readonly sent: number; readonly times: readonly number[] }
 
-const count = Number(process.argv[2] ?? 1_000)
+const { services: count } = benchmarkOptions({
+  name: 'node dist/bench/names.js',
+  text: `Measures the name server of a node over UDP with Services of three endpoints. The client is a process of its own. Prints answers a
+second, times of single questions, the CPU time of the server for an answer, what a change of a Service and the first question for the name of an
+address cost, and how a flood from one pod delays the event loop.`,
+  options: { services: { value: 'N', help: 'Services', range: [1, 60_000], default: '1000' } },
+})
 const clusterDomain = 'cluster.local'
 const nameOf = (index: number) => `service-${index}.shop.svc.${clusterDomain}`
 
@@ -159,8 +162,9 @@ async function ask({ port, names, open, ms }: Job): Promise<Done> {
   })
   for (let index = 0; index < open; index++) send()
   const pump = () => {
+    if (isOver) return
     for (let index = 0; index < 100; index++) send()
-    if (!isOver) setImmediate(pump)
+    setImmediate(pump)
   }
   if (open === 0) pump()
   await new Promise((resolve) => setTimeout(resolve, ms))

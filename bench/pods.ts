@@ -1,12 +1,8 @@
-/**
- * Measures the cost of a pod on one machine: the time to start it beside a plain container of the same image, and the resources
- * of the agent while pods only run. On a dockerd of its own; needs root, docker.io and busybox-static.
- */
+/** Measures the cost of a pod on one machine. `--help` prints the usage. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { dockerRuntime } from '../agent/adapters/docker/docker-runtime.ts'
 import { type PodWorld, startPods } from '../agent/testing/pod-world.ts'
 import type { Pod } from '../api/pod.ts'
@@ -18,14 +14,27 @@ import { type DockerDoor, dockerDoor } from '../test/support/docker-door.ts'
 import { startDockerd, type TestDockerd } from '../test/support/dockerd.ts'
 import { joinFleet, startAgent, startController } from '../test/support/fleet.ts'
 import { testVolumes } from '../test/support/volumes.ts'
+import { benchmarkOptions } from './options/benchmark-options.ts'
 
-const { values } = parseArgs({
+const values = benchmarkOptions({
+  name: 'node dist/bench/pods.js',
+  text: `Measures on one machine, with a dockerd of its own, how long a pod takes to start beside a plain container of the same image, and what
+an agent uses while its pods only run. Prints tables. Needs root, docker.io, busybox-static and bundles (npm run build).`,
   options: {
-    starts: { type: 'string', default: '30' },
-    seconds: { type: 'string', default: '60' },
-    pods: { type: 'string', default: '0,10,50' },
+    starts: { value: 'N', help: 'starts, one after the other; 0: none', range: [0, 10_000], default: '30' },
+    seconds: { value: 'S', help: 'how long running pods are measured', range: [1, 100_000], default: '60' },
+    pods: {
+      value: 'N',
+      help: 'number of running pods',
+      range: [0, 110],
+      repeated: true,
+      default: ['0', '10', '50'],
+    },
+    calls: { help: 'print the calls to Docker for a start, too' },
   },
 })
+/** Each adds pods to those of the one before. */
+const sizes = values.pods.toSorted((a, b) => a - b)
 const image = 'test/busybox:1'
 const together = 50
 const ends: (() => Promise<unknown>)[] = []
@@ -39,8 +48,8 @@ try {
   const { Driver, ServerVersion } = await dockerd.docker.info()
   const [load = 0] = loadavg()
   console.log(`Docker ${ServerVersion} on ${Driver}, ${cpus().length} cores, load ${load.toFixed(1)}\n`)
-  if (Number(values.starts) > 0) console.log(await starting(dockerd, Number(values.starts)))
-  console.log(await idling(dockerd, folder, values.pods.split(',').map(Number), Number(values.seconds)))
+  if (values.starts > 0) console.log(await starting(dockerd, values.starts))
+  console.log(await idling(dockerd, folder, values.seconds))
 } catch (error) {
   console.error(error)
   process.exitCode = 1
@@ -113,7 +122,7 @@ async function starting(dockerd: TestDockerd, times: number): Promise<string> {
     await Promise.all(four)
   })
   for (const remove of removes) await remove()
-  if (process.env['BENCH_CALLS'] === '1') console.log(calls.join('\n'))
+  if (values.calls) console.log(calls.join('\n'))
   return table(
     ['', 'pod', 'plain container', 'ratio'],
     [
@@ -137,7 +146,7 @@ async function plainRun({ docker }: TestDockerd): Promise<[number, () => Promise
 }
 
 /** The agent as a program, with a controller, and pods that are asked every ten seconds whether they live and are ready. */
-async function idling(dockerd: TestDockerd, folder: string, sizes: readonly number[], seconds: number) {
+async function idling(dockerd: TestDockerd, folder: string, seconds: number) {
   const door = await dockerDoor({ teardown: (end) => ending.teardown(end) }, dockerd.socket)
   const controller = await startController(ending, { dataDir: join(folder, 'controller') })
   const dataDir = join(folder, 'agent')

@@ -1,34 +1,30 @@
-/** Measures the Kubernetes API over HTTP/1.1 and over HTTP/2, against one running controller. See --help. */
+/** Measures the Kubernetes API over HTTP/1.1 and over HTTP/2, against one running controller. `--help` prints the usage. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
 import { Agent, request } from 'node:https'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { type ApiAccess, readKubeconfig } from '../broker-controller/kubeconfig.ts'
 import { startProgram } from '../test/support/program.ts'
+import { benchmarkOptions } from './options/benchmark-options.ts'
 
-const help = `Usage: node dist/bench/protocols.js [--controller LAUNCHER] [--list N] [--idle N] [--rounds N]
-
-Starts bramble-controller in a temporary folder and measures reads, lists, watches and idle connections over HTTP/1.1 and HTTP/2 in turn.
-
-  --controller LAUNCHER  the program to measure; default scripts/bramble-controller
-  --list N               objects in the list, default 3000
-  --idle N               idle connections of each protocol, default 300
-  --rounds N             default 3
-`
-const { values } = parseArgs({
+const {
+  controller,
+  list: listLength,
+  idle: idleCount,
+  rounds: roundCount,
+} = benchmarkOptions({
+  name: 'node dist/bench/protocols.js',
+  text: `Starts bramble-controller in a temporary folder and measures reads, lists, watches and idle connections over HTTP/1.1 and HTTP/2 in
+turn. Prints a table.`,
   options: {
-    controller: { type: 'string', default: 'scripts/bramble-controller' },
-    list: { type: 'string', default: '3000' },
-    idle: { type: 'string', default: '300' },
-    rounds: { type: 'string', default: '3' },
-    help: { type: 'boolean', default: false },
+    controller: { value: 'LAUNCHER', help: 'the program to measure', default: 'scripts/bramble-controller' },
+    list: { value: 'N', help: 'objects in the list', range: [1, 1_000_000], default: '3000' },
+    idle: { value: 'N', help: 'idle connections of each protocol', range: [1, 10_000], default: '300' },
+    rounds: { value: 'N', help: 'rounds', range: [1, 1_000], default: '3' },
   },
 })
-const listLength = Number(values.list)
-const idleCount = Number(values.idle)
 const reads = 3000
 const lists = 20
 const watchCount = 50
@@ -48,8 +44,7 @@ type Client = {
 }
 type Figures = { readonly [what: string]: number }
 
-if (values.help) process.stdout.write(help)
-else await run()
+await run()
 
 type Server = { readonly pid: number; readonly access: ApiAccess }
 
@@ -63,13 +58,13 @@ async function run(): Promise<void> {
     await fill(access)
     await measured(pid, access, http1) // warms up
     await measured(pid, access, http2)
-    for (let round = 0; round < Number(values.rounds); round++) {
+    for (let round = 0; round < roundCount; round++) {
       for (const [name, open] of Object.entries(kinds)) rounds[name]?.push(await measured(pid, access, open))
     }
   })
   const [load = 0] = loadavg()
   console.log(
-    `Node ${process.version}, ${cpus().length} cores, load ${load.toFixed(1)}; medians of ${values.rounds} rounds\n`,
+    `Node ${process.version}, ${cpus().length} cores, load ${load.toFixed(1)}; medians of ${roundCount} rounds\n`,
   )
   console.log(`| | ${Object.keys(kinds).join(' | ')} |\n| --- | ---: | ---: |`)
   for (const what of Object.keys(rounds['HTTP/2']?.[0] ?? {})) {
@@ -96,7 +91,7 @@ async function onController(use: (server: Server) => Promise<void>): Promise<voi
       '0',
     ]
     const files = ['--data-dir', join(folder, 'controller'), '--config', config, '--log-format', 'json']
-    const program = startProgram([values.controller, 'run', ...files, ...where], (end) => void ends.push(end))
+    const program = startProgram([controller, 'run', ...files, ...where], (end) => void ends.push(end))
     const ready = await program.logged('Controller ready')
     await use({ pid: program.pid, access: await readKubeconfig(String(ready['kubeconfig'])) })
   } finally {

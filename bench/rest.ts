@@ -1,20 +1,22 @@
-/**
- * Measures the disk writes of an idle machine and the memory of its agent: a booted machine with the package installed as a user
- * does, one pod, and a controller on another machine. Runs for an hour, in parts of ten minutes; needs what
- * test/machines/README.md lists.
- */
+/** Measures the disk writes of an idle machine and the memory of its agent. `--help` prints the usage. */
 import { readFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { bootMachine, type Machine } from '../test/support/machine.ts'
 import { machineNetwork } from '../test/support/machine-network.ts'
 import { podManifest } from '../test/support/manifests.ts'
 import { hubOn, install, isNodeReady, testPackages } from '../test/support/packaged.ts'
 import { eventually } from '../test/support/wait.ts'
+import { benchmarkOptions } from './options/benchmark-options.ts'
 
-const { values } = parseArgs({
-  options: { parts: { type: 'string', default: '6' }, minutes: { type: 'string', default: '10' } },
+const values = benchmarkOptions({
+  name: 'node dist/bench/rest.js',
+  text: `Measures what an idle machine writes to its disk, and the memory of its agent: a booted machine with the package installed as a user
+does it, one pod, and a controller on another machine. Prints a row for each part of the time. Needs what test/machines/README.md lists.`,
+  options: {
+    parts: { value: 'N', help: 'parts of the time', range: [0, 100_000], default: '6' },
+    minutes: { value: 'MIN', help: 'length of each', range: [1, 100_000], default: '10' },
+  },
 })
 const image = 'test/busybox:1'
 const ends: (() => Promise<unknown>)[] = []
@@ -23,7 +25,7 @@ const ending = { teardown: (end: () => Promise<unknown>) => void ends.push(end) 
 try {
   const machine = await machineAtWork()
   console.log(`${cpus().length} cores, ${await machine.run('/usr/lib/bramble-agent/node --version')}`)
-  await lookOn(machine, Number(values.parts), Number(values.minutes))
+  await lookOn(machine, values.parts, values.minutes)
 } catch (error) {
   console.error(error)
   process.exitCode = 1

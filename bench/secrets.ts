@@ -1,24 +1,25 @@
-/** Measures durable writes of Secrets in the SQLite store, plain and encrypted, one after another and 32 at once. Needs nothing. */
+/** Measures durable writes of Secrets. `--help` prints the usage. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { openSqliteStore } from '../broker-controller/store/sqlite/sqlite-store.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
 import { openLog } from '../daemon/log.ts'
+import { benchmarkOptions } from './options/benchmark-options.ts'
 
-const { values } = parseArgs({
+const { writes, bytes, rounds } = benchmarkOptions({
+  name: 'node dist/bench/secrets.js',
+  text: 'Measures durable writes of Secrets in the SQLite store, plain and encrypted, one after another and 32 at once.',
   options: {
-    writes: { type: 'string', default: '3000' },
-    bytes: { type: 'string', default: '1024' },
-    rounds: { type: 'string', default: '3' },
+    writes: { value: 'N', help: 'Secrets to write in each measurement', range: [1, 1_000_000], default: '3000' },
+    bytes: { value: 'BYTES', help: 'size of the value in each', range: [0, 1_000_000], default: '1024' },
+    rounds: { value: 'N', help: 'rounds', range: [1, 1_000], default: '3' },
   },
 })
 const log = openLog({ level: 'error', format: 'json', write: (line) => void process.stderr.write(line) })
-const [writes, bytes] = [Number(values.writes), Number(values.bytes)]
 const data = { value: Buffer.alloc(bytes, 'x').toString('base64') }
 
-for (let round = 1; round <= Number(values.rounds); round++) {
+for (let round = 1; round <= rounds; round++) {
   for (const atOnce of [1, 32]) {
     const plain = await perSecond(atOnce, false)
     const encrypted = await perSecond(atOnce, true)

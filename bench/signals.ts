@@ -1,10 +1,4 @@
-/**
- * Compares the cost of reading all eviction signals with systeminformation's calls for the same values, on this machine, in
- * turns, in one run. Prints a table; the argument is the number of reads instead of the usual 300.
- *
- * CPU time is that of this process and of the programs it starts, as counted by the kernel. To count only those, it runs in a
- * process namespace of its own, which needs root: the last process ID there rises by one with each.
- */
+/** Compares the cost of reading all eviction signals with systeminformation's. `--help` prints the usage. */
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import si from 'systeminformation'
 import { hostSignals } from '../agent/adapters/kernel/host-signals.ts'
+import { benchmarkOptions } from './options/benchmark-options.ts'
 
 type Look = {
   readonly name: string
@@ -29,8 +24,16 @@ type Figures = {
   readonly writtenBytes: number
 }
 
-const looks = Number(process.argv[2] ?? 300)
 const rounds = 3
+const { reads: looks } = benchmarkOptions({
+  name: 'node dist/bench/signals.js',
+  text: `Compares the cost of reading all eviction signals with that of systeminformation's calls for the same values, on this machine, in turns,
+in ${rounds} rounds. Prints a table. CPU time is that of the process and of the programs it starts, as the kernel counts it.
+
+Needs root: to count the programs it starts and no others, it runs in a process namespace of its own, in which the last process ID rises by one with
+each of them.`,
+  options: { reads: { value: 'N', help: 'reads of all signals in a round', range: [1, 1_000_000], default: '300' } },
+})
 const ticksPerSecond = 100
 const rarely = { looks: 6, pauseMs: 700 }
 
@@ -38,7 +41,7 @@ if (process.env.BENCH_ALONE === '1') console.log(await compared())
 else alone()
 
 function alone(): void {
-  const script = [process.execPath, fileURLToPath(import.meta.url), String(looks)]
+  const script = [process.execPath, fileURLToPath(import.meta.url), '--reads', String(looks)]
   const options = { stdio: 'inherit', env: { ...process.env, BENCH_ALONE: '1' } } as const
   const { status, error } = spawnSync('unshare', ['--pid', '--fork', '--mount-proc', ...script], options)
   if (error !== undefined) throw error

@@ -1,46 +1,39 @@
-/**
- * Measures streams on real parts: kubectl, controller, agent and Docker on one machine. In the same run it measures what they are
- * made of: a plain TLS socket, a bare relay, Docker without an agent, and kubectl without a node.
- * Needs root, kubectl, docker and busybox-static.
- */
+/** Measures streams on real parts. `--help` prints the usage. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { openAuthority } from '../certs/authority.ts'
 import { issueServer } from '../certs/issue.ts'
 import { startDockerd, type TestDockerd } from '../test/support/dockerd.ts'
 import { type Controller, joinFleet, startAgent, startController } from '../test/support/fleet.ts'
 import type { Program } from '../test/support/program.ts'
 import { eventually } from '../test/support/wait.ts'
+import { benchmarkOptions } from './options/benchmark-options.ts'
 import { streamCeiling } from './streams/ceiling.ts'
 import { type Cost, costOf, endedChildrenCpuMs, engineCpuMs, type Groups, ownCpuMs } from './streams/cpu-times.ts'
 import { dockerAlone } from './streams/docker-alone.ts'
 import { preparedServer } from './streams/prepared-server.ts'
 import { copied, forwarded, printed } from './streams/transfers.ts'
 
-const help = `Usage: node dist/bench/streams.js [--mib N] [--execs N] [--rounds N]
-
-Starts a controller, an agent and Docker in a temporary folder, and prints a table. Takes about two minutes.
-
-  --mib N     to transfer in each direction, default 200
-  --execs N   commands to run, one after the other, default 20
-  --rounds N  transfers of each kind, one after the other; the fastest is printed, default 1
-`
-const { values } = parseArgs({
+const { mib, execs, rounds } = benchmarkOptions({
+  name: 'node dist/bench/streams.js',
+  text: `Measures streams through kubectl, a controller, an agent and Docker on one machine, and in the same run what they are made of: a plain
+TLS socket, a bare relay, Docker without an agent, and kubectl without a node. Prints tables. Takes about two minutes. Needs root, kubectl, docker.io,
+busybox-static and bundles (npm run build).`,
   options: {
-    mib: { type: 'string', default: '200' },
-    execs: { type: 'string', default: '20' },
-    rounds: { type: 'string', default: '1' },
-    help: { type: 'boolean', default: false },
+    mib: { value: 'N', help: 'MiB to transfer in each direction', range: [1, 100_000], default: '200' },
+    execs: { value: 'N', help: 'commands to run, one after the other', range: [1, 100_000], default: '20' },
+    rounds: {
+      value: 'N',
+      help: 'transfers of each kind, one after the other; the fastest is printed',
+      range: [1, 1_000],
+      default: '1',
+    },
   },
 })
-const mib = Number(values.mib)
-const execs = Number(values.execs)
-const rounds = Number(values.rounds)
 const image = 'test/busybox:1'
 const ends: (() => Promise<unknown>)[] = []
 const ending = { teardown: (end: () => Promise<unknown>) => void ends.push(end) }
@@ -220,11 +213,8 @@ async function residentKiB(pid: number): Promise<number> {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1])
 }
 
-if (values.help) process.stdout.write(help)
-else {
-  try {
-    await measure()
-  } finally {
-    for (const end of ends.reverse()) await end()
-  }
+try {
+  await measure()
+} finally {
+  for (const end of ends.reverse()) await end()
 }

@@ -1,25 +1,26 @@
-/**
- * Measures the network traffic of an idle node: an agent in a network namespace of its own, joined to a controller outside of it
- * by a pair of virtual interfaces. The kernel's counters of the pair include the headers of Ethernet, IP and TCP. Needs root,
- * `ip`, docker.io, and bundles (npm run build). Each `--tree DIR` measures the programs of another checkout in the same run.
- */
+/** Measures the network traffic of an idle node. `--help` prints the usage. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { parseArgs, promisify } from 'node:util'
+import { promisify } from 'node:util'
 import { startDockerd } from '../test/support/dockerd.ts'
 import { type MachineNetwork, machineNetwork } from '../test/support/machine-network.ts'
 import { startProgram } from '../test/support/program.ts'
+import { benchmarkOptions } from './options/benchmark-options.ts'
 
-const { values } = parseArgs({
+const values = benchmarkOptions({
+  name: 'node dist/bench/wire.js',
+  text: `Measures the network traffic of an idle node: an agent in a network namespace of its own, joined to a controller outside of it by a pair of
+virtual interfaces. The kernel's counters of the pair include the headers of Ethernet, IP and TCP. Prints a table. Needs root, ip, docker.io, and
+bundles (npm run build).`,
   options: {
-    tree: { type: 'string', multiple: true, default: [] },
-    metered: { type: 'boolean', default: false },
-    seconds: { type: 'string', default: '600' },
-    settle: { type: 'string', default: '90' },
+    tree: { value: 'DIR', help: 'measure the programs of this checkout in the same run', repeated: true },
+    metered: { help: 'measure an agent of this tree with metered: true, too' },
+    seconds: { value: 'S', help: 'how long bytes are counted', range: [1, 1_000_000], default: '600' },
+    settle: { value: 'S', help: 'seconds after the start before they are counted', range: [0, 100_000], default: '90' },
   },
 })
 const here = fileURLToPath(new URL('../..', import.meta.url))
@@ -45,16 +46,16 @@ try {
   for (const [index, one] of trees.entries()) {
     counters.push(await idleNode(one, { folder: join(folder, String(index)), index, docker: dockerd.socket, network }))
   }
-  await delay(Number(values.settle) * 1000)
+  await delay(values.settle * 1000)
   const before = await Promise.all(counters.map((count) => count()))
-  await delay(Number(values.seconds) * 1000)
+  await delay(values.seconds * 1000)
   const after = await Promise.all(counters.map((count) => count()))
   console.log(
     `| | bytes in ${values.seconds} s | MB a month | packets | of IP: bytes | MB a month |\n|---|---|---|---|---|---|`,
   )
   for (const [index, { name }] of trees.entries()) {
     const more = (field: keyof Counted) => (after[index]?.[field] ?? 0) - (before[index]?.[field] ?? 0)
-    const month = (bytes: number) => ((bytes / Number(values.seconds)) * 30 * 0.0864).toFixed(1)
+    const month = (bytes: number) => ((bytes / values.seconds) * 30 * 0.0864).toFixed(1)
     const [bytes, ipBytes] = [more('bytes'), more('ipBytes')]
     console.log(`| ${[name, bytes, month(bytes), more('packets'), ipBytes, month(ipBytes)].join(' | ')} |`)
   }

@@ -1,8 +1,4 @@
-/**
- * Measures the CPU time of the controllers of workloads, with the scheduler: a Deployment of 1,000 replicas on 200 nodes, its rolling
- * update, 500 Deployments at rest, and 10,000 pods that get an owner. All is in memory, with a clock that the bench advances; the nodes
- * are played by the bench, whose own time is not counted. Prints a table.
- */
+/** Measures the CPU time of the controllers of workloads, with the scheduler. `--help` prints the usage. */
 import { aNode } from '../api/testing/builders.ts'
 import type { Deployment } from '../api/workloads/deployment.ts'
 import type { ReplicaSet } from '../api/workloads/replica-set.ts'
@@ -15,6 +11,7 @@ import { rfc3339 } from '../daemon/clock.ts'
 import { openLog } from '../daemon/log.ts'
 import { runLoops } from '../daemon/run.ts'
 import { type FakeClock, fakeClock } from '../daemon/testing/fake-clock.ts'
+import { benchmarkOptions } from './options/benchmark-options.ts'
 
 const nodes = 200
 const replicas = 1000
@@ -22,6 +19,14 @@ const atRest = 500
 const adopters = 100
 const podsOfEach = 100
 const restMinutes = 10
+
+benchmarkOptions({
+  name: 'node dist/bench/workloads.js',
+  text: `Measures the CPU time of the controllers of workloads, with the scheduler: a Deployment of ${replicas} replicas on ${nodes} nodes, its
+rolling update, ${atRest} Deployments at rest, and ${adopters * podsOfEach} pods that get an owner. All is in memory, with a clock that the
+benchmark advances; it plays the nodes itself, and does not count that time. Prints a table.`,
+  options: {},
+})
 
 type World = {
   readonly store: Store

@@ -1,28 +1,30 @@
-/**
- * Measures the disk writes of a controller whose fleet is idle: three agents as real programs, with an engine and a pod each.
- * Prints for each part of the time the bytes that the controller's process caused to be written (/proc/PID/io) and how much its
- * files grew, scaled to a day, and which objects changed in it, heartbeats aside. Needs root, docker.io, kubectl, and bundles
- * (npm run build).
- */
+/** Measures the disk writes of a controller whose fleet is idle. `--help` prints the usage. */
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { isDeepStrictEqual, parseArgs } from 'node:util'
-import { test } from 'tap'
+import { isDeepStrictEqual } from 'node:util'
+import { t as program, test } from 'tap'
 import type { Controller } from '../test/support/fleet.ts'
 import { joinedFleet } from '../test/support/joined-fleet.ts'
 import { podManifest } from '../test/support/manifests.ts'
 import { image } from '../test/support/pods.ts'
+import { benchmarkOptions } from './options/benchmark-options.ts'
 
-const { values } = parseArgs({
+const { parts, minutes, settle } = benchmarkOptions({
+  name: 'node dist/bench/writes.js',
+  text: `Measures what a controller writes to its disk while its fleet is idle: three agents as real programs, with an engine and a pod each. Prints
+for each part of the time the bytes that the process caused to be written (/proc/PID/io), how much its files grew, both for a day, and which objects
+changed, heartbeats aside. Needs root, docker.io, kubectl, and bundles (npm run build).`,
   options: {
-    parts: { type: 'string', default: '6' },
-    minutes: { type: 'string', default: '5' },
-    settle: { type: 'string', default: '6' },
+    parts: { value: 'N', help: 'parts of the time', range: [1, 100_000], default: '6' },
+    minutes: { value: 'MIN', help: 'length of each', range: [1, 100_000], default: '5' },
+    settle: { value: 'MIN', help: 'minutes before the first', range: [0, 100_000], default: '6' },
   },
 })
-const [parts, minutes] = [Number(values.parts), Number(values.minutes)]
 const names = ['pi-1', 'pi-2', 'pi-3']
+
+// tap's own 30 s would end it, unless the environment has TAP_TIMEOUT.
+program.setTimeout(0)
 
 test('a fleet at rest', { timeout: 24 * 3_600_000 }, async (t) => {
   const { controller, startReady } = await joinedFleet(t, { names })
@@ -36,7 +38,7 @@ test('a fleet at rest', { timeout: 24 * 3_600_000 }, async (t) => {
     )
   }
   await controller.kubectl('wait', '--for=condition=Ready', ...names.map((name) => `pod/on-${name}`), '--timeout=80s')
-  await delay(Number(values.settle) * 60_000)
+  await delay(settle * 60_000)
 
   let objects = await objectsOf(controller)
   const first = await written(controller)

@@ -1,22 +1,19 @@
-/**
- * What the page of the dashboard costs a controller and a browser, over the wire: a controller, a fleet that connects to it with mutual
- * TLS and reports what it uses while it is asked to, and the page in Chromium. `--help` prints the usage.
- */
+/** Measures what the page of the dashboard costs a controller and a browser. `--help` prints the usage. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { loginLinkCommand } from '../../broker-controller/commands/dashboard-command.ts'
 import { systemClock as clock } from '../../daemon/clock.ts'
-import { type Command, printText, readArguments } from '../../daemon/process/command-line.ts'
 import { openBrowser, type Page } from '../../test/support/browser.ts'
 import { prepareFleet, startLoads } from '../fleet/fleet-load.ts'
 import { startServer } from '../fleet/server.ts'
+import { benchmarkOptions } from '../options/benchmark-options.ts'
 
 const row = {
   name: 'node dist/bench/dashboard/browser-page.js',
-  about: 'what the page of the dashboard costs a controller and a browser',
-  forms: { '': '' },
+  text: `Measures what the page of the dashboard costs a controller and a browser, over the wire: a controller, a fleet that connects to it with mutual
+TLS and reports what it uses while it is asked to, and the page in Chromium. Needs Chromium and bundles (npm run build).`,
   options: {
     nodes: { value: 'N', help: 'number of nodes', range: [1, 100_000], default: '1000' },
     pods: { value: 'N', help: 'pods of each', range: [0, 100], default: '3' },
@@ -29,14 +26,9 @@ const row = {
     },
     pictures: { value: 'DIR', help: 'write pictures of the page there' },
   },
-} as const satisfies Command
+} as const
 
-const read = readArguments(row, process.argv.slice(2))
-if (read.want !== 'act') {
-  const status = printText(read, { stdout: (text) => console.log(text), stderr: (text) => console.error(text) })
-  process.exit(status)
-}
-const { nodes, pods, seconds, pictures, 'warm-up': warmUp } = read.values
+const { nodes, pods, seconds, pictures, 'warm-up': warmUp } = benchmarkOptions(row)
 const folder = await mkdtemp(join(tmpdir(), 'bramble-page-'))
 const dataDir = join(folder, 'data')
 const config = join(folder, 'config.yaml')

@@ -1,8 +1,4 @@
-/**
- * What an open page of the dashboard costs a controller: a fleet in memory whose nodes renew leases and report usage, first with no
- * page, then with pages. Arguments: --nodes N --pods N --pages N --seconds N.
- */
-import { parseArgs } from 'node:util'
+/** Measures what an open page of the dashboard costs a controller. `--help` prints the usage. */
 import { administrator } from '../../api/identity.ts'
 import { aLease, aNode, aPod } from '../../api/testing/builders.ts'
 import { openAuthorizer } from '../../broker-controller/apiserver/access/authorizer.ts'
@@ -11,21 +7,19 @@ import { memoryStore } from '../../broker-controller/store/memory-store.ts'
 import { usageBoard } from '../../broker-controller/usage/usage-board.ts'
 import { systemClock as clock, rfc3339Micro } from '../../daemon/clock.ts'
 import { openLog } from '../../daemon/log.ts'
+import { benchmarkOptions } from '../options/benchmark-options.ts'
 
-const { values } = parseArgs({
+const { nodes, pods, pages, seconds } = benchmarkOptions({
+  name: 'node dist/bench/dashboard/open-page.js',
+  text: `Measures what an open page of the dashboard costs a controller: a fleet in memory whose nodes renew leases and report usage, first without a
+page, then with pages.`,
   options: {
-    nodes: { type: 'string', default: '1000' },
-    pods: { type: 'string', default: '5000' },
-    pages: { type: 'string', default: '1' },
-    seconds: { type: 'string', default: '60' },
+    nodes: { value: 'N', help: 'number of nodes', range: [1, 100_000], default: '1000' },
+    pods: { value: 'N', help: 'number of pods', range: [0, 1_000_000], default: '5000' },
+    pages: { value: 'N', help: 'open pages', range: [1, 1_000], default: '1' },
+    seconds: { value: 'S', help: 'length of each measurement', range: [1, 100_000], default: '60' },
   },
 })
-const [nodes, pods, pages, seconds] = [values.nodes, values.pods, values.pages, values.seconds].map(Number) as [
-  number,
-  number,
-  number,
-  number,
-]
 
 const log = openLog({ format: 'text', level: 'warn', write: (line) => void process.stderr.write(line) })
 const store = memoryStore({ clock })

@@ -1,7 +1,4 @@
-/**
- * Simulates a day of a fleet with the code of the controller: node lifecycle, evictions, workloads and scheduler, over a store in
- * memory and a clock that the bench advances. The nodes are simulated; a region of three is lost for an hour. `--help` prints the usage.
- */
+/** Simulates a day of a fleet with the code of the controller. `--help` prints the usage. */
 import { boundPod } from '../../api/pod/pod-conditions.ts'
 import type { Deployment } from '../../api/workloads/deployment.ts'
 import { eventCleanup } from '../../broker-controller/controllers/event-cleanup.ts'
@@ -15,21 +12,19 @@ import { memoryStore } from '../../broker-controller/store/memory-store.ts'
 import { workloadNeeds } from '../../broker-controller/testing/workload-world.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
 import { openLog } from '../../daemon/log.ts'
-import { type Command, printText, readArguments } from '../../daemon/process/command-line.ts'
 import { runLoops } from '../../daemon/run.ts'
 import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { seededRandom } from '../../daemon/testing/seeded-random.ts'
+import { benchmarkOptions } from '../options/benchmark-options.ts'
 import { leaseFeed } from './lease-feed.ts'
 import { type Departure, simulatedNodes } from './simulated-nodes.ts'
 
 const row = {
   name: 'node dist/bench/day/day.js',
-  about: 'a simulated day of a fleet, with the loss of a region',
   text: `Runs the control loops of the controller over a store in memory and a clock that is advanced second by second, with simulated nodes in three
 regions of three zones. Each hour a few machines fail for ten minutes, and others are silent for 8 s. A quarter into the day the
 controller is restarted; at half of it a region is lost for an hour. Prints what was evicted and when, and the CPU time of the control
 loops. Heartbeats reach the node lifecycle controller without the cost of writing them. Exits with 1 if a pod was evicted that should not have been, was seen on two nodes, or is missing at the end.`,
-  forms: { '': '' },
   options: {
     nodes: { value: 'N', help: 'number of nodes', range: [9, 100_000], default: '500' },
     pods: { value: 'N', help: 'pods of each, in Deployments of 20', range: [1, 100], default: '10' },
@@ -41,17 +36,22 @@ loops. Heartbeats reach the node lifecycle controller without the cost of writin
       default: '40',
     },
     placed: { help: 'divide the first pods among the nodes without the scheduler; it places all later ones' },
+    latency: {
+      value: 'MS',
+      help: 'time that heartbeats and reports of pods are under way, on average: of most it is shorter, of some much longer',
+      range: [0, 60_000],
+      default: '0',
+    },
+    away: { value: 'S', help: 'how long the controller is away when it is restarted', range: [0, 3_600], default: '0' },
     seed: { value: 'N', help: 'seed of the failures', range: [0, 1_000_000], default: '1' },
   },
-} as const satisfies Command
+} as const
 
-const read = readArguments(row, process.argv.slice(2))
-if (read.want !== 'act') {
-  const status = printText(read, { stdout: (text) => console.log(text), stderr: (text) => console.error(text) })
-  process.exit(status)
-}
-const { nodes: count, pods: podsOfEach, hours, lease, placed, seed } = read.values
+const { nodes: count, pods: podsOfEach, hours, lease, placed, latency, away, seed } = benchmarkOptions(row)
 const random = seededRandom(seed)
+/** Of its own: the failures are the same with each latency. */
+const randomDelay = seededRandom(seed + 1)
+const delayMs = latency === 0 ? undefined : () => -Math.log(1 - randomDelay()) * latency
 const replicas = 20
 /** Of a lease, as the node lifecycle controller has it. */
 const graceMs = lease * 1_250
@@ -64,7 +64,7 @@ const zones = Array.from({ length: count }, (_, i): readonly [string, string] =>
   `node-${i}`,
   `region-${i % 3}-zone-${Math.floor(i / 3) % 3}`,
 ])
-const nodes = simulatedNodes({ store, clock, log, leases, beatSeconds: lease / 4 }, zones)
+const nodes = simulatedNodes({ store, clock, log, leases, beatSeconds: lease / 4, delayMs }, zones)
 const deployments = Math.round((count * podsOfEach) / replicas)
 const problems: string[] = []
 let evicted = 0
@@ -140,6 +140,9 @@ function startController(schedules = true) {
 /** Leases are in the memory of the process that ends. */
 async function restart(): Promise<void> {
   await controller.stop()
+  nodes.disconnect()
+  await passed(away)
+  nodes.connect()
   leases.forget()
   controller = startController()
 }

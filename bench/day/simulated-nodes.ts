@@ -16,6 +16,8 @@ export type SimulatedNodesNeeds = {
   readonly leases: LeaseFeed
   /** Between two heartbeats of a node. */
   readonly beatSeconds: number
+  /** How long the next message of a node is under way, in milliseconds; undefined: all arrive at once. */
+  readonly delayMs: (() => number) | undefined
 }
 
 /** A pod that left its node, as the API shows it. */
@@ -35,6 +37,9 @@ export interface SimulatedNodes {
   tick(): Promise<void>
   silence(names: readonly string[]): void
   revive(names: readonly string[]): Promise<void>
+  /** No controller is there, until `connect`: heartbeats are lost, and what pods did is reported afterwards. */
+  disconnect(): void
+  connect(): void
   /** Pods that were deleted since the last call. */
   departures(): readonly Departure[]
   /** Pods that were seen on two nodes: there must be none. */
@@ -42,7 +47,7 @@ export interface SimulatedNodes {
 }
 
 export function simulatedNodes(
-  { store, clock, log, leases, beatSeconds }: SimulatedNodesNeeds,
+  { store, clock, log, leases, beatSeconds, delayMs }: SimulatedNodesNeeds,
   zones: readonly (readonly [name: string, zone: string])[],
 ): SimulatedNodes {
   const silentSince = new Map<string, number>()
@@ -51,6 +56,10 @@ export function simulatedNodes(
   const departed: Departure[] = []
   const moved: string[] = []
   let seconds = 0
+  let isConnected = true
+
+  const messages = messagesUnderWay(delayMs)
+  const send = (arrive: Arrival) => messages.send(seconds, arrive)
 
   const pods = informer({ store, clock, log }, 'pods', (present, previous) => {
     const pod = present ?? previous
@@ -71,29 +80,18 @@ export function simulatedNodes(
     if (node !== '') changed.set(uid, present)
   })
 
-  const report = async (name: string) => {
+  const report = (name: string) => reportReady({ store, clock }, name)
+
+  /** The controller asks a node for its status whose Ready condition stays Unknown while heartbeats arrive. */
+  const beat = async (name: string) => {
+    leases.renew(name)
+    if (delayMs === undefined) return // then no heartbeat is late
     const node = await store.get('nodes', { namespace: '', name })
-    if (node === undefined) return
-    const now = rfc3339(clock.wallMs())
-    const conditions = (aNode({ name }).status?.conditions ?? []).map((condition) => {
-      const known = node.status?.conditions?.find(({ type }) => type === condition.type)
-      const lastTransitionTime = known?.status === condition.status ? (known.lastTransitionTime ?? now) : now
-      return { ...condition, lastHeartbeatTime: now, lastTransitionTime }
-    })
-    await store.updateStatus('nodes', { ...node, status: { ...node.status, conditions } })
+    const ready = node?.status?.conditions?.find(({ type }) => type === 'Ready')
+    if (ready?.status === 'Unknown' && !silentSince.has(name)) await send(() => report(name))
   }
 
-  /** A bound pod runs, and one that is asked to leave is gone. Of a silent node nothing happens. */
-  const act = async (pod: StoredPod) => {
-    const { name, namespace = '', uid, deletionTimestamp } = pod.metadata
-    if (deletionTimestamp !== undefined) {
-      await store.delete('pods', { namespace, name }, { uid }).catch(() => undefined)
-    } else if (pod.status?.conditions?.find(({ type }) => type === 'Ready')?.status !== 'True') {
-      const present = await store.get('pods', { namespace, name })
-      if (present?.metadata.uid !== uid) return
-      await store.updateStatus('pods', { ...present, status: { ...present.status, ...running(clock.wallMs()) } })
-    }
-  }
+  const act = (pod: StoredPod) => runPod({ store, clock }, pod)
 
   return {
     names: zones.map(([name]) => name),
@@ -107,14 +105,16 @@ export function simulatedNodes(
     },
     async tick() {
       seconds += 1
+      const arriving = messages.take(seconds)
+      for (const arrive of isConnected ? arriving : []) await arrive()
       for (let index = seconds % beatSeconds; index < zones.length; index += beatSeconds) {
         const [name] = zones[index] ?? ['']
-        if (!silentSince.has(name)) leases.renew(name)
+        if (isConnected && !silentSince.has(name)) await send(() => beat(name))
       }
-      for (const [uid, pod] of changed) {
+      for (const [uid, pod] of isConnected ? changed : []) {
         changed.delete(uid)
         // What it missed it finds when it is back: `revive` looks at all its pods.
-        if (!silentSince.has(pod.spec.nodeName ?? '')) await act(pod)
+        if (!silentSince.has(pod.spec.nodeName ?? '')) await send(() => act(pod))
       }
       await clock.advance(1_000)
     },
@@ -131,8 +131,64 @@ export function simulatedNodes(
       const back = new Set(names)
       for (const pod of pods.all()) if (back.has(pod.spec.nodeName ?? '')) changed.set(pod.metadata.uid, pod)
     },
+    disconnect() {
+      isConnected = false
+    },
+    connect() {
+      isConnected = true
+      for (const pod of pods.all()) if ((pod.spec.nodeName ?? '') !== '') changed.set(pod.metadata.uid, pod)
+    },
     departures: () => departed.splice(0),
     moved,
+  }
+}
+
+/** What a node reports that has no problem. */
+async function reportReady(
+  { store, clock }: Pick<SimulatedNodesNeeds, 'store' | 'clock'>,
+  name: string,
+): Promise<void> {
+  const node = await store.get('nodes', { namespace: '', name })
+  if (node === undefined) return
+  const now = rfc3339(clock.wallMs())
+  const conditions = (aNode({ name }).status?.conditions ?? []).map((condition) => {
+    const known = node.status?.conditions?.find(({ type }) => type === condition.type)
+    const lastTransitionTime = known?.status === condition.status ? (known.lastTransitionTime ?? now) : now
+    return { ...condition, lastHeartbeatTime: now, lastTransitionTime }
+  })
+  await store.updateStatus('nodes', { ...node, status: { ...node.status, conditions } })
+}
+
+/** A bound pod runs, and one that is asked to leave is gone. Of a silent node nothing happens. */
+async function runPod({ store, clock }: Pick<SimulatedNodesNeeds, 'store' | 'clock'>, pod: StoredPod): Promise<void> {
+  const { name, namespace = '', uid, deletionTimestamp } = pod.metadata
+  if (deletionTimestamp !== undefined) {
+    await store.delete('pods', { namespace, name }, { uid }).catch(() => undefined)
+  } else if (pod.status?.conditions?.find(({ type }) => type === 'Ready')?.status !== 'True') {
+    const present = await store.get('pods', { namespace, name })
+    if (present?.metadata.uid !== uid) return
+    await store.updateStatus('pods', { ...present, status: { ...present.status, ...running(clock.wallMs()) } })
+  }
+}
+
+type Arrival = () => Promise<void> | void
+
+/** Messages of nodes, by the second in which they arrive. */
+function messagesUnderWay(delayMs: SimulatedNodesNeeds['delayMs']) {
+  const underWay = new Map<number, Arrival[]>()
+  return {
+    send(second: number, arrive: Arrival): Promise<void> | void {
+      const late = delayMs === undefined ? 0 : Math.floor(delayMs() / 1_000)
+      if (late === 0) return arrive()
+      const same = underWay.get(second + late)
+      if (same === undefined) underWay.set(second + late, [arrive])
+      else same.push(arrive)
+    },
+    take(second: number): readonly Arrival[] {
+      const arriving = underWay.get(second) ?? []
+      underWay.delete(second)
+      return arriving
+    },
   }
 }
 

@@ -7,12 +7,14 @@ import { fileURLToPath } from 'node:url'
 import type { Front } from './front.ts'
 import { type ProcessFigures, processFigures } from './process-figures.ts'
 
-const launcher = fileURLToPath(new URL('../../../scripts/bramble-controller', import.meta.url))
+const ownLauncher = fileURLToPath(new URL('../../../scripts/bramble-controller', import.meta.url))
 
 export type Ports = { readonly api: number; readonly mqtt: number }
 export type ServerSettings = {
   /** `main.js` of the build that is measured; undefined: the bundle, with the settings of its launcher. */
   readonly main: string | undefined
+  /** Without `main`: the launcher of the bundle; undefined: that of this tree. */
+  readonly launcher?: string | undefined
   readonly dataDir: string
   readonly config: string
   readonly ports: Ports
@@ -38,6 +40,7 @@ export interface RunningServer extends ProcessFigures {
 /** Resolves when the controller logs that it is ready. */
 export async function startServer({
   main,
+  launcher = ownLauncher,
   dataDir,
   config,
   ports,

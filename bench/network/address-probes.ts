@@ -13,23 +13,16 @@ import {
 } from '../../agent/network/probes/probe-message.ts'
 import { openAuthority } from '../../certs/authority.ts'
 import { issueNode } from '../../certs/issue.ts'
-import { type Command, printText, readArguments } from '../../daemon/process/command-line.ts'
+import { benchmarkOptions } from '../options/benchmark-options.ts'
 
 const row = {
   name: 'node dist/bench/network/address-probes.js',
-  about: 'what the proof of an address costs the node that makes it, and the one that checks it',
   text: 'Makes and checks proofs of addresses, with certificates of the kind that nodes have, and prints the CPU time of each.',
-  forms: { '': '' },
   options: { probes: { value: 'N', help: 'number of probes', range: [1, 1_000_000], default: '2000' } },
-} as const satisfies Command
+} as const
 
 async function main(): Promise<number> {
-  const read = readArguments(row, process.argv.slice(2))
-  const output = {
-    stdout: (text: string) => void process.stdout.write(text),
-    stderr: (text: string) => void process.stderr.write(text),
-  }
-  if (read.want !== 'act') return printText(read, output)
+  const { probes } = benchmarkOptions(row)
   const folder = await mkdtemp(join(tmpdir(), 'bramble-probes-'))
   try {
     const authority = await openAuthority(folder, Date.now())
@@ -38,7 +31,7 @@ async function main(): Promise<number> {
       return prover(() => credentials)
     })
     if (one === undefined || other === undefined) return 1
-    const challenges = Array.from({ length: read.values.probes }, () =>
+    const challenges = Array.from({ length: probes }, () =>
       writeChallenge({ nonce: randomBytes(nonceBytes), address: '192.168.1.2' }),
     )
     const proofs: Buffer[] = []
@@ -58,9 +51,8 @@ async function main(): Promise<number> {
       }
     })
     const each = (microseconds: number) => `${Math.round(microseconds / challenges.length)} µs`
-    output.stdout(`${proven} of ${challenges.length} proofs of ${proofs[0]?.length} bytes, answers to challenges of `)
-    output.stdout(
-      `${challenges[0]?.length} bytes: made in ${each(made)}, checked in ${each(checked)} of CPU time each\n`,
+    console.log(
+      `${proven} of ${challenges.length} proofs of ${proofs[0]?.length} bytes, answers to challenges of ${challenges[0]?.length} bytes: made in ${each(made)}, checked in ${each(checked)} of CPU time each`,
     )
     return proven === challenges.length ? 0 : 1
   } finally {

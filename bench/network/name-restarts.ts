@@ -1,9 +1,4 @@
-/**
- * What programs with glibc get from the name server of a node while it restarts: `getent` every 100 ms in the network namespace of a
- * pod, and a server that is away for some seconds (the arguments; 0.5, 1.5 and 3 without) and the start of its process. Prints how many
- * lookups failed and how long the longest took, with the rules of the name server's address and without them. With RES_OPTIONS the
- * resolver has other options (resolv.conf(5)). Needs root and nft.
- */
+/** Measures what programs with glibc get from the name server of a node while it restarts. `--help` prints the usage. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -16,10 +11,25 @@ import { baseRules } from '../../agent/network/base-rules.ts'
 import { nameRules } from '../../agent/network/names/name-rules.ts'
 import { allRules } from '../../agent/network/rule-changes.ts'
 import { nodeDnsAddress } from '../../api/network/cluster-dns.ts'
+import { benchmarkOptions } from '../options/benchmark-options.ts'
 
 const run = promisify(execFile)
-const gapsSeconds = process.argv.length > 2 ? process.argv.slice(2).map(Number) : [0.5, 1.5, 3]
 const everyMs = 100
+const { away: gapsMs } = benchmarkOptions({
+  name: 'node dist/bench/network/name-restarts.js',
+  text: `Looks a name up with getent, which uses the resolver of glibc, every ${everyMs} ms in the network namespace of a pod, while the name server of
+the node is away and then starts again. Prints how many lookups failed and how long the longest took, with the rules of the address of the name server
+and without them. Options of the resolver can be given in RES_OPTIONS (resolv.conf(5)). Needs root and nft.`,
+  options: {
+    away: {
+      value: 'MS',
+      help: 'how long the server is away before its process is started',
+      range: [0, 600_000],
+      repeated: true,
+      default: ['500', '1500', '3000'],
+    },
+  },
+})
 const network = {
   epoch: 'e',
   version: 1,
@@ -52,7 +62,7 @@ try {
   await prepare(machine, pod)
   for (const hasRules of [false, true]) {
     await applyRules(machine, hasRules)
-    for (const seconds of gapsSeconds) console.log(await measure(machine, pod, seconds, hasRules))
+    for (const gapMs of gapsMs) console.log(await measure(machine, pod, gapMs, hasRules))
   }
 } finally {
   for (const space of [machine, pod]) await run('ip', ['netns', 'delete', space]).catch(() => undefined)
@@ -101,14 +111,14 @@ async function ended(child: ChildProcess): Promise<void> {
   await exit
 }
 
-async function measure(machine: string, pod: string, seconds: number, hasRules: boolean): Promise<string> {
+async function measure(machine: string, pod: string, gapMs: number, hasRules: boolean): Promise<string> {
   const first = await started(machine)
   const results: Promise<{ readonly ms: number; readonly isFound: boolean }>[] = []
   const lookups = setInterval(() => results.push(lookUp(pod)), everyMs)
   await sleep(1_000)
   const endedMs = performance.now()
   await ended(first)
-  await sleep(seconds * 1_000)
+  await sleep(gapMs)
   const second = await started(machine)
   const away = ((performance.now() - endedMs) / 1_000).toFixed(1)
   await sleep(1_000)

@@ -1,24 +1,26 @@
-/**
- * Measures what a way between two containers costs: throughput and round trip between pods of two machines, by a route, by VXLAN and by
- * a ClusterIP, against two containers on Docker's own bridge and against an overlay network of Docker Swarm on the same machines; then
- * the same ways with the rules of Docker alone. The CPU time of a round trip depends little on what else the machine does.
- * The machines are network namespaces with a dockerd each. Needs root and the parts of the tests, iperf3 and ping; prints a
- * table. Arguments: --seconds N --rounds N.
- */
+/** Measures what a way between two containers costs. `--help` prints the usage. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpus, loadavg } from 'node:os'
-import { parseArgs } from 'node:util'
 import { command, commandOrThrow } from '../../test/support/machine-commands.ts'
 import { podManifest } from '../../test/support/manifests.ts'
 import { image } from '../../test/support/pods.ts'
 import { type RoutedMachine, type RoutedMachines, routedMachines } from '../../test/support/routed-machines.ts'
 import { eventually } from '../../test/support/wait.ts'
+import { benchmarkOptions } from '../options/benchmark-options.ts'
 import { barePaths, type Place } from './bare-paths.ts'
 import { wire } from './wire.ts'
 
-const { values } = parseArgs({
-  options: { seconds: { type: 'string', default: '3' }, rounds: { type: 'string', default: '5' } },
+const values = benchmarkOptions({
+  name: 'node dist/bench/network/paths.js',
+  text: `Measures throughput and round trip between pods of two machines by a route, by VXLAN and by a ClusterIP, and compares them with two containers
+on Docker's own bridge and with an overlay network of Docker Swarm on the same machines; then the same ways with the rules of Docker alone. The CPU
+time of a round trip depends little on what else the machine does. The machines are network namespaces with a dockerd each. Prints a table. Needs
+root, the parts of the tests, iperf3 and ping.`,
+  options: {
+    seconds: { value: 'S', help: 'length of each measurement of throughput', range: [1, 3_600], default: '3' },
+    rounds: { value: 'N', help: 'rounds; medians are printed', range: [1, 1_000], default: '5' },
+  },
 })
 const pings = 1000
 /** Of a burst: enough for CPU time that is counted in milliseconds. */
@@ -77,7 +79,7 @@ try {
 
 /** In each round one after the other: what else the machine does falls on all of them. */
 async function compare(base: Path, paths: readonly Path[]): Promise<void> {
-  for (let round = 0; round < Number(values.rounds); round++) {
+  for (let round = 0; round < values.rounds; round++) {
     const standard = await measured(base)
     for (const path of [base, ...paths]) {
       const figure = path === base ? standard : await measured(path)
@@ -127,7 +129,7 @@ async function throughput(from: Place, to: Place, address: string): Promise<numb
   try {
     const [line] = await Promise.race([once(server.stdout, 'data'), ended]) // it listens
     if (!Buffer.isBuffer(line)) throw new Error(`the server of iperf3 ended at once, with ${line}`)
-    const client = within(from, 'iperf3', '--client', address, '--time', values.seconds, '--json')
+    const client = within(from, 'iperf3', '--client', address, '--time', String(values.seconds), '--json')
     const { end } = JSON.parse(await commandOrThrow(...client)) as {
       end: { sum_received: { bits_per_second: number } }
     }

@@ -1,8 +1,4 @@
-/**
- * Measures the rules of Services on one node: 100, 1,000 and 5,000 Services of three endpoints each, put in place as a whole, again
- * by an agent that starts, and after one endpoint changed; and what a connection by a ClusterIP costs among all of them, against
- * one straight to the endpoint. In network namespaces of its own; needs root and nftables. Prints a table.
- */
+/** Measures the rules of Services on one node. `--help` prints the usage. */
 import { nftTable } from '../../agent/adapters/network/nft.ts'
 import { baseRules } from '../../agent/network/base-rules.ts'
 import { allRules, ruleChanges } from '../../agent/network/rule-changes.ts'
@@ -12,6 +8,7 @@ import { aService, endpointOn } from '../../agent/network/testing/services.ts'
 import type { ServiceState } from '../../api/network/service-endpoints.ts'
 import { bareFleet } from '../../test/support/bare-nodes.ts'
 import { ownSpace } from '../../test/support/own-space.ts'
+import { benchmarkOptions } from '../options/benchmark-options.ts'
 
 const node = {
   nodeName: 'pi-1',
@@ -20,10 +17,26 @@ const node = {
   serviceCIDR: '10.96.0.0/16',
   addresses: ['192.168.7.1'],
 }
-const sizes = [100, 1000, 5000]
 const endpointsOfEach = 3
+const { services: sizes } = benchmarkOptions({
+  name: 'node dist/bench/network/services.js',
+  text: `Measures the rules of Services of ${endpointsOfEach} endpoints each on one node: put in place as a whole, again by an agent that starts, and
+after one endpoint changed; and what a connection by a ClusterIP costs among all of them, against one straight to the endpoint. In network namespaces
+of its own. Prints a table. Needs root and nft.`,
+  options: {
+    services: {
+      value: 'N',
+      help: 'number of Services',
+      range: [1, 20_000],
+      repeated: true,
+      default: ['100', '1000', '5000'],
+    },
+  },
+})
 const changes = 20
-const connections = 2000
+/** Of a round: straight to the endpoint, and as many by the ClusterIP. */
+const connections = 1000
+const rounds = 12
 
 const teardowns: (() => unknown)[] = []
 const place = { teardown: (end: () => unknown) => void teardowns.push(end) }
@@ -90,14 +103,27 @@ async function measureConnections() {
   await first.apply([...all, used])
   const costs = async (address: string, port: number) => {
     const tookMs = await msOf(() => client.ask({ address, port, times: connections }))
-    return `${((tookMs * 1000) / connections).toFixed(0)} us`
+    return (tookMs * 1000) / connections
   }
+  const direct: number[] = []
+  const service: number[] = []
   await costs(server.ip, 8080)
-  const direct = [await costs(server.ip, 8080), await costs(server.ip, 8080)]
-  const service = [await costs('10.96.255.1', 80), await costs('10.96.255.1', 80)]
-  console.log(
-    `connection and answer, straight: ${direct.join(', ')}; by a ClusterIP among ${size}: ${service.join(', ')}`,
-  )
+  // In turns, and each first in every second round: what else the machine does falls on both.
+  for (let round = 0; round < rounds; round++) {
+    if (round % 2 === 0) direct.push(await costs(server.ip, 8080))
+    service.push(await costs('10.96.255.1', 80))
+    if (round % 2 === 1) direct.push(await costs(server.ip, 8080))
+  }
+  const ratios = service.map((us, round) => us / (direct[round] ?? Number.NaN))
+  console.log(`\nconnection and answer, ${rounds} rounds of ${connections} in turns: median (smallest to largest)`)
+  console.log(`straight to a pod: ${spread(direct, 0)} us`)
+  console.log(`by a ClusterIP among ${size} Services: ${spread(service, 0)} us`)
+  console.log(`ratio within a round: ${spread(ratios, 2)}`)
+}
+
+function spread(values: readonly number[], digits: number): string {
+  const [least, most] = [Math.min(...values), Math.max(...values)].map((value) => value.toFixed(digits))
+  return `${median(values).toFixed(digits)} (${least} to ${most})`
 }
 
 function serviceAt(index: number, last = 2): ServiceState {

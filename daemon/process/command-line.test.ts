@@ -44,6 +44,19 @@ test('values are given by name with their type and their default', async (t) => 
   t.match(readArguments(show, ['copy', 'to', 'a']), { want: 'act', args: ['a'] })
 })
 
+test('a repeated option may have several defaults, which those that are typed replace', async (t) => {
+  const sizes = { value: 'N', help: 'sizes', range: [1, 99], repeated: true, default: ['1', '10'] } as const
+  const measure = {
+    name: 'measure',
+    about: 'measure',
+    forms: { '': '' },
+    options: { sizes },
+  } as const satisfies Command
+  t.match(readArguments(measure, []), { values: { sizes: [1, 10] } })
+  t.match(readArguments(measure, ['--sizes', '5']), { values: { sizes: [5] } })
+  t.match(helpText(measure), '--sizes N   sizes (1 to 99; may be repeated; default: 1, 10)')
+})
+
 test('a mistake is refused in a sentence that names the option, the value and the remedy', async (t) => {
   for (const [argv, text] of [
     [['--prot', '1'], "Unknown option '--prot'"],

@@ -15,7 +15,8 @@ export type Option = {
   readonly choices?: readonly string[]
   /** A whole number within these bounds. */
   readonly range?: readonly [least: number, most: number]
-  readonly default?: string
+  /** A list is that of a repeated option. */
+  readonly default?: string | readonly string[]
   /** Shown in place of `default`, for a default that is determined elsewhere. */
   readonly defaultText?: string
 }

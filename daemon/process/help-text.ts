@@ -61,11 +61,12 @@ function headOf(name: string, { short, value }: Option): string {
   return `${short === undefined ? '' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`
 }
 
-function tailOf({ help, choices, range, repeated, default: filled, defaultText = filled }: Option): string {
+function tailOf({ help, choices, range, repeated, default: filled, defaultText }: Option): string {
+  const shown = defaultText ?? (typeof filled === 'string' ? filled : filled?.join(', '))
   const notes = [
     ...(range === undefined ? [] : [`${range[0]} to ${range[1]}`]),
     ...(repeated ? ['may be repeated'] : []),
-    ...(defaultText === undefined ? [] : [`default: ${defaultText}`]),
+    ...(shown === undefined ? [] : [`default: ${shown}`]),
   ]
   return `${help}${choices === undefined ? '' : `: ${choices.join(', ')}`}${notes.length === 0 ? '' : ` (${notes.join('; ')})`}`
 }
