@@ -81,6 +81,7 @@ export type AgentBoard = {
   readonly nameRules: Cell<RuleSet | undefined>
   /** Written by the publisher of names in the house. Read by the network manager. */
   readonly mdnsRules: Cell<RuleSet | undefined>
+  readonly ipv6MdnsRules: Cell<RuleSet | undefined>
   /** Written by the reception of policies, and by a pod that has waited for them in vain. Read by policies, and before a pod starts. */
   readonly policies: Cell<ReceivedPolicies>
   /** Written by pods, with the address of each. Read by policies. */
@@ -93,6 +94,8 @@ export type AgentBoard = {
   readonly balancerRules: Cell<RuleSet | undefined>
   /** Of the table `ip6 bramble`, as their namesakes of `ip bramble`. The first is undefined where pods of this node have no addresses of IPv6. */
   readonly ipv6PeerRules: Cell<RuleSet | undefined>
+  /** Written by the peers: the bridge of the pods of this node; undefined: not known. Read by the publisher of names in the house. */
+  readonly podLink: Cell<string | undefined>
   readonly ipv6ServiceRules: Cell<ServiceRules | undefined>
   readonly ipv6RulesCurrent: Cell<boolean>
   readonly ipv6PolicyRules: Cell<PolicyRules | undefined>
@@ -137,12 +140,14 @@ export function agentBoard(): AgentBoard {
     namesTried: cell<boolean>(false),
     nameRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
     mdnsRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
+    ipv6MdnsRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
     policies: cell<ReceivedPolicies>(undefined),
     localPods: cell<LocalPods>({ pods: new Map(), isComplete: false }),
     policyRules: cell<PolicyRules | undefined>(undefined),
     policiesReady: cell<boolean>(false),
     balancerRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
     ipv6PeerRules: cell<RuleSet | undefined>(undefined),
+    podLink: cell<string | undefined>(undefined),
     ipv6ServiceRules: cell<ServiceRules | undefined>(undefined),
     ipv6RulesCurrent: cell<boolean>(false),
     ipv6PolicyRules: cell<PolicyRules | undefined>(undefined),

@@ -212,10 +212,10 @@ function addressProbes({ root, dataDir, nodeName, board, link, machine, log, own
 }
 
 /** The names of this node in the house. */
-function publishedNames({ nodeName, board, configuration, machine, log }: NetworkParts): Loop {
+function publishedNames({ root, nodeName, board, configuration, machine, log }: NetworkParts): Loop {
   const needs = {
     nodeName,
-    host: mdnsHost(),
+    host: mdnsHost(root),
     nodeAddress: () => board.nodeStatus.get()?.addresses?.find(({ type }) => type === 'InternalIP')?.address,
     reads: board,
     writes: board,

@@ -29,6 +29,7 @@ export function ruleLoops({ board, machine, owner, ipv6, ipv6Table, log }: Netwo
         board.ipv6PeerRules,
         board.ipv6ServiceRules,
         board.ipv6BalancerRules,
+        board.ipv6MdnsRules,
         board.ipv6PolicyRules,
         board.ipv6HostPortRules,
       ],

@@ -27,17 +27,24 @@ async function machine(t: Test) {
   }
   const root = testFolder(t)
   await mkdir(join(root, 'proc/net'), { recursive: true })
-  const host = hostNetwork(root, tools)
+  const addresses = new Map([['192.0.2.1', 'eth0']])
+  const host = hostNetwork(root, tools, (address) => addresses.get(address))
   return {
     space,
     tools,
     host: {
       ...host,
-      async links(withIPv6 = false) {
+      async links(withIPv6 = false, address?: string) {
         for (const name of ['route', 'dev', 'ipv6_route']) {
           await writeFile(join(root, `proc/net/${name}`), await space.run('cat', `/proc/net/${name}`))
         }
-        return await host.links(withIPv6)
+        for (const [, name = '', mtu = ''] of (await space.run('ip', '-o', 'link')).matchAll(
+          /^\d+: (\S+?)[@:].* mtu (\d+)/gm,
+        )) {
+          await mkdir(join(root, `sys/class/net/${name}`), { recursive: true })
+          await writeFile(join(root, `sys/class/net/${name}/mtu`), `${mtu}\n`)
+        }
+        return await host.links(withIPv6, address)
       },
     },
   }
@@ -73,13 +80,18 @@ test('a failed step has its reason, and the steps after it are taken', { skip },
 
 test('a tunnel is opened, gets its peers, loses them and is closed', { skip }, async (t) => {
   const { host, space } = await machine(t)
-  const open = { step: 'openTunnel', address: '10.244.1.0', mac: '02:62:0a:f4:01:00' } as const
+  const open = { step: 'openTunnel', address: '10.244.1.0', mac: '02:62:0a:f4:01:00', mtu: 1350 } as const
   const peer = { step: 'addTunnelPeer', peer: farEnd } as const
   t.same(await host.apply([open, peer, { step: 'addRoute', route: far }]), [])
   t.equal((await host.links()).hasTunnel, true)
   t.same((await host.made()).routes, [far])
   const link = await space.run('ip', '-d', 'link', 'show', 'bramble-vxlan')
-  t.match(link, /mtu 1450/)
+  t.match(link, /mtu 1350/)
+  t.same(await host.apply([{ step: 'setTunnelMtu', device: 'bramble-vxlan', mtu: 1450 }]), [])
+  await space.run('ip', 'link', 'set', 'eth0', 'mtu', '1400')
+  t.match(await host.links(false, '192.0.2.1'), { linkMtu: 1400, tunnelMtus: { 'bramble-vxlan': 1450 } })
+  const { linkMtu, tunnelMtus } = await host.links(false, '192.0.2.7')
+  t.same([linkMtu, tunnelMtus], [undefined, { 'bramble-vxlan': 1450 }], 'no link has the address')
   t.match(link, /vxlan id 1 .*dstport 8472 nolearning/)
   t.match(await space.run('bridge', 'fdb', 'show', 'dev', 'bramble-vxlan'), /02:62:0a:f4:03:00 dst 192\.0\.2\.3 self/)
   t.match(
@@ -98,6 +110,7 @@ test('an agent that starts again leaves a tunnel and its routes in place', { ski
   const ends = { address: '10.244.1.0', mac: '02:62:0a:f4:01:00' }
   const wanted: PeerNetwork = {
     ...{
+      address: '192.0.2.1',
       clusterCIDR: '10.244.0.0/16',
       serviceCIDR: '10.96.0.0/12',
       podCIDR: '10.244.1.0/24',
@@ -165,8 +178,10 @@ test('routes, the tunnel and refused packets of IPv6 are made, found again and r
       { range: 'fd00:10:244:2::/64', gateway: 'fd00:1::2' },
       { range: 'fd00:10:244:3::/64', gateway: 'fd00:10:244:3::', device: 'bramble-vxlan' },
     ],
+    serviceRoute: { range: 'fd00:10:96::/112', source: 'fd00:1::1' },
   } as const
   const ofIPv4: PeerNetwork = {
+    address: '192.0.2.1',
     ...{ clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12', podCIDR: '10.244.1.0/24', nodeAddresses: [] },
     ...{ routes: [near, far], isGuarded: true, relays: new Map(), gaps: [] },
     tunnel: { kind: 'vxlan', address: '10.244.1.0', mac: '02:62:0a:f4:01:00', peers: [farEnd] },
@@ -182,6 +197,8 @@ test('routes, the tunnel and refused packets of IPv6 are made, found again and r
   t.same(await host.apply(steps), [])
   const made = await host.made()
   t.match(made, { tunnelIPv6: { 'bramble-vxlan': 'fd00:10:244:1::' }, guards: ['10.244.0.0/16', 'fd00:10:244::/56'] })
+  t.same(made.serviceRoutes, [ipv6.serviceRoute])
+  t.match(await space.run('ip', '-6', 'route', 'get', 'fd00:10:96::7'), /dev lo .*src fd00:1::1/)
   t.same(planRoutes(both, { ...made, tunnelPeers: [end] }, await links()).steps, [], 'a later agent finds all of it')
   const neighbours = await space.run('ip', '-6', 'neighbour', 'show', 'dev', 'bramble-vxlan')
   t.match(neighbours, /fd00:10:244:3:: lladdr 02:62:0a:f4:03:00 PERMANENT/)

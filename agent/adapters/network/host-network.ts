@@ -1,17 +1,12 @@
 /** Routes and the tunnel of the pod network, through ip(8) and bridge(8), with the rule among Docker's own. */
 import { readFile } from 'node:fs/promises'
+import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { tunnelPort } from '../../../api/network/pod-network.ts'
-import type { RouteStep } from '../../network/peers/route-steps.ts'
+import type { MadeRoutes, RouteStep } from '../../network/peers/route-steps.ts'
 import type { HostNetwork, StepFailure } from '../../network/peers/route-sync.ts'
-import {
-  type PodRoute,
-  type TunnelDevice,
-  tunnelDevice,
-  tunnelMtu,
-  wireguardDevice,
-  wireguardMtu,
-} from '../../network/peers/tunnels.ts'
+import { loopback, type ServiceRoute } from '../../network/peers/service-route.ts'
+import { type PodRoute, type TunnelDevice, tunnelDevice, wireguardDevice } from '../../network/peers/tunnels.ts'
 import { readIPv6Routes, readRoutes } from '../kernel/host-routes.ts'
 import { type DockerRules, dockerRules } from './docker-rules.ts'
 import { runTool, runToolOrThrow } from './run-tool.ts'
@@ -30,22 +25,39 @@ export type HostNetworkTools = {
 
 const usualTools: HostNetworkTools = { ip: 'ip', bridge: 'bridge', iptables: 'iptables', ip6tables: 'ip6tables' }
 
-/** `root`: where the kernel's files are found. */
-export function hostNetwork(root: string, tools = usualTools): HostNetwork & DockerRules {
+/** `root`: where the kernel's files are found. `linkWith`: the interface that has an address. */
+export function hostNetwork(
+  root: string,
+  tools = usualTools,
+  linkWith: (address: string) => string | undefined = interfaceWith,
+): HostNetwork & DockerRules {
   const { ip } = tools
+  const mtuOf = async (device: string | undefined): Promise<number | undefined> => {
+    if (device === undefined) return undefined
+    const text = await readFile(join(root, 'sys/class/net', device, 'mtu'), 'utf8').catch(() => '')
+    return /^\d+\n?$/.test(text) ? Number(text) : undefined
+  }
 
   return {
     ...dockerRules(tools),
 
-    async links(withIPv6 = false) {
+    async links(withIPv6 = false, address) {
       const devices = await readFile(join(root, 'proc/net/dev'), 'utf8')
       const has = (device: TunnelDevice) => new RegExp(`^ *${device}:`, 'm').test(devices)
-      return {
+      const links = {
         routes: await readRoutes(root),
         ...(withIPv6 && { ipv6Routes: await readIPv6Routes(root) }),
         hasTunnel: has(tunnelDevice),
         hasWireguard: has(wireguardDevice),
       }
+      if (address === undefined) return links
+      const linkMtu = await mtuOf(linkWith(address))
+      const tunnelMtus: { [D in TunnelDevice]?: number } = {}
+      for (const device of tunnelDevices.filter(has)) {
+        const mtu = await mtuOf(device)
+        if (mtu !== undefined) tunnelMtus[device] = mtu
+      }
+      return { ...links, ...(linkMtu !== undefined && { linkMtu }), tunnelMtus }
     },
 
     async made() {
@@ -64,6 +76,7 @@ export function hostNetwork(root: string, tools = usualTools): HostNetwork & Doc
       return {
         routes: [...routes, ...ofIPv6.routes],
         guards: [...guards, ...ofIPv6.guards],
+        ...(ofIPv6.serviceRoutes.length > 0 && { serviceRoutes: ofIPv6.serviceRoutes }),
         tunnelPeers: [],
         ...(tunnel.ipv4 && { tunnelAddress: tunnel.ipv4 }),
         ...(wireguard.ipv4 && { wireguardAddress: wireguard.ipv4 }),
@@ -86,6 +99,11 @@ export function hostNetwork(root: string, tools = usualTools): HostNetwork & Doc
       return failed
     },
   }
+}
+
+function interfaceWith(address: string): string | undefined {
+  const all = Object.entries(networkInterfaces())
+  return all.find(([, addresses = []]) => addresses.some((one) => one.address === address))?.[0]
 }
 
 type DeviceAddresses = { readonly ipv4?: string | undefined; readonly ipv6?: string | undefined }
@@ -153,7 +171,7 @@ function commandsOf(step: RouteStep): readonly Command[] {
           `link add ${tunnelDevice} type vxlan id ${tunnelId} dstport ${tunnelPort} nolearning`,
           /File exists/,
         ),
-        with_('ip', `link set dev ${tunnelDevice} address ${step.mac} mtu ${tunnelMtu} up`),
+        with_('ip', `link set dev ${tunnelDevice} address ${step.mac} mtu ${step.mtu} up`),
         with_('ip', `address flush dev ${tunnelDevice}`),
         with_('ip', `address replace ${step.address}/32 dev ${tunnelDevice}`),
       ]
@@ -174,6 +192,8 @@ function commandsOf(step: RouteStep): readonly Command[] {
         with_('bridge', `fdb del ${mac} dev ${tunnelDevice} dst ${node} self`, /No such file/),
       ]
     }
+    case 'setTunnelMtu':
+      return [with_('ip', `link set dev ${step.device} mtu ${step.mtu}`)]
     case 'addTunnelIPv6':
       // A node alone has the address: the kernel need not look for another holder.
       return [with_('ip', `address replace ${step.address}/128 dev ${step.device} nodad`)]
@@ -185,7 +205,7 @@ function commandsOf(step: RouteStep): readonly Command[] {
       return [
         // One that is there may be of another implementation, such as wireguard-go.
         with_('ip', `link add ${wireguardDevice} type wireguard`, /File exists/),
-        with_('ip', `link set dev ${wireguardDevice} mtu ${wireguardMtu} up`),
+        with_('ip', `link set dev ${wireguardDevice} mtu ${step.mtu} up`),
         with_('ip', `address flush dev ${wireguardDevice}`),
         with_('ip', `address replace ${step.address}/32 dev ${wireguardDevice}`),
       ]
@@ -195,6 +215,10 @@ function commandsOf(step: RouteStep): readonly Command[] {
       return [with_('ip', `route add ${guardText(step.range)}`, /File exists/)]
     case 'removeGuard':
       return [with_('ip', `route del ${guardText(step.range)}`, /No such process/)]
+    case 'addServiceRoute':
+      return [with_('ip', `route add ${serviceRouteText(step.route)}`)]
+    case 'removeServiceRoute':
+      return [with_('ip', `route del ${serviceRouteText({ range: step.route.range })}`, /No such process/)]
   }
 }
 
@@ -210,6 +234,12 @@ function routeText({ range, gateway, device, source }: PodRoute): string {
 /** Senders of this machine and its pods get an error at once. The metric is above those of routes that others make. */
 function guardText(range: string): string {
   return `unreachable ${range} metric 1048576 proto ${routeProtocol}`
+}
+
+/** The same metric: a route of others to the range comes first. */
+function serviceRouteText({ range, source }: ServiceRoute): string {
+  const from = source === undefined ? '' : ` src ${source}`
+  return `${range} dev ${loopback}${from} metric 1048576 proto ${routeProtocol}`
 }
 
 /** By the number of the line in the batch, from 1: what ip printed before "Command failed -:3". */
@@ -230,9 +260,11 @@ function failuresIn(stderr: string): ReadonlyMap<number, string> {
 
 const tunnelDevices: readonly TunnelDevice[] = [tunnelDevice, wireguardDevice]
 
-function routesIn(text: string): { readonly routes: readonly PodRoute[]; readonly guards: readonly string[] } {
+type ListedRoutes = Pick<MadeRoutes, 'routes'> & Required<Pick<MadeRoutes, 'guards' | 'serviceRoutes'>>
+
+function routesIn(text: string): ListedRoutes {
   const rows: unknown = text.trim() === '' ? [] : JSON.parse(text)
-  if (!Array.isArray(rows)) return { routes: [], guards: [] }
+  if (!Array.isArray(rows)) return { routes: [], guards: [], serviceRoutes: [] }
   const all: readonly { readonly [name: string]: unknown }[] = rows
   return {
     routes: all.flatMap(({ dst, gateway, dev }) => {
@@ -241,5 +273,9 @@ function routesIn(text: string): { readonly routes: readonly PodRoute[]; readonl
       return [{ range: dst, gateway, ...(device && { device }) }]
     }),
     guards: all.flatMap(({ type, dst }) => (type === 'unreachable' && typeof dst === 'string' ? [dst] : [])),
+    serviceRoutes: all.flatMap(({ type = 'unicast', dst, dev, gateway, prefsrc }) => {
+      if (typeof dst !== 'string' || dev !== loopback || type !== 'unicast' || gateway !== undefined) return []
+      return [{ range: dst, ...(typeof prefsrc === 'string' && { source: prefsrc }) }]
+    }),
   }
 }

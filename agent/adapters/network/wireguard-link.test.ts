@@ -106,7 +106,7 @@ test('the interface of another implementation is used, and refused packets have 
   }
   const far = { range: '10.244.3.0/24', gateway: '10.244.3.0', device: 'bramble-wg' } as const
   const guard = { step: 'addGuard', range: '10.244.0.0/16' } as const
-  const open = { step: 'openWireguard', address: '10.244.1.0' } as const
+  const open = { step: 'openWireguard', address: '10.244.1.0', mtu: 1320 } as const
   t.same(await host.apply([guard, open, open, { step: 'addRoute', route: far }, guard]), [])
   t.match(await refresh(), { hasWireguard: true, hasTunnel: false })
   const made = { routes: [far], guards: ['10.244.0.0/16'], tunnelPeers: [], wireguardAddress: '10.244.1.0' }
@@ -115,7 +115,7 @@ test('the interface of another implementation is used, and refused packets have 
     made,
     'for an agent that starts again: no interface is opened twice, which takes its routes away',
   )
-  t.match(await space.run('ip', 'address', 'show', 'dev', 'bramble-wg'), /mtu 1420[\s\S]* inet 10\.244\.1\.0\/32/)
+  t.match(await space.run('ip', 'address', 'show', 'dev', 'bramble-wg'), /mtu 1320[\s\S]* inet 10\.244\.1\.0\/32/)
   t.match(await space.run('ip', 'route', 'get', '10.244.3.9'), /dev bramble-wg src 10\.244\.1\.0/)
   await t.rejects(space.run('ip', 'route', 'get', '10.244.9.9'), { message: /No route to host|unreachable/i })
   const shown = (await refresh()).routes.find((route) => route.interface === '*')

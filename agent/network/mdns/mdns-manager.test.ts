@@ -1,5 +1,6 @@
 import { type Test, test } from 'tap'
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
+import { formatIPv6 } from '../../../api/text/ipv6-range.ts'
 import { cell } from '../../../daemon/cell.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
@@ -8,20 +9,34 @@ import type { RuleSet } from '../rule-set.ts'
 import { dnsQuestion, seenAnswer } from '../testing/dns-client.ts'
 import { aService } from '../testing/services.ts'
 import { mdnsManager } from './mdns-manager.ts'
-import { readMdnsMessage, writeResponse } from './mdns-message.ts'
+import { readMdnsMessage, writeResponse, writeWithdrawal } from './mdns-message.ts'
 import type { MdnsLink, MdnsSettings } from './mdns-names.ts'
 import type { MdnsPeer } from './mdns-publisher.ts'
 
-const eth0 = { device: 'eth0', address: '192.168.1.5', range: '192.168.1.0/24' }
+const eth0 = { device: 'eth0', address: '192.168.1.5', range: '192.168.1.0/24', ipv6: undefined }
+const both = { ...eth0, ipv6: { addresses: ['fd00:7::5'], ranges: ['fd00:7::/64'] } }
+const linkClient = { address: 'fe80::77%eth0', port: 5353 }
 const client = { address: '192.168.1.77', port: 5353 }
 const balancer = '192.168.1.240'
 
-function world(t: Test, settings: MdnsSettings | undefined, ...expected: readonly string[]) {
+/** Of IPv6 the data are in hexadecimal. */
+const addressOf = (data: string) => (data.length === 32 ? formatIPv6(BigInt(`0x${data}`)) : data)
+
+const world = (t: Test, settings: MdnsSettings | undefined, ...expected: readonly string[]) =>
+  worldWith(t, settings, [eth0], ...expected)
+
+function worldWith(
+  t: Test,
+  settings: MdnsSettings | undefined,
+  links: readonly MdnsLink[],
+  ...expected: readonly string[]
+) {
   const clock = fakeClock()
   const serviceStates = cell<ServiceStates | undefined>(undefined)
   const networkMessage = cell<NetworkMessage | undefined>(undefined)
-  const mdnsRules = cell<RuleSet | undefined>(undefined)
-  const machine = { links: [eth0] as readonly MdnsLink[], addresses: new Set([eth0.address]), isPortTaken: false }
+  const podLink = cell<string | undefined>(undefined)
+  const [mdnsRules, ipv6MdnsRules] = [cell<RuleSet | undefined>(undefined), cell<RuleSet | undefined>(undefined)]
+  const machine = { links, addresses: new Set([eth0.address]), portTaken: '' }
   const sent: { readonly message: Buffer; readonly to: string }[] = []
   const open = new Map<string, { receive(message: Buffer, from: MdnsPeer): void; fail(error: Error): void }>()
   const { run } = mdnsManager(
@@ -31,23 +46,25 @@ function world(t: Test, settings: MdnsSettings | undefined, ...expected: readonl
       host: {
         links: () => machine.links,
         addresses: () => machine.addresses,
-        async open({ address }, receive) {
-          if (machine.isPortTaken) throw new Error('The port is taken')
+        async open({ link: { address }, family }, receive) {
+          if (machine.portTaken.includes(family)) throw new Error('The port is taken')
+          const to = family === 'IPv4' ? 'all' : 'all by IPv6'
+          const key = family === 'IPv4' ? address : 'IPv6'
           let fail: (error: Error) => void = () => {}
           const ended = new Promise<Error>((resolve) => {
             fail = resolve
           })
-          open.set(address, { receive, fail })
+          open.set(key, { receive, fail })
           return {
             ended,
-            multicast: async (message) => void sent.push({ message, to: 'all' }),
+            multicast: async (message) => void sent.push({ message, to }),
             unicast: async (message, to) => void sent.push({ message, to: `${to.address}:${to.port}` }),
-            close: async () => void open.delete(address),
+            close: async () => void open.delete(key),
           }
         },
       },
-      reads: { serviceStates, networkMessage },
-      writes: { mdnsRules },
+      reads: { serviceStates, networkMessage, podLink },
+      writes: { mdnsRules, ipv6MdnsRules },
       clock,
       random: () => 0,
       log: quietLog(t, ...expected),
@@ -64,17 +81,19 @@ function world(t: Test, settings: MdnsSettings | undefined, ...expected: readonl
   /** What was sent since the last call: kind, names and times to live, and receiver. */
   const taken = () =>
     sent.splice(0).map(({ message, to }) => {
-      const read = readMdnsMessage(message)
+      const read = readMdnsMessage(message).message
       if (read?.isResponse !== true) return `probe ${read?.questions.map(({ name }) => name).join()}`
-      const answers = seenAnswer(message).answers.map(({ name, ttl, data }) => `${name} ${ttl} ${data}`)
+      const answers = seenAnswer(message).answers.map(({ name, ttl, data }) => `${name} ${ttl} ${addressOf(data)}`)
       return `${answers.join()} to ${to}`
     })
-  const receive = (message: Buffer, from: MdnsPeer = client) => open.get(eth0.address)?.receive(message, from)
-  return { clock, serviceStates, networkMessage, mdnsRules, machine, open, taken, receive, end }
+  const receive = (message: Buffer, from: MdnsPeer = client) =>
+    open.get(from.address.includes(':') ? 'IPv6' : eth0.address)?.receive(message, from)
+  return { clock, serviceStates, networkMessage, podLink, mdnsRules, ipv6MdnsRules, machine, open, taken, receive, end }
 }
 
 const settings = { interfaces: undefined, services: false }
 const here = 'pi-1.local 120 192.168.1.5'
+const response = (address: string) => writeResponse([{ name: 'pi-1.local', addresses: [address], type: 255 }])
 
 test('a name is probed, announced, answered and withdrawn at the end', async (t) => {
   const { clock, taken, receive, end } = world(t, settings)
@@ -99,7 +118,7 @@ test('what comes from another link, or from another port as an answer, is ignore
   await clock.advance(5_000)
   taken()
   receive(dnsQuestion('pi-1.local', 'A'), { address: '10.9.9.9', port: 5353 })
-  receive(writeResponse([{ name: 'pi-1.local', address: '192.168.1.66' }]), { ...client, port: 40_000 })
+  receive(response('192.168.1.66'), { ...client, port: 40_000 })
   receive(Buffer.from('no message'))
   await clock.advance(1_000)
   t.same(taken(), [])
@@ -108,7 +127,7 @@ test('what comes from another link, or from another port as an answer, is ignore
 test('a machine that has the name keeps it, which is logged', async (t) => {
   const { clock, taken, receive } = world(t, settings, 'Another machine has a name of this node on the link')
   await clock.advance(100)
-  receive(writeResponse([{ name: 'pi-1.local', address: client.address }]))
+  receive(response(client.address))
   await clock.advance(5_000)
   t.same(taken(), ['probe pi-1.local'])
   receive(dnsQuestion('pi-1.local', 'A'))
@@ -127,6 +146,32 @@ test('a flood from one machine is not read, and another one gets its answer mean
     receive(dnsQuestion('pi-1.local', 'A'), { address: `192.168.1.${80 + (index % 100)}`, port: 40_000 })
   }
   t.equal(taken().length, 299, 'nor one from many')
+})
+
+test('a message of many names counts as many messages, also where it is malformed', async (t) => {
+  const { clock, taken, receive } = world(t, settings)
+  await clock.advance(5_000)
+  taken()
+  const names = Array.from({ length: 100 }, (_, at) => ({
+    name: `${'x'.repeat(60)}.${at}.local`,
+    addresses: ['1.2.3.4'],
+  }))
+  const costly = writeWithdrawal(names)
+  const asks = (last: number) => receive(dnsQuestion('pi-1.local', 'A'), { address: `192.168.1.${last}`, port: 40_000 })
+  for (let count = 0; count < 8; count++) receive(costly.subarray(0, -1), { ...client, port: 40_000 })
+  asks(77)
+  t.same(taken(), [], 'eight of them take what one machine has')
+  await clock.advance(200)
+  asks(77)
+  t.same(taken(), [], 'what is beyond that is owed')
+  asks(78)
+  t.equal(taken().length, 1, 'another machine gets its answer')
+  for (let count = 0; count < 100; count++) receive(costly, { address: `192.168.1.${80 + count}`, port: 40_000 })
+  asks(79)
+  t.same(taken(), [], 'those of all machines together are limited, too')
+  await clock.advance(1_000)
+  asks(79)
+  t.equal(taken().length, 1, 'a second later there is an answer')
 })
 
 test('the address of a load balancer is published while this machine has it', async (t) => {
@@ -161,12 +206,12 @@ test('a link that comes later, or whose socket fails, is used', async (t) => {
 test('a port that another program has for itself is tried again, and logged once', async (t) => {
   const { clock, machine, open } = world(t, settings, 'Names are not published on a link')
   machine.links = []
-  machine.isPortTaken = true
+  machine.portTaken = 'IPv4'
   await clock.advance(10_000)
   machine.links = [eth0]
   await clock.advance(30_000)
   t.equal(open.size, 0)
-  machine.isPortTaken = false
+  machine.portTaken = ''
   await clock.advance(10_000)
   t.equal(open.size, 1)
 })
@@ -182,7 +227,7 @@ test('packets of pods are kept away where the fleet has a network and names are 
       nodes: [],
     },
   }
-  const { clock, networkMessage, mdnsRules } = world(t, settings)
+  const { clock, networkMessage, podLink, mdnsRules, ipv6MdnsRules } = world(t, settings)
   await clock.settle()
   t.equal(mdnsRules.get(), undefined)
   networkMessage.set(message)
@@ -190,6 +235,87 @@ test('packets of pods are kept away where the fleet has a network and names are 
     /^udp dport 5353 ip saddr 10.244.0.0\/16 drop$/,
     /fib/,
   ])
+  t.equal(ipv6MdnsRules.get(), undefined, 'the fleet has no IPv6')
+  networkMessage.set({ ...message, ipv6: { clusterCIDR: 'fd00:10:244::/56', serviceCIDR: 'fd00:10:96::/112' } })
+  const ofIPv6 = [/^udp dport 5353 ip6 saddr fd00:10:244::\/56 drop$/, /fib/]
+  t.match(ipv6MdnsRules.get()?.chains.get('multicast-input')?.rules, ofIPv6)
+  podLink.set('br-1')
+  const rules = ipv6MdnsRules.get()?.chains.get('multicast-input')?.rules
+  t.match(rules, ['iifname "br-1" udp dport 5353 drop', ...ofIPv6])
   networkMessage.set(undefined)
-  t.equal(mdnsRules.get(), undefined)
+  t.same([mdnsRules.get(), ipv6MdnsRules.get()], [undefined, undefined])
+})
+
+const ofBoth = 'pi-1.local 120 192.168.1.5,pi-1.local 120 fd00:7::5'
+
+test('a link with IPv6 has its names by the messages of each family', async (t) => {
+  const { clock, machine, taken, receive, end } = worldWith(t, settings, [both])
+  await clock.advance(3_000)
+  const sent = taken()
+  t.equal(sent.filter((text) => text === 'probe pi-1.local').length, 6)
+  for (const to of ['all', 'all by IPv6']) t.equal(sent.filter((text) => text === `${ofBoth} to ${to}`).length, 2)
+  receive(dnsQuestion('pi-1.local', 'AAAA'), linkClient)
+  t.same(taken(), ['pi-1.local 120 fd00:7::5 to all by IPv6'], 'the one who asks by IPv6 is answered by it')
+  receive(dnsQuestion('pi-1.local', 'AAAA'), client)
+  t.same(taken(), ['pi-1.local 120 fd00:7::5 to all'], 'and the one who asks by IPv4, although IPv6 had it just now')
+  receive(dnsQuestion('pi-1.local', 'AAAA', { id: 5 }), { ...linkClient, port: 40_000 })
+  t.same(taken(), ['pi-1.local 10 fd00:7::5 to fe80::77%eth0:40000'])
+  receive(dnsQuestion('pi-1.local', 'AAAA'), { address: 'fd00:8::77', port: 40_000 })
+  t.same(taken(), [], 'a source of another link')
+
+  machine.links = [{ ...both, ipv6: { addresses: ['fd00:8::5'], ranges: ['fd00:8::/64'] } }]
+  await clock.advance(12_000)
+  t.ok(taken().includes('pi-1.local 0 fd00:7::5 to all by IPv6'), 'an address that is gone is withdrawn')
+  receive(dnsQuestion('pi-1.local', 'AAAA', { id: 5 }), { address: 'fd00:8::77', port: 40_000 })
+  t.same(taken(), ['pi-1.local 10 fd00:8::5 to fd00:8::77:40000'], 'its source is of the link now')
+  await end()
+  t.same(
+    taken().sort(),
+    ['all', 'all by IPv6'].map((to) => `${ofBoth.replaceAll('120', '0').replace('7::', '8::')} to ${to}`),
+  )
+})
+
+test('a name that another machine has by one family is not published by the other one', async (t) => {
+  const { clock, taken, receive } = worldWith(
+    t,
+    settings,
+    [both],
+    'Another machine has a name of this node on the link',
+  )
+  await clock.advance(5_000)
+  taken()
+  for (let round = 0; round < 2; round++) {
+    receive(response('192.168.1.66'))
+    await clock.advance(100)
+  }
+  await clock.advance(5_000)
+  const sent = taken().filter((text) => !text.startsWith('probe'))
+  t.same(sent, [`${ofBoth.replaceAll('120', '0')} to all by IPv6`])
+  receive(dnsQuestion('pi-1.local', 'AAAA'), linkClient)
+  t.same(taken(), [])
+  await clock.advance(70_000)
+  const again = taken()
+  for (const to of ['all', 'all by IPv6'])
+    t.ok(again.includes(`${ofBoth} to ${to}`), `${to}: it is free a minute later`)
+})
+
+test('a port that cannot be used by one family leaves the other one its names', async (t) => {
+  const { clock, machine, open } = worldWith(t, settings, [], 'Names are not published on a link')
+  machine.portTaken = 'IPv4'
+  await clock.advance(10_000)
+  machine.links = [both]
+  await clock.advance(30_000)
+  t.same([...open.keys()], ['IPv6'])
+  machine.portTaken = ''
+  await clock.advance(10_000)
+  t.same([...open.keys()].sort(), [eth0.address, 'IPv6'])
+})
+
+test('a link that has no IPv6 any more is left by it', async (t) => {
+  const { clock, machine, open } = worldWith(t, settings, [both])
+  await clock.advance(10_000)
+  t.equal(open.size, 2)
+  machine.links = [eth0]
+  await clock.advance(10_000)
+  t.same([...open.keys()], [eth0.address])
 })

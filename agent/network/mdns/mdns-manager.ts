@@ -7,9 +7,10 @@ import { type Log, storyOf } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { ServiceStates } from '../messages/service-states.ts'
 import type { RuleSet } from '../rule-set.ts'
+import type { HostName } from './mdns-message.ts'
 import { linksToUse, type MdnsLink, type MdnsSettings, namesToPublish } from './mdns-names.ts'
-import { type MdnsHost, type MdnsPublisher, openMdnsPublisher } from './mdns-publisher.ts'
-import { mdnsRules } from './mdns-rules.ts'
+import { type MdnsChannel, type MdnsHost, type MdnsPublisher, openMdnsPublisher } from './mdns-publisher.ts'
+import { ipv6MdnsRules, mdnsRules } from './mdns-rules.ts'
 
 export type MdnsManagerNeeds = {
   readonly nodeName: string
@@ -19,9 +20,14 @@ export type MdnsManagerNeeds = {
   readonly reads: {
     readonly serviceStates: Reader<ServiceStates | undefined>
     readonly networkMessage: Reader<NetworkMessage | undefined>
+    readonly podLink: Reader<string | undefined>
   }
   /** Undefined: nothing is published, or the fleet has no network of its own. */
-  readonly writes: { readonly mdnsRules: Cell<RuleSet | undefined> }
+  readonly writes: {
+    readonly mdnsRules: Cell<RuleSet | undefined>
+    /** The same, or its pods have no addresses of IPv6. */
+    readonly ipv6MdnsRules: Cell<RuleSet | undefined>
+  }
   readonly clock: Clock
   readonly random: () => number
   readonly log: Log
@@ -35,34 +41,56 @@ export function mdnsManager(needs: MdnsManagerNeeds, settings: MdnsSettings | un
   const { nodeName, host, reads, clock, log } = needs
   const woken = alarm(clock)
   const publishers = new Map<string, MdnsPublisher>()
+  /** Of each publisher what it publishes, unless others have it. */
+  let wanted: ReadonlyMap<MdnsPublisher, readonly HostName[]> = new Map()
+  /** What each link has now. */
+  let links: ReadonlyMap<MdnsPublisher, MdnsLink> = new Map()
+  let own: ReadonlySet<string> = new Set()
   let verifyAtMs = 0
-  let problem: string | undefined
+  /** By channel. */
+  const problems = new Map<string, string>()
 
-  /** Sockets of the links that are used now. What cannot be opened is tried again. */
+  /** A channel that cannot be opened is tried again, and keeps no other one closed. */
+  const open = async (key: string, channel: MdnsChannel) => {
+    const { device, address } = channel.link
+    try {
+      publishers.set(key, await openMdnsPublisher(channel, { ...needs, wake: woken.ring }))
+      problems.delete(key)
+      log.info('Names are published on a link', { interface: device, address, family: channel.family })
+    } catch (error) {
+      if (problems.get(key) !== storyOf(error)) log.warn('Names are not published on a link', { error })
+      problems.set(key, storyOf(error))
+    }
+  }
+
+  /** Sockets of the links that are used now. */
   const verify = async (used: MdnsSettings) => {
-    const links = new Map(linksToUse(host.links(), used, needs.nodeAddress()).map((link) => [keyOf(link), link]))
+    const channels = channelsOf(linksToUse(host.links(), used, needs.nodeAddress()))
     for (const [key, publisher] of publishers) {
-      if (links.has(key) && publisher.failure() === undefined) continue
+      if (channels.has(key) && publisher.failure() === undefined) continue
       publishers.delete(key)
       await publisher.close()
     }
-    for (const [key, link] of links) {
-      if (publishers.has(key)) continue
-      publishers.set(key, await openMdnsPublisher(link, { ...needs, wake: woken.ring }))
-      log.info('Names are published on a link', { interface: link.device, address: link.address })
-    }
-    const services = reads.serviceStates.get()?.services ?? new Map()
-    const facts = { nodeName, services, balancers: host.addresses() }
-    for (const publisher of publishers.values()) publisher.want(namesToPublish(facts, publisher.link, used))
+    for (const key of problems.keys()) if (!channels.has(key)) problems.delete(key)
+    for (const [key, channel] of channels) if (!publishers.has(key)) await open(key, channel)
+    own = host.addresses()
+    const facts = { nodeName, services: reads.serviceStates.get()?.services ?? new Map(), balancers: own }
+    links = new Map([...publishers].map(([key, one]) => [one, channels.get(key)?.link ?? one.channel.link]))
+    wanted = new Map([...links].map(([one, link]) => [one, namesToPublish(facts, link, used)]))
   }
 
-  const attempt = async (used: MdnsSettings) => {
-    try {
-      await verify(used)
-      problem = undefined
-    } catch (error) {
-      if (problem !== storyOf(error)) log.warn('Names are not published on a link', { error })
-      problem = storyOf(error)
+  /** A name that others have by one family is not this node's by the other one either: who resolves it would get both. */
+  const want = () => {
+    const lost = [...publishers.values()].map((one) => ({ of: one, names: new Set(one.lost()) }))
+    for (const [publisher, names] of wanted) {
+      const { device } = publisher.channel.link
+      const beside = lost.filter(({ of }) => of !== publisher && of.channel.link.device === device)
+      const known = new Set(publisher.lost())
+      const isLost = ({ name }: HostName) => !known.has(name) && beside.some((other) => other.names.has(name))
+      publisher.want(
+        names.filter((name) => !isLost(name)),
+        { own, link: links.get(publisher) ?? publisher.channel.link },
+      )
     }
   }
 
@@ -70,11 +98,18 @@ export function mdnsManager(needs: MdnsManagerNeeds, settings: MdnsSettings | un
   const pass = async (used: MdnsSettings): Promise<number> => {
     const hasFailed = [...publishers.values()].some((one) => one.failure() !== undefined)
     if (clock.monotonicMs() >= verifyAtMs || hasFailed) {
-      await attempt(used)
+      await verify(used)
       verifyAtMs = clock.monotonicMs() + verifyMs
     }
+    want()
     const due = [...publishers.values()].map((one) => one.step() ?? verifyAtMs)
     return Math.max(0, Math.min(verifyAtMs, ...due) - clock.monotonicMs())
+  }
+
+  const setRules = () => {
+    const message = settings && reads.networkMessage.get()
+    needs.writes.mdnsRules.set(message && mdnsRules(message))
+    needs.writes.ipv6MdnsRules.set(message?.ipv6 && ipv6MdnsRules(message.ipv6, reads.podLink.get()))
   }
 
   return {
@@ -85,9 +120,8 @@ export function mdnsManager(needs: MdnsManagerNeeds, settings: MdnsSettings | un
           verifyAtMs = 0
           woken.ring()
         }),
-        reads.networkMessage.subscribe((message) => {
-          needs.writes.mdnsRules.set(settings && message && mdnsRules(message))
-        }),
+        reads.networkMessage.subscribe(setRules),
+        reads.podLink.onChange(setRules),
       ]
       try {
         while (!signal.aborted)
@@ -100,6 +134,14 @@ export function mdnsManager(needs: MdnsManagerNeeds, settings: MdnsSettings | un
   }
 }
 
-function keyOf({ device, address, range }: MdnsLink): string {
-  return `${device} ${address} ${range}`
+/** By their keys. An interface has one of IPv6, with the first of its links, and none without an address of the link. */
+function channelsOf(links: readonly MdnsLink[]): ReadonlyMap<string, MdnsChannel> {
+  const channels = new Map<string, MdnsChannel>()
+  for (const link of links) {
+    const { device, address, range } = link
+    channels.set(`${device} ${address} ${range}`, { link, family: 'IPv4' })
+    const key = `${device} IPv6`
+    if (link.ipv6 !== undefined && !channels.has(key)) channels.set(key, { link, family: 'IPv6' })
+  }
+  return channels
 }

@@ -1,15 +1,25 @@
-/** Which names this node publishes on a link, each with one address. */
+/** Which names this node publishes on a link, each with its addresses there. */
 import { dnsLabelProblem } from '../../../api/names.ts'
 import type { ServiceState } from '../../../api/network/service-endpoints.ts'
 import { isWithin } from '../../../api/text/cidr.ts'
-import type { AddressRecord } from './mdns-message.ts'
+import { isInIPv6Range } from '../../../api/text/ipv6-range.ts'
+import type { HostName } from './mdns-message.ts'
 
-/** A connection of this machine to a network of the house. */
+/** A connection of this machine to a network of the house: an address of IPv4 on an interface, and what this one has of IPv6. */
 export type MdnsLink = {
   readonly device: string
   readonly address: string
   /** Of the address: `192.168.1.0/24`. */
   readonly range: string
+  /** undefined: the interface has no address of the link (`fe80::/10`), by which messages of IPv6 are sent. */
+  readonly ipv6:
+    | {
+        /** That routers forward and that last, in canonical form: neither temporary nor deprecated, nor those of load balancers. */
+        readonly addresses: readonly string[]
+        /** Of all addresses that routers forward: `fd00:7::/64`. */
+        readonly ranges: readonly string[]
+      }
+    | undefined
 }
 
 export type MdnsSettings = {
@@ -28,6 +38,8 @@ export type PublishedFacts = {
 
 /** Of a link: some packets of them. */
 const mostNames = 64
+/** Of the node, of IPv6: a link has one or two prefixes. */
+const mostAddresses = 4
 
 export function linksToUse(
   links: readonly MdnsLink[],
@@ -40,19 +52,38 @@ export function linksToUse(
 
 /**
  * `NODE.local`, and `SERVICE.NAMESPACE.local` of load balancers, sorted. None for a node whose name has a dot: it would be a name of
- * another one's.
+ * another one's. An address of the link is none of them: no Service and no pod of the node is reached by it.
  */
 export function namesToPublish(
   { nodeName, services, balancers }: PublishedFacts,
-  { address, range }: MdnsLink,
+  { address, range, ipv6 }: MdnsLink,
   settings: MdnsSettings,
-): readonly AddressRecord[] {
-  const own = dnsLabelProblem(nodeName) === undefined ? [{ name: `${nodeName}.local`, address }] : []
+): readonly HostName[] {
+  const ofNode = [address, ...(ipv6?.addresses ?? []).slice(0, mostAddresses)]
+  const own = dnsLabelProblem(nodeName) === undefined ? [{ name: `${nodeName}.local`, addresses: ofNode }] : []
   if (!settings.services) return own
+  const isHere = (ip: string) => balancers.has(ip) && (isWithin(ip, range) || isOfRanges(ip, ipv6?.ranges))
   const ofServices = [...services.values()].flatMap(({ namespace, name, type, loadBalancerNode, loadBalancerIPs }) => {
     if (type !== 'LoadBalancer' || loadBalancerNode !== nodeName) return []
-    const here = loadBalancerIPs?.find((ip) => balancers.has(ip) && isWithin(ip, range))
-    return here === undefined ? [] : [{ name: `${name}.${namespace}.local`, address: here }]
+    const here = (loadBalancerIPs ?? []).filter(isHere)
+    const [ipv4, second] = [here.find((ip) => !ip.includes(':')), here.find((ip) => ip.includes(':'))]
+    const addresses = [ipv4, second].filter((ip) => ip !== undefined)
+    return addresses.length === 0 ? [] : [{ name: `${name}.${namespace}.local`, addresses }]
   })
   return [...own, ...ofServices.sort((one, other) => (one.name < other.name ? -1 : 1))].slice(0, mostNames)
+}
+
+/** Whether messages of this address may be of the link (RFC 6762, section 11). `from`: as the kernel writes it, with the zone of an address of the link. */
+export function isOnLink(from: string, { range, ipv6 }: MdnsLink): boolean {
+  if (!from.includes(':')) return isWithin(from, range)
+  return isOfRanges(withoutZone(from), ['fe80::/10', ...(ipv6?.ranges ?? [])])
+}
+
+/** Of `fe80::1%eth0`: `fe80::1`. */
+export function withoutZone(address: string): string {
+  return address.replace(/%.*/s, '')
+}
+
+function isOfRanges(ip: string, ranges: readonly string[] = []): boolean {
+  return ranges.some((range) => isInIPv6Range(ip, range))
 }

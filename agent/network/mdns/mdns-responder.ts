@@ -3,15 +3,16 @@
  * milliseconds.
  */
 import type { NameText } from '../names/dns-name.ts'
-import { dnsTypes } from '../names/dns-query.ts'
 import {
-  type AddressRecord,
-  addressData,
+  type AddressData,
   anyType,
+  type HostName,
+  type MdnsAnswer,
   type MdnsMessage,
   type MdnsQuestion,
   type MdnsRecord,
   mdnsTtl,
+  recordsOfType,
 } from './mdns-message.ts'
 
 /** `taken`: by another machine. `left`: another program of this machine answers for the name. */
@@ -20,7 +21,7 @@ export type NamePhase =
   | { readonly phase: 'held' }
   | { readonly phase: 'taken' | 'left'; readonly dueMs: number }
 
-export type MdnsName = AddressRecord & {
+export type MdnsName = HostName & {
   readonly state: NamePhase
   /** When it was sent to all of the link. */
   readonly multicastMs: number
@@ -41,29 +42,33 @@ const repeatMs = 1_000
 const defendMs = 250
 /** Section 5.4: what all have not received for so long is sent to all, although one asked for itself. */
 const recentMs = (mdnsTtl * 1_000) / 4
-/** Some 700 bytes with their statements about other types. Who asks for more names asks again, without those that it has. */
-export const namesInMessage = 8
+/** Some 1,100 bytes with their statements about other types. Who asks for more names asks again, without those that it has. */
+export const namesInMessage = 6
 
-/** The names of before with what is wanted now. `withdrawn`: were announced, and are not wanted any more. */
+/** The names of before with what is wanted now. `withdrawn`: names with addresses that were announced, and are not wanted any more. */
 export function withWanted(
   names: MdnsNames,
-  wanted: readonly AddressRecord[],
+  wanted: readonly HostName[],
   nowMs: number,
   random: () => number,
-): { readonly names: MdnsNames; readonly withdrawn: readonly AddressRecord[] } {
+): { readonly names: MdnsNames; readonly withdrawn: readonly HostName[] } {
   const next = new Map<NameText, MdnsName>()
-  for (const { name, address } of wanted) {
+  for (const { name, addresses } of wanted) {
     const known = names.get(name)
-    if (known?.address === address) next.set(name, known)
+    if (known !== undefined && known.addresses.join() === addresses.join()) next.set(name, known)
     else if (known !== undefined && isAnnounced(known))
       // An update of a name that is held needs no probe (section 8.4).
-      next.set(name, { ...known, address, state: { phase: 'announcing', sent: 0, dueMs: nowMs } })
+      next.set(name, { ...known, addresses, state: { phase: 'announcing', sent: 0, dueMs: nowMs } })
     else {
       const state = { phase: 'probing', sent: 0, dueMs: nowMs + random() * probeMs } as const
-      next.set(name, { name, address, state, multicastMs: Number.NEGATIVE_INFINITY })
+      next.set(name, { name, addresses, state, multicastMs: Number.NEGATIVE_INFINITY })
     }
   }
-  const withdrawn = [...names.values()].filter((one) => isAnnounced(one) && !next.has(one.name))
+  const withdrawn = announcedNames(names).flatMap(({ name, addresses }) => {
+    const kept = next.get(name)?.addresses ?? []
+    const gone = addresses.filter((one) => !kept.includes(one))
+    return gone.length === 0 ? [] : [{ name, addresses: gone }]
+  })
   return { names: next, withdrawn }
 }
 
@@ -72,14 +77,19 @@ export function announcedNames(names: MdnsNames): readonly MdnsName[] {
   return [...names.values()].filter(isAnnounced)
 }
 
+/** Those that another machine has, or another program of this one. */
+export function namesOfOthers(names: MdnsNames): readonly NameText[] {
+  return [...names.values()].flatMap(({ name, state }) => (['taken', 'left'].includes(state.phase) ? [name] : []))
+}
+
 function isAnnounced({ state: { phase } }: MdnsName): boolean {
   return phase === 'announcing' || phase === 'held'
 }
 
 export type MdnsStep = {
   readonly names: MdnsNames
-  readonly probes: readonly AddressRecord[]
-  readonly announcements: readonly AddressRecord[]
+  readonly probes: readonly HostName[]
+  readonly announcements: readonly HostName[]
   /** When the next step is due; undefined: none is. */
   readonly dueMs: number | undefined
 }
@@ -87,7 +97,7 @@ export type MdnsStep = {
 /** What is due now. */
 export function stepNames(names: MdnsNames, nowMs: number): MdnsStep {
   const next = new Map(names)
-  const [probing, announcing]: [AddressRecord[], AddressRecord[]] = [[], []]
+  const [probing, announcing]: [HostName[], HostName[]] = [[], []]
   for (const name of names.values()) {
     const { state } = name
     if (state.phase === 'held' || state.dueMs > nowMs) continue
@@ -121,15 +131,13 @@ export type MdnsReception = {
   /** To the one who asked. */
   readonly unicast: MdnsReply
   /** To one who uses plain DNS. */
-  readonly legacy: { readonly question: MdnsQuestion; readonly addresses: readonly AddressRecord[] } | undefined
+  readonly legacy: { readonly question: MdnsQuestion; readonly host: HostName } | undefined
   /** Names that another machine has. */
   readonly lost: readonly NameText[]
 }
 
-/** `absent`: of these only another type was asked for. At most `namesInMessage` of both. */
-export type MdnsReply = { readonly addresses: readonly AddressRecord[]; readonly absent: readonly AddressRecord[] }
-
-export const noReply: MdnsReply = { addresses: [], absent: [] }
+/** Each name once; at most `namesInMessage`. */
+export type MdnsReply = readonly MdnsAnswer[]
 
 export function receiveMdns(names: MdnsNames, message: MdnsMessage, sender: Sender, nowMs: number): MdnsReception {
   return message.isResponse
@@ -144,57 +152,60 @@ function receiveResponse(names: MdnsNames, { answers }: MdnsMessage, { isOwn }: 
   for (const record of answers) {
     const known = next.get(record.name)
     if (known === undefined || record.ttl === 0) continue
-    const isSame = record.type === dnsTypes.A && Buffer.compare(record.data, addressData(known.address)) === 0
+    const ofType = recordsOfType(known, record.type)
+    const isSame = ofType.some(({ data }) => Buffer.compare(record.data, data) === 0)
     if (known.state.phase === 'probing') {
       if (isSame && !isOwn) continue
       next.set(record.name, { ...known, state: { phase: isOwn ? 'left' : 'taken', dueMs: nowMs + retryMs } })
       if (!isOwn) lost.push(record.name)
-    } else if (isAnnounced(known) && !isOwn && record.type === dnsTypes.A && !isSame) {
+    } else if (isAnnounced(known) && !isOwn && ofType.length > 0 && !isSame) {
       next.set(record.name, { ...known, state: { phase: 'probing', sent: 0, dueMs: nowMs } })
     }
   }
-  return { names: next, multicast: noReply, unicast: noReply, legacy: undefined, lost }
+  return { names: next, multicast: [], unicast: [], legacy: undefined, lost }
 }
 
 function answerQuery(names: MdnsNames, message: MdnsMessage, sender: Sender, nowMs: number): MdnsReception {
   const next = new Map(sender.isOwn ? names : deferred(names, message.authorities, nowMs))
   const [first] = message.questions
   if (sender.isLegacy) {
-    const known = first && next.get(first.name)
-    const isAsked = known !== undefined && isAnnounced(known) && [dnsTypes.A, anyType].includes(first?.type ?? 0)
-    const legacy = isAsked && first !== undefined ? { question: first, addresses: [known] } : undefined
-    return { names: next, multicast: noReply, unicast: noReply, legacy, lost: [] }
+    const host = first && next.get(first.name)
+    const isAnswered = host !== undefined && isAnnounced(host) && recordsOfType(host, first?.type ?? 0).length > 0
+    const legacy = isAnswered && first !== undefined ? { question: first, host } : undefined
+    return { names: next, multicast: [], unicast: [], legacy, lost: [] }
   }
-  const replies = { multicast: emptyReply(), unicast: emptyReply() }
+  const [multicast, unicast] = [new Map<NameText, MdnsAnswer>(), new Map<NameText, MdnsAnswer>()]
   for (const { name, type, wantsUnicast } of message.questions) {
     const known = next.get(name)
     if (known === undefined || !isAnnounced(known) || isKnown(known, type, message.answers)) continue
     const isProbe = message.authorities.some((record) => record.name === name)
     const sinceMs = nowMs - known.multicastMs
     const isUnicast = wantsUnicast && sinceMs < recentMs
-    if (!isUnicast && sinceMs < (isProbe ? defendMs : repeatMs)) continue
-    const reply = isUnicast ? replies.unicast : replies.multicast
+    const reply = isUnicast ? unicast : multicast
+    const before = reply.get(name)
+    if (!isUnicast && before === undefined && sinceMs < (isProbe ? defendMs : repeatMs)) continue
     // What is not sent is not marked as sent: others may ask for it.
-    if (reply.addresses.length + reply.absent.length >= namesInMessage) continue
+    if (before === undefined && reply.size >= namesInMessage) continue
     if (!isUnicast) next.set(name, { ...known, multicastMs: nowMs })
-    const list = type === dnsTypes.A || type === anyType ? reply.addresses : reply.absent
-    if (!list.some((one) => one.name === name)) list.push(known)
+    const isOther = before !== undefined && before.type !== type
+    reply.set(name, { name, addresses: known.addresses, type: isOther ? anyType : type })
   }
+  const replies = { multicast: [...multicast.values()], unicast: [...unicast.values()] }
   return { names: next, ...replies, legacy: undefined, lost: [] }
 }
 
-function emptyReply(): { readonly addresses: AddressRecord[]; readonly absent: AddressRecord[] } {
-  return { addresses: [], absent: [] }
-}
-
-/** Section 7.1: the one who asks has the answer, for at least half of its time to live. */
-function isKnown({ name, address }: MdnsName, type: number, answers: readonly MdnsRecord[]): boolean {
-  if (type !== dnsTypes.A && type !== anyType) return false
-  const data = addressData(address)
-  return answers.some(
-    (one) =>
-      one.name === name && one.type === dnsTypes.A && one.ttl >= mdnsTtl / 2 && Buffer.compare(one.data, data) === 0,
-  )
+/**
+ * Section 7.1: the one who asks has the answer, for at least half of its time to live. Of several addresses all: they replace what it has, so none
+ * is sent without the others (section 10.2).
+ */
+function isKnown(name: MdnsName, type: number, answers: readonly MdnsRecord[]): boolean {
+  const has = (own: AddressData) =>
+    answers.some(
+      (one) =>
+        one.name === name.name && one.ttl >= mdnsTtl / 2 && one.type === own.type && compareRecords(one, own) === 0,
+    )
+  const records = recordsOfType(name, type)
+  return records.length > 0 && records.every(has)
 }
 
 /**
@@ -207,15 +218,22 @@ function deferred(names: MdnsNames, authorities: readonly MdnsRecord[], nowMs: n
     if (known.state.phase !== 'probing') continue
     const theirs = authorities.filter(({ name }) => name === known.name).sort(compareRecords)
     if (theirs.length === 0) continue
-    const [first] = theirs
-    const own = { name: known.name, type: dnsTypes.A, ttl: mdnsTtl, data: addressData(known.address) }
-    const order = first === undefined ? 1 : compareRecords(own, first)
-    if (order > 0 || (order === 0 && theirs.length === 1)) continue
+    if (compareLists(recordsOfType(known, anyType).toSorted(compareRecords), theirs) >= 0) continue
     next.set(known.name, { ...known, state: { phase: 'probing', sent: 0, dueMs: nowMs + deferMs } })
   }
   return next
 }
 
-function compareRecords(one: MdnsRecord, other: MdnsRecord): number {
+function compareRecords(one: AddressData, other: AddressData): number {
   return one.type - other.type || Buffer.compare(one.data, other.data)
+}
+
+/** Of two lists that begin alike the longer one is later. */
+function compareLists(own: readonly AddressData[], theirs: readonly AddressData[]): number {
+  for (const [index, one] of own.entries()) {
+    const other = theirs[index]
+    const order = other === undefined ? 1 : compareRecords(one, other)
+    if (order !== 0) return order
+  }
+  return own.length - theirs.length
 }

@@ -27,6 +27,7 @@ test('a node of the same segment is the gateway of both families', async (t) => 
     podCIDR: 'fd00:10:244:1::/64',
     nodeAddresses: ['fd00:1::1', 'fd00:1::2'],
     routes: [{ range: 'fd00:10:244:2::/64', gateway: 'fd00:1::2' }],
+    serviceRoute: { range: 'fd00:10:96::/112', source: 'fd00:1::1' },
   })
   t.same(network?.ipv6Gaps, [])
 })

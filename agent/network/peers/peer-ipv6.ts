@@ -4,6 +4,7 @@ import type { NetworkMessage, NetworkPeer } from '../../../api/network/pod-netwo
 import { formatCidr, parseCidr } from '../../../api/text/cidr.ts'
 import { formatIPv6, type IPv6Range, ipv6RangesOverlap, parseIPv6Range } from '../../../api/text/ipv6-range.ts'
 import type { FamilyNetwork, PeerNetwork } from './peer-network.ts'
+import { serviceRouteOf } from './service-route.ts'
 import type { PodRoute, Tunnel } from './tunnels.ts'
 
 /** The range of the pods of this node, in canonical form; undefined: they have no addresses of IPv6. */
@@ -51,6 +52,7 @@ export function ipv6PartOf(
   if (podCIDR === undefined) return { tunnel, ipv6Gaps: ['The controller has not assigned a range of IPv6 for pods'] }
   const peers = peersByRange(message, own, cluster)
   const source = firstOfIPv6Range(podCIDR)
+  const serviceRoute = serviceRouteOf(message.ipv6, own)
   const ways = network.routes.map((route) => wayTo(route, { own, message, source, peer: peers.get(route.range) }))
   const trusted = message.nodes.filter(({ segment }) => !network.isGuarded || segment === own.segment)
   return {
@@ -60,6 +62,7 @@ export function ipv6PartOf(
       podCIDR,
       nodeAddresses: [...new Set([own, ...trusted].flatMap(({ ipv6 }) => ipv6?.address ?? []))].sort(),
       routes: ways.flatMap(({ route }) => route ?? []),
+      ...(serviceRoute && { serviceRoute }),
     },
     tunnel: tunnel && tunnelWith(tunnel, source, peers),
     ipv6Gaps: [...new Set(ways.flatMap(({ gap }) => gap ?? []))],

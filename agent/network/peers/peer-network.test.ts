@@ -22,6 +22,7 @@ const far = peer('pi-3', '10.244.3.0/24', '172.16.0.3', 'attic')
 
 test('a node of the same segment is the gateway to its pods', async (t) => {
   t.same(peerNetworkOf(message(own, second), 'pi-1'), {
+    address: '192.168.1.1',
     clusterCIDR: '10.244.0.0/16',
     serviceCIDR: '10.96.0.0/12',
     podCIDR: '10.244.1.0/24',

@@ -2,6 +2,7 @@
 import type { NetworkMessage, NetworkPeer } from '../../../api/network/pod-network.ts'
 import { type Cidr, cidrContains, formatCidr, formatIPv4, parseCidr } from '../../../api/text/cidr.ts'
 import { ipv6PartOf } from './peer-ipv6.ts'
+import type { ServiceRoute } from './service-route.ts'
 import { type PodRoute, type Tunnel, tunnelDevice } from './tunnels.ts'
 import { type ReachablePeer, wireguardWays } from './wireguard-ways.ts'
 
@@ -18,10 +19,14 @@ export type FamilyNetwork = {
    */
   readonly nodeAddresses: readonly string[]
   readonly routes: readonly PodRoute[]
+  /** Undefined: processes of the machine need none. */
+  readonly serviceRoute?: ServiceRoute
 }
 
 /** Of IPv4, but for `ipv6`. */
 export type PeerNetwork = FamilyNetwork & {
+  /** The InternalIP of this node. */
+  readonly address: string
   /** Undefined: pods of this node have no addresses of IPv6. */
   readonly ipv6?: FamilyNetwork
   /** Why pods of some nodes, or of this one, have no connection by IPv6, each as a sentence. */
@@ -52,6 +57,7 @@ export function peerNetworkOf(message: NetworkMessage, nodeName: string, hasIPv6
   const ways = message.wireguard && wireguardWays({ own, ...tunnelEnd(ownRange), ...message.wireguard, peers })
   const trusted = isGuarded ? peers.filter(({ peer }) => peer.segment === own.segment) : peers
   const network: PeerNetwork = {
+    address: own.address,
     clusterCIDR: formatCidr(cluster),
     serviceCIDR: message.serviceCIDR,
     podCIDR: formatCidr(ownRange),

@@ -6,6 +6,7 @@ import type { PeerNetwork } from './peer-network.ts'
 import { peerRules } from './peer-rules.ts'
 
 const network: PeerNetwork = {
+  address: '192.168.1.1',
   clusterCIDR: '10.244.0.0/16',
   serviceCIDR: '10.96.0.0/12',
   podCIDR: '10.244.1.0/24',

@@ -46,6 +46,8 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
     hasWireguard: false,
     /** The kernel has none. */
     noWireguard: false,
+    /** Of the link that has an address, and of the tunnel. */
+    mtus: new Map<string, number>(),
     ranges: () => routes.map(({ range }) => formatCidr(range)),
     linkDown() {
       routes = []
@@ -69,7 +71,7 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
   const cells = {
     addressProofs: cell(noProofs, areSameProofs),
     ...{ networkMessage, networkCurrent, ruleProblem, runtime, nodeStatus },
-    ...{ ipv6RuleProblem, ipv6PeerRules },
+    ...{ ipv6RuleProblem, ipv6PeerRules, podLink: cell<string | undefined>(undefined) },
     ...{ peerRules, networkConditions, routesApplied, podsMayMove },
   }
   const wireguard = fakeWireguard()
@@ -78,9 +80,13 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
   const { run } = peersManager(
     {
       host: {
-        async links() {
+        async links(_withIPv6, address = '') {
           await world.reading
-          return { routes, hasTunnel: false, hasWireguard: world.hasWireguard }
+          const links = { routes, hasTunnel: false, hasWireguard: world.hasWireguard }
+          const [linkMtu, mtu] = [world.mtus.get(address), world.mtus.get('bramble-wg')]
+          return linkMtu === undefined || mtu === undefined
+            ? links
+            : { ...links, linkMtu, tunnelMtus: { 'bramble-wg': mtu } }
         },
         made: async () => ({ routes: left, tunnelPeers: [] }),
         async apply(steps) {
@@ -92,6 +98,7 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
               return world.noWireguard ? [{ step, because: 'The kernel has no WireGuard' }] : []
             }
             if (step.step === 'closeWireguard') world.hasWireguard = false
+            if (step.step === 'setTunnelMtu') world.mtus.set(step.device, step.mtu)
             if (step.step === 'addGuard') routes = [...routes, routeOf(step.range, '', '*')]
             if (step.step === 'removeGuard') routes = routes.filter((route) => route.interface !== '*')
             if (step.step !== 'addRoute') return []
@@ -407,6 +414,21 @@ test('nodes of other segments become peers of WireGuard, and one that never answ
         'Routes to the pods of 2 other nodes are in place; node pi-3 has not answered WireGuard at 192.168.1.3:51871 yet',
     },
   ])
+})
+
+test('a tunnel follows the MTU of the link with the address of the node within 5 s', async (t) => {
+  const { world, clock } = running(t, encrypted(far(2, keys.second)))
+  await clock.settle()
+  world.steps.length = 0
+  world.mtus = new Map([
+    ['192.168.1.1', 1400],
+    ['bramble-wg', 1420],
+  ])
+  await clock.advance(5_000)
+  t.same(world.steps, ['setTunnelMtu'])
+  t.equal(world.mtus.get('bramble-wg'), 1320)
+  await clock.advance(60_000)
+  t.same(world.steps, ['setTunnelMtu'], 'once')
 })
 
 test('without WireGuard in the kernel the network is unavailable, and nothing else takes its place', async (t) => {

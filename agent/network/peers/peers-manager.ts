@@ -54,6 +54,8 @@ export type PeersManagerNeeds = {
     readonly peerRules: Cell<RuleSet | undefined>
     /** Undefined: pods of this node have no addresses of IPv6. */
     readonly ipv6PeerRules: Cell<RuleSet | undefined>
+    /** The bridge of the pods of this node; undefined: it is not known. */
+    readonly podLink: Cell<string | undefined>
     readonly networkConditions: Cell<readonly MachineCondition[]>
     /** The routes were put in place once, or as many of them as can be. */
     readonly routesApplied: Cell<boolean>
@@ -179,10 +181,11 @@ function idleMs(isLeavingDue: boolean): number {
 }
 
 function setRules(
-  { peerRules: rules, ipv6PeerRules }: PeersManagerNeeds['writes'],
+  { peerRules: rules, ipv6PeerRules, podLink: link }: PeersManagerNeeds['writes'],
   wanted: PeerNetwork | undefined,
   podLink: string | undefined,
 ): void {
+  link.set(podLink)
   rules.set(wanted && peerRules(wanted, ipv4Rules, podLink))
   ipv6PeerRules.set(wanted && peerRules(wanted, ipv6Rules, podLink))
 }

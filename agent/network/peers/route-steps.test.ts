@@ -10,6 +10,7 @@ const farEnd = { address: '10.244.3.0', mac: '02:62:0a:f4:03:00', node: '172.16.
 const ownEnd = { address: '10.244.1.0', mac: '02:62:0a:f4:01:00' }
 
 const wanted = (routes: readonly PodRoute[], peers: readonly TunnelPeer[] = [farEnd]): PeerNetwork => ({
+  address: '192.168.1.1',
   clusterCIDR: '10.244.0.0/16',
   serviceCIDR: '10.96.0.0/12',
   podCIDR: '10.244.1.0/24',
@@ -77,7 +78,7 @@ test('a route of others for the range of a node stays and is named', async (t) =
 
 test('the tunnel is opened before routes lead into it, and closed with its last one', async (t) => {
   t.same(planRoutes(wanted([far]), nothing, host([])).steps, [
-    { step: 'openTunnel', ...ownEnd },
+    { step: 'openTunnel', ...ownEnd, mtu: 1450 },
     { step: 'addTunnelPeer', peer: farEnd },
     { step: 'addRoute', route: far },
   ])
@@ -195,7 +196,7 @@ test('steps leave what else was made as it is', async (t) => {
   t.same(afterSteps(made, [{ step: 'removeRoute', route: second }], []).routes, [third])
   t.same(afterSteps(made, [{ step: 'removeTunnelPeer', peer: farEnd }], []).tunnelPeers, [fifthEnd])
   t.same(afterSteps(made, [{ step: 'addRoute', route: far }], []), { ...made, routes: [second, third, far] })
-  t.same(afterSteps(made, [{ step: 'openTunnel', ...ownEnd }], []), { ...made, tunnelPeers: [] })
+  t.same(afterSteps(made, [{ step: 'openTunnel', ...ownEnd, mtu: 1450 }], []), { ...made, tunnelPeers: [] })
   t.same(afterSteps(made, [], []), made)
 })
 
@@ -208,10 +209,39 @@ const byWireguard: PodRoute = { ...far, device: 'bramble-wg' }
 const guard = { interface: '*', range: { first: 0x0a_f4_00_00, bits: 16 }, metric: 1 }
 const stepsOf = (plan: { readonly steps: readonly { readonly step: string }[] }) => plan.steps.map(({ step }) => step)
 
+test('a tunnel has the MTU of its link, and follows it while it is open', async (t) => {
+  const one = wanted([far])
+  const made = { ...nothing, routes: [far], tunnelPeers: [farEnd] }
+  const open = host([inKernel(far)], true)
+  const steps = (links: Partial<HostLinks>, network: PeerNetwork | undefined = one) =>
+    planRoutes(network, made, { ...open, ...links }).steps
+  t.match(steps({ hasTunnel: false, routes: [], linkMtu: 1400 }), [{ step: 'openTunnel', mtu: 1350 }, {}, {}])
+  const vxlan = (mtu: number) => ({ 'bramble-vxlan': mtu })
+  t.same(steps({ linkMtu: 1400, tunnelMtus: vxlan(1450) }), [
+    { step: 'setTunnelMtu', device: 'bramble-vxlan', mtu: 1350 },
+  ])
+  t.same(steps({ linkMtu: 1500, tunnelMtus: vxlan(1350) }), [
+    { step: 'setTunnelMtu', device: 'bramble-vxlan', mtu: 1450 },
+  ])
+  t.same(steps({ linkMtu: 1400, tunnelMtus: vxlan(1350) }), [])
+  t.same(steps({ tunnelMtus: vxlan(1350) }), [], 'its link is not known')
+  t.same(steps({ linkMtu: 1400 }), [], 'that of the tunnel is not known')
+  t.same(steps({ linkMtu: 1400, hasTunnel: false, routes: [], tunnelMtus: vxlan(1450) }).length, 3, 'it is opened')
+
+  const wireguard = { ...made, routes: [byWireguard], wireguardAddress: '10.244.1.0', guards: ['10.244.0.0/16'] }
+  const links = { ...host([guard, inKernel(byWireguard)]), hasWireguard: true, linkMtu: 1400 }
+  const tunnelMtus = { 'bramble-wg': 1420 }
+  t.same(planRoutes(encrypted(byWireguard), wireguard, { ...links, tunnelMtus }).steps, [
+    { step: 'setTunnelMtu', device: 'bramble-wg', mtu: 1320 },
+  ])
+  const opened = planRoutes(encrypted(byWireguard), nothing, { ...links, hasWireguard: false, routes: [] }).steps
+  t.match(opened, [{ step: 'addGuard' }, { step: 'openWireguard', mtu: 1320 }, { step: 'addRoute' }])
+})
+
 test('WireGuard is opened where a route needs it, and packets without a route are refused before that', async (t) => {
   t.same(planRoutes(encrypted(byWireguard), nothing, host([])).steps, [
     { step: 'addGuard', range: '10.244.0.0/16' },
-    { step: 'openWireguard', address: '10.244.1.0' },
+    { step: 'openWireguard', address: '10.244.1.0', mtu: 1420 },
     { step: 'addRoute', route: byWireguard },
   ])
   t.same(
@@ -226,7 +256,7 @@ test('WireGuard is opened where a route needs it, and packets without a route ar
   t.same(planRoutes(encrypted(byWireguard), made, open).steps, [])
   t.same(
     planRoutes(encrypted(byWireguard), { ...made, wireguardAddress: '10.244.7.0' }, open).steps,
-    [{ step: 'openWireguard', address: '10.244.1.0' }],
+    [{ step: 'openWireguard', address: '10.244.1.0', mtu: 1420 }],
     'its address has changed',
   )
   t.same(planRoutes(encrypted(), made, { ...open, routes: [guard] }).steps, [], 'once open it stays')
@@ -246,7 +276,7 @@ test('an interface and refusals that an agent has made are removed, and those of
 })
 
 test('what was made of WireGuard is kept in mind', async (t) => {
-  const open = { step: 'openWireguard', address: '10.244.1.0' } as const
+  const open = { step: 'openWireguard', address: '10.244.1.0', mtu: 1420 } as const
   const refuse = { step: 'addGuard', range: '10.244.0.0/16' } as const
   const made = { ...nothing, wireguardAddress: '10.244.1.0', guards: ['10.244.0.0/16'] }
   t.same(afterSteps(nothing, [open, refuse], []), made)

@@ -2,21 +2,26 @@
 import { type Cidr, formatCidr } from '../../../api/text/cidr.ts'
 import { homeNetworkOverlaps } from './home-networks.ts'
 import type { PeerNetwork } from './peer-network.ts'
+import { type ServiceRoute, serviceRouteSteps } from './service-route.ts'
+import { tunnelMtu } from './tunnel-mtu.ts'
 import { type PodRoute, type TunnelDevice, type TunnelPeer, tunnelDevice, wireguardDevice } from './tunnels.ts'
 
 export type RouteStep =
   | { readonly step: 'addRoute'; readonly route: PodRoute }
   | { readonly step: 'removeRoute'; readonly route: PodRoute }
-  | { readonly step: 'openTunnel'; readonly address: string; readonly mac: string }
+  | { readonly step: 'openTunnel'; readonly address: string; readonly mac: string; readonly mtu: number }
   | { readonly step: 'addTunnelPeer'; readonly peer: TunnelPeer }
   | { readonly step: 'removeTunnelPeer'; readonly peer: TunnelPeer }
   | { readonly step: 'closeTunnel' }
-  | { readonly step: 'openWireguard'; readonly address: string }
+  | { readonly step: 'openWireguard'; readonly address: string; readonly mtu: number }
   | { readonly step: 'closeWireguard' }
+  | { readonly step: 'setTunnelMtu'; readonly device: TunnelDevice; readonly mtu: number }
   | { readonly step: 'addTunnelIPv6'; readonly device: TunnelDevice; readonly address: string }
   | { readonly step: 'removeTunnelIPv6'; readonly device: TunnelDevice; readonly address: string }
   | { readonly step: 'addGuard'; readonly range: string }
   | { readonly step: 'removeGuard'; readonly range: string }
+  | { readonly step: 'addServiceRoute'; readonly route: ServiceRoute }
+  | { readonly step: 'removeServiceRoute'; readonly route: ServiceRoute }
 
 /** A route in the kernel's main table. */
 export type HostRoute = {
@@ -36,7 +41,13 @@ export type HostLinks = {
   readonly ipv6Routes?: readonly HostIPv6Route[]
   readonly hasTunnel: boolean
   readonly hasWireguard: boolean
+  /** Of the link with the address that was asked for; undefined: there is none, or the kernel does not show it. */
+  readonly linkMtu?: number
+  /** Of the tunnels that are there, as far as the kernel shows it. */
+  readonly tunnelMtus?: TunnelMtus
 }
+
+export type TunnelMtus = { readonly [D in TunnelDevice]?: number }
 
 /** What this node has made of it, as far as that is certain. */
 export type MadeRoutes = {
@@ -51,6 +62,8 @@ export type MadeRoutes = {
   readonly tunnelIPv6?: TunnelIPv6
   /** Ranges to which packets without another route are refused, with those of an earlier agent. */
   readonly guards?: readonly string[]
+  /** With those of an earlier agent. */
+  readonly serviceRoutes?: readonly ServiceRoute[]
 }
 
 export type TunnelIPv6 = { readonly [D in TunnelDevice]?: string }
@@ -74,8 +87,12 @@ export function planRoutes(wanted: PeerNetwork | undefined, made: MadeRoutes, ho
   for (const route of made.routes) {
     if (!kept.has(routeKey(route)) && isThere(present, route)) steps.push({ step: 'removeRoute', route })
   }
-  steps.push(...guardSteps(wanted, made, host))
+  steps.push(
+    ...guardSteps(wanted, made, host),
+    ...serviceRouteSteps(wanted?.ipv6?.serviceRoute, made.serviceRoutes, present),
+  )
   steps.push(...tunnelSteps(wanted?.tunnel, made, host), ...wireguardSteps(wanted, made, host))
+  steps.push(...mtuSteps(wanted?.tunnel, host, steps))
   steps.push(...tunnelIPv6Steps(wanted?.tunnel, made, host, steps))
   const inTheWay: string[] = []
   const ipv6InTheWay: string[] = []
@@ -98,7 +115,8 @@ export function planRoutes(wanted: PeerNetwork | undefined, made: MadeRoutes, ho
   }
 }
 
-function tunnelSteps(tunnel: PeerNetwork['tunnel'], made: MadeRoutes, { hasTunnel }: HostLinks): readonly RouteStep[] {
+function tunnelSteps(tunnel: PeerNetwork['tunnel'], made: MadeRoutes, host: HostLinks): readonly RouteStep[] {
+  const { hasTunnel, linkMtu } = host
   if (tunnel?.kind !== 'vxlan') return hasTunnel ? [{ step: 'closeTunnel' }] : []
   const { address, mac, peers } = tunnel
   const known = hasTunnel ? made.tunnelPeers : []
@@ -111,7 +129,7 @@ function tunnelSteps(tunnel: PeerNetwork['tunnel'], made: MadeRoutes, { hasTunne
     // To open it again would take its routes away, with its address.
     ...(hasTunnel && (known.length > 0 || made.tunnelAddress === address)
       ? []
-      : [{ step: 'openTunnel', address, mac } as const]),
+      : [{ step: 'openTunnel', address, mac, mtu: tunnelMtu(tunnelDevice, linkMtu) } as const]),
     ...lacking(known, peers).map((peer) => ({ step: 'removeTunnelPeer', peer }) as const),
     ...lacking(peers, known).map((peer) => ({ step: 'addTunnelPeer', peer }) as const),
   ]
@@ -121,13 +139,31 @@ function tunnelSteps(tunnel: PeerNetwork['tunnel'], made: MadeRoutes, { hasTunne
  * Its peers are not routes: see `planWireguard`. An interface that no route needs stays while the fleet uses WireGuard: it may be of
  * another implementation, whose program ends with it. For the same reason one without an address is not closed.
  */
-function wireguardSteps(wanted: PeerNetwork | undefined, made: MadeRoutes, { hasWireguard }: HostLinks): RouteStep[] {
+function wireguardSteps(wanted: PeerNetwork | undefined, made: MadeRoutes, host: HostLinks): RouteStep[] {
+  const { hasWireguard, linkMtu } = host
   const isMade = hasWireguard && made.wireguardAddress !== undefined
   if (wanted?.tunnel?.kind !== 'wireguard') return isMade ? [{ step: 'closeWireguard' }] : []
   const isNeeded = wanted.routes.some(({ device, source }) => device === wireguardDevice || source !== undefined)
   const { address } = wanted.tunnel
   const isOpen = hasWireguard && made.wireguardAddress === address
-  return isOpen || !(isNeeded || hasWireguard) ? [] : [{ step: 'openWireguard', address }]
+  if (isOpen || !(isNeeded || hasWireguard)) return []
+  return [{ step: 'openWireguard', address, mtu: tunnelMtu(wireguardDevice, linkMtu) }]
+}
+
+/**
+ * Of a tunnel that stays open while its link gets another MTU, or that an earlier agent has opened. While the link is not known, as without
+ * its address, the tunnel keeps its own.
+ */
+function mtuSteps(
+  tunnel: PeerNetwork['tunnel'],
+  { linkMtu, tunnelMtus = {} }: HostLinks,
+  steps: readonly RouteStep[],
+): readonly RouteStep[] {
+  if (tunnel === undefined || linkMtu === undefined) return []
+  const device = tunnel.kind === 'vxlan' ? tunnelDevice : wireguardDevice
+  const opens = steps.some(({ step }) => step === 'openTunnel' || step === 'openWireguard')
+  const [mtu, present] = [tunnelMtu(device, linkMtu), tunnelMtus[device]]
+  return opens || present === undefined || present === mtu ? [] : [{ step: 'setTunnelMtu', device, mtu }]
 }
 
 /** Behind the steps that open and close the devices: those lose their addresses then. */
@@ -159,6 +195,7 @@ function tunnelIPv6Steps(
 export function isOfIPv6(step: RouteStep): boolean {
   if (step.step === 'addTunnelIPv6' || step.step === 'removeTunnelIPv6') return true
   if (step.step === 'addRoute' || step.step === 'removeRoute') return step.route.range.includes(':')
+  if (step.step === 'addServiceRoute' || step.step === 'removeServiceRoute') return true
   return (step.step === 'addGuard' || step.step === 'removeGuard') && step.range.includes(':')
 }
 
@@ -230,7 +267,7 @@ export function afterSteps(
   steps: readonly RouteStep[],
   failed: readonly { readonly step: RouteStep }[],
 ): MadeRoutes {
-  let { routes, tunnelPeers, wireguardAddress, tunnelIPv6 = {}, guards = [] } = made
+  let { routes, tunnelPeers, wireguardAddress, tunnelIPv6 = {}, guards = [], serviceRoutes = [] } = made
   for (const step of steps) {
     const isDone = !failed.some((failure) => failure.step === step)
     const device = deviceOf(step)
@@ -247,6 +284,8 @@ export function afterSteps(
     else if (step.step === 'addTunnelIPv6') tunnelIPv6 = { ...tunnelIPv6, [step.device]: step.address }
     else if (step.step === 'addGuard') guards = [...guards, step.range]
     else if (step.step === 'removeGuard') guards = guards.filter((range) => range !== step.range)
+    else if (step.step === 'addServiceRoute') serviceRoutes = [...serviceRoutes, step.route]
+    else if (step.step === 'removeServiceRoute') serviceRoutes = serviceRoutes.filter((one) => one !== step.route)
   }
   return {
     routes,
@@ -254,6 +293,7 @@ export function afterSteps(
     ...(wireguardAddress && { wireguardAddress }),
     ...(Object.keys(tunnelIPv6).length > 0 && { tunnelIPv6 }),
     ...(guards.length > 0 && { guards }),
+    ...(serviceRoutes.length > 0 && { serviceRoutes }),
   }
 }
 

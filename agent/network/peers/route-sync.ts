@@ -11,8 +11,8 @@ export type StepFailure = { readonly step: RouteStep; readonly because: string }
 
 /** Routes, tunnel and Docker's rules on this machine. */
 export interface HostNetwork {
-  /** Read without starting a process. `withIPv6`: with the routes of IPv6. */
-  links(withIPv6?: boolean): Promise<HostLinks>
+  /** Read without starting a process. `withIPv6`: with the routes of IPv6. `address`: of this node, for the MTUs of its link and of tunnels. */
+  links(withIPv6?: boolean, address?: string): Promise<HostLinks>
   /** What an earlier agent made, as far as the kernel shows it. */
   made(): Promise<MadeRoutes>
   /** Takes all steps in order, also after a failure; resolves with the failures. */
@@ -75,11 +75,12 @@ export function routeSync({ host, log }: { readonly host: HostNetwork; readonly 
   return {
     async hasEarlier() {
       made ??= await host.made()
-      return made.routes.length > 0 || made.tunnelPeers.length > 0
+      return made.routes.length > 0 || made.tunnelPeers.length > 0 || (made.serviceRoutes ?? []).length > 0
     },
     async sync(wanted, retry) {
       made ??= await host.made()
-      const links = await host.links(wanted?.ipv6 !== undefined || hasMadeIPv6(made))
+      const withIPv6 = wanted?.ipv6 !== undefined || hasMadeIPv6(made)
+      const links = await host.links(withIPv6, wanted?.tunnel === undefined ? undefined : wanted.address)
       podLink = wanted && podLinkOf(wanted, links)
       const { steps, inTheWay, ipv6InTheWay, overlaps: found } = planRoutes(wanted, made, links)
       showOverlaps(found)
@@ -124,12 +125,14 @@ function attemptOf(steps: readonly RouteStep[], { routes }: HostLinks): string {
   return JSON.stringify([steps, routes.filter(({ gateway }) => gateway === undefined)])
 }
 
-function hasMadeIPv6({ routes, guards = [], tunnelIPv6 = {} }: MadeRoutes): boolean {
+function hasMadeIPv6({ routes, guards = [], tunnelIPv6 = {}, serviceRoutes = [] }: MadeRoutes): boolean {
+  if (serviceRoutes.length > 0) return true
   const ranges = [...routes.map(({ range }) => range), ...guards]
   return Object.keys(tunnelIPv6).length > 0 || ranges.some((range) => range.includes(':'))
 }
 
 function gapOf({ step, because }: StepFailure): readonly string[] {
   if (step.step === 'addTunnelIPv6') return [`no address of IPv6 on ${step.device}: ${because}`]
+  if (step.step === 'addServiceRoute') return [`no route of IPv6 to Services for processes of this machine: ${because}`]
   return step.step === 'addRoute' ? [`no route to ${step.route.range} by ${step.route.gateway}: ${because}`] : []
 }

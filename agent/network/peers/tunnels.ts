@@ -2,13 +2,9 @@
 
 /** VXLAN: packets in UDP, as they are. */
 export const tunnelDevice = 'bramble-vxlan'
-/** 50 bytes less than Ethernet: the headers of VXLAN, UDP, IP and the inner Ethernet frame (RFC 7348, 5). */
-export const tunnelMtu = 1450
 
 /** WireGuard: packets in UDP, encrypted. */
 export const wireguardDevice = 'bramble-wg'
-/** 80 bytes less than Ethernet: the headers of WireGuard (32), UDP (8) and IPv6 (40). */
-export const wireguardMtu = 1420
 
 export type TunnelDevice = typeof tunnelDevice | typeof wireguardDevice
 
