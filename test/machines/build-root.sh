@@ -53,12 +53,27 @@ build() {
   local root=$1 source=/etc/apt/sources.list.d/debian.sources mirrors=()
   # This machine's own mirrors, where they have the release; else mmdebstrap's.
   if grep -qs "^Suites:.*$release" "$source"; then mirrors=("$source"); fi
-  mmdebstrap --quiet --mode=root --variant=apt --include="$packages" \
+  mmdebstrap --quiet --mode=root --variant=apt --include="$packages" --skip=cleanup/apt/lists \
     --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/bramble*' \
     "$release" "$root" "${mirrors[@]}" >&2
+  fetch_packages "$root"
   configure "$root"
 }
+
+# What documents have an operator install. A machine reaches no mirror: this folder is one, of these packages and those that they need.
+fetch_packages() (
+  root=$1 folder=/var/local/debian
+  mkdir -p "$root$folder/partial"
+  chroot "$root" apt-get install --quiet --yes --download-only --option "Dir::Cache::archives=$folder" --option APT::Sandbox::User=root \
+    docker-registry apache2-utils >&2
+  cd "$root$folder"
+  rm -rf partial lock
+  for file in *.deb; do
+    dpkg-deb --field "$file"
+    printf 'Filename: ./%s\nSize: %s\nSHA256: %s\n\n' "$file" "$(stat --format %s "$file")" "$(sha256sum <"$file" | cut -d ' ' -f 1)"
+  done >Packages
+)
 
 configure() {
   local root=$1 unit

@@ -53,6 +53,8 @@ export type TestDockerd = {
   /** Starts again after `stop`, `kill` or `cutPower`. */
   start(): Promise<void>
   restart(): Promise<void>
+  /** As an upgrade of the package: stops it, and starts that of another root with the same data. */
+  replaceBy(root: string): Promise<void>
 }
 
 export type DockerdSettings = {
@@ -67,6 +69,8 @@ export type DockerdSettings = {
   readonly withRules?: true
   /** In place of a folder of its own: for example a small file system. */
   readonly dataRoot?: string
+  /** Of another Debian, whose /usr it sees in place of that of this host: see `newestDockerRoot`. */
+  readonly root?: string | undefined
 }
 
 const memoryController = '/sys/fs/cgroup/memory'
@@ -94,6 +98,7 @@ export async function startDockerd(t: Ending, settings: DockerdSettings = {}): P
   await mkdir(join(folder, 'exec'))
   let child: ChildProcess | undefined
   let bridge: Bridge | undefined
+  let { root } = settings
 
   const args = (name: string) => [
     ...['--config-file', join(folder, 'daemon.json'), '--host', `unix://${socket}`, '--pidfile', join(folder, 'pid')],
@@ -101,8 +106,9 @@ export async function startDockerd(t: Ending, settings: DockerdSettings = {}): P
     // Should another containerd run on this machine, ours keeps its own names in it.
     ...['--containerd-namespace', cgroup, '--containerd-plugins-namespace', `${cgroup}-plugins`],
     ...['--exec-opt', 'native.cgroupdriver=cgroupfs', '--cgroup-parent', `/${cgroup}`],
-    ...['--bridge', name, '--ip6tables=false'],
-    ...(settings.withRules ? [] : ['--iptables=false', '--ip-masq=false', '--ip-forward=false']),
+    ...['--bridge', name],
+    // With rules, those of IPv6 are as by default, too: none before version 27.
+    ...(settings.withRules ? [] : ['--iptables=false', '--ip6tables=false', '--ip-masq=false', '--ip-forward=false']),
     ...(settings.liveRestore ? ['--live-restore'] : []),
   ]
 
@@ -113,11 +119,12 @@ export async function startDockerd(t: Ending, settings: DockerdSettings = {}): P
     const hidden = ['unshare', '--mount', 'sh', '-c', `umount ${memoryController} && exec "$0" "$@"`]
     const line = [
       ...(settings.withoutMemoryCgroup ? hidden : []),
-      ...inSpace(settings.space, command, ...args(bridge.name)),
+      ...(root === undefined ? [] : withFilesOf(root)),
+      ...inSpace(settings.space, root === undefined ? command : '/usr/sbin/dockerd', ...args(bridge.name)),
     ]
     const started = spawn('setpriv', ['--pdeathsig', 'TERM', ...line], {
       stdio: ['ignore', log.fd, log.fd],
-      env: ownEnvironment(),
+      env: ownEnvironment(root === undefined ? ownFolders : []),
     })
     await log.close()
     child = started
@@ -173,6 +180,11 @@ export async function startDockerd(t: Ending, settings: DockerdSettings = {}): P
       await end('SIGTERM')
       await start()
     },
+    async replaceBy(other) {
+      await end('SIGTERM')
+      root = other
+      await start()
+    },
   }
 }
 
@@ -196,9 +208,14 @@ async function makeBridge(name: string, space: string | undefined): Promise<Brid
 }
 
 /** Without what would lead it, or its registry client, elsewhere. */
-function ownEnvironment(): NodeJS.ProcessEnv {
+function ownEnvironment(folders: readonly string[]): NodeJS.ProcessEnv {
   const { DOCKER_HOST: _host, DOCKER_TLS_VERIFY: _tls, NOTIFY_SOCKET: _notify, PATH = '', ...rest } = process.env
-  return { ...rest, PATH: [...ownFolders, PATH].join(':') }
+  return { ...rest, PATH: [...folders, PATH].join(':') }
+}
+
+/** Of the engine and all that it starts, such as runc and iptables: with the libraries that they were made for. */
+function withFilesOf(root: string): readonly string[] {
+  return ['unshare', '--mount', 'sh', '-c', 'mount --bind "$0" /usr && exec "$@"', join(root, 'usr')]
 }
 
 async function answers(docker: Dockerode): Promise<boolean> {

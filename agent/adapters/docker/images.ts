@@ -16,6 +16,30 @@ export interface DockerImages
 
 export function dockerImages(docker: Dockerode): DockerImages {
   const names = new Map<string, string>()
+  const makeSandboxImage = async () => {
+    const version = await call('Cannot ask Docker for its version', askMs, () => docker.version())
+    const architecture = version.Arch
+    if (!isSandboxArchitecture(architecture)) throw new RuntimeError('Failed', `No sandbox image for ${architecture}`)
+    const colon = sandboxImage.lastIndexOf(':')
+    const stream = await call(`Cannot make ${sandboxImage}`, actMs, (abortSignal) =>
+      docker.importImage(Readable.from([sandboxLayer(architecture)]), {
+        repo: sandboxImage.slice(0, colon),
+        tag: sandboxImage.slice(colon + 1),
+        changes: ['ENTRYPOINT ["/pause"]'],
+        abortSignal,
+      }),
+    )
+    for await (const progress of messages(stream)) {
+      if (typeof progress['error'] === 'string') {
+        throw new RuntimeError('Failed', `Cannot make ${sandboxImage}`, { cause: new Error(progress['error']) })
+      }
+    }
+  }
+  let making: Promise<void> | undefined
+  const made = () => {
+    making = undefined
+  }
+
   return {
     async findImage(image) {
       const found = await call(`Cannot look for image ${image}`, askMs, () => docker.getImage(image).inspect(), 404)
@@ -67,24 +91,8 @@ export function dockerImages(docker: Dockerode): DockerImages {
       return name
     },
 
-    async makeSandboxImage() {
-      const version = await call('Cannot ask Docker for its version', askMs, () => docker.version())
-      const architecture = version.Arch
-      if (!isSandboxArchitecture(architecture)) throw new RuntimeError('Failed', `No sandbox image for ${architecture}`)
-      const colon = sandboxImage.lastIndexOf(':')
-      const stream = await call(`Cannot make ${sandboxImage}`, actMs, (abortSignal) =>
-        docker.importImage(Readable.from([sandboxLayer(architecture)]), {
-          repo: sandboxImage.slice(0, colon),
-          tag: sandboxImage.slice(colon + 1),
-          changes: ['ENTRYPOINT ["/pause"]'],
-          abortSignal,
-        }),
-      )
-      for await (const progress of messages(stream)) {
-        if (typeof progress['error'] === 'string') {
-          throw new RuntimeError('Failed', `Cannot make ${sandboxImage}`, { cause: new Error(progress['error']) })
-        }
-      }
-    },
+    // Pods that start at once share one import: with its images in containerd, as by default from Docker 29 on, Docker refuses one of two
+    // of the same name (containerd_import.go: AlreadyExists).
+    makeSandboxImage: () => (making ??= makeSandboxImage().finally(made)),
   }
 }

@@ -9,8 +9,18 @@ import {
   type NetworkMode,
   networkName,
   networkOf,
-  networkOptions,
+  networkSettings,
+  protectsContainers,
 } from './networks.ts'
+
+export type NewNetwork = {
+  readonly podCIDR: string
+  readonly mode: NetworkMode
+  /** Of the mode `dual`. */
+  readonly ipv6CIDR: string | undefined
+  /** See `protectsContainers`. */
+  readonly protects: boolean
+}
 
 /** Each call rejects with a `RuntimeError`. `tried`: the operation and its object. */
 export function networkCalls(docker: Dockerode, nodeName: string) {
@@ -47,14 +57,19 @@ export function networkCalls(docker: Dockerode, nodeName: string) {
     await remove(network)
   }
 
-  /** The id of a new network; undefined: there is one by its name (409). `ipv6CIDR`: of the mode `dual`. */
+  /** See `protectsContainers`. */
+  const isProtecting = async (tried: string): Promise<boolean> => {
+    const { ApiVersion } = await call(tried, askMs, () => docker.version())
+    return protectsContainers(ApiVersion)
+  }
+
+  /** The id of a new network; undefined: there is one by its name (409). */
   const create = async (
     tried: string,
-    podCIDR: string,
-    mode: NetworkMode,
-    ipv6CIDR: string | undefined,
+    { podCIDR, mode, ipv6CIDR, protects }: NewNetwork,
   ): Promise<string | undefined> => {
     const isDual = mode === 'dual'
+    const { labels, options } = networkSettings(mode, protects)
     const request = {
       Name: networkName(nodeName, podCIDR, mode),
       CheckDuplicate: true,
@@ -62,11 +77,11 @@ export function networkCalls(docker: Dockerode, nodeName: string) {
       IPAM: { Config: addressPools(podCIDR, isDual ? ipv6CIDR : undefined) },
       // A daemon may have it on for each network that leaves it open ("default-network-opts").
       EnableIPv6: isDual,
-      Labels: { [nodeLabel]: nodeName },
-      ...(mode !== 'node' && { Options: { ...networkOptions(mode) } }),
+      Labels: { [nodeLabel]: nodeName, ...labels },
+      ...(mode !== 'node' && { Options: { ...options } }),
     }
     return (await call(tried, askMs, (abortSignal) => docker.createNetwork({ ...request, abortSignal }), 409))?.id
   }
 
-  return { list, usersOf, remove, removeSandboxes, retire, create }
+  return { list, usersOf, remove, removeSandboxes, retire, isProtecting, create }
 }

@@ -15,6 +15,8 @@ type Network = {
   readonly subnet: string
   readonly node?: string
   readonly hasIPv6?: boolean
+  /** As Docker lists them, beside that of the node. */
+  readonly labels?: { readonly [name: string]: string }
   users?: number
   /** Of its first container: the address that a host port is open on. */
   readonly portIP?: string
@@ -39,6 +41,7 @@ async function engineWith(t: Test, routes: () => Promise<readonly Route[]>, ...n
     here,
     names: () => [...here.values()].map(({ name }) => name),
     failing: false,
+    apiVersion: '1.51',
     wanted: { mode: 'node', podsMayMove: false } as WantedNetwork,
     removed: [] as string[],
     /** Runs when a network is requested, before Docker takes it in. */
@@ -54,7 +57,8 @@ async function engineWith(t: Test, routes: () => Promise<readonly Route[]>, ...n
     const subnet = String(IPAM.Config[0].Subnet)
     const overlaps = [...here.values()].some((one) => overlap(one.subnet, subnet))
     if (overlaps) return { status: 403, answer: { message: 'Pool overlaps with other one on this address space' } }
-    const made: Network = { name: Name, subnet, node: Labels[nodeLabel], listed: false }
+    const { [nodeLabel]: node, ...labels } = Labels
+    const made: Network = { name: Name, subnet, node, labels, listed: false }
     here.set(`id-${Name}`, made)
     await new Promise((resolve) => setImmediate(resolve))
     made.listed = true
@@ -65,6 +69,7 @@ async function engineWith(t: Test, routes: () => Promise<readonly Route[]>, ...n
     requests.push(`${request.method} ${pathname}`)
     queries.push(request.url ?? '')
     if (world.failing) return { status: 500, answer: { message: 'no space left on device' } }
+    if (pathname === '/version') return { status: 200, answer: { ApiVersion: world.apiVersion } }
     if (pathname === '/networks') {
       const listed = [...here].filter(([, one]) => one.listed)
       return { status: 200, answer: listed.map(([id, network]) => rowOf(id, network)) }
@@ -118,10 +123,10 @@ function overlap(one: string, other: string): boolean {
   return first !== undefined && second !== undefined && cidrsOverlap(first, second)
 }
 
-function rowOf(id: string, { name, subnet, node, hasIPv6 = false }: Network) {
-  const labels = node === undefined ? {} : { [nodeLabel]: node }
+function rowOf(id: string, { name, subnet, node, labels, hasIPv6 = false }: Network) {
+  const all = { ...labels, ...(node !== undefined && { [nodeLabel]: node }) }
   const IPAM = { Config: subnet === '' ? [] : [{ Subnet: subnet }] }
-  return { Id: id, Name: name, Labels: labels, IPAM, EnableIPv6: hasIPv6 }
+  return { Id: id, Name: name, Labels: all, IPAM, EnableIPv6: hasIPv6 }
 }
 
 const range = '10.244.0.0/24'
@@ -286,6 +291,8 @@ test('a route in the way is the problem of the network', async (t) => {
 })
 
 const routed: WantedNetwork = { mode: 'routed', podsMayMove: true }
+/** Of networks that Docker 28 or later has made. */
+const labels = { 'bramble.dev/gateway-mode': 'nat-unprotected' }
 
 test('a routed network keeps the addresses of its pods, and other machines may send to them', async (t) => {
   const { network, world, bodies } = await engine(t)
@@ -300,6 +307,45 @@ test('a routed network keeps the addresses of its pods, and other machines may s
       },
     },
   ])
+})
+
+test('Docker before version 28 is given no gateway mode, which version 27 refuses', async (t) => {
+  for (const apiVersion of ['1.41', '1.47']) {
+    const { network, world, bodies } = await engine(t)
+    Object.assign(world, { apiVersion, wanted: routed })
+    await network.ensure(range)
+    t.match(bodies, [{ Labels: { [nodeLabel]: 'pi-01' } }])
+    t.same(
+      bodies.map((body) => (body as { readonly Options: unknown }).Options),
+      [{ 'com.docker.network.bridge.enable_ip_masquerade': 'false' }],
+    )
+    t.equal((await network.adjust()).length, 1)
+    t.same(world.removed, [], 'and the network stays')
+  }
+})
+
+test('a network that a Docker before version 28 has made is made again by a later one, which drops what other nodes send', async (t) => {
+  const { network, world, here, names } = await engine(t, of('pi-01', { name: `${own}_routed`, users: 1 }))
+  Object.assign(world, { apiVersion: '1.47', wanted: routed })
+  await network.ensure(range)
+  t.same(world.removed, [])
+  Object.assign(world, { apiVersion: '1.48', wanted: { ...routed, podsMayMove: false } })
+  await network.adjust()
+  t.same(world.removed, [], 'not before pods may move')
+  world.wanted = routed
+  t.same(await network.adjust(), [])
+  t.same([world.removed, names()], [[`${own}_routed-0`], []])
+  await network.ensure(range)
+  t.same(
+    [...here.values()].map((one) => one.labels),
+    [labels],
+  )
+  t.equal((await network.adjust()).length, 1, 'and it stays')
+  world.apiVersion = '1.47'
+  t.equal((await network.adjust()).length, 1, 'also with an earlier version')
+  world.wanted = { mode: 'node', podsMayMove: true }
+  await network.ensure(range)
+  t.same(names(), [own])
 })
 
 test('pods on a network of the other mode move when they may, and not before', async (t) => {
@@ -319,7 +365,7 @@ test('pods on a network of the other mode move when they may, and not before', a
 test('a network on which the daemon has turned IPv6 on is made again without it, where policies restrict its pods', async (t) => {
   const { network, world, names, here } = await engine(
     t,
-    of('pi-01', { name: `${own}_routed`, hasIPv6: true, users: 1 }),
+    of('pi-01', { name: `${own}_routed`, hasIPv6: true, users: 1, labels }),
   )
   world.wanted = { mode: 'routed', podsMayMove: false }
   t.match(await network.ensure(range), { name: `${own}_routed` }, 'not before pods may move')
@@ -336,14 +382,14 @@ test('a network on which the daemon has turned IPv6 on is made again without it,
 })
 
 test('a pod with a host port on addresses of IPv6 is started again where policies restrict it, and others stay', async (t) => {
-  const { network, world } = await engine(t, of('pi-01', { name: `${own}_routed`, users: 2, portIP: '::' }))
+  const { network, world } = await engine(t, of('pi-01', { name: `${own}_routed`, users: 2, portIP: '::', labels }))
   world.wanted = { mode: 'routed', podsMayMove: false }
   await network.adjust()
   t.same(world.removed, [])
   world.wanted = routed
   t.equal((await network.adjust()).length, 1)
   t.same(world.removed, [`${own}_routed-0`])
-  const open = await engine(t, of('pi-01', { name: `${own}_routed`, users: 2, portIP: '0.0.0.0' }))
+  const open = await engine(t, of('pi-01', { name: `${own}_routed`, users: 2, portIP: '0.0.0.0', labels }))
   open.world.wanted = routed
   await open.network.adjust()
   t.same(open.world.removed, [])

@@ -31,8 +31,8 @@ export interface PodNetwork {
   /** Resolves when the network exists. Bramble's networks without containers are removed if they conflict with it. */
   ensure(podCIDR: string): Promise<AttachableNetwork>
   /**
-   * If pods may move: removes this node's networks of the other mode, with the sandboxes on them, and those whose host ports are open
-   * on addresses of IPv6, as earlier agents left them; their pods are started again.
+   * If pods may move: removes this node's networks of the other mode, and those that the engine keeps other nodes from, with the sandboxes
+   * on them; and sandboxes whose host ports are open on addresses of IPv6, as earlier agents left them. Their pods are started again.
    * Resolves with the bridges of the networks with routes that are there then.
    */
   adjust(): Promise<readonly string[]>
@@ -72,19 +72,13 @@ export function podNetwork({ docker, nodeName, routes, wanted, prepareIPv6 }: Po
   let pending: { readonly podCIDR: string; readonly done: Promise<AttachableNetwork> } | undefined
   let failed: { readonly podCIDR: string; readonly problem: string } | undefined
 
-  const { list, usersOf, remove, removeSandboxes, retire, create } = networkCalls(docker, nodeName)
+  const calls = networkCalls(docker, nodeName)
+  const { list, remove, removeSandboxes, retire, isProtecting, create } = calls
 
-  /** Removes conflicting networks if allowed; returns the reason if one must stay. */
-  const obstacle = async (podCIDR: string, networks: readonly DockerNetwork[]): Promise<string | undefined> => {
-    for (const network of networksInTheWay(podCIDR, networks)) {
-      const { length: users } = network.node === undefined ? [] : await usersOf(network)
-      if (network.node === undefined || users > 0) return networkUsed(podCIDR, network, users)
-      await remove(network)
-    }
-    return routeInTheWay(podCIDR, await routes())
-  }
-
-  const isOutdated = (network: DockerNetwork) => network.node === nodeName && mustGo(network, wanted())
+  /** Of the engine of this moment, which may be another one than that of the last call. Of no matter within a node. */
+  const protectsNow = async (tried: string) => wanted().mode !== 'node' && (await isProtecting(tried))
+  const outdatedBy = (protects: boolean) => (network: DockerNetwork) =>
+    network.node === nodeName && mustGo(network, wanted(), protects)
 
   const chosenMode = (podCIDR: string, networks: readonly DockerNetwork[]): NetworkMode => {
     const { mode, podsMayMove } = wanted()
@@ -97,6 +91,8 @@ export function podNetwork({ docker, nodeName, routes, wanted, prepareIPv6 }: Po
     const tried = `Cannot make a network for addresses ${podCIDR}`
     for (let tries = 1; ; tries++) {
       const networks = await list(tried)
+      const protects = await protectsNow(tried)
+      const isOutdated = outdatedBy(protects)
       const mode = chosenMode(podCIDR, networks)
       const name = networkName(nodeName, podCIDR, mode)
       const present = networks.find((network) => network.name === name && !isOutdated(network))
@@ -104,12 +100,12 @@ export function podNetwork({ docker, nodeName, routes, wanted, prepareIPv6 }: Po
       if (present !== undefined) return { networks, on: attachable(name, mode, present.id, presentIPv6) }
       for (const network of networks.filter(isOutdated)) await retire(network)
       const others = networks.filter((network) => !isOutdated(network))
-      const reason = await obstacle(podCIDR, others)
+      const reason = (await networkInTheWay(calls, podCIDR, others)) ?? routeInTheWay(podCIDR, await routes())
       if (reason !== undefined) throw new RuntimeError('Failed', tried, { cause: new Error(reason) })
       try {
         const { ipv6CIDR } = wanted()
         if (mode === 'dual') await prepareIPv6?.()
-        const id = await create(tried, podCIDR, mode, ipv6CIDR)
+        const id = await create(tried, { podCIDR, mode, ipv6CIDR, protects })
         if (id !== undefined) return { networks, on: attachable(name, mode, id, ipv6CIDR) }
         if (tries >= mostTries) throw new RuntimeError('Failed', `${tried}: Docker has ${name} and does not list it`)
       } catch (error) {
@@ -147,7 +143,9 @@ export function podNetwork({ docker, nodeName, routes, wanted, prepareIPv6 }: Po
   return {
     ensure,
     async adjust() {
-      const networks = (await list('Cannot list the networks of pods')).filter(({ node }) => node === nodeName)
+      const tried = 'Cannot list the networks of pods'
+      const networks = (await list(tried)).filter(({ node }) => node === nodeName)
+      const isOutdated = outdatedBy(await protectsNow(tried))
       for (const network of networks.filter(isOutdated)) {
         sure = undefined
         await retire(network)
@@ -166,15 +164,37 @@ export function podNetwork({ docker, nodeName, routes, wanted, prepareIPv6 }: Po
   }
 }
 
+/** Removes conflicting networks if allowed; returns the reason if one must stay. */
+async function networkInTheWay(
+  { usersOf, remove }: Pick<ReturnType<typeof networkCalls>, 'usersOf' | 'remove'>,
+  podCIDR: string,
+  networks: readonly DockerNetwork[],
+): Promise<string | undefined> {
+  for (const network of networksInTheWay(podCIDR, networks)) {
+    const { length: users } = network.node === undefined ? [] : await usersOf(network)
+    if (network.node === undefined || users > 0) return networkUsed(podCIDR, network, users)
+    await remove(network)
+  }
+  return undefined
+}
+
 const modes: readonly NetworkMode[] = ['node', 'routed', 'dual']
 
 function attachable(name: string, mode: NetworkMode, id: string, ipv6CIDR: string | undefined): AttachableNetwork {
   return { name, mode, bridge: bridgeOf(id), ...(mode === 'dual' && ipv6CIDR !== undefined && { ipv6CIDR }) }
 }
 
-/** In the mode `routed` no rules see IPv6, which an earlier agent left to the settings of the daemon. */
-function mustGo(network: DockerNetwork, { mode, ipv6CIDR = '', podsMayMove }: WantedNetwork): boolean {
-  const isOther = modeOfNetwork(network) !== mode || (mode === 'routed' && network.hasIPv6)
+/**
+ * In the mode `routed` no rules see IPv6, which an earlier agent left to the settings of the daemon. `protects`: what other nodes send to
+ * pods is dropped on a network that an earlier version of Docker made.
+ */
+function mustGo(
+  network: DockerNetwork,
+  { mode, ipv6CIDR = '', podsMayMove }: WantedNetwork,
+  protects: boolean,
+): boolean {
+  const isProtected = mode !== 'node' && protects && !network.isUnprotected
+  const isOther = modeOfNetwork(network) !== mode || isProtected || (mode === 'routed' && network.hasIPv6)
   return podsMayMove && (isOther || (mode === 'dual' && !network.ipv6Ranges.includes(ipv6CIDR)))
 }
 

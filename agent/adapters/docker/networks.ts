@@ -4,6 +4,10 @@ import { type Cidr, cidrsOverlap, formatCidr, parseCidr } from '../../../api/tex
 import { formatIPv6, formatIPv6Range, parseIPv6Range } from '../../../api/text/ipv6-range.ts'
 import { nodeLabel } from './labels.ts'
 
+/** Of a network that other machines may send to: its gateway mode, as the engine knew it when the network was made. */
+const gatewayModeLabel = 'bramble.dev/gateway-mode'
+const unprotected = 'nat-unprotected'
+
 /**
  * `dual`: as `routed`, with addresses of both IP families. `node`: pods reach those of their own node, and Docker gives their packets the node's address. `routed`: pods keep their addresses
  * on the way to other nodes; our own rules decide what reaches them (agent/network/peers/peer-rules.ts).
@@ -20,14 +24,19 @@ export type DockerNetwork = {
   readonly hasIPv6: boolean
   /** In canonical form. */
   readonly ipv6Ranges: readonly string[]
+  /** The engine that made it knew the mode in which other machines may send to its containers. */
+  readonly isUnprotected: boolean
 }
 
 export function networkOf({ Id, Name, Labels, IPAM, EnableIPv6 }: Dockerode.NetworkInspectInfo): DockerNetwork {
   const labels: { readonly [name: string]: string | undefined } = Labels ?? {}
   const ranges = (IPAM?.Config ?? []).flatMap(({ Subnet = '' }) => parseCidr(Subnet) ?? [])
   const ofIPv6 = (IPAM?.Config ?? []).flatMap(({ Subnet = '' }) => parseIPv6Range(Subnet) ?? [])
-  const ipv6Ranges = ofIPv6.map(formatIPv6Range)
-  return { id: Id, name: Name, node: labels[nodeLabel], ranges, hasIPv6: EnableIPv6 === true, ipv6Ranges }
+  return {
+    ...{ id: Id, name: Name, node: labels[nodeLabel], ranges, hasIPv6: EnableIPv6 === true },
+    ipv6Ranges: ofIPv6.map(formatIPv6Range),
+    isUnprotected: labels[gatewayModeLabel] === unprotected,
+  }
 }
 
 /** Docker's own network filter ignores a container that was never started. */
@@ -82,13 +91,31 @@ export function bridgeOf(networkID: string): string {
   return `br-${networkID.slice(0, 12)}`
 }
 
-/** Engines before version 28 ignore those of modes; later ones would drop packets that other machines send to a pod. */
-export function networkOptions(mode: NetworkMode): { readonly [name: string]: string } {
-  if (mode === 'node') return {}
+/**
+ * Whether the engine drops what other machines send to a container, in the raw table, unless the network of the container has a mode
+ * without that: Docker from version 28 on (API 1.48; moby, libnetwork/drivers/bridge/port_mapping_linux.go). It takes the mode of a
+ * network that an earlier version made for the usual one, whatever options the network has (bridge_store.go).
+ */
+export function protectsContainers(apiVersion: string | undefined): boolean {
+  const [major = 0, minor = 0] = (apiVersion ?? '').split('.').map(Number)
+  return major > 1 || (major === 1 && minor >= 48)
+}
+
+type Texts = { readonly [name: string]: string }
+export type NetworkSettings = { readonly labels: Texts; readonly options: Texts }
+
+/** `protects`: see `protectsContainers`. Version 27 refuses the mode as unknown, and earlier ones ignore it. */
+export function networkSettings(mode: NetworkMode, protects: boolean): NetworkSettings {
+  if (mode === 'node') return { labels: {}, options: {} }
+  const ownAddresses = { 'com.docker.network.bridge.enable_ip_masquerade': 'false' }
+  if (!protects) return { labels: {}, options: ownAddresses }
   return {
-    'com.docker.network.bridge.enable_ip_masquerade': 'false',
-    'com.docker.network.bridge.gateway_mode_ipv4': 'nat-unprotected',
-    ...(mode === 'dual' && { 'com.docker.network.bridge.gateway_mode_ipv6': 'nat-unprotected' }),
+    labels: { [gatewayModeLabel]: unprotected },
+    options: {
+      ...ownAddresses,
+      'com.docker.network.bridge.gateway_mode_ipv4': unprotected,
+      ...(mode === 'dual' && { 'com.docker.network.bridge.gateway_mode_ipv6': unprotected }),
+    },
   }
 }
 
