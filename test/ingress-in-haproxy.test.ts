@@ -57,7 +57,7 @@ async function aProxy(t: Test, services: readonly string[], more: { readonly [na
         return port === undefined ? undefined : aService('one', '127.0.0.1', { ports: [{ name: 'http', port }] })
       },
       certificate: (key) => bySecret.get(key),
-      settings: { ...defaultIngressSettings, defaultCertificate },
+      settings: { ...defaultIngressSettings, defaultCertificate, ipv6: false },
       limits: { files: 1e6, certificates: 1e6 },
     })
     for (const ingress of ingresses) builder.add(ingress)

@@ -1,4 +1,4 @@
-/** Ingresses: the controller, nodes with engines of their own, a HAProxy on each of them, and a client on a third machine. */
+/** Ingresses: the controller, nodes with engines of their own, a HAProxy on each of them, and a client on a third machine, by both families of IP. */
 import { spawn } from 'node:child_process'
 import { createHash, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
@@ -27,19 +27,21 @@ const webPod = (name: string, nodeName: string) => ({
         command: [
           'sh',
           '-c',
-          'mkdir -p /www/api && hostname | tee /www/index.html > /www/api/index.html; exec httpd -f -p 8080 -h /www',
+          'mkdir -p /www/api/six && hostname | tee /www/index.html /www/api/index.html > /www/api/six/index.html; exec httpd -f -p 8080 -h /www',
         ],
         readinessProbe: { tcpSocket: { port: 8080 }, periodSeconds: 1, timeoutSeconds: 10 },
       },
     ],
   },
 })
-const service = (name: string) => ({
+const service = (name: string, more: object = {}) => ({
   apiVersion: 'v1',
   kind: 'Service',
   metadata: { name },
-  spec: { selector: { app: name }, ports: [{ name: 'http', port: 80, targetPort: 8080 }] },
+  spec: { selector: { app: name }, ports: [{ name: 'http', port: 80, targetPort: 8080 }], ...more },
 })
+
+const ofBothFamilies = { clusterCIDR: '10.244.0.0/16,fd00:10:244::/56', serviceCIDR: '10.96.0.0/12,fd00:10:96::/112' }
 
 /**
  * For `node -e`, with the address, the host, the path and `once` or `load`. Prints the status, the body and the fingerprint of the certificate; or,
@@ -86,8 +88,11 @@ const fingerprint = (secret: ReturnType<typeof aCertificate>) => {
 
 test('Ingresses on two machines', { skip: whyNoRoutedMachines() || whyNoProxy() }, async (t) => {
   const { controller, controllerAgain, first, second, stranger } = await routedMachines(t, {
-    controller: { ingress: { image: proxyImage } },
+    controller: { ...ofBothFamilies, ingress: { image: proxyImage } },
   })
+  const ipv6Addresses = ['fd00:9::1', 'fd00:9::2']
+  for (const [index, { run }] of [first, second, stranger].entries())
+    await run('ip', '-6', 'address', 'add', `fd00:9::${index + 1}/64`, 'dev', 'host0', 'nodad')
   const { kubectl, kubectlWith, tryKubectl } = controller
   const apply = (object: object) => kubectlWith(JSON.stringify(object), 'apply', '-f', '-')
   const entries = await proxyEntries()
@@ -98,15 +103,16 @@ test('Ingresses on two machines', { skip: whyNoRoutedMachines() || whyNoProxy() 
   await controller.nodesReady('pi-1', 'pi-2')
   const authority = anAuthority()
   const old = aCertificate(authority, 'a-tls', 'a.example')
-  const rules = [aRule('a.example', 'Prefix / web:http', 'Prefix /api api')]
+  const rules = [aRule('a.example', 'Prefix / web:http', 'Prefix /api api', 'Prefix /api/six six')]
   const { creationTimestamp: _, ...named } = anIngress('pages', {}).metadata
   const pages = {
     ...anIngress('pages', { rules, tls: [{ hosts: ['a.example'], secretName: 'a-tls' }] }),
     metadata: named,
   }
-  const objects = [webPod('web', 'pi-1'), webPod('api', 'pi-2'), service('web'), service('api'), old, pages]
+  const six = service('six', { selector: { app: 'api' }, ipFamilies: ['IPv6'] })
+  const objects = [webPod('web', 'pi-1'), webPod('api', 'pi-2'), service('web'), service('api'), six, old, pages]
   for (const object of objects) await apply(object)
-  const addresses = [first.address, second.address].sort().join()
+  const addresses = [...[first.address, second.address].sort(), ...ipv6Addresses].join()
   await eventually('the Ingress has the addresses of both nodes', async () => {
     const printed = await kubectl('get', 'ingress', 'pages', '--no-headers')
     return printed.includes(` ${addresses} `)
@@ -117,10 +123,11 @@ test('Ingresses on two machines', { skip: whyNoRoutedMachines() || whyNoProxy() 
     (await stranger.run(process.execPath, '-e', client, address, host, path, scheme)).trim()
 
   await t.test('requests are led by host and path on each node, and by HTTPS', async (t) => {
-    for (const { address } of [first, second]) {
+    for (const address of [first.address, second.address, ...ipv6Addresses]) {
       for (const [path, name] of [
         ['/', 'web'],
         ['/api/', 'api'],
+        ['/api/six/', 'api'],
       ] as const) {
         await eventually(`${name} answers`, async () => (await ask(address, 'a.example', path)) === `200 ${name}`)
       }
@@ -190,6 +197,7 @@ test('Ingresses on two machines', { skip: whyNoRoutedMachines() || whyNoProxy() 
       await eventually(`the ${kind} is gone`, async () => /NotFound/.test((await tryKubectl('get', kind, name)).stderr))
     }
     t.notMatch(await kubectl('get', 'ingress', 'pages', '--no-headers'), first.address)
-    await eventually('no proxy answers', async () => (await ask(first.address, 'a.example', '/')) === 'ECONNREFUSED')
+    for (const address of [first.address, 'fd00:9::1'])
+      await eventually('no proxy answers', async () => (await ask(address, 'a.example', '/')) === 'ECONNREFUSED')
   })
 })

@@ -2,9 +2,12 @@
 import type { Ingress } from '../../../api/network/ingress.ts'
 import type { Node } from '../../../api/node.ts'
 import type { Pod } from '../../../api/pod.ts'
+import { canonicalIPv6 } from '../../../api/text/ip-address.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
 import { type RewriteNeeds, rewrite } from '../../store/rewrite.ts'
 import type { StoredObject } from '../../store/store.ts'
+import { balancerNode } from '../balancers/balancer-nodes.ts'
+import { podAddresses } from '../endpoints/pod-endpoints.ts'
 import { isReadyPod } from '../workloads/pod-readiness.ts'
 
 const writesAtOnce = 16
@@ -12,19 +15,42 @@ const writesAtOnce = 16
 /** Each Ingress has all of them in its status: that of a large fleet would be larger than its spec. A client uses a few. */
 const mostAddresses = 64
 
-/** Sorted, each once, the first `mostAddresses`. `proxies`: pods of the proxy; `node`: by its name. */
-export function proxyAddresses(proxies: Iterable<Pod>, node: (name: string) => Node | undefined): readonly string[] {
-  const found = new Set<string>()
+/**
+ * Of the first nodes by address, at most `mostAddresses`: those of IPv4, then those of IPv6. `proxies`: pods of the proxy; `node`: by its name;
+ * `ipv6`: pods of the fleet have addresses of both families.
+ */
+export function proxyAddresses(
+  proxies: Iterable<Pod>,
+  node: (name: string) => Node | undefined,
+  ipv6: boolean,
+): readonly string[] {
+  const found = new Map<string, string | undefined>()
   for (const pod of proxies) {
     if (!isReadyPod(pod) || pod.metadata.deletionTimestamp !== undefined) continue
-    const address = internalAddress(node(pod.spec.nodeName ?? ''))
-    if (address !== undefined) found.add(address)
+    const reached = reachedAt(node(pod.spec.nodeName ?? ''), ipv6)
+    // A proxy from before the fleet had IPv6 has none, nor has one on a machine with IPv6 off.
+    if (reached !== undefined) found.set(reached.ipv4, hasPodIPv6(pod) ? reached.ipv6 : undefined)
   }
-  return [...found].sort().slice(0, mostAddresses)
+  const first = [...found].sort(([a], [b]) => (a < b ? -1 : 1)).slice(0, ipv6 ? mostAddresses / 2 : mostAddresses)
+  return [...first.map(([ipv4]) => ipv4), ...first.flatMap(([, one]) => one ?? [])]
 }
 
-export function internalAddress(node: Node | undefined): string | undefined {
-  return node?.status?.addresses?.find(({ type }) => type === 'InternalIP')?.address
+export type ReachedAt = { readonly ipv4: string; readonly ipv6: string | undefined }
+
+/** Where clients reach the host ports of the node; undefined: nowhere. */
+export function reachedAt(node: Node | undefined, ipv6: boolean): ReachedAt | undefined {
+  const found = node && balancerNode(node, ipv6)
+  return found && { ipv4: found.address, ipv6: found.ipv6 }
+}
+
+export function hasPodIPv6(pod: Pod): boolean {
+  return podAddresses(pod).some((address) => address.includes(':'))
+}
+
+/** Every InternalIP, as the status of an Ingress has it. */
+export function internalAddresses(node: Node): readonly string[] {
+  const internal = (node.status?.addresses ?? []).filter(({ type }) => type === 'InternalIP')
+  return internal.map(({ address }) => canonicalIPv6(address) ?? address)
 }
 
 /** Those in the status of the Ingress. */

@@ -1,14 +1,14 @@
 /** The backend that an Ingress names → an address for the proxy. Nodes balance connections to a ClusterIP, so endpoints do not matter here. */
-import { isIPv4, isIPv6 } from 'node:net'
 import type { IngressBackend } from '../../../api/network/ingress.ts'
 import type { Service } from '../../../api/network/service.ts'
+import { canonicalIPv6, isIPv4 } from '../../../api/text/ip-address.ts'
 import type { IngressOptions } from './ingress-options.ts'
 import type { Decided } from './ingress-problem.ts'
 
 /** `name` consists of letters, digits, `-` and `_`, and differs for each other content. */
 export type ProxyBackend = {
   readonly name: string
-  /** `10.96.0.7:80`. */
+  /** `10.96.0.7:80`, or `[fd00:10:96::7]:80`. */
   readonly address: string
   readonly options: IngressOptions
 }
@@ -16,14 +16,18 @@ export type ProxyBackend = {
 /** `namespace/name` of a Service → the Service. */
 export type ServiceLookup = (key: string) => Service | undefined
 
-/** `place`: where the Ingress names it, as `spec.defaultBackend`. */
+export type BackendPlace = {
+  readonly namespace: string
+  readonly options: IngressOptions
+  /** Where the Ingress names it, as `spec.defaultBackend`. */
+  readonly place: string
+  /** Pods of the fleet have addresses of both families; otherwise nodes forward nothing in IPv6. */
+  readonly ipv6: boolean
+}
+
 export function proxyBackend(
   { service, resource }: IngressBackend,
-  {
-    namespace,
-    options,
-    place,
-  }: { readonly namespace: string; readonly options: IngressOptions; readonly place: string },
+  { namespace, options, place, ipv6 }: BackendPlace,
   lookup: ServiceLookup,
 ): Decided<ProxyBackend> {
   const refused = (because: string, remedy: string) => ({
@@ -36,12 +40,10 @@ export function proxyBackend(
   const { spec } = lookup(key) ?? {}
   if (spec === undefined) return refused(`Service ${key} not found`, 'create it, or name another one')
   if (spec.type === 'ExternalName') return refused(`Service ${key} is an ExternalName`, 'name one with a ClusterIP')
-  // The other family may be the first one of the Service.
-  const clusterIP = [spec.clusterIP ?? '', ...(spec.clusterIPs ?? [])].find(isIPv4)
-  if (clusterIP === undefined) {
-    return isIPv6(spec.clusterIP ?? '')
-      ? refused(`Service ${key} has a ClusterIP of IPv6 only`, 'name one with IPv4 among its ipFamilies')
-      : refused(`Service ${key} has no ClusterIP`, 'name one that is not headless')
+  const clusterIP = clusterIPOf(spec)
+  if (clusterIP === undefined) return refused(`Service ${key} has no ClusterIP`, 'name one that is not headless')
+  if (clusterIP.startsWith('[') && !ipv6) {
+    return refused(`Service ${key} has a ClusterIP of IPv6 only`, 'name one with IPv4 among its ipFamilies')
   }
   const found = (spec.ports ?? []).find((one) => (port.name ? one.name === port.name : one.port === port.number))
   const isTCP = (found?.protocol ?? 'TCP') === 'TCP'
@@ -51,6 +53,13 @@ export function proxyBackend(
   }
   const backend = [namespace, name, found.port, ...optionWords(options)].join('_')
   return { value: { name: backend, address: `${clusterIP}:${found.port}`, options } }
+}
+
+/** That of IPv4, which pods of each node reach, also where it is the second one; else that of IPv6, in brackets. */
+function clusterIPOf({ clusterIP = '', clusterIPs = [] }: NonNullable<Service['spec']>): string | undefined {
+  const all = [clusterIP, ...clusterIPs]
+  const ofIPv6 = all.map(canonicalIPv6).find((one) => one !== undefined)
+  return all.find(isIPv4) ?? (ofIPv6 && `[${ofIPv6}]`)
 }
 
 /** Its lines in the configuration of HAProxy. */

@@ -11,8 +11,8 @@ const proxyKey = { namespace: ingressNamespace, name: 'haproxy' }
 async function ingressWorld(t: Test) {
   const world = await workloadWorld(t)
   const { store } = world
-  const start = (settings?: Partial<IngressSettings>) =>
-    world.start([ingressController(world.needs, settings && { ...defaultIngressSettings, ...settings })])
+  const start = (settings?: Partial<IngressSettings>, ipv6 = false) =>
+    world.start([ingressController(world.needs, settings && { ...defaultIngressSettings, ...settings }, ipv6)])
   const ready = async (name: string, isReady: boolean) => {
     const pod = await store.get('pods', { namespace: ingressNamespace, name: `haproxy-${name}` })
     if (pod === undefined) throw new Error(`no proxy on ${name}`)
@@ -201,6 +201,39 @@ test('only Ingresses of a class of this controller are served, and shown with th
   await settle(600)
   t.same([await addresses('one'), await addresses('more'), await addresses('old')], ['', '', '192.168.1.6'])
   t.notMatch(await file('prefix.map'), /^[ac]\.example/m)
+})
+
+test('in a fleet with ranges of IPv6 an Ingress has the addresses of both families, and its Service may have IPv6 only', async (t) => {
+  const { store, start, settle, file, addresses, proxy } = await ingressWorld(t)
+  await proxy('pi-1', '192.168.1.5')
+  await store.create('services', aService('web', 'fd00:10:96::7', { clusterIPs: ['fd00:10:96::7'] }))
+  await store.create('ingresses', one)
+  const end = start({})
+  await settle(1000)
+  t.equal(await file('prefix.map'), 'a.example/ unavailable|\n')
+  await end()
+  start({}, true)
+  await settle(1000)
+  t.equal(await file('prefix.map'), 'a.example/ default_web_80|\n')
+  t.match(await file('haproxy.cfg'), '  server service [fd00:10:96::7]:80\n')
+  t.equal(await addresses('one'), '192.168.1.5')
+  const node = await store.get('nodes', { namespace: '', name: 'pi-1' })
+  const pod = await store.get('pods', { namespace: ingressNamespace, name: 'haproxy-pi-1' })
+  if (node === undefined || pod === undefined) return t.fail('no node or no pod')
+  const ranged = await store.update('nodes', { ...node, spec: { podCIDRs: ['10.244.1.0/24', 'fd00:10:244::/64'] } })
+  const internal = ['192.168.1.5', 'fd00:7::5'].map((address) => ({ type: 'InternalIP', address }) as const)
+  await store.updateStatus('nodes', { ...ranged, status: { ...ranged.status, addresses: internal } })
+  await settle(600)
+  t.equal(await addresses('one'), '192.168.1.5', 'the proxy has no address of IPv6 yet')
+  const podIPs = ['10.244.1.7', 'fd00:10:244::7'].map((ip) => ({ ip }))
+  await store.updateStatus('pods', { ...pod, status: { ...pod.status, podIP: '10.244.1.7', podIPs } })
+  await settle(600)
+  t.equal(await addresses('one'), '192.168.1.5 fd00:7::5')
+  const shown = await store.get('ingresses', { namespace: 'default', name: 'one' })
+  if (shown === undefined) return t.fail('no Ingress')
+  await store.update('ingresses', { ...shown, spec: { ...shown.spec, ingressClassName: 'nginx' } })
+  await settle(600)
+  t.equal(await addresses('one'), '', 'both are removed from one of another class')
 })
 
 test('what is wrong with an Ingress is an Event on it, once', async (t) => {

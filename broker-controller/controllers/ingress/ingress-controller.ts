@@ -27,10 +27,13 @@ const debounceMs = 500
 /** What somebody changes on the objects of the proxy is put right within this time. */
 const checkMs = 30_000
 
-/** `settings` undefined: what an earlier controller made is removed. */
-export function ingressController(needs: IngressNeeds, settings: IngressSettings | undefined): Loop {
+/** The settings of the configuration, and whether pods of the fleet have addresses of both families. */
+type UsedSettings = IngressSettings & { readonly ipv6: boolean }
+
+/** `settings` undefined: what an earlier controller made is removed. `ipv6`: pods of the fleet have addresses of both families. */
+export function ingressController(needs: IngressNeeds, settings: IngressSettings | undefined, ipv6 = false): Loop {
   const run = (signal: AbortSignal) =>
-    settings === undefined ? removing(needs, signal) : serving(needs, settings, signal)
+    settings === undefined ? removing(needs, signal) : serving(needs, { ...settings, ipv6 }, signal)
   return { name: 'ingress', run }
 }
 
@@ -44,10 +47,12 @@ async function removing(needs: IngressNeeds, signal: AbortSignal): Promise<void>
   await runController({ name: 'ingress', reconcile }, queue, needs.log, signal)
 }
 
-async function serving(needs: IngressNeeds, settings: IngressSettings, signal: AbortSignal): Promise<void> {
+async function serving(needs: IngressNeeds, settings: UsedSettings, signal: AbortSignal): Promise<void> {
   const { clock, log } = needs
   const queue = workQueue(clock)
-  const sources = ingressSources({ store: needs.store, clock, log }, (change) => enqueue(queue, change))
+  const sources = ingressSources({ store: needs.store, clock, log, ipv6: settings.ipv6 }, (change) =>
+    enqueue(queue, change),
+  )
   const visits = ingressVisits(needs, settings, sources)
   const reconcile = async (key: string) => {
     sources.catchUp()
@@ -77,7 +82,7 @@ function enqueue(queue: WorkQueue, change: IngressChange): void {
   else queue.addAfter(change, debounceMs)
 }
 
-function ingressVisits(needs: IngressNeeds, settings: IngressSettings, sources: IngressSources) {
+function ingressVisits(needs: IngressNeeds, settings: UsedSettings, sources: IngressSources) {
   const reports = ingressReports(needs)
   const certificates = checkedCertificates(sources)
   let latest: ProxyConfiguration | undefined

@@ -3,8 +3,14 @@
  * strings of users are keys of these tables, never text of the configuration, and consist of characters that a key may have.
  */
 import type { HTTPIngressPath, Ingress, IngressBackend } from '../../../api/network/ingress.ts'
-import { backendText, type ProxyBackend, proxyBackend, type ServiceLookup } from './ingress-backends.ts'
-import { type IngressOptions, ingressOptions } from './ingress-options.ts'
+import {
+  type BackendPlace,
+  backendText,
+  type ProxyBackend,
+  proxyBackend,
+  type ServiceLookup,
+} from './ingress-backends.ts'
+import { ingressOptions } from './ingress-options.ts'
 import type { FileRoom, IngressProblem } from './ingress-problem.ts'
 
 /** A value is `BACKEND|` or, with a redirect to HTTPS, `BACKEND|r`. */
@@ -36,8 +42,8 @@ const longestPath = 4096
 /** More of one Ingress are left out: each Ingress is decided in one turn of the event loop. */
 const mostPaths = 1000
 
-/** An Ingress that finds no room is left out, with all of its routes. */
-export function ingressRoutes(lookup: ServiceLookup, room: FileRoom): Routes {
+/** An Ingress that finds no room is left out, with all of its routes. `ipv6`: as of a `BackendPlace`. */
+export function ingressRoutes(lookup: ServiceLookup, room: FileRoom, ipv6: boolean): Routes {
   const tables = {
     exact: new Map<string, string>(),
     prefix: new Map<string, string>(),
@@ -66,7 +72,7 @@ export function ingressRoutes(lookup: ServiceLookup, room: FileRoom): Routes {
     backends,
     add(ingress) {
       const owner = `${ingress.metadata.namespace ?? ''}/${ingress.metadata.name ?? ''}`
-      const { wanted, problems } = wantedOf(ingress, lookup)
+      const { wanted, problems } = wantedOf(ingress, lookup, ipv6)
       const conflicts = wanted.entries.flatMap((entry) => {
         const other = owners.get(idOf(entry))
         return other === undefined ? [] : [conflict(entry.what, other)]
@@ -92,13 +98,13 @@ function conflict(what: string, other: string): IngressProblem {
   return { reason: 'RouteConflict', message }
 }
 
-function wantedOf(ingress: Ingress, lookup: ServiceLookup) {
+function wantedOf(ingress: Ingress, lookup: ServiceLookup, ipv6: boolean) {
   const { metadata, spec = {} } = ingress
   const { options, problems: invalid } = ingressOptions(metadata.annotations)
   const problems: IngressProblem[] = [...invalid]
   const entries: Entry[] = []
   const backends: ProxyBackend[] = []
-  const routeValue = valueReader({ namespace: metadata.namespace ?? '', options, lookup, problems, backends })
+  const routeValue = valueReader({ namespace: metadata.namespace ?? '', options, ipv6, lookup, problems, backends })
   const { rules = [], defaultBackend } = spec
   const hosts = new Set<string>()
   for (const [index, { host = '', http }] of rules.entries()) {
@@ -129,18 +135,16 @@ function wantedOf(ingress: Ingress, lookup: ServiceLookup) {
   return { wanted: { entries, backends }, problems }
 }
 
-type ValueNeeds = {
-  readonly namespace: string
-  readonly options: IngressOptions
+type ValueNeeds = Omit<BackendPlace, 'place'> & {
   readonly lookup: ServiceLookup
   readonly problems: IngressProblem[]
   readonly backends: ProxyBackend[]
 }
 
 /** The value of a route to this backend. Adds the backend, or what is wrong with it. */
-function valueReader({ namespace, options, lookup, problems, backends }: ValueNeeds) {
+function valueReader({ namespace, options, ipv6, lookup, problems, backends }: ValueNeeds) {
   return (backend: IngressBackend, place: string): string => {
-    const found = proxyBackend(backend, { namespace, options, place }, lookup)
+    const found = proxyBackend(backend, { namespace, options, ipv6, place }, lookup)
     if ('problem' in found) problems.push(found.problem)
     else backends.push(found.value)
     const name = 'problem' in found ? unavailableBackend : found.value.name

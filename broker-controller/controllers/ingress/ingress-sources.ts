@@ -8,7 +8,7 @@ import { equalJSON } from '../../store/equal-json.ts'
 import { type Informer, informer, keyFrom, keyText } from '../../store/informer.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
 import { isReadyPod } from '../workloads/pod-readiness.ts'
-import { internalAddress, proxyAddresses } from './ingress-addresses.ts'
+import { hasPodIPv6, internalAddresses, proxyAddresses, reachedAt } from './ingress-addresses.ts'
 import { ingressControllerName, ingressNamespace, proxyPodLabels } from './proxy-objects.ts'
 
 /** What may have to be done after a change; `left`: an Ingress is none of ours any more. */
@@ -36,7 +36,7 @@ export interface IngressSources {
 const classAnnotation = 'kubernetes.io/ingress.class'
 
 export function ingressSources(
-  needs: { readonly store: Store; readonly clock: Clock; readonly log: Log },
+  needs: { readonly store: Store; readonly clock: Clock; readonly log: Log; readonly ipv6: boolean },
   changed: (what: IngressChange) => void,
 ): IngressSources {
   let references: References = { services: new Set(), secrets: new Set() }
@@ -73,11 +73,11 @@ export function ingressSources(
   })
   const pods = informer(needs, 'pods', (present, previous) => {
     if (!isProxy(present ?? previous)) return
-    const [is, was] = [present, previous].map((pod) => pod !== undefined && isReadyPod(pod) && pod.spec.nodeName)
-    if (is !== was || present?.metadata.deletionTimestamp !== undefined) changed('addresses')
+    if (placeOf(present) !== placeOf(previous) || present?.metadata.deletionTimestamp !== undefined)
+      changed('addresses')
   })
   const nodes = informer(needs, 'nodes', (present, previous) => {
-    if (internalAddress(present) !== internalAddress(previous)) changed('addresses')
+    if (!equalJSON(reachedAt(present, needs.ipv6), reachedAt(previous, needs.ipv6))) changed('addresses')
   })
 
   const all = [classes, ingresses, services, secrets, pods, nodes] as const
@@ -87,8 +87,11 @@ export function ingressSources(
     ingress: (key) => ingresses.get(keyFrom(key)),
     service: (key) => services.get(keyFrom(key)),
     secret: (key) => secrets.get(keyFrom(key)),
-    addresses: () => proxyAddresses([...pods.all()].filter(isProxy), (name) => nodes.get({ namespace: '', name })),
-    nodeAddresses: () => new Set([...nodes.all()].flatMap((node) => internalAddress(node) ?? [])),
+    addresses() {
+      const node = (name: string) => nodes.get({ namespace: '', name })
+      return proxyAddresses([...pods.all()].filter(isProxy), node, needs.ipv6)
+    },
+    nodeAddresses: () => new Set([...nodes.all()].flatMap(internalAddresses)),
     refer(to) {
       references = to
     },
@@ -136,4 +139,9 @@ function isProxy(pod: StoredObject<'pods'> | undefined): boolean {
   const labels = pod?.metadata.labels ?? {}
   const isLabelled = Object.entries(proxyPodLabels).every(([key, value]) => labels[key] === value)
   return isLabelled && pod?.metadata.namespace === ingressNamespace
+}
+
+/** Where a proxy is ready, and whether by IPv6 too; undefined: nowhere. */
+function placeOf(pod: StoredObject<'pods'> | undefined): string | undefined {
+  return pod && isReadyPod(pod) ? `${pod.spec.nodeName} ${hasPodIPv6(pod)}` : undefined
 }

@@ -10,7 +10,7 @@ import { proxyConfiguration } from './proxy-configuration.ts'
 type Given = {
   readonly services?: readonly Service[]
   readonly certificates?: { readonly [key: string]: CheckedCertificate }
-  readonly settings?: Partial<typeof defaultIngressSettings>
+  readonly settings?: Partial<typeof defaultIngressSettings & { readonly ipv6: boolean }>
   readonly limits?: { readonly files: number; readonly certificates: number }
 }
 
@@ -21,7 +21,7 @@ function configured(ingresses: readonly Ingress[], given: Given = {}) {
   const builder = proxyConfiguration({
     service: (key) => byKey.get(key),
     certificate: (key) => certificates[key],
-    settings: { ...defaultIngressSettings, ...settings },
+    settings: { ...defaultIngressSettings, ipv6: false, ...settings },
     limits,
   })
   const texts = [...ingresses].sort(oldestFirst).flatMap((one) => {
@@ -130,6 +130,23 @@ test('a backend that cannot be reached is answered 503, with the reason and a re
   ])
 })
 
+const listening = (lines: readonly string[]) => lines.filter((line) => /^ *(bind|\.)/.test(line))
+const tlsWords = 'ssl crt-list /etc/bramble-ingress/certificates.list alpn h2,http/1.1 strict-sni'
+
+test('the proxy listens at IPv6 in a fleet with ranges of it, where its machine has IPv6', async (t) => {
+  t.same(listening(configured([], { settings: { ipv6: true } }).lines('haproxy.cfg')), [
+    '  bind :8404',
+    '.if defined(BRAMBLE_INGRESS_IPV6)',
+    '  bind :8080,[::]:8080 v6only',
+    `  bind :8443,[::]:8443 v6only ${tlsWords}`,
+    '.else',
+    '  bind :8080',
+    `  bind :8443 ${tlsWords}`,
+    '.endif',
+  ])
+  t.same(listening(configured([]).lines('haproxy.cfg')), ['  bind :8404', '  bind :8080', `  bind :8443 ${tlsWords}`])
+})
+
 test('a backend has the address of IPv4 of its Service, also where that is the second', async (t) => {
   const services = [
     aService('both', 'fd00::9', { clusterIPs: ['fd00::9', '10.96.0.9'] }),
@@ -139,6 +156,24 @@ test('a backend has the address of IPv4 of its Service, also where that is the s
   const { lines, texts } = configured([anIngress('one', { rules })], { services })
   t.same(lines('exact.map'), ['/1 default_both_80|', '/2 unavailable|'])
   t.match(texts, [/default\/six has a ClusterIP of IPv6 only: name one with IPv4 among its ipFamilies/])
+})
+
+test('in a fleet with ranges of IPv6 a Service without an address of IPv4 is reached at that of IPv6', async (t) => {
+  const services = [
+    aService('both', 'fd00::9', { clusterIPs: ['fd00::9', '10.96.0.9'] }),
+    aService('six', 'FD00::0:8', { clusterIPs: ['FD00::0:8'] }),
+    aService('odd', 'fd00::8%a', { clusterIPs: ['fd00::8%a', 'fd00::8]:80 evil'] }),
+  ]
+  const rules = [{ http: { paths: ['Exact /1 both', 'Exact /2 six', 'Exact /3 odd'].map(aPath) } }]
+  const { lines, texts } = configured([anIngress('one', { rules })], { services, settings: { ipv6: true } })
+  t.same(lines('exact.map'), ['/1 default_both_80|', '/2 default_six_80|', '/3 unavailable|'])
+  t.same(lines('haproxy.cfg').slice(-4), [
+    'backend default_both_80',
+    '  server service 10.96.0.9:80',
+    'backend default_six_80',
+    '  server service [fd00::8]:80',
+  ])
+  t.match(texts, [/default\/odd has no ClusterIP/])
 })
 
 /** What would change the meaning of a file, if it came into one as it is. */
@@ -297,6 +332,7 @@ test('equal inputs give equal files, and any change another version', async (t) 
     version([one], { services: [aService('web', '10.96.0.99')] }),
     version([one], { settings: { httpsPort: 8443 } }),
     version([one], { settings: { accessLog: true } }),
+    version([one], { settings: { ipv6: true } }),
   ]
   t.equal(new Set(versions).size, versions.length)
 })

@@ -14,6 +14,8 @@ export type ProxyInput = {
     readonly httpsPort: number
     readonly accessLog: boolean
     readonly defaultCertificate: string | undefined
+    /** Pods of the fleet have addresses of both families. */
+    readonly ipv6: boolean
   }
   /** Bytes that the files, and all certificates, may have; what would exceed the first is left out. */
   readonly limits: { readonly files: number; readonly certificates: number }
@@ -36,7 +38,7 @@ export type ProxyBuilder = {
 export function proxyConfiguration({ service, certificate, settings, limits }: ProxyInput): ProxyBuilder {
   const room = fileRoom(limits.files)
   const { defaultCertificate } = settings
-  const routes = ingressRoutes(service, room)
+  const routes = ingressRoutes(service, room, settings.ipv6)
   const certificates = ingressCertificates(certificate, { defaultCertificate, mostBytes: limits.certificates, room })
   return {
     add(ingress) {

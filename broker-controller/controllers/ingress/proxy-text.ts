@@ -18,12 +18,21 @@ export const proxyFiles = {
   version: 'version',
 } as const
 
-export type ProxyTextSettings = { readonly httpsPort: number; readonly accessLog: boolean }
+export type ProxyTextSettings = {
+  readonly httpsPort: number
+  readonly accessLog: boolean
+  /** Pods of the fleet have addresses of both families. */
+  readonly ipv6: boolean
+}
+
+/** In the environment of HAProxy where its machine has IPv6: elsewhere no socket of it can be opened, and HAProxy would not start. */
+const ipv6Variable = 'BRAMBLE_INGRESS_IPV6'
 
 /** `otherwise`: the certificate for hosts without one of their own; undefined: a connection to them is refused. */
-export function fixedText({ httpsPort, accessLog }: ProxyTextSettings, otherwise: string | undefined): string {
+export function fixedText({ httpsPort, accessLog, ipv6 }: ProxyTextSettings, otherwise: string | undefined): string {
   const strict = otherwise === undefined ? ' strict-sni' : ''
   const port = httpsPort === 443 ? '' : `:${httpsPort}`
+  const tls = ` ssl crt-list ${folder}/${proxyFiles.certificateList} alpn h2,http/1.1${strict}`
   return `${limits}
 frontend health
   bind :${proxyPorts.health}
@@ -31,8 +40,7 @@ frontend health
   http-request return status 404
 
 frontend pages
-  bind :${proxyPorts.http}
-  bind :${proxyPorts.https} ssl crt-list ${folder}/${proxyFiles.certificateList} alpn h2,http/1.1${strict}
+${ipv6 ? eitherBinds(tls) : binds(ofIPv4, tls)}
 ${accessLog ? '  log stdout format raw daemon info\n  option httplog\n' : ''}${headers}
 ${lookups}
   http-request redirect code 308 location https://%[var(txn.host)]${port}%[pathq] if !{ ssl_fc } { var(txn.route),field(2,|) -m str r }
@@ -45,6 +53,21 @@ backend none
 backend ${unavailableBackend}
   http-request return status 503 content-type text/plain string "503: the Service of this Ingress is not available"
 `
+}
+
+const ofIPv4 = (port: number) => `:${port}`
+/**
+ * A socket of each family: one for both would show clients of IPv4 with IPv4-mapped addresses, to which pods could not compare. In one line, so that
+ * both have one copy of the certificates in memory.
+ */
+const ofBoth = (port: number) => `:${port},[::]:${port} v6only`
+
+function binds(at: (port: number) => string, tls: string): string {
+  return `  bind ${at(proxyPorts.http)}\n  bind ${at(proxyPorts.https)}${tls}`
+}
+
+function eitherBinds(tls: string): string {
+  return `.if defined(${ipv6Variable})\n${binds(ofBoth, tls)}\n.else\n${binds(ofIPv4, tls)}\n.endif`
 }
 
 /**
@@ -123,6 +146,7 @@ function lookup(key: string, table: 'exact' | 'prefix' | 'fallback', match: 'str
  */
 export const proxyProgram = `
 config=${folder}
+[ ! -e /proc/net/if_inet6 ] || export ${ipv6Variable}=yes
 read -r running <"$config/${proxyFiles.version}"
 haproxy -c -q -f "$config/${proxyFiles.configuration}" || exit 1
 haproxy -W -db -q -f "$config/${proxyFiles.configuration}" &
