@@ -76,6 +76,7 @@ import { podCleanupController } from './controllers/pods/pod-cleanup-controller.
 import { rebootController } from './controllers/pods/reboot-controller.ts'
 import { taintEvictionController } from './controllers/pods/taint-eviction-controller.ts'
 import { rebootRequestController } from './controllers/reboots/reboot-request-controller.ts'
+import { serviceAllocationController } from './controllers/service-allocation-controller.ts'
 import { type WorkloadNeeds, workloadControllers } from './controllers/workloads/workload-controllers.ts'
 import { workloadMetrics } from './controllers/workloads/workload-metrics.ts'
 import { type SchedulerNeeds, scheduler } from './scheduler/scheduler.ts'
@@ -158,8 +159,9 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     rebootRequestController(needs),
     ...workloadControllers({ ...needs, workloadMetrics: workloadMetrics(needs.registry) }),
     endpointsController(needs),
+    serviceAllocationController(needs, configuration),
     loadBalancerController(needs, configuration.loadBalancer, ipv6 !== undefined),
-    ingressController(needs, configuration.ingress),
+    ingressController(needs, configuration.ingress, ipv6 !== undefined),
     horizontalPodAutoscaler(
       { ...needs, autoscalerMetrics: autoscalerMetrics(needs.registry) },
       configuration.autoscaler,

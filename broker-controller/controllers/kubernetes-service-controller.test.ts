@@ -55,6 +55,16 @@ test('the Service of the API has the first address of the range, and names where
   t.match(await store.get('endpointslices', key), { endpoints: [{ addresses: ['192.168.1.11'] }] })
 })
 
+test('after a change of the range the Service has the first address of the other one', async (t) => {
+  const store = memoryStore({ clock: systemClock })
+  const earlier = kubernetesService({ serviceCIDR: '10.43.0.0/16', address: '192.168.1.10', port: 6443 })
+  const { metadata } = await store.create('services', earlier)
+  await once(t, store, '192.168.1.10')
+  const present = await store.get('services', key)
+  t.match(present?.spec, { clusterIP: '10.96.0.1', clusterIPs: ['10.96.0.1'] })
+  t.not(present?.metadata.uid, metadata.uid, 'an address cannot be changed: it is another Service')
+})
+
 test('the Endpoints have all controllers that run, in one order, and no names', async (t) => {
   const store = memoryStore({ clock: systemClock })
   await once(t, store, '192.168.1.11', 6443, ['192.168.1.10', 'controller.example.com', 'fd00::1', '192.168.1.11'])

@@ -51,6 +51,7 @@ const key = { namespace: 'default', name: 'kubernetes' }
 async function reconcile(needs: KubernetesServiceNeeds, location: ApiLocation): Promise<void> {
   const addresses = addressesOf(location.address, (await location.others?.()) ?? [])
   const service = kubernetesService(location)
+  await removeFromOtherRange(needs, service)
   await ensure(needs, 'services', service, (present) => {
     const ports = service.spec?.ports ?? []
     return equalJSON(present.spec?.ports ?? [], ports) ? undefined : { ...present, spec: { ...present.spec, ports } }
@@ -67,6 +68,19 @@ async function reconcile(needs: KubernetesServiceNeeds, location: ApiLocation): 
     const same = equalJSON([present.endpoints, present.ports ?? []], [wanted, ports])
     return same ? undefined : { ...present, addressType, endpoints: wanted, ports }
   })
+}
+
+/**
+ * An address cannot be changed, and after a change of `serviceCIDR` the certificate of the API has that of the new range: clients in
+ * pods would get the old one, and could not verify it. (kube-apiserver leaves it to an operator to delete the Service.)
+ */
+async function removeFromOtherRange({ store, log }: KubernetesServiceNeeds, wanted: Service): Promise<void> {
+  const present = await store.get('services', key)
+  const [before, after] = [present?.spec?.clusterIP, wanted.spec?.clusterIP]
+  if (present === undefined || before === after) return
+  const { uid, resourceVersion } = present.metadata
+  await store.delete('services', key, { uid, resourceVersion })
+  log.info('Service default/kubernetes has another address: the range of Services was changed', { before, after })
 }
 
 /** Creates the object, or changes the one that is there. */

@@ -1,0 +1,109 @@
+/**
+ * Loop: Events for Services whose addresses or node ports another one has too, or that are outside of the configured ranges. The API
+ * gives none twice; a changed range, and objects that were restored or written into the store by hand, can have such. As
+ * the repair loops of kube-apiserver it changes no Service: an address that clients use is the operator's to give up
+ * (pkg/registry/core/service/ipallocator/controller and portallocator/controller; reasons and messages as there).
+ */
+import { noClusterIP, type Service } from '../../api/network/service.ts'
+import { isWithin } from '../../api/text/cidr.ts'
+import { canonicalIPv6 } from '../../api/text/ip-address.ts'
+import { isInIPv6Range } from '../../api/text/ipv6-range.ts'
+import type { Clock } from '../../daemon/clock.ts'
+import { type Log, storyOf } from '../../daemon/log.ts'
+import type { Loop } from '../../daemon/run.ts'
+import type { EventRecorder } from '../store/event-recorder.ts'
+import { objectReference } from '../store/references.ts'
+import type { Store } from '../store/store.ts'
+
+export type ServiceAllocationNeeds = {
+  readonly store: Pick<Store, 'list'>
+  readonly events: EventRecorder
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Of the addresses of Services. `ipv6`: in a fleet with both families. */
+export type ServiceCidrs = {
+  readonly serviceCIDR: string
+  readonly ipv6?: { readonly serviceCIDR: string } | undefined
+}
+
+export type AllocationProblem<S extends Service = Service> = {
+  readonly service: S
+  readonly reason: 'ClusterIPAlreadyAllocated' | 'ClusterIPOutOfRange' | 'PortAlreadyAllocated'
+  readonly message: string
+}
+
+/** As the repair loops of kube-apiserver. */
+const periodMs = 3 * 60_000
+
+export function serviceAllocationController(
+  { store, events, clock, log }: ServiceAllocationNeeds,
+  cidrs: ServiceCidrs,
+): Loop {
+  const check = async () => {
+    const { items } = await store.list('services')
+    for (const { service, reason, message } of allocationProblems(items, cidrs)) {
+      const component = 'service-allocation-controller'
+      await events.record({ object: objectReference(service), type: 'Warning', reason, message, component })
+    }
+  }
+  return {
+    name: 'service-allocation',
+    async run(signal) {
+      while (!signal.aborted) {
+        await check().catch((error) => log.warn('Addresses of Services not checked', { error: storyOf(error) }))
+        await clock.sleep(periodMs, signal)
+      }
+    },
+  }
+}
+
+/** Of two Services with one address or port the first by namespace and name keeps it, as in the rules of the nodes; the others are found. */
+export function allocationProblems<S extends Service>(
+  services: readonly S[],
+  { serviceCIDR, ipv6 }: ServiceCidrs,
+): readonly AllocationProblem<S>[] {
+  const used = new Set<string>()
+  const isTaken = (what: string) => used.size === used.add(what).size
+  return inOrder(services).flatMap((service) => {
+    const ofAddresses = clusterIPsOf(service).flatMap((ip): AllocationProblem<S>[] => {
+      const family = ip.includes(':') ? 'IPv6' : 'IPv4'
+      const range = family === 'IPv4' ? serviceCIDR : ipv6?.serviceCIDR
+      // Without a range of IPv6 nodes do not use such an address.
+      if (range === undefined) return []
+      if (!(family === 'IPv4' ? isWithin(ip, range) : isInIPv6Range(ip, range))) {
+        const message = `Cluster IP [${family}]:${ip} is not within the service CIDR ${range}; please recreate service`
+        return [{ service, reason: 'ClusterIPOutOfRange', message }]
+      }
+      if (!isTaken(canonicalIPv6(ip) ?? ip)) return []
+      const message = `Cluster IP [${family}]:${ip} was assigned to multiple services; please recreate service`
+      return [{ service, reason: 'ClusterIPAlreadyAllocated', message }]
+    })
+    const ofPorts = [...nodePortsOf(service)].flatMap((port): AllocationProblem<S>[] => {
+      if (!isTaken(`port ${port}`)) return []
+      const message = `Port ${port} was assigned to multiple services; please recreate service`
+      return [{ service, reason: 'PortAlreadyAllocated', message }]
+    })
+    return [...ofAddresses, ...ofPorts]
+  })
+}
+
+function inOrder<S extends Service>(services: readonly S[]): readonly S[] {
+  const named = services.map((service) => {
+    const { namespace = '', name = '' } = service.metadata
+    return { service, key: `${namespace}/${name}` }
+  })
+  return named.sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ service }) => service)
+}
+
+function clusterIPsOf({ spec }: Service): readonly string[] {
+  const { clusterIP = '', clusterIPs = clusterIP === '' ? [] : [clusterIP] } = spec ?? {}
+  return clusterIPs.filter((ip) => ip !== '' && ip !== noClusterIP)
+}
+
+/** Each once: a Service may use one for TCP and UDP. */
+function nodePortsOf({ spec }: Service): ReadonlySet<number> {
+  const ports = [...(spec?.ports ?? []).map(({ nodePort = 0 }) => nodePort), spec?.healthCheckNodePort ?? 0]
+  return new Set(ports.filter((port) => port !== 0))
+}
