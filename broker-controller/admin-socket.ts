@@ -8,15 +8,23 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
+import { decode } from '../api/decode.ts'
+import { bool, type Described, object, optional, text as textField } from '../api/schema.ts'
+import { parseJson } from '../api/text/json.ts'
 import { aborted } from '../daemon/aborted.ts'
 import { type Log, storyOf } from '../daemon/log.ts'
 
 const backupPath = '/backup'
 const reloadPath = '/reload'
 const settingsPath = '/settings'
+const leaderPath = '/leader'
 const rotateSecretsKeyPath = '/rotate-secrets-key'
 /** The kernel's limit for the path of a socket, with its closing zero. */
 const longestSocketPath = 107
+
+const leaderStatusSchema = object({ leads: bool, leader: optional(textField) })
+/** Whether this controller leads; `leader`: where another one does, its API, `https://HOST:PORT`. */
+export type LeaderStatus = Described<typeof leaderStatusSchema>
 
 export function adminSocketPath(dataDir: string): string {
   return join(dataDir, 'controller.sock')
@@ -32,6 +40,7 @@ export type AdminSocketNeeds = {
   readonly rotateSecretsKey: () => Promise<string>
   /** What another controller of the fleet is configured with, as JSON. */
   readonly settings: () => string
+  readonly leaderStatus: () => LeaderStatus
   readonly log: Log
 }
 
@@ -42,7 +51,8 @@ export interface AdminSocket {
 }
 
 /** Call it while holding the lock on the data directory: it removes the socket that a killed controller left. */
-export function adminSocket({ path, backup, reload, rotateSecretsKey, settings, log }: AdminSocketNeeds): AdminSocket {
+export function adminSocket(needs: AdminSocketNeeds): AdminSocket {
+  const { path, backup, reload, rotateSecretsKey, settings, leaderStatus, log } = needs
   const server = createServer((incoming, outgoing) => void answer(incoming, outgoing))
 
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
@@ -51,6 +61,8 @@ export function adminSocket({ path, backup, reload, rotateSecretsKey, settings, 
         return handOutBackup(outgoing)
       case `GET ${settingsPath}`:
         return void outgoing.writeHead(200, { 'content-type': 'application/json' }).end(settings())
+      case `GET ${leaderPath}`:
+        return void outgoing.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(leaderStatus()))
       case `POST ${reloadPath}`:
         return reload().then(
           () => void outgoing.writeHead(200).end(),
@@ -129,6 +141,15 @@ export async function requestSecretsKeyRotation(path: string, signal: AbortSigna
 export async function requestSettings(path: string, signal: AbortSignal): Promise<string | undefined> {
   const answer = await call(path, 'GET', settingsPath, signal)
   return answer && text(answer)
+}
+
+/** Whether the running controller leads; undefined when none listens. */
+export async function requestLeaderStatus(path: string, signal: AbortSignal): Promise<LeaderStatus | undefined> {
+  const answer = await call(path, 'GET', leaderPath, signal)
+  if (answer === undefined) return undefined
+  const decoded = decode(leaderStatusSchema, parseJson(await text(answer)))
+  if (decoded.ok) return decoded.value
+  throw new Error(`Cannot read at ${path} whether this controller leads: it has another version`)
 }
 
 function call(path: string, method: string, what: string, signal: AbortSignal): Promise<IncomingMessage | undefined> {

@@ -10,7 +10,7 @@ import { storyOf } from '../daemon/log.ts'
 import { version } from '../daemon/process/version.ts'
 import { type Loop, runLoops } from '../daemon/run.ts'
 import { notifierLoop } from '../daemon/watchdog/systemd-notifier.ts'
-import { adminSocket, adminSocketPath } from './admin-socket.ts'
+import { adminSocket, adminSocketPath, type LeaderStatus } from './admin-socket.ts'
 import { mqttServerFolder } from './broker/mosquitto/installed-files.ts'
 import { serverFolder } from './broker/mosquitto/server-folder.ts'
 import { makeBackup } from './commands/backup.ts'
@@ -125,7 +125,7 @@ async function openAdminSocket(
   const backup = async () => {
     if (backUp === undefined)
       throw new Error(
-        'The objects are in etcd: back them up with etcdctl snapshot save, and copy authority/ and secrets.key of the data directory',
+        "The objects are in etcd: back them up with 'bramble-controller backup' of the version that runs, which reads them there",
       )
     return makeBackup({ dataDir, backUp, now: rfc3339(clock.wallMs()), version }, randomUUID())
   }
@@ -149,16 +149,23 @@ async function openAdminSocket(
     backup,
     rotateSecretsKey: rotate,
     settings: () => JSON.stringify(settingsOfOthers(configuration, file)),
+    leaderStatus: () => leaderStatus(replica),
     log,
   })
   await socket.listen().catch((error) => log.warn('No backup can be made while this controller runs', { error }))
   return socket
 }
 
+function leaderStatus(replica: ControllerParts['replica']): LeaderStatus {
+  if (replica === undefined || replica.isLeading()) return { leads: true }
+  const leader = replica.leader()
+  return { leads: false, ...(leader !== undefined && { leader }) }
+}
+
 /** The loops of every controller, whether it leads or not. */
 function sharedLoops(needs: BrokerControllerNeeds, parts: ControllerParts, { api, page }: OpenApi): readonly Loop[] {
-  const { access, revocations, own, guard } = parts
-  const some = [guard, page, mqttServerFiles(needs, parts)].filter((loop) => loop !== undefined)
+  const { access, revocations, own, guard, upkeep } = parts
+  const some = [guard, upkeep, page, mqttServerFiles(needs, parts)].filter((loop) => loop !== undefined)
   return [...some, { name: 'api', run: api.run }, access, revocations, own]
 }
 

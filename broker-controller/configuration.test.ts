@@ -275,6 +275,8 @@ test('the store is in etcd where its servers are given, by flags or by the file'
   })
   const yaml = 'etcdServers: ["http://[::1]:4001"]\netcdPrefix: /fleets/north\n'
   t.match(configured([], yaml).etcd, { servers: ['http://[::1]:4001'], prefix: '/fleets/north', caFile: undefined })
+  const quota = configured([], `${yaml}etcdQuotaBackendBytes: 8589934592\n`).etcd
+  t.equal(quota?.quotaBytes, 8_589_934_592)
   t.match(configured(['--etcd-prefix', '/other'], yaml).etcd, { prefix: '/other' }, 'flags go before the file')
 })
 
@@ -290,6 +292,10 @@ test('settings of etcd that cannot work are named with their value and what is e
   t.match(problemsOf(['--etcd-servers', 'a:2379']), /--etcd-servers: "a:2379" must be a URL like https:/)
   t.match(problemsOf(['--etcd-servers', 'https://a/v3']), /"https:\/\/a\/v3" must be a URL .* without a path/)
   t.match(problemsOf(['--etcd-servers', 'https://a,http://b']), /must be all https or all http/)
+  t.match(
+    problemsOf([], 'etcdServers: [http://a]\netcdQuotaBackendBytes: 8\n'),
+    /etcdQuotaBackendBytes: 8 must be the --quota-backend-bytes of etcd, in bytes/,
+  )
   t.match(problemsOf([], 'etcdServers: []\n'), /etcdServers: there must be at least one server/)
   t.match(problemsOf(['--etcd-cafile', '/ca']), /--etcd-cafile: it has no effect without etcdServers/)
   t.match(

@@ -89,6 +89,7 @@ export const ControllerConfigurationSchema = object({
   etcdCertFile: optional(text),
   etcdKeyFile: optional(text),
   etcdPrefix: optional(text),
+  etcdQuotaBackendBytes: optional(integer),
   auditLogPath: optional(text),
   auditLogMaxSize: optional(integer),
   auditLogMaxBackup: optional(integer),

@@ -19,6 +19,7 @@ export type EtcdFields = {
   readonly etcdCertFile?: string | undefined
   readonly etcdKeyFile?: string | undefined
   readonly etcdPrefix?: string | undefined
+  readonly etcdQuotaBackendBytes?: number | undefined
 }
 
 export type EtcdSettings = {
@@ -27,11 +28,14 @@ export type EtcdSettings = {
   readonly certFile: string | undefined
   readonly keyFile: string | undefined
   readonly prefix: string
+  /** undefined: etcd's default. */
+  readonly quotaBytes?: number | undefined
 }
 
 export const defaultEtcdPrefix = '/bramble/default'
 const defaultPort = '2379'
 const longestPrefix = 200
+const leastQuotaBytes = 1024 * 1024
 
 /** undefined: the store is not in etcd. Adds to `problems` what is wrong, each with its flag or field. */
 export function etcdSettings(
@@ -82,6 +86,10 @@ export function etcdSettings(
       `${prefix.name}: ${JSON.stringify(path)} must be a path like ${defaultEtcdPrefix}, of at most ${longestPrefix} characters and without a slash at its end`,
     )
   }
+  const { etcdQuotaBackendBytes: quotaBytes } = file
+  if (quotaBytes !== undefined && quotaBytes < leastQuotaBytes) {
+    problems.push(`etcdQuotaBackendBytes: ${quotaBytes} must be the --quota-backend-bytes of etcd, in bytes`)
+  }
   return {
     servers: urls.flatMap((url) =>
       url === undefined ? [] : [`${url.protocol}//${url.hostname}:${url.port || defaultPort}`],
@@ -90,15 +98,18 @@ export function etcdSettings(
     certFile: flags?.certFile ?? file.etcdCertFile,
     keyFile: flags?.keyFile ?? file.etcdKeyFile,
     prefix: path,
+    ...(quotaBytes !== undefined && { quotaBytes }),
   }
 }
 
 /** With the content of the files. Rejects with an error that names the setting, the file and the reason. */
-export async function etcdPlace({ servers, prefix, caFile, certFile, keyFile }: EtcdSettings): Promise<EtcdPlace> {
+export async function etcdPlace(settings: EtcdSettings): Promise<EtcdPlace> {
+  const { servers, prefix, caFile, certFile, keyFile, quotaBytes } = settings
   const ca = await contentOf('--etcd-cafile', caFile)
   const certificate = await contentOf('--etcd-certfile', certFile)
   const key = await contentOf('--etcd-keyfile', keyFile)
-  return { servers, prefix, tls: { ...(ca && { ca }), ...(certificate && { certificate }), ...(key && { key }) } }
+  const tls = { ...(ca && { ca }), ...(certificate && { certificate }), ...(key && { key }) }
+  return { servers, prefix, tls, ...(quotaBytes !== undefined && { quotaBytes }) }
 }
 
 async function contentOf(flag: string, path: string | undefined): Promise<Buffer | undefined> {

@@ -26,7 +26,7 @@ import { notificationLoop } from './notifications/notification-loop.ts'
 import { sendNotification } from './notifications/send-notification.ts'
 import type { OpenApi } from './open-api.ts'
 import type { BrokerControllerNeeds, Closing, ControllerParts } from './parts.ts'
-import { refuseForeignAuthority } from './replicas/foreign-authority.ts'
+import { followAuthority } from './replicas/foreign-authority.ts'
 import { leadershipLoops } from './replicas/leadership-loops.ts'
 import { urlHost } from './server-names.ts'
 import { beginIssuedCertificates, recordIssuedCertificate } from './store/certificates/issued-certificates.ts'
@@ -53,8 +53,9 @@ export async function openLeading(
   const keep = replica?.election.keep ?? guard?.run ?? aborted
   const written: Written = (what, act) => untilAnswered({ what, keep, clock, log, signal }, act)
   if (replica !== undefined) {
-    // It was checked at the start: the fleet may have another one since.
-    await refuseForeignAuthority(shared.store, join(needs.flags.dataDir, authorityFolderName))
+    // As at the start: the fleet may have another one since, and its files may have been copied here.
+    await followAuthority(shared.store, join(needs.flags.dataDir, authorityFolderName), log)
+    await parts.own.reload()
     await written('the objects of the fleet', () => ensureFleetObjects(shared.store))
   }
   if (configuration.externalBroker !== undefined) {
@@ -118,13 +119,15 @@ async function openBroker(
     podNetwork: configuration.podNetwork,
   })
   const ipv6 = configuration.ipv6 !== undefined
-  const networkLoops = configuration.podNetwork
-    ? [
-        networkOutbox({ ...shared, broker, epoch }, configuration.podNetwork),
-        servicesOutbox({ ...shared, broker, epoch, ipv6 }),
-        policiesOutbox({ ...shared, broker, epoch, origin, checkpoints, ipv6 }),
-      ]
-    : []
+  const network = configuration.podNetwork && networkOutbox({ ...shared, broker, epoch }, configuration.podNetwork)
+  const networkLoops =
+    network === undefined
+      ? []
+      : [
+          network,
+          servicesOutbox({ ...shared, broker, epoch, ipv6, nodeCount: network.nodeCount }),
+          policiesOutbox({ ...shared, broker, epoch, origin, checkpoints, ipv6 }),
+        ]
   const inbox = nodeInbox({ ...shared, usage, sessions, broker, podsOf: outbox.podsOf, registry })
   const listener = limitMessages(inbox, { clock, registry })
   const mqttPort = await broker.listen(listener)
@@ -222,7 +225,7 @@ function fleetLoops(
     ...networkLoops,
     ...broker.loops,
     ...(api.dashboard === undefined ? [] : dashboardLoops(api.dashboard)),
-    usageRequests({ usage, broker, clock }),
+    usageRequests({ usage, broker, clock, log: shared.log }),
     sessionRequests({ sessions, broker, clock, log: shared.log }),
     ...controlLoops(
       {

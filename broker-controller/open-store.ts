@@ -36,7 +36,7 @@ export async function openStore({ dataDir, etcd, clock, log, signal }: OpenStore
   if (etcd !== undefined) {
     if (isFile) {
       throw new Error(
-        `${path} has the objects of this controller: copy them with 'bramble-controller store migrate --to etcd', or move the file away`,
+        `${path} has the objects of this controller: copy them with 'bramble-controller store migrate --to etcd'. Where a restore made it, repeat that with the settings of etcd ('bramble-controller restore FILE --replace --config FILE'), or move the file away`,
       )
     }
     const { openSharedEtcdStore } = await import('./store/etcd/etcd-store.ts')

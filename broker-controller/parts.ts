@@ -27,7 +27,7 @@ import type { ControllerConfiguration, ControllerConfigurationFile } from './con
 import { builtInKinds } from './control-plane.ts'
 import { meterEventLoop } from './event-loop-metrics.ts'
 import { openOwnCertificates } from './own-certificates/own-certificates.ts'
-import { refuseForeignAuthority } from './replicas/foreign-authority.ts'
+import { followAuthority } from './replicas/foreign-authority.ts'
 import { lateCheckpointWindow } from './replicas/late-checkpoint-window.ts'
 import { openReplica } from './replicas/open-replica.ts'
 import { anyAddress, serverNames } from './server-names.ts'
@@ -54,7 +54,7 @@ export type Closing = { add(close: () => Promise<void>): void }
 /** Everything that the API and the loops share. */
 export async function openParts(
   { configuration, flags, log }: BrokerControllerNeeds,
-  { store, origin, problems, guard, ...shares }: OpenedStore,
+  { store, origin, problems, upkeep, guard, ...shares }: OpenedStore,
   closing: Closing,
 ) {
   const { listen } = configuration
@@ -62,7 +62,7 @@ export async function openParts(
   const names = serverNames(machine, { ...configuration, bindAddress: listen.bindAddress })
   const revocations = await openRevocationList({ store, clock, log })
   const isShared = shares.election !== undefined
-  if (isShared) await refuseForeignAuthority(store, join(flags.dataDir, authorityFolderName))
+  if (isShared) await followAuthority(store, join(flags.dataDir, authorityFolderName), log)
   await shares.controllers?.refresh()
   const own = await openOwnCertificates({
     ...configuration.certificates,
@@ -99,6 +99,7 @@ export async function openParts(
     log,
   }
   const late = isShared ? lateCheckpointWindow(origin) : undefined
+  if (upkeep !== undefined) registry.add(upkeep.metrics)
   const replica = openReplica({ ...shares, own, hosts: names.all, registry, clock, log })
   const sessions = sessionBoard({ clock })
   const connections = serviceConnections({ store, sessions, clock, random: Math.random })
@@ -120,8 +121,11 @@ export async function openParts(
     scales: controllerScales(admitting, builtInKinds),
     origin,
     guard,
+    upkeep,
     readiness: [
-      ...(problems === undefined ? [] : [{ name: 'etcd', check: () => withoutProblems(problems) }]),
+      ...(problems === undefined
+        ? []
+        : [{ name: 'etcd', check: () => withoutProblems(problems), warnings: () => upkeep?.warnings() ?? [] }]),
       ...(replica === undefined ? [] : [replica.readiness]),
     ],
     access,

@@ -1,12 +1,12 @@
 import { X509Certificate } from 'node:crypto'
-import { mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { openAuthority, wrongDate } from './authority.ts'
 import { issuerOf, signerOf } from './client-certificate.ts'
 import { issueNode } from './issue.ts'
-import { beginRollover, changeOver, finishRollover, rolloverIn } from './rollover.ts'
+import { beginRollover, changeOver, finishRollover, NextKeyError, rolloverIn } from './rollover.ts'
 
 const nowMs = Date.UTC(2026, 5, 1)
 
@@ -56,6 +56,45 @@ test('a change that was broken off between its two files is finished by the next
   await rename(join(folder, 'next.key'), join(folder, 'ca.key'))
   t.equal((await openAuthority(folder, nowMs)).hash, next)
   t.match(await rolloverIn(folder), { stage: 'changed-over', hash: next })
+})
+
+test('a change that was broken off is finished by the command, too', async (t) => {
+  const folder = await aFolder(t)
+  const first = await openAuthority(folder, nowMs)
+  const { next } = await beginRollover(folder, nowMs)
+  await writeFile(join(folder, 'previous.crt'), await readFile(join(folder, 'ca.crt')))
+  await rename(join(folder, 'next.key'), join(folder, 'ca.key'))
+  t.match(await rolloverIn(folder), { stage: 'begun', hash: first.hash, next })
+  t.match(await changeOver(folder), { stage: 'changed-over', hash: next, previous: first.hash })
+  t.equal((await openAuthority(folder, nowMs)).hash, next)
+})
+
+test('without the key of the next authority nothing is changed', async (t) => {
+  const folder = await aFolder(t)
+  await openAuthority(folder, nowMs)
+  const begun = await beginRollover(folder, nowMs)
+  await rename(join(folder, 'next.key'), join(folder, 'elsewhere'))
+  await t.rejects(changeOver(folder), /next\.key is not there, or is not the key of .*next\.crt/)
+  await writeFile(join(folder, 'next.key'), await readFile(join(folder, 'ca.key')))
+  await t.rejects(changeOver(folder), NextKeyError)
+  t.same(await rolloverIn(folder), begun)
+  t.same((await readdir(folder)).sort(), ['ca.crt', 'ca.key', 'elsewhere', 'next.crt', 'next.key'])
+})
+
+test('the folder of a controller that has changed over may be copied over one of before', async (t) => {
+  const [one, other] = [await aFolder(t), await aFolder(t)]
+  await openAuthority(one, nowMs)
+  await beginRollover(one, nowMs)
+  await cp(one, other, { recursive: true })
+  const changed = await changeOver(one)
+  await cp(one, other, { recursive: true })
+  t.same(await rolloverIn(other), changed, 'the next authority of before is no next one any more')
+  await t.rejects(changeOver(other), /begin first/)
+  await finishRollover(other)
+  const { hash, next } = await beginRollover(other, nowMs)
+  t.equal(hash, changed.hash)
+  t.not(next, changed.hash)
+  t.match(await changeOver(other), { hash: next })
 })
 
 test('no certificate is made by a clock that cannot be right', async (t) => {

@@ -33,6 +33,45 @@ async function commandsOf(section: string): Promise<readonly string[]> {
     .filter((line) => line !== '')
 }
 
+/** In which an agent tries to connect four times: it waits for about 1, 2 and 4 s between them. The controller tries more often. */
+const longestSeconds = 10
+
+function isConnected({ message }: { readonly message: string }): boolean {
+  return message === 'Connected to the control plane'
+}
+
+type NodeConnection = {
+  readonly host: string
+  readonly port: number
+  /** Of the controller: its authority issues the certificate. */
+  readonly dataDir: string
+  readonly nodeName: string
+}
+
+/** Whether a node that connects now is sent its pods, and which controller leads, by Mosquitto itself. */
+async function retainedFor({ host, port, dataDir, nodeName }: NodeConnection): Promise<boolean> {
+  const authority = await openAuthority(join(dataDir, 'authority'), Date.now())
+  const { certificate, key } = issueNode(authority, { nodeName, nowMs: Date.now() })
+  const settings = { host, port, ca: authority.certificate, cert: certificate, key, reconnectPeriod: 0 }
+  const client = await mqtt
+    .connectAsync({ protocol: 'mqtts', protocolVersion: 4, connectTimeout: 5_000, ...settings })
+    .catch(() => undefined)
+  if (client === undefined) return false
+  const wanted = new Set(['bramble/v1/controller', `bramble/v1/nodes/${nodeName}/desired`])
+  const missing = new Set(wanted)
+  client.on('message', (topic, body, { retain }) => {
+    if (retain && body.length > 0) missing.delete(topic)
+  })
+  try {
+    await client.subscribeAsync([...wanted], { qos: 1 })
+    // They follow the answer to the subscription.
+    await eventually('', () => missing.size === 0, { withinMs: 500 }).catch(() => undefined)
+    return missing.size === 0
+  } finally {
+    await client.endAsync(true)
+  }
+}
+
 async function connectedMetric(controller: Controller): Promise<boolean> {
   return (await controller.kubectl('get', '--raw', '/metrics')).includes('\nbramble_broker_external_connected 1')
 }
@@ -160,13 +199,14 @@ test('a fleet moves to Mosquitto, and goes on through restarts of it', {
     t.match(await rights(), /user system:node:pi-1\n/)
   })
 
+  const transition = [
+    ...['get', 'node', 'pi-1', '-o'],
+    'jsonpath={.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].lastTransitionTime}',
+  ]
+
   await t.test(
     'Mosquitto is killed and started again: no node becomes NotReady, and pods reach their nodes',
     async (t) => {
-      const transition = [
-        ...['get', 'node', 'pi-1', '-o'],
-        'jsonpath={.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].lastTransitionTime}',
-      ]
       const ready = await after.kubectl(...transition)
       await mosquitto.kill()
       await eventually('the controller has lost it', async () => !(await connectedMetric(after)))
@@ -178,6 +218,38 @@ test('a fleet moves to Mosquitto, and goes on through restarts of it', {
       t.equal(await after.kubectl(...restarts), same)
     },
   )
+
+  await t.test('Mosquitto is killed and starts at once: all is there again within seconds', async (t) => {
+    const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'pi-3' } }
+    await after.kubectlWith(JSON.stringify(node), 'create', '-f', '-')
+    const rights = () => readFile(join(etc, 'mosquitto/bramble/access-list'), 'utf8')
+    await eventually('it has its rights', async () => (await rights()).includes('pi-3'))
+    const connection = { host: address, port: mqttPort, dataDir, nodeName: 'pi-3' }
+    await eventually('what is retained', () => retainedFor(connection))
+    const ready = await after.kubectl(...transition)
+    const connections = agent.lines.filter(isConnected).length
+    await mosquitto.kill()
+    const [killedMs, killedAt] = [performance.now(), new Date().toISOString()]
+    const seconds = () => (performance.now() - killedMs) / 1_000
+    await mosquitto.start()
+    const took = new Map<string, number>([['Mosquitto accepts connections', seconds()]])
+    const measured = async (what: string, check: () => Promise<boolean>) => {
+      await eventually(what, check)
+      took.set(what, seconds())
+    }
+    const renewed = ['-n', 'kube-node-lease', 'get', 'lease', 'pi-1', '-o', 'jsonpath={.spec.renewTime}']
+    await Promise.all([
+      // Mosquitto saved nothing: the controller has published it again.
+      measured('all that is retained is there', () => retainedFor(connection)),
+      measured('the agent is connected', async () => agent.lines.filter(isConnected).length > connections),
+      measured('the node has renewed its lease', async () => (await after.kubectl(...renewed)) > killedAt),
+    ])
+    t.equal(await after.kubectl(...transition), ready, 'the node was Ready all the time')
+    for (const [what, s] of took) {
+      t.comment(`${what} after ${s.toFixed(1)} s`)
+      t.ok(s < longestSeconds, `${what}: ${s.toFixed(1)} s`)
+    }
+  })
   await watcher.stop()
   await agent.stop()
 })

@@ -35,6 +35,15 @@ test('readyz is ok when every check passes; until then it lists each check', asy
   t.match(await get('/livez', [broken]), { code: 200 }, 'not being ready is no reason to be restarted')
 })
 
+test('a warning is a line of the verbose answer, and fails nothing', async (t) => {
+  const warned: ReadinessCheck = { name: 'etcd', check: async () => undefined, warnings: () => ['it is nearly full'] }
+  t.match(await get('/readyz', [warned]), { code: 200, text: 'ok' })
+  t.match(await get('/readyz?verbose', [warned]), {
+    code: 200,
+    text: '[+]ping ok\n[+]etcd ok\n[!]etcd warning: it is nearly full\nreadyz check passed\n',
+  })
+})
+
 test('one check by its path, and all but those that the query excludes', async (t) => {
   const broken: ReadinessCheck = { name: 'broker', check: () => Promise.reject(new Error('the port is not open yet')) }
   t.match(await get('/readyz/ping', [broken]), { code: 200, text: 'ok' })

@@ -19,8 +19,16 @@ import { openApiAnswer } from './openapi/openapi-answers.ts'
 import { type ApiResponse, objectAnswer, textAnswer } from './wire/answers.ts'
 import { methodNotAllowed, unknownPath } from './wire/status-errors.ts'
 
-/** Rejects, with the reason, where something is not well. */
-export type ReadinessCheck = { readonly name: string; readonly check: () => Promise<void> }
+export type ReadinessCheck = {
+  readonly name: string
+  /** Rejects, with the reason, where something is not well. */
+  readonly check: () => Promise<void>
+  /**
+   * Shown with a check that passes. What all controllers have in common and does not yet keep one from answering must not fail: a load
+   * balancer would take all of them away.
+   */
+  readonly warnings?: () => readonly string[]
+}
 
 export type SystemNeeds = {
   /** Ours, as in `0.1.0`. */
@@ -139,8 +147,10 @@ async function healthAnswer(
   const results = await Promise.all(chosen.map(resultOf))
   const failed = results.filter(({ problem }) => problem !== undefined)
   if (failed.length === 0 && !query.has('verbose')) return textAnswer('ok')
-  const lines = results.map(({ name, problem }) =>
-    problem === undefined ? `[+]${name} ok` : `[-]${name} failed: ${problem}`,
+  const lines = results.flatMap(({ name, problem, warnings }) =>
+    problem === undefined
+      ? [`[+]${name} ok`, ...warnings.map((warning) => `[!]${name} warning: ${warning}`)]
+      : [`[-]${name} failed: ${problem}`],
   )
   const verdict = failed.length === 0 ? 'passed' : 'failed'
   return textAnswer(`${[...lines, `${endpoint} check ${verdict}`].join('\n')}\n`, failed.length === 0 ? 200 : 500)
@@ -156,12 +166,12 @@ export async function readinessMetrics(checks: readonly ReadinessCheck[]): Promi
   return [...metricsText([gauge('kubernetes_healthcheck', '1 if the check passes.', samples)])].join('')
 }
 
-async function resultOf({ name, check }: ReadinessCheck): Promise<{ name: string; problem: string | undefined }> {
+async function resultOf({ name, check, warnings = () => [] }: ReadinessCheck) {
   try {
     await check()
-    return { name, problem: undefined }
+    return { name, problem: undefined, warnings: warnings() }
   } catch (error) {
-    return { name, problem: messageOf(error) }
+    return { name, problem: messageOf(error), warnings: [] }
   }
 }
 

@@ -5,10 +5,12 @@ import { basename, join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { rfc3339 } from '../../daemon/clock.ts'
 import { adminSocketPath, requestBackup, requestSettings } from '../admin-socket.ts'
+import type { EtcdFlags, EtcdSettings } from '../etcd-configuration.ts'
 import { type Backup, backUpIdleStore, isIdle } from '../store/sqlite/sqlite-backup.ts'
 import type { BackupContents } from '../store/store.ts'
 import {
   authorityFolderName,
+  type BackupSource,
   isThere,
   keepBackup,
   makeBackup,
@@ -17,7 +19,10 @@ import {
   storeFileName,
 } from './backup.ts'
 import { lockBackup, readPassphrase, secretsKeyName } from './backup-secrets.ts'
+import { etcdFlagsOf } from './command-line.ts'
 import { backupRow, restoreRow } from './command-table.ts'
+import { etcdSource, etcdTarget } from './etcd/etcd-backup-parts.ts'
+import { givenEtcdSettings, refuseLonePrefix, runningEtcdSettings } from './etcd/etcd-options.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 
 export type BackupCommandNeeds = CommandOutput & { readonly nowMs: number; readonly version: string }
@@ -25,7 +30,8 @@ export type BackupCommandNeeds = CommandOutput & { readonly nowMs: number; reado
 /** `argv`: what follows `backup`. The exit code. */
 export async function backupCommand(argv: readonly string[], needs: BackupCommandNeeds): Promise<number> {
   return runCommand(backupRow, argv, needs, ({ args: [target = '.'], values }) => () => {
-    return backup(target, resolve(values['data-dir']), values['passphrase-file'], needs)
+    const { 'data-dir': dataDir, 'passphrase-file': passphraseFile, config } = values
+    return backup(target, { dataDir: resolve(dataDir), passphraseFile, config, flags: etcdFlagsOf(values) }, needs)
   })
 }
 
@@ -36,13 +42,16 @@ export async function restoreCommand(argv: readonly string[], needs: BackupComma
   })
 }
 
-async function backup(
-  wanted: string,
-  dataDir: string,
-  passphraseFile: string | undefined,
-  { nowMs, version, signal }: BackupCommandNeeds,
-) {
-  const now = rfc3339(nowMs)
+type BackupOptions = {
+  readonly dataDir: string
+  readonly passphraseFile: string | undefined
+  readonly config: string | undefined
+  readonly flags: EtcdFlags
+}
+
+async function backup(wanted: string, options: BackupOptions, needs: BackupCommandNeeds): Promise<string> {
+  const { dataDir, passphraseFile, config, flags } = options
+  const now = rfc3339(needs.nowMs)
   const isFolder = (await stat(wanted).catch(() => undefined))?.isDirectory() ?? false
   const target = isFolder ? join(wanted, `bramble-controller-${now.replaceAll(':', '')}.backup`) : wanted
   if (await isThere(target)) throw new Error(`${target} exists: give another name, or remove it`)
@@ -50,47 +59,54 @@ async function backup(
   const keep = async (content: AsyncIterable<Uint8Array>) => summary(await keepBackup(content, target), target, dataDir)
   /** Beside the keys: what is there for a moment without a passphrase never reaches the medium of the backup. */
   const lockAndKeep = async (made: string) => {
-    if (passphrase !== undefined) await lockBackup(made, dataDir, passphrase)
-    return keep(createReadStream(made))
+    try {
+      if (passphrase !== undefined) await lockBackup(made, dataDir, passphrase)
+      return await keep(createReadStream(made))
+    } finally {
+      await rm(made, { force: true })
+    }
   }
-  const running = await requestBackup(adminSocketPath(dataDir), signal)
-  if (running !== undefined && passphrase === undefined) return keep(running)
-
-  const store = join(dataDir, storeFileName)
-  if (running === undefined && !(await isThere(store)))
-    throw new Error(
-      `There is no ${storeFileName} in ${dataDir}: name the directory of the controller with --data-dir. A store in etcd is copied with 'etcdctl snapshot save'; copy authority/ and secrets.key of the data directory, too`,
-    )
   const name = `command-${process.pid}`
-  const source = {
-    dataDir,
-    backUp: (path: string, contents: BackupContents) => backUpIdleStore(store, path, contents),
-    now,
-    version,
+  const source = { dataDir, now, version: needs.version }
+  const etcd = (await givenEtcdSettings(config, flags)) ?? (await runningEtcdSettings(dataDir, flags, needs.signal))
+  if (etcd !== undefined) {
+    const { backUp, revision } = await etcdSource(etcd, dataDir, needs)
+    const printed = await lockAndKeep(await makeBackup({ ...source, backUp }, name))
+    return `${printed}It has the objects below ${etcd.prefix} in etcd as they were at revision ${revision()}.\n`
   }
-  const made =
-    running === undefined ? await makeBackup(source, name) : join(dataDir, `backup-${name}.${process.pid}.new`)
+  refuseLonePrefix(flags)
+  const running = await requestBackup(adminSocketPath(dataDir), needs.signal)
+  if (running === undefined) return lockAndKeep(await makeBackup({ ...source, backUp: await idleStore(dataDir) }, name))
+  if (passphrase === undefined) return keep(running)
+  const made = join(dataDir, `backup-${name}.${process.pid}.new`)
   try {
-    if (running !== undefined) await pipeline(running, createWriteStream(made, { flags: 'wx', mode: 0o600 }))
-    return await lockAndKeep(made)
-  } finally {
+    await pipeline(running, createWriteStream(made, { flags: 'wx', mode: 0o600 }))
+  } catch (error) {
     await rm(made, { force: true })
+    throw error
   }
+  return lockAndKeep(made)
 }
 
-type RestoreOptions = {
+/** Of the controller's file, which no controller has open. */
+async function idleStore(dataDir: string): Promise<BackupSource['backUp']> {
+  const store = join(dataDir, storeFileName)
+  if (await isThere(store)) return (path: string, contents: BackupContents) => backUpIdleStore(store, path, contents)
+  throw new Error(
+    `There is no ${storeFileName} in ${dataDir}, and no controller runs on it: name the directory of the controller with --data-dir. For a store in etcd give --config with the configuration of the controller, or --etcd-servers`,
+  )
+}
+
+type RestoreOptions = Parameters<typeof etcdFlagsOf>[0] & {
   readonly replace: boolean
+  readonly config?: string | undefined
   readonly 'passphrase-file'?: string | undefined
   readonly 'secrets-key'?: string | undefined
   readonly 'without-secrets': boolean
 }
 
-async function restoreBackup(
-  file: string,
-  dataDir: string,
-  options: RestoreOptions,
-  { nowMs, signal }: BackupCommandNeeds,
-) {
+async function restoreBackup(file: string, dataDir: string, options: RestoreOptions, needs: BackupCommandNeeds) {
+  const { nowMs, signal } = needs
   const store = join(dataDir, storeFileName)
   // With a store in etcd there is no file to be locked.
   const isRunning = (await requestSettings(adminSocketPath(dataDir), signal)) !== undefined
@@ -103,19 +119,30 @@ async function restoreBackup(
     secretsKey: options['secrets-key'],
     withoutSecrets: options['without-secrets'],
   }
+  const flags = etcdFlagsOf(options)
+  const etcd = await givenEtcdSettings(options.config, flags)
+  if (etcd === undefined) refuseLonePrefix(flags)
+  const target = etcd && (await etcdTarget(etcd, dataDir, needs))
   const {
     backup: restored,
     aside,
     revocations,
     otherAuthority,
-  } = await restore(file, dataDir, options.replace, rfc3339(nowMs), unlocking)
+  } = await restore(file, dataDir, options.replace, rfc3339(nowMs), unlocking, target)
   const before = aside === undefined ? '' : `The previous state is in ${aside}.\n`
+  const place = etcd === undefined ? '' : inEtcdText(etcd, dataDir)
   return `Restored ${basename(file)}, made ${restored.made}: ${contents(restored)}.
-${before}Start the controller: each node that connects reports what it runs, so pods created since the backup come back, and no pod is
+${before}${place}Start the controller: each node that connects reports what it runs, so pods created since the backup come back, and no pod is
 stopped before its node reported. Pods deleted since come back: delete them again. Tokens deleted since are valid again until they
 expire: 'bramble-controller token list' shows them.
 ${revocationsText(revocations)}
 ${otherAuthority ? otherAuthorityText(dataDir, aside ?? dataDir) : ''}`
+}
+
+function inEtcdText({ servers, prefix }: EtcdSettings, dataDir: string): string {
+  return `The objects are below ${prefix} in etcd at ${servers.join(', ')}, and verified. The authority and the key of Secrets are in ${dataDir}:
+each other controller of the fleet needs a copy of ${authorityFolderName}/ and ${secretsKeyName}, and etcdPrefix: ${prefix}, before it starts.
+`
 }
 
 function otherAuthorityText(dataDir: string, aside: string): string {

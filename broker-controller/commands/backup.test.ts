@@ -278,6 +278,7 @@ test('an admin socket that nothing serves is no error; a failure of the controll
     reload: refuse,
     rotateSecretsKey: refuse,
     settings: () => '{}',
+    leaderStatus: () => ({ leads: true }),
     log,
   })
   await socket.listen()
@@ -382,7 +383,14 @@ test('a running controller is backed up with a passphrase, and nothing plain is 
   await store.create('secrets', aSecret)
   const stop = new AbortController()
   const refuse = () => Promise.reject(new Error('not asked for'))
-  const needs = { backup: make, reload: refuse, rotateSecretsKey: refuse, settings: () => '{}', log: quietLog(t) }
+  const needs = {
+    backup: make,
+    reload: refuse,
+    rotateSecretsKey: refuse,
+    settings: () => '{}',
+    leaderStatus: () => ({ leads: true }),
+    log: quietLog(t),
+  }
   const socket = adminSocket({ path: adminSocketPath(dataDir), ...needs })
   await socket.listen()
   const running = socket.run(stop.signal)

@@ -80,9 +80,21 @@ export type Restored = {
   readonly otherAuthority: boolean
 }
 
+/** A store in etcd that a backup is restored into. */
+export type EtcdTarget = {
+  /**
+   * Copies the objects of the file `store`, whose keys of Secrets are in `secretsKeyFile` or are made there. Calls `finish` when they are
+   * there and verified; no controller starts before that has resolved.
+   */
+  readonly copy: (store: string, secretsKeyFile: string, finish: () => Promise<void>) => Promise<unknown>
+  /** Entries of the data directory that its settings name: they stay where they are. */
+  readonly keep: readonly string[]
+}
+
 /**
  * Puts a backup in the place of what is in the data directory, which is moved aside and not removed. Broken off at any
  * moment it can be run again. Throws when the backup is not whole, or when something is there and `replace` is not set.
+ * `etcd`: where its objects go; undefined: into the data directory.
  */
 export async function restore(
   file: string,
@@ -90,6 +102,7 @@ export async function restore(
   replace: boolean,
   now: string,
   unlocking: Unlocking = {},
+  etcd?: EtcdTarget,
 ): Promise<Restored> {
   await access(file, constants.R_OK) // SQLite's error does not name the file
   const backup = readBackup(file)
@@ -99,7 +112,8 @@ export async function restore(
   const before = await revocationsBefore(dataDir, brokenOff)
   const otherAuthority =
     !before.isUnused && (await isOther(join(dataDir, authorityFolderName, 'ca.crt'), backup.authority.get('ca.crt')))
-  const present = (await readdir(dataDir)).filter((name) => name !== restoringName && !name.startsWith('replaced-'))
+  const stays = (name: string) => name === restoringName || name.startsWith('replaced-') || etcd?.keep.includes(name)
+  const present = (await readdir(dataDir)).filter((name) => !stays(name))
   if (present.length > 0 && !replace) {
     throw new Error(
       `There is the state of a controller in ${dataDir} already (${present.slice(0, 5).join(', ')}): give --replace to move it aside, or another --data-dir`,
@@ -119,13 +133,27 @@ export async function restore(
   await flush(store)
 
   const aside = join(dataDir, `replaced-${now.replaceAll(':', '')}`)
-  if (present.length > 0) await mkdir(aside, { recursive: true, mode: 0o700 })
-  for (const name of present) await rename(join(dataDir, name), join(aside, name))
-  const restored = [authorityFolderName, ...(secretsKey === undefined ? [] : [secretsKeyName]), storeFileName]
-  for (const name of restored) await rename(join(restoring, name), join(dataDir, name))
-  await giveToOwner(dataDir)
-  await rm(restoring, { recursive: true })
-  await flush(dataDir)
+  const restored = [authorityFolderName, secretsKeyName, ...(etcd === undefined ? [storeFileName] : [])]
+  let isPlacing = false
+  const place = async () => {
+    isPlacing = true
+    if (present.length > 0) await mkdir(aside, { recursive: true, mode: 0o700 })
+    for (const name of present) await rename(join(dataDir, name), join(aside, name))
+    const made = await readdir(restoring)
+    for (const name of restored.filter((one) => made.includes(one)))
+      await rename(join(restoring, name), join(dataDir, name))
+    await giveToOwner(dataDir)
+    await rm(restoring, { recursive: true })
+    await flush(dataDir)
+  }
+  try {
+    if (etcd === undefined) await place()
+    else await etcd.copy(store, join(restoring, secretsKeyName), place)
+  } catch (error) {
+    // Nothing was changed here: the controller may start as before.
+    if (!isPlacing && !brokenOff) await rm(restoring, { recursive: true })
+    throw error
+  }
   const found = { ...(present.length > 0 && { aside }), ...(before.found && { revocations: before.found }) }
   return { backup, otherAuthority, ...found }
 }

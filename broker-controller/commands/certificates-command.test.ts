@@ -10,9 +10,11 @@ import { caHash } from '../../certs/ca-hash.ts'
 import { issueServer } from '../../certs/issue.ts'
 import { kubeconfigText } from '../../certs/kubeconfig.ts'
 import { beginRollover, changeOver, rolloverIn } from '../../certs/rollover.ts'
+import { systemClock } from '../../daemon/clock.ts'
 import { formatDuration } from '../../daemon/duration.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
-import { adminSocket, adminSocketPath } from '../admin-socket.ts'
+import { adminSocket, adminSocketPath, type LeaderStatus } from '../admin-socket.ts'
+import { ensureClusterInfo } from '../bootstrap-objects.ts'
 import { revocationsIn, revocationsKey } from '../store/revocations.ts'
 import { startApi } from '../testing/api-under-test.ts'
 import { certificatesCommand } from './certificates-command.ts'
@@ -75,6 +77,32 @@ test('all certificates are listed with what is left of them, then those that are
     'node pi-3 | not seen since the controller started',
     `revoked: system:node:pi-2, certificates issued before ${ofMs(servedMs)} (Stolen)`,
     '',
+  ])
+})
+
+test('where no certificate of a node is seen, that which it was issued last is listed', async (t) => {
+  const { api, run, addNode } = await aServedFleet(t)
+  await addNode('pi-1')
+  await addNode('pi-2', { until: '2030-01-01T00:00:00Z', authority: 'sha256:seen' })
+  await addNode('pi-3')
+  const name = 'bramble-issued-certificates-3'
+  const certificates = [
+    '02 sha256:new 2026-05-02T00:00:00Z 2031-01-01T00:00:00Z system:node:pi-1',
+    '01 sha256:old 2026-05-01T00:00:00Z 2032-01-01T00:00:00Z system:node:pi-1',
+    '03 sha256:new 2026-05-02T00:00:00Z 2031-01-01T00:00:00Z system:node:pi-2',
+    '* sha256:old 1970-01-01T00:00:00Z 2031-01-01T00:00:00Z system:node:pi-3',
+  ].join('\n')
+  const metadata = { name, namespace: 'kube-system' }
+  await api.store.create('configmaps', { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { certificates } })
+  const { out } = await run()
+  const rows = out
+    .replace(/ {2,}/g, ' | ')
+    .split('\n')
+    .filter((line) => line.startsWith('node '))
+  t.match(rows, [
+    /^node pi-1 \| 2031-01-01T00:00:00Z \| .* \| sha256:new$/,
+    /^node pi-2 \| 2030-01-01T00:00:00Z \| .* \| sha256:seen$/,
+    /^node pi-3 \| not seen since the controller started$/,
   ])
 })
 
@@ -178,6 +206,57 @@ test('an authority is replaced without --force where every node has followed', a
   for (const step of ['change-over', 'finish']) t.match(await run('rollover', step), { code: 0 }, step)
 })
 
+test('each step on the leader prints where to copy the folder of the authority', async (t) => {
+  const { api, run, addNode, serveFleetOf, openSocket } = await aServedFleet(t)
+  await openSocket()
+  const note = (folder: string) =>
+    `Copy ${folder} to the other controllers now, and restart them (the fleet has https://a:6443, https://b:6443).\n`
+  const folder = join(api.folder, 'authority')
+  await serveFleetOf('https://a:6443')
+  t.notMatch((await run('rollover', 'begin')).out, /Copy/, 'the only controller')
+  await serveFleetOf('https://a:6443', 'https://b:6443')
+  const { next = '' } = await rolloverIn(folder)
+  await addNode('pi-1', { authority: next }, next)
+  for (const step of ['begin', 'change-over', 'finish']) {
+    const { code, out, error } = await run('rollover', step)
+    t.equal(code, 0, error)
+    t.ok(out.endsWith(`\n${note(folder)}`), `${step}: ${out}`)
+  }
+})
+
+test('a step on a standby is refused with the leader and the command, and changes nothing', async (t) => {
+  const { api, run, openSocket } = await aServedFleet(t)
+  const folder = join(api.folder, 'authority')
+  const before = await rolloverIn(folder)
+  let leader: string | undefined = 'https://b:6443'
+  const { reloads } = await openSocket(() => ({ leads: false, ...(leader !== undefined && { leader }) }))
+  for (const step of ['begin', 'change-over', 'finish']) {
+    t.same(await run('rollover', step, '--force'), {
+      code: 1,
+      out: '',
+      error: `The controller on this machine stands by, and https://b:6443 leads: run 'bramble-controller certificates rollover ${step}' on that machine\n`,
+    })
+  }
+  leader = undefined
+  t.match(await run('rollover', 'begin'), {
+    code: 1,
+    error:
+      /stands by, and no controller leads now: run 'bramble-controller certificates rollover begin' where one leads/,
+  })
+  t.same(await rolloverIn(folder), before)
+  t.equal(reloads(), 0)
+  t.match(await run(), { code: 0 }, 'the list is the same on each controller')
+})
+
+test('where no controller runs and another one leads, a step is refused, too', async (t) => {
+  const { api, run, serveFleetOf } = await aServedFleet(t)
+  await serveFleetOf('https://b:6443', 'https://a:6443')
+  const { code, error } = await run('rollover', 'begin')
+  t.equal(code, 1)
+  t.match(error, /^No controller runs on .*, and https:\/\/b:6443 leads: run 'bramble-controller certificates rollover/)
+  t.match(await rolloverIn(join(api.folder, 'authority')), { stage: 'none' })
+})
+
 /** A fleet with an API whose data directory is also that of the command. Its time stands still, at a full second. */
 async function aServedFleet(t: Test) {
   const api = await startApi({ log: quietLog(t) })
@@ -203,6 +282,13 @@ async function aServedFleet(t: Test) {
         metadata: { name, namespace: 'kube-node-lease', annotations: ofLease },
       })
     },
+    /** Writes the addresses of all controllers, that of the leader first. */
+    async serveFleetOf(...apiServers: readonly string[]) {
+      const info = { server: api.url, mqttPort: 8883, caHash: api.authority.hash, trusted: api.authority.trusted }
+      const servers = { apiServers, mqttServers: [] }
+      await ensureClusterInfo({ store: api.store, clock: systemClock }, { ...info, servers })
+    },
+    openSocket: (leaderStatus?: () => LeaderStatus) => openAdminSocket(t, api.folder, leaderStatus),
     run: (...args: readonly string[]) => runCertificates([...args, '--data-dir', api.folder], servedMs),
   }
 }
@@ -212,31 +298,39 @@ async function aFleet(t: Test) {
   t.teardown(() => rm(dataDir, { recursive: true }))
   const folder = join(dataDir, 'authority')
   await openAuthority(folder, nowMs)
-  let reloads = 0
+  let reloads = () => 0
   return {
     folder,
-    reloads: () => reloads,
+    reloads: () => reloads(),
     async openSocket() {
-      const reload = async () => void reloads++
-      const backup = () => Promise.reject(new Error('not asked for'))
-      const socket = adminSocket({
-        path: adminSocketPath(dataDir),
-        backup,
-        reload,
-        rotateSecretsKey: backup,
-        settings: () => '{}',
-        log: quietLog(t),
-      })
-      await socket.listen()
-      const stop = new AbortController()
-      const running = socket.run(stop.signal)
-      t.teardown(async () => {
-        stop.abort()
-        await running
-      })
+      reloads = (await openAdminSocket(t, dataDir)).reloads
     },
     run: (step: string) => runCertificates(['rollover', step, '--data-dir', dataDir], nowMs),
   }
+}
+
+/** That of a running controller, which leads unless it is given otherwise. */
+async function openAdminSocket(t: Test, dataDir: string, leaderStatus = (): LeaderStatus => ({ leads: true })) {
+  let reloads = 0
+  const reload = async () => void reloads++
+  const backup = () => Promise.reject(new Error('not asked for'))
+  const socket = adminSocket({
+    path: adminSocketPath(dataDir),
+    backup,
+    reload,
+    rotateSecretsKey: backup,
+    settings: () => '{}',
+    leaderStatus,
+    log: quietLog(t),
+  })
+  await socket.listen()
+  const stop = new AbortController()
+  const running = socket.run(stop.signal)
+  t.teardown(async () => {
+    stop.abort()
+    await running
+  })
+  return { reloads: () => reloads }
 }
 
 async function runCertificates(argv: readonly string[], nowMs: number) {

@@ -11,13 +11,15 @@ import type { Node } from '../../api/node.ts'
 import { caHash } from '../../certs/ca-hash.ts'
 import { beginRollover, changeOver, finishRollover, type Rollover, rolloverIn } from '../../certs/rollover.ts'
 import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../daemon/api-client.ts'
-import { systemClock } from '../../daemon/clock.ts'
+import { rfc3339, systemClock } from '../../daemon/clock.ts'
 import { formatDuration } from '../../daemon/duration.ts'
 import { adminSocketPath, requestReload } from '../admin-socket.ts'
 import { type ApiAccess, type KubeconfigPlace, kubeconfigPlace, readKubeconfig } from '../kubeconfig.ts'
+import { isIssuedCertificates, issuedCertificatesIn } from '../store/certificates/issued-certificates.ts'
 import { revocationsIn, revocationsKey, withRevoked } from '../store/revocations.ts'
 import { authorityFolderName, giveToOwner } from './backup.ts'
 import { certificatesRow } from './command-table.ts'
+import { copyNote, refuseOnStandby } from './refuse-on-standby.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 import { textTable } from './text-table.ts'
 
@@ -35,11 +37,11 @@ export async function certificatesCommand(argv: readonly string[], needs: Certif
       case 'revoke NODE|USER':
         return () => revoke({ subject, ...values }, place, needs)
       case 'rollover begin':
-        return () => begin(place, needs)
+        return () => whereItLeads(form, place, needs, () => begin(place, needs))
       case 'rollover change-over':
-        return () => changeAuthority(place, values.force, needs)
+        return () => whereItLeads(form, place, needs, () => changeAuthority(place, values.force, needs))
       case 'rollover finish':
-        return () => finish(place, values.force, needs)
+        return () => whereItLeads(form, place, needs, () => finish(place, values.force, needs))
     }
   })
 }
@@ -47,7 +49,7 @@ export async function certificatesCommand(argv: readonly string[], needs: Certif
 async function list(place: Place, { nowMs, signal }: CertificatesCommandNeeds): Promise<string> {
   const { client } = await access(place)
   const files = await certificatesOf(place.dataDir)
-  const nodes = await nodesOf(client, signal)
+  const nodes = await withIssued(await nodesOf(client, signal), client, signal)
   const revoked = await revocations(client, signal)
   const rows = [
     ...files.map(({ what, certificate }) => [
@@ -162,13 +164,50 @@ async function untilRevoked(user: string, beforeMs: number, place: Place, signal
   }
 }
 
-async function begin({ dataDir }: Place, { nowMs, signal }: CertificatesCommandNeeds): Promise<string> {
+/** A step of a rollover. Another controller than the leader would change its own files, and nothing of the fleet. */
+async function whereItLeads(
+  form: string,
+  place: Place,
+  { signal }: CertificatesCommandNeeds,
+  step: () => Promise<string>,
+): Promise<string> {
+  const command = `bramble-controller certificates ${form}`
+  await refuseOnStandby({ dataDir: place.dataDir, command, client: clientOf(place), signal })
+  return step()
+}
+
+/** What is to be done where other controllers run: one without the authority that signs does not lead. */
+async function otherControllers(place: Place, signal: AbortSignal): Promise<string> {
+  // The step is done: where no controller answers, the note about its reload is what matters.
+  return copyNote(join(place.dataDir, authorityFolderName), clientOf(place), signal)
+}
+
+async function begin(place: Place, { nowMs, signal }: CertificatesCommandNeeds): Promise<string> {
+  const { dataDir } = place
   const { next = '' } = await beginRollover(join(dataDir, authorityFolderName), nowMs)
   const note = await reload(dataDir, signal)
   return `The next authority is ${next}. Nodes that are connected trust it within a minute, others when they are back.
 'bramble-controller certificates rollover change-over' checks that all do, and then signs with it. Kubeconfigs that were copied
 before do not contain it: copy ${join(dataDir, 'kubeconfig')} again before that.
-${note}`
+${await otherControllers(place, signal)}${note}`
+}
+
+/** Where an external MQTT server has the connections, no certificate is seen: then that which was issued last is listed. */
+async function withIssued(
+  nodes: readonly NodeCertificate[],
+  client: ApiClient,
+  signal: AbortSignal,
+): Promise<readonly NodeCertificate[]> {
+  if (nodes.every(({ until }) => until !== undefined)) return nodes
+  const maps = await itemsOf<ConfigMap>(client, '/api/v1/namespaces/kube-system/configmaps', signal)
+  const issued = maps.filter(isIssuedCertificates).flatMap(issuedCertificatesIn)
+  const known = issued.filter(({ serial }) => serial !== undefined).sort((a, b) => a.notBeforeMs - b.notBeforeMs)
+  const last = new Map(known.map((certificate) => [certificate.user, certificate]))
+  return nodes.map((node) => {
+    const found = last.get(nodeIdentity(node.name).user)
+    if (node.until !== undefined || found === undefined) return node
+    return { ...node, until: rfc3339(found.notAfterMs), authority: found.authority }
+  })
 }
 
 async function changeAuthority(place: Place, force: boolean, { signal }: CertificatesCommandNeeds): Promise<string> {
@@ -183,7 +222,7 @@ async function changeAuthority(place: Place, force: boolean, { signal }: Certifi
   const note = await reload(place.dataDir, signal)
   return `The authority is now ${hash}: new join commands contain it. Nodes get certificates of it within minutes.
 The previous one is trusted until 'bramble-controller certificates rollover finish'.
-${note}`
+${await otherControllers(place, signal)}${note}`
 }
 
 async function finish(place: Place, force: boolean, { signal }: CertificatesCommandNeeds): Promise<string> {
@@ -196,7 +235,7 @@ async function finish(place: Place, force: boolean, { signal }: CertificatesComm
     refuseLate(late, force, 'have no certificate of the present authority yet; they would have to join again')
   await finishRollover(folder)
   const note = await reload(place.dataDir, signal)
-  return `Only ${hash} is trusted now. Earlier kubeconfigs are no longer valid: the new one is ${place.kubeconfig.path}.\n${note}`
+  return `Only ${hash} is trusted now. Earlier kubeconfigs are no longer valid: the new one is ${place.kubeconfig.path}.\n${await otherControllers(place, signal)}${note}`
 }
 
 function refuseLate(late: readonly NodeCertificate[], force: boolean, what: string): void {
@@ -218,6 +257,10 @@ async function reload(dataDir: string, signal: AbortSignal): Promise<string> {
 async function access({ kubeconfig }: Place): Promise<{ readonly client: ApiClient; readonly found: ApiAccess }> {
   const found = await readKubeconfig(kubeconfig.path, kubeconfig.context)
   return { client: apiClient(found), found }
+}
+
+function clientOf(place: Place): () => Promise<ApiClient> {
+  return () => access(place).then(({ client }) => client)
 }
 
 async function revocations(client: ApiClient, signal: AbortSignal): Promise<ConfigMap | undefined> {

@@ -3,7 +3,7 @@ import { type Command, type PrintText, readArguments, type Values } from '../../
 import { bashCompletion } from '../../daemon/process/completion.ts'
 import { version } from '../../daemon/process/version.ts'
 import type { EtcdFlags } from '../etcd-configuration.ts'
-import { controllerProgram, type storeRow } from './command-table.ts'
+import { controllerProgram } from './command-table.ts'
 
 type RunValues = Values<(typeof controllerProgram)['options']>
 
@@ -86,8 +86,10 @@ function flagsOf(values: RunValues): ControllerFlags {
   }
 }
 
-/** The options of `run` and of `store` that are about etcd. */
-export function etcdFlagsOf(values: RunValues | Values<(typeof storeRow)['options']>): EtcdFlags {
+type EtcdOption = 'etcd-servers' | 'etcd-cafile' | 'etcd-certfile' | 'etcd-keyfile' | 'etcd-prefix'
+
+/** The options of a command that are about etcd. */
+export function etcdFlagsOf(values: Pick<RunValues, EtcdOption>): EtcdFlags {
   return {
     servers: values['etcd-servers'],
     caFile: values['etcd-cafile'],

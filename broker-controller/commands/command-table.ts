@@ -32,6 +32,11 @@ const etcd = {
   'etcd-prefix': { value: 'PREFIX', help: 'start of all keys of this fleet in etcd', defaultText: '/bramble/default' },
 } as const
 
+const etcdConfig = {
+  value: 'FILE',
+  help: 'ControllerConfiguration with the fields of etcd; options given here take precedence',
+} as const
+
 const run = {
   'data-dir': dataDir,
   config: { value: 'FILE', help: 'ControllerConfiguration in YAML; options given here take precedence' },
@@ -143,19 +148,23 @@ export const backupRow = {
   about: 'back up the whole state to one file',
   text: `Write the whole state of a controller, running or stopped, to one new file: every object, and the authority of the fleet.
 The file is read back and verified before it gets its name. In a folder it is named by the time; the default is the current folder.
-Secrets in it are encrypted. Their key is contained only with a passphrase, which then encrypts all private keys.`,
+Secrets in it are encrypted. Their key is contained only with a passphrase, which then encrypts all private keys.
+A store in etcd is read at one revision, while controllers run. The settings of etcd are those given here, or of the controller that runs.`,
   forms: { '[FILE|FOLDER]': '' },
-  options: { 'passphrase-file': passphraseFile, 'data-dir': dataDir },
+  options: { 'passphrase-file': passphraseFile, config: etcdConfig, ...etcd, 'data-dir': dataDir },
 } as const satisfies Command
 
 export const restoreRow = {
   name: 'bramble-controller restore',
   about: 'restore a backup in place of the state of a stopped controller',
   text: `Restore a backup in place of the state of a stopped controller. Nodes keep running their pods meanwhile, and report
-afterwards what was created since the backup.`,
+afterwards what was created since the backup. With the settings of etcd the objects are restored into etcd, below a prefix that has no key;
+stop all controllers of the fleet before. The backup may be of either kind of store.`,
   forms: { FILE: '' },
   options: {
     'data-dir': dataDir,
+    config: etcdConfig,
+    ...etcd,
     replace: { help: 'move the present state aside' },
     'passphrase-file': passphraseFile,
     'secrets-key': {
@@ -232,10 +241,7 @@ out of use. Objects keep their names and UIDs and get other versions: clients li
   forms: { migrate: 'copy the objects to the store that --to names' },
   options: {
     to: { value: 'STORE', help: 'where to', choices: ['etcd', 'sqlite'] },
-    config: {
-      value: 'FILE',
-      help: 'ControllerConfiguration with the fields of etcd; options given here take precedence',
-    },
+    config: etcdConfig,
     ...etcd,
     'data-dir': dataDir,
   },

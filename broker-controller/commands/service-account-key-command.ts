@@ -1,9 +1,12 @@
 /** `bramble-controller service-account-key`: replaces the key that signs tokens of service accounts. */
 import { join, resolve } from 'node:path'
+import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
 import { readTokenKeys, removePreviousTokenKey, rotateTokenKey } from '../access/service-account-keys.ts'
 import { adminSocketPath, requestReload } from '../admin-socket.ts'
+import { kubeconfigPlace, readKubeconfig } from '../kubeconfig.ts'
 import { authorityFolderName, giveToOwner } from './backup.ts'
 import { serviceAccountKeyRow } from './command-table.ts'
+import { copyNote, refuseOnStandby } from './refuse-on-standby.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 
 /** `argv`: what follows `service-account-key`. The exit code. */
@@ -15,9 +18,9 @@ export async function serviceAccountKeyCommand(argv: readonly string[], output: 
       case 'show':
         return () => show(folder)
       case 'rotate':
-        return () => rotate(dataDir, folder, output)
+        return () => whereItLeads(form, dataDir, output, () => rotate(dataDir, folder, output))
       case 'finish':
-        return () => finish(dataDir, folder, output)
+        return () => whereItLeads(form, dataDir, output, () => finish(dataDir, folder, output))
     }
   })
 }
@@ -29,6 +32,19 @@ async function show(folder: string): Promise<string> {
   return [`${signing.id}  signs`, ...others.map(({ id }) => `${id}  trusted until "finish"`)]
     .map((line) => `${line}\n`)
     .join('')
+}
+
+/** A step that changes the keys. Two controllers with new keys of their own would not accept the tokens of each other. */
+async function whereItLeads(
+  form: string,
+  dataDir: string,
+  { signal }: CommandOutput,
+  step: () => Promise<string>,
+): Promise<string> {
+  const { path, context } = kubeconfigPlace(undefined, dataDir)
+  const client = async (): Promise<ApiClient> => apiClient(await readKubeconfig(path, context))
+  await refuseOnStandby({ dataDir, command: `bramble-controller service-account-key ${form}`, client, signal })
+  return `${await step()}${await copyNote(join(dataDir, authorityFolderName), client, signal)}`
 }
 
 async function rotate(dataDir: string, folder: string, { signal }: CommandOutput): Promise<string> {

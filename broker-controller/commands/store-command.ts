@@ -2,9 +2,7 @@
 import { join, resolve } from 'node:path'
 import { systemClock as clock } from '../../daemon/clock.ts'
 import { openLog } from '../../daemon/log.ts'
-import { ConfigurationError, readConfigurationFile } from '../../daemon/process/configuration-file.ts'
-import { ControllerConfigurationSchema, emptyControllerConfiguration } from '../configuration.ts'
-import { type EtcdFlags, type EtcdSettings, etcdPlace, etcdSettings } from '../etcd-configuration.ts'
+import { etcdPlace } from '../etcd-configuration.ts'
 import { migratedStoreName } from '../open-store.ts'
 import type { CopySummary } from '../store/etcd/etcd-copy.ts'
 import { type MigrationNeeds, migrateToEtcd, migrateToSqlite } from '../store/migration/store-migration.ts'
@@ -13,6 +11,7 @@ import { giveToOwner, isThere, storeFileName, unfinishedRestore } from './backup
 import { secretsKeyName } from './backup-secrets.ts'
 import { etcdFlagsOf } from './command-line.ts'
 import { storeRow } from './command-table.ts'
+import { givenEtcdSettings } from './etcd/etcd-options.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 
 /** `argv`: what follows `store`. The exit code. */
@@ -22,7 +21,8 @@ export async function storeCommand(argv: readonly string[], output: CommandOutpu
     if (to === undefined) return 'store migrate: give --to etcd or --to sqlite'
     const dataDir = resolve(values['data-dir'])
     return async () => {
-      const settings = await settingsOf(config, etcdFlagsOf(values))
+      const settings = await givenEtcdSettings(config, etcdFlagsOf(values))
+      if (settings === undefined) throw new Error('Give --etcd-servers, or --config with a file that has etcdServers')
       const log = openLog({ format: 'text', level: 'warn', write: output.stderr })
       const path = join(dataDir, storeFileName)
       const migratedPath = join(dataDir, migratedStoreName)
@@ -38,18 +38,6 @@ export async function storeCommand(argv: readonly string[], output: CommandOutpu
       }
     }
   })
-}
-
-async function settingsOf(config: string | undefined, flags: EtcdFlags): Promise<EtcdSettings> {
-  const file =
-    config === undefined
-      ? emptyControllerConfiguration
-      : await readConfigurationFile(config, ControllerConfigurationSchema)
-  const problems: string[] = []
-  const settings = etcdSettings(flags, file, problems)
-  if (problems.length > 0) throw new ConfigurationError('The configuration is not valid:', problems)
-  if (settings !== undefined) return settings
-  throw new Error('Give --etcd-servers, or --config with a file that has etcdServers')
 }
 
 async function toEtcd(dataDir: string, needs: MigrationNeeds): Promise<string> {

@@ -9,6 +9,7 @@
 import { ApiError } from '../../api/api-error.ts'
 import type { AnyObject, KubeObject, Stored } from '../../api/meta.ts'
 import type { ResourceName, ResourceTypes } from '../../api/resources.ts'
+import type { MetricFamily } from '../../daemon/prometheus-text.ts'
 import type { Loop } from '../../daemon/run.ts'
 import type { ControllerRegistry } from './controllers.ts'
 import type { Election, Freshness } from './election/election.ts'
@@ -97,6 +98,15 @@ export type OpenedStore = {
   readonly controllers?: ControllerRegistry
   /** Why writes are not answered now, for readiness. undefined: the store has nothing that could be missing. */
   readonly problems?: () => Promise<readonly string[]>
+  /** What its operator has to do in time. undefined: nothing. */
+  readonly upkeep?: StoreUpkeep
+}
+
+/** Follows, while it runs, what would end the writes of a store if its operator did nothing. */
+export interface StoreUpkeep extends Loop {
+  /** What to do now, and why. Writes are still answered. */
+  warnings(): readonly string[]
+  metrics(): Iterable<MetricFamily>
 }
 
 /** Another process has the store open. */

@@ -12,7 +12,10 @@ import { issueAdmin, issueServer } from '../../certs/issue.ts'
 import { skipWithout } from './missing-parts.ts'
 import { eventually } from './wait.ts'
 
-const program = '/usr/bin/etcd'
+/** The folder of another etcd, in place of the installed one. */
+const ownFolder = process.env['BRAMBLE_TEST_ETCD']
+const program = join(ownFolder || '/usr/bin', 'etcd')
+if (ownFolder && !existsSync(program)) throw new Error(`BRAMBLE_TEST_ETCD: there is no program ${program}`)
 
 /** Why there is no etcd here, as a reason to skip a test; false when there is one. */
 export const noEtcd: string | false = skipWithout('etcd', existsSync(program))

@@ -149,6 +149,8 @@ export type AgentOptions = {
   readonly dockerSocket: string
   /** The network namespace that it runs in; left out: that of this process. */
   readonly space?: string | undefined
+  /** Where it finds the files of the machine; left out: those of this host. */
+  readonly root?: string | undefined
   readonly settings?: Readonly<Record<string, unknown>>
   /** Added to the environment of this process. */
   readonly env?: NodeJS.ProcessEnv
@@ -157,7 +159,7 @@ export type AgentOptions = {
 /** Starts an agent that has joined before. */
 export async function startAgent(
   t: Teardown,
-  { dataDir, dockerSocket, space, settings = {}, env = {} }: AgentOptions,
+  { dataDir, dockerSocket, space, root, settings = {}, env = {} }: AgentOptions,
 ): Promise<Program> {
   const config = `${dataDir}.yaml`
   await writeFile(
@@ -168,7 +170,7 @@ export async function startAgent(
     inSpace(
       space,
       ...[agentLauncher, 'run', '--data-dir', dataDir, '--config', config, '--docker-socket', dockerSocket],
-      ...['--healthz-port', '0', '--log-format', 'json'],
+      ...['--healthz-port', '0', '--log-format', 'json', ...(root === undefined ? [] : ['--root', root])],
     ),
     endOfAgent(t, dataDir),
     env,

@@ -37,10 +37,11 @@ persistent_client_expiration 1h
 # Nodes and controller use QoS 0 and 1. The largest message is that of a node with all its pods, ConfigMaps and Secrets.
 max_qos 1
 max_packet_size ${longestSent}
-max_connections 20000
-# Of the messages of a whole fleet that connects none is dropped on the way to the controller.
+# As many as a controller can lead (docs/scale.md); the process needs as many files.
+max_connections 100000
+# Messages of a whole fleet that connects wait for the controller, up to these bytes. Of those that are dropped the controller asks again.
 max_inflight_messages 1000
-max_queued_messages 200000
+max_queued_messages 1000000
 max_queued_bytes 268435456
 set_tcp_nodelay true
 `

@@ -13,7 +13,8 @@ import { servicesOutbox } from './services-outbox.ts'
 
 const facts = { clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12', clusterDomain: 'cluster.local' }
 
-async function outboxes(t: Test, more: Pick<NetworkMessage, 'wireguard' | 'ipv6'> = {}) {
+/** `nodeCount`: of the fleet, by which the pace of Services goes. */
+async function outboxes(t: Test, more: Pick<NetworkMessage, 'wireguard' | 'ipv6'> = {}, nodeCount?: number) {
   const clock = fakeClock()
   const log = quietLog(t)
   const store = memoryStore({ clock })
@@ -40,11 +41,10 @@ async function outboxes(t: Test, more: Pick<NetworkMessage, 'wireguard' | 'ipv6'
       refusals = times
     },
     async start() {
-      void runLoops(
-        [networkOutbox(needs, { ...facts, ...more }), servicesOutbox({ ...needs, ipv6: more.ipv6 !== undefined })],
-        stop.signal,
-        log,
-      )
+      const network = networkOutbox(needs, { ...facts, ...more })
+      const counted = nodeCount === undefined ? network.nodeCount : () => nodeCount
+      const services = servicesOutbox({ ...needs, ipv6: more.ipv6 !== undefined, nodeCount: counted })
+      void runLoops([network, services], stop.signal, log)
       await clock.advance(50)
     },
   }
@@ -144,8 +144,10 @@ test('a change is published once, on its topic, and what nodes do not receive is
   t.match(take(), [{ topic: shardTopic('web'), body: { services: [] } }])
 })
 
-test('lasting churn is published every two seconds at the most', async (t) => {
-  const { store, clock, start, take } = await outboxes(t)
+/** The number of messages for 20 s of changes of one Service. */
+async function messagesOfChurn(t: Test, nodeCount?: number): Promise<number> {
+  const { store, clock, start, take } = await outboxes(t, {}, nodeCount)
+  await store.create('nodes', aNodeWith('pi-1', '10.244.1.0/24', '192.168.1.5'))
   await store.create('services', aService('web', '10.96.0.9'))
   let slice = await store.create('endpointslices', aSlice('web', '10.244.1.1'))
   await start()
@@ -155,9 +157,16 @@ test('lasting churn is published every two seconds at the most', async (t) => {
     slice = await store.update('endpointslices', { ...slice, endpoints })
     await clock.advance(100)
   }
-  t.ok(take().length <= 14, '20 s of changes')
+  const count = take().length
   await clock.advance(2_000)
   t.match(take().at(-1)?.body, { services: [{ endpoints: [{ addresses: [{ ip: '10.244.2.200' }] }] }] })
+  return count
+}
+
+test('lasting churn is published every 0.7 s in a small fleet, and every two seconds in a large one', async (t) => {
+  const [small, large] = [await messagesOfChurn(t), await messagesOfChurn(t, 100_000)]
+  t.ok(small >= 20 && small <= 30, `small: ${small}`)
+  t.ok(large >= 8 && large <= 14, `large: ${large}`)
 })
 
 test('a message that the broker does not take is published again', async (t) => {
@@ -175,7 +184,7 @@ test('Services that make a message too long for nodes are left out, and the othe
   const others = Array.from({ length: 2_000 }, (_, index) => `large-${index}`)
   const large = others.filter((name) => shardTopic(name) === shardTopic('web')).slice(0, 4)
   const externalIPs = Array.from(
-    { length: 90_000 },
+    { length: 45_000 },
     (_, index) => `11.${index >> 16}.${(index >> 8) & 255}.${index & 255}`,
   )
   const spec = { clusterIP: 'None', ports: [{ port: 80 }], externalIPs }

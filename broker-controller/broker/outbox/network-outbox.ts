@@ -24,10 +24,18 @@ export type FleetOutboxNeeds = {
 
 export type NetworkFacts = Pick<NetworkMessage, 'clusterCIDR' | 'serviceCIDR' | 'ipv6' | 'clusterDomain' | 'wireguard'>
 
+export type NetworkOutbox = Loop & {
+  /** Of those in the message. */
+  nodeCount(): number
+}
+
 const onlyKey = 'network'
 
 /** Publishes once all Nodes have been read, then after each change of what the message has of them. */
-export function networkOutbox({ store, broker, clock, log, epoch }: FleetOutboxNeeds, facts: NetworkFacts): Loop {
+export function networkOutbox(
+  { store, broker, clock, log, epoch }: FleetOutboxNeeds,
+  facts: NetworkFacts,
+): NetworkOutbox {
   const peers = new Map<string, NetworkPeer>()
   const queue = workQueue(clock)
   let published: Published | undefined
@@ -71,6 +79,7 @@ export function networkOutbox({ store, broker, clock, log, epoch }: FleetOutboxN
   }
   return {
     name: 'network-outbox',
+    nodeCount: () => peers.size,
     run: (signal) =>
       runLoops(
         [

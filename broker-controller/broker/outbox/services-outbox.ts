@@ -13,12 +13,14 @@ import { informer, keyFrom, keyText } from '../../store/informer.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { fittingTexts } from './fitting-texts.ts'
 import type { FleetOutboxNeeds } from './network-outbox.ts'
-import { type Published, publishWaitMs } from './publish-pace.ts'
+import { longestWaitMs, type Published, publishWaitMs } from './publish-pace.ts'
 import { serviceState } from './service-state.ts'
 
 const serviceNameLabel = 'kubernetes.io/service-name'
 
 export type ServicesOutboxNeeds = FleetOutboxNeeds & {
+  /** Of those that receive the messages. */
+  readonly nodeCount: () => number
   /** Pods of the fleet have addresses of both families. */
   readonly ipv6?: boolean
 }
@@ -30,6 +32,8 @@ type Shard = {
   readonly changed: Set<string>
   /** Keys of Services that did not fit into the message that was published last. */
   leftOut: readonly string[]
+  /** Of the message that was published last. */
+  length: number
   waitMs: number
   published?: Published
 }
@@ -37,12 +41,18 @@ type Shard = {
 /** What a message has besides its Services is shorter. */
 const headLength = 1_024
 
+/** Churn may be of all shards. */
+function lengthOf(shards: readonly Shard[]): number {
+  return shards.reduce((sum, { length }) => sum + length, 0)
+}
+
 /** A change costs the work for its Service and a copy of the texts of its shard; a change of nothing that nodes receive is not sent. */
-export function servicesOutbox({ store, broker, clock, log, epoch, ipv6 = false }: ServicesOutboxNeeds): Loop {
+export function servicesOutbox(needs: ServicesOutboxNeeds): Loop {
+  const { store, broker, clock, log, epoch, nodeCount, ipv6 = false } = needs
   const queue = workQueue(clock)
   const shards = Array.from(
     { length: serviceShards },
-    (): Shard => ({ texts: new Map(), changed: new Set(), leftOut: [], waitMs: 0 }),
+    (): Shard => ({ texts: new Map(), changed: new Set(), leftOut: [], length: 0, waitMs: 0 }),
   )
   const slices = new Map<string, Map<string, StoredObject<'endpointslices'>>>()
   let version = 0
@@ -53,7 +63,7 @@ export function servicesOutbox({ store, broker, clock, log, epoch, ipv6 = false 
     const shard = shards[number]
     if (shard === undefined) return
     shard.changed.add(key)
-    shard.waitMs = publishWaitMs(shard.published, clock.monotonicMs())
+    shard.waitMs = publishWaitMs(shard.published, clock.monotonicMs(), longestWaitMs(nodeCount(), lengthOf(shards)))
     queue.addAfter(String(number), shard.waitMs)
   }
   const services = informer({ store, clock, log }, 'services', (present, previous) =>
@@ -109,6 +119,7 @@ export function servicesOutbox({ store, broker, clock, log, epoch, ipv6 = false 
     const previous = shard.published
     // A failed attempt is repeated although nothing changes any more.
     delete shard.published
+    shard.length = body.length
     await broker.publish({ kind: 'services', shard: Number(key) }, body)
     shard.published = { atMs: clock.monotonicMs(), waitedMs: previous === undefined ? 0 : shard.waitMs }
     return undefined

@@ -5,6 +5,7 @@ import type { ConfigMap } from '../../../api/config-map.ts'
 import { systemClock as clock } from '../../../daemon/clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { etcdCluster, noEtcd as skip } from '../../../test/support/etcd.ts'
+import { eventually } from '../../../test/support/wait.ts'
 import type { Store, WatchEvent } from '../store.ts'
 import { openEtcdStore } from './etcd-store.ts'
 
@@ -90,6 +91,33 @@ async function answeredUpdate(store: Store, object: ConfigMap, timedOut: () => v
     }
   }
 }
+
+test('three members, each of them frozen in turn: a write goes on meanwhile', {
+  skip,
+  timeout: 180_000,
+}, async (t) => {
+  const cluster = await etcdCluster({ size: 3, tls: true })
+  t.teardown(() => cluster.remove())
+  const place = { servers: cluster.urls, tls: cluster.tls ?? {}, prefix, clock, log: quietLog(t) }
+  const { store } = await openEtcdStore(place)
+  t.teardown(() => store.close())
+  await store.create('configmaps', aMap('a', 0))
+  for (const [round, member] of cluster.members.entries()) {
+    const led = await member.isLeader()
+    member.freeze()
+    const frozenMs = performance.now()
+    await answeredUpdate(store, aMap('a', round + 1), () => undefined)
+    const took = Math.round(performance.now() - frozenMs)
+    // A call ends after 1.5 s. Where there was no leader yet, the next member is asked, which may be the frozen one for 1 s.
+    t.pass(`a ${led ? 'leader' : 'follower'} was frozen, and the write took ${took} ms`)
+    member.thaw()
+    // It may have been elected again, and one that led notices only later that another one does.
+    await eventually('one member leads', async () => {
+      const leaders = await Promise.all(cluster.members.map((one) => one.isLeader().catch(() => false)))
+      return leaders.filter((isLeader) => isLeader).length === 1
+    })
+  }
+})
 
 test('an etcd that was killed comes back with everything that was answered', { skip, timeout: 180_000 }, async (t) => {
   const cluster = await etcdCluster({ tls: true })

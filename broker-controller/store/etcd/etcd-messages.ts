@@ -103,6 +103,15 @@ const alarmMember = messageCodec({ member: [1, id64], alarm: [2, int64] })
 const alarmResponse = messageCodec({ alarms: [2, messageList(alarmMember)] })
 export const alarmType = { noSpace: 1, corrupt: 2 } as const
 
+/** Of one member: `allocated`, `used` and `quota` are dbSize, dbSizeInUse and dbSizeQuota, in bytes. `quota` 0: before etcd 3.6. */
+const statusResponse = messageCodec({
+  header: [1, oneMessage(header)],
+  version: [2, textValue],
+  allocated: [3, int64],
+  used: [9, int64],
+  quota: [12, int64],
+})
+
 type In<C> = C extends Codec<unknown, infer Value> ? Value : never
 type Out<C> = C extends Codec<infer Value, never> ? Value : never
 
@@ -124,6 +133,7 @@ export const methods = {
   leaseKeepAlive: method('Lease/LeaseKeepAlive', leaseRequest, leaseKeepAliveResponse),
   /** Without fields it returns the alarms that are raised. */
   alarms: method('Maintenance/Alarm', nothing, alarmResponse),
+  status: method('Maintenance/Status', nothing, statusResponse),
 }
 
 function method<I, O>(name: string, request: Codec<unknown, I>, answer: Codec<O, never>): Method<O, I> {

@@ -10,9 +10,13 @@ import { type Compare, compareTarget, methods } from './etcd-messages.ts'
 
 const originSchema = object({ id: text, acceptsCheckpoints: bool, sinceMs: optional(double) })
 
-/** undefined: the prefix has no store. Throws where the value is not an identity. */
-export async function readOrigin(client: EtcdClient, { origin, prefix }: EtcdKeys): Promise<StoreOrigin | undefined> {
-  const { kvs } = await client.call(methods.range, { key: origin, limit: 1 })
+/** undefined: the prefix has no store. Throws where the value is not an identity. `revision` 0: the present one. */
+export async function readOrigin(
+  client: EtcdClient,
+  { origin, prefix }: EtcdKeys,
+  revision = 0,
+): Promise<StoreOrigin | undefined> {
+  const { kvs } = await client.call(methods.range, { key: origin, limit: 1, revision })
   const [present] = kvs
   if (present === undefined) return undefined
   const decoded = decode(originSchema, JSON.parse(present.value.toString('utf8')))
@@ -81,9 +85,13 @@ export type MigrationMark = { readonly state: 'copying' | 'moved'; readonly mess
 
 const markSchema = object({ state: oneOf('copying', 'moved'), message: text })
 
-/** undefined: a controller may use the prefix. */
-export async function migrationMark(client: EtcdClient, { migration }: EtcdKeys): Promise<MigrationMark | undefined> {
-  const { kvs } = await client.call(methods.range, { key: migration, limit: 1 })
+/** undefined: a controller may use the prefix. `revision` 0: the present one. */
+export async function migrationMark(
+  client: EtcdClient,
+  { migration }: EtcdKeys,
+  revision = 0,
+): Promise<MigrationMark | undefined> {
+  const { kvs } = await client.call(methods.range, { key: migration, limit: 1, revision })
   const [present] = kvs
   if (present === undefined) return undefined
   const decoded = decode(markSchema, JSON.parse(present.value.toString('utf8')))

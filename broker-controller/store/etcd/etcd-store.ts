@@ -28,6 +28,7 @@ import { leaderElection } from './leader-election.ts'
 import { type LeaseVersions, lateLeaseVersions, openLeaseVersions } from './lease-versions.ts'
 import { ownerHasEnded, ownProcess } from './owner-process.ts'
 import { acquireStore, ownedBy, type StoreOwner } from './store-owner.ts'
+import { etcdUpkeep } from './upkeep/etcd-upkeep.ts'
 
 export type EtcdStoreNeeds = EtcdPlace & {
   /** The kinds it stores; undefined: the built-in ones. */
@@ -117,6 +118,7 @@ async function openOwned(
     ...(secrets !== undefined && { rotateSecretsKey: secrets.rotateKey }),
     guard: { name: 'store-owner', run: owner.run },
     problems: () => problemsOf(client, keys),
+    upkeep: etcdUpkeep({ ...needs, client, keys }),
   }
 }
 
@@ -170,6 +172,7 @@ async function openShared(needs: EtcdStoreNeeds, client: EtcdClient, keys: EtcdK
       },
     }),
     problems: () => problemsOf(client, keys),
+    upkeep: etcdUpkeep({ ...needs, client, keys }),
     election: { ...election, campaign },
     freshness: {
       latest: () => image.latest(visibleMs),

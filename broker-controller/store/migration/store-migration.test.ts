@@ -1,19 +1,22 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
+import Database from 'better-sqlite3'
 import { type Test, test } from 'tap'
 import type { ConfigMap } from '../../../api/config-map.ts'
 import { storyOf } from '../../../daemon/log.ts'
 import { noEtcd as skip } from '../../../test/support/etcd.ts'
 import { etcdUnderTest, rawClient } from '../../testing/etcd-under-test.ts'
+import { checkpointWindowKey } from '../checkpoints/checkpoint-window.ts'
 import { copySummary, verifyCopy } from '../etcd/etcd-copy.ts'
 import { etcdKeys } from '../etcd/etcd-keys.ts'
 import { compareTarget, methods } from '../etcd/etcd-messages.ts'
 import { migrationMark, newOrigin, putMigrationMark } from '../etcd/etcd-origin.ts'
 import { openEtcdStore } from '../etcd/etcd-store.ts'
 import { ownProcess } from '../etcd/owner-process.ts'
+import { acceptCheckpointsStatement, openSqliteFile } from '../sqlite/sqlite-file.ts'
 import { openSqliteStore } from '../sqlite/sqlite-store.ts'
 import { SecretsKeyError, type Store, StoreInUseError } from '../store.ts'
 import { migrateToEtcd, migrateToSqlite } from './store-migration.ts'
@@ -225,3 +228,72 @@ const aLease = {
   kind: 'Lease',
   metadata: { name: 'n1', namespace: 'kube-node-lease' },
 } as const
+
+test('a store that still accepts checkpoints of nodes is not moved', {
+  skip,
+  timeout: 120_000,
+}, async (t) => {
+  const { needs, inSqlite, inEtcd } = await aStore(t, 1)
+  const file = openSqliteFile(needs.path)
+  file.close()
+  const database = new Database(needs.path)
+  database.exec(acceptCheckpointsStatement)
+  database.close()
+  const refused = /still accepts checkpoints of nodes: start the controller on it .*checkpoints close/
+  await t.rejects(migrateToEtcd(needs), refused, 'it was never started')
+  const before = await openSqliteStore({
+    path: needs.path,
+    clock: needs.clock,
+    log: needs.log,
+    secretsKeyFile: needs.secretsKeyFile,
+  })
+  const { id } = before.origin
+  await before.store.create('configmaps', aWindow(id, 'open'))
+  await before.store.close()
+  await t.rejects(migrateToEtcd(needs), refused, 'nodes are awaited')
+  t.ok(existsSync(needs.path), 'it is as it was')
+  const sqlite = await inSqlite()
+  await sqlite.update('configmaps', aWindow(id, 'closed'))
+  await sqlite.close()
+  await migrateToEtcd(needs)
+  const etcd = await inEtcd()
+  t.equal(etcd.origin.acceptsCheckpoints, false)
+  await etcd.store.close()
+})
+
+test('a store in etcd that still accepts checkpoints of nodes is not moved, and stays in use', {
+  skip,
+  timeout: 120_000,
+}, async (t) => {
+  const { needs, inSqlite } = await aStore(t, 0)
+  const { place, path, secretsKeyFile } = needs
+  rmSync(path)
+  const inEtcd = () => openEtcdStore({ ...needs, ...place, secretsKeyFile, acceptsCheckpointsIfNew: true })
+  const refused = /still accepts checkpoints of nodes: start the controller on it .*checkpoints close/
+  const made = await inEtcd()
+  const { id } = made.origin
+  await made.store.close()
+  await t.rejects(migrateToSqlite(needs), refused, 'no window was ever opened')
+  const opened = await inEtcd()
+  await opened.store.create('configmaps', aWindow(id, 'open'))
+  await opened.store.close()
+  await t.rejects(migrateToSqlite(needs), refused, 'nodes are awaited')
+  t.same(readdirSync(dirname(path)), [basename(secretsKeyFile)], 'there is no file of SQLite, nor a part of one')
+  const inUse = await inEtcd()
+  t.match(inUse.origin, { id, acceptsCheckpoints: true }, 'it is not marked as moved')
+  await inUse.store.update('configmaps', aWindow(id, 'closed'))
+  await inUse.store.close()
+  t.equal((await migrateToSqlite(needs)).get('configmaps')?.count, 1)
+  const sqlite = await inSqlite()
+  t.equal((await sqlite.get('configmaps', checkpointWindowKey))?.data?.['state'], 'closed')
+  await sqlite.close()
+})
+
+function aWindow(store: string, state: string): ConfigMap {
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { ...checkpointWindowKey },
+    data: { store, state, openSeconds: '60', nodes: 'pi-1' },
+  }
+}

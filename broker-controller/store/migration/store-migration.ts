@@ -1,47 +1,24 @@
 /** Moves all objects between SQLite and etcd, with no controller running: copied, verified, and then out of use where they were. */
-import { open, rename, rm } from 'node:fs/promises'
+import { open, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { Clock } from '../../../daemon/clock.ts'
-import type { Log } from '../../../daemon/log.ts'
-import { newSecretKey, type SecretKeys } from '../encryption/secret-keys.ts'
-import { readSecretKeys, writeSecretKeys } from '../encryption/secret-keys-file.ts'
-import type { EtcdClient } from '../etcd/etcd-client.ts'
-import { connectEtcd } from '../etcd/etcd-connection.ts'
-import {
-  bodyWithoutVersion,
-  type CopiedObject,
-  type CopySummary,
-  copySummary,
-  deleteObjects,
-  eachStoredObject,
-  putObjects,
-  verifyCopy,
-} from '../etcd/etcd-copy.ts'
-import { type EtcdKeys, etcdKeys } from '../etcd/etcd-keys.ts'
-import { type Compare, methods } from '../etcd/etcd-messages.ts'
+import { type ConfigMap, ConfigMapSchema } from '../../../api/config-map.ts'
+import { decode } from '../../../api/decode.ts'
+import { acceptsNow, checkpointWindowKey } from '../checkpoints/checkpoint-window.ts'
+import type { CopySummary } from '../etcd/etcd-copy.ts'
 import { migrationMark, newOrigin, putMigrationMark, putOrigin, readOrigin } from '../etcd/etcd-origin.ts'
-import type { EtcdPlace } from '../etcd/etcd-place.ts'
-import { readRange } from '../etcd/etcd-range.ts'
-import { type EtcdValues, etcdValues } from '../etcd/etcd-values.ts'
-import { ownerHasEnded, ownProcess } from '../etcd/owner-process.ts'
-import { acquireStore, ownedBy } from '../etcd/store-owner.ts'
-import { openSqliteFile, type Row, type SqliteFile } from '../sqlite/sqlite-file.ts'
-import { SecretsKeyError } from '../store.ts'
+import { etcdValues } from '../etcd/etcd-values.ts'
+import { openSqliteFile } from '../sqlite/sqlite-file.ts'
+import type { StoreOrigin } from '../store.ts'
+import { type OwnedPrefixNeeds, prepareEmpty, withOwnedPrefix } from './owned-prefix.ts'
+import { copyToEtcd, copyToFile, removeDatabase, useKeys } from './store-copy.ts'
 
-export type MigrationNeeds = {
+export type MigrationNeeds = OwnedPrefixNeeds & {
   /** Of the SQLite store. */
   readonly path: string
   /** What it is called when its objects are in etcd. */
   readonly migratedPath: string
   readonly secretsKeyFile: string
-  readonly place: EtcdPlace
-  readonly clock: Clock
-  readonly log: Log
-  /** See `EtcdClientNeeds`. */
-  readonly deadlineMs?: number | undefined
 }
-
-const rowsAtOnce = 200
 
 /**
  * Copies SQLite to etcd. The store in etcd has another identity and does not accept checkpoints. Throws StoreInUseError where a
@@ -53,16 +30,14 @@ export async function migrateToEtcd(needs: MigrationNeeds): Promise<CopySummary>
   let wanted: CopySummary
   try {
     const values = etcdValues()
-    await useKeys(needs, file, values)
-    wanted = await withEtcd(needs, async (client, keys, owned) => {
-      await prepareEmpty(client, keys, owned)
-      const summary = copySummary()
-      await putObjects(client, keys, values, owned, summed(objectsOf(file), summary))
-      const copied = copySummary()
-      await eachStoredObject(client, keys, values, copied.add)
-      verifyCopy(summary.result(), copied.result())
+    await useKeys(needs.secretsKeyFile, file, values)
+    refuseOpenWindow(file.origin, file.rows())
+    wanted = await withOwnedPrefix(needs, async (client, keys, owned) => {
+      const remedy = "run 'bramble-controller store migrate --to etcd' again"
+      await prepareEmpty(client, keys, owned, `A migration to ${keys.prefix} in etcd was interrupted: ${remedy}`)
+      const summary = await copyToEtcd({ client, keys, values }, owned, file)
       await putOrigin(client, keys, owned, newOrigin(false, clock.wallMs()))
-      return summary.result()
+      return summary
     })
   } finally {
     file.close()
@@ -81,14 +56,23 @@ export async function migrateToSqlite(needs: MigrationNeeds): Promise<CopySummar
   const { path, place } = needs
   const part = `${path}.${process.pid}.new`
   const values = etcdValues()
-  return withEtcd(needs, async (client, keys, owned) => {
+  return withOwnedPrefix(needs, async (client, keys, owned) => {
     const mark = await migrationMark(client, keys)
-    if (mark?.state === 'copying' || (await readOrigin(client, keys)) === undefined) {
+    const origin = await readOrigin(client, keys)
+    if (mark?.state === 'copying' || origin === undefined) {
       throw new Error(mark?.message ?? `There is no store below ${place.prefix} in etcd: check --etcd-prefix`)
     }
-    await removeFile(part)
+    await removeDatabase(part)
     try {
-      const wanted = await copyToFile(needs, part, client, keys, values)
+      const file = openSqliteFile(part)
+      let wanted: CopySummary
+      try {
+        await useKeys(needs.secretsKeyFile, file, values)
+        wanted = (await copyToFile({ client, keys, values }, file)).summary
+        refuseOpenWindow(origin, file.rows())
+      } finally {
+        file.close()
+      }
       await putMigrationMark(client, keys, owned, {
         state: 'moved',
         message: `The objects below ${place.prefix} were moved to SQLite: start without --etcd-servers. Where that has no store, the move was interrupted: run 'bramble-controller store migrate --to sqlite' again. To use etcd again, delete the old copy (etcdctl del --prefix ${place.prefix}/) and migrate`,
@@ -97,117 +81,35 @@ export async function migrateToSqlite(needs: MigrationNeeds): Promise<CopySummar
       await syncFolder(dirname(path))
       return wanted
     } finally {
-      await removeFile(part)
+      await removeDatabase(part)
     }
   })
 }
 
-async function copyToFile(needs: MigrationNeeds, part: string, client: EtcdClient, keys: EtcdKeys, values: EtcdValues) {
-  const file = openSqliteFile(part)
-  try {
-    await useKeys(needs, file, values)
-    const summary = copySummary()
-    let rows: Row[] = []
-    const flush = () => {
-      file.write(rows)
-      rows = []
-    }
-    const revision = await eachStoredObject(client, keys, values, ({ key, body, version }) => {
-      summary.add({ key, body })
-      rows.push({ ...key, version, body: withVersionText(body, version) })
-      if (rows.length >= rowsAtOnce) flush()
-    })
-    flush()
-    // Leases have versions of their own in etcd: none that a client may have is assigned again.
-    file.reserve(Math.max(revision, await reservedLeaseVersion(client, keys)))
-    const copied = copySummary()
-    for (const object of objectsOf(file)) copied.add(object)
-    verifyCopy(summary.result(), copied.result())
-    return summary.result()
-  } finally {
-    file.close()
+type StoredRow = {
+  readonly resource: string
+  readonly namespace: string
+  readonly name: string
+  readonly body: string
+}
+
+/**
+ * Throws while the store accepts checkpoints: it awaits pods that were created since a backup, and marks the certificates that it issues.
+ * A store with another identity would stop such pods, or take certificates of newcomers for those of nodes that it awaits.
+ */
+function refuseOpenWindow(origin: StoreOrigin, rows: Iterable<StoredRow>): void {
+  if (!origin.acceptsCheckpoints) return
+  const { namespace, name } = checkpointWindowKey
+  let map: ConfigMap | undefined
+  for (const row of rows) {
+    if (row.resource !== 'configmaps' || row.namespace !== namespace || row.name !== name) continue
+    const decoded = decode(ConfigMapSchema, JSON.parse(row.body))
+    map = decoded.ok ? decoded.value : undefined
   }
-}
-
-/** The work with this process as the owner of the prefix: with the condition `owned` on each write, no controller uses it meanwhile. */
-async function withEtcd<T>(
-  { place, clock, log, deadlineMs }: MigrationNeeds,
-  work: (client: EtcdClient, keys: EtcdKeys, owned: Compare) => Promise<T>,
-): Promise<T> {
-  const client = await connectEtcd(place, { clock, log, deadlineMs })
-  try {
-    const keys = etcdKeys(place.prefix)
-    const owner = await acquireStore({ client, keys, self: ownProcess(), hasEnded: ownerHasEnded, clock, log })
-    try {
-      return await work(client, keys, ownedBy(owner, place.prefix))
-    } finally {
-      await owner.release()
-    }
-  } finally {
-    client.close()
-  }
-}
-
-/** Refuses a prefix with anything in it but what an interrupted copy left, which is deleted. */
-async function prepareEmpty(client: EtcdClient, keys: EtcdKeys, owned: Compare): Promise<void> {
-  const mark = await migrationMark(client, keys)
-  if (mark?.state === 'copying') await deleteObjects(client, keys, owned)
-  else {
-    let first: Buffer | undefined
-    await readRange(client, keys.all, (page) => {
-      first ??= page.find(({ key }) => !key.equals(keys.owner) && !key.equals(keys.terms))?.key
-    })
-    if (first !== undefined) {
-      const remedy = `choose another --etcd-prefix, or delete what is there (etcdctl del --prefix ${keys.prefix}/)`
-      throw new Error(`${keys.prefix} in etcd is in use, by ${first} among others: ${remedy}`)
-    }
-  }
-  await putMigrationMark(client, keys, owned, {
-    state: 'copying',
-    message: `A migration to ${keys.prefix} in etcd was interrupted: run 'bramble-controller store migrate --to etcd' again`,
-  })
-}
-
-/** Both stores use the keys of the file, which stays where it is; it is made where Secrets were stored plain. */
-async function useKeys({ secretsKeyFile }: MigrationNeeds, file: SqliteFile, values: EtcdValues): Promise<void> {
-  const secretKeys = await readSecretKeys(secretsKeyFile)
-  const missing = file.sealed.keyIDs().filter((id) => !secretKeys?.some((key) => key.id === id))
-  if (missing.length > 0) {
-    throw new SecretsKeyError(
-      `Secrets are encrypted with key ${missing.join(', ')}, which is not in ${secretsKeyFile}: put a copy back`,
-    )
-  }
-  const used: SecretKeys = secretKeys ?? [newSecretKey()]
-  if (secretKeys === undefined) await writeSecretKeys(secretsKeyFile, used)
-  file.sealed.use(used)
-  values.use(used)
-}
-
-function* objectsOf(file: SqliteFile): Generator<CopiedObject> {
-  for (const { resource, namespace, name, body } of file.rows()) {
-    yield { key: { resource, namespace, name }, body: bodyWithoutVersion(body) }
-  }
-}
-
-function* summed(objects: Iterable<CopiedObject>, summary: ReturnType<typeof copySummary>): Generator<CopiedObject> {
-  for (const object of objects) {
-    summary.add(object)
-    yield object
-  }
-}
-
-function withVersionText(body: string, version: number): string {
-  const object: { readonly metadata: object } = JSON.parse(body)
-  return JSON.stringify({ ...object, metadata: { ...object.metadata, resourceVersion: String(version) } })
-}
-
-async function reservedLeaseVersion(client: EtcdClient, { leaseVersions: key }: EtcdKeys): Promise<number> {
-  const { kvs } = await client.call(methods.range, { key, limit: 1 })
-  return Number(kvs[0]?.value.toString() ?? 0)
-}
-
-async function removeFile(path: string): Promise<void> {
-  for (const end of ['', '-wal', '-shm']) await rm(`${path}${end}`, { force: true })
+  if (!acceptsNow(origin, map)) return
+  throw new Error(
+    "The store was restored, or made again, and still accepts checkpoints of nodes: start the controller on it until 'bramble-controller checkpoints status' shows that they are no longer accepted, or close it with 'bramble-controller checkpoints close'; then stop the controller and migrate. A backup is restored into etcd at once with 'bramble-controller restore FILE --replace --config FILE'",
+  )
 }
 
 async function syncFolder(path: string): Promise<void> {
