@@ -10,6 +10,7 @@ import {
   type ApiAttacker,
   connectPacket,
   openTls,
+  patient,
   publishPacket,
   stillOpen,
   subscribePacket,
@@ -120,6 +121,34 @@ test('an attacker with the certificate of a node', async (t) => {
     t.ok(fleet.logLength() - before < 100_000, `${fleet.logLength() - before} characters were logged`)
   })
 
+  await t.test('stops the controller with no message that is nested deeper than its stack', async (t) => {
+    const nested = `${'['.repeat(30_000)}${']'.repeat(30_000)}`
+    await fleet.unnoticed(t, async () => {
+      for (const topic of ['lease', 'status', 'stats', 'connection', 'pods/x']) {
+        const body = `{"digest":${nested},"conditions":${nested},"state":${nested},"summary":${nested}}`
+        for (const sent of [nested, body]) {
+          await closed(await connection(publishPacket(`bramble/v1/nodes/${mallory}/${topic}`, sent)))
+        }
+      }
+    })
+  })
+
+  await t.test('stops the controller with no amount that is longer than a quantity once it is printed', async (t) => {
+    const long = `${'9'.repeat(55)}.99999999`
+    const status = JSON.stringify({ capacity: { cpu: long }, allocatable: { cpu: long, memory: long } })
+    await fleet.unnoticed(t, async () => {
+      await closed(await connection(publishPacket(`bramble/v1/nodes/${mallory}/status`, status)))
+      const patch = { 'content-type': 'application/merge-patch+json' }
+      const answer = await api.sendJson(
+        'PATCH',
+        `/api/v1/nodes/${mallory}/status`,
+        { status: JSON.parse(status) },
+        patch,
+      )
+      t.ok(answer.status === 400 || answer.status === 422, `${answer.status}`)
+    })
+  })
+
   await t.test('makes its own object and those of its pods only so large', async (t) => {
     await fleet.unnoticed(t, async () => {
       for (let turn = 0; turn < 20; turn++) {
@@ -140,22 +169,29 @@ test('an attacker with the certificate of a node', async (t) => {
   })
 
   await t.test('fills no store with events, mirror pods and requests', async (t) => {
+    const { text } = await patient(api).send('GET', `/api/v1/nodes/${mallory}`)
+    const { uid } = JSON.parse(text).metadata
+    const answers = new Map<string, number>()
+    const count = async (what: string, asked: Promise<Answer>) => {
+      const key = `${what} ${(await asked.catch(() => refused)).status}`
+      answers.set(key, (answers.get(key) ?? 0) + 1)
+    }
     await fleet.unnoticed(t, async () => {
+      for (let first = 0; first < 200; first += 10) {
+        const pods = Array.from({ length: 10 }, (_, index) => floodPod(`flood-${first + index}`, uid))
+        const created = pods.map((pod) => patient(api).sendJson('POST', '/api/v1/namespaces/default/pods', pod))
+        await Promise.all(created.map((answer) => count('pods', answer)))
+      }
       for (let turn = 0; turn < 40; turn++) {
-        await Promise.all([
-          api.sendJson('POST', '/api/v1/namespaces/default/events', event(turn, 2_000_000)),
-          ...Array.from({ length: 20 }, (_, index) =>
-            api.sendJson(
-              'POST',
-              '/api/v1/namespaces/default/pods',
-              mirrorPod(`flood-${turn}-${index}`, mallory, 15_000),
-            ),
-          ),
-        ]).catch(() => undefined)
+        await count('events', api.sendJson('POST', '/api/v1/namespaces/default/events', event(turn, 2_000_000)))
       }
     })
-    const pods = JSON.parse((await fleet.admin.send('GET', '/api/v1/pods')).text).items.length
-    t.ok(pods <= 520, `${pods} pods are in the store`)
+    t.comment(`answers: ${JSON.stringify(Object.fromEntries(answers))}`)
+    t.equal(answers.get('pods 201'), mostMirrors)
+    t.equal(answers.get('pods 403'), 200 - mostMirrors)
+    const { items } = JSON.parse((await fleet.admin.send('GET', '/api/v1/namespaces/default/events')).text)
+    const bytes = Math.max(...items.map((item: unknown) => JSON.stringify(item).length))
+    t.ok(bytes <= 16 * 1024, `the largest Event has ${bytes} bytes`)
     t.comment(
       `controller: ${Math.round(baseMiB)} MiB before, ${Math.round(await settled(fleet, baseMiB + 250))} MiB after`,
     )
@@ -186,11 +222,12 @@ test('an attacker with the certificate of a node', async (t) => {
         ['application/json-patch+json', [{ op: 'add', path: '/metadata/annotations', value: {} }, ...operations]],
       ]
       for (const [type, body] of sent) {
-        const { status } = await api.sendJson('PATCH', path, body, { 'content-type': type })
+        const { status } = await patient(api).sendJson('PATCH', path, body, { 'content-type': type })
         t.comment(`${type}: ${status}`)
       }
       const yaml = Array.from({ length: 20_000 }, (_, index) => `key${index}: 1`).join('\n')
-      const { status } = await api.send('PUT', path, { body: yaml, headers: { 'content-type': 'application/yaml' } })
+      const headers = { 'content-type': 'application/yaml' }
+      const { status } = await patient(api).send('PUT', path, { body: yaml, headers })
       t.ok(status >= 400, `YAML: ${status}`)
     }),
   )
@@ -274,7 +311,17 @@ async function registered(api: ApiAttacker): Promise<void> {
   await api.sendJson('POST', '/api/v1/nodes', node)
 }
 
-function mirrorPod(name: string, nodeName: string, bytes = 0) {
+/** Of a node whose status has no capacity: docs/kubernetes-api.md. */
+const mostMirrors = 110
+
+/** It refers to a Secret. */
+function mirrorPod(name: string, nodeName: string) {
+  const env = [{ name: 'P', valueFrom: secretKey('theirs') }]
+  return { ...floodPod(name, 'x', nodeName), spec: { nodeName, containers: [{ name: 'c', image, env }] } }
+}
+
+/** One that a node may create, of 15 kB. */
+function floodPod(name: string, uid: string, nodeName = mallory) {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -284,11 +331,11 @@ function mirrorPod(name: string, nodeName: string, bytes = 0) {
       annotations: {
         'kubernetes.io/config.mirror': 'x',
         'kubernetes.io/config.source': 'file',
-        pad: 'x'.repeat(bytes),
+        pad: 'x'.repeat(15_000),
       },
-      ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: nodeName, uid: 'x', controller: true }],
+      ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: nodeName, uid, controller: true }],
     },
-    spec: { nodeName, containers: [{ name: 'c', image, env: [{ name: 'P', valueFrom: secretKey('theirs') }] }] },
+    spec: { nodeName, containers: [{ name: 'c', image }] },
   }
 }
 

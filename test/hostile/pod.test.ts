@@ -34,36 +34,42 @@ test('an attacker in a pod', async (t) => {
     const mount = { volumeMounts: [{ name: 'v', mountPath: '/v' }] }
     // From the inside out: a shell cannot go further down than the 4096 characters of a path.
     const deep = `${nested('/v', 600)}; echo 600 >/v/depth`
-    await apply(
-      'deep',
-      `${deep}; cat /v/depth >/dev/termination-log; exit 0`,
-      { ...volume, restartPolicy: 'Never' },
-      mount,
-    )
-    await controller.kubectl('wait', '--for=jsonpath={.status.phase}=Succeeded', 'pod/deep', '--timeout=80s')
-    const { metadata, status } = await read('deep')
-    t.equal(status.containerStatuses[0].state.terminated.message?.trim(), '600', 'the tree is there')
-    const before = fleet.agentLogLength()
-    await controller.kubectl('delete', 'pod', 'deep', '--timeout=80s')
-    await eventually('its folder is gone', async () => !(await fleet.volumesOf(metadata.uid)))
-    t.ok(fleet.agentLogLength() - before < 20_000, 'and the log is short')
+    await fleet.unnoticed(t, async () => {
+      await apply(
+        'deep',
+        `${deep}; cat /v/depth >/dev/termination-log; exit 0`,
+        { ...volume, restartPolicy: 'Never' },
+        mount,
+      )
+      await controller.kubectl('wait', '--for=jsonpath={.status.phase}=Succeeded', 'pod/deep', '--timeout=80s')
+      const { metadata, status } = await read('deep')
+      t.equal(status.containerStatuses[0].state.terminated.message?.trim(), '600', 'the tree is there')
+      const before = fleet.agentLogLength()
+      await controller.kubectl('delete', 'pod', 'deep', '--timeout=80s')
+      await eventually('its folder is gone', async () => !(await fleet.volumesOf(metadata.uid)))
+      t.ok(fleet.agentLogLength() - before < 20_000, 'and the log is short')
+    })
   })
 
   await t.test('does not evade the limit of its volume by depth', async (t) => {
     const deep = `dd if=/dev/zero of=/v/large bs=1M count=32 2>/dev/null; ${nested('/v', 60, '/v/large')}`
-    await apply(
-      'greedy',
-      deep,
-      { volumes: [{ name: 'v', emptyDir: { sizeLimit: '4Mi' } }] },
-      { volumeMounts: [{ name: 'v', mountPath: '/v' }] },
-    )
-    await controller.kubectl('wait', '--for=jsonpath={.status.reason}=Evicted', 'pod/greedy', '--timeout=120s')
+    await fleet.unnoticed(t, async () => {
+      await apply(
+        'greedy',
+        deep,
+        { volumes: [{ name: 'v', emptyDir: { sizeLimit: '4Mi' } }] },
+        { volumeMounts: [{ name: 'v', mountPath: '/v' }] },
+      )
+      await controller.kubectl('wait', '--for=jsonpath={.status.reason}=Evicted', 'pod/greedy', '--timeout=120s')
+    })
     t.pass('it is evicted')
   })
 
   await t.test('gets no more than 4096 bytes of last words into the fleet', async (t) => {
-    await apply('talker', 'busybox yes x | head -c 5000000 >/dev/termination-log; exit 0', { restartPolicy: 'Never' })
-    await controller.kubectl('wait', '--for=jsonpath={.status.phase}=Succeeded', 'pod/talker', '--timeout=80s')
+    await fleet.unnoticed(t, async () => {
+      await apply('talker', 'busybox yes x | head -c 5000000 >/dev/termination-log; exit 0', { restartPolicy: 'Never' })
+      await controller.kubectl('wait', '--for=jsonpath={.status.phase}=Succeeded', 'pod/talker', '--timeout=80s')
+    })
     const { status } = await read('talker')
     t.ok((status.containerStatuses[0].state.terminated.message ?? '').length <= 4096)
   })

@@ -19,9 +19,8 @@ import {
 import { within } from '../../daemon/deadline.ts'
 import { podManifest } from '../support/manifests.ts'
 import { image } from '../support/pods.ts'
-import { eventually } from '../support/wait.ts'
 import { attackedFleet, honest, settled } from './support/attacked-fleet.ts'
-import { type Answer, type ApiAttacker, adminOf, apiAttacker } from './support/clients.ts'
+import { adminOf, apiAttacker, patient } from './support/clients.ts'
 
 test('an attacker with the token of a service account', async (t) => {
   const fleet = await attackedFleet(t)
@@ -171,19 +170,6 @@ test('an attacker with the token of a service account', async (t) => {
     }),
   )
 })
-
-/** Repeats a request that is refused because there are too many. */
-function patient({ send, sendJson }: Pick<ApiAttacker, 'send' | 'sendJson'>): Pick<ApiAttacker, 'send' | 'sendJson'> {
-  const repeated = (ask: () => Promise<Answer>) =>
-    eventually('the request is not refused for its number', async () => {
-      const answer = await ask()
-      return answer.status === 429 ? undefined : answer
-    })
-  return {
-    send: (...asked) => repeated(() => send(...asked)),
-    sendJson: (...asked) => repeated(() => sendJson(...asked)),
-  }
-}
 
 const cancel = Buffer.of(0, 0, 0, 8)
 const longestAnswerMs = 30_000

@@ -33,9 +33,10 @@ export type AttackedFleet = JoinedFleet & {
   volumesOf(uid: string): Promise<boolean>
   /**
    * Runs the attack while an administrator and the honest node go about their work. They must not notice: an answer takes at most
-   * half a second of a machine that has nothing else to do, and the lease is never older than 20 s.
+   * half a second of a machine that has nothing else to do, and the lease is never older than 20 s. Resolves with how much longer the
+   * machine took than that.
    */
-  unnoticed(t: Test, attack: () => Promise<void>): Promise<void>
+  unnoticed(t: Test, attack: () => Promise<void>): Promise<number>
 }
 
 export async function attackedFleet(
@@ -60,7 +61,7 @@ export async function attackedFleet(
     admin: api,
     controllerMiB: async () => Number(/VmRSS:\s+(\d+)/.exec(await statusOf(controller.program.pid))?.[1]) / 1024,
     logLength: () => JSON.stringify(controller.program.lines).length,
-    unnoticed: (t, attack) => unnoticed(t, controller.kubeconfig, attack),
+    unnoticed: (t, attack) => unnoticedBy(t, controller.kubeconfig, attack),
   }
 }
 
@@ -70,12 +71,13 @@ export async function malloryOf({ dataDir, controller }: AttackedFleet) {
   return { identity, api: apiAttacker(controller.apiUrl, identity) }
 }
 
-const allowedMs = 500
+export const allowedMs = 500
 /** A machine that is busier than this does not excuse more. */
 const mostBusy = 4
 const allowedLeaseAgeMs = 20_000
 
-async function unnoticed(t: Test, kubeconfig: string, attack: () => Promise<void>): Promise<void> {
+/** Resolves with how much longer the machine took than when it has nothing else to do. */
+export async function unnoticedBy(t: Test, kubeconfig: string, attack: () => Promise<void>): Promise<number> {
   const monitor = spawn(
     process.execPath,
     [fileURLToPath(new URL('monitor.js', import.meta.url)), 'watch', kubeconfig, honest],
@@ -114,6 +116,7 @@ async function unnoticed(t: Test, kubeconfig: string, attack: () => Promise<void
   t.ok(samples.length > 0, 'an administrator asks')
   t.same(late, [], `and waits ${allowedMs} ms at most, times ${busy.toFixed(1)} or as the machine was held up`)
   t.ok(Math.max(...ages) <= allowedLeaseAgeMs, 'the lease of the honest node stays young')
+  return busy
 }
 
 function endpointOf(agents: readonly Program[]): string {

@@ -5,6 +5,7 @@ import { connect as connectPlain, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
 import { parse } from 'yaml'
+import { eventually } from '../../support/wait.ts'
 
 /** PEM. Without a certificate it is anonymous. */
 export type ClientIdentity = { readonly ca?: string; readonly cert?: string; readonly key?: string }
@@ -70,6 +71,22 @@ export function apiAttacker(
         headers: { 'content-type': 'application/json', ...headers },
       }),
     close: () => agent.destroy(),
+  }
+}
+
+/** Repeats a request that is refused because there are too many. */
+export function patient({
+  send,
+  sendJson,
+}: Pick<ApiAttacker, 'send' | 'sendJson'>): Pick<ApiAttacker, 'send' | 'sendJson'> {
+  const repeated = (ask: () => Promise<Answer>) =>
+    eventually('the request is not refused for its number', async () => {
+      const answer = await ask()
+      return answer.status === 429 ? undefined : answer
+    })
+  return {
+    send: (...asked) => repeated(() => send(...asked)),
+    sendJson: (...asked) => repeated(() => sendJson(...asked)),
   }
 }
 
