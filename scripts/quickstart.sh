@@ -135,17 +135,6 @@ install_what_is_missing() {
 
 systemd_runs() { [ -d /run/systemd/system ]; }
 
-plan_kubectl() {
-  ! command -v kubectl >/dev/null || return 0
-  refresh_package_lists
-  if newer_or_same "$(candidate_of kubernetes-client)" 1.29; then
-    want kubernetes-client 'kubectl, the command line'
-  else
-    print '    kubectl is missing, and this distribution has none that is 1.29 or newer. Bramble runs without it; to install it:'
-    print '    https://kubernetes.io/docs/tasks/tools/install-kubectl-linux/'
-  fi
-}
-
 ensure_controller() {
   local log=$logs/controller.log began pid
   if pid=$(pid_of controller "$controller_mark"); then

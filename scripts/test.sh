@@ -73,10 +73,13 @@ install_for_tests() {
   want iptables 'Docker needs it'
   want nftables 'the rules of the network of pods'
   want conntrack 'flows of UDP to endpoints that are gone'
+  want ufw 'the firewall of an owner of a machine'
   want wireguard-tools 'sites behind NAT'
   want wireguard-go 'WireGuard where the kernel has none'
+  want jq 'a recipe copies objects with it'
   want haproxy 'a proxy in front of Services'
   want iproute2 'networks for test machines'
+  want iputils-ping 'whether a machine is reached'
   want perl 'a slow network where the kernel has no netem'
   want libfaketime 'a date that jumps'
   want mosquitto 'an external MQTT broker'
@@ -109,10 +112,10 @@ install_for_tests() {
   ensure_modules all
 }
 
-# Half a minute for the machines', two for the clients' and up to three for kubectl, beside the checks. A test that needs one fails with the reason where it is not there.
+# Half a minute for the machines' and Docker's, two for the clients' and up to three for kubectl, beside the checks. A test that needs one fails with the reason where it is not there.
 prepare_roots() {
   local script
-  for script in test/machines/build-root.sh test/clients/build-root.sh test/clients/fetch-kubectl.sh; do "$script" >>"$install_log" 2>&1 </dev/null || true; done
+  for script in test/machines/build-root.sh test/machines/build-docker-root.sh test/clients/build-root.sh test/clients/fetch-kubectl.sh; do "$script" >>"$install_log" 2>&1 </dev/null || true; done
 }
 
 plan_test_kubectl() {

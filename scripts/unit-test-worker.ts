@@ -46,6 +46,10 @@ t.pipe(
   }),
 )
 
+// Before the first file: it is no listener that a file leaves. Each warning is a defect: a listener that leaks, an API that goes away.
+process.on('warning', ({ name, message, stack }) => {
+  current?.problems.push(`emits a warning: ${stack ?? `${name}: ${message}`}`)
+})
 process.on('message', (order: FileOrder) => start(order))
 process.on('beforeExit', () => report())
 

@@ -105,22 +105,33 @@ test('load balancers of two machines', { skip: whyNoRoutedMachines() }, async (t
     )
   })
 
-  await t.test('the address moves at once from a machine that is dead', async (t) => {
+  await t.test('the address moves at once from a machine whose power is cut', async (t) => {
     const dead = await holder()
-    agentOf(dead).kill('SIGKILL')
-    await agentOf(dead).ended
-    await dead.run('ip', 'link', 'set', 'host0', 'down')
     const [left] = machines.filter((one) => one !== dead)
     if (left === undefined) throw new Error('there is one machine')
-    const lostAt = await eventually('the node is not ready', async () => {
-      const ready = `jsonpath={.status.conditions[?(@.type=="Ready")].status}`
-      return (await controller.kubectl('get', 'node', dead.name, '-o', ready)) !== 'True' && performance.now()
-    })
-    await eventually('the other machine answers', async () => (await macSeen()) === (await macOf(left)), {
-      everyMs: 50,
-    })
-    t.comment(`${Math.round(performance.now() - lostAt)} ms from NotReady until the client had the other machine`)
-    await answers(address)
+    const mac = await macOf(left)
+    // The link first: an agent that ends while it has one is missed at once, by the end of its connection.
+    await dead.run('ip', 'link', 'set', 'host0', 'down')
+    const cutMs = performance.now()
+    agentOf(dead).kill('SIGKILL')
+    await agentOf(dead).ended
+    const lasted = async (what: string, isSo: () => Promise<boolean>) =>
+      await eventually(what, async () => (await isSo()) && performance.now() - cutMs, { everyMs: 50 })
+    const ready = `jsonpath={.status.conditions[?(@.type=="Ready")].status}`
+    const [lostMs, servedMs] = await Promise.all([
+      lasted('the node is not ready', async () => {
+        return (await controller.kubectl('get', 'node', dead.name, '-o', ready)) !== 'True'
+      }),
+      lasted('the other machine serves the client', async () => {
+        return (await macSeen()) === mac && /^on-pi-\d /.test(await answer(address))
+      }),
+    ])
+    const seconds = (ms: number) => (ms / 1000).toFixed(1)
+    t.comment(
+      `The other machine serves the client ${seconds(servedMs)} s after the cut, ${seconds(servedMs - lostMs)} s after NotReady`,
+    )
+    // 5 s are promised; the rest is room for a machine that has stalled.
+    t.ok(servedMs - lostMs < 10_000, 'soon after NotReady')
     await dead.run('sh', '-c', `ip link set host0 up; ip route replace default via ${fleet.network.hostAddress}`)
     await start(dead)
     await controller.nodesReady(first.name, second.name)

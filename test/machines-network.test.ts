@@ -102,7 +102,7 @@ test('the network of booted machines', async (t) => {
     await isFollowed(201)
     const followedS = seconds(renewedMs)
     t.comment(`Pods reach each other ${followedS.toFixed(1)} s after the machine had its address`)
-    // With room for a loaded machine: a connection that only stalls takes 30 s.
+    // 15 s are promised (docs/figures.md); the rest is room for a loaded machine. A connection that only stalls takes 30 s.
     t.ok(followedS < 30)
 
     await controller.program.stop()

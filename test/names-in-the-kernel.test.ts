@@ -4,10 +4,11 @@ import { once } from 'node:events'
 import { test } from 'tap'
 import { nftTable } from '../agent/adapters/network/nft.ts'
 import { baseRules } from '../agent/network/base-rules.ts'
-import { mdnsRules } from '../agent/network/mdns/mdns-rules.ts'
+import { ipv6MdnsRules, mdnsRules } from '../agent/network/mdns/mdns-rules.ts'
 import { connectionLimits, nameRules } from '../agent/network/names/name-rules.ts'
 import { questionLimits } from '../agent/network/names/source-limit.ts'
 import { allRules } from '../agent/network/rule-changes.ts'
+import { ipv6Rules } from '../agent/network/rule-family.ts'
 import { nodeDnsAddress } from '../api/network/cluster-dns.ts'
 import { inSpace } from './support/machine-commands.ts'
 import { type OwnSpace, ownSpace, whyNoRules } from './support/own-space.ts'
@@ -240,4 +241,83 @@ test('a pod does not answer for names of the house, with its own address or that
   await received('machine')
   await received('house')
   t.same(listening.lines().sort(), ['forged before', 'house', 'listening', 'machine', 'own before'])
+})
+
+/** As avahi does, on every link: prints the text of each message to port 5353 by IPv6. */
+const ipv6House = `
+const socket = require('dgram').createSocket({ type: 'udp6', reuseAddr: true, ipv6Only: true })
+socket.on('message', (message) => console.log(message.toString('latin1')))
+socket.bind(5353, () => {
+  for (const device of ['pods', 'wire']) socket.addMembership('ff02::fb', '::%' + device)
+  console.log('listening')
+})
+`
+
+/** Sends the text to all of the link of `device`, or to `to`, from this address. */
+const ipv6Announcer = (text: string, from: string, device: string, to = 'ff02::fb') => `
+const socket = require('dgram').createSocket('udp6')
+socket.bind(0, '${from}', () => {
+  socket.setMulticastInterface('::%${device}')
+  socket.send('${text}', 5353, '${to}', () => socket.close())
+})
+`
+
+test('nor does it by IPv6, with an address of its link either', { skip: whyNoRules() }, async (t) => {
+  const machine = await ownSpace(t)
+  const pod = await (await connected(machine, 'pods', '10.244.1.9', '10.244.1.1'))(t)
+  const other = await (await connected(machine, 'wire', '192.168.7.9', '192.168.7.1'))(t)
+  const addresses: readonly (readonly [OwnSpace, string, string])[] = [
+    [machine, 'fd00:10:244:1::1/64', 'pods'],
+    [machine, 'fd00:7::1/64', 'wire'],
+    [pod, 'fd00:10:244:1::9/64', 'eth0'],
+    [pod, 'fd00:7::66/128', 'eth0'],
+    [other, 'fd00:7::9/64', 'eth0'],
+  ]
+  for (const [space, address, device] of addresses)
+    await space.run('ip', '-6', 'address', 'add', address, 'dev', device, 'nodad')
+  await pod.run('ip', '-6', 'route', 'add', 'default', 'via', 'fd00:10:244:1::1')
+  const linkAddress = ({ run }: OwnSpace, device = 'eth0') =>
+    eventually(
+      'an address of the link',
+      async () =>
+        /inet6 (fe80\S+)\/64 scope link *$/m.exec(await run('ip', '-6', 'address', 'show', 'dev', device))?.[1],
+    )
+  const [ofPod, ofOther, ofMachine] = [
+    await linkAddress(pod),
+    await linkAddress(other),
+    await linkAddress(machine, 'wire'),
+  ]
+  const listening = started(t, machine, ipv6House)
+  const received = (text: string) => eventually(text, async () => listening.lines().includes(text))
+  await received('listening')
+  const announce = (space: OwnSpace, text: string, from: string, to?: string) =>
+    space.run(process.execPath, '-e', ipv6Announcer(text, from, space === machine ? 'wire' : 'eth0', to))
+  const ofPods = async (when: string) => {
+    await announce(pod, `link ${when}`, `${ofPod}%eth0`)
+    await announce(pod, `forged ${when}`, 'fd00:7::66')
+    await announce(pod, `own ${when}`, 'fd00:10:244:1::9')
+    await announce(pod, `to the node ${when}`, 'fd00:10:244:1::9', 'fd00:7::1')
+  }
+  await ofPods('before')
+  for (const what of ['link', 'forged', 'own', 'to the node']) await received(`${what} before`)
+
+  const apply = async (podLink: string | undefined) => {
+    const table = nftTable(await machine.tool('nft'), undefined, ipv6Rules)
+    const rules = [baseRules, ipv6MdnsRules({ clusterCIDR: 'fd00:10:244::/56' }, podLink)]
+    await table.apply(allRules(await table.list(), rules, ipv6Rules).commands)
+  }
+  await apply('pods')
+  await ofPods('dropped')
+  await apply(undefined)
+  for (const text of ['forged', 'own'])
+    await announce(pod, `${text} while the bridge is not known`, text === 'own' ? 'fd00:10:244:1::9' : 'fd00:7::66')
+  await announce(machine, 'machine', `${ofMachine}%wire`)
+  await announce(machine, 'machine by its address', 'fd00:7::1')
+  await announce(other, 'house', `${ofOther}%eth0`)
+  await announce(other, 'house by its address', 'fd00:7::9')
+  for (const text of ['machine', 'machine by its address', 'house', 'house by its address']) await received(text)
+  t.same(
+    listening.lines().filter((line) => !/before|listening|^(machine|house)/.test(line)),
+    [],
+  )
 })

@@ -5,6 +5,7 @@ import { agentLauncher } from './support/fleet.ts'
 import { podManifest } from './support/manifests.ts'
 import { mirror, requestTo, seenBy } from './support/mirror.ts'
 import { image } from './support/pods.ts'
+import { networkBeforePods, rebootAlone } from './support/reboots.ts'
 import { type RoutedMachines, routedMachines, type Space, whyNoRoutedMachines } from './support/routed-machines.ts'
 import { eventually } from './support/wait.ts'
 
@@ -167,6 +168,25 @@ async function otherRules({ run }: Space): Promise<readonly string[]> {
     .map((line) => line.replace(/\[\d+:\d+\]/, '').replace(/counter packets \d+ bytes \d+/, 'counter'))
 }
 
+/** A Service with a node port, a NetworkPolicy for a pod of the first machine, and a tunnel: resolves when the rules of all are there. */
+async function useAll({ controller, first, second }: RoutedMachines): Promise<void> {
+  const spec = { nodeName: first.name, terminationGracePeriodSeconds: 0 }
+  const policy = {
+    ...{ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata: { name: 'web' } },
+    spec: { podSelector: { matchLabels: { app: 'pod-3' } }, ingress: [{ ports: [{ port: 80 }] }] },
+  }
+  const pod = podManifest({ name: 'pod-3', image, command: ['sh', '-c', mirror], spec })
+  for (const text of [JSON.stringify(policy), pod]) await controller.kubectlWith(text, 'apply', '-f', '-')
+  await controller.kubectl('expose', 'pod', 'pod-2', '--name=web', '--type=NodePort', '--port=80')
+  await controller.kubectl('annotate', 'node', second.name, 'bramble.dev/segment=attic')
+  const port = (await controller.kubectl('get', 'service', 'web', '-o', 'jsonpath={.spec.ports[0].nodePort}')).trim()
+  await eventually('rules of the Service and the policy, and the tunnel, are there', async () => {
+    const rules = await first.run('nft', 'list', 'table', 'ip', 'bramble')
+    const hasTunnel = /dev bramble-vxlan/.test(await first.run('ip', 'route'))
+    return hasTunnel && rules.includes(port) && rules.includes('default/pod-3') && rules.includes('bramble-vxlan')
+  })
+}
+
 test('rules of Docker and of the user stay as they were', { skip: whyNoRoutedMachines() }, async (t) => {
   const machines = await routedMachines(t)
   const { controller, first } = machines
@@ -182,7 +202,8 @@ test('rules of Docker and of the user stay as they were', { skip: whyNoRoutedMac
   const { addressOf, agents } = await withPods(machines)
   await addressOf('pod-1')
   await controller.kubectl('delete', 'pod', 'pod-1', '--now')
-  await haveRules(t, first, before, 'with routes and rules in place')
+  await useAll(machines)
+  await haveRules(t, first, before, 'with routes, a tunnel and rules in place')
   await first.docker.restart()
   await eventually('the rule among those of Docker is there', async () =>
     (await first.run('iptables-save')).includes('0x8000'),
@@ -194,10 +215,46 @@ test('rules of Docker and of the user stay as they were', { skip: whyNoRoutedMac
   t.notMatch(`${await first.run('iptables-save')}${await first.run('nft', 'list', 'tables')}`, /0x8000|bramble/)
 })
 
+/** Packets with their headers that did not fit into a link. */
+async function fragmentsOf({ run }: Space): Promise<number> {
+  const [names = '', values = ''] = (await run('grep', '^Ip:', '/proc/net/snmp')).split('\n')
+  return Number(values.split(' ')[names.split(' ').indexOf('FragCreates')])
+}
+
+/** While the tunnel is there: both links get a smaller MTU, and the usual one again. `pods`: each, and the address of the other one. */
+async function followLinks(t: Test, machines: RoutedMachines, pods: readonly (readonly [string, string])[]) {
+  const places = [machines.first, machines.second]
+  const tunnelsHave = (mtu: number) =>
+    eventually(`the tunnels have an MTU of ${mtu}`, async () => {
+      const shown = await Promise.all(places.map(({ run }) => run('ip', '-o', 'link', 'show', 'bramble-vxlan')))
+      return shown.every((text) => text.includes(` mtu ${mtu} `))
+    })
+  const linksGet = async (mtu: number) => {
+    for (const { run } of places) await run('ip', 'link', 'set', 'host0', 'mtu', `${mtu}`)
+  }
+  await tunnelsHave(1450)
+  await linksGet(1400)
+  await tunnelsHave(1350)
+  const before = await Promise.all(places.map(fragmentsOf))
+  const echo = (pod: string, other: string, bytes: number, ...more: readonly string[]) =>
+    machines.inNetworkOf(pod, `ping -c 1 -W 5 -s ${bytes - 28} ${more.join(' ')} ${other}`)
+  for (const [pod, other] of pods) {
+    const { stdout: size } = await machines.inNetworkOf(pod, `${requestTo('/large', other)} | wc -c`)
+    t.ok(Number(size) > 500_000, `a large answer to ${pod} with links of 1400: ${size}`)
+    t.equal((await echo(pod, other, 1350, '-M', 'do')).code, 0, 'a packet of the MTU is echoed')
+    const tooLarge = await echo(pod, other, 1351, '-M', 'do')
+    t.match(`${tooLarge.stdout}${tooLarge.stderr}`, /mtu ?= ?1350/, 'a pod is answered with the MTU of the tunnel')
+  }
+  t.same(await Promise.all(places.map(fragmentsOf)), before, 'no packet of the tunnel was too large for its link')
+  for (const [pod, other] of pods) t.equal((await echo(pod, other, 9000)).code, 0, 'larger ones pass in fragments')
+  await linksGet(1500)
+  await tunnelsHave(1450)
+}
+
 test('pods of two machines on different links', { skip: whyNoRoutedMachines() }, async (t) => {
-  const machines = await routedMachines(t)
+  const machines = await routedMachines(t, { seesLinks: true })
   const { controller, first, second, stranger } = machines
-  const { asks, askedBy, pods } = await withPods(machines)
+  const { agents, asks, askedBy, pods } = await withPods(machines)
   const [one, two] = pods
   await controller.kubectl('annotate', 'node', second.name, 'bramble.dev/segment=attic')
   for (const { run } of [first, second]) {
@@ -209,6 +266,21 @@ test('pods of two machines on different links', { skip: whyNoRoutedMachines() },
   t.equal(await askedBy(first, two), one.replace(/\d+$/, '0'), 'a machine has the address of its end of the tunnel')
   const { stdout } = await machines.inNetworkOf('pod-1', `${requestTo('/large', two)} | wc -c`)
   t.ok(Number(stdout) > 500_000, `a large answer is not cut at the MTU: ${stdout}`)
+  await followLinks(t, machines, [
+    ['pod-1', two],
+    ['pod-2', one],
+  ])
+
+  await controller.kubectl('expose', 'pod', 'pod-2', '--name=away', '--port=80')
+  const clusterIP = await controller.kubectl('get', 'service', 'away', '-o', 'jsonpath={.spec.clusterIP}')
+  await eventually('a Service has its endpoint behind the tunnel', async () => (await asks('pod-1', clusterIP)) === one)
+  const rebootedMs = performance.now()
+  for (const agent of await rebootAlone(controller, [first, second], agents)) networkBeforePods(t, agent)
+  await eventually('pods reach each other after a reboot without the controller', isReached)
+  await eventually('and a Service of the other one', async () => (await asks('pod-1', clusterIP)) === one)
+  t.comment(`${Math.round((performance.now() - rebootedMs) / 1000)} s for the reboot`)
+  await machines.controllerAgain()
+  await controller.nodesReady(first.name, second.name)
 
   await stranger.run('ip', 'link', 'add', 'x', 'type', 'vxlan', 'id', '1', 'dstport', '8472', 'remote', first.address)
   await stranger.run('ip', 'address', 'add', '10.244.99.1/32', 'dev', 'x')

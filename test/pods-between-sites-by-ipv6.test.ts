@@ -2,7 +2,7 @@
 import { type Test, test } from 'tap'
 import { areEchoed, countDatagrams, learnedMtu, sendFrom } from './support/datagrams.ts'
 import { podManifest } from './support/manifests.ts'
-import { mirror, requestTo } from './support/mirror.ts'
+import { mirror, requestTo, seenBy as seenByIPv4 } from './support/mirror.ts'
 import {
   ipv6AddressOf,
   linkByIPv6,
@@ -12,6 +12,8 @@ import {
   whyNoNatSites,
 } from './support/nat-sites.ts'
 import { image } from './support/pods.ts'
+import type { Program } from './support/program.ts'
+import { networkBeforePods, rebootAlone } from './support/reboots.ts'
 import { plugged, type Space } from './support/routed-machines.ts'
 import { countOnRouters, type RouterCount } from './support/router-counts.ts'
 import { eventually } from './support/wait.ts'
@@ -66,9 +68,9 @@ async function withPods(sites: NatSites): Promise<World> {
 test('pods of two sites by IPv6, with a relay and without', { skip: whyNoNatSites() }, async (t) => {
   const sites = await natSites(t, settings)
   const { controller, east, west, middle } = sites
-  await Promise.all([east, west, middle].map((one) => one.startAgent()))
+  const agents = await Promise.all([east, west, middle].map((one) => one.startAgent()))
   await controller.nodesReady(...names)
-  const counts = await countOnRouters(sites, ranges.pods)
+  let counts = await countOnRouters(sites, ranges.pods)
   for (const name of ['east', 'west']) await annotate(sites, name, `segment=${name}`, 'wireguard-endpoint=none')
   await annotate(sites, 'middle', 'relay=true')
   const world = await withPods(sites)
@@ -79,6 +81,12 @@ test('pods of two sites by IPv6, with a relay and without', { skip: whyNoNatSite
     t.equal(await machineAsks(east, world.pods.west), world.ends.east, 'a machine has the address of its end')
   })
   await t.test('a Service has its endpoint at another site', (t) => useService(t, world))
+  await t.test('a reboot of all without the controller', async (t) => {
+    await reboot(t, world, agents)
+    for (const count of counts) t.equal(await count('pods'), 0, 'no packet of a pod has left without WireGuard')
+  })
+  // Machines that boot have answered packets of WireGuard with ICMP until it had its port.
+  counts = await countOnRouters(sites, ranges.pods)
   await t.test('large transfers and packets of the MTU of the tunnel pass', (t) => sendLarge(t, world))
   await t.test('a node sends with addresses of its own pods only', (t) => forgeInTunnel(t, world))
   const stranger = await withStranger(t, sites)
@@ -138,6 +146,30 @@ async function useService(t: Test, world: World): Promise<void> {
   await eventually('a pod reaches it, with its own address', async () => {
     return seenBy((await world.sites.inNetworkOf('east', request)).stdout) === world.pods.east
   })
+}
+
+/** With the Service of `useService`. */
+async function reboot(t: Test, world: World, agents: readonly Program[]): Promise<void> {
+  const { controller, controllerAgain, inNetworkOf, east, west, middle } = world.sites
+  const ipv4Of = async (name: Name) =>
+    (await controller.kubectl('get', 'pod', name, '-o', 'jsonpath={.status.podIPs[0].ip}')).trim()
+  const [own, other] = [await ipv4Of('east'), await ipv4Of('west')]
+  const toService = await serviceRequest(world.sites)
+  const places = [east, west, middle]
+  const rebootedMs = performance.now()
+  const again = await rebootAlone(controller, places, agents, () =>
+    Promise.all(places.map((place) => place.wireguardAgain())),
+  )
+  for (const agent of again) networkBeforePods(t, agent, { withIPv6: true })
+  await reachEachOther(t, world)
+  const asksIPv4 = async () => seenByIPv4((await inNetworkOf('east', requestTo('/cgi-bin/from', other))).stdout)
+  await eventually('by IPv4, too', async () => (await asksIPv4()) === own)
+  await eventually('and a Service', async () => {
+    return seenBy((await inNetworkOf('east', toService)).stdout) === world.pods.east
+  })
+  t.comment(`${Math.round((performance.now() - rebootedMs) / 1000)} s for the reboot`)
+  await controllerAgain({})
+  await controller.nodesReady(...names)
 }
 
 async function getLarge(t: Test, { sites, pods }: World, from: Name, to: Name): Promise<void> {

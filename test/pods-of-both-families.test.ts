@@ -4,9 +4,11 @@ import { areEchoed, countDatagrams, learnedMtu, sendFrom } from './support/datag
 import { endpointProgram } from './support/endpoint-programs.ts'
 import { agentLauncher } from './support/fleet.ts'
 import { podManifest } from './support/manifests.ts'
-import { mirror, requestTo } from './support/mirror.ts'
+import { mirror, requestTo, seenBy as seenByIPv4 } from './support/mirror.ts'
 import { probedFrom } from './support/node-probes.ts'
 import { image } from './support/pods.ts'
+import type { Program } from './support/program.ts'
+import { networkBeforePods, rebootAlone } from './support/reboots.ts'
 import { type RoutedMachines, routedMachines, type Space, whyNoRoutedMachines } from './support/routed-machines.ts'
 import { eventually } from './support/wait.ts'
 
@@ -60,7 +62,10 @@ async function useTunnel(t: Test, machines: RoutedMachines, [one, two]: readonly
   const { controller, first, stranger, inNetworkOf } = machines
   const service = {
     ...{ apiVersion: 'v1', kind: 'Service', metadata: { name: 'away' } },
-    spec: { ipFamilies: ['IPv6'], selector: { app: 'pod-2' }, ports: [{ port: 80 }] },
+    spec: {
+      ...{ ipFamilyPolicy: 'RequireDualStack', ipFamilies: ['IPv6', 'IPv4'] },
+      ...{ selector: { app: 'pod-2' }, ports: [{ port: 80 }] },
+    },
   }
   await controller.kubectlWith(JSON.stringify(service), 'apply', '-f', '-')
   const clusterIP = (await controller.kubectl('get', 'service', 'away', '-o', 'jsonpath={.spec.clusterIP}')).trim()
@@ -89,12 +94,44 @@ async function useTunnel(t: Test, machines: RoutedMachines, [one, two]: readonly
   await end()
 }
 
+/** With the tunnel and the Service of `useTunnel`. Resolves with the agents that run then. */
+async function rebootWithTunnel(
+  t: Test,
+  machines: RoutedMachines,
+  agents: readonly Program[],
+): Promise<readonly Program[]> {
+  const { controller, first, second, inNetworkOf } = machines
+  const { addressesOf, asks } = asking(machines)
+  const [one, two] = [await addressesOf('pod-1'), await addressesOf('pod-2')]
+  const shown = await controller.kubectl('get', 'service', 'away', '-o', 'jsonpath={.spec.clusterIPs[*]}')
+  const [ipv6 = '', ipv4 = ''] = shown.trim().split(' ')
+  const asksByIPv4 = async (pod: string, address = '') =>
+    seenByIPv4((await inNetworkOf(pod, requestTo('/cgi-bin/from', address))).stdout)
+  const rebootedMs = performance.now()
+  const again = await rebootAlone(controller, [first, second], agents)
+  for (const agent of again) networkBeforePods(t, agent, { withIPv6: true })
+  const after = 'after a reboot without the controller'
+  for (const [from, to, own] of [
+    ['pod-1', two, one],
+    ['pod-2', one, two],
+  ] as const) {
+    await eventually(`${from} has IPv4 ${after}`, async () => (await asksByIPv4(from, to[0])) === own[0])
+    await eventually(`${from} has IPv6 ${after}`, async () => (await asks(from, to[1] ?? '')) === own[1])
+  }
+  await eventually(`a Service has IPv4 ${after}`, async () => (await asksByIPv4('pod-1', ipv4)) === one[0])
+  await eventually(`a Service has IPv6 ${after}`, async () => (await asks('pod-1', ipv6)) === one[1])
+  t.comment(`${Math.round((performance.now() - rebootedMs) / 1000)} s for the reboot`)
+  await machines.controllerAgain()
+  await controller.nodesReady(first.name, second.name)
+  return again
+}
+
 test('pods of both IP families on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
   const machines = await routedMachines(t, { controller: both })
   const { controller, first, second, stranger, inNetworkOf } = machines
   const { addressesOf, asks, askedBy } = asking(machines)
   await withAddresses(machines)
-  const agents = [await first.startAgent(), await second.startAgent()]
+  let agents: readonly Program[] = [await first.startAgent(), await second.startAgent()]
   await controller.nodesReady(first.name, second.name)
   await withPods(machines, [
     { containerPort: 80, hostPort: 8080 },
@@ -104,8 +141,15 @@ test('pods of both IP families on two machines', { skip: whyNoRoutedMachines() }
   const [, two = ''] = await addressesOf('pod-2')
   t.match([one, two], [/^fd00:10:244:/, /^fd00:10:244:/])
   const isReached = async () => (await asks('pod-1', two)) === one && (await asks('pod-2', one)) === two
-  await eventually('pods reach each other by IPv6, with their own addresses', isReached)
-  t.match(await first.run('ip', '-6', 'route', 'show', 'proto', '98'), / via fd00:9::2 dev host0/)
+  await eventually('pods reach each other by IPv6, with their own addresses', isReached).catch(async (error) => {
+    const warnings = agents.flatMap(({ lines }) => lines.filter(({ level }) => level === 'warn' || level === 'error'))
+    const pods = await controller.kubectl('get', 'pods', '-o', 'wide')
+    t.comment(`${one} ${two}\n${pods}${await first.run('ip', '-6', 'route')}${JSON.stringify(warnings.slice(-20))}`)
+    throw error
+  })
+  const routes = await first.run('ip', '-6', 'route', 'show', 'proto', '98')
+  t.match(routes, / via fd00:9::2 dev host0/)
+  t.match(routes, /^fd00:10:96::\/112 dev lo src fd00:9::1 /m, 'processes of the machine reach Services by it')
   const answered = (address: string) => eventually(`an answer of ${address}`, () => askedBy(first, address))
   t.equal(await answered(two), 'fd00:9::1', 'a machine reaches pods of the other one')
   t.ok(await answered(one), 'and its own')
@@ -154,6 +198,7 @@ test('pods of both IP families on two machines', { skip: whyNoRoutedMachines() }
   const endOfTunnel = (await controller.kubectl(...ranges)).trim().replace(/\/64$/, '')
   await isProbed(endOfTunnel)
   t.match(await answered(two), /^fd00:10:244:[0-9a-f:]*$/, 'a machine has the address of its end of the tunnel')
+  agents = await rebootWithTunnel(t, machines, agents)
   await controller.kubectl('annotate', 'node', second.name, 'bramble.dev/segment-')
   const isInPlace = /pi-2 .* fd00:10:244:\S+ +in place\n/
   const shown = await eventually('a route again', async () => {

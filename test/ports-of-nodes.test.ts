@@ -19,6 +19,7 @@ async function ruledFleet(t: Test, podLink?: string) {
   const [first, second] = nodes
   for (const { address, pods, apply, applyOthers } of nodes) {
     const network: PeerNetwork = {
+      address,
       ...{ clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/16', podCIDR: `${pods}0/24` },
       ...{
         nodeAddresses: [first.address, second.address, third],

@@ -5,7 +5,7 @@ import { type Test, test } from 'tap'
 import { nftTable } from '../agent/adapters/network/nft.ts'
 import { balancerRules } from '../agent/network/balancers/balancer-rules.ts'
 import { baseRules } from '../agent/network/base-rules.ts'
-import { mdnsRules } from '../agent/network/mdns/mdns-rules.ts'
+import { ipv6MdnsRules, mdnsRules } from '../agent/network/mdns/mdns-rules.ts'
 import { nameRules } from '../agent/network/names/name-rules.ts'
 import { networkManager } from '../agent/network/network-manager.ts'
 import { peerNetworkOf } from '../agent/network/peers/peer-network.ts'
@@ -65,7 +65,7 @@ function wanted(plan: AddressPlan): readonly [RuleSet | undefined, ...RuleSet[]]
     network && peerRules(network, family, 'pods'),
     rulesOfServices(place)(new Map(services.map((one) => [`shop/${one.name}`, one]))),
     balancerRules([], family),
-    ...(isIPv4 ? [nameRules(message, 'pi-1'), mdnsRules(message)] : []),
+    ...(isIPv4 ? [nameRules(message, 'pi-1'), mdnsRules(message)] : [ipv6MdnsRules(message.ipv6, 'pods')]),
     policyRules(ofPolicies, isolated, noParts(), family),
   ]
 }

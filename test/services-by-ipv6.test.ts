@@ -1,6 +1,7 @@
 /** The rules of Services and policies of IPv6 in real kernels: who answers, and which address the endpoint sees. */
 import { test } from 'tap'
 import { conntrackFlows } from '../agent/adapters/network/conntrack.ts'
+import { hostNetwork } from '../agent/adapters/network/host-network.ts'
 import { peerRules } from '../agent/network/peers/peer-rules.ts'
 import { type LocalPod, noParts, policyRules } from '../agent/network/policies/policy-rules.ts'
 import { ipv6Rules } from '../agent/network/rule-family.ts'
@@ -65,6 +66,26 @@ test('Services and policies of IPv6 on two nodes', { skip: whyNoFlows() }, async
       t.same(await answers(b, asked), [`a ${b.ip}`, `c ${b.ip}`], `${protocol}: the address is kept`)
       t.same(await answers(first.host, asked), [`a ${gateway}`, `c ${first.address}`], protocol)
     }
+  })
+
+  await t.test('a machine without a route to other networks reaches it by the route to Services', async (t) => {
+    const { space, address } = first
+    await space.run('ip', '-6', 'route', 'delete', 'default')
+    t.same(await answers(first.host, clusterIP), ['ENETUNREACH'])
+    const other = 'not-used'
+    const host = hostNetwork('/', { ip: await space.tool('ip'), bridge: other, iptables: other, ip6tables: other })
+    const route = { range: ipv6Plan.serviceRange, source: address }
+    t.same(await host.apply([{ step: 'addServiceRoute', route }]), [])
+    for (const protocol of ['tcp', 'udp'] as const) {
+      const asked = { ...clusterIP, protocol, times: 40 }
+      t.same(await answers(first.host, asked), [`a ${gateway}`, `c ${address}`], protocol)
+    }
+    const none = { address: 'fd00:10:96::99', port: 80, times: 1, patienceMs: 1_500 }
+    t.same(await answers(first.host, none), ['silent'], 'an address that no Service has')
+    t.same((await host.made()).serviceRoutes, [route])
+    t.same(await host.apply([{ step: 'removeServiceRoute', route }]), [])
+    t.same(await answers(first.host, clusterIP), ['ENETUNREACH'])
+    await space.run('ip', '-6', 'route', 'add', 'default', 'via', `${ipv6Plan.link}254`)
   })
 
   await t.test('an endpoint reaches itself', async (t) => {
@@ -230,6 +251,6 @@ async function linkAddressOf({ run }: Pick<OwnSpace, 'run'>): Promise<string> {
 function peersOf({ pods, address }: BareNode): RuleSet {
   const { podRange: clusterCIDR, serviceRange: serviceCIDR, podBits } = ipv6Plan
   const ipv6 = { clusterCIDR, serviceCIDR, podCIDR: `${pods}/${podBits}`, nodeAddresses: [address], routes: [] }
-  const none = { tunnel: undefined, isGuarded: false, relays: new Map(), gaps: [] }
+  const none = { address: '192.0.2.1', tunnel: undefined, isGuarded: false, relays: new Map(), gaps: [] }
   return peerRules({ ...ipv6, ...none, ipv6 }, ipv6Rules) ?? noRules
 }

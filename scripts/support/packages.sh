@@ -88,6 +88,18 @@ plan_node() {
   fi
 }
 
+# The kubectl of the distribution, unless it is too old for the API.
+plan_kubectl() {
+  ! command -v kubectl >/dev/null || return 0
+  refresh_package_lists
+  if newer_or_same "$(candidate_of kubernetes-client)" 1.29; then
+    want kubernetes-client 'kubectl, the command line'
+  else
+    print '    kubectl is missing, and this distribution has none that is 1.29 or newer. Bramble runs without it; to install it:'
+    print '    https://kubernetes.io/docs/tasks/tools/install-kubectl-linux/'
+  fi
+}
+
 ensure_node() {
   node_is_new_enough && return
   local platform version=$node_version integrity

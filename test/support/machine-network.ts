@@ -39,7 +39,7 @@ type Ending = { teardown(end: () => Promise<unknown>): unknown }
 const ip = (...args: readonly string[]) => commandOrThrow('ip', args, { withinMs: 20_000 })
 const tryIp = (...args: readonly string[]) => command('ip', args, { withinMs: 20_000 })
 
-/** Addresses 10.x.y.0/24, .1 is this host. Gone when the test ends; that of a killed test goes now. */
+/** Addresses 10.x.y.0/24, outside of the fleet's 10.244.0.0/16; .1 is this host. Gone when the test ends; that of a killed test goes now. */
 export async function machineNetwork(t: Ending): Promise<MachineNetwork> {
   await sweepNetworks()
   const { bridge, subnet } = await makeBridge()
@@ -54,27 +54,27 @@ export async function machineNetwork(t: Ending): Promise<MachineNetwork> {
 
 async function makeBridge() {
   for (let tries = 0; ; tries++) {
-    const subnet = `10.${randomInt(128, 256)}.${randomInt(0, 256)}`
+    const subnet = `10.${randomInt(128, 244)}.${randomInt(0, 256)}`
     const { stdout: taken } = await tryIp('-4', 'route', 'show', `${subnet}.0/24`)
     if (taken.trim() !== '' && tries < 20) continue
     const bridge = `bm-${subnet.slice(3)}`
     await ip('link', 'add', bridge, 'address', bridgeMac, 'alias', `${process.pid}`, 'type', 'bridge')
     await ip('address', 'add', `${subnet}.1/24`, 'dev', bridge)
     await ip('link', 'set', bridge, 'up')
-    await commandOrThrow(...letThrough('--insert', bridge))
+    for (const line of letThrough('--insert', bridge)) await commandOrThrow(...line)
     return { bridge, subnet }
   }
 }
 
 async function removeBridge(bridge: string): Promise<void> {
-  await command(...letThrough('--delete', bridge))
+  for (const line of letThrough('--delete', bridge)) await command(...line)
   await tryIp('link', 'delete', bridge)
 }
 
 /** What a Docker on this host sets up drops all foreign traffic, also between the ports of a bridge (br_netfilter). */
-function letThrough(change: '--insert' | '--delete', bridge: string): [string, string[]] {
-  if (!existsSync('/usr/sbin/iptables')) return ['true', []]
-  return ['iptables', ['--wait', change, 'FORWARD', '-i', bridge, '-o', bridge, '-j', 'ACCEPT']]
+function letThrough(change: '--insert' | '--delete', bridge: string): readonly [string, readonly string[]][] {
+  const rule = ['--wait', change, 'FORWARD', '-i', bridge, '-o', bridge, '-j', 'ACCEPT']
+  return ['iptables', 'ip6tables'].filter((tool) => existsSync(`/usr/sbin/${tool}`)).map((tool) => [tool, rule])
 }
 
 async function sweepNetworks(): Promise<void> {

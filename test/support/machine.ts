@@ -14,6 +14,7 @@ import { command, commandOrThrow, type Outcome } from './machine-commands.ts'
 import { controlGroups, removeControlGroups } from './machine-control-groups.ts'
 import { type MachineNetwork, machineNetwork } from './machine-network.ts'
 import { machineRoot, sweepMachines } from './machine-root.ts'
+import { refuseWarnings } from './process-warnings.ts'
 import { eventually } from './wait.ts'
 
 export type MachineOptions = {
@@ -94,7 +95,10 @@ const bootMs = 90_000
 /** systemd-nspawn's exit status when the machine asked to be started again. */
 const rebootStatus = 133
 
-/** A machine that has booted: systemd is done, and dockerd answers. It is gone when the test ends. */
+/**
+ * A machine that has booted: systemd is done, and dockerd answers. It is gone when the test ends, which fails if a program of this
+ * project printed a warning of Node.js on it.
+ */
 export async function bootMachine(t: Ending, options: MachineOptions): Promise<Machine> {
   const machine = await flashMachine(t, options)
   await machine.powerOn()
@@ -109,8 +113,10 @@ export async function flashMachine(t: Ending, options: MachineOptions): Promise<
   const id = `bm${randomBytes(4).toString('hex')}`
   const folder = await mkdtemp(join(tmpdir(), `${id}-`))
   const ending: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true, maxRetries: 5 })]
+  let printed = ''
   t.teardown(async () => {
     for (const end of ending) await end()
+    refuseWarnings(`A unit bramble-* of ${name}`, printed)
   })
   await writeFile(join(folder, 'owner'), `${process.pid}\n`)
   for (const one of ['upper', 'work', 'disk', 'docker']) await mkdir(join(folder, one))
@@ -141,8 +147,10 @@ export async function flashMachine(t: Ending, options: MachineOptions): Promise<
   const console = join(folder, 'console')
   ending.unshift(async () => {
     over = true
+    if (initPid !== undefined) await tryRun('journalctl --sync', { withinMs: 10_000 })
     await kill()
     await booting?.catch(() => undefined)
+    printed = await brambleOutput(disk('/var/log/journal'))
     await removeControlGroups(id)
   })
 
@@ -358,6 +366,14 @@ async function initOf(child: ChildProcess): Promise<number | undefined> {
     if (/^NSpid:.*\s1$/m.test(status) && program.trim() === 'systemd') return Number(pid)
   }
   return undefined
+}
+
+/** The lines that the programs of this project printed over all boots; none where the machine has never written its journal. */
+async function brambleOutput(journal: string): Promise<string> {
+  const { stdout } = await command('journalctl', [
+    ...['--directory', journal, '--unit', 'bramble-*', '--output', 'cat', '--no-pager', '--quiet'],
+  ])
+  return stdout
 }
 
 /** False: there is no such process. */

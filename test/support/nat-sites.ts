@@ -29,6 +29,8 @@ export type SiteMachine = Pick<Space, 'space' | 'run'> & {
   /** Its router; of the machine that both sites reach itself. */
   readonly router: Space
   startAgent(): Promise<Program>
+  /** `bramble-wg` again, after it was deleted. */
+  wireguardAgain(): Promise<void>
   /** What `wg …` prints there. */
   wireguard(...args: readonly string[]): Promise<string>
   /** `bramble-agent network …` beside it. */
@@ -75,6 +77,7 @@ export async function natSites(t: Test, settings: ControllerOptions['settings'] 
     return {
       ...{ name, docker, space, run, router },
       startAgent: () => startAgent(t, options),
+      wireguardAgain: wireguard.again,
       wireguard: (...args: readonly string[]) => commandOrThrow(wireguard.tool, args),
       networkCommand(...args: readonly string[]) {
         const line = ['env', `PATH=${env.PATH}`, agentLauncher, 'network', '--data-dir', dataDir, ...args]

@@ -52,6 +52,14 @@ export async function installOnDisk(disk: string, path: string): Promise<void> {
   await rm(join(disk, 'var/tmp/x.deb'))
 }
 
+/** `apt install` finds what `test/machines/build-root.sh` fetched, as from a mirror of Debian, and asks nothing. */
+export async function localMirror(machine: Machine): Promise<void> {
+  await machine.run('rm --force /etc/apt/sources.list.d/*')
+  await machine.write('/etc/apt/sources.list', 'deb [trusted=yes] file:/var/local/debian ./\n')
+  await machine.write('/etc/apt/apt.conf.d/asks-nothing', 'APT::Get::Assume-Yes "true";\n')
+  await machine.run('apt-get update')
+}
+
 export type Hub = {
   /** kubectl with the administrator's kubeconfig: what it printed. Throws when it fails. */
   kubectl(...args: readonly string[]): Promise<string>

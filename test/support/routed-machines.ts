@@ -17,6 +17,7 @@ import {
 } from './fleet.ts'
 import { command, commandOrThrow, inSpace, type Outcome } from './machine-commands.ts'
 import { type MachineNetwork, machineNetwork } from './machine-network.ts'
+import { ownRoot } from './own-root.ts'
 import { whyNoRules } from './own-space.ts'
 import { image } from './pods.ts'
 import type { Program } from './program.ts'
@@ -63,13 +64,19 @@ export function whyNoRoutedMachines(): string | false {
 /** pi-1 and pi-2 have joined; their agents are not started. */
 export async function routedMachines(
   t: Teardown,
-  settings: { readonly controller?: ControllerOptions['settings']; readonly agents?: AgentOptions['settings'] } = {},
+  settings: {
+    readonly controller?: ControllerOptions['settings'] | ((network: MachineNetwork) => ControllerOptions['settings'])
+    readonly agents?: AgentOptions['settings']
+    /** Agents find the interfaces of their machine below /sys, too. */
+    readonly seesLinks?: boolean
+  } = {},
 ): Promise<RoutedMachines> {
   const folder = await temporaryFolder(t)
   const network = await machineNetwork(t)
+  const ofController = typeof settings.controller === 'function' ? settings.controller(network) : settings.controller
   const served = {
     dataDir: join(folder, 'controller'),
-    settings: { podNetwork: 'routed', ...settings.controller },
+    settings: { podNetwork: 'routed', ...ofController },
     address: network.hostAddress,
   }
   const controller = await startController(t, served)
@@ -82,7 +89,9 @@ export async function routedMachines(
     await docker.importImage(image)
     const dataDir = join(folder, name)
     await joinFleet(controller, name, dataDir, place.space)
-    const options = { dataDir, dockerSocket: docker.socket, space: place.space, settings: settings.agents ?? {} }
+    const root = settings.seesLinks === true ? await ownRoot(t, place.space) : undefined
+    const agents = settings.agents ?? {}
+    const options = { dataDir, dockerSocket: docker.socket, space: place.space, root, settings: agents }
     return { ...place, name, dataDir, docker, startAgent: () => startAgent(t, options) }
   }
   const [first, second] = [await machine('pi-1'), await machine('pi-2')]

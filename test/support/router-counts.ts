@@ -8,7 +8,7 @@ export type CountedPackets = 'wireguard' | 'wireguard by ipv6' | 'pods' | 'other
 /** How many have passed a router since. */
 export type RouterCount = (what: CountedPackets) => Promise<number>
 
-/** `pods`: the ranges of their addresses. `others` are for neither the controller nor a name server. */
+/** Begins at zero, also where it counts already. `pods`: the ranges of their addresses. `others` are for neither the controller nor a name server. */
 export async function countOnRouters(
   { east, west, middle, network }: NatSites,
   pods: readonly string[],
@@ -27,7 +27,7 @@ async function countOn(router: SiteMachine['router'], pods: readonly string[], h
     `add rule inet seen forward ${match} counter comment "${what}"`
   const beyondHost = `ip daddr != ${host} ip saddr != ${host}`
   const commands = [
-    'add table inet seen',
+    ...['add table inet seen', 'delete table inet seen', 'add table inet seen'],
     'add chain inet seen forward { type filter hook forward priority 0; }',
     counted(`meta nfproto ipv4 udp dport ${port}`, 'wireguard'),
     counted(`meta nfproto ipv6 udp dport ${port}`, 'wireguard by ipv6'),

@@ -1,5 +1,5 @@
 /** WireGuard in a network namespace without a kernel that has it: wireguard-go, which programs use by the same `wg`. */
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,6 +14,8 @@ export type WireguardGo = {
   readonly tool: string
   /** The folder of that program, for a PATH. */
   readonly folder: string
+  /** Another process in place of the one that has ended with its interface. */
+  again(): Promise<void>
 }
 
 type Ending = { teardown(end: () => Promise<unknown>): unknown }
@@ -35,15 +37,25 @@ export async function startWireguardGo(t: Ending, space: string): Promise<Wiregu
   const folder = await mkdtemp(join(tmpdir(), 'bramble-wireguard-'))
   const script = 'mkdir -p /run/wireguard && mount -t tmpfs none /run/wireguard && exec wireguard-go -f bramble-wg'
   const line = inSpace(space, 'unshare', '--mount', '--propagation', 'private', 'sh', '-c', script)
-  const program = spawn('setpriv', ['--pdeathsig', 'KILL', ...line], { stdio: 'ignore' })
+  const tool = join(folder, 'wg')
+  let program: ChildProcess | undefined
+  const start = async () => {
+    program = spawn('setpriv', ['--pdeathsig', 'KILL', ...line], { stdio: 'ignore' })
+    const inside = `nsenter --mount=/proc/${program.pid}/ns/mnt --net=/run/netns/${space}`
+    await writeFile(tool, `#!/bin/sh\nexec ${inside} /usr/bin/wg "$@"\n`)
+    await chmod(tool, 0o755)
+    await eventually('wireguard-go answers', async () => (await command(tool, ['show', 'bramble-wg'])).code === 0)
+  }
   t.teardown(async () => {
-    program.kill('SIGKILL')
+    program?.kill('SIGKILL')
     await rm(folder, { recursive: true, force: true })
   })
-  const tool = join(folder, 'wg')
-  const inside = `nsenter --mount=/proc/${program.pid}/ns/mnt --net=/run/netns/${space}`
-  await writeFile(tool, `#!/bin/sh\nexec ${inside} /usr/bin/wg "$@"\n`)
-  await chmod(tool, 0o755)
-  await eventually('wireguard-go answers', async () => (await command(tool, ['show', 'bramble-wg'])).code === 0)
-  return { tool, folder }
+  await start()
+  return {
+    ...{ tool, folder },
+    async again() {
+      program?.kill('SIGKILL')
+      await start()
+    },
+  }
 }
