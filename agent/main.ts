@@ -81,11 +81,13 @@ function openOwnLog({ logLevel, logFormat }: RunRequest): Log {
 async function joinThenRun(argv: readonly string[]): Promise<number> {
   // Loaded on demand: it includes the certificate code, which a running agent does not need.
   const { joinCommand } = await import('./join/join-command.ts')
+  const { isStartedBySystemd } = await import('./join/packaged-service.ts')
   const joined = await joinCommand(argv, {
     hostname: machineName(),
     readHardware: readHardwareIdentity,
     readRoutes: readAllRoutes,
     runningAgent: agentOn,
+    isStartedBySystemd,
     clock: systemClock,
     signal: stopping.signal,
     ...output,

@@ -8,6 +8,7 @@ import { request as httpsRequest, type RequestOptions } from 'node:https'
 import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parse } from 'yaml'
+import { caHash } from '../certs/ca-hash.ts'
 
 type Answer = { readonly yes: boolean; readonly line?: string }
 
@@ -15,6 +16,7 @@ const questions: { readonly [question: string]: (...args: string[]) => Promise<A
   docker: dockerAnswers,
   free: portIsFree,
   joined: isJoined,
+  member: isMember,
   ready: nodeIsReady,
   'stop-pods': stopPods,
 }
@@ -58,6 +60,16 @@ async function isJoined(identityFile = '', authorityFile = '', apiPort = ''): Pr
     const authority = await readFile(authorityFile, 'utf8')
     const same = identity('ca').trim() === authority.trim() && new URL(identity('apiUrl')).port === apiPort
     return { yes: same, line: identity('nodeName') }
+  } catch (error) {
+    return { yes: false, line: messageOf(error) }
+  }
+}
+
+/** Checks that this identity belongs to the fleet whose authority has this hash; '' stands for any. Prints the node's name. */
+async function isMember(identityFile = '', hash = ''): Promise<Answer> {
+  try {
+    const identity = field(JSON.parse(await readFile(identityFile, 'utf8')))
+    return { yes: hash === '' || caHash(identity('ca')) === hash, line: identity('nodeName') }
   } catch (error) {
     return { yes: false, line: messageOf(error) }
   }

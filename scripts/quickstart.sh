@@ -5,10 +5,15 @@ set -euo pipefail
 usage() {
   cat <<'TXT'
 Usage: scripts/quickstart.sh [options]
+       scripts/quickstart.sh --join https://HOST:PORT --token ID.SECRET --ca-hash sha256:HEX [options]
 
 Make this machine a fleet of one: install what is missing (after listing it), build, start the broker-controller and an
-agent, wait until the node is Ready, print what to try next, and run until Ctrl-C.
+agent, wait until the node is Ready, print what to try next, and run until Ctrl-C. With --join make it a node of a fleet that
+runs elsewhere: the same without a broker-controller.
 
+  --join URL         the API of the fleet; 'bramble-controller token create --print-join-command' prints the line with all three
+  --token TOKEN      with --join: lets this machine request its certificate; not needed once it has joined
+  --ca-hash HASH     with --join: of the fleet's authority; nothing is sent to a controller that has another
   --yes              do not ask before installing
   --background       return when the node is Ready; all programs keep running
   --stop             stop the agent, the controller and dockerd, in this order
@@ -26,13 +31,13 @@ Run it again at any time: it starts only what is not running. Ctrl-C stops what 
 TXT
 }
 
-data='' api_port='' mqtt_port='' node_name='' assume_yes='' background='' stop=''
+data='' api_port='' mqtt_port='' node_name='' assume_yes='' background='' stop='' join='' token='' ca_hash=''
 while [ $# -gt 0 ]; do
   case $1 in
     --yes) assume_yes=yes ;;
     --background) background=yes ;;
     --stop) stop=yes ;;
-    --data | --api-port | --mqtt-port | --node-name)
+    --data | --api-port | --mqtt-port | --node-name | --join | --token | --ca-hash)
       [ $# -ge 2 ] || { echo "quickstart.sh: $1 needs a value" >&2 && exit 64; }
       option=${1#--}
       printf -v "${option//-/_}" %s "$2"
@@ -49,6 +54,10 @@ for port in "$api_port" "$mqtt_port"; do
     { echo "quickstart.sh: not a port: $port; give a number from 0 to 65535" >&2 && exit 64; }
 done
 
+[ -z "$join" ] || [[ $join =~ ^https://[^/]+$ && $token =~ ^[a-z0-9]{6}\.[a-z0-9]{16}$ && $ca_hash =~ ^sha256:[0-9a-f]{64}$ ]] ||
+  { echo "quickstart.sh: --join needs https://HOST:PORT, --token ID.SECRET and --ca-hash sha256:HEX, as 'bramble-controller token create --print-join-command' prints them" >&2 && exit 64; }
+[ -n "$join" ] || [ -z "$token$ca_hash" ] || { echo "quickstart.sh: --token and --ca-hash are for --join; see --help" >&2 && exit 64; }
+
 cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
 # shellcheck source=scripts/support/print.sh
 . scripts/support/print.sh
@@ -60,6 +69,8 @@ cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
 . scripts/support/docker.sh
 # shellcheck source=scripts/support/data-folder.sh
 . scripts/support/data-folder.sh
+# shellcheck source=scripts/support/member.sh
+. scripts/support/member.sh
 
 if [ -z "$data" ]; then
   [ "$(id -u)" = 0 ] && data=/var/lib/bramble || data=${XDG_DATA_HOME:-$HOME/.local/share}/bramble
@@ -90,14 +101,23 @@ main() {
   ensure_bundles
   # The system's Node.js is too old: the launchers must find this one.
   [[ $BRAMBLE_NODE != "$tools"/* ]] || ln -sfn "$BRAMBLE_NODE" dist/bundle/node
-  step 'Broker-controller'
-  ensure_controller
-  step 'Docker'
-  ensure_docker
-  step 'Agent'
-  ensure_agent
-  step "Node $node_name is Ready ($SECONDS s)"
-  what_next
+  if is_member; then
+    step 'Docker'
+    ensure_docker
+    step 'Agent'
+    ensure_member
+    step "Node $node_name is connected to its fleet ($SECONDS s)"
+    print "    On the machine of the controller: kubectl get node $node_name"
+  else
+    step 'Broker-controller'
+    ensure_controller
+    step 'Docker'
+    ensure_docker
+    step 'Agent'
+    ensure_agent
+    step "Node $node_name is Ready ($SECONDS s)"
+    what_next
+  fi
   exec 9>&-
   if [ "${#started[@]}" = 0 ] || [ -n "$background" ]; then
     trap - EXIT
@@ -128,7 +148,7 @@ install_what_is_missing() {
     want iptables 'Docker needs it'
   fi
   systemd_runs || [ -S "$socket" ] || command -v ip >/dev/null || want iproute2 'to make a network for the pods'
-  plan_kubectl
+  is_member || plan_kubectl
   install_missing
   ensure_node
 }
@@ -180,7 +200,7 @@ check_ports_asked() {
 }
 
 ensure_agent() {
-  local log=$logs/agent.log since began pid healthz=10248 name
+  local log=$logs/agent.log since began pid name
   if name=$(joined) && [ -n "$node_name" ] && [ "$node_name" != "$name" ]; then
     fail "This machine is node $name of this fleet already" 'Leave out --node-name, or start another fleet with another --data.'
   fi
@@ -189,12 +209,9 @@ ensure_agent() {
     since=0
   else
     join_if_needed
-    probe free "$healthz" >/dev/null || healthz=0
     since=$(date +%s)000
     began=$(size_of "$log")
-    start agent "$log" "${docker_user[@]}" scripts/bramble-agent run --data-dir "$agent_mark" --docker-socket "$socket" \
-      --healthz-port "$healthz" --log-format json
-    started+=(agent)
+    start_agent "$log"
   fi
   node_name=$(joined)
   print "    Waiting for node $node_name to be Ready"
@@ -208,6 +225,15 @@ ensure_agent() {
   }
 }
 
+# start_agent LOG
+start_agent() {
+  local healthz=10248
+  probe free "$healthz" >/dev/null || healthz=0
+  start agent "$1" "${docker_user[@]}" scripts/bramble-agent run --data-dir "$agent_mark" --docker-socket "$socket" \
+    --healthz-port "$healthz" --log-format json
+  started+=(agent)
+}
+
 join_if_needed() {
   joined >/dev/null && return
   local line log=$logs/join.log
@@ -216,8 +242,13 @@ join_if_needed() {
   print '    Joining this machine to the fleet'
   # bramble-agent join https://HOST:PORT --token … --ca-hash …; from here the host is this machine.
   read -ra line <<<"$line"
-  scripts/bramble-agent join "https://127.0.0.1:$api_port" "${line[@]:3}" --data-dir "$agent_mark" --no-run \
-    ${node_name:+--node-name "$node_name"} >>"$log" 2>&1 </dev/null ||
+  join_fleet "https://127.0.0.1:$api_port" "${line[@]:3}"
+}
+
+# join_fleet URL --token TOKEN --ca-hash HASH
+join_fleet() {
+  local log=$logs/join.log
+  scripts/bramble-agent join "$@" --data-dir "$agent_mark" --no-run ${node_name:+--node-name "$node_name"} >>"$log" 2>&1 </dev/null ||
     fail 'This machine could not join' 'Its output is above. A name in use: choose another with --node-name.' "$log"
 }
 
@@ -237,7 +268,7 @@ Try:
 To see the fleet in a browser, open the link that this prints:
     scripts/bramble-controller login-link --kubeconfig $data/kubeconfig
 
-To add another machine, run there the command that this prints:
+To add another machine, run this; it prints the line for a machine with the package, and the one for a clone:
     scripts/bramble-controller token create --kubeconfig $data/kubeconfig --print-join-command
 
 TXT

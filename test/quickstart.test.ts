@@ -76,6 +76,21 @@ test('a fresh clone becomes a Ready node, and nothing is left of it afterwards',
   t.same(await processesOf(beside), [])
   t.equal(await ready(data, 'fresh'), 'True', 'and its end does not touch this one')
 
+  const member = `${data}-3`
+  const options = ['--yes', '--background', '--data', member]
+  const line = await quickstart.joinLine()
+  const joined = await quickstart(nextStartMs, ...options, '--node-name', 'second', ...line)
+  t.equal(joined.code, 0, 'the printed line of a clone makes a second node') || t.comment(joined.output)
+  t.match(joined.output, /Node second is connected to its fleet/)
+  t.equal(await ready(data, 'second'), 'True')
+  t.same(Object.keys(await pidsOf(member)).includes('controller'), false, 'without a controller of its own')
+  const again = await quickstart(nextStartMs, ...options)
+  t.equal(again.code, 0, 'later its data folder alone is sufficient') || t.comment(again.output)
+  const foreign = await quickstart(nextStartMs, ...options, ...line.map((one) => one.replace(/^sha256:.*/, otherHash)))
+  t.match(foreign, { code: 1, output: 'This machine is node second of another fleet' })
+  await quickstart(nextStartMs, '--stop', '--data', member)
+  t.same(await processesOf(member), [])
+
   const bridge = await networkOn(data)
   t.ok(bridge === undefined || isThere(bridge))
   const stopped = await quickstart(nextStartMs, '--stop')
@@ -118,8 +133,12 @@ type Going = {
   printed(words: RegExp, withinMs: number): Promise<void>
   readonly ended: Promise<number | null>
 }
+const otherHash = `sha256:${'0'.repeat(64)}`
+
 type Quickstart = {
   (timeoutMs: number, ...args: string[]): Promise<Ended>
+  /** The options that make another machine a node of this fleet, as they are printed. */
+  joinLine(): Promise<string[]>
   start(...args: string[]): Going
 }
 
@@ -139,11 +158,20 @@ async function freshClone(t: Test): Promise<{ readonly data: string; readonly qu
       clearTimeout(late)
       return { code, output: script.output() }
     },
-    { start },
+    {
+      start,
+      async joinLine() {
+        const args = ['token', 'create', '--kubeconfig', join(data, 'kubeconfig'), '--print-join-command']
+        const { stderr } = await run(join(clone, 'scripts/bramble-controller'), args)
+        const [, options = ''] = /scripts\/quickstart\.sh (--join .*)/.exec(stderr) ?? []
+        return options.split(' ')
+      },
+    },
   )
   t.teardown(async () => {
-    for (const one of [data, `${data}-2`]) await quickstart(nextStartMs, '--stop', '--data', one)
-    const logs = await Promise.all([data, `${data}-2`].map(logsOf))
+    const all = [data, `${data}-2`, `${data}-3`]
+    for (const one of all) await quickstart(nextStartMs, '--stop', '--data', one)
+    const logs = await Promise.all(all.map(logsOf))
     await rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
     refuseWarnings(data, logs.join('\n'))
   })

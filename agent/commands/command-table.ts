@@ -66,6 +66,7 @@ export const joinRow = {
   name: 'bramble-agent join',
   about: 'join a fleet, then run as its node',
   text: `Join a fleet, then run as its node. 'bramble-controller token create --print-join-command' prints the command to use.
+With the Debian package systemd runs the agent: the command ends once the machine has joined, unless options of 'run' are given.
 Joining again gives the machine a new certificate. A name that another machine has is given only after an operator approved it.
 The options of 'run' are passed on.`,
   usage: ['https://HOST:PORT --token ID.SECRET --ca-hash sha256:HEX [options]'],

@@ -32,6 +32,7 @@ function aMachine(t: Test, more: Partial<JoinCommandNeeds> = {}) {
       readHardware: async () => ({ boardSerial: '10000000aaaaaaaa' }),
       readRoutes: async () => [],
       runningAgent: async () => undefined,
+      isStartedBySystemd: () => false,
       clock: systemClock,
       signal: new AbortController().signal,
       stdout: (text) => {
@@ -52,6 +53,18 @@ function aMachine(t: Test, more: Partial<JoinCommandNeeds> = {}) {
       type(door.url.origin, '--token', tokenText, '--ca-hash', door.caHash, ...more),
   }
 }
+
+test('where systemd starts the agent, the command ends when the machine has joined', async (t) => {
+  const door = await aDoor(t)
+  const machine = aMachine(t, { isStartedBySystemd: () => true })
+  const { runArgs, stdout, exitCode } = await machine.join(door)
+  t.equal(exitCode, 0)
+  t.equal(runArgs, undefined)
+  t.match(stdout, /systemctl status bramble-agent/)
+
+  const own = await machine.join(door, '--log-level', 'debug')
+  t.same(own.runArgs, ['--log-level=debug'], 'with options of its own it runs in the foreground')
+})
 
 const nothingIn = (t: Test, dataDir: string) => t.equal(existsSync(dataDir), false, 'nothing was written')
 

@@ -21,6 +21,8 @@ export type JoinCommandNeeds = {
   readonly readRoutes: (root: string) => Promise<readonly MachineRoute[]>
   /** The process number of the agent that runs on this data directory, if one does. */
   readonly runningAgent: (dataDir: string) => Promise<number | undefined>
+  /** Whether systemd starts the agent of this data directory when its identity is written. */
+  readonly isStartedBySystemd: (root: string, dataDir: string) => boolean
   readonly clock: Clock
   readonly signal: AbortSignal
   readonly stdout: (text: string) => void
@@ -54,7 +56,12 @@ export async function joinCommand(argv: readonly string[], needs: JoinCommandNee
     })
     print(`Joined as node ${nodeName}; the identity is in ${identityPath(dataDir)}`)
     if (isRenamed) print(leftBehind(formerName))
-    if (pid === undefined) return run ? { exitCode: exitCode.fine, runArgs } : { exitCode: exitCode.fine }
+    if (pid === undefined) {
+      if (!run) return { exitCode: exitCode.fine }
+      if (runArgs.length > 0 || !needs.isStartedBySystemd(root, dataDir)) return { exitCode: exitCode.fine, runArgs }
+      print("systemd starts the agent now: 'systemctl status bramble-agent' shows it")
+      return { exitCode: exitCode.fine }
+    }
     print(
       `The agent that runs here (process ${pid}) goes on as it is, and uses the new certificate once it is restarted`,
     )

@@ -48,8 +48,10 @@ test('a token is made, kept as Kubernetes keeps it, and printed alone', async (t
 
 test('the join line has the public address and the hash of the authority', async (t) => {
   const { type, door } = await aFleet(t)
-  const { stdout } = await type('create', '--print-join-command', '--ttl', '2h')
+  const { stdout, stderr } = await type('create', '--print-join-command', '--ttl', '2h')
   const [, token] = /--token (\S+)/.exec(stdout) ?? []
+  const terms = `--token ${token} --ca-hash ${door.caHash}`
+  t.match(stderr, `scripts/quickstart.sh --join https://fleet.example:6443 ${terms}\n`, 'and one for a clone beside it')
   t.equal(stdout, `bramble-agent join https://fleet.example:6443 --token ${token} --ca-hash ${door.caHash}\n`)
 })
 

@@ -13,6 +13,7 @@ import {
   tokenNamespace,
   tokenSecretName,
 } from '../../api/node/bootstrap-token.ts'
+import { agentJoin, cloneJoin, type JoinFacts } from '../../api/node/join-lines.ts'
 import { list, object } from '../../api/schema.ts'
 import { SecretSchema } from '../../api/secret.ts'
 import { caHash } from '../../certs/ca-hash.ts'
@@ -101,7 +102,17 @@ async function create(wanted: Create, access: ApiAccess, needs: TokenCommandNeed
     })
   }
   if (!wanted.printJoinCommand) return formatToken(token)
-  return `bramble-agent join ${server} --token ${formatToken(token)} --ca-hash ${caHash(access.ca)}`
+  const facts = { server, token, caHash: caHash(access.ca) }
+  // Beside the line: standard output is read by scripts.
+  needs.stderr(joinHint(facts))
+  return agentJoin(facts)
+}
+
+function joinHint(facts: JoinFacts): string {
+  return `# On a machine with the package bramble-agent, run the line with sudo. In a clone of the repository, which needs neither packages nor
+# Node.js before, run instead:
+#   ${cloneJoin(facts)}
+`
 }
 
 /** The address of the API for other machines, which may differ from that of this command. */

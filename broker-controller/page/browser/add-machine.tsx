@@ -8,6 +8,7 @@ import {
   tokenFrom,
   tokenNamespace,
 } from '../../../api/node/bootstrap-token.ts'
+import { cloneJoin } from '../../../api/node/join-lines.ts'
 import { joinFile, joinLine } from '../model/join-texts.ts'
 import { callApi, reasonOf } from './api.ts'
 import { Dialog } from './dialog.tsx'
@@ -63,12 +64,14 @@ function AddMachine({ session, onClose }: { readonly session: SessionAnswer; rea
         <>
           <p>On the machine, with the package bramble-agent installed:</p>
           <Copied text={joinLine(facts)} name="command" />
+          <p>Or in a clone of the repository:</p>
+          <Copied text={cloneJoin(facts)} name="command for a clone" />
           <p>
             Or put this file on the boot partition of its card as <code>bramble.yaml</code>:
           </p>
           <Copied text={joinFile(facts)} name="file" />
           <p class="hint">
-            Both are good for one hour, and are not shown again. The machine appears here when it has joined.
+            They are valid for one hour, and are not shown again. The machine appears here when it has joined.
           </p>
         </>
       )}

@@ -1,14 +1,7 @@
 /** What a person needs to add a machine: the command, and the file for the boot partition. */
-import { formatToken, type TokenParts } from '../../../api/node/bootstrap-token.ts'
+import { agentJoin, type JoinFacts } from '../../../api/node/join-lines.ts'
 
-export type JoinFacts = {
-  /** `https://HOST:PORT` */
-  readonly server: string
-  readonly caHash: string
-  readonly token: TokenParts
-}
-
-/** The command to run on the machine. */
+/** The command to run on a machine with the package. */
 export function joinLine(facts: JoinFacts): string {
   return `sudo ${agentJoin(facts)}`
 }
@@ -16,8 +9,4 @@ export function joinLine(facts: JoinFacts): string {
 /** The content of `bramble.yaml` on the boot partition: the machine joins when it first starts. */
 export function joinFile(facts: JoinFacts): string {
   return `join: ${agentJoin(facts)}\n`
-}
-
-function agentJoin({ server, caHash, token }: JoinFacts): string {
-  return `bramble-agent join ${server} --token ${formatToken(token)} --ca-hash ${caHash}`
 }
