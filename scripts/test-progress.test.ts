@@ -60,7 +60,7 @@ test('nothing of a failed file is shown with the next one', async (t) => {
 
 test('a file of many and long failures fills no screen', async (t) => {
   const long = Array.from({ length: 40 }, () => `    +${'x'.repeat(1_000)}`).join('\n')
-  const one = `    not ok 1 - one\n    diff: |\n${long}\n`
+  const one = `    not ok 1 - one\n      ---\n      diff: |\n${long}\n      ...\n`
   const lines = printed(`${one.repeat(50)}not ok 1 - dist/a.test.js # time=1ms`)
   t.equal(lines.length, 111)
   t.equal(Math.max(...lines.map(({ length }) => length)), 214)

@@ -4,12 +4,9 @@
  */
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-
-type Failure = { readonly name: string; place: string; readonly details: string[] }
+import { type TapFailure, tapFiles } from './tap-files.ts'
 
 const maxFailures = 10
-const maxDetails = 10
-const maxColumns = 200
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const progress = testProgress()
@@ -19,39 +16,15 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
 
 /** Takes the lines of a TAP one by one; each time the lines to print, mostly none. Subtests are indented in it. */
 export function testProgress(): (line: string) => readonly string[] {
-  let failures: Failure[] = []
-  let inDiff = false
+  const read = tapFiles()
   return (line) => {
-    const file = /^(ok|not ok) \d+ - (.*\.test\.js)(?: # time=(.*))?$/.exec(line)
-    if (file) {
-      const [, result, path, time = ''] = file
-      const below = result === 'ok' ? [] : failures.slice(0, maxFailures).flatMap(linesOf)
-      failures = []
-      return [`    ${result}  ${path}  ${time}`, ...below]
-    }
-    const assertion = /^ +(ok|not ok) \d+(?: - (.*))?$/.exec(line)
-    if (assertion) {
-      inDiff = false
-      if (assertion[1] === 'not ok') failures.push({ name: assertion[2] ?? '', place: '', details: [] })
-      return []
-    }
-    const failure = failures.at(-1)
-    if (failure) inDiff = readDiagnostic(failure, line.trim(), inDiff)
-    return []
+    const file = read(line)
+    if (file === undefined) return []
+    const below = file.isOk ? [] : file.failures.slice(0, maxFailures).flatMap(linesOf)
+    return [`    ${file.isOk ? 'ok' : 'not ok'}  ${file.path}  ${file.time}`, ...below]
   }
 }
 
-/** Whether the next line is one of a diff. */
-function readDiagnostic(failure: Failure, line: string, inDiff: boolean): boolean {
-  const [, key, value = ''] = /^([A-Za-z]+): ?(.*)$/.exec(line) ?? []
-  if (key === 'diff') return true
-  if (key === 'fileName') failure.place = value
-  else if (key === 'lineNumber') failure.place += `:${value}`
-  const isShown = inDiff ? /^[-+](?!--|\+\+)/.test(line) : /^(found|wanted|expired)$/.test(key ?? '')
-  if (isShown && failure.details.length < maxDetails) failure.details.push(line.slice(0, maxColumns))
-  return inDiff && !/^(\.\.\.$|(at|stack|source|compare|tapCaught):)/.test(line)
-}
-
-function linesOf({ name, place, details }: Failure): readonly string[] {
+function linesOf({ name, place, details }: TapFailure): readonly string[] {
   return [`          ${name}${place && ` (${place})`}`, ...details.map((detail) => `              ${detail}`)]
 }

@@ -15,7 +15,12 @@ a line "N passed, N failed"; its status is not 0 when anything failed. Installs 
   --help
   FILE…      run only these compiled tests, for example dist/api/quantity.test.js
 
-The whole output of the tests is kept in dist/test-results.tap, that of the unit tests in dist/unit-results.txt.
+Up to three files on real parts that failed are run once more, one after the other. A file that then passes is reported as
+"unsteady: FILE (what failed)" and does not fail the run; its first output is kept in dist/unsteady/. A file that fails twice fails the run, and
+so do more than three failed files, of which none is run again.
+
+The whole output of the tests is kept in dist/test-results.tap, that of the second run in dist/test-results-again.tap, and that of the unit
+tests in dist/unit-results.txt.
 TXT
 }
 
@@ -41,7 +46,9 @@ assume_yes=yes
 tools=$PWD/dist/tools
 install_log=$PWD/dist/install.log
 results=$PWD/dist/test-results.tap
+again_results=$PWD/dist/test-results-again.tap
 unit_results=$PWD/dist/unit-results.txt
+unsteady=$PWD/dist/unsteady
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 main() {
@@ -135,38 +142,40 @@ shell_scripts() {
 }
 
 run_tests() {
-  local status=0 passed failed unit_passed=0 unit_failed=0
-  : >"$unit_results"
+  local again=()
+  rm -rf -- "$unit_results" "$again_results" "$unsteady"
   if [ "${#files[@]}" = 0 ]; then
-    [ -n "$real" ] || node dist/scripts/unit-tests.js | tee "$unit_results" | sed 's/^/    /' || status=$?
+    [ -n "$real" ] || node dist/scripts/unit-tests.js | tee "$unit_results" | sed 's/^/    /' || true
     mapfile -t files < <(node dist/scripts/unit-tests.js --list-real)
   fi
-  print_progress &
+  run_tap "$results" "${files[@]}"
+  mapfile -t again < <(node dist/scripts/test-verdict.js --again "$results" "${files[@]}")
+  if [ "${#again[@]}" -gt 0 ]; then
+    step 'Failed tests once more, one after the other'
+    run_tap "$again_results" --jobs=1 "${again[@]}"
+  fi
+  node dist/scripts/test-verdict.js "$results" "$again_results" "$unit_results" "$unsteady" "${files[@]}"
+}
+
+# run_tap OUTPUT ARGUMENT…: what failed and how the run ended is in OUTPUT.
+run_tap() {
+  local output=$1 status=0
+  shift
+  : >"$output"
+  print_progress "$output" &
   # With CI set the runner does not redraw the screen.
-  CI=true node_modules/.bin/tap --reporter=terse --no-color --output-file="$results" "${files[@]}" </dev/null |
+  CI=true node_modules/.bin/tap --reporter=terse --no-color --output-file="$output" "$@" </dev/null |
     sed 's/\x1b\[[?0-9]*[a-zA-Z]//g' || status=$?
+  printf '# status: %s\n' "$status" >>"$output"
   pause 1.5
   kill $! 2>/dev/null || true
-  print "    The whole output of the tests: $results"
-  sed -n '/^# {/p; /^# time/p' "$results"
-  passed=$(total pass)
-  failed=$(total fail)
-  # A runner that broke off wrote no totals.
-  [ -n "$passed" ] || { passed=0 && status=1; }
-  read -r unit_passed unit_failed < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$unit_results") || true
-  passed=$((passed + unit_passed))
-  failed=$((${failed:-0} + unit_failed))
-  printf '%s passed, %s failed\n' "$passed" "$failed"
-  [ "$status" = 0 ] && [ "$failed" = 0 ]
+  print "    The whole output of the tests: $output"
+  sed -n '/^# {/p; /^# time/p' "$output"
 }
 
 # A line for each test file that ended, as they end, and what failed in it.
 print_progress() {
-  : >"$results"
-  tail --follow --pid=$$ --lines=+1 --sleep-interval=1 -- "$results" 2>/dev/null | node dist/scripts/test-progress.js
+  tail --follow --pid=$$ --lines=+1 --sleep-interval=1 -- "$1" 2>/dev/null | node dist/scripts/test-progress.js
 }
-
-# From the last line of totals: # { total: 4, pass: 3, fail: 1 }
-total() { sed -n "s/^# {.*[ {]$1: \([0-9]*\).*/\1/p" "$results" 2>/dev/null | tail -n 1; }
 
 main

@@ -1,0 +1,106 @@
+/** Reads the TAP of a run of test files, in which each file is a subtest: what ended how, and what failed in it. */
+
+export type TapFile = {
+  readonly path: string
+  readonly isOk: boolean
+  readonly time: string
+  /** Assertions. A failed file in which none failed counts as one, as with tap. */
+  readonly passed: number
+  readonly failed: number
+  readonly failures: readonly TapFailure[]
+}
+/** A subtest fails for what failed in it. */
+export type TapFailure = {
+  readonly name: string
+  readonly isSubtest: boolean
+  place: string
+  readonly details: string[]
+}
+
+/** `output` holds the file's own lines. `problem` is what the runner reports of its process or its time. */
+export type TapResult = TapFile & { readonly output: string; readonly problem: string }
+/** `isWhole` is false where the runner broke off: it wrote no totals, or failed although no file did. */
+export type TapRun = { readonly files: readonly TapResult[]; readonly isWhole: boolean }
+
+const maxDetails = 10
+const maxColumns = 200
+
+/** Takes the lines of a TAP one by one; returns the file that ends with the line, for most lines undefined. */
+export function tapFiles(): (line: string) => TapFile | undefined {
+  let counts = { passed: 0, failed: 0 }
+  let failures: TapFailure[] = []
+  let inDiff = false
+  let diagnosticEnd: string | undefined
+  let lastIndent = 0
+  return (line) => {
+    if (diagnosticEnd !== undefined) {
+      if (line === diagnosticEnd) diagnosticEnd = undefined
+      const failure = failures.at(-1)
+      if (failure) inDiff = readDiagnostic(failure, line.trim(), inDiff)
+      return undefined
+    }
+    const file = /^(ok|not ok) \d+ - (\S+\.test\.js)(?: # (?:time=)?(.*))?$/.exec(line)
+    if (file) {
+      const [, result, path = '', time = ''] = file
+      const isOk = result === 'ok'
+      const failed = isOk ? counts.failed : Math.max(1, counts.failed)
+      const ended: TapFile = { path, isOk, time, passed: counts.passed, failed, failures }
+      counts = { passed: 0, failed: 0 }
+      failures = []
+      lastIndent = 0
+      return ended
+    }
+    const [, diagnosticIndent] = /^( +)---$/.exec(line) ?? []
+    if (diagnosticIndent !== undefined) diagnosticEnd = `${diagnosticIndent}...`
+    const [, indent, what, name = ''] = /^( +)(?:(ok|not ok) \d+(?: - (.*))?|1\.\.\d+.*)$/.exec(line) ?? []
+    if (indent === undefined) return undefined
+    // The line of a subtest follows its own lines, which are indented deeper.
+    const isSubtest = indent.length < lastIndent
+    lastIndent = indent.length
+    if (what === 'not ok') failures.push({ name, isSubtest, place: '', details: [] })
+    if (what !== undefined && !isSubtest && !/ # (SKIP|TODO)/i.test(line))
+      counts[what === 'ok' ? 'passed' : 'failed'] += 1
+    inDiff = false
+    return undefined
+  }
+}
+
+/** Each file that ended, in that order. */
+export function readTapRun(tap: string): TapRun {
+  const blocks = tap.split(/^(?=# Subtest: |not ok \d+ - timeout!|# \{)/m)
+  const expired = new Set(blocks.flatMap((block) => /^not ok .*\n {2}---\n {2}expired: (.*)$/m.exec(block)?.[1] ?? []))
+  const files = blocks.flatMap((output) => {
+    const read = tapFiles()
+    const file = output
+      .split('\n')
+      .map((line) => read(line))
+      .find((ended) => ended !== undefined)
+    if (file === undefined) return []
+    const isOk = file.isOk && !expired.has(file.path)
+    const failed = isOk ? file.failed : Math.max(1, file.failed)
+    return [{ ...file, isOk, failed, output, problem: isOk ? '' : problemOf(output, expired.has(file.path)) }]
+  })
+  // test.sh adds the status of the runner.
+  const failsAlone = /^# status: [1-9]/m.test(tap) && !/^not ok /m.test(tap)
+  return { files, isWhole: /^# \{/m.test(tap) && !failsAlone }
+}
+
+/** From the diagnostic of the file: its process. */
+function problemOf(output: string, isExpired: boolean): string {
+  const signal = /^ {2}signal: (SIG\w+)$/m.exec(output)?.[1]
+  const status = /^ {2}exitCode: (\d+)$/m.exec(output)?.[1]
+  if (isExpired || signal === 'SIGALRM') return 'did not end in time'
+  if (signal !== undefined) return `its process ended by ${signal}`
+  return status === undefined || status === '0' ? '' : `its process ended with status ${status}`
+}
+
+/** Whether the next line is one of a diff. */
+function readDiagnostic(failure: TapFailure, line: string, inDiff: boolean): boolean {
+  const [, key, value = ''] = /^([A-Za-z]+): ?(.*)$/.exec(line) ?? []
+  if (key === 'diff') return true
+  if (key === 'fileName') failure.place = value
+  else if (key === 'lineNumber') failure.place += `:${value}`
+  const isShown = inDiff ? /^[-+](?!--|\+\+)/.test(line) : /^(found|wanted|expired)$/.test(key ?? '')
+  if (isShown && failure.details.length < maxDetails) failure.details.push(line.slice(0, maxColumns))
+  return inDiff && !/^(\.\.\.$|(at|stack|source|compare|tapCaught):)/.test(line)
+}
