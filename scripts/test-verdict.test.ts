@@ -96,6 +96,20 @@ test('the totals have those of the unit tests; unit tests without totals fail th
   t.equal(testVerdict([a], { first, units: 'Error: out of memory\n' }).failed, 1)
 })
 
+test('unsteady unit tests are reported with the others, and together they may be three', async (t) => {
+  const units = ['dist/u.test.js', 'dist/v.test.js', 'dist/w.test.js'].map((path) => `unsteady: ${path} (late)\n`)
+  const totals = '10 passed, 0 failed\n'
+  const few = testVerdict([a], { first: run([passes(a)]), units: `${units.join('')}${totals}` })
+  t.match(
+    few.lines,
+    units.map((line) => line.trim()),
+  )
+  t.equal(few.failed, 0)
+  const both = { first: run([passes(a), fails(b)]), second: run([passes(b)]), units: `${units.join('')}${totals}` }
+  t.equal(testVerdict([a, b], both).failed, 1)
+  t.match(testVerdict([a, b], both).lines.at(-1), 'More than 3 files are unsteady')
+})
+
 test('a line names few of many failures', async (t) => {
   const many = Array.from({ length: 40 }, (_, index) => `    not ok ${index + 1} - ${'x'.repeat(300)}\n`).join('')
   const first = run([`# Subtest: ${a}\n${many}    1..40\nnot ok 1 - ${a} # time=1ms\n  ---\n  exitCode: 1\n  ...\n`])

@@ -65,7 +65,9 @@ export function testVerdict(wanted: readonly string[], { first, second, units }:
   const unsteady = first.files.filter(({ path, isOk }) => !isOk && again.has(path) && secondFiles.get(path)?.isOk)
   const failed = results.filter(({ isOk }) => !isOk)
   const brokenOff = [first, second].filter((run) => run?.isWhole === false).length
-  const totals = [...results, unitTotals(units), { passed: 0, failed: brokenOff }]
+  const unsteadyUnits = [...(units ?? '').matchAll(/^unsteady: .*$/gm)].map(([line]) => line)
+  const isTooMany = unsteadyUnits.length + unsteady.length > maxUnsteady
+  const totals = [...results, unitTotals(units), { passed: 0, failed: brokenOff + (isTooMany ? 1 : 0) }]
   return {
     lines: [
       ...(brokenOff > 0
@@ -80,7 +82,9 @@ export function testVerdict(wanted: readonly string[], { first, second, units }:
             `${failed.length} files failed: none was run again, because more than ${maxUnsteady} fail the run in any case`,
           ]
         : []),
+      ...unsteadyUnits,
       ...unsteady.map((file) => `unsteady: ${file.path} (${whatFailed(file)})`),
+      ...(isTooMany ? [`More than ${maxUnsteady} files are unsteady: this fails the run`] : []),
     ],
     passed: totals.reduce((sum, { passed }) => sum + passed, 0),
     failed: totals.reduce((sum, { failed }) => sum + failed, 0),

@@ -15,9 +15,9 @@ a line "N passed, N failed"; its status is not 0 when anything failed. Installs 
   --help
   FILE…      run only these compiled tests, for example dist/api/quantity.test.js
 
-Up to three files on real parts that failed are run once more, one after the other. A file that then passes is reported as
-"unsteady: FILE (what failed)" and does not fail the run; its first output is kept in dist/unsteady/. A file that fails twice fails the run, and
-so do more than three failed files, of which none is run again.
+Up to three files that failed are run once more, one after the other. A file that then passes is reported as "unsteady: FILE (what failed)" and
+does not fail the run; of one on real parts the first output is kept in dist/unsteady/. A file that fails twice fails the run, and so do more than
+three failed files, of which none is run again.
 
 The whole output of the tests is kept in dist/test-results.tap, that of the second run in dist/test-results-again.tap, and that of the unit
 tests in dist/unit-results.txt.
@@ -145,7 +145,7 @@ run_tests() {
   local again=()
   rm -rf -- "$unit_results" "$again_results" "$unsteady"
   if [ "${#files[@]}" = 0 ]; then
-    [ -n "$real" ] || node dist/scripts/unit-tests.js | tee "$unit_results" | sed 's/^/    /' || true
+    [ -n "$real" ] || node dist/scripts/unit-tests.js --again | tee "$unit_results" | sed 's/^/    /' || true
     mapfile -t files < <(node dist/scripts/unit-tests.js --list-real)
   fi
   run_tap "$results" "${files[@]}"

@@ -1,6 +1,7 @@
 /**
  * `unit-tests.js [PART OF A PATH...]`: runs the compiled tests that need Node.js alone; `--list-real` prints the others.
- * `test-division.ts` divides them.
+ * `test-division.ts` divides them. With `--again` up to three files that failed are run once more, alone: one that then passes is printed
+ * as unsteady, and does not fail the run.
  *
  * A worker for each core runs one file after the other in its process: the start of a process takes half a second of CPU time,
  * most files a hundredth of that. The files that need a process of their own get one. The PATH is empty, so that a test that starts
@@ -22,7 +23,10 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const timeoutMs = 120_000
 /** For the worker to name what does not end; one whose event loop is held cannot. */
 const reportMs = 10_000
-const wanted = process.argv.slice(2)
+const maxUnsteady = 3
+const [first, ...others] = process.argv.slice(2)
+const runsAgain = first === '--again'
+const wanted = runsAgain || first === undefined ? others : [first, ...others]
 const division = divideTests(readSources(root))
 
 if (wanted[0] === '--list-real') console.log(division.real.map(compiled).join('\n'))
@@ -37,7 +41,7 @@ async function runUnitTests(parts: readonly string[]): Promise<number> {
     return 1
   }
   const beganMs = performance.now()
-  const runs = await runFiles(paths)
+  const runs = await withSecondRuns(await runFiles(paths))
   for (const { path, ms } of [...runs].sort((a, b) => b.ms - a.ms).slice(0, 3)) console.log(`${seconds(ms)}  ${path}`)
   const failedFiles = runs.filter(hasFailed).length
   const passed = runs.reduce((sum, run) => sum + run.passed, 0)
@@ -45,6 +49,21 @@ async function runUnitTests(parts: readonly string[]): Promise<number> {
   console.log(`${runs.length} files, ${failedFiles} of them failed, in ${seconds(performance.now() - beganMs)}`)
   console.log(`${passed} passed, ${failed} failed`)
   return failed === 0 ? 0 : 1
+}
+
+/** A file that failed has the result of its second run where there is one. */
+async function withSecondRuns(runs: readonly FileRun[]): Promise<readonly FileRun[]> {
+  const failed = runs.filter(hasFailed)
+  if (!runsAgain || failed.length === 0 || failed.length > maxUnsteady) return runs
+  const seconds = new Map<FileRun, FileRun>()
+  for (const run of failed) {
+    const used = startProcess(0)
+    const second = await runFile(used, run.path.replace(/^dist\/(.*)\.js$/, '$1.ts'))
+    used.child.kill('SIGKILL')
+    console.log(hasFailed(second) ? failureText(second) : `unsteady: ${run.path} (${shortText(run)})`)
+    seconds.set(run, second)
+  }
+  return runs.map((run) => seconds.get(run) ?? run)
 }
 
 async function runFiles(paths: readonly string[]): Promise<readonly FileRun[]> {
@@ -123,6 +142,12 @@ function hasFailed({ failed, problems }: FileReport): boolean {
 
 function failureText({ path, problems, output }: FileRun): string {
   return [`not ok ${path}`, ...problems.map((problem) => `  ${path} ${problem}`), failuresIn(output)].join('\n')
+}
+
+/** What failed in it, in a line. */
+function shortText({ problems, output }: FileRun): string {
+  const names = [...output.matchAll(/^ *not ok \d+ - (.*)$/gm)].map(([, name = '']) => name)
+  return [...names, ...problems].slice(0, 3).join('; ').slice(0, 300).replaceAll('\n', ' ')
 }
 
 /** What is not ok, with the diagnostics below it, and what was written besides; without the passed assertions. */
