@@ -9,6 +9,7 @@ import type { PodImages } from '../images/pod-images.ts'
 import type { ApiServerLocation } from '../options/container-env.ts'
 import { containerOptions } from '../options/container-options.ts'
 import { asksOfNode } from '../options/downward.ts'
+import { withoutValues } from '../options/hidden-values.ts'
 import { hasHostsFile, hostsFileText, hostsMount } from '../options/hosts-file.ts'
 import { appArmorRefusal, enforceable, unenforcedEvents } from '../options/kernel-limits.ts'
 import type { Resolver } from '../options/pod-dns.ts'
@@ -105,8 +106,9 @@ export async function startContainer(
   const { runtime, records, log } = needs
   const { container, attempt } = step
   const { name } = container
-  const id = await create(needs, { uid, pod, step })
-  if (id === undefined) return
+  const created = await create(needs, { uid, pod, step })
+  if (created === undefined) return
+  const { id, env } = created
   const event = (type: PodEvent['type'], reason: string, message: string) =>
     needs.recordEvent(pod, { type, reason, message, containerName: name })
   event('Normal', 'Created', `Created container: ${name}`)
@@ -119,13 +121,16 @@ export async function startContainer(
   } catch (error) {
     if (isUnreachable(error)) throw error
     // It stays `created` with the reason on it: to the next plan it is a container that ended.
-    event('Warning', 'Failed', `Error: failed to start container "${name}": ${reasonOf(error)}`)
-    log.warn('Container not started', { pod: podPath(pod), container: name, error })
+    const why = withoutValues(reasonOf(error), env)
+    event('Warning', 'Failed', `Error: failed to start container "${name}": ${why}`)
+    log.warn('Container not started', { pod: podPath(pod), container: name, why })
   }
 }
 
-/** Returns the container's id; undefined after a problem. */
-async function create(needs: ContainerStartNeeds, start: Start): Promise<string | undefined> {
+type Created = { readonly id: string } & Pick<ContainerOptions, 'env'>
+
+/** Returns undefined after a problem. */
+async function create(needs: ContainerStartNeeds, start: Start): Promise<Created | undefined> {
   const { uid, pod, step } = start
   const { container, attempt, sandbox } = step
   const { name, image = '' } = container
@@ -166,7 +171,9 @@ async function create(needs: ContainerStartNeeds, start: Start): Promise<string 
   }
   recordCreation(needs, start, options.options, sources.kernelLimits)
   const limits = enforceable(options.options.limits, sources.kernelLimits)
-  return await createIn(needs, start, { ...options.options, limits }).finally(() => needs.devices.release(holder))
+  const { env } = options.options
+  const id = await createIn(needs, start, { ...options.options, limits }).finally(() => needs.devices.release(holder))
+  return id === undefined ? undefined : { id, env }
 }
 
 /** Events: the image is present; limits that the kernel does not enforce, each once for the pod. */
@@ -200,7 +207,7 @@ async function createIn(
     // The image or the sandbox was removed after planning: the next observation shows that.
     if (error instanceof RuntimeError && error.reason === 'ImageNotFound') {
       needs.records.update(start.uid, withoutImages)
-    } else problem(needs, start, 'CreateContainerError', storyOf(error))
+    } else problem(needs, start, 'CreateContainerError', withoutValues(storyOf(error), options.env))
     return undefined
   }
 }

@@ -1,4 +1,5 @@
 /** The environment of a container: values, expansions, and the fields of the pod, its ConfigMaps and its Secrets. */
+import { isUtf8 } from 'node:buffer'
 import { environmentNameProblem } from '../../../api/names.ts'
 import { type ServiceLink, serviceVariables } from '../../../api/network/service-links.ts'
 import type { Container, EnvVar, Pod } from '../../../api/pod.ts'
@@ -46,7 +47,11 @@ export function containerEnv(pod: Pod, container: Container, sources: EnvSources
     for (const [key, value] of data.value ?? []) {
       const name = `${prefix}${key}`
       // A key that cannot be a variable's name is left out (pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables).
-      if (environmentNameProblem(name) === undefined) values.set(name, value.toString('utf8'))
+      if (environmentNameProblem(name) !== undefined) continue
+      const ref = configMapRef ?? secretRef ?? {}
+      const text = textOf(pod, configMapRef ? 'ConfigMap' : 'Secret', { ...ref, key }, value)
+      if ('missing' in text) return { ok: false, message: text.missing }
+      values.set(name, text.value ?? '')
     }
   }
   for (const variable of container.env ?? []) {
@@ -79,7 +84,10 @@ function variableValue(
   sources: EnvSources,
   before: ReadonlyMap<string, string>,
 ): Found<string> {
-  if (valueFrom === undefined) return { value: expand(value ?? '', before) }
+  if (valueFrom === undefined) {
+    if (value?.includes('\0')) return { missing: `the value of environment variable ${name} has a NUL character` }
+    return { value: expand(value ?? '', before) }
+  }
   const { fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef } = valueFrom
   if (fieldRef !== undefined) return fieldValue(pod, fieldRef.fieldPath, sources)
   if (resourceFieldRef !== undefined) return resourceValue(pod, resourceFieldRef, container.name, sources)
@@ -90,14 +98,27 @@ function variableValue(
   return { missing: `environment variable ${name} takes its value from what is not supported` }
 }
 
-function keyOf(
-  pod: Pod,
-  kind: string,
-  ref: Reference & { readonly key: string },
-  data: Found<Contents>,
-): Found<string> {
+type KeyReference = Reference & { readonly key: string }
+
+function keyOf(pod: Pod, kind: string, ref: KeyReference, data: Found<Contents>): Found<string> {
   if ('missing' in data) return data
   const value = data.value?.get(ref.key)
-  if (value !== undefined || ref.optional) return { value: value?.toString('utf8') }
+  if (value !== undefined) return textOf(pod, kind, ref, value)
+  if (ref.optional) return { value: undefined }
   return { missing: `couldn't find key ${ref.key} in ${kind} ${pod.metadata.namespace ?? 'default'}/${ref.name ?? ''}` }
+}
+
+/**
+ * The value as text. The kubelet passes bytes on unchanged; Docker takes the environment as JSON, whose texts are UTF-8, and the kernel ends a
+ * variable at a NUL. Another value than that of the Secret must not be set in silence.
+ */
+function textOf(pod: Pod, kind: string, { name = '', key }: KeyReference, value: Buffer): Found<string> {
+  const problem = !isUtf8(value)
+    ? 'is not UTF-8 text, and Docker passes on text only'
+    : value.includes(0)
+      ? 'has a NUL byte'
+      : undefined
+  if (problem === undefined) return { value: value.toString('utf8') }
+  const what = `key ${key} in ${kind} ${pod.metadata.namespace ?? 'default'}/${name}`
+  return { missing: `${what} cannot be an environment variable: its value ${problem}; mount it as a file` }
 }

@@ -184,6 +184,30 @@ test('what the environment names must be there', async (t) => {
   t.equal(messageOf({ envFrom: [{ secretRef: { name: 'none' } }] }), 'secret "none" not found')
 })
 
+test('a value that Docker cannot pass on unchanged is no variable', async (t) => {
+  const data = { bytes: 'cP93', nul: 'cAB3' }
+  const secrets = [{ apiVersion: 'v1', kind: 'Secret', metadata: { name: 's', namespace: 'default' }, data }]
+  const configMaps = [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'c' }, data: { nul: 'p\0w' } }]
+  const messageOf = (container: Partial<Container>) => {
+    const whole = { name: 'main', ...container }
+    const sources = { ...needs, secrets, configMaps } as typeof needs
+    const result = containerOptions(aPod({ containers: [whole] }), whole, sources)
+    return result.ok ? undefined : result.message
+  }
+  const secretKey = (key: string) => ({ env: [{ name: 'A', valueFrom: { secretKeyRef: { name: 's', key } } }] })
+  const notText = 'its value is not UTF-8 text, and Docker passes on text only; mount it as a file'
+  const bytes = `key bytes in Secret default/s cannot be an environment variable: ${notText}`
+  t.equal(messageOf(secretKey('bytes')), bytes)
+  t.match(
+    messageOf(secretKey('nul')),
+    'key nul in Secret default/s cannot be an environment variable: its value has a NUL',
+  )
+  t.equal(messageOf({ envFrom: [{ secretRef: { name: 's' } }] }), bytes)
+  const configMapKeyRef = { name: 'c', key: 'nul' }
+  t.match(messageOf({ env: [{ name: 'A', valueFrom: { configMapKeyRef } }] }), 'key nul in ConfigMap default/c cannot')
+  t.match(messageOf({ env: [{ name: 'A', value: 'p\0w' }] }), 'environment variable A has a NUL')
+})
+
 test('cpu and memory become the kernel’s numbers', async (t) => {
   const both = made({
     resources: { requests: { cpu: '250m', memory: '64Mi' }, limits: { cpu: '1500m', memory: '128Mi' } },
