@@ -36,6 +36,52 @@ test('a container that crashes waits as Kubernetes makes it wait', async (t) => 
   )
 })
 
+test('a container starts again with the files that it has when their ConfigMap and Secret are gone', async (t) => {
+  const { clock, runtime, running, world } = nodeInMemory(t)
+  const volumes = [
+    { name: 'c', configMap: { name: 'settings', items: [{ key: 'a', path: 'a' }] } },
+    { name: 's', secret: { secretName: 'keys' } },
+  ]
+  const volumeMounts = [
+    { name: 'c', mountPath: '/c' },
+    { name: 's', mountPath: '/s/a', subPath: 'a' },
+  ]
+  const container = { name: 'main', image, imagePullPolicy: 'IfNotPresent', volumeMounts }
+  const podOf = (name: string) => {
+    const pod = podRunning(name, listening, { containers: [container] })
+    return { ...pod, spec: { ...pod.spec, volumes } }
+  }
+  const web = podOf('web')
+  const settings = {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'settings', namespace: 'default' },
+  } as const
+  const keys = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'keys', namespace: 'default' } } as const
+  const data = { a: 'b25l' }
+  world.publishDesired({ pods: [web], configMaps: [{ ...settings, data }], secrets: [{ ...keys, data }] })
+  await clock.advance(1_000)
+  const main = () => running().find(({ identity }) => identity.kind === 'container')
+  const restarted = async () => {
+    runtime.exit(main()?.id ?? '', 1)
+    await clock.advance(400_000)
+    return world.status('web')?.containerStatuses?.[0]
+  }
+  world.publishDesired({ pods: [web], configMaps: [{ ...settings, data: { other: 'two' } }], secrets: [] })
+  await clock.advance(1_000)
+  t.match(await restarted(), { restartCount: 1, state: { running: {} } }, 'the key and the Secret are gone')
+  world.publishDesired({ pods: [web], configMaps: [], secrets: [] })
+  await clock.advance(1_000)
+  t.match(await restarted(), { restartCount: 2, state: { running: {} } }, 'both are gone')
+
+  const later = podOf('later')
+  world.publishDesired({ pods: [web, later], configMaps: [], secrets: [] })
+  await clock.advance(10_000)
+  t.match(world.status('later')?.containerStatuses?.[0], {
+    state: { waiting: { message: /configmap "settings" not found/ } },
+  })
+})
+
 test('a container that is added to a running pod is started once, and never again', async (t) => {
   const { clock, runtime, world, running } = nodeInMemory(t)
   const web = podRunning('web')

@@ -48,7 +48,10 @@ export function fakeVolumes(): FakeVolumes {
       const message = failure
       failure = undefined
       if (message !== undefined) throw new VolumeError(message)
-      placed.set(`${podUID}/${volume.name}`, volume)
+      if (volume.kind === 'earlierFiles') {
+        if (placed.get(`${podUID}/${volume.name}`) === undefined)
+          throw new VolumeError('its files were not written before')
+      } else placed.set(`${podUID}/${volume.name}`, volume)
       return volume.kind === 'hostPath' ? volume.path : `/volumes/${podUID}/${volume.name}`
     },
     part: async (podUID, volume, subPath) => `/volumes/${podUID}/${volume.name}/${subPath}`,

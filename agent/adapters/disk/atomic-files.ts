@@ -50,13 +50,27 @@ export async function replaceFiles(
   return true
 }
 
-/** Links each name to its file and removes everything else: old names, and the remains of an interrupted write. */
+/** Whether files were written to this folder before. */
+export async function hasFiles(folder: string): Promise<boolean> {
+  const current = await readlink(join(folder, dataLink)).catch(() => undefined)
+  return current !== undefined
+}
+
+/**
+ * Links each name to its file and removes old names and the remains of an interrupted write. Folders that were made for a `subPath` stay: a
+ * container has them mounted.
+ */
 async function finish(folder: string, current: string, files: readonly VolumeFile[]): Promise<void> {
   const names = new Set(files.map(({ path }) => path.split('/').find((part) => part !== '') ?? ''))
-  const present = await readdir(folder)
-  for (const name of names) if (!present.includes(name)) await symlink(join(dataLink, name), join(folder, name))
+  const entries = await readdir(folder, { withFileTypes: true })
+  const present = new Set(entries.map(({ name }) => name))
+  for (const name of names) if (!present.has(name)) await symlink(join(dataLink, name), join(folder, name))
   const kept = new Set([dataLink, current, ...names])
-  for (const name of present) if (!kept.has(name)) await rm(join(folder, name), { recursive: true, force: true })
+  for (const entry of entries) {
+    const { name } = entry
+    if (kept.has(name) || (entry.isDirectory() && !name.startsWith('..'))) continue
+    await rm(join(folder, name), { recursive: true, force: true })
+  }
 }
 
 async function isThere(data: string, files: readonly VolumeFile[], group: number | undefined): Promise<boolean> {

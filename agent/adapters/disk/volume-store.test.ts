@@ -131,7 +131,21 @@ test('volumes on this machine', { skip }, async (t) => {
     const config = files(file('a', 'one'))
     await store.place('u', config)
     t.equal(await readFile(await store.part('u', config, 'a', mount), 'utf8'), 'one')
-    await t.rejects(store.part('u', config, 'b', mount), { name: 'VolumeError', message: 'the volume has no b' })
+    const empty = await store.part('u', config, 'b/c', mount)
+    t.same(await readdir(empty), [], 'what is not among the files is made, as an empty folder')
+    await store.place('u', files(file('a', 'two')))
+    t.same(await readdir(empty), [], 'and stays when the files change: a container has it mounted')
+  })
+
+  t.test('files that were placed are used as they are when they cannot be written again', async (t) => {
+    const { store } = await testVolumes(t)
+    const config = files(file('a', 'one'))
+    const earlier: WantedVolume = { name: config.name, kind: 'earlierFiles' }
+    await t.rejects(store.place('u', earlier), { name: 'VolumeError' })
+    const path = await store.place('u', config)
+    t.equal(await store.place('u', earlier), path)
+    t.equal(await readFile(await store.part('u', earlier, 'a', mount), 'utf8'), 'one')
+    await t.rejects(store.place('another', earlier), { name: 'VolumeError' })
   })
 
   t.test('a hosts file changes where it is mounted, and is not stored with secrets', async (t) => {

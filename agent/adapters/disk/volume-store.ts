@@ -19,7 +19,7 @@ import {
 import { dirname, join } from 'node:path'
 import { messageOf } from '../../../daemon/errors.ts'
 import { VolumeError, type VolumeStore, type WantedVolume } from '../../pods/volumes/volume-store.ts'
-import { replaceFiles } from './atomic-files.ts'
+import { hasFiles, replaceFiles } from './atomic-files.ts'
 import { removeFolder } from './folder-removal.ts'
 import { holdInside } from './inside-volume.ts'
 import { makeMessageFile, messageMemory, readMessageFile, writeEtcFile } from './message-files.ts'
@@ -65,12 +65,11 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): 
       await scratchFolder(path, volume.group)
       return path
     }
+    if (volume.kind === 'earlierFiles') return await withFiles(path)
     await inMemory()
     await mkdir(path, { recursive: true })
-    if (volume.kind === 'files') {
-      await chmod(path, 0o755)
-      await replaceFiles(path, volume.files, volume.group)
-    } else if (mountsAt(await mountPoints(), path).length === 0) {
+    if (volume.kind === 'files') await writeFiles(path, volume)
+    else if (mountsAt(await mountPoints(), path).length === 0) {
       await mountMemory(path, memoryOptions(volume.sizeBytes, volume.group))
     }
     return path
@@ -78,7 +77,7 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): 
 
   const part: VolumeStore['part'] = async (podUID, volume, subPath, { containerName, index }) => {
     const path = placeOf(podUID, volume)
-    if (volume.kind === 'files') return await fileInside(path, subPath)
+    if (volume.kind === 'files' || volume.kind === 'earlierFiles') return await amongFiles(path, subPath)
     await inMemory()
     const held = await holdInside(path, subPath)
     try {
@@ -206,11 +205,22 @@ async function checkHostPath(path: string, type: string): Promise<void> {
   }
 }
 
-/** Only the agent writes there, so the links cannot change after the check. */
-async function fileInside(folder: string, subPath: string): Promise<string> {
+async function writeFiles(path: string, { files, group }: WantedVolume & { readonly kind: 'files' }): Promise<void> {
+  await chmod(path, 0o755)
+  await replaceFiles(path, files, group)
+}
+
+async function withFiles(path: string): Promise<string> {
+  if (await hasFiles(path)) return path
+  throw new VolumeError('its files were not written before')
+}
+
+/** What is not there is made, as a folder. Only the agent writes there, so the links cannot change after the check. */
+async function amongFiles(folder: string, subPath: string): Promise<string> {
   const root = await realpath(folder)
-  const found = await realpath(join(root, subPath)).catch(() => undefined)
-  if (found === undefined) throw new VolumeError(`the volume has no ${subPath}`)
+  const path = join(root, subPath)
+  if (!(await exists(path))) await mkdir(path, { recursive: true, mode: 0o755 })
+  const found = await realpath(path)
   if (!found.startsWith(`${root}/`)) throw new VolumeError(`${subPath} leads out of the volume`)
   return found
 }

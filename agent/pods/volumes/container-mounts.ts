@@ -24,7 +24,7 @@ export async function containerMounts(
   const uid = pod.metadata.uid ?? ''
   const mounts: ContainerMount[] = []
   for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
-    const wanted = volumeNamed(pod, mount.name, sources)
+    const wanted = await volumeNamed(pod, mount.name, sources, store)
     if (!wanted.ok) return { ok: false, volume: mount.name, message: wanted.message }
     const subPath = subPathOf(pod, container, mount, sources)
     if (!subPath.ok) return { ok: false, message: subPath.message }
@@ -41,7 +41,7 @@ export async function containerMounts(
     mounts.push({
       source: source.value,
       target: mount.mountPath.startsWith('/') ? mount.mountPath : `/${mount.mountPath}`,
-      readOnly: mount.readOnly === true || wanted.value.kind === 'files',
+      readOnly: mount.readOnly === true || hasFiles(wanted.value),
       propagation: propagationOf(mount.mountPropagation),
     })
   }
@@ -62,11 +62,28 @@ function isMounted({ spec }: Pod, name: string): boolean {
   return containers.some(({ volumeMounts = [] }) => volumeMounts.some((mount) => mount.name === name))
 }
 
-function volumeNamed(pod: Pod, name: string, sources: MountSources): VolumeResult<WantedVolume> {
+/**
+ * The volume to place. One that was placed before and cannot be written now, as its ConfigMap or Secret is gone, is used as it is: the
+ * kubelet asks only whether a volume is mounted before it starts a container again, and a failed update leaves it mounted
+ * (pkg/kubelet/volumemanager/volume_manager.go, verifyVolumesMounted).
+ */
+async function volumeNamed(
+  pod: Pod,
+  name: string,
+  sources: MountSources,
+  store: VolumeStore,
+): Promise<VolumeResult<WantedVolume>> {
   const volume = pod.spec.volumes?.find((one) => one.name === name)
-  return volume === undefined
-    ? { ok: false, message: 'the pod has no such volume' }
-    : wantedVolume(pod, volume, sources)
+  if (volume === undefined) return { ok: false, message: 'the pod has no such volume' }
+  const wanted = wantedVolume(pod, volume, sources)
+  if (wanted.ok) return wanted
+  const earlier: WantedVolume = { name, kind: 'earlierFiles' }
+  const placed = await tried(() => store.place(pod.metadata.uid ?? '', earlier))
+  return placed.ok ? { ok: true, value: earlier } : wanted
+}
+
+function hasFiles({ kind }: WantedVolume): boolean {
+  return kind === 'files' || kind === 'earlierFiles'
 }
 
 type Mount = NonNullable<Container['volumeMounts']>[number]

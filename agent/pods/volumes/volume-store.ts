@@ -14,6 +14,8 @@ export type WantedVolume = { readonly name: string } & (
   | { readonly kind: 'hostPath'; readonly path: string; readonly type: string }
   /** Kept in memory only. */
   | { readonly kind: 'files'; readonly files: readonly VolumeFile[]; readonly group?: number }
+  /** Files that were placed before, as they are: what they were written from is missing now. */
+  | { readonly kind: 'earlierFiles' }
 )
 
 /** Doing a thing twice is doing it once. What cannot be done is thrown as VolumeError. */
@@ -22,7 +24,8 @@ export interface VolumeStore {
   place(podUID: string, volume: WantedVolume): Promise<string>
   /**
    * A folder or file of a placed volume, for one mount of a container: where it is on this machine. No link in the
-   * volume leads out of it, whatever is written there meanwhile. A folder that is not there is made, but not among files.
+   * volume leads out of it, whatever is written there meanwhile. What is not there is made, as a folder (SafeMakeDir in
+   * pkg/kubelet/kubelet_pods.go, makeMounts).
    */
   part(podUID: string, volume: WantedVolume, subPath: string, mount: MountPlace): Promise<string>
   /** An empty file for what a container leaves to be read, for this attempt at it; those before the last go. */
