@@ -55,9 +55,28 @@ test('bytes may be overwritten once they were added', (t) => {
   t.end()
 })
 
-test('of repeated headers the last one counts, and a value is not a header', (t) => {
+test('lines may end with LF alone, and what else Go takes is an answer', (t) => {
+  for (const text of [
+    'HTTP/1.0 200 OK\n\nok',
+    'HTTP/1.1 200 OK\nContent-Length: 2\n\nok',
+    'HTTP/1.1 200 OK\r\nA: b\nContent-Length: 2\r\n\r\nok',
+    'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\nok',
+    'HTTP/1.1 200 OK\nContent-Length: 2\n\r\nok',
+    'HTTP/1.1  200 OK\r\nContent-Length: 2\r\n\r\nok',
+    'HTTP/2.0 200 OK\r\nContent-Length: 2\r\n\r\nok',
+    'HTTP/1.1 200\r\nA : b\r\n folded\r\n: none\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok',
+    'HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n2\r\nok\r\n0\r\n\r\n',
+    'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nok',
+  ]) {
+    for (const answer of inAnyPieces(text)) t.match(answer, { status: 200, body: 'ok' }, text)
+  }
+  t.match(read('HTTP/1.1 302 Found\nLocation: /here\n\n'), { status: 302, location: '/here' })
+  t.end()
+})
+
+test('of repeated headers the first one counts, and a value is not a header', (t) => {
   const head = 'HTTP/1.1 302\r\nX: location: /no\r\nLocation: /first\r\nlocation:/second \r\nContent-Length: 0'
-  t.match(read(`${head}\r\n\r\n`), { status: 302, location: '/second' })
+  t.match(read(`${head}\r\n\r\n`), { status: 302, location: '/first' })
   t.match(read('HTTP/1.1 200\r\nX-Content-Length: 3\r\nContent-Length: 0\r\n\r\n'), { body: '' })
   t.end()
 })
@@ -77,6 +96,11 @@ test('what is no HTTP, or breaks off, is an error at once', (t) => {
     'HTTP/1.1 2000 OK\r\n\r\n',
     'HTTP/1.1 099 OK\r\n\r\n',
     'HTTP/1.1 200 OK\r\nContent-Length: 4, 4\r\n\r\n',
+    'HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\n',
+    'HTTP/1.1 200 OK\r\nno header\r\n\r\n',
+    'HTTP/1.1 200 OK\n folded: first\n\n',
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nokay\r\n0\r\n\r\n',
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\nok\n0\n\n\r\n',
     `HTTP/1.1 200 OK\r\nX: ${'y'.repeat(20_000)}`,
     'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n',
     `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;${'y'.repeat(20_000)}`,

@@ -1,4 +1,7 @@
-/** Parses an HTTP/1.x response as it arrives: as much as a probe needs, with bounded size. */
+/**
+ * Parses an HTTP/1.x response as it arrives: as much as a probe needs, with bounded size. What Go's client takes is taken (net/http,
+ * ReadResponse; net/textproto, ReadMIMEHeader), as pods that the kubelet finds ready must be ready here.
+ */
 
 export type HttpAnswer = {
   readonly status: number
@@ -82,38 +85,56 @@ export function httpAnswerReader(): HttpAnswerReader {
   }
 }
 
-/** Undefined until the headers are complete. */
+/** Undefined until the headers are complete. Lines end with CRLF, or with LF alone. */
 function headOf(bytes: Buffer): Head | undefined {
-  const end = bytes.indexOf('\r\n\r\n')
-  if (end < 0) {
+  const ends = [bytes.indexOf('\n\n'), bytes.indexOf('\n\r\n')].filter((at) => at >= 0)
+  if (ends.length === 0) {
     // A server of another protocol may never send an empty line.
     if (bytes.length >= 5 && bytes.toString('latin1', 0, 5) !== 'HTTP/') throw malformed(bytes)
     return undefined
   }
-  const text = bytes.toString('latin1', 0, end)
-  const match = /^HTTP\/1\.[01] ([1-9]\d\d)(?: |\r\n|$)/.exec(text)
-  if (match === null) throw malformed(bytes)
-  const header = headerReader(text)
-  const status = Number(match[1])
-  const isChunked = /\bchunked\s*$/i.test(header('transfer-encoding') ?? '')
-  const written = header('content-length')
-  if (written !== undefined && !/^\d+$/.test(written)) throw malformed(bytes)
+  const end = Math.min(...ends)
+  const [first = '', ...lines] = bytes.toString('latin1', 0, end).split('\n').map(withoutCR)
+  const [, major, minor, code] = /^HTTP\/(\d)\.(\d) +([1-9]\d\d)(?: |$)/.exec(first) ?? []
+  const headers = headersIn(lines)
+  if (code === undefined || headers === undefined) throw malformed(bytes)
+  const status = Number(code)
+  const codings = Number(`${major}${minor}`) < 11 ? undefined : headers.get('transfer-encoding')?.at(-1)
+  const isChunked = /\bchunked\s*$/i.test(codings ?? '')
+  const lengths = new Set(headers.get('content-length'))
+  const [written] = lengths
+  if (lengths.size > 1 || (written !== undefined && !/^\d+$/.test(written))) throw malformed(bytes)
   const isEmpty = status === 204 || status === 304
   const length = isEmpty ? 0 : written === undefined ? Number.POSITIVE_INFINITY : Number(written)
-  const location = header('location')
-  return { status, location, length, isChunked: isChunked && !isEmpty, bodyAt: end + 4 }
+  const bodyAt = end + (bytes[end + 1] === 0x0d ? 3 : 2)
+  return { status, location: headers.get('location')?.[0], length, isChunked: isChunked && !isEmpty, bodyAt }
 }
 
-/** Of repeated headers the last one counts. Names are given in lower case. */
-function headerReader(head: string): (name: string) => string | undefined {
-  const lower = head.toLowerCase()
-  return (name) => {
-    const at = lower.lastIndexOf(`\r\n${name}:`)
-    if (at < 0) return undefined
-    const end = head.indexOf('\r\n', at + 2)
-    return head.slice(at + 3 + name.length, end < 0 ? undefined : end).trim()
-  }
+function withoutCR(line: string): string {
+  return line.endsWith('\r') ? line.slice(0, -1) : line
 }
+
+/** Values by name in lower case, in their order. undefined: one of the lines is no header. */
+function headersIn(lines: readonly string[]): ReadonlyMap<string, readonly string[]> | undefined {
+  const headers = new Map<string, string[]>()
+  let values: string[] | undefined
+  for (const line of lines) {
+    if (/^[ \t]/.test(line)) {
+      if (values === undefined) return undefined
+      values.push(`${values.pop()} ${line.trim()}`.trim())
+      continue
+    }
+    const [, name, value] = headerLine.exec(line) ?? []
+    if (name === undefined || value === undefined) return undefined
+    values = headers.get(name.toLowerCase()) ?? []
+    headers.set(name.toLowerCase(), values)
+    values.push(value.trim())
+  }
+  return headers
+}
+
+/** The name is a token of RFC 9110, 5.6.2, in which Go also takes blanks. */
+const headerLine = /^([-!#$%&'*+.^_`|~0-9A-Za-z ]*):([\t\x20-\x7e\x80-\xff]*)$/
 
 function malformed(bytes: Buffer): Error {
   const start = JSON.stringify(bytes.toString('latin1', 0, Math.min(bytes.length, 32)))
@@ -128,7 +149,7 @@ interface ChunkReader {
   read(bytes: Buffer): Buffer | undefined
 }
 
-/** RFC 9112, 7.1. */
+/** RFC 9112, 7.1. Its lines end with CRLF only, as Go demands since 1.24.2 (CVE-2025-22871). */
 function chunkReader(): ChunkReader {
   const whole: Buffer[] = []
   let at = 0
@@ -141,7 +162,7 @@ function chunkReader(): ChunkReader {
           if (bytes.length - at > mostHeadBytes) throw new Error('malformed chunked encoding')
           return undefined
         }
-        const match = /^([0-9a-fA-F]{1,8})(?:[ \t]*;.*|[ \t]*)$/.exec(bytes.toString('latin1', at, line))
+        const match = /^([0-9a-fA-F]{1,16})(?:[ \t]*;.*|[ \t]*)$/.exec(bytes.toString('latin1', at, line))
         if (match === null) throw new Error('malformed chunked encoding')
         const size = Number.parseInt(match[1] ?? '', 16)
         if (size === 0) break
@@ -151,6 +172,7 @@ function chunkReader(): ChunkReader {
           const isEnough = wholeBytes + data.length >= mostBodyBytes
           return isEnough ? Buffer.concat([...whole, data]) : undefined
         }
+        if (bytes.toString('latin1', next - 2, next) !== '\r\n') throw new Error('malformed chunked encoding')
         // A copy: the bytes are part of a buffer that each push replaces.
         whole.push(Buffer.from(data))
         wholeBytes += size
