@@ -95,6 +95,18 @@ test('a container that failed a probe is stopped with the grace period of the pr
   t.match(chosen([instance()], probes()).stop, { graceSeconds: 20 })
 })
 
+test('a container that failed a probe starts again with OnFailure, also after it ended with 0', async (t) => {
+  const failed = { why: 'Container main failed liveness probe, will be restarted', byProbe: true } as const
+  const probes = facts({ probes: new Map([['main-0', { ready: false, started: true, failed }]]) })
+  for (const policy of ['Always', 'OnFailure'] as const) {
+    t.match(chosen([instance()], probes, policy).stop, { replace: true }, policy)
+    const after = chosen([instance(succeeded)], facts({ replacing: new Set(['main-0']) }), policy)
+    t.equal(startedAttempt(after), 1, policy)
+  }
+  const { stop } = chosen([instance()], probes, 'Never')
+  t.equal(stop?.step === 'stop' && stop.replace, undefined, 'not with Never')
+})
+
 test('a second instance waits until an older one that still runs has ended', async (t) => {
   const choice = chosen([instance({ attempt: 1, ...failed }), instance()])
   t.same(choice.start?.(sandbox), [])

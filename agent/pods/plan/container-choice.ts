@@ -55,10 +55,12 @@ export function choose(
         : `Container ${container.name} definition changed, will be restarted`
       : (failed?.why ?? `Stopping container ${container.name}`)
     const stop = stopOf(newest, Math.max(leastGraceSeconds, failed?.graceSeconds ?? stopGraceSeconds(pod)), facts, why)
-    return { tidy, ...(stop ? { stop: changed ? { ...stop, replace: true } : stop } : {}), start: () => [] }
+    // After a failed probe it starts again unless the policy is Never (pkg/kubelet/kuberuntime, computePodActions).
+    const replace = changed || (failed?.byProbe === true && policy !== 'Never')
+    return { tidy, ...(stop ? { stop: replace ? { ...stop, replace } : stop } : {}), start: () => [] }
   }
   // A container that ended by itself has succeeded or failed, even if its specification has changed since.
-  const isReplaced = changed && facts.record.replacing.has(newest.id)
+  const isReplaced = facts.record.replacing.has(newest.id)
   if (!isReplaced && !shouldRestart(policy, exitCodeOf(newest))) return { tidy }
   const exitedAtMs = facts.record.exits.get(newest.id) ?? facts.nowMs
   const waitMs = changed ? 0 : crashWaitMs(facts.record.backoffs.get(backoffKey(container)), exitedAtMs)

@@ -201,5 +201,5 @@ function vitalOf(id: string, workers: readonly Worker[]): Vital {
 function failureOf({ container, kind, probe }: Worker): NonNullable<Vital['failed']> {
   const graceSeconds = probe.terminationGracePeriodSeconds
   const why = `Container ${container.name} failed ${kind} probe, will be restarted`
-  return graceSeconds === undefined ? { why } : { why, graceSeconds }
+  return { why, byProbe: true, ...(graceSeconds !== undefined && { graceSeconds }) }
 }

@@ -96,8 +96,8 @@ export type FoundImage = { readonly image: LocalImage | undefined; readonly unfi
 export type Vital = {
   readonly started: boolean
   readonly ready: boolean
-  /** It must be killed, and may then be started again. */
-  readonly failed?: { readonly why: string; readonly graceSeconds?: number }
+  /** It must be killed, and may then be started again; `byProbe`: with `OnFailure` whatever its exit code. */
+  readonly failed?: { readonly why: string; readonly graceSeconds?: number; readonly byProbe?: true }
 }
 
 /** By container id. A container without an entry has no probes and no hook: it is ready when it runs. */
