@@ -1,9 +1,9 @@
 /** The output of containers: of a command in a running one, and the end of its log. */
-import { readFile } from 'node:fs/promises'
 import type Dockerode from 'dockerode'
 import { startDeadline } from '../../../daemon/deadline.ts'
 import type { ExecResult } from '../../pods/runtime/runtime.ts'
 import { askMs, call } from './call.ts'
+import { killTree } from './process-tree.ts'
 
 /** The kubelet cuts the output of probes and hooks at this length (pkg/probe/exec/exec.go, maxReadLength). */
 const mostBytes = 10 * 1024
@@ -47,17 +47,18 @@ export async function execute(
   return { exitCode: ExitCode ?? undefined, output }
 }
 
-/** Docker cannot end an exec. The kernel can, if the process certainly belongs to this container. Never rejects. */
+/**
+ * Docker cannot end an exec. The kernel can, with all that it started, if the processes certainly belong to this container: otherwise each probe
+ * that is too late leaves some. Never rejects.
+ */
 export async function killCommand(exec: Dockerode.Exec, id: string): Promise<void> {
   try {
     const { Running, Pid } = await call('Cannot look at a command', askMs, (abortSignal) =>
       exec.inspect({ abortSignal }),
     )
-    if (!Running || Pid <= 1) return
-    const groups = await readFile(`/proc/${Pid}/cgroup`, 'utf8')
-    if (groups.includes(id)) process.kill(Pid, 'SIGKILL')
+    if (Running && Pid > 1) await killTree(Pid, (cgroups) => cgroups.includes(id))
   } catch {
-    // The process has ended, or is not visible here: it runs until it ends or its container does.
+    // It runs until it ends or its container does.
   }
 }
 
