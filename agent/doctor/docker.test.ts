@@ -6,6 +6,7 @@ import { healthFinding } from './health.ts'
 
 const engine: DockerFacts = {
   version: '26.1.5',
+  hasSettings: true,
   storageDriver: 'overlay2',
   cgroupDriver: 'systemd',
   cgroupVersion: '2',
@@ -42,6 +43,7 @@ test('Docker: there, well set up, or what is missing', async (t) => {
   t.ok(poor.every(({ remedy }) => remedy !== undefined))
   t.equal(verdicts(at({ ...engine, storageDriver: 'aufs' }))['docker-storage'], 'warning')
   t.equal(verdicts(at({ ...engine, cgroupDriver: 'none' }))['docker-cgroups'], 'problem')
+  t.same(verdicts(at({ ...engine, hasSettings: false })), { docker: 'ok', 'docker-settings': 'unknown' })
   t.match(at('absent'), [{ verdict: 'problem', found: /no \/run\/docker\.sock/ }])
   t.match(at('refuses'), [{ verdict: 'problem', found: /not running/ }])
   t.match(at('hangs'), [{ verdict: 'problem', found: /does not answer/ }])

@@ -3,6 +3,8 @@ import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-find
 
 export type DockerFacts = {
   readonly version: string
+  /** False: it reported its version only, and the others are guesses. */
+  readonly hasSettings: boolean
   /** `overlay2` */
   readonly storageDriver: string
   readonly cgroupDriver: string
@@ -31,6 +33,11 @@ export function dockerFinding(found: DoctorFinding, socket: string, answer: Dock
 
 /** Checks Docker's settings. */
 export function dockerSettings(facts: DockerFacts, isSystemdHere: boolean): readonly DoctorFinding[] {
+  if (!facts.hasSettings) {
+    const remedy =
+      "Where names cannot be resolved it takes a minute: see 'getent hosts registry-1.docker.io', and try again"
+    return [unknown('docker-settings', 'Docker did not report its settings in time', remedy)]
+  }
   return [storageDriver(facts), cgroupDriver(facts, isSystemdHere), restore(facts)]
 }
 

@@ -93,6 +93,23 @@ test('an image that cannot be had is tried again, further and further apart', as
   t.equal(world.status('web')?.phase, 'Running')
 })
 
+test('an image that the engine refuses gets no container, and an Event has the reason', async (t) => {
+  const { clock, runtime, world } = nodeInMemory(t)
+  runtime.images.add('app:1')
+  const refused = 'image app:1: its configuration is too large (300 KiB, at most 256 KiB)'
+  runtime.refusedImages.set('app:1', refused)
+  const container = { name: 'main', image: 'app:1', imagePullPolicy: 'Never' } as const
+  world.want(podRunning('web', listening, { containers: [container] }))
+  await clock.advance(1_000)
+  const waiting = () => world.status('web')?.containerStatuses?.[0]?.state?.waiting
+  t.match(waiting(), { reason: 'ErrImagePull', message: refused })
+  t.ok(world.eventTexts().includes(`Failed: Failed to pull image "app:1": ${refused}`))
+  t.notOk(runtime.calls.some(({ method }) => method === 'createContainer'))
+  runtime.refusedImages.delete('app:1')
+  await clock.advance(300_000)
+  t.equal(world.status('web')?.phase, 'Running')
+})
+
 test('an image for another platform is reported, and the pod runs once the right one is there', async (t) => {
   const machine = { os: 'linux', architecture: 'amd64', variant: '' }
   const { clock, runtime, world } = nodeInMemory(t, {

@@ -26,6 +26,8 @@ export interface FakeRuntime extends ContainerRuntime {
   readonly imageUsers: Map<string, string>
   /** What containers wrote, by id. */
   readonly logs: Map<string, string>
+  /** Why the engine makes no container of an image. */
+  readonly refusedImages: Map<string, string>
   /** `linux/arm64`, where an image states its platform. */
   readonly imagePlatforms: Map<string, string>
   /** The exit code of commands in containers: that of `exit N`, else 0. */
@@ -57,6 +59,7 @@ export function fakeRuntime(clock: Clock): FakeRuntime {
   const registry = new Set<string>()
   const imageUsers = new Map<string, string>()
   const imagePlatforms = new Map<string, string>()
+  const refusedImages = new Map<string, string>()
   const listeners = new Set<{ nodeName: string; listener: RuntimeListener; broken: (error: Error) => void }>()
   const ends = new Map<string, () => void>()
   const calls: { method: keyof ContainerRuntime; subject: string }[] = []
@@ -217,7 +220,9 @@ export function fakeRuntime(clock: Clock): FakeRuntime {
       await begin('findImage', image)
       if (!images.has(image)) return undefined
       const [os = '', architecture = '', variant = ''] = (imagePlatforms.get(image) ?? '').split('/')
-      return { id: `sha256:${image}`, sizeBytes: 1_000, platform: { os, architecture, variant } }
+      const refused = refusedImages.get(image)
+      const platform = { os, architecture, variant }
+      return { id: `sha256:${image}`, sizeBytes: 1_000, platform, ...(refused !== undefined && { refused }) }
     },
     async imageUser(image) {
       await begin('imageUser', image)
@@ -273,6 +278,7 @@ export function fakeRuntime(clock: Clock): FakeRuntime {
     registry,
     imageUsers,
     imagePlatforms,
+    refusedImages,
     exit: (id, exitCode, more) => end(id, exitCode, more?.oomKilled),
     lose(id) {
       const entry = entryOf(id)

@@ -41,6 +41,7 @@ export type RegistryImage = {
   /** Each a tar archive. */
   readonly layers: readonly Buffer[]
   readonly command?: readonly string[]
+  readonly labels?: { readonly [name: string]: string }
 }
 
 type Fault = { readonly afterBytes: number; readonly and: 'stall' | 'cut' }
@@ -69,12 +70,18 @@ export async function startRegistry(t: Ending): Promise<TestRegistry> {
   }
   const json = (value: unknown) => Buffer.from(JSON.stringify(value))
 
-  const manifestOf = ({ architecture = hostArchitecture(), variant, layers, command = ['sh'] }: RegistryImage) => {
+  const manifestOf = ({
+    architecture = hostArchitecture(),
+    variant,
+    layers,
+    labels,
+    command = ['sh'],
+  }: RegistryImage) => {
     const config = json({
       architecture,
       ...(variant === undefined ? {} : { variant }),
       os: 'linux',
-      config: { Cmd: command, Env: ['PATH=/bin'] },
+      config: { Cmd: command, Env: ['PATH=/bin'], ...(labels && { Labels: labels }) },
       rootfs: { type: 'layers', diff_ids: layers.map(digestOf) },
       history: layers.map(() => ({ created: '2026-01-01T00:00:00Z' })),
     })

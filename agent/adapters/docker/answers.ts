@@ -1,39 +1,65 @@
 /** Docker's answers about containers and the daemon → the runtime's types. */
-import type Dockerode from 'dockerode'
 import { canonicalIPv6 } from '../../../api/text/ip-address.ts'
 import { isObject, parseJson } from '../../../api/text/json.ts'
 import type { ContainerIdentity, EngineRuntime, RuntimeContainer, RuntimeInfo } from '../../pods/runtime/runtime.ts'
-import { sandboxOf } from './labels.ts'
-import { plainText } from './refusal-text.ts'
+import type { JsonShape, Kept } from './json-reader.ts'
+import { ownLabels, sandboxOf } from './labels.ts'
+import { plainText, shortened } from './refusal-text.ts'
+
+/** Of the inspection of a container. */
+export const containerShape = {
+  fields: {
+    Id: 'text',
+    Created: 'text',
+    Image: 'text',
+    LogPath: 'text',
+    State: {
+      fields: {
+        Status: 'text',
+        ExitCode: 'number',
+        OOMKilled: 'flag',
+        Error: 'prose',
+        StartedAt: 'text',
+        FinishedAt: 'text',
+        Pid: 'number',
+      },
+    },
+    Config: { fields: { Image: 'text', Labels: { fields: ownLabels }, Tty: 'flag' } },
+    NetworkSettings: {
+      fields: { Networks: { map: { fields: { IPAddress: 'text', GlobalIPv6Address: 'text' } } } },
+    },
+    HostConfig: { fields: { Devices: { list: { fields: { PathOnHost: 'text' } } } } },
+    GraphDriver: { fields: { Data: { fields: { UpperDir: 'text' } } } },
+  },
+} as const satisfies JsonShape
 
 export function containerOf(
-  { Id, State, Config, Created, NetworkSettings, HostConfig, GraphDriver, LogPath }: Dockerode.ContainerInspectInfo,
-  identity: ContainerIdentity,
-  imageID: string,
+  found: Kept<typeof containerShape>,
+  { id, identity, imageID }: { readonly id: string; readonly identity: ContainerIdentity; readonly imageID: string },
 ): RuntimeContainer {
+  const { State = {}, Config = {}, Created = '', NetworkSettings, HostConfig, GraphDriver, LogPath } = found
   // A Docker with the containerd image store reports no folder.
-  const layers: { readonly [name: string]: string | undefined } = GraphDriver?.Data ?? {}
-  const layer = layers['UpperDir']
-  const networks = Object.values(NetworkSettings.Networks)
-  const [ip] = networks.flatMap(({ IPAddress }) => IPAddress || [])
-  const [ipv6] = networks.flatMap(({ GlobalIPv6Address = '' }) => canonicalIPv6(GlobalIPv6Address) ?? [])
+  const layer = GraphDriver?.Data?.UpperDir
+  const networks = Object.values(NetworkSettings?.Networks ?? {})
+  const [ip] = networks.flatMap((network) => network?.IPAddress || [])
+  const [ipv6] = networks.flatMap((network) => canonicalIPv6(network?.GlobalIPv6Address ?? '') ?? [])
   return {
-    id: Id,
+    id,
     identity,
-    sandboxID: sandboxOf(Config.Labels),
-    image: Config.Image,
+    sandboxID: sandboxOf(Config.Labels ?? {}),
+    image: Config.Image ?? '',
     imageID,
-    state: stateOf(State.Status),
-    exitCode: State.ExitCode,
-    oomKilled: State.OOMKilled,
-    error: plainText(State.Error),
+    state: stateOf(State.Status ?? ''),
+    exitCode: State.ExitCode ?? 0,
+    oomKilled: State.OOMKilled ?? false,
+    error: plainText(shortened(State.Error ?? '')),
     createdAt: Created,
-    startedAt: instant(State.StartedAt),
-    finishedAt: instant(State.FinishedAt),
+    startedAt: instant(State.StartedAt ?? ''),
+    finishedAt: instant(State.FinishedAt ?? ''),
     ip,
     ...(ipv6 !== undefined && { ipv6 }),
-    devices: (HostConfig.Devices ?? []).map(({ PathOnHost }: { PathOnHost: string }) => PathOnHost),
-    ...(State.Pid > 0 && { pid: State.Pid }),
+    devices: (HostConfig?.Devices ?? []).flatMap(({ PathOnHost }) => PathOnHost ?? []),
+    ...(State.Pid !== undefined && State.Pid > 0 && { pid: State.Pid }),
     ...(layer && { layerPath: layer }),
     ...(LogPath && { logPath: LogPath }),
   }
@@ -56,6 +82,26 @@ function stateOf(status: string): RuntimeContainer['state'] {
 function instant(text: string): string | undefined {
   return text.startsWith('0001-') || text === '' ? undefined : text
 }
+
+/** Of /info. */
+export const infoShape = {
+  fields: {
+    ServerVersion: 'text',
+    DockerRootDir: 'text',
+    CgroupVersion: 'text',
+    Driver: 'text',
+    KernelVersion: 'text',
+    DefaultRuntime: 'text',
+    Runtimes: { map: { fields: { status: { map: 'prose' } } } },
+    SecurityOptions: { list: 'text' },
+    FirewallBackend: { fields: { Driver: 'text' } },
+    MemoryLimit: 'flag',
+    SwapLimit: 'flag',
+    PidsLimit: 'flag',
+    CpuCfsQuota: 'flag',
+    CpuCfsPeriod: 'flag',
+  },
+} as const satisfies JsonShape
 
 /** Whether the engine has a runtime of this name. */
 export function hasRuntime(info: { readonly [name: string]: unknown }, handler: string): boolean {

@@ -1,6 +1,7 @@
-/** Calls of Docker: every call ends, every failure has a reason that callers can act on, and streams are read line by line. */
+/** Calls of Docker: every call ends, every failure has a reason that callers can act on, and streams are read message by message. */
 import { withDeadline } from '../../../daemon/deadline.ts'
 import { RuntimeError, type RuntimeErrorReason } from '../../pods/runtime/runtime.ts'
+import { type JsonShape, jsonReader, type Kept } from './json-reader.ts'
 import { plainText, shortened } from './refusal-text.ts'
 
 export const askMs = 30_000
@@ -32,18 +33,22 @@ export async function call<T>(
   }
 }
 
-export type Message = { readonly [name: string]: unknown }
+/** What Docker reports of a pull, an import and a load. The registry chooses the text of an error. */
+export const progressShape = {
+  fields: {
+    error: 'prose',
+    status: 'text',
+    id: 'text',
+    progressDetail: { fields: { current: 'number', total: 'number' } },
+  },
+} as const satisfies JsonShape
 
-/** Parses one JSON object per line. */
-export async function* messages(stream: NodeJS.ReadableStream): AsyncIterable<Message> {
-  let rest = ''
-  stream.setEncoding('utf8')
-  for await (const chunk of stream) {
-    const lines = (rest + String(chunk)).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) if (line.trim() !== '') yield JSON.parse(line) as Message
-  }
-  if (rest.trim() !== '') yield JSON.parse(rest) as Message
+export type Progress = Kept<typeof progressShape>
+
+/** The messages of a stream of dockerode. */
+export async function* progressMessages(stream: NodeJS.ReadableStream): AsyncGenerator<Progress> {
+  const reader = jsonReader(progressShape)
+  for await (const piece of stream) yield* reader.read(Buffer.from(piece))
 }
 
 export type DockerFailure = { readonly status: number | undefined; readonly text: string }

@@ -1,29 +1,33 @@
 /** Streams of containers on Docker, each on a connection of its own. What is not taken from them stays in Docker. */
-import type Dockerode from 'dockerode'
 import type { EngineStreams, LogOptions } from '../../sessions/engine-streams.ts'
 import { bodyReader } from './body-reader.ts'
 import { askMs, call, runtimeError } from './call.ts'
-import { type LogConnection, openLogConnection } from './log-connection.ts'
+import { type AnswerConnection, openAnswer } from './connection.ts'
+import type { Engine } from './engine.ts'
+import type { JsonShape } from './json-reader.ts'
 import { logTextReader } from './log-text.ts'
+import { hasTerminal } from './output.ts'
 import { attachContainer, startCommand } from './process-streams.ts'
 import { frameReader, withoutInnerTimes } from './stream-frames.ts'
 
-export function containerStreams(docker: Dockerode, socketPath: string): EngineStreams {
+const processShape = { fields: { State: { fields: { Pid: 'number' } } } } as const satisfies JsonShape
+
+export function containerStreams(engine: Engine, socketPath: string): EngineStreams {
+  const { answers } = engine
   return {
     async processOf(id) {
       const tried = `Cannot inspect container ${id}`
-      const { State } = await call(tried, askMs, (abortSignal) => docker.getContainer(id).inspect({ abortSignal }))
-      return State.Pid
+      const { State } = await call(tried, askMs, (late) => answers.read(`/containers/${id}/json`, processShape, late))
+      return State?.Pid ?? 0
     },
-    exec: (id, options, signal) => startCommand(docker, id, options, signal),
-    attach: (id, options, signal) => attachContainer(docker, id, options, signal),
+    exec: (id, options, signal) => startCommand(engine, id, options, signal),
+    attach: (id, options, signal) => attachContainer(engine, id, options, signal),
     async log(id, options, signal) {
       const tried = `Cannot read the log of container ${id}`
-      const { Config } = await call(tried, askMs, (abortSignal) => docker.getContainer(id).inspect({ abortSignal }))
-      const isFramed = !Config.Tty
+      const isFramed = !(await call(tried, askMs, (late) => hasTerminal(answers, id, late)))
       const readerOf = isFramed && !options.timestamps ? logTextReader : bodyReader
       const request = { socketPath, path: logPath(id, options), readerOf }
-      const connection = await call(tried, askMs, (late) => openLogConnection(request, late))
+      const connection = await call(tried, askMs, (late) => openAnswer(request, late))
       const read = isFramed && options.timestamps ? withTimes() : (piece: Buffer) => piece
       return textOf(connection, read, signal, tried)
     },
@@ -32,7 +36,7 @@ export function containerStreams(docker: Dockerode, socketPath: string): EngineS
 
 /** What `read` makes of each piece, until `signal` aborts. The connection is closed when it is not wanted any more. */
 async function* textOf(
-  { pieces, destroy }: LogConnection,
+  { pieces, destroy }: AnswerConnection,
   read: (piece: Buffer) => Buffer,
   signal: AbortSignal,
   tried: string,

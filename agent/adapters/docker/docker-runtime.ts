@@ -1,10 +1,7 @@
 /** ContainerRuntime on Docker, with dockerode. Only this folder uses Docker's options, terms and status codes. */
 import { readFile } from 'node:fs/promises'
-import { Agent } from 'node:http'
 import { isIPv6 } from 'node:net'
 import { join } from 'node:path'
-import { inspect } from 'node:util'
-import Dockerode from 'dockerode'
 import { whyUnreachable } from '../../../api/network/host-port-address.ts'
 import { isWithin } from '../../../api/text/cidr.ts'
 import { isInIPv6Range } from '../../../api/text/ipv6-range.ts'
@@ -17,9 +14,11 @@ import {
 } from '../../pods/runtime/runtime.ts'
 import type { EngineStreams } from '../../sessions/engine-streams.ts'
 import { readRoutes } from '../kernel/host-routes.ts'
-import { hasRuntime, infoOf } from './answers.ts'
+import { hasRuntime, infoOf, infoShape } from './answers.ts'
 import { askMs, call } from './call.ts'
+import type { EngineReader } from './connection.ts'
 import { containerCalls, podOf } from './container-calls.ts'
+import { dockerEngine } from './engine.ts'
 import { watchContainers } from './events.ts'
 import { dockerImages } from './images.ts'
 import { containerInspections } from './inspections.ts'
@@ -74,11 +73,12 @@ const usualLogs: LogLimits = { maxBytes: 10 * 1024 ** 2, maxFiles: 5 }
 
 export function dockerRuntime(settings: DockerSettings): DockerRuntime {
   const { socketPath, nodeName, seccompDirectory, logs = usualLogs, root = '/' } = settings
-  const docker = connection(socketPath)
+  const engine = dockerEngine(socketPath)
+  const { docker, answers } = engine
   const { wanted, prepared, prepareIPv6, closeIPv6, reflect } = settings.podNetwork ?? withinNode
-  const network = podNetwork({ docker, nodeName, routes: () => readRoutes(root), wanted, prepareIPv6 })
-  const { imageIDOf, makeSandboxImage, ...images } = dockerImages(docker)
-  const inspections = containerInspections(docker, nodeName, imageIDOf)
+  const network = podNetwork({ engine, nodeName, routes: () => readRoutes(root), wanted, prepareIPv6 })
+  const { imageIDOf, makeSandboxImage, ...images } = dockerImages(engine)
+  const inspections = containerInspections(answers, nodeName, imageIDOf)
   const { create, createSandbox, start, stop, remove, mayProtect } = containerCalls({
     docker,
     nodeName,
@@ -100,17 +100,17 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
 
     async streams() {
       const { containerStreams } = await import('./container-streams.ts')
-      return containerStreams(docker, settings.socketPath)
+      return containerStreams(engine, settings.socketPath)
     },
 
     async info() {
-      return infoOf(await call('Cannot ask Docker how it is', askMs, () => docker.info()))
+      return infoOf(await engineInfo(answers))
     },
 
     listContainers: inspections.list,
 
     async runSandbox(options) {
-      if (options.handler !== undefined) await refuseUnknownRuntime(docker, options.handler)
+      if (options.handler !== undefined) await refuseUnknownRuntime(answers, options.handler)
       const on = options.podCIDR === undefined ? undefined : await network.ensure(options.podCIDR)
       const isRouted = on !== undefined && on.mode !== 'node'
       if (isRouted) {
@@ -156,40 +156,23 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
 
     stopContainer: stop,
 
-    exec: (id, command, timeoutMs) => execute(docker, id, command, timeoutMs),
+    exec: (id, command, timeoutMs) => execute(engine, id, command, timeoutMs),
 
-    logTail: (id, mostLines, mostBytes) => logTail(docker, id, mostLines, mostBytes),
+    logTail: (id, mostLines, mostBytes) => logTail(engine, id, mostLines, mostBytes),
 
     removeContainer: remove,
 
-    async imagesInUse() {
-      const rows = await call('Cannot list all containers', askMs, (abortSignal) =>
-        docker.listContainers({ all: true, abortSignal }),
-      )
-      return new Set(rows.map(({ ImageID }) => ImageID))
-    },
-
-    watch: (listener, signal) => watchContainers(docker, nodeName, inspections, listener, signal),
+    watch: (listener, signal) => watchContainers(answers, nodeName, inspections, listener, signal),
   }
 }
 
-/** A client that ignores the environment: dockerode would read DOCKER_HOST. */
-function connection(socketPath: string): Dockerode {
-  // No connection is kept for the next call: a dockerd that shuts down refuses new connections but serves open ones, and
-  // containers started then are left broken. `keepAlive` stays true: for a request with `Connection: close` Docker does not read
-  // the body to its end and does not notice that the client closed the connection, so an aborted pull would never end. dockerode
-  // formats its options, including the agent, in a debug log at each call, which took minutes for a hundred calls.
-  const agent = Object.assign(new Agent({ keepAlive: true }), {
-    keepSocketAlive: () => false,
-    [inspect.custom]: () => 'connections to Docker',
-  })
-  const link = { socketPath, agent, host: undefined, protocol: 'http', timeout: undefined } as const
-  return new Dockerode(link)
+function engineInfo(answers: EngineReader) {
+  return call('Cannot ask Docker how it is', askMs, (signal) => answers.read('/info', infoShape, signal))
 }
 
 /** As containerd words it. A runtime that is missing would be found only with the first container. */
-async function refuseUnknownRuntime(docker: Dockerode, handler: string): Promise<void> {
-  const info = await call('Cannot ask Docker how it is', askMs, () => docker.info())
+async function refuseUnknownRuntime(answers: EngineReader, handler: string): Promise<void> {
+  const info = await engineInfo(answers)
   if (hasRuntime(info, handler)) return
   const remedy = `add it to "runtimes" in /etc/docker/daemon.json, and reload Docker`
   throw new RuntimeError('Failed', `no runtime for "${handler}" is configured (${remedy})`)

@@ -1,13 +1,19 @@
 /** Docker's events of containers, until the stream ends. */
-import type Dockerode from 'dockerode'
 import type { RuntimeListener } from '../../pods/runtime/runtime.ts'
-import { messages, runtimeError } from './call.ts'
+import { runtimeError } from './call.ts'
+import type { EngineReader } from './connection.ts'
 import type { ContainerInspections } from './inspections.ts'
-import { identityOf, labelFilter } from './labels.ts'
+import type { JsonShape } from './json-reader.ts'
+import { identityOf, labelFilter, ownLabels } from './labels.ts'
+
+/** Docker repeats all labels of the container. */
+const eventShape = {
+  fields: { Actor: { fields: { ID: 'text', Attributes: { fields: ownLabels } } } },
+} as const satisfies JsonShape
 
 /** Resolves when `signal` aborts; rejects when the stream cannot be opened or ends. */
 export async function watchContainers(
-  docker: Dockerode,
+  answers: EngineReader,
   nodeName: string,
   inspections: Pick<ContainerInspections, 'forget' | 'forgetAll'>,
   { opened, changed }: RuntimeListener,
@@ -20,16 +26,13 @@ export async function watchContainers(
     event: ['start', 'die', 'oom', 'destroy', 'pause', 'unpause'],
   }
   try {
-    const stream = await docker.getEvents({ filters: JSON.stringify(filters), abortSignal: signal })
+    const path = `/events?${new URLSearchParams({ filters: JSON.stringify(filters) })}`
+    const events = await answers.stream({ path }, eventShape, signal)
     inspections.forgetAll()
     opened()
-    for await (const { Actor } of messages(stream)) {
-      const { ID, Attributes } = (Actor ?? {}) as {
-        readonly ID?: string
-        readonly Attributes?: { [name: string]: string }
-      }
-      inspections.forget(ID ?? '')
-      const podUID = identityOf(Attributes ?? {})?.podUID
+    for await (const { Actor = {} } of events) {
+      inspections.forget(Actor.ID ?? '')
+      const podUID = identityOf(Actor.Attributes ?? {})?.podUID
       if (podUID !== undefined) changed(podUID)
     }
     throw new Error('The stream of events ended')

@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import Dockerode from 'dockerode'
 import { type Test, test } from 'tap'
+import { dockerEngine } from './engine.ts'
 import { dockerImages } from './images.ts'
 
 /** It imports an image only when asked to by `answer`. */
@@ -31,7 +31,7 @@ async function engine(t: Test) {
     server.close()
     await rm(dirname(socketPath), { recursive: true, force: true })
   })
-  const images = dockerImages(new Dockerode({ socketPath, host: undefined, protocol: 'http' }))
+  const images = dockerImages(dockerEngine(socketPath))
   return {
     images,
     imports,

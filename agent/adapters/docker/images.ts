@@ -1,98 +1,164 @@
 /** Images in Docker: inspects, pulls, lists and removes them, and imports the sandbox image. */
 import { Readable } from 'node:stream'
-import type Dockerode from 'dockerode'
-import { parseImageName } from '../../pods/images/image-decision.ts'
+import { configurationProblem, parseImageName } from '../../pods/images/image-decision.ts'
 import { isSandboxArchitecture, sandboxImage, sandboxLayer } from '../../pods/images/sandbox-image.ts'
 import { type ContainerRuntime, type ImageReference, RuntimeError } from '../../pods/runtime/runtime.ts'
-import { actMs, askMs, call, messages } from './call.ts'
+import { actMs, askMs, call, progressMessages } from './call.ts'
+import { type EngineReader, imagePath } from './connection.ts'
+import type { Engine } from './engine.ts'
+import type { JsonShape } from './json-reader.ts'
 import { pull } from './pull.ts'
 
 export interface DockerImages
-  extends Pick<ContainerRuntime, 'findImage' | 'imageUser' | 'pullImage' | 'listImages' | 'removeImage'> {
+  extends Pick<
+    ContainerRuntime,
+    'findImage' | 'imageUser' | 'pullImage' | 'listImages' | 'imagesInUse' | 'removeImage'
+  > {
   /** The image ID in statuses: the digest if it has one. */
   imageIDOf(id: string): Promise<string>
   makeSandboxImage(): Promise<void>
 }
 
-export function dockerImages(docker: Dockerode): DockerImages {
-  const names = new Map<string, string>()
-  const makeSandboxImage = async () => {
-    const version = await call('Cannot ask Docker for its version', askMs, () => docker.version())
-    const architecture = version.Arch
-    if (!isSandboxArchitecture(architecture)) throw new RuntimeError('Failed', `No sandbox image for ${architecture}`)
-    const colon = sandboxImage.lastIndexOf(':')
-    const stream = await call(`Cannot make ${sandboxImage}`, actMs, (abortSignal) =>
-      docker.importImage(Readable.from([sandboxLayer(architecture)]), {
-        repo: sandboxImage.slice(0, colon),
-        tag: sandboxImage.slice(colon + 1),
-        changes: ['ENTRYPOINT ["/pause"]'],
-        abortSignal,
-      }),
-    )
-    for await (const progress of messages(stream)) {
-      if (typeof progress['error'] === 'string') {
-        throw new RuntimeError('Failed', `Cannot make ${sandboxImage}`, { cause: new Error(progress['error']) })
-      }
-    }
-  }
+/** Who pulls by tag can give an image any number of them. The others are removed with the next collection. */
+const names = { list: 'text', most: 100 } as const
+const identifying = { Id: 'text', RepoTags: names, RepoDigests: names, Size: 'number' } as const
+const imagesShape = { list: { fields: identifying } } as const satisfies JsonShape
+const imageShape = {
+  fields: {
+    ...identifying,
+    Os: 'text',
+    Architecture: 'text',
+    Variant: 'text',
+    Config: { fields: { User: 'text' } },
+  },
+} as const satisfies JsonShape
+const usersShape = { list: { fields: { ImageID: 'text' } } } as const satisfies JsonShape
+const versionShape = { fields: { Arch: 'text' } } as const satisfies JsonShape
+
+export function dockerImages(engine: Engine): DockerImages {
+  const { docker, answers } = engine
+  const imageIDs = new Map<string, string>()
   let making: Promise<void> | undefined
   const made = () => {
     making = undefined
   }
 
+  const inspected = (image: string) => inspectImage(answers, image)
+
+  const removeImage = async ({ id, tags, digests }: Omit<ImageReference, 'sizeBytes'>) => {
+    // Docker does not remove an image with several names by its id. The digests are removed with the last tag; without tags
+    // they are the names.
+    const all = tags.length > 0 ? tags : digests.length > 1 ? digests : [id]
+    for (const name of all) {
+      await call(`Cannot remove image ${name}`, actMs, () => docker.getImage(name).remove(), 404)
+    }
+    imageIDs.delete(id)
+  }
+
+  /** Looks at an image, and removes it if no container may be made of it and none was. */
+  const admitted = async (image: string) => {
+    const found = await inspected(image)
+    if (found === undefined) return undefined
+    const { value, bytes } = found
+    const refused = configurationProblem(image, bytes)
+    if (refused === undefined) return { value }
+    const { Id: id = '', RepoTags: tags = [], RepoDigests: digests = [] } = value
+    try {
+      if (!(await imagesInUse(answers)).has(id)) await removeImage({ id, tags, digests })
+    } catch {
+      // It is refused anyway. The garbage collector removes it later.
+    }
+    return { value, refused }
+  }
+
   return {
     async findImage(image) {
-      const found = await call(`Cannot look for image ${image}`, askMs, () => docker.getImage(image).inspect(), 404)
+      const found = await admitted(image)
       if (found === undefined) return undefined
-      const { Id, Size, Os, Architecture, Variant = '' } = found as typeof found & { readonly Variant?: string }
-      return { id: Id, sizeBytes: Size, platform: { os: Os, architecture: Architecture, variant: Variant } }
+      const { value, refused } = found
+      const { Id: id = '', Size: sizeBytes = 0, Os: os = '', Architecture: architecture = '', Variant = '' } = value
+      const platform = { os, architecture, variant: Variant }
+      return { id, sizeBytes, platform, ...(refused !== undefined && { refused }) }
     },
 
     async imageUser(image) {
-      const found = await call(`Cannot look at image ${image}`, askMs, () => docker.getImage(image).inspect())
-      return found.Config.User ?? ''
+      const found = await inspected(image)
+      if (found === undefined)
+        throw new RuntimeError('ImageNotFound', `Cannot look at image ${image}: it is not present`)
+      return found.value.Config?.User ?? ''
     },
 
     async pullImage(image, options) {
       const name = parseImageName(image)
       if (name === undefined) throw new RuntimeError('InvalidImageName', `Not an image name: ${image}`)
-      await pull(docker, image, { fromImage: name.repository, tag: name.digest ?? name.tag ?? 'latest' }, options)
+      await pull(engine, image, { fromImage: name.repository, tag: name.digest ?? name.tag ?? 'latest' }, options)
+      const refused = (await admitted(image))?.refused
+      if (refused !== undefined) throw new RuntimeError('ImagePull', refused)
     },
 
     async listImages() {
-      const images = await call('Cannot list images', askMs, (abortSignal) => docker.listImages({ abortSignal }))
+      const images = await call('Cannot list images', askMs, (signal) =>
+        answers.read('/images/json', imagesShape, signal),
+      )
       return images.map(
-        ({ Id, RepoDigests, RepoTags, Size }): ImageReference => ({
-          id: Id,
+        ({ Id: id = '', RepoDigests, RepoTags = [], Size: sizeBytes = 0 }): ImageReference => ({
+          id,
           digests: RepoDigests ?? [],
-          tags: (RepoTags ?? []).filter((tag) => tag !== '<none>:<none>'),
-          sizeBytes: Size,
+          tags: RepoTags.filter((tag) => tag !== '<none>:<none>'),
+          sizeBytes,
         }),
       )
     },
 
-    async removeImage({ id, tags, digests }) {
-      // Docker does not remove an image with several names by its id. The digests are removed with the last tag; without tags
-      // they are the names.
-      const all = tags.length > 0 ? tags : digests.length > 1 ? digests : [id]
-      for (const name of all) {
-        await call(`Cannot remove image ${name}`, actMs, () => docker.getImage(name).remove(), 404)
-      }
-      names.delete(id)
-    },
+    imagesInUse: () => imagesInUse(answers),
+
+    removeImage,
 
     async imageIDOf(id) {
-      const known = names.get(id)
+      const known = imageIDs.get(id)
       if (known !== undefined) return known
-      const image = await call(`Cannot look at image ${id}`, askMs, () => docker.getImage(id).inspect(), 404)
-      const [digest] = image?.RepoDigests ?? []
+      const image = await inspected(id)
+      const [digest] = image?.value.RepoDigests ?? []
       const name = digest === undefined ? `docker://${id}` : `docker-pullable://${digest}`
-      names.set(id, name)
+      imageIDs.set(id, name)
       return name
     },
 
     // Pods that start at once share one import: with its images in containerd, as by default from Docker 29 on, Docker refuses one of two
     // of the same name (containerd_import.go: AlreadyExists).
-    makeSandboxImage: () => (making ??= makeSandboxImage().finally(made)),
+    makeSandboxImage: () => (making ??= importSandboxImage(engine).finally(made)),
   }
+}
+
+async function importSandboxImage({ docker, answers }: Engine): Promise<void> {
+  const { Arch: architecture = '' } = await call('Cannot ask Docker for its version', askMs, (signal) =>
+    answers.read('/version', versionShape, signal),
+  )
+  if (!isSandboxArchitecture(architecture)) throw new RuntimeError('Failed', `No sandbox image for ${architecture}`)
+  const colon = sandboxImage.lastIndexOf(':')
+  const stream = await call(`Cannot make ${sandboxImage}`, actMs, (abortSignal) =>
+    docker.importImage(Readable.from([sandboxLayer(architecture)]), {
+      repo: sandboxImage.slice(0, colon),
+      tag: sandboxImage.slice(colon + 1),
+      changes: ['ENTRYPOINT ["/pause"]'],
+      abortSignal,
+    }),
+  )
+  for await (const { error } of progressMessages(stream)) {
+    if (error !== undefined) {
+      throw new RuntimeError('Failed', `Cannot make ${sandboxImage}`, { cause: new Error(error) })
+    }
+  }
+}
+
+async function imagesInUse(answers: EngineReader): Promise<ReadonlySet<string>> {
+  const tried = 'Cannot list all containers'
+  const rows = await call(tried, askMs, (signal) => answers.read('/containers/json?all=true', usersShape, signal))
+  return new Set(rows.flatMap(({ ImageID }) => ImageID ?? []))
+}
+
+/** Its properties, and the length of all that Docker reports of it; undefined: it is not present. */
+function inspectImage(answers: EngineReader, image: string) {
+  const request = { path: `${imagePath(image)}/json` }
+  return call(`Cannot look at image ${image}`, askMs, (signal) => answers.measured(request, imageShape, signal), 404)
 }

@@ -16,7 +16,21 @@ const names = {
   node: nodeLabel,
 } as const
 
-type Labels = { readonly [name: string]: string }
+type Labels = { readonly [name: string]: string | undefined }
+
+/** The labels that Docker's answers are read for. */
+export const ownLabels = {
+  [names.podName]: 'text',
+  [names.podNamespace]: 'text',
+  [names.podUID]: 'text',
+  [names.containerName]: 'text',
+  [names.kind]: 'text',
+  [names.sandboxID]: 'text',
+  [names.specHash]: 'text',
+  [names.attempt]: 'text',
+  [names.gracePeriodSeconds]: 'text',
+  [names.node]: 'text',
+} as const
 
 export function labelsOf(
   nodeName: string,

@@ -1,15 +1,18 @@
 /** Docker's calls for networks of pods. */
-import type Dockerode from 'dockerode'
 import { actMs, askMs, call } from './call.ts'
+import type { Engine } from './engine.ts'
 import { nodeLabel } from './labels.ts'
 import {
+  type AttachedContainer,
   addressPools,
+  attachedShape,
   type DockerNetwork,
   isOn,
   type NetworkMode,
   networkName,
   networkOf,
   networkSettings,
+  networksShape,
   protectsContainers,
 } from './networks.ts'
 
@@ -23,14 +26,14 @@ export type NewNetwork = {
 }
 
 /** Each call rejects with a `RuntimeError`. `tried`: the operation and its object. */
-export function networkCalls(docker: Dockerode, nodeName: string) {
+export function networkCalls({ docker, answers }: Engine, nodeName: string) {
   const list = async (tried: string): Promise<readonly DockerNetwork[]> =>
-    (await call(tried, askMs, (abortSignal) => docker.listNetworks({ abortSignal }))).map(networkOf)
+    (await call(tried, askMs, (signal) => answers.read('/networks', networksShape, signal))).map(networkOf)
 
   /** Including stopped containers, which could not be started without it. */
-  const usersOf = async (network: DockerNetwork): Promise<readonly Dockerode.ContainerInfo[]> => {
+  const usersOf = async (network: DockerNetwork): Promise<readonly AttachedContainer[]> => {
     const tried = `Cannot list the containers of network ${network.name}`
-    const all = await call(tried, askMs, (abortSignal) => docker.listContainers({ all: true, abortSignal }))
+    const all = await call(tried, askMs, (signal) => answers.read('/containers/json?all=true', attachedShape, signal))
     return all.filter((container) => isOn(network, container))
   }
 
@@ -41,10 +44,10 @@ export function networkCalls(docker: Dockerode, nodeName: string) {
   /** Those of this node which `isMeant`: the agent starts their pods again. */
   const removeSandboxes = async (
     network: DockerNetwork,
-    isMeant: (container: Dockerode.ContainerInfo) => boolean = () => true,
+    isMeant: (container: AttachedContainer) => boolean = () => true,
   ) => {
     for (const container of await usersOf(network)) {
-      const { Id, Labels } = container
+      const { Id = '', Labels } = container
       if (Labels?.[nodeLabel] !== nodeName || !isMeant(container)) continue
       const tried = `Cannot remove container ${Id}, which is on network ${network.name}`
       await call(tried, actMs, () => docker.getContainer(Id).remove({ force: true, v: true }), 404, 409)
@@ -59,7 +62,8 @@ export function networkCalls(docker: Dockerode, nodeName: string) {
 
   /** See `protectsContainers`. */
   const isProtecting = async (tried: string): Promise<boolean> => {
-    const { ApiVersion } = await call(tried, askMs, () => docker.version())
+    const shape = { fields: { ApiVersion: 'text' } } as const
+    const { ApiVersion } = await call(tried, askMs, (signal) => answers.read('/version', shape, signal))
     return protectsContainers(ApiVersion)
   }
 

@@ -3,10 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import Dockerode from 'dockerode'
 import { type Test, test } from 'tap'
 import { cidrsOverlap, parseCidr } from '../../../api/text/cidr.ts'
 import type { Route } from '../kernel/host-routes.ts'
+import { dockerEngine } from './engine.ts'
 import { nodeLabel } from './labels.ts'
 import { podNetwork, routeInTheWay, type WantedNetwork } from './network.ts'
 
@@ -106,7 +106,6 @@ async function engineWith(t: Test, routes: () => Promise<readonly Route[]>, ...n
     server.close()
     await rm(dirname(socketPath), { recursive: true, force: true })
   })
-  const docker = new Dockerode({ socketPath, host: undefined, protocol: 'http' })
   return {
     requests,
     queries,
@@ -114,7 +113,7 @@ async function engineWith(t: Test, routes: () => Promise<readonly Route[]>, ...n
     here,
     names: world.names,
     world,
-    network: podNetwork({ docker, nodeName: 'pi-01', routes, wanted: () => world.wanted }),
+    network: podNetwork({ engine: dockerEngine(socketPath), nodeName: 'pi-01', routes, wanted: () => world.wanted }),
   }
 }
 

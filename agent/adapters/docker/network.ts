@@ -1,12 +1,13 @@
 /** The network of a node's pods: a Docker bridge with the addresses that the controller assigned to the node. */
 import { isDeepStrictEqual } from 'node:util'
-import type Dockerode from 'dockerode'
 import { cidrsOverlap, formatCidr, parseCidr } from '../../../api/text/cidr.ts'
 import { storyOf } from '../../../daemon/log.ts'
 import { isUnreachable, RuntimeError } from '../../pods/runtime/runtime.ts'
 import type { Route } from '../kernel/host-routes.ts'
+import type { Engine } from './engine.ts'
 import { networkCalls } from './network-calls.ts'
 import {
+  type AttachedContainer,
   bridgeOf,
   type DockerNetwork,
   modeOfNetwork,
@@ -46,7 +47,7 @@ export interface PodNetwork {
 const mostTries = 2
 
 export type PodNetworkNeeds = {
-  readonly docker: Dockerode
+  readonly engine: Engine
   readonly nodeName: string
   /** The routes of the machine. */
   readonly routes: () => Promise<readonly Route[]>
@@ -66,13 +67,13 @@ export type WantedNetwork = {
 
 type Sure = { readonly podCIDR: string; readonly wanted: WantedNetwork; readonly on: AttachableNetwork }
 
-export function podNetwork({ docker, nodeName, routes, wanted, prepareIPv6 }: PodNetworkNeeds): PodNetwork {
+export function podNetwork({ engine, nodeName, routes, wanted, prepareIPv6 }: PodNetworkNeeds): PodNetwork {
   let sure: Sure | undefined
   /** Pods that start at once share one attempt: Docker rejects one of two concurrent requests (moby, libnetwork ipam). */
   let pending: { readonly podCIDR: string; readonly done: Promise<AttachableNetwork> } | undefined
   let failed: { readonly podCIDR: string; readonly problem: string } | undefined
 
-  const calls = networkCalls(docker, nodeName)
+  const calls = networkCalls(engine, nodeName)
   const { list, remove, removeSandboxes, retire, isProtecting, create } = calls
 
   /** Of the engine of this moment, which may be another one than that of the last call. Of no matter within a node. */
@@ -199,7 +200,7 @@ function mustGo(
 }
 
 /** Docker's proxy would give a client the address of the node, which policies let pass. */
-function hasIPv6Port({ Ports = [] }: Dockerode.ContainerInfo): boolean {
+function hasIPv6Port({ Ports = [] }: AttachedContainer): boolean {
   return Ports.some(({ IP }) => IP?.includes(':'))
 }
 

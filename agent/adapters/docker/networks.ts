@@ -1,7 +1,7 @@
 /** Conflicts between Docker's networks and the addresses of pods, and how they are resolved. */
-import type Dockerode from 'dockerode'
 import { type Cidr, cidrsOverlap, formatCidr, parseCidr } from '../../../api/text/cidr.ts'
 import { formatIPv6, formatIPv6Range, parseIPv6Range } from '../../../api/text/ipv6-range.ts'
+import type { JsonShape, Kept } from './json-reader.ts'
 import { nodeLabel } from './labels.ts'
 
 /** Of a network that other machines may send to: its gateway mode, as the engine knew it when the network was made. */
@@ -28,23 +28,55 @@ export type DockerNetwork = {
   readonly isUnprotected: boolean
 }
 
-export function networkOf({ Id, Name, Labels, IPAM, EnableIPv6 }: Dockerode.NetworkInspectInfo): DockerNetwork {
-  const labels: { readonly [name: string]: string | undefined } = Labels ?? {}
+export const networksShape = {
+  list: {
+    fields: {
+      Id: 'text',
+      Name: 'text',
+      Labels: { fields: { [nodeLabel]: 'text', [gatewayModeLabel]: 'text' } },
+      IPAM: { fields: { Config: { list: { fields: { Subnet: 'text' } } } } },
+      EnableIPv6: 'flag',
+    },
+  },
+} as const satisfies JsonShape
+
+/** Of a list of containers, what concerns their networks. */
+export const attachedShape = {
+  list: {
+    fields: {
+      Id: 'text',
+      Labels: { fields: { [nodeLabel]: 'text' } },
+      HostConfig: { fields: { NetworkMode: 'text' } },
+      NetworkSettings: { fields: { Networks: { map: { fields: { NetworkID: 'text' } } } } },
+      Ports: { list: { fields: { IP: 'text' } } },
+    },
+  },
+} as const satisfies JsonShape
+
+export type AttachedContainer = Kept<typeof attachedShape>[number]
+
+export function networkOf({
+  Id = '',
+  Name = '',
+  Labels = {},
+  IPAM,
+  EnableIPv6,
+}: Kept<typeof networksShape>[number]): DockerNetwork {
   const ranges = (IPAM?.Config ?? []).flatMap(({ Subnet = '' }) => parseCidr(Subnet) ?? [])
   const ofIPv6 = (IPAM?.Config ?? []).flatMap(({ Subnet = '' }) => parseIPv6Range(Subnet) ?? [])
   return {
-    ...{ id: Id, name: Name, node: labels[nodeLabel], ranges, hasIPv6: EnableIPv6 === true },
+    ...{ id: Id, name: Name, node: Labels[nodeLabel], ranges, hasIPv6: EnableIPv6 === true },
     ipv6Ranges: ofIPv6.map(formatIPv6Range),
-    isUnprotected: labels[gatewayModeLabel] === unprotected,
+    isUnprotected: Labels[gatewayModeLabel] === unprotected,
   }
 }
 
 /** Docker's own network filter ignores a container that was never started. */
-export function isOn({ id, name }: DockerNetwork, { HostConfig, NetworkSettings }: Dockerode.ContainerInfo): boolean {
+export function isOn({ id, name }: DockerNetwork, { HostConfig, NetworkSettings }: AttachedContainer): boolean {
   const attached = Object.entries(NetworkSettings?.Networks ?? {})
   return (
     [id, name].includes(HostConfig?.NetworkMode ?? '') ||
-    attached.some(([key, { NetworkID }]) => key === name || NetworkID === id)
+    attached.some(([key, network]) => key === name || network?.NetworkID === id)
   )
 }
 

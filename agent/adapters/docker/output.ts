@@ -1,8 +1,10 @@
 /** The output of containers: of a command in a running one, and the end of its log. */
-import type Dockerode from 'dockerode'
 import { startDeadline } from '../../../daemon/deadline.ts'
 import type { ExecResult } from '../../pods/runtime/runtime.ts'
 import { askMs, call } from './call.ts'
+import type { EngineReader } from './connection.ts'
+import type { Engine } from './engine.ts'
+import type { JsonShape } from './json-reader.ts'
 import { killTree } from './process-tree.ts'
 
 /** The kubelet cuts the output of probes and hooks at this length (pkg/probe/exec/exec.go, maxReadLength). */
@@ -12,7 +14,7 @@ const headBytes = 8
 
 /** A command that takes too long is killed soon afterwards. */
 export async function execute(
-  docker: Dockerode,
+  { docker, answers }: Engine,
   id: string,
   command: readonly string[],
   timeoutMs: number,
@@ -40,21 +42,35 @@ export async function execute(
   const { payloads, left } = framesIn(Buffer.concat(frames))
   const output = [...payloads, left.subarray(headBytes)].map(String).join('').slice(0, mostBytes)
   if (late.aborted) {
-    void killCommand(exec, id)
+    void killCommand(answers, exec.id, id)
     return { exitCode: undefined, output }
   }
-  const { ExitCode } = await call(tried, askMs, (abortSignal) => exec.inspect({ abortSignal }))
-  return { exitCode: ExitCode ?? undefined, output }
+  const { ExitCode } = await call(tried, askMs, (signal) => inspectCommand(answers, exec.id, signal))
+  return { exitCode: ExitCode, output }
+}
+
+const commandShape = { fields: { Running: 'flag', Pid: 'number', ExitCode: 'number' } } as const satisfies JsonShape
+
+/** The state of a command, without its arguments and variables. */
+export function inspectCommand(answers: EngineReader, exec: string, signal: AbortSignal) {
+  return answers.read(`/exec/${exec}/json`, commandShape, signal)
+}
+
+const terminalShape = { fields: { Config: { fields: { Tty: 'flag' } } } } as const satisfies JsonShape
+
+/** Whether the container has a terminal, so that its output has no frames. */
+export async function hasTerminal(answers: EngineReader, id: string, signal: AbortSignal): Promise<boolean> {
+  return (await answers.read(`/containers/${id}/json`, terminalShape, signal)).Config?.Tty === true
 }
 
 /**
  * Docker cannot end an exec. The kernel can, with all that it started, if the processes certainly belong to this container: otherwise each probe
  * that is too late leaves some. Never rejects.
  */
-export async function killCommand(exec: Dockerode.Exec, id: string): Promise<void> {
+export async function killCommand(answers: EngineReader, exec: string, id: string): Promise<void> {
   try {
-    const { Running, Pid } = await call('Cannot look at a command', askMs, (abortSignal) =>
-      exec.inspect({ abortSignal }),
+    const { Running, Pid = 0 } = await call('Cannot look at a command', askMs, (signal) =>
+      inspectCommand(answers, exec, signal),
     )
     if (Running && Pid > 1) await killTree(Pid, (cgroups) => cgroups.includes(id))
   } catch {
@@ -63,17 +79,22 @@ export async function killCommand(exec: Dockerode.Exec, id: string): Promise<voi
 }
 
 /** The end of a container's log, as stored by Docker. Memory use is bounded. */
-export async function logTail(docker: Dockerode, id: string, mostLines: number, mostBytes: number): Promise<Buffer> {
+export async function logTail(
+  { docker, answers }: Engine,
+  id: string,
+  mostLines: number,
+  mostBytes: number,
+): Promise<Buffer> {
   const tried = `Cannot read the log of container ${id}`
   const options = { stdout: true, stderr: true, follow: true, tail: mostLines } as const
   return await call(tried, askMs, async (abortSignal) => {
     const container = docker.getContainer(id)
-    const { Config } = await container.inspect({ abortSignal })
+    const isPlain = await hasTerminal(answers, id, abortSignal)
     // `follow` makes Docker stream the log; the stream of a container that ended ends too.
     const stream = await container.logs({ ...options, abortSignal })
     let [rest, tail] = [Buffer.alloc(0), Buffer.alloc(0)]
     for await (const chunk of stream) {
-      if (Config.Tty) {
+      if (isPlain) {
         tail = lastBytes(tail, Buffer.from(chunk), mostBytes)
         continue
       }

@@ -3,9 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Dockerode from 'dockerode'
 import { type Test, test } from 'tap'
 import { testFolder } from '../../../daemon/testing/test-folder.ts'
+import { dockerEngine } from './engine.ts'
 import { partialImage } from './partial-images.ts'
 
 test('a hung Docker does not hold up callers that wait for layers to be kept', async (t) => {
@@ -18,7 +18,7 @@ test('a hung Docker does not hold up callers that wait for layers to be kept', a
     server.close()
     await rm(folder, { recursive: true })
   })
-  const partial = partialImage(new Dockerode({ socketPath }), 'web:1', 50)
+  const partial = partialImage(dockerEngine(socketPath), 'web:1', 50)
   await t.rejects(partial.keep(['0123456789ab']), /were not kept within/)
   await t.rejects(partial.drop(), /were not let go within/)
 })
@@ -116,7 +116,7 @@ async function imagesOf(t: Test, records: { readonly [digest: string]: string } 
     server.close()
     await rm(folder, { recursive: true })
   })
-  return Object.assign(engine, { client: new Dockerode({ socketPath, host: undefined, protocol: 'http' }) })
+  return Object.assign(engine, { client: dockerEngine(socketPath) })
 }
 
 async function bodyOf(request: IncomingMessage): Promise<Buffer> {

@@ -9,10 +9,12 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import type Dockerode from 'dockerode'
+import { withOwnSignal } from '../../../daemon/aborted.ts'
 import { within } from '../../../daemon/deadline.ts'
 import { tarOf } from '../../pods/images/tar.ts'
-import { messages } from './call.ts'
+import { progressMessages } from './call.ts'
+import type { Engine } from './engine.ts'
+import type { JsonShape } from './json-reader.ts'
 
 const repository = 'bramble.dev/partial'
 
@@ -24,39 +26,56 @@ export interface PartialImage {
 }
 
 const deadlineMs = 30_000
+const tagsShape = { list: { fields: { RepoTags: { list: 'text' } } } } as const satisfies JsonShape
+const folderShape = { fields: { DockerRootDir: 'text', Driver: 'text' } } as const satisfies JsonShape
 
 /** Each call ends within `withinMs`: a hung Docker must not delay the cancellation of a pull. */
-export function partialImage(docker: Dockerode, image: string, withinMs = deadlineMs): PartialImage {
+export function partialImage(engine: Engine, image: string, withinMs = deadlineMs): PartialImage {
+  const { docker, answers } = engine
   const hash = createHash('sha256').update(image).digest('hex').slice(0, 16)
   const nameOf = (layers: number) => `${repository}:${hash}-${layers}`
 
-  const others = async (kept: string | undefined) => {
-    const filters = { reference: [repository] }
-    const found = await docker.listImages({ filters: JSON.stringify(filters) })
+  const others = async (kept: string | undefined, signal: AbortSignal) => {
+    const filters = JSON.stringify({ reference: [repository] })
+    const path = `/images/json?${new URLSearchParams({ filters })}`
+    const found = await answers.read(path, tagsShape, signal)
     return found.flatMap(({ RepoTags }) => RepoTags ?? []).filter((tag) => tag !== kept && tag.includes(`:${hash}-`))
   }
 
-  const remove = async (kept: string | undefined) => {
-    for (const tag of await others(kept)) await docker.getImage(tag).remove()
+  const remove = async (kept: string | undefined, signal: AbortSignal) => {
+    for (const tag of await others(kept, signal)) await docker.getImage(tag).remove()
   }
 
-  const keep = async (layers: readonly string[]) => {
-    const diffIDs = await diffIDsOf(docker, layers)
+  const keep = async (layers: readonly string[], signal: AbortSignal) => {
+    const diffIDs = await diffIDsOf(engine, layers, signal)
     if (diffIDs === undefined) return
     const name = nameOf(layers.length)
     const stream = await docker.loadImage(Readable.from([archiveOf(name, diffIDs)]), { quiet: true })
-    for await (const { error } of messages(stream)) if (typeof error === 'string') throw new Error(error)
-    await remove(name)
+    for await (const { error } of progressMessages(stream)) if (error !== undefined) throw new Error(error)
+    await remove(name, signal)
   }
 
+  const limited = (failure: string, work: (signal: AbortSignal) => Promise<void>) =>
+    withOwnSignal(undefined, async (own) => {
+      try {
+        await within(withinMs, failure, work(own.signal))
+      } finally {
+        own.abort()
+      }
+    })
+
   return {
-    keep: (layers) => within(withinMs, `Layers of image ${image} were not kept`, keep(layers)),
-    drop: () => within(withinMs, `Layers of image ${image} were not let go`, remove(undefined)),
+    keep: (layers) => limited(`Layers of image ${image} were not kept`, (signal) => keep(layers, signal)),
+    drop: () => limited(`Layers of image ${image} were not let go`, (signal) => remove(undefined, signal)),
   }
 }
 
-async function diffIDsOf(docker: Dockerode, layers: readonly string[]): Promise<readonly string[] | undefined> {
-  const { DockerRootDir, Driver } = await docker.info()
+async function diffIDsOf(
+  { answers }: Engine,
+  layers: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly string[] | undefined> {
+  const { DockerRootDir = '', Driver = '' } = await answers.read('/info', folderShape, signal)
   const folder = join(DockerRootDir, 'image', Driver, 'distribution/diffid-by-digest/sha256')
   const digests = await readdir(folder).catch(() => [])
   const files = layers.map((layer) => digests.find((digest) => digest.startsWith(layer)))

@@ -5,8 +5,8 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
-import Dockerode from 'dockerode'
 import { type Test, test } from 'tap'
+import { dockerEngine, type Engine } from './engine.ts'
 import { attachContainer, startCommand } from './process-streams.ts'
 
 test('a command whose client leaves while Docker starts it is killed', async (t) => {
@@ -23,7 +23,7 @@ test('a command whose client leaves while Docker starts it is killed', async (t)
 })
 
 /** Docker's API with one command, which is this process. */
-async function dockerWith(t: Test, { pid }: ChildProcess, onStart: () => void): Promise<Dockerode> {
+async function dockerWith(t: Test, { pid }: ChildProcess, onStart: () => void): Promise<Engine> {
   const folder = await mkdtemp(join(tmpdir(), 'bramble-exec-'))
   const socketPath = join(folder, 'docker.sock')
   const server = createServer((request, response) => {
@@ -44,7 +44,7 @@ async function dockerWith(t: Test, { pid }: ChildProcess, onStart: () => void): 
     server.close()
     await rm(folder, { recursive: true })
   })
-  return new Dockerode({ socketPath, host: undefined, protocol: 'http' })
+  return dockerEngine(socketPath)
 }
 
 const terminal = { stdin: true, stdout: true, stderr: true, tty: false }
@@ -189,7 +189,7 @@ async function engineOf(t: Test, tty = false) {
     await rm(folder, { recursive: true })
   })
   return Object.assign(world, {
-    docker: new Dockerode({ socketPath, host: undefined, protocol: 'http' }),
+    docker: dockerEngine(socketPath),
     /** Writes the output, and ends it. */
     send: (...pieces: readonly Buffer[]) => void stream?.end(Buffer.concat(pieces)),
     received: (text: RegExp) =>

@@ -2,13 +2,13 @@
 import { once } from 'node:events'
 import { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import type Dockerode from 'dockerode'
 import { unlessAborted, withOwnSignal } from '../../../daemon/aborted.ts'
 import { withinOr } from '../../../daemon/deadline.ts'
 import { gatheredPieces } from '../../../daemon/sessions/gathered-pieces.ts'
 import type { EngineProcess, TerminalOptions } from '../../sessions/engine-streams.ts'
 import { askMs, call, runtimeError } from './call.ts'
-import { killCommand } from './output.ts'
+import type { Engine } from './engine.ts'
+import { hasTerminal, inspectCommand, killCommand } from './output.ts'
 import { runReader } from './stream-runs.ts'
 
 /** Docker notices the end of a command a moment after its output has ended. */
@@ -19,7 +19,7 @@ const killedMs = 3_000
 
 /** Rejects with a RuntimeError. The command is killed when `signal` aborts, also where that is while Docker starts it. */
 export async function startCommand(
-  docker: Dockerode,
+  { docker, answers }: Engine,
   id: string,
   { command, stdin, stdout, stderr, tty }: TerminalOptions & { readonly command: readonly string[] },
   signal: AbortSignal,
@@ -35,12 +35,12 @@ export async function startCommand(
   const exec = await call(tried, askMs, (abortSignal) => docker.getContainer(id).exec({ ...options, abortSignal }))
   const start = (abortSignal: AbortSignal) => exec.start({ hijack: true, stdin: true, Tty: tty, abortSignal })
   const stream = await hijacked(tried, signal, start).catch(async (error: unknown) => {
-    await killCommand(exec, id) // Docker may have started it
+    await killCommand(answers, exec.id, id) // Docker may have started it
     throw error
   })
   let killed: Promise<void> | undefined
   const stop = () => {
-    killed ??= killCommand(exec, id)
+    killed ??= killCommand(answers, exec.id, id)
   }
   signal.addEventListener('abort', stop, { once: true })
   if (signal.aborted) stop()
@@ -51,8 +51,8 @@ export async function startCommand(
     async exitCode() {
       signal.removeEventListener('abort', stop)
       for (let waitedMs = 0; ; waitedMs += lookAgainMs) {
-        const { Running, ExitCode } = await call(tried, askMs, (abortSignal) => exec.inspect({ abortSignal }))
-        if (!Running || waitedMs >= endedMs) return ExitCode ?? undefined
+        const { Running, ExitCode } = await call(tried, askMs, (late) => inspectCommand(answers, exec.id, late))
+        if (!Running || waitedMs >= endedMs) return ExitCode
         await delay(lookAgainMs)
       }
     },
@@ -62,18 +62,18 @@ export async function startCommand(
 
 /** Rejects with a RuntimeError. */
 export async function attachContainer(
-  docker: Dockerode,
+  { docker, answers }: Engine,
   id: string,
   { stdin, stdout, stderr }: TerminalOptions,
   signal: AbortSignal,
 ): Promise<EngineProcess> {
   const tried = `Cannot attach to container ${id}`
   const container = docker.getContainer(id)
-  const { Config } = await call(tried, askMs, (abortSignal) => container.inspect({ abortSignal }))
-  const options = { stream: true, hijack: true, stdin, stdout, stderr: stderr && !Config.Tty }
+  const tty = await call(tried, askMs, (late) => hasTerminal(answers, id, late))
+  const options = { stream: true, hijack: true, stdin, stdout, stderr: stderr && !tty }
   const stream = await hijacked(tried, signal, (abortSignal) => container.attach({ ...options, abortSignal }))
   return {
-    ...standardStreams(stream, Config.Tty, signal, tried),
+    ...standardStreams(stream, tty, signal, tried),
     resize: (w, h) => container.resize({ w, h }).then(ignored, ignored),
     exitCode: async () => undefined,
     stopped: async () => undefined,

@@ -2,7 +2,6 @@
  * Pulls an image through Docker: for as long as it makes progress, with the registry's message when it fails, and without pulling
  * finished layers again.
  */
-import type Dockerode from 'dockerode'
 import { withOwnSignal } from '../../../daemon/aborted.ts'
 import { longestTimerMs } from '../../../daemon/clock.ts'
 import {
@@ -11,7 +10,8 @@ import {
   type RegistryCredentials,
   RuntimeError,
 } from '../../pods/runtime/runtime.ts'
-import { failureOf, type Message, messages, runtimeError } from './call.ts'
+import { failureOf, type Progress, progressShape, runtimeError } from './call.ts'
+import type { Engine } from './engine.ts'
 import { partialImage } from './partial-images.ts'
 
 /** Timeout after the last byte was received: unpacking to a slow card may take long without progress messages. */
@@ -21,21 +21,21 @@ const worthKeepingMs = 10_000
 
 export type PullSource = { readonly fromImage: string; readonly tag: string }
 
-export function pull(docker: Dockerode, image: string, source: PullSource, options: PullOptions): Promise<void> {
-  return withOwnSignal(options.signal, (stop) => pullUntil(stop, docker, image, source, options))
+export function pull(engine: Engine, image: string, source: PullSource, options: PullOptions): Promise<void> {
+  return withOwnSignal(options.signal, (stop) => pullUntil(stop, engine, image, source, options))
 }
 
 /** `stop` aborts when the pull is cancelled, and is aborted here when the pull stalls. */
 async function pullUntil(
   stop: AbortController,
-  docker: Dockerode,
+  engine: Engine,
   image: string,
   source: PullSource,
   options: PullOptions,
 ): Promise<void> {
   const { signal, credentials, stallMs, progress } = options
   const tried = `Cannot pull image ${image}`
-  const partial = partialImage(docker, image)
+  const partial = partialImage(engine, image)
   const layers = layerCount()
   const beganMs = performance.now()
   let kept = 0
@@ -67,9 +67,10 @@ async function pullUntil(
   }
   watch()
   try {
-    const stream = await docker.createImage(authOf(credentials), { ...source, abortSignal: stop.signal })
-    for await (const message of messages(stream)) {
-      if (typeof message['error'] === 'string') throw new Error(message['error'])
+    const path = `/images/create?${new URLSearchParams(source)}`
+    const request = { method: 'POST', path, headers: authOf(credentials) } as const
+    for await (const message of await engine.answers.stream(request, progressShape, stop.signal)) {
+      if (message.error !== undefined) throw new Error(message.error)
       const change = layers.take(message)
       watch()
       if (change === 'retry' || (change === 'layer' && performance.now() - beganMs > worthKeepingMs)) void keep()
@@ -101,10 +102,10 @@ function layerCount() {
   const all = () => [...layers.values()]
 
   return {
-    take({ status, id, progressDetail }: Message): 'layer' | 'retry' | undefined {
-      if (typeof status !== 'string' || typeof id !== 'string') return undefined
+    take({ status, id, progressDetail = {} }: Progress): 'layer' | 'retry' | undefined {
+      if (status === undefined || id === undefined) return undefined
       const before: Layer = layers.get(id) ?? { fetched: 0, size: 0, state: 'waits' }
-      const { current, total } = (progressDetail ?? {}) as { readonly current?: number; readonly total?: number }
+      const { current, total } = progressDetail
       if (status === 'Pulling fs layer' || status === 'Already exists') order.push(id)
       if (status === 'Downloading') layers.set(id, { ...before, fetched: current ?? 0, size: total ?? before.size })
       else if (status === 'Download complete') layers.set(id, { ...before, fetched: before.size, state: 'fetched' })
@@ -134,10 +135,13 @@ function plain(text: string): string {
 }
 
 /** In a header of its own: never in the URL, which is logged. */
-function authOf(credentials: RegistryCredentials | undefined) {
+function authOf(credentials: RegistryCredentials | undefined): { readonly [name: string]: string } {
   if (credentials === undefined) return {}
   const { username, password, identityToken } = credentials
-  return identityToken === '' ? { username, password } : { identitytoken: identityToken }
+  const auth = identityToken === '' ? { username, password } : { identitytoken: identityToken }
+  // base64url with padding (Docker Engine API, Authentication).
+  const base64 = Buffer.from(JSON.stringify(auth)).toString('base64').replace(/\+/g, '-').replace(/\//g, '_')
+  return { 'X-Registry-Auth': base64 }
 }
 
 /** The engine itself did not answer, as opposed to the registry. */

@@ -1,41 +1,46 @@
 /** Docker's version and settings, read once over its socket, on a machine that may not have it. */
 
-import { request } from 'node:http'
-import { decode } from '../../../api/decode.ts'
-import { bool, object, optional, text } from '../../../api/schema.ts'
-import { parseJson } from '../../../api/text/json.ts'
 import { TooLate, withDeadline } from '../../../daemon/deadline.ts'
 import { isDenied, isMissing } from '../../../daemon/errors.ts'
+import { engineReader } from '../../adapters/docker/connection.ts'
+import type { JsonShape } from '../../adapters/docker/json-reader.ts'
 import type { DockerFacts, DockerSilent } from '../docker.ts'
 
-const VersionSchema = object({ Version: text })
-const InfoSchema = object({
-  Driver: optional(text),
-  CgroupDriver: optional(text),
-  CgroupVersion: optional(text),
-  LiveRestoreEnabled: optional(bool),
-  DockerRootDir: optional(text),
-  FirewallBackend: optional(object({ Driver: optional(text) })),
-})
+const versionShape = { fields: { Version: 'text' } } as const satisfies JsonShape
+const settingsShape = {
+  fields: {
+    Driver: 'text',
+    CgroupDriver: 'text',
+    CgroupVersion: 'text',
+    LiveRestoreEnabled: 'flag',
+    DockerRootDir: 'text',
+    FirewallBackend: { fields: { Driver: 'text' } },
+  },
+} as const satisfies JsonShape
 
 const answerMs = 3_000
+/** Docker 20.10 takes 20 to 40 s for its settings where names of registries cannot be resolved. It is well otherwise. */
+const settingsMs = 60_000
 
 export async function askDocker(socketPath: string): Promise<DockerFacts | DockerSilent> {
+  const answers = engineReader(socketPath)
   try {
-    const [versionBody, infoBody] = await withDeadline(answerMs, undefined, (signal) =>
-      Promise.all([get(socketPath, '/version', signal), get(socketPath, '/info', signal)]),
+    const { Version } = await withDeadline(answerMs, undefined, (signal) =>
+      answers.read('/version', versionShape, signal),
     )
-    const [version, info] = [decode(VersionSchema, versionBody), decode(InfoSchema, infoBody)]
-    if (!version.ok || !info.ok) return 'refuses'
-    const { Driver, CgroupDriver, CgroupVersion, LiveRestoreEnabled, DockerRootDir, FirewallBackend } = info.value
+    if (Version === undefined) return 'refuses'
+    const info = await withDeadline(settingsMs, undefined, (signal) =>
+      answers.read('/info', settingsShape, signal),
+    ).catch(() => undefined)
     return {
-      version: version.value.Version,
-      storageDriver: Driver ?? 'an unknown driver',
-      cgroupDriver: CgroupDriver ?? 'an unknown driver',
-      cgroupVersion: CgroupVersion ?? '1',
-      liveRestore: LiveRestoreEnabled ?? false,
-      rootDirectory: DockerRootDir ?? '/var/lib/docker',
-      firewallBackend: FirewallBackend?.Driver,
+      version: Version,
+      hasSettings: info !== undefined,
+      storageDriver: info?.Driver ?? 'an unknown driver',
+      cgroupDriver: info?.CgroupDriver ?? 'an unknown driver',
+      cgroupVersion: info?.CgroupVersion ?? '1',
+      liveRestore: info?.LiveRestoreEnabled ?? false,
+      rootDirectory: info?.DockerRootDir ?? '/var/lib/docker',
+      firewallBackend: info?.FirewallBackend?.Driver,
     }
   } catch (error) {
     return error instanceof TooLate ? 'hangs' : silenceOf(error)
@@ -45,19 +50,4 @@ export async function askDocker(socketPath: string): Promise<DockerFacts | Docke
 function silenceOf(error: unknown): DockerSilent {
   if (isMissing(error)) return 'absent'
   return isDenied(error) ? 'denied' : 'refuses'
-}
-
-function get(socketPath: string, path: string, signal: AbortSignal): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    const asked = request({ socketPath, path, signal, agent: false }, (response) => {
-      let body = ''
-      response.setEncoding('utf8').on('data', (chunk: string) => {
-        body += chunk
-      })
-      response.on('error', reject)
-      response.on('end', () => resolve(parseJson(body)))
-    })
-    asked.on('error', reject)
-    asked.end()
-  })
 }

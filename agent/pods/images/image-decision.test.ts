@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { answerImage, type ImageFacts, parseImageName, pullPolicyOf } from './image-decision.ts'
+import { answerImage, configurationProblem, type ImageFacts, parseImageName, pullPolicyOf } from './image-decision.ts'
 
 test('image names are read by the registry’s grammar', async (t) => {
   t.same(parseImageName('nginx'), { repository: 'nginx', tag: 'latest', digest: undefined })
@@ -69,6 +69,18 @@ test('an image for other machines is pulled again, then waited for with the reme
   t.match(answer('IfNotPresent', { ...found, pull: failure }), { ...waits, retryInMs: 9_000 }, 'not that it failed')
   t.match(answer('IfNotPresent', { ...found, pull: { ...failure, retryInMs: 0 } }), { answer: 'pull' })
   t.match(answer('Never', found), waits)
+})
+
+test('an image with too large a configuration is pulled again, and refused whatever ran before', async (t) => {
+  const refused = 'image app:1: its configuration is too large (257 KiB, at most 256 KiB)'
+  t.equal(configurationProblem('app:1', 256 * 1024), undefined)
+  t.equal(configurationProblem('app:1', 256 * 1024 + 1), refused)
+  const found = { present: true, refused }
+  const waits = { answer: 'wait', reason: 'ErrImagePull', message: refused }
+  t.match(answer('IfNotPresent', found, true), { answer: 'pull' }, 'the registry may have another one by now')
+  t.match(answer('Always', { ...found, pull: failure }, true), { ...waits, retryInMs: 9_000 })
+  t.match(answer('Never', found, true), waits)
+  t.match(answer('Never', { ...found, unfit: 'for another machine' }), waits)
 })
 
 test('a container that ran here comes back without its registry', async (t) => {

@@ -31,11 +31,26 @@ export function pullPolicyOf(policy: string | undefined, image: string): PullPol
   return parseImageName(image)?.tag === 'latest' ? 'Always' : 'IfNotPresent'
 }
 
+/**
+ * Of what the engine reports of an image: its labels, variables, commands and layers. The largest images in common use have some tens of
+ * kilobytes. The engine repeats the labels for each container in its lists, which are read all the time.
+ */
+const mostConfigurationBytes = 256 * 1024
+
+/** Why no container may be made of an image of which the engine reports so much; undefined: it may. */
+export function configurationProblem(image: string, bytes: number): string | undefined {
+  if (bytes <= mostConfigurationBytes) return undefined
+  const kib = (size: number) => `${Math.ceil(size / 1024)} KiB`
+  return `image ${image}: its configuration is too large (${kib(bytes)}, at most ${kib(mostConfigurationBytes)})`
+}
+
 /** The state of one image when a container needs it. */
 export type ImageFacts = {
   readonly present: boolean
   /** Why the image that is present does not run on this machine. */
   readonly unfit?: string
+  /** Why no container may be made of the image that is present. */
+  readonly refused?: string
   /** The last pull since the container last ran: none, in progress, complete, or failed with this message. */
   readonly pull: PullState
 }
@@ -75,7 +90,12 @@ export function answerImage(
       message: `Failed to apply default image tag "${image}": couldn't parse image name "${image}": invalid reference format`,
     }
   }
-  if (facts.present && facts.unfit !== undefined) return answerUnfit(facts.unfit, policy, facts.pull)
+  if (facts.present && facts.refused !== undefined) {
+    return answerUnfit({ reason: 'ErrImagePull', message: facts.refused }, policy, facts.pull)
+  }
+  if (facts.present && facts.unfit !== undefined) {
+    return answerUnfit({ reason: 'ImagePlatformMismatch', message: facts.unfit }, policy, facts.pull)
+  }
   if (policy === 'Never') return facts.present ? { answer: 'ready', pulled: false } : neverThere(image)
   if (policy === 'IfNotPresent' && facts.present) return { answer: 'ready', pulled: facts.pull.state === 'pulled' }
   switch (facts.pull.state) {
@@ -95,12 +115,16 @@ export function answerImage(
 
 const creating = { answer: 'wait', reason: 'ContainerCreating', message: '' } as const
 
-/** Retry interval: the registry may publish the image for this platform later. */
+/** Retry interval: another image may have the name by then, in the registry or on this machine. */
 const unfitRetryMs = 300_000
 
-function answerUnfit(message: string, policy: PullPolicy, pull: PullState): ImageAnswer {
-  const wait = { answer: 'wait', reason: 'ImagePlatformMismatch', message } as const
-  if (policy === 'Never') return wait
+function answerUnfit(
+  problem: { readonly reason: string; readonly message: string },
+  policy: PullPolicy,
+  pull: PullState,
+): ImageAnswer {
+  const wait = { answer: 'wait', ...problem } as const
+  if (policy === 'Never') return { ...wait, retryInMs: unfitRetryMs }
   switch (pull.state) {
     case 'none':
       return { answer: 'pull' }

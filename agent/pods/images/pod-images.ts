@@ -52,7 +52,8 @@ export function podImages(needs: PodImagesNeeds): PodImages {
         const sinceMs = pullsRequestedAtMs.get(image) ?? Number.POSITIVE_INFINITY
         const pull = puller.stateOf(pullOf(pod, image), sinceMs)
         const unfit = found.unfit === undefined ? {} : { unfit: found.unfit }
-        return [[name, { present: found.image !== undefined, ...unfit, pull }]]
+        const refused = found.image?.refused === undefined ? {} : { refused: found.image.refused }
+        return [[name, { present: found.image !== undefined, ...unfit, ...refused, pull }]]
       })
       return new Map(facts)
     },

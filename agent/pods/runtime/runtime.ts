@@ -198,7 +198,13 @@ export type PullProgress = {
   readonly knownBytes: number
 }
 
-export type LocalImage = { readonly id: string; readonly sizeBytes: number; readonly platform: Platform }
+export type LocalImage = {
+  readonly id: string
+  readonly sizeBytes: number
+  readonly platform: Platform
+  /** Why no container may be made of it. The engine has removed it, unless a container uses it. */
+  readonly refused?: string
+}
 
 export type ImageReference = {
   readonly id: string
@@ -233,11 +239,13 @@ export interface ContainerRuntime {
   logTail(id: string, mostLines: number, mostBytes: number): Promise<Buffer>
   /** Kills a running container. One that does not exist counts as removed. */
   removeContainer(id: string): Promise<void>
-  /** undefined: it is not present. */
+  /** undefined: it is not present. Removes an image whose configuration is too large, as `pullImage` does. */
   findImage(image: string): Promise<LocalImage | undefined>
   /** The user of the image (`user`, `user:group`), '' for root. */
   imageUser(image: string): Promise<string>
-  /** Ends when the image is present, when `signal` aborts, or after `stallMs` without progress; finished layers are kept. */
+  /**
+   * Refuses an image whose configuration is too large. Ends when the image is present, when `signal` aborts, or after `stallMs` without progress; finished layers are kept.
+   */
   pullImage(image: string, options: PullOptions): Promise<void>
   listImages(): Promise<readonly ImageReference[]>
   /** Ids of the images of all containers on this machine, including those of other programs, running or not. */

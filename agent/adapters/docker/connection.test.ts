@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { bodyReader } from './body-reader.ts'
-import { openLogConnection } from './log-connection.ts'
+import { openAnswer } from './connection.ts'
 
 /** The path of the socket of an engine that answers each request so. */
 async function engine(t: Test, answer: (response: ServerResponse, url: string) => void): Promise<string> {
@@ -25,7 +25,7 @@ async function engine(t: Test, answer: (response: ServerResponse, url: string) =
 const never = new AbortController().signal
 
 function open(socketPath: string, path = '/', signal = never) {
-  return openLogConnection({ socketPath, path, readerOf: bodyReader }, signal)
+  return openAnswer({ socketPath, path, readerOf: bodyReader }, signal)
 }
 
 async function textOf(pieces: AsyncIterable<Buffer>): Promise<string> {
@@ -51,7 +51,7 @@ test('a log whose connection is cut is no whole log', async (t) => {
     response.write('first\n', () => response.destroy())
   })
   const { pieces } = await open(socketPath)
-  await t.rejects(textOf(pieces), /before the end of the log/)
+  await t.rejects(textOf(pieces), /before the end of its answer/)
 })
 
 test('a refusal has the status and the message of the engine', async (t) => {
