@@ -32,6 +32,8 @@ function machine(
   const events: string[] = []
   const evictions: string[] = []
   const collected: string[] = []
+  /** What an image collection was told of the disk after it. */
+  const enough: boolean[] = []
   const asked: string[] = []
   const world = { changes: 0, free: 0, looks: 0 }
   const board = agentBoard()
@@ -84,11 +86,12 @@ function machine(
       },
       reclaim: {
         deleteUnusedContainers: async () => void collected.push('containers'),
-        async deleteUnusedImages() {
+        async deleteUnusedImages(_, isEnough) {
           collected.push('images')
           if (faults.hangs) await new Promise(() => undefined)
           if (faults.images !== undefined) throw faults.images
           if (garbageBytes > 0) host.leave('nodefs.available', garbageBytes)
+          enough.push(await isEnough())
           return { freedBytes: garbageBytes }
         },
       },
@@ -122,6 +125,7 @@ function machine(
     events,
     evictions,
     collected,
+    enough,
     asked,
     leave,
     done,
@@ -255,7 +259,7 @@ test('for a soft threshold a pod has its own time, up to the most that is allowe
 })
 
 test('garbage goes before any pod', async (t) => {
-  const { clock, ended, host, collected, events, pressures } = machine(t, {
+  const { clock, ended, host, collected, enough, events, pressures } = machine(t, {
     garbageBytes: 900 * mib,
     running: [{ pod: aPod({ name: 'writer' }), disk: 500 * mib }],
   })
@@ -263,6 +267,7 @@ test('garbage goes before any pod', async (t) => {
   host.leave('nodefs.available', 50 * mib)
   await clock.advance(20_000)
   t.same(collected, ['containers', 'images'])
+  t.same(enough, [true], 'the collection knows that it may stop')
   t.equal(ended.size, 0)
   t.same(events, ['EvictionThresholdMet: Attempting to reclaim ephemeral-storage'])
   t.same(pressures(), ['DiskPressure'])

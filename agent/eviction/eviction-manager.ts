@@ -103,13 +103,13 @@ export function evictionManager(needs: EvictionNeeds, settings: EvictionSettings
     observations: Observations,
     signal: AbortSignal,
   ): Promise<boolean> => {
-    const works = reclaimsFor(threshold, observations.imagesApart, reclaim)
+    const isEnough = async () => thresholdsMet(thresholds, (await signals.observe()).observed, true).length === 0
+    const works = reclaimsFor(threshold, observations.imagesApart, reclaim, isEnough)
     if (works.length === 0) return false
     await freeDisk(works, clock, signal, logFailure)
     // The agent is stopping and reclaiming is incomplete, so no pod is evicted.
     if (signal.aborted) return true
-    const { observed } = await signals.observe()
-    return thresholdsMet(thresholds, observed, true).length === 0
+    return await isEnough()
   }
 
   const pass = async (signal: AbortSignal): Promise<number> => {
@@ -188,9 +188,10 @@ function reclaimsFor(
   { signal }: Threshold,
   imagesApart: boolean | undefined,
   reclaim: NodeReclaim,
+  isEnough: () => Promise<boolean>,
 ): readonly ((signal: AbortSignal) => Promise<unknown>)[] {
   if (pressureOf(signal) !== 'DiskPressure' || (imagesApart && signal.startsWith('nodefs.'))) return []
-  return [reclaim.deleteUnusedContainers, reclaim.deleteUnusedImages]
+  return [reclaim.deleteUnusedContainers, (ending) => reclaim.deleteUnusedImages(ending, isEnough)]
 }
 
 /** The pressures of stalls above their warning level. */

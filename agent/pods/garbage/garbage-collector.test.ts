@@ -12,6 +12,7 @@ const policy: GarbagePolicy = {
   images: { highPercent: 85, lowPercent: 80, minAgeMs: 120_000, maxAgeMs: 0 },
 }
 const never = new AbortController().signal
+const notEnough = async () => false
 
 function world(
   t: Test,
@@ -24,12 +25,16 @@ function world(
   const events: string[] = []
   const disk = { availableBytes: 500, capacityBytes: 1000, unread: undefined as string | undefined, isKnown: true }
   const sizes = new Map<string, number>()
+  const imported = new Set<string>()
   const collector = podGarbageCollector(
     {
       runtime: {
         ...runtime,
         listImages: async () =>
-          (await runtime.listImages()).map((image) => ({ ...image, sizeBytes: sizes.get(image.tags[0] ?? '') ?? 0 })),
+          (await runtime.listImages()).map((image) => {
+            const [tag = ''] = image.tags
+            return { ...image, digests: imported.has(tag) ? [] : [`${tag}@sha256:1`], sizeBytes: sizes.get(tag) ?? 0 }
+          }),
         ...over(runtime),
       },
       pods: { needOf },
@@ -67,7 +72,7 @@ function world(
       await running
     })
   }
-  return { clock, log, runtime, events, disk, image, collector, start }
+  return { clock, log, runtime, events, disk, image, imported, collector, start }
 }
 
 async function container(runtime: FakeRuntime, image: string, attempt = 0, script = 'exit 1') {
@@ -119,20 +124,20 @@ test('an image that cannot be removed holds up no other', async (t) => {
   image('one:1', 60)
   image('two:1', 30)
   runtime.failNext('removeImage', 'Failed', 'It is stuck')
-  await t.rejects(collector.deleteUnusedImages(never), {
+  await t.rejects(collector.deleteUnusedImages(never, notEnough), {
     message: 'wanted to free all bytes, but freed 30 bytes space with errors in image deletion: It is stuck',
   })
   t.same([...runtime.images], ['one:1'])
-  t.same(await collector.deleteUnusedImages(never), { freedBytes: 60 })
+  t.same(await collector.deleteUnusedImages(never, notEnough), { freedBytes: 60 })
 })
 
 test('on demand a young image stays too: it is about to be used', async (t) => {
   const { clock, runtime, image, collector } = world(t)
-  await collector.deleteUnusedImages(never)
+  await collector.deleteUnusedImages(never, notEnough)
   image('young:1', 60)
-  t.same(await collector.deleteUnusedImages(never), { freedBytes: 0 })
+  t.same(await collector.deleteUnusedImages(never, notEnough), { freedBytes: 0 })
   await clock.advance(120_000)
-  t.same(await collector.deleteUnusedImages(never), { freedBytes: 60 })
+  t.same(await collector.deleteUnusedImages(never, notEnough), { freedBytes: 60 })
   t.equal(runtime.images.size, 0)
 })
 
@@ -168,7 +173,7 @@ test('a removal that never ends delays other collections for ten minutes, and is
   start()
   await clock.advance(60_000)
   t.equal(runtime.containers.length, 3, 'the first removal has begun and does not end')
-  const onDemand = collector.deleteUnusedImages(never)
+  const onDemand = collector.deleteUnusedImages(never, notEnough)
   onDemand.catch(() => undefined)
   await clock.advance(600_000)
   const attempts = () => runtime.containers.map(({ identity }) => identity.attempt)
@@ -302,4 +307,31 @@ test('dead containers of pods that have ended go on demand, and no longer when t
   t.equal(runtime.containers.length, 1)
   await collector.deleteUnusedContainers(never)
   t.equal(runtime.containers.length, 0)
+})
+
+const removal = (name: string, bytes: number) =>
+  `ImportedImageRemoved: Removing unused image ${name} (${bytes} bytes), which no registry is known to have: import it again for pods that need it`
+
+test('an image that no registry has goes last, with an Event before', async (t) => {
+  const { clock, runtime, events, image, imported, disk, start } = world(t)
+  for (const name of ['mine:1', 'one:1', 'two:1']) image(name, 60)
+  imported.add('mine:1')
+  disk.availableBytes = 100
+  start()
+  await clock.advance(300_000)
+  t.same([...runtime.images], ['mine:1'], 'the others were enough')
+  t.same(events, [])
+  runtime.failNext('removeImage', 'Failed', 'It is stuck')
+  await clock.advance(300_000)
+  t.equal(events[0], removal('mine:1', 60), 'also where the removal fails then')
+})
+
+test('on demand an image that no registry has goes only if the others were not enough', async (t) => {
+  const { runtime, events, image, imported, collector } = world(t)
+  for (const name of ['mine:1', 'one:1']) image(name, 60)
+  imported.add('mine:1')
+  t.same(await collector.deleteUnusedImages(never, async () => runtime.images.size === 1), { freedBytes: 60 })
+  t.same([[...runtime.images], events], [['mine:1'], []])
+  t.same(await collector.deleteUnusedImages(never, notEnough), { freedBytes: 60 })
+  t.same([[...runtime.images], events], [[], [removal('mine:1', 60)]])
 })

@@ -11,7 +11,7 @@ import type { Loop } from '../../../daemon/run.ts'
 import type { NodeReclaim } from '../../eviction/node-reclaim.ts'
 import type { SignalSource } from '../../eviction/observations.ts'
 import type { NodeEvent } from '../../node/status/node-event.ts'
-import { type ContainerRuntime, isUnreachable } from '../runtime/runtime.ts'
+import { type ContainerRuntime, type ImageReference, isUnreachable } from '../runtime/runtime.ts'
 import { type DeadContainerPolicy, deadContainers, type PodNeed } from './dead-containers.ts'
 import {
   bytesToFree,
@@ -19,6 +19,7 @@ import {
   type ImagePolicy,
   type ImageRecord,
   type ImageRecords,
+  isOnlyHere,
   outlivedImages,
   remember,
   removableImages,
@@ -126,10 +127,15 @@ export function podGarbageCollector(given: PodGarbageCollectorNeeds, policy: Gar
       }
     },
     deleteUnusedContainers: (signal) => exclusively(() => collectContainers(needs, policy.containers, true, signal)),
-    deleteUnusedImages: (signal) =>
-      exclusively(async () => ({
-        freedBytes: await removeImages(needs, await lookAtImages(), Number.POSITIVE_INFINITY, signal),
-      })),
+    deleteUnusedImages: (signal, isEnough) =>
+      exclusively(async () => {
+        const removable = await lookAtImages()
+        const onlyHere = removable.filter(({ image }) => isOnlyHere(image))
+        const others = removable.filter((record) => !onlyHere.includes(record))
+        const freedBytes = await removeImages(needs, others, Number.POSITIVE_INFINITY, signal)
+        if (onlyHere.length === 0 || (await isEnough())) return { freedBytes }
+        return { freedBytes: freedBytes + (await removeImages(needs, onlyHere, Number.POSITIVE_INFINITY, signal)) }
+      }),
   }
 }
 
@@ -175,7 +181,7 @@ async function collectContainers(
 
 /** Removes images one by one until enough is free. An image that cannot be removed does not block the next. */
 async function removeImages(
-  { runtime, log }: PodGarbageCollectorNeeds,
+  { runtime, event, log }: PodGarbageCollectorNeeds,
   images: readonly ImageRecord[],
   wantedBytes: number,
   signal: AbortSignal,
@@ -185,6 +191,7 @@ async function removeImages(
   const freedBytes = () => removed.reduce((sum, { image }) => sum + image.sizeBytes, 0)
   for (const record of images) {
     if (signal.aborted || freedBytes() >= wantedBytes) break
+    if (isOnlyHere(record.image)) event(removalOf(record.image))
     try {
       await runtime.removeImage(record.image)
       removed.push(record)
@@ -202,6 +209,12 @@ async function removeImages(
     throw severalErrors(story, failures)
   }
   return freedBytes()
+}
+
+/** Before the removal: nothing else would tell the operator that this image must be imported again. */
+function removalOf({ tags, sizeBytes }: ImageReference): NodeEvent {
+  const message = `Removing unused image ${tags.slice(0, 3).join(', ')} (${sizeBytes} bytes), which no registry is known to have: import it again for pods that need it`
+  return { type: 'Warning', reason: 'ImportedImageRemoved', message }
 }
 
 async function imageDisk(signals: SignalSource): Promise<Disk> {

@@ -4,13 +4,19 @@ import type { ImageReference } from '../runtime/runtime.ts'
 import {
   bytesToFree,
   type ImageRecords,
+  isOnlyHere,
   outlivedImages,
   remember,
   removableImages,
   usedPercent,
 } from './unused-images.ts'
 
-const image = (name: string): ImageReference => ({ id: name, digests: [], tags: [`${name}:1`], sizeBytes: 1 })
+const image = (name: string): ImageReference => ({
+  id: name,
+  digests: [`${name}@sha256:1`],
+  tags: [`${name}:1`],
+  sizeBytes: 1,
+})
 const [a, b, c, d] = ['a', 'b', 'c', 'd'].map(image) as [ImageReference, ImageReference, ImageReference, ImageReference]
 const policy = { highPercent: 85, lowPercent: 80, minAgeMs: 120_000, maxAgeMs: 0 }
 const never = Number.NEGATIVE_INFINITY
@@ -76,4 +82,17 @@ test('from the high mark on, it is freed down to the low one', async (t) => {
   t.equal(bytesToFree(disk(0), policy), 200)
   t.equal(bytesToFree(disk(0), { ...policy, highPercent: 100 }), 0, 'switched off')
   t.equal(usedPercent({ availableBytes: 20, capacityBytes: 10 }), 0)
+})
+
+test('images that no registry has are last, however long they were unused', async (t) => {
+  const imported = { ...a, digests: [] }
+  t.same([imported, b, { ...c, digests: [], tags: [] }].map(isOnlyHere), [true, false, false])
+  t.notOk(isOnlyHere({ ...a, digests: [], tags: ['bramble.dev/partial:1-2'] }), 'the agent made it')
+  t.ok(isOnlyHere({ ...a, digests: [], tags: ['bramble.dev/partial:1-2', 'mine:1'] }))
+  const records = seen(seen(new Map(), 0, [imported, b]), 10_000, [imported, b], [b])
+  const order = removableImages(records, new Set(), 0, 20_000)
+  t.same(
+    order.map(({ image: { id } }) => id),
+    ['b', 'a'],
+  )
 })

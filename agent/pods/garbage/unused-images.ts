@@ -43,7 +43,18 @@ export function remember(
   )
 }
 
-/** Unused images above the minimum age, the longest unused first; among equals the first observed. */
+/**
+ * No registry is known to have it, so no pod gets it again: it was imported, loaded or built on the machine. An image without a name is not
+ * used by any pod.
+ */
+export function isOnlyHere({ digests, tags }: ImageReference): boolean {
+  return digests.length === 0 && tags.some((tag) => !tag.startsWith(ownPrefix))
+}
+
+/** The agent makes these images itself, such as that of the layers of an unfinished pull. */
+const ownPrefix = 'bramble.dev/'
+
+/** Unused images above the minimum age: those of registries first, then the longest unused; among equals the first observed. */
 export function removableImages(
   records: ImageRecords,
   inUse: ReadonlySet<string>,
@@ -54,7 +65,12 @@ export function removableImages(
     .filter(({ image, firstDetectedMs }) => {
       return !inUse.has(image.id) && !image.tags.includes(sandboxImage) && nowMs - firstDetectedMs >= minAgeMs
     })
-    .sort((a, b) => compare(a.lastUsedMs, b.lastUsedMs) || compare(a.firstDetectedMs, b.firstDetectedMs))
+    .sort(
+      (a, b) =>
+        Number(isOnlyHere(a.image)) - Number(isOnlyHere(b.image)) ||
+        compare(a.lastUsedMs, b.lastUsedMs) ||
+        compare(a.firstDetectedMs, b.firstDetectedMs),
+    )
 }
 
 /** Images unused for longer than `maxAgeMs`: only after images were observed for that long. */
