@@ -32,7 +32,8 @@ test('a hung Docker is recorded as an event within twenty seconds, whenever it b
     const health = runtimeView(board.runtime, clock)
     const loop = runtimeHealth({
       runtime: {
-        info: () => (hangs ? new Promise(() => undefined) : Promise.resolve(engineInfo)),
+        probe: () => (hangs ? new Promise(() => undefined) : Promise.resolve()),
+        info: async () => engineInfo,
         listImages: async () => [],
       },
       clock,

@@ -131,6 +131,9 @@ export function fakeRuntime(clock: Clock): FakeRuntime {
   }
 
   const seenBy = (nodeName: string): ContainerRuntime => ({
+    async probe() {
+      await begin('probe')
+    },
     async info() {
       await begin('info')
       return {

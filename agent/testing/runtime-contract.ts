@@ -139,6 +139,7 @@ export function runtimeContract(name: string, open: (t: Opened) => Promise<World
 
     t.test('it reports its version', async (t) => {
       t.match(await runtime.info(), { version: /^docker:\/\// })
+      await runtime.probe()
     })
   })
 }

@@ -22,6 +22,7 @@ import { dockerEngine } from './engine.ts'
 import { watchContainers } from './events.ts'
 import { dockerImages } from './images.ts'
 import { containerInspections } from './inspections.ts'
+import type { JsonShape } from './json-reader.ts'
 import { podNetwork, type WantedNetwork } from './network.ts'
 import { execute, logTail } from './output.ts'
 import { containerRequest } from './requests.ts'
@@ -71,6 +72,10 @@ export interface DockerRuntime extends ContainerRuntime {
 /** containerLogMaxSize and containerLogMaxFiles (pkg/kubelet/apis/config/v1beta1/defaults.go). */
 const usualLogs: LogLimits = { maxBytes: 10 * 1024 ** 2, maxFiles: 5 }
 
+/** Without names of registries that can be resolved, Docker 20.10 takes 20 to 40 s for /info. */
+const infoMs = 120_000
+const anyShape = { list: { fields: {} } } as const satisfies JsonShape
+
 export function dockerRuntime(settings: DockerSettings): DockerRuntime {
   const { socketPath, nodeName, seccompDirectory, logs = usualLogs, root = '/' } = settings
   const engine = dockerEngine(socketPath)
@@ -101,6 +106,13 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
     async streams() {
       const { containerStreams } = await import('./container-streams.ts')
       return containerStreams(engine, settings.socketPath)
+    },
+
+    /** More than /_ping, which is answered also while all else hangs, and without /info. */
+    async probe() {
+      await call('Cannot list containers', askMs, (signal) =>
+        answers.read('/containers/json?limit=1', anyShape, signal),
+      )
     },
 
     async info() {
@@ -167,7 +179,7 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
 }
 
 function engineInfo(answers: EngineReader) {
-  return call('Cannot ask Docker how it is', askMs, (signal) => answers.read('/info', infoShape, signal))
+  return call('Cannot ask Docker how it is', infoMs, (signal) => answers.read('/info', infoShape, signal))
 }
 
 /** As containerd words it. A runtime that is missing would be found only with the first container. */

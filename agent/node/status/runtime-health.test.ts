@@ -15,6 +15,8 @@ function engine(t: Test, up: boolean) {
     listed: 0,
     changes: 0,
     answersAfterMs: 0,
+    infoAfterMs: 0,
+    infoFails: false,
     info: info as RuntimeInfo,
     tags: ['web:1'],
     listFails: false,
@@ -23,11 +25,15 @@ function engine(t: Test, up: boolean) {
   board.runtime.onChange(() => world.changes++)
   const loop = runtimeHealth({
     runtime: {
-      async info() {
-        world.asked++
+      async probe() {
         if (world.hangs) return new Promise<never>(() => undefined)
         if (world.answersAfterMs > 0) await clock.sleep(world.answersAfterMs)
-        if (!world.up) throw new RuntimeError('Unreachable', 'Cannot ask Docker how it is')
+        if (!world.up) throw new RuntimeError('Unreachable', 'Cannot list containers')
+      },
+      async info() {
+        world.asked++
+        if (world.infoAfterMs > 0) await clock.sleep(world.infoAfterMs)
+        if (world.infoFails) throw new RuntimeError('Failed', 'Cannot ask Docker how it is')
         return world.info
       },
       async listImages() {
@@ -201,4 +207,36 @@ test('a request under way is a hang from its second second on', async (t) => {
   t.equal(health.silence(), undefined)
   await clock.advance(1)
   t.same(health.silence(), { kind: 'hangs', sinceMs: 2_000 })
+})
+
+test('an engine that is late with its properties is well, and is asked for them once at a time', async (t) => {
+  const { world, health, clock, log } = engine(t, true)
+  world.infoAfterMs = 40_000
+  await clock.advance(0)
+  t.equal(health.isChecked(), false, 'the first status waits for them')
+  await clock.advance(2_000)
+  t.equal(health.isChecked(), true, 'for two seconds')
+  for (let second = 2; second < 39; second++) {
+    await clock.advance(1_000)
+    t.same([health.problems(), health.silence()], [[], undefined], `second ${second}`)
+  }
+  t.same([world.asked, health.info(), world.changes], [1, undefined, 1])
+  await clock.advance(1_000)
+  t.match(health.info(), { version: info.version })
+  t.equal(world.changes, 2)
+  world.info = { ...info, version: '99.0' }
+  await clock.advance(50_000)
+  t.match([health.info(), world.changes], [{ version: '99.0' }, 3])
+  t.same(log.messages('warn'), [])
+})
+
+test('an engine that does not report its properties is well, and that is logged once', async (t) => {
+  const { world, health, clock, log } = engine(t, true)
+  world.infoFails = true
+  await clock.advance(60_000)
+  t.same([health.problems(), health.silence(), health.isChecked()], [[], undefined, true])
+  t.same(log.messages('warn'), ['Container engine does not report its properties'])
+  world.infoFails = false
+  await clock.advance(6_000)
+  t.match(health.info(), { version: info.version })
 })

@@ -1,9 +1,15 @@
-/** Loop: polls the container engine for its version, its images, and whether it answers. */
+/** Loop: polls the container engine: whether it answers the calls of pods, and apart from that for its version and its images. */
 import type { Cell, Reader } from '../../../daemon/cell.ts'
 import type { Clock } from '../../../daemon/clock.ts'
+import { withinOr } from '../../../daemon/deadline.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
-import type { ContainerRuntime, ImageReference, RuntimeInfo } from '../../pods/runtime/runtime.ts'
+import {
+  type ContainerRuntime,
+  type ImageReference,
+  isUnreachable,
+  type RuntimeInfo,
+} from '../../pods/runtime/runtime.ts'
 
 /** Times are monotonic, in milliseconds. */
 export type RuntimeState = {
@@ -29,7 +35,7 @@ export const unknownRuntime: RuntimeState = { refused: false, images: [], revisi
 export const isSameRuntime = (before: RuntimeState, after: RuntimeState) => before.revision === after.revision
 
 export type RuntimeHealthNeeds = {
-  readonly runtime: Pick<ContainerRuntime, 'info' | 'listImages'>
+  readonly runtime: Pick<ContainerRuntime, 'probe' | 'info' | 'listImages'>
   readonly clock: Clock
   readonly log: Log
   readonly writes: { readonly runtime: Cell<RuntimeState> }
@@ -37,7 +43,7 @@ export type RuntimeHealthNeeds = {
 
 /** The state of the container engine at the time of the call. */
 export interface RuntimeHealth {
-  /** The engine answered or refused once, or did not answer within 2 s. */
+  /** The engine reported its properties or refused once, or did not within 2 s. */
   isChecked(): boolean
   /** Problems of the engine that keep the node from being Ready. */
   problems(): readonly string[]
@@ -63,24 +69,19 @@ const unhealthyPeriodMs = 1_000
 const imagesPeriodMs = 5 * 60_000
 
 export function runtimeHealth({ runtime, clock, log, writes }: RuntimeHealthNeeds): Loop {
-  let reported: readonly string[] = []
+  let reported = ''
   const state = writes.runtime.get
   const update = (change: Partial<RuntimeState>) => writes.runtime.set({ ...state(), ...change })
 
-  /** True when something changed that is visible in the node's status. */
+  /** True when the engine answers, and did not before. */
   const poll = async (): Promise<boolean> => {
     try {
-      const { info: before, askedMs, answering } = state()
+      const { askedMs, answering } = state()
       const pendingMs = clock.monotonicMs()
       update({ pendingMs, askedMs: askedMs ?? pendingMs })
-      const info = await runtime.info()
-      const back = answering !== true
-      update({ info, askedMs: undefined, answeredMs: clock.monotonicMs(), answering: true })
-      if (back) log.info('Container engine answers', { version: info.version })
-      const other = (['version', 'rootDirectory', 'firewallBackend'] as const).some(
-        (one) => info[one] !== before?.[one],
-      )
-      return (await updateImages(back)) || back || other
+      await runtime.probe()
+      update({ askedMs: undefined, answeredMs: clock.monotonicMs(), answering: true })
+      return answering !== true
     } catch (error) {
       const { answering, pendingMs } = state()
       if (answering !== false) {
@@ -93,16 +94,47 @@ export function runtimeHealth({ runtime, clock, log, writes }: RuntimeHealthNeed
     }
   }
 
+  /** What changes meanwhile is reported at its end. */
+  let isPolling = false
+  let readingInfo: Promise<void> | undefined
+  let infoFailed = false
+  /** Never rejects. The engine is well also while it takes long for this. */
+  const readInfo = async (): Promise<void> => {
+    try {
+      update({ info: await runtime.info() })
+      infoFailed = false
+    } catch (error) {
+      if (!infoFailed && !isUnreachable(error)) log.warn('Container engine does not report its properties', { error })
+      infoFailed = true
+    }
+  }
+  /** One at a time. */
+  const updateInfo = (): Promise<void> => {
+    readingInfo ??= readInfo().finally(() => {
+      readingInfo = undefined
+      if (!isPolling) report(false)
+    })
+    return readingInfo
+  }
+
+  /** Listeners are notified of what is visible in the node's status. */
+  const report = (isBack: boolean) => {
+    const { info, images, revision } = state()
+    const problems = problemsOf(state(), clock.monotonicMs())
+    const shown = JSON.stringify([info?.version, info?.rootDirectory, info?.firewallBackend, images, problems])
+    if (!isBack && shown === reported) return
+    reported = shown
+    update({ revision: revision + 1 })
+  }
+
   let imagesMs = Number.NEGATIVE_INFINITY
-  /** True when the images changed. They are only displayed: a failed list changes nothing. */
-  const updateImages = async (now: boolean): Promise<boolean> => {
+  /** They are only displayed: a failed list changes nothing. */
+  const updateImages = async (now: boolean): Promise<void> => {
     const nowMs = clock.monotonicMs()
-    if (!now && nowMs - imagesMs < imagesPeriodMs) return false
+    if (!now && nowMs - imagesMs < imagesPeriodMs) return
     imagesMs = nowMs
     const before = state().images
-    const images = await runtime.listImages().catch(() => before)
-    update({ images })
-    return JSON.stringify(images) !== JSON.stringify(before)
+    update({ images: await runtime.listImages().catch(() => before) })
   }
 
   return {
@@ -110,11 +142,17 @@ export function runtimeHealth({ runtime, clock, log, writes }: RuntimeHealthNeed
     async run(signal) {
       update({ startedMs: state().startedMs ?? clock.monotonicMs() })
       while (!signal.aborted) {
-        const isChanged = await poll()
-        const problems = problemsOf(state(), clock.monotonicMs())
-        const isVisible = isChanged || problems.join() !== reported.join()
-        reported = problems
-        if (isVisible) update({ revision: state().revision + 1 })
+        isPolling = true
+        const isBack = await poll()
+        if (state().answering) {
+          const reading = updateInfo()
+          // One status shows all, unless the engine takes long.
+          if (isBack) await withinOr(promptMs, undefined, reading, clock)
+          if (isBack) log.info('Container engine answers', { version: state().info?.version })
+          await updateImages(isBack)
+        }
+        isPolling = false
+        report(isBack)
         await clock.sleep(state().answering ? healthyPeriodMs : unhealthyPeriodMs, signal)
       }
     },
@@ -124,8 +162,12 @@ export function runtimeHealth({ runtime, clock, log, writes }: RuntimeHealthNeed
 export function runtimeView(runtime: Reader<RuntimeState>, clock: Pick<Clock, 'monotonicMs'>): RuntimeHealth {
   return {
     isChecked() {
-      const { answering, startedMs } = runtime.get()
-      return answering !== undefined || (startedMs !== undefined && clock.monotonicMs() - startedMs >= firstAnswerMs)
+      const { answering, info, startedMs } = runtime.get()
+      return (
+        answering === false ||
+        info !== undefined ||
+        (startedMs !== undefined && clock.monotonicMs() - startedMs >= firstAnswerMs)
+      )
     },
     problems: () => problemsOf(runtime.get(), clock.monotonicMs()),
     info: () => runtime.get().info,

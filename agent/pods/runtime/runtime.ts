@@ -215,7 +215,9 @@ export type ImageReference = {
 
 /** Every call ends within its deadline or throws RuntimeError. All calls are idempotent. */
 export interface ContainerRuntime {
-  /** Fails when the engine does not answer. */
+  /** Fails when the engine does not answer a call that pods need. */
+  probe(): Promise<void>
+  /** May take minutes of an engine that is well: Docker 20.10 resolves the names of registries for it. */
   info(): Promise<RuntimeInfo>
   /** All containers of this node, running or not; or those of one pod. */
   listContainers(podUID?: string): Promise<readonly RuntimeContainer[]>
