@@ -4,10 +4,12 @@ import type { Loop } from '../../daemon/run.ts'
 import { filesystemAccess } from '../adapters/disk/filesystem-access.ts'
 import { recordStart, startsPath } from '../adapters/disk/start-record.ts'
 import { systemdUnits } from '../adapters/systemd/systemd-units.ts'
+import { unitLog } from '../adapters/systemd/unit-log.ts'
 import type { RunRequest } from '../command-line.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import { bootLastsMs } from '../health/boot-loop.ts'
 import { scheduledChecks } from '../health/checks.ts'
+import { isSystemDocker } from '../health/docker.ts'
 import { dockerKeeper } from '../health/docker-keeper.ts'
 import { filesystemWatch } from '../health/filesystem-watch.ts'
 import { healthManager } from '../health/health-manager.ts'
@@ -38,17 +40,23 @@ export async function assembleMachineHealth(parts: MachineHealthParts): Promise<
   const starts = await recordStart(startsPath(machine.volumes.memoryDirectory), sensors.time().uptimeMs)
   const dockerStarts = startCounter(
     () => ({
-      pid: isSystemDocker(request) ? sensors.dockerPid() : undefined,
+      pid: isSystemDocker(request.dockerSocket) ? sensors.dockerPid() : undefined,
       isSilent: health.silence() !== undefined,
     }),
     clock,
   )
+  const dockerLog = unitLog('docker.service', { clock })
   const conditions = healthManager({
     checks: scheduledChecks(
       {
         ...sensors,
         filesystems: filesystemWatch({ access: filesystemAccess(root, dataDir), kernel, clock }),
-        docker: () => ({ version: health.info()?.version, silence: health.silence() }),
+        docker: () => ({
+          version: health.info()?.version,
+          silence: health.silence(),
+          rootDirectory: health.info()?.rootDirectory,
+          ...(isSystemDocker(request.dockerSocket) && { lastLines: dockerLog }),
+        }),
         podNetworkProblem: parts.podNetworkProblem,
         kernelTroubles: kernelTroubles({ kernel, isStuck: sensors.isStuck, clock }),
         clock: () => ({
@@ -86,9 +94,5 @@ export async function assembleMachineHealth(parts: MachineHealthParts): Promise<
 
 /** Only the system's own Docker: another socket belongs to an engine that is managed elsewhere. */
 function mayRestartDocker(request: RunRequest, { restartDocker }: AgentConfiguration): boolean {
-  return restartDocker && isSystemDocker(request)
-}
-
-function isSystemDocker({ dockerSocket }: RunRequest): boolean {
-  return ['/var/run/docker.sock', '/run/docker.sock'].includes(dockerSocket)
+  return restartDocker && isSystemDocker(request.dockerSocket)
 }

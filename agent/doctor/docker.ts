@@ -1,4 +1,5 @@
 /** Checks of Docker and of the settings that pods need. */
+import { dockerNotRunning } from '../health/docker.ts'
 import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 
 export type DockerFacts = {
@@ -23,7 +24,7 @@ export function dockerFinding(found: DoctorFinding, socket: string, answer: Dock
   if (answer === 'denied') {
     return unknown(found.check, `${socket} may not be opened by this user`, 'Run it with sudo')
   }
-  if (answer === 'absent') {
+  if (answer === 'absent' && found.found === dockerNotRunning) {
     const remedy =
       "Install Docker (apt-get install docker.io), or see 'systemctl status docker'; --docker-socket names another"
     return problem(found.check, `Docker is not running: there is no ${socket}`, remedy)

@@ -1,4 +1,4 @@
-/** The doctor's reads of the machine, the network and the agent. Every call ends within seconds. */
+/** The doctor's reads of the machine, the network and the agent. Every call ends within seconds, that of Docker's settings within a minute. */
 import type { HardwareIdentity } from '../../api/node/hardware-identity.ts'
 import type { HealthSource } from '../health/checks.ts'
 import type { AgentIdentity } from '../join/identity.ts'

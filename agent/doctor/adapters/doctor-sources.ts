@@ -16,6 +16,8 @@ import { machineSensors } from '../../adapters/kernel/machine-sensors.ts'
 import { hasDockerRules } from '../../adapters/network/docker-rules.ts'
 import { mdnsPortProblem } from '../../adapters/network/mdns-sockets.ts'
 import { readWireguard } from '../../adapters/network/wireguard-link.ts'
+import { unitLog } from '../../adapters/systemd/unit-log.ts'
+import { isSystemDocker } from '../../health/docker.ts'
 import { identityPath, readIdentity } from '../../join/identity.ts'
 import { openKnownTime } from '../../node/certificate/known-time.ts'
 import type { DockerFacts, DockerSilent } from '../docker.ts'
@@ -67,6 +69,7 @@ export function doctorSources({ request, defaults, readConfiguration, limits }: 
     dataDirectory: dataDir,
     timeSynchronized: systemd.timeSynchronized,
     docker,
+    dockerLog: isSystemDocker(dockerSocket) ? unitLog('docker.service', { clock: systemClock }) : undefined,
   })
   return {
     machine,
@@ -90,15 +93,18 @@ type MachineNeeds = {
   readonly dataDirectory: string
   readonly timeSynchronized: () => Promise<boolean | undefined>
   readonly docker: () => Promise<DockerFacts | DockerSilent>
+  readonly dockerLog: (() => Promise<readonly string[]>) | undefined
 }
 
-function machineBelow({ root, dataDirectory, timeSynchronized, docker }: MachineNeeds): ExaminedMachine {
+function machineBelow({ root, dataDirectory, timeSynchronized, docker, dockerLog }: MachineNeeds): ExaminedMachine {
   const files = machineFiles(root)
   const plain = machineSensors({ root })
   const isSynchronized = async () => plain.time().synchronized ?? (await timeSynchronized())
   return {
     files,
-    health: once(() => doctorHealthSource({ root, dataDirectory, files, timeSynchronized: isSynchronized, docker })),
+    health: once(() =>
+      doctorHealthSource({ root, dataDirectory, files, timeSynchronized: isSynchronized, docker, dockerLog }),
+    ),
     async commandLineFile(path) {
       const [content, mode] = await Promise.all([files.text(path), files.mode(path)])
       return content === undefined || mode === undefined ? undefined : { path, content, mode }

@@ -26,10 +26,12 @@ export type HealthSourceNeeds = {
   readonly timeSynchronized: () => Promise<boolean | undefined>
   /** Rejects in a saved tree. */
   readonly docker: () => Promise<DockerFacts | DockerSilent>
+  /** The end of the log of docker.service; undefined: the engine is another one. */
+  readonly dockerLog: (() => Promise<readonly string[]>) | undefined
 }
 
 export async function doctorHealthSource(needs: HealthSourceNeeds): Promise<HealthSource> {
-  const { root, dataDirectory, files, timeSynchronized, docker } = needs
+  const { root, dataDirectory, files, timeSynchronized, docker, dockerLog } = needs
   const uptimeMs = () => machineSensors({ root }).time().uptimeMs
   const over = new AbortController()
   // Read to its end, and no further: the first wait is the end.
@@ -52,7 +54,7 @@ export async function doctorHealthSource(needs: HealthSourceNeeds): Promise<Heal
       const access = filesystemAccess(root, dataDirectory)
       return filesystemWatch({ access, kernel: { subscribe: () => undefined }, clock: systemClock })()
     },
-    docker: async () => dockerReading(await docker()),
+    docker: async () => dockerReading(await docker(), dockerLog),
     podNetworkProblem: () => Promise.reject(new Error(podNetworkCheck.unknown)),
     clock: async () => ({ synchronized: await timeSynchronized(), uptimeMs: uptimeMs(), controller: undefined }),
     async restarts() {
@@ -73,10 +75,11 @@ export async function doctorHealthSource(needs: HealthSourceNeeds): Promise<Heal
 }
 
 /** A single reading: an engine that does not answer now counts as silent for long enough. */
-function dockerReading(answer: DockerFacts | DockerSilent): DockerReading {
+function dockerReading(answer: DockerFacts | DockerSilent, log: DockerReading['lastLines']): DockerReading {
   if (typeof answer !== 'string') return { version: answer.version, silence: undefined }
   const kind = answer === 'hangs' ? 'hangs' : 'refuses'
-  return { version: undefined, silence: { kind, sinceMs: Number.POSITIVE_INFINITY } }
+  const silence = { kind, sinceMs: Number.POSITIVE_INFINITY } as const
+  return { version: undefined, silence, ...(log !== undefined && { lastLines: log }) }
 }
 
 const silent = openLog({ level: 'error', format: 'json', write: () => undefined })
