@@ -1,0 +1,28 @@
+import { test } from 'tap'
+import type { PodSpec } from '../pod.ts'
+import { isSignificantPodUpdate } from './significant-update.ts'
+
+test('a change of a pod is judged where it brings another image or container', async (t) => {
+  const old: PodSpec = {
+    initContainers: [{ name: 'i', image: 'a' }],
+    containers: [{ name: 'c', image: 'a' }],
+    ephemeralContainers: [{ name: 'e', image: 'a' }],
+  }
+  const isJudged = (change: Partial<PodSpec>) => isSignificantPodUpdate(old, { ...old, ...change })
+  t.notOk(isJudged({}))
+  t.notOk(isJudged({ tolerations: [{ operator: 'Exists' }], activeDeadlineSeconds: 1 }))
+  t.ok(isJudged({ containers: [{ name: 'c', image: 'b' }] }))
+  t.ok(isJudged({ initContainers: [{ name: 'i', image: 'b' }] }))
+  t.ok(isJudged({ containers: [...old.containers, { name: 'd', image: 'a' }] }))
+  t.ok(isJudged({ initContainers: [] }))
+  t.ok(
+    isJudged({
+      ephemeralContainers: [
+        { name: 'e', image: 'a' },
+        { name: 'f', image: 'a' },
+      ],
+    }),
+  )
+  t.ok(isJudged({ ephemeralContainers: [{ name: 'e', image: 'b' }] }))
+  t.notOk(isJudged({ ephemeralContainers: [] }))
+})
