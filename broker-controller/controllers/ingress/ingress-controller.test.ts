@@ -70,7 +70,11 @@ test('the proxy has its namespace, its class and a DaemonSet, as they are config
     metadata: { annotations: { 'ingressclass.kubernetes.io/is-default-class': 'true' } },
     spec: { controller: 'bramble.dev/haproxy' },
   })
-  t.equal((await store.get('namespaces', { namespace: '', name: ingressNamespace }))?.status?.phase, 'Active')
+  const key = { namespace: '', name: ingressNamespace }
+  const namespace = await store.get('namespaces', key)
+  t.equal(namespace?.status?.phase, 'Active')
+  const enforce = 'pod-security.kubernetes.io/enforce'
+  t.equal(namespace?.metadata.labels?.[enforce], 'privileged', 'no default of the configuration refuses its host ports')
   const made = await store.get('daemonsets', proxyKey)
   t.match(made?.spec.template.spec, {
     nodeSelector: { front: 'yes' },

@@ -30,8 +30,12 @@ export function isMade({ metadata }: { readonly metadata: { readonly labels?: { 
   return Object.entries(madeLabels).every(([key, value]) => metadata.labels?.[key] === value)
 }
 
+/** The proxy has ports of the host, which no stricter level allows. */
+export const enforcedLabels = { 'pod-security.kubernetes.io/enforce': 'privileged' } as const
+
 export function proxyNamespace(): Namespace {
-  return { apiVersion: 'v1', kind: 'Namespace', metadata: { name: ingressNamespace, labels: madeLabels } }
+  const labels = { ...madeLabels, ...enforcedLabels }
+  return { apiVersion: 'v1', kind: 'Namespace', metadata: { name: ingressNamespace, labels } }
 }
 
 export function proxyClass({ defaultClass }: Pick<IngressSettings, 'defaultClass'>): IngressClass {

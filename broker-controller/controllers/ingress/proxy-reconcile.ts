@@ -1,4 +1,5 @@
 /** Makes the objects of the proxy, keeps them as they are configured, and removes them. */
+import type { Namespace } from '../../../api/namespace.ts'
 import type { IngressClass } from '../../../api/network/ingress-class.ts'
 import type { DaemonSet } from '../../../api/workloads/daemon-set.ts'
 import type { Clock } from '../../../daemon/clock.ts'
@@ -10,7 +11,15 @@ import { removeObject } from '../workloads/object-removal.ts'
 import { writeAddresses } from './ingress-addresses.ts'
 import type { IngressSettings } from './ingress-settings.ts'
 import { isOurClass, namedClass } from './ingress-sources.ts'
-import { ingressNamespace, isMade, proxyClass, proxyDaemonSet, proxyName, proxyNamespace } from './proxy-objects.ts'
+import {
+  enforcedLabels,
+  ingressNamespace,
+  isMade,
+  proxyClass,
+  proxyDaemonSet,
+  proxyName,
+  proxyNamespace,
+} from './proxy-objects.ts'
 
 export type ProxyNeeds = { readonly store: Store; readonly creation: AdmittedCreation; readonly clock: Clock }
 
@@ -23,6 +32,7 @@ export async function ensureProxy(needs: ProxyNeeds, settings: IngressSettings):
   if ((await store.get('namespaces', { namespace: '', name: ingressNamespace })) === undefined) {
     await creation.create('namespaces', proxyNamespace(), controller)
   }
+  await rewrite(needs, 'namespaces', { key: { namespace: '', name: ingressNamespace }, change: withEnforcedLevel })
   const wantedClass = proxyClass(settings)
   const classKey = { namespace: '', name: wantedClass.metadata.name ?? '' }
   if ((await store.get('ingressclasses', classKey)) === undefined) {
@@ -40,6 +50,13 @@ function withAnnotations<C extends IngressClass>(present: C, { metadata }: Ingre
   const annotations = { ...present.metadata.annotations, ...metadata.annotations }
   if (!isMade(present) || equalJSON(annotations, present.metadata.annotations ?? {})) return undefined
   return { ...present, metadata: { ...present.metadata, annotations } }
+}
+
+/** An earlier version made it without this label. What an operator has set stays. */
+function withEnforcedLevel<N extends Namespace>(present: N): N | undefined {
+  const labels = { ...enforcedLabels, ...present.metadata.labels }
+  if (!isMade(present) || equalJSON(labels, present.metadata.labels ?? {})) return undefined
+  return { ...present, metadata: { ...present.metadata, labels } }
 }
 
 function withSpec<D extends DaemonSet>(present: D, { spec }: DaemonSet): D | undefined {
