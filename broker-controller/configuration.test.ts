@@ -311,3 +311,18 @@ test('settings of etcd that cannot work are named with their value and what is e
     /--etcd-prefix: "fleet\/" must be a path like/,
   )
 })
+
+test('the policy of pods is that of the file, and what is wrong with it is named with its field', async (t) => {
+  t.equal(configured(['run']).podSecurity.defaults.enforce.level, 'privileged')
+  const yaml =
+    'podSecurity: {defaults: {enforce: baseline, enforce-version: v1.30}, exemptions: {namespaces: [kube-system]}}\n'
+  const { defaults, exemptions } = configured(['run'], yaml).podSecurity
+  t.same(defaults.enforce, { level: 'baseline', version: 30 })
+  t.same([...exemptions.namespaces], ['kube-system'])
+  const strict = 'podSecurity: {defaults: {enforce: strict}}\n'
+  t.throws(() => configured(['run'], strict), /podSecurity\.defaults\.enforce: "strict" must be one of privileged, /)
+  t.throws(
+    () => configured(['run'], 'podSecurity: {defaults: {enforced: x}}\n'),
+    /podSecurity\.defaults\.enforced: Unknown/,
+  )
+})

@@ -8,6 +8,11 @@ import { parseDuration } from '../daemon/duration.ts'
 import type { LogFormat, LogLevel } from '../daemon/log.ts'
 import { ConfigurationError, type FieldOf } from '../daemon/process/configuration-file.ts'
 import { type AuditLogSettings, defaultAuditLog } from './apiserver/audit/audit-file.ts'
+import {
+  PodSecuritySchema,
+  type PodSecuritySettings,
+  podSecuritySettings,
+} from './apiserver/pod-security/pod-security-settings.ts'
 import { type ExternalBrokerSettings, externalBrokerSettings } from './broker-configuration.ts'
 import type { ControllerFlags } from './commands/command-line.ts'
 import { type AutoscalerSettings, defaultAutoscalerSettings } from './controllers/autoscaling/horizontal-controller.ts'
@@ -94,6 +99,7 @@ export const ControllerConfigurationSchema = object({
   auditLogMaxSize: optional(integer),
   auditLogMaxBackup: optional(integer),
   auditLogMaxAge: optional(integer),
+  podSecurity: optional(PodSecuritySchema),
   dashboard: optional(bool),
   dashboardHistory: optional(oneOf('WhileOpen', 'Always')),
   dashboardCertFile: optional(text),
@@ -144,6 +150,7 @@ export type ControllerConfiguration = NetworkRanges & {
   readonly etcd: EtcdSettings | undefined
   /** undefined: requests are not written down. */
   readonly auditLog: AuditLogSettings | undefined
+  readonly podSecurity: PodSecuritySettings
   readonly dashboard: DashboardSettings
   /** undefined: problems are sent nowhere. */
   readonly notify: NotifySettings | undefined
@@ -263,6 +270,7 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
     ingress: ingressSettings(file.ingress, file.podNetwork === 'routed', problems),
     etcd: etcdSettings(flags.etcd, file, problems),
     auditLog: auditLogIn(given, read),
+    podSecurity: podSecuritySettings(file.podSecurity, problems),
     dashboard: dashboardIn(file, problems),
     notify: notifySettings(file.notify, problems, homeAssistant?.broker),
     homeAssistant,

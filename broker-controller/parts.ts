@@ -15,6 +15,7 @@ import { serviceAccountTokens } from './apiserver/access/tokens/service-account-
 import { controllerCreation } from './apiserver/handlers/controller-creation.ts'
 import { controllerScales } from './apiserver/handlers/controller-scales.ts'
 import { serviceNetwork } from './apiserver/handlers/service-network.ts'
+import { podSecurityAdmission } from './apiserver/pod-security/pod-security-admission.ts'
 import { serviceConnections } from './apiserver/proxy/service-connections.ts'
 import { usageLedger } from './apiserver/quota/quota-ledger.ts'
 import { webhookAdmission } from './apiserver/webhooks/webhook-admission.ts'
@@ -110,6 +111,7 @@ export async function openParts(
   })
   const admission = {
     services: serviceNetwork(configuration.serviceCIDR, configuration.ipv6),
+    podSecurity: podSecurityAdmission({ store, clock, registry }, configuration.podSecurity),
     webhooks: webhookAdmission({ store, kinds: builtInKinds, caller, clock, registry, limited }),
     commonNameOf: commonNameOfCSR,
   }

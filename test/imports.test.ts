@@ -212,6 +212,7 @@ test('the rooms of the API import one way', async (t) => {
     'managed-fields',
     'handlers',
     'quota',
+    'pod-security',
     'webhooks',
     'access',
     'audit',

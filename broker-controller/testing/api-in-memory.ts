@@ -1,12 +1,18 @@
 /** Requests to the API without a network: what is asked, and what is answered. */
 import { type Identity, mastersGroup } from '../../api/identity.ts'
 import { commonNameOfCSR } from '../../certs/csr-check.ts'
+import { type MetricsRegistry, metricsRegistry } from '../../daemon/metrics-registry.ts'
 import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { openAuthorizer } from '../apiserver/access/authorizer.ts'
 import type { RequestNeeds } from '../apiserver/api-request.ts'
 import { type ControllerScales, controllerScales } from '../apiserver/handlers/controller-scales.ts'
 import { serviceNetwork } from '../apiserver/handlers/service-network.ts'
+import { podSecurityAdmission } from '../apiserver/pod-security/pod-security-admission.ts'
+import {
+  defaultPodSecuritySettings,
+  type PodSecuritySettings,
+} from '../apiserver/pod-security/pod-security-settings.ts'
 import { usageLedger } from '../apiserver/quota/quota-ledger.ts'
 import { answerRequest } from '../apiserver/requests.ts'
 import { parseYamlBody } from '../apiserver/wire/yaml-body.ts'
@@ -23,6 +29,8 @@ export type Got = {
   readonly warnings: readonly string[]
   readonly retryAfterSeconds?: number | undefined
   readonly encoding: 'json' | 'yaml'
+  /** In the audit log. */
+  readonly annotations: { readonly [key: string]: string }
 }
 /** The events of a watch, until `signal` aborts. */
 export type Watch = (path: string, signal: AbortSignal) => AsyncGenerator<Document>
@@ -64,7 +72,11 @@ export const patchTypes = {
 /** An API over a store in memory, with its first namespaces. */
 export async function anApi(
   t: Parameters<typeof quietLog>[0],
-  { kinds = builtInKinds, ...more }: Partial<Pick<RequestNeeds, GivenNeed>> = {},
+  {
+    kinds = builtInKinds,
+    podSecurity = defaultPodSecuritySettings,
+    ...more
+  }: Partial<Pick<RequestNeeds, GivenNeed>> & { readonly podSecurity?: PodSecuritySettings } = {},
 ): Promise<{
   readonly ask: Ask
   readonly watch: Watch
@@ -72,6 +84,7 @@ export async function anApi(
   readonly store: Store
   readonly clock: FakeClock
   readonly usage: UsageBoard
+  readonly registry: MetricsRegistry
   readonly scales: ControllerScales
 }> {
   const clock = fakeClock()
@@ -80,6 +93,7 @@ export async function anApi(
     await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
   }
   const usage = usageBoard({ clock })
+  const registry = metricsRegistry()
   const access = await openAuthorizer({ store, clock, log: quietLog(t) })
   const needs = {
     store,
@@ -93,6 +107,7 @@ export async function anApi(
     parseYaml: parseYamlBody,
     services: serviceNetwork(),
     quotas: usageLedger({ store, kinds, clock }),
+    podSecurity: podSecurityAdmission({ store, clock, registry }, podSecurity),
     commonNameOf: commonNameOfCSR,
     version: '0.1.0',
     metrics: async () => ({ text: 'up 1\n', contentType: 'text/plain' }),
@@ -107,7 +122,7 @@ export async function anApi(
     const [path = '', query = ''] = target.split('?')
     const certificate =
       as === 'anonymous' ? undefined : { trusted: true, identity: as, validSinceMs: 0, validUntilMs, serialNumber }
-    const { answer } = await answerRequest(
+    const { answer, sender } = await answerRequest(
       {
         method,
         path,
@@ -127,7 +142,8 @@ export async function anApi(
           ? (JSON.parse(answer.bytes.toString()) as Document)
           : (JSON.parse(JSON.stringify(answer.body)) as Document)
     const { warnings = [], retryAfterSeconds, encoding = 'json' } = answer.kind === 'object' ? answer : {}
-    return { code: answer.code, body: document, warnings, retryAfterSeconds, encoding }
+    const { annotations = {} } = sender
+    return { code: answer.code, body: document, warnings, retryAfterSeconds, encoding, annotations }
   }
   const watch: Watch = async function* (target, signal) {
     const [path = '', query = ''] = target.split('?')
@@ -137,7 +153,7 @@ export async function anApi(
     if (answer.kind !== 'stream') throw new Error(`not a watch: ${JSON.stringify(answer)}`)
     for await (const piece of answer.pieces) yield JSON.parse(Buffer.from(piece).toString()) as Document
   }
-  return { ask, watch, needs, store, clock, usage, scales: controllerScales(needs, kinds) }
+  return { ask, watch, needs, store, clock, usage, registry, scales: controllerScales(needs, kinds) }
 }
 
 function bytesOf(body: unknown): Buffer {

@@ -19,6 +19,8 @@ import { signingKey } from '../apiserver/access/tokens/json-web-token.ts'
 import { serviceAccountTokens } from '../apiserver/access/tokens/service-account-tokens.ts'
 import { type ApiServerNeeds, apiServer } from '../apiserver/http/http-server.ts'
 import { namespaceDeletion } from '../apiserver/namespace-deletion.ts'
+import { podSecurityAdmission } from '../apiserver/pod-security/pod-security-admission.ts'
+import { defaultPodSecuritySettings } from '../apiserver/pod-security/pod-security-settings.ts'
 import { serviceConnections } from '../apiserver/proxy/service-connections.ts'
 import { resourceQuotaController } from '../apiserver/quota/quota-controller.ts'
 import { usageLedger } from '../apiserver/quota/quota-ledger.ts'
@@ -91,6 +93,7 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
     tokens: serviceAccountTokens(() => tokenKeys, store),
     events: eventRecorder({ store, clock }),
     quotas,
+    podSecurity: podSecurityAdmission({ store, clock, registry }, defaultPodSecuritySettings),
     webhooks: webhookAdmission({ store, kinds: builtInKinds, caller, clock, registry }),
     usage: usageBoard({ clock }),
     clock,

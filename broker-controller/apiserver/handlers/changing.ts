@@ -30,6 +30,7 @@ import { type FieldManagers, prepareForUpdate } from './admission.ts'
 import { permitCreation, readApply, type Wanted } from './applying.ts'
 import { makeObject } from './creating.ts'
 import { managedWrite, updatedManagers } from './field-managers.ts'
+import { podSecurityWarnings } from './pod-security-gate.ts'
 import { represent, representPart } from './representation.ts'
 import { forbid, keyOfRoute, representationOptions } from './resource-request.ts'
 import {
@@ -78,12 +79,13 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
         requester: request.identity,
         subresource: route.subresource,
       })
+      const secured = await podSecurityWarnings(request, next, present, needs)
       await webhooks?.validate(shownPart(route, next), shownPart(route, present))
       await pause() // Others may change the object meanwhile: it is written only onto what was read.
       const put = async (one: AnyObject) => (dryRun ? one : written(request, present, one, needs))
       const result = await (route.subresource === '' ? writeBy(route.resource, next, present, needs, put) : put(next))
       const own = route.subresource === '' ? route.resource.warningsOnUpdate?.(present, next) : undefined
-      const all = [...warnings, ...(own ?? []), ...(webhooks?.warnings ?? [])]
+      const all = [...warnings, ...(own ?? []), ...secured, ...(webhooks?.warnings ?? [])]
       return objectAnswer(representPart(route, result, options), 200, all)
     } catch (error) {
       // A client that named the version is refused on the next reading; for any other the change is repeated.

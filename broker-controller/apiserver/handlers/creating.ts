@@ -8,6 +8,7 @@ import { fieldValidation, inNamespace, isDryRun, parseBody, readObject, repeated
 import { type FieldManagers, prepareForCreate, withDefaults } from './admission.ts'
 import { managedWrite, updatedManagers } from './field-managers.ts'
 import { generatedName } from './generated-name.ts'
+import { podSecurityWarnings } from './pod-security-gate.ts'
 import { represent } from './representation.ts'
 import { forbid, representationOptions } from './resource-request.ts'
 import {
@@ -49,7 +50,7 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
 }
 
 /**
- * Creates the object, or only computes it in a dry run, with the warnings of its kind and of webhooks. `managersOf`: the managers of the object, once it
+ * Creates the object, or only computes it in a dry run, with the warnings of admission. `managersOf`: the managers of the object, once it
  * has its name.
  */
 export async function makeObject(
@@ -83,7 +84,8 @@ export async function makeObject(
   let warnings: readonly string[] = []
   const write = async () => {
     const prepared = prepare()
-    warnings = kind.warningsOnCreate?.(prepared) ?? []
+    const secured = await podSecurityWarnings(request, prepared, undefined, needs)
+    warnings = [...(kind.warningsOnCreate?.(prepared) ?? []), ...secured]
     await webhooks?.validate(shownForm(kind, prepared), undefined, prepared.metadata.name)
     return writeBy(kind, prepared, undefined, needs, put)
   }

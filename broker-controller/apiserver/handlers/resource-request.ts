@@ -41,9 +41,10 @@ export function forbid(
   { name: kind, group }: Pick<Resource, 'name' | 'group'>,
   name: string,
   because: string,
+  longest = 1024,
 ): ApiError {
   const what = group === '' ? kind : `${kind}.${group}`
-  const short = clipped(because, 1024)
+  const short = clipped(because, longest)
   const details = { ...(name !== '' && { name }), ...(group !== '' && { group }), kind }
   return new ApiError('Forbidden', `${what} "${name}" is forbidden: ${short}`, details)
 }

@@ -19,6 +19,7 @@ import type { Store, StoreOrigin } from '../../store/store.ts'
 import type { ApiResponse } from '../wire/answers.ts'
 import type { Authorizer } from './authorizer.ts'
 import type { TableOf } from './cells.ts'
+import type { PodSecurityGate, SecuredKind } from './pod-security-gate.ts'
 import type { QuotaLedger } from './quota-ledger.ts'
 import type { ServiceNetwork } from './service-network.ts'
 import type { TokenIssuer } from './token-issuer.ts'
@@ -68,6 +69,8 @@ export type KindStrategy<T extends AnyObject = AnyObject> = Resource & {
   admitCreate?(object: T, identity: Identity, needs: ResourceNeeds): Promise<CreateAdmission<T>>
   /** Judges the object that replaces `old`. Throws the ApiError of a refusal. */
   admitUpdate?(object: T, needs: ResourceNeeds, facts: UpdateFacts<T>): Promise<void>
+  /** What Pod Security judges of it; undefined: nothing. */
+  readonly podSecurity?: SecuredKind<T>
   /**
    * Writes an object that takes what others cannot have too, such as an address: calls `put` with the object that has it,
    * at most once. `old` is the object that it replaces. Throws the ApiError of a refusal. Undefined: the object is put as it is.
@@ -285,6 +288,8 @@ export type ResourceNeeds = {
   readonly services: ServiceNetwork
   /** undefined: quotas are not enforced. */
   readonly quotas?: QuotaLedger
+  /** undefined: every pod is allowed. */
+  readonly podSecurity?: PodSecurityGate
   /** undefined: no webhooks are called. */
   readonly webhooks?: WebhookGate
   readonly parseYaml: (text: string) => unknown

@@ -46,6 +46,7 @@ export type ApiServerNeeds = Pick<
   | 'checkpoints'
   | 'sessions'
   | 'quotas'
+  | 'podSecurity'
   | 'webhooks'
   | 'lapsedWindowMs'
   | 'audit'
@@ -144,7 +145,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
 function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: LimitedLog): RequestNeeds {
   const { store, clock, registry, readiness = [], random = Math.random, flowLimits, lapsedWindowMs = 0 } = needs
   const { kinds, access, events, usage, log, version, commonNameOf, origin, checkpoints, sessions, revocations } = needs
-  const { tokens, serverUrl, quotas, webhooks, audit, dashboard, replica } = needs
+  const { tokens, serverUrl, quotas, podSecurity, webhooks, audit, dashboard, replica } = needs
   const checks = [checkWithin('store', () => store.version(), clock, healthMs), ...readiness]
   return {
     store,
@@ -165,6 +166,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     ...(checkpoints && { checkpoints }),
     ...(sessions && { sessions }),
     ...(quotas && { quotas }),
+    ...(podSecurity && { podSecurity }),
     ...(webhooks && { webhooks }),
     ...(revocations && { revocations }),
     ...(audit && { audit }),

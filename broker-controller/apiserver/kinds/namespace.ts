@@ -43,6 +43,7 @@ export const namespaceStrategy: KindStrategy<Namespace> = {
   prepareForUpdate: withStoredSpec,
   validateCreate: finalizerProblems,
   validateUpdate: (_, now) => finalizerProblems(now),
+  podSecurity: { judges: 'namespace' },
   // immortalNamespaces in staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go.
   undeletable: {
     names: ['default', 'kube-system', 'kube-public', 'kube-node-lease'],

@@ -117,6 +117,7 @@ export const podStrategy: KindStrategy<Pod> = {
       },
     }
   },
+  podSecurity: { judges: 'pod', parts: (pod) => pod },
   nodeRestriction: {
     async facts(node, _, { store }) {
       const author = await store.get('nodes', { namespace: '', name: node })

@@ -3,9 +3,12 @@ import { type Identity, mastersGroup } from '../../../api/identity.ts'
 import { commonNameOfCSR } from '../../../certs/csr-check.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { openLog } from '../../../daemon/log.ts'
+import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { openAuthorizer } from '../../apiserver/access/authorizer.ts'
 import { serviceNetwork } from '../../apiserver/handlers/service-network.ts'
+import { podSecurityAdmission } from '../../apiserver/pod-security/pod-security-admission.ts'
+import { podSecuritySettings } from '../../apiserver/pod-security/pod-security-settings.ts'
 import { usageLedger } from '../../apiserver/quota/quota-ledger.ts'
 import { answerRequest } from '../../apiserver/requests.ts'
 import { parseYamlBody } from '../../apiserver/wire/yaml-body.ts'
@@ -53,6 +56,11 @@ export async function budgetedApi(given: { readonly store?: Store; readonly cloc
     parseYaml: parseYamlBody,
     services: serviceNetwork(),
     quotas: usageLedger({ store, kinds: builtInKinds, clock }),
+    // Each pod and template is judged by all checks, and none is refused.
+    podSecurity: podSecurityAdmission(
+      { store, clock, registry: metricsRegistry() },
+      podSecuritySettings({ defaults: { audit: 'restricted', warn: 'baseline' } }, []),
+    ),
     commonNameOf: commonNameOfCSR,
     version: '0',
     kinds: builtInKinds,

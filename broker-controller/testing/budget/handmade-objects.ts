@@ -25,7 +25,16 @@ const mapOfMany = (count: number, key: (number: number) => string, value: string
 const most = { ofOne: 16_000, ofTwo: 8_000, ofThree: 5_300, ofFour: 4_000 }
 
 export function handmadeObjects(): readonly HandmadeObject[] {
-  return [...services(), ...pods(), ...volumes(), ...limits(), ...webhooks(), ...autoscalers(), ...policies()]
+  return [
+    ...services(),
+    ...pods(),
+    ...insecurePods(),
+    ...volumes(),
+    ...limits(),
+    ...webhooks(),
+    ...autoscalers(),
+    ...policies(),
+  ]
 }
 
 function services(): readonly HandmadeObject[] {
@@ -140,6 +149,35 @@ function pods(): readonly HandmadeObject[] {
         ...{ maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule' },
       })),
     }),
+  ]
+}
+
+/** Their checks name each container and each of its values. */
+function insecurePods(): readonly HandmadeObject[] {
+  const ofContainer = (what: string, count: number, securityContext: (number: number) => Json): HandmadeObject => ({
+    what: `pods of which Pod Security forbids ${what}`,
+    path: `${inDefault}/pods`,
+    name: 'large',
+    object: (salt) => ({
+      ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'large', labels: { app: salt } } },
+      spec: {
+        containers: many(count, (number) => ({
+          ...{ name: `${'c'.repeat(50)}${number}`, image: 'a', securityContext: securityContext(number) },
+        })),
+      },
+    }),
+  })
+  return [
+    ofContainer('each container', 1_000, () => ({ runAsUser: 0 })),
+    ofContainer('all of each container', 700, (number) => ({
+      privileged: true,
+      capabilities: { add: [`C${number}`] },
+      seLinuxOptions: { type: `t${number}`, user: 'u' },
+      seccompProfile: { type: 'Unconfined' },
+    })),
+    ofContainer('the capabilities of one container', 1, () => ({
+      capabilities: { add: many(most.ofOne, (number) => `C${number}`) },
+    })),
   ]
 }
 

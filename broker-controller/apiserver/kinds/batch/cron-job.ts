@@ -28,6 +28,7 @@ export const cronJobStrategy: KindStrategy<CronJob> = {
     ...(equalJSON(old.spec, now.spec) ? [] : jobSpecWarnings(jobAt, now.spec.jobTemplate.spec)),
     ...scheduleWarnings(now),
   ],
+  podSecurity: { judges: 'template', parts: ({ spec }) => spec.jobTemplate.spec.template },
 }
 
 /** Of the Jobs, only the pods get their defaults now: the Job's own are those of the time when it is created. */

@@ -35,6 +35,7 @@ export const jobStrategy: KindStrategy<Job> = {
     ...jobSpecWarnings('spec', spec),
   ],
   warningsOnUpdate: (old, { spec }) => (equalJSON(old.spec, spec) ? [] : jobSpecWarnings('spec', spec)),
+  podSecurity: { judges: 'template', parts: ({ spec }) => spec.template },
   validateUpdate: (old, now) => jobChangeProblems(old, now, equalJSON),
 }
 

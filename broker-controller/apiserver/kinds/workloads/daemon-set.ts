@@ -18,7 +18,7 @@ import {
 import { equalJSON } from '../../../store/equal-json.ts'
 import { ageOf, orNone, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
-import { templateWarnings } from './template-warnings.ts'
+import { templateSecurity, templateWarnings } from './template-warnings.ts'
 import { containerCells, selectorText } from './workload-cells.ts'
 import { selectorChangeProblems, withUpdateDefaults } from './workload-rules.ts'
 
@@ -59,6 +59,7 @@ export const daemonSetStrategy: KindStrategy<DaemonSet> = {
   validateCreate: daemonSetProblems,
   warningsOnCreate: templateWarnings,
   warningsOnUpdate: (old, now) => (equalJSON(old.spec.template, now.spec.template) ? [] : templateWarnings(now)),
+  podSecurity: templateSecurity,
   validateUpdate: (old, now) => [...daemonSetProblems(now), ...selectorChangeProblems(old, now)],
 }
 

@@ -14,7 +14,7 @@ import type { Deployment, DeploymentSpec } from '../../../../api/workloads/deplo
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { type KindStrategy, replaceStatus, withWrittenMetadata } from '../../handlers/strategy.ts'
 import { scaleView } from './scale.ts'
-import { namedTemplateWarnings } from './template-warnings.ts'
+import { namedTemplateWarnings, templateSecurity } from './template-warnings.ts'
 import { containerCells, selectorText } from './workload-cells.ts'
 import { selectorChangeProblems, withUpdateDefaults } from './workload-rules.ts'
 
@@ -44,6 +44,7 @@ export const deploymentStrategy: KindStrategy<Deployment> = {
   prepareForCreate: ({ status: _, ...deployment }) => ({ ...deployment, status: {} }),
   validateCreate: deploymentProblems,
   ...namedTemplateWarnings,
+  podSecurity: templateSecurity,
   validateUpdate: (old, now) => [...deploymentProblems(now), ...selectorChangeProblems(old, now)],
 }
 

@@ -30,6 +30,7 @@ export const podTemplateStrategy: KindStrategy<PodTemplate> = {
   warningsOnCreate: ({ template }) => podTemplateWarnings('template', template),
   warningsOnUpdate: (old, { template }) =>
     equalJSON(old.template, template) ? [] : podTemplateWarnings('template', template),
+  podSecurity: { judges: 'template', parts: ({ template }) => template },
   validateCreate: ({ template }) => podTemplateProblems('template', template),
   validateUpdate: (_, { template }) => podTemplateProblems('template', template),
 }

@@ -12,7 +12,7 @@ import type { ReplicaSet } from '../../../../api/workloads/replica-set.ts'
 import { ageOf, orNone, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
 import { scaleView } from './scale.ts'
-import { namedTemplateWarnings } from './template-warnings.ts'
+import { namedTemplateWarnings, templateSecurity } from './template-warnings.ts'
 import { containerCells, selectorText } from './workload-cells.ts'
 import { selectorChangeProblems } from './workload-rules.ts'
 
@@ -48,6 +48,7 @@ export const replicaSetStrategy: KindStrategy<ReplicaSet> = {
   prepareForCreate: ({ status: _, ...set }) => ({ ...set, status: { replicas: 0 } }),
   validateCreate: replicaSetProblems,
   ...namedTemplateWarnings,
+  podSecurity: templateSecurity,
   validateUpdate: (old, now) => [...replicaSetProblems(now), ...selectorChangeProblems(old, now)],
 }
 

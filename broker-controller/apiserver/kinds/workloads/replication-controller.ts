@@ -8,7 +8,7 @@ import { ageOf, orNone, type TableOf, tableColumns } from '../../handlers/cells.
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
 import { replicaStatusProblems } from './replica-set.ts'
 import { scaleView } from './scale.ts'
-import { namedTemplateWarnings } from './template-warnings.ts'
+import { namedTemplateWarnings, templateSecurity } from './template-warnings.ts'
 import { containerCells, selectorText } from './workload-cells.ts'
 
 const textOf = ({ spec }: ReplicationController) => selectorText({ matchLabels: spec.selector ?? {} })
@@ -39,6 +39,7 @@ export const replicationControllerStrategy: KindStrategy<ReplicationController> 
   prepareForCreate: ({ status: _, ...one }) => ({ ...one, status: { replicas: 0 } }),
   validateCreate: replicationControllerProblems,
   ...namedTemplateWarnings,
+  podSecurity: templateSecurity,
   validateUpdate: (_, now) => replicationControllerProblems(now),
 }
 

@@ -15,7 +15,7 @@ import { equalJSON } from '../../../store/equal-json.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
 import { scaleView } from './scale.ts'
-import { namedTemplateWarnings, templateWarnings } from './template-warnings.ts'
+import { namedTemplateWarnings, templateSecurity, templateWarnings } from './template-warnings.ts'
 import { containerCells, selectorText } from './workload-cells.ts'
 
 const statefulSetTable: TableOf<StatefulSet> = {
@@ -47,6 +47,7 @@ export const statefulSetStrategy: KindStrategy<StatefulSet> = {
   validateCreate: statefulSetProblems,
   warningsOnCreate: templateWarnings,
   warningsOnUpdate: namedTemplateWarnings.warningsOnUpdate,
+  podSecurity: templateSecurity,
   validateUpdate: (old, now) => [...statefulSetProblems(now), ...changeProblems(old.spec, now.spec)],
 }
 

@@ -13,6 +13,9 @@ export const namedTemplateWarnings = {
   warningsOnUpdate: (old: Templated, now: Templated) => (equalJSON(old.spec, now.spec) ? [] : templateWarnings(now)),
 }
 
+/** Pod Security warns of what it would refuse of the pods. */
+export const templateSecurity = { judges: 'template', parts: ({ spec }: Templated) => spec.template } as const
+
 /** Of the template at `spec.template`. */
 export function templateWarnings({ spec: { template } }: Templated): readonly string[] {
   return template === undefined ? [] : podTemplateWarnings('spec.template', template)
