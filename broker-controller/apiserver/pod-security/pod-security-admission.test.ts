@@ -295,7 +295,7 @@ test('labels that were wrong already stop no other change of a namespace', async
 })
 
 test('a stricter namespace warns of the pods that are in it', async (t) => {
-  const { createPod, labelShop } = await aShop(t)
+  const { createPod, labelShop, ask, at } = await aShop(t)
   for (const name of ['b', 'a', 'c']) await createPod(podNamed(name, specOf(privileged)))
   await createPod(podNamed('one', specOf({}, { hostPID: true })))
   await createPod(podNamed('fine'))
@@ -304,6 +304,8 @@ test('a stricter namespace warns of the pods that are in it', async (t) => {
     'a (and 2 other pods): privileged',
     'one: host namespaces',
   ]
+  const rehearsal = { body: { metadata: { labels: labelsOf({ enforce: 'baseline' }) } }, type: patchTypes.merge }
+  t.match(await ask('PATCH', `${at}?dryRun=All`, rehearsal), { code: 200, warnings })
   t.match(await labelShop({ enforce: 'baseline' }), { code: 200, warnings })
   t.same((await labelShop({ note: 'x' })).warnings, [], 'no other level')
   t.same((await labelShop({ enforce: 'privileged' })).warnings, [])

@@ -4,7 +4,7 @@ import { aCertificate, anAuthority, anIngress, aRule, aService } from '../../tes
 import { workloadWorld } from '../../testing/workload-world.ts'
 import { ingressController } from './ingress-controller.ts'
 import { defaultIngressSettings, type IngressSettings } from './ingress-settings.ts'
-import { ingressNamespace } from './proxy-objects.ts'
+import { ingressNamespace, madeLabels } from './proxy-objects.ts'
 
 const proxyKey = { namespace: ingressNamespace, name: 'haproxy' }
 
@@ -292,6 +292,23 @@ test('turned off, it removes what it made, and the addresses of Ingresses', asyn
   )
   const namespace = await store.get('namespaces', { namespace: '', name: ingressNamespace })
   t.ok(namespace?.metadata.deletionTimestamp, 'the namespace is deleted with all that is in it')
+})
+
+test('the namespace of an earlier version gets the label for its host ports, and another level of an operator stays', async (t) => {
+  const enforce = 'pod-security.kubernetes.io/enforce'
+  for (const [given, wanted] of [
+    [undefined, 'privileged'],
+    ['restricted', 'restricted'],
+  ]) {
+    const { store, start, settle } = await ingressWorld(t)
+    const labels = { ...madeLabels, ...(given && { [enforce]: given }) }
+    const metadata = { name: ingressNamespace, labels }
+    await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata, status: { phase: 'Active' } })
+    start({})
+    await settle(1000)
+    const namespace = await store.get('namespaces', { namespace: '', name: ingressNamespace })
+    t.equal(namespace?.metadata.labels?.[enforce], wanted)
+  }
 })
 
 test('what was never turned on is not touched', async (t) => {
