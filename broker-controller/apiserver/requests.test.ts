@@ -181,8 +181,8 @@ test('each request takes its share of its flow; watches and streams count as suc
   const admitted: unknown[] = []
   let bodyBytes = 0
   const flowControl: FlowControl = {
-    admit({ level, key }, isWatch) {
-      admitted.push([level, key, isWatch])
+    admit({ level, key }, streamWeight) {
+      admitted.push([level, key, streamWeight])
       return { readBody: (bytes) => (bodyBytes += bytes), answered: () => undefined, release: () => undefined }
     },
   }
@@ -192,20 +192,39 @@ test('each request takes its share of its flow; watches and streams count as suc
     await ask(method, path, more).catch(() => undefined)
     return admitted
   }
-  t.same(await flow('GET', '/api/v1/nodes'), [['exempt', 'admin', false]])
-  t.same(await flow('GET', '/version', { as: eve }), [['global-default', 'eve', false]])
-  t.same(await flow('GET', '/api/v1/nodes?watch=1'), [['exempt', 'admin', true]])
+  t.same(await flow('GET', '/api/v1/nodes'), [['exempt', 'admin', 0]])
+  t.same(await flow('GET', '/version', { as: eve }), [['global-default', 'eve', 0]])
+  t.same(await flow('GET', '/api/v1/nodes?watch=1'), [['exempt', 'admin', 1]])
   const web = '/api/v1/namespaces/default/pods/web'
-  t.same(await flow('GET', `${web}/log`), [['exempt', 'admin', true]])
-  t.same(await flow('POST', `${web}/exec?command=ls`), [['exempt', 'admin', true]])
-  t.same(await flow('POST', `${web}/binding`), [['exempt', 'admin', false]])
-  t.same(await flow('GET', web), [['exempt', 'admin', false]])
+  t.same(await flow('GET', `${web}/log`), [['exempt', 'admin', 2]])
+  t.same(await flow('POST', `${web}/exec?command=ls`), [['exempt', 'admin', 2]])
+  t.same(await flow('POST', `${web}/binding`), [['exempt', 'admin', 0]])
+  t.same(await flow('GET', web), [['exempt', 'admin', 0]])
   const authorization = 'Bearer abcdef.0123456789abcdef'
   const stranger = await flow('GET', '/version', { as: 'anonymous', headers: { authorization } })
-  t.same(stranger, [['catch-all', 'unknown', false]], 'invalid credentials are a request of a stranger')
+  t.same(stranger, [['catch-all', 'unknown', 0]], 'invalid credentials are a request of a stranger')
   bodyBytes = 0
   t.match(await ask('POST', configMapsPath, { body: '{"metadata":{"name":"a"}}' }), { code: 201 })
   t.equal(bodyBytes, 25)
+})
+
+test('who impersonates pays as itself, also where that is refused', async (t) => {
+  const admitted: string[] = []
+  const flowControl: FlowControl = {
+    admit({ level, key }) {
+      admitted.push(`${level}/${key}`)
+      return { readBody: () => undefined, answered: () => undefined, release: () => undefined }
+    },
+  }
+  const { ask } = await anApi(t, { flowControl })
+  const robot: Identity = { user: 'system:serviceaccount:shop:robot', groups: [] }
+  for (const name of ['a', 'b']) {
+    const headers = { 'impersonate-user': `system:serviceaccount:shop:${name}` }
+    t.match(await ask('GET', '/version', { as: robot, headers }), { code: 403 })
+    await ask('GET', '/version', { headers })
+  }
+  const [refused, allowed] = ['global-default/system:serviceaccounts:shop', 'exempt/admin']
+  t.same(admitted, [refused, allowed, refused, allowed])
 })
 
 test('a request over its limit is answered with 429', async (t) => {

@@ -3,7 +3,7 @@ import { isApiError } from '../../api/api-error.ts'
 import type { Identity } from '../../api/identity.ts'
 import { permit } from './access/authorizer.ts'
 import type { FlowAdmission } from './access/flow-control.ts'
-import { flowOf, strangersFlow } from './access/flow-levels.ts'
+import { flowOf, strangersFlow, streamWeights } from './access/flow-levels.ts'
 import { narrowerAttributes } from './access/kubelet-paths.ts'
 import { type Answered, type ApiRequest, firstHeader, type RequestNeeds } from './api-request.ts'
 import type { RequestSender } from './audit/audit-event.ts'
@@ -37,28 +37,32 @@ export async function answerRequest(
   sender: RequestSender = {},
 ): Promise<Answered> {
   const route = routeOf(received.method, received.path, received.query, needs.kinds)
-  const isLong = isLongRunning(route)
+  const weight = streamWeight(route)
+  const isLong = weight > 0
   let user = ''
   let admission: FlowAdmission | undefined
   let request = received
+  const flowFor = (identity: Identity) => flowOf(identity, route, request.address)
   try {
     if (needs.replica !== undefined) request = await asSentToController(received, needs.replica, sender)
     if (isOfLeader(route, request, needs)) {
-      admission = needs.flowControl?.admit(strangersFlow(request.address), isLong)
+      admission = needs.flowControl?.admit(strangersFlow(request.address), weight)
       const answer = await answerOfLeader(request, isLong, sender, needs)
       return { answer, route, user, sender, admission, isForwarded: true }
     }
     if (route.kind === 'dashboard' && isPublicPath(route.path)) {
-      admission = needs.flowControl?.admit(strangersFlow(request.address), false)
+      admission = needs.flowControl?.admit(strangersFlow(request.address), 0)
       const answer = encoded(await publicAnswer(ofDashboard(request, admission), dashboardOf(needs)), request)
       return { answer, route, user, sender, admission }
     }
     const { identity, session } = await identifyByLatest(request, route, needs, sender).catch((error: unknown) => {
-      admission = needs.flowControl?.admit(strangersFlow(request.address), false)
+      // Who is not allowed to impersonate, or to use this path, pays as itself, too.
+      const flow = sender.identity === undefined ? strangersFlow(request.address) : flowFor(sender.identity)
+      admission = needs.flowControl?.admit(flow, 0)
       throw error
     })
     user = identity.user
-    admission = needs.flowControl?.admit(flowOf(identity, route, request.address), isLong)
+    admission = needs.flowControl?.admit(flowFor(sender.identity ?? identity), weight)
     if (needs.replica !== undefined && !needs.replica.isLeading()) {
       if (!isAnsweredHere(route)) {
         await refuseStale(needs.replica)
@@ -89,12 +93,13 @@ export async function answerRequest(
   }
 }
 
-/** As kube-apiserver's longRunningRequestCheck: watches, streams and proxies hold no seat, but their number is bounded. */
-function isLongRunning(route: ApiRoute): boolean {
-  if (route.kind === 'dashboard') return route.path === '/ui/api/stream'
-  if (route.kind !== 'resource') return false
+/** As kube-apiserver's longRunningRequestCheck: watches, streams and proxies hold no seat, but memory. 0: a short request. */
+function streamWeight(route: ApiRoute): number {
+  if (route.kind === 'dashboard') return route.path === '/ui/api/stream' ? streamWeights.dashboard : 0
+  if (route.kind !== 'resource') return 0
+  if (route.verb === 'watch') return streamWeights.watch
   const access = subresourceOf(route.resource, route.subresource)?.access
-  return route.verb === 'watch' || access === 'get' || access === 'connect' || access === 'proxy'
+  return access === 'get' || access === 'connect' || access === 'proxy' ? streamWeights.connection : 0
 }
 
 /** The answer in the text that the client accepts. An answer with a content type of its own has no other. */

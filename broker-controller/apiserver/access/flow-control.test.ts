@@ -7,7 +7,7 @@ import { type FakeClock, fakeClock } from '../../../daemon/testing/fake-clock.ts
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { builtInKinds } from '../../control-plane.ts'
 import { routeOf } from '../routes.ts'
-import { flowControl } from './flow-control.ts'
+import { type FlowAdmission, flowControl } from './flow-control.ts'
 import {
   defaultFlowLimits,
   type Flow,
@@ -15,6 +15,7 @@ import {
   type FlowShare,
   flowOf,
   mostExemptWatches,
+  streamWeights,
 } from './flow-levels.ts'
 
 const nothing = new URLSearchParams()
@@ -27,6 +28,9 @@ const lease = routeOf(
 )
 const token: Identity = { user: 'system:bootstrap:abcdef', groups: [bootstrappersGroup] }
 
+const user = (name: string): Flow => flowOf({ user: name, groups: [] }, pods, '192.0.2.1')
+const account = (namespace: string, name: string): Flow => user(`system:serviceaccount:${namespace}:${name}`)
+const from = (address: string): Flow => flowOf(anonymous, pods, address)
 const node = (name: string): Flow => flowOf(nodeIdentity(name), pods, '192.0.2.1')
 
 function aControl(t: Parameters<typeof quietLog>[0], more: Partial<FlowLimits> = {}) {
@@ -38,7 +42,7 @@ function aControl(t: Parameters<typeof quietLog>[0], more: Partial<FlowLimits> =
   const burst = (flow: Flow, count: number) =>
     Array.from({ length: count }, () => {
       try {
-        control.admit(flow, false).release()
+        control.admit(flow, 0).release()
         return 1
       } catch {
         return 0
@@ -50,7 +54,7 @@ function aControl(t: Parameters<typeof quietLog>[0], more: Partial<FlowLimits> =
 const share = (more: Partial<FlowShare>): FlowShare => ({
   rate: { perSecond: 100, burst: 100 },
   seats: 100,
-  watches: 100,
+  streams: 100,
   ...more,
 })
 
@@ -70,7 +74,8 @@ test('each kind of client has a level of its own', async (t) => {
   t.same(node('pi-1'), { level: 'system', key: 'system:node:pi-1' })
   t.same(flowOf(token, pods, '192.0.2.1'), { level: 'bootstrap', key: 'system:bootstrap:abcdef 192.0.2.1' })
   t.same(flowOf(anonymous, pods, '2001:db8::1').key, flowOf(anonymous, pods, '2001:db8::2').key)
-  t.same(flowOf({ user: 'jane', groups: [] }, pods, '192.0.2.1'), { level: 'global-default', key: 'jane' })
+  t.same(user('jane'), { level: 'global-default', key: 'jane' })
+  t.same(account('shop', 'robot'), { level: 'global-default', key: 'system:serviceaccounts:shop' })
 })
 
 test('a node over its rate gets 429 with Retry-After, and other nodes are served', async (t) => {
@@ -78,7 +83,7 @@ test('a node over its rate gets 429 with Retry-After, and other nodes are served
   const { perSecond, burst: most } = defaultFlowLimits.system.flow.rate
   t.equal(burst(node('greedy'), 2 * most), most)
   t.equal(
-    retryAfter(() => admit(node('greedy'), false)),
+    retryAfter(() => admit(node('greedy'), 0)),
     1,
   )
   t.equal(burst(node('modest'), 100), 100)
@@ -108,12 +113,12 @@ test('a flow over its own rate takes nothing from its level', async (t) => {
   const { burst } = aControl(t, { system: limits })
   t.equal(burst(node('greedy'), 1_000), 10)
   t.equal(burst(node('modest'), 10), 10)
-  t.equal(burst(node('third'), 10), 0, 'the level is used up')
+  t.equal(burst(node('third'), 10), 1, 'the level is used up, and a third of what it gains in five seconds is one')
 })
 
 test('large bodies and large answers cost more than small ones', async (t) => {
   const { admit, burst } = aControl(t)
-  const admission = admit(node('pi-1'), false)
+  const admission = admit(node('pi-1'), 0)
   admission.readBody(3 * 1024 * 1024)
   admission.answered(6400 * 1024)
   admission.release()
@@ -122,7 +127,7 @@ test('large bodies and large answers cost more than small ones', async (t) => {
 
 test('the end of a long watch of one node costs that node, and not all nodes', async (t) => {
   const { admit, burst } = aControl(t)
-  const watch = admit(node('watcher'), true)
+  const watch = admit(node('watcher'), 1)
   watch.answered(4 * 1024 ** 3)
   watch.release()
   t.equal(burst(node('watcher'), 10), 0)
@@ -132,14 +137,14 @@ test('the end of a long watch of one node costs that node, and not all nodes', a
 test('requests that run at one time are bounded, and a finished one makes room', async (t) => {
   const limits = { flow: share({ seats: 2 }), level: share({ seats: 3 }) }
   const { admit, registry } = aControl(t, { system: limits })
-  const [first] = [admit(node('pi-1'), false), admit(node('pi-1'), false)]
+  const [first] = [admit(node('pi-1'), 0), admit(node('pi-1'), 0)]
   t.equal(
-    retryAfter(() => admit(node('pi-1'), false)),
+    retryAfter(() => admit(node('pi-1'), 0)),
     1,
   )
-  admit(node('pi-2'), false)
+  admit(node('pi-2'), 0)
   t.equal(
-    retryAfter(() => admit(node('pi-2'), false)),
+    retryAfter(() => admit(node('pi-2'), 0)),
     1,
     'the level is full',
   )
@@ -147,35 +152,35 @@ test('requests that run at one time are bounded, and a finished one makes room',
   first?.release()
   first?.release()
   t.equal(
-    retryAfter(() => admit(node('pi-1'), false)),
+    retryAfter(() => admit(node('pi-1'), 0)),
     undefined,
   )
   t.equal(
-    retryAfter(() => admit(node('pi-1'), false)),
+    retryAfter(() => admit(node('pi-1'), 0)),
     1,
   )
 })
 
 test('watches are bounded apart from requests', async (t) => {
-  const limits = { flow: share({ seats: 1, watches: 2 }), level: share({ watches: 3 }) }
+  const limits = { flow: share({ seats: 1, streams: 2 }), level: share({ streams: 3 }) }
   const { admit } = aControl(t, { system: limits })
-  const [first] = [admit(node('pi-1'), true), admit(node('pi-1'), true)]
+  const [first] = [admit(node('pi-1'), 1), admit(node('pi-1'), 1)]
   t.equal(
-    retryAfter(() => admit(node('pi-1'), true)),
+    retryAfter(() => admit(node('pi-1'), 1)),
     30,
   )
   t.equal(
-    retryAfter(() => admit(node('pi-1'), false)),
+    retryAfter(() => admit(node('pi-1'), 0)),
     undefined,
   )
-  admit(node('pi-2'), true)
+  admit(node('pi-2'), 1)
   t.equal(
-    retryAfter(() => admit(node('pi-2'), true)),
+    retryAfter(() => admit(node('pi-2'), 1)),
     30,
   )
   first?.release()
   t.equal(
-    retryAfter(() => admit(node('pi-2'), true)),
+    retryAfter(() => admit(node('pi-2'), 1)),
     undefined,
   )
 })
@@ -183,13 +188,13 @@ test('watches are bounded apart from requests', async (t) => {
 test('exempt clients have a bounded number of watches, and any number of requests', async (t) => {
   const { admit, registry } = aControl(t)
   const admin = flowOf(administrator, pods, '192.0.2.1')
-  const requests = Array.from({ length: mostExemptWatches }, () => admit(admin, false))
-  const watches = Array.from({ length: mostExemptWatches }, () => admit(admin, true))
-  const refusal = () => retryAfter(() => admit(admin, true))
+  const requests = Array.from({ length: mostExemptWatches }, () => admit(admin, 0))
+  const watches = Array.from({ length: mostExemptWatches }, () => admit(admin, 1))
+  const refusal = () => retryAfter(() => admit(admin, 1))
   t.equal(refusal(), 30)
   t.match(registry.text(), /rejected_requests_total\{priority_level="exempt",reason="watches"\} 1/)
   t.equal(
-    retryAfter(() => admit(admin, false)),
+    retryAfter(() => admit(admin, 0)),
     undefined,
   )
   for (const request of requests) request.release()
@@ -201,7 +206,7 @@ test('exempt clients have a bounded number of watches, and any number of request
   watches[1]?.readBody(2 ** 30)
   watches[1]?.answered(2 ** 40)
   t.equal(
-    retryAfter(() => admit(admin, false)),
+    retryAfter(() => admit(admin, 0)),
     undefined,
     'what an exempt client transfers is not charged',
   )
@@ -215,7 +220,7 @@ test('a flow whose level is used up keeps its own share', async (t) => {
   const { admit, burst, clock } = aControl(t, { system: limits })
   t.equal(burst(node('pi-1'), 1), 1)
   t.equal(
-    retryAfter(() => admit(node('pi-1'), false)),
+    retryAfter(() => admit(node('pi-1'), 0)),
     1,
   )
   let served = 0
@@ -228,9 +233,84 @@ test('a flow whose level is used up keeps its own share', async (t) => {
 
 test('a flow of several requests is bounded until each has ended', async (t) => {
   const { admit } = aControl(t, { system: { flow: share({ seats: 3 }), level: share({}) } })
-  const own = () => admit(node('pi-1'), false)
+  const own = () => admit(node('pi-1'), 0)
   const [first] = [own(), own(), own()]
   first?.release()
   own()
   t.equal(retryAfter(own), 1)
+})
+
+test('flows that use up their level leave the others their share of its rate', async (t) => {
+  const { clock, burst } = aControl(t)
+  let served = 0
+  for (let tick = 0; tick < 200; tick++) {
+    await clock.advance(100)
+    for (let address = 0; address < 10; address++) burst(from(`192.0.2.${address}`), 3)
+    // Three requests a second, beside 300.
+    if (tick % 10 < 3) served += burst(from('198.51.100.7'), 1)
+  }
+  t.equal(served, 60)
+})
+
+test('all service accounts of a namespace have the share of one flow', async (t) => {
+  const { burst } = aControl(t)
+  const { burst: most } = defaultFlowLimits['global-default'].flow.rate
+  const served = Array.from({ length: 40 }, (_, at) => burst(account('tenant', `robot-${at}`), 100))
+  t.equal(
+    served.reduce((sum, one) => sum + one, 0),
+    most,
+  )
+  t.equal(burst(account('monitoring', 'prometheus'), 100), 100)
+})
+
+test('a full level gives seats to flows with few', async (t) => {
+  const { admit } = aControl(t)
+  const { seats } = defaultFlowLimits['global-default'].flow
+  for (const name of ['a', 'b', 'c']) for (let count = 0; count < seats; count++) retryAfter(() => admit(user(name), 0))
+  for (const expected of [undefined, undefined, undefined, undefined]) {
+    t.equal(
+      retryAfter(() => admit(user('jane'), 0)),
+      expected,
+    )
+  }
+  t.equal(
+    retryAfter(() => admit(user('c'), 0)),
+    1,
+    'the flows with most get none',
+  )
+})
+
+test('one operator of controllers has sixty watches', async (t) => {
+  const { admit } = aControl(t)
+  const watches = Array.from({ length: 60 }, () => admit(account('operators', 'shop'), streamWeights.watch))
+  t.notOk(watches.some(({ displaced }) => displaced?.aborted))
+})
+
+test('a flow with few streams takes the places of the newest streams of the flow with most', async (t) => {
+  const limits = { flow: share({ streams: 6 }), level: share({ streams: 8 }) }
+  const { admit, registry } = aControl(t, { 'global-default': limits })
+  const ended = (streams: readonly FlowAdmission[]) => streams.map(({ displaced }) => displaced?.aborted)
+  const most = Array.from({ length: 6 }, () => admit(user('most'), 1))
+  const some = [admit(user('some'), 1), admit(user('some'), 1)]
+  admit(user('few'), 1)
+  t.same(ended(most), [false, false, false, false, false, true])
+  admit(user('few'), 2)
+  t.same(ended(most), [false, false, false, true, true, true])
+  t.same(ended(some), [false, false])
+  t.equal(
+    retryAfter(() => admit(user('few'), 1)),
+    30,
+    'it would have more than any other is left with',
+  )
+  t.match(registry.text(), /bramble_api_displaced_streams_total\{priority_level="global-default"\} 3/)
+  for (const stream of most) stream.release()
+  t.equal(
+    retryAfter(() => admit(user('few'), 3)),
+    undefined,
+    'those that were displaced are not counted twice',
+  )
+  t.equal(
+    retryAfter(() => admit(user('third'), 1)),
+    undefined,
+  )
 })

@@ -1,4 +1,5 @@
 /** The priority level and the flow of a request. As Kubernetes' API priority and fairness, with fixed levels. */
+import { serviceAccountOf } from '../../../api/access/service-account-names.ts'
 import {
   anonymous,
   bootstrappersGroup,
@@ -21,15 +22,22 @@ export type Flow = {
 
 /**
  * A request costs one token, and one more for each 16 KiB of its body and each 64 KiB of its answer. Seats are requests
- * that run at one time.
+ * that run at one time. Streams are answers that last, by their memory (`streamWeights`).
  */
-export type FlowShare = { readonly rate: Rate; readonly seats: number; readonly watches: number }
+export type FlowShare = { readonly rate: Rate; readonly seats: number; readonly streams: number }
 export type LevelLimits = {
   /** Of one flow. */
   readonly flow: FlowShare
-  /** Of all flows of the level together. */
+  /** Of all flows of the level together, which share it fairly (`fair-share.ts`). */
   readonly level: FlowShare
 }
+
+/**
+ * What a lasting answer holds in memory while it waits, in units of about 64 KiB: a watch its connection and its place in the history;
+ * a log, a shell or a proxied answer two connections, one of them to the node; a page of the dashboard the changes that wait for it.
+ * Its weight keeps the pages of a level below the number that the dashboard serves, which leaves some to administrators.
+ */
+export const streamWeights = { watch: 1, connection: 2, dashboard: 8 } as const
 
 /** The levels that have limits. */
 export type LimitedLevel = Exclude<Level, 'exempt'>
@@ -41,24 +49,26 @@ export type FlowLimits = { readonly [L in LimitedLevel]: LevelLimits }
  */
 export const defaultFlowLimits: FlowLimits = {
   'leader-election': {
-    flow: { rate: { perSecond: 2, burst: 20 }, seats: 4, watches: 0 },
-    level: { rate: { perSecond: 4_000, burst: 20_000 }, seats: 2_000, watches: 0 },
+    flow: { rate: { perSecond: 2, burst: 20 }, seats: 4, streams: 0 },
+    level: { rate: { perSecond: 4_000, burst: 20_000 }, seats: 2_000, streams: 0 },
   },
   system: {
-    flow: { rate: { perSecond: 50, burst: 500 }, seats: 10, watches: 20 },
-    level: { rate: { perSecond: 1_000, burst: 20_000 }, seats: 200, watches: 2_000 },
+    flow: { rate: { perSecond: 50, burst: 500 }, seats: 10, streams: 20 },
+    level: { rate: { perSecond: 1_000, burst: 20_000 }, seats: 200, streams: 2_000 },
   },
   bootstrap: {
-    flow: { rate: { perSecond: 50, burst: 500 }, seats: 50, watches: 0 },
-    level: { rate: { perSecond: 200, burst: 2_000 }, seats: 100, watches: 0 },
+    flow: { rate: { perSecond: 50, burst: 500 }, seats: 50, streams: 0 },
+    level: { rate: { perSecond: 200, burst: 2_000 }, seats: 100, streams: 0 },
   },
+  // A flow is a user, or all service accounts of a namespace. Streams of the level hold 50 MiB.
   'global-default': {
-    flow: { rate: { perSecond: 20, burst: 100 }, seats: 10, watches: 10 },
-    level: { rate: { perSecond: 100, burst: 500 }, seats: 40, watches: 40 },
+    flow: { rate: { perSecond: 50, burst: 200 }, seats: 20, streams: 400 },
+    level: { rate: { perSecond: 100, burst: 500 }, seats: 40, streams: 800 },
   },
+  // Streams are those of sessions of the dashboard that the leader identifies.
   'catch-all': {
-    flow: { rate: { perSecond: 10, burst: 100 }, seats: 10, watches: 0 },
-    level: { rate: { perSecond: 100, burst: 500 }, seats: 40, watches: 0 },
+    flow: { rate: { perSecond: 10, burst: 100 }, seats: 10, streams: 80 },
+    level: { rate: { perSecond: 100, burst: 500 }, seats: 40, streams: 400 },
   },
 }
 
@@ -72,7 +82,10 @@ type Routed = {
   readonly resource?: string | { readonly name: string }
 }
 
-/** The share of this identity's request. `address`: the other end of its connection. */
+/**
+ * The share of this identity's request. `identity`: as authenticated, for an impersonated user needs not exist, and a client could
+ * choose any number of them. `address`: the other end of its connection.
+ */
 export function flowOf(identity: Identity, route: Routed, address: string | undefined): Flow {
   const { user, groups } = identity
   if (groups.includes(mastersGroup)) return { level: 'exempt', key: user }
@@ -85,7 +98,13 @@ export function flowOf(identity: Identity, route: Routed, address: string | unde
   if (groups.includes(bootstrappersGroup)) return { level: 'bootstrap', key: `${user} ${addressKey(address)}` }
   if (groups.includes(lapsedNodesGroup)) return { level: 'bootstrap', key: user }
   if (user === anonymous.user) return strangersFlow(address)
-  return { level: 'global-default', key: user }
+  return { level: 'global-default', key: ownerOf(user) }
+}
+
+/** Whose share a user takes from. Who may create one service account in a namespace may create any number: they are one. */
+export function ownerOf(user: string): string {
+  const account = serviceAccountOf(user)
+  return account === undefined ? user : `system:serviceaccounts:${account.namespace}`
 }
 
 /** Of a client without credentials, or with invalid ones. */

@@ -60,6 +60,16 @@ test('over the limit of a user the session that was used least recently ends', a
   t.equal(sessions.list().length, 50)
 })
 
+test('service accounts of one namespace have the sessions of one user', async (t) => {
+  const sessions = dashboardSessions({ clock: fakeClock() })
+  const other = sessions.open(proof, facts)
+  for (let at = 0; at < 1_500; at++) {
+    sessions.open(proof, { ...facts, user: `system:serviceaccount:tenant:robot-${at}` })
+  }
+  t.ok(sessions.find(other))
+  t.equal(sessions.list().length, 51)
+})
+
 test('a login by the link of a session ends when that session would have ended', async (t) => {
   const clock = fakeClock()
   const sessions = dashboardSessions({ clock })

@@ -5,6 +5,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Identity } from '../../../api/identity.ts'
 import type { Clock } from '../../../daemon/clock.ts'
+import { ownerOf } from '../access/flow-levels.ts'
 
 /** What a session acts as. It is checked again with each request. */
 export type SessionProof =
@@ -130,7 +131,8 @@ export function dashboardSessions({ clock }: { readonly clock: Clock }): Dashboa
     },
     open(proof, facts) {
       sweep()
-      const own = [...sessions.values()].filter(({ user }) => user === facts.user)
+      const owner = ownerOf(facts.user)
+      const own = [...sessions.values()].filter(({ user }) => ownerOf(user) === owner)
       const [surplus] = own.length >= mostPerUser ? own : sessions.size >= mostSessions ? sessions.values() : []
       if (surplus !== undefined) end(surplus.id)
       const { id, secret, digest } = newSecret()

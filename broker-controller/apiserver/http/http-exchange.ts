@@ -64,7 +64,7 @@ export async function httpExchange(
   if (closing.aborted) leave()
   const writtenBefore = sentBytes()
   let admission: FlowAdmission | undefined
-  let sessionEnded: AbortSignal | undefined
+  let endings: readonly AbortSignal[] = []
   try {
     const request = requestOf(messages, certificateOf, gone.signal, upgrade)
     const operation = `${request.method} ${request.path}`
@@ -73,9 +73,9 @@ export async function httpExchange(
     beginOperation('request', operation)
     const answer = overSocket(answered.answer, incoming, upgrade, slow)
     admission = answered.admission
-    sessionEnded = answered.sessionEnded
-    sessionEnded?.addEventListener('abort', leave, { once: true })
-    if (sessionEnded?.aborted) leave()
+    endings = [answered.sessionEnded, admission?.displaced].filter((one) => one !== undefined)
+    for (const ending of endings) ending.addEventListener('abort', leave, { once: true })
+    if (endings.some(({ aborted }) => aborted)) leave()
     const isWatch = ['stream', 'flow', 'connection', 'proxied'].includes(answer.kind)
     if (closeConnection !== undefined && isRefusedStranger(answered)) closeConnection()
     const code = 'code' in answer ? answer.code : answer.kind === 'connection' ? 101 : 200
@@ -101,7 +101,7 @@ export async function httpExchange(
     outgoing.destroy()
   } finally {
     admission?.release()
-    sessionEnded?.removeEventListener('abort', leave)
+    for (const ending of endings) ending.removeEventListener('abort', leave)
     closing.removeEventListener('abort', leave)
   }
 }
