@@ -28,6 +28,8 @@ export type ApiRequest = {
   readonly offered?: OfferedProtocols | undefined
   /** undefined: it cannot be passed on. */
   readonly raw?: RawRequest | undefined
+  /** Called when its credentials are accepted, with the one whose share its connection takes from. */
+  readonly onIdentified?: (owner: string) => void
   /** Aborts when the client is gone or the server closes. */
   readonly signal: AbortSignal
 }

@@ -3,8 +3,9 @@ import { isApiError } from '../../api/api-error.ts'
 import type { Identity } from '../../api/identity.ts'
 import { permit } from './access/authorizer.ts'
 import type { FlowAdmission } from './access/flow-control.ts'
-import { flowOf, strangersFlow, streamWeights } from './access/flow-levels.ts'
+import { connectionOwner, flowOf, strangersFlow, streamWeights } from './access/flow-levels.ts'
 import { narrowerAttributes } from './access/kubelet-paths.ts'
+import { addressKey } from './access/peer-address.ts'
 import { type Answered, type ApiRequest, firstHeader, type RequestNeeds } from './api-request.ts'
 import type { RequestSender } from './audit/audit-event.ts'
 import type { Dashboard } from './dashboard/dashboard.ts'
@@ -48,6 +49,7 @@ export async function answerRequest(
     if (isOfLeader(route, request, needs)) {
       admission = needs.flowControl?.admit(strangersFlow(request.address), weight)
       const answer = await answerOfLeader(request, isLong, sender, needs)
+      if (isSessionAccepted(route, answer)) request.onIdentified?.(`sessions of ${addressKey(request.address)}`)
       return { answer, route, user, sender, admission, isForwarded: true }
     }
     if (route.kind === 'dashboard' && isPublicPath(route.path)) {
@@ -62,6 +64,8 @@ export async function answerRequest(
       throw error
     })
     user = identity.user
+    const owner = connectionOwner(sender.identity ?? identity)
+    if (owner !== undefined) request.onIdentified?.(owner)
     admission = needs.flowControl?.admit(flowFor(sender.identity ?? identity), weight)
     if (needs.replica !== undefined && !needs.replica.isLeading()) {
       if (!isAnsweredHere(route)) {
@@ -91,6 +95,12 @@ export async function answerRequest(
     }
     return { answer: encoded(errorAnswer(error), request), route, user, sender, admission }
   }
+}
+
+/** The leader identifies the session of a request that is passed on, except for paths that need none. */
+function isSessionAccepted(route: ApiRoute, answer: ApiResponse): boolean {
+  const isPublic = route.kind === 'dashboard' && isPublicPath(route.path)
+  return !isPublic && 'code' in answer && answer.code < 400
 }
 
 /** As kube-apiserver's longRunningRequestCheck: watches, streams and proxies hold no seat, but memory. 0: a short request. */

@@ -107,6 +107,15 @@ export function ownerOf(user: string): string {
   return account === undefined ? user : `system:serviceaccounts:${account.namespace}`
 }
 
+/**
+ * Whose connections one with these credentials belongs to; undefined: a stranger's. Machines that join have short connections, and
+ * the holder of their token may be anywhere.
+ */
+export function connectionOwner({ user, groups }: Identity): string | undefined {
+  const isStranger = user === anonymous.user || groups.includes(bootstrappersGroup) || groups.includes(lapsedNodesGroup)
+  return isStranger ? undefined : ownerOf(user)
+}
+
 /** Of a client without credentials, or with invalid ones. */
 export function strangersFlow(address: string | undefined): Flow {
   return { level: 'catch-all', key: addressKey(address) }

@@ -7,6 +7,7 @@ import { systemClock } from '../../../daemon/clock.ts'
 import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { type ApiTestSettings, type ApiUnderTest, startApi } from '../../testing/api-under-test.ts'
+import { bearer, tokenClients } from '../../testing/token-clients.ts'
 
 type Given = Pick<NonNullable<ApiTestSettings['over']>, 'connectionLimits' | 'connectionTimes' | 'log'>
 
@@ -150,6 +151,59 @@ test('controllers, which pass on the requests of all users, hold more', async (t
     const first = await new Promise<Buffer>((resolve) => socket.once('data', resolve))
     t.match(first.toString(), /^HTTP\/1.1 200 /)
   }
+})
+
+/** Another stranger from this address, which sends nothing. */
+async function silentFrom(t: Test, api: ApiUnderTest, localAddress: string): Promise<Socket> {
+  const socket = connectPlain({ port: api.port, host: '127.0.0.1', localAddress })
+  socket.on('error', () => undefined)
+  t.teardown(() => socket.destroy())
+  await new Promise((resolve) => socket.once('connect', resolve))
+  return socket
+}
+
+test('strangers of its own address and of others do not close the stream of a client with a token', async (t) => {
+  const { api, refusals } = await anApi(t, { connectionLimits: { strangersPerAddress: 4, strangers: 8 } })
+  const { editor, open, admin } = tokenClients(t, api)
+  const token = await editor('shop', 'operator')
+  const watch = await open('/api/v1/namespaces/shop/configmaps?watch=1', bearer(token))
+  for (let count = 0; count < 12; count++) await silentFrom(t, api, '127.0.0.1')
+  for (let count = 0; count < 24; count++) await silentFrom(t, api, `127.0.0.${2 + (count % 6)}`)
+  // Those that send requests, too, are strangers.
+  for (let count = 0; count < 12; count++) {
+    const speaking = await stranger(t, api)
+    speaking.on('error', () => undefined).write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+    await new Promise((resolve) => speaking.once('data', resolve).once('close', resolve))
+  }
+  while ((await refusals('AddressLimit')) < 8 || (await refusals('StrangerLimit')) < 16) await systemClock.sleep(5)
+  await admin('POST', '/api/v1/namespaces/shop/configmaps', { metadata: { name: 'seen' } })
+  while (!watch.text().includes('"seen"') && !watch.isOver()) await systemClock.sleep(5)
+  t.equal(watch.isOver(), false)
+})
+
+test('the service accounts of a namespace hold as many connections as one user; further ones count as strangers', async (t) => {
+  const { api } = await anApi(t, { connectionLimits: { strangersPerAddress: 1, perUser: 2 } })
+  const { editor, open } = tokenClients(t, api)
+  const tokens = [await editor('shop', 'a'), await editor('shop', 'b'), await editor('shop', 'c')]
+  const watches = []
+  for (const token of tokens) watches.push(await open('/api/v1/namespaces/shop/configmaps?watch=1', bearer(token)))
+  const other = await silentFrom(t, api, '127.0.0.1')
+  await watches[2]?.ended
+  t.same(
+    watches.map(({ isOver }) => isOver()),
+    [false, false, true],
+  )
+  t.notOk(other.destroyed)
+})
+
+test('a refused token identifies no connection', async (t) => {
+  const { api } = await anApi(t, { connectionLimits: { strangersPerAddress: 1 } })
+  const socket = await stranger(t, api)
+  const closed = untilClosed(socket)
+  socket.write('GET /api HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer abcdef.0123456789abcdef\r\n\r\n')
+  await new Promise((resolve) => socket.once('data', resolve))
+  await silentFrom(t, api, '127.0.0.1')
+  t.match(await closed, /^HTTP\/1.1 401 /)
 })
 
 test('many bad connections write few log lines', async (t) => {

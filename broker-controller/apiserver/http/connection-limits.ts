@@ -1,4 +1,7 @@
-/** Limits the connections to the API and their duration. Unauthenticated ones are few and short. */
+/**
+ * Limits the connections to the API and their duration. Unauthenticated ones are few and short. A connection is authenticated by a
+ * client certificate in its handshake, or by a request whose token or session is accepted.
+ */
 import type { ServerResponse } from 'node:http'
 import type { Server } from 'node:https'
 import type { Socket } from 'node:net'
@@ -10,10 +13,10 @@ import { addressKey, peerAddress } from '../access/peer-address.ts'
 import { strangerConnections } from './stranger-connections.ts'
 
 export type ConnectionLimits = {
-  /** Connections without a trusted client certificate, those in their handshake among them: of one address, and all. */
+  /** Connections on which no credentials were accepted, those in their handshake among them: of one address, and all. */
   readonly strangersPerAddress: number
   readonly strangers: number
-  /** Connections with certificates of one user. Administrators share a user, so there may be many of them. */
+  /** Connections of one user, or of the service accounts of a namespace. Administrators share a user, so there may be many of them. */
   readonly perUser: number
   readonly all: number
 }
@@ -64,6 +67,10 @@ export type RefusalReason =
 export interface LimitedConnections {
   /** Notes which answer is under way on the request's connection. */
   answering(socket: Socket, outgoing: ServerResponse): void
+  /** A request came on it. */
+  spoke(socket: Socket): void
+  /** A token or a session was accepted on it: it counts among those of `owner`. Over its limit it stays what it was. */
+  identified(socket: Socket, owner: string): void
   /** Counts and logs a connection that is ended elsewhere. */
   refused(socket: Socket, reason: RefusalReason, error?: Error): void
 }
@@ -79,6 +86,10 @@ export function limitConnections(server: Server, needs: ConnectionLimitNeeds): L
   const users = counts()
   const strangers = strangerConnections<Socket>(limits)
   const answers = new WeakMap<Socket, ServerResponse>()
+  const addTo = (user: string, socket: Socket) => {
+    users.add(user)
+    socket.once('close', () => users.remove(user))
+  }
 
   const refuse = (reason: RefusalReason, address: string | undefined, error?: Error) => {
     refusals.inc({ reason })
@@ -103,8 +114,7 @@ export function limitConnections(server: Server, needs: ConnectionLimitNeeds): L
       socket.destroy()
       return
     }
-    users.add(user)
-    socket.once('close', () => users.remove(user))
+    addTo(user, socket)
   })
   // TLS and HTTP errors both come here. Without a listener Node.js answers and closes in the same way, uncounted.
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
@@ -118,6 +128,11 @@ export function limitConnections(server: Server, needs: ConnectionLimitNeeds): L
 
   return {
     answering: (socket, outgoing) => void answers.set(socket, outgoing),
+    spoke: strangers.spoke,
+    identified(socket, owner) {
+      if (socket.destroyed || users.of(owner) >= limits.perUser || !strangers.identified(socket)) return
+      addTo(owner, socket)
+    },
     refused: (socket, reason, error) => refuse(reason, peerAddress(socket), error),
   }
 }

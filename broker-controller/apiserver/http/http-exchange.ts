@@ -14,6 +14,7 @@ import { answerRequest } from '../requests.ts'
 import { watchOverSocket } from '../streams/watch-socket.ts'
 import type { ApiResponse } from '../wire/answers.ts'
 import { writeAnswer } from './answer-writer.ts'
+import type { LimitedConnections } from './connection-limits.ts'
 import type { Connections } from './connections.ts'
 import type { HttpMessages, Incoming, Outgoing } from './messages.ts'
 import type { RequestCounters } from './request-counters.ts'
@@ -22,6 +23,7 @@ import type { SlowReaders } from './slow-readers.ts'
 export type HttpExchangeNeeds = {
   readonly requests: RequestNeeds
   readonly certificateOf: Connections['certificateOf']
+  readonly limitedConnections: Pick<LimitedConnections, 'spoke' | 'identified'>
   readonly counters: RequestCounters
   readonly slow: SlowReaders
   readonly log: Log
@@ -46,7 +48,7 @@ const maxBodyBytes = 3 * 1024 * 1024 // as Kubernetes
 /** Never rejects: the client gets the error, or is gone. */
 export async function httpExchange(
   messages: HttpMessages,
-  { requests, certificateOf, counters, slow, log, limited, closing }: HttpExchangeNeeds,
+  { requests, certificateOf, limitedConnections, counters, slow, log, limited, closing }: HttpExchangeNeeds,
   upgrade?: RequestedUpgrade,
 ): Promise<void> {
   const { incoming, outgoing, sentBytes, closeConnection } = messages
@@ -66,7 +68,9 @@ export async function httpExchange(
   let admission: FlowAdmission | undefined
   let endings: readonly AbortSignal[] = []
   try {
-    const request = requestOf(messages, certificateOf, gone.signal, upgrade)
+    limitedConnections.spoke(incoming.socket)
+    const onIdentified = (owner: string) => limitedConnections.identified(incoming.socket, owner)
+    const request = { ...requestOf(messages, certificateOf, gone.signal, upgrade), onIdentified }
     const operation = `${request.method} ${request.path}`
     beginOperation('request', operation)
     const answered = await answerRequest(request, requests)

@@ -118,6 +118,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
   const exchange = {
     requests: requestNeeds(needs, limited, flowLog),
     certificateOf: connections.certificateOf,
+    limitedConnections,
     counters: requestCounters(registry),
     slow,
     log,

@@ -68,3 +68,35 @@ test('the end of a connection that was never added is no matter', async (t) => {
   connections.remove(from(1))
   t.same(connections.add(from(2))?.socket, first, 'it is another socket')
 })
+
+test('those on which no request came are closed first, and the others before a quarter of the places is not left to them', async (t) => {
+  const connections = strangerConnections<ConnectionEnds>({ strangersPerAddress: 8, strangers: 100 })
+  const spoken = Array.from({ length: 4 }, (_, at) => from(1 + at))
+  const silent = Array.from({ length: 4 }, (_, at) => from(11 + at))
+  for (const one of [...spoken, ...silent]) connections.add(one)
+  for (const one of spoken) connections.spoke(one)
+  connections.spoke(from(999))
+  const more = Array.from({ length: 4 }, (_, at) => from(21 + at))
+  t.same(
+    more.map((one) => connections.add(one)?.socket),
+    silent,
+    'the older ones that spoke stay',
+  )
+  for (const one of more) connections.spoke(one)
+  const [first, second, third] = [from(31), from(32), from(33)]
+  t.same(connections.add(first)?.socket, spoken[0], 'all of them spoke')
+  t.same(connections.add(second)?.socket, spoken[1], 'two that are silent are a quarter')
+  t.same(connections.add(third)?.socket, first)
+})
+
+test('over the limit of all the address with the most loses its oldest', async (t) => {
+  const connections = strangerConnections<ConnectionEnds>({ strangersPerAddress: 10, strangers: 5 })
+  const few = from(1, '10.0.0.1')
+  const many = Array.from({ length: 4 }, (_, at) => from(1 + at, '10.0.0.2'))
+  for (const one of [few, ...many]) connections.add(one)
+  t.same(connections.add(from(1, '10.0.0.3')), { socket: many[0], reason: 'StrangerLimit' })
+  t.same(connections.add(from(1, '10.0.0.4')), { socket: many[1], reason: 'StrangerLimit' })
+  t.equal(connections.identified(few), true)
+  t.equal(connections.identified(few), false, 'it is no stranger any more')
+  t.equal(connections.add(from(1, '10.0.0.5')), undefined)
+})
