@@ -3,6 +3,7 @@ import type { RevocationList } from '../store/revocations.ts'
 import type { UsageBoard } from '../usage/usage-board.ts'
 import type { ClientCertificate } from './access/authentication.ts'
 import type { FlowAdmission, FlowControl } from './access/flow-control.ts'
+import type { HeldAccess, HeldAnswer } from './access/held-access.ts'
 import type { ServiceAccountTokens } from './access/tokens/service-account-tokens.ts'
 import type { RequestSender } from './audit/audit-event.ts'
 import type { AuditLog } from './audit/audit-log.ts'
@@ -46,6 +47,8 @@ export type RequestNeeds = SystemNeeds &
     readonly audit?: AuditLog
     /** undefined: requests are not limited. */
     readonly flowControl?: FlowControl
+    /** undefined: the right to an answer that lasts is not asked for again. */
+    readonly heldAccess?: Pick<HeldAccess, 'hold'>
     /** undefined: there is no dashboard, and no session of it. */
     readonly dashboard?: Dashboard
     /** undefined: this is the only controller. */
@@ -59,6 +62,8 @@ export type Answered = {
   readonly user: string
   readonly sender: RequestSender
   readonly admission?: FlowAdmission | undefined
+  /** Of an answer that lasts. To be released like `admission`. */
+  readonly held?: HeldAnswer | undefined
   /** Aborts when the session of the dashboard ends that the request came with: its answer ends with it. */
   readonly sessionEnded?: AbortSignal | undefined
   /** Another controller has answered, which counts the request and writes it down. */

@@ -36,7 +36,7 @@ export function localRequests(needs: RequestNeeds, userAgent: string): LocalRequ
       readBody: async () => Buffer.from(body === undefined ? '' : JSON.stringify(body)),
       signal,
     }
-    const { route, answer, admission } = await answerRequest(request, needs, sender)
+    const { route, answer, admission, held } = await answerRequest(request, needs, sender)
     try {
       const answered = answer.kind === 'object' ? { code: answer.code, body: answer.body } : notAnObject
       const id = route.kind === 'resource' ? audit?.idFor(route) : undefined
@@ -48,6 +48,7 @@ export function localRequests(needs: RequestNeeds, userAgent: string): LocalRequ
       return answered
     } finally {
       admission?.release()
+      held?.release()
     }
   }
 }

@@ -1,10 +1,13 @@
 /** Who sends a request: its credentials, as an identity. */
+import { createHash } from 'node:crypto'
 import { ApiError, isApiError } from '../../api/api-error.ts'
 import type { Identity } from '../../api/identity.ts'
 import { decodeToken, tokenNamespace, tokenSecretName } from '../../api/node/bootstrap-token.ts'
-import { authenticate, identityOfToken } from './access/authentication.ts'
+import { authenticate, identityOfToken, type RequestCredentials } from './access/authentication.ts'
 import { offeredToken, refuseForeignPage } from './access/browser-credentials.ts'
+import type { AccessCheck } from './access/held-access.ts'
 import { impersonated } from './access/impersonation.ts'
+import { expiryOfToken } from './access/tokens/json-web-token.ts'
 import { otherAudience, tokenIssuer } from './access/tokens/service-account-tokens.ts'
 import { type ApiRequest, firstHeader, type RequestNeeds } from './api-request.ts'
 import type { RequestSender } from './audit/audit-event.ts'
@@ -17,22 +20,25 @@ import type { ApiRoute } from './routes.ts'
 
 export type Identified = { readonly identity: Identity; readonly session?: DashboardSession | undefined }
 
-/** What the credentials name may have been created a moment ago, with another controller: a standby may not have it yet. */
-export async function identifyByLatest(
+export function identifyByLatest(
   request: ApiRequest,
   route: ApiRoute,
   needs: RequestNeeds,
   sender: RequestSender,
 ): Promise<Identified> {
-  const { replica } = needs
+  return byLatest(needs.replica, () => identify(request, route, needs, sender))
+}
+
+/** What the credentials name may have been created a moment ago, with another controller: a standby may not have it yet. */
+async function byLatest<T>(replica: RequestNeeds['replica'], identified: () => Promise<T>): Promise<T> {
   try {
-    return await identify(request, route, needs, sender)
+    return await identified()
   } catch (error) {
     // A refusal without a reason is one of a signature, or of what is no token.
     const isOfObject = isApiError(error, 'Unauthorized') && error.message !== 'Unauthorized'
     if (!isOfObject || replica === undefined || replica.isLeading()) throw error
     if (!(await replica.freshness.latest().catch(() => false))) throw error
-    return identify(request, route, needs, sender)
+    return identified()
   }
 }
 
@@ -54,7 +60,7 @@ async function identifySender(
   sender: RequestSender,
 ): Promise<Identified> {
   const { method, certificate, headers, offered } = request
-  const { access, revocations, lapsedWindowMs, origin, checkpoints, dashboard } = needs
+  const { access, dashboard } = needs
   if (sender.identity !== undefined) {
     return { identity: await impersonatedBy(sender.identity, headers, access, sender) }
   }
@@ -66,20 +72,58 @@ async function identifySender(
     sender.identity = identity
     return { identity: await impersonatedBy(identity, headers, access, sender), session }
   }
-  const token = offered && offeredToken(offered).token
-  const authorization = firstHeader(headers['authorization']) ?? (token && `Bearer ${token}`)
+  const authorization = authorizationOf(request)
   if (certificate !== undefined) refuseForeignPage({ headers, offered, hasToken: authorization !== undefined })
-  const identity = await authenticate(
-    { certificate, authorization },
-    {
-      ...tokenNeeds(needs),
-      ...(revocations && { revoked: revocations.because }),
-      ...(lapsedWindowMs !== undefined && { lapsedWindowMs }),
-      ...(origin && checkpoints?.isOpen() && { acceptingStore: origin.id }),
-    },
-  )
+  const identity = await authenticatedBy({ certificate, authorization }, needs)
   sender.identity = identity
   return { identity: await impersonatedBy(identity, headers, access, sender) }
+}
+
+function authorizationOf({ headers, offered }: Pick<ApiRequest, 'headers' | 'offered'>): string | undefined {
+  const token = offered && offeredToken(offered).token
+  return firstHeader(headers['authorization']) ?? (token && `Bearer ${token}`)
+}
+
+function authenticatedBy(credentials: RequestCredentials, needs: RequestNeeds): Promise<Identity> {
+  const { revocations, lapsedWindowMs, origin, checkpoints } = needs
+  return authenticate(credentials, {
+    ...tokenNeeds(needs),
+    ...(revocations && { revoked: revocations.because }),
+    ...(lapsedWindowMs !== undefined && { lapsedWindowMs }),
+    ...(origin && checkpoints?.isOpen() && { acceptingStore: origin.id }),
+  })
+}
+
+/**
+ * Whether the credentials of an answer that lasts still stand for this identity. undefined: there are none here. Another controller, or
+ * the dashboard for its sessions, asks that itself.
+ */
+export function credentialsCheck(
+  request: ApiRequest,
+  { identity, via }: RequestSender,
+  needs: RequestNeeds,
+): AccessCheck | undefined {
+  const { certificate, headers } = request
+  const authorization = authorizationOf(request)
+  const isOfSession = needs.dashboard !== undefined && headers['authorization'] === undefined && sessionCookie(headers)
+  const isElsewhere = via !== undefined || (certificate === undefined && authorization === undefined) || isOfSession
+  if (identity === undefined || isElsewhere) return undefined
+  const endsMs = [certificate?.validUntilMs, authorization && expiryOfToken(authorization)]
+  const hash = createHash('sha256')
+    .update(authorization ?? '')
+    .digest('base64')
+  return {
+    key: `credentials ${identity.user} ${certificate?.fingerprint} ${hash}`,
+    // A revoked certificate closes its connection.
+    dependsOn: authorization === undefined ? 'time' : 'objects',
+    untilMs: Math.min(...endsMs.filter((ms) => typeof ms === 'number')),
+    async ask() {
+      const now = await byLatest(needs.replica, () => authenticatedBy({ certificate, authorization }, needs))
+      const isSame = now.user === identity.user && now.groups.join() === identity.groups.join()
+      if (!isSame)
+        throw new ApiError('Unauthorized', `the credentials of ${identity.user} are now those of ${now.user}`)
+    },
+  }
 }
 
 function isProxied(route: ApiRoute): boolean {

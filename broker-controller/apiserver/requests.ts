@@ -1,10 +1,9 @@
 /** One request from its credentials to its answer: authentication, routing, authorization, handler. */
 import { isApiError } from '../../api/api-error.ts'
 import type { Identity } from '../../api/identity.ts'
-import { permit } from './access/authorizer.ts'
 import type { FlowAdmission } from './access/flow-control.ts'
 import { connectionOwner, flowOf, strangersFlow, streamWeights } from './access/flow-levels.ts'
-import { narrowerAttributes } from './access/kubelet-paths.ts'
+import type { AccessCheck } from './access/held-access.ts'
 import { addressKey } from './access/peer-address.ts'
 import { type Answered, type ApiRequest, firstHeader, type RequestNeeds } from './api-request.ts'
 import type { RequestSender } from './audit/audit-event.ts'
@@ -12,18 +11,16 @@ import type { Dashboard } from './dashboard/dashboard.ts'
 import { type DashboardRequest, isPublicPath, privateAnswer, publicAnswer } from './dashboard/dashboard-requests.ts'
 import { usageAnswer } from './figures/usage-answers.ts'
 import { isAnsweredHere, refuseStale, waitUntilReadable } from './forwarding/replica.ts'
-import type { Attributes } from './handlers/authorizer.ts'
 import { changeObject } from './handlers/changing.ts'
 import { createObject } from './handlers/creating.ts'
 import { deleteCollection, deleteObject } from './handlers/deleting.ts'
-import { exactFields } from './handlers/list-options.ts'
 import { getObject, listObjects, watchObjects } from './handlers/reading.ts'
 import { type ResourceNeeds, type ResourceRequest, subresourceOf } from './handlers/strategy.ts'
 import { judgeConnection } from './handlers/webhook-actions.ts'
 import { answerOfLeader, asSentToController, isOfLeader } from './passed-requests.ts'
-import { identifyByLatest, tokenHolder, withoutToken } from './request-sender.ts'
+import { attributesOf, permitRequest, rightsCheck } from './request-rights.ts'
+import { credentialsCheck, identifyByLatest, tokenHolder, withoutToken } from './request-sender.ts'
 import { reviewAnswer } from './reviews/review-answers.ts'
-import { reviewKinds } from './reviews/review-kinds.ts'
 import { type ApiRoute, routeOf } from './routes.ts'
 import { sessionAnswer } from './streams/session-answer.ts'
 import { systemAnswer } from './system-paths.ts'
@@ -43,6 +40,9 @@ export async function answerRequest(
   let user = ''
   let admission: FlowAdmission | undefined
   let request = received
+  /** Of an answer that lasts. Once it is there, as nothing gives it back before. */
+  const holds = (checks: readonly (AccessCheck | undefined)[]) =>
+    isLong ? needs.heldAccess?.hold(checks.filter((check) => check !== undefined)) : undefined
   const flowFor = (identity: Identity) => flowOf(identity, route, request.address)
   try {
     if (needs.replica !== undefined) request = await asSentToController(received, needs.replica, sender)
@@ -71,13 +71,15 @@ export async function answerRequest(
       if (!isAnsweredHere(route)) {
         await refuseStale(needs.replica)
         const answer = await answerOfLeader(request, isLong, sender, needs)
-        return { answer, route, user, sender, admission, isForwarded: true }
+        const held = holds([credentialsCheck(request, sender, needs)])
+        return { answer, route, user, sender, admission, held, isForwarded: true }
       }
       await waitUntilReadable(route, request.query, needs.replica, needs.log)
     }
     sender.decision = 'forbid'
     // What is below /ui/ shows each identity what it may see.
-    if (route.kind !== 'dashboard') await permitRequest(route, request, identity, needs.access)
+    const attributes = route.kind === 'dashboard' ? undefined : attributesOf(route, request)
+    if (attributes !== undefined) await permitRequest(attributes, identity, needs.access)
     sender.decision = 'allow'
     const answer = encoded(
       route.kind === 'dashboard'
@@ -85,7 +87,9 @@ export async function answerRequest(
         : await answerTo(route, identity, measured(withoutToken(request), admission), sender, needs),
       request,
     )
-    return { answer, route, user, sender, admission, ...(session && { sessionEnded: session.ended }) }
+    const rights = attributes && rightsCheck(attributes, identity, request, sender, needs.access)
+    const held = holds([credentialsCheck(request, sender, needs), rights])
+    return { answer, route, user, sender, admission, held, ...(session && { sessionEnded: session.ended }) }
   } catch (error) {
     if (!isApiError(error)) {
       const { method, path } = request
@@ -138,47 +142,6 @@ function ofDashboard(request: ApiRequest, admission: FlowAdmission | undefined):
 function dashboardOf({ dashboard }: RequestNeeds): Dashboard {
   if (dashboard === undefined) throw unknownPath()
   return dashboard
-}
-
-/** Throws Forbidden. The kubelet's paths have a right of their own, which is narrower than the one to the whole node. */
-async function permitRequest(
-  route: ApiRoute,
-  request: ApiRequest,
-  identity: Identity,
-  access: RequestNeeds['access'],
-): Promise<void> {
-  const attributes = attributesOf(route, request)
-  const rest = route.kind === 'resource' ? route.rest : undefined
-  const isUpgrade = request.offered !== undefined
-  const narrower = narrowerAttributes(attributes, { method: request.method, rest, isUpgrade })
-  if (narrower !== undefined && (await access.decide(identity, narrower)).allowed) return
-  await permit(access, identity, attributes)
-}
-
-function attributesOf(route: ApiRoute, { method, query }: ApiRequest): Attributes {
-  if (route.kind === 'usage') return { ...route, kind: 'resource', fields: new Map<string, string>() }
-  if (route.kind === 'review') {
-    const { group, name: resource } = reviewKinds[route.name]
-    const { verb, namespace } = route
-    return { kind: 'resource', verb, group, resource, subresource: '', namespace, name: '', fields: new Map() }
-  }
-  if (route.kind !== 'resource') return { kind: 'path', verb: method.toLowerCase(), path: route.path }
-  const { verb, resource, namespace, subresource } = route
-  const fields = route.name === '' ? exactFields(resource, query) : new Map<string, string>()
-  const isSearch = verb === 'list' || verb === 'watch' || verb === 'deletecollection'
-  const name = isSearch ? (fields.get('metadata.name') ?? '') : route.name
-  // What is done with a namespace is done in it: a RoleBinding there may allow it (RequestInfoFactory.NewRequestInfo).
-  const isNamespace = resource.id === 'namespaces' && !isSearch
-  return {
-    kind: 'resource',
-    verb,
-    group: resource.group,
-    resource: resource.name,
-    subresource,
-    namespace: isNamespace ? name : namespace,
-    name,
-    fields,
-  }
 }
 
 function answerTo(

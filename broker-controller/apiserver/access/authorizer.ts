@@ -18,11 +18,18 @@ export type AuthorizerNeeds = { readonly store: Store; readonly clock: Clock; re
 export async function openAuthorizer(needs: AuthorizerNeeds): Promise<Authorizer & Loop> {
   const { store, log } = needs
   const index = roleIndex()
+  let revision = 0
+  const counted =
+    <O>(update: (present: O | undefined, previous: O | undefined) => void) =>
+    (present: O | undefined, previous: O | undefined) => {
+      revision += 1
+      update(present, previous)
+    }
   const kinds = [
-    informer(needs, 'clusterroles', index.updateRole),
-    informer(needs, 'roles', index.updateRole),
-    informer(needs, 'clusterrolebindings', index.updateBinding),
-    informer(needs, 'rolebindings', index.updateBinding),
+    informer(needs, 'clusterroles', counted(index.updateRole)),
+    informer(needs, 'roles', counted(index.updateRole)),
+    informer(needs, 'clusterrolebindings', counted(index.updateBinding)),
+    informer(needs, 'rolebindings', counted(index.updateBinding)),
   ]
   const stopping = new AbortController()
   const loops = kinds.map(({ run }, at) => ({ name: `access-${at}`, run }))
@@ -34,6 +41,7 @@ export async function openAuthorizer(needs: AuthorizerNeeds): Promise<Authorizer
     rulesOf: index.rulesOf,
     rulesOfRole: index.rulesOfRole,
     decide: (identity, attributes) => decide(identity, attributes, index, store),
+    revision: () => revision,
     async run(signal) {
       const stop = () => stopping.abort()
       if (signal.aborted) stop()

@@ -20,6 +20,7 @@ const allowing = (...allowed: readonly string[]) => {
     },
     rulesOf: () => [],
     rulesOfRole: () => undefined,
+    revision: () => 0,
   }
   return { access, asked }
 }

@@ -22,6 +22,7 @@ function anOpenPage(t: Parameters<typeof quietLog>[0], store: Store, clock: Fake
     alwaysSample: false,
     access: {
       decide: async () => ({ allowed: mayList, reason: '' }),
+      revision: () => 0,
       rulesOf: () => [],
       rulesOfRole: () => undefined,
     },
@@ -95,7 +96,12 @@ test('a store that does not answer once does not end the sampling', async (t) =>
     usage: usageBoard({ clock }),
     commonNameOf: () => undefined,
     alwaysSample: true,
-    access: { decide: async () => ({ allowed: true, reason: '' }), rulesOf: () => [], rulesOfRole: () => undefined },
+    access: {
+      decide: async () => ({ allowed: true, reason: '' }),
+      rulesOf: () => [],
+      rulesOfRole: () => undefined,
+      revision: () => 0,
+    },
   })
   const stopping = new AbortController()
   const running = fleet.run(stopping.signal)

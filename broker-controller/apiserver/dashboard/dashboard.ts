@@ -62,7 +62,7 @@ export interface Dashboard extends DashboardNeeds {
   run(signal: AbortSignal): Promise<void>
 }
 
-const checkSessionsMs = 15_000
+const checkSessionsMs = 10_000
 
 const loginRate = { perSecond: 0.2, burst: 20 }
 

@@ -15,7 +15,12 @@ test('a session without requests ends with its time, and soon after its user is 
     store: memoryStore({ clock }),
     clock,
     log: quietLog(t),
-    access: { decide: async () => ({ allowed: false, reason: '' }), rulesOf: () => [], rulesOfRole: () => undefined },
+    access: {
+      decide: async () => ({ allowed: false, reason: '' }),
+      rulesOf: () => [],
+      rulesOfRole: () => undefined,
+      revision: () => 0,
+    },
     revocations: { because: () => (isRevoked ? 'revoked' : undefined) },
     files: { answer: async () => undefined },
     fleet: { stream: async function* () {}, history: () => undefined, run: async () => undefined },

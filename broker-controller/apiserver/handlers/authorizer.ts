@@ -27,6 +27,8 @@ export type AccessDecision = {
 
 export interface Authorizer {
   decide(identity: Identity, attributes: Attributes): Promise<AccessDecision>
+  /** Rises with each change of a role or a binding: decisions that do not depend on other objects are the same until then. */
+  revision(): number
   /** All that this user may do in the namespace; '': in no namespace. */
   rulesOf(identity: Identity, namespace: string): readonly PolicyRule[]
   /** The rules of a role that a binding in this namespace names; undefined: there is no such role. */

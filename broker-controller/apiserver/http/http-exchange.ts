@@ -7,6 +7,7 @@ import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import { beginOperation } from '../../../daemon/watchdog/event-loop.ts'
 import { offeredToken } from '../access/browser-credentials.ts'
 import type { FlowAdmission } from '../access/flow-control.ts'
+import type { HeldAnswer } from '../access/held-access.ts'
 import { headersOf } from '../access/impersonation.ts'
 import { peerAddress } from '../access/peer-address.ts'
 import type { Answered, ApiRequest, RequestNeeds } from '../api-request.ts'
@@ -66,6 +67,7 @@ export async function httpExchange(
   if (closing.aborted) leave()
   const writtenBefore = sentBytes()
   let admission: FlowAdmission | undefined
+  let held: HeldAnswer | undefined
   let endings: readonly AbortSignal[] = []
   try {
     limitedConnections.spoke(incoming.socket)
@@ -77,7 +79,8 @@ export async function httpExchange(
     beginOperation('request', operation)
     const answer = overSocket(answered.answer, incoming, upgrade, slow)
     admission = answered.admission
-    endings = [answered.sessionEnded, admission?.displaced].filter((one) => one !== undefined)
+    held = answered.held
+    endings = [answered.sessionEnded, admission?.displaced, held?.lost].filter((one) => one !== undefined)
     for (const ending of endings) ending.addEventListener('abort', leave, { once: true })
     if (endings.some(({ aborted }) => aborted)) leave()
     const isWatch = ['stream', 'flow', 'connection', 'proxied'].includes(answer.kind)
@@ -105,6 +108,7 @@ export async function httpExchange(
     outgoing.destroy()
   } finally {
     admission?.release()
+    held?.release()
     for (const ending of endings) ending.removeEventListener('abort', leave)
     closing.removeEventListener('abort', leave)
   }

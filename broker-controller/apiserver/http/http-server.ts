@@ -7,6 +7,7 @@ import { metricsContentType } from '../../../daemon/prometheus-text.ts'
 import type { RevocationList } from '../../store/revocations.ts'
 import { flowControl } from '../access/flow-control.ts'
 import { defaultFlowLimits, type FlowLimits } from '../access/flow-levels.ts'
+import { heldAccess } from '../access/held-access.ts'
 import type { RequestNeeds } from '../api-request.ts'
 import { type ServiceNetwork, serviceNetwork } from '../handlers/service-network.ts'
 import { type LocalRequests, localRequests } from '../local-requests.ts'
@@ -115,8 +116,9 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
   readAsStreams(server)
   server.on('upgrade', (incoming, socket, head) => void httpUpgrade({ incoming, socket, head }, exchange))
   const connections = connectionsOf(server, { revocations, isOurs: isOurs ?? (() => false), log })
+  const held = heldAccess({ store: needs.store, access: needs.access, clock, registry, log: flowLog })
   const exchange = {
-    requests: requestNeeds(needs, limited, flowLog),
+    requests: { ...requestNeeds(needs, limited, flowLog), heldAccess: held },
     certificateOf: connections.certificateOf,
     limitedConnections,
     counters: requestCounters(registry),
@@ -134,9 +136,11 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
       if (isOurs !== undefined) connections.authoritiesChanged()
     },
     async run(signal) {
+      const asking = held.run(signal)
       await aborted(signal)
       closing.abort()
       await listener.close()
+      await asking
       for (const one of [limited, connectionLog, flowLog]) one.close()
     },
   }

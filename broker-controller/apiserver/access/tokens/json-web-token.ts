@@ -53,6 +53,38 @@ export function verifiedClaims(
   return isGood ? decoded(claims) : undefined
 }
 
+/**
+ * The same, which remembers the tokens with a good signature by their hash, until the keys change: clients send a token with each
+ * request, and those of open answers are checked again.
+ */
+export function rememberedClaims(most = 2_000): typeof verifiedClaims {
+  const good = new Map<string, NonNullable<ReturnType<typeof verifiedClaims>>>()
+  let keysOfGood = ''
+  return (token, keys) => {
+    if (token.length > longestToken) return undefined
+    const ids = keys.map(({ id }) => id).join()
+    if (ids !== keysOfGood) good.clear()
+    keysOfGood = ids
+    const hash = createHash('sha256').update(token).digest('base64')
+    const known = good.get(hash)
+    if (known !== undefined) return known
+    const claims = verifiedClaims(token, keys)
+    if (claims === undefined) return undefined
+    for (const oldest of good.keys()) {
+      if (good.size < most) break
+      good.delete(oldest)
+    }
+    good.set(hash, claims)
+    return claims
+  }
+}
+
+/** The expiry in the claims of a token, in milliseconds since 1970. Its signature is not checked. */
+export function expiryOfToken(token: string): number | undefined {
+  const exp = decoded(token.split('.')[1] ?? '')?.['exp']
+  return typeof exp === 'number' ? exp * 1000 : undefined
+}
+
 function decoded(part: string): { readonly [claim: string]: unknown } | undefined {
   try {
     const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString('utf8'))

@@ -6,7 +6,15 @@ import { newKey } from '../../../../certs/authority.ts'
 import { fakeClock } from '../../../../daemon/testing/fake-clock.ts'
 import { memoryStore } from '../../../store/memory-store.ts'
 import type { IssuedFor } from '../../handlers/token-issuer.ts'
-import { longestToken, type SigningKey, signedToken, signingKey, verifiedClaims } from './json-web-token.ts'
+import {
+  expiryOfToken,
+  longestToken,
+  rememberedClaims,
+  type SigningKey,
+  signedToken,
+  signingKey,
+  verifiedClaims,
+} from './json-web-token.ts'
 import { keySet, serviceAccountTokens, tokenIssuer } from './service-account-tokens.ts'
 
 const nowMs = Date.UTC(2026, 0, 2, 3, 4, 5)
@@ -170,4 +178,36 @@ test('others check a token with the published key', async (t) => {
 
 test('a key of another kind is refused', async (t) => {
   t.throws(() => signingKey(generateKeyPairSync('ed25519').privateKey), TypeError)
+})
+
+test('a signature is verified once, as long as the keys are the same', async (t) => {
+  const other = signingKey(newKey())
+  let verified = 0
+  const counted = {
+    id: key.id,
+    get publicKey() {
+      verified += 1
+      return key.publicKey
+    },
+  }
+  const claimsOf = rememberedClaims(2)
+  const tokens = [1, 2, 3].map((exp) => signedToken(key, { exp }))
+  const [first = '', second = '', third = ''] = tokens
+  const read = (token: string, keys = [counted]) => [claimsOf(token, keys)?.['exp'], verified]
+  t.same(read(first), [1, 1])
+  t.same(read(first), [1, 1])
+  t.same(read(`${first.slice(0, -1)}${first.endsWith('A') ? 'B' : 'A'}`)[0], undefined)
+  t.equal(claimsOf(signedToken({ ...other, id: key.id }, { exp: 9 }), [counted]), undefined, 'of another key')
+  verified = 0
+  t.same(read(second), [2, 1])
+  t.same(read(third), [3, 2], 'the first is forgotten')
+  t.same(read(first), [1, 3])
+  t.equal(claimsOf(first, [other]), undefined, 'its key is gone')
+  t.same(read(first), [1, 4])
+  t.equal(claimsOf('x'.repeat(longestToken + 1), [counted]), undefined)
+})
+
+test('the end of a token is read from it', async (t) => {
+  t.equal(expiryOfToken(signedToken(key, { exp: 12 })), 12_000)
+  for (const text of ['abcdef.0123456789abcdef', 'a', '', 'a.e30.b']) t.equal(expiryOfToken(text), undefined)
 })
