@@ -12,6 +12,7 @@ import {
 import { eventually } from '../support/wait.ts'
 import { type AttackedFleet, attackedFleet, settled } from './support/attacked-fleet.ts'
 import { type Address, adminOf, apiAttacker, openPlain, openTls, stillOpen } from './support/clients.ts'
+import { tenantOf } from './support/tenant.ts'
 
 test('an attacker without credentials', async (t) => {
   const fleet = await attackedFleet(t)
@@ -86,6 +87,29 @@ test('an attacker without credentials', async (t) => {
     fleet.unnoticed(t, async () => {
       const sockets = await Promise.all(Array.from({ length: 200 }, () => openTls(fleet.mqtt, { ca })))
       await closedInTime(t, 'MQTT without a certificate', sockets)
+    }),
+  )
+
+  await t.test('cannot close the stream of a client with a token, from its address or from others', (t) =>
+    fleet.unnoticed(t, async () => {
+      const tenant = await tenantOf(t, fleet, 'tenant')
+      const watch = await tenant.stream('/api/v1/namespaces/tenant/configmaps?watch=1')
+      t.equal(watch.status, 200)
+      const addresses = Array.from({ length: 6 }, (_, at) => `127.0.0.${at + 1}`)
+      for (let round = 0; round < 3; round++) {
+        const opened = addresses.flatMap((localAddress) =>
+          Array.from({ length: 190 }, () => openPlain({ ...fleet.api, localAddress })),
+        )
+        const silent = await Promise.all([...opened, ...Array.from({ length: 110 }, () => openPlain(fleet.api))])
+        t.ok(silent.filter((socket) => socket !== undefined).length > 1_000, 'strangers connect')
+        t.ok(watch.isOpen(), 'the watch goes on')
+        for (const socket of silent) socket?.destroy()
+      }
+      const made = await tenant.api.sendJson('POST', '/api/v1/namespaces/tenant/configmaps', {
+        metadata: { name: 'seen' },
+      })
+      t.equal(made.status, 201)
+      await eventually('the watch shows what is created', () => watch.text().includes('"seen"'))
     }),
   )
 

@@ -126,9 +126,12 @@ export function addressOf(url: string): Address {
 }
 
 /** A TCP connection that has sent `bytes` and nothing more; undefined when it was refused. */
-export function openPlain({ host, port }: Address, bytes: Uint8Array = new Uint8Array()): Promise<Socket | undefined> {
+export function openPlain(
+  { host, port, localAddress }: Address & { readonly localAddress?: string },
+  bytes: Uint8Array = new Uint8Array(),
+): Promise<Socket | undefined> {
   return new Promise((resolve) => {
-    const socket = connectPlain({ host, port })
+    const socket = connectPlain({ host, port, ...(localAddress !== undefined && { localAddress }) })
     socket.on('error', () => resolve(undefined))
     socket.once('connect', () => {
       socket.write(bytes)
