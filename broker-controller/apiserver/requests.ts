@@ -2,7 +2,7 @@
 import { isApiError } from '../../api/api-error.ts'
 import type { Identity } from '../../api/identity.ts'
 import type { FlowAdmission } from './access/flow-control.ts'
-import { connectionOwner, flowOf, strangersFlow, streamWeights } from './access/flow-levels.ts'
+import { connectionOwner, flowOf, strangersFlow, streamOwner, streamWeights } from './access/flow-levels.ts'
 import type { AccessCheck } from './access/held-access.ts'
 import { addressKey } from './access/peer-address.ts'
 import { type Answered, type ApiRequest, firstHeader, type RequestNeeds } from './api-request.ts'
@@ -186,7 +186,8 @@ function answerTo(
         sender.annotations = { ...sender.annotations, [key]: value }
       }
       const sent = { accept, contentType, userAgent, readBody, offered, raw, annotate, signal }
-      return resourceAnswer({ route, identity, query, ...sent }, needs)
+      const owner = streamOwner(sender.identity ?? identity, identity)
+      return resourceAnswer({ route, identity, streamOwner: owner, query, ...sent }, needs)
     }
   }
 }

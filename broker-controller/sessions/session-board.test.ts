@@ -99,6 +99,21 @@ test('one user has a share of the sessions: of a node, and in total', async (t) 
   await connected('pi-3')
 })
 
+test('a user with few sessions takes the place of the newest one of the user with most, on a node and in total', async (t) => {
+  const { open, connected } = aBoard(t, { perNode: 4, total: 5, ofUser: { perNode: 3, total: 4 } })
+  const jane = [await connected('pi-1'), await connected('pi-1'), await connected('pi-1')]
+  for (const stream of jane) stream.on('error', () => undefined)
+  const ended = () => jane.map(({ destroyed }) => destroyed)
+  await connected('pi-1', undefined, 'joe')
+  t.same(ended(), [false, false, false])
+  await connected('pi-1', undefined, 'kim')
+  t.same(ended(), [false, false, true])
+  await refused(t, 'TooManyRequests', open('pi-1', undefined, 'kim'), 'node "pi-1" has 4 streams, the limit is 4')
+  await connected('pi-2', undefined, 'lee')
+  await connected('pi-2', undefined, 'max')
+  t.same(ended(), [false, true, true], 'there were five')
+})
+
 test('sessions are bounded in time: for the node to connect, and as a whole', async (t) => {
   const { board, clock, open, connected } = aBoard(t)
   const slow = open('pi-1')

@@ -7,13 +7,14 @@ import { randomUUID } from 'node:crypto'
 import { type Duplex, finished } from 'node:stream'
 import { ApiError } from '../../api/api-error.ts'
 import type { Clock } from '../../daemon/clock.ts'
+import { displacedFor, type Weighted } from '../../daemon/limits/fair-share.ts'
 
 /** A session that a node is to connect. What it is for is the first thing that is sent on it. */
 export type RequestedSession = { readonly id: string; readonly node: string }
 
 /** For whom a session is opened. */
 export type SessionClient = {
-  /** Whose share of the sessions it takes. */
+  /** Whose share of the sessions it takes: a user, or the service accounts of a namespace. */
   readonly user: string
   /** Aborts when the client is gone. */
   readonly signal: AbortSignal
@@ -21,8 +22,8 @@ export type SessionClient = {
 
 export interface SessionBoard {
   /**
-   * Resolves with the stream when the node has connected it. Throws ApiError TooManyRequests if the node, all nodes, or this user
-   * have too many sessions, and ServiceUnavailable if the node is not connected, does not connect in time or its connection ends.
+   * Resolves with the stream when the node has connected it. Where the node or all nodes have too many sessions, that of a user
+   * with the most ends for one with fewer. Throws ApiError TooManyRequests if there is none, or this user has too many, and ServiceUnavailable if the node is not connected, does not connect in time or its connection ends.
    */
   open(node: string, client: SessionClient): Promise<Duplex>
   /** A session of this node waits under this id. */
@@ -46,7 +47,7 @@ export interface SessionBoard {
 export type SessionBoardLimits = {
   readonly perNode: number
   readonly total: number
-  /** Of one user: less than all, so that no user can keep the others out. */
+  /** Of one user. */
   readonly ofUser: { readonly perNode: number; readonly total: number }
   /** For the node to connect its end. */
   readonly connectMs: number
@@ -66,7 +67,7 @@ export const defaultSessionBoardLimits: SessionBoardLimits = {
   longestMs: 4 * 3600_000,
 }
 
-type Session = {
+type Session = Weighted & {
   readonly node: string
   readonly user: string
   /** Ends the session in whatever state it is. */
@@ -100,8 +101,9 @@ export function sessionBoard({
     async open(node, { user, signal }) {
       if (isClosed) throw unavailable('The controller is stopping')
       if (!present.has(node)) throw unavailable(`node "${node}" has no connection to the controller`)
-      assertRoom({ node, user }, [...sessions.values()], limits)
+      const displaced = displacedBy({ node, user }, [...sessions.values()], limits)
       if (signal.aborted) throw unavailable('The client is gone')
+      for (const session of displaced) session.end(unavailable(`Users with fewer streams need that of ${session.user}`))
       const id = newID()
       const over = new AbortController()
       try {
@@ -119,6 +121,7 @@ export function sessionBoard({
           const session: Session = {
             node,
             user,
+            weight: 1,
             end,
             connected(connected) {
               session.connected = undefined
@@ -185,24 +188,44 @@ async function after(clock: Clock, ms: number, unless: AbortSignal, act: () => u
   if (!unless.aborted) act()
 }
 
-function assertRoom(
+/** The sessions that end for the wanted one. Throws TooManyRequests. */
+function displacedBy(
   wanted: Pick<Session, 'node' | 'user'>,
   sessions: readonly Session[],
   { perNode, total, ofUser }: SessionBoardLimits,
-): void {
+): readonly Session[] {
   const { node, user } = wanted
   const onNode = sessions.filter((session) => session.node === node)
   const ofThisUser = (some: readonly Session[]) => some.filter((session) => session.user === user).length
-  assertBelow(`node "${node}" has`, onNode.length, perNode)
-  assertBelow('there are', sessions.length, total)
   assertBelow(`user "${user}" has on node "${node}"`, ofThisUser(onNode), ofUser.perNode)
   assertBelow(`user "${user}" has`, ofThisUser(sessions), ofUser.total)
+  const there = displacedOf(user, onNode, perNode)
+  if (there === undefined) throw tooMany(`node "${node}" has`, onNode.length, perNode)
+  const left = sessions.filter((session) => !there.includes(session))
+  const anywhere = displacedOf(user, left, total)
+  if (anywhere === undefined) throw tooMany('there are', sessions.length, total)
+  return [...there, ...anywhere]
+}
+
+function displacedOf(user: string, sessions: readonly Session[], limit: number): readonly Session[] | undefined {
+  const byUser = new Map<string, Session[]>([[user, []]])
+  for (const session of sessions) {
+    const known = byUser.get(session.user)
+    if (known === undefined) byUser.set(session.user, [session])
+    else known.push(session)
+  }
+  const own = byUser.get(user)?.length ?? 0
+  byUser.delete(user)
+  return displacedFor<Session>({ own, weight: 1 }, byUser.values(), sessions.length + 1 - limit)
 }
 
 function assertBelow(who: string, count: number, limit: number): void {
-  if (count < limit) return
+  if (count >= limit) throw tooMany(who, count, limit)
+}
+
+function tooMany(who: string, count: number, limit: number): ApiError {
   const message = `Too many streams: ${who} ${count} streams, the limit is ${limit}`
-  throw new ApiError('TooManyRequests', message, { retryAfterSeconds: 5 })
+  return new ApiError('TooManyRequests', message, { retryAfterSeconds: 5 })
 }
 
 /** Without a time to try again: kubectl would, up to ten times and in silence. */

@@ -1,14 +1,14 @@
 /**
  * Limits on requests: each flow has a limit of its own, and gets 429 beyond it; see `flow-levels.ts`. A level that is used up is
- * shared fairly among its flows; see `fair-share.ts`.
+ * shared fairly among its flows; see `daemon/limits/fair-share.ts`.
  */
 
 import { ApiError } from '../../../api/api-error.ts'
 import type { Clock } from '../../../daemon/clock.ts'
+import { displacedFor, isWithinFairShare, type Weighted } from '../../../daemon/limits/fair-share.ts'
 import { tokenBuckets } from '../../../daemon/limits/token-bucket.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
-import { displacedFor, isWithinFairShare, type Weighted } from './fair-share.ts'
 import {
   type Flow,
   type FlowLimits,

@@ -28,12 +28,12 @@ export type FlowShare = { readonly rate: Rate; readonly seats: number; readonly 
 export type LevelLimits = {
   /** Of one flow. */
   readonly flow: FlowShare
-  /** Of all flows of the level together, which share it fairly (`fair-share.ts`). */
+  /** Of all flows of the level together, which share it fairly (`daemon/limits/fair-share.ts`). */
   readonly level: FlowShare
 }
 
 /**
- * What a lasting answer holds in memory while it waits, in units of about 64 KiB: a watch its connection and its place in the history;
+ * What a lasting answer holds in memory while it waits, in units of about 64 KiB (1,500 watches and logs held 82 MiB): a watch its connection and its place in the history;
  * a log, a shell or a proxied answer two connections, one of them to the node; a page of the dashboard the changes that wait for it.
  * Its weight keeps the pages of a level below the number that the dashboard serves, which leaves some to administrators.
  */
@@ -105,6 +105,14 @@ export function flowOf(identity: Identity, route: Routed, address: string | unde
 export function ownerOf(user: string): string {
   const account = serviceAccountOf(user)
   return account === undefined ? user : `system:serviceaccounts:${account.namespace}`
+}
+
+/**
+ * Whose streams a request opens on nodes: its sender's, as for its share of the API. An administrator has the shares of all whom it
+ * impersonates.
+ */
+export function streamOwner(authenticated: Identity, acting: Identity): string {
+  return ownerOf((authenticated.groups.includes(mastersGroup) ? acting : authenticated).user)
 }
 
 /**

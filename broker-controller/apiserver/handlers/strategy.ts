@@ -235,6 +235,8 @@ export type ResourceRoute = {
 export type ResourceRequest = {
   readonly route: ResourceRoute
   readonly identity: Identity
+  /** Whose share of the streams to nodes it takes from. undefined: that of its identity. */
+  readonly streamOwner?: string
   readonly query: URLSearchParams
   readonly accept: string | undefined
   readonly contentType: string | undefined

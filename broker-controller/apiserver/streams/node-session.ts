@@ -6,6 +6,7 @@ import { type SessionRequest, type SessionStatus, SessionStatusSchema, sessionCh
 import { parseJson } from '../../../api/text/json.ts'
 import { within } from '../../../daemon/deadline.ts'
 import { type SessionFrames, sessionFrames } from '../../../daemon/sessions/session-frames.ts'
+import { ownerOf } from '../access/flow-levels.ts'
 import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
 
 type Wanted = Pick<SessionRequest, 'logs' | 'exec' | 'attach' | 'portForward'>
@@ -17,7 +18,7 @@ const answerMs = 45_000
 export function openNodeSession(
   pod: Pod,
   wanted: Wanted,
-  request: Pick<ResourceRequest, 'identity' | 'signal'>,
+  request: Pick<ResourceRequest, 'identity' | 'streamOwner' | 'signal'>,
   needs: Pick<ResourceNeeds, 'sessions' | 'clock'>,
 ): Promise<SessionFrames> {
   return openSession(pod.spec.nodeName ?? '', { ...podIn(pod), ...wanted }, request, needs)
@@ -30,11 +31,11 @@ export function openNodeSession(
 export async function openSession(
   node: string,
   wanted: SessionRequest,
-  { identity, signal }: Pick<ResourceRequest, 'identity' | 'signal'>,
+  { identity, streamOwner, signal }: Pick<ResourceRequest, 'identity' | 'streamOwner' | 'signal'>,
   { sessions, clock }: Pick<ResourceNeeds, 'sessions' | 'clock'>,
 ): Promise<SessionFrames> {
   if (sessions === undefined) throw new ApiError('ServiceUnavailable', 'this controller has no way to its nodes')
-  const frames = sessionFrames(await sessions.open(node, { user: identity.user, signal }))
+  const frames = sessionFrames(await sessions.open(node, { user: streamOwner ?? ownerOf(identity.user), signal }))
   try {
     await frames.sendText(sessionChannels.request, JSON.stringify(wanted))
     const first = await within(answerMs, `node "${node}" did not answer`, frames.next(), clock)

@@ -1,6 +1,6 @@
 /**
- * Max-min fair shares of a level among its flows: the flow that has least goes first, and the flow that has most is cut. Without
- * them the level is a pot, which a few flows at their own limits use up for all others.
+ * Max-min fair shares of a limit among flows, as users: the flow that has least goes first, and the flow that has most is cut. Without
+ * them the limit is a pot, which a few flows at their own limits use up for all others.
  */
 
 /** Whether a flow that wants so much gets it, when each of the others keeps as much if it has that much. */
