@@ -1,11 +1,11 @@
 /** A kubeconfig file → how to reach the API, and as whom. */
 import { readFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { parse } from 'yaml'
 import { decode } from '../api/decode.ts'
 import { problemText } from '../api/problem.ts'
 import { type Described, list, object, optional, text } from '../api/schema.ts'
 import { localContext } from '../certs/kubeconfig.ts'
+import { readYaml } from '../daemon/yaml/yaml-reader.ts'
 
 const entry = object({ name: text })
 const KubeconfigSchema = object({
@@ -75,7 +75,7 @@ export async function readKubeconfig(path: string, context?: string): Promise<Ap
 
 /** Throws with what is wrong. */
 export function parseKubeconfig(source: string): Kubeconfig {
-  const decoded = decode(KubeconfigSchema, parse(source, { maxAliasCount: 100 }))
+  const decoded = decode(KubeconfigSchema, readYaml(source))
   if (decoded.ok) return decoded.value
   throw new Error(decoded.problems.map(problemText).join(', '))
 }

@@ -112,10 +112,7 @@ const wrong: readonly Wrong[] = [
 const vendors: readonly { readonly name: RegExp; readonly at: RegExp }[] = [
   { name: /^tap$/, at: /\.test\.ts$|\/testing\/|^test\/|^scripts\/unit-test-worker\.ts$/ },
   { name: /^typebox/, at: /^api\// },
-  {
-    name: /^yaml$/,
-    at: /^daemon\/process\/configuration-file\.ts$|^agent\/adapters\/disk\/manifest-folder\.ts$|^broker-controller\/(kubeconfig|apiserver\/wire\/yaml-body)\.ts$|^scripts\//,
-  },
+  { name: /^yaml$/, at: /^daemon\/yaml\/yaml-reader\.ts$|^scripts\// },
   { name: /^unix-dgram$/, at: /^daemon\/watchdog\/systemd-notifier\.ts$/ },
   { name: /^node-forge(\/|$)/, at: /^certs\// },
   { name: /^esbuild$/, at: /^scripts\// },

@@ -47,7 +47,11 @@ test('all problems are reported at once, unknown fields among them', async (t) =
 
 test('an error of the YAML syntax names the place', async (t) => {
   t.match(problemsOf(`${head}maxPods: [1\n`), [/at line \d+, column \d+/])
-  t.match(problemsOf(`${head}maxPods: 1\nmaxPods: 2\n`), [/unique.* at line 4/])
+  t.same(problemsOf(`${head}maxPods: 1\nmaxPods: 2\n`), ['line 4: key "maxPods" already set in map'])
+})
+
+test('numbers are those of YAML 1.1, as in the configuration of a kubelet', async (t) => {
+  t.same(decodeConfiguration(`${head}maxPods: 0x10\n`, schema, 'agent.yaml').maxPods, 16)
 })
 
 test('a missing file is reported with its cause', async (t) => {

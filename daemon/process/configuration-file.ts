@@ -1,9 +1,10 @@
 /** A program's YAML file → its typed configuration, or everything that is wrong with it. */
 import { readFile } from 'node:fs/promises'
-import { parseDocument } from 'yaml'
 import { decode } from '../../api/decode.ts'
 import { type Problem, problemText } from '../../api/problem.ts'
 import type { Described, TSchema } from '../../api/schema.ts'
+import { messageOf } from '../errors.ts'
+import { readYaml } from '../yaml/yaml-reader.ts'
 
 /** The configuration cannot be used; starting again will not help. `problems`: one sentence each. */
 export class ConfigurationError extends Error {
@@ -31,12 +32,7 @@ export async function readConfigurationFile<const S extends TSchema>(path: strin
 
 /** The same for a text; `path` is for the message. A field that is not in the schema is a problem: it may be a typo. */
 export function decodeConfiguration<const S extends TSchema>(source: string, schema: S, path: string): Described<S> {
-  const document = parseDocument(source, { prettyErrors: true })
-  if (document.errors.length > 0) {
-    throw new ConfigurationError(`Configuration file ${path} is not YAML:`, document.errors.map(yamlProblem))
-  }
-  const content = plainContent(document, path)
-  const decoded = decode(schema, content)
+  const decoded = decode(schema, yamlContent(source, path))
   const problems = decoded.ok ? [] : decoded.problems.map(problemAtTop)
   const unknown = decoded.unknownFields.map((field) => `${field}: Unknown field`)
   if (decoded.ok && unknown.length === 0) return decoded.value
@@ -51,17 +47,12 @@ async function contentOf(path: string): Promise<string> {
   }
 }
 
-/** Aliases that multiply without end are refused by the parser here. */
-function plainContent(document: ReturnType<typeof parseDocument>, path: string): unknown {
+function yamlContent(source: string, path: string): unknown {
   try {
-    return document.toJS({ maxAliasCount: 100 })
-  } catch (cause) {
-    throw new ConfigurationError(`Configuration file ${path} is not usable YAML`, [], { cause })
+    return readYaml(source)
+  } catch (error) {
+    throw new ConfigurationError(`Configuration file ${path} is not YAML:`, [messageOf(error)])
   }
-}
-
-function yamlProblem({ message }: { readonly message: string }): string {
-  return message.split('\n')[0]?.replace(/:$/, '') ?? message
 }
 
 function problemAtTop(problem: Problem): string {

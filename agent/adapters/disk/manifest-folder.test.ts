@@ -24,7 +24,7 @@ test('manifests are YAML or JSON files in one folder', async (t) => {
     { path: join(path, 'a.yaml'), content: { kind: 'Pod' } },
     { path: join(path, 'b.json'), content: { kind: 'Pod' } },
     { path: join(path, 'c.yml'), problem: /^it is not YAML: .* at line 1/ },
-    { path: join(path, 'circle.yml'), problem: /^it cannot be read: Converting circular structure/ },
+    { path: join(path, 'circle.yml'), problem: "it is not YAML: line 2: anchor 'm' value contains itself" },
     { path: join(path, 'empty.yml'), content: null },
     { path: join(path, 'long.yaml'), problem: 'it is longer than 1048576 bytes' },
   ])
@@ -34,6 +34,13 @@ test('manifests are YAML or JSON files in one folder', async (t) => {
   t.match((await folder.read())[0], { content: { kind: 'Node' } })
   t.same(await manifestFolder(join(path, 'none')).read(), [])
   await t.rejects(manifestFolder(join(path, 'README')).read(), { code: 'ENOTDIR' })
+})
+
+test('a manifest means what it means to the kubelet', async (t) => {
+  const path = await mkdtemp(join(tmpdir(), 'bramble-manifests-'))
+  t.teardown(() => rm(path, { recursive: true, force: true }))
+  await writeFile(join(path, 'a.yaml'), 'defaultMode: 0440\nreadOnly: yes\n---\nkind: Node\n')
+  t.match(await manifestFolder(path).read(), [{ content: { defaultMode: 0o440, readOnly: true } }])
 })
 
 test('listeners get each change, and no folder is no error', async (t) => {

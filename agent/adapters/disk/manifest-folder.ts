@@ -2,13 +2,12 @@
 
 import { readdir, readFile, stat, watch } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseDocument } from 'yaml'
 import { within } from '../../../daemon/deadline.ts'
 import { codeOf, messageOf } from '../../../daemon/errors.ts'
+import { mostYamlBytes, readYaml, YamlError } from '../../../daemon/yaml/yaml-reader.ts'
 import type { ManifestFile, ManifestFolder } from '../../pods/static/static-pod-manager.ts'
 
 const endings = ['.yaml', '.yml', '.json']
-const mostBytes = 1024 * 1024
 const deadlineMs = 10_000
 
 export function manifestFolder(path: string): ManifestFolder {
@@ -51,20 +50,15 @@ async function namesIn(path: string): Promise<readonly string[]> {
   }
 }
 
+/** As the kubelet reads it: of equal keys the last counts (pkg/kubelet/config/common.go). */
 async function manifest(path: string, size: number): Promise<ManifestFile> {
-  if (size > mostBytes) return { path, problem: `it is longer than ${mostBytes} bytes` }
+  if (size > mostYamlBytes) return { path, problem: `it is longer than ${mostYamlBytes} bytes` }
   try {
-    const document = parseDocument(await readFile(path, 'utf8'), { prettyErrors: true })
-    const [first] = document.errors
-    if (first !== undefined) return { path, problem: `it is not YAML: ${firstLine(first)}` }
-    // Converted through JSON: a YAML object may contain itself.
-    return { path, content: JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: 100 }))) }
+    return { path, content: readYaml(await readFile(path, 'utf8'), { allowDuplicates: true }) }
   } catch (error) {
-    return { path, problem: `it cannot be read: ${firstLine(error)}` }
+    return {
+      path,
+      problem: `${error instanceof YamlError ? 'it is not YAML' : 'it cannot be read'}: ${messageOf(error)}`,
+    }
   }
-}
-
-function firstLine(error: unknown): string {
-  const message = messageOf(error)
-  return (message.split('\n')[0] ?? message).replace(/:$/, '')
 }

@@ -1,10 +1,7 @@
-/** The YAML parser, with its limits. Its cost is bounded by the length of the text (`body-limits.ts`). */
-import { parse } from 'yaml'
+/** The YAML reader of request bodies. The length of the text is limited before (`body-limits.ts`). */
+import { readYaml } from '../../../daemon/yaml/yaml-reader.ts'
 
-/**
- * The content of a YAML text, as its JSON would give it. Throws what the parser throws. Of keys that are given twice the last
- * one counts, as in Kubernetes: looking for them compares each key with all others.
- */
+/** The content of a YAML text, as its JSON would give it. Throws what the reader throws. Of keys that are given twice the last counts, as in Kubernetes. */
 export function parseYamlBody(text: string): unknown {
-  return parse(text, { uniqueKeys: false, maxAliasCount: 100 })
+  return readYaml(text, { allowDuplicates: true })
 }

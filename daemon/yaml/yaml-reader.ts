@@ -1,0 +1,209 @@
+/**
+ * The one reader of YAML, with its limits: static pods, bodies of requests, configuration files and kubeconfigs mean the same to it. It
+ * reads as Kubernetes does (sigs.k8s.io/yaml with go-yaml v2); test/yaml-as-kubectl.test.ts compares it with kubectl.
+ */
+import {
+  type Alias,
+  Composer,
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  type ParsedNode,
+  Parser,
+  type Scalar,
+  type YAMLMap,
+} from 'yaml'
+import { clipped } from '../../api/problem.ts'
+import { messageOf } from '../errors.ts'
+import { isIntegerText, type ScalarValue, yamlScalar } from './yaml-scalar.ts'
+
+/** Of one text. Files of users are smaller than this, and the API accepts less (`body-limits.ts`). */
+export const mostYamlBytes = 1024 * 1024
+/** Levels of maps and lists; the schemas of Kubernetes have fewer than twenty. */
+const mostYamlLevels = 100
+/** Values that aliases repeat. Those of the text itself are limited by its bytes. */
+const mostAliasedValues = 100_000
+
+export type YamlOptions = {
+  /** The last of equal keys counts, as in the bodies of requests. Without this they are an error. */
+  readonly allowDuplicates?: true
+}
+
+/** One sentence in one line: where and what, in the words of go-yaml where it has some. */
+export class YamlError extends Error {
+  override readonly name = 'YamlError'
+}
+
+/** The content of the first document of a YAML text, as its JSON would give it; null for an empty one. Throws YamlError. */
+export function readYaml(text: string, options: YamlOptions = {}): unknown {
+  if (Buffer.byteLength(text) > mostYamlBytes) throw new YamlError(`it is longer than ${mostYamlBytes} bytes`)
+  const lines = new LineCounter()
+  const { contents, errors } = firstDocument(text, lines)
+  const [error] = errors
+  if (error === undefined) return contents === null ? null : new Reading(lines, options).value(contents)
+  const { line, col } = lines.linePos(error.pos[0])
+  throw new YamlError(`${firstLine(error)} at line ${line}, column ${col}`)
+}
+
+const tooDeep = `it has more than ${mostYamlLevels} levels`
+
+/** What follows the first document is not read, as in sigs.k8s.io/yaml. "failsafe": all scalars are text, `yamlScalar` has their values. */
+function firstDocument(text: string, lines: LineCounter): Document.Parsed {
+  const options = {
+    version: '1.1',
+    schema: 'failsafe',
+    merge: false,
+    resolveKnownTags: false,
+    uniqueKeys: false,
+  } as const
+  for (const document of new Composer(options).compose(tokensOf(text, lines), true, text.length)) return document
+  throw new YamlError('it has no document') // not reached: `true` has the parser make one
+}
+
+/** What reads them calls itself for each level. */
+function* tokensOf(text: string, lines: LineCounter) {
+  lines.addNewLine(0)
+  const parser = new Parser(lines.addNewLine)
+  for (const lexeme of new Lexer().lex(text)) {
+    yield* parser.next(lexeme)
+    // Around the levels is the document, within them a scalar.
+    if (parser.stack.length > mostYamlLevels + 2) throw new YamlError(tooDeep)
+  }
+  yield* parser.end()
+}
+
+/** One pass over a document, from nodes to values. */
+class Reading {
+  private readonly anchors = new Map<string, ParsedNode>()
+  /** What each alias means: an anchor may be set again further down. */
+  private readonly targets = new Map<Alias.Parsed, ParsedNode>()
+  private readonly expanding = new Set<ParsedNode>()
+  private readonly lines: LineCounter
+  private readonly options: YamlOptions
+  private levels = 0
+  private aliased = 0
+
+  constructor(lines: LineCounter, options: YamlOptions) {
+    this.lines = lines
+    this.options = options
+  }
+
+  value(node: ParsedNode | null): unknown {
+    if (node === null) return null
+    this.countAliased()
+    if (isAlias(node)) return this.expanded(node, (target) => this.value(target))
+    if (this.expanding.size === 0 && node.anchor !== undefined) this.anchors.set(node.anchor, node)
+    if (isScalar(node)) return this.scalar(node)
+    if (++this.levels > mostYamlLevels) throw new YamlError(tooDeep)
+    // Not by assignment: a key may be __proto__.
+    const content = isSeq(node) ? node.items.map((item) => this.value(item)) : Object.fromEntries(this.entries(node))
+    this.levels--
+    return content
+  }
+
+  private scalar(node: Scalar.Parsed): ScalarValue {
+    let value: ScalarValue
+    try {
+      value = yamlScalar(String(node.value), node.type === 'PLAIN', node.tag)
+    } catch (error) {
+      throw this.problem(node, messageOf(error))
+    }
+    // What Go's JSON says of .inf and .nan.
+    if (typeof value === 'number' && !Number.isFinite(value))
+      throw this.problem(node, `unsupported value: ${node.source}`)
+    return value
+  }
+
+  private expanded<T>(alias: Alias.Parsed, read: (target: ParsedNode) => T): T {
+    const target = this.targets.get(alias) ?? this.anchors.get(alias.source)
+    if (target === undefined) throw this.problem(alias, `unknown anchor '${alias.source}' referenced`)
+    if (this.expanding.has(target)) throw this.problem(alias, `anchor '${alias.source}' value contains itself`)
+    this.targets.set(alias, target)
+    this.expanding.add(target)
+    if (++this.levels > mostYamlLevels) throw new YamlError(tooDeep)
+    const value = read(target)
+    this.levels--
+    this.expanding.delete(target)
+    return value
+  }
+
+  private countAliased(): void {
+    if (this.expanding.size > 0 && ++this.aliased > mostAliasedValues) {
+      throw new YamlError('document contains excessive aliasing')
+    }
+  }
+
+  private entries(node: YAMLMap.Parsed): ReadonlyMap<string, unknown> {
+    const entries = new Map<string, unknown>()
+    this.readInto(entries, node)
+    return entries
+  }
+
+  private readInto(entries: Map<string, unknown>, node: YAMLMap.Parsed): void {
+    this.countAliased()
+    for (const { key, value } of node.items) {
+      if (isMerge(key)) this.merge(entries, value, key)
+      else {
+        const name = this.key(key)
+        const content = this.value(value)
+        if (this.options.allowDuplicates === undefined && entries.has(name)) {
+          throw this.problem(value ?? key, `key ${JSON.stringify(name)} already set in map`)
+        }
+        entries.set(name, content)
+      }
+    }
+  }
+
+  /** A merged key counts where it stands: it replaces keys above it, and those below replace it. Of several maps the first counts. */
+  private merge(entries: Map<string, unknown>, source: ParsedNode | null, key: ParsedNode): void {
+    const mergeMap = (map: ParsedNode | null): void => {
+      if (isAlias(map)) this.expanded(map, mergeMap)
+      else if (isMap(map)) this.readInto(entries, map)
+      else throw this.problem(key, 'map merge requires map or sequence of maps as the value')
+    }
+    if (isSeq(source)) for (const map of [...source.items].reverse()) mergeMap(map)
+    else mergeMap(source)
+  }
+
+  private key(node: ParsedNode): string {
+    if (isAlias(node)) return this.expanded(node, (target) => this.key(target))
+    if (!isScalar(node)) throw this.problem(node, 'invalid map key: it is a map or a list')
+    if (node.anchor !== undefined) this.anchors.set(node.anchor, node)
+    const value = this.scalar(node)
+    if (value === null || (typeof value === 'number' && value >= 2 ** 63)) {
+      throw this.problem(node, `unsupported map key: ${clipped(String(node.value))}`)
+    }
+    return typeof value === 'number' && !isIntegerText(String(node.value)) ? floatKey(value) : String(value)
+  }
+
+  private problem(node: ParsedNode, message: string): YamlError {
+    return new YamlError(`line ${this.lines.linePos(node.range[0]).line}: ${message}`)
+  }
+}
+
+function isMerge(key: ParsedNode): boolean {
+  return (
+    isScalar(key) && key.value === '<<' && (key.tag === mergeTag || (key.tag === undefined && key.type === 'PLAIN'))
+  )
+}
+
+const mergeTag = 'tag:yaml.org,2002:merge'
+
+/** As Go writes a number of 32 bits in its shortest form: 1.5, 1e+06, 1e-05. */
+function floatKey(value: number): string {
+  const float = Math.fround(value)
+  let digits = 1
+  while (digits < 9 && Math.fround(Number(float.toPrecision(digits))) !== float) digits++
+  const [mantissa = '', exponent = '0'] = float.toExponential(digits - 1).split('e')
+  const power = Number(exponent)
+  if (power >= -4 && power < 6) return String(Number(float.toPrecision(digits)))
+  return `${mantissa}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`
+}
+
+function firstLine(error: Error): string {
+  return (error.message.split('\n')[0] ?? '').replace(/:$/, '')
+}
