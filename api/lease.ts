@@ -1,4 +1,4 @@
-/** coordination.k8s.io/v1 Lease: a node's heartbeat. */
+/** coordination.k8s.io/v1 Lease: a node's heartbeat, or who of several clients leads. */
 import { ObjectMetaSchema } from './meta.ts'
 import { type Described, field, integer, microTime, object, oneOf, optional, pointer, text } from './schema.ts'
 
@@ -24,6 +24,8 @@ export const LeaseSchema = object({
 export type Lease = Described<typeof LeaseSchema>
 
 export const nodeLeaseNamespace = 'kube-node-lease'
+/** Shows which of several controllers leads. */
+export const leaderLeaseKey = { namespace: 'kube-system', name: 'bramble-controller' } as const
 
 /** As the kubelet's (its nodeLeaseDurationSeconds). */
 export const usualLeaseDurationSeconds = 40

@@ -50,6 +50,19 @@ test('what belongs to an object goes with it, and what belongs to that', async (
   t.equal((await world.pod('pod'))?.metadata.deletionGracePeriodSeconds, 30, 'a pod leaves in its own time')
 })
 
+test('the Lease of a client goes with its owner, that of a node with its Node alone', async (t) => {
+  const world = opened(t)
+  const owner = await aMap(world, 'owner')
+  for (const namespace of ['default', 'kube-node-lease']) {
+    const metadata = { name: 'owned', namespace, ownerReferences: [owner] }
+    await world.store.create('leases', { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata })
+  }
+  await deleted(world, 'owner')
+  await world.pass(1)
+  const left = (await world.store.list('leases')).items.map(({ metadata }) => metadata.namespace)
+  t.same(left, ['kube-node-lease'])
+})
+
 test('a deletion in the foreground reaches down: each waits for what belongs to it', async (t) => {
   const world = opened(t)
   const owner = { ...(await aMap(world, 'owner')), blockOwnerDeletion: true }

@@ -10,6 +10,7 @@ import { type Loop, runLoops } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
 import { type Informer, informer, keyFrom } from '../store/informer.ts'
 import type { Store } from '../store/store.ts'
+import { isVolatileLease } from '../store/volatile.ts'
 import { garbageCollectorWrites } from './garbage-collector-writes.ts'
 import { type OwnerState, ownerResource, ownershipStep } from './ownership.ts'
 import {
@@ -29,8 +30,8 @@ export type GarbageCollectorNeeds = {
   readonly log: Log
 }
 
-/** Events and leases come by the thousand and own nothing; nothing owns them here. */
-const ignored: readonly ResourceName[] = ['events', 'leases']
+/** Events come by the thousand and own nothing; nothing owns them here. */
+const ignored: readonly ResourceName[] = ['events']
 
 export function garbageCollector(needs: GarbageCollectorNeeds): Loop {
   return { name: 'garbage-collector', run: (signal) => runGarbageCollector(needs, signal) }
@@ -114,9 +115,11 @@ async function runGarbageCollector(
 
   for (const resource of resources.all) {
     if (ignored.includes(resource.id)) continue
-    const objects = informer<ResourceName>({ store, clock, log }, resource.id, (present, previous) =>
-      graph.observe(resource, present, previous),
-    )
+    const objects = informer<ResourceName>({ store, clock, log }, resource.id, (present, previous) => {
+      const { metadata } = present ?? previous ?? {}
+      // Those of nodes are renewed by the thousand, and go with their Node.
+      if (metadata === undefined || !isVolatileLease(resource.id, metadata)) graph.observe(resource, present, previous)
+    })
     kinds.set(resource.id, { resource, objects })
   }
   const work = async () => {

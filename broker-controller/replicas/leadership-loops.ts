@@ -1,6 +1,6 @@
 /** What a leader does because others stand by: it renews its lease, shows it to kubectl, and lets go of the nodes when it cannot renew it. */
 import { hostname } from 'node:os'
-import type { Lease } from '../../api/lease.ts'
+import { type Lease, leaderLeaseKey } from '../../api/lease.ts'
 import { type Clock, rfc3339Micro } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
@@ -29,9 +29,7 @@ export function leadershipLoops(needs: LeadershipNeeds): readonly Loop[] {
   ]
 }
 
-const key = { namespace: 'kube-system', name: 'bramble-controller' }
-
-/** For `kubectl -n kube-system get lease`: like all leases it is in the memory of the leader. What decides is in the store. */
+/** For `kubectl -n kube-system get lease`: like the Leases of nodes it is in the memory of the leader. What decides is in the store. */
 async function showLease({ replica, term, store, clock, log }: LeadershipNeeds, signal: AbortSignal): Promise<void> {
   const holderIdentity = `${hostname()}_${process.pid}`
   for (; !signal.aborted; await clock.sleep(retryPeriodMs, signal)) {
@@ -39,7 +37,7 @@ async function showLease({ replica, term, store, clock, log }: LeadershipNeeds, 
     const lease: Lease = {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
-      metadata: key,
+      metadata: leaderLeaseKey,
       spec: {
         holderIdentity,
         leaseDurationSeconds: leaseDurationMs / 1000,
@@ -49,7 +47,7 @@ async function showLease({ replica, term, store, clock, log }: LeadershipNeeds, 
       },
     }
     try {
-      if ((await store.get('leases', key)) === undefined) await store.create('leases', lease)
+      if ((await store.get('leases', leaderLeaseKey)) === undefined) await store.create('leases', lease)
       else await store.update('leases', lease)
     } catch (error) {
       log.debug('Lease of the leader not shown', { error })

@@ -384,12 +384,40 @@ export function storeContract(open: OpenStore, settings: { readonly skip?: strin
   })
 
   test('renewals of a lease are watched in order, and one with a past version is a Conflict', async (t) => {
+    for (const namespace of ['kube-node-lease', 'default']) {
+      const store = await opened(t)
+      const made = await store.create('leases', aLease('n1', undefined, namespace))
+      const renewed = await store.update('leases', { ...made, spec: { renewTime: '2026-01-01T00:00:10.000000Z' } })
+      await refused(t, 'Conflict', store.update('leases', made))
+      await refused(t, 'AlreadyExists', store.create('leases', aLease('n1', undefined, namespace)))
+      const cursor = store.changes('leases', made.metadata.resourceVersion)
+      t.match(await nextChange(cursor), { type: 'MODIFIED', object: renewed, previous: made })
+      await store.delete('leases', { namespace, name: 'n1' })
+      t.match(await nextChange(cursor), { type: 'DELETED', previous: renewed })
+      t.equal(await store.get('leases', { namespace, name: 'n1' }), undefined)
+    }
+  })
+
+  test('leases of nodes and of clients that are written at once are watched in one order', async (t) => {
     const store = await opened(t)
-    const made = await store.create('leases', aLease('n1'))
-    const renewed = await store.update('leases', { ...made, spec: { renewTime: '2026-01-01T00:00:10.000000Z' } })
-    await refused(t, 'Conflict', store.update('leases', made))
-    const cursor = store.changes('leases', made.metadata.resourceVersion)
-    t.match(await nextChange(cursor), { type: 'MODIFIED', object: renewed, previous: made })
+    const from = await store.version('leases')
+    await Promise.all(
+      ['default', 'kube-node-lease', 'default', 'kube-node-lease', 'default', 'kube-node-lease'].map((namespace, at) =>
+        store.create('leases', aLease(`n${at}`, undefined, namespace)),
+      ),
+    )
+    const cursor = store.changes('leases', from)
+    const versions: number[] = []
+    for (let count = 0; count < 6; count++) {
+      versions.push(Number((await nextChange(cursor))?.object.metadata.resourceVersion))
+    }
+    t.same(
+      versions,
+      [...new Set(versions)].sort((a, b) => a - b),
+    )
+    t.equal(await store.version('leases'), String(versions.at(-1)))
+    const { items } = await store.list('leases')
+    t.equal(items.length, 6)
   })
 
   test('a closed store writes nothing more', async (t) => {
@@ -438,11 +466,11 @@ function aMap(name: string, namespace = 'default'): ConfigMap {
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace } }
 }
 
-function aLease(name: string, renewTime = '2026-01-01T00:00:00.000000Z'): Lease {
+function aLease(name: string, renewTime = '2026-01-01T00:00:00.000000Z', namespace = 'kube-node-lease'): Lease {
   return {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
-    metadata: { name, namespace: 'kube-node-lease' },
+    metadata: { name, namespace },
     spec: { holderIdentity: name, renewTime },
   }
 }

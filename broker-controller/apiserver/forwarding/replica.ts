@@ -37,7 +37,7 @@ export function isAnsweredHere(route: Routed): boolean {
       return false
     case 'resource': {
       const { verb, resource, subresource } = route
-      // Only the leader has them.
+      // Only the leader has those of nodes, and gives the versions of all.
       if (resource.id === 'leases') return false
       const access = subresourceOf(resource, subresource)?.access
       if (access === 'get' || access === 'connect' || access === 'proxy' || access === 'create') return false

@@ -8,6 +8,8 @@ import { etcdImage, readObjects } from './etcd-image.ts'
 import { etcdKeys } from './etcd-keys.ts'
 import { methods } from './etcd-messages.ts'
 import { etcdValues } from './etcd-values.ts'
+import { lateLeaseVersions } from './lease-versions.ts'
+import { storedLeases } from './stored-leases.ts'
 
 const etcd = await etcdUnderTest()
 const smallEtcd = await etcdUnderTest('--quota-backend-bytes', String(16 * 1024 * 1024))
@@ -94,7 +96,8 @@ async function anEmptyPrefix(t: Test, { url, place }: EtcdUnderTest = etcd) {
   const { revision } = await readObjects(reading)
   const open = () => {
     const cache = objectCache({ resources, clock, startVersion: () => revision, latestVersion: () => revision })
-    return { cache, image: etcdImage({ ...reading, cache, revision }) }
+    const leases = storedLeases(cache, lateLeaseVersions())
+    return { cache, image: etcdImage({ ...reading, cache, leases, revision }) }
   }
   return { ...reading, revision, open }
 }

@@ -2,7 +2,7 @@
  * All objects of the store in memory: read once, and followed by one watch of all keys, which resumes after the last revision that
  * was applied. So no change is left out and none is applied twice.
  */
-import type { Resource, ResourceName, ResourceRegistry } from '../../../api/resources.ts'
+import type { ResourceName, ResourceRegistry } from '../../../api/resources.ts'
 import { backoffMs } from '../../../daemon/backoff.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { startDeadline } from '../../../daemon/deadline.ts'
@@ -10,18 +10,22 @@ import type { Log } from '../../../daemon/log.ts'
 import { type AnyStoredObject, withVersion } from '../changes.ts'
 import type { ObjectCache } from '../object-cache.ts'
 import type { ObjectKey } from '../store.ts'
+import { isVolatileLease } from '../volatile.ts'
 import type { EtcdClient, EtcdStream } from './etcd-client.ts'
 import { isWithoutSpace } from './etcd-error.ts'
 import type { EtcdKeys, StoredKey } from './etcd-keys.ts'
 import { eventType, type KeyValue, methods, type WatchResponse } from './etcd-messages.ts'
 import { readRange } from './etcd-range.ts'
 import type { EtcdValues } from './etcd-values.ts'
+import type { StoredLeases } from './stored-leases.ts'
 
 export type ImageNeeds = {
   readonly client: EtcdClient
   readonly keys: EtcdKeys
   readonly values: EtcdValues
   readonly resources: ResourceRegistry
+  /** Those that `readObjects` returned are in it. */
+  readonly leases: StoredLeases
   /** What `readObjects` returned is in it. */
   readonly cache: ObjectCache
   /** Of what is in the cache. */
@@ -32,6 +36,8 @@ export type ImageNeeds = {
 
 export interface EtcdImage {
   get(resource: ResourceName, key: ObjectKey): AnyStoredObject | undefined
+  /** The revision of the key's last change that is applied; 0: there is no such object. */
+  revisionOf(resource: ResourceName, key: ObjectKey): number
   /** Every change up to this revision is applied. */
   revision(): number
   /** Resolves with true when `isTrue` holds, which is looked at after each change; with false after `ms`, and at the end. */
@@ -57,28 +63,23 @@ export async function readObjects({
   values,
   resources,
   log,
-}: Omit<ImageNeeds, 'cache' | 'revision'>): Promise<StoredObjects> {
-  const objects = new Map<ResourceName, AnyStoredObject[]>(resources.all.filter(isStored).map(({ id }) => [id, []]))
+}: Omit<ImageNeeds, 'cache' | 'leases' | 'revision'>): Promise<StoredObjects> {
+  const objects = new Map<ResourceName, AnyStoredObject[]>(resources.all.map(({ id }) => [id, []]))
   const revision = await readRange(client, keys.all, (page) => {
     for (const { key, value, modRevision } of page) {
       const parsed = keys.parse(key)
       if (parsed === undefined) continue
       const row = resources.get(parsed.resource)
       if (row === undefined) log.warn('Stored object of an unknown kind left alone', { resource: parsed.resource })
-      else objects.get(row.id)?.push(values.decode(parsed, value, modRevision))
+      else if (!isVolatileLease(row.id, parsed)) objects.get(row.id)?.push(values.decode(parsed, value, modRevision))
     }
   })
   return { revision, objects }
 }
 
-/** Leases are in memory only: nodes renew them every few seconds, and send them again after a restart. */
-export function isStored({ id }: Pick<Resource, 'id'>): boolean {
-  return id !== 'leases'
-}
-
 /** Begins to watch at once. */
 export function etcdImage(needs: ImageNeeds): EtcdImage {
-  const { client, keys, cache, clock, log } = needs
+  const { client, keys, cache, leases, clock, log } = needs
   let revision = needs.revision
   let stream: EtcdStream | undefined
   let failures = 0
@@ -133,7 +134,8 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
   const replaceAll = async (reason: string) => {
     const read = await readObjects(needs)
     if (closing.signal.aborted) return
-    cache.replace(read.revision, read.objects)
+    leases.replace(read.objects.get('leases') ?? [])
+    cache.replace(read.revision, withoutLeases(read.objects))
     log.info('Objects of etcd read again', { reason, revision: read.revision })
     advance(read.revision)
   }
@@ -158,6 +160,8 @@ export function etcdImage(needs: ImageNeeds): EtcdImage {
   watch()
   return {
     get: (resource, key) => cache.get(resource, key),
+    revisionOf: (resource, key) =>
+      resource === 'leases' ? leases.revisionOf(key) : Number(cache.get(resource, key)?.metadata.resourceVersion ?? 0),
     revision: position.revision,
     until: position.until,
     latest: inBatches((ms) => reachLatest(needs, position, ms)),
@@ -199,10 +203,15 @@ async function reachLatest(
 }
 
 function applyChange(needs: ImageNeeds, type: number, kv: KeyValue): void {
-  const { keys, resources, cache } = needs
+  const { keys, resources, cache, leases } = needs
   const key = keys.parse(kv.key)
   const row = key && resources.get(key.resource)
-  if (key === undefined || row === undefined || !isStored(row)) return
+  if (key === undefined || row === undefined || isVolatileLease(row.id, key)) return
+  if (row.id === 'leases') {
+    const object = type === eventType.delete ? undefined : decoded(needs, key, kv)
+    if (object !== undefined || type === eventType.delete) leases.apply(key, object, kv.modRevision)
+    return
+  }
   const previous = cache.get(row.id, key)
   const version = kv.modRevision
   if (type === eventType.delete) {
@@ -213,6 +222,10 @@ function applyChange(needs: ImageNeeds, type: number, kv: KeyValue): void {
   if (previous?.metadata.resourceVersion === String(version)) return
   const object = decoded(needs, key, kv)
   if (object !== undefined) cache.apply(row.id, { type: previous ? 'MODIFIED' : 'ADDED', object, previous, version })
+}
+
+function withoutLeases(objects: StoredObjects['objects']): StoredObjects['objects'] {
+  return new Map([...objects].filter(([resource]) => resource !== 'leases'))
 }
 
 /** undefined: others wrote something else there. Readers keep what was there before. */

@@ -15,7 +15,7 @@ import { controllerRegistry } from './controller-registry.ts'
 import type { EtcdClient } from './etcd-client.ts'
 import { connectEtcd } from './etcd-connection.ts'
 import { answerOf } from './etcd-error.ts'
-import { etcdImage, isStored, readObjects } from './etcd-image.ts'
+import { etcdImage, readObjects } from './etcd-image.ts'
 import { type EtcdKeys, etcdKeys } from './etcd-keys.ts'
 import { alarmType, methods } from './etcd-messages.ts'
 import { migrationMark, newOrigin, putOrigin, readOrigin, sharedOrigin } from './etcd-origin.ts'
@@ -28,6 +28,7 @@ import { leaderElection } from './leader-election.ts'
 import { type LeaseVersions, lateLeaseVersions, openLeaseVersions } from './lease-versions.ts'
 import { ownerHasEnded, ownProcess } from './owner-process.ts'
 import { acquireStore, ownedBy, type StoreOwner } from './store-owner.ts'
+import { storedLeases } from './stored-leases.ts'
 import { etcdUpkeep } from './upkeep/etcd-upkeep.ts'
 
 export type EtcdStoreNeeds = EtcdPlace & {
@@ -136,7 +137,7 @@ async function openShared(needs: EtcdStoreNeeds, client: EtcdClient, keys: EtcdK
   let secrets = protecting ? await openSecrets(protecting) : undefined
   const leaseVersions = lateLeaseVersions()
   const parts = { client, keys, values, leaseVersions, fence: election, end: election.resign }
-  const { store, image, cache } = await openImage(needs, parts)
+  const { store, image, leases } = await openImage(needs, parts)
   const campaign = async (server: string, signal: AbortSignal) => {
     const term = await election.campaign(server, signal)
     if (term === undefined) return undefined
@@ -158,7 +159,7 @@ async function openShared(needs: EtcdStoreNeeds, client: EtcdClient, keys: EtcdK
       if (signal.aborted) return undefined
       throw error
     }
-    cache.forget('leases', leaseVersions.last())
+    leases.begin()
     return term
   }
   return {
@@ -202,12 +203,17 @@ async function openImage(
   const cache = objectCache({
     resources,
     clock,
-    startVersion: (id) => (isStored({ id }) ? revision : leaseVersions.last()),
-    latestVersion: (id) => (isStored({ id }) ? image.revision() : leaseVersions.last()),
+    startVersion: (id) => (id === 'leases' ? leaseVersions.last() : revision),
+    latestVersion: (id) => (id === 'leases' ? leaseVersions.last() : image.revision()),
     ...(historyLength !== undefined && { historyLength }),
   })
-  for (const [resource, found] of objects) for (const object of found) cache.load(resource, object)
-  const image = etcdImage({ ...reading, cache, revision })
+  const leases = storedLeases(cache, leaseVersions)
+  for (const [resource, found] of objects) {
+    if (resource === 'leases') leases.replace(found)
+    else for (const object of found) cache.load(resource, object)
+  }
+  leases.begin()
+  const image = etcdImage({ ...reading, cache, leases, revision })
   const writer = etcdWriter({
     ...{ client, keys, values, resources, cache, image, leaseVersions, fence, clock },
     async close() {
@@ -216,7 +222,7 @@ async function openImage(
       client.close()
     },
   })
-  return { store: cachedStore({ resources, cache, writer, clock }), image, cache }
+  return { store: cachedStore({ resources, cache, writer, clock }), image, leases }
 }
 
 function notArrived(prefix: string): ApiError {

@@ -30,9 +30,10 @@ async function behind() {
     const [kv] = kvs
     return { revision: header?.revision ?? 0, object: kv && values.decode(key, kv.value, kv.modRevision) }
   }
-  const image: Pick<EtcdImage, 'get' | 'revision' | 'until'> = {
+  const image: Pick<EtcdImage, 'get' | 'revision' | 'revisionOf' | 'until'> = {
     get: () => shown,
     revision: () => revision,
+    revisionOf: () => Number(shown?.metadata.resourceVersion ?? 0),
     async until(isTrue) {
       const latest = await stored()
       shown = latest.object
@@ -48,7 +49,7 @@ async function behind() {
     latestVersion: () => revision,
   })
   const fence = await unowned()
-  const leaseVersions = { last: () => 0, next: () => 1 }
+  const leaseVersions = { isOpen: () => true, last: () => 0, next: () => 1 }
   const writer = etcdWriter({
     ...{ client, keys, values, resources: builtInResources, cache, image, leaseVersions, fence, clock },
     close: async () => client.close(),

@@ -9,9 +9,10 @@ import type { ChangeWriter, Decide } from '../cached-store.ts'
 import { type AnyStoredObject, type DraftChange, withVersion } from '../changes.ts'
 import type { ObjectCache } from '../object-cache.ts'
 import type { ObjectKey } from '../store.ts'
+import { isVolatileLease } from '../volatile.ts'
 import type { EtcdClient } from './etcd-client.ts'
 import { answerOf, isAbsent } from './etcd-error.ts'
-import { type EtcdImage, isStored } from './etcd-image.ts'
+import type { EtcdImage } from './etcd-image.ts'
 import type { EtcdKeys, StoredKey } from './etcd-keys.ts'
 import { compareTarget, methods, type TxnOperation, type TxnResponse } from './etcd-messages.ts'
 import type { EtcdValues } from './etcd-values.ts'
@@ -25,7 +26,7 @@ export type EtcdWriterNeeds = {
   readonly values: EtcdValues
   readonly resources: ResourceRegistry
   readonly cache: ObjectCache
-  readonly image: Pick<EtcdImage, 'get' | 'revision' | 'until'>
+  readonly image: Pick<EtcdImage, 'get' | 'revision' | 'revisionOf' | 'until'>
   readonly leaseVersions: LeaseVersions
   readonly fence: Fence
   readonly clock: Clock
@@ -56,10 +57,10 @@ export function etcdWriter(needs: EtcdWriterNeeds): ChangeWriter {
       }
     }
   }
-  /** Whether `present`, which is what readers see, is the latest in etcd, too. */
-  const isLatest = async (key: StoredKey, present: AnyStoredObject | undefined): Promise<boolean> =>
-    (await storedVersion(keys.of(key))) === versionOf(present)
-  const put = (key: StoredKey, draft: DraftChange, present: AnyStoredObject | undefined): Promise<TxnResponse> => {
+  /** Whether this revision, which is what readers see, is the latest in etcd, too. */
+  const isLatest = async (key: StoredKey, revision: number): Promise<boolean> =>
+    (await storedVersion(keys.of(key))) === revision
+  const put = (key: StoredKey, draft: DraftChange, modRevision: number): Promise<TxnResponse> => {
     const condition = fence.condition()
     if (condition === undefined) throw notOwned()
     const operation: TxnOperation =
@@ -67,14 +68,14 @@ export function etcdWriter(needs: EtcdWriterNeeds): ChangeWriter {
         ? { deleteRange: { key: keys.of(key) } }
         : { put: { key: keys.of(key), value: values.encode(key, draft.object) } }
     return client.call(methods.txn, {
-      compare: [{ target: compareTarget.mod, key: keys.of(key), modRevision: versionOf(present) }, condition],
+      compare: [{ target: compareTarget.mod, key: keys.of(key), modRevision }, condition],
       success: [operation],
       failure: [{ range: { key: keys.of(key), limit: 1, keysOnly: true } }],
     })
   }
-  /** Settles when readers see another object than `present`, which etcd no longer has. */
-  const seeChange = async (resource: ResourceName, key: ObjectKey, present: AnyStoredObject | undefined) => {
-    const isOther = () => versionOf(image.get(resource, key)) !== versionOf(present)
+  /** Settles when readers see another revision than `before`, which etcd no longer has. */
+  const seeChange = async (resource: ResourceName, key: ObjectKey, before: number) => {
+    const isOther = () => image.revisionOf(resource, key) !== before
     if (await image.until(isOther, visibleMs)) return
     throw new ApiError('ServiceUnavailable', 'The changes in etcd do not arrive here', { retryAfterSeconds: 1 })
   }
@@ -83,7 +84,8 @@ export function etcdWriter(needs: EtcdWriterNeeds): ChangeWriter {
       throw new ApiError('Timeout', 'The change is written, and does not arrive here: the watch of etcd is interrupted')
     }
     const seen = image.get(resource, key)
-    return versionOf(seen) === revision && seen !== undefined ? seen : withVersion(draft, revision).object
+    const isSeen = seen !== undefined && image.revisionOf(resource, key) === revision
+    return isSeen ? seen : withVersion(draft, revision).object
   }
   const write = async (
     resource: ResourceName,
@@ -94,28 +96,29 @@ export function etcdWriter(needs: EtcdWriterNeeds): ChangeWriter {
     const untilMs = clock.monotonicMs() + writeMs
     for (let decisions = 1; ; decisions++) {
       const present = image.get(resource, key)
+      const before = image.revisionOf(resource, key)
       const decision = decided(decide, present)
       if (decision.draft === undefined) {
         // What readers see may be behind: no answer is given from it alone.
-        if (await patiently(untilMs, () => isLatest(stored, present))) {
+        if (await patiently(untilMs, () => isLatest(stored, before))) {
           if (decision.error !== undefined) throw decision.error
           return present
         }
       } else {
         const { draft } = decision
-        const { succeeded, header, responses } = await patiently(untilMs, () => put(stored, draft, present))
+        const { succeeded, header, responses } = await patiently(untilMs, () => put(stored, draft, before))
         if (succeeded) return written(resource, key, draft, header?.revision ?? 0)
-        if ((responses[0]?.range?.kvs[0]?.modRevision ?? 0) === versionOf(present)) {
+        if ((responses[0]?.range?.kvs[0]?.modRevision ?? 0) === before) {
           fence.failed()
           throw notOwned()
         }
       }
-      await seeChange(resource, key, present)
+      await seeChange(resource, key, before)
       const row = resources.get(resource)
       if (decisions === mostDecisions && row !== undefined) throw conflict(row, key.name)
     }
   }
-  const writeLease = async (resource: ResourceName, key: ObjectKey, decide: Decide) => {
+  const writeVolatile = async (resource: ResourceName, key: ObjectKey, decide: Decide) => {
     const present = cache.get(resource, key)
     const draft = decide(present)
     if (draft === undefined) return present
@@ -126,7 +129,7 @@ export function etcdWriter(needs: EtcdWriterNeeds): ChangeWriter {
 
   return {
     async write(resource, key, decide) {
-      if (!isStored({ id: resource })) return writeLease(resource, key, decide)
+      if (isVolatileLease(resource, key)) return writeVolatile(resource, key, decide)
       const { namespace, name } = key
       return inTurn(`${resource}/${namespace}/${name}`, () =>
         write(resource, { namespace, name }, decide).catch((error: unknown) => {
@@ -134,8 +137,7 @@ export function etcdWriter(needs: EtcdWriterNeeds): ChangeWriter {
         }),
       )
     },
-    visibleVersion: (resource) =>
-      resource === undefined || isStored({ id: resource }) ? image.revision() : leaseVersions.last(),
+    visibleVersion: (resource) => (resource === 'leases' ? leaseVersions.last() : image.revision()),
     close: needs.close,
   }
 }
@@ -148,11 +150,6 @@ function decided(decide: Decide, present: AnyStoredObject | undefined): Decision
   } catch (error) {
     return { draft: undefined, error }
   }
-}
-
-/** 0: there is none. */
-function versionOf(object: AnyStoredObject | undefined): number {
-  return Number(object?.metadata.resourceVersion ?? 0)
 }
 
 function notOwned(): ApiError {

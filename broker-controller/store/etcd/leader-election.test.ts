@@ -80,6 +80,24 @@ test('a leader that resigns is followed by a standby, which has all that was wri
   t.ok(Number(later.metadata.resourceVersion) > Number(metadata.resourceVersion), 'versions of leases rise')
 })
 
+test('the Lease of a client follows the controllers that lead', { skip }, async (t) => {
+  const needs = place()
+  const first = await opened(t, needs, 'https://10.0.0.1:6443')
+  const second = await opened(t, needs, 'https://10.0.0.2:6443')
+  await first.lead()
+  const key = { namespace: 'kube-system', name: 'elected' }
+  const made = await first.store.create('leases', { ...aLease, metadata: key, spec: { holderIdentity: 'one' } })
+  const renewed = await first.store.update('leases', { ...made, spec: { holderIdentity: 'two' } })
+  await first.election.resign()
+  await second.lead()
+  const found = await second.store.get('leases', key)
+  t.match(found, { metadata: { uid: made.metadata.uid }, spec: { holderIdentity: 'two' } })
+  const stale = await second.store.update('leases', renewed).catch((error: unknown) => error)
+  t.ok(isApiError(stale, 'Conflict'), String(stale))
+  const taken = await second.store.update('leases', { ...renewed, metadata: found?.metadata ?? {}, spec: {} })
+  t.ok(Number(taken.metadata.resourceVersion) > Number(renewed.metadata.resourceVersion))
+})
+
 test('a leader whose lease has ended writes nothing more, and is asked to end', { skip }, async (t) => {
   const needs = place()
   const first = await opened(t, needs, 'https://10.0.0.1:6443')

@@ -1,5 +1,5 @@
 /**
- * Versions of leases, which are never written. They are reserved in etcd in blocks, so that they never run backwards, also after
+ * Versions of leases. Those of nodes are never written, so the versions are reserved in etcd in blocks, so that they never run backwards, also after
  * SIGKILL: a start begins where the last reserved block ended.
  */
 import { ApiError } from '../../../api/api-error.ts'
@@ -13,6 +13,8 @@ import type { Fence } from './fence.ts'
 const blockLength = 10_000_000
 
 export interface LeaseVersions {
+  /** Whether this controller may assign versions. */
+  isOpen(): boolean
   last(): number
   /** Throws ApiError ServiceUnavailable where etcd was away for longer than the block lasts. */
   next(): number
@@ -66,6 +68,7 @@ export async function openLeaseVersions({ client, keys, fence, log }: LeaseVersi
     )
   }
   return {
+    isOpen: () => true,
     last: () => last,
     next() {
       if (reserved - last < blockLength / 2 && !isReserving) extend()
@@ -84,6 +87,7 @@ export async function openLeaseVersions({ client, keys, fence, log }: LeaseVersi
 export function lateLeaseVersions(): LeaseVersions & { open(needs: LeaseVersionsNeeds): Promise<void> } {
   let opened: LeaseVersions | undefined
   return {
+    isOpen: () => opened !== undefined,
     last: () => opened?.last() ?? 0,
     next() {
       if (opened !== undefined) return opened.next()

@@ -36,6 +36,8 @@ async function aStore(t: Test, objects: number) {
   const store = await inSqlite()
   await Promise.all(Array.from({ length: objects }, (_, i) => store.create('configmaps', aMap(`map-${i}`))))
   await store.create('secrets', aSecret)
+  await store.create('leases', aLease)
+  await store.create('leases', electionLease)
   const before = await contentsOf(store)
   const version = Number(await store.version())
   await store.close()
@@ -43,7 +45,7 @@ async function aStore(t: Test, objects: number) {
 }
 
 async function contentsOf(store: Store) {
-  const lists = [await store.list('configmaps'), await store.list('secrets'), await store.list('pods')]
+  const lists = [await store.list('configmaps'), await store.list('secrets'), await store.list('leases', 'kube-system')]
   return lists.map(({ items }) =>
     items.map(({ metadata: { resourceVersion: _, ...metadata }, ...object }) => ({ ...object, metadata })),
   )
@@ -59,6 +61,7 @@ test('1,200 objects move to etcd and back: all are equal, with their UIDs and cr
     [...moved].map(([resource, { count }]) => [resource, count]),
     [
       ['configmaps', 1_200],
+      ['leases', 1],
       ['secrets', 1],
     ],
   )
@@ -222,6 +225,13 @@ const aSecret = {
 
 /** It always holds: no store has this key. */
 const noCondition = { target: compareTarget.create, key: Buffer.from('/nothing'), createRevision: 0 } as const
+
+const electionLease = {
+  apiVersion: 'coordination.k8s.io/v1',
+  kind: 'Lease',
+  metadata: { name: 'elected', namespace: 'kube-system' },
+  spec: { holderIdentity: 'one' },
+} as const
 
 const aLease = {
   apiVersion: 'coordination.k8s.io/v1',

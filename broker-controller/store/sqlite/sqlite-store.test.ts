@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import { t, test } from 'tap'
+import { leaderLeaseKey } from '../../../api/lease.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { systemClock } from '../../../daemon/clock.ts'
 import { openLog } from '../../../daemon/log.ts'
@@ -32,6 +33,9 @@ test('what was written is there after closing and opening, and versions go on', 
   await first.create('pods', aPod('gone'))
   await first.delete('pods', { namespace: 'default', name: 'gone' })
   await first.create('leases', aLease)
+  await first.create('leases', { ...aLease, metadata: leaderLeaseKey })
+  const held = await first.create('leases', electionLease)
+  const renewed = await first.update('leases', { ...held, spec: { ...held.spec, holderIdentity: 'two' } })
   const version = await first.version()
   await first.close()
 
@@ -39,7 +43,7 @@ test('what was written is there after closing and opening, and versions go on', 
   t.teardown(() => second.close())
   t.same((await second.list('pods')).items, [running])
   t.ok(Object.isFrozen((await second.list('pods')).items[0]?.spec))
-  t.same((await second.list('leases')).items, [], 'leases are kept in memory only')
+  t.same((await second.list('leases')).items, [renewed], 'those of nodes are kept in memory only')
   t.equal(await second.version(), version)
   t.ok(Number((await second.create('pods', aPod('more'))).metadata.resourceVersion) > Number(version))
 })
@@ -121,10 +125,30 @@ test('specifications written in one tick share a transaction; a status waits for
   const waiting = status.then(() => answered.push('status'))
   t.equal((await store.get('pods', { namespace: 'default', name: 'web-0' }))?.status, undefined, 'not yet seen')
   await store.create('leases', aLease)
-  t.same(answered, [], 'a lease waits for nothing and hurries nothing')
+  t.same(answered, [], 'the lease of a node waits for nothing and hurries nothing')
   await store.create('pods', aPod('next'))
   await waiting
   t.equal((await store.get('pods', { namespace: 'default', name: 'web-0' }))?.status?.phase, 'Running')
+})
+
+test('a renewal of the lease of a client shares a transaction with the next statuses', async (t) => {
+  const { store } = await openSqliteStore({ path: aPath(), clock, log, statusDelayMs: 60_000 })
+  t.teardown(() => store.close())
+  const held = await store.create('leases', electionLease)
+  const answered: string[] = []
+  const renewal = store
+    .update('leases', { ...held, spec: { holderIdentity: 'two' } })
+    .then(() => answered.push('renewal'))
+  await store.get('pods', { namespace: 'default', name: 'none' })
+  t.same(answered, [])
+  await store.create('pods', aPod('web'))
+  await renewal
+  const cursor = store.changes('leases', held.metadata.resourceVersion)
+  const second = store.update('leases', { ...electionLease, spec: { holderIdentity: 'three' } })
+  await store.create('leases', aLease)
+  await second
+  const read = [cursor.next(), cursor.next(), cursor.next()].map((change) => change?.object.spec?.holderIdentity)
+  t.same(read, ['two', 'three', undefined], 'that of a node comes after what was written before it')
 })
 
 test('a change that is still being written can be read when its conflict is reported', async (t) => {
@@ -288,6 +312,20 @@ const aLease = {
   apiVersion: 'coordination.k8s.io/v1',
   kind: 'Lease',
   metadata: { generateName: 'n', name: `n1`, namespace: 'kube-node-lease' },
+} as const
+
+const electionLease = {
+  apiVersion: 'coordination.k8s.io/v1',
+  kind: 'Lease',
+  metadata: {
+    name: 'cert-manager',
+    namespace: 'kube-system',
+    labels: { app: 'cert-manager' },
+    annotations: { note: 'kept' },
+    finalizers: ['example.com/wait'],
+    ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'a', uid: 'of-a' }],
+  },
+  spec: { holderIdentity: 'one', renewTime: '2026-01-01T00:00:00.000000Z' },
 } as const
 
 test('a deletion does not wait as a status does, of whatever kind the object is', async (t) => {

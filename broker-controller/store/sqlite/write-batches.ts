@@ -1,6 +1,6 @@
 /**
- * Writes changes to the SQLite file in batches: those of one turn of the event loop share a transaction, statuses and new
- * events wait up to `statusDelayMs` for others. Readers see a change when its transaction is durable.
+ * Writes changes to the SQLite file in batches: those of one turn of the event loop share a transaction, statuses, renewals of leases and
+ * new events wait up to `statusDelayMs` for others. Readers see a change when its transaction is durable.
  */
 import { ApiError } from '../../../api/api-error.ts'
 import type { ResourceName } from '../../../api/resources.ts'
@@ -11,7 +11,7 @@ import { type AnyStoredObject, type Change, withVersion } from '../changes.ts'
 import type { ObjectCache } from '../object-cache.ts'
 import { jsonOf } from '../object-json.ts'
 import type { ObjectKey } from '../store.ts'
-import { isVolatile } from '../volatile.ts'
+import { isVolatile, isVolatileLease } from '../volatile.ts'
 import type { Row, SqliteFile } from './sqlite-file.ts'
 import type { VersionCounter } from './version-counter.ts'
 
@@ -78,18 +78,18 @@ export function writeBatches({
   }
   /** Settles when the change is written; undefined: readers see it already. */
   const persist = (resource: ResourceName, change: Change, part: 'whole' | 'status'): Promise<void> | undefined => {
-    if (resource === 'leases') {
+    const { name, namespace = '' } = change.object.metadata
+    if (isVolatileLease(resource, { namespace, name })) {
+      // Watches receive the changes of a kind in their order.
+      if (batch.firstVersions.has(resource)) flush(batch)
       cache.apply(resource, change)
       return undefined
     }
-    const { name, namespace = '' } = change.object.metadata
-    const isDeletion = change.type === 'DELETED'
     // A volatile change is in the batch, too: watches receive the changes of a kind in their order.
     batch.changes.push({ resource, change, durable: !isVolatile(resource, change, part) })
-    batch.objects.set(rowKey(resource, { namespace, name }), isDeletion ? undefined : change.object)
+    batch.objects.set(rowKey(resource, { namespace, name }), change.type === 'DELETED' ? undefined : change.object)
     if (!batch.firstVersions.has(resource)) batch.firstVersions.set(resource, change.version)
-    // A client that deletes many objects one after another waits for each.
-    if (!isDeletion && (part === 'status' || resource === 'events')) flushLater(batch)
+    if (mayWait(resource, change, part)) flushLater(batch)
     else flushSoon(batch)
     return batch.settled
   }
@@ -133,6 +133,12 @@ export function writeBatches({
 
 /** Without a reason each batch would make an exception with its stack. */
 const batchWritten = new Error('The batch is written')
+
+/** Whether it can wait to share a transaction with others. A client that deletes many objects one after another waits for each. */
+function mayWait(resource: ResourceName, { type }: Change, part: 'whole' | 'status'): boolean {
+  if (type === 'DELETED') return false
+  return part === 'status' || resource === 'events' || (resource === 'leases' && type === 'MODIFIED')
+}
 
 /** Changes that are written in one transaction. */
 type Batch = {
