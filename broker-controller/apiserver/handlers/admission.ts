@@ -5,6 +5,7 @@
 import { ApiError, isApiError } from '../../../api/api-error.ts'
 import type { AnyObject, ManagedFieldsEntry, ObjectMeta } from '../../../api/meta.ts'
 import { invalidObject, type Problem } from '../../../api/problem.ts'
+import { isObject } from '../../../api/text/json.ts'
 import { metadataChangeProblems, metadataProblems } from '../../../api/validation/metadata-validation.ts'
 import { refuseLarge, refuseManyValues } from '../wire/object-size.ts'
 import { type CreateFacts, type KindStrategy, shownForm, subresourceOf } from './strategy.ts'
@@ -64,7 +65,11 @@ export function prepareForUpdate(
 
 /** What the author left out, set. */
 export function withDefaults(kind: KindStrategy, object: AnyObject): AnyObject {
-  return kind.withDefaults?.(object) ?? object
+  const complete = kind.withDefaults?.(object) ?? object
+  const { emptyStatus } = kind
+  if (emptyStatus === undefined) return complete
+  const { status } = complete
+  return { ...complete, status: isObject(status) ? { ...emptyStatus, ...status } : emptyStatus }
 }
 
 /** Throws RequestEntityTooLarge (staging/src/k8s.io/apiserver/pkg/endpoints/handlers/update.go: isTooLargeError). */

@@ -49,6 +49,11 @@ export type KindStrategy<T extends AnyObject = AnyObject> = Resource & {
   /** Objects of `id` in another form. All other members take them as they are stored. */
   readonly form?: ObjectForm
 
+  /**
+   * The fields that a status always has: in Go those of a struct, and those without `omitempty`. undefined: a kind without a status, or
+   * whose status is set otherwise. Fields that would be null are left out.
+   */
+  readonly emptyStatus?: { readonly [field: string]: unknown }
   /** Sets what the author left out. Also applied to the stored object that an update replaces. */
   withDefaults?(object: T): T
   /** The object before anything has happened to it, whatever its author claims. */

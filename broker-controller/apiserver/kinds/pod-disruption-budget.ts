@@ -23,6 +23,7 @@ export const podDisruptionBudgetStrategy: KindStrategy<PodDisruptionBudget> = {
   table: budgetTable,
   selectableFields: [],
   subresources: { status: statusSubresource },
+  emptyStatus: { currentHealthy: 0, desiredHealthy: 0, disruptionsAllowed: 0, expectedPods: 0 },
   prepareForCreate: ({ status: _, ...budget }) => budget,
   validateCreate: budgetProblems,
   validateUpdate: (_, now) => budgetProblems(now),

@@ -17,7 +17,8 @@ export const horizontalPodAutoscalerStrategy: KindStrategy<HorizontalPodAutoscal
   selectableFields: [],
   subresources: { status: { ...statusSubresource, validateUpdate: (_, now) => autoscalerStatusProblems(now) } },
   withDefaults: withAutoscalerDefaults,
-  prepareForCreate: ({ status: _, ...autoscaler }) => ({ ...autoscaler, status: { desiredReplicas: 0 } }),
+  emptyStatus: { desiredReplicas: 0 },
+  prepareForCreate: ({ status: _, ...autoscaler }) => autoscaler,
   validateCreate: newAutoscalerProblems,
   validateUpdate: autoscalerChangeProblems,
 }

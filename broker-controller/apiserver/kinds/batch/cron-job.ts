@@ -17,6 +17,7 @@ export const cronJobStrategy: KindStrategy<CronJob> = {
   selectableFields: [],
   subresources: { status: { ...statusSubresource, validateUpdate: () => [] } },
   withDefaults: (cronJob) => ({ ...cronJob, spec: withSpecDefaults(cronJob.spec) }),
+  emptyStatus: {},
   prepareForCreate: ({ status: _, ...cronJob }) => cronJob,
   validateCreate: newCronJobProblems,
   validateUpdate: cronJobChangeProblems,

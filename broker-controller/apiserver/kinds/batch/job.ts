@@ -18,6 +18,7 @@ export const jobStrategy: KindStrategy<Job> = {
   subresources: {
     status: { ...statusSubresource, validateUpdate: (old, now) => jobStatusProblems(old, now, equalJSON) },
   },
+  emptyStatus: {},
   orphansByDefault: true,
   warnsOfOrphans: true,
   withDefaults: (job) => {

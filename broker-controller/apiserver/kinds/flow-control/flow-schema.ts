@@ -32,6 +32,7 @@ export const flowSchemaStrategy: KindStrategy<FlowSchema> = {
     const { spec = {} } = schema
     return { ...schema, spec: { ...spec, matchingPrecedence: spec.matchingPrecedence || 1000 } }
   },
+  emptyStatus: {},
   prepareForCreate: ({ status: _, ...schema }) => schema,
   validateCreate: schemaProblems,
   validateUpdate: (_, now) => schemaProblems(now),

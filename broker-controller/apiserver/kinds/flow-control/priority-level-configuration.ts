@@ -32,6 +32,7 @@ export const priorityLevelConfigurationStrategy: KindStrategy<PriorityLevelConfi
     status: { ...statusSubresource, validateUpdate: (_, now) => flowControlStatusProblems(now.status) },
   },
   withDefaults,
+  emptyStatus: {},
   prepareForCreate: ({ status: _, ...level }) => level,
   validateCreate: levelProblems,
   validateUpdate: (_, now) => levelProblems(now),

@@ -32,7 +32,8 @@ export const resourceQuotaStrategy: KindStrategy<ResourceQuota> = {
   table: quotaTable,
   selectableFields: [],
   subresources: { status: { ...statusSubresource, validateUpdate: (_, now) => quotaStatusProblems(now) } },
-  prepareForCreate: ({ status: _, ...quota }) => ({ ...quota, status: {} }),
+  emptyStatus: {},
+  prepareForCreate: ({ status: _, ...quota }) => quota,
   validateCreate: quotaProblems,
   validateUpdate: quotaChangeProblems,
 }

@@ -33,7 +33,7 @@ test('an ingress is created, listed and given an address by its controller', asy
   const claimed = { ...ingress({ rules, tls: [{ hosts: ['*.example'] }] }), status: { loadBalancer: {} } }
   const made = await ask('POST', path, { body: claimed })
   t.equal(made.code, 201)
-  t.match(made.body, { metadata: { generation: 1 }, status: undefined })
+  t.match(made.body, { metadata: { generation: 1 }, status: { loadBalancer: { ingress: undefined } } })
   const status = { loadBalancer: { ingress: [{ ip: '192.0.2.9' }, { hostname: 'gate.example' }, { ip: '192.0.2.9' }] } }
   const patched = await ask('PATCH', `${path}/site/status`, {
     body: { status },

@@ -46,6 +46,7 @@ export const ingressStrategy: KindStrategy<Ingress> = {
   table: ingressTable,
   selectableFields: [],
   subresources: { status: { ...statusSubresource, validateUpdate: (_, now) => ingressStatusProblems(now) } },
+  emptyStatus: { loadBalancer: {} },
   prepareForCreate: ({ status: _, ...ingress }) => ingress,
   warningsOnCreate: ({ metadata, spec }) =>
     metadata.annotations?.[ingressClassAnnotation] !== undefined && spec?.ingressClassName === undefined

@@ -47,10 +47,8 @@ export const daemonSetStrategy: KindStrategy<DaemonSet> = {
   selectableFields: [],
   subresources: { status: { ...statusSubresource, validateUpdate: daemonStatusProblems } },
   withDefaults: withDaemonSetDefaults,
-  prepareForCreate: ({ status: _, ...set }) => ({
-    ...withTemplateGeneration(set, Math.max(1, templateGenerationOf(set) ?? 1)),
-    status: { currentNumberScheduled: 0, desiredNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0 },
-  }),
+  emptyStatus: { currentNumberScheduled: 0, desiredNumberScheduled: 0, numberMisscheduled: 0, numberReady: 0 },
+  prepareForCreate: ({ status: _, ...set }) => withTemplateGeneration(set, Math.max(1, templateGenerationOf(set) ?? 1)),
   prepareForUpdate(old, now) {
     const generation = templateGenerationOf(old) ?? 1
     const isSame = equalJSON(withDaemonSetDefaults(old).spec.template, withDaemonSetDefaults(now).spec.template)

@@ -39,10 +39,8 @@ export const statefulSetStrategy: KindStrategy<StatefulSet> = {
     scale: scaleView(({ spec }) => selectorText(spec.selector ?? {})),
   },
   withDefaults: withStatefulSetDefaults,
-  prepareForCreate: ({ status: _, ...set }) => ({
-    ...withoutGatedFields(set),
-    status: { replicas: 0, availableReplicas: 0 },
-  }),
+  emptyStatus: { replicas: 0, availableReplicas: 0 },
+  prepareForCreate: ({ status: _, ...set }) => withoutGatedFields(set),
   prepareForUpdate: (_, now) => withoutGatedFields(now),
   validateCreate: statefulSetProblems,
   warningsOnCreate: templateWarnings,
