@@ -29,9 +29,26 @@ test('the proxy reaches no loopback address, port-forward does', async (t) => {
   t.same(await forwarded({}, forwardProxy), ['refused'])
 })
 
-/** Closes each connection. Resolves with its port. */
-async function serverOn(t: Test, host: string): Promise<number> {
-  const server = createServer((socket) => void socket.end())
+test('a pod that resets a connection ends it, and is an error for the proxy only', async (t) => {
+  const reset = (socket: Socket) => void socket.on('error', () => undefined).resetAndDestroy()
+  for (const serve of [reset, (socket: Socket) => void socket.write('hello', () => reset(socket))]) {
+    const port = await serverOn(t, listening, serve)
+    const { session } = sessionWith(t, { isOnHost: true, address: listening })
+    t.same(await forwardPort({ port }, session), {})
+    const proxied = sessionWith(t, { isOnHost: true, address: listening })
+    await t.rejects(forwardProxy({ port }, proxied.session), { message: /ECONNRESET/ })
+  }
+  const refused = sessionWith(t, { isOnHost: true })
+  await t.rejects(forwardPort({ port: 1 }, refused.session), { name: 'SessionRefusal', message: /ECONNREFUSED/ })
+})
+
+/** Closes each connection, if nothing else is given. Resolves with its port. */
+async function serverOn(
+  t: Test,
+  host: string,
+  serve: (socket: Socket) => void = (socket) => void socket.end(),
+): Promise<number> {
+  const server = createServer(serve)
   t.teardown(() => void server.close())
   await once(server.listen(0, host), 'listening')
   const address = server.address()

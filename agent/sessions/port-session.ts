@@ -14,15 +14,31 @@ const connectMs = 10_000
 type PortRequest = NonNullable<SessionRequest['portForward']>
 
 /**
- * Resolves when the pod has closed the connection. To the address of its network, or that of the machine where the pod is on
- * its network; where nothing listens there, to its loopback address. Throws a SessionRefusal where the pod does not run, or the
+ * Resolves when the pod has closed the connection, or has reset it: kubectl ends all its connections at the message of an error. To
+ * the address of its network, or that of the machine where the pod is on its network; where nothing listens there, to its loopback
+ * address. Throws a SessionRefusal where the pod does not run, or the
  * port cannot be connected.
  */
-export function forwardPort(request: PortRequest, session: PodSession): Promise<Omit<SessionStatus, 'state'>> {
-  return connectPod(request, session, { noLoopback: false })
+export async function forwardPort(request: PortRequest, session: PodSession): Promise<Omit<SessionStatus, 'state'>> {
+  try {
+    return await connectPod(request, session, { noLoopback: false })
+  } catch (error) {
+    const isRefusal = error instanceof SessionRefusal
+    if (!isReset(isRefusal ? error.cause : error)) throw error
+    // The connection was made, and reset before this process was told so.
+    if (isRefusal) await session.started()
+    return {}
+  }
 }
 
-/** The same, but only by the address at which others reach the pod. */
+function isReset(error: unknown): boolean {
+  return ['ECONNRESET', 'EPIPE'].includes(codeOf(error))
+}
+
+/**
+ * The same, but only by the address at which others reach the pod. A reset is an error: an answer over HTTP may end with its
+ * connection, and would look whole.
+ */
 export function forwardProxy(request: PortRequest, session: PodSession): Promise<Omit<SessionStatus, 'state'>> {
   return connectPod(request, session, { noLoopback: true })
 }
@@ -66,7 +82,9 @@ export async function forwardTo({ open, port, what }: ForwardTarget, session: Op
   if (port < 1 || port > 65_535) throw new SessionRefusal('BadRequest', `${port} is no port`)
   const { frames, signal, started } = session
   const socket = await open().catch((cause) => {
-    throw new SessionRefusal('InternalError', `failed to connect to port ${port} of ${what}: ${messageOf(cause)}`)
+    throw new SessionRefusal('InternalError', `failed to connect to port ${port} of ${what}: ${messageOf(cause)}`, {
+      cause,
+    })
   })
   socket.on('error', () => undefined) // the reader sees it
   const stop = () => void socket.destroy()

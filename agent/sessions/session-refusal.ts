@@ -5,8 +5,8 @@ export class SessionRefusal extends Error {
   override readonly name = 'SessionRefusal'
   readonly reason: NonNullable<SessionStatus['reason']>
 
-  constructor(reason: NonNullable<SessionStatus['reason']>, message: string) {
-    super(message)
+  constructor(reason: NonNullable<SessionStatus['reason']>, message: string, options?: { readonly cause: unknown }) {
+    super(message, options)
     this.reason = reason
   }
 }

@@ -51,6 +51,32 @@ function greetingNode(lastEnd: Promise<void>) {
   return { open: async () => connected(), awaits: () => false, connect: () => false }
 }
 
+test('a reset that an earlier agent reports as an error ends that connection without a message', async (t) => {
+  const sentOf = async (message: string) => {
+    const [there, back] = [new PassThrough(), new PassThrough()]
+    const node = sessionFrames(Duplex.from({ readable: there, writable: back }))
+    const sessions = {
+      async open() {
+        await node.sendText(sessionChannels.status, JSON.stringify({ state: 'started' }))
+        await node.sendText(sessionChannels.output, 'hello')
+        await node.sendText(
+          sessionChannels.status,
+          JSON.stringify({ state: 'ended', reason: 'InternalError', message }),
+        )
+        return Duplex.from({ readable: back, writable: there })
+      },
+      awaits: () => false,
+      connect: () => false,
+    }
+    const { client, sent } = silentClient()
+    const request = { identity: { user: 'ada', groups: [] }, signal: client.closed }
+    await forwardChannels(client, [80], pod, request, { sessions, clock })
+    return sent.slice(2)
+  }
+  for (const reset of ['read ECONNRESET', 'write EPIPE']) t.same(await sentOf(reset), ['\u0000hello'])
+  t.same(await sentOf('no space'), ['\u0000hello', '\u0001error forwarding port 80 to pod u: no space'])
+})
+
 /** A client that sends nothing; it has gone once the server ends the connection. */
 function silentClient() {
   const sent: string[] = []

@@ -66,6 +66,11 @@ async function passToNode(client: PortStreams, frames: SessionFrames): Promise<v
   }
 }
 
+/** As agents of earlier releases report that the pod has reset the connection: at an error kubectl would end the others, too. */
+function isReset(message: string): boolean {
+  return /^(read|write) (ECONNRESET|EPIPE)$/.test(message)
+}
+
 /** Rejects with what the node reports, or where the client is gone. */
 async function passToClient(frames: SessionFrames, client: PortStreams): Promise<void> {
   for (let frame = await frames.next(); frame !== undefined; frame = await frames.next()) {
@@ -73,7 +78,7 @@ async function passToClient(frames: SessionFrames, client: PortStreams): Promise
     if (channel === channels.output) await client.send(frame)
     if (channel !== channels.status) continue
     const { message } = sessionStatusIn(payload) ?? {}
-    if (message !== undefined) throw new Error(message)
+    if (message !== undefined && !isReset(message)) throw new Error(message)
     return
   }
   throw new Error('the connection to the node ended')
