@@ -58,6 +58,33 @@ export function commonNameOfCSR(pem: string): string | undefined {
   return typeof read === 'string' ? undefined : read.subject[oids.commonName]?.[0]
 }
 
+/**
+ * Why the text is no certificate request for any signer; undefined: it is one, and its signature is by its own key (validateCSR in
+ * pkg/apis/certificates/validation/validation.go). Text around the first PEM block is ignored, as by Go. A signature by a method that is
+ * not known here is left to the signer.
+ */
+export function csrProblem(pem: string): string | undefined {
+  const begin = pem.indexOf(`-----BEGIN ${csrLabel}-----`)
+  const end = pem.indexOf(csrEnd, begin)
+  const bytes = begin < 0 || end < 0 ? undefined : fromPem(csrLabel, pem.slice(begin, end + csrEnd.length))
+  if (bytes === undefined) return 'PEM block type must be CERTIFICATE REQUEST'
+  const unreadable = 'it is not a PKCS#10 request that can be read'
+  try {
+    const [body, algorithm, signature] = itemsOf(decodeDer(bytes), 'sequence') ?? []
+    const [, , keyInfo] = itemsOf(body, 'sequence') ?? []
+    const proof = bytesOf(signature, 'bits')
+    if (body === undefined || keyInfo === undefined || proof === undefined) return unreadable
+    const publicKey = createPublicKey({ key: encode(keyInfo), format: 'der', type: 'spki' })
+    const hash = signatureHashes[oidOf(itemsOf(algorithm, 'sequence')?.[0]) ?? '']
+    if (hash === undefined || verify(hash, encode(body), publicKey, proof)) return undefined
+    return 'its signature is not by its own key'
+  } catch {
+    return unreadable
+  }
+}
+
+const csrEnd = `-----END ${csrLabel}-----`
+
 function no(reason: string): NodeCSRAnswer {
   return { ok: false, reason }
 }

@@ -14,6 +14,10 @@ test('a variable takes its value from one place that exists', async (t) => {
   t.match(from({ fieldRef: { fieldPath: 'status.phase' } }), [
     /^c\.env\[0\]\.valueFrom\.fieldRef\.fieldPath: Unsupported/,
   ])
+  t.same(from({ fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } }), [])
+  t.same(from({ fieldRef: { apiVersion: 'v2', fieldPath: 'metadata.name' } }), [
+    'c.env[0].valueFrom.fieldRef.fieldPath: Invalid value: "metadata.name": error converting fieldPath: unsupported pod version: v2',
+  ])
   t.match(from({ fieldRef: { fieldPath: 'metadata.labels' } }), [/fieldPath: Unsupported value/])
   t.match(from({ secretKeyRef: { name: '', key: '../k' } }), [
     /secretKeyRef\.name: Required/,

@@ -30,7 +30,7 @@ function variableProblems(field: string, { name, value = '', valueFrom }: EnvVar
     ...named,
     ...(value === '' ? [] : [invalid(at, '', 'may not be specified when `value` is not empty')]),
     ...oneSource(at, given, '`fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`'),
-    ...(fieldRef ? fieldPathProblems(`${at}.fieldRef.fieldPath`, fieldRef.fieldPath, ofVariables) : []),
+    ...(fieldRef ? fieldRefProblems(`${at}.fieldRef`, fieldRef, ofVariables) : []),
     ...(resourceFieldRef ? resourceProblems(`${at}.resourceFieldRef.resource`, resourceFieldRef.resource) : []),
     ...(configMapKeyRef ? keyRefProblems(`${at}.configMapKeyRef`, configMapKeyRef) : []),
     ...(secretKeyRef ? keyRefProblems(`${at}.secretKeyRef`, secretKeyRef) : []),
@@ -54,12 +54,23 @@ const ofVariables = [
   ...['status.hostIP', 'status.hostIPs', 'status.podIP', 'status.podIPs'],
 ]
 
-export function fileFieldProblems(field: string, path: string): readonly Problem[] {
-  return fieldPathProblems(field, path, ofFiles)
+type FieldRef = { readonly apiVersion?: string; readonly fieldPath: string }
+
+export function fileFieldProblems(at: string, ref: FieldRef): readonly Problem[] {
+  return fieldRefProblems(at, ref, ofFiles)
 }
 
-function fieldPathProblems(field: string, path: string, known: readonly string[]): readonly Problem[] {
+/** An empty version is that of the pod (SetDefaults_ObjectFieldSelector). */
+function fieldRefProblems(
+  at: string,
+  { apiVersion = '', fieldPath: path }: FieldRef,
+  known: readonly string[],
+): readonly Problem[] {
+  const field = `${at}.fieldPath`
   if (path === '') return [required(field)]
+  if (apiVersion !== '' && apiVersion !== 'v1') {
+    return [invalid(field, path, `error converting fieldPath: unsupported pod version: ${apiVersion}`)]
+  }
   const [, key] = /^metadata\.(?:labels|annotations)\['(.*)'\]$/.exec(path) ?? []
   if (key !== undefined) return problemsWith(field, key, labelKeyProblem)
   return known.includes(path) ? [] : [notSupported(field, path, known)]

@@ -118,7 +118,7 @@ export function annotationProblems(field: string, annotations: { readonly [key: 
   )
   const bytes = Object.entries(annotations).reduce((sum, [key, value]) => sum + utf8.encode(key + value).length, 0)
   if (bytes <= mostAnnotationBytes) return keys
-  return [...keys, invalid(field, '', `may not be more than ${mostAnnotationBytes} bytes`)]
+  return [...keys, tooLong(field, mostAnnotationBytes)]
 }
 
 function ownerProblems({ ownerReferences = [] }: ObjectMeta): Problem[] {

@@ -93,7 +93,7 @@ function downwardProblems(at: string, { items = [], defaultMode }: Downward): re
         ...(fieldRef || resourceFieldRef
           ? []
           : [required(`${item}.fieldRef`, 'one of fieldRef and resourceFieldRef is required')]),
-        ...(fieldRef ? fileFieldProblems(`${item}.fieldRef.fieldPath`, fieldRef.fieldPath) : []),
+        ...(fieldRef ? fileFieldProblems(`${item}.fieldRef`, fieldRef) : []),
         ...(resourceFieldRef ? resourceProblems(`${item}.resourceFieldRef.resource`, resourceFieldRef.resource) : []),
         ...(resourceFieldRef && !resourceFieldRef.containerName
           ? [required(`${item}.resourceFieldRef.containerName`)]

@@ -26,6 +26,7 @@ import { sessionAnswer } from './streams/session-answer.ts'
 import { systemAnswer } from './system-paths.ts'
 import type { ApiResponse } from './wire/answers.ts'
 import { answerEncoding } from './wire/content-negotiation.ts'
+import { refuseWrongTimeout } from './wire/query.ts'
 import { errorAnswer, methodNotAllowed, unknownPath } from './wire/status-errors.ts'
 
 /** Never rejects: what went wrong is the answer. `sender`: with the identity of a sender that needs no credentials. */
@@ -76,6 +77,7 @@ export async function answerRequest(
       }
       await waitUntilReadable(route, request.query, needs.replica, needs.log)
     }
+    if (!isLong && route.kind !== 'dashboard') refuseWrongTimeout(request.query)
     sender.decision = 'forbid'
     // What is below /ui/ shows each identity what it may see.
     const attributes = route.kind === 'dashboard' ? undefined : attributesOf(route, request)

@@ -1,5 +1,7 @@
 import { test } from 'tap'
 import type { Identity } from '../../../api/identity.ts'
+import { newKey } from '../../../certs/authority.ts'
+import { createClientCSR } from '../../../certs/client-csr.ts'
 import { anApi, type Document, patchTypes } from '../../testing/api-in-memory.ts'
 import { podsPath, sentPod } from '../../testing/sent-objects.ts'
 
@@ -53,7 +55,7 @@ test('a certificate request is created by one user and approved by another', asy
   const { ask } = await anApi(t)
   const csrs = '/apis/certificates.k8s.io/v1/certificatesigningrequests'
   const machine: Identity = { user: 'system:bootstrap:abcdef', groups: ['system:bootstrappers'] }
-  const request = Buffer.from('-----BEGIN CERTIFICATE REQUEST-----\n').toString('base64')
+  const request = Buffer.from(createClientCSR({ user: 'ann', groups: [] }, newKey())).toString('base64')
   const body = {
     apiVersion: 'certificates.k8s.io/v1',
     kind: 'CertificateSigningRequest',

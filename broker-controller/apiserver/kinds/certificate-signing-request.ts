@@ -16,6 +16,7 @@ import {
 import { resources } from '../../../api/resources.ts'
 import { problemsWith } from '../../../api/validation/metadata-validation.ts'
 import { repeatedPlaces } from '../../../api/validation/repeated.ts'
+import { csrProblem } from '../../../certs/csr-check.ts'
 import { refuseTooManyRequests } from '../access/certificate-requests.ts'
 import { restrictCertificateRequest } from '../access/node-restriction.ts'
 import { ageOf, humanDuration, orNone, type TableOf, tableColumns } from '../handlers/cells.ts'
@@ -59,6 +60,7 @@ export const certificateSigningRequestStrategy: KindStrategy<CertificateSigningR
     status: ['spec', 'status.conditions'],
     approval: ['spec', 'status.certificate'],
   },
+  emptyStatus: {},
   prepareForCreate: withRequester,
   validateCreate: requestProblems,
   validateUpdate: requestChangeProblems,
@@ -89,11 +91,11 @@ const shortestCertificateSeconds = 600
 
 function requestProblems({ spec }: CertificateSigningRequest): readonly Problem[] {
   const { request, signerName, usages = [], expirationSeconds } = spec
-  const isRequest = /-----BEGIN (NEW )?CERTIFICATE REQUEST-----/.test(Buffer.from(request, 'base64').toString('latin1'))
+  const problem = csrProblem(Buffer.from(request, 'base64').toString('latin1'))
   const repeated = repeatedPlaces(usages)
   const usageRepeated = usages.filter((_, index) => repeated.has(index))
   return [
-    ...(isRequest ? [] : [invalid('spec.request', '', 'must be a PEM block of type CERTIFICATE REQUEST')]),
+    ...(problem === undefined ? [] : [invalid('spec.request', request, problem)]),
     ...(signerName.includes('/')
       ? problemsWith('spec.signerName', signerName, qualifiedNameProblem)
       : [invalid('spec.signerName', signerName, "must be of the form 'domain/name'")]),

@@ -3,6 +3,8 @@ import type { CertificateSigningRequest } from '../../../api/certificate-signing
 import type { ConfigMap } from '../../../api/config-map.ts'
 import type { Secret } from '../../../api/secret.ts'
 import { aNode } from '../../../api/testing/builders.ts'
+import { newKey } from '../../../certs/authority.ts'
+import { createClientCSR } from '../../../certs/client-csr.ts'
 import { causes, create, fields, update } from '../../testing/admitting.ts'
 
 test('taints are unique by key and effect', async (t) => {
@@ -87,13 +89,18 @@ test('Secret data are bytes, and immutable objects cannot change', async (t) => 
     ['binaryData[a]'],
   )
   t.same(
-    fields(() => create('configmaps', map({ data: { a: 'x'.repeat(1024 * 1024 + 1) } }))),
-    ['data'],
+    causes(() => create('configmaps', map({ data: { a: 'x'.repeat(1024 * 1024 + 1) } }))),
+    ['[]: Too long: may not be more than 1048576 bytes'],
+  )
+  const annotations = { a: 'x'.repeat(256 * 1024) }
+  t.same(
+    causes(() => create('configmaps', map({ metadata: { name: 'm', namespace: 'default', annotations } }))),
+    ['metadata.annotations: Too long: may not be more than 262144 bytes'],
   )
 })
 
 test('a certificate request has the name of its requester, whatever it claims', async (t) => {
-  const pem = Buffer.from('-----BEGIN CERTIFICATE REQUEST-----\n').toString('base64')
+  const pem = Buffer.from(createClientCSR({ user: 'ann', groups: [] }, newKey())).toString('base64')
   const asks = (spec: object): CertificateSigningRequest => ({
     apiVersion: 'certificates.k8s.io/v1',
     kind: 'CertificateSigningRequest',
@@ -103,11 +110,26 @@ test('a certificate request has the name of its requester, whatever it claims', 
   })
   const made = create('certificatesigningrequests', asks({ username: 'system:node:pi', groups: ['system:nodes'] }))
   t.match(made, { spec: { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] } })
-  t.notOk('status' in made)
+  t.same(made.status, {})
   const refused = fields(() =>
     create('certificatesigningrequests', asks({ request: 'MQ==', signerName: 'x', usages: [], expirationSeconds: 1 })),
   )
   t.same(refused, ['spec.request', 'spec.signerName', 'spec.usages', 'spec.expirationSeconds'])
+  const text = Buffer.from(pem, 'base64').toString()
+  const other = createClientCSR({ user: 'eve', groups: [] }, newKey())
+  const refusalOf = (request: string) =>
+    causes(() => create('certificatesigningrequests', asks({ request: Buffer.from(request).toString('base64') })))
+  for (const request of [text, `Certificate Request:\n${text}`, `${text}${other}`]) {
+    t.ok(create('certificatesigningrequests', asks({ request: Buffer.from(request).toString('base64') })))
+  }
+  const label = 'CERTIFICATE REQUEST'
+  t.match(refusalOf('-----BEGIN CERTIFICATE REQUEST-----\n'), [/PEM block type must be CERTIFICATE REQUEST/])
+  t.match(refusalOf(text.replaceAll(label, 'CERTIFICATE')), [/PEM block type must be/])
+  t.match(refusalOf(`-----BEGIN ${label}-----\nMA==\n-----END ${label}-----\n`), [/it is not a PKCS#10 request/])
+  const lines = text.trimEnd().split('\n')
+  const signed = Buffer.from(lines.slice(1, -1).join(''), 'base64')
+  const forged = signed.fill(signed.readUInt8(60) ^ 1, 60, 61).toString('base64')
+  t.match(refusalOf([lines[0], forged, lines.at(-1)].join('\n')), [/spec.request: Invalid value/])
   t.same(
     fields(() => update('certificatesigningrequests', made, asks({ username: 'eve' }))),
     ['spec'],

@@ -34,7 +34,7 @@ function configMapProblems(map: ConfigMap): readonly Problem[] {
     ...keyProblems('data', data),
     ...keyProblems('binaryData', binaryData),
     ...twice.map((key) => invalid(`binaryData[${key}]`, key, 'is also a key of data')),
-    ...sizeProblems(textBytes(data) + decodedBytes(binaryData)),
+    ...sizeProblems('[]', textBytes(data) + decodedBytes(binaryData)),
   ]
 }
 

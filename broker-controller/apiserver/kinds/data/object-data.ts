@@ -2,9 +2,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ConfigMap } from '../../../../api/config-map.ts'
 import { dataKeyProblem } from '../../../../api/names.ts'
-import { forbidden, invalid, type Problem } from '../../../../api/problem.ts'
+import { forbidden, type Problem } from '../../../../api/problem.ts'
 import type { Secret } from '../../../../api/secret.ts'
-import { problemsWith } from '../../../../api/validation/metadata-validation.ts'
+import { problemsWith, tooLong } from '../../../../api/validation/metadata-validation.ts'
 
 const mostDataBytes = 1024 * 1024
 
@@ -23,10 +23,9 @@ export function decodedBytes(data: Data): number {
   return Object.values(data).reduce((sum, value) => sum + Buffer.byteLength(value, 'base64'), 0)
 }
 
-export function sizeProblems(bytes: number): readonly Problem[] {
-  return bytes <= mostDataBytes
-    ? []
-    : [invalid('data', `${bytes} bytes`, `may not be more than ${mostDataBytes} bytes`)]
+/** `field`: that of a Secret is `data`, that of a ConfigMap has no name (ValidateConfigMap in pkg/apis/core/validation/validation.go). */
+export function sizeProblems(field: 'data' | '[]', bytes: number): readonly Problem[] {
+  return bytes <= mostDataBytes ? [] : [tooLong(field, mostDataBytes)]
 }
 
 type Freezable = ConfigMap | Secret

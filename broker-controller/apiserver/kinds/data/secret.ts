@@ -40,7 +40,7 @@ function withSecretDefaults(secret: Secret): Secret {
 }
 
 function secretProblems({ data = {} }: Secret): readonly Problem[] {
-  return [...keyProblems('data', data), ...sizeProblems(decodedBytes(data))]
+  return [...keyProblems('data', data), ...sizeProblems('data', decodedBytes(data))]
 }
 
 function tlsWarnings({ type, data = {} }: Secret): readonly string[] {
