@@ -353,7 +353,7 @@ test('a Job that another controller manages is left to it', async (t) => {
   await world.create({ managedBy: 'example.com/mine' })
   await world.settle()
   t.equal((await world.pods()).length, 0)
-  t.equal((await world.job())?.status, undefined)
+  t.same((await world.job())?.status, {})
 })
 
 test('when a Job goes, nothing holds its pods any more', async (t) => {
