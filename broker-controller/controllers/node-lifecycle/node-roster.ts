@@ -10,6 +10,7 @@ import {
   lateAtMs,
   type NodeHealth,
   type Now,
+  neverReportedReason,
   seenLease,
   seenNode,
   silenceOf,
@@ -184,9 +185,11 @@ const latePeriodMs = 500
 
 /**
  * Silence is noticed at whole monitor periods, so that nodes lost together are judged together; the NoExecute taint is
- * decided a period after Ready changed, and of an Unknown node a period after its silence exceeded the grace.
+ * decided a period after Ready changed, and of an Unknown node a period after its silence exceeded the grace. One that never reported
+ * was not Ready before: it is tainted in the period in which it becomes Unknown (monitorNodeHealth in node_lifecycle_controller.go).
  */
 export function judgedFromMs(health: NodeHealth, settings: RosterSettings): number {
+  if (health.ready?.reason === neverReportedReason) return health.readyChangedMs
   const { nodeMonitorPeriodMs } = settings
   const changed = tickAfter(health.readyChangedMs, nodeMonitorPeriodMs)
   // Unknown may have been set early, for a late heartbeat or a lost connection: evictions begin no earlier for that.
