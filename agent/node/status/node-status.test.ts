@@ -33,6 +33,7 @@ test('a node status carries everything kubectl shows of a node', async (t) => {
     capacity: { cpu: '4', memory: '1048576Ki', pods: '110' },
     allocatable: { memory: '524288Ki' },
     addresses: facts.addresses,
+    daemonEndpoints: { kubeletEndpoint: { Port: 10_250 } },
     nodeInfo: { containerRuntimeVersion: 'docker://20.10.24', kubeletVersion: 'v1.32.0', architecture: 'arm64' },
   })
   t.equal(nodeStatus({ ...facts, runtimeVersion: undefined }).nodeInfo?.containerRuntimeVersion, 'docker://Unknown')

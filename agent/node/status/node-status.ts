@@ -20,12 +20,16 @@ export type NodeFacts = {
   readonly conditions: readonly NodeCondition[]
 }
 
+/** As the kubelet's, for clients that ask through `nodes/NODE:PORT/proxy`. Nothing listens on it. */
+const kubeletPort = 10_250
+
 export function nodeStatus(facts: NodeFacts): NodeStatus {
   return {
     capacity: asQuantities(facts.capacity),
     allocatable: asQuantities(facts.allocatable),
     conditions: facts.conditions,
     addresses: facts.addresses,
+    daemonEndpoints: { kubeletEndpoint: { Port: kubeletPort } },
     nodeInfo: {
       ...facts.system,
       containerRuntimeVersion: facts.runtimeVersion ?? 'docker://Unknown',
