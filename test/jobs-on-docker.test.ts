@@ -1,28 +1,15 @@
 /** Jobs and CronJobs with the real kubectl, controller, agent and engine. */
-import { randomInt } from 'node:crypto'
 import tap, { test } from 'tap'
 import type { CronJob } from '../api/batch/cron-job.ts'
 import type { Job } from '../api/batch/job.ts'
 import type { Pod } from '../api/pod.ts'
-import { seededRandom } from '../daemon/testing/seeded-random.ts'
 import { whyNoDockerd } from './support/dockerd.ts'
-import type { Controller } from './support/fleet.ts'
+import { jobManifest } from './support/jobs.ts'
 import { joinedFleet } from './support/joined-fleet.ts'
 import { image } from './support/pods.ts'
 import { eventually } from './support/wait.ts'
 
 tap.setTimeout(900_000)
-
-const kills = 50
-/** Requests that a controller answers before it is killed: some 100 ms each, so all parts of a visit are hit. */
-const mostAnswers = 10
-const finalizer = 'batch.kubernetes.io/job-tracking'
-
-function manifest(name: string, script: string, spec: Partial<Job['spec']> = {}): string {
-  const containers = [{ name: 'main', image, command: ['sh', '-c', script] }]
-  const template = { spec: { restartPolicy: 'Never', containers } }
-  return JSON.stringify({ apiVersion: 'batch/v1', kind: 'Job', metadata: { name }, spec: { template, ...spec } })
-}
 
 test('kubectl creates, waits for and describes Jobs and CronJobs', { skip: whyNoDockerd() }, async (t) => {
   const fleet = await joinedFleet(t)
@@ -34,6 +21,15 @@ test('kubectl creates, waits for and describes Jobs and CronJobs', { skip: whyNo
   /** Events are written after what they are about. */
   const described = (name: string, event: RegExp) =>
     eventually(`${name}: ${event}`, async () => event.test(await kubectl('describe', name)))
+
+  await t.test('a CronJob is created, and listed', async (t) => {
+    await kubectl('create', 'cronjob', 'tick', `--image=${image}`, '--schedule=* * * * *', '--', 'date')
+    t.match(
+      await kubectl('get', 'cronjobs'),
+      // A minute may have begun since it was created.
+      /NAME +SCHEDULE +TIMEZONE +SUSPEND +ACTIVE +LAST SCHEDULE +AGE\ntick +\* \* \* \* \* +<none> +False +(0 +<none>|[01] +\d+s) +\d+s\n/,
+    )
+  })
 
   await t.test('a Job from the command line runs to its end', async (t) => {
     await kubectl('create', 'job', 'hello', `--image=${image}`, '--', 'sh', '-c', 'echo hello from a job')
@@ -56,7 +52,7 @@ test('kubectl creates, waits for and describes Jobs and CronJobs', { skip: whyNo
   await t.test('an indexed Job gives each pod its index, in the environment and in its name', async (t) => {
     const script = 'echo "$JOB_COMPLETION_INDEX on $(hostname)"'
     const spec = { completions: 3, parallelism: 3, completionMode: 'Indexed' }
-    await kubectlWith(manifest('parts', script, spec), 'apply', '-f', '-')
+    await kubectlWith(jobManifest('parts', script, spec), 'apply', '-f', '-')
     await kubectl('wait', '--for=condition=Complete', 'job/parts', '--timeout=90s')
     const logs = await kubectl('logs', '-l', 'job-name=parts')
     t.same(logs.trim().split('\n').sort(), ['0 on parts-0', '1 on parts-1', '2 on parts-2'])
@@ -64,13 +60,13 @@ test('kubectl creates, waits for and describes Jobs and CronJobs', { skip: whyNo
   })
 
   await t.test('a Job that fails states the reason', async () => {
-    await kubectlWith(manifest('broken', 'exit 3', { backoffLimit: 0 }), 'apply', '-f', '-')
+    await kubectlWith(jobManifest('broken', 'exit 3', { backoffLimit: 0 }), 'apply', '-f', '-')
     await kubectl('wait', '--for=condition=Failed', 'job/broken', '--timeout=90s')
     await described('job/broken', /BackoffLimitExceeded .*Job has reached the specified backoff limit/)
   })
 
   await t.test('a running Job is suspended, resumed and ended by its deadline', async (t) => {
-    await kubectlWith(manifest('long', 'trap "exit 0" TERM; while :; do sleep 0.1; done'), 'apply', '-f', '-')
+    await kubectlWith(jobManifest('long', 'trap "exit 0" TERM; while :; do sleep 0.1; done'), 'apply', '-f', '-')
     const ready = async () => (await json<Job>('job', 'long')).status?.ready
     await eventually('its pod is ready', async () => (await ready()) === 1, { withinMs: 90_000 })
     await kubectl('patch', 'job', 'long', '-p', '{"spec":{"suspend":true}}')
@@ -82,13 +78,31 @@ test('kubectl creates, waits for and describes Jobs and CronJobs', { skip: whyNo
     await described('job/long', /DeadlineExceeded/)
   })
 
-  await t.test('a CronJob creates Jobs, and kubectl one from it', async (t) => {
-    await kubectl('create', 'cronjob', 'tick', `--image=${image}`, '--schedule=* * * * *', '--', 'date')
-    t.match(
-      await kubectl('get', 'cronjobs'),
-      // A minute may have begun since it was created.
-      /NAME +SCHEDULE +TIMEZONE +SUSPEND +ACTIVE +LAST SCHEDULE +AGE\ntick +\* \* \* \* \* +<none> +False +(0 +<none>|[01] +\d+s) +\d+s\n/,
-    )
+  await t.test('a Job is deleted with its pods, before them, or without them', async (t) => {
+    const pods = async (name: string) => (await json<{ items: Pod[] }>('pods', '-l', `job-name=${name}`)).items
+    for (const [name, cascade] of [
+      ['a', 'background'],
+      ['b', 'foreground'],
+      ['c', 'orphan'],
+    ] as const) {
+      await kubectlWith(jobManifest(name, 'exit 0'), 'apply', '-f', '-')
+      await kubectl('wait', '--for=condition=Complete', `job/${name}`, '--timeout=90s')
+      await kubectl('delete', 'job', name, `--cascade=${cascade}`, '--timeout=60s')
+      if (cascade === 'orphan') {
+        t.equal((await pods(name)).length, 1)
+        t.same((await pods(name))[0]?.metadata.ownerReferences ?? [], [])
+      } else await eventually(`no pod of ${name}`, async () => (await pods(name)).length === 0)
+    }
+  })
+
+  await t.test('a finished Job goes after its time to live', async () => {
+    await kubectlWith(jobManifest('brief', 'exit 0', { ttlSecondsAfterFinished: 1 }), 'apply', '-f', '-')
+    await eventually('it is gone', async () => (await tryKubectl('get', 'job', 'brief')).code !== 0, {
+      withinMs: 90_000,
+    })
+  })
+
+  await t.test('the CronJob has created Jobs meanwhile, and kubectl creates one from it', async (t) => {
     await kubectl('create', 'job', 'by-hand', '--from=cronjob/tick')
     await kubectl('wait', '--for=condition=Complete', 'job/by-hand', '--timeout=90s')
     const { metadata } = await json<CronJob>('cronjob', 'tick')
@@ -116,81 +130,4 @@ test('kubectl creates, waits for and describes Jobs and CronJobs', { skip: whyNo
       return (await own()).length === 0 && !items.some((pod) => pod.metadata.name?.startsWith('tick-'))
     })
   })
-
-  await t.test('a Job is deleted with its pods, before them, or without them', async (t) => {
-    const pods = async (name: string) => (await json<{ items: Pod[] }>('pods', '-l', `job-name=${name}`)).items
-    for (const [name, cascade] of [
-      ['a', 'background'],
-      ['b', 'foreground'],
-      ['c', 'orphan'],
-    ] as const) {
-      await kubectlWith(manifest(name, 'exit 0'), 'apply', '-f', '-')
-      await kubectl('wait', '--for=condition=Complete', `job/${name}`, '--timeout=90s')
-      await kubectl('delete', 'job', name, `--cascade=${cascade}`, '--timeout=60s')
-      if (cascade === 'orphan') {
-        t.equal((await pods(name)).length, 1)
-        t.same((await pods(name))[0]?.metadata.ownerReferences ?? [], [])
-      } else await eventually(`no pod of ${name}`, async () => (await pods(name)).length === 0)
-    }
-  })
-
-  await t.test('a finished Job goes after its time to live', async () => {
-    await kubectlWith(manifest('brief', 'exit 0', { ttlSecondsAfterFinished: 1 }), 'apply', '-f', '-')
-    await eventually('it is gone', async () => (await tryKubectl('get', 'job', 'brief')).code !== 0, {
-      withinMs: 90_000,
-    })
-  })
 })
-
-test('through fifty SIGKILLs of the controller, each pod of a Job is counted once', {
-  skip: whyNoDockerd(),
-}, async (t) => {
-  const seed = Number(process.env['BRAMBLE_SEED'] ?? randomInt(2 ** 31))
-  t.comment(`BRAMBLE_SEED=${seed}`)
-  const random = seededRandom(seed)
-  const fleet = await joinedFleet(t)
-  let { controller } = fleet
-  await fleet.startReady()
-  const job = async (name: string): Promise<Job> =>
-    JSON.parse(await controller.kubectl('get', 'job', name, '-o', 'json'))
-  const names: string[] = []
-  // A sixth of the pods fail; each is done again.
-  const script = '[ $(( $(od -An -N1 -tu1 /dev/urandom) % 6 )) -ne 0 ]'
-  const begin = async () => {
-    const name = `work-${names.length}`
-    names.push(name)
-    const spec = { completions: 20, parallelism: 4, backoffLimit: 1000 }
-    await controller.kubectlWith(manifest(name, script, spec), 'apply', '-f', '-')
-    return name
-  }
-  const isDone = async (name: string) => (await job(name)).status?.completionTime !== undefined
-
-  let current = await begin()
-  for (let kill = 1; kill <= kills; kill++) {
-    if (await isDone(current)) current = await begin()
-    for (let answers = Math.floor(random() * mostAnswers); answers > 0; answers--) await job(current)
-    controller.program.kill('SIGKILL')
-    await controller.program.ended
-    controller = await fleet.controllerAgain()
-  }
-  t.comment(`${names.length} Jobs`)
-  for (const name of names) {
-    await controller.kubectl('wait', '--for=condition=Complete', `job/${name}`, '--timeout=600s')
-    await counted(t, controller, name, await job(name))
-  }
-})
-
-/** The pods stay when they have ended: their number is the truth. */
-async function counted(t: Pick<typeof tap, 'same' | 'notOk'>, { kubectl }: Controller, name: string, job: Job) {
-  const pods: readonly Pod[] = JSON.parse(await kubectl('get', 'pods', '-l', `job-name=${name}`, '-o', 'json')).items
-  const ended = (phase: string) => pods.filter(({ status }) => status?.phase === phase).length
-  const { succeeded = 0, failed = 0, active = 0, uncountedTerminatedPods } = job.status ?? {}
-  t.same({ succeeded, failed, active }, { succeeded: 20, failed: ended('Failed'), active: 0 }, name)
-  t.same(ended('Succeeded'), 20, `${name}: no pod too many`)
-  t.same(pods.length, succeeded + failed, name)
-  t.same(uncountedTerminatedPods, {}, name)
-  t.notOk(
-    pods.some(({ metadata }) => metadata.finalizers?.includes(finalizer)),
-    name,
-  )
-}
