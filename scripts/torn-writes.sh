@@ -76,6 +76,7 @@ install_needed() {
   want mmdebstrap 'what it boots from'
   want e2fsprogs 'its disk'
   want iproute2 'its network'
+  want openssl 'content of a kind that does not compress'
   want busybox-static 'an image without a network'
   command -v kubectl >/dev/null || want kubernetes-client 'kubectl'
   [ "${#missing_packages[@]}" = 0 ] || refresh_package_lists

@@ -70,7 +70,7 @@ export function functionsOf(script: string): readonly string[] {
 }
 
 const commandPlace =
-  /(?:^|[|;&{]|(?<![=(\w$])\((?!\()|\b(?:then|do|else|exec|if|while|until|elif|as_root)\s|!\s|\$\()[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+)*([a-z][\w.+-]*)(?=[\s;)]|$)/gm
+  /(?:^|[|;&{]|(?<![=(\w$])\((?!\()|\b(?:then|do|else|exec|if|while|until|elif|as_root)\s|!\s|\$\()[ \t]*(?:[A-Za-z_]\w*=[^\s(]*[ \t]+)*([a-z][\w.+-]*)(?=[\s;)]|$)/gm
 const ofTheShell = new Set(
   (
     'if then else elif fi for while until do done case esac in function time echo printf read cd exit return local set unset export trap wait ' +
