@@ -52,6 +52,7 @@ unsteady=$PWD/dist/unsteady
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 main() {
+  use_fetched_kubectl
   if [ -z "$quick" ]; then
     step 'Installing what the tests need'
     install_for_tests
@@ -116,6 +117,7 @@ install_for_tests() {
   [ "${#missing_packages[@]}" = 0 ] || refresh_package_lists
   install_missing
   ensure_node
+  ensure_test_kubectl
   ensure_modules all
 }
 
@@ -126,13 +128,29 @@ prepare_roots() {
 }
 
 plan_test_kubectl() {
-  local version
-  version=$(kubectl version --client 2>/dev/null | sed -n 's/^Client Version: v\([0-9.]*\).*/\1/p')
-  [ -n "$version" ] && newer_or_same "$version" 1.29 && return
+  kubectl_is_new_enough && return
   refresh_package_lists
-  newer_or_same "$(candidate_of kubernetes-client)" 1.29 || fail "kubectl is ${version:-missing}, and 1.29 or newer is needed" \
-    'This distribution has none: see https://kubernetes.io/docs/tasks/tools/install-kubectl-linux/'
-  want kubernetes-client 'kubectl'
+  ! newer_or_same "$(candidate_of kubernetes-client)" 1.29 || want kubernetes-client 'kubectl'
+}
+
+# Where the distribution has none that is new enough: one of those that are tested, of the version of the API.
+ensure_test_kubectl() {
+  kubectl_is_new_enough && return
+  local kubectl
+  quietly 'Fetching kubectl' "$install_log" test/clients/fetch-kubectl.sh || fail 'kubectl 1.29 or newer is needed, and could not be fetched' \
+    'See https://kubernetes.io/docs/tasks/tools/install-kubectl-linux/' "$install_log"
+  kubectl=$(test/clients/fetch-kubectl.sh | grep '1\.32')
+  mkdir -p "$tools/bin"
+  ln -sf "$kubectl" "$tools/bin/kubectl"
+  use_fetched_kubectl
+}
+
+use_fetched_kubectl() { [ ! -x "$tools/bin/kubectl" ] || PATH=$tools/bin:$PATH; }
+
+kubectl_is_new_enough() {
+  local version
+  version=$(kubectl version --client 2>/dev/null | sed -n 's/^Client Version: v\([0-9.]*\).*/\1/p') || return 1
+  [ -n "$version" ] && newer_or_same "$version" 1.29
 }
 
 shell_scripts() {
