@@ -1,7 +1,7 @@
 /**
  * Charges writes to the quotas of their namespace. What is used is summed from the objects themselves, so nothing is left wrong
  * by a crash or a lost write. A write that was allowed holds its amounts until it is done: of many at the same time only so
- * many pass as fit.
+ * many pass as fit. Pods that wait are bounded in every namespace, also in one without quotas.
  */
 import { type ResourceAmounts, sumOfAmounts } from '../../../api/limits/resource-amounts.ts'
 import { type ResourceQuota, scopeRequirements } from '../../../api/limits/resource-quota.ts'
@@ -11,11 +11,13 @@ import { forbid } from '../handlers/resource-request.ts'
 import { appliesTo, type Charge, chargeOf, isCharged, refusalOf } from './quota-check.ts'
 import { type CountedKind, isCounted, resourcesOfKind } from './usage.ts'
 import { type UsageIndex, type UsageIndexNeeds, usageIndex } from './usage-index.ts'
+import { type WaitingPodsNeeds, waitingPods } from './waiting-pods.ts'
 
-export type QuotaLedgerNeeds = UsageIndexNeeds & {
-  /** What may stand in a namespace. */
-  readonly kinds: { readonly all: readonly CountedKind[] }
-}
+export type QuotaLedgerNeeds = UsageIndexNeeds &
+  WaitingPodsNeeds & {
+    /** What may stand in a namespace. */
+    readonly kinds: { readonly all: readonly CountedKind[] }
+  }
 
 export interface UsageLedger extends QuotaLedger {
   /** What objects use of each resource of the quota that is counted. */
@@ -25,6 +27,7 @@ export interface UsageLedger extends QuotaLedger {
 
 export function usageLedger({ store, kinds, clock }: QuotaLedgerNeeds): UsageLedger {
   const index = usageIndex({ store, clock })
+  const waiting = waitingPods({ store, clock })
   /** By namespace: what is being written. */
   const pending = new Map<string, Set<Charge>>()
 
@@ -70,28 +73,33 @@ export function usageLedger({ store, kinds, clock }: QuotaLedgerNeeds): UsageLed
     }
   }
 
+  const chargeQuotas: QuotaLedger['charge'] = async (kind, object, old, put) => {
+    const { namespace = '' } = object.metadata
+    const quotas = (await store.list('resourcequotas', namespace)).items
+    if (quotas.length === 0) return put(object)
+    const charge = chargeOf(kind, object, old, clock.wallMs())
+    const concerned = isCharged(charge) ? quotas.filter((quota) => appliesTo(quota, charge)) : []
+    if (concerned.length === 0) return put(object)
+    await index.refresh(concerned.flatMap(placesOf))
+    admit(charge, concerned)
+    const held = pending.get(namespace) ?? new Set()
+    pending.set(namespace, held.add(charge))
+    try {
+      const result = await put(object)
+      index.written(kind, result)
+      return result
+    } finally {
+      held.delete(charge)
+      if (held.size === 0) pending.delete(namespace)
+    }
+  }
+
   return {
     index,
     async charge(kind, object, old, put) {
-      const { namespace = '' } = object.metadata
       if (!isCounted(kind)) return put(object)
-      const quotas = (await store.list('resourcequotas', namespace)).items
-      if (quotas.length === 0) return put(object)
-      const charge = chargeOf(kind, object, old, clock.wallMs())
-      const concerned = isCharged(charge) ? quotas.filter((quota) => appliesTo(quota, charge)) : []
-      if (concerned.length === 0) return put(object)
-      await index.refresh(concerned.flatMap(placesOf))
-      admit(charge, concerned)
-      const held = pending.get(namespace) ?? new Set()
-      pending.set(namespace, held.add(charge))
-      try {
-        const result = await put(object)
-        index.written(kind, result)
-        return result
-      } finally {
-        held.delete(charge)
-        if (held.size === 0) pending.delete(namespace)
-      }
+      const charged = () => chargeQuotas(kind, object, old, put)
+      return kind.id === 'pods' && old === undefined ? await waiting.admit(object, charged) : await charged()
     },
     async usedOf(quota) {
       await index.refresh(placesOf(quota))
