@@ -1,6 +1,5 @@
 /** Deletion of a namespace: first its content, then the namespace itself. */
 import { isApiError } from '../../api/api-error.ts'
-import type { AnyObject } from '../../api/meta.ts'
 import { contentFinalizer, type Namespace } from '../../api/namespace.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import { type Controller, runController } from '../../daemon/controller.ts'
@@ -10,7 +9,7 @@ import type { Loop } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
 import { informer } from '../store/informer.ts'
 import type { Store } from '../store/store.ts'
-import { deleteOne } from './handlers/deleting.ts'
+import { deleteEach } from './handlers/deleting.ts'
 import type { KindRegistry, KindStrategy } from './handlers/strategy.ts'
 import { deletionStatus, type NamespaceContent, type RemainingContent } from './namespace-status.ts'
 
@@ -43,11 +42,13 @@ function emptier(needs: NamespaceDeletionNeeds): Controller {
   const { store, log } = needs
   return {
     name: 'namespace-deletion',
-    async reconcile(name) {
+    async reconcile(name, signal) {
       const key = { namespace: '', name }
       const namespace = await store.get('namespaces', key)
       if (namespace?.metadata.deletionTimestamp === undefined) return undefined
-      const content = await removeContents(name, needs)
+      const content = await removeContents(name, needs, signal)
+      // What is left was not tried: the next controller goes on.
+      if (signal.aborted) return undefined
       const status = deletionStatus(namespace.status, content, rfc3339(needs.clock.wallMs()))
       if (status !== namespace.status) await store.updateStatus('namespaces', { ...namespace, status })
       if (content.failures.length > 0) throw new Error(content.failures.join(', ')) // logged, and repeated with a growing pause
@@ -67,18 +68,41 @@ function isHeld({ metadata, spec }: Namespace): boolean {
 }
 
 /**
- * Deletes what is in the namespace, pods first; returns what is left after that. A kind that fails does not keep the others from
+ * What creates pods goes before the pods, as each pod that goes would make work for it; the pods go before what they read while they
+ * end.
+ */
+const firstKinds: readonly string[] = [
+  'cronjobs',
+  'deployments',
+  'jobs',
+  'replicasets',
+  'replicationcontrollers',
+  'statefulsets',
+  'daemonsets',
+  'pods',
+]
+
+function inDeletionOrder(kinds: readonly KindStrategy[]): readonly KindStrategy[] {
+  const placeOf = ({ id }: KindStrategy) => (firstKinds.includes(id) ? firstKinds.indexOf(id) : firstKinds.length)
+  return kinds.toSorted((a, b) => placeOf(a) - placeOf(b))
+}
+
+/**
+ * Deletes what is in the namespace; returns what is left after that. A kind that fails does not keep the others from
  * being deleted (deleteAllContent in pkg/controller/namespace/deletion/namespaced_resources_deleter.go).
  */
-async function removeContents(namespace: string, needs: NamespaceDeletionNeeds): Promise<NamespaceContent> {
-  const kinds = needs.kinds.all.filter(({ namespaced }) => namespaced)
+async function removeContents(
+  namespace: string,
+  needs: NamespaceDeletionNeeds,
+  signal: AbortSignal,
+): Promise<NamespaceContent> {
   const remaining: RemainingContent[] = []
   const failures: string[] = []
-  for (const kind of [...kinds.filter(({ id }) => id === 'pods'), ...kinds.filter(({ id }) => id !== 'pods')]) {
+  for (const kind of inDeletionOrder(needs.kinds.all.filter(({ namespaced }) => namespaced))) {
+    if (signal.aborted) break
     try {
-      const objects = await removeKind(kind, namespace, needs)
-      const finalizers = objects.map(({ metadata }) => metadata.finalizers ?? [])
-      if (objects.length > 0) remaining.push({ kind, finalizers })
+      const finalizers = await removeKind(kind, namespace, needs, signal)
+      if (finalizers.length > 0) remaining.push({ kind, finalizers })
     } catch (error) {
       failures.push(`${kind.name}.${kind.group}: ${messageOf(error)}`)
     }
@@ -89,26 +113,23 @@ async function removeContents(namespace: string, needs: NamespaceDeletionNeeds):
 /** As Kubernetes empties a namespace (pkg/controller/namespace/deletion/namespaced_resources_deleter.go). */
 const options = { propagationPolicy: 'Background' } as const
 
-/** The objects that are left. Throws the first failure, after it tried to delete all. */
+/** The finalizers of each object that is left. Throws the first failure, after it tried to delete all. */
 async function removeKind(
   kind: KindStrategy,
   namespace: string,
   { store, clock }: NamespaceDeletionNeeds,
-): Promise<readonly AnyObject[]> {
-  const left: AnyObject[] = []
+  signal: AbortSignal,
+): Promise<readonly (readonly string[])[]> {
+  const left: (readonly string[])[] = []
   const failures: unknown[] = []
   const { items } = await store.list(kind.id, namespace)
-  for (const { metadata } of items) {
-    try {
-      const { removed, object } = await deleteOne(
-        kind,
-        { key: { namespace, name: metadata.name }, options },
-        { store, clock },
-      )
-      if (!removed) left.push(object)
-    } catch (error) {
-      if (!isApiError(error, 'NotFound')) failures.push(error)
+  for await (const results of deleteEach(kind, items, { options }, { store, clock })) {
+    for (const result of results) {
+      if (result.status === 'rejected') {
+        if (!isApiError(result.reason, 'NotFound')) failures.push(result.reason)
+      } else if (!result.value.removed) left.push(result.value.object.metadata.finalizers ?? [])
     }
+    if (signal.aborted) break
   }
   if (failures.length > 0) throw failures[0]
   return left

@@ -5,6 +5,7 @@ import type { OwnerReference } from '../../api/meta.ts'
 import type { Resource, ResourceName, ResourceRegistry } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { runController } from '../../daemon/controller.ts'
+import { inParallel } from '../../daemon/in-parallel.ts'
 import type { Log } from '../../daemon/log.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
@@ -33,6 +34,9 @@ export type GarbageCollectorNeeds = {
 /** Events come by the thousand and own nothing; nothing owns them here. */
 const ignored: readonly ResourceName[] = ['events']
 
+/** The store writes together what is written at the same time. */
+const visitsAtOnce = 64
+
 export function garbageCollector(needs: GarbageCollectorNeeds): Loop {
   return { name: 'garbage-collector', run: (signal) => runGarbageCollector(needs, signal) }
 }
@@ -44,24 +48,26 @@ async function runGarbageCollector(
   const queue = workQueue(clock)
   const kinds = new Map<string, { readonly resource: Resource; readonly objects: Informer<ResourceName> }>()
   const write = garbageCollectorWrites({ store, clock, log })
-  const graph = ownershipGraph((item) => queue.add(ownedItemKey(item)))
+  const graph = ownershipGraph((item, afterMs) => queue.addAfter(ownedItemKey(item), afterMs))
 
-  const reconcile = async (key: string): Promise<undefined> => {
+  const reconcile = async (key: string, until: AbortSignal): Promise<undefined> => {
     const [name = '', place = ''] = key.split(' ')
     const kind = kinds.get(name)
     const object = kind?.objects.get(keyFrom(place))
     if (kind === undefined || object === undefined) return
     const item = { resource: kind.resource, object }
-    if (releasesDependents(object)) await orphan(item)
+    if (releasesDependents(object)) await orphan(item, until)
     else if (waitsForDependents(object)) await removeBefore(item)
     else if (object.metadata.deletionTimestamp === undefined) await settle(item)
   }
 
   /** Sets what belongs to it free, then lets it go. */
-  const orphan = async (owner: OwnedItem) => {
+  const orphan = async (owner: OwnedItem, until: AbortSignal) => {
     const { uid } = owner.object.metadata
-    for (const item of graph.dependentsOf(uid)) await write.forget(item, [uid])
-    await write.letGo(owner, dependentsFinalizers.Orphan)
+    await inParallel(graph.dependentsOf(uid), visitsAtOnce, async (item) => {
+      if (!until.aborted) await write.forget(item, [uid])
+    })
+    if (!until.aborted) await write.letGo(owner, dependentsFinalizers.Orphan)
   }
 
   /** Removes what belongs to it; the last of those that block it brings us here again. */
@@ -124,7 +130,7 @@ async function runGarbageCollector(
   }
   const work = async () => {
     await Promise.all([...kinds.values()].map(({ objects }) => objects.listed))
-    if (!signal.aborted) await runController({ name: 'garbage-collector', reconcile }, queue, log, signal)
+    if (!signal.aborted) await runController({ name: 'garbage-collector', reconcile }, queue, log, signal, visitsAtOnce)
   }
   const informers = [...kinds.values()].map(({ resource, objects }) => ({ name: resource.id, run: objects.run }))
   await runLoops([...informers, { name: 'work', run: work }], signal, log)

@@ -16,15 +16,23 @@ export interface OwnershipGraph {
   dependentsOf(uid: string): readonly OwnedItem[]
 }
 
-/** `enqueue` is called for every object for which there may be something to do. */
-export function ownershipGraph(enqueue: (item: OwnedItem) => void): OwnershipGraph {
+/**
+ * A visit of an owner that waits reads all that belongs to it. With more than 200 dependents their ends within a longer time are one visit, so
+ * that the cost does not grow with the square of their number.
+ */
+const [fewDependents, dependentsPerMs] = [200, 10]
+
+/** `enqueue` is called for every object for which there may be something to do, at once or after `afterMs`. */
+export function ownershipGraph(enqueue: (item: OwnedItem, afterMs: number) => void): OwnershipGraph {
   const byUid = new Map<string, OwnedItem>()
   const dependents = new Map<string, Map<string, OwnedItem>>()
 
   const dependentsOf = (uid: string): readonly OwnedItem[] => [...(dependents.get(uid)?.values() ?? [])]
   const enqueueWaiting = ({ uid }: OwnerReference) => {
     const owner = byUid.get(uid)
-    if (owner !== undefined && waitsForDependents(owner.object)) enqueue(owner)
+    if (owner === undefined || !waitsForDependents(owner.object)) return
+    const left = dependents.get(uid)?.size ?? 0
+    enqueue(owner, left > fewDependents ? left / dependentsPerMs : 0)
   }
 
   return {
@@ -35,7 +43,7 @@ export function ownershipGraph(enqueue: (item: OwnedItem) => void): OwnershipGra
       for (const owner of ownersOf(previous)) dependents.get(owner.uid)?.delete(uid)
       if (present === undefined) {
         byUid.delete(uid)
-        for (const item of dependentsOf(uid)) enqueue(item)
+        for (const item of dependentsOf(uid)) enqueue(item, 0)
         for (const owner of ownersOf(previous)) {
           if (dependents.get(owner.uid)?.size === 0) dependents.delete(owner.uid)
           enqueueWaiting(owner)
@@ -48,7 +56,7 @@ export function ownershipGraph(enqueue: (item: OwnedItem) => void): OwnershipGra
         dependents.set(owner.uid, (dependents.get(owner.uid) ?? new Map<string, OwnedItem>()).set(uid, item))
       }
       const concerns = ownersOf(present).length > 0 || waitsForDependents(present) || releasesDependents(present)
-      if (concerns && (previous === undefined || belongsDifferently(present, previous))) enqueue(item)
+      if (concerns && (previous === undefined || belongsDifferently(present, previous))) enqueue(item, 0)
       for (const owner of ownersOf(previous)) enqueueWaiting(owner)
     },
     item: (uid) => byUid.get(uid),

@@ -5,6 +5,7 @@ import { dependentsFinalizers, planDeletion } from '../../../api/deletion/object
 import type { AnyObject } from '../../../api/meta.ts'
 import { forbidden, invalidObject } from '../../../api/problem.ts'
 import type { Clock } from '../../../daemon/clock.ts'
+import { yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 import type { AnyStored, ObjectKey, Store } from '../../store/store.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { isSwitchedOn } from '../wire/query.ts'
@@ -30,12 +31,14 @@ export type DeletionNeeds = { readonly store: Store; readonly clock: Clock }
 
 const waitsMs = [10, 20, 40, 80, 160]
 
+export type Deletion = { readonly removed: boolean; readonly object: AnyStored | AnyObject }
+
 /** The object as it now is, or as it was when it is gone. Throws NotFound, Conflict, Forbidden. */
 export async function deleteOne(
   kind: KindStrategy,
   { key, options = {}, dryRun = false, change = (object) => object, admit }: DeletionRequest,
   { store, clock }: DeletionNeeds,
-): Promise<{ readonly removed: boolean; readonly object: AnyStored | AnyObject }> {
+): Promise<Deletion> {
   refuseUndeletable(kind, key.name)
   for (let failures = 0; ; failures++) {
     const present = await store.get(kind.id, key)
@@ -112,8 +115,29 @@ function judging(webhooks: RequestWebhooks): (object: AnyStored) => Promise<void
   }
 }
 
-/** The store writes together what is asked for together. */
-const writtenTogether = 500
+/** The store writes together what is asked for together; so many are a turn of the event loop. */
+const writtenTogether = 250
+
+/**
+ * Deletes these objects in parts, each of which the store writes together; others have their turn in between. The results come part by
+ * part, in the order of the objects: the caller ends it by not asking for the next one.
+ */
+export async function* deleteEach(
+  kind: KindStrategy,
+  objects: readonly AnyStored[],
+  deletion: Omit<DeletionRequest, 'key'>,
+  needs: DeletionNeeds,
+): AsyncGenerator<readonly PromiseSettledResult<Deletion>[]> {
+  const together = kind.deletedTogether ?? writtenTogether
+  for (let at = 0; at < objects.length; at += together) {
+    await yieldTurn()
+    const deletions = objects.slice(at, at + together).map(({ metadata }) => {
+      const key = { namespace: metadata.namespace ?? '', name: metadata.name }
+      return deleteOne(kind, { ...deletion, key }, needs)
+    })
+    yield await Promise.allSettled(deletions)
+  }
+}
 
 export async function deleteCollection(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query } = request
@@ -125,14 +149,9 @@ export async function deleteCollection(request: ResourceRequest, needs: Resource
   const webhooks = await webhooksOf(request, needs.webhooks, 'DELETE', dryRun)
   const { items, resourceVersion } = await needs.store.list(resource.id, namespace || undefined)
   const ended: AnyObject[] = []
-  const found = items.filter(matches)
-  const together = resource.deletedTogether ?? writtenTogether
-  for (let at = 0; at < found.length; at += together) {
-    const deletions = found.slice(at, at + together).map(({ metadata }) => {
-      const key = { namespace: metadata.namespace ?? '', name: metadata.name }
-      return deleteOne(resource, { key, options, dryRun, ...(webhooks && { admit: judging(webhooks) }) }, needs)
-    })
-    for (const result of await Promise.allSettled(deletions)) {
+  const deletion = { options, dryRun, ...(webhooks && { admit: judging(webhooks) }) }
+  for await (const results of deleteEach(resource, items.filter(matches), deletion, needs)) {
+    for (const result of results) {
       if (result.status === 'fulfilled') ended.push(result.value.object)
       else if (!isApiError(result.reason, 'NotFound')) throw result.reason
     }

@@ -66,12 +66,13 @@ async function runPodCleanup(
       missing: await missingNodes(),
       ...settings,
     })
-    await inParallel(plan, removalsAtOnce, (cleanup) =>
-      remove(cleanup).catch((error) => {
+    await inParallel(plan, removalsAtOnce, async (cleanup) => {
+      if (signal.aborted) return
+      await remove(cleanup).catch((error) => {
         restless = true
         log.warn('Pod not cleaned up', { pod: keyText(cleanup.pod.metadata), reason: cleanup.reason, error })
-      }),
-    )
+      })
+    })
   }
 
   /** Asked of the store itself at the end of the quarantine, in case the watch is late. */

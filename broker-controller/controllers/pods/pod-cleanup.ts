@@ -46,8 +46,11 @@ export function planCleanup({ pods, node, missing, terminatedPodGCThreshold }: C
     else if (hasEndedForGood(pod)) finished.push(pod)
   }
   if (terminatedPodGCThreshold <= 0 || finished.length <= terminatedPodGCThreshold) return cleanups
-  const surplus = finished.toSorted(evictedThenOldest).slice(0, finished.length - terminatedPodGCThreshold)
-  return [...cleanups, ...surplus.map((pod): Cleanup => ({ pod, reason: 'too-many-finished' }))]
+  const surplus = finished
+    .map((pod) => ({ pod, rank: isEvicted(pod) ? 0 : 1, createdMs: Date.parse(pod.metadata.creationTimestamp) }))
+    .sort((a, b) => a.rank - b.rank || a.createdMs - b.createdMs)
+    .slice(0, finished.length - terminatedPodGCThreshold)
+  return [...cleanups, ...surplus.map(({ pod }): Cleanup => ({ pod, reason: 'too-many-finished' }))]
 }
 
 /** A pod that has not ended is Failed before it goes, so that watchers see how it ended. Undefined: it has. */
@@ -73,7 +76,6 @@ function reasonToRemove(
   return isLeaving && host !== undefined && !isReady(host) && isOutOfService(host) ? 'out-of-service' : undefined
 }
 
-function evictedThenOldest(a: StoredPod, b: StoredPod): number {
-  const rank = ({ status }: StoredPod) => (status?.phase === 'Failed' && status.reason === 'Evicted' ? 0 : 1)
-  return rank(a) - rank(b) || Date.parse(a.metadata.creationTimestamp) - Date.parse(b.metadata.creationTimestamp)
+function isEvicted({ status }: StoredPod): boolean {
+  return status?.phase === 'Failed' && status.reason === 'Evicted'
 }

@@ -3,6 +3,7 @@ import type { BuiltInName } from '../../../api/resources.ts'
 import type { Labels } from '../../../api/selectors.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
+import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import type { AnyStored, Store, StoredObject } from '../../store/store.ts'
 import { type ClaimStep, claimStep, controllerReference } from './controller-ref.ts'
@@ -37,11 +38,11 @@ export async function claimObjects<R extends BuiltInName, D extends BuiltInName>
   }
   const claimed = new Map<string, StoredObject<D>>()
   const writes: (readonly ['adopt' | 'release', StoredObject<D>])[] = []
-  for (const object of found) {
+  await eachInTurns(found, (object) => {
     const step = stepOf(object)
     if (step === 'owned') claimed.set(object.metadata.uid, object)
     else if (step !== 'ignore') writes.push([step, object])
-  }
+  })
   if (writes.length === 0) return found.filter(({ metadata }) => claimed.has(metadata.uid))
   const mayAdopt = await isStillThere(needs, claim)
   await inParallel(writes, writesAtOnce, async ([step, object]) => {

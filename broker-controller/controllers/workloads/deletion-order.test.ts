@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { aPod, type PodOverrides } from '../../../api/testing/builders.ts'
-import { deletionCostAnnotation, inDeletionOrder } from './deletion-order.ts'
+import { deletionCostAnnotation, firstInDeletionOrder, inDeletionOrder } from './deletion-order.ts'
 
 const nowMs = Date.parse('2026-01-02T00:00:00Z')
 const running = (name: string, over: PodOverrides = {}, readySince = '2026-01-01T00:00:00Z') =>
@@ -100,4 +100,23 @@ test('a deletion cost is an integer of 32 bits as Go writes it, and anything els
   t.same(order([cost('2147483647'), cost('2147483648')], []), ['2147483648', '2147483647'])
   t.same(order([cost('-2147483649'), cost('-2147483648')], []), ['-2147483648', '-2147483649'])
   for (const wrong of ['05', '5e1', '+5', ' 5']) t.same(order([cost('1'), cost(wrong)], []), [wrong, '1'])
+})
+
+test('of very many pods the same ones go first', async (t) => {
+  const many = Array.from({ length: 1700 }, (_, index) => {
+    const cost = String((index * 7919) % 1000)
+    return running(`p-${index}`, { nodeName: `pi-${index % 7}`, annotations: { [deletionCostAnnotation]: cost } })
+  })
+  const first = await firstInDeletionOrder(many, many, { count: 600, nowMs })
+  t.same(first, inDeletionOrder(many, many, nowMs).slice(0, 600))
+  t.same(await firstInDeletionOrder(many, [], { count: 0, nowMs }), [])
+})
+
+test('a node with many pods of the same Deployment loses one first, also where they are of another ReplicaSet', async (t) => {
+  const on = (name: string, nodeName: string) => running(name, { nodeName })
+  const own = [on('a', 'pi-1'), on('b', 'pi-2')]
+  const first = async (related: ReturnType<typeof on>) =>
+    (await firstInDeletionOrder(own, [...own, related], { count: 1, nowMs })).map(({ metadata }) => metadata.name)
+  t.same(await first(on('other', 'pi-1')), ['a'])
+  t.same(await first(on('other', 'pi-2')), ['b'])
 })

@@ -1,6 +1,7 @@
 /** Which pods of a workload are deleted first (ActivePodsWithRanks in pkg/controller/controller_utils.go). */
 import { podCondition } from '../../../api/pod/pod-conditions.ts'
 import type { Pod } from '../../../api/pod.ts'
+import { eachInTurns, yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 import { isActivePod, isReadyPod } from './pod-readiness.ts'
 
 export const deletionCostAnnotation = 'controller.kubernetes.io/pod-deletion-cost'
@@ -26,17 +27,43 @@ type Ranked = {
  * pods on their node, ready for a short time, with many restarts, young. Times count by their magnitude (KEP-2185). `related`: all
  * pods of the same purpose, as those of the other ReplicaSets of a Deployment.
  */
-export function inDeletionOrder<P extends Pod>(pods: readonly P[], related: readonly Pod[], nowMs: number): P[] {
-  const onNode = new Map<string, number>()
-  for (const pod of related) {
-    if (!isActivePod(pod)) continue
-    const node = pod.spec.nodeName ?? ''
-    onNode.set(node, (onNode.get(node) ?? 0) + 1)
-  }
-  return pods
-    .map((pod) => ({ pod, rank: rankOf(pod, onNode.get(pod.spec.nodeName ?? '') ?? 0) }))
+export function inDeletionOrder<P extends Pod>(pods: readonly P[], related: Iterable<Pod>, nowMs: number): P[] {
+  const onNode: Counts = new Map()
+  for (const pod of related) countOnNode(onNode, pod)
+  return ranked(pods, onNode)
     .sort((a, b) => compareRanks(a.rank, b.rank, nowMs))
     .map(({ pod }) => pod)
+}
+
+/** The first `count` of them. Many pods take several turns of the event loop. */
+export async function firstInDeletionOrder<P extends Pod>(
+  pods: readonly P[],
+  related: Iterable<Pod>,
+  { count, nowMs }: { readonly count: number; readonly nowMs: number },
+): Promise<readonly P[]> {
+  const onNode: Counts = new Map()
+  await eachInTurns(related, (pod) => countOnNode(onNode, pod))
+  let first: readonly RankedPod<P>[] = []
+  for (let at = 0; at < pods.length; at += rankedAtOnce) {
+    await yieldTurn()
+    const more = ranked(pods.slice(at, at + rankedAtOnce), onNode)
+    first = [...first, ...more].sort((a, b) => compareRanks(a.rank, b.rank, nowMs)).slice(0, count)
+  }
+  return first.map(({ pod }) => pod)
+}
+
+type Counts = Map<string, number>
+type RankedPod<P> = { readonly pod: P; readonly rank: Ranked }
+const rankedAtOnce = 500
+
+function countOnNode(counts: Counts, pod: Pod): void {
+  if (!isActivePod(pod)) return
+  const node = pod.spec.nodeName ?? ''
+  counts.set(node, (counts.get(node) ?? 0) + 1)
+}
+
+function ranked<P extends Pod>(pods: readonly P[], onNode: Counts): RankedPod<P>[] {
+  return pods.map((pod) => ({ pod, rank: rankOf(pod, onNode.get(pod.spec.nodeName ?? '') ?? 0) }))
 }
 
 function rankOf(pod: Pod, onNode: number): Ranked {

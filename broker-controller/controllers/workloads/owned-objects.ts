@@ -9,6 +9,8 @@ export interface OwnedObjects<D extends BuiltInName> {
   get(key: ObjectKey): StoredObject<D> | undefined
   /** Those of its namespace whose controller it is, in no order: a pod of another namespace may name its uid, too. */
   ofController(controller: Controller): Iterable<StoredObject<D>>
+  /** How many these are; the cost does not grow with them. */
+  countOf(controller: Controller): number
   /** Those of the namespace that have no controller, in no order. */
   orphansOf(namespace: string): Iterable<StoredObject<D>>
   /** Reads what the store has: what this process has written is in the index then. Throws ApiError Expired for a moment. */
@@ -55,6 +57,7 @@ export function ownedObjects<D extends BuiltInName>(needs: InformerNeeds, resour
     get: objects.get,
     ofController: ({ metadata: { namespace = '', uid } }) =>
       byController.get(placeText(namespace, uid))?.values() ?? [],
+    countOf: ({ metadata: { namespace = '', uid } }) => byController.get(placeText(namespace, uid))?.size ?? 0,
     orphansOf: (namespace) => orphans.get(namespace)?.values() ?? [],
     catchUp: objects.catchUp,
     onChange: (listener) => void listeners.push(listener),

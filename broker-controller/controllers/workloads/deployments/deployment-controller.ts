@@ -33,7 +33,10 @@ export function deploymentController(
   const { clock } = needs
   const control = podControl(needs, component)
   const selects = selecting((deployment: StoredDeployment) => deployment.spec.selector)
-  const isRunning = (set: StoredSet) => [...pods.ofController(set)].some((pod) => !hasEndedForGood(pod))
+  const isRunning = (set: StoredSet) => {
+    for (const pod of pods.ofController(set)) if (!hasEndedForGood(pod)) return true
+    return false
+  }
 
   const reconcile = async (deployment: StoredDeployment, found: readonly StoredSet[]): Promise<Reconciled> => {
     const select = selects(deployment)

@@ -11,13 +11,14 @@ import { rewrite } from '../../../store/rewrite.ts'
 import type { StoredObject, StoredPod } from '../../../store/store.ts'
 import { claimObjects } from '../claims.ts'
 import { controllerOf } from '../controller-ref.ts'
+import { firstInDeletionOrder } from '../deletion-order.ts'
 import type { OwnedObjects } from '../owned-objects.ts'
 import { ownerLoop } from '../owner-loop.ts'
 import { type PodControl, type PodControlNeeds, podControl } from '../pod-control.ts'
 import { isActivePod, nextAvailableMs } from '../pod-readiness.ts'
 import { selecting } from '../selecting.ts'
 import { slowStart } from '../slow-start.ts'
-import { planReplicas, replicaStatus } from './replica-plan.ts'
+import { countReplicas, planReplicas, replicaStatus } from './replica-plan.ts'
 
 type ReplicaKind = 'replicasets' | 'replicationcontrollers'
 type Owner<R extends ReplicaKind> = StoredObject<R>
@@ -84,10 +85,11 @@ function replicaLoop<R extends ReplicaKind>(
     const claim = { owners: variant.owners, owner, dependents: pods.resource, selects: select }
     const own = await claimObjects(needs, claim, active)
     const isLeaving = owner.metadata.deletionTimestamp !== undefined
-    const failure = isLeaving ? undefined : await manage(variant, owner, own, control, clock.wallMs())
+    const { failure, isPartial } = isLeaving ? nothing : await manage(variant, owner, own, control, clock.wallMs())
     const minReadySeconds = owner.spec.minReadySeconds ?? 0
     await writeStatus(needs, variant, owner, own, failure)
     if (failure !== undefined) throw failure
+    if (isPartial) return { requeueAfterMs: 1 }
     const nextMs = nextAvailableMs(own, minReadySeconds, clock.wallMs())
     return nextMs === undefined ? undefined : { requeueAfterMs: nextMs + 1 - clock.wallMs() }
   }
@@ -103,29 +105,38 @@ function replicaLoop<R extends ReplicaKind>(
   })
 }
 
-/** The error of the first write that failed; undefined: all succeeded. */
+/** `failure`: the error of the first write that failed. `isPartial`: the next visit goes on at once. */
+type Managed = { readonly failure: Error | undefined; readonly isPartial: boolean }
+const nothing: Managed = { failure: undefined, isPartial: false }
+
 async function manage<R extends ReplicaKind>(
   { templateOf, relatedTo }: Variant<R>,
   owner: Owner<R>,
   own: readonly StoredPod[],
   control: PodControl,
   nowMs: number,
-): Promise<Error | undefined> {
+): Promise<Managed> {
   const template = templateOf(owner)
-  if (template === undefined) return undefined
-  const plan = planReplicas(owner.spec.replicas ?? 1, own, relatedTo(owner), nowMs)
+  if (template === undefined) return nothing
+  const plan = planReplicas(owner.spec.replicas ?? 1, own.length)
   switch (plan.step) {
     case 'none':
-      return undefined
+      return nothing
     case 'create': {
-      const { error } = await slowStart(plan.count, async () => (await control.create(owner, template)) !== undefined)
-      return error === undefined ? undefined : asError(error)
+      const create = async () => (await control.create(owner, template)) !== undefined
+      const { done, error } = await slowStart(plan.count, create)
+      // In a namespace that is being deleted nothing is created, and nothing follows.
+      const isPartial = plan.isPartial && done === plan.count
+      return { failure: error === undefined ? undefined : asError(error), isPartial }
     }
-    case 'delete':
-      return await inParallel(plan.pods, writesAtOnce, (pod) => control.delete(owner, pod)).then(
+    case 'delete': {
+      const pods = await firstInDeletionOrder(own, relatedTo(owner) ?? [], { count: plan.count, nowMs })
+      const failure = await inParallel(pods, writesAtOnce, (pod) => control.delete(owner, pod)).then(
         () => undefined,
         (error: unknown) => asError(error),
       )
+      return { failure, isPartial: plan.isPartial }
+    }
   }
 }
 
@@ -143,14 +154,16 @@ async function writeStatus<R extends ReplicaKind>(
 ): Promise<void> {
   const { name, namespace = '', uid } = owner.metadata
   const nowMs = clock.wallMs()
-  const status = replicaStatus(owner.status, {
-    pods: own,
-    wanted: owner.spec.replicas ?? 1,
+  const counts = await countReplicas(own, {
     templateLabels: templateOf(owner)?.metadata?.labels,
     minReadySeconds: owner.spec.minReadySeconds ?? 0,
+    nowMs,
+  })
+  const status = replicaStatus(owner.status, {
+    counts,
+    wanted: owner.spec.replicas ?? 1,
     generation: owner.metadata.generation,
     failure: failure?.message,
-    nowMs,
     now: rfc3339(nowMs),
   })
   if (equalJSON(status, owner.status)) return

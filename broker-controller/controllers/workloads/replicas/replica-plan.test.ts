@@ -1,6 +1,6 @@
 import { test } from 'tap'
 import { aPod } from '../../../../api/testing/builders.ts'
-import { planReplicas, type ReplicaFacts, replicaStatus } from './replica-plan.ts'
+import { type CountingFacts, countReplicas, planReplicas, type ReplicaFacts, replicaStatus } from './replica-plan.ts'
 
 const now = '2026-01-01T00:01:00Z'
 const nowMs = Date.parse(now)
@@ -8,48 +8,32 @@ const ready = (since: string) => ({
   phase: 'Running' as const,
   conditions: [{ type: 'Ready', status: 'True' as const, lastTransitionTime: since }],
 })
-const pods = (count: number) => Array.from({ length: count }, (_, index) => aPod({ name: `web-${index}` }))
 
-test('missing pods are created, and with the wanted number nothing is done', async (t) => {
-  t.same(planReplicas(3, pods(3), undefined, nowMs), { step: 'none' })
-  t.same(planReplicas(3, pods(1), undefined, nowMs), { step: 'create', count: 2 })
-  t.same(planReplicas(0, [], undefined, nowMs), { step: 'none' })
+test('missing pods are created, surplus ones deleted, and with the wanted number nothing is done', async (t) => {
+  t.same(planReplicas(3, 3), { step: 'none' })
+  t.same(planReplicas(3, 1), { step: 'create', count: 2, isPartial: false })
+  t.same(planReplicas(0, 0), { step: 'none' })
+  t.same(planReplicas(1, 3), { step: 'delete', count: 2, isPartial: false })
 })
 
-test('at most 500 pods are created or deleted at once', async (t) => {
-  t.same(planReplicas(2000, pods(1), undefined, nowMs), { step: 'create', count: 500 })
-  t.same(planReplicas(501, pods(1), undefined, nowMs), { step: 'create', count: 500 })
-  t.match(planReplicas(0, pods(501), undefined, nowMs), { step: 'delete', pods: { length: 500 } })
+test('at most 500 pods are created or deleted at once, and the next visit goes on', async (t) => {
+  t.same(planReplicas(2_000_000_000, 1), { step: 'create', count: 500, isPartial: true })
+  t.same(planReplicas(501, 1), { step: 'create', count: 500, isPartial: false })
+  t.same(planReplicas(0, 501), { step: 'delete', count: 500, isPartial: true })
 })
 
-test('of too many pods those are deleted that serve least', async (t) => {
-  const serving = aPod({ name: 'serving', nodeName: 'pi-1', status: ready('2026-01-01T00:00:00Z') })
-  const starting = aPod({ name: 'starting', nodeName: 'pi-1' })
-  t.match(planReplicas(1, [serving, starting], undefined, nowMs), {
-    step: 'delete',
-    pods: [{ metadata: starting.metadata }],
-  })
-})
-
-test('a node with many pods of the same Deployment loses one first, also where they are of another ReplicaSet', async (t) => {
-  const on = (name: string, nodeName: string) => aPod({ name, nodeName, status: ready('2026-01-01T00:00:00Z') })
-  const own = [on('a', 'pi-1'), on('b', 'pi-2')]
-  const deletedWith = (related: readonly ReturnType<typeof on>[]) => {
-    const plan = planReplicas(1, own, [...own, ...related], nowMs)
-    return plan.step === 'delete' ? plan.pods.map(({ metadata }) => metadata.name) : []
-  }
-  t.same(deletedWith([on('other', 'pi-1')]), ['a'])
-  t.same(deletedWith([on('other', 'pi-2')]), ['b'])
-})
-
-const facts = (over: Partial<ReplicaFacts> = {}): ReplicaFacts => ({
-  pods: [],
-  wanted: 3,
+const counting = (over: Partial<CountingFacts> = {}): CountingFacts => ({
   templateLabels: { app: 'web' },
   minReadySeconds: 0,
+  nowMs,
+  ...over,
+})
+const none = { replicas: 0, fullyLabeled: 0, ready: 0, available: 0 }
+const facts = (over: Partial<ReplicaFacts> = {}): ReplicaFacts => ({
+  counts: none,
+  wanted: 3,
   generation: 2,
   failure: undefined,
-  nowMs,
   now,
   ...over,
 })
@@ -63,7 +47,8 @@ test('the status counts the pods, those that are ready, and those that have been
     aPod({ name: 'd' }),
     aPod({ name: 'e' }),
   ]
-  t.same(replicaStatus(undefined, facts({ pods: counted, minReadySeconds: 10 })), {
+  const counts = await countReplicas(counted, counting({ minReadySeconds: 10 }))
+  t.same(replicaStatus(undefined, facts({ counts })), {
     replicas: 5,
     fullyLabeledReplicas: 2,
     readyReplicas: 2,
@@ -74,7 +59,7 @@ test('the status counts the pods, those that are ready, and those that have been
 
 test('a count of nothing is left out, apart from that of the pods', async (t) => {
   t.same(replicaStatus(undefined, facts({ generation: undefined })), { replicas: 0 })
-  t.match(replicaStatus(undefined, facts({ pods: [aPod()], templateLabels: undefined })), { fullyLabeledReplicas: 1 })
+  t.match(await countReplicas([aPod()], counting({ templateLabels: undefined })), { fullyLabeled: 1 })
 })
 
 test('a failure is a condition that names what failed first, and ends with it', async (t) => {
@@ -84,8 +69,12 @@ test('a failure is a condition that names what failed first, and ends with it', 
   const again = replicaStatus(failed, facts({ failure: 'another', now: '2026-01-01T00:02:00Z' }))
   t.same(again.conditions, failed.conditions)
   t.equal(replicaStatus(failed, facts()).conditions, undefined)
-  t.match(replicaStatus(undefined, facts({ pods: pods(4), failure: 'held' })).conditions, [{ reason: 'FailedDelete' }])
-  t.match(replicaStatus(undefined, facts({ pods: pods(3), failure: 'held' })).conditions, [{ reason: 'FailedDelete' }])
+  t.match(replicaStatus(undefined, facts({ counts: { ...none, replicas: 4 }, failure: 'held' })).conditions, [
+    { reason: 'FailedDelete' },
+  ])
+  t.match(replicaStatus(undefined, facts({ counts: { ...none, replicas: 3 }, failure: 'held' })).conditions, [
+    { reason: 'FailedDelete' },
+  ])
 })
 
 test('conditions of others stay beside a failure', async (t) => {
