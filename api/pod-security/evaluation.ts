@@ -74,7 +74,7 @@ export function reasonsText(violations: readonly Violation[]): string {
 
 /** `hostPort (container "web" uses hostPort 80), …`: for one pod. */
 export function violationsText(violations: readonly Violation[]): string {
-  return violations.map(({ reason, detail }) => (detail === '' ? reason : `${reason} (${detail})`)).join(', ')
+  return violations.map(({ reason, detail }) => `${reason} (${detail})`).join(', ')
 }
 
 function functionsOf(level: SecurityCheck['level']): readonly (readonly CheckFunction[])[] {

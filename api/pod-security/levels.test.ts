@@ -14,7 +14,18 @@ test('levels and versions have the words of Kubernetes', async (t) => {
   t.same(['privileged', 'baseline', 'restricted'].map(parseLevel), ['privileged', 'baseline', 'restricted'])
   for (const wrong of ['', 'Baseline', 'constructor', 'baseline ']) t.equal(parseLevel(wrong), undefined, wrong)
   t.same(['latest', 'v1.0', 'v1.32', 'v1.100'].map(parseVersion), [latestVersion, 0, 32, 100])
-  for (const wrong of ['', 'v1', 'v1.', 'v1.01', 'v2.0', '1.32', 'v1.32.1', 'v1.-1', `v1.${'9'.repeat(40)}`]) {
+  for (const wrong of [
+    '',
+    'v1',
+    'v1.',
+    'v1.01',
+    'v2.0',
+    '1.32',
+    'v1.32.1',
+    'v1.-1',
+    'xv1.30',
+    `v1.${'9'.repeat(40)}`,
+  ]) {
     t.equal(parseVersion(wrong), undefined, wrong)
   }
 })

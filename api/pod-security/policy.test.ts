@@ -24,7 +24,7 @@ function textOf(policy: SecurityPolicy): string {
 }
 
 test('a namespace has the policy of its labels, and the defaults where they leave it open', async (t) => {
-  t.equal(read({}).text, 'privileged:latest privileged:latest privileged:latest')
+  t.same(read({}), { text: 'privileged:latest privileged:latest privileged:latest', problems: [] })
   t.equal(
     read({ enforce: 'baseline', 'enforce-version': 'v1.28', audit: 'restricted', warn: 'restricted' }).text,
     'baseline:v1.28 restricted:latest restricted:latest',
@@ -74,6 +74,10 @@ test('of an exempt namespace the part of the policy is named that its labels set
     '',
     'as the defaults',
   )
+  const versions = { enforce: 'baseline', 'enforce-version': 'v1.30', 'audit-version': 'v1.20', warn: 'privileged' }
+  t.equal(ignored(versions, strict), '', 'privileged is the same in each version')
+  t.equal(ignored({ 'enforce-version': 'v1.20', audit: 'privileged' }, strict), 'enforce=baseline:v1.20')
+  t.equal(ignored({ ...versions, audit: 'restricted' }, strict), 'enforce=baseline:v1.30, audit=restricted:v1.20')
   t.ok(isFullyPrivileged(privilegedPolicy))
   t.notOk(isFullyPrivileged(strict))
 })

@@ -26,3 +26,23 @@ test('a change of a pod is judged where it brings another image or container', a
   t.ok(isJudged({ ephemeralContainers: [{ name: 'e', image: 'b' }] }))
   t.notOk(isJudged({ ephemeralContainers: [] }))
 })
+
+test('of several containers each is compared, and lists may be missing', async (t) => {
+  const old: PodSpec = {
+    containers: [
+      { name: 'a', image: 'a' },
+      { name: 'b', image: 'b' },
+    ],
+  }
+  t.notOk(isSignificantPodUpdate(old, { containers: [...old.containers] }))
+  t.ok(
+    isSignificantPodUpdate(old, {
+      containers: [
+        { name: 'a', image: 'a' },
+        { name: 'b', image: 'c' },
+      ],
+    }),
+  )
+  t.ok(isSignificantPodUpdate(old, { ...old, ephemeralContainers: [{ name: 'e', image: 'a' }] }))
+  t.ok(isSignificantPodUpdate(old, { ...old, initContainers: [{ name: 'i', image: 'a' }] }))
+})
