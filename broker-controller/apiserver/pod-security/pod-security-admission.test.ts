@@ -332,7 +332,7 @@ test('the mirror pod of a static pod is judged as any pod', async (t) => {
 })
 
 test('a pod with a thousand containers is refused with a bounded text', async (t) => {
-  const { createPod } = await aShop(t, { enforce: 'restricted', audit: 'baseline' })
+  const { createPod } = await aShop(t, { enforce: 'restricted', audit: 'restricted' })
   const containers = Array.from({ length: 1000 }, (_, number) => ({
     name: `container-with-a-long-name-${number}`,
     image: 'i',
@@ -341,4 +341,5 @@ test('a pod with a thousand containers is refused with a bounded text', async (t
   t.equal(refused.code, 403)
   t.ok(messageOf(refused).length < 8300, `${messageOf(refused).length} characters`)
   t.match(messageOf(refused), /\.\.\.$/)
+  t.equal(refused.annotations[`${prefix}audit-violations`]?.length, 2048)
 })

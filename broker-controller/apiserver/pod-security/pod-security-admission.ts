@@ -39,6 +39,8 @@ export type PodSecurityNeeds = {
 
 /** Each of a thousand containers may violate a check: no more of that is named. */
 const longestViolations = 8192
+/** As the longest URI there: a user must not rotate the audit log away. */
+const longestAudited = 2048
 
 type Facts = PodSecurityNeeds & { readonly settings: PodSecuritySettings; readonly metrics: PodSecurityMetrics }
 type PodKind = Exclude<SecuredKind<AnyObject>, { readonly judges: 'namespace' }>
@@ -103,7 +105,7 @@ function judgeParts(
     metrics.evaluated(write, 'enforce', policy.enforce, enforced === '' ? 'allow' : 'deny')
   }
   if (audited !== '') {
-    annotate(write, 'audit-violations', wouldViolate(policy.audit, audited))
+    annotate(write, 'audit-violations', clipped(wouldViolate(policy.audit, audited), longestAudited))
     metrics.evaluated(write, 'audit', policy.audit, 'deny')
   }
   if (enforced !== '') {
