@@ -12,7 +12,13 @@ const limits = {
 
 function pendingWith(over: Partial<PendingLimits> = {}) {
   const started: string[] = []
-  return { started, pending: pendingConnections<string>({ ...limits, ...over }, (name) => void started.push(name)) }
+  const closed: string[] = []
+  const pending = pendingConnections<string>(
+    { ...limits, ...over },
+    (name) => void started.push(name),
+    (name) => void closed.push(name),
+  )
+  return { started, closed, pending }
 }
 
 test('handshakes are bounded per address and in total, and the others wait their turn', async (t) => {
@@ -38,9 +44,24 @@ test('too many of one address, or in total, are refused', async (t) => {
   const { pending } = pendingWith()
   const added = (address: string, names: readonly string[]) => names.filter((name) => pending.add(name, address, 0))
   t.same(added('10.0.0.1', ['a1', 'a2', 'a3', 'a4', 'a5', 'a6']).length, 5)
-  t.same(added('10.0.0.2', ['b1', 'b2', 'b3', 'b4']).length, 3)
+  t.same(added('10.0.0.2', ['b1', 'b2', 'b3', 'b4']).length, 4, 'the fourth has the place of one of the other address')
+  t.notOk(pending.add('b5', '10.0.0.2', 0))
   pending.remove('a1', 0)
-  t.ok(pending.add('b4', '10.0.0.2', 0))
+  t.ok(pending.add('b5', '10.0.0.2', 0))
+})
+
+test('addresses that have all places between them give some to another', async (t) => {
+  const { pending, started, closed } = pendingWith({ handshakesPerAddress: 1 })
+  for (const name of ['a1', 'a2', 'a3', 'a4', 'a5']) t.ok(pending.add(name, '10.0.0.1', 0))
+  for (const name of ['b1', 'b2', 'b3']) t.ok(pending.add(name, '10.0.0.2', 0))
+  t.ok(pending.add('c1', '10.0.0.3', 0))
+  t.same(closed, ['a5'], 'the newest of the address with the most')
+  t.ok(started.includes('c1'))
+  t.ok(pending.add('c2', '10.0.0.3', 0))
+  t.same(closed, ['a5', 'a4'])
+  t.notOk(pending.add('c3', '10.0.0.3', 0), 'it would have as many as any other is left with')
+  t.notOk(pending.add('a6', '10.0.0.1', 0))
+  t.equal(pending.size, 8)
 })
 
 test('those that wait or shake hands for too long are named', async (t) => {

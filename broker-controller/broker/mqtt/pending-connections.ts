@@ -17,7 +17,7 @@ export type PendingLimits = {
 }
 
 export interface PendingConnections<T> {
-  /** False: there are too many, close it. `start` may be called before this returns. */
+  /** False: there are too many, close it. `start` and `close` may be called before this returns. */
   add(connection: T, address: string, nowMs: number): boolean
   /** Its CONNECT was accepted, or it is closed. */
   remove(connection: T, nowMs: number): void
@@ -29,8 +29,15 @@ export interface PendingConnections<T> {
 type Entry<T> = { readonly group: Group<T>; sinceMs: number; isStarted: boolean }
 type Group<T> = { readonly name: string; readonly waiting: Map<T, Entry<T>>; started: number }
 
-/** `start` begins the handshake of a connection whose turn it is. */
-export function pendingConnections<T>(limits: PendingLimits, start: (connection: T) => void): PendingConnections<T> {
+/**
+ * `start` begins the handshake of a connection whose turn it is. `close` ends one that waited, of the address with the most, for a
+ * connection of an address with fewer: otherwise a few addresses would keep out all others.
+ */
+export function pendingConnections<T>(
+  limits: PendingLimits,
+  start: (connection: T) => void,
+  close: (connection: T) => void,
+): PendingConnections<T> {
   const entries = new Map<T, Entry<T>>()
   const groups = new Map<string, Group<T>>()
   /** Addresses with a connection that may start, the next one first. */
@@ -59,11 +66,38 @@ export function pendingConnections<T>(limits: PendingLimits, start: (connection:
     }
   }
 
+  const remove = (connection: T, nowMs: number) => {
+    const entry = entries.get(connection)
+    if (entry === undefined) return
+    const { group } = entry
+    entries.delete(connection)
+    group.waiting.delete(connection)
+    if (entry.isStarted) {
+      group.started -= 1
+      started -= 1
+    }
+    plan(group)
+    startNext(nowMs)
+  }
+  const sizeOf = ({ waiting, started }: Group<T>) => waiting.size + started
+  /** The newest of the largest group, if that has more than this one would have. */
+  const surplusFor = (group: Group<T>): T | undefined => {
+    let largest = group
+    for (const one of groups.values()) if (one.waiting.size > 0 && sizeOf(one) > sizeOf(largest)) largest = one
+    return sizeOf(largest) >= sizeOf(group) + 2 ? [...largest.waiting.keys()].pop() : undefined
+  }
+
   return {
     add(connection, address, nowMs) {
       const name = addressGroup(address)
       const group = groups.get(name) ?? { name, waiting: new Map<T, Entry<T>>(), started: 0 }
-      if (entries.size >= limits.pending || group.waiting.size + group.started >= limits.pendingPerAddress) return false
+      if (sizeOf(group) >= limits.pendingPerAddress) return false
+      if (entries.size >= limits.pending) {
+        const surplus = surplusFor(group)
+        if (surplus === undefined) return false
+        remove(surplus, nowMs)
+        close(surplus)
+      }
       groups.set(name, group)
       const entry = { group, sinceMs: nowMs, isStarted: false }
       group.waiting.set(connection, entry)
@@ -72,19 +106,7 @@ export function pendingConnections<T>(limits: PendingLimits, start: (connection:
       startNext(nowMs)
       return true
     },
-    remove(connection, nowMs) {
-      const entry = entries.get(connection)
-      if (entry === undefined) return
-      const { group } = entry
-      entries.delete(connection)
-      group.waiting.delete(connection)
-      if (entry.isStarted) {
-        group.started -= 1
-        started -= 1
-      }
-      plan(group)
-      startNext(nowMs)
-    },
+    remove,
     overdue(nowMs) {
       const isOverdue = ({ isStarted, sinceMs }: Entry<T>) =>
         nowMs - sinceMs > (isStarted ? limits.handshakeMs : limits.waitMs)

@@ -61,6 +61,10 @@ export function tlsListener({ tls, limits, clock, log, refused, onSecure }: TlsL
       renewalsBefore.set(socket, renewals)
       handshakes.emit('connection', socket)
     },
+    (socket) => {
+      tooMany(addressOf(socket))
+      socket.destroy()
+    },
   )
   handshakes.on('tlsClientError', (error, socket) => {
     const address = addressOf(socket)
