@@ -67,6 +67,11 @@ test('the results of the checks are a metric', async (t) => {
     { labels: { name: 'store', type: 'readyz' }, value: 1 },
     { labels: { name: 'etcd', type: 'readyz' }, value: 0 },
   ])
+  t.match(await get('/metrics/slis', [broken]), {
+    code: 200,
+    text: /^kubernetes_healthcheck{name="etcd",type="readyz"} 0$/m,
+    contentType: /^text\/plain/,
+  })
 })
 
 test('verbose lists passed checks; a passed endpoint is marked so', async (t) => {
@@ -99,6 +104,7 @@ test('the root lists every path, those of tokens only where tokens are issued', 
     '/readyz',
     '/metrics',
     '/metrics/fleet',
+    '/metrics/slis',
     '/openapi/v2',
     '/openapi/v3',
     '/version',

@@ -76,6 +76,7 @@ async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<Api
           ...fleetPaths,
           '/metrics',
           '/metrics/fleet',
+          '/metrics/slis',
           '/openapi/v2',
           ...(needs.tokens ? ['/.well-known/openid-configuration', keySetPath] : []),
           '/openapi/v3',
@@ -90,6 +91,8 @@ async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<Api
     }
     case '/metrics/fleet':
       return { kind: 'pieces', code: 200, contentType: metricsContentType, pieces: fleetMetrics(needs.store) }
+    case '/metrics/slis':
+      return { kind: 'text', code: 200, text: await readinessMetrics(needs.readiness), contentType: metricsContentType }
     case keySetPath:
       return needs.tokens && jsonText(keySet(needs.tokens.publicKeys()), 'application/jwk-set+json')
     case '/.well-known/openid-configuration':
