@@ -64,6 +64,7 @@ import { type CertificateNeeds, certificateController } from './controllers/cert
 import { tokenCleaner } from './controllers/certificates/token-cleaner.ts'
 import { endpointsController } from './controllers/endpoints/endpoints-controller.ts'
 import { defaultEventCleanup, eventCleanup } from './controllers/event-cleanup.ts'
+import { flowSchemaController } from './controllers/flow-schema-controller.ts'
 import { type GarbageCollectorNeeds, garbageCollector } from './controllers/garbage-collector.ts'
 import { ingressController } from './controllers/ingress/ingress-controller.ts'
 import { nodeIpamController } from './controllers/node-ipam-controller.ts'
@@ -154,6 +155,7 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     namespaceDeletion(needs),
     resourceQuotaController(needs),
     roleAggregationController(needs),
+    flowSchemaController(needs),
     namespaceAccessController(needs),
     rebootController(needs),
     rebootRequestController(needs),
