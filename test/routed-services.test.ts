@@ -324,8 +324,13 @@ test('Services on two machines', { skip: whyNoRoutedMachines() }, async (t) => {
       }
       const chosen = await eventually('the client keeps one endpoint', () => keeps(onFirst))
       const ports = [{ port: 80, targetPort: 8080 }]
-      for (let change = 1; change <= 50; change++)
-        await patch('none', { selector: { app: change % 2 === 0 ? 'web' : 'none' }, ports })
+      // One kubectl makes all of them, in their order.
+      const items = Array.from({ length: 50 }, (_, index) => ({
+        ...webService({ selector: { app: index % 2 === 0 ? 'none' : 'web' }, type: 'ClusterIP', ports }),
+        metadata: { name: 'none' },
+      }))
+      const applied = await apply({ apiVersion: 'v1', kind: 'List', items })
+      t.equal(applied.match(/^service\/none configured$/gm)?.length, 50)
       await settles(onFirst, other, /^a .*,b /)
       t.equal(await keeps(onFirst), chosen)
       const reachThemselves = async () => {
