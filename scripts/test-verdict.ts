@@ -103,7 +103,7 @@ function notRun(path: string): TapResult {
   return { path, isOk: false, time: '', passed: 0, failed: 1, failures: [], output: '', problem: 'was not run' }
 }
 
-/** The names of the assertions, and how the file's process ended where that says more. */
+/** The names of the assertions, and how the file's process ended where no name shows it. */
 function whatFailed({ failures, problem }: TapResult): string {
   const names = failures.filter(({ isSubtest }) => !isSubtest).map(({ name, place }) => name + (place && `, ${place}`))
   const shown = names.slice(0, maxNames).map((name) => name.slice(0, maxColumns))
