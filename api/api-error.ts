@@ -28,6 +28,8 @@ const reasonCodes = {
   InternalError: 500,
   ServiceUnavailable: 503,
   Timeout: 504,
+  // Kubernetes has no reason for a full store; the code is that of RFC 4918.
+  InsufficientStorage: 507,
 } as const
 export type StatusReason = keyof typeof reasonCodes
 

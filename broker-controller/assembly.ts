@@ -36,7 +36,8 @@ export async function runBrokerController(needs: BrokerControllerNeeds, signal: 
   const closings: (() => Promise<void>)[] = []
   try {
     const closing: Closing = { add: (close) => void closings.unshift(close) }
-    const opening = openStore({ dataDir, etcd: needs.configuration.etcd, clock, log, signal })
+    const { etcd, storeLimits } = needs.configuration
+    const opening = openStore({ dataDir, etcd, limits: storeLimits, clock, log, signal })
     const opened = await opening.catch((error: unknown) => {
       if (!signal.aborted) throw error
     })

@@ -326,3 +326,15 @@ test('the policy of pods is that of the file, and what is wrong with it is named
     /podSecurity\.defaults\.enforced: Unknown/,
   )
 })
+
+test('storeMaxSize bounds the store, and a namespace to a quarter of it', (t) => {
+  const gibibyte = 2 ** 30
+  t.same(configured([], '').storeLimits, { maxBytes: 2 * gibibyte, namespaceBytes: gibibyte / 2 })
+  t.same(configured([], 'storeMaxSize: 512Mi\n').storeLimits, { maxBytes: gibibyte / 2, namespaceBytes: gibibyte / 8 })
+  for (const wrong of ['15Mi', 'much']) {
+    t.throws(() => configured([], `storeMaxSize: ${wrong}\n`), {
+      message: /storeMaxSize: ".*" must be a quantity of at least 16Mi/,
+    })
+  }
+  t.end()
+})

@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import { isAbsolute, join, resolve } from 'node:path'
 import { dnsSubdomainProblem } from '../api/names.ts'
 import { tunnelPort } from '../api/network/pod-network.ts'
+import { quantityToNumber, tryParseQuantity } from '../api/quantity.ts'
 import { bool, type Described, double, integer, list, object, oneOf, optional, text } from '../api/schema.ts'
 import { parseDuration } from '../daemon/duration.ts'
 import type { LogFormat, LogLevel } from '../daemon/log.ts'
@@ -39,6 +40,7 @@ import { type NetworkRanges, networkRanges } from './network-ranges.ts'
 import { NotifySchema, type NotifySettings, notifySettings } from './notifications/notify-settings.ts'
 import { type PodNetworkSettings, podNetworkSettings } from './pod-network-configuration.ts'
 import { type CheckpointWindowSettings, defaultCheckpointWindow } from './store/checkpoints/checkpoint-window.ts'
+import { defaultStoreMaxBytes, type StoreLimits, storeLimits } from './store/room/store-limits.ts'
 
 /** The file. Names are Kubernetes' where it has one: those of kube-controller-manager and kube-apiserver. */
 export const ControllerConfigurationSchema = object({
@@ -95,6 +97,7 @@ export const ControllerConfigurationSchema = object({
   etcdKeyFile: optional(text),
   etcdPrefix: optional(text),
   etcdQuotaBackendBytes: optional(integer),
+  storeMaxSize: optional(text),
   auditLogPath: optional(text),
   auditLogMaxSize: optional(integer),
   auditLogMaxBackup: optional(integer),
@@ -148,6 +151,8 @@ export type ControllerConfiguration = NetworkRanges & {
   readonly ingress: IngressSettings | undefined
   /** undefined: the store is a file of the data directory. */
   readonly etcd: EtcdSettings | undefined
+  /** How much the objects of the fleet and of one namespace may have. */
+  readonly storeLimits: StoreLimits
   /** undefined: requests are not written down. */
   readonly auditLog: AuditLogSettings | undefined
   readonly podSecurity: PodSecuritySettings
@@ -171,6 +176,8 @@ type Given = {
 }
 
 const dayMs = 24 * 3600_000
+/** An empty fleet has less than 1 MiB, a namespace a quarter, and an object up to 3 MiB. */
+const leastStoreBytes = 16 * 2 ** 20
 
 type Fields = ReturnType<typeof fieldReaders>
 
@@ -269,6 +276,7 @@ export function controllerConfiguration(given: Given): ControllerConfiguration {
     ),
     ingress: ingressSettings(file.ingress, file.podNetwork === 'routed', problems),
     etcd: etcdSettings(flags.etcd, file, problems),
+    storeLimits: storeLimitsIn(file.storeMaxSize, problems),
     auditLog: auditLogIn(given, read),
     podSecurity: podSecuritySettings(file.podSecurity, problems),
     dashboard: dashboardIn(file, problems),
@@ -343,6 +351,15 @@ function dashboardIn(file: ControllerConfigurationFile, problems: string[]): Das
     alwaysSample: file.dashboardHistory === 'Always',
     certificate: certificate !== undefined && key !== undefined ? { certificate, key } : undefined,
   }
+}
+
+function storeLimitsIn(written: string | undefined, problems: string[]): StoreLimits {
+  if (written === undefined) return storeLimits(defaultStoreMaxBytes)
+  const amount = tryParseQuantity(written)
+  const bytes = amount === undefined ? Number.NaN : quantityToNumber(amount)
+  if (bytes >= leastStoreBytes) return storeLimits(bytes)
+  problems.push(`storeMaxSize: ${JSON.stringify(written)} must be a quantity of at least 16Mi (like 2Gi)`)
+  return storeLimits(defaultStoreMaxBytes)
 }
 
 function auditLogIn({ flags, file }: Given, { check, count }: Fields): AuditLogSettings | undefined {

@@ -6,6 +6,7 @@ import type { Log } from '../daemon/log.ts'
 import { authorityFolderName, isThere, storeFileName, unfinishedRestore } from './commands/backup.ts'
 import { secretsKeyName } from './commands/backup-secrets.ts'
 import { type EtcdSettings, etcdPlace } from './etcd-configuration.ts'
+import type { StoreLimits } from './store/room/store-limits.ts'
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts'
 import { type OpenedStore, StoreInUseError } from './store/store.ts'
 
@@ -14,10 +15,15 @@ export const pidFileName = 'controller.pid'
 /** Beside the authority: what `store migrate --to etcd` leaves of the file. */
 export const migratedStoreName = `${storeFileName}.migrated`
 
+/** Keeps room on the disk for deletions and starts. */
+const reserveFileName = 'store.reserve'
+
 export type OpenStoreNeeds = {
   readonly dataDir: string
   /** undefined: the store is a file of the data directory. */
   readonly etcd?: EtcdSettings | undefined
+  /** undefined: none is refused for its size. */
+  readonly limits?: StoreLimits
   readonly clock: Clock
   readonly log: Log
   /** Ends the wait for a store that is away: opening rejects. */
@@ -25,12 +31,13 @@ export type OpenStoreNeeds = {
 }
 
 /** The open store also locks the data directory; in etcd, several controllers share it, and one leads. Throws if another controller uses it, and after a restore that was interrupted. */
-export async function openStore({ dataDir, etcd, clock, log, signal }: OpenStoreNeeds): Promise<OpenedStore> {
+export async function openStore({ dataDir, etcd, limits, clock, log, signal }: OpenStoreNeeds): Promise<OpenedStore> {
   const path = join(dataDir, storeFileName)
   // An authority without a store: the store was lost, and its nodes have objects that the new one does not have.
   const acceptsCheckpointsIfNew = await isThere(join(dataDir, authorityFolderName, 'ca.key'))
   const unfinished = await unfinishedRestore(dataDir)
   if (unfinished !== undefined) throw new Error(unfinished)
+  const reserveFile = join(dataDir, reserveFileName)
   const secretsKeyFile = join(dataDir, secretsKeyName)
   const isFile = await isThere(path)
   if (etcd !== undefined) {
@@ -42,6 +49,7 @@ export async function openStore({ dataDir, etcd, clock, log, signal }: OpenStore
     const { openSharedEtcdStore } = await import('./store/etcd/etcd-store.ts')
     return openSharedEtcdStore({
       ...(await etcdPlace(etcd)),
+      limits,
       clock,
       log,
       signal,
@@ -55,7 +63,7 @@ export async function openStore({ dataDir, etcd, clock, log, signal }: OpenStore
     )
   }
   try {
-    return await openSqliteStore({ path, clock, log, acceptsCheckpointsIfNew, secretsKeyFile })
+    return await openSqliteStore({ path, limits, clock, log, acceptsCheckpointsIfNew, secretsKeyFile, reserveFile })
   } catch (cause) {
     if (!(cause instanceof StoreInUseError)) throw cause
     const pid = await readFile(join(dataDir, pidFileName), 'utf8').catch(() => 'unknown')

@@ -18,6 +18,7 @@ import { serviceNetwork } from './apiserver/handlers/service-network.ts'
 import { podSecurityAdmission } from './apiserver/pod-security/pod-security-admission.ts'
 import { serviceConnections } from './apiserver/proxy/service-connections.ts'
 import { usageLedger } from './apiserver/quota/quota-ledger.ts'
+import type { ReadinessCheck } from './apiserver/system-paths.ts'
 import { webhookAdmission } from './apiserver/webhooks/webhook-admission.ts'
 import { webhookCaller } from './apiserver/webhooks/webhook-call.ts'
 import { parseYamlBody } from './apiserver/wire/yaml-body.ts'
@@ -36,7 +37,7 @@ import { sessionBoard } from './sessions/session-board.ts'
 import { openCheckpointWindow } from './store/checkpoints/checkpoint-window.ts'
 import { eventRecorder } from './store/event-recorder.ts'
 import { openRevocationList } from './store/revocations.ts'
-import type { OpenedStore } from './store/store.ts'
+import type { OpenedStore, StoreUpkeep } from './store/store.ts'
 import { usageBoard } from './usage/usage-board.ts'
 
 export type BrokerControllerNeeds = {
@@ -126,7 +127,7 @@ export async function openParts(
     upkeep,
     readiness: [
       ...(problems === undefined
-        ? []
+        ? spaceCheck(upkeep)
         : [{ name: 'etcd', check: () => withoutProblems(problems), warnings: () => upkeep?.warnings() ?? [] }]),
       ...(replica === undefined ? [] : [replica.readiness]),
     ],
@@ -149,6 +150,15 @@ export async function openParts(
 }
 
 export type ControllerParts = Awaited<ReturnType<typeof openParts>>
+
+/**
+ * Warns, and never fails: without room reads, deletions and statuses are answered, and those who would free space need the API.
+ */
+function spaceCheck(upkeep: StoreUpkeep | undefined): readonly ReadinessCheck[] {
+  return upkeep === undefined
+    ? []
+    : [{ name: 'store-space', check: async () => undefined, warnings: () => upkeep.warnings() }]
+}
 
 async function withoutProblems(problems: () => Promise<readonly string[]>): Promise<void> {
   const found = await problems()

@@ -6,6 +6,7 @@ import { type BuiltInName, builtInResources } from '../../api/resources.ts'
 import { cachedStore } from '../../broker-controller/store/cached-store.ts'
 import type { AnyStoredObject, Change } from '../../broker-controller/store/changes.ts'
 import type { ObjectCache } from '../../broker-controller/store/object-cache.ts'
+import { objectSizes } from '../../broker-controller/store/room/object-sizes.ts'
 import type { ObjectKey, Store } from '../../broker-controller/store/store.ts'
 import { rfc3339Micro } from '../../daemon/clock.ts'
 import type { FakeClock } from '../../daemon/testing/fake-clock.ts'
@@ -47,6 +48,7 @@ export function leaseFeed(clock: FakeClock, leaseDurationSeconds: number): Lease
       }
     },
     podsOf: () => [],
+    sizes: objectSizes(),
     load: readOnly,
     apply: readOnly,
     replace: readOnly,

@@ -9,6 +9,7 @@ import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import { type AnyStoredObject, created, type DraftChange, deleted, keyOf, statusUpdated, updated } from './changes.ts'
 import { eachChange } from './each-change.ts'
 import type { ObjectCache } from './object-cache.ts'
+import { refuseBeyond, type StoreLimits } from './room/store-limits.ts'
 import type { ChangeCursor, ObjectKey, Store, StoredObject, WatchEvent } from './store.ts'
 
 /** Decides on a change of the present object; undefined: nothing changes. Throws ApiError. */
@@ -38,10 +39,12 @@ export type CachedStoreNeeds = {
   readonly writer: ChangeWriter
   readonly clock: Clock
   readonly random?: () => number
+  /** Creations beyond these are refused. undefined: none is. */
+  readonly limits?: StoreLimits | undefined
 }
 
 /** Takes over `cache` and `writer`: closing the store closes both. */
-export function cachedStore({ resources, cache, writer, clock, random }: CachedStoreNeeds): Store {
+export function cachedStore({ resources, cache, writer, clock, random, limits }: CachedStoreNeeds): Store {
   let closed = false
   const rowOf = (id: ResourceName): Resource => {
     const row = resources.get(id)
@@ -60,7 +63,12 @@ export function cachedStore({ resources, cache, writer, clock, random }: CachedS
     part: 'whole' | 'status' = 'whole',
   ): Promise<StoredObject<R>> => {
     if (closed) throw new ApiError('ServiceUnavailable', 'The store is closed', { retryAfterSeconds: 1 })
-    return writer.write(resource, key, decide, part) as Promise<StoredObject<R>>
+    const admitted: Decide = (present) => {
+      const draft = decide(present)
+      if (limits !== undefined && draft !== undefined) refuseBeyond(limits, cache.sizes, rowOf(resource), draft, part)
+      return draft
+    }
+    return writer.write(resource, key, admitted, part) as Promise<StoredObject<R>>
   }
 
   const changesOf = <R extends ResourceName>(resource: R, from: number) =>

@@ -4,6 +4,7 @@ import type { Clock } from '../../daemon/clock.ts'
 import { type ChangeWriter, cachedStore } from './cached-store.ts'
 import { withVersion } from './changes.ts'
 import { objectCache } from './object-cache.ts'
+import type { StoreLimits } from './room/store-limits.ts'
 import type { Store } from './store.ts'
 
 export type MemoryStoreNeeds = {
@@ -16,6 +17,8 @@ export type MemoryStoreNeeds = {
   readonly historyLength?: number
   /** Approximate limit of the heap that these changes take, in bytes, over all kinds. */
   readonly historyBytes?: number
+  /** Creations beyond these are refused. undefined: none is. */
+  readonly limits?: StoreLimits
 }
 
 export function memoryStore({
@@ -24,6 +27,7 @@ export function memoryStore({
   random,
   historyLength,
   historyBytes,
+  limits,
 }: MemoryStoreNeeds): Store {
   let version = 0
   const cache = objectCache({
@@ -46,5 +50,5 @@ export function memoryStore({
     visibleVersion: () => version,
     close: async () => undefined,
   }
-  return cachedStore({ resources, cache, writer, clock, ...(random !== undefined && { random }) })
+  return cachedStore({ resources, cache, writer, clock, limits, ...(random !== undefined && { random }) })
 }

@@ -1,9 +1,12 @@
 /** The objects in memory and their latest changes: get, list and watch read them. */
+import { nodeLeaseNamespace } from '../../api/lease.ts'
 import type { ResourceName, ResourceRegistry } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { type BoundPods, boundPods } from './bound-pods.ts'
 import { type ChangeHistory, changeHistory, forgetBeyond } from './change-history.ts'
 import type { AnyStoredObject, Change } from './changes.ts'
+import { jsonOf } from './object-json.ts'
+import { type ObjectSizes, objectSizes } from './room/object-sizes.ts'
 import type { ChangeCursor, ObjectKey } from './store.ts'
 
 export interface ObjectCache {
@@ -12,8 +15,10 @@ export interface ObjectCache {
   list(resource: ResourceName, namespace?: string): readonly AnyStoredObject[]
   /** The pods that are bound to this node, in no order. */
   podsOf: BoundPods['of']
-  /** Adds an object that was stored before; watches do not see it. */
-  load(resource: ResourceName, object: AnyStoredObject): void
+  /** Of the objects. Leases of nodes are not counted: they are many, small and renewed all the time. */
+  readonly sizes: ObjectSizes
+  /** Adds an object that was stored before; watches do not see it. `bytes`: the length of its JSON. */
+  load(resource: ResourceName, object: AnyStoredObject, bytes: number): void
   /** Applies a change and notifies the watches. */
   apply(resource: ResourceName, change: Change): void
   /** The changes of one kind after the version `from`. */
@@ -66,26 +71,32 @@ export function objectCache({
   )
   const histories: readonly ChangeHistory[] = [...kinds.values()].map(({ history }) => history)
   const bound = boundPods()
+  const sizes = objectSizes()
   let sweptMs = clock.monotonicMs()
   const kind = (resource: ResourceName) => {
     const found = kinds.get(resource)
     if (found === undefined) throw new TypeError(`No such resource: ${resource}`)
     return found
   }
+  const put = (resource: ResourceName, object: AnyStoredObject, bytes: number) =>
+    sizes.add(object.metadata.namespace ?? '', bytes - kind(resource).shelf.put(object, bytes))
+  const remove = (resource: ResourceName, object: AnyStoredObject) =>
+    sizes.add(object.metadata.namespace ?? '', -kind(resource).shelf.remove(object))
   return {
     get: (resource, key) => kind(resource).shelf.get(key),
     list: (resource, namespace) => kind(resource).shelf.list(namespace),
     podsOf: bound.of,
-    load(resource, object) {
-      kind(resource).shelf.put(object)
+    sizes,
+    load(resource, object, bytes) {
+      put(resource, object, bytes)
       bound.change(object, undefined)
     },
     apply(resource, change) {
-      const { shelf, history } = kind(resource)
+      const { history } = kind(resource)
       const isGone = change.type === 'DELETED'
       bound.change(isGone ? undefined : change.object, change.previous ?? (isGone ? change.object : undefined))
-      if (isGone) shelf.remove(change.object)
-      else shelf.put(change.object)
+      if (isGone) remove(resource, change.object)
+      else put(resource, change.object, isNodeLease(resource, change.object) ? 0 : jsonOf(change.object).length)
       history.add(change)
       forgetBeyond(historyBytes, histories)
       const nowMs = clock.monotonicMs()
@@ -104,11 +115,11 @@ export function objectCache({
           present.delete(placeText(object))
           if (before?.metadata.resourceVersion === object.metadata.resourceVersion) continue
           differs = true
-          shelf.put(object)
+          put(resource, object, JSON.stringify(object).length)
           bound.change(object, before)
         }
         for (const object of present.values()) {
-          shelf.remove(object)
+          remove(resource, object)
           bound.change(undefined, object)
         }
         if (differs || present.size > 0) history.forgetAll(version)
@@ -121,12 +132,16 @@ export function objectCache({
   }
 }
 
+function isNodeLease(resource: ResourceName, { metadata }: AnyStoredObject): boolean {
+  return resource === 'leases' && metadata.namespace === nodeLeaseNamespace
+}
+
 function placeText({ metadata: { name, namespace = '' } }: AnyStoredObject): string {
   return `${namespace}/${name}`
 }
 
 /** A place of one object: its versions come and go, its place in the order stays. */
-type Place = { object: AnyStoredObject }
+type Place = { object: AnyStoredObject; bytes: number }
 
 /** The objects of one kind. Their order by name is kept between creations and deletions, for most lists follow none. */
 function shelf() {
@@ -146,7 +161,8 @@ function shelf() {
       order ??= [...namespaces.keys()].sort()
       return order.flatMap(ordered)
     },
-    put(object: AnyStoredObject) {
+    /** Returns the bytes of the object that it replaces. */
+    put(object: AnyStoredObject, bytes: number): number {
       const { name, namespace = '' } = object.metadata
       let found = namespaces.get(namespace)
       if (found === undefined) {
@@ -156,20 +172,28 @@ function shelf() {
       }
       const place = found.places.get(name)
       if (place !== undefined) {
+        const before = place.bytes
         place.object = object
-        return
+        place.bytes = bytes
+        return before
       }
       found.order = undefined
-      found.places.set(name, { object })
+      found.places.set(name, { object, bytes })
+      return 0
     },
-    remove(object: AnyStoredObject) {
+    /** Returns the bytes of the object that was there. */
+    remove(object: AnyStoredObject): number {
       const { name, namespace = '' } = object.metadata
       const found = namespaces.get(namespace)
-      if (found === undefined || !found.places.delete(name)) return
+      const place = found?.places.get(name)
+      if (found === undefined || place === undefined) return 0
+      found.places.delete(name)
       found.order = undefined
-      if (found.places.size > 0) return
-      namespaces.delete(namespace)
-      order = undefined
+      if (found.places.size === 0) {
+        namespaces.delete(namespace)
+        order = undefined
+      }
+      return place.bytes
     },
   }
 }

@@ -114,10 +114,10 @@ export class StoreInUseError extends Error {
   override readonly name = 'StoreInUseError'
 }
 
-/** Every write is refused until an operator frees space; reads are answered. The message has a remedy. */
+/** Growth is refused until an operator frees space, or every write; reads are answered. The message has a remedy. */
 export class StoreFullError extends ApiError {
   constructor(message: string, options: { readonly cause?: unknown } = {}) {
-    super('InternalError', message, undefined, options)
+    super('InsufficientStorage', message, undefined, options)
   }
 }
 

@@ -32,7 +32,7 @@ test('an object of 1.5 MB is stored, a larger one is refused, and so is each wri
       (error: unknown) => (isApiError(error, 'Timeout') ? undefined : error),
     )
   }
-  t.ok(isApiError(failure, 'InternalError'), String(failure))
+  t.ok(isApiError(failure, 'InsufficientStorage'), String(failure))
   t.ok(failure instanceof StoreFullError, 'a leader whose term begins tries again')
   t.match(String(failure), /no space left: compact and defragment/)
   t.match(await opened.problems?.(), [/alarm NOSPACE on member [0-9a-f]+: etcd has reached its quota/])

@@ -10,6 +10,7 @@ import { cachedStore } from '../cached-store.ts'
 import { untilAnswered } from '../election/until-answered.ts'
 import { openSecrets, type ProtectedSecrets, protectSecrets } from '../encryption/protected-secrets.ts'
 import { objectCache } from '../object-cache.ts'
+import type { StoreLimits } from '../room/store-limits.ts'
 import { type OpenedStore, SecretsKeyError, StoreInUseError } from '../store.ts'
 import { controllerRegistry } from './controller-registry.ts'
 import type { EtcdClient } from './etcd-client.ts'
@@ -44,6 +45,7 @@ export type EtcdStoreNeeds = EtcdPlace & {
   readonly historyLength?: number
   /** A new store begins without the objects of a running fleet: its origin accepts checkpoints. */
   readonly acceptsCheckpointsIfNew?: boolean
+  readonly limits?: StoreLimits | undefined
   /** The keys that encrypt Secrets; made where there is none. undefined: Secrets are stored as they are. */
   readonly secretsKeyFile?: string
   /** Who decides which process may write; undefined: the key of the owner, with this process. */
@@ -195,7 +197,7 @@ type ImageParts = {
 
 /** All objects in memory, and what writes them. */
 async function openImage(
-  { clock, log, historyLength, resources = builtInResources }: EtcdStoreNeeds,
+  { clock, log, historyLength, limits, resources = builtInResources }: EtcdStoreNeeds,
   { client, keys, values, leaseVersions, fence, end }: ImageParts,
 ) {
   const reading = { client, keys, values, resources, clock, log }
@@ -210,7 +212,7 @@ async function openImage(
   const leases = storedLeases(cache, leaseVersions)
   for (const [resource, found] of objects) {
     if (resource === 'leases') leases.replace(found)
-    else for (const object of found) cache.load(resource, object)
+    else for (const object of found) cache.load(resource, object, JSON.stringify(object).length)
   }
   leases.begin()
   const image = etcdImage({ ...reading, cache, leases, revision })
@@ -222,7 +224,7 @@ async function openImage(
       client.close()
     },
   })
-  return { store: cachedStore({ resources, cache, writer, clock }), image, leases }
+  return { store: cachedStore({ resources, cache, writer, clock, limits }), image, leases }
 }
 
 function notArrived(prefix: string): ApiError {

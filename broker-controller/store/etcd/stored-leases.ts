@@ -50,7 +50,8 @@ export function storedLeases(cache: ObjectCache, versions: LeaseVersions): Store
       const version = nextVersion()
       for (const object of cache.list('leases')) {
         if (!revisions.has(placeOf(object.metadata))) continue
-        cache.load('leases', withVersion({ type: 'MODIFIED', object, previous: object }, version).object)
+        const begun = withVersion({ type: 'MODIFIED', object, previous: object }, version).object
+        cache.load('leases', begun, JSON.stringify(begun).length)
       }
       cache.forget('leases', version)
     },

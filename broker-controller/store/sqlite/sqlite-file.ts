@@ -2,6 +2,7 @@
 import { chmodSync, closeSync, openSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { LaterStoreError, StoreInUseError, type StoreOrigin } from '../store.ts'
+import { type DiskGuard, isDiskFull } from './disk-guard.ts'
 import { plainSecretsStatement, type SealedRows, sealedRows } from './sqlite-secrets.ts'
 
 export type Row = {
@@ -28,6 +29,8 @@ export interface SqliteFile {
   reserve(version: number): void
   /** All or none; durable when it returns. */
   write(rows: readonly Row[]): void
+  /** The bytes of pages that are free for other rows. */
+  freePages(): number
   /** A whole and consistent copy of everything, in a new file for its owner only, while others go on writing. */
   copyTo(path: string): Promise<void>
   close(): void
@@ -63,21 +66,16 @@ export const storeFormat = migrations.length
 /**
  * Opens or creates the file, readable by its owner only. An exclusive lock keeps other processes out; it ends with the process.
  * Throws StoreInUseError, LaterStoreError, or another error when it is damaged. `acceptsCheckpointsIfNew`:
- * a new file begins without the objects of a running fleet.
+ * a new file begins without the objects of a running fleet. `guard`: makes room for a write that finds the disk full.
  */
-export function openSqliteFile(path: string, { acceptsCheckpointsIfNew = false } = {}): SqliteFile {
-  closeSync(openSync(path, 'a', 0o600))
-  chmodSync(path, 0o600)
-  const database = new Database(path, { timeout: 1000 })
+export function openSqliteFile(
+  path: string,
+  { acceptsCheckpointsIfNew = false, guard = noGuard }: SqliteFileOptions = {},
+): SqliteFile {
+  let database: Database.Database
   try {
-    database.pragma('locking_mode = EXCLUSIVE')
-    database.pragma('journal_mode = WAL')
-    database.pragma('synchronous = FULL')
-    database.pragma('journal_size_limit = 16777216')
-    database.pragma('cache_size = -1024') // KiB: everything is read from memory, the file is read at the start only
-    migrate(database, path, acceptsCheckpointsIfNew)
+    database = guard.write(() => openDatabase(path, acceptsCheckpointsIfNew))
   } catch (cause) {
-    database.close()
     if (cause instanceof LaterStoreError) throw cause
     if (isBusy(cause)) throw new StoreInUseError(`${path} is in use by another process`, { cause })
     throw unreadable(path, cause)
@@ -93,6 +91,8 @@ export function openSqliteFile(path: string, { acceptsCheckpointsIfNew = false }
   const all = database.prepare<[], StoredRow>('SELECT resource, namespace, name, body FROM objects')
   const counter = database.prepare<[], { value: number }>("SELECT value FROM counters WHERE name = 'reservedVersion'")
   const count = database.prepare<[number]>("UPDATE counters SET value = ? WHERE name = 'reservedVersion'")
+  const free = database.prepare<[], { freelist_count: number }>('PRAGMA freelist_count')
+  const pageSize = Number(database.pragma('page_size', { simple: true }))
   const write = database.transaction((rows: readonly Row[]) => {
     for (const row of rows) {
       if (row.body === null) remove.run(row)
@@ -115,13 +115,36 @@ export function openSqliteFile(path: string, { acceptsCheckpointsIfNew = false }
       }
     },
     reserved: () => counter.get()?.value ?? 0,
-    reserve: (version) => void count.run(version),
-    write: (rows) => write.immediate(rows),
+    reserve: (version) => void guard.write(() => count.run(version)),
+    write: (rows) => guard.write(() => write.immediate(rows)),
+    freePages: () => Number(free.get()?.freelist_count ?? 0) * pageSize,
     async copyTo(target) {
       closeSync(openSync(target, 'wx', 0o600))
       await database.backup(target)
     },
     close: () => void database.close(),
+  }
+}
+
+type SqliteFileOptions = { readonly acceptsCheckpointsIfNew?: boolean; readonly guard?: Pick<DiskGuard, 'write'> }
+
+const noGuard: Pick<DiskGuard, 'write'> = { write: (act) => act() }
+
+function openDatabase(path: string, acceptsCheckpointsIfNew: boolean): Database.Database {
+  closeSync(openSync(path, 'a', 0o600))
+  chmodSync(path, 0o600)
+  const database = new Database(path, { timeout: 1000 })
+  try {
+    database.pragma('locking_mode = EXCLUSIVE')
+    database.pragma('journal_mode = WAL')
+    database.pragma('synchronous = FULL')
+    database.pragma('journal_size_limit = 16777216')
+    database.pragma('cache_size = -1024') // KiB: everything is read from memory, the file is read at the start only
+    migrate(database, path, acceptsCheckpointsIfNew)
+    return database
+  } catch (cause) {
+    database.close()
+    throw cause
   }
 }
 
@@ -132,7 +155,10 @@ export function unreadable(path: string, cause: unknown): Error {
   const damaged =
     cause instanceof SyntaxError ||
     (cause instanceof Database.SqliteError && /^SQLITE_(CORRUPT|NOTADB)/.test(cause.code))
-  if (!damaged) return new Error(`Cannot open ${path}`, { cause })
+  if (!damaged) {
+    const full = isDiskFull(cause) ? ': its disk is full. Free some MiB on it' : ''
+    return new Error(`Cannot open ${path}${full}`, { cause })
+  }
   const remedy = `restore a backup ('bramble-controller restore FILE --replace'), or move it away: the controller then creates a store and fills it from the checkpoints of the nodes`
   return new Error(`${path} is damaged: ${remedy}`, { cause })
 }
@@ -144,6 +170,8 @@ function migrate(database: Database.Database, path: string, acceptsCheckpointsIf
       `${path} was written by a newer version: it has format ${had}, known here is ${migrations.length}. Install that version again, or restore a backup made by this one`,
     )
   }
+  // A start writes no more than it must: the disk may be full.
+  if (had === migrations.length) return
   const apply = database.transaction(() => {
     for (const migration of migrations.slice(had)) database.exec(migration)
     if (had === 0 && acceptsCheckpointsIfNew) database.exec(acceptCheckpointsStatement)

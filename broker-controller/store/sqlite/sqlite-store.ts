@@ -10,9 +10,13 @@ import type { AnyStoredObject } from '../changes.ts'
 import { type ProtectedSecrets, protectSecrets } from '../encryption/protected-secrets.ts'
 import { frozenFromJSON } from '../frozen/frozen-copy.ts'
 import { type ObjectCache, objectCache } from '../object-cache.ts'
+import type { StoreLimits } from '../room/store-limits.ts'
 import { type BackUp, type OpenedStore, SecretsKeyError } from '../store.ts'
+import { diskGuard } from './disk-guard.ts'
+import { diskReserve } from './disk-reserve.ts'
 import { sealBackup } from './sqlite-backup.ts'
 import { openSqliteFile, type SqliteFile, unreadable } from './sqlite-file.ts'
+import { sqliteUpkeep } from './sqlite-upkeep.ts'
 import { versionCounter } from './version-counter.ts'
 import { writeBatches } from './write-batches.ts'
 
@@ -30,6 +34,11 @@ export type SqliteStoreNeeds = {
   readonly acceptsCheckpointsIfNew?: boolean
   /** The keys that encrypt Secrets; made where there is none. undefined: Secrets are stored as they are. */
   readonly secretsKeyFile?: string
+  /** The file that keeps room on the disk. undefined: growth is refused by no lack of room. */
+  readonly reserveFile?: string
+  /** Of its disk; undefined: as the system has it. */
+  readonly freeBytes?: () => number
+  readonly limits?: StoreLimits | undefined
 }
 
 export type SqliteStore = OpenedStore & { readonly backUp: BackUp }
@@ -45,7 +54,13 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
     historyLength,
     secretsKeyFile: keyFile,
   } = needs
-  const file = openSqliteFile(path, { acceptsCheckpointsIfNew: needs.acceptsCheckpointsIfNew ?? false })
+  const reserve = needs.reserveFile === undefined ? undefined : diskReserve(needs.reserveFile, needs.freeBytes)
+  const guard = reserve && diskGuard({ reserve, clock, log })
+  guard?.prepareStart()
+  const file = openSqliteFile(path, {
+    acceptsCheckpointsIfNew: needs.acceptsCheckpointsIfNew ?? false,
+    ...(guard && { guard }),
+  })
   const versions = versionCounter(file)
   const cache = objectCache({
     resources,
@@ -62,10 +77,18 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
     file.close()
     throw cause instanceof SecretsKeyError ? cause : unreadable(path, cause)
   }
-  const writer = writeBatches({ path, file, versions, cache, clock, log, statusDelayMs })
+  const writer = writeBatches({ path, file, guard, versions, cache, clock, log, statusDelayMs })
   return {
-    store: cachedStore({ resources, cache, writer, clock }),
+    store: cachedStore({ resources, cache, writer, clock, limits: needs.limits }),
     origin: file.origin,
+    ...(reserve &&
+      guard && {
+        upkeep: sqliteUpkeep({
+          ...{ reserve, guard, limits: needs.limits, clock, log },
+          freePages: file.freePages,
+          sizes: cache.sizes,
+        }),
+      }),
     ...(secrets !== undefined && { rotateSecretsKey: secrets.rotateKey }),
     async backUp(target, { made, version, authority }) {
       writer.flush()
@@ -78,7 +101,7 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
 function load(file: SqliteFile, cache: ObjectCache, resources: ResourceRegistry, log: Log): void {
   for (const { resource, body } of file.rows()) {
     const row = resources.get(resource)
-    if (row !== undefined) cache.load(row.id, frozenFromJSON(body) as AnyStoredObject)
+    if (row !== undefined) cache.load(row.id, frozenFromJSON(body) as AnyStoredObject, body.length)
     else log.warn('Stored object of an unknown kind left alone', { resource })
   }
 }

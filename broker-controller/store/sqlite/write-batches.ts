@@ -10,14 +10,18 @@ import type { ChangeWriter } from '../cached-store.ts'
 import { type AnyStoredObject, type Change, withVersion } from '../changes.ts'
 import type { ObjectCache } from '../object-cache.ts'
 import { jsonOf } from '../object-json.ts'
-import type { ObjectKey } from '../store.ts'
+import { growthOf } from '../room/growth.ts'
+import { type ObjectKey, StoreFullError } from '../store.ts'
 import { isVolatile, isVolatileLease } from '../volatile.ts'
+import { type DiskGuard, isDiskFull } from './disk-guard.ts'
 import type { Row, SqliteFile } from './sqlite-file.ts'
 import type { VersionCounter } from './version-counter.ts'
 
 export type WriteBatchesNeeds = {
   readonly path: string
   readonly file: SqliteFile
+  /** undefined: growth is refused by no lack of room. */
+  readonly guard?: DiskGuard | undefined
   readonly versions: VersionCounter
   readonly cache: ObjectCache
   readonly clock: Clock
@@ -30,15 +34,8 @@ export interface WriteBatches extends ChangeWriter {
   flush(): void
 }
 
-export function writeBatches({
-  path,
-  file,
-  versions,
-  cache,
-  clock,
-  log,
-  statusDelayMs,
-}: WriteBatchesNeeds): WriteBatches {
+export function writeBatches(needs: WriteBatchesNeeds): WriteBatches {
+  const { path, file, guard, versions, cache, clock, log, statusDelayMs } = needs
   let batch = emptyBatch()
   let failing = false
 
@@ -56,7 +53,7 @@ export function writeBatches({
     } catch (cause) {
       if (!failing) log.error('Store cannot write', { path, error: cause, changes: written.changes.length })
       failing = true
-      written.reject(new ApiError('InternalError', `Cannot write to ${path}: ${storyOf(cause)}`, undefined, { cause }))
+      written.reject(failureOf(path, cause))
       return
     }
     for (const { resource, change } of written.changes) cache.apply(resource, change)
@@ -107,6 +104,9 @@ export function writeBatches({
       try {
         const draft = decide(present)
         change = draft && withVersion(draft, versions.next())
+        if (change !== undefined && guard !== undefined && isDurable(resource, key, change, part)) {
+          batch.bytes += admitted(guard, file, batch, change, part)
+        }
       } catch (error) {
         await settled(resource, key)
         throw error
@@ -131,6 +131,25 @@ export function writeBatches({
   }
 }
 
+function isDurable(resource: ResourceName, key: ObjectKey, change: Change, part: 'whole' | 'status'): boolean {
+  return !isVolatileLease(resource, key) && !isVolatile(resource, change, part)
+}
+
+/** The bytes of the change. Throws StoreFullError where the disk has no room for them. */
+function admitted(guard: DiskGuard, file: SqliteFile, batch: Batch, change: Change, part: 'whole' | 'status'): number {
+  if (change.type === 'DELETED') return 0
+  const bytes = Buffer.byteLength(jsonOf(change.object))
+  guard.admit(() => growthOf(change, part), batch.bytes + bytes, file.freePages)
+  return bytes
+}
+
+function failureOf(path: string, cause: unknown): ApiError {
+  const message = `Cannot write to ${path}: ${storyOf(cause)}`
+  return isDiskFull(cause)
+    ? new StoreFullError(`${message}. Free space on its disk`, { cause })
+    : new ApiError('InternalError', message, undefined, { cause })
+}
+
 /** Without a reason each batch would make an exception with its stack. */
 const batchWritten = new Error('The batch is written')
 
@@ -151,6 +170,8 @@ type Batch = {
   readonly resolve: () => void
   readonly reject: (error: ApiError) => void
   /** Ends the wait for more changes. */
+  /** Of the JSON of its objects. */
+  bytes: number
   delay: AbortController | undefined
   urgent: boolean
 }
@@ -169,6 +190,7 @@ function emptyBatch(): Batch {
     settled,
     resolve,
     reject,
+    bytes: 0,
     delay: undefined,
     urgent: false,
   }

@@ -1,5 +1,7 @@
 /** What the operator of etcd has to do before etcd refuses writes: decided by the size of its database and the age of its revisions. */
 
+import { mebibytes } from '../../room/store-limits.ts'
+
 /** All in bytes. */
 export type DatabaseSize = {
   /** Of its file, with free pages: what etcd compares with the quota (server/storage/quota.go). */
@@ -22,7 +24,6 @@ const fullShare = 0.8
 export const markLifeMs = 2 * 3_600_000
 /** Fewer are no burden: a fleet at rest writes almost nothing. */
 const mostRevisions = 10_000
-const mebibyte = 2 ** 20
 
 export function spaceWarning({ allocated, used, quota }: DatabaseSize): UpkeepWarning | undefined {
   if (allocated < quota * fullShare) return undefined
@@ -46,8 +47,4 @@ export function compactionWarning(mark: RevisionMark, now: RevisionMark): Upkeep
   const hours = Math.floor((now.atMs - mark.atMs) / 3_600_000)
   const message = `etcd keeps all ${revisions} revisions of the last ${hours} h, so its database grows. Start it with --auto-compaction-mode=periodic --auto-compaction-retention=5m`
   return { reason: 'Compaction', message }
-}
-
-function mebibytes(bytes: number): string {
-  return `${Math.round(bytes / mebibyte)} MiB`
 }
