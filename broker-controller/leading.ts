@@ -128,7 +128,15 @@ async function openBroker(
           servicesOutbox({ ...shared, broker, epoch, ipv6, nodeCount: network.nodeCount }),
           policiesOutbox({ ...shared, broker, epoch, origin, checkpoints, ipv6 }),
         ]
-  const inbox = nodeInbox({ ...shared, usage, sessions, broker, podsOf: outbox.podsOf, registry })
+  const inbox = nodeInbox({
+    ...shared,
+    addressRules: parts.admission.addressRules,
+    usage,
+    sessions,
+    broker,
+    podsOf: outbox.podsOf,
+    registry,
+  })
   const listener = limitMessages(inbox, { clock, registry })
   const mqttPort = await broker.listen(listener)
   const mqttServer = configuration.externalBroker?.url ?? `mqtts://${names.advertised}:${mqttPort}`

@@ -1,6 +1,7 @@
 /** What the API, the broker and the loops of a controller share. */
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
+import { type AddressRules, bridgeRules } from '../api/node/reported-addresses.ts'
 import { commonNameOfCSR } from '../certs/csr-check.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
 import type { Log } from '../daemon/log.ts'
@@ -29,6 +30,7 @@ import type { ControllerConfiguration, ControllerConfigurationFile } from './con
 import { builtInKinds } from './control-plane.ts'
 import { meterEventLoop } from './event-loop-metrics.ts'
 import { openOwnCertificates } from './own-certificates/own-certificates.ts'
+import type { PodNetworkSettings } from './pod-network-configuration.ts'
 import { followAuthority } from './replicas/foreign-authority.ts'
 import { lateCheckpointWindow } from './replicas/late-checkpoint-window.ts'
 import { openReplica } from './replicas/open-replica.ts'
@@ -113,6 +115,7 @@ export async function openParts(
   const admission = {
     services: serviceNetwork(configuration.serviceCIDR, configuration.ipv6),
     podSecurity: podSecurityAdmission({ store, clock, registry }, configuration.podSecurity),
+    addressRules: addressRulesOf(configuration.podNetwork),
     webhooks: webhookAdmission({ store, kinds: builtInKinds, caller, clock, registry, limited }),
     commonNameOf: commonNameOfCSR,
   }
@@ -150,6 +153,17 @@ export async function openParts(
 }
 
 export type ControllerParts = Awaited<ReturnType<typeof openParts>>
+
+/** Without a network between nodes their addresses may be in the ranges, which nothing uses. */
+function addressRulesOf(network: PodNetworkSettings | undefined): AddressRules {
+  if (network === undefined) return bridgeRules
+  const { clusterCIDR, serviceCIDR, ipv6 } = network
+  return {
+    isRouted: true,
+    podRanges: [clusterCIDR, ...(ipv6 ? [ipv6.clusterCIDR] : [])],
+    serviceRanges: [serviceCIDR, ...(ipv6 ? [ipv6.serviceCIDR] : [])],
+  }
+}
 
 /**
  * Warns, and never fails: without room reads, deletions and statuses are answered, and those who would free space need the API.

@@ -74,3 +74,46 @@ test('a node does not take the WireGuard key of another one, by its Node or its 
     t.match(await patch('pi-02', part), { code: 403, body: { message: /node "pi-01" has the same WireGuard key/ } })
   t.match(await patch('pi-01'), { code: 200 })
 })
+
+test('a node writes no address of others into the status of its pods', async (t) => {
+  const addressRules = { isRouted: true, podRanges: ['10.244.0.0/16'], serviceRanges: ['10.96.0.0/12'] }
+  const { ask, store } = await anApi(t, { addressRules })
+  const as = nodeIdentity('pi-01')
+  const status = { addresses: [{ type: 'InternalIP', address: '192.168.1.5' }] }
+  t.match(await ask('POST', '/api/v1/nodes', { as, body: { ...sentNode('pi-01'), status } }), { code: 201 })
+  const node = await store.get('nodes', { namespace: '', name: 'pi-01' })
+  if (node === undefined) return t.fail('it is registered')
+  await store.update('nodes', { ...node, spec: { podCIDR: '10.244.1.0/24', podCIDRs: ['10.244.1.0/24'] } })
+  t.match(await ask('POST', podsPath, { body: sentPod('web', { nodeName: 'pi-01' }) }), { code: 201 })
+  const patch = (fields: object) =>
+    ask('PATCH', `${podsPath}/web/status`, { as, type: patchTypes.strategic, body: { status: fields } })
+  for (const ip of ['192.168.1.9', '192.168.1.6', '10.244.2.7', '169.254.169.254', '127.0.0.1']) {
+    t.match(await patch({ podIP: ip, podIPs: [{ ip }] }), {
+      code: 403,
+      body: { message: new RegExp(`^pods "web" is forbidden: node "pi-01" cannot report podIP ${ip} is`) },
+    })
+    t.match(await patch({ hostIP: ip }), { code: 403 }, ip)
+  }
+  t.match(await patch({ podIP: '10.244.1.7', podIPs: [{ ip: '10.244.1.7' }], hostIP: '192.168.1.5' }), { code: 200 })
+  t.match(await patch({ phase: 'Running' }), { code: 200 })
+})
+
+test('a node has no InternalIP that no node can have, by its registration or its status', async (t) => {
+  const addressRules = { isRouted: true, podRanges: ['10.244.0.0/16'], serviceRanges: ['10.96.0.0/12'] }
+  const { ask } = await anApi(t, { addressRules })
+  const as = nodeIdentity('pi-01')
+  const own = { type: 'InternalIP', address: '192.168.1.5' }
+  const withWrong = (address: string) => ({ addresses: [own, { type: 'InternalIP', address }] })
+  const made = await ask('POST', '/api/v1/nodes', {
+    as,
+    body: { ...sentNode('pi-01'), status: withWrong('127.0.0.1') },
+  })
+  t.match(made, { code: 201, body: { status: { addresses: [own] } } })
+  for (const ip of ['127.0.0.1', '169.254.169.254', '224.0.0.1', '10.244.9.1', '10.96.0.1']) {
+    const body = { status: withWrong(ip) }
+    t.match(await ask('PATCH', '/api/v1/nodes/pi-01/status', { as, type: patchTypes.merge, body }), {
+      code: 403,
+      body: { message: new RegExp(`cannot have InternalIP ${ip} is`) },
+    })
+  }
+})

@@ -37,6 +37,7 @@ export type Watch = (path: string, signal: AbortSignal) => AsyncGenerator<Docume
 export type Ask = (method: string, path: string, more?: Sent) => Promise<Got>
 /** What a test may set of the API. */
 type GivenNeed =
+  | 'addressRules'
   | 'checkpoints'
   | 'flowControl'
   | 'kinds'

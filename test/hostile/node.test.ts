@@ -109,6 +109,46 @@ test('an attacker with the certificate of a node', async (t) => {
     t.match(text, /KubeletReady/)
   })
 
+  await t.test('gives its pods no address of others', async (t) => {
+    const labels = { app: 'taken' }
+    const pod = JSON.parse(podManifest({ name: 'taken', image, spec: { nodeName: mallory, hostNetwork: true } }))
+    const body = { ...pod, metadata: { ...pod.metadata, labels } }
+    const made = await fleet.admin.sendJson('POST', '/api/v1/namespaces/default/pods', body)
+    const { uid } = JSON.parse(made.text).metadata
+    const spec = { selector: labels, ports: [{ port: 80 }], publishNotReadyAddresses: true }
+    const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'taken' }, spec }
+    await fleet.admin.sendJson('POST', '/api/v1/namespaces/default/services', service)
+    const victim = JSON.parse((await fleet.admin.send('GET', '/api/v1/namespaces/default/pods/web')).text).status
+    const addresses = ['192.0.2.7', victim.hostIP, victim.podIP, '169.254.169.254', '127.0.0.1']
+    for (const ip of addresses) {
+      const conditions = [{ type: 'Ready', status: 'True', message: ip }]
+      const status = { phase: 'Running', conditions, podIP: ip, podIPs: [{ ip }], hostIP: ip }
+      const report = { uid, namespace: 'default', name: 'taken', observedResourceVersion: '1', status }
+      const socket = await connection(publishPacket(`bramble/v1/nodes/${mallory}/pods/${uid}`, JSON.stringify(report)))
+      await eventually(`the report with ${ip} is stored`, async () =>
+        (await fleet.admin.send('GET', '/api/v1/namespaces/default/pods/taken')).text.includes(`"message":"${ip}"`),
+      )
+      socket?.destroy()
+      const seen = JSON.parse((await fleet.admin.send('GET', '/api/v1/namespaces/default/pods/taken')).text).status
+      t.notOk(seen.podIP ?? seen.hostIP, `${ip} by a report`)
+      const patched = await api.sendJson(
+        'PATCH',
+        '/api/v1/namespaces/default/pods/taken/status',
+        { status },
+        {
+          'content-type': 'application/strategic-merge-patch+json',
+        },
+      )
+      t.equal(patched.status, 403, `${ip} by a patch`)
+    }
+    const slices = await controller.kubectl(
+      ...['get', 'endpointslices', '-l', 'kubernetes.io/service-name=taken', '-o', 'jsonpath={.items[*].endpoints}'],
+    )
+    t.equal(slices.replace('null', '').replace('[]', ''), '', 'and no Service leads there')
+    t.match(await controller.kubectl('get', 'events'), /AddressNotOwned/)
+    await fleet.admin.send('DELETE', '/api/v1/namespaces/default/pods/taken?gracePeriodSeconds=0')
+  })
+
   await t.test('fills no log with refused topics', async (t) => {
     const before = fleet.logLength()
     await fleet.unnoticed(t, async () => {

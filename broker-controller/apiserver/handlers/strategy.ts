@@ -6,6 +6,7 @@
 import type { Readable } from 'node:stream'
 import type { Identity } from '../../../api/identity.ts'
 import type { AnyObject } from '../../../api/meta.ts'
+import type { AddressRules } from '../../../api/node/reported-addresses.ts'
 import type { Problem } from '../../../api/problem.ts'
 import type { Resource, ResourceRegistry } from '../../../api/resources.ts'
 import type { TSchema } from '../../../api/schema.ts'
@@ -293,6 +294,8 @@ export type ResourceNeeds = {
   readonly limited?: LimitedLog
   readonly random: () => number
   readonly services: ServiceNetwork
+  /** undefined: those of a fleet whose nodes reach no pods of each other. */
+  readonly addressRules?: AddressRules
   /** undefined: quotas are not enforced. */
   readonly quotas?: QuotaLedger
   /** undefined: every pod is allowed. */

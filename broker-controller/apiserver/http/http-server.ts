@@ -1,5 +1,7 @@
 /** The API as a server: connects its port with its connections, limits, counters and requests. */
+
 import { setMaxListeners } from 'node:events'
+import type { AddressRules } from '../../../api/node/reported-addresses.ts'
 import { aborted } from '../../../daemon/aborted.ts'
 import { type LimitedLog, limitLog } from '../../../daemon/log-limit.ts'
 import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
@@ -65,6 +67,8 @@ export type ApiServerNeeds = Pick<
   readonly random?: () => number
   /** undefined: the default range of addresses. */
   readonly services?: ServiceNetwork
+  /** See `ResourceNeeds`. */
+  readonly addressRules?: AddressRules
   /** undefined: no certificate is revoked. */
   readonly revocations?: RevocationList
   /** Whether a trusted authority issued this client certificate (DER), whatever its dates. undefined: expired ones are not trusted. */
@@ -150,7 +154,7 @@ export function apiServer(needs: ApiServerNeeds): ApiServer {
 function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: LimitedLog): RequestNeeds {
   const { store, clock, registry, readiness = [], random = Math.random, flowLimits, lapsedWindowMs = 0 } = needs
   const { kinds, access, events, usage, log, version, commonNameOf, origin, checkpoints, sessions, revocations } = needs
-  const { tokens, serverUrl, quotas, podSecurity, webhooks, audit, dashboard, replica } = needs
+  const { tokens, serverUrl, quotas, podSecurity, webhooks, audit, dashboard, replica, addressRules } = needs
   const checks = [checkWithin('store', () => store.version(), clock, healthMs), ...readiness]
   return {
     store,
@@ -165,6 +169,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     version,
     parseYaml: parseYamlBody,
     commonNameOf,
+    ...(addressRules && { addressRules }),
     ...(tokens && { tokens }),
     ...(serverUrl && { serverUrl }),
     ...(origin && { origin }),

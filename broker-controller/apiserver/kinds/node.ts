@@ -1,6 +1,8 @@
 /** core/v1 Node (pkg/registry/core/node/strategy.go). */
 import { isDeepStrictEqual } from 'node:util'
+import { type Identity, nodeOf } from '../../../api/identity.ts'
 import { labelKeyProblem, labelValueProblem } from '../../../api/names.ts'
+import { bridgeRules, withPossibleAddresses } from '../../../api/node/reported-addresses.ts'
 import type { Node } from '../../../api/node.ts'
 import { duplicate, forbidden, type Problem, required } from '../../../api/problem.ts'
 import { resources } from '../../../api/resources.ts'
@@ -16,7 +18,8 @@ import {
   withoutKey,
 } from '../access/node-annotations.ts'
 import { restrictNode } from '../access/node-restriction.ts'
-import { type KindStrategy, statusSubresource } from '../handlers/strategy.ts'
+import { forbid } from '../handlers/resource-request.ts'
+import { type KindStrategy, type ResourceNeeds, statusSubresource } from '../handlers/strategy.ts'
 import { proxyToNode } from '../proxy/proxy-handlers.ts'
 import { restoreCheckpoint, withoutCheckpoint } from './node-checkpoint.ts'
 import { nodeTable } from './node-table.ts'
@@ -41,9 +44,10 @@ export const nodeStrategy: KindStrategy<Node> = {
     ...nodeAnnotationProblems(now, old),
   ],
   admitCreate: async (_, identity, needs) => ({
-    decorate: (node) => withoutCheckpoint(withoutKey(node), identity, needs),
+    decorate: (node) => withoutCheckpoint(withoutKey(withoutWrongAddresses(node, identity, needs)), identity, needs),
   }),
-  async admitUpdate(node, { store }, { requester, old, subresource }) {
+  async admitUpdate(node, { store, addressRules }, { requester, old, subresource }) {
+    refuseWrongAddresses(node, requester, old, addressRules)
     if (subresource === 'status') refuseRebootByStatus(node, old)
     refuseOtherKey(node, requester, old)
     await refuseTakenKey(node, old, async () => (await store.list('nodes')).items)
@@ -52,6 +56,20 @@ export const nodeStrategy: KindStrategy<Node> = {
   // A node without an object that can still connect would be worse than an object whose node cannot connect.
   beforeRemoval: (name, needs) => revokeIfNode(needs, 'nodes', name),
   deletedTogether: 1, // Each node is written into one list of revocations.
+}
+
+/** A node that registers with addresses that it cannot have is registered without them. */
+function withoutWrongAddresses(node: Node, identity: Identity, { addressRules = bridgeRules }: ResourceNeeds): Node {
+  if (nodeOf(identity) === undefined || node.status === undefined) return node
+  const { status, wrong } = withPossibleAddresses(node.status, addressRules)
+  return wrong.length === 0 ? node : { ...node, status }
+}
+
+function refuseWrongAddresses(node: Node, requester: Identity, old: Node, rules = bridgeRules): void {
+  if (nodeOf(requester) === undefined || isDeepStrictEqual(node.status?.addresses, old.status?.addresses)) return
+  const { wrong } = withPossibleAddresses(node.status ?? {}, rules)
+  if (wrong.length > 0)
+    throw forbid(resources.nodes, node.metadata.name ?? '', `the node cannot have ${wrong.join('; ')}`)
 }
 
 const notReadyKey = 'node.kubernetes.io/not-ready'

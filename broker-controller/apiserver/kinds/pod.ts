@@ -1,7 +1,10 @@
 /** core/v1 Pod (pkg/registry/core/pod/strategy.go). */
 
+import { isDeepStrictEqual } from 'node:util'
 import type { ServiceAccount } from '../../../api/access/service-account.ts'
 import { defaultAccountName } from '../../../api/access/service-account-names.ts'
+import { nodeOf } from '../../../api/identity.ts'
+import { bridgeRules, internalIPsOf, withOwnAddresses } from '../../../api/node/reported-addresses.ts'
 import type { Node } from '../../../api/node.ts'
 import { withTolerationRecord, withTolerationRecordOf } from '../../../api/pod/default-tolerations.ts'
 import { qosClassOf } from '../../../api/pod/qos-class.ts'
@@ -118,6 +121,17 @@ export const podStrategy: KindStrategy<Pod> = {
     }
   },
   podSecurity: { judges: 'pod', parts: (pod) => pod },
+  async admitUpdate(pod, { store, addressRules = bridgeRules }, { requester, old, subresource }) {
+    const author = nodeOf(requester)
+    if (author === undefined || subresource !== 'status' || !hasOtherAddresses(pod, old)) return
+    const nodes = addressRules.isRouted ? [] : (await store.list('nodes')).items
+    const node = await store.get('nodes', { namespace: '', name: author })
+    const isOfAnother = (ip: string) =>
+      nodes.some((one) => one.metadata.name !== author && internalIPsOf(one).includes(ip))
+    const { wrong } = withOwnAddresses(pod.status ?? {}, pod, node, addressRules, isOfAnother)
+    if (wrong.length === 0) return
+    throw forbid(resources.pods, pod.metadata.name ?? '', `node "${author}" cannot report ${wrong.join('; ')}`)
+  },
   nodeRestriction: {
     async facts(node, _, { store }) {
       const author = await store.get('nodes', { namespace: '', name: node })
@@ -139,6 +153,11 @@ async function accountOf(pod: Pod, store: Store): Promise<ServiceAccount | undef
   const name = accountNameOf(pod)
   if (name === defaultAccountName) return await ensureDefaultAccount(store, namespace)
   return await store.get('serviceaccounts', { namespace, name })
+}
+
+function hasOtherAddresses({ status: now }: Pod, { status: old }: Pod): boolean {
+  const addresses = (status: Pod['status']) => [status?.podIP, status?.podIPs, status?.hostIP, status?.hostIPs]
+  return !isDeepStrictEqual(addresses(now), addresses(old))
 }
 
 /** As many as its pods may be; a node states itself how many that is, so it is bounded. */

@@ -20,6 +20,8 @@ export interface MessageBodies {
   count(message: NodeMessage, reason: string): void
   /** Counts and logs a report with lists or texts that were cut to the allowed length. */
   recordCut(message: NodeMessage, cut: readonly string[]): void
+  /** Counts and logs a report with addresses that its node cannot have. */
+  recordWrongAddresses(message: NodeMessage, wrong: readonly string[]): void
   close(): void
 }
 
@@ -36,6 +38,11 @@ export function messageBodies({ clock, log, registry }: MessageBodiesNeeds): Mes
   const shortened = registry.counter({
     name: 'bramble_inbox_shortened_total',
     help: 'Reports of nodes with lists or texts that were longer than allowed and were cut',
+    labelNames: ['kind'],
+  })
+  const wrongAddresses = registry.counter({
+    name: 'bramble_inbox_wrong_addresses_total',
+    help: 'Reports of nodes with addresses that are not theirs, which are not used',
     labelNames: ['kind'],
   })
   const limited = limitLog(log, clock)
@@ -64,6 +71,15 @@ export function messageBodies({ clock, log, registry }: MessageBodiesNeeds): Mes
       const { node, topic } = message
       shortened.inc({ kind: topic.kind })
       limited.warn(`${node}/cut`, 'Report of a node shortened', { node, topic: topicName(topic), fields: cut })
+    },
+    recordWrongAddresses(message, wrong) {
+      const { node, topic } = message
+      wrongAddresses.inc({ kind: topic.kind })
+      limited.warn(`${node}/addresses`, 'Addresses in the report of a node are not used: they are not its own', {
+        node,
+        topic: topicName(topic),
+        wrong,
+      })
     },
     close() {
       limited.close()

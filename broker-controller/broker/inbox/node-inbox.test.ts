@@ -1,5 +1,6 @@
 import { type Test, test } from 'tap'
 import { digestText, emptyDigest, foldDigest } from '../../../api/digest.ts'
+import type { AddressRules } from '../../../api/node/reported-addresses.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { aNode, aPod } from '../../../api/testing/builders.ts'
 import { type NodeTopic, topicName } from '../../../api/topics.ts'
@@ -245,7 +246,7 @@ test('with a broker that does not observe connections, a node that comes online 
 })
 
 test('with a broker that does not observe connections, two machines of one node are found by their boot IDs', async (t) => {
-  const { store, receive, log } = await inbox(t, 'Two machines use the certificate of one node')
+  const { store, receive, log } = await inbox(t, { expected: ['Two machines use the certificate of one node'] })
   for (const bootID of ['one', 'one', 'other', 'one']) {
     await receive({ kind: 'connection', node: 'pi-1' }, { state: 'online', bootID, agentVersion: '1' })
   }
@@ -427,6 +428,87 @@ test('a report that is too large is cut, counted and stored', async (t) => {
   t.same(log.messages('warn'), ['Report of a node shortened'])
 })
 
+const ofOthers = ['192.168.1.9', '192.168.1.6', '10.244.2.7', '169.254.169.254', '127.0.0.1']
+const routed = { isRouted: true, podRanges: ['10.244.0.0/16'], serviceRanges: ['10.96.0.0/12'] }
+const internalIP = (address: string) => ({ addresses: [{ type: 'InternalIP' as const, address }] })
+
+test('a node reports no address of others for its pods: it is left out, counted, logged and in an Event', async (t) => {
+  const { store, log, receive, wrongAddresses, setNode } = await inbox(t, { rules: routed })
+  await setNode('pi-1', { podCIDR: '10.244.1.0/24', address: '192.168.1.5' })
+  for (const ip of ofOthers) {
+    const status = { phase: 'Running', podIP: ip, podIPs: [{ ip }], hostIP: ip, hostIPs: [{ ip }] }
+    await receive(aPodTopic, { ...aPodMessage, status })
+    const stored = await store.get('pods', key)
+    t.match(stored?.status, { phase: 'Running', podIPs: [], hostIPs: [] }, ip)
+    t.notOk(stored?.status?.podIP ?? stored?.status?.hostIP, ip)
+  }
+  t.equal(wrongAddresses('pod'), 5)
+  t.match(log.lines.at(-1), { level: 'warn', message: /^Addresses in the report of a node are not used/ })
+  const events = (await store.list('events')).items
+  t.match(events[0], {
+    involvedObject: { kind: 'Pod', name: 'web', uid: 'u1' },
+    type: 'Warning',
+    reason: 'AddressNotOwned',
+    message: /^Node pi-1 reported .* hostIP 192\.168\.1\.9 is not an InternalIP of the node \(192\.168\.1\.5\)/,
+  })
+  const status = { phase: 'Running', podIP: '10.244.1.7', podIPs: [{ ip: '10.244.1.7' }], hostIP: '192.168.1.5' }
+  await receive(aPodTopic, { ...aPodMessage, status })
+  t.match((await store.get('pods', key))?.status, status)
+})
+
+test('without a network between nodes a pod has no InternalIP of another node, and no address of the loopback or link', async (t) => {
+  const { store, receive, setNode } = await inbox(t)
+  await setNode('pi-2', { address: '192.168.1.6' })
+  await setNode('pi-1', { address: '192.168.1.5' })
+  for (const [ip, isUsed] of [
+    ['172.17.0.2', true],
+    ['192.168.1.6', false],
+    ['169.254.169.254', false],
+    ['127.0.0.1', false],
+  ] as const) {
+    await receive(aPodTopic, { ...aPodMessage, status: { phase: 'Running', podIP: ip, podIPs: [{ ip }] } })
+    t.same((await store.get('pods', key))?.status?.podIPs, isUsed ? [{ ip }] : [], ip)
+  }
+})
+
+test('an InternalIP that no node can have is left out of its status, and the rest is stored', async (t) => {
+  const { store, receive, wrongAddresses } = await inbox(t, { rules: routed })
+  for (const ip of ['127.0.0.1', '169.254.169.254', '10.244.9.1', '10.96.0.1']) {
+    const addresses = [...internalIP(ip).addresses, ...internalIP('192.168.1.5').addresses]
+    await receive({ kind: 'status', node: 'pi-1' }, { addresses, conditions: [{ type: 'Ready', status: 'True' }] })
+    const { status } = (await store.get('nodes', { namespace: '', name: 'pi-1' })) ?? {}
+    t.same(status?.addresses, internalIP('192.168.1.5').addresses, ip)
+  }
+  t.equal(wrongAddresses('status'), 4)
+})
+
+test('a pod that is reported right behind a new address of its node is in the network of that address', async (t) => {
+  const { store, receive } = await inbox(t, { rules: routed })
+  const both = [
+    receive({ kind: 'status', node: 'pi-1' }, internalIP('192.168.1.8')),
+    receive(aPodTopic, { ...aPodMessage, status: { phase: 'Running', hostIP: '192.168.1.8' } }),
+  ]
+  await Promise.all(both)
+  t.equal((await store.get('pods', key))?.status?.hostIP, '192.168.1.8')
+})
+
+test('an address that its node could not have yet is asked for when the node has its range', async (t) => {
+  const { published, receive, setNode, runs } = await inbox(t, { rules: routed })
+  await runs()
+  await receive({ kind: 'connection', node: 'pi-1' }, { state: 'online', bootID: 'b' })
+  const message = { ...aPodMessage, status: { phase: 'Running', podIP: '10.244.1.7' } }
+  await receive(aPodTopic, message)
+  const body = JSON.stringify(message)
+  const digest = foldDigest(emptyDigest, digestText(topicName(aPodTopic), body))
+  const asked = () => published.length
+  const before = asked()
+  for (let seq = 1; seq < 4; seq++) await receive({ kind: 'lease', node: 'pi-1' }, { seq, digest })
+  t.equal(asked(), before, 'nothing is missing')
+  await setNode('pi-1', { podCIDR: '10.244.1.0/24' })
+  for (let seq = 4; seq < 8; seq++) await receive({ kind: 'lease', node: 'pi-1' }, { seq, digest })
+  t.ok(asked() > before)
+})
+
 test('a message that the store rejects is logged, and requested again', async (t) => {
   const { store, receive, published, log, listener } = await inbox(t)
   await store.close()
@@ -440,7 +522,10 @@ const aPodTopic = { kind: 'pod', node: 'pi-1', uid: 'u1' } as const
 const aPodMessage = { ...key, uid: 'u1', observedResourceVersion: '1', status: { phase: 'Running' } }
 
 /** An inbox over a store with node pi-1, and pod default/web with uid u1 on it. */
-async function inbox(t: Test, ...expected: readonly string[]) {
+async function inbox(
+  t: Test,
+  { rules, expected = [] }: { readonly rules?: AddressRules; readonly expected?: readonly string[] } = {},
+) {
   const clock = fakeClock(nowMs)
   const log = quietLog(t, ...expected)
   const store = memoryStore({ clock })
@@ -459,6 +544,7 @@ async function inbox(t: Test, ...expected: readonly string[]) {
     clock,
     log,
     registry,
+    ...(rules && { addressRules: rules }),
     events: eventRecorder({ store, clock }),
     podsOf: (node) => (node === 'pi-1' ? [stored] : []),
     broker: {
@@ -473,7 +559,43 @@ async function inbox(t: Test, ...expected: readonly string[]) {
   }
   const receive = (topic: NodeTopic, body: unknown) =>
     listener.message({ node: topic.node, topic, body: typeof body === 'string' ? body : JSON.stringify(body) })
-  return { store: store as Store, usage, sessions, clock, log, listener, published, dropped, receive }
+  const wrongAddresses = (kind: string) =>
+    registry.samplesOf('bramble_inbox_wrong_addresses_total').find(({ labels = {} }) => labels['kind'] === kind)
+      ?.value ?? 0
+  let isRunning = false
+  const runs = async () => {
+    isRunning = true
+    const stop = new AbortController()
+    const ended = listener.run(stop.signal)
+    t.teardown(async () => {
+      stop.abort()
+      await ended
+    })
+    await settledTurns()
+  }
+  /** With this range and address; the inbox follows it. */
+  const setNode = async (name: string, { podCIDR, address }: { podCIDR?: string; address?: string }) => {
+    if (!isRunning) await runs()
+    const { resourceVersion: _, ...made } = aNode({ name }).metadata
+    const node = {
+      ...aNode({ name }),
+      metadata: made,
+      spec: podCIDR === undefined ? {} : { podCIDR, podCIDRs: [podCIDR] },
+      status: address === undefined ? {} : internalIP(address),
+    }
+    const present = await store.get('nodes', { namespace: '', name })
+    if (present === undefined) await store.create('nodes', node)
+    else await store.update('nodes', { ...present, spec: node.spec, status: node.status })
+    await settledTurns()
+  }
+  return {
+    ...{ store: store as Store, usage, sessions, clock, log, listener, published, dropped, receive },
+    ...{ wrongAddresses, runs, setNode },
+  }
+}
+
+async function settledTurns(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 function unstamped(node: StoredObject<'nodes'>) {

@@ -1,5 +1,6 @@
 /** Messages of nodes → the store. */
 
+import { type AddressRules, bridgeRules } from '../../../api/node/reported-addresses.ts'
 import { topicName } from '../../../api/topics.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -22,6 +23,7 @@ import { type NodeDigests, nodeDigests } from './node-digests.ts'
 import { nodeLeases } from './node-leases.ts'
 import { type NodeReports, nodeReports } from './node-reports.ts'
 import { reportRequests } from './report-requests.ts'
+import { reportedAddresses } from './reported-addresses.ts'
 
 export type NodeInboxNeeds = {
   readonly store: Store
@@ -29,6 +31,8 @@ export type NodeInboxNeeds = {
   readonly sessions: Pick<SessionBoard, 'connected' | 'disconnected'>
   readonly broker: Pick<Broker, 'publish'>
   readonly events: EventRecorder
+  /** undefined: those of a fleet whose nodes reach no pods of each other. */
+  readonly addressRules?: AddressRules
   readonly podsOf: (node: string) => readonly StoredObject<'pods'>[]
   readonly clock: Clock
   readonly log: Log
@@ -48,6 +52,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   const digests = nodeDigests()
   const leases = nodeLeases({ store, clock })
   const bodies = messageBodies(needs)
+  const addresses = reportedAddresses({ rules: needs.addressRules ?? bridgeRules, bodies, digests, events })
   const requests = reportRequests(broker, connectionLog)
   const connections = nodeConnections({ bodies, leases, digests, conflicts, sessions, log: connectionLog })
 
@@ -62,6 +67,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   const nodes = informer({ store, clock, log }, 'nodes', (present, previous) => {
     const { name } = (present ?? previous)?.metadata ?? {}
     if (name === undefined) return
+    addresses.nodeChanged(present, previous)
     if (present !== undefined) {
       leases.nodeChanged(present, previous === undefined).catch(leaseFailed(name))
       requests.registered(name).catch((error: unknown) => {
@@ -79,7 +85,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   })
   const receive = messageHandlers({
     ...{ connections, beats, bodies, digests },
-    reports: nodeReports({ ...needs, bodies, digests, unregistered: requests.sendOnceRegistered }),
+    reports: nodeReports({ ...needs, bodies, digests, addresses, unregistered: requests.sendOnceRegistered }),
   })
 
   return {

@@ -12,10 +12,12 @@ import type { NodeInboxNeeds } from './node-inbox.ts'
 import { isUnchangedStatus, nodeStatusAfter } from './node-status-report.ts'
 import { podStatusAfter, removedPod } from './pod-status-report.ts'
 import { boundedNodeStatus, boundedPodStatus } from './report-bounds.ts'
+import type { ReportedAddresses } from './reported-addresses.ts'
 
-export type NodeReportsNeeds = Omit<NodeInboxNeeds, 'broker' | 'log' | 'registry'> & {
+export type NodeReportsNeeds = Omit<NodeInboxNeeds, 'broker' | 'log' | 'registry' | 'addressRules'> & {
   readonly bodies: MessageBodies
   readonly digests: Pick<NodeDigests, 'lost'>
+  readonly addresses: Pick<ReportedAddresses, 'ofNode' | 'ofPod'>
   /** Called for a node that reported its status and has no Node object. */
   readonly unregistered: (node: string) => void
 }
@@ -35,14 +37,17 @@ const mostTimes = 3600
 
 /** Each rejects if the store does. A message with an invalid body is dropped. */
 export function nodeReports(needs: NodeReportsNeeds): NodeReports {
-  const { store, usage, events, podsOf, clock, bodies, digests, unregistered } = needs
+  const { store, usage, events, podsOf, clock, bodies, digests, addresses, unregistered } = needs
   const eventRate = tokenBuckets(eventsOfNode, clock)
+  const storing = statusesUnderWay()
+  const nodeOf = (name: string) => store.get('nodes', { namespace: '', name })
 
   const status = async (message: NodeMessage) => {
     const given = bodies.decoded(NodeStatusSchema, message)
     if (given === undefined) return
-    const { status: report, cut } = boundedNodeStatus(given)
+    const { status: bounded, cut } = boundedNodeStatus(given)
     bodies.recordCut(message, cut)
+    const report = addresses.ofNode(message, bounded, await nodeOf(message.node))
     let isUnchanged = false
     const written = await rewrite({ store, clock }, 'nodes', {
       key: { namespace: '', name: message.node },
@@ -64,12 +69,16 @@ export function nodeReports(needs: NodeReportsNeeds): NodeReports {
     if (message.body === '') return podRemoved(message.node, uid)
     const given = bodies.decoded(PodMessageSchema, message)
     if (given === undefined) return
-    const { status, cut } = boundedPodStatus(given.status)
+    const { status: bounded, cut } = boundedPodStatus(given.status)
     bodies.recordCut(message, cut)
-    const report = { ...given, status }
-    const key = { namespace: report.namespace, name: report.name }
-    const answer = podStatusAfter(message.node, uid, report, await store.get('pods', key))
+    await storing.ended(message.node)
+    const key = { namespace: given.namespace, name: given.name }
+    const reported = await store.get('pods', key)
+    const answer = podStatusAfter(message.node, uid, { ...given, status: bounded }, reported)
     if (!answer.isAccepted) return bodies.drop(message, answer.because)
+    const node = await nodeOf(message.node)
+    const status = reported === undefined ? bounded : addresses.ofPod(message, bounded, reported, node)
+    const report = { ...given, status }
     await rewrite({ store, clock }, 'pods', {
       key,
       uid,
@@ -122,5 +131,21 @@ export function nodeReports(needs: NodeReportsNeeds): NodeReports {
     if (report !== undefined) usage.receive(message.node, report)
   }
 
-  return { status, pod, event, stats }
+  return { status: (message) => storing.run(message.node, () => status(message)), pod, event, stats }
+}
+
+/** The statuses of nodes that are being stored: pods that a node reported behind one have the addresses of that one. */
+function statusesUnderWay() {
+  const underWay = new Map<string, Promise<void>>()
+  return {
+    ended: (node: string) => underWay.get(node),
+    async run(node: string, store: () => Promise<void>): Promise<void> {
+      const stored = store()
+      const settled = stored.catch(() => undefined)
+      underWay.set(node, settled)
+      await stored.finally(() => {
+        if (underWay.get(node) === settled) underWay.delete(node)
+      })
+    },
+  }
 }

@@ -4,6 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { PeerSetState } from '../../../api/network/node-policies.ts'
+import { specialAddressProblem } from '../../../api/node/reported-addresses.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Labels } from '../../../api/selectors.ts'
 import { ipVersion } from '../../../api/text/ip-address.ts'
@@ -48,7 +49,9 @@ const mostText = 32 * 1024 * 1024
 
 /** undefined: a pod that no packet comes from or goes to, or one with the addresses of its node. `withIPv6`: also its address of IPv6. */
 export function peerPod({ metadata, spec, status }: Pod, withIPv6 = false): PeerPod | undefined {
-  const ips = [status?.podIP ?? '', ...(status?.podIPs ?? []).map(({ ip = '' }) => ip)]
+  const ips = [status?.podIP ?? '', ...(status?.podIPs ?? []).map(({ ip = '' }) => ip)].filter(
+    (address) => specialAddressProblem(address) === undefined,
+  )
   const ip = ips.find((address) => ipVersion(address) === 4)
   const isOver = status?.phase === 'Succeeded' || status?.phase === 'Failed'
   if (ip === undefined || isOver || spec.hostNetwork) return undefined

@@ -2,6 +2,7 @@
 
 import type { Endpoint } from '../../../api/network/endpoint-slice.ts'
 import { noClusterIP, type Service, type ServicePort } from '../../../api/network/service.ts'
+import { specialAddressProblem } from '../../../api/node/reported-addresses.ts'
 import { podCondition } from '../../../api/pod/pod-conditions.ts'
 import { isFinished } from '../../../api/pod/pod-deletion.ts'
 import type { Pod } from '../../../api/pod.ts'
@@ -42,9 +43,10 @@ export function isServing(pod: Pod): boolean {
   return podCondition(pod, 'Ready')?.status === 'True'
 }
 
+/** An address of the loopback, the link or a group would lead each node to something of its own: a pod may have it from before it was checked. */
 export function podAddresses({ status = {} }: Pod): readonly string[] {
   const { podIP, podIPs = podIP ? [{ ip: podIP }] : [] } = status
-  return podIPs.map(({ ip }) => ip).filter((ip) => ip !== '')
+  return podIPs.map(({ ip }) => ip).filter((ip) => ip !== '' && specialAddressProblem(ip) === undefined)
 }
 
 /** Where the pod listens for the port of the Service; undefined: none of its containers and sidecars has a port of that name. */
