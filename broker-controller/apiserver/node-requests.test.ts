@@ -117,3 +117,24 @@ test('a node has no InternalIP that no node can have, by its registration or its
     })
   }
 })
+
+test('a node that proves its address does not stop to', async (t) => {
+  const { ask } = await anApi(t)
+  const as = nodeIdentity('pi-01')
+  const annotations = { 'bramble.dev/probe-port': '8473' }
+  const body = { ...sentNode('pi-01'), metadata: { name: 'pi-01', annotations } }
+  t.match(await ask('POST', '/api/v1/nodes', { as, body }), { code: 201 })
+  const patch = (value: string | null) =>
+    ask('PATCH', '/api/v1/nodes/pi-01', {
+      as,
+      type: patchTypes.merge,
+      body: { metadata: { annotations: { 'bramble.dev/probe-port': value } } },
+    })
+  for (const value of [null, 'x']) {
+    t.match(await patch(value), {
+      code: 403,
+      body: { message: /not allowed to remove annotation bramble.dev\/probe-port/ },
+    })
+  }
+  t.match(await patch('9000'), { code: 200 })
+})

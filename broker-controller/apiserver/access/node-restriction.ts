@@ -9,6 +9,7 @@ import type { Event } from '../../../api/event.ts'
 import { nodeIdentity } from '../../../api/identity.ts'
 import { type Lease, nodeLeaseNamespace } from '../../../api/lease.ts'
 import type { ObjectMeta, OwnerReference, Stored } from '../../../api/meta.ts'
+import { parseProbePort, probePortAnnotation } from '../../../api/network/address-probe.ts'
 import { relayAnnotation } from '../../../api/network/wireguard.ts'
 import {
   expectedBackAnnotation,
@@ -32,6 +33,13 @@ export function restrictNode(node: string, object: Node, previous: Node | undefi
   if (labels.length > 0) return `node "${node}" is not allowed to modify labels: ${labels.join(', ')}`
   const annotations = changedKeys(object.metadata.annotations, previous?.metadata.annotations).filter(isControllers)
   if (annotations.length > 0) return `node "${node}" is not allowed to modify annotations: ${annotations.join(', ')}`
+  // An agent of an earlier version proves no address: no node becomes one again.
+  const [portBefore, port] = [previous, object].map((one) =>
+    parseProbePort(one?.metadata.annotations?.[probePortAnnotation]),
+  )
+  if (portBefore !== undefined && port === undefined) {
+    return `node "${node}" is not allowed to remove annotation ${probePortAnnotation}`
+  }
   // With its own finalizer the Node would outlive its deletion and keep its access.
   if (!isDeepStrictEqual(object.metadata.finalizers ?? [], previous?.metadata.finalizers ?? [])) {
     return `node "${node}" is not allowed to modify finalizers`

@@ -64,6 +64,23 @@ test('a node that proves its address has the port of it, and one with another va
   for (const value of ['', '0', '65536', '08473', '8473 ', '-1', '1e3', 'x']) t.equal(portOf(value), undefined, value)
 })
 
+test('a node that is made now proves its address, whatever its agent writes of its version', async (t) => {
+  const portOf = (creationTimestamp: string, annotations: { readonly [name: string]: string } = {}) => {
+    const node = aNode({ spec: { podCIDR: '10.244.1.0/24' }, status: status('192.168.7.5'), annotations })
+    return networkPeer({ ...node, metadata: { ...node.metadata, creationTimestamp } })?.probePort
+  }
+  t.equal(portOf('2026-11-30T23:59:59Z'), undefined, 'it may be of an agent from before proofs')
+  t.equal(portOf('2026-11-30T23:59:59Z', { 'bramble.dev/probe-port': '9' }), 9)
+  t.equal(portOf('2026-12-01T00:00:00Z'), 8473)
+  t.equal(portOf('2026-12-01T00:00:00Z', { 'bramble.dev/probe-port': 'x' }), 8473)
+})
+
+test('an address of the loopback, the link or a group is not that of a peer', async (t) => {
+  for (const address of ['127.0.0.1', '169.254.169.254', '224.0.0.1', '0.0.0.0']) {
+    t.equal(networkPeer(aNode({ spec: { podCIDR: '10.244.1.0/24' }, status: status(address) })), undefined, address)
+  }
+})
+
 const key = 'xTIBA5rboUvnH4htodjb6e697QjLERt1NAB4mZqp8Dg='
 
 test('of a fleet with WireGuard a node has its key, its endpoint, and whether it is a relay', async (t) => {

@@ -1,5 +1,5 @@
 /** Decides what other nodes are sent of a Node: how they reach its pods. */
-import { parseProbePort, probePortAnnotation } from '../../../api/network/address-probe.ts'
+import { parseProbePort, probePort, probePortAnnotation } from '../../../api/network/address-probe.ts'
 import type { NetworkPeer } from '../../../api/network/pod-network.ts'
 import { segmentOf } from '../../../api/network/segment.ts'
 import {
@@ -10,6 +10,7 @@ import {
   wireguardKeyProblem,
 } from '../../../api/network/wireguard.ts'
 import { ipv6PodRangeOf, podRangeOf } from '../../../api/node/pod-range.ts'
+import { internalIPsOf, specialAddressProblem } from '../../../api/node/reported-addresses.ts'
 import type { Node } from '../../../api/node.ts'
 import { ipVersion } from '../../../api/text/ip-address.ts'
 import { formatIPv6, isRoutableIPv6, parseIPv6 } from '../../../api/text/ipv6-range.ts'
@@ -24,11 +25,11 @@ export function networkPeer(
   node: Node,
   { wireguard = false, ipv6 = false }: { readonly wireguard?: boolean; readonly ipv6?: boolean } = {},
 ): NetworkPeer | undefined {
-  const { metadata, status } = node
+  const { metadata } = node
   const podCIDR = podRangeOf(node)
-  const address = internalAddresses(status).find((one) => ipVersion(one) === 4)
+  const address = internalAddresses(node).find((one) => ipVersion(one) === 4)
   if (podCIDR === undefined || address === undefined || metadata.name === undefined) return undefined
-  const port = parseProbePort(metadata.annotations?.[probePortAnnotation])
+  const port = probePortOf(node)
   const zone = metadata.labels?.[zoneLabel]
   return {
     name: metadata.name,
@@ -42,18 +43,32 @@ export function networkPeer(
   }
 }
 
+/** Agents that could not prove their addresses were built before. */
+const allProveSinceMs = Date.parse('2026-12-01T00:00:00Z')
+
+/**
+ * undefined: an agent of an earlier version, whose address is used without a proof. What an agent writes of its version is no reason for that,
+ * for an attacker writes what he likes: the controller sets the date of a Node.
+ */
+function probePortOf({ metadata }: Node): number | undefined {
+  const port = parseProbePort(metadata.annotations?.[probePortAnnotation])
+  const madeMs = Date.parse(metadata.creationTimestamp ?? '')
+  return port ?? (madeMs < allProveSinceMs ? undefined : probePort)
+}
+
 /** An address that leads nowhere from another node is left out, such as one of its link. */
 function ipv6Fields(node: Node): Pick<NetworkPeer, 'ipv6'> {
   const podCIDR = ipv6PodRangeOf(node)
   if (podCIDR === undefined) return {}
-  const routable = internalAddresses(node.status)
+  const routable = internalAddresses(node)
     .map(parseIPv6)
     .find((one) => one !== undefined && isRoutableIPv6(one))
   return { ipv6: { podCIDR, ...(routable !== undefined && { address: formatIPv6(routable) }) } }
 }
 
-function internalAddresses(status: Node['status']): readonly string[] {
-  return (status?.addresses ?? []).filter(({ type }) => type === 'InternalIP').map(({ address }) => address)
+/** A Node may have others from before they were checked. */
+function internalAddresses(node: Node): readonly string[] {
+  return internalIPsOf(node).filter((ip) => specialAddressProblem(ip) === undefined)
 }
 
 /** Values that are none are left out: a Node may have them from before they were checked. */

@@ -61,7 +61,7 @@ test('a few bytes and statuses are accepted for a sixteenth beyond the bound, so
   t.ok(failed.some(Boolean), 'it does not go on for ever')
 })
 
-test('beyond the bound of the store nobody creates objects, and it is 507', async (t) => {
+test('beyond the bound of the store no object is created, and the answer is 507', async (t) => {
   const store = memoryStore({ clock, limits })
   for (const namespace of ['a', 'b', 'c', 'd']) await filled(store, namespace)
   await t.rejects(store.create('configmaps', aMap('e', 'more', 1)), {
