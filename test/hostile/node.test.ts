@@ -12,6 +12,7 @@ import {
   openTls,
   patient,
   publishPacket,
+  retainedPacket,
   stillOpen,
   subscribePacket,
 } from './support/clients.ts'
@@ -124,7 +125,7 @@ test('an attacker with the certificate of a node', async (t) => {
       const conditions = [{ type: 'Ready', status: 'True', message: ip }]
       const status = { phase: 'Running', conditions, podIP: ip, podIPs: [{ ip }], hostIP: ip }
       const report = { uid, namespace: 'default', name: 'taken', observedResourceVersion: '1', status }
-      const socket = await connection(publishPacket(`bramble/v1/nodes/${mallory}/pods/${uid}`, JSON.stringify(report)))
+      const socket = await connection(retainedPacket(`bramble/v1/nodes/${mallory}/pods/${uid}`, JSON.stringify(report)))
       await eventually(`the report with ${ip} is stored`, async () =>
         (await fleet.admin.send('GET', '/api/v1/namespaces/default/pods/taken')).text.includes(`"message":"${ip}"`),
       )
