@@ -241,7 +241,10 @@ function nodesOf(
     // Held by a finalizer, or about to be removed by its node.
     if (isFinished(pod) && pod.metadata.deletionTimestamp !== undefined) continue
     const name = nodeOfDaemon(pod)
-    if (name !== undefined) byNode.set(name, [...(byNode.get(name) ?? []), pod])
+    if (name === undefined) continue
+    const present = byNode.get(name)
+    if (present === undefined) byNode.set(name, [pod])
+    else present.push(pod)
   }
   const known = [...nodes.all()].map((node): DaemonNode<StoredPod> => {
     const { name } = node.metadata

@@ -62,11 +62,13 @@ function podsToRemove({ job, active }: JobView, atLeast: number, nowMs: number):
   const removed: StoredPod[] = []
   let left = active
   if (isIndexedJob(job.spec)) {
-    const byIndex = new Map<number, readonly StoredPod[]>()
+    const byIndex = new Map<number, StoredPod[]>()
     for (const pod of active) {
       const index = completionIndexOf(pod)
+      const present = byIndex.get(index ?? -1)
       if (index === undefined || index >= (job.spec.completions ?? 0)) removed.push(pod)
-      else byIndex.set(index, [...(byIndex.get(index) ?? []), pod])
+      else if (present === undefined) byIndex.set(index, [pod])
+      else present.push(pod)
     }
     for (const pods of byIndex.values()) removed.push(...first(pods, pods.length - 1))
     const gone = new Set(removed)
