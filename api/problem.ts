@@ -11,6 +11,7 @@ export type ProblemReason =
   | 'FieldValueDuplicate'
   | 'FieldValueNotFound'
   | 'FieldValueTooLong'
+  | 'FieldValueTooMany'
 
 /** What a client sent in the place of a name: text as it is, anything else as JSON. It need not have a text of its own. */
 export function nameText(value: unknown): string {

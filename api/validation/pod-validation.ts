@@ -1,6 +1,7 @@
 /** Validates pods. */
 import type { ObjectMeta } from '../meta.ts'
 import { dnsSubdomainProblem, labelKeyProblem, labelValueProblem, qualifiedNameProblem } from '../names.ts'
+import { schedulingExcesses } from '../pod/scheduling-terms.ts'
 import { mirrorAnnotation, type Pod, type PodSpec, type PodTemplateSpec, type Toleration } from '../pod.ts'
 import { forbidden, invalid, notSupported, type Problem } from '../problem.ts'
 import { containersProblems, initContainersProblems, oneOfWords, requirementProblems } from './container-validation.ts'
@@ -109,6 +110,7 @@ export function podSpecProblems(at: string, spec: PodSpec): readonly Problem[] {
       ? []
       : problemsWith(`${at}.runtimeClassName`, spec.runtimeClassName, dnsSubdomainProblem)),
     ...requirementProblems(`${at}.overhead`, { limits: spec.overhead ?? {} }),
+    ...schedulingExcesses(at, spec),
     ...schedulingProblems(at, spec),
     ...(spec.readinessGates ?? []).flatMap(({ conditionType }, index) =>
       problemsWith(`${at}.readinessGates[${index}].conditionType`, conditionType, qualifiedNameProblem),

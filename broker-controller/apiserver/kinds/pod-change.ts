@@ -1,5 +1,6 @@
 /** The fields of a pod that may change after its creation. */
 import { isDeepStrictEqual } from 'node:util'
+import { schedulingExcesses } from '../../../api/pod/scheduling-terms.ts'
 import {
   type Container,
   mirrorAnnotation,
@@ -48,8 +49,13 @@ export function podChangeProblems(
     ...deadlineChangeProblems(old.activeDeadlineSeconds, now.activeDeadlineSeconds),
     ...tolerationChangeProblems(old.tolerations ?? [], now.tolerations ?? []),
     ...gateChangeProblems(old, now),
-    ...(isGated ? [...narrowingProblems(old, now), ...schedulingProblems('spec', now)] : []),
+    ...(isGated ? [...narrowingProblems(old, now), ...newExcesses(old, now), ...schedulingProblems('spec', now)] : []),
   ]
+}
+
+/** A pod that an earlier version accepted may still lose its gates. */
+function newExcesses(old: PodSpec, now: PodSpec): readonly Problem[] {
+  return schedulingExcesses('spec', old).length > 0 ? [] : schedulingExcesses('spec', now)
 }
 
 /** The words of Kubernetes' API. */
