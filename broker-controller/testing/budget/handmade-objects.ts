@@ -2,6 +2,7 @@
  * Largest objects that a schema does not describe: those of which the cost is in what several fields, or several objects, mean together.
  * Add one here for what is compared or multiplied.
  */
+import { mostNodePorts } from '../../apiserver/kinds/network/service-allocation.ts'
 import type { Json } from '../largest-objects.ts'
 
 export type HandmadeObject = {
@@ -47,10 +48,9 @@ function services(): readonly HandmadeObject[] {
       spec: typeof spec === 'function' ? spec(salt) : spec,
     }),
   })
-  // The range of node ports has 2,768.
-  const ports = (salt: string) => many(2_700, (number) => ({ name: `${salt}${number}`, port: number + 1 }))
+  const ports = (salt: string) => many(mostNodePorts, (number) => ({ name: `${salt}${number}`, port: number + 1 }))
   const both = (salt: string) =>
-    many(4_000, (number) => ({
+    many(mostNodePorts, (number) => ({
       name: `${salt}${number}`,
       port: Math.floor(number / 2) + 1,
       protocol: number % 2 ? 'TCP' : 'UDP',
@@ -62,7 +62,7 @@ function services(): readonly HandmadeObject[] {
     ofSpec('node ports of a load balancer', (salt) => ({
       ...{ type: 'LoadBalancer', externalTrafficPolicy: 'Local', ports: both(salt) },
     })),
-    ofSpec('more ports than there are node ports', (salt) => ({
+    ofSpec('more ports than may have a node port', (salt) => ({
       type: 'NodePort',
       ports: many(most.ofThree, (number) => ({ name: `${salt}${number}`, port: number + 1 })),
     })),
@@ -144,6 +144,8 @@ function pods(): readonly HandmadeObject[] {
         },
       ],
     }),
+    ofSpec('the most terms', { affinity: { podAntiAffinity: terms(64, 4) } }),
+    ofSpec('too many terms', { affinity: { podAntiAffinity: terms(2_700, 0) } }),
     ofSpec('spreading, equal', {
       topologySpreadConstraints: many(3_000, () => ({
         ...{ maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule' },
@@ -179,6 +181,16 @@ function insecurePods(): readonly HandmadeObject[] {
       capabilities: { add: many(most.ofOne, (number) => `C${number}`) },
     })),
   ]
+}
+
+/** Of anti-affinity, with so many requirements in each. */
+function terms(count: number, requirements: number): Json {
+  const matchExpressions = many(requirements, (number) => ({ key: `k${number}`, operator: 'Exists' }))
+  return {
+    requiredDuringSchedulingIgnoredDuringExecution: many(count, (number) => ({
+      ...{ topologyKey: `zone${number % 2}`, labelSelector: { matchExpressions }, namespaceSelector: {} },
+    })),
+  }
 }
 
 function defaultsOf(count: number): Json {

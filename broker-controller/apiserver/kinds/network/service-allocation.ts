@@ -20,6 +20,9 @@ import { invalidService, withFamilies } from './service-families.ts'
 /** As kube-apiserver's `--service-node-port-range`. */
 const nodePorts = { first: 30_000, last: 32_767 } as const
 
+/** Of one Service. The range is that of the whole fleet. */
+export const mostNodePorts = 250
+
 export type AllocationFacts = {
   /** All stored Services. The one that is replaced is among them. */
   readonly services: readonly Service[]
@@ -33,6 +36,7 @@ export function withAllocations(service: Service, old: Service | undefined, fact
   const spec = service.spec ?? {}
   const configured = facts.ranges.map(({ family }) => family)
   const placed = withFamilies(service, spec, old?.spec, configured)
+  refuseManyNodePorts(service, old)
   const addressed = withAddresses(service, placed, old?.spec, others, facts)
   return { ...service, spec: withNodePorts(service, addressed, others, facts) }
 }
@@ -161,6 +165,19 @@ function twinPorts() {
       return present?.first.protocol === protocol ? present?.other : present?.first
     },
   }
+}
+
+/** Throws ApiError Invalid for a Service with more than its share of the range. One of an earlier version may keep what it has. */
+function refuseManyNodePorts(service: Service, old: Service | undefined): void {
+  const [count, before] = [nodePortCount(service), old === undefined ? 0 : nodePortCount(old)]
+  if (count <= Math.max(mostNodePorts, before)) return
+  const message = `Too many: ${count}: must have at most ${mostNodePorts} ports that need a node port`
+  throw invalidService(service, [{ field: 'spec.ports', reason: 'FieldValueTooMany', message }])
+}
+
+function nodePortCount({ spec = {} }: Service): number {
+  const isNeeded = needsNodePorts(spec) && spec.allocateLoadBalancerNodePorts !== false
+  return isNeeded ? (spec.ports ?? []).length : 0
 }
 
 const noPortLeft = invalid('spec.ports', [], 'failed to allocate a nodePort: range is full')

@@ -309,8 +309,31 @@ test('the node ports of a Service with hundreds of ports cost as much as their n
   const risen = growth(250, (count) => {
     const ports = Array.from({ length: count }, (_, index) => ({ name: `p${index}`, port: 1 + index, protocol: 'TCP' }))
     const facts = { services: [], ranges: serviceNetwork().ranges, random: seededRandom(7) }
-    return () => withAllocations(web({ type: 'NodePort', ports }), undefined, facts)
+    const service = web({ type: 'NodePort', ports })
+    // An update, since a new Service has a share of them only.
+    return () => withAllocations(service, service, facts)
   })
   t.ok(risen < linearAtMost, `eight times as many: ${risen.toFixed(1)} times the CPU time`)
   t.end()
+})
+
+test('a Service has its share of the node ports, not the range of the whole fleet', async (t) => {
+  const { ask } = await anApi(t)
+  const ports = (count: number) => Array.from({ length: count }, (_, index) => ({ name: `p${index}`, port: index + 1 }))
+  const message =
+    'Service "all" is invalid: spec.ports: Too many: 2700: must have at most 250 ports that need a node port'
+  t.match(await post(ask, { type: 'NodePort', ports: ports(2_700) }, 'all'), { code: 422, body: { message } })
+  t.match(await post(ask, { ports: ports(2_700) }, 'inside'), { code: 201 }, 'none is needed')
+  t.match(await merge(ask, 'inside', { type: 'NodePort' }), { code: 422 })
+  t.match(await post(ask, { type: 'NodePort', ports: ports(250) }, 'most'), { code: 201 })
+  t.match(await merge(ask, 'most', { ports: ports(251) }), { code: 422 })
+})
+
+test('a Service of an earlier version keeps more node ports, and gets no further ones', async (t) => {
+  const ports = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({ name: `p${index}`, port: index + 1, nodePort: 30_000 + index }))
+  const service = (count: number) => web({ type: 'NodePort', ports: ports(count) })
+  const facts = { services: [service(300)], ranges: serviceNetwork().ranges, random: Math.random }
+  t.equal(withAllocations(service(300), service(300), facts).spec?.ports?.length, 300)
+  t.throws(() => withAllocations(service(301), service(300), facts), /Too many: 301/)
 })
