@@ -123,21 +123,36 @@ export function fieldMatcher(requirements: readonly FieldRequirement[]): (object
     })
 }
 
-/** As `matchesLabels`, for many objects: what a long selector asks several times is asked once. */
-export function labelMatcher(requirements: readonly Requirement[]): (labels: Labels | undefined) => boolean {
+export type LabelMatcher = (labels: Labels | undefined) => boolean
+
+/**
+ * As `matchesLabels`, for many objects: what a long selector asks several times is asked once, long lists of values cost as much as short
+ * ones, and what an absent label satisfies is asked for each label of the object only.
+ */
+export function labelMatcher(requirements: readonly Requirement[]): LabelMatcher {
   const different = [...new Map(requirements.map((one) => [JSON.stringify(one), one])).values()]
   const excluded = new Map<string, Set<string>>()
-  for (const { key, operator, values } of different) {
-    if (operator !== 'NotIn') continue
-    const all = excluded.get(key) ?? new Set()
-    excluded.set(key, all)
-    for (const value of values) all.add(value)
+  const unwanted = new Set<string>()
+  const included: { readonly key: string; readonly values: ReadonlySet<string> }[] = []
+  const others: Requirement[] = []
+  for (const requirement of different) {
+    const { key, operator, values } = requirement
+    if (operator === 'NotIn') {
+      const all = excluded.get(key) ?? new Set()
+      excluded.set(key, all)
+      for (const value of values) all.add(value)
+    } else if (operator === 'DoesNotExist') unwanted.add(key)
+    else if (operator === 'In') included.push({ key, values: new Set(values) })
+    else others.push(requirement)
   }
-  const others = different.filter(({ operator }) => operator !== 'NotIn')
   return (labels = {}) => {
-    for (const [key, values] of excluded) {
+    for (const { key, values } of included) {
       const value = own(labels, key)
-      if (value !== undefined && values.has(value)) return false
+      if (value === undefined || !values.has(value)) return false
+    }
+    if (unwanted.size + excluded.size === 0) return matchesLabels(others, labels)
+    for (const [key, value] of Object.entries(labels)) {
+      if (unwanted.has(key) || excluded.get(key)?.has(value)) return false
     }
     return matchesLabels(others, labels)
   }

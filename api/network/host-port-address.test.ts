@@ -1,5 +1,7 @@
 import { test } from 'tap'
-import { hostIPsMeet, isOpenAtIPv6, whyUnreachable } from './host-port-address.ts'
+import { hostAddress, hostIPsMeet, isOpenAtIPv6, meetsOneOf, whyUnreachable } from './host-port-address.ts'
+
+const taken = (hostIP: string) => new Set([hostAddress(hostIP)])
 
 test('a port without hostIP meets every other, and that of a whole family each of the family', async (t) => {
   const meeting = [
@@ -17,6 +19,8 @@ test('a port without hostIP meets every other, and that of a whole family each o
   for (const [one, other] of meeting) {
     t.ok(hostIPsMeet(one, other), `${one} and ${other}`)
     t.ok(hostIPsMeet(other, one), `${other} and ${one}`)
+    t.ok(meetsOneOf(one, taken(other)), `${one} and ${other}, taken`)
+    t.ok(meetsOneOf(other, taken(one)), `${other} and ${one}, taken`)
   }
 })
 
@@ -29,6 +33,8 @@ test('two addresses do not meet, nor does that of all of IPv6 one of IPv4', asyn
   ] as const) {
     t.notOk(hostIPsMeet(one, other), `${one} and ${other}`)
     t.notOk(hostIPsMeet(other, one), `${other} and ${one}`)
+    t.notOk(meetsOneOf(one, taken(other)), `${one} and ${other}, taken`)
+    t.notOk(meetsOneOf(other, taken(one)), `${other} and ${one}, taken`)
   }
 })
 

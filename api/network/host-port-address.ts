@@ -22,8 +22,25 @@ export function whyUnreachable(hostIP: string): string | undefined {
  * pkg/scheduler/framework/types.go); `::` meets every one of IPv6, too.
  */
 export function hostIPsMeet(one: string, other: string): boolean {
-  const [a, b] = [canonicalIPv6(one) ?? one, canonicalIPv6(other) ?? other]
+  const [a, b] = [hostAddress(one), hostAddress(other)]
   return a === b || covers(a, b) || covers(b, a)
+}
+
+/** As `hostIPsMeet`, with one of many, each in the form of `hostAddress`. */
+export function meetsOneOf(
+  hostIP: string,
+  others: Pick<ReadonlyMap<string, unknown>, 'has' | 'keys' | 'size'>,
+): boolean {
+  const ip = hostAddress(hostIP)
+  if (others.size === 0) return false
+  if (others.has(ip) || others.has('') || others.has('0.0.0.0')) return true
+  if (ip === '::') return [...others.keys()].some((other) => covers(ip, other))
+  return covers(ip, '') || (others.has('::') && covers('::', ip))
+}
+
+/** One text for each address: those of IPv6 have several. */
+export function hostAddress(hostIP: string): string {
+  return canonicalIPv6(hostIP) ?? hostIP
 }
 
 function covers(all: string, ip: string): boolean {

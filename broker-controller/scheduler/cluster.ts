@@ -1,6 +1,7 @@
 /** The nodes and their allocated resources: from the store, and from the scheduler's own last decisions. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Labels } from '../../api/selectors.ts'
+import type { Steps } from '../../daemon/steps.ts'
 import type { StoredObject, StoredPod } from '../store/store.ts'
 import { nodeCounts } from './node-counts.ts'
 import { type NodeAllocation, type NodeInfo, nodeInfo } from './node-usage.ts'
@@ -17,10 +18,12 @@ export interface Cluster {
   node(name: string): NodeAllocation | undefined
   /** Every node once, from the index `start`: consecutive decisions start at different nodes. */
   from(start: number): Iterable<NodeAllocation>
+  /** Whether any node has that label. */
+  hasLabel(label: string): boolean
   /** The number of nodes by value of that label. */
   domains(label: string): ReadonlyMap<string, number>
   /** Counts the nodes with each of these images in one walk. */
-  prepareCarriers(images: readonly string[]): void
+  prepareCarriers(images: readonly string[]): Steps<void>
   /** How many nodes have that image. */
   carriers(image: string): number
   /** Undefined: the namespace does not exist. */
@@ -29,8 +32,8 @@ export interface Cluster {
   nominatedTo(nodeName: string): readonly KeyedPod[]
   nominationOf(key: string): string | undefined
   /** The result of `act` with those pods removed, or added. The state is restored afterwards. */
-  without<T>(pods: readonly KeyedPod[], nodeName: string, act: (trial: PodTrial) => T): T
-  with<T>(pods: readonly KeyedPod[], nodeName: string, act: () => T): T
+  without<T>(pods: readonly KeyedPod[], nodeName: string, act: (trial: PodTrial) => Steps<T>): Steps<T>
+  with<T>(pods: readonly KeyedPod[], nodeName: string, act: () => Steps<T>): Steps<T>
 }
 
 /** The cluster with its changes; decisions see `Cluster`. */
@@ -49,7 +52,7 @@ export function cluster(): ClusterCache {
   const nodes = new Map<string, NodeInfo>()
   const { nominate, nominatedTo, nominationOf } = nominations()
   const namespaces = new Map<string, Labels>()
-  const { countLabels, countImages, domains, prepareCarriers, carriers } = nodeCounts(nodes)
+  const { countLabels, countImages, hasLabel, domains, prepareCarriers, carriers } = nodeCounts(nodes)
   const neighbours = podClasses((nodeName) => nodes.get(nodeName)?.labels ?? {})
   let order: readonly NodeInfo[] | undefined
 
@@ -110,6 +113,7 @@ export function cluster(): ClusterCache {
         if (usage !== undefined) yield usage
       }
     },
+    hasLabel,
     domains,
     prepareCarriers,
     carriers,
@@ -127,7 +131,7 @@ type Move = (key: string, placed: PodPlacement) => void
 
 function trials(enter: Move, leave: Move): Pick<Cluster, 'without' | 'with'> {
   return {
-    without(pods, nodeName, act) {
+    *without(pods, nodeName, act) {
       const away = new Set<KeyedPod>()
       const takeAway = (one: KeyedPod) => {
         leave(one.key, { pod: one.pod, nodeName })
@@ -139,15 +143,15 @@ function trials(enter: Move, leave: Move): Pick<Cluster, 'without' | 'with'> {
       }
       for (const one of pods) takeAway(one)
       try {
-        return act({ putBack, takeAway })
+        return yield* act({ putBack, takeAway })
       } finally {
         for (const one of away) putBack(one)
       }
     },
-    with(pods, nodeName, act) {
+    *with(pods, nodeName, act) {
       for (const { key, pod } of pods) enter(key, { pod, nodeName })
       try {
-        return act()
+        return yield* act()
       } finally {
         for (const { key, pod } of pods) leave(key, { pod, nodeName })
       }

@@ -1,4 +1,7 @@
 /** Decides on the next pod. Later decisions take this one into account before it is written. */
+import { schedulingExcesses } from '../../api/pod/scheduling-terms.ts'
+import { problemText } from '../../api/problem.ts'
+import type { Steps } from '../../daemon/steps.ts'
 import type { ClusterCache } from './cluster.ts'
 import type { Plugin } from './filter.ts'
 import type { KeyedPod } from './nominations.ts'
@@ -29,28 +32,36 @@ type Waiting = KeyedPod & {
 }
 
 export type DecisionFacts = {
-  readonly budgets: () => readonly DisruptionBudget[]
+  readonly budgets: () => Steps<readonly DisruptionBudget[]>
   readonly random: () => number
 }
 
 /** Enters into `known` that the pod is placed, or that room is promised to it. */
-export function decide({ key, pod }: KeyedPod, known: ClusterCache, facts: DecisionFacts): Decision {
+export function* decide({ key, pod }: KeyedPod, known: ClusterCache, facts: DecisionFacts): Steps<Decision> {
+  const [excess] = schedulingExcesses('spec', pod.spec)
+  // The API refuses such a pod; a controller, or an earlier version, may have stored it.
+  if (excess !== undefined) {
+    const message = `too many terms: ${problemText(excess)}`
+    return { decided: 'wait', key, pod, message, refusedBy: noPlugins, withdraws: false }
+  }
   const start = Math.floor(facts.random() * known.nodeCount)
-  const placement = placePod(pod, known, start, facts.random)
-  if (!placement.found) return decideMisfit({ key, pod }, placement, known, facts)
+  const placement = yield* placePod(pod, known, start, facts.random)
+  if (!placement.found) return yield* decideMisfit({ key, pod }, placement, known, facts)
   known.place(key, pod, placement.nodeName)
   return { decided: 'bind', key, pod, nodeName: placement.nodeName }
 }
 
-function decideMisfit(
+const noPlugins: ReadonlySet<Plugin> = new Set()
+
+function* decideMisfit(
   { key, pod }: KeyedPod,
   misfit: Misfit,
   known: ClusterCache,
   { budgets, random }: DecisionFacts,
-): Decision {
+): Steps<Decision> {
   const { message, refusedBy } = misfit
   if (known.nodeCount === 0) return { decided: 'wait', key, pod, message, refusedBy, withdraws: false }
-  const preemption = preempt(pod, known, misfit, { budgets: budgets(), random })
+  const preemption = yield* preempt(pod, known, misfit, { budgets: yield* budgets(), random })
   if (!preemption.helps) {
     const { withdraws } = preemption
     return { decided: 'wait', key, pod, message: `${message} ${preemption.message}`, refusedBy, withdraws }

@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import type { Pod } from '../../api/pod.ts'
 import { aNode, aPod, type NodeOverrides, requiringNodes } from '../../api/testing/builders.ts'
+import { finished } from '../../daemon/steps.ts'
 import type { StoredObject } from '../store/store.ts'
 import { aCluster, inZone, requires, spreads } from '../testing/scheduling.ts'
 import { countedReasons, refusal, roundFor, unavailable } from './filter.ts'
@@ -135,7 +136,7 @@ test('a pod that asks for nodes by name is tried on these alone', async (t) => {
     aPod({ spec: requiringNodes(...terms.map((names) => ({ matchFields: names.map(named) }))) })
   const known = aCluster([{ name: 'a', unschedulable: true }, { name: 'b' }, { name: 'c' }])
   const place = (pod: Pod) => {
-    const placement = placePod(pod, known, 0, () => 0)
+    const placement = finished(placePod(pod, known, 0, () => 0))
     return placement.found ? placement.nodeName : placement.message
   }
   t.equal(place(asking(['c'])), 'c')
@@ -232,7 +233,7 @@ test('a spread constraint refuses a node for good only if the node has no such l
     [inZone('a', '1'), inZone('b', '2'), { name: 'c' }],
     [{ nodeName: 'a', labels: { app: 'web' } }],
   )
-  const round = roundFor(aPod({ labels: { app: 'web' }, spec: spreads({}) }), known)
+  const round = finished(roundFor(aPod({ labels: { app: 'web' }, spec: spreads({}) }), known))
   const text = "node(s) didn't match pod topology spread constraints"
   t.same(
     [...known.from(0)].map((usage) => refusal(round, usage)),
@@ -247,7 +248,7 @@ test('a spread constraint refuses a node for good only if the node has no such l
 
 test('missing neighbours refuse a node for good; neighbours to keep away from might leave', async (t) => {
   const known = aCluster([{ name: 'a' }, { name: 'b' }], [{ nodeName: 'a', labels: { app: 'db' } }])
-  const on = (pod: Pod) => [...known.from(0)].map((usage) => refusal(roundFor(pod, known), usage))
+  const on = (pod: Pod) => [...known.from(0)].map((usage) => refusal(finished(roundFor(pod, known)), usage))
   t.same(on(aPod({ spec: requires('podAffinity', 'db') })), [
     undefined,
     { plugin: 'InterPodAffinity', reasons: ["node(s) didn't match pod affinity rules"], isFinal: true },

@@ -2,8 +2,15 @@
 import type { Taint } from '../../api/node.ts'
 import { tolerates } from '../../api/pod/tolerations.ts'
 import type { Pod } from '../../api/pod.ts'
+import type { Steps } from '../../daemon/steps.ts'
 import type { Cluster } from './cluster.ts'
-import { affinityText, type Neighbours, neighbourRefusal, neighboursOf } from './inter-pod-affinity.ts'
+import {
+  affinityText,
+  type Neighbours,
+  neighbourRefusal,
+  neighboursOf,
+  type PodRelations,
+} from './inter-pod-affinity.ts'
 import { isWanted, repellingTaint } from './node-choice.ts'
 import type { NodeAllocation } from './node-usage.ts'
 import { type PodNeeds, podNeeds } from './pod-needs.ts'
@@ -36,12 +43,13 @@ export type Round = {
   readonly neighbours: Neighbours | undefined
 }
 
-export function roundFor(pod: Pod, cluster: Cluster): Round {
+/** `relations`: those of the pod, where they are known. */
+export function* roundFor(pod: Pod, cluster: Cluster, relations?: PodRelations): Steps<Round> {
   return {
     pod,
     needs: podNeeds(pod),
-    spread: spreadRulesOf(pod, cluster),
-    neighbours: neighboursOf(pod, cluster),
+    spread: yield* spreadRulesOf(pod, cluster),
+    neighbours: yield* neighboursOf(pod, cluster, relations),
   }
 }
 
@@ -125,11 +133,15 @@ function hasResources({ needs }: Round, usage: NodeAllocation): NodeRefusal | un
   for (const [name, amount] of needs.requests) {
     const free = (usage.allocatable.get(name) ?? 0) - usage.requested(name)
     if (amount === 0 || amount <= free) continue
-    reasons = [...(reasons ?? []), `Insufficient ${name}`]
+    reasons ??= []
+    if (reasons.length < mostReasons) reasons.push(`Insufficient ${name}`)
     if (amount > (usage.allocatable.get(name) ?? 0)) isFinal = true
   }
   return reasons && { plugin: 'NodeResourcesFit', reasons, isFinal }
 }
+
+/** Of one node. A pod may ask for thousands of resources, and the message names each. */
+const mostReasons = 16
 
 function isSpread({ spread }: Round, usage: NodeAllocation): NodeRefusal | undefined {
   const text = spreadRefusal(spread, usage)

@@ -1,6 +1,6 @@
 /** Queueing hints: whether a change may let a pod fit that did not fit before. Decided by the plugins that rejected it. */
 import type { Pod } from '../../api/pod.ts'
-import { matchesLabels } from '../../api/selectors.ts'
+import type { Steps } from '../../daemon/steps.ts'
 import type { Cluster } from './cluster.ts'
 import { type Plugin, refusal } from './filter.ts'
 import type { NodeAllocation } from './node-usage.ts'
@@ -15,6 +15,15 @@ export type ClusterChange =
   | { readonly change: 'pod gone'; readonly pod: Pod; readonly nodeName?: string }
   | { readonly change: 'pod placed'; readonly pod: Pod }
   | { readonly change: 'namespace' }
+
+/** Whether one of the changes may let the pod fit. */
+export function* mayFitAfter(waiting: Waiting, changes: readonly ClusterChange[], nodes: Cluster): Steps<boolean> {
+  for (const change of changes) {
+    if (mayFit(waiting, change, nodes)) return true
+    yield
+  }
+  return false
+}
 
 export type Waiting = { readonly pod: Pod; readonly refusedBy: ReadonlySet<Plugin> }
 
@@ -51,9 +60,7 @@ function couldTake(usage: NodeAllocation | undefined, pod: Pod): boolean {
 
 function countsFor(pod: Pod, { metadata }: Pod): boolean {
   if (metadata.namespace !== pod.metadata.namespace) return false
-  return podTerms(pod).hardSpread.some(
-    ({ requirements }) => requirements !== undefined && matchesLabels(requirements, metadata.labels),
-  )
+  return podTerms(pod).hardSpread.some(({ selectsPods }) => selectsPods?.(metadata.labels) === true)
 }
 
 function keepApart(pod: Pod, other: Pod, nodes: Cluster): boolean {

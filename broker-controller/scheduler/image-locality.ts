@@ -1,6 +1,7 @@
 /** ImageLocality: prefers nodes that have the images of the pod. A download takes time, and wears an SD card. */
 import type { NodeStatus } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
+import { addTo } from './counts.ts'
 import type { NodeAllocation } from './node-usage.ts'
 
 /** Kubernetes' limits: an image below the first is no reason to prefer a node, one above the second is all of it. */
@@ -13,21 +14,25 @@ const mostBytesPerContainer = 1000 * 1024 * 1024
  */
 export function imageLocality(
   pod: Pod,
-  usage: NodeAllocation,
   carriers: (image: string) => number,
   nodeCount: number,
-): number {
-  const containers = [...(pod.spec.initContainers ?? []), ...pod.spec.containers]
-  const present = containers.reduce((sum, { image = '' }) => {
-    const name = normalized(image)
-    const nodes = carriers(name)
-    const bytes = nodes === 0 ? undefined : bytesOf(usage.node.status?.images, name)
-    return bytes === undefined ? sum : sum + Math.trunc(bytes * (nodes / nodeCount))
-  }, 0)
-  const most = mostBytesPerContainer * containers.length
-  const within = Math.min(most, Math.max(leastBytes, present))
-  return Math.trunc((100 * (within - leastBytes)) / (most - leastBytes))
+): (usage: NodeAllocation) => number {
+  const images = imagesOf(pod)
+  const containers = new Map<string, number>()
+  for (const image of images) if (carriers(image) > 0) addTo(containers, image, 1)
+  const most = mostBytesPerContainer * images.length
+  return ({ node }) => {
+    const bytes = containers.size === 0 ? noBytes : bytesOf(node.status?.images, containers)
+    let present = 0
+    for (const [image, size] of bytes) {
+      present += Math.trunc(size * (carriers(image) / nodeCount)) * (containers.get(image) ?? 0)
+    }
+    const within = Math.min(most, Math.max(leastBytes, present))
+    return Math.trunc((100 * (within - leastBytes)) / (most - leastBytes))
+  }
 }
+
+const noBytes: ReadonlyMap<string, number> = new Map()
 
 /** All names of all images of a node, each once. */
 export function imageNames(images: NodeStatus['images'] = []): ReadonlySet<string> {
@@ -40,8 +45,12 @@ export function imagesOf({ spec }: Pod): readonly string[] {
 }
 
 /** Searched for in the list that the node reported: an index for each node takes as much memory as a third of that list. */
-function bytesOf(images: NodeStatus['images'] = [], name: string): number | undefined {
-  return images.findLast(({ names = [] }) => names.includes(name))?.sizeBytes
+function bytesOf(images: NodeStatus['images'] = [], wanted: ReadonlyMap<string, unknown>): ReadonlyMap<string, number> {
+  const bytes = new Map<string, number>()
+  for (const { names = [], sizeBytes = 0 } of images) {
+    for (const name of names) if (wanted.has(name)) bytes.set(name, sizeBytes)
+  }
+  return bytes
 }
 
 /** Without a tag or digest: `latest`. */

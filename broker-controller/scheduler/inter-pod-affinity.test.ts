@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import type { PodAffinityTerm } from '../../api/pod.ts'
 import { aPod } from '../../api/testing/builders.ts'
+import { finished } from '../../daemon/steps.ts'
 import { aCluster, hostKey, inZone, prefers, refusalsOf, requires, zoneKey } from '../testing/scheduling.ts'
 import { neighbourScores } from './inter-pod-affinity.ts'
 
@@ -53,7 +54,7 @@ test('preferences draw and push, of the pod and of those who are there', async (
     { nodeName: 'c', labels: { app: 'noisy' } },
   ])
   const usages = [...known.from(0)]
-  const scores = (spec: object) => neighbourScores(aPod({ labels: { app: 'web' }, spec }), usages, known)
+  const scores = (spec: object) => finished(neighbourScores(aPod({ labels: { app: 'web' }, spec }), usages, known))
   t.equal(scores({}), undefined)
   t.same(scores(prefers('podAffinity', 'db')), [100, 0, 0])
   t.same(scores(prefers('podAffinity', 'db', { topologyKey: zoneKey })), [100, 100, 0])
@@ -62,7 +63,7 @@ test('preferences draw and push, of the pod and of those who are there', async (
     { nodeName: 'b', spec: prefers('podAffinity', 'web', {}, 50) },
     { nodeName: 'c', spec: requires('podAffinity', 'web') },
   ])
-  t.same(neighbourScores(aPod({ labels: { app: 'web' } }), [...host.from(0)], host), [0, 100, 2])
+  t.same(finished(neighbourScores(aPod({ labels: { app: 'web' } }), [...host.from(0)], host)), [0, 100, 2])
 })
 
 const terms = (...podAffinityTerms: readonly PodAffinityTerm[]) => ({
@@ -122,7 +123,10 @@ test('all pods count that a term chooses, whatever else they are labelled with a
 test('preferences that make no difference score 0, and those of pods that mean others score nothing', async (t) => {
   const known = aCluster(nodes.slice(0, 2), [{ nodeName: 'a', ...db }])
   const usages = [...known.from(0)]
-  t.same(neighbourScores(aPod({ spec: prefers('podAffinity', 'db', { topologyKey: zoneKey }) }), usages, known), [0, 0])
+  t.same(
+    finished(neighbourScores(aPod({ spec: prefers('podAffinity', 'db', { topologyKey: zoneKey }) }), usages, known)),
+    [0, 0],
+  )
   const host = aCluster(nodes, [{ nodeName: 'b', spec: prefers('podAffinity', 'web') }])
-  t.equal(neighbourScores(aPod(db), [...host.from(0)], host), undefined)
+  t.equal(finished(neighbourScores(aPod(db), [...host.from(0)], host)), undefined)
 })

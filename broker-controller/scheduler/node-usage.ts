@@ -1,5 +1,5 @@
 /** The resources of a node that pods use. Updated with each pod, so that a decision adds nothing up. */
-import { hostIPsMeet } from '../../api/network/host-port-address.ts'
+import { hostAddress, hostIPsMeet, meetsOneOf } from '../../api/network/host-port-address.ts'
 import type { Taint } from '../../api/node.ts'
 import type { Labels } from '../../api/selectors.ts'
 import type { StoredObject } from '../store/store.ts'
@@ -43,6 +43,8 @@ class PodTotals implements NodeInfo {
   private readonly requests = new Map<string, number>()
   private readonly assumed = new Map<string, number>()
   private readonly priorities = new Map<number, number>()
+  /** Most nodes have none. */
+  private hostPorts: TakenPorts | undefined
 
   constructor(node: StoredObject<'nodes'>) {
     this.name = node.metadata.name
@@ -76,9 +78,13 @@ class PodTotals implements NodeInfo {
   }
 
   hasConflict(ports: readonly HostPort[]): boolean {
-    if (ports.length === 0) return false
-    const taken = [...this.pods.values()].flatMap((pod) => podNeeds(pod).ports)
-    return ports.some((port) => taken.some((other) => meets(port, other)))
+    const taken = this.hostPorts
+    if (ports.length === 0 || taken === undefined) return false
+    return ports.some((port) => {
+      const addresses = taken.get(portCode(port))
+      if (addresses === undefined) return false
+      return typeof addresses === 'string' ? hostIPsMeet(port.ip, addresses) : meetsOneOf(port.ip, addresses)
+    })
   }
 
   become(next: StoredObject<'nodes'>): void {
@@ -102,16 +108,34 @@ class PodTotals implements NodeInfo {
   }
 
   private count(pod: StoredObject<'pods'>, sign: 1 | -1): void {
-    const { requests, scored } = podNeeds(pod)
+    const { requests, scored, ports } = podNeeds(pod)
     addTo(this.priorities, pod.spec.priority ?? 0, sign)
     for (const [name, amount] of requests) this.requests.set(name, this.requested(name) + sign * amount)
     for (const [name, amount] of scored) this.assumed.set(name, this.scored(name) + sign * amount)
+    for (const port of ports) {
+      this.hostPorts ??= new Map()
+      countPort(this.hostPorts, port, sign)
+    }
   }
 }
 
 const noLabels: Labels = {}
 const noTaints: readonly Taint[] = []
+/** By `portCode`: the address, or how many pods have it at which address. */
+type TakenPorts = Map<number, string | Map<string, number>>
 
-function meets(a: HostPort, b: HostPort): boolean {
-  return a.port === b.port && a.protocol === b.protocol && hostIPsMeet(a.ip, b.ip)
+function countPort(taken: TakenPorts, port: HostPort, sign: 1 | -1): void {
+  const [code, address] = [portCode(port), hostAddress(port.ip)]
+  const present = taken.get(code)
+  if (present === undefined) return void taken.set(code, address)
+  const addresses = typeof present === 'string' ? new Map([[present, 1]]) : present
+  addTo(addresses, address, sign)
+  if (addresses.size === 0) taken.delete(code)
+  else taken.set(code, addresses)
+}
+
+const protocols = ['TCP', 'UDP', 'SCTP']
+
+function portCode({ protocol, port }: HostPort): number {
+  return port * protocols.length + protocols.indexOf(protocol)
 }

@@ -1,12 +1,16 @@
 /** Chooses a node for a pod. */
 import type { Pod } from '../../api/pod.ts'
+import type { Steps } from '../../daemon/steps.ts'
 import { keyText } from '../store/informer.ts'
 import type { Cluster } from './cluster.ts'
 import { countedReasons, type NodeRefusal, type Plugin, type Round, refusal, roundFor, unavailable } from './filter.ts'
+import { type PodRelations, podRelations } from './inter-pod-affinity.ts'
+import { neighboursAfter, neighboursHere } from './neighbour-trials.ts'
 import { namedNodes } from './node-choice.ts'
 import type { NodeAllocation } from './node-usage.ts'
 import type { KeyedPod } from './nominations.ts'
 import { bestNode } from './score.ts'
+import { spreadRulesOf } from './topology-spread.ts'
 
 export type Placement = { readonly found: true; readonly nodeName: string } | Misfit
 
@@ -21,11 +25,12 @@ export type Misfit = {
 }
 
 /** `start`: the node to begin with; `random`: decides between equals. */
-export function placePod(pod: Pod, nodes: Cluster, start: number, random: () => number): Placement {
+export function* placePod(pod: Pod, nodes: Cluster, start: number, random: () => number): Steps<Placement> {
   const key = keyText(pod.metadata)
-  const round = roundFor(pod, nodes)
+  const relations = podRelations(pod, nodes)
+  const round = yield* roundFor(pod, nodes, relations)
   const promised = nodes.node(nodes.nominationOf(key) ?? '')
-  if (promised !== undefined && refusalWithPromises(key, round, promised, nodes) === undefined) {
+  if (promised !== undefined && (yield* refusalWithPromises(key, round, promised, nodes, relations)) === undefined) {
     return { found: true, nodeName: promised.name }
   }
   const named = namedNodes(pod)
@@ -34,11 +39,12 @@ export function placePod(pod: Pod, nodes: Cluster, start: number, random: () => 
   const fitting: NodeAllocation[] = []
   const refusals = new Map<string, NodeRefusal>()
   for (const usage of named === undefined ? nodes.from(start) : nodesCalled(named, nodes)) {
-    const refused = refusalWithPromises(key, round, usage, nodes)
+    const refused = yield* refusalWithPromises(key, round, usage, nodes, relations)
+    yield
     if (refused !== undefined) refusals.set(usage.name, refused)
     else if (fitting.push(usage) >= enough) break
   }
-  if (fitting.length > 0) return { found: true, nodeName: bestNode(pod, fitting, nodes, random).name }
+  if (fitting.length > 0) return { found: true, nodeName: (yield* bestNode(pod, fitting, nodes, random)).name }
   const refusedBy = new Set([...refusals.values()].map(({ plugin }) => plugin))
   if (named !== undefined) refusedBy.add('NodeAffinity')
   return { found: false, message: misfitMessage(refusals, nodes.nodeCount), refusedBy, refusals }
@@ -48,17 +54,23 @@ export function placePod(pod: Pod, nodes: Cluster, start: number, random: () => 
  * Does the pod fit beside those who were promised room there and matter as much, and also if they go elsewhere after
  * all? `key` is the pod's own.
  */
-export function refusalWithPromises(
+export function* refusalWithPromises(
   key: string,
   round: Round,
   usage: NodeAllocation,
   nodes: Cluster,
-): NodeRefusal | undefined {
+  relations: PodRelations,
+): Steps<NodeRefusal | undefined> {
   const promised = nodes.nominatedTo(usage.name)
   if (promised.length === 0) return refusal(round, usage)
   const rivals = promised.filter((rival) => rival.key !== key && matters(rival, round.pod))
   if (rivals.length > 0) {
-    const refused = nodes.with(rivals, usage.name, () => refusal(roundFor(round.pod, nodes), usage))
+    const here = neighboursHere(round.neighbours, usage)
+    const refused = yield* nodes.with(rivals, usage.name, function* () {
+      const spread = round.spread.length === 0 ? round.spread : yield* spreadRulesOf(round.pod, nodes)
+      const pods = rivals.map(({ pod }) => pod)
+      return refusal({ ...round, spread, neighbours: neighboursAfter(here, pods, 1, usage, relations) }, usage)
+    })
     if (refused !== undefined) return refused
   }
   return refusal(round, usage)

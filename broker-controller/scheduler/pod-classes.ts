@@ -16,8 +16,10 @@ export interface PodClass {
   on(nodeName: string): number
   /** The number of pods by node; nodes without any are absent. */
   readonly byNode: ReadonlyMap<string, number>
-  /** The number of pods by the value of that label of their nodes; values without any are absent. */
+  /** The number of pods by the value of that label of their nodes; values without any are absent. Kept for the next call. */
   domains(topologyKey: string): ReadonlyMap<string, number>
+  /** Adds these numbers, times `weight`, to `sums`. */
+  addDomains(topologyKey: string, sums: Map<string, number>, weight?: number): void
 }
 
 export interface PodClasses {
@@ -87,6 +89,9 @@ interface Counted extends PodClass {
   count(nodeName: string, change: 1 | -1): void
 }
 
+const mostTopologies = 16
+const fewNodes = 16
+
 function counted(pod: Pod, labelsOf: (nodeName: string) => Labels): Counted {
   const byNode = new Map<string, number>()
   /** By label; kept for the labels that were queried. */
@@ -95,6 +100,8 @@ function counted(pod: Pod, labelsOf: (nodeName: string) => Labels): Counted {
   const domains = (topologyKey: string) => {
     const before = byTopology.get(topologyKey)
     if (before !== undefined) return before
+    // Pods may name any number of labels, and each that is kept is counted with each pod that comes or goes.
+    if (byTopology.size >= mostTopologies) byTopology.clear()
     const counts = new Map<string, number>()
     for (const [nodeName, count] of byNode) addTo(counts, labelsOf(nodeName)[topologyKey], count)
     byTopology.set(topologyKey, counts)
@@ -107,6 +114,14 @@ function counted(pod: Pod, labelsOf: (nodeName: string) => Labels): Counted {
     isLeaving: pod.metadata.deletionTimestamp !== undefined,
     byNode,
     domains,
+    addDomains(topologyKey, sums, weight = 1) {
+      // Of a few nodes a count that is kept costs more than it saves.
+      if (byNode.size > fewNodes) {
+        for (const [value, count] of domains(topologyKey)) addTo(sums, value, weight * count)
+      } else {
+        for (const [nodeName, count] of byNode) addTo(sums, labelsOf(nodeName)[topologyKey], weight * count)
+      }
+    },
     on: (nodeName) => byNode.get(nodeName) ?? 0,
     count(nodeName, change) {
       addTo(byNode, nodeName, change)

@@ -77,15 +77,22 @@ function sharedAmounts(amounts: PodAmounts): PodAmounts {
 
 /** Kubernetes' rule: the sum of the containers and sidecars, or the most that an init step needs at its time. */
 function total(spec: PodSpec, least: PodAmounts): PodAmounts {
-  let sidecars: PodAmounts = nothing
-  let most: PodAmounts = nothing
+  const sidecars = new Map<string, number>()
+  /** At the most, up to each step. */
+  const most = new Map<string, number>()
   for (const container of spec.initContainers ?? []) {
-    const step = requestsOf(container, least)
-    if (container.restartPolicy === 'Always') sidecars = plus(sidecars, step)
-    most = larger(most, container.restartPolicy === 'Always' ? sidecars : plus(sidecars, step))
+    const isSidecar = container.restartPolicy === 'Always'
+    for (const [name, amount] of requestsOf(container, least)) {
+      const present = (sidecars.get(name) ?? 0) + amount
+      if (isSidecar) sidecars.set(name, present)
+      raise(most, name, present)
+    }
   }
-  const regular = spec.containers.map((container) => requestsOf(container, least)).reduce(plus, nothing)
-  return plus(larger(most, plus(regular, sidecars)), amountsOf(spec.overhead))
+  const running = new Map(sidecars)
+  for (const container of spec.containers) add(running, requestsOf(container, least))
+  for (const [name, amount] of running) raise(most, name, amount)
+  add(most, amountsOf(spec.overhead))
+  return most
 }
 
 /** A limit without a request is a request. */
@@ -93,16 +100,12 @@ function requestsOf({ resources }: Container, least: PodAmounts): PodAmounts {
   return new Map([...least, ...amountsOf({ ...resources?.limits, ...resources?.requests })])
 }
 
-function plus(a: PodAmounts, b: PodAmounts): PodAmounts {
-  const sum = new Map(a)
-  for (const [name, amount] of b) sum.set(name, (sum.get(name) ?? 0) + amount)
-  return sum
+function add(sum: Map<string, number>, amounts: PodAmounts): void {
+  for (const [name, amount] of amounts) sum.set(name, (sum.get(name) ?? 0) + amount)
 }
 
-function larger(a: PodAmounts, b: PodAmounts): PodAmounts {
-  const most = new Map(a)
-  for (const [name, amount] of b) most.set(name, Math.max(most.get(name) ?? 0, amount))
-  return most
+function raise(most: Map<string, number>, name: string, amount: number): void {
+  most.set(name, Math.max(most.get(name) ?? 0, amount))
 }
 
 function hostPorts(spec: PodSpec): readonly HostPort[] {

@@ -1,15 +1,22 @@
 /** The affinity, anti-affinity and topology spread terms of a pod, read once. */
 import type { LabelSelector } from '../../api/meta.ts'
 import type { Pod, PodAffinityTerm, TopologySpreadConstraint } from '../../api/pod.ts'
-import { type Labels, matchesLabels, type Requirement, requirementsOf } from '../../api/selectors.ts'
+import {
+  type LabelMatcher,
+  type Labels,
+  labelMatcher,
+  matchesLabels,
+  type Requirement,
+  requirementsOf,
+} from '../../api/selectors.ts'
 
-/** Chooses pods. `requirements` undefined: none at all. */
+/** Chooses pods. `selectsPods` undefined: none at all. */
 export type PodTerm = {
   readonly topologyKey: string
-  readonly requirements: readonly Requirement[] | undefined
-  readonly namespaces: readonly string[]
+  readonly selectsPods: LabelMatcher | undefined
+  readonly namespaces: ReadonlySet<string>
   /** Namespaces with these labels are meant too. */
-  readonly namespaceRequirements: readonly Requirement[] | undefined
+  readonly selectsNamespaces: LabelMatcher | undefined
 }
 
 /** Positive weights draw, negative ones push away. */
@@ -19,7 +26,8 @@ export type SpreadConstraint = {
   readonly topologyKey: string
   readonly maxSkew: number
   readonly minDomains: number
-  readonly requirements: readonly Requirement[] | undefined
+  /** undefined: it counts no pods. */
+  readonly selectsPods: LabelMatcher | undefined
   /** Whether nodes count that the pod does not select, or whose taints it does not tolerate. */
   readonly honorsAffinity: boolean
   readonly honorsTaints: boolean
@@ -45,26 +53,25 @@ export function podTerms(pod: Pod): PodTerms {
 
 /** Whether the other pod, in a namespace with these labels, matches the term. */
 export function termMatches(
-  { requirements, namespaces, namespaceRequirements }: PodTerm,
+  { selectsPods, namespaces, selectsNamespaces }: PodTerm,
   { metadata }: Pod,
   namespaceLabels: Labels | undefined,
 ): boolean {
-  if (requirements === undefined) return false
-  const isMeant =
-    namespaces.includes(metadata.namespace ?? '') ||
-    (namespaceRequirements !== undefined && matchesLabels(namespaceRequirements, namespaceLabels))
-  return isMeant && matchesLabels(requirements, metadata.labels)
+  if (selectsPods === undefined) return false
+  const isMeant = namespaces.has(metadata.namespace ?? '') || selectsNamespaces?.(namespaceLabels) === true
+  return isMeant && selectsPods(metadata.labels)
 }
 
 function termsOf(pod: Pod): PodTerms {
   const { podAffinity = {}, podAntiAffinity = {} } = pod.spec.affinity ?? {}
+  // A pod of an earlier version may have thousands of equal terms.
   const weighted = (list: typeof podAffinity, sign: 1 | -1) =>
-    (list.preferredDuringSchedulingIgnoredDuringExecution ?? []).map(({ weight, podAffinityTerm }) => ({
+    summed(list.preferredDuringSchedulingIgnoredDuringExecution ?? []).map(({ weight, podAffinityTerm }) => ({
       term: termOf(podAffinityTerm, pod),
       weight: sign * weight,
     }))
   const required = (list: typeof podAffinity) =>
-    (list.requiredDuringSchedulingIgnoredDuringExecution ?? []).map((term) => termOf(term, pod))
+    different(list.requiredDuringSchedulingIgnoredDuringExecution ?? []).map((term) => termOf(term, pod))
   const spread = (wanted: string) =>
     (pod.spec.topologySpreadConstraints ?? [])
       .filter(({ whenUnsatisfiable }) => whenUnsatisfiable === wanted)
@@ -78,15 +85,31 @@ function termsOf(pod: Pod): PodTerms {
   }
 }
 
+type Weighted = { readonly weight: number; readonly podAffinityTerm: PodAffinityTerm }
+
+function summed(items: readonly Weighted[]): readonly Weighted[] {
+  if (items.length < 2) return items
+  const sums = new Map<string, Weighted>()
+  for (const { weight, podAffinityTerm } of items) {
+    const text = JSON.stringify(podAffinityTerm)
+    sums.set(text, { podAffinityTerm, weight: weight + (sums.get(text)?.weight ?? 0) })
+  }
+  return [...sums.values()]
+}
+
+function different<T>(items: readonly T[]): readonly T[] {
+  return items.length < 2 ? items : [...new Map(items.map((item) => [JSON.stringify(item), item])).values()]
+}
+
 /** Neither namespaces nor a selector of them: the pod's own. */
 function termOf(term: PodAffinityTerm, { metadata }: Pod): PodTerm {
   const { topologyKey, labelSelector, namespaces = [], namespaceSelector } = term
   const isOwn = namespaces.length === 0 && namespaceSelector === undefined
   return {
     topologyKey,
-    requirements: read(labelSelector),
-    namespaces: isOwn ? [metadata.namespace ?? ''] : namespaces,
-    namespaceRequirements: read(namespaceSelector),
+    selectsPods: matcherOf(read(labelSelector)),
+    namespaces: new Set(isOwn ? [metadata.namespace ?? ''] : namespaces),
+    selectsNamespaces: matcherOf(read(namespaceSelector)),
   }
 }
 
@@ -102,11 +125,20 @@ function constraintOf(constraint: TopologySpreadConstraint, { metadata }: Pod): 
     topologyKey,
     maxSkew,
     minDomains,
-    requirements: requirements && [...requirements, ...own],
+    selectsPods: matcherOf(requirements && [...requirements, ...own]),
     honorsAffinity: constraint.nodeAffinityPolicy !== 'Ignore',
     honorsTaints: constraint.nodeTaintsPolicy === 'Honor',
   }
 }
+
+function matcherOf(requirements: readonly Requirement[] | undefined): LabelMatcher | undefined {
+  if (requirements === undefined) return undefined
+  // Most terms are short, and a set for each list of values would take more memory than the list.
+  const isShort = requirements.length <= few && requirements.every(({ values }) => values.length <= few)
+  return isShort ? (labels) => matchesLabels(requirements, labels) : labelMatcher(requirements)
+}
+
+const few = 4
 
 /** A selector that cannot be read chooses nothing. */
 function read(selector: LabelSelector | undefined): readonly Requirement[] | undefined {

@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import type { Pod } from '../../api/pod.ts'
 import { aPod, requiringNodes } from '../../api/testing/builders.ts'
+import { finished, type Steps } from '../../daemon/steps.ts'
 import { aCluster, type Bound, dice, requires } from '../testing/scheduling.ts'
 import type { ClusterCache } from './cluster.ts'
 import { refusal, roundFor } from './filter.ts'
@@ -18,9 +19,9 @@ const asking = (cpu: string, priority = 100, more = {}) => aPod({ name: 'new', r
 
 /** `NODE: victims`, or the message instead. */
 function outcome(pod: Pod, known: ClusterCache, budgets: readonly DisruptionBudget[] = [], random = () => 0): string {
-  const placement = placePod(pod, known, 0, () => 0)
+  const placement = finished(placePod(pod, known, 0, () => 0))
   if (placement.found) return `fits ${placement.nodeName}`
-  const found = preempt(pod, known, placement, { budgets, random })
+  const found = finished(preempt(pod, known, placement, { budgets, random }))
   if (!found.helps) return found.message
   return `${found.nodeName}: ${found.victims.map(({ pod }) => pod.metadata.name).join(' ')}`
 }
@@ -219,13 +220,13 @@ test('whatever the fleet: victims matter less, with them gone the pod fits, with
     const spec = pick(3) === 0 ? requires('podAntiAffinity', 'db') : {}
     const pod = asking(`${100 * (1 + pick(20))}m`, 100, { spec: { priority: 100, ...spec } })
     const before = [...known.from(0)].map((usage) => [usage.name, usage.podCount, usage.requested('cpu')])
-    const placement = placePod(pod, known, 0, random)
+    const placement = finished(placePod(pod, known, 0, random))
     if (placement.found) {
       const usage = known.node(placement.nodeName)
-      t.ok(usage && refusal(roundFor(pod, known), usage) === undefined, 'a placement passes every filter')
+      t.ok(usage && refusal(finished(roundFor(pod, known)), usage) === undefined, 'a placement passes every filter')
       continue
     }
-    const found = preempt(pod, known, placement, { budgets: [], random })
+    const found = finished(preempt(pod, known, placement, { budgets: [], random }))
     t.same(
       [...known.from(0)].map((usage) => [usage.name, usage.podCount, usage.requested('cpu')]),
       before,
@@ -234,11 +235,13 @@ test('whatever the fleet: victims matter less, with them gone the pod fits, with
     const usage = known.node(found.nodeName)
     if (usage === undefined) return t.fail('no such node')
     t.ok(found.victims.every((victim) => (victim.pod.spec.priority ?? 0) < 100))
-    const fits = () => refusal(roundFor(pod, known), usage) === undefined
-    t.ok(known.without(found.victims, usage.name, fits))
+    const fits = function* (): Steps<boolean> {
+      return refusal(yield* roundFor(pod, known), usage) === undefined
+    }
+    t.ok(finished(known.without(found.victims, usage.name, fits)))
     for (const kept of found.victims) {
       const others = found.victims.filter((victim) => victim !== kept)
-      t.notOk(known.without(others, usage.name, fits), 'none goes for nothing')
+      t.notOk(finished(known.without(others, usage.name, fits)), 'none goes for nothing')
     }
   }
 })
@@ -285,8 +288,8 @@ test('a hundred nodes are enough to choose from, once preemption on one of them 
 
 /** Whether the pod's nomination is to be withdrawn. */
 function withdraws(pod: Pod, known: ClusterCache): boolean | undefined {
-  const placement = placePod(pod, known, 0, () => 0)
-  const found = placement.found ? undefined : preempt(pod, known, placement, { budgets: [], random: () => 0 })
+  const placement = finished(placePod(pod, known, 0, () => 0))
+  const found = placement.found ? undefined : finished(preempt(pod, known, placement, { budgets: [], random: () => 0 }))
   return found?.helps === false ? found.withdraws : undefined
 }
 

@@ -1,13 +1,17 @@
 /** Preemption for a pod that fits nowhere: chooses the node, and the pods of lower priority there, with the least harm. */
 import type { Pod } from '../../api/pod.ts'
 import type { PodDisruptionBudget } from '../../api/pod-disruption-budget.ts'
-import { matchesLabels, type Requirement, requirementsOf } from '../../api/selectors.ts'
+import { type LabelMatcher, labelMatcher, type Requirement, requirementsOf } from '../../api/selectors.ts'
+import type { Steps } from '../../daemon/steps.ts'
 import { keyText } from '../store/informer.ts'
 import type { Cluster } from './cluster.ts'
-import { countedReasons, type NodeRefusal, roundFor, unavailable } from './filter.ts'
+import { countedReasons, type NodeRefusal, type Round, roundFor, unavailable } from './filter.ts'
+import { type PodRelations, podRelations } from './inter-pod-affinity.ts'
+import { copiedNeighbours, neighboursAfter, neighboursHere } from './neighbour-trials.ts'
 import type { NodeAllocation } from './node-usage.ts'
 import type { KeyedPod } from './nominations.ts'
 import { type Misfit, refusalWithPromises } from './placement.ts'
+import { spreadRulesOf } from './topology-spread.ts'
 
 export type Preemption =
   | { readonly helps: true; readonly nodeName: string; readonly victims: readonly KeyedPod[] }
@@ -28,8 +32,18 @@ export type DisruptionBudget = {
   readonly disrupted: ReadonlySet<string>
 }
 
+const known = new WeakMap<PodDisruptionBudget, DisruptionBudget>()
+
 /** A selector that cannot be read protects no pod, and before it was counted a budget allows nothing. */
-export function readBudget({ metadata, spec, status }: PodDisruptionBudget): DisruptionBudget {
+export function readBudget(budget: PodDisruptionBudget): DisruptionBudget {
+  const before = known.get(budget)
+  if (before !== undefined) return before
+  const read = budgetOf(budget)
+  known.set(budget, read)
+  return read
+}
+
+function budgetOf({ metadata, spec, status }: PodDisruptionBudget): DisruptionBudget {
   const parsed = requirementsOf(spec?.selector)
   return {
     namespace: metadata.namespace ?? '',
@@ -48,10 +62,10 @@ export type PreemptionFacts = {
 /** What stands in the condition and the reason of pods that had to go. */
 export const preemptedReason = 'PreemptionByScheduler'
 
-export function preempt(pod: Pod, nodes: Cluster, misfit: Misfit, facts: PreemptionFacts): Preemption {
+export function* preempt(pod: Pod, nodes: Cluster, misfit: Misfit, facts: PreemptionFacts): Steps<Preemption> {
   const because = ineligible(pod, nodes, misfit)
   if (because !== undefined) return { helps: false, message: `preemption: ${because}`, withdraws: false }
-  const { candidates, reasons } = tryNodes(pod, nodes, misfit, facts)
+  const { candidates, reasons } = yield* tryNodes(pod, nodes, misfit, facts)
   const best = leastHarm(candidates)
   if (best !== undefined) return { helps: true, nodeName: best.nodeName, victims: best.victims }
   return { helps: false, message: `preemption: ${hopeless(reasons, nodes.nodeCount)}`, withdraws: true }
@@ -81,38 +95,66 @@ function isBeingPreempted({ metadata, status }: Pod): boolean {
   return isPreempted === true
 }
 
+/** One search for a node; `round` is that of the cluster as it is. */
+type Attempt = {
+  readonly pod: Pod
+  readonly nodes: Cluster
+  readonly relations: PodRelations
+  readonly round: Round
+  readonly budgets: BudgetsByNamespace
+}
+
+function budgetsByNamespace(budgets: readonly DisruptionBudget[]): BudgetsByNamespace {
+  const byNamespace = new Map<string, DisruptionBudget[]>()
+  for (const budget of budgets) {
+    const present = byNamespace.get(budget.namespace)
+    if (present === undefined) byNamespace.set(budget.namespace, [budget])
+    else present.push(budget)
+  }
+  return byNamespace
+}
+
+type BudgetsByNamespace = ReadonlyMap<string, readonly DisruptionBudget[]>
+
 type Candidate = { readonly nodeName: string; readonly victims: readonly KeyedPod[]; readonly violations: number }
 type Reasons = ReadonlyMap<string, readonly string[]>
 
 /** Kubernetes tries a tenth of a large fleet; we do not hold up everything else for that long. */
 const candidatesToFind = 100
 
-function tryNodes(
-  pod: Pod,
-  nodes: Cluster,
-  { refusals }: Misfit,
-  { budgets, random }: PreemptionFacts,
-): { readonly candidates: readonly Candidate[]; readonly reasons: Reasons } {
+type Tried = { readonly candidates: readonly Candidate[]; readonly reasons: Reasons }
+
+function* tryNodes(pod: Pod, nodes: Cluster, { refusals }: Misfit, { budgets, random }: PreemptionFacts): Steps<Tried> {
+  const relations = podRelations(pod, nodes)
+  const { neighbours, ...round } = yield* roundFor(pod, nodes, relations)
+  const attempt: Attempt = {
+    ...{ pod, nodes, relations },
+    // Those of the cluster are counted anew while pods are moved.
+    round: { ...round, neighbours: neighbours && copiedNeighbours(neighbours) },
+    budgets: budgetsByNamespace(budgets),
+  }
   const helpable = [...nodes.from(0)].filter(({ name }) => couldHelp(refusals.get(name)))
   const start = Math.floor(random() * helpable.length)
   const candidates: Candidate[] = []
   const reasons = new Map<string, readonly string[]>()
+  let isHarmless = false
   for (const usage of [...helpable, ...helpable].slice(start, start + helpable.length)) {
-    const found = victimsOn(usage, pod, nodes, budgets)
+    const found = yield* victimsOn(usage, attempt)
+    yield
     if ('reasons' in found) reasons.set(usage.name, found.reasons)
     else candidates.push(found)
-    if (candidates.length >= candidatesToFind && candidates.some(({ violations }) => violations === 0)) break
+    if (!('reasons' in found) && found.violations === 0) isHarmless = true
+    if (candidates.length >= candidatesToFind && isHarmless) break
   }
   return { candidates, reasons }
 }
 
 /** The fewest that matter least: all that matter less are taken away, then those that can stay come back, the most important first. */
-function victimsOn(
+function* victimsOn(
   usage: NodeAllocation,
-  pod: Pod,
-  nodes: Cluster,
-  budgets: readonly DisruptionBudget[],
-): Candidate | { readonly reasons: readonly string[] } {
+  attempt: Attempt,
+): Steps<Candidate | { readonly reasons: readonly string[] }> {
+  const { pod, nodes, relations, round, budgets } = attempt
   const key = keyText(pod.metadata)
   if (!usage.hasPodBelow(priorityOf(pod))) return noVictims
   const lesser = [...usage.pods]
@@ -120,32 +162,40 @@ function victimsOn(
     .filter((other) => priorityOf(other.pod) < priorityOf(pod))
     .sort((a, b) => byImportance(a.pod, b.pod))
   const guarded = new Set(violating(lesser, budgets))
-  const refused = () => refusalWithPromises(key, roundFor(pod, nodes), usage, nodes)
-  return nodes.without(lesser, usage.name, ({ putBack, takeAway }) => {
-    const hopeless = refused()
+  const here = neighboursHere(round.neighbours, usage)
+  const away = new Set(lesser)
+  function* refused(): Steps<NodeRefusal | undefined> {
+    const spread = round.spread.length === 0 ? round.spread : yield* spreadRulesOf(pod, nodes)
+    const gone = [...away].map((one) => one.pod)
+    const present = { ...round, spread, neighbours: neighboursAfter(here, gone, -1, usage, relations) }
+    return yield* refusalWithPromises(key, present, usage, nodes, relations)
+  }
+  return yield* nodes.without(lesser, usage.name, function* ({ putBack, takeAway }) {
+    const hopeless = yield* refused()
     if (hopeless !== undefined) return { reasons: hopeless.reasons }
-    const victims = new Set<KeyedPod>()
     for (const one of lesser.toSorted((a, b) => Number(guarded.has(b)) - Number(guarded.has(a)))) {
       putBack(one)
-      if (refused() === undefined) continue
+      away.delete(one)
+      yield
+      if ((yield* refused()) === undefined) continue
       takeAway(one)
-      victims.add(one)
+      away.add(one)
     }
-    const violations = [...victims].filter((one) => guarded.has(one)).length
-    return { nodeName: usage.name, victims: lesser.filter((one) => victims.has(one)), violations }
+    const violations = [...away].filter((one) => guarded.has(one)).length
+    return { nodeName: usage.name, victims: lesser.filter((one) => away.has(one)), violations }
   })
 }
 
 const noVictims = { reasons: ['No preemption victims found for incoming pod'] }
 
 /** The pods whose eviction a budget does not allow, if all are evicted in this order. */
-function violating(pods: readonly KeyedPod[], budgets: readonly DisruptionBudget[]): readonly KeyedPod[] {
-  const allowed = new Map(budgets.map((budget) => [budget, budget.disruptionsAllowed]))
+function violating(pods: readonly KeyedPod[], budgets: BudgetsByNamespace): readonly KeyedPod[] {
+  const allowed = new Map<DisruptionBudget, number>()
   return pods.filter(({ pod }) => {
     let isViolating = false
-    for (const budget of budgets) {
+    for (const budget of budgets.get(pod.metadata.namespace ?? '') ?? []) {
       if (!protects(budget, pod)) continue
-      const left = (allowed.get(budget) ?? 0) - 1
+      const left = (allowed.get(budget) ?? budget.disruptionsAllowed) - 1
       allowed.set(budget, left)
       if (left < 0) isViolating = true
     }
@@ -153,9 +203,18 @@ function violating(pods: readonly KeyedPod[], budgets: readonly DisruptionBudget
   })
 }
 
-function protects({ namespace, requirements, disrupted }: DisruptionBudget, { metadata }: Pod): boolean {
-  if (namespace !== metadata.namespace || requirements.length === 0 || disrupted.has(metadata.name ?? '')) return false
-  return matchesLabels(requirements, metadata.labels)
+function protects(budget: DisruptionBudget, { metadata }: Pod): boolean {
+  const { requirements, disrupted } = budget
+  if (requirements.length === 0 || disrupted.has(metadata.name ?? '')) return false
+  return matcherOf(budget)(metadata.labels)
+}
+
+const matchers = new WeakMap<DisruptionBudget, LabelMatcher>()
+
+function matcherOf(budget: DisruptionBudget): LabelMatcher {
+  const matcher = matchers.get(budget) ?? labelMatcher(budget.requirements)
+  matchers.set(budget, matcher)
+  return matcher
 }
 
 /** Each view decides where those before it see no difference; the least is best. */

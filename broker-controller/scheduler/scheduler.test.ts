@@ -1,7 +1,9 @@
 import { type Test, test } from 'tap'
+import type { PodSpec } from '../../api/pod.ts'
 import type { PodOverrides } from '../../api/testing/builders.ts'
 import { aPod } from '../../api/testing/builders.ts'
 import { metricsRegistry } from '../../daemon/metrics-registry.ts'
+import { finished, type Steps } from '../../daemon/steps.ts'
 import { fakeHold } from '../testing/fake-hold.ts'
 import { type Fleet, fleet } from '../testing/fleet.ts'
 import { dice, prefers, requires, spreads } from '../testing/scheduling.ts'
@@ -310,15 +312,21 @@ test('a restarted scheduler reckons with what is bound', async (t) => {
   t.same(await bound(world, 'web'), [undefined])
 })
 
+const answering = (mayFit: boolean) =>
+  function* (): Steps<boolean> {
+    yield
+    return mayFit
+  }
+
 test('the queue: back-off grows from 1 s to 10 s, a change shortens the wait to it, five minutes are the longest', async (t) => {
   const queue = schedulingQueue()
   queue.add('a', aPod())
   t.equal(queue.next(0)?.key, 'a')
   queue.failed('a', new Set(), 0)
   t.equal(queue.nextMs(), 300_000)
-  queue.wake(() => false, 100)
+  finished(queue.wake(answering(false), 100))
   t.equal(queue.nextMs(), 300_000)
-  queue.wake(() => true, 100)
+  finished(queue.wake(answering(true), 100))
   t.equal(queue.nextMs(), 1_000)
   t.equal(queue.next(999), undefined)
   const waits: number[] = []
@@ -356,3 +364,35 @@ function podOf(i: number) {
   const { name, namespace, labels = {} } = metadata
   return { ...pod, metadata: { name, labels, ...(namespace !== undefined && { namespace }) } }
 }
+
+const manyTerms = (count: number): Partial<PodSpec> => {
+  const term = { topologyKey: 'x', labelSelector: {}, namespaceSelector: {} }
+  const requiredDuringSchedulingIgnoredDuringExecution = Array.from({ length: count }, () => term)
+  return { affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution } } }
+}
+
+test('a stored pod with more terms than the API accepts waits, and an Event tells why', async (t) => {
+  const world = opened(t)
+  await world.join({ name: 'pi-1' })
+  await pending(world, { name: 'greedy', spec: manyTerms(2_700) })
+  await pending(world, { name: 'most', spec: manyTerms(64) })
+  t.same(await bound(world, 'greedy', 'most'), [undefined, 'pi-1'])
+  const message =
+    'too many terms: spec.affinity: Too many: 2700: must have at most 64 terms in podAffinity and podAntiAffinity'
+  t.match(await condition(world, 'greedy'), { status: 'False', reason: 'Unschedulable', message })
+  const events = (await world.store.list('events')).items
+  t.match(
+    events.find(({ reason }) => reason === 'FailedScheduling'),
+    { type: 'Warning', message },
+  )
+})
+
+test('pods that were placed with thousands of terms keep no other pod from its node', async (t) => {
+  const world = opened(t)
+  await world.join({ name: 'pi-1' }, { name: 'pi-2' })
+  for (let number = 0; number < 20; number++) {
+    await world.run({ name: `greedy-${number}`, nodeName: 'pi-1', spec: manyTerms(2_700) })
+  }
+  await pending(world, { name: 'other', namespace: 'default' })
+  t.ok((await bound(world, 'other'))[0])
+})

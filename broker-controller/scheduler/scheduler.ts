@@ -4,13 +4,15 @@ import { waitMs } from '../../daemon/due-times.ts'
 import { inParallel } from '../../daemon/in-parallel.ts'
 import type { MetricsRegistry } from '../../daemon/metrics-registry.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
+import { type Steps, slices } from '../../daemon/steps.ts'
 import type { RestoreHold } from '../store/checkpoints/restore-hold.ts'
 import { informer } from '../store/informer.ts'
 import { cluster } from './cluster.ts'
 import { type Decision, decide } from './decision.ts'
-import { mayFit } from './hints.ts'
+import { mayFitAfter } from './hints.ts'
 import type { KeyedPod } from './nominations.ts'
-import { readBudget } from './preemption.ts'
+import { observationGate } from './observation-gate.ts'
+import { type DisruptionBudget, readBudget } from './preemption.ts'
 import { schedulerCache } from './scheduler-cache.ts'
 import { type SchedulerMetrics, schedulerMetrics } from './scheduler-metrics.ts'
 import { type SchedulerWriteNeeds, type SchedulerWrites, schedulerWrites } from './scheduler-writes.ts'
@@ -26,8 +28,10 @@ export type SchedulerNeeds = SchedulerWriteNeeds & {
 
 /** Decisions are quick and writing is slow: so many are written at a time. */
 const writesAtOnce = 128
-/** Everything else in the process waits while we decide; in a large fleet one decision takes milliseconds. */
+/** Decisions are written after this time; in a large fleet one decision takes milliseconds. */
 const decidesForMs = 20
+/** Everything else in the process waits while we decide. One step takes up to some milliseconds more. */
+const sliceMs = 8
 
 export function scheduler(needs: SchedulerNeeds): Loop {
   const metrics = needs.registry && schedulerMetrics(needs.registry)
@@ -49,19 +53,26 @@ async function runScheduler(
   const bell = alarm(clock)
   const cache = schedulerCache(known, queue, { wake: () => bell.ring(), isHeld: (pod) => hold?.holdsPod(pod) === true })
 
-  const nodes = informer(needs, 'nodes', cache.observeNode)
-  const namespaces = informer(needs, 'namespaces', cache.observeNamespace)
-  const pods = informer(needs, 'pods', cache.observePod)
+  const gate = observationGate()
+  const work = slices(sliceMs, clock)
+  /** What is decided holds for the cluster as it was at the beginning: changes are observed afterwards. */
+  const undisturbed = <T>(steps: Steps<T>) => gate.closedDuring(() => work.run(steps))
+
+  const observePod = gate.through(cache.observePod)
+  const nodes = informer(needs, 'nodes', gate.through(cache.observeNode))
+  const namespaces = informer(needs, 'namespaces', gate.through(cache.observeNamespace))
+  const pods = informer(needs, 'pods', observePod)
   const budgets = informer(needs, 'poddisruptionbudgets', () => undefined)
   hold?.onRelease(() => {
-    for (const pod of pods.all()) if (!pod.spec.nodeName) cache.observePod(pod, undefined)
+    for (const pod of pods.all()) if (!pod.spec.nodeName) observePod(pod, undefined)
   })
 
-  const work = async () => {
+  const decideAndWrite = async () => {
     await Promise.all([nodes.listed, namespaces.listed, pods.listed, budgets.listed])
     while (!signal.aborted) {
-      wakeWhatMayFit()
-      const attempts = decideSome()
+      work.begin()
+      await wakeWhatMayFit()
+      const attempts = await decideSome()
       await inParallel(attempts, writesAtOnce, async ({ decision, beganMs }) => {
         const isDone = await carryOut(decision)
         const result = !isDone ? 'error' : decision.decided === 'bind' ? 'scheduled' : 'unschedulable'
@@ -71,14 +82,23 @@ async function runScheduler(
     }
   }
 
-  const wakeWhatMayFit = () => {
+  const wakeWhatMayFit = async () => {
     const changes = cache.takeChanges()
     if (changes.length === 0) return
-    queue.wake((waiting) => changes.some((change) => mayFit(waiting, change, known)), clock.monotonicMs())
+    await undisturbed(queue.wake((waiting) => mayFitAfter(waiting, changes, known), clock.monotonicMs()))
+  }
+
+  function* readBudgets(): Steps<readonly DisruptionBudget[]> {
+    const read: DisruptionBudget[] = []
+    for (const budget of budgets.all()) {
+      read.push(readBudget(budget))
+      yield
+    }
+    return read
   }
 
   /** Each decision reckons with those before it, though none is written yet. */
-  const decideSome = (): readonly Attempt[] => {
+  const decideSome = async (): Promise<readonly Attempt[]> => {
     const attempts: Attempt[] = []
     const untilMs = clock.monotonicMs() + decidesForMs
     while (attempts.length < writesAtOnce && clock.monotonicMs() <= untilMs) {
@@ -86,7 +106,7 @@ async function runScheduler(
       const next = queue.next(beganMs)
       if (next === undefined) break
       try {
-        attempts.push({ decision: decideOn(next), beganMs })
+        attempts.push({ decision: await undisturbed(attemptOn(next)), beganMs })
       } catch (error) {
         // One pod, or one object that matters to it, must not end the scheduling of all others.
         log.error('Pod not decided on', { pod: next.key, error })
@@ -96,8 +116,8 @@ async function runScheduler(
     return attempts
   }
 
-  const decideOn = (next: KeyedPod): Decision => {
-    const decision = decide(next, known, { budgets: () => [...budgets.all()].map(readBudget), random })
+  function* attemptOn(next: KeyedPod): Steps<Decision> {
+    const decision = yield* decide(next, known, { budgets: readBudgets, random })
     if (decision.decided === 'bind') cache.assume(next.key)
     else queue.failed(next.key, decision.refusedBy, clock.monotonicMs())
     if (decision.decided === 'wait' && decision.withdraws) cache.dropNomination(next.key, next.pod)
@@ -133,7 +153,7 @@ async function runScheduler(
   }
 
   const followed = Object.entries({ nodes, namespaces, pods, budgets }).map(([name, { run }]) => ({ name, run }))
-  await runLoops([...followed, { name: 'work', run: work }], signal, log)
+  await runLoops([...followed, { name: 'work', run: decideAndWrite }], signal, log)
 }
 
 async function makeRoom(

@@ -2,6 +2,7 @@
 import { longestBackoffMs } from '../../daemon/backoff.ts'
 import { dueTimes } from '../../daemon/due-times.ts'
 import { heap } from '../../daemon/heap.ts'
+import type { Steps } from '../../daemon/steps.ts'
 import type { StoredPod } from '../store/store.ts'
 import type { Plugin } from './filter.ts'
 
@@ -23,9 +24,9 @@ export interface SchedulingQueue {
   retry(key: string, nowMs: number): void
   /** Something changed that may help the pods that `mayFit`: each is tried again as soon as its back-off is over. */
   wake(
-    mayFit: (waiting: { readonly pod: StoredPod; readonly refusedBy: ReadonlySet<Plugin> }) => boolean,
+    mayFit: (waiting: { readonly pod: StoredPod; readonly refusedBy: ReadonlySet<Plugin> }) => Steps<boolean>,
     nowMs: number,
-  ): void
+  ): Steps<void>
   /** Whether `wake` could move any pod. */
   readonly isWaiting: boolean
   /** When a pod comes due that is not yet. */
@@ -120,10 +121,10 @@ export function schedulingQueue(): SchedulingQueue {
     get isWaiting() {
       return unschedulable.size > 0
     },
-    wake(mayFit, nowMs) {
+    *wake(mayFit, nowMs) {
       for (const key of [...unschedulable]) {
         const entry = entries.get(key)
-        if (entry === undefined || !mayFit(entry)) continue
+        if (entry === undefined || !(yield* mayFit(entry))) continue
         if (entry.backoffUntilMs <= nowMs) activate(key)
         else {
           put({ ...entry, state: 'backoff' })

@@ -3,6 +3,7 @@
 import { untolerated } from '../../api/pod/tolerations.ts'
 import type { Pod } from '../../api/pod.ts'
 import { matchesNodeSelectorTerm } from '../../api/selectors.ts'
+import type { Steps } from '../../daemon/steps.ts'
 import type { Cluster } from './cluster.ts'
 import { imageLocality, imagesOf } from './image-locality.ts'
 import { neighbourScores } from './inter-pod-affinity.ts'
@@ -11,13 +12,13 @@ import { type PodNeeds, podNeeds } from './pod-needs.ts'
 import { spreadScores } from './topology-spread.ts'
 
 /** One of the best, by chance. Throws RangeError when there is none. */
-export function bestNode(
+export function* bestNode(
   pod: Pod,
   fitting: readonly NodeAllocation[],
   nodes: Cluster,
   random: () => number,
-): NodeAllocation {
-  const scores = fitting.length === 1 ? [0] : totalScores(pod, fitting, nodes)
+): Steps<NodeAllocation> {
+  const scores = fitting.length === 1 ? [0] : yield* totalScores(pod, fitting, nodes)
   const highest = Math.max(...scores)
   const best = fitting.filter((_, i) => scores[i] === highest)
   const chosen = best[Math.floor(random() * best.length)]
@@ -28,17 +29,18 @@ export function bestNode(
 /** Undefined: this score does not apply to the pod. */
 type View = readonly [weight: number, scores: readonly number[] | undefined]
 
-function totalScores(pod: Pod, fitting: readonly NodeAllocation[], nodes: Cluster): number[] {
+function* totalScores(pod: Pod, fitting: readonly NodeAllocation[], nodes: Cluster): Steps<number[]> {
   const needs = podNeeds(pod)
-  nodes.prepareCarriers(imagesOf(pod))
+  yield* nodes.prepareCarriers(imagesOf(pod))
+  const locality = imageLocality(pod, nodes.carriers, nodes.nodeCount)
   const views: readonly View[] = [
-    [3, upsideDown(fitting.map((usage) => intolerable(pod, usage)))],
-    [2, preferences(pod, fitting)],
+    [3, upsideDown(yield* eachOf(fitting, (usage) => intolerable(pod, usage)))],
+    [2, ofHighest(yield* eachOf(fitting, (usage) => preference(pod, usage)))],
     [1, fitting.map((usage) => leastAllocated(needs, usage))],
     [1, fitting.map((usage) => balancedAllocation(needs, usage))],
-    [2, spreadScores(pod, fitting, nodes)],
-    [2, neighbourScores(pod, fitting, nodes)],
-    [1, fitting.map((usage) => imageLocality(pod, usage, nodes.carriers, nodes.nodeCount))],
+    [2, yield* spreadScores(pod, fitting, nodes)],
+    [2, yield* neighbourScores(pod, fitting, nodes)],
+    [1, yield* eachOf(fitting, locality)],
   ]
   return fitting.map((_, i) => views.reduce((sum, [weight, scores]) => sum + weight * (scores?.[i] ?? 0), 0))
 }
@@ -73,13 +75,24 @@ function intolerable({ spec }: Pod, { taints }: NodeAllocation): number {
   return untolerated(taints, spec.tolerations ?? [], ['PreferNoSchedule']).length
 }
 
-function preferences({ spec }: Pod, fitting: readonly NodeAllocation[]): readonly number[] {
+/** The weights of the preferred terms that match the node. */
+function preference({ spec }: Pod, { node }: NodeAllocation): number {
   const preferred = spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []
-  const weight = ({ node }: NodeAllocation) =>
-    preferred
-      .filter((term) => matchesNodeSelectorTerm(term.preference, node))
-      .reduce((sum, term) => sum + term.weight, 0)
-  return ofHighest(fitting.map(weight))
+  return preferred
+    .filter((term) => matchesNodeSelectorTerm(term.preference, node))
+    .reduce((sum, term) => sum + term.weight, 0)
+}
+
+function* eachOf(
+  fitting: readonly NodeAllocation[],
+  score: (usage: NodeAllocation) => number,
+): Steps<readonly number[]> {
+  const scores: number[] = []
+  for (const usage of fitting) {
+    scores.push(score(usage))
+    yield
+  }
+  return scores
 }
 
 function ofHighest(counts: readonly number[]): number[] {

@@ -1,6 +1,7 @@
 import { test } from 'tap'
 import type { Pod } from '../../api/pod.ts'
 import { aPod, type NodeOverrides } from '../../api/testing/builders.ts'
+import { finished } from '../../daemon/steps.ts'
 import { aCluster, type Bound, hostKey, inZone, refusalsOf, spreads, zoneKey } from '../testing/scheduling.ts'
 import type { ClusterCache } from './cluster.ts'
 import { spreadRulesOf, spreadScores } from './topology-spread.ts'
@@ -103,7 +104,7 @@ test('where taints count, a node without one that repels the pod is still a doma
 test('preferred spreading favours the emptier zone, and the usual one the emptier machine before it', async (t) => {
   const scores = (pod: ReturnType<typeof aPod>, bound: readonly Bound[]) => {
     const known = aCluster([...zones, { name: 'd' }], bound)
-    return spreadScores(pod, [...known.from(0)], known)
+    return finished(spreadScores(pod, [...known.from(0)], known))
   }
   const soft = aPod({ ...web, spec: spreads({ whenUnsatisfiable: 'ScheduleAnyway' }) })
   t.same(scores(soft, on('a', 'a', 'c')), [33, 33, 100, 0], 'a node without the label comes last')
@@ -121,7 +122,7 @@ test('preferred spreading counts the pods of the nodes that the policies include
   const scores = (more: object, bound = on('a', 'c', 'c'), nodes: readonly NodeOverrides[] = zones) => {
     const known = aCluster(nodes, bound)
     const spec = spreads({ whenUnsatisfiable: 'ScheduleAnyway', ...more })
-    return spreadScores(aPod({ ...web, nodeSelector: { [zoneKey]: '1' }, spec }), [...known.from(0)], known)
+    return finished(spreadScores(aPod({ ...web, nodeSelector: { [zoneKey]: '1' }, spec }), [...known.from(0)], known))
   }
   t.same(scores({}), [0, 0, 100], 'the pod does not ask for zone 2: nothing there counts')
   t.same(scores({ nodeAffinityPolicy: 'Ignore' }), [100, 100, 33])
@@ -139,14 +140,14 @@ test('a node needs the labels of every preference for a score, and its pods do n
   const known = aCluster([inRack('a', '1', 'r'), inRack('b', '2', 's'), inZone('c', '1')], on('c', 'c', 'b'))
   const soft = { whenUnsatisfiable: 'ScheduleAnyway' } as const
   const pod = aPod({ ...web, spec: spreads(soft, { ...soft, topologyKey: 'rack' }) })
-  t.same(spreadScores(pod, [...known.from(0)], known), [100, 0, 0])
+  t.same(finished(spreadScores(pod, [...known.from(0)], known)), [100, 0, 0])
 })
 
 test('a greater skew makes differences between zones matter less', async (t) => {
   const known = aCluster(zones, on('a', 'a', 'c'))
   const score = (maxSkew: number) => {
     const spec = spreads({ whenUnsatisfiable: 'ScheduleAnyway', maxSkew })
-    return spreadScores(aPod({ ...web, spec }), [...known.from(0)], known)
+    return finished(spreadScores(aPod({ ...web, spec }), [...known.from(0)], known))
   }
   t.same(score(1), [33, 33, 100])
   t.same(score(8), [80, 80, 100])
@@ -161,7 +162,7 @@ function nodesRead(pod: Pod, known: ClusterCache): number {
       yield usage
     }
   }
-  spreadRulesOf(pod, { ...known, from })
+  finished(spreadRulesOf(pod, { ...known, from }))
   return count
 }
 
@@ -181,7 +182,7 @@ test('a fleet is read node by node only where its labels, a node selector or tai
 
 test('the counts of pods that are all alike are not copied', async (t) => {
   const known = aCluster(zones, on('a', 'b', 'c'))
-  const [rule] = spreadRulesOf(aPod({ ...web, spec: spreads({}) }), known)
+  const [rule] = finished(spreadRulesOf(aPod({ ...web, spec: spreads({}) }), known))
   const [alike] = known.podClasses.in('default')
   t.equal(rule?.counts, alike?.domains(zoneKey))
   t.same(
@@ -196,7 +197,7 @@ test('the counts of pods that are all alike are not copied', async (t) => {
 /** The scores of the named nodes, where the pod fits. */
 function scoresOf(pod: Pod, known: ClusterCache, ...names: readonly string[]) {
   const fitting = names.flatMap((name) => known.node(name) ?? [])
-  return spreadScores(pod, fitting, known)
+  return finished(spreadScores(pod, fitting, known))
 }
 
 test('the usual spreading counts pods on tainted nodes, but none on nodes that the pod does not ask for', async (t) => {

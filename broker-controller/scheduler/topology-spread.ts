@@ -1,6 +1,6 @@
 /** PodTopologySpread: spreads matching pods over the values of a node label. */
 import type { Pod } from '../../api/pod.ts'
-import { matchesLabels } from '../../api/selectors.ts'
+import type { Steps } from '../../daemon/steps.ts'
 import type { Cluster } from './cluster.ts'
 import { addTo } from './counts.ts'
 import { isWanted, repellingTaint, wantsAnyNode } from './node-choice.ts'
@@ -24,9 +24,11 @@ const spreadText = "node(s) didn't match pod topology spread constraints"
 export const missingLabelText = `${spreadText} (missing required label)`
 
 /** The rules of the constraints with `DoNotSchedule`. */
-export function spreadRulesOf(pod: Pod, cluster: Cluster): readonly SpreadRule[] {
+export function* spreadRulesOf(pod: Pod, cluster: Cluster): Steps<readonly SpreadRule[]> {
   const constraints = podTerms(pod).hardSpread
-  return constraints.map((constraint) => ruleOf(constraint, constraints, pod, cluster))
+  const rules: SpreadRule[] = []
+  for (const constraint of constraints) rules.push(yield* ruleOf(constraint, constraints, pod, cluster))
+  return rules
 }
 
 export function spreadRefusal(rules: readonly SpreadRule[], { labels }: NodeAllocation): string | undefined {
@@ -38,19 +40,19 @@ export function spreadRefusal(rules: readonly SpreadRule[], { labels }: NodeAllo
   return undefined
 }
 
-function ruleOf(
+function* ruleOf(
   constraint: SpreadConstraint,
   all: readonly SpreadConstraint[],
   pod: Pod,
   cluster: Cluster,
-): SpreadRule {
-  const { topologyKey, maxSkew, minDomains, requirements } = constraint
-  const likes = likesOf(constraint, pod, cluster)
+): Steps<SpreadRule> {
+  const { topologyKey, maxSkew, minDomains, selectsPods } = constraint
+  const likes = yield* likesOf(constraint, pod, cluster)
   const { counts, domainCount } = countsEveryNode(constraint, all, pod, cluster)
-    ? { counts: summed(likes, topologyKey), domainCount: cluster.domains(topologyKey).size }
-    : countedByNode(constraint, all, likes, pod, cluster)
+    ? { counts: yield* summed(likes, topologyKey), domainCount: cluster.domains(topologyKey).size }
+    : yield* countedByNode(constraint, all, likes, pod, cluster)
   const least = domainCount < minDomains || counts.size < domainCount ? 0 : leastOf(counts)
-  const isLike = requirements !== undefined && matchesLabels(requirements, pod.metadata.labels)
+  const isLike = selectsPods?.(pod.metadata.labels) === true
   return { topologyKey, maxSkew, counts, least, self: isLike ? 1 : 0 }
 }
 
@@ -71,21 +73,23 @@ function isOnEveryNode(topologyKey: string, cluster: Cluster): boolean {
   return carriers === cluster.nodeCount
 }
 
-function countedByNode(
+function* countedByNode(
   constraint: SpreadConstraint,
   all: readonly SpreadConstraint[],
   likes: readonly PodClass[],
   pod: Pod,
   cluster: Cluster,
-): { readonly counts: ReadonlyMap<string, number>; readonly domainCount: number } {
+): Steps<{ readonly counts: ReadonlyMap<string, number>; readonly domainCount: number }> {
   const counts = new Map<string, number>()
-  const domains = new Set<string | undefined>()
+  const domains = new Set<string>()
+  const present = yield* countsOnNodes(likes)
   for (const usage of cluster.from(0)) {
-    if (all.some(({ topologyKey }) => usage.labels[topologyKey] === undefined)) continue
-    if (!isCounted(constraint, pod, usage)) continue
+    yield
     const value = usage.labels[constraint.topologyKey]
+    if (value === undefined || all.some(({ topologyKey }) => usage.labels[topologyKey] === undefined)) continue
+    if (!isCounted(constraint, pod, usage)) continue
     domains.add(value)
-    for (const podClass of likes) addTo(counts, value, podClass.on(usage.name))
+    addTo(counts, value, present.get(usage.name) ?? 0)
   }
   return { counts, domainCount: domains.size }
 }
@@ -96,19 +100,42 @@ function isCounted({ honorsAffinity, honorsTaints }: SpreadConstraint, pod: Pod,
 }
 
 /** Pods on their way out do not count. */
-function likesOf({ requirements }: SpreadConstraint, { metadata }: Pod, { podClasses }: Cluster): readonly PodClass[] {
-  if (requirements === undefined) return []
-  return [...podClasses.in(metadata.namespace ?? '')].filter(
-    ({ pod, isLeaving }) => !isLeaving && matchesLabels(requirements, pod.metadata.labels),
-  )
+function* likesOf(
+  { selectsPods }: SpreadConstraint,
+  { metadata }: Pod,
+  { podClasses }: Cluster,
+): Steps<readonly PodClass[]> {
+  const likes: PodClass[] = []
+  if (selectsPods === undefined) return likes
+  for (const podClass of podClasses.in(metadata.namespace ?? '')) {
+    const { pod, isLeaving } = podClass
+    if (!isLeaving && selectsPods(pod.metadata.labels)) likes.push(podClass)
+    yield
+  }
+  return likes
 }
 
-function summed(podClasses: readonly PodClass[], topologyKey: string): ReadonlyMap<string, number> {
-  const [first, ...others] = podClasses.map((podClass) => podClass.domains(topologyKey))
-  if (first !== undefined && others.length === 0) return first
-  const sums = new Map(first)
-  for (const counts of others) for (const [value, count] of counts) addTo(sums, value, count)
+function* summed(podClasses: readonly PodClass[], topologyKey: string): Steps<ReadonlyMap<string, number>> {
+  const [first] = podClasses
+  if (first !== undefined && podClasses.length === 1) return first.domains(topologyKey)
+  const sums = new Map<string, number>()
+  for (const podClass of podClasses) {
+    podClass.addDomains(topologyKey, sums)
+    yield
+  }
   return sums
+}
+
+/** Of all classes together, by the name of the node. */
+function* countsOnNodes(podClasses: readonly PodClass[]): Steps<ReadonlyMap<string, number>> {
+  const [first] = podClasses
+  if (first !== undefined && podClasses.length === 1) return first.byNode
+  const counts = new Map<string, number>()
+  for (const podClass of podClasses) {
+    for (const [nodeName, count] of podClass.byNode) addTo(counts, nodeName, count)
+    yield
+  }
+  return counts
 }
 
 /** Of counts that are not empty. */
@@ -126,38 +153,45 @@ const hostname = 'kubernetes.io/hostname'
 const usual: readonly SpreadConstraint[] = [
   { topologyKey: hostname, maxSkew: 3 },
   { topologyKey: 'topology.kubernetes.io/zone', maxSkew: 5 },
-].map((one) => ({ ...one, minDomains: 1, requirements: undefined, honorsAffinity: true, honorsTaints: false }))
+].map((one) => ({ ...one, minDomains: 1, selectsPods: undefined, honorsAffinity: true, honorsTaints: false }))
 
 /** 0 to 100 for each of the nodes: the fewer of its likes are near, the more. Undefined: the pod is like no other. */
-export function spreadScores(
+export function* spreadScores(
   pod: Pod,
   nodes: readonly NodeAllocation[],
   cluster: Cluster,
-): readonly number[] | undefined {
+): Steps<readonly number[] | undefined> {
   const asked = (pod.spec.topologySpreadConstraints ?? []).length > 0
-  const preferences = asked ? askedPreferences(pod, cluster) : usualPreferences(pod, cluster)
+  const preferences = asked ? yield* askedPreferences(pod, cluster) : usualPreferences(pod, cluster)
   if (preferences.length === 0) return undefined
   // A node without a zone is still spread by machine, as long as the pod did not ask for both.
   const isScored = ({ labels }: NodeAllocation) =>
     !asked || preferences.every(({ constraint }) => labels[constraint.topologyKey] !== undefined)
   const scored = nodes.filter(isScored)
-  const views = preferences.map((preference) => {
-    const all = asked ? preferences.map(({ constraint }) => constraint) : []
-    return crowding(preference, all, scored, isScored, pod, cluster)
-  })
-  const podClass = nodes.map((usage) =>
-    isScored(usage) ? Math.round(views.reduce((sum, view) => sum + view(usage), 0)) : undefined,
-  )
-  const present = podClass.filter((count) => count !== undefined)
+  const all = asked ? preferences.map(({ constraint }) => constraint) : []
+  const views: ((usage: NodeAllocation) => number)[] = []
+  for (const preference of preferences) {
+    views.push(yield* crowding(preference, all, scored, isScored, pod, cluster))
+  }
+  const sums: (number | undefined)[] = []
+  for (const usage of nodes) {
+    sums.push(isScored(usage) ? Math.round(views.reduce((sum, view) => sum + view(usage), 0)) : undefined)
+    yield
+  }
+  const present = sums.filter((count) => count !== undefined)
   const [least, most] = [Math.min(...present), Math.max(0, ...present)]
-  return podClass.map((count) => {
+  return sums.map((count) => {
     if (count === undefined) return 0
     return most === 0 ? 100 : Math.trunc((100 * (most + least - count)) / most)
   })
 }
 
-function askedPreferences(pod: Pod, cluster: Cluster): readonly Preference[] {
-  return podTerms(pod).softSpread.map((constraint) => ({ constraint, likes: likesOf(constraint, pod, cluster) }))
+function* askedPreferences(pod: Pod, cluster: Cluster): Steps<readonly Preference[]> {
+  const preferences: Preference[] = []
+  for (const constraint of podTerms(pod).softSpread) {
+    preferences.push({ constraint, likes: yield* likesOf(constraint, pod, cluster) })
+  }
+  return preferences
 }
 
 function usualPreferences(pod: Pod, { podClasses }: Cluster): readonly Preference[] {
@@ -168,50 +202,44 @@ function usualPreferences(pod: Pod, { podClasses }: Cluster): readonly Preferenc
 }
 
 /** How full the domain of a node is; rare domains are not watered down by frequent ones. */
-function crowding(
+function* crowding(
   { constraint, likes }: Preference,
   all: readonly SpreadConstraint[],
   scored: readonly NodeAllocation[],
   isScored: (usage: NodeAllocation) => boolean,
   pod: Pod,
   cluster: Cluster,
-): (usage: NodeAllocation) => number {
+): Steps<(usage: NodeAllocation) => number> {
   const { topologyKey, maxSkew } = constraint
   const isByNode = topologyKey === hostname
   // Nodes without the label are one more value, as in podtopologyspread/scoring.go.
   const values = new Set(scored.map(({ labels }) => labels[topologyKey] ?? ''))
   const weight = Math.log((isByNode ? scored.length : values.size) + 2)
   const counts = isByNode
-    ? undefined
+    ? yield* countsOnNodes(likes)
     : countsEveryNode(constraint, all, pod, cluster)
-      ? summed(likes, topologyKey)
-      : countedWherePresent(constraint, likes, isScored, pod, cluster)
+      ? yield* summed(likes, topologyKey)
+      : yield* countedWherePresent(constraint, likes, isScored, pod, cluster)
   return (usage) => {
     const value = usage.labels[topologyKey]
     if (value === undefined) return 0
-    const count = counts === undefined ? onNode(likes, usage) : (counts.get(value) ?? 0)
-    return count * weight + (maxSkew - 1)
+    return (counts.get(isByNode ? usage.name : value) ?? 0) * weight + (maxSkew - 1)
   }
 }
 
-function onNode(likes: readonly PodClass[], { name }: NodeAllocation): number {
-  return likes.reduce((sum, podClass) => sum + podClass.on(name), 0)
-}
-
-function countedWherePresent(
+function* countedWherePresent(
   constraint: SpreadConstraint,
   likes: readonly PodClass[],
   isScored: (usage: NodeAllocation) => boolean,
   pod: Pod,
   cluster: Cluster,
-): ReadonlyMap<string, number> {
+): Steps<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>()
-  for (const podClass of likes) {
-    for (const [nodeName, count] of podClass.byNode) {
-      const usage = cluster.node(nodeName)
-      if (usage === undefined || !isScored(usage) || !isCounted(constraint, pod, usage)) continue
-      addTo(counts, usage.labels[constraint.topologyKey], count)
-    }
+  for (const [nodeName, count] of yield* countsOnNodes(likes)) {
+    yield
+    const usage = cluster.node(nodeName)
+    if (usage === undefined || !isScored(usage) || !isCounted(constraint, pod, usage)) continue
+    addTo(counts, usage.labels[constraint.topologyKey], count)
   }
   return counts
 }

@@ -1,6 +1,7 @@
 /** A cluster as the scheduler sees it, from a few words. */
 import type { Pod, PodAffinityTerm, PodSpec, TopologySpreadConstraint } from '../../api/pod.ts'
 import { aNode, aPod, type NodeOverrides, type PodOverrides } from '../../api/testing/builders.ts'
+import { finished } from '../../daemon/steps.ts'
 import { type ClusterCache, cluster } from '../scheduler/cluster.ts'
 import { refusal, roundFor } from '../scheduler/filter.ts'
 
@@ -19,7 +20,7 @@ export function aCluster(nodes: readonly NodeOverrides[], bound: readonly Bound[
 
 /** Node to the reasons against it, for those that refuse. */
 export function refusalsOf(pod: Pod, known: ClusterCache): { readonly [nodeName: string]: readonly string[] } {
-  const round = roundFor(pod, known)
+  const round = finished(roundFor(pod, known))
   const refused = [...known.from(0)].flatMap((usage) => {
     const found = refusal(round, usage)
     return found === undefined ? [] : [[usage.name, found.reasons] as const]
