@@ -40,11 +40,19 @@ export async function runController(
     }
   }
   const visits = new Set<Promise<void>>()
+  let ended: () => void = () => undefined
   for await (const key of queue.keys(signal)) {
     meter.waited(queue.lastWaitMs)
-    const started = visit(key).finally(() => visits.delete(started))
+    const started = visit(key).finally(() => {
+      visits.delete(started)
+      ended()
+    })
     visits.add(started)
-    if (visits.size >= atOnce) await Promise.race(visits)
+    // Not Promise.race: each call would add a reaction to every visit that is under way.
+    if (visits.size < atOnce) continue
+    await new Promise<void>((resolve) => {
+      ended = resolve
+    })
   }
   await Promise.all(visits)
   meter.end()

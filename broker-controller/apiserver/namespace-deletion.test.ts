@@ -91,3 +91,40 @@ test('a kind that cannot be deleted keeps the namespace, and not the other kinds
   stopping.abort()
   await running
 })
+
+test('what creates pods goes before the pods, and many pods go together, until the controller ends', async (t) => {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  const order: string[] = []
+  let [together, most] = [0, 0]
+  const slow: typeof store = {
+    ...store,
+    async delete(resource, key, preconditions) {
+      if (order.at(-1) !== resource) order.push(resource)
+      most = Math.max(most, ++together)
+      await clock.sleep(1000)
+      together -= 1
+      return store.delete(resource, key, preconditions)
+    },
+  }
+  const inTeam = { namespace: 'team', name: 'a' }
+  const [labels, spec] = [{ app: 'a' }, { containers: [{ name: 'main', image: 'web:1' }] }]
+  const workload = { replicas: 1, selector: { matchLabels: labels }, template: { metadata: { labels }, spec } }
+  await store.create('deployments', { apiVersion: 'apps/v1', kind: 'Deployment', metadata: inTeam, spec: workload })
+  await store.create('replicasets', { apiVersion: 'apps/v1', kind: 'ReplicaSet', metadata: inTeam, spec: workload })
+  for (let at = 0; at < 1200; at++) await store.create('pods', aPod({ name: `p-${at}`, namespace: 'team' }))
+  await store.create('namespaces', {
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name: 'team', deletionTimestamp: '2026-01-01T00:00:00Z' },
+  })
+  const stopping = new AbortController()
+  const running = namespaceDeletion({ store: slow, kinds: builtInKinds, clock, log: quietLog(t) }).run(stopping.signal)
+  await clock.advance(2500)
+  t.same(order, ['deployments', 'replicasets', 'pods'])
+  t.equal(most, 150, 'they are written together')
+  stopping.abort()
+  await clock.advance(1000)
+  await running
+  t.equal((await store.list('pods', 'team')).items.length, 1050, 'the end of the controller waits for no others')
+})

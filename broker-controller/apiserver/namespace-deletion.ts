@@ -113,6 +113,9 @@ async function removeContents(
 /** As Kubernetes empties a namespace (pkg/controller/namespace/deletion/namespaced_resources_deleter.go). */
 const options = { propagationPolicy: 'Background' } as const
 
+/** A turn of the event loop, with what follows from them in all controllers. */
+const deletedTogether = 150
+
 /** The finalizers of each object that is left. Throws the first failure, after it tried to delete all. */
 async function removeKind(
   kind: KindStrategy,
@@ -123,7 +126,7 @@ async function removeKind(
   const left: (readonly string[])[] = []
   const failures: unknown[] = []
   const { items } = await store.list(kind.id, namespace)
-  for await (const results of deleteEach(kind, items, { options }, { store, clock })) {
+  for await (const results of deleteEach(kind, items, { options }, { store, clock }, deletedTogether)) {
     for (const result of results) {
       if (result.status === 'rejected') {
         if (!isApiError(result.reason, 'NotFound')) failures.push(result.reason)

@@ -179,3 +179,25 @@ test('an object goes when none of its owners is there to stay', async (t) => {
   t.same(step('gone', 'waiting'), { step: 'remove', first: true })
   t.same(step(), { step: 'none' })
 })
+
+test('many dependents of an owner that is gone are deleted together, not one after the other', async (t) => {
+  const world = fleet(t)
+  let [together, most] = [0, 0]
+  const store: typeof world.store = {
+    ...world.store,
+    async delete(resource, object, preconditions) {
+      most = Math.max(most, ++together)
+      await world.clock.sleep(10)
+      together -= 1
+      return world.store.delete(resource, object, preconditions)
+    },
+  }
+  const owner = await aMap(world, 'owner')
+  for (let at = 0; at < 200; at++) await aMap(world, `child-${at}`, { ownerReferences: [owner] })
+  t.teardown(world.start(garbageCollector({ ...world, store, resources: builtInResources })))
+  await world.pass(1)
+  await deleted(world, 'owner')
+  await world.pass(1)
+  t.same(await maps(world), [])
+  t.equal(most, 64)
+})

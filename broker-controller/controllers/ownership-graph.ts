@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { dependentsFinalizers } from '../../api/deletion/object-deletion.ts'
 import type { OwnerReference } from '../../api/meta.ts'
 import type { Resource, ResourceName } from '../../api/resources.ts'
+import { eachInTurns } from '../../daemon/limits/turn-limit.ts'
 import { keyText } from '../store/informer.ts'
 import type { StoredObject } from '../store/store.ts'
 
@@ -43,7 +44,7 @@ export function ownershipGraph(enqueue: (item: OwnedItem, afterMs: number) => vo
       for (const owner of ownersOf(previous)) dependents.get(owner.uid)?.delete(uid)
       if (present === undefined) {
         byUid.delete(uid)
-        for (const item of dependentsOf(uid)) enqueue(item, 0)
+        void eachInTurns(dependentsOf(uid), (item) => enqueue(item, 0))
         for (const owner of ownersOf(previous)) {
           if (dependents.get(owner.uid)?.size === 0) dependents.delete(owner.uid)
           enqueueWaiting(owner)

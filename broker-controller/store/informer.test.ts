@@ -66,3 +66,28 @@ test('who waits for the list waits no longer than the following goes on', async 
   await maps.listed
   t.same([...maps.all()], [])
 })
+
+test('a list of very many objects leaves turns of the event loop to others', async (t) => {
+  const [clock, stop] = [fakeClock(), new AbortController()]
+  const store = memoryStore({ clock })
+  for (let at = 0; at < 40; at++) {
+    const metadata = { name: `m-${at}`, namespace: 'default' }
+    await store.create('configmaps', { apiVersion: 'v1', kind: 'ConfigMap', metadata })
+  }
+  let [turns, handled] = [0, 0]
+  const maps = informer({ store, clock, log: quietLog(t) }, 'configmaps', () => {
+    handled += 1
+    for (const until = performance.now() + 5; performance.now() < until; );
+  })
+  const ended = maps.run(stop.signal)
+  const count = () => {
+    turns += 1
+    if (handled < 40) setImmediate(count)
+  }
+  setImmediate(count)
+  await maps.listed
+  t.equal(handled, 40)
+  t.ok(turns >= 4, `${turns} turns`)
+  stop.abort()
+  await ended
+})

@@ -4,6 +4,7 @@ import type { ResourceName } from '../../api/resources.ts'
 import { aborted } from '../../daemon/aborted.ts'
 import { backoffMs } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
+import { eachInTurns } from '../../daemon/limits/turn-limit.ts'
 import type { Log } from '../../daemon/log.ts'
 import { beginOperation } from '../../daemon/watchdog/event-loop.ts'
 import { cursorWait } from './each-change.ts'
@@ -83,23 +84,26 @@ export function informer<R extends ResourceName>(
   }
   let catchUp = () => {}
 
-  const takeList = (items: readonly StoredObject<R>[]) => {
+  /** Meanwhile `catchUp` throws: the cursor that it reads is the one that fell behind. */
+  const takeList = async (items: readonly StoredObject<R>[]) => {
     const present = objectsByKey<StoredObject<R>>()
     for (const item of items) present.set(item.metadata, item)
-    for (const { metadata } of [...objects.values()]) if (present.get(metadata) === undefined) drop(metadata)
-    for (const item of items) {
+    await eachInTurns([...objects.values()], ({ metadata }) => {
+      if (present.get(metadata) === undefined) drop(metadata)
+    })
+    await eachInTurns(items, (item) => {
       const { metadata } = item
       if (objects.get(metadata)?.metadata.uid !== metadata.uid) drop(metadata)
       take(item)
-    }
+    })
   }
 
   const listAgain = async () => {
     const { items, resourceVersion } = await store.list(resource)
     beginOperation('watch', resource)
     // At the start there is nothing to compare with, in a dozen loops with all nodes and pods of the fleet.
-    if (objects.isEmpty()) for (const item of items) add(item, undefined)
-    else takeList(items)
+    if (objects.isEmpty()) await eachInTurns(items, (item) => add(item, undefined))
+    else await takeList(items)
     ready()
     return resourceVersion
   }

@@ -3,8 +3,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 
 /** A tenth of what a request may hold the event loop: what follows the last look at the clock comes on top. */
 const longestMs = 10
-/** Items that are handled without a look at the clock: about a millisecond. */
-const handledAtOnce = 256
 
 let startedMs: number | undefined
 
@@ -18,11 +16,9 @@ export async function yieldTurn(): Promise<void> {
 
 /** Calls `act` with each item, in several turns where there are many; `items` must not change meanwhile. */
 export async function eachInTurns<T>(items: Iterable<T>, act: (item: T) => void): Promise<void> {
-  let handled = 0
   for (const item of items) {
-    if (handled > 0 && handled % handledAtOnce === 0) await yieldTurn()
+    if (turnMs() >= longestMs) await yieldTurn()
     act(item)
-    handled += 1
   }
 }
 

@@ -115,20 +115,21 @@ function judging(webhooks: RequestWebhooks): (object: AnyStored) => Promise<void
   }
 }
 
-/** The store writes together what is asked for together; so many are a turn of the event loop. */
-const writtenTogether = 250
+/** The store writes together what is asked for together. */
+const writtenTogether = 500
 
 /**
  * Deletes these objects in parts, each of which the store writes together; others have their turn in between. The results come part by
- * part, in the order of the objects: the caller ends it by not asking for the next one.
+ * part, in the order of the objects: the caller ends it by not asking for the next one. `most`: in one part.
  */
 export async function* deleteEach(
   kind: KindStrategy,
   objects: readonly AnyStored[],
   deletion: Omit<DeletionRequest, 'key'>,
   needs: DeletionNeeds,
+  most = writtenTogether,
 ): AsyncGenerator<readonly PromiseSettledResult<Deletion>[]> {
-  const together = kind.deletedTogether ?? writtenTogether
+  const together = Math.min(kind.deletedTogether ?? most, most)
   for (let at = 0; at < objects.length; at += together) {
     await yieldTurn()
     const deletions = objects.slice(at, at + together).map(({ metadata }) => {

@@ -3,6 +3,7 @@ import type { PodDisruptionBudget } from '../../../api/pod-disruption-budget.ts'
 import { matchesLabels, requirementsOf } from '../../../api/selectors.ts'
 import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
 import { runController } from '../../../daemon/controller.ts'
+import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
@@ -21,7 +22,12 @@ export type DisruptionNeeds = {
   readonly log: Log
 }
 /** A budget's pods, by their keys. */
-type Selected = { readonly selects: (pod: StoredPod) => boolean; readonly pods: Map<string, StoredPod> }
+type Selected = {
+  readonly selects: (pod: StoredPod) => boolean
+  readonly pods: Map<string, StoredPod>
+  /** The pods that were there before the budget are among them. */
+  isRead: boolean
+}
 
 /** A drain changes many pods of a budget within moments: they are counted together. */
 const debounceMs = 20
@@ -42,7 +48,9 @@ async function runDisruption({ store, events, clock, log }: DisruptionNeeds, sig
     const key = keyText(pod.metadata)
     for (const [budget, { selects, pods: counted }] of budgetsOf(pod.metadata.namespace)) {
       const before = counted.get(key)
-      if (present !== undefined && selects(present)) {
+      // Most changes are of statuses, and a selector may be large.
+      const isSame = before !== undefined && present?.metadata.labels === before.metadata.labels
+      if (present !== undefined && (isSame || selects(present))) {
         counted.set(key, present)
         if (before === undefined || countsDifferently(present, before)) queue.addAfter(budget, debounceMs)
       } else if (counted.delete(key)) queue.addAfter(budget, debounceMs)
@@ -55,16 +63,25 @@ async function runDisruption({ store, events, clock, log }: DisruptionNeeds, sig
     const key = keyText(budget.metadata)
     if (present === undefined) budgetsOf(namespace).delete(key)
     else if (previous === undefined || present.metadata.generation !== previous.metadata.generation) {
-      const selects = selection(present)
-      const matching = [...pods.all()].filter((pod) => pod.metadata.namespace === namespace && selects(pod))
-      const counted = new Map(matching.map((pod) => [keyText(pod.metadata), pod]))
-      selected.set(namespace, budgetsOf(namespace).set(key, { selects, pods: counted }))
+      const fresh = { selects: selection(present), pods: new Map<string, StoredPod>(), isRead: false }
+      selected.set(namespace, budgetsOf(namespace).set(key, fresh))
     }
     if (present !== undefined) queue.add(key)
   })
 
+  /** Changes of pods meanwhile are added as they come. */
+  const readPods = async (namespace: string, budget: Selected) => {
+    await eachInTurns([...pods.all()], ({ metadata }) => {
+      const pod = metadata.namespace === namespace ? pods.get({ namespace, name: metadata.name }) : undefined
+      if (pod !== undefined && budget.selects(pod)) budget.pods.set(keyText(metadata), pod)
+    })
+    budget.isRead = true
+  }
+
   const reconcile = async (key: string) => {
     const { namespace, name } = keyFrom(key)
+    const budget = budgetsOf(namespace).get(key)
+    if (budget?.isRead === false) await readPods(namespace, budget)
     let next: ReturnType<typeof countBudget> | undefined
     let counted: ReadonlyMap<string, StoredPod> = new Map()
     const selectedPods = [...(budgetsOf(namespace).get(key)?.pods.values() ?? [])]
@@ -73,7 +90,10 @@ async function runDisruption({ store, events, clock, log }: DisruptionNeeds, sig
       key: { namespace, name },
       part: 'status',
       change: (budget) => {
-        counted = budgetsOf(namespace).get(key)?.pods ?? counted
+        const known = budgetsOf(namespace).get(key)
+        // It was changed meanwhile: the next visit reads its pods.
+        if (known?.isRead === false) return undefined
+        counted = known?.pods ?? counted
         const nowMs = clock.wallMs()
         next = countBudget(budget, [...counted.values()], nowMs, rfc3339(nowMs), wanted)
         return withStatus(budget, next.status)

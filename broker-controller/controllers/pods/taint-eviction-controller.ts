@@ -31,7 +31,8 @@ export type TaintEvictionSettings = {
 
 export const defaultTaintEvictionSettings: TaintEvictionSettings = { evictUnmanagedPods: false }
 
-const evictionsAtOnce = 256
+/** What is decided for so many pods is a turn of the event loop. */
+const evictionsAtOnce = 64
 const retryMs = 1_000
 
 /** Counts begin when this controller sees a taint, and begin again when it is restarted. */

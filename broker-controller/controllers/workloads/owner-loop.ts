@@ -10,6 +10,7 @@ import type { BuiltInName } from '../../../api/resources.ts'
 import type { Labels } from '../../../api/selectors.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Reconciled, runController } from '../../../daemon/controller.ts'
+import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
@@ -101,10 +102,24 @@ export function ownerLoop<R extends BuiltInName, D extends BuiltInName>(
     const owner = owners.get({ namespace: object.metadata.namespace ?? '', name: reference.name })
     return owner?.metadata.uid === reference.uid ? owner : undefined
   }
-  const enqueueSelecting = (orphan: StoredObject<D>) => {
-    for (const key of byNamespace.get(orphan.metadata.namespace ?? '') ?? []) {
-      const owner = owners.get(keyFrom(key))
-      if (owner !== undefined && selects(owner)?.(orphan.metadata.labels)) enqueueSoon(owner)
+  /** Selectors may be large, and many owners may be there: orphans are compared with them after the change that made them. */
+  const orphans = new Map<string, StoredObject<D>>()
+  let isSelecting = false
+  const enqueueSelecting = async () => {
+    if (isSelecting) return
+    isSelecting = true
+    try {
+      for (const [orphanKey, orphan] of orphans) {
+        orphans.delete(orphanKey)
+        await eachInTurns([...(byNamespace.get(orphan.metadata.namespace ?? '') ?? [])], (key) => {
+          const owner = owners.get(keyFrom(key))
+          if (owner !== undefined && selects(owner)?.(orphan.metadata.labels)) enqueueSoon(owner)
+        })
+      }
+    } catch (error) {
+      log.error('Objects without an owner not compared with selectors', { controller: name, error })
+    } finally {
+      isSelecting = false
     }
   }
   dependents.onChange((present, previous) => {
@@ -115,7 +130,10 @@ export function ownerLoop<R extends BuiltInName, D extends BuiltInName>(
       if (!isQuiet) enqueueSoon(after)
     } else if (present !== undefined && controllerOf(present) === undefined) {
       const isNew = previous === undefined || controllerOf(previous) !== undefined
-      if (isNew || previous.metadata.labels !== present.metadata.labels) enqueueSelecting(present)
+      if (isNew || previous.metadata.labels !== present.metadata.labels) {
+        orphans.set(keyText(present.metadata), present)
+        void enqueueSelecting()
+      }
     }
   })
   const enqueueNow = (owner: StoredObject<R>) => queue.add(keyText(owner.metadata))
@@ -132,9 +150,9 @@ export function ownerLoop<R extends BuiltInName, D extends BuiltInName>(
     if (owner === undefined) return undefined
     const select = selects(owner)
     const found = [...dependents.ofController(owner)]
-    for (const orphan of dependents.orphansOf(owner.metadata.namespace ?? '')) {
+    await eachInTurns([...dependents.orphansOf(owner.metadata.namespace ?? '')], (orphan) => {
       if (select?.(orphan.metadata.labels)) found.push(orphan)
-    }
+    })
     return await reconcile(owner, found, signal)
   }
   const work = async (signal: AbortSignal) => {

@@ -1,5 +1,11 @@
 /** Writes in batches that double as long as they succeed: a refusal that concerns all of them is met once, not a thousand times. */
 
+import { inParallel } from '../../../daemon/in-parallel.ts'
+import { yieldTurn } from '../../../daemon/limits/turn-limit.ts'
+
+/** What the admission of so many pods takes is a turn of the event loop. */
+const startedAtOnce = 16
+
 export type SlowStartResult = {
   readonly done: number
   /** The first error of the batch that was the last; undefined: all were done. */
@@ -14,12 +20,19 @@ export async function slowStart(count: number, act: (index: number) => Promise<b
   let done = 0
   for (let batch = Math.min(count, 1); batch > 0; batch = Math.min(2 * batch, count - done)) {
     const first = done
-    const results = await Promise.allSettled(Array.from({ length: batch }, (_, index) => act(first + index)))
-    const failed = results.filter((result) => result.status === 'rejected')
-    const useless = results.filter((result) => result.status === 'fulfilled' && !result.value)
-    done += batch - failed.length - useless.length
-    if (failed[0] !== undefined) return { done, error: failed[0].reason }
-    if (useless.length > 0) break
+    const errors = new Map<number, unknown>()
+    let useless = 0
+    await inParallel(Array(batch).keys(), startedAtOnce, async (index) => {
+      await yieldTurn()
+      try {
+        if (!(await act(first + index))) useless += 1
+      } catch (error) {
+        errors.set(index, error)
+      }
+    })
+    done += batch - errors.size - useless
+    if (errors.size > 0) return { done, error: errors.get(Math.min(...errors.keys())) }
+    if (useless > 0) break
   }
   return { done, error: undefined }
 }

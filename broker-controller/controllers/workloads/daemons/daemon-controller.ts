@@ -6,6 +6,7 @@ import type { Pod } from '../../../../api/pod.ts'
 import { type DaemonSet, templateGenerationAnnotation } from '../../../../api/workloads/daemon-set.ts'
 import type { Reconciled } from '../../../../daemon/controller.ts'
 import { inParallel } from '../../../../daemon/in-parallel.ts'
+import { eachInTurns } from '../../../../daemon/limits/turn-limit.ts'
 import { type Loop, runLoops } from '../../../../daemon/run.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import { type Informer, informer } from '../../../store/informer.ts'
@@ -162,7 +163,7 @@ async function act(
   set: StoredDaemonSet,
   { own, hash }: Own,
 ): Promise<void> {
-  const nodes = nodesOf(daemons, set, own)
+  const nodes = await nodesOf(daemons, set, own)
   const facts = factsOf(daemons, set, hash)
   const plan = planDaemons(nodes, facts)
   const gone = await deletableOf(daemons, control, set, plan.ended)
@@ -230,12 +231,12 @@ function factsOf({ clock }: Daemons, set: StoredDaemonSet, hash: string): Daemon
   }
 }
 
-/** All nodes, and those that only the pods name. */
-function nodesOf(
+/** All nodes, and those that only the pods name. Many nodes take several turns of the event loop. */
+async function nodesOf(
   { nodes }: Daemons,
   { spec }: StoredDaemonSet,
   own: readonly StoredPod[],
-): readonly DaemonNode<StoredPod>[] {
+): Promise<readonly DaemonNode<StoredPod>[]> {
   const byNode = new Map<string, StoredPod[]>()
   for (const pod of own) {
     // Held by a finalizer, or about to be removed by its node.
@@ -246,11 +247,12 @@ function nodesOf(
     if (present === undefined) byNode.set(name, [pod])
     else present.push(pod)
   }
-  const known = [...nodes.all()].map((node): DaemonNode<StoredPod> => {
+  const known: DaemonNode<StoredPod>[] = []
+  await eachInTurns([...nodes.all()], (node) => {
     const { name } = node.metadata
     const pods = byNode.get(name) ?? []
     byNode.delete(name)
-    return { name, exists: true, placement: daemonPlacement(spec.template, node), pods }
+    known.push({ name, exists: true, placement: daemonPlacement(spec.template, node), pods })
   })
   const placement = { shouldRun: false, shouldContinue: false }
   return [...known, ...[...byNode].map(([name, pods]) => ({ name, exists: false, placement, pods }))]
@@ -296,7 +298,7 @@ async function writeStatus(
   { own, hash, collisionCount }: Own & { readonly collisionCount: number },
 ): Promise<void> {
   const { name, namespace = '', uid, generation } = set.metadata
-  const nodes = nodesOf(daemons, set, own)
+  const nodes = await nodesOf(daemons, set, own)
   const facts = factsOf(daemons, set, hash)
   // Conditions are written by others: those that the store has stay.
   const statusAfter = ({ status }: StoredDaemonSet) =>

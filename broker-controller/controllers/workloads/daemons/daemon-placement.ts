@@ -17,12 +17,21 @@ export function daemonPlacement({ spec }: PodTemplateSpec, node: Node): DaemonPl
   const { name } = node.metadata
   const isElsewhere = (spec.nodeName ?? '') !== '' && spec.nodeName !== name
   if (isElsewhere || !isWantedOn(spec, node)) return { shouldRun: false, shouldContinue: false }
-  const tolerations = daemonTolerations(spec)
+  const tolerations = knownTolerations(spec)
   const taints: readonly Taint[] = node.spec?.taints ?? []
   return {
     shouldRun: untolerated(taints, tolerations, schedulingEffects).length === 0,
     shouldContinue: untolerated(taints, tolerations, ['NoExecute']).length === 0,
   }
+}
+
+const known = new WeakMap<PodSpec, readonly Toleration[]>()
+
+/** Templates are frozen: those of each are read once, not for each node. */
+function knownTolerations(spec: PodSpec): readonly Toleration[] {
+  const tolerations = known.get(spec) ?? daemonTolerations(spec)
+  known.set(spec, tolerations)
+  return tolerations
 }
 
 function isWantedOn({ nodeSelector = {}, affinity }: PodSpec, node: Node): boolean {
