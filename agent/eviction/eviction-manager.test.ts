@@ -32,7 +32,7 @@ function machine(
   const events: string[] = []
   const evictions: string[] = []
   const collected: string[] = []
-  /** What an image collection was told of the disk after it. */
+  /** What `isEnough` gave an image collection at its end. */
   const enough: boolean[] = []
   const asked: string[] = []
   const world = { changes: 0, free: 0, looks: 0 }
@@ -267,7 +267,7 @@ test('garbage goes before any pod', async (t) => {
   host.leave('nodefs.available', 50 * mib)
   await clock.advance(20_000)
   t.same(collected, ['containers', 'images'])
-  t.same(enough, [true], 'the collection knows that it may stop')
+  t.same(enough, [true], 'no more images need to go')
   t.equal(ended.size, 0)
   t.same(events, ['EvictionThresholdMet: Attempting to reclaim ephemeral-storage'])
   t.same(pressures(), ['DiskPressure'])

@@ -108,12 +108,7 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
       return containerStreams(engine, settings.socketPath)
     },
 
-    /** More than /_ping, which is answered also while all else hangs, and without /info. */
-    async probe() {
-      await call('Cannot list containers', askMs, (signal) =>
-        answers.read('/containers/json?limit=1', anyShape, signal),
-      )
-    },
+    probe: () => probeEngine(answers),
 
     async info() {
       return infoOf(await engineInfo(answers))
@@ -176,6 +171,11 @@ export function dockerRuntime(settings: DockerSettings): DockerRuntime {
 
     watch: (listener, signal) => watchContainers(answers, nodeName, inspections, listener, signal),
   }
+}
+
+/** Lists one container: /_ping is answered also while all else hangs, and /info may take a minute of an engine that is well. */
+async function probeEngine(answers: EngineReader): Promise<void> {
+  await call('Cannot list containers', askMs, (signal) => answers.read('/containers/json?limit=1', anyShape, signal))
 }
 
 function engineInfo(answers: EngineReader) {

@@ -43,7 +43,7 @@ export function dockerImages(engine: Engine): DockerImages {
     making = undefined
   }
 
-  const inspected = (image: string) => inspectImage(answers, image)
+  const inspected = (image: string, ms = askMs) => inspectImage(answers, image, ms)
 
   const removeImage = async ({ id, tags, digests }: Omit<ImageReference, 'sizeBytes'>) => {
     // Docker does not remove an image with several names by its id. The digests are removed with the last tag; without tags
@@ -56,8 +56,8 @@ export function dockerImages(engine: Engine): DockerImages {
   }
 
   /** Looks at an image, and removes it if no container may be made of it and none was. */
-  const admitted = async (image: string) => {
-    const found = await inspected(image)
+  const admitted = async (image: string, ms?: number) => {
+    const found = await inspected(image, ms)
     if (found === undefined) return undefined
     const { value, bytes } = found
     const refused = configurationProblem(image, bytes)
@@ -92,7 +92,7 @@ export function dockerImages(engine: Engine): DockerImages {
       const name = parseImageName(image)
       if (name === undefined) throw new RuntimeError('InvalidImageName', `Not an image name: ${image}`)
       await pull(engine, image, { fromImage: name.repository, tag: name.digest ?? name.tag ?? 'latest' }, options)
-      const refused = (await admitted(image))?.refused
+      const refused = (await admitted(image, actMs))?.refused
       if (refused !== undefined) throw new RuntimeError('ImagePull', refused)
     },
 
@@ -158,7 +158,7 @@ async function imagesInUse(answers: EngineReader): Promise<ReadonlySet<string>> 
 }
 
 /** Its properties, and the length of all that Docker reports of it; undefined: it is not present. */
-function inspectImage(answers: EngineReader, image: string) {
+function inspectImage(answers: EngineReader, image: string, ms: number) {
   const request = { path: `${imagePath(image)}/json` }
-  return call(`Cannot look at image ${image}`, askMs, (signal) => answers.measured(request, imageShape, signal), 404)
+  return call(`Cannot look at image ${image}`, ms, (signal) => answers.measured(request, imageShape, signal), 404)
 }

@@ -4,12 +4,7 @@ import type { Clock } from '../../../daemon/clock.ts'
 import { withinOr } from '../../../daemon/deadline.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
-import {
-  type ContainerRuntime,
-  type ImageReference,
-  isUnreachable,
-  type RuntimeInfo,
-} from '../../pods/runtime/runtime.ts'
+import type { ContainerRuntime, ImageReference, RuntimeInfo } from '../../pods/runtime/runtime.ts'
 
 /** Times are monotonic, in milliseconds. */
 export type RuntimeState = {
@@ -104,7 +99,7 @@ export function runtimeHealth({ runtime, clock, log, writes }: RuntimeHealthNeed
       update({ info: await runtime.info() })
       infoFailed = false
     } catch (error) {
-      if (!infoFailed && !isUnreachable(error)) log.warn('Container engine does not report its properties', { error })
+      if (!infoFailed) log.warn('Container engine does not report its properties', { error })
       infoFailed = true
     }
   }

@@ -211,7 +211,7 @@ async function removeImages(
   return freedBytes()
 }
 
-/** Before the removal: nothing else would tell the operator that this image must be imported again. */
+/** Recorded before the removal: the image must be imported again, and only its name shows which. */
 function removalOf({ tags, sizeBytes }: ImageReference): NodeEvent {
   const message = `Removing unused image ${tags.slice(0, 3).join(', ')} (${sizeBytes} bytes), which no registry is known to have: import it again for pods that need it`
   return { type: 'Warning', reason: 'ImportedImageRemoved', message }
