@@ -1,4 +1,4 @@
-/** kubectl reads files with sigs.k8s.io/yaml, as the API server and the kubelet do: it says what a YAML text means. */
+/** kubectl reads files with sigs.k8s.io/yaml, as the API server and the kubelet do: its reading of a text is the right one. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

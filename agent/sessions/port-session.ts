@@ -25,7 +25,7 @@ export async function forwardPort(request: PortRequest, session: PodSession): Pr
   } catch (error) {
     const isRefusal = error instanceof SessionRefusal
     if (!isReset(isRefusal ? error.cause : error)) throw error
-    // The connection was made, and reset before this process was told so.
+    // The connection was made, and reset before this process was notified.
     if (isRefusal) await session.started()
     return {}
   }

@@ -112,7 +112,7 @@ class Reading {
     } catch (error) {
       throw this.problem(node, messageOf(error))
     }
-    // What Go's JSON says of .inf and .nan.
+    // The error of Go's JSON for .inf and .nan.
     if (typeof value === 'number' && !Number.isFinite(value))
       throw this.problem(node, `unsupported value: ${node.source}`)
     return value
