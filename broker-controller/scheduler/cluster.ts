@@ -1,7 +1,7 @@
 /** The nodes and their allocated resources: from the store, and from the scheduler's own last decisions. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Labels } from '../../api/selectors.ts'
-import type { Steps } from '../../daemon/steps.ts'
+import type { Steps } from '../../daemon/watchdog/steps.ts'
 import type { StoredObject, StoredPod } from '../store/store.ts'
 import { nodeCounts } from './node-counts.ts'
 import { type NodeAllocation, type NodeInfo, nodeInfo } from './node-usage.ts'

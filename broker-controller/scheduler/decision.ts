@@ -1,7 +1,7 @@
 /** Decides on the next pod. Later decisions take this one into account before it is written. */
 import { schedulingExcesses } from '../../api/pod/scheduling-terms.ts'
 import { problemText } from '../../api/problem.ts'
-import type { Steps } from '../../daemon/steps.ts'
+import type { Steps } from '../../daemon/watchdog/steps.ts'
 import type { ClusterCache } from './cluster.ts'
 import type { Plugin } from './filter.ts'
 import type { KeyedPod } from './nominations.ts'

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import type { Pod } from '../../api/pod.ts'
 import { aNode, aPod, type NodeOverrides, requiringNodes } from '../../api/testing/builders.ts'
-import { finished } from '../../daemon/steps.ts'
+import { finished } from '../../daemon/watchdog/steps.ts'
 import type { StoredObject } from '../store/store.ts'
 import { aCluster, inZone, requires, spreads } from '../testing/scheduling.ts'
 import { countedReasons, refusal, roundFor, unavailable } from './filter.ts'

@@ -2,7 +2,7 @@
 import type { Taint } from '../../api/node.ts'
 import { tolerates } from '../../api/pod/tolerations.ts'
 import type { Pod } from '../../api/pod.ts'
-import type { Steps } from '../../daemon/steps.ts'
+import type { Steps } from '../../daemon/watchdog/steps.ts'
 import type { Cluster } from './cluster.ts'
 import {
   affinityText,

@@ -1,6 +1,6 @@
 /** Queueing hints: whether a change may let a pod fit that did not fit before. Decided by the plugins that rejected it. */
 import type { Pod } from '../../api/pod.ts'
-import type { Steps } from '../../daemon/steps.ts'
+import type { Steps } from '../../daemon/watchdog/steps.ts'
 import type { Cluster } from './cluster.ts'
 import { type Plugin, refusal } from './filter.ts'
 import type { NodeAllocation } from './node-usage.ts'

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import type { PodAffinityTerm } from '../../api/pod.ts'
 import { aPod } from '../../api/testing/builders.ts'
-import { finished } from '../../daemon/steps.ts'
+import { finished } from '../../daemon/watchdog/steps.ts'
 import { aCluster, hostKey, inZone, prefers, refusalsOf, requires, zoneKey } from '../testing/scheduling.ts'
 import { neighbourScores } from './inter-pod-affinity.ts'
 

@@ -1,7 +1,7 @@
 /** InterPodAffinity: affinity and anti-affinity, of the pod and of the pods that run already. */
 import type { Pod } from '../../api/pod.ts'
 import type { Labels } from '../../api/selectors.ts'
-import type { Steps } from '../../daemon/steps.ts'
+import type { Steps } from '../../daemon/watchdog/steps.ts'
 import type { Cluster } from './cluster.ts'
 import type { NodeAllocation } from './node-usage.ts'
 import type { PodClass } from './pod-classes.ts'

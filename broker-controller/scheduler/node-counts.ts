@@ -1,6 +1,6 @@
 /** Counts the nodes with each value of a label, and with each image. */
 import type { Labels } from '../../api/selectors.ts'
-import { finished, type Steps } from '../../daemon/steps.ts'
+import { finished, type Steps } from '../../daemon/watchdog/steps.ts'
 import { addTo } from './counts.ts'
 import { imageNames } from './image-locality.ts'
 import type { NodeAllocation } from './node-usage.ts'

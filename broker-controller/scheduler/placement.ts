@@ -1,6 +1,6 @@
 /** Chooses a node for a pod. */
 import type { Pod } from '../../api/pod.ts'
-import type { Steps } from '../../daemon/steps.ts'
+import type { Steps } from '../../daemon/watchdog/steps.ts'
 import { keyText } from '../store/informer.ts'
 import type { Cluster } from './cluster.ts'
 import { countedReasons, type NodeRefusal, type Plugin, type Round, refusal, roundFor, unavailable } from './filter.ts'

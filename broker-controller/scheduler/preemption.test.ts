@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import type { Pod } from '../../api/pod.ts'
 import { aPod, requiringNodes } from '../../api/testing/builders.ts'
-import { finished, type Steps } from '../../daemon/steps.ts'
+import { finished, type Steps } from '../../daemon/watchdog/steps.ts'
 import { aCluster, type Bound, dice, requires } from '../testing/scheduling.ts'
 import type { ClusterCache } from './cluster.ts'
 import { refusal, roundFor } from './filter.ts'

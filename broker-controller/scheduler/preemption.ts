@@ -2,7 +2,7 @@
 import type { Pod } from '../../api/pod.ts'
 import type { PodDisruptionBudget } from '../../api/pod-disruption-budget.ts'
 import { type LabelMatcher, labelMatcher, type Requirement, requirementsOf } from '../../api/selectors.ts'
-import type { Steps } from '../../daemon/steps.ts'
+import type { Steps } from '../../daemon/watchdog/steps.ts'
 import { keyText } from '../store/informer.ts'
 import type { Cluster } from './cluster.ts'
 import { countedReasons, type NodeRefusal, type Round, roundFor, unavailable } from './filter.ts'

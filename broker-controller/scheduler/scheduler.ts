@@ -1,22 +1,22 @@
 /** Loop: a pending pod → a binding, room made for it, or the reason why there is none. */
+import type { PodDisruptionBudget } from '../../api/pod-disruption-budget.ts'
 import { alarm } from '../../daemon/alarm.ts'
 import { waitMs } from '../../daemon/due-times.ts'
 import { inParallel } from '../../daemon/in-parallel.ts'
 import type { MetricsRegistry } from '../../daemon/metrics-registry.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
-import { type Steps, slices } from '../../daemon/steps.ts'
+import { type Steps, slices } from '../../daemon/watchdog/steps.ts'
 import type { RestoreHold } from '../store/checkpoints/restore-hold.ts'
 import { informer } from '../store/informer.ts'
-import { cluster } from './cluster.ts'
+import { type Cluster, cluster } from './cluster.ts'
 import { type Decision, decide } from './decision.ts'
-import { mayFitAfter } from './hints.ts'
+import { type ClusterChange, mayFitAfter } from './hints.ts'
 import type { KeyedPod } from './nominations.ts'
-import { observationGate } from './observation-gate.ts'
 import { type DisruptionBudget, readBudget } from './preemption.ts'
-import { schedulerCache } from './scheduler-cache.ts'
+import { observationGate, schedulerCache } from './scheduler-cache.ts'
 import { type SchedulerMetrics, schedulerMetrics } from './scheduler-metrics.ts'
 import { type SchedulerWriteNeeds, type SchedulerWrites, schedulerWrites } from './scheduler-writes.ts'
-import { schedulingQueue } from './scheduling-queue.ts'
+import { type SchedulingQueue, schedulingQueue } from './scheduling-queue.ts'
 
 export type SchedulerNeeds = SchedulerWriteNeeds & {
   readonly random: () => number
@@ -71,7 +71,7 @@ async function runScheduler(
     await Promise.all([nodes.listed, namespaces.listed, pods.listed, budgets.listed])
     while (!signal.aborted) {
       work.begin()
-      await wakeWhatMayFit()
+      await undisturbed(wakeWhatMayFit(cache.takeChanges(), queue, known, clock.monotonicMs()))
       const attempts = await decideSome()
       await inParallel(attempts, writesAtOnce, async ({ decision, beganMs }) => {
         const isDone = await carryOut(decision)
@@ -80,21 +80,6 @@ async function runScheduler(
       })
       if (attempts.length === 0) await bell.sleep(waitMs(queue.nextMs(), clock.monotonicMs()), signal)
     }
-  }
-
-  const wakeWhatMayFit = async () => {
-    const changes = cache.takeChanges()
-    if (changes.length === 0) return
-    await undisturbed(queue.wake((waiting) => mayFitAfter(waiting, changes, known), clock.monotonicMs()))
-  }
-
-  function* readBudgets(): Steps<readonly DisruptionBudget[]> {
-    const read: DisruptionBudget[] = []
-    for (const budget of budgets.all()) {
-      read.push(readBudget(budget))
-      yield
-    }
-    return read
   }
 
   /** Each decision reckons with those before it, though none is written yet. */
@@ -117,7 +102,7 @@ async function runScheduler(
   }
 
   function* attemptOn(next: KeyedPod): Steps<Decision> {
-    const decision = yield* decide(next, known, { budgets: readBudgets, random })
+    const decision = yield* decide(next, known, { budgets: () => readAll(budgets.all()), random })
     if (decision.decided === 'bind') cache.assume(next.key)
     else queue.failed(next.key, decision.refusedBy, clock.monotonicMs())
     if (decision.decided === 'wait' && decision.withdraws) cache.dropNomination(next.key, next.pod)
@@ -154,6 +139,24 @@ async function runScheduler(
 
   const followed = Object.entries({ nodes, namespaces, pods, budgets }).map(([name, { run }]) => ({ name, run }))
   await runLoops([...followed, { name: 'work', run: decideAndWrite }], signal, log)
+}
+
+function* wakeWhatMayFit(
+  changes: readonly ClusterChange[],
+  queue: SchedulingQueue,
+  known: Cluster,
+  nowMs: number,
+): Steps<void> {
+  if (changes.length > 0) yield* queue.wake((waiting) => mayFitAfter(waiting, changes, known), nowMs)
+}
+
+function* readAll(budgets: Iterable<PodDisruptionBudget>): Steps<readonly DisruptionBudget[]> {
+  const read: DisruptionBudget[] = []
+  for (const budget of budgets) {
+    read.push(readBudget(budget))
+    yield
+  }
+  return read
 }
 
 async function makeRoom(

@@ -2,7 +2,7 @@
 import { longestBackoffMs } from '../../daemon/backoff.ts'
 import { dueTimes } from '../../daemon/due-times.ts'
 import { heap } from '../../daemon/heap.ts'
-import type { Steps } from '../../daemon/steps.ts'
+import type { Steps } from '../../daemon/watchdog/steps.ts'
 import type { StoredPod } from '../store/store.ts'
 import type { Plugin } from './filter.ts'
 

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import type { Pod } from '../../api/pod.ts'
 import { aNode, aPod, type NodeOverrides, type PodOverrides } from '../../api/testing/builders.ts'
-import { finished } from '../../daemon/steps.ts'
+import { finished } from '../../daemon/watchdog/steps.ts'
 import { cluster } from './cluster.ts'
 import { imageLocality } from './image-locality.ts'
 import { nodeCounts } from './node-counts.ts'

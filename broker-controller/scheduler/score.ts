@@ -3,7 +3,7 @@
 import { untolerated } from '../../api/pod/tolerations.ts'
 import type { Pod } from '../../api/pod.ts'
 import { matchesNodeSelectorTerm } from '../../api/selectors.ts'
-import type { Steps } from '../../daemon/steps.ts'
+import type { Steps } from '../../daemon/watchdog/steps.ts'
 import type { Cluster } from './cluster.ts'
 import { imageLocality, imagesOf } from './image-locality.ts'
 import { neighbourScores } from './inter-pod-affinity.ts'

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import type { Pod } from '../../api/pod.ts'
 import { aPod, type NodeOverrides } from '../../api/testing/builders.ts'
-import { finished } from '../../daemon/steps.ts'
+import { finished } from '../../daemon/watchdog/steps.ts'
 import { aCluster, type Bound, hostKey, inZone, refusalsOf, spreads, zoneKey } from '../testing/scheduling.ts'
 import type { ClusterCache } from './cluster.ts'
 import { spreadRulesOf, spreadScores } from './topology-spread.ts'

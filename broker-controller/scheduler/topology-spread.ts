@@ -1,6 +1,6 @@
 /** PodTopologySpread: spreads matching pods over the values of a node label. */
 import type { Pod } from '../../api/pod.ts'
-import type { Steps } from '../../daemon/steps.ts'
+import type { Steps } from '../../daemon/watchdog/steps.ts'
 import type { Cluster } from './cluster.ts'
 import { addTo } from './counts.ts'
 import { isWanted, repellingTaint, wantsAnyNode } from './node-choice.ts'

@@ -1,7 +1,7 @@
 /** A cluster as the scheduler sees it, from a few words. */
 import type { Pod, PodAffinityTerm, PodSpec, TopologySpreadConstraint } from '../../api/pod.ts'
 import { aNode, aPod, type NodeOverrides, type PodOverrides } from '../../api/testing/builders.ts'
-import { finished } from '../../daemon/steps.ts'
+import { finished } from '../../daemon/watchdog/steps.ts'
 import { type ClusterCache, cluster } from '../scheduler/cluster.ts'
 import { refusal, roundFor } from '../scheduler/filter.ts'
 

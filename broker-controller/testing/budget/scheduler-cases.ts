@@ -4,8 +4,8 @@ import type { Container, PodAffinityTerm, PodSpec, Toleration } from '../../../a
 import type { PodDisruptionBudget } from '../../../api/pod-disruption-budget.ts'
 import { aNode, aPod, type NodeOverrides, type PodOverrides, requiringNodes } from '../../../api/testing/builders.ts'
 import { systemClock } from '../../../daemon/clock.ts'
-import { type Steps, slices } from '../../../daemon/steps.ts'
 import type { BudgetCase } from '../../../daemon/testing/turn-budget.ts'
+import { type Steps, slices } from '../../../daemon/watchdog/steps.ts'
 import { type ClusterCache, cluster } from '../../scheduler/cluster.ts'
 import { decide } from '../../scheduler/decision.ts'
 import { type DisruptionBudget, readBudget } from '../../scheduler/preemption.ts'
@@ -33,8 +33,8 @@ type SchedulerCase = {
 }
 
 /** The act of each decides once; the pod leaves the cluster again. */
-export function schedulerCases(): readonly BudgetCase[] {
-  return [...termsOfOthers(), ...ownTerms(), ...otherFields(), ...preemptions()].map(budgetCase)
+export function* schedulerCases(): Iterable<BudgetCase> {
+  for (const one of [...termsOfOthers(), ...ownTerms(), ...otherFields(), ...preemptions()]) yield budgetCase(one)
 }
 
 function budgetCase({ what, node, placed, count = podCount, pod: over, budgets = [] }: SchedulerCase): BudgetCase {
@@ -184,7 +184,9 @@ function otherFields(): readonly SchedulerCase[] {
 }
 
 function preemptions(): readonly SchedulerCase[] {
-  const full = { requests: { cpu: '20' }, priority: 0 }
+  /** One on each node. */
+  const count = nodeCount
+  const full = { requests: { cpu: '80' }, priority: 0 }
   const spec = { affinity: affinity('required', byTopology) }
   const important = { requests: { cpu: '60' }, priority: 100 }
   const selector = { matchExpressions: many(5_000, (number) => ({ key: `k${number}`, operator: 'DoesNotExist' })) }
@@ -194,11 +196,22 @@ function preemptions(): readonly SchedulerCase[] {
   })
   const preempting = { spec: { ...spec, priority: 100 }, requests: { cpu: '60' } }
   return [
-    { what: 'that preempts', placed: (number) => ({ ...labelled(number), ...full }), pod: important },
-    { what: 'that preempts pods that avoid it', placed: (n) => ({ ...labelled(n), ...full, spec }), pod: important },
-    { what: 'that preempts pods it avoids', placed: (number) => ({ ...labelled(number), ...full }), pod: preempting },
+    { what: 'that preempts', count, placed: (number) => ({ ...labelled(number), ...full }), pod: important },
+    {
+      what: 'that preempts pods that avoid it',
+      count,
+      placed: (n) => ({ ...labelled(n), ...full, spec }),
+      pod: important,
+    },
+    {
+      what: 'that preempts pods it avoids',
+      count,
+      placed: (number) => ({ ...labelled(number), ...full }),
+      pod: preempting,
+    },
     {
       what: 'that preempts pods with budgets',
+      count,
       ...{ placed: (number: number) => ({ ...labelled(number), ...full }), pod: important, budgets: many(20, budget) },
     },
   ]

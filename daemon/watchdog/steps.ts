@@ -1,6 +1,6 @@
 /** Long work without I/O in steps: who runs it lets other work be done between two of them. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Clock } from './clock.ts'
+import type { Clock } from '../clock.ts'
 
 /** Yields where a pause is possible, and returns the result. */
 export type Steps<T> = Generator<undefined, T, undefined>

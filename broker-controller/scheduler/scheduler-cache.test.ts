@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { observationGate } from './observation-gate.ts'
+import { observationGate } from './scheduler-cache.ts'
 
 test('what is observed during a decision is passed on after it, in order, also when it fails', async (t) => {
   const gate = observationGate()

@@ -1,6 +1,6 @@
 import { test } from 'tap'
+import { fakeClock } from '../testing/fake-clock.ts'
 import { finished, type Steps, slices } from './steps.ts'
-import { fakeClock } from './testing/fake-clock.ts'
 
 function* counting(to: number, onStep: (step: number) => void = () => undefined): Steps<number> {
   for (let step = 1; step <= to; step++) {
