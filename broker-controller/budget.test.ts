@@ -11,3 +11,10 @@ test('no object that is costly by what its fields mean together holds the event 
   t.same(above, [])
   t.ok(count > 50, `${count} requests`)
 })
+
+test('no patch or apply of thousands of items with names holds the event loop for longer than its budget', async (t) => {
+  const verbs = ['POST', 'strategic', 'apply']
+  const { count, above } = await turnsAboveBudget(handmadeCases({ only: 'variables of a container', verbs }))
+  t.same(above, [])
+  t.equal(count, 6)
+})

@@ -139,6 +139,9 @@ const isPlain = (value: unknown) => typeof value !== 'object' || value === null
 
 /** A list item by its keys. */
 export function keyElement(keys: readonly (readonly [string, unknown])[]): string {
+  // Most lists have one key, and an object may have thousands of items, each of which is named several times in a request.
+  const [[name = '', value] = []] = keys
+  if (keys.length === 1 && typeof value === 'string') return `k:{${JSON.stringify(name)}:${JSON.stringify(value)}}`
   return `k:${JSON.stringify(Object.fromEntries(keys.toSorted(([a], [b]) => (a < b ? -1 : 1))))}`
 }
 

@@ -30,6 +30,7 @@ export function handmadeObjects(): readonly HandmadeObject[] {
     ...services(),
     ...pods(),
     ...insecurePods(),
+    ...workloads(),
     ...volumes(),
     ...limits(),
     ...webhooks(),
@@ -181,6 +182,26 @@ function insecurePods(): readonly HandmadeObject[] {
       capabilities: { add: many(most.ofOne, (number) => `C${number}`) },
     })),
   ]
+}
+
+/** Lists whose items a patch or an apply finds by their name. */
+function workloads(): readonly HandmadeObject[] {
+  const labels = { app: 'a' }
+  const deployment = (count: number): HandmadeObject => ({
+    what: `deployments with ${count} variables of a container`,
+    path: '/apis/apps/v1/namespaces/default/deployments',
+    name: 'large',
+    object: (salt) => {
+      const env = many(count, (number) => ({ name: `E${number}`, value: salt }))
+      const template = { metadata: { labels }, spec: { containers: [{ name: 'main', image: 'a', env }] } }
+      return {
+        ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'large' } },
+        spec: { selector: { matchLabels: labels }, template },
+      }
+    },
+  })
+  // Above about 5,400 fields an apply is refused, since their managers count, too.
+  return [deployment(5_000), deployment(2_600)]
 }
 
 /** Of anti-affinity, with so many requirements in each. */

@@ -106,6 +106,8 @@ async function* writesOf(what: string, { send, base, name }: Place, bodies: Bodi
   const patch = (type: string) => () => change('PATCH', second, `${type}+json`)
   yield { what: `${what} merge`, bytes: after, prepare: over, act: patch('merge-patch') }
   yield { what: `${what} strategic`, bytes: after, prepare: over, act: patch('strategic-merge-patch') }
+  const apply = () => change('PATCH', second, 'apply-patch+yaml', `${path}?fieldManager=budget&force=true`)
+  yield { what: `${what} apply`, bytes: after, prepare: over, act: apply }
   if (!hasStatus) return
   const status = () => change('PUT', second, 'json', `${path}/status`)
   yield { what: `${what} PUT status`, bytes: after, act: status }
