@@ -122,9 +122,9 @@ test('what creates pods goes before the pods, and many pods go together, until t
   const running = namespaceDeletion({ store: slow, kinds: builtInKinds, clock, log: quietLog(t) }).run(stopping.signal)
   await clock.advance(2500)
   t.same(order, ['deployments', 'replicasets', 'pods'])
-  t.equal(most, 150, 'they are written together')
+  t.equal(most, 100, 'they are written together')
   stopping.abort()
   await clock.advance(1000)
   await running
-  t.equal((await store.list('pods', 'team')).items.length, 1050, 'the end of the controller waits for no others')
+  t.equal((await store.list('pods', 'team')).items.length, 1100, 'the end of the controller waits for no others')
 })

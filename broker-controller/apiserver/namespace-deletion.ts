@@ -114,7 +114,7 @@ async function removeContents(
 const options = { propagationPolicy: 'Background' } as const
 
 /** A turn of the event loop, with what follows from them in all controllers. */
-const deletedTogether = 150
+const deletedTogether = 100
 
 /** The finalizers of each object that is left. Throws the first failure, after it tried to delete all. */
 async function removeKind(

@@ -199,5 +199,5 @@ test('many dependents of an owner that is gone are deleted together, not one aft
   await deleted(world, 'owner')
   await world.pass(1)
   t.same(await maps(world), [])
-  t.equal(most, 64)
+  t.equal(most, 32)
 })

@@ -35,7 +35,7 @@ export type GarbageCollectorNeeds = {
 const ignored: readonly ResourceName[] = ['events']
 
 /** The store writes together what is written at the same time. */
-const visitsAtOnce = 64
+const visitsAtOnce = 32
 
 export function garbageCollector(needs: GarbageCollectorNeeds): Loop {
   return { name: 'garbage-collector', run: (signal) => runGarbageCollector(needs, signal) }

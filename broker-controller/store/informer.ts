@@ -84,26 +84,12 @@ export function informer<R extends ResourceName>(
   }
   let catchUp = () => {}
 
-  /** Meanwhile `catchUp` throws: the cursor that it reads is the one that fell behind. */
-  const takeList = async (items: readonly StoredObject<R>[]) => {
-    const present = objectsByKey<StoredObject<R>>()
-    for (const item of items) present.set(item.metadata, item)
-    await eachInTurns([...objects.values()], ({ metadata }) => {
-      if (present.get(metadata) === undefined) drop(metadata)
-    })
-    await eachInTurns(items, (item) => {
-      const { metadata } = item
-      if (objects.get(metadata)?.metadata.uid !== metadata.uid) drop(metadata)
-      take(item)
-    })
-  }
-
   const listAgain = async () => {
     const { items, resourceVersion } = await store.list(resource)
     beginOperation('watch', resource)
     // At the start there is nothing to compare with, in a dozen loops with all nodes and pods of the fleet.
     if (objects.isEmpty()) await eachInTurns(items, (item) => add(item, undefined))
-    else await takeList(items)
+    else await takeList(items, { objects, drop, take })
     ready()
     return resourceVersion
   }
@@ -141,6 +127,29 @@ export function informer<R extends ResourceName>(
       }
     },
   }
+}
+
+type ListTaker<R extends ResourceName> = {
+  readonly objects: ReturnType<typeof objectsByKey<StoredObject<R>>>
+  readonly drop: (key: Partial<ObjectKey>) => void
+  readonly take: (present: StoredObject<R>) => void
+}
+
+/** Meanwhile `catchUp` throws: the cursor that it reads is the one that fell behind. */
+async function takeList<R extends ResourceName>(
+  items: readonly StoredObject<R>[],
+  { objects, drop, take }: ListTaker<R>,
+): Promise<void> {
+  const present = objectsByKey<StoredObject<R>>()
+  for (const item of items) present.set(item.metadata, item)
+  await eachInTurns([...objects.values()], ({ metadata }) => {
+    if (present.get(metadata) === undefined) drop(metadata)
+  })
+  await eachInTurns(items, (item) => {
+    const { metadata } = item
+    if (objects.get(metadata)?.metadata.uid !== metadata.uid) drop(metadata)
+    take(item)
+  })
 }
 
 /** `namespace/name`, or `/name`. A dozen loops keep a map by it, so they share one text. */

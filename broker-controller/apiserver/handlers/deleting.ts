@@ -31,14 +31,14 @@ export type DeletionNeeds = { readonly store: Store; readonly clock: Clock }
 
 const waitsMs = [10, 20, 40, 80, 160]
 
-export type Deletion = { readonly removed: boolean; readonly object: AnyStored | AnyObject }
+export type DeletionResult = { readonly removed: boolean; readonly object: AnyStored | AnyObject }
 
 /** The object as it now is, or as it was when it is gone. Throws NotFound, Conflict, Forbidden. */
 export async function deleteOne(
   kind: KindStrategy,
   { key, options = {}, dryRun = false, change = (object) => object, admit }: DeletionRequest,
   { store, clock }: DeletionNeeds,
-): Promise<Deletion> {
+): Promise<DeletionResult> {
   refuseUndeletable(kind, key.name)
   for (let failures = 0; ; failures++) {
     const present = await store.get(kind.id, key)
@@ -128,7 +128,7 @@ export async function* deleteEach(
   deletion: Omit<DeletionRequest, 'key'>,
   needs: DeletionNeeds,
   most = writtenTogether,
-): AsyncGenerator<readonly PromiseSettledResult<Deletion>[]> {
+): AsyncGenerator<readonly PromiseSettledResult<DeletionResult>[]> {
   const together = Math.min(kind.deletedTogether ?? most, most)
   for (let at = 0; at < objects.length; at += together) {
     await yieldTurn()

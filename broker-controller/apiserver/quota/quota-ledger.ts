@@ -11,7 +11,7 @@ import { forbid } from '../handlers/resource-request.ts'
 import { appliesTo, type Charge, chargeOf, isCharged, refusalOf } from './quota-check.ts'
 import { type CountedKind, isCounted, resourcesOfKind } from './usage.ts'
 import { type UsageIndex, type UsageIndexNeeds, usageIndex } from './usage-index.ts'
-import { type WaitingPodsNeeds, waitingPods } from './waiting-pods.ts'
+import { type WaitingPodsNeeds, waitingPodsBound } from './waiting-pods.ts'
 
 export type QuotaLedgerNeeds = UsageIndexNeeds &
   WaitingPodsNeeds & {
@@ -27,7 +27,7 @@ export interface UsageLedger extends QuotaLedger {
 
 export function usageLedger({ store, kinds, clock }: QuotaLedgerNeeds): UsageLedger {
   const index = usageIndex({ store, clock })
-  const waiting = waitingPods({ store, clock })
+  const waiting = waitingPodsBound({ store, clock })
   /** By namespace: what is being written. */
   const pending = new Map<string, Set<Charge>>()
 

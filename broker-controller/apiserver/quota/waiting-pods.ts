@@ -55,7 +55,7 @@ export function waitingProblem(
 }
 
 /** Counts when it is first asked, and follows the changes from then on: the cost of a question does not grow with the pods. */
-export function waitingPods({ store, clock }: WaitingPodsNeeds): WaitingPods {
+export function waitingPodsBound({ store, clock }: WaitingPodsNeeds): WaitingPods {
   const counts = waitingCounts()
   const nodes = nodeCapacity({ store, clock })
   let cursor: ChangeCursor<WatchEvent<'pods'>> | undefined

@@ -4,6 +4,7 @@ import type { Endpoint, EndpointSlice } from '../../../api/network/endpoint-slic
 import type { Service } from '../../../api/network/service.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { IPFamily } from '../../../api/text/ip-address.ts'
+import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
 import { equalJSON } from '../../store/equal-json.ts'
 import type { StoredObject } from '../../store/store.ts'
 import {
@@ -45,19 +46,18 @@ export type ServiceFacts = {
   readonly triggerTime: string | undefined
 }
 
-export function serviceSliceChanges(facts: ServiceFacts): SliceChanges {
+/** Many pods take several turns of the event loop. */
+export async function serviceSliceChanges(facts: ServiceFacts): Promise<SliceChanges> {
   const { service, slices, triggerTime } = facts
   const families = familiesOf(service)
   const own = slices.filter((slice) => isOwned(slice, service))
   const foreign = slices.filter((slice) => !own.includes(slice))
   const others = own.filter(({ addressType }) => !families.some((family) => family === addressType))
-  const parts = families.map((family) =>
-    familyChanges(
-      facts,
-      family,
-      own.filter(({ addressType }) => addressType === family),
-    ),
-  )
+  const parts: SliceChanges[] = []
+  for (const family of families) {
+    const present = own.filter(({ addressType }) => addressType === family)
+    parts.push(familyChanges(service, family, present, await groupsOf(facts, family)))
+  }
   const changes = recycled({
     create: parts.flatMap(({ create }) => create),
     update: parts.flatMap(({ update }) => update),
@@ -73,9 +73,14 @@ export function serviceSliceChanges(facts: ServiceFacts): SliceChanges {
 
 type Group = { readonly ports: SlicePorts; readonly endpoints: Endpoint[] }
 
-function familyChanges(facts: ServiceFacts, family: IPFamily, slices: readonly StoredSlice[]): SliceChanges {
-  const { service } = facts
-  const groups = groupsOf(facts, family)
+type Groups = ReadonlyMap<string, Group>
+
+function familyChanges(
+  service: ServiceFacts['service'],
+  family: IPFamily,
+  slices: readonly StoredSlice[],
+  groups: Groups,
+): SliceChanges {
   const create: EndpointSlice[] = []
   const update: EndpointSlice[] = []
   const remove: StoredSlice[] = []
@@ -112,19 +117,19 @@ function isSame(slice: StoredSlice, { metadata }: EndpointSlice): boolean {
 }
 
 /** The endpoints that listen on the same ports. A named port may have another number in each pod. */
-function groupsOf({ service, pods, zones }: ServiceFacts, family: IPFamily): ReadonlyMap<string, Group> {
+async function groupsOf({ service, pods, zones }: ServiceFacts, family: IPFamily): Promise<Groups> {
   const groups = new Map<string, Group>()
-  for (const pod of pods) {
-    if (!isEndpoint(pod)) continue
+  await eachInTurns(pods, (pod) => {
+    if (!isEndpoint(pod)) return
     const ports = portsOf(service, pod)
     const key = portsKey(ports)
     const group = groups.get(key) ?? { ports, endpoints: [] }
     groups.set(key, group)
     const zone = zones.get(pod.spec.nodeName ?? '')
-    if (zone === undefined && service.spec?.publishNotReadyAddresses !== true) continue
+    if (zone === undefined && service.spec?.publishNotReadyAddresses !== true) return
     const addresses = podAddresses(pod).filter((address) => familyOf(address) === family)
     if (addresses.length > 0) group.endpoints.push(endpointOf(service, pod, addresses, zone))
-  }
+  })
   return groups
 }
 
