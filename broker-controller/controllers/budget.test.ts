@@ -1,0 +1,21 @@
+/**
+ * No controller holds the event loop for more than 20 ms, over the largest objects that the API accepts and very many pods: what it does is
+ * done in everybody's turn, also where one user's object makes it work.
+ */
+import { test } from 'tap'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { turnCost } from '../../daemon/testing/turn-budget.ts'
+import { controllerCases } from '../testing/budget/controller-cases.ts'
+
+const budgetMs = 20
+
+test('no controller holds the event loop for longer than its budget', { timeout: 900_000 }, async (t) => {
+  const above: string[] = []
+  for (const one of controllerCases(quietLog(t))) {
+    const { ms } = await turnCost(one, { enoughMs: budgetMs, runs: 3 })
+    await one.end()
+    t.comment(`${one.what}: ${ms.toFixed(1)} ms`)
+    if (ms > budgetMs) above.push(`${one.what}: ${ms.toFixed(0)} ms`)
+  }
+  t.same(above, [])
+})

@@ -1,0 +1,404 @@
+/** Controllers over the largest objects that the API accepts and over very many pods, each with a change that makes them work. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { OwnerReference } from '../../../api/meta.ts'
+import type { Pod, PodSpec } from '../../../api/pod.ts'
+import type { BuiltInName } from '../../../api/resources.ts'
+import { aNode, aPod } from '../../../api/testing/builders.ts'
+import type { Loop } from '../../../daemon/run.ts'
+import { runLoops } from '../../../daemon/run.ts'
+import { type FakeClock, fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import type { BudgetCase } from '../../../daemon/testing/turn-budget.ts'
+import { namespaceDeletion } from '../../apiserver/namespace-deletion.ts'
+import { resourceQuotaController } from '../../apiserver/quota/quota-controller.ts'
+import { usageLedger } from '../../apiserver/quota/quota-ledger.ts'
+import { builtInKinds } from '../../control-plane.ts'
+import { endpointsController } from '../../controllers/endpoints/endpoints-controller.ts'
+import { garbageCollector } from '../../controllers/garbage-collector.ts'
+import { disruptionController } from '../../controllers/pods/disruption-controller.ts'
+import { podCleanupController } from '../../controllers/pods/pod-cleanup-controller.ts'
+import { taintEvictionController } from '../../controllers/pods/taint-eviction-controller.ts'
+import { type WorkloadNeeds, workloadControllers } from '../../controllers/workloads/workload-controllers.ts'
+import { memoryStore } from '../../store/memory-store.ts'
+import type { Store } from '../../store/store.ts'
+import { workloadNeeds } from '../workload-world.ts'
+
+const pods = 2_000
+/** Of a selector: with the rest of its object nearly as many values as a body may have. */
+const requirements = 5_000
+const writtenTogether = 250
+
+type World = { readonly store: Store; readonly clock: FakeClock; readonly needs: WorkloadNeeds }
+type ControllerCase = {
+  readonly what: string
+  readonly loops: (needs: WorkloadNeeds) => readonly Loop[]
+  /** Before the controllers start. */
+  readonly fill: (world: World) => Promise<void>
+  readonly act: (world: World) => Promise<unknown>
+}
+type Silent = WorkloadNeeds['log']
+
+export function* controllerCases(log: Silent): Generator<BudgetCase & { readonly end: () => Promise<void> }> {
+  for (const one of [...workloadCases, ...otherCases]) yield budgetCase(one, log)
+}
+
+function budgetCase({ what, loops, fill, act }: ControllerCase, log: Silent) {
+  let world: World | undefined
+  let end = async () => {}
+  return {
+    what,
+    bytes: 0,
+    async prepare() {
+      await end()
+      const clock = fakeClock()
+      const store = turningStore(memoryStore({ clock, resources: builtInKinds }))
+      const made = { store, clock, needs: workloadNeeds(store, clock, log) }
+      for (const name of ['default', 'kube-system', 'many']) {
+        await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
+      }
+      await fill(made)
+      const stop = new AbortController()
+      const running = runLoops(loops(made.needs), stop.signal, log)
+      end = async () => {
+        end = async () => {}
+        stop.abort()
+        await clock.settle()
+        await running
+      }
+      await clock.advance(60_000)
+      world = made
+    },
+    async act() {
+      if (world === undefined) throw new Error(`${what} was not prepared`)
+      await act(world)
+      await world.clock.advance(10_000)
+    },
+    end: () => end(),
+  }
+}
+
+/** Writes that are asked for together are answered in the next turn, as by a store with a disk. */
+function turningStore(store: Store): Store {
+  const later = async <T>(write: Promise<T>): Promise<T> => {
+    const result = await write
+    await nextTurn()
+    return result
+  }
+  return {
+    ...store,
+    create: (resource, object) => later(store.create(resource, object)),
+    update: (resource, object) => later(store.update(resource, object)),
+    updateStatus: (resource, object) => later(store.updateStatus(resource, object)),
+    delete: (resource, key, preconditions) => later(store.delete(resource, key, preconditions)),
+  }
+}
+
+const labels = { app: 'web' }
+const spec: PodSpec = { containers: [{ name: 'main', image: 'web:1' }] }
+const template = { metadata: { labels }, spec }
+const metadata = { name: 'web', namespace: 'many' }
+const selector = { matchLabels: labels }
+const largeSelector = {
+  matchLabels: labels,
+  matchExpressions: Array.from({ length: requirements }, (_, at) => ({
+    key: `k${at}`,
+    operator: 'DoesNotExist' as const,
+  })),
+}
+const key = { namespace: 'many', name: 'web' }
+const ready = [{ type: 'Ready', status: 'True', lastTransitionTime: '2025-12-31T00:00:00Z' }] as const
+
+/** In parts, as a store writes them. */
+async function each(count: number, act: (at: number) => Promise<unknown>): Promise<void> {
+  for (let at = 0; at < count; at += writtenTogether) {
+    await Promise.all(Array.from({ length: Math.min(writtenTogether, count - at) }, (_, index) => act(at + index)))
+  }
+}
+
+type Owner = {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly uid: string }
+}
+
+/** Running pods of this owner, or of none. */
+async function fillPods(
+  { store }: World,
+  owner: Owner | undefined,
+  change: (pod: Pod, at: number) => Pod = (pod) => pod,
+): Promise<void> {
+  const reference: OwnerReference | undefined = owner && {
+    apiVersion: owner.apiVersion,
+    kind: owner.kind,
+    name: owner.metadata.name,
+    uid: owner.metadata.uid,
+    controller: true,
+    blockOwnerDeletion: true,
+  }
+  await each(pods, async (at) => {
+    const status = {
+      phase: 'Running',
+      podIP: `10.${at >> 16}.${(at >> 8) & 255}.${at & 255}`,
+      conditions: ready,
+    } as const
+    const { metadata: made, ...rest } = aPod({
+      name: `web-${at}`,
+      namespace: 'many',
+      labels,
+      nodeName: `pi-${at % 100}`,
+      status,
+    })
+    const { uid: _, resourceVersion: __, ...own } = made
+    const pod = { ...rest, metadata: { ...own, ...(reference && { ownerReferences: [reference] }) } }
+    await store.create('pods', change(pod as Pod, at))
+  })
+}
+
+async function create<R extends BuiltInName>({ store }: World, resource: R, object: object) {
+  return (await store.create(resource, object as never)) as unknown as Owner
+}
+
+async function edit(world: World, resource: BuiltInName, change: (object: never) => object): Promise<void> {
+  const object = await world.store.get(resource, key)
+  if (object === undefined) throw new Error(`no ${resource}`)
+  await world.store.update(resource, change(object as never) as never)
+}
+
+async function touchPod({ store }: World): Promise<void> {
+  await store.delete('pods', { namespace: 'many', name: 'web-7' })
+}
+
+const setOf = (replicas: number, of: object = selector) => ({
+  apiVersion: 'apps/v1',
+  kind: 'ReplicaSet',
+  metadata,
+  spec: { replicas, selector: of, template },
+})
+const workload = (what: string, fill: ControllerCase['fill'], act: ControllerCase['act']): ControllerCase => ({
+  what,
+  loops: (needs) => workloadControllers(needs),
+  fill,
+  act,
+})
+
+const workloadCases: readonly ControllerCase[] = [
+  workload(
+    'a Deployment of 2,000,000,000 is created',
+    (world) => fillPods(world, undefined),
+    (world) => create(world, 'deployments', { ...setOf(2_000_000_000), kind: 'Deployment' }),
+  ),
+  workload(
+    'a ReplicaSet of many pods loses one',
+    async (world) => fillPods(world, await create(world, 'replicasets', setOf(pods))),
+    touchPod,
+  ),
+  workload(
+    'a ReplicaSet of many pods with a large selector loses one',
+    async (world) => fillPods(world, await create(world, 'replicasets', setOf(pods, largeSelector))),
+    touchPod,
+  ),
+  workload(
+    'a ReplicaSet of many pods is made smaller',
+    async (world) => fillPods(world, await create(world, 'replicasets', setOf(pods))),
+    (world) =>
+      edit(world, 'replicasets', (set: { spec: object }) => ({ ...set, spec: { ...set.spec, replicas: pods - 600 } })),
+  ),
+  workload(
+    'pods without an owner appear beside owners with large selectors',
+    async (world) => {
+      for (let at = 0; at < 20; at++) {
+        await create(world, 'replicasets', { ...setOf(0, largeSelector), metadata: { ...metadata, name: `web-${at}` } })
+      }
+    },
+    (world) =>
+      each(30, (at) =>
+        world.store.create('pods', aPod({ name: `p-${at}`, namespace: 'many', labels: { app: 'web' } })),
+      ),
+  ),
+  workload(
+    'a Job of many pods loses one',
+    async (world) => {
+      const job = await create(world, 'jobs', {
+        apiVersion: 'batch/v1',
+        kind: 'Job',
+        metadata,
+        spec: {
+          parallelism: 2_000_000_000,
+          selector,
+          template: { ...template, spec: { ...spec, restartPolicy: 'Never' } },
+        },
+      })
+      await fillPods(world, job)
+    },
+    touchPod,
+  ),
+  workload(
+    'an indexed Job of many pods loses one',
+    async (world) => {
+      const job = await create(world, 'jobs', {
+        apiVersion: 'batch/v1',
+        kind: 'Job',
+        metadata,
+        spec: {
+          parallelism: pods,
+          completions: 100_000,
+          completionMode: 'Indexed',
+          selector,
+          template: { ...template, spec: { ...spec, restartPolicy: 'Never' } },
+        },
+      })
+      await fillPods(world, job, (pod, at) => ({
+        ...pod,
+        metadata: { ...pod.metadata, annotations: { 'batch.kubernetes.io/job-completion-index': String(at) } },
+      }))
+    },
+    touchPod,
+  ),
+  workload(
+    'a StatefulSet of many pods loses one',
+    async (world) => {
+      const set = await create(world, 'statefulsets', {
+        apiVersion: 'apps/v1',
+        kind: 'StatefulSet',
+        metadata,
+        spec: { replicas: 2_000_000_000, serviceName: 'web', podManagementPolicy: 'Parallel', selector, template },
+      })
+      await fillPods(world, set)
+    },
+    touchPod,
+  ),
+  workload(
+    'a DaemonSet with many tolerations on many nodes is changed',
+    async (world) => {
+      await each(1_000, (at) => world.store.create('nodes', aNode({ name: `pi-${at}` })))
+      const tolerations = Array.from({ length: 3_000 }, (_, at) => ({ key: `k${at}`, operator: 'Exists' as const }))
+      const daemon = { metadata: { labels }, spec: { ...spec, tolerations } }
+      await create(world, 'daemonsets', {
+        apiVersion: 'apps/v1',
+        kind: 'DaemonSet',
+        metadata,
+        spec: { selector, template: daemon },
+      })
+    },
+    (world) =>
+      edit(world, 'daemonsets', (set: { spec: object }) => ({ ...set, spec: { ...set.spec, minReadySeconds: 1 } })),
+  ),
+  workload(
+    'a CronJob missed its times for years',
+    async () => {},
+    (world) =>
+      create(world, 'cronjobs', {
+        apiVersion: 'batch/v1',
+        kind: 'CronJob',
+        metadata: { ...metadata, creationTimestamp: '2016-01-01T00:00:00Z' },
+        spec: { schedule: '0 0 29 2 1', jobTemplate: { spec: { template } }, concurrencyPolicy: 'Allow' },
+      }),
+  ),
+]
+
+const owned = async (world: World) => fillPods(world, await create(world, 'replicasets', setOf(pods)))
+const leaving = (finalizer: string) => async (world: World) =>
+  edit(world, 'replicasets', (set: { metadata: object }) => ({
+    ...set,
+    metadata: { ...set.metadata, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [finalizer] },
+  }))
+const budget = {
+  apiVersion: 'policy/v1',
+  kind: 'PodDisruptionBudget',
+  metadata,
+  spec: { minAvailable: 1, selector: largeSelector },
+}
+
+const otherCases: readonly ControllerCase[] = [
+  {
+    what: 'garbage collection: an owner goes',
+    loops: collector,
+    fill: owned,
+    act: ({ store }) => store.delete('replicasets', key),
+  },
+  {
+    what: 'garbage collection: an owner goes after its pods',
+    loops: collector,
+    fill: owned,
+    act: leaving('foregroundDeletion'),
+  },
+  { what: 'garbage collection: an owner leaves its pods', loops: collector, fill: owned, act: leaving('orphan') },
+  {
+    what: 'a namespace goes',
+    loops: (needs) => [namespaceDeletion({ ...needs, kinds: builtInKinds })],
+    fill: (world) => fillPods(world, undefined, (pod) => ({ ...pod, status: { ...pod.status, phase: 'Failed' } })),
+    async act({ store }) {
+      const name = { namespace: '', name: 'many' }
+      const namespace = await store.get('namespaces', name)
+      if (namespace === undefined) throw new Error('no namespace')
+      const deletionTimestamp = '2026-01-01T00:00:00Z'
+      await store.update('namespaces', { ...namespace, metadata: { ...namespace.metadata, deletionTimestamp } })
+    },
+  },
+  {
+    what: 'a Service of many pods is created',
+    loops: (needs) => [endpointsController(needs)],
+    fill: async (world) => {
+      await each(100, (at) => world.store.create('nodes', aNode({ name: `pi-${at}` })))
+      await fillPods(world, undefined)
+    },
+    act: (world) =>
+      create(world, 'services', {
+        apiVersion: 'v1',
+        kind: 'Service',
+        metadata,
+        spec: {
+          selector: labels,
+          clusterIP: '10.96.0.9',
+          clusterIPs: ['10.96.0.9'],
+          ipFamilies: ['IPv4'],
+          ports: [{ port: 80, protocol: 'TCP', targetPort: 80 }],
+        },
+      }),
+  },
+  {
+    what: 'a PodDisruptionBudget with a large selector is created',
+    loops: (needs) => [disruptionController(needs)],
+    fill: (world) => fillPods(world, undefined),
+    act: (world) => create(world, 'poddisruptionbudgets', budget),
+  },
+  {
+    what: 'a ResourceQuota is created',
+    loops: (needs) => [resourceQuotaController({ ...needs, quotas: usageLedger({ ...needs, kinds: builtInKinds }) })],
+    fill: (world) => fillPods(world, undefined),
+    act: (world) =>
+      create(world, 'resourcequotas', {
+        apiVersion: 'v1',
+        kind: 'ResourceQuota',
+        metadata,
+        spec: { hard: { pods: '10', 'requests.cpu': '1' }, scopes: ['NotTerminating'] },
+      }),
+  },
+  {
+    what: 'a node with many pods gets a NoExecute taint',
+    loops: (needs) => [taintEvictionController(needs)],
+    fill: async (world) => {
+      await world.store.create('nodes', aNode({ name: 'pi-0' }))
+      const tolerations = Array.from({ length: 200 }, (_, at) => ({ key: `k${at}`, operator: 'Exists' as const }))
+      await fillPods(world, undefined, (pod) => ({ ...pod, spec: { ...pod.spec, nodeName: 'pi-0', tolerations } }))
+    },
+    async act({ store }) {
+      const node = await store.get('nodes', { namespace: '', name: 'pi-0' })
+      if (node === undefined) throw new Error('no node')
+      const taints = [{ key: 'gone', effect: 'NoExecute' as const }]
+      await store.update('nodes', { ...node, spec: { ...node.spec, taints } })
+    },
+  },
+  {
+    what: 'more pods have ended than are kept',
+    loops: (needs) => [podCleanupController(needs, { terminatedPodGCThreshold: pods })],
+    fill: (world) => fillPods(world, undefined, (pod) => ({ ...pod, status: { phase: 'Succeeded' } })),
+    async act(world) {
+      await each(300, (at) => world.store.create('pods', aPod({ name: `p-${at}`, nodeName: 'pi-0', phase: 'Failed' })))
+      await world.clock.advance(20_000)
+    },
+  },
+]
+
+function collector(needs: WorkloadNeeds): readonly Loop[] {
+  return [garbageCollector({ ...needs, resources: builtInKinds })]
+}
