@@ -129,7 +129,7 @@ function* tryNodes(pod: Pod, nodes: Cluster, { refusals }: Misfit, { budgets, ra
   const { neighbours, ...round } = yield* roundFor(pod, nodes, relations)
   const attempt: Attempt = {
     ...{ pod, nodes, relations },
-    // Those of the cluster are counted anew while pods are moved.
+    // Those of the cluster change while pods are moved.
     round: { ...round, neighbours: neighbours && copiedNeighbours(neighbours) },
     budgets: budgetsByNamespace(budgets),
   }

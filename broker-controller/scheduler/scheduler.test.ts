@@ -371,7 +371,7 @@ const manyTerms = (count: number): Partial<PodSpec> => {
   return { affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution } } }
 }
 
-test('a stored pod with more terms than the API accepts waits, and an Event tells why', async (t) => {
+test('a stored pod with more terms than the API accepts waits, and an Event has the reason', async (t) => {
   const world = opened(t)
   await world.join({ name: 'pi-1' })
   await pending(world, { name: 'greedy', spec: manyTerms(2_700) })
