@@ -1,4 +1,5 @@
 /** A control plane of workloads without nodes: the store, the admission and the given controllers. The test plays scheduler and nodes. */
+import { isApiError } from '../../api/api-error.ts'
 import type { Pod } from '../../api/pod.ts'
 import type { BuiltInName } from '../../api/resources.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
@@ -104,9 +105,17 @@ export async function workloadWorld(
       }
     },
     async edit(resource, name, change) {
-      const object = await store.get(resource, { namespace: 'default', name })
-      if (object === undefined) throw new Error(`no ${resource} ${name}`)
-      await store.update(resource, change(object) as never)
+      for (let tries = 1; ; tries++) {
+        const object = await store.get(resource, { namespace: 'default', name })
+        if (object === undefined) throw new Error(`no ${resource} ${name}`)
+        try {
+          await store.update(resource, change(object) as never)
+          return
+        } catch (error) {
+          // A controller wrote it in the meantime: a client reads it again.
+          if (tries === 5 || !isApiError(error, 'Conflict')) throw error
+        }
+      }
     },
   }
 }
