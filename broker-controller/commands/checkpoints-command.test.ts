@@ -70,6 +70,7 @@ test('a store that began without nodes holds workloads for ten minutes only', as
 
 async function restored(t: Test) {
   const { ask, store } = await anApi(t)
+  await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } })
   const node = aNode({ name: 'pi-1', annotations: { 'bramble.dev/learnt-by': 'store-2' } })
   const { resourceVersion: _, ...metadata } = node.metadata
   await store.create('nodes', { ...node, metadata })

@@ -1,11 +1,11 @@
 /** The output of containers: of a command in a running one, and the end of its log. */
 import { startDeadline } from '../../../daemon/deadline.ts'
+import { killTree } from '../../../daemon/process/process-tree.ts'
 import type { ExecResult } from '../../pods/runtime/runtime.ts'
 import { askMs, call } from './call.ts'
 import type { EngineReader } from './connection.ts'
 import type { Engine } from './engine.ts'
 import type { JsonShape } from './json-reader.ts'
-import { killTree } from './process-tree.ts'
 
 /** The kubelet cuts the output of probes and hooks at this length (pkg/probe/exec/exec.go, maxReadLength). */
 const mostBytes = 10 * 1024

@@ -135,7 +135,8 @@ test('a node creates as many mirror pods as it may have pods, between 110 and 50
   const limited = async (capacity: { readonly [resource: string]: string } | undefined, most: number) => {
     const { ask, store } = await anApi(t)
     const node = await store.create('nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: 'pi-1' } })
-    if (capacity !== undefined) await store.updateStatus('nodes', { ...node, status: { capacity } })
+    if (capacity !== undefined)
+      await store.updateStatus('nodes', { ...node, status: { capacity, allocatable: capacity } })
     const owner = { apiVersion: 'v1', kind: 'Node', name: 'pi-1', uid: node.metadata.uid, controller: true }
     const mirror = (index: number): Pod => ({
       ...pod({ nodeName: 'pi-1' }),

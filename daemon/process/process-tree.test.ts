@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { type Test, test } from 'tap'
-import { eventually } from '../../../test/support/wait.ts'
+import { eventually } from '../../test/support/wait.ts'
 import { killTree, treeOf } from './process-tree.ts'
 
 test('a tree has the descendants of a process and the members of its session', async (t) => {
