@@ -196,7 +196,8 @@ test('a signature is verified once, as long as the keys are the same', async (t)
   const read = (token: string, keys = [counted]) => [claimsOf(token, keys)?.['exp'], verified]
   t.same(read(first), [1, 1])
   t.same(read(first), [1, 1])
-  t.same(read(`${first.slice(0, -1)}${first.endsWith('A') ? 'B' : 'A'}`)[0], undefined)
+  // Not the last character: some of its bits are not read.
+  t.same(read(first.replace(/\.([^.])([^.]*)$/, (_, one, rest) => `.${one === 'A' ? 'B' : 'A'}${rest}`))[0], undefined)
   t.equal(claimsOf(signedToken({ ...other, id: key.id }, { exp: 9 }), [counted]), undefined, 'of another key')
   verified = 0
   t.same(read(second), [2, 1])
