@@ -11,6 +11,6 @@ const pathUnit = '/etc/systemd/system/multi-user.target.wants/bramble-agent.path
  */
 export function isStartedBySystemd(root: string, dataDir: string): boolean {
   if (dataDir !== agentDefaults.dataDir) return false
-  // sd_booted(3): this folder tells that systemd is the init system.
+  // sd_booted(3): this folder exists where systemd is the init system.
   return existsSync(join(root, '/run/systemd/system')) && existsSync(join(root, pathUnit))
 }
