@@ -213,8 +213,21 @@ test('devices are offered under the prefix of Bramble, and only those below /dev
   const of = (name: string, ...paths: readonly string[]) => ({ name, paths })
   const yaml = (...devices: readonly object[]) => `devices: ${JSON.stringify(devices)}`
   t.same(read(yaml(of('camera', '/dev/video?', '/dev/media*'), of('serial', '/dev/serial/by-id/usb-*'))).devices, [
-    { resource: 'bramble.dev/camera', paths: ['/dev/video?', '/dev/media*'] },
-    { resource: 'bramble.dev/serial', paths: ['/dev/serial/by-id/usb-*'] },
+    {
+      resource: 'bramble.dev/camera',
+      paths: [
+        { pattern: '/dev/video?', target: undefined },
+        { pattern: '/dev/media*', target: undefined },
+      ],
+      groups: [],
+      shared: 1,
+    },
+    {
+      resource: 'bramble.dev/serial',
+      paths: [{ pattern: '/dev/serial/by-id/usb-*', target: undefined }],
+      groups: [],
+      shared: 1,
+    },
   ])
   const outside = (path: string) => `devices[0].paths: ${path} must be below /dev, with * and ? in its last part only`
   for (const path of ['/etc/shadow', 'dev/video0', '/sys/dev/', '/dev/../etc', '/dev/*/x', '/dev/bus?yy/x']) {

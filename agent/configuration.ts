@@ -20,6 +20,7 @@ import { parseDuration } from '../daemon/duration.ts'
 import { ConfigurationError, type FieldOf } from '../daemon/process/configuration-file.ts'
 import { type EvictionThresholds, evictionThresholds } from './eviction/eviction-settings.ts'
 import type { MdnsSettings } from './network/mdns/mdns-names.ts'
+import { type DeclaredDevices, DeviceSettingsSchema, declaredDevices } from './pods/containers/device-settings.ts'
 import type { GarbagePolicy } from './pods/garbage/garbage-collector.ts'
 import type { ImagePullerSettings } from './pods/images/image-puller.ts'
 import type { LogLimits } from './pods/runtime/runtime.ts'
@@ -59,7 +60,7 @@ export const AgentConfigurationSchema = object({
   shutdownGracePeriod: optional(text),
   shutdownGracePeriodCriticalPods: optional(text),
   shutdownGracePeriodByPodPriority: optional(list(object({ priority: integer, shutdownGracePeriodSeconds: integer }))),
-  devices: optional(list(object({ name: text, paths: list(text) }))),
+  devices: optional(list(DeviceSettingsSchema)),
   multicastDNS: optional(object({ interfaces: optional(list(text)), services: optional(bool) })),
   imageGCHighThresholdPercent: optional(integer),
   imageGCLowThresholdPercent: optional(integer),
@@ -112,7 +113,7 @@ export type AgentConfiguration = EvictionThresholds & {
   readonly fileCheckMs: number
   readonly shutdown: ShutdownSettings
   /** Offered to pods as `bramble.dev/NAME`. */
-  readonly devices: readonly { readonly resource: string; readonly paths: readonly string[] }[]
+  readonly devices: readonly DeclaredDevices[]
   /** undefined: no names are published to the house. */
   readonly multicastDNS: MdnsSettings | undefined
   readonly garbage: GarbagePolicy
@@ -177,7 +178,7 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
     staticPodPath: folderOf('staticPodPath', file.staticPodPath ?? '/etc/bramble/manifests', problems),
     fileCheckMs: span('fileCheckFrequency', 20_000, 1_000),
     shutdown: shutdownOf(file, problems),
-    devices: devicesOf(file.devices ?? [], problems),
+    devices: declaredDevices(file.devices ?? [], problems),
     multicastDNS: multicastOf(file.multicastDNS, problems),
     imagePulls: {
       parallel: parallelPulls(file, whole('maxParallelImagePulls', 2, 1, 1000)),
@@ -312,27 +313,6 @@ function shutdownOf(file: AgentConfigurationFile, problems: string[]): ShutdownS
   }))
   // In the kubelet critical pods have no time of their own where only shutdownGracePeriod is set.
   return { graceMs, criticalMs: graceMs === undefined ? undefined : (criticalMs ?? 0), byPriority }
-}
-
-function devicesOf(
-  devices: readonly { readonly name: string; readonly paths: readonly string[] }[],
-  problems: string[],
-): AgentConfiguration['devices'] {
-  const names = devices.map(({ name }) => name)
-  return devices.map(({ name, paths }, index) => {
-    const resource = `bramble.dev/${name}`
-    const because = name.includes('/')
-      ? 'must not contain "/"; the prefix bramble.dev/ is added'
-      : labelKeyProblem(resource)
-    if (because !== undefined) problems.push(`devices[${index}].name: ${JSON.stringify(name)} ${because}`)
-    if (names.indexOf(name) < index) problems.push(`devices[${index}].name: ${name} is set twice`)
-    for (const path of paths) {
-      const good = path.startsWith('/dev/') && !path.split('/').includes('..') && !/[*?].*\//.test(path)
-      if (!good)
-        problems.push(`devices[${index}].paths: ${path} must be below /dev, with * and ? in its last part only`)
-    }
-    return { resource, paths }
-  })
 }
 
 /** Names of links as the kernel allows them (dev_valid_name: at most 15 bytes, without `/`, `:` and white space). */

@@ -4,6 +4,7 @@ import { readlink } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { test } from 'tap'
 import { dockerRuntime } from '../agent/adapters/docker/docker-runtime.ts'
+import { aDevice } from '../agent/testing/builders.ts'
 import type { Container, Pod, PodSpec } from '../api/pod.ts'
 import { aPod } from '../api/testing/builders.ts'
 import { testFolder } from '../daemon/testing/test-folder.ts'
@@ -194,7 +195,7 @@ test('rights and names of pods on a real engine', { skip: whyNoDockerd() }, asyn
   })
 
   t.test('a device is given to the container that asked for it, and to no other', async (t) => {
-    const devices = new Map([['bramble.dev/fuse', ['/dev/fuse']]])
+    const devices = new Map([['bramble.dev/fuse', [aDevice('/dev/fuse')]]])
     const allocatable = { cpu: '4', memory: '4Gi', pods: '110', 'bramble.dev/fuse': '1' }
     const node = nodeOnDocker(t, dockerd, { devices, allocatable })
     const script = '[ -c /dev/fuse ] && echo there || echo not there'

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { promisify } from 'node:util'
 import { test } from 'tap'
+import { aDevice } from '../agent/testing/builders.ts'
 import { freePort } from '../agent/testing/free-port.ts'
 import type { Container, PodStatus } from '../api/pod.ts'
 import { aPod } from '../api/testing/builders.ts'
@@ -26,7 +27,7 @@ test('pods that cannot be, on a real engine', { skip: whyNoDockerd() }, async (t
 
   t.test('what the engine refuses is reported with its field and a remedy, and stops no other pod', async (t) => {
     const { store, folder } = await testVolumes(t)
-    const devices = new Map([['bramble.dev/cam', ['/dev/not-there']]])
+    const devices = new Map([['bramble.dev/cam', [aDevice('/dev/not-there')]]])
     const allocatable = { cpu: '4', memory: '4Gi', pods: '110', 'bramble.dev/cam': '1' }
     const node = nodeOnDocker(t, dockerd, { volumes: store, devices, allocatable })
     const mounts = (...mountPaths: readonly string[]) => ({

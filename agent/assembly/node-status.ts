@@ -11,7 +11,7 @@ import type { ControlPlane } from '../node/connection/control-plane.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
 import { type NodeStatusManager, nodeStatusManager } from '../node/status/node-status-manager.ts'
 import { runtimeView } from '../node/status/runtime-health.ts'
-import type { MachineDevices } from '../pods/containers/devices.ts'
+import { deviceCapacity } from '../pods/containers/devices.ts'
 import type { AgentBoard } from './board.ts'
 
 export type NodeStatusParts = {
@@ -36,7 +36,7 @@ export function assembleNodeStatus(parts: NodeStatusParts): NodeStatusManager {
     {
       ...inventory,
       addresses,
-      devices: async () => counted(await findDevices(configuration.devices)),
+      devices: async () => deviceCapacity(await findDevices(configuration.devices)),
       reads: { ...board, runtime: runtimeView(board.runtime, clock) },
       writes: board,
       controlPlane,
@@ -60,8 +60,4 @@ export function assembleNodeStatus(parts: NodeStatusParts): NodeStatusManager {
       rebooted,
     },
   )
-}
-
-function counted(devices: MachineDevices) {
-  return Object.fromEntries([...devices].map(([resource, paths]) => [resource, paths.length]))
 }

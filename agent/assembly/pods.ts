@@ -6,7 +6,7 @@ import type { Log } from '../../daemon/log.ts'
 import { checkpointPath, fileCheckpoint } from '../adapters/disk/checkpoint.ts'
 import { volumeStore } from '../adapters/disk/volume-store.ts'
 import { networkProbes } from '../adapters/http/network-probes.ts'
-import { findDevices } from '../adapters/kernel/host-devices.ts'
+import { deviceNumber, findDevices } from '../adapters/kernel/host-devices.ts'
 import { hostPlatform } from '../adapters/kernel/host-platform.ts'
 import { readHosts, readResolver } from '../adapters/kernel/host-resolver.ts'
 import type { AgentConfiguration } from '../configuration.ts'
@@ -45,7 +45,7 @@ export function assemblePods(parts: PodParts): PodManager {
       hostResolver: () => readResolver(root),
       machineHosts: () => readHosts(root),
       platformProblem: hostPlatform({ root, machine: unameMachine() }),
-      devices: () => findDevices(configuration.devices),
+      devices: { list: () => findDevices(configuration.devices), numberOf: deviceNumber },
       controlPlane,
       api,
       network: networkProbes(),

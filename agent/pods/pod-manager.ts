@@ -14,7 +14,7 @@ import { type Host, podAdmission } from './admission/pod-admission.ts'
 import { noIsolation, type PodIsolation } from './admission/pod-isolation.ts'
 import { type PodTermination, podTermination } from './admission/pod-termination.ts'
 import { openGate, type StartGate } from './admission/start-gate.ts'
-import { deviceAllocator, type MachineDevices } from './containers/devices.ts'
+import { type DeviceReader, deviceAllocator } from './containers/devices.ts'
 import { stepExecutors } from './containers/step-executors.ts'
 import type { PodNeed } from './garbage/dead-containers.ts'
 import { type ImagePullerSettings, imagePuller } from './images/image-puller.ts'
@@ -48,8 +48,7 @@ export type PodManagerNeeds = {
   readonly volumes: VolumeStore
   readonly hostResolver: () => Promise<Resolver>
   readonly machineHosts: () => Promise<string | undefined>
-  /** The devices that are declared in the configuration and connected now. */
-  readonly devices: () => Promise<MachineDevices>
+  readonly devices: DeviceReader
   readonly controlPlane: Pick<ControlPlane, 'reportPod' | 'reportPodGone' | 'reportEvent'>
   /** Issues tokens of service accounts. */
   readonly api: Pick<ApiClient, 'post'>

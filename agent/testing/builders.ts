@@ -1,5 +1,11 @@
 /** Builders of the engine's answers, for tests: each test passes only the fields that matter to it. */
+import type { MachineDevice } from '../pods/containers/devices.ts'
 import type { ContainerIdentity, RuntimeContainer, RuntimeInfo } from '../pods/runtime/runtime.ts'
+
+/** A device of its own; with `number`, another path of the device with this number. */
+export function aDevice(path: string, { number = path, shared = 1 } = {}): MachineDevice {
+  return { files: [{ number, source: path, target: path }], shared }
+}
 
 /** A container that runs for the pod default/web; with the name '' a sandbox. */
 export function aContainer({

@@ -8,7 +8,7 @@ import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { PodIsolation } from '../pods/admission/pod-isolation.ts'
 import type { StartGate } from '../pods/admission/start-gate.ts'
-import type { MachineDevices } from '../pods/containers/devices.ts'
+import type { DeviceReader, MachineDevices } from '../pods/containers/devices.ts'
 import {
   defaultPodManagerSettings,
   type PodManager,
@@ -87,7 +87,7 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
       runtime,
       volumes: needs.volumes ?? fakeVolumes(),
       platformProblem: needs.platformProblem ?? (async () => undefined),
-      devices: async () => needs.devices ?? new Map(),
+      devices: deviceReader(needs.devices ?? new Map()),
       hostResolver: async () => ({ servers: ['192.0.2.53'], searches: ['lan'], options: [] }),
       machineHosts: async () => '192.0.2.11\tpi\n',
       api: needs.api ?? { post: async () => ({ status: 404, body: 'There is no API', dateHeader: undefined }) },
@@ -142,6 +142,14 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
       stopping.abort()
       await running
     },
+  }
+}
+
+function deviceReader(devices: MachineDevices): DeviceReader {
+  const files = [...devices.values()].flat().flatMap((device) => device.files)
+  return {
+    list: async () => devices,
+    numberOf: async (path) => files.find(({ source }) => source === path)?.number,
   }
 }
 

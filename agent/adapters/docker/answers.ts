@@ -28,7 +28,7 @@ export const containerShape = {
     NetworkSettings: {
       fields: { Networks: { map: { fields: { IPAddress: 'text', GlobalIPv6Address: 'text' } } } },
     },
-    HostConfig: { fields: { Devices: { list: { fields: { PathOnHost: 'text' } } } } },
+    HostConfig: { fields: { Devices: { list: { fields: { PathOnHost: 'text', PathInContainer: 'text' } } } } },
     GraphDriver: { fields: { Data: { fields: { UpperDir: 'text' } } } },
   },
 } as const satisfies JsonShape
@@ -58,7 +58,9 @@ export function containerOf(
     finishedAt: instant(State.FinishedAt ?? ''),
     ip,
     ...(ipv6 !== undefined && { ipv6 }),
-    devices: (HostConfig?.Devices ?? []).flatMap(({ PathOnHost }) => PathOnHost ?? []),
+    devices: (HostConfig?.Devices ?? []).flatMap(({ PathOnHost: source, PathInContainer: target }) =>
+      source === undefined ? [] : [{ source, target: target ?? source }],
+    ),
     ...(State.Pid !== undefined && State.Pid > 0 && { pid: State.Pid }),
     ...(layer && { layerPath: layer }),
     ...(LogPath && { logPath: LogPath }),

@@ -103,9 +103,9 @@ export function containerRequest(
       ...(limits.memoryBytes === 0 ? {} : { Memory: limits.memoryBytes, MemorySwap: limits.memoryBytes }),
       ...(limits.pids === 0 ? {} : { PidsLimit: limits.pids }),
       OomScoreAdj: options.oomScoreAdj,
-      Devices: options.devices.map((path) => ({
-        PathOnHost: path,
-        PathInContainer: path,
+      Devices: options.devices.map(({ source, target }) => ({
+        PathOnHost: source,
+        PathInContainer: target,
         CgroupPermissions: 'rwm',
       })),
       Mounts: options.mounts.map(({ source, target, readOnly, propagation }) => ({

@@ -162,7 +162,7 @@ async function create(needs: ContainerStartNeeds, start: Start): Promise<Created
     attempt,
     processesOf: step.processesOf,
     mounts: [...placed.mounts, ...message, ...etc],
-    devices: devices.paths,
+    devices: devices.devices,
     imageUser,
   })
   if (!options.ok) {

@@ -6,6 +6,7 @@ import { milliValue, quantityToNumber } from '../../../api/quantity.ts'
 import { isSidecar } from '../record/pod-containers.ts'
 import { containerHash } from '../record/spec-hash.ts'
 import type {
+  ContainerDevice,
   ContainerIdentity,
   ContainerMount,
   ContainerOptions,
@@ -78,7 +79,7 @@ export type ContainerNeeds = EnvSources & {
   /** Processes and threads; 0: no limit. */
   readonly podPidsLimit?: number
   readonly mounts: readonly ContainerMount[]
-  readonly devices: readonly string[]
+  readonly devices: readonly ContainerDevice[]
   /** The container whose processes it shall see, by id. */
   readonly processesOf?: string | undefined
   /** Where it matters: see `asksForImageUser`. */

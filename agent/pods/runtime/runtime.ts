@@ -42,7 +42,7 @@ export type RuntimeContainer = {
   /** Its address of IPv6, in canonical form, where the pod network has some. */
   readonly ipv6?: string
   /** Devices of this machine that are allocated to the container. */
-  readonly devices?: readonly string[]
+  readonly devices?: readonly ContainerDevice[]
   /** The host PID of its first process; undefined when it does not run. */
   readonly pid?: number
   /** The folder with its writable layer, where the engine has one. */
@@ -91,6 +91,12 @@ export type ContainerMount = {
   readonly propagation: 'rprivate' | 'rslave' | 'rshared'
 }
 
+/** A device of this machine, and its path in the container. */
+export type ContainerDevice = {
+  readonly source: string
+  readonly target: string
+}
+
 export type ContainerOptions = {
   readonly identity: ContainerIdentity
   readonly sandboxID: string
@@ -110,7 +116,7 @@ export type ContainerOptions = {
   readonly requests: { readonly cpuShares: number; readonly memoryBytes: number }
   readonly oomScoreAdj: number
   readonly mounts: readonly ContainerMount[]
-  readonly devices: readonly string[]
+  readonly devices: readonly ContainerDevice[]
   readonly hostPID: boolean
   readonly hostIPC: boolean
   readonly security: ContainerSecurity
