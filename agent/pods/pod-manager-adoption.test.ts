@@ -2,6 +2,7 @@ import { test } from 'tap'
 import { aPod } from '../../api/testing/builders.ts'
 import { rfc3339 } from '../../daemon/clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { aDevice } from '../testing/builders.ts'
 import { image, listening, nodeInMemory, podRunning } from '../testing/node-in-memory.ts'
 import { memoryCheckpoint, startPods } from '../testing/pod-world.ts'
 
@@ -207,4 +208,38 @@ test('a disk that refuses to be written holds up no pod', async (t) => {
   failing = false
   await clock.advance(31_000)
   t.equal(kept.content?.desired.pods.length, 1)
+})
+
+test('a device of a running container stays its own under another name, also after a restart of the agent', async (t) => {
+  const devices = new Map([
+    ['bramble.dev/stick', [aDevice('/dev/by-id', { number: '/dev/s0' })]],
+    ['bramble.dev/tty', [aDevice('/dev/s0')]],
+  ])
+  const allocatable = { cpu: '4', memory: '4Gi', pods: '110', 'bramble.dev/stick': '1', 'bramble.dev/tty': '1' }
+  const { clock, runtime, start, world } = nodeInMemory(t, { devices, allocatable })
+  const asking = (name: string, resource: string) => {
+    const container = { name: 'main', image, command: listening, resources: { limits: { [resource]: '1' } } }
+    return podRunning(name, listening, { containers: [container] })
+  }
+  const first = asking('first', 'bramble.dev/stick')
+  const second = asking('second', 'bramble.dev/tty')
+  world.want(first)
+  await clock.advance(1_000)
+  t.equal(world.status('first')?.phase, 'Running')
+  await world.stop()
+  const next = start({ epoch: 'two' })
+  next.want(first, second)
+  await clock.advance(1_000)
+  t.match(next.status('first'), { phase: 'Running', containerStatuses: [{ restartCount: 0 }] })
+  t.match(next.status('second')?.containerStatuses?.[0]?.state?.waiting, {
+    reason: 'CreateContainerConfigError',
+    message: '1 of bramble.dev/tty asked for, 1 on this machine, 0 free',
+  })
+  next.want(second)
+  await clock.advance(60_000)
+  t.equal(next.status('second')?.phase, 'Running', 'when it is free')
+  t.match(
+    runtime.containers.find(({ identity }) => identity.podName === 'second' && identity.kind === 'container')?.devices,
+    [{ source: '/dev/s0', target: '/dev/s0' }],
+  )
 })

@@ -1,5 +1,8 @@
 import { test } from 'tap'
-import { infoOf } from './answers.ts'
+import { aPod } from '../../../api/testing/builders.ts'
+import { containerOptions } from '../../pods/options/container-options.ts'
+import { containerOf, infoOf } from './answers.ts'
+import { containerRequest } from './requests.ts'
 
 test('the runtimes of the engine are handlers, with what the engine reports of each', async (t) => {
   const features = (...mountOptions: string[]) => ({
@@ -40,4 +43,32 @@ test('the firewall backend is that of the engine, if it reports one', async (t) 
   for (const info of [{}, { FirewallBackend: null }, { FirewallBackend: { Driver: 5 } }]) {
     t.equal(infoOf(info).firewallBackend, undefined)
   }
+})
+
+test('the devices of a container are read as they were requested, each with its path in the container', async (t) => {
+  const devices = [
+    { source: '/dev/ttyUSB0', target: '/dev/ttyACM0' },
+    { source: '/dev/net/tun', target: '/dev/net/tun' },
+  ]
+  const container = { name: 'main', image: 'app:1' }
+  const made = containerOptions(aPod({ containers: [container] }), container, {
+    hostIP: '192.0.2.1',
+    podIP: '10.1.0.5',
+    configMaps: [],
+    secrets: [],
+    allocatable: {},
+    sandboxID: 'sandbox',
+    attempt: 0,
+    memoryCapacityBytes: 0,
+    mounts: [],
+    devices,
+  })
+  if (!made.ok) return t.fail(made.message)
+  const { identity } = made.options
+  const { HostConfig } = containerRequest('pi-1', made.options, { maxBytes: 1, maxFiles: 2 })
+  t.match(HostConfig?.Devices?.[0], { PathOnHost: '/dev/ttyUSB0', PathInContainer: '/dev/ttyACM0' })
+  const known = { id: 'a', identity, imageID: '' }
+  t.same(containerOf({ HostConfig: { Devices: HostConfig?.Devices ?? [] } }, known).devices, devices)
+  const old = containerOf({ HostConfig: { Devices: [{ PathOnHost: '/dev/fuse' }, {}] } }, known)
+  t.same(old.devices, [{ source: '/dev/fuse', target: '/dev/fuse' }])
 })
