@@ -45,8 +45,14 @@ test('packages on a machine', async (t) => {
     await eventually('systemd has the unit', async () =>
       /Node pi-01: 0 pods/.test(await property('bramble-agent', 'StatusText')),
     )
-    await hub.kubectlWith(podManifest({ name: 'web', image: 'test/busybox:1' }), 'apply', '-f', '-')
+    const shared = {
+      spec: { securityContext: { fsGroup: 2000 }, volumes: [{ name: 'shared', emptyDir: {} }] },
+      container: { volumeMounts: [{ name: 'shared', mountPath: '/shared' }] },
+    }
+    await hub.kubectlWith(podManifest({ name: 'web', image: 'test/busybox:1', ...shared }), 'apply', '-f', '-')
     await hub.kubectl('wait', '--for=condition=Ready', 'pod/web', '--timeout=60s')
+    const scratch = await machine.run("stat -c '%a %g' /var/lib/bramble/agent/pods/*/volumes/shared")
+    t.equal(scratch.trim(), '2777 2000', 'the unit allows what an emptyDir with fsGroup needs')
     pod = await started()
     t.match(pod, /^[0-9a-f]{64} /)
   })
