@@ -1,11 +1,10 @@
 /** Lists, adds and removes mounts. Node.js has no such calls, so mount(8) and umount(8) are run. */
-import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import { promisify } from 'node:util'
+import { messageOf } from '../../../daemon/errors.ts'
 import { VolumeError } from '../../pods/volumes/volume-store.ts'
 import { unescapedPath } from '../kernel/kernel-files.ts'
+import { runBounded } from './remote/bounded-child.ts'
 
-const run = promisify(execFile)
 const deadlineMs = 10_000
 
 export type MountPoint = { readonly path: string; readonly type: string }
@@ -39,11 +38,11 @@ export async function unmount(path: string): Promise<void> {
   await act(['umount', '--lazy', '--no-canonicalize', path], `Cannot unmount ${path}`)
 }
 
-async function act([command = '', ...args]: readonly string[], tried: string): Promise<void> {
-  try {
-    await run(command, args, { timeout: deadlineMs, killSignal: 'SIGKILL' })
-  } catch (cause) {
-    const { stderr } = (typeof cause === 'object' && cause !== null ? cause : {}) as { readonly stderr?: unknown }
-    throw new VolumeError(`${tried}: ${String(stderr || cause).trim()}`, { cause })
-  }
+/** Not awaited beyond its deadline: an unmount of a network file system can outlast SIGKILL. One at a time for each path. */
+async function act(command: readonly string[], tried: string): Promise<void> {
+  const key = command.at(-1) ?? ''
+  const { code, stderr } = await runBounded({ key, command, deadlineMs }).catch((cause: unknown) => {
+    throw new VolumeError(`${tried}: ${messageOf(cause)}`, { cause })
+  })
+  if (code !== 0) throw new VolumeError(`${tried}: ${stderr.trim() || `${command[0]} ended with status ${code}`}`)
 }
