@@ -5,7 +5,9 @@
 import type { Stats } from 'node:fs'
 import { type FileHandle, lstat, statfs } from 'node:fs/promises'
 import type { Filled } from '../../usage/usage.ts'
+import { type MountPoint, mountPoints, mountsAt } from './mounts.ts'
 import { entryOf, failureCode, openEntries, openFolder, printedName, readEntries } from './open-folders.ts'
+import { isRemote } from './remote/remote-mounts.ts'
 
 /** Entries that are counted per call: some seconds of work on a slow card. */
 const entriesAtOnce = 100_000
@@ -35,6 +37,7 @@ export interface FolderCounter {
   /**
    * As `folderUsage`. A folder with more entries than the limit of a call is counted over several calls. Until a count is
    * complete, the result is the last complete one or the present count, whichever is more. One call at a time for a folder.
+   * A folder with a remote mount in it is not counted: a call on the mount point may never return.
    */
   usage(path: string): Promise<Filled | undefined>
   /** Ends the counts of folders that were not requested since the last call. */
@@ -48,6 +51,8 @@ export function folderCounter(atOnce = entriesAtOnce): FolderCounter {
   const paused = new Map<string, Count>()
   const whole = new Map<string, Filled>()
   const asked = new Set<string>()
+  /** Read once for each round. */
+  let remote: Promise<readonly MountPoint[]> | undefined
 
   const end = async (path: string) => {
     const count = paused.get(path)
@@ -59,6 +64,14 @@ export function folderCounter(atOnce = entriesAtOnce): FolderCounter {
   return {
     async usage(path) {
       asked.add(path)
+      remote ??= mountPoints().then((points) => points.filter(isRemote))
+      const [mount] = mountsAt(await remote, path)
+      if (mount !== undefined) {
+        const known = whole.get(path) ?? { usedBytes: 0, inodesUsed: 0 }
+        await end(path)
+        whole.set(path, known)
+        return { ...known, incomplete: `${mount.path} (${mount.type}) is mounted in it` }
+      }
       paused.get(path)?.sum.allow(atOnce)
       const count = paused.get(path) ?? (await begin(path, atOnce))
       if (count === undefined || !('walk' in count)) {
@@ -76,6 +89,7 @@ export function folderCounter(atOnce = entriesAtOnce): FolderCounter {
       return larger(count.sum.filled(), whole.get(path), `more than ${atOnce} entries, not all are counted yet`)
     },
     async endRound() {
+      remote = undefined
       for (const path of new Set([...paused.keys(), ...whole.keys()])) if (!asked.has(path)) await end(path)
       asked.clear()
     },

@@ -7,7 +7,12 @@ import { runBounded } from './remote/bounded-child.ts'
 
 const deadlineMs = 10_000
 
-export type MountPoint = { readonly path: string; readonly type: string }
+export type MountPoint = {
+  readonly path: string
+  readonly type: string
+  /** Device, or server and path. */
+  readonly source: string
+}
 
 /** The mounts of this process, in the order of their creation. */
 export async function mountPoints(): Promise<readonly MountPoint[]> {
@@ -15,7 +20,8 @@ export async function mountPoints(): Promise<readonly MountPoint[]> {
   return lines.flatMap((line) => {
     const [before = '', after = ''] = line.split(' - ')
     const path = before.split(' ')[4]
-    return path === undefined ? [] : [{ path: unescapedPath(path), type: after.split(' ')[0] ?? '' }]
+    const [type = '', source = ''] = after.split(' ')
+    return path === undefined ? [] : [{ path: unescapedPath(path), type, source: unescapedPath(source) }]
   })
 }
 
@@ -40,7 +46,7 @@ export async function unmount(path: string): Promise<void> {
 
 /** Not awaited beyond its deadline: an unmount of a network file system can outlast SIGKILL. One at a time for each path. */
 async function act(command: readonly string[], tried: string): Promise<void> {
-  const key = command.at(-1) ?? ''
+  const key = `${command[0]} ${command.at(-1)}`
   const { code, stderr } = await runBounded({ key, command, deadlineMs }).catch((cause: unknown) => {
     throw new VolumeError(`${tried}: ${messageOf(cause)}`, { cause })
   })

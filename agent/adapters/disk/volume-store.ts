@@ -21,9 +21,11 @@ import { messageOf } from '../../../daemon/errors.ts'
 import { VolumeError, type VolumeStore, type WantedVolume } from '../../pods/volumes/volume-store.ts'
 import { hasFiles, replaceFiles } from './atomic-files.ts'
 import { removeFolder } from './folder-removal.ts'
-import { holdInside } from './inside-volume.ts'
+import { type Held, holdInside } from './inside-volume.ts'
 import { makeMessageFile, messageMemory, readMessageFile, writeEtcFile } from './message-files.ts'
 import { mountBind, mountMemory, mountPoints, mountsAt, unmount } from './mounts.ts'
+import { type RemoteFiles, remoteFiles } from './remote/remote-files.ts'
+import { remoteMountOn } from './remote/remote-mounts.ts'
 import { readToken, writeToken } from './token-files.ts'
 
 export type VolumeFolders = {
@@ -39,7 +41,7 @@ export async function volumeFolders(dataDir: string): Promise<VolumeFolders> {
   return { dataDirectory, memoryDirectory: join(await realpath('/run'), 'bramble', id) }
 }
 
-export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): VolumeStore {
+export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, remote = remoteFiles()): VolumeStore {
   const messages = join(memoryDirectory, 'messages')
   const inMemory = once(() => mountOwnMemory(memoryDirectory, ['mode=0700', 'nosuid', 'nodev', 'size=25%']))
   const messagesInMemory = once(async () => {
@@ -58,7 +60,7 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): 
   const place = async (podUID: string, volume: WantedVolume) => {
     const path = placeOf(podUID, volume)
     if (volume.kind === 'hostPath') {
-      await checkHostPath(path, volume.type)
+      await checkHostPath(path, volume.type, remote)
       return path
     }
     if (volume.kind === 'emptyDir' && !volume.memory) {
@@ -79,7 +81,7 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders): 
     const path = placeOf(podUID, volume)
     if (volume.kind === 'files' || volume.kind === 'earlierFiles') return await amongFiles(path, subPath)
     await inMemory()
-    const held = await holdInside(path, subPath)
+    const held = await holdPart(path, subPath, remote)
     try {
       const target = aside(podUID, 'parts', safe(containerName), String(index))
       const old = mountsAt(await mountPoints(), target)
@@ -179,30 +181,69 @@ async function scratchFolder(path: string, group: number | undefined): Promise<v
   await rename(fresh, path)
 }
 
-type Stats = Awaited<ReturnType<typeof stat>>
-
-const kinds: { readonly [type: string]: { readonly is: (found: Stats) => boolean; readonly called: string } } = {
-  Directory: { is: (found) => found.isDirectory(), called: 'directory' },
-  DirectoryOrCreate: { is: (found) => found.isDirectory(), called: 'directory' },
-  File: { is: (found) => found.isFile(), called: 'file' },
-  FileOrCreate: { is: (found) => found.isFile(), called: 'file' },
-  Socket: { is: (found) => found.isSocket(), called: 'socket file' },
-  CharDevice: { is: (found) => found.isCharacterDevice(), called: 'character device' },
-  BlockDevice: { is: (found) => found.isBlockDevice(), called: 'block device' },
+type HostFiles = {
+  /** As `stat --format=%F` prints it; undefined: it does not exist. */
+  kind(): Promise<string | undefined>
+  makeFolder(): Promise<unknown>
+  makeFile(): Promise<unknown>
 }
 
-async function checkHostPath(path: string, type: string): Promise<void> {
+/** On a remote mount that does not answer, its methods reject in time, and no call is left in this process. */
+async function hostFiles(path: string, remote: RemoteFiles): Promise<HostFiles> {
+  const mount = await remoteMountOn(path)
+  if (mount === undefined) {
+    return {
+      kind: async () => kindOf(await statOf(path).catch(() => undefined)),
+      makeFolder: () => mkdir(path, { recursive: true, mode: 0o755 }),
+      makeFile: () => writeFile(path, '', { mode: 0o644, flag: 'a' }),
+    }
+  }
+  return {
+    kind: () => remote.kindOf(mount, path),
+    makeFolder: () => remote.makeFolder(mount, path),
+    makeFile: () => remote.makeFile(mount, path),
+  }
+}
+
+function kindOf(found: Awaited<ReturnType<typeof stat>> | undefined): string | undefined {
+  if (found === undefined) return undefined
+  if (found.isDirectory()) return 'directory'
+  if (found.isFile()) return 'regular file'
+  if (found.isSocket()) return 'socket'
+  if (found.isCharacterDevice()) return 'character special file'
+  return found.isBlockDevice() ? 'block special file' : 'other'
+}
+
+const kinds: { readonly [type: string]: { readonly is: RegExp; readonly called: string } } = {
+  Directory: { is: /^directory$/, called: 'directory' },
+  DirectoryOrCreate: { is: /^directory$/, called: 'directory' },
+  File: { is: /^regular (empty )?file$/, called: 'file' },
+  FileOrCreate: { is: /^regular (empty )?file$/, called: 'file' },
+  Socket: { is: /^socket$/, called: 'socket file' },
+  CharDevice: { is: /^character special file$/, called: 'character device' },
+  BlockDevice: { is: /^block special file$/, called: 'block device' },
+}
+
+async function checkHostPath(path: string, type: string, remote: RemoteFiles): Promise<void> {
   if (!path.startsWith('/') || path.split('/').includes('..')) throw new VolumeError(`${path} is not an absolute path`)
-  if (!(await exists(path))) {
-    if (type === '' || type === 'DirectoryOrCreate') await mkdir(path, { recursive: true, mode: 0o755 })
-    if (type === 'FileOrCreate') await writeFile(path, '', { mode: 0o644, flag: 'a' })
+  const files = await hostFiles(path, remote)
+  let found = await files.kind()
+  if (found === undefined) {
+    if (type === '' || type === 'DirectoryOrCreate') await files.makeFolder()
+    else if (type === 'FileOrCreate') await files.makeFile()
+    if (type !== '') found = await files.kind()
   }
   const kind = kinds[type]
   if (type === '') return
-  const found = await statOf(path).catch(() => undefined)
-  if (kind === undefined || found === undefined || !kind.is(found)) {
+  if (kind === undefined || found === undefined || !kind.is.test(found)) {
     throw new VolumeError(`hostPath type check failed: ${path} is not a ${kind?.called ?? type}`)
   }
+}
+
+/** A link in the volume may lead to a remote mount, too. */
+async function holdPart(root: string, subPath: string, remote: RemoteFiles): Promise<Held> {
+  const mount = await remoteMountOn(join(root, subPath))
+  return await (mount === undefined ? holdInside(root, subPath) : remote.hold(mount, root, subPath))
 }
 
 async function writeFiles(path: string, { files, group }: WantedVolume & { readonly kind: 'files' }): Promise<void> {

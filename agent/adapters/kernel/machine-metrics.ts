@@ -4,6 +4,7 @@ import { basename, join } from 'node:path'
 import { counter, gauge, type MetricFamily, type MetricSample, one } from '../../../daemon/prometheus-text.ts'
 import { isOfPod } from '../../usage/pod-metrics.ts'
 import type { FilesystemUsage } from '../disk/filesystem-usage.ts'
+import { isRemote } from '../disk/remote/remote-mounts.ts'
 import { kernelCounters } from './kernel-counters.ts'
 import { textOf, unescapedPath } from './kernel-files.ts'
 import { interfacesOf } from './net-dev.ts'
@@ -126,6 +127,8 @@ async function filesystems(mounts: string, filesystemAt: FilesystemUsage): Promi
   const found = []
   for (const line of mounts.split('\n')) {
     const [device = '', point = '', fstype = '', options = ''] = line.split(' ').map(unescapedPath)
+    // Such as /dev/fuse, which is no block device. A call on one that does not answer would hold a thread.
+    if (fstype !== 'fuseblk' && isRemote({ path: point, type: fstype })) continue
     if (!device.startsWith('/dev/') || seen.has(device) || seen.size >= mostFilesystems) continue
     seen.add(device)
     found.push({ labels: { device, fstype, mountpoint: point }, readOnly: /^ro(,|$)/.test(options) })

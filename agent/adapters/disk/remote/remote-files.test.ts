@@ -1,0 +1,86 @@
+import { mkdir, mkdtemp, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { isRoot, skipWithout } from '../../../../test/support/missing-parts.ts'
+import { testVolumes } from '../../../../test/support/volumes.ts'
+import { mountHung, noFuse } from '../../../testing/hung-filesystem.ts'
+import { folderCounter } from '../folder-usage.ts'
+import { volumeStore } from '../volume-store.ts'
+import { remoteFiles } from './remote-files.ts'
+
+const skip = skipWithout('root', isRoot()) || noFuse
+const mount = { containerName: 'main', index: 0 }
+
+async function temporary(t: Test): Promise<string> {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), 'bramble-remote-')))
+  t.teardown(() => rm(folder, { recursive: true }))
+  return folder
+}
+
+test('files of a remote mount are read and made by other processes', async (t) => {
+  const folder = await temporary(t)
+  const nas = { path: folder, type: 'nfs4', source: '10.0.0.5:/export' }
+  const files = remoteFiles()
+  t.equal(await files.kindOf(nas, folder), 'directory')
+  t.equal(await files.kindOf(nas, join(folder, 'file')), undefined)
+  await files.makeFile(nas, join(folder, 'file'))
+  t.equal(await files.kindOf(nas, join(folder, 'file')), 'regular empty file')
+  await files.makeFolder(nas, join(folder, 'a/b'))
+  t.ok((await stat(join(folder, 'a/b'))).isDirectory())
+  await t.rejects(files.makeFolder(nas, join(folder, 'file/b')), { name: 'VolumeError', message: /Not a directory/ })
+})
+
+test('a part of a volume on a remote mount is held by another process, and no link leads out of it', async (t) => {
+  const folder = await temporary(t)
+  const root = join(folder, 'volume')
+  const nas = { path: folder, type: 'nfs4', source: '10.0.0.5:/export' }
+  await mkdir(join(root, 'there'), { recursive: true, mode: 0o750 })
+  await writeFile(join(root, 'there/file'), 'text')
+  await symlink('there', join(root, 'inside'))
+  await symlink('..', join(root, 'outside'))
+  const files = remoteFiles()
+  const file = await files.hold(nas, root, 'inside/file')
+  t.equal(file.folder, false)
+  t.equal(await readFile(file.link, 'utf8'), 'text')
+  await file.release()
+  const made = await files.hold(nas, root, 'there/new one/deep')
+  t.equal(made.folder, true)
+  t.equal(await realpath(made.link), join(root, 'there/new one/deep'))
+  t.equal((await stat(join(root, 'there/new one'))).mode & 0o777, (await stat(root)).mode & 0o777)
+  await made.release()
+  await t.rejects(files.hold(nas, root, 'outside'), { name: 'VolumeError', message: /leads out of the volume/ })
+  await t.rejects(files.hold(nas, root, 'outside/x'), { message: /leads out of the volume/ })
+  await t.rejects(files.hold(nas, root, 'there/file/x'), { name: 'VolumeError', message: /cannot be used/ })
+})
+
+for (const reads of [false, true]) {
+  const callers = reads ? 'callers cannot be killed' : 'callers can be killed'
+  test(`a file system that does not answer holds up only the volumes on it; ${callers}`, { skip }, async (t) => {
+    const { folder, dataDirectory, memoryDirectory } = await testVolumes(t)
+    const nas = join(folder, 'nas')
+    await mountHung(t, nas, { reads })
+    await symlink(join(nas, 'deep'), join(folder, 'link'))
+    const store = volumeStore({ dataDirectory, memoryDirectory }, remoteFiles(300))
+    const hostPath = (path: string, type = '') => ({ name: 'data', kind: 'hostPath' as const, path, type })
+    const noAnswer = {
+      name: 'VolumeError',
+      message: new RegExp(`^the file system mounted at ${nas} \\(fuse, nas:/export\\) does not answer$`),
+    }
+    // More than the threads of Node.js.
+    const placed = [nas, join(nas, 'deep'), join(folder, 'link/x'), nas, nas, nas].map((path) =>
+      store.place('u', hostPath(path)),
+    )
+    await Promise.all(placed.map((one) => t.rejects(one, noAnswer)))
+    await t.rejects(store.place('u', hostPath(nas, 'Directory')), noAnswer)
+    await t.rejects(store.part('u', hostPath(nas), 'sub/path', mount), noAnswer)
+    await t.rejects(store.part('u', hostPath(folder), 'link', mount), noAnswer, 'a link of a volume to it')
+    const local = join(folder, 'local')
+    t.equal(await store.place('u', hostPath(local, 'DirectoryOrCreate')), local)
+    const counter = folderCounter()
+    t.match(await counter.usage(folder), { incomplete: `${nas} (fuse) is mounted in it` })
+    t.match(await counter.usage(local), { inodesUsed: 1 })
+    await counter.close()
+    await store.remove('u')
+  })
+}

@@ -1,0 +1,148 @@
+/** File calls on a remote mount, made by processes with a deadline, one at a time for each mount. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { startDeadline } from '../../../../daemon/deadline.ts'
+import { VolumeError } from '../../../pods/volumes/volume-store.ts'
+import type { Held } from '../inside-volume.ts'
+import type { MountPoint } from '../mounts.ts'
+import { type ChildEnd, leave, NoAnswer, refuseIfLeft, runBounded } from './bounded-child.ts'
+
+const usualDeadlineMs = 10_000
+const releaseMs = 2_000
+
+export type RemoteFiles = {
+  /** The kind of the file, as `stat --format=%F` prints it in English; undefined: it does not exist. Links are followed. */
+  kindOf(mount: MountPoint, path: string): Promise<string | undefined>
+  makeFolder(mount: MountPoint, path: string): Promise<void>
+  makeFile(mount: MountPoint, path: string): Promise<void>
+  /** As `holdInside`. */
+  hold(mount: MountPoint, root: string, subPath: string): Promise<Held>
+}
+
+export function remoteFiles(deadlineMs = usualDeadlineMs): RemoteFiles {
+  const inTurn = turns()
+  const run = (mount: MountPoint, command: readonly string[]): Promise<ChildEnd> =>
+    inTurn(mount, () => runBounded({ key: mount.path, command, deadlineMs }))
+  const runOrThrow = async (mount: MountPoint, command: readonly string[]) => {
+    const { code, stdout, stderr } = await run(mount, command)
+    if (code !== 0) throw new VolumeError(stderr.trim() || `${command[0]} ended with status ${code}`)
+    return stdout.trim()
+  }
+  return {
+    async kindOf(mount, path) {
+      const { code, stdout } = await run(mount, ['stat', '--dereference', '--format=%F', '--', path])
+      return code === 0 ? stdout.trim() : undefined
+    },
+    makeFolder: async (mount, path) => void (await runOrThrow(mount, ['mkdir', '--parents', '--', path])),
+    makeFile: async (mount, path) => void (await runOrThrow(mount, ['touch', '--', path])),
+    hold: (mount, root, subPath) => inTurn(mount, () => heldByChild(mount.path, root, subPath, deadlineMs)),
+  }
+}
+
+/** One after another for each mount. If one gets no answer, those that wait for their turn are not tried. */
+function turns() {
+  const last = new Map<string, Promise<unknown>>()
+  return async <T>(mount: MountPoint, call: () => Promise<T>): Promise<T> => {
+    const earlier = last.get(mount.path)
+    const own = (async () => {
+      await earlier?.catch((error: unknown) => {
+        if (error instanceof NoAnswer) throw error
+      })
+      return await call()
+    })()
+    last.set(mount.path, own)
+    try {
+      return await own
+    } catch (error) {
+      throw error instanceof NoAnswer ? notAnswering(mount, error) : error
+    } finally {
+      if (last.get(mount.path) === own) last.delete(mount.path)
+    }
+  }
+}
+
+/** Always the same text, so that the events of the attempts are counted together. */
+function notAnswering({ path, type, source }: MountPoint, cause: NoAnswer): VolumeError {
+  return new VolumeError(`the file system mounted at ${path} (${type}, ${source}) does not answer`, { cause })
+}
+
+/**
+ * The working directory of a process is a descriptor: what is entered cannot be replaced by a link, and each step is compared with
+ * where it must have led. Prints `folder` or `file` and holds it, as working directory or as descriptor 3, until its input ends.
+ */
+const holdProgram = `
+set -euf
+cd -P -- "$1"
+at=$(pwd -P)
+mode=$(stat --format=%a .)
+wanted=$(realpath --canonicalize-missing -- "./$2")
+case $wanted in "$at"|"$at"/*) ;; *) echo "$2 leads out of the volume" >&2; exit 1;; esac
+rest=\${wanted#"$at"}
+kind=folder
+IFS=/
+for part in $rest; do
+  [ -n "$part" ] || continue
+  at=$at/$part
+  if [ -f "./$part" ]; then
+    exec 3<"./$part"
+    kind=file
+    found=$(readlink /proc/self/fd/3)
+  else
+    [ -e "./$part" ] || mkdir -m "$mode" -- "$part"
+    cd -P -- "./$part"
+    found=$(pwd -P)
+  fi
+  [ "$found" = "$at" ] || { echo "$2 leads out of the volume" >&2; exit 1; }
+done
+echo $kind
+read -r end || :
+`
+
+async function heldByChild(key: string, root: string, subPath: string, deadlineMs: number): Promise<Held> {
+  refuseIfLeft(key)
+  const child = spawn('sh', ['-c', holdProgram, 'sh', root, subPath], {
+    stdio: 'pipe',
+    env: { ...process.env, LC_ALL: 'C' },
+  })
+  child.stdin.on('error', () => undefined)
+  const kind = await new Promise<string>((resolve, reject) => {
+    let said = ''
+    const stop = startDeadline(deadlineMs, () => {
+      leave(key, child)
+      reject(new NoAnswer(`no answer within ${deadlineMs / 1000} s`))
+    })
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      said = (said + text).slice(0, 1_000)
+    })
+    child.stdout.setEncoding('utf8').once('data', (text: string) => {
+      stop()
+      resolve(text.trim())
+    })
+    child.once('error', reject)
+    child.once('close', () => {
+      stop()
+      reject(new VolumeError(`${subPath} cannot be used: ${said.trim()}`))
+    })
+  })
+  const folder = kind === 'folder'
+  return {
+    folder,
+    link: `/proc/${child.pid}/${folder ? 'cwd' : 'fd/3'}`,
+    release: () => ended(key, child),
+  }
+}
+
+/** In uninterruptible sleep it is left. */
+async function ended(key: string, child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  child.kill('SIGKILL')
+  await new Promise<void>((resolve) => {
+    const stop = startDeadline(releaseMs, () => {
+      leave(key, child)
+      resolve()
+    })
+    child.once('exit', () => {
+      stop()
+      resolve()
+    })
+  })
+}
