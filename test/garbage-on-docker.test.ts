@@ -51,6 +51,8 @@ test('unused objects are removed from a small disk, and nothing else', {
     await idle()
   }
   const eventTexts: string[] = []
+  /** Events of images that no registry has: all of these were imported. */
+  const named: string[] = []
   const needs = new Map<string, PodNeed>()
   const used = async () => {
     const { observed } = await signals.observe()
@@ -106,7 +108,8 @@ test('unused objects are removed from a small disk, and nothing else', {
         },
         pods: { needOf: (uid) => needs.get(uid) ?? 'needed' },
         signals: { ...signals, observe: counted(signals.observe) },
-        event: ({ reason, message }) => eventTexts.push(`${reason}: ${message}`),
+        event: ({ reason, message }) =>
+          (reason === 'ImportedImageRemoved' ? named : eventTexts).push(`${reason}: ${message}`),
         clock,
         log: quietLog(t),
       },
@@ -160,6 +163,7 @@ test('unused objects are removed from a small disk, and nothing else', {
     t.ok(left.includes('test/a:1') && left.includes('test/a:again'), 'used but lately')
     t.equal(left.filter((tag) => /test\/[bcde]:1/.test(tag)).length, 2, `left: ${left.join(' ')}`)
     t.same(eventTexts, [])
+    t.equal(named.length, 2, `no registry has them: ${named.join(' ')}`)
   })
 
   t.test('on demand all that is unused goes, under all its names, and the disk has the room', async (t) => {

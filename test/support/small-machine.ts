@@ -81,7 +81,7 @@ export async function smallMachine(
   const controlPlane = fakeControlPlane()
   const board = agentBoard()
   // No loop of this machine inspects the engine or the hardware.
-  board.runtime.set({ ...unknownRuntime, answering: true, answeredMs: systemClock.monotonicMs() })
+  board.runtime.set({ ...unknownRuntime, startedMs: 0, answering: true, answeredMs: systemClock.monotonicMs() })
   board.machineHealth.set({ conditions: [], problems: [] })
   const event = nodeEvents({ controlPlane, clock: systemClock }, 'pi-01')
 
