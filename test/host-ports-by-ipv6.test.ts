@@ -101,7 +101,7 @@ test('host ports of IPv6 on a node', { skip: whyNoFlows() }, async (t) => {
 
   await t.test('a client of UDP that goes on sending reaches the pod that has the port now', async (t) => {
     const asked = at(first.address, { protocol: 'udp', fromPort: 5000 })
-    const rules = (...pods: LocalPod[]) => hostPortTargets(new Map(pods.map((pod) => [pod.name, pod])))
+    const rules = (...pods: LocalPod[]) => hostPortTargets(new Map(pods.map((pod) => [pod.name, pod])), 'IPv6')
     const onA = podOf('a', a.ip, ...ports(''))
     const onB = podOf('b', b.ip, ...ports(''))
     await use(onA)

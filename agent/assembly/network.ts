@@ -186,10 +186,10 @@ function loadBalancers({ root, nodeName, board, machine, controlPlane, event, lo
   )
 }
 
-/** Host ports at addresses of IPv6. */
+/** Rules of host ports at addresses of IPv6; flows to those of both families. */
 function hostPortLoops({ board, machine, log }: NetworkParts): readonly Loop[] {
   const { clockFor } = machine.watch
-  const flows = conntrackFlows(undefined, ipv6Rules)
+  const flows = { IPv4: conntrackFlows(), IPv6: conntrackFlows(undefined, ipv6Rules) }
   return [
     hostPortManager({ reads: board, writes: board, clock: clockFor('host-ports') }),
     hostPortCleaner({ flows, isOwn: hasOwnAddress, reads: board, clock: clockFor('udp-flows-host-ports'), log }),

@@ -1,20 +1,26 @@
-/** Loop: removes flows of UDP to host ports of IPv6 that rules of now would lead elsewhere, as Docker does for those of IPv4. */
+/**
+ * Loop: removes flows of UDP to host ports that new flows would not follow: those of IPv4 are translated by Docker, which removes none
+ * (20.10.24), those of IPv6 by rules of the agent.
+ */
+import type { IPFamily } from '../../../api/text/ip-address.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Reader } from '../../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
+import type { LocalPods } from '../policies/pod-isolation.ts'
 import type { RuleSet } from '../rule-set.ts'
 import type { FlowTable } from '../services/flow-cleaner.ts'
+import type { UdpFlow } from '../services/stale-flows.ts'
 import { areSameHostTargets, type HostPortTargets, hostPortTargets, isStaleHostFlow } from './host-port-flows.ts'
 import type { HostPortRules } from './host-port-rules.ts'
 
 export type HostPortCleanerNeeds = {
-  /** Of IPv6. */
-  readonly flows: FlowTable
+  readonly flows: Readonly<Record<IPFamily, FlowTable>>
   /** Whether this machine has the address. */
   readonly isOwn: (address: string) => Promise<boolean>
   readonly reads: {
+    readonly localPods: Reader<LocalPods>
     readonly ipv6HostPortRules: Reader<HostPortRules | undefined>
     /** What the kernel has. */
     readonly ipv6AppliedRules: Reader<readonly RuleSet[]>
@@ -24,47 +30,70 @@ export type HostPortCleanerNeeds = {
 }
 
 /** Of one list: flows of all clients from one address of the node to one pod are one. */
-const mostRemoved = 1_000
+const mostListed = 1_000
+/** Of one change: flows to other machines with the port of a pod, as those of a resolver with host port 53, fill lists too. */
+const mostLists = 20
 const retryMs = 30_000
+const families: readonly IPFamily[] = ['IPv4', 'IPv6']
 
 export function hostPortCleaner({ flows, isOwn, reads, clock, log }: HostPortCleanerNeeds): Loop {
   const changed = alarm(clock)
-  let cleaned: HostPortTargets = new Map()
+  const cleaned: Record<IPFamily, HostPortTargets> = { IPv4: new Map(), IPv6: new Map() }
   let isFailing = false
 
-  /** Resolves once flows agree with the rules that the kernel has. */
-  const pass = async (): Promise<void> => {
-    const rules = reads.ipv6HostPortRules.get()
-    if (rules === undefined || !reads.ipv6AppliedRules.get().includes(rules)) return
-    const targets = hostPortTargets(rules.pods)
-    if (areSameHostTargets(cleaned, targets)) return
+  /** The pods to which new flows go now; undefined: not known. */
+  const podsInForce: Readonly<Record<IPFamily, () => LocalPods['pods'] | undefined>> = {
+    // Docker opens the ports of a pod before the pod has its address here.
+    IPv4: () => reads.localPods.get().pods,
+    IPv6: () => {
+      const rules = reads.ipv6HostPortRules.get()
+      return rules !== undefined && reads.ipv6AppliedRules.get().includes(rules) ? rules.pods : undefined
+    },
+  }
+
+  /** Resolves once the flows of the family agree with what translates new ones. */
+  const clean = async (family: IPFamily): Promise<void> => {
+    const pods = podsInForce[family]()
+    if (pods === undefined) return
+    const [before, now] = [cleaned[family], hostPortTargets(pods, family)]
+    if (areSameHostTargets(before, now)) return
+    const elsewhere = new Set<string>()
     let removed = 0
-    for (const flow of await flows.list((one) => isStaleHostFlow(one, cleaned, targets), mostRemoved)) {
-      if (!(await isOwn(flow.address))) continue
-      await flows.remove(flow)
-      removed++
+    for (let lists = 0; lists < mostLists; lists++) {
+      const isWanted = (flow: UdpFlow) => !elsewhere.has(flow.address) && isStaleHostFlow(flow, before, now)
+      const found = await flows[family].list(isWanted, mostListed)
+      for (const flow of found) {
+        if (elsewhere.has(flow.address)) continue
+        if (await isOwn(flow.address)) {
+          await flows[family].remove(flow)
+          removed++
+        } else elsewhere.add(flow.address)
+      }
+      if (found.length < mostListed) break
     }
     if (removed > 0) log.info('Flows of UDP to host ports removed: their pod is another, or gone', { flows: removed })
-    cleaned = targets
+    cleaned[family] = now
+  }
+
+  /** Resolves with the time to wait. */
+  const pass = async (): Promise<number> => {
+    const failures: unknown[] = []
+    for (const family of families) await clean(family).catch((error: unknown) => failures.push(error))
+    const [error] = failures
+    if (error !== undefined && !isFailing)
+      log.warn('Flows of UDP to host ports that changed stay until they time out', { error })
+    isFailing = error !== undefined
+    return isFailing ? retryMs : longestTimerMs
   }
 
   return {
     name: 'udp-flows-host-ports',
     async run(signal) {
-      const stop = reads.ipv6AppliedRules.onChange(changed.ring)
+      const stops = [reads.localPods.onChange(changed.ring), reads.ipv6AppliedRules.onChange(changed.ring)]
       try {
-        while (!signal.aborted) {
-          try {
-            await pass()
-            isFailing = false
-          } catch (error) {
-            if (!isFailing) log.warn('Flows of UDP to host ports that changed stay until they time out', { error })
-            isFailing = true
-          }
-          await changed.sleep(isFailing ? retryMs : longestTimerMs, signal)
-        }
+        while (!signal.aborted) await changed.sleep(await pass(), signal)
       } finally {
-        stop()
+        for (const stop of stops) stop()
       }
     },
   }

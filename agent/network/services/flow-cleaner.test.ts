@@ -93,3 +93,26 @@ test('after a failure it is tried again, without a change', async (t) => {
   await clock.advance(30_000)
   t.same(endpoints(), [])
 })
+
+test('clients of a node port and of a load balancer follow a pod that is replaced, and the first one of a Service', async (t) => {
+  const at = (address: string, port: number, endpoint: string, endpointPort = 53): UdpFlow => ({
+    ...{ address, port, endpoint, endpointPort },
+  })
+  const [ofNode, ofBalancer] = [['192.168.1.11', 30053] as const, ['192.168.1.240', 53] as const]
+  const balanced = (...ips: string[]): ServiceRules => {
+    const { services, ...others } = rules(...ips)
+    const states = [...services].map(([name, state]) => {
+      const ports = state.ports.map((port) => ({ ...port, nodePort: 30053 }))
+      return [name, { ...state, type: 'LoadBalancer' as const, loadBalancerIPs: ['192.168.1.240'], ports }] as const
+    })
+    return { ...others, services: new Map(states) }
+  }
+  const { kernel, apply } = running(t)
+  await apply(balanced('10.244.1.2'))
+  kernel.flows = [at(...ofNode, '10.244.1.2'), at(...ofBalancer, '10.244.1.2')]
+  await apply(balanced())
+  t.equal(kernel.flows.length, 2, 'nothing would be better')
+  kernel.flows.push(at(...ofNode, ...ofNode), at(...ofBalancer, ...ofBalancer))
+  await apply(balanced('10.244.1.3'))
+  t.same(kernel.flows, [])
+})
