@@ -10,6 +10,17 @@ export const loadBalancerNodeAnnotation = 'bramble.dev/load-balancer-node'
 export const allNodes = '*'
 /** The address that a Service asks for, or one of each family with a comma between them; `spec.loadBalancerIP` is deprecated. */
 export const loadBalancerIPAnnotation = 'bramble.dev/load-balancer-ip'
+/** The first one with a value counts. The others are MetalLB's, its names of now and of before. */
+export const loadBalancerIPAnnotations: readonly string[] = [
+  loadBalancerIPAnnotation,
+  'metallb.io/loadBalancerIPs',
+  'metallb.universe.tf/loadBalancerIPs',
+]
+/** MetalLB's: Services of a namespace with one value may have one address. */
+export const allowSharedIPAnnotations: readonly string[] = [
+  'metallb.io/allow-shared-ip',
+  'metallb.universe.tf/allow-shared-ip',
+]
 
 /** The only node that takes the addresses of the Service; undefined: none is chosen, or they are not Bramble's to take. */
 export function loadBalancerNodeOf({ metadata, spec = {} }: Service): string | undefined {

@@ -29,6 +29,14 @@ test('a node answers for the addresses that name it, and for no others', async (
   )
 })
 
+test('of two nodes that Services name for one address the node of the first Service answers for it', async (t) => {
+  const tcp = balancer('192.168.1.240', { name: 'dns-tcp', loadBalancerNode: 'pi-2' })
+  const udp = balancer('192.168.1.240', { name: 'dns-udp' })
+  t.same(wanted(tcp, udp), [])
+  t.same(wanted(udp, { ...tcp, name: 'dns-zone' }), ['192.168.1.240'])
+  t.same(wanted(udp, { ...tcp, type: 'NodePort' }), ['192.168.1.240'])
+})
+
 test('addresses of nodes, pods, Services and of the machine itself are never taken', async (t) => {
   for (const ip of ['192.168.1.1', '10.244.1.9', '10.96.0.1', '127.0.0.1', '169.254.20.10', 'fd00::1']) {
     t.same(wanted(balancer(ip)), [], ip)

@@ -12,8 +12,9 @@ const mostAddresses = 4_096
 const local = ['127.0.0.0/8', '169.254.0.0/16']
 
 /**
- * In the order of the Services' names, those of IPv4 first. Addresses of pods, Services and nodes are left out: the controller chooses none of
- * them, and a node that took one would cut it off. Of IPv6 there are none where the fleet has no ranges of it.
+ * In the order of the Services' names, those of IPv4 first. Services that share an address name one node; while their messages differ, that of
+ * the first Service counts. Addresses of pods, Services and nodes are left out: the controller chooses none of them, and a node that took one
+ * would cut it off. Of IPv6 there are none where the fleet has no ranges of it.
  */
 export function wantedAddresses(
   services: ReadonlyMap<string, ServiceState>,
@@ -21,9 +22,31 @@ export function wantedAddresses(
   nodeName: string,
 ): readonly string[] {
   const own = ownServices(services, nodeName)
-  const ofIPv4 = own.flatMap(({ loadBalancerIPs }) => addressesOf(ipv4Rules, loadBalancerIPs))
-  const ofIPv6 = own.flatMap(({ ipv6 }) => addressesOf(ipv6Rules, ipv6?.loadBalancerIPs))
-  return [...firstOf(ofIPv4.filter(mayTake(network))), ...firstOf(ofIPv6.filter(mayTakeIPv6(network)))]
+  const ofIPv4 = own.flatMap(([, { loadBalancerIPs }]) => addressesOf(ipv4Rules, loadBalancerIPs))
+  const ofIPv6 = own.flatMap(([, { ipv6 }]) => addressesOf(ipv6Rules, ipv6?.loadBalancerIPs))
+  const mayHave = [...firstOf(ofIPv4.filter(mayTake(network))), ...firstOf(ofIPv6.filter(mayTakeIPv6(network)))]
+  const elsewhere = ofOtherNodes(services, own, nodeName)
+  return elsewhere.size === 0 ? mayHave : mayHave.filter((ip) => !elsewhere.has(ip))
+}
+
+/** Addresses of `own` that a Service before theirs has on another node. */
+function ofOtherNodes(
+  services: ReadonlyMap<string, ServiceState>,
+  own: readonly (readonly [string, ServiceState])[],
+  nodeName: string,
+): ReadonlySet<string> {
+  const first = new Map<string, string>()
+  for (const [name, service] of own) for (const ip of balancerIPs(service)) if (!first.has(ip)) first.set(ip, name)
+  const found = new Set<string>()
+  for (const [name, service] of services) {
+    if (service.type !== 'LoadBalancer' || (service.loadBalancerNode ?? nodeName) === nodeName) continue
+    for (const ip of balancerIPs(service)) if (name < (first.get(ip) ?? '')) found.add(ip)
+  }
+  return found
+}
+
+function balancerIPs({ loadBalancerIPs = [], ipv6 }: ServiceState): readonly string[] {
+  return [...loadBalancerIPs, ...(ipv6?.loadBalancerIPs ?? [])]
 }
 
 /** By the address of IPv6: that of IPv4 of the same Service. One node answers for both. */
@@ -32,17 +55,20 @@ export function addressPartners(
   nodeName: string,
 ): ReadonlyMap<string, string> {
   return new Map(
-    ownServices(services, nodeName).flatMap(({ loadBalancerIPs: [partner] = [], ipv6 }) =>
-      partner === undefined ? [] : (ipv6?.loadBalancerIPs ?? []).map((ip): [string, string] => [ip, partner]),
-    ),
+    ownServices(services, nodeName).flatMap(([, { loadBalancerIPs = [], ipv6 }]) => {
+      const [partner] = loadBalancerIPs
+      return partner === undefined ? [] : (ipv6?.loadBalancerIPs ?? []).map((ip): [string, string] => [ip, partner])
+    }),
   )
 }
 
-function ownServices(services: ReadonlyMap<string, ServiceState>, nodeName: string): readonly ServiceState[] {
+function ownServices(
+  services: ReadonlyMap<string, ServiceState>,
+  nodeName: string,
+): readonly (readonly [string, ServiceState])[] {
   return [...services]
     .filter(([, { type, loadBalancerNode }]) => type === 'LoadBalancer' && loadBalancerNode === nodeName)
     .sort(([one], [other]) => (one < other ? -1 : 1))
-    .map(([, service]) => service)
 }
 
 function firstOf(ips: readonly string[]): readonly string[] {

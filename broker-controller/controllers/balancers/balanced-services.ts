@@ -1,5 +1,9 @@
 /** Which Services get addresses of a load balancer from this controller, and what they ask for. */
-import { loadBalancerIPAnnotation, loadBalancerNodeAnnotation } from '../../../api/network/load-balancer.ts'
+import {
+  allowSharedIPAnnotations,
+  loadBalancerIPAnnotations,
+  loadBalancerNodeAnnotation,
+} from '../../../api/network/load-balancer.ts'
 import type { Service } from '../../../api/network/service.ts'
 import { canonicalIPv6, type IPFamily, ipVersion } from '../../../api/text/ip-address.ts'
 import type { StoredObject } from '../../store/store.ts'
@@ -23,6 +27,16 @@ export type BalancedService = {
   readonly node?: string
   /** Names of nodes with a ready endpoint; of a Service with the policy Local. */
   readonly endpointNodes: ReadonlySet<string>
+  /** Left out: it has its addresses alone. */
+  readonly sharing?: Sharing
+}
+
+/** Services share addresses where both are the same. */
+export type Sharing = {
+  /** Its namespace, and the value of its annotation. */
+  readonly key: string
+  /** With the policy Local one node must have endpoints of each: its selector. '' with the policy Cluster. */
+  readonly backend: string
 }
 
 /** `TCP/80` */
@@ -48,6 +62,8 @@ export function portKey(protocol: string | undefined, port: number): BalancedPor
 
 /** What is longer is no address (`INET6_ADDRSTRLEN` of netinet/in.h, without its end). */
 const longestAddress = 45
+/** A longer sharing key is none: each pass compares them all. */
+const longestSharingKey = 253
 
 /** `key`: of this Service. `endpointNodes`: those with a ready endpoint of the family. `ipv6`: pods of the fleet have addresses of both families. */
 export function balancedService(
@@ -57,10 +73,11 @@ export function balancedService(
   ipv6: boolean,
 ): BalancedService {
   const families = familiesOf(spec.ipFamilies)
-  const requested = metadata.annotations?.[loadBalancerIPAnnotation] || spec.loadBalancerIP || ''
+  const requested = annotated(metadata, loadBalancerIPAnnotations) || spec.loadBalancerIP || ''
   // The API takes 1.5 MB here, and each pass looks at all of them.
   const requestedIPs = requested.split(',', 2).map((text) => canonical(text.trim().slice(0, longestAddress + 1)))
   const node = metadata.annotations?.[loadBalancerNodeAnnotation]
+  const sharing = sharingOf(metadata, spec)
   return {
     key,
     createdAt: metadata.creationTimestamp ?? '',
@@ -74,7 +91,23 @@ export function balancedService(
     ...(requested && { requestedIPs: requestedIPs.filter((text) => text !== '') }),
     ...(node && { node }),
     endpointNodes: endpointNodes(families.includes('IPv4') ? 'IPv4' : 'IPv6'),
+    ...(sharing !== undefined && { sharing }),
   }
+}
+
+function annotated({ annotations }: Service['metadata'], names: readonly string[]): string {
+  return names.map((name) => annotations?.[name] ?? '').find((value) => value !== '') ?? ''
+}
+
+/** Not across namespaces: the value is no secret, and ports of the address are what one namespace would take from another. */
+function sharingOf(metadata: Service['metadata'], spec: NonNullable<Service['spec']>): Sharing | undefined {
+  const value = annotated(metadata, allowSharedIPAnnotations)
+  if (value === '' || value.length > longestSharingKey) return undefined
+  const key = `${metadata.namespace}/${value}`
+  if (spec.externalTrafficPolicy !== 'Local') return { key, backend: '' }
+  const selector = Object.entries(spec.selector ?? {}).sort(([one], [other]) => (one < other ? -1 : 1))
+  // Endpoints that no selector chooses are those of one Service.
+  return selector.length === 0 ? undefined : { key, backend: JSON.stringify(selector) }
 }
 
 /** A Service from before IPv6 may name none. */

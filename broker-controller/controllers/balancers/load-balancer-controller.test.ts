@@ -29,13 +29,13 @@ async function opened(t: Test) {
       if (before === undefined) await store.create('nodes', { ...node, metadata: { name: metadata.name } })
       else await store.update('nodes', { ...before, status: node.status })
     },
-    service: (name: string, spec: Partial<Service['spec']> = {}) =>
+    service: (name: string, spec: Partial<Service['spec']> = {}, annotations: Record<string, string> = {}) =>
       needs.creation.create(
         'services',
         {
           apiVersion: 'v1',
           kind: 'Service',
-          metadata: { namespace: 'default', name },
+          metadata: { namespace: 'default', name, annotations },
           spec: { type: 'LoadBalancer', ports: [{ port: 80 }], ...spec },
         },
         'test',
@@ -109,6 +109,31 @@ test('a Service of another type or class is left alone, and its address is free'
   t.equal(await world.shown('web'), '-')
   await world.service('next')
   t.equal(await world.shown('next'), '192.168.1.240 pi-1')
+})
+
+test("Services with MetalLB's annotations share an address, and one that leaves does not take it from the other", async (t) => {
+  const world = await opened(t)
+  await world.node('pi-1')
+  world.run(pool)
+  const ports = { tcp: [{ port: 53 }], udp: [{ port: 53, protocol: 'UDP' }] }
+  const shared = '192.168.1.241 pi-1'
+  const [now, before] = ['metallb.io', 'metallb.universe.tf']
+  await world.service(
+    'tcp',
+    { ports: ports.tcp, loadBalancerIP: '192.168.1.241' },
+    { [`${before}/allow-shared-ip`]: 'dns' },
+  )
+  const annotations = { [`${now}/allow-shared-ip`]: 'dns', [`${now}/loadBalancerIPs`]: '192.168.1.241' }
+  await world.service('udp', { ports: ports.udp }, annotations)
+  t.same([await world.shown('tcp'), await world.shown('udp')], [shared, shared])
+  await world.edit('services', 'tcp', ({ metadata, ...service }) => ({
+    ...service,
+    metadata: { ...metadata, deletionTimestamp: metadata.creationTimestamp, finalizers: ['example.com/wait'] },
+  }))
+  t.same([await world.shown('tcp'), await world.shown('udp')], ['-', shared])
+  await world.store.delete('services', { namespace: 'default', name: 'tcp' })
+  t.equal(await world.shown('udp'), shared)
+  t.notOk((await world.events()).includes('SyncLoadBalancerFailed'))
 })
 
 test('a Service that waits for its finalizers gives up its address before another one gets it', async (t) => {

@@ -82,8 +82,10 @@ async function runLoadBalancers(
       )
       const isOurs = isBalanced(service) && !isForeign(facts, (ip) => watched.mayGive(ip))
       // One that is being deleted has its address until it is withdrawn.
-      ;(isOurs ? balanced : others).push(facts)
-      if (isOurs || isMarked(service) || isLeaving(service, facts.ips.some(watched.mayGive))) stored.set(key, service)
+      const isWithdrawn = isMarked(service) || isLeaving(service, facts.ips.some(watched.mayGive))
+      if (isOurs) balanced.push(facts)
+      else others.push(isWithdrawn ? facts : sharingNothing(facts))
+      if (isOurs || isWithdrawn) stored.set(key, service)
       await yieldTurn()
     }
     const decided = decide(settings, watched, balanced, { others, services: services.all() })
@@ -113,12 +115,7 @@ function decide(
 ): ReadonlyMap<string, Balancing> {
   switch (settings.mode) {
     case 'pool':
-      return balanceByPool(
-        balanced,
-        nodes(),
-        settings.pool,
-        known.others.flatMap(({ ips }) => ips),
-      )
+      return balanceByPool(balanced, nodes(), settings.pool, known.others)
     case 'nodes': {
       const nodePorts = new Map<BalancedPortKey, string>()
       for (const service of known.services) {
@@ -134,6 +131,11 @@ function decide(
 function withLastNode(service: BalancedService, lastNodes: ReadonlyMap<string, string>): BalancedService {
   const node = service.node ?? lastNodes.get(service.key)
   return node === undefined || service.ips.length === 0 ? service : { ...service, node }
+}
+
+/** Another program gave it its addresses: this controller gives them to no other Service. */
+function sharingNothing({ sharing: _, ...service }: BalancedService): BalancedService {
+  return service
 }
 
 /** A client may have removed the annotation before it deleted the Service. */

@@ -15,7 +15,14 @@ function node(name: string, given: Partial<BalancerNode> = {}): BalancerNode {
 
 const three = [node('pi-1'), node('pi-2'), node('pi-3')]
 const result = (services: readonly BalancedService[], nodes = three, foreign: readonly string[] = []) =>
-  Object.fromEntries(balanceByPool(services, nodes, pool, foreign))
+  Object.fromEntries(
+    balanceByPool(
+      services,
+      nodes,
+      pool,
+      foreign.map((ip) => ({ key: 'metal/web', ips: [ip], ports: ['TCP/80'] })),
+    ),
+  )
 
 test('each Service has an address of its own, and nodes have as many as each other', async (t) => {
   const found = result([service('a'), service('bb'), service('ccc')])
@@ -200,4 +207,101 @@ test('an address of IPv6 goes to a node with IPv6, on the link of the address', 
   t.equal(both([dual('a')], nodes)['shop/a']?.node, 'pi-2')
   t.equal(both([alone], three)['shop/a']?.node, undefined, 'none has it')
   t.match(both([dual('a')], three)['shop/a']?.node, /^pi-/, 'that of IPv4 is better than none')
+})
+
+const pihole = { key: 'shop/pihole', backend: '' }
+const tcp = (given: Partial<BalancedService> = {}) =>
+  service('tcp', { ports: ['TCP/53', 'TCP/80'], sharing: pihole, ...given })
+const udp = (given: Partial<BalancedService> = {}) => service('udp-', { ports: ['UDP/53'], sharing: pihole, ...given })
+const requested = { requestedIPs: ['192.168.1.241'] }
+
+test('Services with one sharing key have the address that both request, and one node', async (t) => {
+  const found = result([service('a'), tcp(requested), udp(requested)])
+  t.same(found['shop/tcp']?.ips, ['192.168.1.241'])
+  t.match(found['shop/udp-'], { ips: ['192.168.1.241'], node: found['shop/tcp']?.node, problem: undefined })
+  t.not(found['shop/a']?.node, found['shop/tcp']?.node, 'they count as one address')
+})
+
+test('by their sharing key alone Services have one address, unless their ports meet', async (t) => {
+  const found = result([tcp(), udp(), service('third', { sharing: pihole, ports: ['TCP/443', 'TCP/80'] })])
+  t.same(found['shop/tcp']?.ips, ['192.168.1.240'])
+  t.same(found['shop/udp-']?.ips, ['192.168.1.240'])
+  t.match(found['shop/third'], { ips: ['192.168.1.241'], problem: undefined })
+  const dualFound = both([dual('a', { sharing: pihole }), dual('bb', { sharing: pihole, ports: ['UDP/80'] })])
+  t.same(dualFound['shop/a'], dualFound['shop/bb'], 'in each family')
+})
+
+test('what was decided for Services that share stays, also when one of them is deleted or waits for its finalizers', async (t) => {
+  const services = [tcp(requested), udp(requested), service('third', { sharing: pihole, ports: ['TCP/443'] })]
+  const first = result(services)
+  const again = services.map((one) => ({ ...one, ...first[one.key] }))
+  t.same(result(again), first)
+  t.same(result([...again].reverse()), first, 'in any order')
+  const [leaving, ...rest] = again
+  if (leaving === undefined) throw new Error('no Service')
+  for (const others of [[], [leaving]]) {
+    const left = Object.fromEntries(balanceByPool(rest, three, pool, others))
+    t.same(left['shop/udp-'], first['shop/udp-'])
+    t.same(left['shop/third'], first['shop/third'])
+  }
+})
+
+test('why a requested address is not shared is one sentence with its remedy', async (t) => {
+  const problemOf = (one: BalancedService, other: BalancedService) => result([one, other])[other.key]?.problem
+  t.equal(
+    problemOf(tcp(requested), udp({ ...requested, ports: ['UDP/53', 'TCP/80'] })),
+    'Port TCP/80 of address 192.168.1.241 is in use by Service shop/tcp: change the port, or request another address',
+  )
+  const merge =
+    'Address 192.168.1.241 is in use by Service shop/tcp: request another one, or none, put the ports of both into one Service, or give both the annotation metallb.io/allow-shared-ip with the same value'
+  const { sharing: _, ...alone } = udp(requested)
+  t.equal(problemOf(tcp(requested), alone), merge)
+  t.equal(problemOf(tcp(requested), udp({ ...requested, sharing: { ...pihole, key: 'shop/other' } })), merge)
+  t.equal(
+    problemOf(tcp(requested), udp({ ...requested, key: 'bar/udp', sharing: { ...pihole, key: 'bar/pihole' } })),
+    'Address 192.168.1.241 is in use by Service shop/tcp: request another one, or none',
+    'of another namespace',
+  )
+  t.equal(
+    problemOf(
+      tcp(requested),
+      udp({ ...requested, policy: 'Local', sharing: { ...pihole, backend: '[["app","dns"]]' } }),
+    ),
+    'Address 192.168.1.241 is in use by Service shop/tcp: to share it, give both Services externalTrafficPolicy Cluster, or both Local and the same selector',
+  )
+  t.match(
+    result([udp(requested)], three, ['192.168.1.241'])['shop/udp-']?.problem,
+    /in use by a Service of another load balancer: request another one, or none$/,
+  )
+})
+
+test('with the policy Local the node of Services that share has their pods', async (t) => {
+  const local = {
+    policy: 'Local',
+    sharing: { ...pihole, backend: '[["app","dns"]]' },
+    endpointNodes: new Set(['pi-3']),
+  } as const
+  const found = result([tcp(local), udp(local)])
+  t.match(found['shop/tcp'], { ips: ['192.168.1.240'], node: 'pi-3' })
+  t.same(found['shop/udp-'], found['shop/tcp'])
+})
+
+test('Services that name two nodes for their address get that of the older one', async (t) => {
+  const held = { ips: ['192.168.1.240'] }
+  const found = result([udp({ ...held, node: 'pi-1' }), tcp({ ...held, node: 'pi-2' })])
+  t.same([found['shop/tcp']?.node, found['shop/udp-']?.node], ['pi-2', 'pi-2'])
+})
+
+test('Services that share with two others, each by another family, bring all of them to one node', async (t) => {
+  const key = { sharing: pihole }
+  const services = [
+    service('a', { ...key, ips: ['192.168.1.241'], node: 'pi-2' }),
+    service('bb', { ...key, families: ['IPv6'], ips: ['fd00:9::2'], node: 'pi-3' }),
+    dual('ccc', { ...key, ports: ['UDP/80'], ips: ['192.168.1.241', 'fd00:9::2'] }),
+  ]
+  const found = both(services)
+  t.same(
+    Object.values(found).map(({ node }) => node),
+    ['pi-2', 'pi-2', 'pi-2'],
+  )
 })

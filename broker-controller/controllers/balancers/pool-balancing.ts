@@ -1,40 +1,72 @@
 /**
- * Decides the addresses of load balancers from a pool: one for each Service and family, which it keeps. The truth is what the Services
- * have.
+ * Decides the addresses of load balancers from a pool: one for each Service and family, which it keeps; Services that ask for it share one.
+ * The truth is what the Services have.
  */
 import type { IPFamily } from '../../../api/text/ip-address.ts'
+import { type AddressHolders, addressHolders, type OtherHolder, type Sharer } from './address-holders.ts'
 import { chooseNodes, type HeldAddresses } from './address-nodes.ts'
 import { type AddressPool, freeAddresses, poolHas, poolOf, poolText } from './address-pool.ts'
 import { addressFamily, type BalancedService, type Balancing, olderFirst } from './balanced-services.ts'
 import type { BalancerNode } from './balancer-nodes.ts'
 
-/** By the keys of `services`. `foreign`: addresses that other programs have given to Services. */
+/** By the keys of `services`. `others`: Services that have addresses, and are not to have them from this controller. */
 export function balanceByPool(
   services: readonly BalancedService[],
   nodes: readonly BalancerNode[],
   pool: AddressPool,
-  foreign: readonly string[] = [],
+  others: readonly OtherHolder[] = [],
 ): ReadonlyMap<string, Balancing> {
-  const taken = new Map<string, string>([
-    ...foreign.map((ip) => [ip, 'a Service of another load balancer'] as const),
-    ...nodes.flatMap(({ address, ipv6, name }) =>
-      [address, ...(ipv6 === undefined ? [] : [ipv6])].map((ip) => [ip, `node ${name}`] as const),
-    ),
-  ])
-  const assigned = assignAddresses([...services].sort(olderFirst), pool, taken)
-  const held = services.flatMap(({ key, policy, endpointNodes, node }): readonly HeldAddresses[] => {
-    const [ip, ...others] = assigned.get(key)?.ips ?? []
-    if (ip === undefined) return []
-    return [{ key, policy, endpointNodes, ips: [ip, ...others], ...(node !== undefined && { node }) }]
-  })
-  const chosen = chooseNodes(held, nodes)
+  const ofNodes = nodes.flatMap(({ address, ipv6, name }) =>
+    [address, ...(ipv6 === undefined ? [] : [ipv6])].map((ip) => [ip, `node ${name}`] as const),
+  )
+  const assigned = assignAddresses([...services].sort(olderFirst), pool, addressHolders(ofNodes, others))
+  const groups = sharedGroups(services, assigned)
+  const chosen = chooseNodes([...new Set(groups.values())].flatMap(heldBy), nodes)
   return new Map(
     services.map(({ key }): [string, Balancing] => {
       const { ips = [], problem } = assigned.get(key) ?? {}
-      const node = chosen.get(key)
+      const node = chosen.get(groups.get(key)?.key ?? '')
       return [key, { ips, ...(node !== undefined && { node }), ...(problem !== undefined && { problem }) }]
     }),
   )
+}
+
+/** Services that have addresses in common: one node answers for all of them. */
+type Group = { readonly key: string; readonly members: BalancedService[]; readonly ips: Set<string> }
+
+/** By the keys of Services with an address. */
+function sharedGroups(
+  services: readonly BalancedService[],
+  assigned: ReadonlyMap<string, Assigned>,
+): ReadonlyMap<string, Group> {
+  const groups = new Map<string, Group>()
+  const byAddress = new Map<string, Group>()
+  for (const service of services) {
+    const ips = assigned.get(service.key)?.ips ?? []
+    if (ips.length === 0) continue
+    const known = [...new Set(ips.flatMap((ip) => byAddress.get(ip) ?? []))]
+    // The smaller one joins: otherwise two families of a pool could cost as much as all Services for each of them.
+    known.sort((one, other) => other.members.length - one.members.length)
+    const [group = { key: service.key, members: [], ips: new Set<string>() }, ...joined] = known
+    const members = [service, ...joined.flatMap((one) => one.members)]
+    for (const member of members) groups.set(member.key, group)
+    group.members.push(...members)
+    for (const ip of [...ips, ...joined.flatMap((one) => [...one.ips])]) {
+      byAddress.set(ip, group)
+      group.ips.add(ip)
+    }
+  }
+  return groups
+}
+
+/** What its oldest member has decides, where they differ. */
+function heldBy({ key, members, ips }: Group): readonly HeldAddresses[] {
+  const [ip, ...others] = ips
+  const [oldest, ...later] = [...members].sort(olderFirst)
+  if (ip === undefined || oldest === undefined) return []
+  const { policy, endpointNodes } = oldest
+  const node = [oldest, ...later].find((one) => one.node !== undefined)?.node
+  return [{ key, policy, endpointNodes, ips: [ip, ...others], ...(node !== undefined && { node }) }]
 }
 
 /** `ips`: in the order of the families. */
@@ -42,7 +74,7 @@ type Assigned = { readonly ips: readonly string[]; readonly problem?: string }
 
 /** An address of one family that a Service is to have. */
 type Wish = {
-  readonly key: string
+  readonly service: Sharer
   readonly family: IPFamily
   /** Those of the family that the Service has. */
   readonly before: readonly string[]
@@ -60,21 +92,22 @@ type Wishes = {
   readonly isAllOrNone: boolean
 }
 
-/** `services`: those with the older right first. `taken`: addresses and who has them; each one that is assigned is added. */
+/** `services`: those with the older right first. Each address that is assigned is added to `taken`. */
 function assignAddresses(
   services: readonly BalancedService[],
   pool: AddressPool,
-  taken: Map<string, string>,
+  taken: AddressHolders,
 ): ReadonlyMap<string, Assigned> {
   const wanted = services.map((service) => wishesOf(service, pool))
   const all = wanted.flatMap(({ wishes }) => wishes)
   const given = new Map<Wish, string>()
   const problems = new Map<Wish, string>()
   const give = (wish: Wish, ip: string) => {
-    taken.set(ip, `Service ${wish.key}`)
+    taken.give(ip, wish.service)
     given.set(wish, ip)
   }
-  const keepable = ({ before }: Wish) => before.find((ip) => poolHas(pool, ip) && !taken.has(ip))
+  const keepable = ({ before, service }: Wish) =>
+    before.find((ip) => poolHas(pool, ip) && taken.refusal(ip, service) === undefined)
 
   for (const wish of all) {
     const ip = keepable(wish)
@@ -83,14 +116,15 @@ function assignAddresses(
   // Before addresses that nothing asked for are given away.
   for (const wish of all) {
     if (given.has(wish) || wish.requestedIP === undefined) continue
-    const problem = requestProblem(wish.requestedIP, wish.family, pool, taken)
+    const problem = requestProblem(wish.requestedIP, wish, pool, taken)
     if (problem === undefined) give(wish, wish.requestedIP)
     else problems.set(wish, problem)
   }
   const next = { IPv4: nextFree(poolOf(pool, 'IPv4'), taken), IPv6: nextFree(poolOf(pool, 'IPv6'), taken) }
   // A wish that cannot be met does not cost the address that clients use.
+  const anyOf = ({ family, service }: Wish) => taken.shared(family, service) ?? next[family]()
   const found = (wish: Wish) =>
-    given.get(wish) ?? keepable(wish) ?? (wish.requestedIP === undefined ? next[wish.family]() : undefined)
+    given.get(wish) ?? keepable(wish) ?? (wish.requestedIP === undefined ? anyOf(wish) : undefined)
   return new Map(
     wanted.map(({ key, wishes, problem, isAllOrNone }): [string, Assigned] => {
       const ips = new Map(wishes.map((wish) => [wish, found(wish)]))
@@ -106,7 +140,8 @@ function assignAddresses(
   )
 }
 
-function wishesOf({ key, families, needsAll, requestedIPs = [], ips }: BalancedService, pool: AddressPool): Wishes {
+function wishesOf(service: BalancedService, pool: AddressPool): Wishes {
+  const { key, families, needsAll, requestedIPs = [], ips } = service
   const isAllOrNone = needsAll === true && !ips.some((ip) => poolHas(pool, ip))
   const able = families.filter((family) => poolOf(pool, family).length > 0)
   const [lacking] = families.filter((family) => !able.includes(family))
@@ -118,13 +153,13 @@ function wishesOf({ key, families, needsAll, requestedIPs = [], ips }: BalancedS
   const wishes = able.map((family, index): Wish => {
     const requestedIP = requestedIPs.find((ip) => addressFamily(ip) === family) ?? (index === 0 ? stray : undefined)
     const before = ips.filter((ip) => addressFamily(ip) === family)
-    return { key, family, before, ...(requestedIP !== undefined && { requestedIP }) }
+    return { service, family, before, ...(requestedIP !== undefined && { requestedIP }) }
   })
   return { key, wishes, isAllOrNone, ...problem }
 }
 
 /** The next address that is not taken, which is the next one until it is. */
-function nextFree(pool: AddressPool, taken: ReadonlyMap<string, string>): () => string | undefined {
+function nextFree(pool: AddressPool, taken: AddressHolders): () => string | undefined {
   const free = freeAddresses(pool, taken)
   let next: string | undefined
   return () => {
@@ -147,9 +182,9 @@ function otherThan(family: IPFamily): IPFamily {
 
 function requestProblem(
   ip: string,
-  family: IPFamily,
+  { family, service }: Wish,
   pool: AddressPool,
-  taken: ReadonlyMap<string, string>,
+  taken: AddressHolders,
 ): string | undefined {
   if (!poolHas(pool, ip)) {
     return `Address ${ip} is not in the pool (${poolText(pool)}): request one of the pool, or add it to loadBalancerPool in the configuration of the controller`
@@ -157,8 +192,7 @@ function requestProblem(
   if (addressFamily(ip) !== family) {
     return `Address ${ip} is not of ${family}, the family of the Service: request another one, or change its ipFamilies`
   }
-  const owner = taken.get(ip)
-  return owner === undefined ? undefined : `Address ${ip} is in use by ${owner}: request another one, or none`
+  return taken.refusal(ip, service)
 }
 
 function exhausted(pool: AddressPool, family: IPFamily): string {
