@@ -145,7 +145,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const workers = podWorkers({ ...needs, parallel })
   const engine = engineWatch({ ...needs, resyncMs })
   const addresses = lastAddresses()
-  const checkpoints = checkpointWriter(needs, () => checkpointOf(wanted, records.endings(), addresses))
+  const checkpoints = checkpointWriter(needs, () => checkpointOf(wanted, records, addresses))
   const sources = optionSources(needs, settings, wanted)
   let events = 0
   const recordEvent = (pod: Pick<Pod, 'metadata'>, event: PodEvent) =>

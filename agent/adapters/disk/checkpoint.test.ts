@@ -25,8 +25,16 @@ test('what was remembered is there for the next agent, and for root only', async
   const { path, open } = place(t)
   t.equal(await open().load(), undefined, 'at first there is nothing')
   const addresses = { 'uid-of-web': '10.244.1.2' }
+  const observed = { id: 'a1', specHash: 'h', attempt: 2, image: 'app:1', imageID: 'docker://sha256:1', sandboxID: 'b' }
+  const end = { state: 'exited', exitCode: 4, oomKilled: false, error: '', message: 'm' } as const
+  const times = { createdAt: '2026-01-01T00:00:00Z', startedAt: '2026-01-01T00:00:01Z' }
+  const ends = { 'uid-of-web': [{ name: 'main', ...observed, ...end, ...times }] }
   await open().save({ ...remembered(), addresses })
   t.same(await open().load(), { ...remembered(), addresses })
+  const checkpoint = open()
+  await checkpoint.load()
+  await checkpoint.save({ ...remembered(), addresses, ends })
+  t.same(await open().load(), { ...remembered(), addresses, ends })
   t.equal((await stat(path)).mode & 0o777, 0o600)
 })
 

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { decode } from '../../../api/decode.ts'
 import { decodeDesired } from '../../../api/desired.ts'
 import { PodStatusSchema } from '../../../api/pod.ts'
-import { mapOf, text } from '../../../api/schema.ts'
+import { bool, integer, list, mapOf, object, oneOf, optional, text } from '../../../api/schema.ts'
 import { replaceFile } from '../../../daemon/durable-file.ts'
 import { codeOf } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -23,6 +23,28 @@ const format = steps.length + 1
 const EndingsSchema = mapOf(PodStatusSchema)
 /** Left out by versions before. */
 const AddressesSchema = mapOf(text)
+/** Left out by versions before. */
+const EndsSchema = mapOf(
+  list(
+    object({
+      name: text,
+      id: text,
+      sandboxID: optional(text),
+      specHash: text,
+      attempt: integer,
+      image: text,
+      imageID: text,
+      state: oneOf('exited', 'created'),
+      exitCode: integer,
+      oomKilled: bool,
+      error: text,
+      message: text,
+      createdAt: text,
+      startedAt: optional(text),
+      finishedAt: optional(text),
+    }),
+  ),
+)
 
 /**
  * Why this agent must not overwrite the file: a later version wrote it, and could not read it afterwards. Undefined without such
@@ -108,11 +130,16 @@ export function read(text: string, upgrades: readonly Step[] = steps): Checkpoin
   const desired = decodeDesired(parts['desired'])
   const endings = decode(EndingsSchema, parts['endings'])
   const addresses = decode(AddressesSchema, parts['addresses'] ?? {})
-  if (desired.ok && endings.ok && addresses.ok) {
-    const known = Object.keys(addresses.value).length > 0 && { addresses: addresses.value }
-    return { desired: desired.value, endings: endings.value, ...known }
+  const ends = decode(EndsSchema, parts['ends'] ?? {})
+  if (desired.ok && endings.ok && addresses.ok && ends.ok) {
+    return {
+      desired: desired.value,
+      endings: endings.value,
+      ...(Object.keys(addresses.value).length > 0 && { addresses: addresses.value }),
+      ...(Object.keys(ends.value).length > 0 && { ends: ends.value }),
+    }
   }
-  const [problem] = [desired, endings, addresses].flatMap((one) => (one.ok ? [] : one.problems))
+  const [problem] = [desired, endings, addresses, ends].flatMap((one) => (one.ok ? [] : one.problems))
   throw new Error(`The content is not valid: ${JSON.stringify(problem)}`)
 }
 
@@ -136,7 +163,7 @@ function formatOf(text: string): number | undefined {
 }
 
 /** The part that is compared before a write: the store of the message, but not its version. */
-function essence({ desired, endings, addresses = {} }: CheckpointData): string {
+function essence({ desired, endings, addresses = {}, ends = {} }: CheckpointData): string {
   const {
     pods,
     configMaps = [],
@@ -163,6 +190,7 @@ function essence({ desired, endings, addresses = {} }: CheckpointData): string {
       misread,
       store,
       addresses,
+      ends,
     ]),
   )
 }

@@ -3,7 +3,7 @@ import type { Container, Pod } from '../../../api/pod.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import { aContainer } from '../../testing/builders.ts'
 import type { ImageFacts } from '../images/image-decision.ts'
-import { newRecord } from '../record/pod-record.ts'
+import { newRecord, onEndsObserved } from '../record/pod-record.ts'
 import { containerHash } from '../record/spec-hash.ts'
 import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { planEnding, planPod, planRemoval } from './pod-plan.ts'
@@ -182,6 +182,24 @@ test('a container the engine could not start counts as one that failed', async (
 test('the restart count continues when the engine no longer has the container', async (t) => {
   const record = { ...newRecord, restartCounts: new Map([['main', 4]]) }
   t.same(stepTexts(planPod(wanted(), facts([sandbox], { record }))), ['start main 5'])
+})
+
+test('an ended container that the engine no longer has is not started, and not removed', async (t) => {
+  const [a, b] = [found('a', exited), found('b')]
+  for (const [restartPolicy, exitCode] of [
+    ['Never', 1],
+    ['OnFailure', 0],
+  ] as const) {
+    const pod = wanted({ restartPolicy }, 'a', 'b')
+    const record = onEndsObserved(newRecord, pod, [sandbox, { ...a, exitCode }, b])
+    t.same(stepTexts(planPod(pod, facts([sandbox, b], { record }))), [], restartPolicy)
+    const ended = [sandbox, { ...b, ...exited, exitCode }]
+    t.same(stepTexts(planPod(pod, facts(ended, { record }))), ['stop sandbox-0 0'], 'nothing is left to run')
+    t.same(stepTexts(planEnding(pod, facts([sandbox, b], { record }), 5)), [`stop ${b.id} 5`])
+    t.same(stepTexts(planRemoval(pod, facts(ended, { record }))), [`remove ${b.id}`, 'remove sandbox-0'])
+    const other = wanted({ restartPolicy }, 'b')
+    t.same(stepTexts(planPod(other, facts([sandbox, b], { record }))), [], 'no longer in the specification')
+  }
 })
 
 test('what could not be made is tried again later', async (t) => {

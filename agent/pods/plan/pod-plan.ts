@@ -3,6 +3,7 @@
  * interrupted plan is continued by the next one. The plan of a pod in its desired state is empty.
  */
 import type { Pod } from '../../../api/pod.ts'
+import { withEnds } from '../record/container-ends.ts'
 import {
   containersOf,
   hasEnded,
@@ -51,7 +52,7 @@ function removalWaitMs(step: PodStep, { record, nowMs }: Pick<PodFacts, 'record'
 }
 
 function planRun(pod: Pod, facts: PodFacts): PodPlan {
-  const found = sortContainers(facts.containers)
+  const found = sortContainers(withEnds(pod, facts.record.ends, facts.containers))
   const halfMade = facts.containers.filter((one) => isHalfMade(one) && !facts.record.removalRetryAtMs.has(one.id))
   if (halfMade.length > 0) return { ...nothing, steps: halfMade.map((target) => ({ step: 'remove', target })) }
 

@@ -5,7 +5,9 @@ import { comesBack, withoutShutdown } from '../../../api/node/node-shutdown.ts'
 import type { Container, Pod, PodStatus } from '../../../api/pod.ts'
 import { backoffMs } from '../../../daemon/backoff.ts'
 import type { LocalImage, RuntimeContainer } from '../runtime/runtime.ts'
-import { hasEnded } from './pod-containers.ts'
+import type { ContainerEnd } from '../wanted/container-end.ts'
+import { type ContainerEnds, endsAfter } from './container-ends.ts'
+import { hasEnded, isHalfMade } from './pod-containers.ts'
 import { isFinal } from './pod-phase.ts'
 import { afterRestart, type CrashBackoff } from './restarts.ts'
 import { containerHash } from './spec-hash.ts'
@@ -53,8 +55,10 @@ export type PodRecord = {
   readonly sandboxProblem: string
   /** By container id: it could not be removed, and is not tried again before this time. */
   readonly removalRetryAtMs: ReadonlyMap<string, number>
-  /** By container name: restarts reported, also of containers that the engine no longer has. */
+  /** By container name: restarts observed, also of containers that the engine no longer has. No number is used twice. */
   readonly restartCounts: ReadonlyMap<string, number>
+  /** By container name: the end of each container that does not run again, also of those that the engine no longer has. */
+  readonly ends: ContainerEnds
 
   /** Of the sandbox, while it runs. */
   readonly podIP?: string | undefined
@@ -114,6 +118,7 @@ export const newRecord: PodRecord = {
   sandboxProblem: '',
   removalRetryAtMs: new Map(),
   restartCounts: new Map(),
+  ends: new Map(),
   postStarts: new Set(),
   failedPostStarts: new Set(),
   preStops: new Set(),
@@ -144,7 +149,7 @@ export function onObserved(
   moment: Moment,
 ): PodRecord {
   // A pod without containers and without a status starts now, whatever the date.
-  const starts = containers.length === 0 && record.status === undefined
+  const starts = containers.length === 0 && record.status === undefined && record.ends.size === 0
   const ids = new Set(containers.map(({ id }) => id))
   const sandbox = containers.find(({ identity, ip }) => identity.kind === 'sandbox' && ip !== undefined)
   const ended = containers.filter((one) => hasEnded(one) && !record.exits.has(one.id))
@@ -159,12 +164,27 @@ export function onObserved(
     pullsRequestedAtMs: ended.reduce((requested, { image }) => withoutKey(requested, image), record.pullsRequestedAtMs),
     terminationMessages: present(record.terminationMessages, ids),
     removalRetryAtMs: present(record.removalRetryAtMs, ids),
+    restartCounts: withAttempts(record.restartCounts, containers),
     podIP: sandbox?.ip,
     podIPv6: sandbox?.ipv6,
     failedPostStarts: presentOf(record.failedPostStarts, ids),
     preStops: presentOf(record.preStops, ids),
     replacing: presentOf(record.replacing, ids),
   }
+}
+
+/** A container that was created but not started is made again with the same number. */
+function withAttempts(
+  counts: ReadonlyMap<string, number>,
+  containers: readonly RuntimeContainer[],
+): ReadonlyMap<string, number> {
+  const next = new Map(counts)
+  for (const one of containers) {
+    const { kind, containerName, attempt } = one.identity
+    if (kind === 'sandbox' || isHalfMade(one)) continue
+    next.set(containerName, Math.max(attempt, next.get(containerName) ?? 0))
+  }
+  return next
 }
 
 /** On the monotonic clock. The date may have jumped since: it ended now at the latest. */
@@ -354,11 +374,7 @@ export function onAdmitted(record: PodRecord): PodRecord {
 
 /** `text`: the whole report. */
 export function onReported(record: PodRecord, status: PodStatus, text: string): PodRecord {
-  const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = status
-  const counts = [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses]
-    .filter(({ containerID }) => containerID !== undefined)
-    .map(({ name, restartCount }): [string, number] => [name, restartCount])
-  return { ...record, status, reported: text, restartCounts: new Map([...record.restartCounts, ...counts]) }
+  return { ...record, status, reported: text }
 }
 
 /** The pod has ended, by itself or by a decision; `graceSeconds`: of that decision. */
@@ -380,9 +396,25 @@ export function onActiveSince(record: PodRecord, activeSinceMs: number, dateUnkn
   return { ...record, activeSinceMs, dateUnknown }
 }
 
-/** The results of containers were removed from the status: they run again. */
-export function onStatusReset(record: PodRecord, status: PodStatus): PodRecord {
-  return { ...record, status }
+/** The results of these containers were removed from the status: they run again. */
+export function onStatusReset(record: PodRecord, status: PodStatus, names: readonly string[]): PodRecord {
+  return { ...record, status, ends: names.reduce(withoutKey, record.ends) }
+}
+
+/** These containers were listed: the ends of those that do not run again are remembered. */
+export function onEndsObserved(record: PodRecord, pod: Pod, containers: readonly RuntimeContainer[]): PodRecord {
+  const ends = endsAfter(pod, record, containers)
+  return ends === record.ends ? record : { ...record, ends }
+}
+
+/** Read from the checkpoint: containers that ended before this agent started. */
+export function onEndsRestored(record: PodRecord, ends: readonly ContainerEnd[]): PodRecord {
+  const counts = ends.map(({ name, attempt }): [string, number] => [name, attempt])
+  return {
+    ...record,
+    ends: new Map(ends.map((end) => [end.name, end])),
+    restartCounts: new Map([...record.restartCounts, ...counts]),
+  }
 }
 
 /** The shutdown that `ended` the pod is over or cancelled: the pod continues. */

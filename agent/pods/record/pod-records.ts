@@ -1,6 +1,8 @@
 /** Holds the record of each pod: the one place where state of a pod is kept. Many parts read it; reducers change it. */
+import { comesBack } from '../../../api/node/node-shutdown.ts'
 import type { PodStatus } from '../../../api/pod.ts'
 import { unlessAborted } from '../../../daemon/aborted.ts'
+import type { ContainerEnd } from '../wanted/container-end.ts'
 import { podPath } from '../wanted/desired-pods.ts'
 import { newRecord, type PodRecord } from './pod-record.ts'
 
@@ -25,6 +27,8 @@ export interface PodRecords {
   paths(): ReadonlyMap<string, string>
   /** The final status of each pod that has ended, by UID. */
   endings(): { readonly [uid: string]: PodStatus }
+  /** The containers that do not run again of each pod that has not ended, by UID. */
+  ends(): { readonly [uid: string]: readonly ContainerEnd[] }
 }
 
 export function podRecords(): PodRecords {
@@ -87,5 +91,12 @@ export function podRecords(): PodRecords {
       new Map([...entries].map(([uid, { pod, path = '' }]) => [uid, pod === undefined ? path : podPath(pod)])),
     endings: () =>
       Object.fromEntries([...entries].flatMap(([uid, { ended }]) => (ended === undefined ? [] : [[uid, ended]]))),
+    ends: () =>
+      Object.fromEntries(
+        [...entries].flatMap(([uid, { ends, ended, pod }]) => {
+          const isOver = ended !== undefined && (pod === undefined || !comesBack(pod, ended))
+          return isOver || ends.size === 0 ? [] : [[uid, [...ends.values()]]]
+        }),
+      ),
   }
 }

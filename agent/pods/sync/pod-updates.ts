@@ -4,12 +4,12 @@
  */
 import type { Desired } from '../../../api/desired.ts'
 import { comesBack, shutdownRefusal } from '../../../api/node/node-shutdown.ts'
-import type { Pod, PodStatus } from '../../../api/pod.ts'
+import type { Pod } from '../../../api/pod.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { PodAdmission } from '../admission/pod-admission.ts'
 import type { StartGate } from '../admission/start-gate.ts'
 import { notUnderstood, type PodEvent } from '../record/pod-events.ts'
-import { isLeaving, onDesiredChanged, onEndRestored, onResumed } from '../record/pod-record.ts'
+import { isLeaving, onDesiredChanged, onEndRestored, onEndsRestored, onResumed } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
 import type { MirrorReporter } from '../static/mirror-reports.ts'
 import type { PodStatusManager } from '../status/pod-status-manager.ts'
@@ -143,20 +143,21 @@ export function podUpdates(needs: PodUpdatesNeeds): PodUpdates {
  */
 export function checkpointOf(
   { all, desired, isWhole, staticUIDs }: WantedPods,
-  endings: { readonly [uid: string]: PodStatus },
+  records: Pick<PodRecords, 'endings' | 'ends'>,
   addresses: Pick<PodAddresses, 'keep'>,
 ): CheckpointData | undefined {
   if (desired === undefined || !isWhole) return undefined
-  const kept = Object.entries(endings).filter(
+  const kept = Object.entries(records.endings()).filter(
     ([uid, { containerStatuses, reason }]) =>
       reason !== shutdownRefusal.reason && (containerStatuses || !staticUIDs.has(uid)),
   )
   const uids = new Set([...all.keys(), ...staticUIDs])
-  return { desired, endings: Object.fromEntries(kept), addresses: addresses.keep(uids) }
+  return { desired, endings: Object.fromEntries(kept), addresses: addresses.keep(uids), ends: records.ends() }
 }
 
 /** `isWhole`: it is the newest checkpoint, not its copy. */
-function restore(needs: PodUpdatesNeeds, { desired, endings, addresses = {} }: CheckpointData, isWhole: boolean): void {
+function restore(needs: PodUpdatesNeeds, found: CheckpointData, isWhole: boolean): void {
+  const { desired, endings, addresses = {}, ends = {} } = found
   const { nodeName, records, wanted, log } = needs
   const foreign = desired.pods.find(({ spec }) => (spec.nodeName ?? nodeName) !== nodeName)
   if (foreign !== undefined) {
@@ -173,6 +174,10 @@ function restore(needs: PodUpdatesNeeds, { desired, endings, addresses = {} }: C
     const reduce = comesBack(pod ?? unknownPod, status) ? onResumed : onEndRestored
     records.of(uid)
     records.update(uid, (record) => reduce(record, status))
+  }
+  for (const [uid, containers] of Object.entries(ends)) {
+    records.of(uid)
+    records.update(uid, (record) => onEndsRestored(record, containers))
   }
   log.info('Desired pods restored from the checkpoint', { pods: wanted.all.size })
 }

@@ -14,6 +14,7 @@ import type { PodImages } from '../images/pod-images.ts'
 import { planEnding, planPod, planRemoval } from '../plan/pod-plan.ts'
 import type { PodPlan } from '../plan/pod-steps.ts'
 import type { Prober } from '../probes/prober.ts'
+import { endMessages, withEnds } from '../record/container-ends.ts'
 import { containersOf, exitCodeOf, hasEnded, isRunning } from '../record/pod-containers.ts'
 import type { PodEvent } from '../record/pod-events.ts'
 import { isFinal } from '../record/pod-phase.ts'
@@ -24,6 +25,7 @@ import {
   onActiveSince,
   onCleared,
   onEnded,
+  onEndsObserved,
   onObserved,
   onProbed,
   onStatusReset,
@@ -115,7 +117,8 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
     if (cut.length > 0) {
       for (const target of cut) await needs.execute(uid, pod, { step: 'remove', target })
       const names = cut.map(({ identity }) => identity.containerName)
-      records.update(uid, (record) => onStatusReset(record, begunAgain(record.status ?? {}, names)))
+      records.update(uid, (record) => onStatusReset(record, begunAgain(record.status ?? {}, names), names))
+      needs.save()
       continue
     }
     observeProbes(uid, pod, containers, needs)
@@ -318,7 +321,7 @@ function reportStatus(
   pod: Pod,
   containers: readonly RuntimeContainer[],
   { waiting }: PodPlan,
-  { records, statuses, hostIP, otherHostIP, clock, date, updates }: SyncPodNeeds,
+  { records, statuses, hostIP, otherHostIP, clock, date, updates, save }: SyncPodNeeds,
 ): void {
   const known = records.of(uid)
   const over = isOver(pod, known)
@@ -329,10 +332,10 @@ function reportStatus(
   }
   const last = known.ended ?? known.status ?? (over ? pod.status : undefined)
   const found = podStatus(pod, {
-    containers,
+    containers: withEnds(pod, known.ends, containers),
     waiting,
     vitals: vitalsOf(known),
-    messages: known.terminationMessages,
+    messages: new Map([...endMessages(known.ends), ...known.terminationMessages]),
     last,
     hostIP: hostIP(),
     otherHostIP: otherHostIP?.(),
@@ -340,7 +343,13 @@ function reportStatus(
   })
   const status = over ? endedStatus(found, last ?? {}) : found
   statuses.report(uid, pod, status)
-  if (!isFinal(status.phase) || isDeepStrictEqual(status, known.ended)) return
+  if (!isFinal(status.phase)) {
+    const isGoing = over || isLeaving(pod)
+    const { ends } = known
+    if (!isGoing && records.update(uid, (record) => onEndsObserved(record, pod, containers))?.ends !== ends) save()
+    return
+  }
+  if (isDeepStrictEqual(status, known.ended)) return
   records.update(uid, (record) => onEnded(record, status))
   updates.podEnded()
 }

@@ -6,13 +6,18 @@ import { alarm } from '../../../daemon/alarm.ts'
 import { backoffMs } from '../../../daemon/backoff.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
+import type { ContainerEnd } from './container-end.ts'
 import type { PodAddressMap } from './pod-addresses.ts'
 
-/** The desired state, the final status of pods that have ended, by UID, and the last address of the others. */
+/**
+ * The desired state, and by UID: the final status of pods that have ended; of the others the last address, and the containers that
+ * do not run again.
+ */
 export type CheckpointData = {
   readonly desired: Desired
   readonly endings: { readonly [uid: string]: PodStatus }
   readonly addresses?: PodAddressMap
+  readonly ends?: { readonly [uid: string]: readonly ContainerEnd[] }
 }
 
 /** `mayBeOld`: from the copy, so more pods may be desired than it lists. */
