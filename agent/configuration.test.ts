@@ -41,6 +41,7 @@ test("without a file everything is as the kubelet's defaults", async (t) => {
     highTemperatureCelsius: undefined,
     restartDocker: true,
     enableRemoteReboot: false,
+    podLogLinks: false,
     staticPodPath: '/etc/bramble/manifests',
     fileCheckMs: 20_000,
     devices: [],
@@ -127,6 +128,7 @@ healthzBindAddress: 0.0.0.0
 highTemperatureCelsius: 75
 restartDocker: false
 enableRemoteReboot: true
+podLogLinks: true
 staticPodPath: ""
 fileCheckFrequency: 5s
 maxParallelImagePulls: 3
@@ -156,6 +158,7 @@ imageMaximumGCAge: 4m
     highTemperatureCelsius: 75,
     restartDocker: false,
     enableRemoteReboot: true,
+    podLogLinks: true,
     staticPodPath: '',
     fileCheckMs: 5_000,
     imagePulls: { parallel: 3, stallMs: 120_000 },

@@ -74,6 +74,7 @@ export const AgentConfigurationSchema = object({
   maximumDeadContainers: optional(integer),
   containerLogMaxSize: optional(text),
   containerLogMaxFiles: optional(integer),
+  podLogLinks: optional(bool),
 })
 export type AgentConfigurationFile = Described<typeof AgentConfigurationSchema>
 
@@ -120,6 +121,8 @@ export type AgentConfiguration = EvictionThresholds & {
   readonly imagePulls: ImagePullerSettings
   /** Of each container. */
   readonly containerLogs: LogLimits
+  /** Links to the logs of containers in /var/log/pods and /var/log/containers. */
+  readonly podLogLinks: boolean
 }
 
 export const emptyAgentConfiguration: AgentConfigurationFile = {
@@ -175,6 +178,7 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
       file.highTemperatureCelsius === undefined ? undefined : whole('highTemperatureCelsius', 0, 30, 120),
     restartDocker: file.restartDocker ?? true,
     enableRemoteReboot: file.enableRemoteReboot ?? false,
+    podLogLinks: file.podLogLinks ?? false,
     staticPodPath: folderOf('staticPodPath', file.staticPodPath ?? '/etc/bramble/manifests', problems),
     fileCheckMs: span('fileCheckFrequency', 20_000, 1_000),
     shutdown: shutdownOf(file, problems),

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { ApiClient } from '../../daemon/api-client.ts'
 import type { Log } from '../../daemon/log.ts'
 import { checkpointPath, fileCheckpoint } from '../adapters/disk/checkpoint.ts'
+import { logLinkFolders } from '../adapters/disk/log-link-folders.ts'
 import { volumeStore } from '../adapters/disk/volume-store.ts'
 import { networkProbes } from '../adapters/http/network-probes.ts'
 import { deviceNumber, findDevices } from '../adapters/kernel/host-devices.ts'
@@ -54,6 +55,7 @@ export function assemblePods(parts: PodParts): PodManager {
       gate: boot.startGate({ clock, uptimeMs, log }),
       checkpoint: fileCheckpoint(checkpointPath(dataDir), log),
       started: counters.podStarted,
+      ...(configuration.podLogLinks && { logLinks: logLinkFolders(root, log) }),
       node: nodeOn(board, inventory.machine.memoryBytes),
       clock,
       random,

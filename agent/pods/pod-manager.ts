@@ -33,6 +33,7 @@ import type { ContainerRuntime } from './runtime/runtime.ts'
 import { mirrorReporter } from './static/mirror-reports.ts'
 import { podStatusManager } from './status/pod-status-manager.ts'
 import { engineWatch } from './sync/engine-watch.ts'
+import type { PodLogLinks } from './sync/log-links.ts'
 import { checkpointOf, type LastDesired, podUpdates } from './sync/pod-updates.ts'
 import { podWorkers } from './sync/pod-workers.ts'
 import { relist } from './sync/relist.ts'
@@ -60,6 +61,8 @@ export type PodManagerNeeds = {
   readonly gate?: StartGate
   /** Default: pods are not restricted. */
   readonly isolation?: PodIsolation
+  /** Default: no links to logs. */
+  readonly logLinks?: PodLogLinks
   /** Why an image of this platform does not run on this machine. */
   readonly platformProblem: (image: string, platform: Platform) => Promise<string | undefined>
   /** This machine as it is now. */

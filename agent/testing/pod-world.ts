@@ -51,6 +51,8 @@ export type PodWorldNeeds = {
   /** Left out: pods are not restricted. */
   readonly isolation?: PodIsolation
   readonly checkpoint?: PodCheckpoint
+  /** Left out: there are none. */
+  readonly logLinks?: PodManagerNeeds['logLinks']
   readonly network?: NetworkProbes
   readonly volumes?: VolumeStore
   /** Left out: no tokens are issued. */
@@ -95,6 +97,7 @@ export function startPods(needs: PodWorldNeeds): PodWorld {
       ...(needs.date && { date: needs.date }),
       ...(needs.gate && { gate: needs.gate }),
       ...(needs.isolation && { isolation: needs.isolation }),
+      ...(needs.logLinks && { logLinks: needs.logLinks }),
       log,
       checkpoint,
       network: needs.network ?? { ask: async () => ({ result: 'success', message: '' }) },

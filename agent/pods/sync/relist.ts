@@ -10,6 +10,7 @@ import type { ContainerRuntime, RuntimeContainer } from '../runtime/runtime.ts'
 import type { PodStatusManager } from '../status/pod-status-manager.ts'
 import type { VolumeStore } from '../volumes/volume-store.ts'
 import type { WantedPods } from '../wanted/pod-config.ts'
+import type { PodLogLinks } from './log-links.ts'
 import type { PodUpdates } from './pod-updates.ts'
 import type { PodWorkers } from './pod-workers.ts'
 
@@ -22,6 +23,7 @@ export type RelistNeeds = {
   readonly statuses: Pick<PodStatusManager, 'resendGone'>
   readonly updates: Pick<PodUpdates, 'dispatch'>
   readonly isolation: Pick<PodIsolation, 'observe' | 'observedAll'>
+  readonly logLinks?: Pick<PodLogLinks, 'clean'>
   readonly log: Log
 }
 
@@ -52,6 +54,7 @@ export async function relist(needs: RelistNeeds): Promise<void> {
   needs.isolation.observedAll()
   records.setComplete()
   wanted.refresh()
+  await needs.logLinks?.clean()
   await removeVolumes(needs, new Set([...uids, ...wanted.undecodable]))
   needs.updates.dispatch(uids)
 }

@@ -49,6 +49,7 @@ import type { VolumeStore } from '../volumes/volume-store.ts'
 import { podPath } from '../wanted/desired-pods.ts'
 import type { PodAddresses } from '../wanted/pod-addresses.ts'
 import type { WantedPods } from '../wanted/pod-config.ts'
+import type { PodLogLinks } from './log-links.ts'
 import type { PodUpdates } from './pod-updates.ts'
 import type { Sync } from './pod-workers.ts'
 
@@ -70,6 +71,7 @@ export type SyncPodNeeds = {
   readonly gate: StartGate
   readonly isolation: Pick<PodIsolation, 'observe' | 'hold'>
   readonly addresses: Pick<PodAddresses, 'observe'>
+  readonly logLinks?: Pick<PodLogLinks, 'observe'>
   /** What the checkpoint has changed. */
   readonly save: () => void
   readonly date: TrustedTime
@@ -100,6 +102,7 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
   records.update(uid, withoutImages)
   for (let round = 0; round < maxRounds && !signal.aborted; round++) {
     const containers = await runtime.listContainers(uid)
+    await needs.logLinks?.observe(uid, containers)
     const pod = needs.wanted.all.get(uid)
     if (containers.length === 0 && (pod === undefined || isLeaving(pod))) {
       needs.prober.forget(uid)
