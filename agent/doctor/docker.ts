@@ -1,5 +1,6 @@
 /** Checks of Docker and of the settings that pods need. */
 import { dockerNotRunning } from '../health/docker.ts'
+import type { BridgeNetwork } from './docker-firewall.ts'
 import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 
 export type DockerFacts = {
@@ -14,6 +15,8 @@ export type DockerFacts = {
   readonly rootDirectory: string
   /** undefined: it does not report one. */
   readonly firewallBackend?: string | undefined
+  /** Its bridges whose addresses it translates; undefined: it did not report them in time. */
+  readonly networks?: readonly BridgeNetwork[] | undefined
 }
 
 /** `denied`: the user who runs the doctor cannot open the socket. */

@@ -4,6 +4,7 @@ import { withinOr } from '../../daemon/deadline.ts'
 import { isDenied } from '../../daemon/errors.ts'
 import { storyOf } from '../../daemon/log.ts'
 import { timeServices } from '../health/clock.ts'
+import { firewallProblem } from '../network/peers/firewall-backend.ts'
 import { homeNetworkOverlaps } from '../network/peers/home-networks.ts'
 import { agentFilesFindings, configurationFinding } from './agent-files.ts'
 import { aptSettings } from './apt-settings.ts'
@@ -11,6 +12,7 @@ import { bootLoopFinding } from './boot-loop.ts'
 import { marksFindings } from './clones.ts'
 import { controllerFindings } from './controller.ts'
 import { dockerFinding, dockerSettings } from './docker.ts'
+import { firewallFinding } from './docker-firewall.ts'
 import { type DoctorFinding, unknown } from './doctor-finding.ts'
 import { healthLooks } from './health.ts'
 import { identityFindings } from './identity.ts'
@@ -140,7 +142,30 @@ function machineLooks({ machine, live, agent, configuration }: DoctorSources): r
         return dockerSettings(answer, await files.has('/run/systemd/system'))
       },
     },
+    firewallLook({ live, files }),
   ]
+}
+
+/** Docker's rules of nftables are another matter: `docker-rules` reports such a Docker. */
+function firewallLook({ live, files }: Pick<DoctorSources, 'live'> & { readonly files: MachineFiles }): Look {
+  return {
+    about: 'docker-firewall',
+    async look() {
+      const engine = await live?.docker()
+      if (live === undefined || engine === undefined || typeof engine === 'string') return []
+      if (firewallProblem(engine.firewallBackend) !== undefined) return []
+      const [rules, settings] = await Promise.all([live.firewallRules(), files.text('/etc/docker/daemon.json')])
+      return [
+        firewallFinding({
+          networks: engine.networks,
+          nat: rules?.nat,
+          filter: rules?.filter,
+          isSwitchedOff: /"iptables"\s*:\s*false/.test(settings ?? ''),
+          liveRestore: engine.liveRestore,
+        }),
+      ]
+    },
+  }
 }
 
 function networkLook({ machine, live, agent }: DoctorSources): Look {

@@ -50,6 +50,8 @@ export interface LiveMachine {
   docker(): Promise<DockerFacts | DockerSilent>
   /** Whether Docker's chain for rules of others is there; undefined: the user may not see it. */
   hasDockerChain(): Promise<boolean | undefined>
+  /** The rules of iptables(8), a line each; undefined: the user may not see them, or there is no such program. */
+  firewallRules(): Promise<{ readonly nat: readonly string[]; readonly filter: readonly string[] } | undefined>
   /** Why UDP port 5353 cannot be shared with other programs; undefined: it can. */
   mdnsPortProblem(): Promise<string | undefined>
   /** Undefined: there is no interface of WireGuard. Rejects where it cannot be read. */

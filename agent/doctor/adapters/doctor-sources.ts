@@ -14,6 +14,7 @@ import { readHardwareIdentity } from '../../adapters/kernel/host-identity.ts'
 import { readAllRoutes } from '../../adapters/kernel/host-routes.ts'
 import { machineSensors } from '../../adapters/kernel/machine-sensors.ts'
 import { hasDockerRules } from '../../adapters/network/docker-rules.ts'
+import { readFirewall } from '../../adapters/network/firewall-rules.ts'
 import { mdnsPortProblem } from '../../adapters/network/mdns-sockets.ts'
 import { readWireguard } from '../../adapters/network/wireguard-link.ts'
 import { unitLog } from '../../adapters/systemd/unit-log.ts'
@@ -161,6 +162,7 @@ function liveMachine({ dataDir, docker, systemd, isClockRight, limits = usualLim
     },
     docker,
     hasDockerChain: hasDockerRules,
+    firewallRules: readFirewall,
     mdnsPortProblem,
     wireguard: () => readWireguard(),
     unit: systemd.unit,

@@ -3,8 +3,9 @@
 import { TooLate, withDeadline } from '../../../daemon/deadline.ts'
 import { isDenied, isMissing } from '../../../daemon/errors.ts'
 import { engineReader } from '../../adapters/docker/connection.ts'
-import type { JsonShape } from '../../adapters/docker/json-reader.ts'
+import type { JsonShape, Kept } from '../../adapters/docker/json-reader.ts'
 import type { DockerFacts, DockerSilent } from '../docker.ts'
+import type { BridgeNetwork } from '../docker-firewall.ts'
 
 const versionShape = { fields: { Version: 'text' } } as const satisfies JsonShape
 const settingsShape = {
@@ -15,6 +16,23 @@ const settingsShape = {
     LiveRestoreEnabled: 'flag',
     DockerRootDir: 'text',
     FirewallBackend: { fields: { Driver: 'text' } },
+  },
+} as const satisfies JsonShape
+
+const networksShape = {
+  list: {
+    fields: {
+      Name: 'text',
+      Driver: 'text',
+      Internal: 'flag',
+      IPAM: { fields: { Config: { list: { fields: { Subnet: 'text' } } } } },
+      Options: {
+        fields: {
+          'com.docker.network.bridge.enable_ip_masquerade': 'text',
+          'com.docker.network.bridge.gateway_mode_ipv4': 'text',
+        },
+      },
+    },
   },
 } as const satisfies JsonShape
 
@@ -29,9 +47,14 @@ export async function askDocker(socketPath: string): Promise<DockerFacts | Docke
       answers.read('/version', versionShape, signal),
     )
     if (Version === undefined) return 'refuses'
-    const info = await withDeadline(settingsMs, undefined, (signal) =>
-      answers.read('/info', settingsShape, signal),
-    ).catch(() => undefined)
+    const [info, networks] = await Promise.all([
+      withDeadline(settingsMs, undefined, (signal) => answers.read('/info', settingsShape, signal)).catch(
+        () => undefined,
+      ),
+      withDeadline(answerMs, undefined, (signal) => answers.read('/networks', networksShape, signal)).catch(
+        () => undefined,
+      ),
+    ])
     return {
       version: Version,
       hasSettings: info !== undefined,
@@ -41,10 +64,25 @@ export async function askDocker(socketPath: string): Promise<DockerFacts | Docke
       liveRestore: info?.LiveRestoreEnabled ?? false,
       rootDirectory: info?.DockerRootDir ?? '/var/lib/docker',
       firewallBackend: info?.FirewallBackend?.Driver,
+      networks: networks?.filter(isTranslated).map(bridgeOf),
     }
   } catch (error) {
     return error instanceof TooLate ? 'hangs' : silenceOf(error)
   }
+}
+
+type Network = Kept<typeof networksShape>[number]
+
+/** A network of another mode than `nat` has addresses that others have routes to. */
+function isTranslated({ Driver, Internal, Options = {} }: Network): boolean {
+  const mode = Options['com.docker.network.bridge.gateway_mode_ipv4'] ?? 'nat'
+  const isOff = Options['com.docker.network.bridge.enable_ip_masquerade'] === 'false'
+  return Driver === 'bridge' && Internal !== true && !isOff && mode === 'nat'
+}
+
+function bridgeOf({ Name = '', IPAM }: Network): BridgeNetwork {
+  const subnets = (IPAM?.Config ?? []).flatMap(({ Subnet = '' }) => (Subnet.includes('.') ? [Subnet] : []))
+  return { name: Name, subnets }
 }
 
 function silenceOf(error: unknown): DockerSilent {
