@@ -5,6 +5,7 @@ import { mkdir } from 'node:fs/promises'
 import { hostname as machineName } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../daemon/clock.ts'
+import { withinOr } from '../daemon/deadline.ts'
 import { removeUnfinished } from '../daemon/durable-file.ts'
 import { codeOf } from '../daemon/errors.ts'
 import { type Log, openLog, storyOf } from '../daemon/log.ts'
@@ -26,7 +27,9 @@ import {
   agentConfiguration,
   emptyAgentConfiguration,
 } from './configuration.ts'
+import { diskShortages } from './eviction/disk-shortages.ts'
 import { type FoundIdentity, findIdentity, repairIdentity } from './join/identity.ts'
+import type { JoinPlaces } from './join/join-command.ts'
 
 async function main(argv: readonly string[]): Promise<number> {
   const line = readAgentCommandLine(argv)
@@ -88,6 +91,7 @@ async function joinThenRun(argv: readonly string[]): Promise<number> {
     readRoutes: readAllRoutes,
     runningAgent: agentOn,
     isStartedBySystemd,
+    diskShortages: readDiskShortages,
     clock: systemClock,
     signal: stopping.signal,
     ...output,
@@ -97,6 +101,21 @@ async function joinThenRun(argv: readonly string[]): Promise<number> {
   const line = readAgentCommandLine(joined.runArgs)
   return line.want === 'run' ? run(line.request) : exitCode.usage
 }
+
+/** As the agent will judge its disks. Nothing where Docker does not answer in time, or the configuration is wrong. */
+async function readDiskShortages({ dataDir, config, dockerSocket, root }: JoinPlaces): Promise<readonly string[]> {
+  const { askDocker } = await import('./doctor/adapters/engine.ts')
+  const { readDiskSignals } = await import('./doctor/adapters/disk-signals.ts')
+  const [engine, { eviction: thresholds }] = await Promise.all([
+    withinOr(dockerAnswerMs, 'hangs' as const, askDocker(dockerSocket)),
+    configurationFor(config, root),
+  ])
+  const imageDirectory = typeof engine === 'string' ? undefined : engine.rootDirectory
+  const observed = await readDiskSignals(dataDir, imageDirectory)
+  return diskShortages({ thresholds, observed, dataDirectory: dataDir, imageDirectory })
+}
+
+const dockerAnswerMs = 4_000
 
 async function askDoctor(argv: readonly string[]): Promise<number> {
   stopping.signal.addEventListener('abort', () => process.exit(130))
@@ -130,16 +149,16 @@ async function configurationFor(asked: string | undefined, root: string) {
   try {
     const file =
       path === undefined ? emptyAgentConfiguration : await readConfigurationFile(path, AgentConfigurationSchema)
-    const { healthzPort, multicastDNS, shutdown } = agentConfiguration(file, path)
+    const { healthzPort, multicastDNS, shutdown, ...eviction } = agentConfiguration(file, path)
     const hasMulticastDNS = multicastDNS !== undefined
     const { graceMs, byPriority } = shutdown
     const tableMs = byPriority.reduce((sum, one) => sum + one.graceMs, 0)
     const shutdownMs = graceMs ?? (byPriority.length > 0 ? tableMs : usualShutdownMs)
-    return { path, trouble: undefined, healthzPort, hasMulticastDNS, shutdownSeconds: shutdownMs / 1000 }
+    return { path, trouble: undefined, healthzPort, hasMulticastDNS, shutdownSeconds: shutdownMs / 1000, eviction }
   } catch (error) {
-    const { healthzPort } = agentConfiguration(emptyAgentConfiguration)
+    const { healthzPort, ...eviction } = agentConfiguration(emptyAgentConfiguration)
     const shutdownSeconds = usualShutdownMs / 1000
-    return { path, trouble: storyOf(error), healthzPort, hasMulticastDNS: false, shutdownSeconds }
+    return { path, trouble: storyOf(error), healthzPort, hasMulticastDNS: false, shutdownSeconds, eviction }
   }
 }
 

@@ -14,6 +14,7 @@ type Answer = { readonly yes: boolean; readonly line?: string }
 
 const questions: { readonly [question: string]: (...args: string[]) => Promise<Answer> } = {
   docker: dockerAnswers,
+  eviction: evictionOf,
   free: portIsFree,
   joined: isJoined,
   member: isMember,
@@ -36,6 +37,16 @@ async function dockerAnswers(socketPath = ''): Promise<Answer> {
   } catch (error) {
     return { yes: false, line: messageOf(error) }
   }
+}
+
+/** Reads a report of the doctor from standard input. Prints the disks for which the agent will evict pods, and the remedy. */
+async function evictionOf(): Promise<Answer> {
+  const parts: string[] = []
+  for await (const part of process.stdin.setEncoding('utf8')) parts.push(String(part))
+  const { findings } = Object(JSON.parse(parts.join('')))
+  const found = (Array.isArray(findings) ? findings : []).map(field).find((of) => of('check') === 'eviction')
+  if (found?.('verdict') !== 'problem') return { yes: true }
+  return { yes: false, line: `    Warning: ${found('found')}\n    ${found('remedy')}` }
 }
 
 async function portIsFree(port = '0'): Promise<Answer> {

@@ -228,6 +228,7 @@ ensure_agent() {
 # start_agent LOG
 start_agent() {
   local healthz=10248
+  warn_of_disks
   probe free "$healthz" >/dev/null || healthz=0
   start agent "$1" "${docker_user[@]}" scripts/bramble-agent run --data-dir "$agent_mark" --docker-socket "$socket" \
     --healthz-port "$healthz" --log-format json
@@ -250,6 +251,12 @@ join_fleet() {
   local log=$logs/join.log
   scripts/bramble-agent join "$@" --data-dir "$agent_mark" --no-run ${node_name:+--node-name "$node_name"} >>"$log" 2>&1 </dev/null ||
     fail 'This machine could not join' 'Its output is above. A name in use: choose another with --node-name.' "$log"
+}
+
+# The agent evicts pods for a disk that is too full, so a node may be Ready and run nothing.
+warn_of_disks() {
+  "${docker_user[@]}" scripts/bramble-agent doctor --data-dir "$agent_mark" --docker-socket "$socket" -o json 2>/dev/null </dev/null |
+    probe eviction || true
 }
 
 joined() { probe joined "$agent_mark/identity.json" "$controller_mark/authority/ca.crt" "$api_port"; }

@@ -6,7 +6,7 @@ import { agentFilesFindings, configurationFinding } from './agent-files.ts'
 import { bootLoopFinding } from './boot-loop.ts'
 import { healthFinding } from './health.ts'
 import { agentPort, askedPort, mdnsPort } from './ports.ts'
-import { journalFinding, spaceFindings } from './storage.ts'
+import { evictionFinding, journalFinding, spaceFindings } from './storage.ts'
 import { clockFinding, controllerClock } from './time.ts'
 
 test('the clock', async (t) => {
@@ -28,7 +28,16 @@ test('the clock', async (t) => {
   t.match(controllerClock(undefined), { verdict: 'unknown' })
 })
 
-test('room on the disks, by what pods are evicted for', async (t) => {
+test('a disk below a threshold of eviction is a problem with a remedy', async (t) => {
+  t.match(evictionFinding([]), { check: 'eviction', verdict: 'ok' })
+  t.match(evictionFinding(['/ has 12 % free', '/data has none']), {
+    verdict: 'problem',
+    found: '/ has 12 % free; /data has none',
+    remedy: /^Make room .* evictionHard/,
+  })
+})
+
+test('room on the disks', async (t) => {
   const disk = { path: '/', capacityBytes: 32e9, availableBytes: 16e9, inodes: 1000, inodesFree: 900 }
   t.match(
     spaceFindings([disk]),

@@ -3,6 +3,7 @@ import type { HealthConditionType } from '../../api/node.ts'
 import { withinOr } from '../../daemon/deadline.ts'
 import { isDenied } from '../../daemon/errors.ts'
 import { storyOf } from '../../daemon/log.ts'
+import { diskShortages } from '../eviction/disk-shortages.ts'
 import { timeServices } from '../health/clock.ts'
 import { firewallProblem } from '../network/peers/firewall-backend.ts'
 import { homeNetworkOverlaps } from '../network/peers/home-networks.ts'
@@ -21,7 +22,7 @@ import { networkFindings, networkPrograms, savedNetworkMessage } from './network
 import { agentPort, askedPort, mdnsPort } from './ports.ts'
 import { agentUnit, automaticRestart, shutdownDelay } from './shutdown.ts'
 import { type DoctorSources, type MachineFiles, notSaved } from './sources.ts'
-import { journalFinding, spaceFindings } from './storage.ts'
+import { evictionFinding, journalFinding, spaceFindings } from './storage.ts'
 import { assignmentsOf, inOrder, settingFolders } from './systemd-settings.ts'
 import { clockFinding } from './time.ts'
 import { wireguardFindings } from './wireguard.ts'
@@ -98,6 +99,20 @@ function machineLooks({ machine, live, agent, configuration }: DoctorSources): r
         const engine = await live.docker()
         const images = typeof engine === 'string' ? [] : [engine.rootDirectory]
         return spaceFindings(await live.space(['/', agent.dataPath, ...images, '/boot/firmware', '/boot']))
+      },
+    },
+    {
+      about: 'eviction',
+      look: async () => {
+        if (live === undefined) return []
+        const [engine, { eviction }] = await Promise.all([live.docker(), configuration()])
+        const [dataDirectory, imageDirectory] = [
+          agent.dataPath,
+          typeof engine === 'string' ? undefined : engine.rootDirectory,
+        ]
+        const observed = await live.diskSignals(dataDirectory, imageDirectory)
+        const folders = { dataDirectory, imageDirectory }
+        return [evictionFinding(diskShortages({ thresholds: eviction, observed, ...folders }))]
       },
     },
     {

@@ -1,5 +1,7 @@
 /** The doctor's reads of the machine, the network and the agent. Every call ends within seconds, that of Docker's settings within a minute. */
 import type { HardwareIdentity } from '../../api/node/hardware-identity.ts'
+import type { EvictionThresholds } from '../eviction/eviction-settings.ts'
+import type { Observation } from '../eviction/observations.ts'
 import type { HealthSource } from '../health/checks.ts'
 import type { AgentIdentity } from '../join/identity.ts'
 import type { MachineRoute } from '../network/peers/home-networks.ts'
@@ -48,6 +50,8 @@ export interface ExaminedMachine {
 export interface LiveMachine {
   space(paths: readonly string[]): Promise<readonly SpaceReading[]>
   docker(): Promise<DockerFacts | DockerSilent>
+  /** As the agent observes them, for the folders of its data and of Docker's images. */
+  diskSignals(dataDirectory: string, imageDirectory: string | undefined): Promise<readonly Observation[]>
   /** Whether Docker's chain for rules of others is there; undefined: the user may not see it. */
   hasDockerChain(): Promise<boolean | undefined>
   /** The rules of iptables(8), a line each; undefined: the user may not see them, or there is no such program. */
@@ -95,4 +99,5 @@ export type ConfigurationReading = {
   readonly healthzPort: number
   readonly hasMulticastDNS: boolean
   readonly shutdownSeconds: number
+  readonly eviction: Pick<EvictionThresholds, 'evictionHard' | 'evictionSoft'>
 }

@@ -1,4 +1,5 @@
 /** Checks of free space, and of programs that wear the memory card. */
+import { diskShortageRemedy } from '../eviction/disk-shortages.ts'
 import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 import type { Assignment } from './systemd-settings.ts'
 
@@ -12,9 +13,9 @@ export type SpaceReading = {
   readonly inodesFree: number
 }
 
-/** Free percent of the capacity. `evict` is the kubelet's default threshold (pkg/kubelet/eviction/defaults_linux.go). */
-const space = { evict: 10, short: 15 }
-const inodes = { evict: 5, short: 10 }
+/** Free percent of the capacity. */
+const space = { least: 10, short: 15 }
+const inodes = { least: 5, short: 10 }
 
 export function spaceFindings(readings: readonly SpaceReading[]): readonly DoctorFinding[] {
   const of = (left: (one: SpaceReading) => number, words: (one: SpaceReading) => string, limits: typeof space) =>
@@ -34,8 +35,8 @@ export function spaceFindings(readings: readonly SpaceReading[]): readonly Docto
     ({ path, availableBytes, capacityBytes }) => `${path}: ${inBytes(availableBytes)} of ${inBytes(capacityBytes)}`,
   )
   return [
-    shortage('disk-space', bySpace, space.evict) ?? ok('disk-space', `Free: ${most.join(', ')}`),
-    shortage('inodes', byInodes, inodes.evict) ?? ok('inodes', 'There is room for many more files'),
+    shortage('disk-space', bySpace, space.least) ?? ok('disk-space', `Free: ${most.join(', ')}`),
+    shortage('inodes', byInodes, inodes.least) ?? ok('inodes', 'There is room for many more files'),
   ]
 }
 
@@ -45,12 +46,12 @@ const makeRoom =
 function shortage(
   check: string,
   short: readonly { percent: number; text: string }[],
-  evict: number,
+  least: number,
 ): DoctorFinding | undefined {
   if (short.length === 0) return undefined
   const found = short.map(({ text }) => text).join('; ')
-  return short.some(({ percent: left }) => left < evict)
-    ? problem(check, `${found}: pods are evicted for that`, makeRoom)
+  return short.some(({ percent: left }) => left < least)
+    ? problem(check, found, makeRoom)
     : warning(check, found, makeRoom)
 }
 
@@ -62,6 +63,13 @@ function percent(left: number, all: number): number {
 function inBytes(bytes: number): string {
   const gibi = bytes / 2 ** 30
   return gibi >= 1 ? `${gibi.toFixed(gibi < 10 ? 1 : 0)} GiB` : `${Math.round(bytes / 2 ** 20)} MiB`
+}
+
+/** `shortages`: sentences of `diskShortages`. */
+export function evictionFinding(shortages: readonly string[]): DoctorFinding {
+  const check = 'eviction'
+  if (shortages.length === 0) return ok(check, 'The disks have more free than the agent evicts pods for')
+  return problem(check, shortages.join('; '), diskShortageRemedy)
 }
 
 export type JournalReading = {

@@ -33,6 +33,7 @@ function aMachine(t: Test, more: Partial<JoinCommandNeeds> = {}) {
       readRoutes: async () => [],
       runningAgent: async () => undefined,
       isStartedBySystemd: () => false,
+      diskShortages: async () => [],
       clock: systemClock,
       signal: new AbortController().signal,
       stdout: (text) => {
@@ -41,7 +42,7 @@ function aMachine(t: Test, more: Partial<JoinCommandNeeds> = {}) {
       stderr: (text) => {
         stderr += text
       },
-      defaults: { dataDir, root: '/' },
+      defaults: { dataDir, root: '/', dockerSocket: '/run/docker.sock' },
       ...more,
     })
     return { ...result, stdout, stderr }
@@ -64,6 +65,25 @@ test('where systemd starts the agent, the command ends when the machine has join
 
   const own = await machine.join(door, '--log-level', 'debug')
   t.same(own.runArgs, ['--log-level=debug'], 'with options of its own it runs in the foreground')
+})
+
+test('joining warns of disks for which the agent evicts pods when it starts', async (t) => {
+  const door = await aDoor(t)
+  const places: unknown[] = []
+  const machine = aMachine(t, {
+    diskShortages: async (typed) => {
+      places.push(typed)
+      return ['The disk of /var/lib/docker has 12 % free']
+    },
+  })
+  const typed = ['--docker-socket', '/run/other.sock', '--config', '/etc/agent.yaml']
+  const { exitCode, stdout } = await machine.join(door, ...typed)
+  t.equal(exitCode, 0)
+  t.match(stdout, /Joined as node pi-1.*\nWarning: The disk of \/var\/lib\/docker has 12 % free\nMake room/)
+  t.same(places, [{ dataDir: machine.dataDir, config: '/etc/agent.yaml', dockerSocket: '/run/other.sock', root: '/' }])
+
+  const unread = aMachine(t, { diskShortages: () => Promise.reject(new Error('EIO')) })
+  t.match(await unread.join(door), { exitCode: 0 }, 'a disk that cannot be read keeps no machine from joining')
 })
 
 const nothingIn = (t: Test, dataDir: string) => t.equal(existsSync(dataDir), false, 'nothing was written')
@@ -189,7 +209,7 @@ test('a join that waits for an operator prints that, and goes on with its reques
     signal: stop.signal,
     clock,
     stdout: (text) => void (text.includes('interrupted') && stop.abort()),
-    defaults: { dataDir: path(folder, 'agent'), root: '/' },
+    defaults: { dataDir: path(folder, 'agent'), root: '/', dockerSocket: '/run/docker.sock' },
   })
   const first = await interrupted.join(door, '--no-run')
   t.equal(first.exitCode, 1)
@@ -198,7 +218,10 @@ test('a join that waits for an operator prints that, and goes on with its reques
   t.equal((await stat(path(folder, 'agent', 'join-key.json'))).mode & 0o777, 0o600)
 
   isApproved = true
-  const again = aMachine(t, { clock, defaults: { dataDir: path(folder, 'agent'), root: '/' } })
+  const again = aMachine(t, {
+    clock,
+    defaults: { dataDir: path(folder, 'agent'), root: '/', dockerSocket: '/run/docker.sock' },
+  })
   const second = await again.join(door, '--no-run')
   t.equal(second.exitCode, 0, second.stderr)
   t.equal(door.requests.length, 1, 'one request, one key')

@@ -6,6 +6,7 @@ import { storyOf } from '../../daemon/log.ts'
 import { type PrintText, printText, readArguments, refuse } from '../../daemon/process/command-line.ts'
 import { exitCode } from '../../daemon/process/exit-code.ts'
 import { joinRow, runOptions } from '../commands/command-table.ts'
+import { diskShortageRemedy } from '../eviction/disk-shortages.ts'
 import type { MachineRoute } from '../network/peers/home-networks.ts'
 import { JoinError } from './failures.ts'
 import { identityPath, readIdentity } from './identity.ts'
@@ -23,11 +24,21 @@ export type JoinCommandNeeds = {
   readonly runningAgent: (dataDir: string) => Promise<number | undefined>
   /** Whether systemd starts the agent of this data directory when its identity is written. */
   readonly isStartedBySystemd: (root: string, dataDir: string) => boolean
+  /** What the agent will evict pods for when it starts: sentences without the last full stop. */
+  readonly diskShortages: (places: JoinPlaces) => Promise<readonly string[]>
   readonly clock: Clock
   readonly signal: AbortSignal
   readonly stdout: (text: string) => void
   readonly stderr: (text: string) => void
-  readonly defaults: { readonly dataDir: string; readonly root: string }
+  readonly defaults: { readonly dataDir: string; readonly root: string; readonly dockerSocket: string }
+}
+
+/** What was typed of the agent that will run. */
+export type JoinPlaces = {
+  readonly dataDir: string
+  readonly config: string | undefined
+  readonly dockerSocket: string
+  readonly root: string
 }
 
 /** `runArgs`: joined, now run with these arguments. Without them: end with `exitCode`. */
@@ -56,6 +67,7 @@ export async function joinCommand(argv: readonly string[], needs: JoinCommandNee
     })
     print(`Joined as node ${nodeName}; the identity is in ${identityPath(dataDir)}`)
     if (isRenamed) print(leftBehind(formerName))
+    await warnOfDisks(read.places, needs)
     if (pid === undefined) {
       if (!run) return { exitCode: exitCode.fine }
       if (runArgs.length > 0 || !needs.isStartedBySystemd(root, dataDir)) return { exitCode: exitCode.fine, runArgs }
@@ -70,6 +82,13 @@ export async function joinCommand(argv: readonly string[], needs: JoinCommandNee
     stderr(`${failureText(error, request, needs.signal)}\n`)
     return { exitCode: exitCode.failed }
   }
+}
+
+/** No reason not to join: the machine is a node by now. */
+async function warnOfDisks(places: JoinPlaces, { diskShortages, stdout }: JoinCommandNeeds): Promise<void> {
+  const shortages = await diskShortages(places).catch(() => [])
+  for (const shortage of shortages) stdout(`Warning: ${shortage}\n`)
+  if (shortages.length > 0) stdout(`${diskShortageRemedy}\n`)
 }
 
 function failureText(error: unknown, { dataDir }: JoinRequest, signal: AbortSignal): string {
@@ -102,6 +121,7 @@ type ReadArguments =
       readonly want: 'join'
       readonly request: JoinRequest
       readonly root: string
+      readonly places: JoinPlaces
       readonly run: boolean
       readonly runArgs: readonly string[]
     }
@@ -125,7 +145,10 @@ function readArgumentsOfJoin(argv: readonly string[], { hostname, defaults }: Jo
   // The identity has the name.
   const runArgs = typed.filter(({ name }) => name in runOptions && name !== 'node-name').map(({ argument }) => argument)
   const request = { ...terms, nodeName, dataDir }
-  return { want: 'join', request, root: values.root ?? defaults.root, run: !values['no-run'], runArgs }
+  const root = values.root ?? defaults.root
+  const dockerSocket = values['docker-socket'] ?? defaults.dockerSocket
+  const places = { dataDir, config: values.config, dockerSocket, root }
+  return { want: 'join', request, root, places, run: !values['no-run'], runArgs }
 }
 
 const typedAs = { address: 'The address', token: '--token', caHash: '--ca-hash' } as const

@@ -20,7 +20,14 @@ const defaults = { dataDir: '/var/lib/bramble/agent', dockerSocket: '/var/run/do
 const patienceMs = 60_000
 const limits = { spaceMs: patienceMs, healthMs: patienceMs }
 const terminal = { columns: 80, isColoured: false }
-const usual = { path: undefined, trouble: undefined, healthzPort: 10248, hasMulticastDNS: false, shutdownSeconds: 30 }
+const usual = {
+  path: undefined,
+  trouble: undefined,
+  healthzPort: 10248,
+  hasMulticastDNS: false,
+  shutdownSeconds: 30,
+  eviction: { evictionHard: [], evictionSoft: [] },
+}
 
 async function doctor(argv: readonly string[], more: Partial<DoctorNeeds> = {}) {
   let stdout = ''

@@ -33,6 +33,7 @@ import {
 } from '../sources.ts'
 import type { SpaceReading } from '../storage.ts'
 import { lookAtController } from './controller-probe.ts'
+import { readDiskSignals } from './disk-signals.ts'
 import { askDocker } from './engine.ts'
 import { doctorHealthSource } from './health-source.ts'
 import { listeningPorts } from './listening-ports.ts'
@@ -161,6 +162,7 @@ function liveMachine({ dataDir, docker, systemd, isClockRight, limits = usualLim
       })
     },
     docker,
+    diskSignals: readDiskSignals,
     hasDockerChain: hasDockerRules,
     firewallRules: readFirewall,
     mdnsPortProblem,
