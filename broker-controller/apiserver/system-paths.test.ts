@@ -53,6 +53,14 @@ test('one check by its path, and all but those that the query excludes', async (
   t.match(await get('/healthz/ping'), { code: 200, text: 'ok' })
 })
 
+test('verbose shows a check that the query excludes, and names one that does not exist', async (t) => {
+  const broken: ReadinessCheck = { name: 'broker', check: () => Promise.reject(new Error('the port is not open yet')) }
+  t.match(await get('/readyz?verbose&exclude=broker&exclude=z&exclude=a', [broken]), {
+    code: 200,
+    text: '[+]ping ok\n[+]broker excluded: ok\nwarn: some health checks cannot be excluded: no matches for "a", "z"\nreadyz check passed\n',
+  })
+})
+
 test('a check that does not answer in time has failed', async (t) => {
   const clock = fakeClock()
   const asked = get('/readyz', [checkWithin('store', () => new Promise(() => undefined), clock, 2000)])

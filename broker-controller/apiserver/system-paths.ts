@@ -145,18 +145,35 @@ async function healthAnswer(
 ): Promise<ApiResponse | undefined> {
   const all = [{ name: 'ping', check: async () => undefined }, ...checks]
   const excluded = new Set(query.getAll('exclude'))
-  const chosen = all.filter(({ name }) => (one === undefined ? !excluded.has(name) : name === one))
-  if (one !== undefined && chosen.length === 0) return undefined
-  const results = await Promise.all(chosen.map(resultOf))
-  const failed = results.filter(({ problem }) => problem !== undefined)
-  if (failed.length === 0 && !query.has('verbose')) return textAnswer('ok')
-  const lines = results.flatMap(({ name, problem, warnings }) =>
-    problem === undefined
-      ? [`[+]${name} ok`, ...warnings.map((warning) => `[!]${name} warning: ${warning}`)]
-      : [`[-]${name} failed: ${problem}`],
+  const chosen = all.filter(({ name }) => one === undefined || name === one)
+  if (chosen.length === 0) return undefined
+  const isExcluded = (name: string) => one === undefined && excluded.has(name)
+  const results = await Promise.all(
+    chosen.map(async (check) => (isExcluded(check.name) ? excludedResult(check.name) : linesOf(await resultOf(check)))),
   )
-  const verdict = failed.length === 0 ? 'passed' : 'failed'
-  return textAnswer(`${[...lines, `${endpoint} check ${verdict}`].join('\n')}\n`, failed.length === 0 ? 200 : 500)
+  const isWell = results.every(({ failed }) => !failed)
+  if (isWell && !query.has('verbose')) return textAnswer('ok')
+  const strange = [...excluded].filter((name) => !all.some((check) => check.name === name)).sort()
+  const lines = [
+    ...results.flatMap((result) => result.lines),
+    ...(strange.length === 0 ? [] : [`warn: some health checks cannot be excluded: no matches for ${quoted(strange)}`]),
+    `${endpoint} check ${isWell ? 'passed' : 'failed'}`,
+  ]
+  return textAnswer(`${lines.join('\n')}\n`, isWell ? 200 : 500)
+}
+
+function excludedResult(name: string) {
+  return { failed: false, lines: [`[+]${name} excluded: ok`] }
+}
+
+function linesOf({ name, problem, warnings }: Awaited<ReturnType<typeof resultOf>>) {
+  return problem === undefined
+    ? { failed: false, lines: [`[+]${name} ok`, ...warnings.map((warning) => `[!]${name} warning: ${warning}`)] }
+    : { failed: true, lines: [`[-]${name} failed: ${problem}`] }
+}
+
+function quoted(names: readonly string[]): string {
+  return names.map((name) => JSON.stringify(name)).join(', ')
 }
 
 /** The results of all checks, as Kubernetes' metric has them (component-base, metrics/prometheus/slis). */
