@@ -1,6 +1,7 @@
 /** API discovery: the kinds that are served, in the plain and in the aggregated form. */
 import type { AnyObject } from '../../api/meta.ts'
 import { apiVersionOf, type Resource } from '../../api/resources.ts'
+import { componentKind } from './figures/component-routes.ts'
 import { usageGroup, usageKinds, usageVersion } from './figures/usage-routes.ts'
 import type { KindRegistry, KindStrategy, Subresource } from './handlers/strategy.ts'
 import { reviewKinds } from './reviews/review-kinds.ts'
@@ -118,27 +119,40 @@ function aggregatedAnswer(version: 'v2' | 'v2beta1', groups: readonly string[], 
 /** What is computed when it is asked for, beside the kinds of objects. */
 type Computed = Pick<Resource, 'name' | 'singular' | 'namespaced' | 'kind' | 'group' | 'version'> & {
   readonly verbs: readonly string[]
+  readonly shortNames?: readonly string[]
 }
 
 const computed: readonly Computed[] = [
+  componentKind,
   ...usageKinds.map((kind) => ({ ...kind, group: usageGroup, version: usageVersion, verbs: ['get', 'list'] })),
   ...Object.values<Resource>(reviewKinds).map((kind) => ({ ...kind, verbs: ['create'] })),
 ]
 
-const computedEntry = ({ name, singular, namespaced, kind, verbs }: Computed) => ({
+const computedEntry = ({ name, singular, namespaced, kind, verbs, shortNames = [] }: Computed) => ({
   name,
   singularName: singular,
   namespaced,
   kind,
   verbs,
+  ...(shortNames.length > 0 && { shortNames }),
 })
 
-const aggregatedComputed = ({ name, singular, namespaced, kind, group, version, verbs }: Computed) => ({
+const aggregatedComputed = ({
+  name,
+  singular,
+  namespaced,
+  kind,
+  group,
+  version,
+  verbs,
+  shortNames = [],
+}: Computed) => ({
   resource: name,
   responseKind: { group, version, kind },
   scope: namespaced ? 'Namespaced' : 'Cluster',
   singularResource: singular,
   verbs,
+  ...(shortNames.length > 0 && { shortNames }),
 })
 
 function aggregatedGroup(group: string, kinds: KindRegistry) {

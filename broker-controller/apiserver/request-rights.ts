@@ -58,7 +58,9 @@ export function attributesOf(route: ApiRoute, request: ApiRequest): RequestAttri
 }
 
 function fullAttributes(route: ApiRoute, { method, query }: ApiRequest): Attributes {
-  if (route.kind === 'usage') return { ...route, kind: 'resource', fields: new Map<string, string>() }
+  if (route.kind === 'usage' || route.kind === 'component') {
+    return { ...route, kind: 'resource', fields: new Map<string, string>() }
+  }
   if (route.kind === 'review') {
     const { group, name: resource } = reviewKinds[route.name]
     const { verb, namespace } = route

@@ -9,6 +9,7 @@ import { type Answered, type ApiRequest, firstHeader, type RequestNeeds } from '
 import type { RequestSender } from './audit/audit-event.ts'
 import type { Dashboard } from './dashboard/dashboard.ts'
 import { type DashboardRequest, isPublicPath, privateAnswer, publicAnswer } from './dashboard/dashboard-requests.ts'
+import { componentAnswer } from './figures/component-answers.ts'
 import { usageAnswer } from './figures/usage-answers.ts'
 import { isAnsweredHere, refuseStale, waitUntilReadable } from './forwarding/replica.ts'
 import { changeObject } from './handlers/changing.ts'
@@ -176,6 +177,8 @@ function answerTo(
       return sessionAnswer({ id: route.id, identity, offered }, needs)
     case 'usage':
       return usageAnswer({ route, query, accept, signal }, needs)
+    case 'component':
+      return componentAnswer({ route, query, accept }, needs)
     case 'review': {
       const contentType = firstHeader(headers['content-type'])
       const identityOfToken = (token: string, audiences: readonly string[]) => tokenHolder(token, audiences, needs)

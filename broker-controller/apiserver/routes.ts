@@ -1,6 +1,7 @@
 /** Routes requests: method and path → verb, resource and subresource. */
 import { sessionOfPath } from '../../api/sessions.ts'
 import { isDashboardPath } from './dashboard/dashboard-requests.ts'
+import { type ComponentRoute, componentRouteOf } from './figures/component-routes.ts'
 import { type UsageRoute, usageRouteOf } from './figures/usage-routes.ts'
 import { type KindRegistry, type ResourceRoute, subresourceOf } from './handlers/strategy.ts'
 import { type ReviewRoute, reviewRouteOf } from './reviews/review-kinds.ts'
@@ -9,6 +10,7 @@ import { isSwitchedOn } from './wire/query.ts'
 export type ApiRoute =
   | ResourceRoute
   | UsageRoute
+  | ComponentRoute
   | ReviewRoute
   /** The node's end of a session; see `api/sessions.ts`. */
   | { readonly kind: 'session'; readonly path: string; readonly id: string }
@@ -27,6 +29,8 @@ export function routeOf(method: string, path: string, query: URLSearchParams, ki
   const names = segments.map(decoded)
   const usage = usageRouteOf(method, names)
   if (usage !== undefined) return usage === 'not-allowed' ? { kind: usage, path } : usage
+  const component = componentRouteOf(method, names)
+  if (component !== undefined) return component === 'not-allowed' ? { kind: component, path } : component
   const review = reviewRouteOf(method, names)
   if (review !== undefined) return review === 'not-allowed' ? { kind: review, path } : review
   const place = placeOf(names, kinds)

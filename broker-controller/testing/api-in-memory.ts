@@ -46,6 +46,7 @@ type GivenNeed =
   | 'log'
   | 'metrics'
   | 'origin'
+  | 'readiness'
   | 'replica'
   | 'revocations'
   | 'services'

@@ -22,7 +22,9 @@ export interface Replica {
 }
 
 /** What of a route decides about its controller. */
-type Routed = ResourceRoute | { readonly kind: 'path' | 'review' | 'not-allowed' | 'session' | 'usage' | 'dashboard' }
+type Routed =
+  | ResourceRoute
+  | { readonly kind: 'path' | 'review' | 'not-allowed' | 'session' | 'usage' | 'component' | 'dashboard' }
 
 /** Whether every controller answers this: it reads what the store has, or this process. */
 export function isAnsweredHere(route: Routed): boolean {
@@ -33,6 +35,7 @@ export function isAnsweredHere(route: Routed): boolean {
       return true
     case 'session':
     case 'usage':
+    case 'component':
     case 'dashboard':
       return false
     case 'resource': {
