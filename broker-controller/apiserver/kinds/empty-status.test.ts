@@ -45,6 +45,24 @@ const empty: readonly (readonly [path: string, spec: unknown, status: unknown])[
   ['flowcontrol.apiserver.k8s.io/v1/flowschemas', { priorityLevelConfiguration: { name: 'z' } }, {}],
 ]
 
+test('a node that a person creates has the fields of the status that Kubernetes always writes', async (t) => {
+  const { ask } = await anApi(t)
+  const created = await ask('POST', '/api/v1/nodes', { body: { metadata, spec: {} } })
+  t.match(created, { code: 201 })
+  const info = [
+    ...['machineID', 'systemUUID', 'bootID', 'kernelVersion', 'osImage', 'containerRuntimeVersion'],
+    ...['kubeletVersion', 'kubeProxyVersion', 'operatingSystem', 'architecture'],
+  ]
+  const status = {
+    daemonEndpoints: { kubeletEndpoint: { Port: 0 } },
+    nodeInfo: Object.fromEntries(info.map((name) => [name, ''])),
+  }
+  t.same(created.body.status, status)
+  const port = { daemonEndpoints: { kubeletEndpoint: { Port: 10_250 } } }
+  const patched = await ask('PATCH', '/api/v1/nodes/z/status', { body: { status: port }, type: patchTypes.merge })
+  t.same(patched.body.status, { ...status, ...port })
+})
+
 test('a status is never absent, and has the fields that Kubernetes always writes', async (t) => {
   const { ask } = await anApi(t)
   for (const [path, spec, status] of empty) {

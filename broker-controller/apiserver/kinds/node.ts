@@ -35,6 +35,21 @@ export const nodeStrategy: KindStrategy<Node> = {
   },
   // A node writes most of its Node: fifty images with their names are about 20 KB, annotations at most 256 KiB.
   largestBytes: 512 * 1024,
+  emptyStatus: {
+    daemonEndpoints: { kubeletEndpoint: { Port: 0 } },
+    nodeInfo: {
+      machineID: '',
+      systemUUID: '',
+      bootID: '',
+      kernelVersion: '',
+      osImage: '',
+      containerRuntimeVersion: '',
+      kubeletVersion: '',
+      kubeProxyVersion: '',
+      operatingSystem: '',
+      architecture: '',
+    },
+  },
   withDefaults: (node) => withPairedRanges(withoutFalse(node)),
   prepareForCreate: withNotReadyTaint,
   validateCreate: (node) => [...nodeRangeProblems(node), ...taintProblems(node), ...nodeAnnotationProblems(node)],
