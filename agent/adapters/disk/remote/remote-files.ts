@@ -105,13 +105,13 @@ async function heldByChild(key: string, root: string, subPath: string, deadlineM
   })
   child.stdin.on('error', () => undefined)
   const kind = await new Promise<string>((resolve, reject) => {
-    let said = ''
+    let reported = ''
     const stop = startDeadline(deadlineMs, () => {
       leave(key, child)
       reject(new NoAnswer(`no answer within ${deadlineMs / 1000} s`))
     })
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      said = (said + text).slice(0, 1_000)
+      reported = (reported + text).slice(0, 1_000)
     })
     child.stdout.setEncoding('utf8').once('data', (text: string) => {
       stop()
@@ -120,7 +120,7 @@ async function heldByChild(key: string, root: string, subPath: string, deadlineM
     child.once('error', reject)
     child.once('close', () => {
       stop()
-      reject(new VolumeError(`${subPath} cannot be used: ${said.trim()}`))
+      reject(new VolumeError(`${subPath} cannot be used: ${reported.trim()}`))
     })
   })
   const folder = kind === 'folder'
