@@ -114,6 +114,14 @@ test('a user with few sessions takes the place of the newest one of the user wit
   t.same(ended(), [false, true, true], 'there were five')
 })
 
+test('a session that ends for another user before the node has connected it may be tried again', async (t) => {
+  const { open } = aBoard(t, { perNode: 2, total: 2, ofUser: { perNode: 2, total: 2 } })
+  void open('pi-1').catch(() => undefined)
+  const waiting = refused(t, 'TooManyRequests', open('pi-1'), 'users with fewer streams need one of user "jane"')
+  void open('pi-1', undefined, 'joe').catch(() => undefined)
+  await waiting
+})
+
 test('sessions are bounded in time: for the node to connect, and as a whole', async (t) => {
   const { board, clock, open, connected } = aBoard(t)
   const slow = open('pi-1')

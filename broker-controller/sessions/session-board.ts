@@ -23,7 +23,8 @@ export type SessionClient = {
 export interface SessionBoard {
   /**
    * Resolves with the stream when the node has connected it. Where the node or all nodes have too many sessions, that of a user
-   * with the most ends for one with fewer. Throws ApiError TooManyRequests if there is none, or this user has too many, and ServiceUnavailable if the node is not connected, does not connect in time or its connection ends.
+   * with the most ends for one with fewer. Throws ApiError TooManyRequests if there is none, if this user has too many, or if this one
+   * ends for another user's while it waits; ServiceUnavailable if the node is not connected, does not connect in time or its connection ends.
    */
   open(node: string, client: SessionClient): Promise<Duplex>
   /** A session of this node waits under this id. */
@@ -103,7 +104,7 @@ export function sessionBoard({
       if (!present.has(node)) throw unavailable(`node "${node}" has no connection to the controller`)
       const displaced = displacedBy({ node, user }, [...sessions.values()], limits)
       if (signal.aborted) throw unavailable('The client is gone')
-      for (const session of displaced) session.end(unavailable(`Users with fewer streams need that of ${session.user}`))
+      for (const session of displaced) session.end(displacedError(session.user))
       const id = newID()
       const over = new AbortController()
       try {
@@ -225,6 +226,12 @@ function assertBelow(who: string, count: number, limit: number): void {
 
 function tooMany(who: string, count: number, limit: number): ApiError {
   const message = `Too many streams: ${who} ${count} streams, the limit is ${limit}`
+  return new ApiError('TooManyRequests', message, { retryAfterSeconds: 5 })
+}
+
+/** For one that the node has not connected yet: its client may try again, as one that finds no place. */
+function displacedError(user: string): ApiError {
+  const message = `Too many streams: users with fewer streams need one of user "${user}"`
   return new ApiError('TooManyRequests', message, { retryAfterSeconds: 5 })
 }
 
