@@ -79,17 +79,11 @@ test('kubectl is refused and warned of pods by the levels of their namespaces', 
       code: 0,
       stderr: /^Warning: would violate PodSecurity "restricted:latest": allowPrivilegeEscalation /,
     })
-    const event = await eventually('the Event', async () =>
-      kubectl(
-        'get',
-        'events',
-        '-n',
-        'shop',
-        '--field-selector=reason=FailedCreate',
-        '-o',
-        'jsonpath={.items[*].message}',
-      ),
-    )
+    const path = 'jsonpath={.items[*].message}'
+    const event = await eventually('the Event', async () => {
+      const text = await kubectl('get', 'events', '-n', 'shop', '--field-selector=reason=FailedCreate', '-o', path)
+      return text !== '' && text
+    })
     t.match(event, /pods "web-\S+" is forbidden: violates PodSecurity "restricted:latest": /)
   })
 
