@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { codeOf } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type LogLink, logLinks, type PodLogLinks } from '../../pods/sync/log-links.ts'
-import { entryOf, openEntries, openFolder, readEntries } from './open-folders.ts'
+import { entryOf, listEntries, openFolder } from './open-folders.ts'
 
 /** `root`: of the machine. */
 export function logLinkFolders(root: string, log: Log): PodLogLinks {
@@ -121,16 +121,7 @@ async function within(
 }
 
 async function namesIn(folder: FileHandle): Promise<readonly string[]> {
-  const entries = await openEntries(folder)
-  const names: string[] = []
-  try {
-    for (let some = await readEntries(entries); some.length > 0; some = await readEntries(entries)) {
-      names.push(...some.map(({ name }) => name))
-    }
-  } finally {
-    await entries.close()
-  }
-  return names
+  return (await listEntries(folder)).map(({ name }) => name)
 }
 
 /** undefined: it does not exist, or is not a link. */

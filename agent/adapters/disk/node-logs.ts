@@ -7,7 +7,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf } from '../../../daemon/errors.ts'
 import type { NodeLog } from '../http/endpoint-answers.ts'
-import { entryOf, openEntries, openFolder, readEntries } from './open-folders.ts'
+import { entryOf, listEntries, openFolder } from './open-folders.ts'
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
 /** A browser or a person reads no more. */
@@ -44,17 +44,8 @@ export function nodeLogs(root: string): (path: string) => Promise<NodeLog | unde
 
 /** Names of folders end with a slash. */
 async function namesIn(folder: FileHandle): Promise<readonly string[]> {
-  const entries = await openEntries(folder)
-  const names: string[] = []
-  try {
-    for (let some = await readEntries(entries); some.length > 0; some = await readEntries(entries)) {
-      names.push(...some.map(({ name, isFolder }) => `${Buffer.from(name, 'latin1')}${isFolder ? '/' : ''}`))
-      if (names.length >= mostEntries) break
-    }
-  } finally {
-    await entries.close()
-  }
-  return names.sort()
+  const entries = await listEntries(folder, mostEntries)
+  return entries.map(({ name, isFolder }) => `${Buffer.from(name, 'latin1')}${isFolder ? '/' : ''}`).sort()
 }
 
 /** As long as it is now: a log that grows while it is read would have no end. */

@@ -49,6 +49,21 @@ export async function readEntries(entries: Dir): Promise<readonly EntryName[]> {
   return names
 }
 
+/** The entries, in no order. Stops once there are `most` or a few more. */
+export async function listEntries(folder: FileHandle, most = Number.POSITIVE_INFINITY): Promise<readonly EntryName[]> {
+  const entries = await openEntries(folder)
+  const found: EntryName[] = []
+  try {
+    for (let some = await readEntries(entries); some.length > 0; some = await readEntries(entries)) {
+      found.push(...some)
+      if (found.length >= most) break
+    }
+  } finally {
+    await entries.close()
+  }
+  return found
+}
+
 /** The mount of the folder: unlike the device number, it also identifies a bind mount (proc(5), fdinfo). */
 export async function mountOf({ fd }: FileHandle): Promise<string | undefined> {
   const [, id] = /^mnt_id:\s*(\d+)$/m.exec(await readFile(`/proc/${process.pid}/fdinfo/${fd}`, 'utf8')) ?? []
