@@ -10,7 +10,7 @@ import { withPairedPodIPs } from '../validation/address-pairs.ts'
 export type AddressRules = {
   /** With `podNetwork: routed`: the pods of a node have addresses of its `spec.podCIDRs`. Else of a bridge of its engine. */
   readonly isRouted: boolean
-  /** Of the pods of all nodes. */
+  /** Address ranges of the pods of all nodes. */
   readonly podRanges: readonly string[]
   readonly serviceRanges: readonly string[]
 }

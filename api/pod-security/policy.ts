@@ -19,7 +19,7 @@ export type SecurityPolicy = { readonly [mode in SecurityMode]: LevelVersion }
 
 type Labels = { readonly [key: string]: string }
 
-/** Of the labels of a namespace and of annotations in the audit log. */
+/** Prefix of the labels of a namespace and of annotations in the audit log. */
 export const podSecurityPrefix = 'pod-security.kubernetes.io/'
 
 export const privilegedPolicy: SecurityPolicy = {
@@ -76,7 +76,7 @@ export function isFullyPrivileged(policy: SecurityPolicy): boolean {
   return securityModes.every((mode) => policy[mode].level === 'privileged')
 }
 
-/** Of a namespace that is exempt, the part of its policy that its labels set in vain; '' when there is none. */
+/** The part of an exempt namespace's policy that its labels set without effect; '' when there is none. */
 export function ignoredPolicyText(labels: Labels = {}, policy: SecurityPolicy, defaults: SecurityPolicy): string {
   if (isFullyPrivileged(policy) || isEquivalent(policy, defaults)) return ''
   return securityModes

@@ -6,9 +6,9 @@ import type { LabelSelector } from '../meta.ts'
 import type { NodeSelectorTerm, PodAffinityTerm, PodSpec } from '../pod.ts'
 import type { Problem } from '../problem.ts'
 
-/** Of one list, or of the lists that are read together. */
+/** Terms of one list, or of the lists that are read together. */
 export const mostSchedulingTerms = 64
-/** Of the selectors of such terms, together. */
+/** Requirements in the selectors of such terms, together. */
 export const mostTermRequirements = 256
 
 /** What of a pod's specification at the path `at` is above the bounds. */

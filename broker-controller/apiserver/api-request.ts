@@ -62,7 +62,7 @@ export type Answered = {
   readonly user: string
   readonly sender: RequestSender
   readonly admission?: FlowAdmission | undefined
-  /** Of an answer that lasts. To be released like `admission`. */
+  /** Access that an answer that lasts needs until its end. To be released like `admission`. */
   readonly held?: HeldAnswer | undefined
   /** Aborts when the session of the dashboard ends that the request came with: its answer ends with it. */
   readonly sessionEnded?: AbortSignal | undefined

@@ -42,7 +42,7 @@ export async function answerRequest(
   let user = ''
   let admission: FlowAdmission | undefined
   let request = received
-  /** Of an answer that lasts. Once it is there, as nothing gives it back before. */
+  /** Holds the access of an answer that lasts. Called once the answer is there: nothing releases it before. */
   const holds = (checks: readonly (AccessCheck | undefined)[]) =>
     isLong ? needs.heldAccess?.hold(checks.filter((check) => check !== undefined)) : undefined
   const flowFor = (identity: Identity) => flowOf(identity, route, request.address)

@@ -140,7 +140,7 @@ function hasResources({ needs }: Round, usage: NodeAllocation): NodeRefusal | un
   return reasons && { plugin: 'NodeResourcesFit', reasons, isFinal }
 }
 
-/** Of one node. A pod may ask for thousands of resources, and the message names each. */
+/** Reasons that are named for one node. A pod may ask for thousands of resources, and the message names each. */
 const mostReasons = 16
 
 function isSpread({ spread }: Round, usage: NodeAllocation): NodeRefusal | undefined {

@@ -126,7 +126,7 @@ function* summed(podClasses: readonly PodClass[], topologyKey: string): Steps<Re
   return sums
 }
 
-/** Of all classes together, by the name of the node. */
+/** Pods of all classes together, by the name of the node. */
 function* countsOnNodes(podClasses: readonly PodClass[]): Steps<ReadonlyMap<string, number>> {
   const [first] = podClasses
   if (first !== undefined && podClasses.length === 1) return first.byNode

@@ -6,7 +6,7 @@ import type { JsonShape, Kept } from './json-reader.ts'
 import { ownLabels, sandboxOf } from './labels.ts'
 import { plainText, shortened } from './refusal-text.ts'
 
-/** Of the inspection of a container. */
+/** What is kept of the inspection of a container. */
 export const containerShape = {
   fields: {
     Id: 'text',
@@ -85,7 +85,7 @@ function instant(text: string): string | undefined {
   return text.startsWith('0001-') || text === '' ? undefined : text
 }
 
-/** Of /info. */
+/** What is kept of `/info`. */
 export const infoShape = {
   fields: {
     ServerVersion: 'text',

@@ -26,7 +26,7 @@ export type AnswerRequest = EngineRequest & {
   readonly readerOf: (head: ResponseHead) => BodyReader
 }
 
-/** Of the text of a refusal. */
+/** Bytes that are kept of the text of a refusal. */
 const mostRefusalBytes = 64 * 1024
 
 /**

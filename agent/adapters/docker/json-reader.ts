@@ -41,7 +41,7 @@ export const mostTextBytes = 4_096
 export const mostProseBytes = 64 * 1024
 /** Elements of a list below the first level, and entries of a map. The others are left out. */
 export const mostElements = 1_000
-/** Of one value, such as a list of all containers: some thousand rows. */
+/** Bytes that are kept of one value. A list of some thousand containers fits. */
 export const mostKeptBytes = 16 * 1024 * 1024
 /** What an object, a list or a value takes in memory beside its text. */
 const valueBytes = 64
@@ -59,7 +59,7 @@ const { indexOf: indexOfByte } = Uint8Array.prototype
 type Frame = {
   readonly shape: JsonShape
   readonly value: { [name: string]: unknown } | unknown[]
-  /** Of an object, the name of the next value; undefined: its name is next, or is not kept. */
+  /** Name of the next value of an object; undefined: its name is next, or is not kept. */
   name: string | undefined
   isNameNext: boolean
   /** Elements and entries so far. */
@@ -158,7 +158,7 @@ export function jsonReader<S extends JsonShape>(shape: S): JsonReader<S> {
   let begun: 'nothing' | 'text' | 'scalar' = 'nothing'
   let wanted: Wanted | undefined
   let isEscaped = false
-  /** Of earlier pieces: copies, because a piece may be large, and must not be kept in memory for its last bytes. */
+  /** Bytes of earlier pieces: copies, because a piece may be large, and must not be kept in memory for its last bytes. */
   let earlier: Buffer[] = []
   let earlierBytes = 0
 

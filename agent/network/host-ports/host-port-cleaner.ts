@@ -31,7 +31,7 @@ export type HostPortCleanerNeeds = {
 
 /** Of one list: flows of all clients from one address of the node to one pod are one. */
 const mostListed = 1_000
-/** Of one change: flows to other machines with the port of a pod, as those of a resolver with host port 53, fill lists too. */
+/** Lists that are read for one change: flows to other machines with the port of a pod, such as a resolver's port 53, fill lists too. */
 const mostLists = 20
 const retryMs = 30_000
 const families: readonly IPFamily[] = ['IPv4', 'IPv6']

@@ -13,7 +13,7 @@ export type HostPortTarget = { readonly uid: string; readonly endpoint: string }
 type PortFamily = {
   readonly addressOf: (pod: LocalPod) => string | undefined
   readonly portsOf: (pod: LocalPod) => readonly PodHostPort[]
-  /** Of a `hostIP`; undefined: each of the node. */
+  /** Address that a `hostIP` stands for; undefined: each address of the node. */
   readonly hostAddressOf: (hostIP: string) => string | undefined
 }
 

@@ -124,7 +124,7 @@ function countOf(devices: readonly MachineDevice[]): number {
 type Taken = {
   readonly who: Who
   readonly containers: readonly RuntimeContainer[]
-  /** Of the devices of these containers, by path. */
+  /** Numbers of the devices of these containers, by path. */
   readonly numbers: ReadonlyMap<string, string>
   /** Numbers of the devices held for containers that are being created, by container. */
   readonly held: ReadonlyMap<string, ReadonlySet<string>>

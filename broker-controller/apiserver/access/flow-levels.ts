@@ -28,7 +28,7 @@ export type FlowShare = { readonly rate: Rate; readonly seats: number; readonly 
 export type LevelLimits = {
   /** Of one flow. */
   readonly flow: FlowShare
-  /** Of all flows of the level together, which share it fairly (`daemon/limits/fair-share.ts`). */
+  /** Limits of all flows of the level together, which share it fairly (`daemon/limits/fair-share.ts`). */
   readonly level: FlowShare
 }
 

@@ -25,7 +25,7 @@ export interface PodSecurityGate {
   judge(write: SecuredWrite, kind: SecuredKind<AnyObject>): Promise<readonly string[]>
 }
 
-/** Of this write. Throws the ApiError of a refusal. */
+/** Warnings for this write. Throws the ApiError of a refusal. */
 export async function podSecurityWarnings(
   request: ResourceRequest,
   object: AnyObject,

@@ -85,7 +85,7 @@ function connectionPool<S>() {
     },
     sizeOf: (address: string) => byAddress.get(address)?.size ?? 0,
     oldestOf,
-    /** Of the address with the most, so that few addresses do not take the places of all others. */
+    /** Oldest connection of the address with the most, so that few addresses do not take the places of all others. */
     oldestOfLargest(): S | undefined {
       let [largest, most] = ['', 0]
       for (const [address, { size }] of byAddress) if (size > most) [largest, most] = [address, size]

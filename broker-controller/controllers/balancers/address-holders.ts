@@ -30,7 +30,7 @@ type Holder = {
   readonly ports: Map<BalancedPortKey, string>
 }
 
-/** Of Services whose ports meet, each has an address; more of them than one address per port of a chart is not looked through. */
+/** Shared addresses that are tried for one Service. Services whose ports meet have an address each; more than these are not examined. */
 const mostTried = 16
 
 /** `owned`: addresses that are not for Services, with what has them. */

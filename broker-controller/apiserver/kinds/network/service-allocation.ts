@@ -20,7 +20,7 @@ import { invalidService, withFamilies } from './service-families.ts'
 /** As kube-apiserver's `--service-node-port-range`. */
 const nodePorts = { first: 30_000, last: 32_767 } as const
 
-/** Of one Service. The range is that of the whole fleet. */
+/** Node ports of one Service. The whole fleet shares the range. */
 export const mostNodePorts = 250
 
 export type AllocationFacts = {
