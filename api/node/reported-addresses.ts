@@ -4,7 +4,7 @@
  */
 import type { Node } from '../node.ts'
 import type { Pod, PodStatus } from '../pod.ts'
-import { rangeHas } from '../text/address-block.ts'
+import { firstRangeOf, rangeHas } from '../text/address-block.ts'
 import { withPairedPodIPs } from '../validation/address-pairs.ts'
 
 export type AddressRules = {
@@ -18,22 +18,24 @@ export type AddressRules = {
 /** Without a network between nodes: no range is known, and no other node uses the addresses. */
 export const bridgeRules: AddressRules = { isRouted: false, podRanges: [], serviceRanges: [] }
 
-const special: readonly (readonly [range: string, what: string])[] = [
-  ['0.0.0.0/8', 'is no address of a machine'],
-  ['127.0.0.0/8', 'is a loopback address'],
-  ['169.254.0.0/16', 'is a link-local address'],
-  ['224.0.0.0/4', 'is a multicast address'],
-  ['240.0.0.0/4', 'is no address of a machine'],
-  ['::/128', 'is no address of a machine'],
-  ['::1/128', 'is a loopback address'],
-  ['::ffff:0:0/96', 'is an IPv4 address in IPv6 notation'],
-  ['fe80::/10', 'is a link-local address'],
-  ['ff00::/8', 'is a multicast address'],
-]
+const special: { readonly [range: string]: string } = {
+  '0.0.0.0/8': 'is not an address of a machine',
+  '127.0.0.0/8': 'is a loopback address',
+  '169.254.0.0/16': 'is a link-local address',
+  '224.0.0.0/4': 'is a multicast address',
+  '240.0.0.0/4': 'is not an address of a machine',
+  '::/128': 'is not an address of a machine',
+  '::1/128': 'is a loopback address',
+  '::ffff:0:0/96': 'is an IPv4 address in IPv6 notation',
+  'fe80::/10': 'is a link-local address',
+  'ff00::/8': 'is a multicast address',
+}
+const specialRangeOf = firstRangeOf(Object.keys(special))
 
 /** Why packets to this address reach no one machine; undefined: they may. */
 export function specialAddressProblem(ip: string): string | undefined {
-  return special.find(([range]) => rangeHas(range, ip))?.[1]
+  const range = specialRangeOf(ip)
+  return range && special[range]
 }
 
 export function internalIPsOf({ status }: Node): readonly string[] {

@@ -33,9 +33,26 @@ export function isStrictlyWithin(narrow: AddressBlock, wide: AddressBlock): bool
 /** Whether the range has the address; false where they are of two families. */
 export function rangeHas(range: string, ip: string): boolean {
   const block = parseAddressBlock(range)
-  const address = parseAddressBlock(`${ip}/${ip.includes(':') ? 128 : 32}`)
-  if (block === undefined || address === undefined || block.version !== address.version) return false
-  return block.bytes.every((byte, index) => byte === ((address.bytes[index] ?? 0) & maskByte(block.bits, index)))
+  const address = bytesOf(ip)
+  return block !== undefined && address !== undefined && blockHas(block, address)
+}
+
+/** The first of some ranges that has an address; many addresses are looked up in the same ranges. Throws for what is no range. */
+export function firstRangeOf<R extends string>(ranges: readonly R[]): (ip: string) => R | undefined {
+  const blocks = ranges.map((range) => {
+    const block = parseAddressBlock(range)
+    if (block === undefined) throw new Error(`${range} is not a CIDR`)
+    return { range, block }
+  })
+  return (ip) => {
+    const address = bytesOf(ip)
+    return address && blocks.find(({ block }) => blockHas(block, address))?.range
+  }
+}
+
+function blockHas({ bytes, bits }: AddressBlock, address: readonly number[]): boolean {
+  if (bytes.length !== address.length) return false
+  return bytes.every((byte, index) => byte === ((address[index] ?? 0) & maskByte(bits, index)))
 }
 
 /** The part of the mask that the byte with this index has. */
