@@ -9,7 +9,7 @@ const [http, https] = [
 
 test('addresses with the same ports stand together', async (t) => {
   t.same(
-    packedSubsets([
+    await packedSubsets([
       { addresses: [two], ports: [http] },
       { addresses: [one], ports: [https] },
       { addresses: [two], ports: [https] },
@@ -21,7 +21,7 @@ test('addresses with the same ports stand together', async (t) => {
 
 test('ports with other addresses stand apart, and so does what is not ready on one of them', async (t) => {
   t.same(
-    packedSubsets([
+    await packedSubsets([
       { addresses: [one, two], ports: [http] },
       { addresses: [one], notReadyAddresses: [two], ports: [https] },
     ]),
@@ -37,19 +37,19 @@ test('an address that is ready and not ready is not ready, in either order', asy
     { addresses: [one], ports: [http] },
     { notReadyAddresses: [one], ports: [http] },
   ]
-  t.same(packedSubsets(both), [{ notReadyAddresses: [one], ports: [http] }])
-  t.same(packedSubsets([...both].reverse()), [{ notReadyAddresses: [one], ports: [http] }])
+  t.same(await packedSubsets(both), [{ notReadyAddresses: [one], ports: [http] }])
+  t.same(await packedSubsets([...both].reverse()), [{ notReadyAddresses: [one], ports: [http] }])
 })
 
 test('addresses without ports stay without ports', async (t) => {
-  t.same(packedSubsets([{ addresses: [one] }, { notReadyAddresses: [two] }]), [
+  t.same(await packedSubsets([{ addresses: [one] }, { notReadyAddresses: [two] }]), [
     { addresses: [one], notReadyAddresses: [two] },
   ])
 })
 
 test('one address of two pods is two addresses', async (t) => {
   const of = (uid: string) => ({ ...one, targetRef: { kind: 'Pod', uid } })
-  t.same(packedSubsets([{ addresses: [of('b'), of('a')], ports: [http] }]), [
+  t.same(await packedSubsets([{ addresses: [of('b'), of('a')], ports: [http] }]), [
     { addresses: [of('a'), of('b')], ports: [http] },
   ])
 })
@@ -82,4 +82,30 @@ test('of more, each subset keeps its share of what is ready, then of what is not
     ],
     'a share is rounded up while there is space',
   )
+})
+
+test('a subset of which nothing is kept is left out', async (t) => {
+  t.same(sizes({ addresses: many(1000) }, { addresses: many(1), ports: [http] }, { notReadyAddresses: many(9) }), [
+    [1000, 0],
+  ])
+})
+
+test('many addresses with many ports cost their sum, not their product', async (t) => {
+  const ports = Array.from({ length: 4_000 }, (_, at) => ({ name: `p${at}`, port: 1 + at }))
+  const packed = await packedSubsets([{ addresses: many(4_000), ports }])
+  t.same(
+    packed.map((subset) => [subset.addresses?.length, subset.ports?.length]),
+    [[4_000, 4_000]],
+  )
+})
+
+test('an address that is ready for some ports only stands apart for each of them', async (t) => {
+  const packed = await packedSubsets([
+    { addresses: [one, two], ports: [http, https] },
+    { notReadyAddresses: [two], ports: [https] },
+  ])
+  t.same(packed, [
+    { addresses: [one, two], ports: [http] },
+    { addresses: [one], notReadyAddresses: [two], ports: [https] },
+  ])
 })

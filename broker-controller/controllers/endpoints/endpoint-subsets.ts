@@ -1,37 +1,89 @@
 /** The subsets of Endpoints: addresses that have the same ports (pkg/api/v1/endpoints/util.go of Kubernetes). */
 import type { EndpointAddress, EndpointSubset } from '../../../api/network/endpoints.ts'
+import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
 
 type SubsetPort = NonNullable<EndpointSubset['ports']>[number]
 type Place = { readonly address: EndpointAddress; readonly isReady: boolean }
+/** By address. One that is ready and not ready is not ready. */
+type Places = Map<string, Place>
+type PortGroups = { readonly port: SubsetPort | undefined; readonly groups: Set<number> }
 
-/** Each address once for each port, and together with those that have the same ports; all in an order that repeats. */
-export function packedSubsets(subsets: readonly EndpointSubset[]): readonly EndpointSubset[] {
-  /** By port, then by address. An address that is ready and not ready for one port is not ready. */
-  const byPort = new Map<string, { readonly port: SubsetPort | undefined; readonly places: Map<string, Place> }>()
-  for (const { addresses = [], notReadyAddresses = [], ports = [] } of subsets) {
-    for (const port of ports.length === 0 ? [undefined] : ports) {
-      const key = port === undefined ? '' : portText(port)
-      const { places } = byPort.get(key) ?? { places: new Map<string, Place>() }
-      byPort.set(key, { port, places })
-      for (const address of addresses) {
-        if (!places.has(addressText(address))) places.set(addressText(address), { address, isReady: true })
-      }
-      for (const address of notReadyAddresses) places.set(addressText(address), { address, isReady: false })
+/**
+ * Each address once for each port, and together with those that have the same ports; all in an order that repeats. The work is by the
+ * addresses plus the ports, not by their product; many of them take several turns of the event loop.
+ */
+export async function packedSubsets(subsets: readonly EndpointSubset[]): Promise<readonly EndpointSubset[]> {
+  const { byPort, places } = await groupedByPorts(subsets)
+  const together = new Map<string, Packed>()
+  const packedOf = new Map<string, Packed>()
+  await eachInTurns(byPort.values(), ({ port, groups }) => {
+    const groupsText = [...groups].join()
+    let packed = packedOf.get(groupsText)
+    if (packed === undefined) {
+      const sorted = [...merged([...groups].map((group) => places[group] ?? new Map()))].sort(byText)
+      const key = JSON.stringify(sorted.map(([text, { isReady }]) => [text, isReady]))
+      packed = together.get(key) ?? { places: sorted.map(([, place]) => place), ports: [] }
+      together.set(key, packed)
+      packedOf.set(groupsText, packed)
     }
-  }
-  const together = new Map<string, { readonly places: readonly Place[]; readonly ports: SubsetPort[] }>()
-  for (const { port, places } of byPort.values()) {
-    const sorted = [...places].sort(([a], [b]) => (a < b ? -1 : 1))
-    const key = JSON.stringify(sorted.map(([text, { isReady }]) => [text, isReady]))
-    const ports: SubsetPort[] = together.get(key)?.ports ?? []
-    if (port !== undefined) ports.push(port)
-    together.set(key, { places: sorted.map(([, place]) => place), ports })
-  }
-  const order = ({ ports }: EndpointSubset) => JSON.stringify(ports ?? [])
-  return [...together.values()].map(subsetOf).sort((a, b) => (order(a) < order(b) ? -1 : 1))
+    if (port !== undefined) packed.ports.push(port)
+  })
+  const packed: [string, EndpointSubset][] = []
+  await eachInTurns(together.values(), (one) => {
+    const subset = subsetOf(one)
+    packed.push([JSON.stringify(subset.ports ?? []), subset])
+  })
+  return packed.sort(byText).map(([, subset]) => subset)
 }
 
-type Packed = { readonly places: readonly Place[]; readonly ports: readonly SubsetPort[] }
+/** Addresses with the same list of ports are a group: its place in `places` is its number. */
+async function groupedByPorts(subsets: readonly EndpointSubset[]) {
+  const byPort = new Map<string, PortGroups>()
+  const places: Places[] = []
+  const numbers = new Map<string, number>()
+  // The subsets of a Service share one list, unless a port has another number in each pod.
+  const known = new Map<readonly SubsetPort[], number>()
+  const numberOf = (ports: readonly SubsetPort[]): number => {
+    const texts = ports.length === 0 ? [''] : ports.map(portText)
+    const key = texts.join(' ')
+    const number = numbers.get(key) ?? places.push(new Map()) - 1
+    if (numbers.has(key)) return number
+    numbers.set(key, number)
+    for (const [at, text] of texts.entries()) {
+      const entry = byPort.get(text) ?? { port: ports[at], groups: new Set() }
+      byPort.set(text, entry)
+      entry.groups.add(number)
+    }
+    return number
+  }
+  await eachInTurns(subsets, ({ addresses = [], notReadyAddresses = [], ports = [] }) => {
+    const number = known.get(ports) ?? numberOf(ports)
+    known.set(ports, number)
+    const group = places[number] ?? new Map()
+    for (const address of addresses) {
+      const text = addressText(address)
+      if (!group.has(text)) group.set(text, { address, isReady: true })
+    }
+    for (const address of notReadyAddresses) group.set(addressText(address), { address, isReady: false })
+  })
+  return { byPort, places }
+}
+
+function merged(groups: readonly Places[]): Places {
+  const [only = new Map(), ...more] = groups
+  if (more.length === 0) return only
+  const all: Places = new Map()
+  for (const group of groups) {
+    for (const [text, place] of group) if (!place.isReady || !all.has(text)) all.set(text, place)
+  }
+  return all
+}
+
+function byText<V>([a]: readonly [string, V], [b]: readonly [string, V]): number {
+  return a < b ? -1 : 1
+}
+
+type Packed = { readonly places: readonly Place[]; readonly ports: SubsetPort[] }
 
 function subsetOf({ places, ports }: Packed): EndpointSubset {
   const addresses = places.filter(({ isReady }) => isReady).map(({ address }) => address)
@@ -56,7 +108,7 @@ const mostAddresses = 1000
 
 /**
  * The first 1,000 addresses, in each subset a like share of them; those that are not ready only if all that are have a
- * place. undefined: there are no more (truncateEndpoints).
+ * place. A subset that keeps none is left out. undefined: there are no more (truncateEndpoints).
  */
 export function truncatedSubsets(subsets: readonly EndpointSubset[]): readonly EndpointSubset[] | undefined {
   const sum = (part: 'addresses' | 'notReadyAddresses') =>
@@ -66,11 +118,12 @@ export function truncatedSubsets(subsets: readonly EndpointSubset[]): readonly E
   const part = ready > mostAddresses ? 'addresses' : 'notReadyAddresses'
   const [most, all] = part === 'addresses' ? [mostAddresses, ready] : [mostAddresses - ready, notReady]
   let left = most
-  return subsets.map(({ addresses = [], notReadyAddresses = [], ...subset }) => {
+  return subsets.flatMap(({ addresses = [], notReadyAddresses = [], ...subset }) => {
     const cut = part === 'addresses' ? addresses : notReadyAddresses
     const kept = cut.slice(0, Math.min(left, Math.ceil((cut.length / all) * most)))
     left -= kept.length
     const both = part === 'addresses' ? { addresses: kept } : { addresses, notReadyAddresses: kept }
-    return { ...Object.fromEntries(Object.entries(both).filter(([, some]) => some.length > 0)), ...subset }
+    const present = Object.entries(both).filter(([, some]) => some.length > 0)
+    return present.length === 0 ? [] : [{ ...Object.fromEntries(present), ...subset }]
   })
 }

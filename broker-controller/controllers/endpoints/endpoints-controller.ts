@@ -80,7 +80,7 @@ async function runEndpoints(needs: EndpointsNeeds, signal: AbortSignal): Promise
     await writes.slices(key, changes)
     await yieldTurn()
     endpoints.catchUp()
-    const object = serviceEndpoints(service, found, endpoints.get(keyFrom(key)), time)
+    const object = await serviceEndpoints(service, found, endpoints.get(keyFrom(key)), time)
     if (object !== undefined) await writes.endpoints(object)
     if (services.get(keyFrom(key)) !== undefined) times.set(key, next)
     const isWaiting = found.some((pod) => isEndpoint(pod) && pod.spec.nodeName && !zones.has(pod.spec.nodeName))
@@ -94,7 +94,7 @@ async function runEndpoints(needs: EndpointsNeeds, signal: AbortSignal): Promise
     const isByHand = service !== undefined && selectorOf(service) === undefined
     const isMirroring = isByHand && written !== undefined && isMirrored(written)
     const mirrored = slices.of(key, mirroringController)
-    if (isMirroring) await writes.mirrored(key, written, mirroring(written, mirrored))
+    if (isMirroring) await writes.mirrored(key, written, await mirroring(written, mirrored))
     else await writes.slices(key, { create: [], update: [], remove: mirrored })
     if (service !== undefined) {
       leftBehind.delete(key)

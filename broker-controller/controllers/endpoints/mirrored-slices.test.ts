@@ -12,9 +12,10 @@ const endpoints = (subsets: readonly EndpointSubset[], metadata: ObjectMeta = {}
   metadata: { ...stamps, ...metadata, name: 'web', uid: metadata.uid ?? 'e' },
   subsets,
 })
+const changesOf = async (...args: Parameters<typeof mirroring>) => (await mirroring(...args)).changes
 /** The slices as they are stored after these changes. */
-const written = (...args: Parameters<typeof mirroring>): readonly StoredSlice[] => {
-  const { create, update } = mirroring(...args).changes
+const written = async (...args: Parameters<typeof mirroring>): Promise<readonly StoredSlice[]> => {
+  const { create, update } = await changesOf(...args)
   return [...create, ...update].map((slice, index) => ({
     ...slice,
     metadata: { ...stamps, ...slice.metadata, name: slice.metadata.name ?? `s${index}`, uid: `s${index}` },
@@ -26,7 +27,7 @@ const subset = { addresses: [one], notReadyAddresses: [two], ports }
 
 test('each family of addresses and each set of ports has a slice', async (t) => {
   const v6 = { ip: 'fd00::1' }
-  const slices = written(endpoints([subset, { addresses: [one, v6], ports: [{ port: 443 }] }]), [])
+  const slices = await written(endpoints([subset, { addresses: [one, v6], ports: [{ port: 443 }] }]), [])
   t.same(slices.map(({ addressType, ports: own }) => [addressType, own?.[0]?.port]).sort(), [
     ['IPv4', 443],
     ['IPv4', 80],
@@ -46,38 +47,38 @@ test('each family of addresses and each set of ports has a slice', async (t) => 
 
 test('slices that are as they should be are not written', async (t) => {
   const all = endpoints([subset], { labels: { a: 'b' }, annotations: { c: 'd' } })
-  const slices = written(all, [])
-  t.same(mirroring(all, slices).changes, { create: [], update: [], remove: [] })
+  const slices = await written(all, [])
+  t.same(await changesOf(all, slices), { create: [], update: [], remove: [] })
   const own = { 'endpoints.kubernetes.io/last-change-trigger-time': 'now' }
   const timed = endpoints([subset], { labels: { a: 'b' }, annotations: { c: 'd', ...own } })
-  t.same(mirroring(timed, slices).changes.update, [], 'the time of a change is not mirrored')
+  t.same((await changesOf(timed, slices)).update, [], 'the time of a change is not mirrored')
 })
 
 test('another address, label, annotation or owner writes the slice again', async (t) => {
-  const slices = written(endpoints([subset]), [])
-  const changed = (...args: Parameters<typeof endpoints>) => {
-    const { create, update, remove } = mirroring(endpoints(...args), slices).changes
+  const slices = await written(endpoints([subset]), [])
+  const changed = async (...args: Parameters<typeof endpoints>) => {
+    const { create, update, remove } = await changesOf(endpoints(...args), slices)
     return [create.length, update.length, remove.length]
   }
-  t.same(changed([{ addresses: [one, two], ports }]), [0, 1, 0])
-  t.same(changed([{ addresses: [one], ports }]), [0, 1, 0])
-  t.same(changed([{ addresses: [{ ip: '192.168.0.9' }], ports }]), [0, 1, 0])
-  t.same(changed([subset], { labels: { a: 'b' } }), [0, 1, 0])
-  t.same(changed([subset], { annotations: { a: 'b' } }), [0, 1, 0])
-  t.same(changed([subset], { uid: 'other' }), [0, 1, 0])
-  t.same(changed([{ ...subset, ports: [{ port: 443 }] }]), [0, 1, 0], 'a slice for other ports takes its place')
-  t.same(changed([]), [0, 0, 1])
+  t.same(await changed([{ addresses: [one, two], ports }]), [0, 1, 0])
+  t.same(await changed([{ addresses: [one], ports }]), [0, 1, 0])
+  t.same(await changed([{ addresses: [{ ip: '192.168.0.9' }], ports }]), [0, 1, 0])
+  t.same(await changed([subset], { labels: { a: 'b' } }), [0, 1, 0])
+  t.same(await changed([subset], { annotations: { a: 'b' } }), [0, 1, 0])
+  t.same(await changed([subset], { uid: 'other' }), [0, 1, 0])
+  t.same(await changed([{ ...subset, ports: [{ port: 443 }] }]), [0, 1, 0], 'a slice for other ports takes its place')
+  t.same(await changed([]), [0, 0, 1])
 })
 
 test('a name is no address, and what is beyond 1,000 in a subset is counted', async (t) => {
   const many = Array.from({ length: 1002 }, (_, i) => ({ ip: `10.1.${i >> 8}.${i & 255}` }))
-  const { skipped, changes } = mirroring(endpoints([{ addresses: [...many, { ip: 'host' }], ports }]), [])
+  const { skipped, changes } = await mirroring(endpoints([{ addresses: [...many, { ip: 'host' }], ports }]), [])
   t.equal(skipped, 2)
   t.equal(changes.create[0]?.endpoints?.length, 1000)
 })
 
 test('Endpoints that are being deleted get no new slice', async (t) => {
-  t.same(mirroring(endpoints([subset], { deletionTimestamp: '2026-01-01T00:00:00Z' }), []).changes.create, [])
+  t.same((await changesOf(endpoints([subset], { deletionTimestamp: '2026-01-01T00:00:00Z' }), [])).create, [])
 })
 
 test('a label or the lock of a leader keeps Endpoints from being mirrored', async (t) => {

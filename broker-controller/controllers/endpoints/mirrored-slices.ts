@@ -7,6 +7,7 @@ import { isIP } from 'node:net'
 import type { Endpoint, EndpointSlice } from '../../../api/network/endpoint-slice.ts'
 import type { EndpointAddress, EndpointSubset, Endpoints } from '../../../api/network/endpoints.ts'
 import type { IPFamily } from '../../../api/text/ip-address.ts'
+import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
 import { equalJSON } from '../../store/equal-json.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { packedSubsets } from './endpoint-subsets.ts'
@@ -40,11 +41,15 @@ export type Mirroring = {
   readonly skipped: number
 }
 
-type Group = { readonly ports: SlicePorts; readonly family: IPFamily; readonly endpoints: Endpoint[] }
+type Group = { readonly ports: SlicePorts; readonly family: IPFamily; readonly endpoints: readonly Endpoint[] }
 
 /** `slices`: those that this controller has written for the Service. */
-export function mirroring(endpoints: StoredObject<'endpoints'>, slices: readonly StoredSlice[]): Mirroring {
-  const { groups, skipped } = groupsOf(endpoints.subsets ?? [])
+export async function mirroring(
+  endpoints: StoredObject<'endpoints'>,
+  slices: readonly StoredSlice[],
+): Promise<Mirroring> {
+  const { groups, skipped } = groupsOf(await packedSubsets(endpoints.subsets ?? []))
+  const byKey = new Map([...slices].reverse().map((slice) => [groupKey(slice.addressType, slice.ports), slice]))
   const labels = {
     ...endpoints.metadata.labels,
     [serviceNameLabel]: endpoints.metadata.name,
@@ -54,12 +59,11 @@ export function mirroring(endpoints: StoredObject<'endpoints'>, slices: readonly
   const create: EndpointSlice[] = []
   const update: EndpointSlice[] = []
   const kept = new Set<StoredSlice>()
-  for (const { ports, family, endpoints: wanted } of groups) {
-    const [present] = slices.filter((one) => one.addressType === family && portsKey(one.ports) === portsKey(ports))
-    if (wanted.length === 0) continue
+  await eachInTurns(groups, ({ ports, family, endpoints: wanted }) => {
+    const present = byKey.get(groupKey(family, ports))
     if (present === undefined) {
       create.push(newSlice(endpoints, family, ports, wanted, labels, annotations))
-      continue
+      return
     }
     kept.add(present)
     const { update: other, create: more } = packEndpoints([present], wanted, mostAddresses)
@@ -69,36 +73,39 @@ export function mirroring(endpoints: StoredObject<'endpoints'>, slices: readonly
       equalJSON(present.metadata.labels ?? {}, labels) &&
       equalJSON(present.metadata.annotations ?? {}, annotations) &&
       present.metadata.ownerReferences?.some(({ uid }) => uid === endpoints.metadata.uid) === true
-    if (isSame) continue
+    if (isSame) return
     const next = newSlice(endpoints, family, ports, wanted, labels, annotations)
     const { generateName: _, ...metadata } = next.metadata
     update.push({ ...next, metadata: { ...present.metadata, ...metadata } })
-  }
+  })
   const remove = slices.filter((slice) => !kept.has(slice))
   const changes = recycled({ create, update, remove })
   const isLeaving = endpoints.metadata.deletionTimestamp !== undefined
   return { changes: isLeaving ? { ...changes, create: [] } : changes, skipped }
 }
 
+function groupKey(family: string, ports: SlicePorts | undefined): string {
+  return `${family} ${portsKey(ports)}`
+}
+
+/** `subsets`: packed, so that no two have the same ports. */
 function groupsOf(subsets: readonly EndpointSubset[]): { readonly groups: readonly Group[]; readonly skipped: number } {
-  const groups = new Map<string, Group>()
+  const groups: Group[] = []
   let skipped = 0
-  for (const { addresses = [], notReadyAddresses = [], ports = [] } of packedSubsets(subsets)) {
+  for (const { addresses = [], notReadyAddresses = [], ports = [] } of subsets) {
     const slicePorts = ports.map(({ name = '', protocol = 'TCP', ...port }) => ({ name, protocol, ...port }))
     const all = [
       ...addresses.map((address) => endpointOf(address, true)),
       ...notReadyAddresses.map((address) => endpointOf(address, false)),
     ].filter(({ addresses: [ip = ''] }) => isIP(ip) !== 0)
     skipped += Math.max(0, all.length - mostAddresses)
-    for (const endpoint of all.slice(0, mostAddresses)) {
-      const family = familyOf(endpoint.addresses[0] ?? '')
-      const key = `${family} ${portsKey(slicePorts)}`
-      const group = groups.get(key) ?? { ports: slicePorts, family, endpoints: [] }
-      groups.set(key, group)
-      group.endpoints.push(endpoint)
+    const mirrored = all.slice(0, mostAddresses)
+    for (const family of ['IPv4', 'IPv6'] as const) {
+      const endpoints = mirrored.filter(({ addresses: [ip = ''] }) => familyOf(ip) === family)
+      if (endpoints.length > 0) groups.push({ ports: slicePorts, family, endpoints })
     }
   }
-  return { groups: [...groups.values()], skipped }
+  return { groups, skipped }
 }
 
 function endpointOf({ ip, targetRef, nodeName, hostname = '' }: EndpointAddress, ready: boolean): Endpoint {

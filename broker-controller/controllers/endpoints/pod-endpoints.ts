@@ -9,6 +9,13 @@ import type { Pod } from '../../../api/pod.ts'
 import type { Labels } from '../../../api/selectors.ts'
 import type { IPFamily } from '../../../api/text/ip-address.ts'
 
+export type TargetPort = {
+  readonly name: string
+  readonly port: number
+  readonly protocol: string
+  readonly appProtocol?: string
+}
+
 /** What its pods have in their labels; undefined: it has no selector, so its endpoints are written by hand. */
 export function selectorOf({ spec = {} }: Service): Labels | undefined {
   const { selector = {}, type } = spec
@@ -56,6 +63,26 @@ export function targetPortOf({ spec }: Pod, { targetPort, port, protocol = 'TCP'
   return [...spec.containers, ...sidecars]
     .flatMap(({ ports = [] }) => ports)
     .find((one) => one.name === targetPort && (one.protocol ?? 'TCP') === protocol)?.containerPort
+}
+
+/**
+ * Where a pod listens for each port of the Service; ports that it does not have are left out. Unless the Service names a port that each
+ * pod may have under another number, all pods get the same list: many ports of many pods are read once.
+ */
+export function targetPortsReader({ spec = {} }: Service): (pod: Pod) => readonly TargetPort[] {
+  const { ports = [] } = spec
+  const read = (pod: Pod) =>
+    ports.flatMap((one) => {
+      const { name = '', protocol = 'TCP', appProtocol } = one
+      const port = targetPortOf(pod, one)
+      return port === undefined ? [] : [{ name, port, protocol, ...(appProtocol !== undefined && { appProtocol }) }]
+    })
+  if (ports.some(({ targetPort }) => typeof targetPort === 'string')) return read
+  let known: readonly TargetPort[] | undefined
+  return (pod) => {
+    known ??= read(pod)
+    return known
+  }
 }
 
 /** The name of the pod below that of the Service, for DNS; undefined: it asks for none. */

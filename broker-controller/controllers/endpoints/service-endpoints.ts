@@ -2,6 +2,7 @@
 import type { EndpointAddress, EndpointSubset, Endpoints } from '../../../api/network/endpoints.ts'
 import type { Service } from '../../../api/network/service.ts'
 import type { Pod } from '../../../api/pod.ts'
+import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
 import { equalJSON } from '../../store/equal-json.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { packedSubsets, truncatedSubsets } from './endpoint-subsets.ts'
@@ -15,20 +16,21 @@ import {
   isTerminating,
   podAddresses,
   podTargetRef,
-  targetPortOf,
+  type TargetPort,
+  targetPortsReader,
 } from './pod-endpoints.ts'
 import { headlessLabel, triggerTimeAnnotation } from './service-slices.ts'
 
 const overCapacityAnnotation = 'endpoints.kubernetes.io/over-capacity'
 
 /** The object as it is to be written; undefined: it is as it should be. `present`: what is stored now. */
-export function serviceEndpoints(
+export async function serviceEndpoints(
   service: StoredObject<'services'>,
   pods: readonly Pod[],
   present: StoredObject<'endpoints'> | undefined,
   triggerTime: string | undefined,
-): Endpoints | undefined {
-  const packed = packedSubsets(pods.flatMap((pod) => subsetsOf(service, pod)))
+): Promise<Endpoints | undefined> {
+  const packed = await packedSubsets(await subsetsOf(service, pods))
   const truncated = truncatedSubsets(packed)
   const subsets = truncated ?? packed
   const { [headlessLabel]: _, ...given } = service.metadata.labels ?? {}
@@ -69,21 +71,34 @@ export function serviceEndpoints(
   }
 }
 
-function subsetsOf(service: Service, pod: Pod): readonly EndpointSubset[] {
+/** One for each pod. Many pods take several turns of the event loop. */
+async function subsetsOf(service: Service, pods: readonly Pod[]): Promise<readonly EndpointSubset[]> {
   const { ports = [], publishNotReadyAddresses = false } = service.spec ?? {}
-  if (!isEndpoint(pod) || (isTerminating(pod) && !publishNotReadyAddresses)) return []
-  const address = addressOf(service, pod)
-  if (address === undefined) return []
-  const placed =
-    publishNotReadyAddresses || isServing(pod) ? { addresses: [address] } : { notReadyAddresses: [address] }
-  if (ports.length === 0) return isHeadless(service) ? [placed] : []
-  return ports.flatMap((one) => {
-    const { name = '', protocol = 'TCP', appProtocol } = one
-    const port = targetPortOf(pod, one)
-    if (port === undefined) return []
-    const target = { ...(name !== '' && { name }), port, protocol, ...(appProtocol !== undefined && { appProtocol }) }
-    return [{ ...placed, ports: [target] }]
+  const portsOf = subsetPortsReader(service)
+  const subsets: EndpointSubset[] = []
+  await eachInTurns(pods, (pod) => {
+    if (!isEndpoint(pod) || (isTerminating(pod) && !publishNotReadyAddresses)) return
+    const address = addressOf(service, pod)
+    if (address === undefined) return
+    const placed =
+      publishNotReadyAddresses || isServing(pod) ? { addresses: [address] } : { notReadyAddresses: [address] }
+    const listening = portsOf(pod)
+    if (listening.length > 0) subsets.push({ ...placed, ports: listening })
+    else if (ports.length === 0 && isHeadless(service)) subsets.push(placed)
   })
+  return subsets
+}
+
+/** As Endpoints have them: without empty names. Equal lists are the same list. */
+function subsetPortsReader(service: Service): (pod: Pod) => NonNullable<EndpointSubset['ports']> {
+  const portsOf = targetPortsReader(service)
+  const known = new Map<readonly TargetPort[], NonNullable<EndpointSubset['ports']>>()
+  return (pod) => {
+    const ports = portsOf(pod)
+    const named = known.get(ports) ?? ports.map(({ name, ...port }) => ({ ...(name !== '' && { name }), ...port }))
+    known.set(ports, named)
+    return named
+  }
 }
 
 /** Endpoints have addresses of one family: the first of the Service. */

@@ -17,7 +17,7 @@ import {
   isTerminating,
   podAddresses,
   podTargetRef,
-  targetPortOf,
+  targetPortsReader,
 } from './pod-endpoints.ts'
 import { packEndpoints, portsKey, type SlicePorts, type StoredSlice } from './slice-packing.ts'
 
@@ -51,12 +51,12 @@ export async function serviceSliceChanges(facts: ServiceFacts): Promise<SliceCha
   const { service, slices, triggerTime } = facts
   const families = familiesOf(service)
   const own = slices.filter((slice) => isOwned(slice, service))
-  const foreign = slices.filter((slice) => !own.includes(slice))
+  const foreign = slices.filter((slice) => !isOwned(slice, service))
   const others = own.filter(({ addressType }) => !families.some((family) => family === addressType))
   const parts: SliceChanges[] = []
   for (const family of families) {
     const present = own.filter(({ addressType }) => addressType === family)
-    parts.push(familyChanges(service, family, present, await groupsOf(facts, family)))
+    parts.push(await familyChanges(service, family, present, await groupsOf(facts, family)))
   }
   const changes = recycled({
     create: parts.flatMap(({ create }) => create),
@@ -75,12 +75,12 @@ type Group = { readonly ports: SlicePorts; readonly endpoints: Endpoint[] }
 
 type Groups = ReadonlyMap<string, Group>
 
-function familyChanges(
+async function familyChanges(
   service: ServiceFacts['service'],
   family: IPFamily,
   slices: readonly StoredSlice[],
   groups: Groups,
-): SliceChanges {
+): Promise<SliceChanges> {
   const create: EndpointSlice[] = []
   const update: EndpointSlice[] = []
   const remove: StoredSlice[] = []
@@ -90,9 +90,16 @@ function familyChanges(
     endpoints,
     metadata: { ...slice.metadata, labels },
   })
-  for (const slice of slices) if (!groups.has(portsKey(slice.ports))) remove.push(slice)
-  for (const [key, { ports, endpoints }] of groups) {
-    const present = slices.filter((slice) => portsKey(slice.ports) === key)
+  const byPorts = new Map<string, StoredSlice[]>()
+  await eachInTurns(slices, (slice) => {
+    const key = portsKey(slice.ports)
+    const known = byPorts.get(key)
+    if (!groups.has(key)) remove.push(slice)
+    else if (known === undefined) byPorts.set(key, [slice])
+    else known.push(slice)
+  })
+  await eachInTurns(groups, ([key, { ports, endpoints }]) => {
+    const present = byPorts.get(key) ?? []
     const packing = packEndpoints(present, endpoints)
     for (const slice of present) {
       const next = packing.update.get(slice.metadata.name)
@@ -102,7 +109,7 @@ function familyChanges(
       }
     }
     create.push(...packing.create.map((some) => newSlice(service, family, ports, some)))
-  }
+  })
   if (create.length > 0 || remove.length < slices.length) return { create, update, remove }
   // Without endpoints one empty slice remains: clients see that the Service has none.
   const empty = newSlice(service, family, [], [])
@@ -119,10 +126,13 @@ function isSame(slice: StoredSlice, { metadata }: EndpointSlice): boolean {
 /** The endpoints that listen on the same ports. A named port may have another number in each pod. */
 async function groupsOf({ service, pods, zones }: ServiceFacts, family: IPFamily): Promise<Groups> {
   const groups = new Map<string, Group>()
+  const portsOf = targetPortsReader(service)
+  const keys = new Map<SlicePorts, string>()
   await eachInTurns(pods, (pod) => {
     if (!isEndpoint(pod)) return
-    const ports = portsOf(service, pod)
-    const key = portsKey(ports)
+    const ports = portsOf(pod)
+    const key = keys.get(ports) ?? portsKey(ports)
+    keys.set(ports, key)
     const group = groups.get(key) ?? { ports, endpoints: [] }
     groups.set(key, group)
     const zone = zones.get(pod.spec.nodeName ?? '')
@@ -148,14 +158,6 @@ function endpointOf(service: Service, pod: Pod, addresses: readonly string[], zo
     ...(hostname !== undefined && { hostname }),
     ...(isClose && zone && { hints: { forZones: [{ name: zone }] } }),
   }
-}
-
-function portsOf(service: Service, pod: Pod): SlicePorts {
-  return (service.spec?.ports ?? []).flatMap((one) => {
-    const { name = '', protocol = 'TCP', appProtocol } = one
-    const port = targetPortOf(pod, one)
-    return port === undefined ? [] : [{ name, port, protocol, ...(appProtocol !== undefined && { appProtocol }) }]
-  })
 }
 
 function newSlice(
@@ -197,15 +199,22 @@ function isOwned({ metadata }: StoredSlice, service: StoredObject<'services'>): 
 
 /** A slice that would be removed becomes one that would be created: one write for two. */
 export function recycled({ create, update, remove }: SliceChanges): SliceChanges {
-  const created = [...create]
   const rewritten: EndpointSlice[] = []
+  const taken = new Set<EndpointSlice>()
+  const left = new Map<string, EndpointSlice[]>()
+  for (const slice of create.toReversed()) {
+    const some = left.get(slice.addressType)
+    if (some === undefined) left.set(slice.addressType, [slice])
+    else some.push(slice)
+  }
   const removed = remove.filter((slice) => {
-    const place = created.findIndex(({ addressType }) => addressType === slice.addressType)
-    const [next] = place < 0 ? [] : created.splice(place, 1)
-    if (next !== undefined) rewritten.push({ ...next, metadata: { ...slice.metadata, ...withoutName(next) } })
-    return next === undefined
+    const created = left.get(slice.addressType)?.pop()
+    if (created === undefined) return true
+    taken.add(created)
+    rewritten.push({ ...created, metadata: { ...slice.metadata, ...withoutName(created) } })
+    return false
   })
-  return { create: created, update: [...update, ...rewritten], remove: removed }
+  return { create: create.filter((slice) => !taken.has(slice)), update: [...update, ...rewritten], remove: removed }
 }
 
 function withoutName({ metadata: { generateName: _, ...metadata } }: EndpointSlice) {
