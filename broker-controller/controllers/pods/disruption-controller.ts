@@ -1,6 +1,6 @@
 /** Loop: keeps in every PodDisruptionBudget how many of its pods may be evicted right now. */
 import type { PodDisruptionBudget } from '../../../api/pod-disruption-budget.ts'
-import { matchesLabels, requirementsOf } from '../../../api/selectors.ts'
+import { labelMatcher, requirementsOf } from '../../../api/selectors.ts'
 import { type Clock, rfc3339 } from '../../../daemon/clock.ts'
 import { runController } from '../../../daemon/controller.ts'
 import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
@@ -133,5 +133,6 @@ async function runDisruption({ store, events, clock, log }: DisruptionNeeds, sig
 function selection({ spec }: PodDisruptionBudget): (pod: StoredPod) => boolean {
   const requirements = requirementsOf(spec?.selector)
   if (requirements?.ok !== true) return () => false
-  return ({ metadata }) => matchesLabels(requirements.value, metadata.labels)
+  const matches = labelMatcher(requirements.value)
+  return ({ metadata }) => matches(metadata.labels)
 }

@@ -5,6 +5,7 @@ import { alarm } from '../../../daemon/alarm.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { dueTimes, waitMs } from '../../../daemon/due-times.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
+import { yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
@@ -86,6 +87,7 @@ async function runTaintEviction(
   }
 
   const decide = async (key: string) => {
+    await yieldTurn()
     const pod = pods.get(keyFrom(key))
     const nodeName = pod?.spec.nodeName
     if (pod === undefined || !nodeName || pod.metadata.deletionTimestamp !== undefined) return

@@ -1,6 +1,6 @@
 /** The writes of adoption and release (pkg/controller/controller_ref_manager.go). */
 import type { BuiltInName } from '../../../api/resources.ts'
-import type { Labels } from '../../../api/selectors.ts'
+import type { LabelMatcher } from '../../../api/selectors.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
 import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
@@ -12,7 +12,7 @@ export type Claim<R extends BuiltInName, D extends BuiltInName> = {
   readonly owners: R
   readonly owner: StoredObject<R>
   readonly dependents: D
-  readonly selects: (labels: Labels | undefined) => boolean
+  readonly selects: LabelMatcher
   /** What an object must be beside its labels; undefined: anything. */
   readonly isMember?: (object: StoredObject<D>) => boolean
   /** Set on what is adopted, and removed from what is released. */

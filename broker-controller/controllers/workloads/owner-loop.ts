@@ -7,7 +7,7 @@
  * visit did not get to is missing from the store, and the next one does it.
  */
 import type { BuiltInName } from '../../../api/resources.ts'
-import type { Labels } from '../../../api/selectors.ts'
+import type { LabelMatcher } from '../../../api/selectors.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Reconciled, runController } from '../../../daemon/controller.ts'
 import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
@@ -34,7 +34,7 @@ export type OwnerLoop<R extends BuiltInName, D extends BuiltInName> = {
   readonly owners: R
   readonly dependents: OwnedObjects<D>
   /** Which objects without a controller the owner adopts; undefined: none. */
-  readonly selects: (owner: StoredObject<R>) => ((labels: Labels | undefined) => boolean) | undefined
+  readonly selects: (owner: StoredObject<R>) => LabelMatcher | undefined
   /** Whether the owner is to be visited after this change of one of its dependents; undefined: after each. */
   readonly concerns?: (present: StoredObject<D>, previous: StoredObject<D>) => boolean
   /** `found`: its dependents, and those without a controller that it selects. Throws to be called again later. */

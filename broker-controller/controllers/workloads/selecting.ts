@@ -1,19 +1,15 @@
 /** What the selectors of owners select, each read once. */
 import type { LabelSelector } from '../../../api/meta.ts'
-import { type Labels, matchesLabels, requirementsOf } from '../../../api/selectors.ts'
-
-export type Selects = (labels: Labels | undefined) => boolean
+import { type LabelMatcher, labelMatcher, requirementsOf } from '../../../api/selectors.ts'
 
 /** Of each owner; undefined: its selector is absent or wrong, and selects nothing. */
 export function selecting<O extends { readonly spec?: object }>(
   selectorOf: (owner: O) => LabelSelector | undefined,
-): (owner: O) => Selects | undefined {
-  const known = new WeakMap<object, Selects | 'nothing'>()
-  const read = (owner: O): Selects | 'nothing' => {
+): (owner: O) => LabelMatcher | undefined {
+  const known = new WeakMap<object, LabelMatcher | 'nothing'>()
+  const read = (owner: O): LabelMatcher | 'nothing' => {
     const requirements = requirementsOf(selectorOf(owner))
-    if (requirements?.ok !== true) return 'nothing'
-    const { value } = requirements
-    return (labels) => matchesLabels(value, labels)
+    return requirements?.ok === true ? labelMatcher(requirements.value) : 'nothing'
   }
   return (owner) => {
     const { spec } = owner

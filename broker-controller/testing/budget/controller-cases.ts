@@ -22,12 +22,21 @@ import { memoryStore } from '../../store/memory-store.ts'
 import type { Store } from '../../store/store.ts'
 import { workloadNeeds } from '../workload-world.ts'
 
-const pods = 2_000
+const pods = 5_000
+/** Each of them has a slice of its own. */
+const podsApart = 1_000
 /** Of a selector: with the rest of its object nearly as many values as a body may have. */
 const requirements = 5_000
 const writtenTogether = 250
 
-type World = { readonly store: Store; readonly clock: FakeClock; readonly needs: WorkloadNeeds }
+type World = {
+  readonly store: Store
+  readonly clock: FakeClock
+  readonly needs: WorkloadNeeds
+  /** How many objects of each kind are there. */
+  readonly counts: Counts
+}
+type Counts = Map<string, number>
 type ControllerCase = {
   readonly what: string
   readonly loops: (needs: WorkloadNeeds) => readonly Loop[]
@@ -50,8 +59,9 @@ function budgetCase({ what, loops, fill, act }: ControllerCase, log: Silent) {
     async prepare() {
       await end()
       const clock = fakeClock()
-      const store = turningStore(memoryStore({ clock, resources: builtInKinds }))
-      const made = { store, clock, needs: workloadNeeds(store, clock, log) }
+      const counts: Counts = new Map()
+      const store = turningStore(memoryStore({ clock, resources: builtInKinds }), counts)
+      const made = { store, clock, needs: workloadNeeds(store, clock, log), counts }
       for (const name of ['default', 'kube-system', 'many']) {
         await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
       }
@@ -77,7 +87,8 @@ function budgetCase({ what, loops, fill, act }: ControllerCase, log: Silent) {
 }
 
 /** Writes that are asked for together are answered in the next turn, as by a store with a disk. */
-function turningStore(store: Store): Store {
+function turningStore(store: Store, counts: Counts): Store {
+  const count = (resource: string, more: number) => counts.set(resource, (counts.get(resource) ?? 0) + more)
   const later = async <T>(write: Promise<T>): Promise<T> => {
     const result = await write
     await nextTurn()
@@ -85,10 +96,18 @@ function turningStore(store: Store): Store {
   }
   return {
     ...store,
-    create: (resource, object) => later(store.create(resource, object)),
+    async create(resource, object) {
+      const created = await later(store.create(resource, object))
+      count(resource, 1)
+      return created
+    },
     update: (resource, object) => later(store.update(resource, object)),
     updateStatus: (resource, object) => later(store.updateStatus(resource, object)),
-    delete: (resource, key, preconditions) => later(store.delete(resource, key, preconditions)),
+    async delete(resource, key, preconditions) {
+      const deleted = await later(store.delete(resource, key, preconditions))
+      count(resource, -1)
+      return deleted
+    },
   }
 }
 
@@ -114,6 +133,10 @@ async function each(count: number, act: (at: number) => Promise<unknown>): Promi
   }
 }
 
+function addressAt(at: number): string {
+  return `10.${at >> 16}.${(at >> 8) & 255}.${at & 255}`
+}
+
 type Owner = {
   readonly apiVersion: string
   readonly kind: string
@@ -125,6 +148,7 @@ async function fillPods(
   { store }: World,
   owner: Owner | undefined,
   change: (pod: Pod, at: number) => Pod = (pod) => pod,
+  count = pods,
 ): Promise<void> {
   const reference: OwnerReference | undefined = owner && {
     apiVersion: owner.apiVersion,
@@ -134,10 +158,10 @@ async function fillPods(
     controller: true,
     blockOwnerDeletion: true,
   }
-  await each(pods, async (at) => {
+  await each(count, async (at) => {
     const status = {
       phase: 'Running',
-      podIP: `10.${at >> 16}.${(at >> 8) & 255}.${at & 255}`,
+      podIP: addressAt(at),
       conditions: ready,
     } as const
     const { metadata: made, ...rest } = aPod({
@@ -308,6 +332,57 @@ const budget = {
   spec: { minAvailable: 1, selector: largeSelector },
 }
 
+/** As many as a Service may have. */
+const servicePorts = Array.from({ length: 250 }, (_, at) => ({
+  name: `p${at}`,
+  port: 80 + at,
+  protocol: 'TCP',
+  targetPort: 80 + at,
+}))
+const serviceOf = (spec: object) => ({ apiVersion: 'v1', kind: 'Service', metadata, spec })
+
+function serviceCase(
+  what: string,
+  ports: readonly object[],
+  change: (pod: Pod, at: number) => Pod,
+  count = pods,
+): ControllerCase {
+  const address = { clusterIP: '10.96.0.9', clusterIPs: ['10.96.0.9'], ipFamilies: ['IPv4'] }
+  return {
+    what,
+    loops: (needs) => [endpointsController(needs)],
+    fill: async (world) => {
+      await each(100, (at) => world.store.create('nodes', aNode({ name: `pi-${at}` })))
+      await fillPods(world, undefined, change, count)
+    },
+    act: (world) => create(world, 'services', serviceOf({ selector: labels, ...address, ports })),
+  }
+}
+
+/** Each pod has a slice of its own; then one pod goes, and its slice with it. */
+function losing({ fill, act, ...one }: ControllerCase): ControllerCase {
+  return {
+    ...one,
+    fill: async (world) => {
+      await fill(world)
+      await act(world)
+    },
+    async act(world) {
+      await present(world, 'endpointslices', podsApart)
+      await touchPod(world)
+      await present(world, 'endpointslices', podsApart - 1)
+    },
+  }
+}
+
+/** Waits until so many objects of the kind are there. */
+async function present({ counts, clock }: World, resource: string, wanted: number): Promise<void> {
+  while (counts.get(resource) !== wanted) {
+    await clock.advance(1_000)
+    await nextTurn()
+  }
+}
+
 const otherCases: readonly ControllerCase[] = [
   {
     what: 'garbage collection: an owner goes',
@@ -334,25 +409,49 @@ const otherCases: readonly ControllerCase[] = [
       await store.update('namespaces', { ...namespace, metadata: { ...namespace.metadata, deletionTimestamp } })
     },
   },
+  serviceCase('a Service of many pods is created', servicePorts.slice(0, 1), (pod) => pod),
+  serviceCase('a Service of many ports and many pods is created', servicePorts, (pod) => pod),
+  losing(
+    serviceCase(
+      'a Service loses a pod whose port has another number in each pod',
+      [{ name: 'own', port: 1, protocol: 'TCP', targetPort: 'own' }],
+      (pod, at) => {
+        const ports = [{ name: 'own', containerPort: 1 + at, protocol: 'TCP' }]
+        return { ...pod, spec: { ...pod.spec, containers: [{ name: 'main', image: 'web:1', ports }] } }
+      },
+      podsApart,
+    ),
+  ),
   {
-    what: 'a Service of many pods is created',
+    what: 'Endpoints of many addresses and ports are written by hand',
     loops: (needs) => [endpointsController(needs)],
-    fill: async (world) => {
-      await each(100, (at) => world.store.create('nodes', aNode({ name: `pi-${at}` })))
-      await fillPods(world, undefined)
-    },
+    fill: async (world) => void (await create(world, 'services', serviceOf({ clusterIP: 'None' }))),
     act: (world) =>
-      create(world, 'services', {
+      create(world, 'endpoints', {
         apiVersion: 'v1',
-        kind: 'Service',
+        kind: 'Endpoints',
         metadata,
-        spec: {
-          selector: labels,
-          clusterIP: '10.96.0.9',
-          clusterIPs: ['10.96.0.9'],
-          ipFamilies: ['IPv4'],
-          ports: [{ port: 80, protocol: 'TCP', targetPort: 80 }],
-        },
+        subsets: [
+          {
+            addresses: Array.from({ length: 4_000 }, (_, at) => ({ ip: addressAt(at) })),
+            ports: Array.from({ length: 4_000 }, (_, at) => ({ name: `p${at}`, port: 1 + at })),
+          },
+        ],
+      }),
+  },
+  {
+    what: 'Endpoints of many subsets are written by hand',
+    loops: (needs) => [endpointsController(needs)],
+    fill: async (world) => void (await create(world, 'services', serviceOf({ clusterIP: 'None' }))),
+    act: (world) =>
+      create(world, 'endpoints', {
+        apiVersion: 'v1',
+        kind: 'Endpoints',
+        metadata,
+        subsets: Array.from({ length: 3_000 }, (_, at) => ({
+          addresses: [{ ip: addressAt(at) }],
+          ports: [{ port: 1 + at }],
+        })),
       }),
   },
   {

@@ -1,14 +1,13 @@
 /** Writes the ControllerRevisions of DaemonSets and StatefulSets. */
 import { isApiError } from '../../../../api/api-error.ts'
 import type { BuiltInName } from '../../../../api/resources.ts'
-import type { Labels } from '../../../../api/selectors.ts'
+import type { LabelMatcher, Labels } from '../../../../api/selectors.ts'
 import { removeIfThere, rewrite } from '../../../store/rewrite.ts'
 import type { AnyStored, StoredObject } from '../../../store/store.ts'
 import { claimObjects } from '../claims.ts'
 import { controllerOf, controllerReference } from '../controller-ref.ts'
 import type { OwnedObjects } from '../owned-objects.ts'
 import type { PodControlNeeds } from '../pod-control.ts'
-import type { Selects } from '../selecting.ts'
 import { revisionHash, revisionName } from './revision-hash.ts'
 import { holdsSame, planRevision, type StoredRevision } from './revisions.ts'
 
@@ -16,7 +15,7 @@ export type HistoryNeeds = PodControlNeeds & { readonly revisions: OwnedObjects<
 
 export interface RevisionHistory<R extends BuiltInName> {
   /** The revisions of the owner, as the store has them now; those without a controller that it selects are adopted. */
-  claim(owner: StoredObject<R>, selects: Selects): Promise<readonly StoredRevision[]>
+  claim(owner: StoredObject<R>, selects: LabelMatcher): Promise<readonly StoredRevision[]>
   /**
    * The revision of the present template, with the number that it must have: an earlier one gets a new number, and where there is
    * none it is created. Throws the ApiError of a refusal.

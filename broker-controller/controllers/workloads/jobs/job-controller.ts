@@ -4,6 +4,7 @@ import { isApiError } from '../../../../api/api-error.ts'
 import { finishedConditionOf, type JobStatus, jobNames } from '../../../../api/batch/job.ts'
 import type { Reconciled } from '../../../../daemon/controller.ts'
 import { inParallel } from '../../../../daemon/in-parallel.ts'
+import { yieldTurn } from '../../../../daemon/limits/turn-limit.ts'
 import { type Loop, runLoops } from '../../../../daemon/run.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import type { StoredPod } from '../../../store/store.ts'
@@ -92,12 +93,14 @@ async function visitJob(needs: VisitNeeds, job: StoredJob, pods: readonly Stored
   const begun = startedStatus(job, nowMs)
   const sinceMs = activeSinceMs(job, begun, nowMs)
   const end = endOf(view, sinceMs, nowMs)
+  await yieldTurn()
   const done = end === undefined ? await manage(needs, view, nowMs) : await stop(needs, view)
   const outcome: Outcome = {
     ...done,
     end: end === undefined ? completion(view, done.active, nowMs) : done.active === 0 ? end : undefined,
     status: begun,
   }
+  await yieldTurn()
   const suspension = end === undefined && outcome.end === undefined ? suspensionOf(job, begun, nowMs) : undefined
   const tracking = trackPods(view, { ...outcome, status: suspension?.status ?? begun }, nowMs)
 

@@ -12,6 +12,7 @@ import {
   indexFailuresOf,
   isTerminatingPod,
   replacesFailedOnly,
+  validIndexOf,
 } from './job-pods.ts'
 import { isSuspended } from './job-suspension.ts'
 import type { JobView } from './job-view.ts'
@@ -60,20 +61,25 @@ function podsToRemove({ job, active }: JobView, atLeast: number, nowMs: number):
   const first = (pods: readonly StoredPod[], count: number) =>
     count <= 0 ? [] : inDeletionOrder(pods, [], nowMs).slice(0, count)
   const removed: StoredPod[] = []
-  let left = active
   if (isIndexedJob(job.spec)) {
-    const byIndex = new Map<number, StoredPod[]>()
+    const byIndex = new Map<number, StoredPod>()
+    const shared = new Map<number, StoredPod[]>()
     for (const pod of active) {
-      const index = completionIndexOf(pod)
-      const present = byIndex.get(index ?? -1)
-      if (index === undefined || index >= (job.spec.completions ?? 0)) removed.push(pod)
-      else if (present === undefined) byIndex.set(index, [pod])
-      else present.push(pod)
+      const index = validIndexOf(pod, job)
+      const present = index === undefined ? undefined : byIndex.get(index)
+      if (index === undefined) removed.push(pod)
+      else if (present === undefined) byIndex.set(index, pod)
+      else {
+        const pods = shared.get(index) ?? [present]
+        pods.push(pod)
+        shared.set(index, pods)
+      }
     }
-    for (const pods of byIndex.values()) removed.push(...first(pods, pods.length - 1))
-    const gone = new Set(removed)
-    left = active.filter((pod) => !gone.has(pod))
+    for (const pods of shared.values()) removed.push(...first(pods, pods.length - 1))
   }
+  if (atLeast <= removed.length) return removed
+  const gone = new Set(removed)
+  const left = active.filter((pod) => !gone.has(pod))
   return [...removed, ...first(left, atLeast - removed.length)]
 }
 

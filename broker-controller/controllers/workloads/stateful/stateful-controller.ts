@@ -4,6 +4,7 @@ import { isApiError } from '../../../../api/api-error.ts'
 import type { PodTemplateSpec } from '../../../../api/pod.ts'
 import type { Reconciled } from '../../../../daemon/controller.ts'
 import { messageOf } from '../../../../daemon/errors.ts'
+import { yieldTurn } from '../../../../daemon/limits/turn-limit.ts'
 import type { Loop } from '../../../../daemon/run.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import { rewrite } from '../../../store/rewrite.ts'
@@ -53,6 +54,7 @@ export function statefulSetController(needs: HistoryNeeds, pods: OwnedObjects<'p
     const current = known.find(({ metadata }) => metadata.name === set.status?.currentRevision) ?? update
     const revisions = { current: current.metadata.name, update: update.metadata.name }
     const isLeaving = set.metadata.deletionTimestamp !== undefined
+    await yieldTurn()
     const planned = isLeaving ? [] : planStateful(set, own, revisions, clock.wallMs())
     const isHeld = planned.length > 0 && needs.hold?.holds('statefulsets') === true
     if (isHeld) await control.recordHeld(set)
@@ -61,6 +63,7 @@ export function statefulSetController(needs: HistoryNeeds, pods: OwnedObjects<'p
       () => undefined,
       (error: unknown) => ({ error }),
     )
+    await yieldTurn()
     await writeStatus(needs, set, { own, revisions, steps, collisionCount: present.collisionCount })
     if (!isLeaving) await history.delete(surplusOf(set, present, current, own))
     if (failure !== undefined) throw failure.error
