@@ -11,6 +11,7 @@ import { eachChange } from './each-change.ts'
 import type { ObjectCache } from './object-cache.ts'
 import { refuseBeyond, type StoreLimits } from './room/store-limits.ts'
 import type { ChangeCursor, ObjectKey, Store, StoredObject, WatchEvent } from './store.ts'
+import { isVolatileLease } from './volatile.ts'
 
 /** Decides on a change of the present object; undefined: nothing changes. Throws ApiError. */
 export type Decide = (present: AnyStoredObject | undefined) => DraftChange | undefined
@@ -65,7 +66,9 @@ export function cachedStore({ resources, cache, writer, clock, random, limits }:
     if (closed) throw new ApiError('ServiceUnavailable', 'The store is closed', { retryAfterSeconds: 1 })
     const admitted: Decide = (present) => {
       const draft = decide(present)
-      if (limits !== undefined && draft !== undefined) refuseBeyond(limits, cache.sizes, rowOf(resource), draft, part)
+      // Leases of nodes are in memory only, and made again at each start: without them no node would be Ready.
+      const isCounted = draft !== undefined && !isVolatileLease(resource, key)
+      if (limits !== undefined && isCounted) refuseBeyond(limits, cache.sizes, rowOf(resource), draft, part)
       return draft
     }
     return writer.write(resource, key, admitted, part) as Promise<StoredObject<R>>

@@ -75,6 +75,16 @@ test('beyond the bound of the store no object is created, and the answer is 507'
   await store.create('configmaps', aMap('e', 'more', 1))
 })
 
+test('beyond the bound Leases of nodes are still created: after a start no node would be Ready without them', async (t) => {
+  const store = memoryStore({ clock, limits })
+  for (const namespace of ['a', 'b', 'c', 'd']) await filled(store, namespace)
+  const lease = (namespace: string, name: string) =>
+    ({ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { namespace, name }, spec: {} }) as const
+  await store.create('leases', lease('kube-node-lease', 'pi-1'))
+  await store.create('leases', lease('kube-system', 'bramble-controller'))
+  await t.rejects(store.create('leases', lease('e', 'of-a-client')), { code: 507 })
+})
+
 test('at 80 % of a bound there is a warning that names the largest namespace', (t) => {
   const sizes = objectSizes()
   const large = storeLimits(1000 * mebibyte)
