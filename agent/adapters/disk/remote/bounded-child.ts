@@ -13,7 +13,8 @@ export class NoAnswer extends Error {
   override readonly name = 'NoAnswer'
 }
 
-type Start = (program: string, args: readonly string[], options: SpawnOptions) => ChildProcess
+/** As `spawn` of Node.js. */
+export type Start = (program: string, args: readonly string[], options: SpawnOptions) => ChildProcess
 
 export type BoundedChild = {
   /** What it works on. At most one child is left for each. */

@@ -1,3 +1,4 @@
+import { ChildProcess } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -52,6 +53,18 @@ test('a part of a volume on a remote mount is held by another process, and no li
   await t.rejects(files.hold(nas, root, 'outside'), { name: 'VolumeError', message: /leads out of the volume/ })
   await t.rejects(files.hold(nas, root, 'outside/x'), { message: /leads out of the volume/ })
   await t.rejects(files.hold(nas, root, 'there/file/x'), { name: 'VolumeError', message: /cannot be used/ })
+})
+
+test('a process that cannot be started fails its call, and does not end this one', async (t) => {
+  const nas = { path: '/mnt/no-files-left', type: 'nfs4', source: '10.0.0.5:/export' }
+  // As spawn with EMFILE: no streams, and the error in the next turn.
+  const files = remoteFiles(undefined, () => {
+    const child = Object.assign(new ChildProcess(), { kill: () => false })
+    process.nextTick(() => child.emit('error', new Error('spawn sh EMFILE')))
+    return child
+  })
+  await t.rejects(files.hold(nas, '/mnt/no-files-left', 'part'), { message: 'spawn sh EMFILE' })
+  await t.rejects(files.makeFile(nas, '/mnt/no-files-left/file'), { message: 'spawn sh EMFILE' })
 })
 
 for (const reads of [false, true]) {

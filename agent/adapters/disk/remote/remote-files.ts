@@ -4,7 +4,7 @@ import { startDeadline } from '../../../../daemon/deadline.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import type { Held } from '../inside-volume.ts'
 import type { MountPoint } from '../mounts.ts'
-import { type ChildEnd, leave, NoAnswer, refuseIfLeft, runBounded } from './bounded-child.ts'
+import { type ChildEnd, leave, NoAnswer, refuseIfLeft, runBounded, type Start } from './bounded-child.ts'
 
 const usualDeadlineMs = 10_000
 const releaseMs = 2_000
@@ -18,10 +18,11 @@ export type RemoteFiles = {
   hold(mount: MountPoint, root: string, subPath: string): Promise<Held>
 }
 
-export function remoteFiles(deadlineMs = usualDeadlineMs): RemoteFiles {
+/** `start`: starts the processes. */
+export function remoteFiles(deadlineMs = usualDeadlineMs, start: Start = spawn): RemoteFiles {
   const inTurn = turns()
   const run = (mount: MountPoint, command: readonly string[]): Promise<ChildEnd> =>
-    inTurn(mount, () => runBounded({ key: mount.path, command, deadlineMs }))
+    inTurn(mount, () => runBounded({ key: mount.path, command, deadlineMs, start }))
   const runOrThrow = async (mount: MountPoint, command: readonly string[]) => {
     const { code, stdout, stderr } = await run(mount, command)
     if (code !== 0) throw new VolumeError(stderr.trim() || `${command[0]} ended with status ${code}`)
@@ -34,7 +35,7 @@ export function remoteFiles(deadlineMs = usualDeadlineMs): RemoteFiles {
     },
     makeFolder: async (mount, path) => void (await runOrThrow(mount, ['mkdir', '--parents', '--', path])),
     makeFile: async (mount, path) => void (await runOrThrow(mount, ['touch', '--', path])),
-    hold: (mount, root, subPath) => inTurn(mount, () => heldByChild(mount.path, root, subPath, deadlineMs)),
+    hold: (mount, root, subPath) => inTurn(mount, () => heldByChild(mount.path, { root, subPath }, deadlineMs, start)),
   }
 }
 
@@ -97,30 +98,37 @@ echo $kind
 read -r end || :
 `
 
-async function heldByChild(key: string, root: string, subPath: string, deadlineMs: number): Promise<Held> {
+type Wanted = { readonly root: string; readonly subPath: string }
+
+async function heldByChild(key: string, { root, subPath }: Wanted, deadlineMs: number, start: Start): Promise<Held> {
   refuseIfLeft(key)
-  const child = spawn('sh', ['-c', holdProgram, 'sh', root, subPath], {
+  const child = start('sh', ['-c', holdProgram, 'sh', root, subPath], {
     stdio: 'pipe',
     env: { ...process.env, LC_ALL: 'C' },
   })
-  child.stdin.on('error', () => undefined)
   const kind = await new Promise<string>((resolve, reject) => {
     let reported = ''
     const stop = startDeadline(deadlineMs, () => {
       leave(key, child)
       reject(new NoAnswer(`no answer within ${deadlineMs / 1000} s`))
     })
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      reported = (reported + text).slice(0, 1_000)
-    })
-    child.stdout.setEncoding('utf8').once('data', (text: string) => {
+    // First: without a listener the error of a process that cannot be started would end this one.
+    child.once('error', (error) => {
       stop()
-      resolve(text.trim())
+      reject(error)
     })
-    child.once('error', reject)
     child.once('close', () => {
       stop()
       reject(new VolumeError(`${subPath} cannot be used: ${reported.trim()}`))
+    })
+    // It has no streams where this process may open no more files.
+    child.stdin?.on('error', () => undefined)
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      reported = (reported + text).slice(0, 1_000)
+    })
+    child.stdout?.setEncoding('utf8').once('data', (text: string) => {
+      stop()
+      resolve(text.trim())
     })
   })
   const folder = kind === 'folder'
