@@ -36,7 +36,7 @@ function worldWith(
   const networkMessage = cell<NetworkMessage | undefined>(undefined)
   const podLink = cell<string | undefined>(undefined)
   const [mdnsRules, ipv6MdnsRules] = [cell<RuleSet | undefined>(undefined), cell<RuleSet | undefined>(undefined)]
-  const machine = { links, addresses: new Set([eth0.address]), portTaken: '' }
+  const machine = { links, addresses: new Set([eth0.address]), portTaken: '', unread: '' }
   const sent: { readonly message: Buffer; readonly to: string }[] = []
   const open = new Map<string, { receive(message: Buffer, from: MdnsPeer): void; fail(error: Error): void }>()
   const { run } = mdnsManager(
@@ -44,7 +44,10 @@ function worldWith(
       nodeName: 'pi-1',
       nodeAddress: () => '192.168.1.5',
       host: {
-        links: () => machine.links,
+        links() {
+          if (machine.unread !== '') throw new Error(machine.unread)
+          return machine.links
+        },
         addresses: () => machine.addresses,
         async open({ link: { address }, family }, receive) {
           if (machine.portTaken.includes(family)) throw new Error('The port is taken')
@@ -105,6 +108,21 @@ test('a name is probed, announced, answered and withdrawn at the end', async (t)
   t.same(taken(), ['pi-1.local 10 192.168.1.5 to 192.168.1.77:40000'])
   await end()
   t.same(taken(), ['pi-1.local 0 192.168.1.5 to all'])
+})
+
+test('where the addresses of the machine cannot be read for a moment, what is published stays', async (t) => {
+  const warning = 'Addresses of this machine not read: names in the house are not updated'
+  const { clock, machine, open, taken, receive } = world(t, settings, warning)
+  await clock.advance(15_000)
+  machine.unread = 'EMFILE'
+  machine.links = []
+  await clock.advance(25_000)
+  taken()
+  receive(dnsQuestion('pi-1.local', 'A'))
+  t.same(taken(), [`${here} to all`])
+  machine.unread = ''
+  await clock.advance(15_000)
+  t.equal(open.size, 0, 'then it is as the machine is')
 })
 
 test('without the setting no socket is opened', async (t) => {

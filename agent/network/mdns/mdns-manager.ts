@@ -47,6 +47,7 @@ export function mdnsManager(needs: MdnsManagerNeeds, settings: MdnsSettings | un
   let links: ReadonlyMap<MdnsPublisher, MdnsLink> = new Map()
   let own: ReadonlySet<string> = new Set()
   let verifyAtMs = 0
+  let isUnread = false
   /** By channel. */
   const problems = new Map<string, string>()
 
@@ -94,11 +95,22 @@ export function mdnsManager(needs: MdnsManagerNeeds, settings: MdnsSettings | un
     }
   }
 
+  /** The system may refuse its list of addresses for a moment: names that are published stay. */
+  const attempt = async (used: MdnsSettings) => {
+    try {
+      await verify(used)
+      isUnread = false
+    } catch (error) {
+      if (!isUnread) log.warn('Addresses of this machine not read: names in the house are not updated', { error })
+      isUnread = true
+    }
+  }
+
   /** Resolves with the time to wait. */
   const pass = async (used: MdnsSettings): Promise<number> => {
     const hasFailed = [...publishers.values()].some((one) => one.failure() !== undefined)
-    if (clock.monotonicMs() >= verifyAtMs || hasFailed) {
-      await verify(used)
+    if (clock.monotonicMs() >= verifyAtMs || (hasFailed && !isUnread)) {
+      await attempt(used)
       verifyAtMs = clock.monotonicMs() + verifyMs
     }
     want()
