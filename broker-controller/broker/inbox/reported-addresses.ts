@@ -28,10 +28,13 @@ export type ReportedAddressesNeeds = {
   readonly events: EventRecorder
 }
 
+/** Of one node: more than it has pods. Pods go without a report, and a node may report wrong addresses for each new one. */
+export const mostTopics = 1_000
+
 export function reportedAddresses({ rules, bodies, digests, events }: ReportedAddressesNeeds): ReportedAddresses {
   /** By address: the nodes that have it as InternalIP. */
   const owners = new Map<string, Set<string>>()
-  /** By node: what was left out of each of its messages, by topic. Topics are those of pods that are bound to it. */
+  /** By node: what was left out of each of its messages, by topic: that of its status, and those of pods that are or were bound to it. */
   const leftOut = new Map<string, Map<string, string>>()
 
   const isOfAnother = (name: string) => (ip: string) => [...(owners.get(ip) ?? [])].some((owner) => owner !== name)
@@ -43,6 +46,10 @@ export function reportedAddresses({ rules, bodies, digests, events }: ReportedAd
     const before = topics.get(topic)
     if (text === '') topics.delete(topic)
     else topics.set(topic, text)
+    for (const oldest of topics.keys()) {
+      if (topics.size <= mostTopics) break
+      topics.delete(oldest)
+    }
     if (topics.size > 0) leftOut.set(message.node, topics)
     else leftOut.delete(message.node)
     if (text === '' || text === before) return
