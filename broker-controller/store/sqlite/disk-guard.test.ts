@@ -1,10 +1,11 @@
-import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { t, test } from 'tap'
 import type { ConfigMap } from '../../../api/config-map.ts'
 import { systemClock as clock } from '../../../daemon/clock.ts'
+import { removeUnfinished } from '../../../daemon/durable-file.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { diskGuard } from './disk-guard.ts'
 import { type DiskReserve, diskReserve, reserveBytes } from './disk-reserve.ts'
@@ -131,4 +132,18 @@ test('pages that deletions left free in the file are counted', (t) => {
   file.write([{ ...row, body: null }])
   t.ok(file.freePages() - before > 0.9 * mebibyte)
   t.end()
+})
+
+test('what a power cut leaves of a reserve that is being written is removed at the next start', async (t) => {
+  const own = mkdtempSync(join(folder, 'cut-'))
+  const taken = diskReserve(join(own, 'store.reserve')).take()
+  let unfinished: readonly string[] = []
+  while (unfinished.length === 0) {
+    await new Promise((resolve) => setImmediate(resolve))
+    unfinished = readdirSync(own)
+  }
+  await taken
+  for (const name of unfinished) writeFileSync(join(own, name), '')
+  await removeUnfinished(own)
+  t.same(readdirSync(own), ['store.reserve'])
 })

@@ -41,7 +41,8 @@ export function diskReserve(path: string, freeBytes = () => freeOf(dirname(path)
       return true
     },
     async take() {
-      const draft = `${path}.new`
+      // As a file of `durable-file.ts`: what a power cut leaves of it is removed at the next start.
+      const draft = `${path}.${process.pid}.new`
       try {
         await writeWhole(draft)
         await rename(draft, path)
