@@ -168,3 +168,16 @@ test('counts of folders that are not asked for any more are ended', async (t) =>
   await counter.close()
   t.equal(await open(), before)
 })
+
+test('mounts that could not be read once are read again', async (t) => {
+  const top = join(await temporary(t), 'volume')
+  await mkdir(top)
+  let isUnread = true
+  const counter = folderCounter(10, async () => {
+    if (isUnread) throw new Error('EMFILE')
+    return []
+  })
+  await t.rejects(counter.usage(top), { message: 'EMFILE' })
+  isUnread = false
+  t.match(await counter.usage(top), { inodesUsed: 1 })
+})

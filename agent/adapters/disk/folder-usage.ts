@@ -47,12 +47,21 @@ export interface FolderCounter {
 
 type Count = { readonly walk: Walk; readonly sum: Counter }
 
-export function folderCounter(atOnce = entriesAtOnce): FolderCounter {
+export function folderCounter(atOnce = entriesAtOnce, readMounts = mountPoints): FolderCounter {
   const paused = new Map<string, Count>()
   const whole = new Map<string, Filled>()
   const asked = new Set<string>()
   /** Read once for each round. */
   let remote: Promise<readonly MountPoint[]> | undefined
+
+  const readRemote = async () => {
+    try {
+      return (await readMounts()).filter(isRemote)
+    } catch (error) {
+      remote = undefined // The next call reads them again: this round may not be ended.
+      throw error
+    }
+  }
 
   const end = async (path: string) => {
     const count = paused.get(path)
@@ -64,7 +73,7 @@ export function folderCounter(atOnce = entriesAtOnce): FolderCounter {
   return {
     async usage(path) {
       asked.add(path)
-      remote ??= mountPoints().then((points) => points.filter(isRemote))
+      remote ??= readRemote()
       const [mount] = mountsAt(await remote, path)
       if (mount !== undefined) {
         const known = whole.get(path) ?? { usedBytes: 0, inodesUsed: 0 }
