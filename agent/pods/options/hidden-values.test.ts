@@ -14,3 +14,8 @@ test('values of variables are not repeated from a message of the engine', async 
   )
   t.equal(withoutValues('no such image', env), 'no such image')
 })
+
+test('a name with characters that stand for the match in a replacement does not show its value', async (t) => {
+  const env = [{ name: "A$&B$'", value: 's3cret' }]
+  t.equal(withoutValues('invalid: s3cret', env), "invalid: [value of A$&B$']")
+})

@@ -12,5 +12,6 @@ export function withoutValues(text: string, env: readonly Variable[]): string {
     .flatMap(({ name, value }) => [value, JSON.stringify(value).slice(1, -1)].map((written) => ({ name, written })))
     // The longest first: one value may be a part of another.
     .sort((a, b) => b.written.length - a.written.length)
-  return hidden.reduce((shown, { name, written }) => shown.replaceAll(written, `[value of ${name}]`), text)
+  // A function: in a text `$&`, which a name may have, would stand for the value.
+  return hidden.reduce((shown, { name, written }) => shown.replaceAll(written, () => `[value of ${name}]`), text)
 }
