@@ -91,11 +91,22 @@ test('a long text is left out, one for people is cut, and only the first element
   t.equal(Object.keys(read({ map: 'number' }, named)[0] ?? {}).length, mostElements)
 })
 
+test('an entry with a name that is too long is left out', async (t) => {
+  const long = 'x'.repeat(mostTextBytes + 1)
+  t.same(read({ map: 'number' }, `{"${long}": 1, "a": 2, "${long}y": 3}`), [{ a: 2 }])
+})
+
 test('an answer of which too much would be kept is refused', async (t) => {
   const rows = (id: string, count: number) => `[${`{"Id":"${id}"},`.repeat(count)}{}]`
   t.throws(() => read(rowsShape, rows('x'.repeat(4_000), mostKeptBytes / 4_000)), /Docker's answer is too large/)
   t.throws(() => read(rowsShape, `[${'{},'.repeat(mostKeptBytes / 64)}{}]`), /Docker's answer is too large/)
   t.equal(read(rowsShape, rows('x'.repeat(64), 10_000))[0]?.length, 10_001)
+  const named = `{${Array.from({ length: 900 }, (_, index) => `"${'x'.repeat(4_000)}${index}":0`).join()}}`
+  t.throws(
+    () => read({ list: { map: 'number' } }, `[${`${named},`.repeat(5)}{}]`),
+    /Docker's answer is too large/,
+    'names',
+  )
 })
 
 test('what is not JSON of the API is refused', async (t) => {

@@ -88,6 +88,7 @@ function keptTree<S extends JsonShape>(shape: S) {
       keptBytes = 0
     } else if (Array.isArray(frame.value)) frame.value.push(value)
     else if (frame.name !== undefined) {
+      if (isMap(frame.shape)) keep(frame.name.length)
       // Not an assignment: the name may be that of the prototype.
       Object.defineProperty(frame.value, frame.name, { value, enumerable: true, writable: true, configurable: true })
     }
@@ -135,7 +136,7 @@ function keptTree<S extends JsonShape>(shape: S) {
     take(wanted: Wanted, value: string | number | boolean | undefined) {
       const frame = frames.at(-1)
       if (wanted === 'name') {
-        if (frame !== undefined) frame.name = String(value)
+        if (frame !== undefined) frame.name = typeof value === 'string' ? value : undefined
         return
       }
       if (value === undefined) return
@@ -260,6 +261,11 @@ function nextShape(root: JsonShape, frame: Frame | undefined): JsonShape | undef
   if (name === undefined) return undefined
   if ('map' in shape) return count < mostElements ? shape.map : undefined
   return Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined
+}
+
+/** Its names are kept, too; those of the fields of a shape are there already. */
+function isMap(shape: JsonShape): boolean {
+  return typeof shape === 'object' && 'map' in shape
 }
 
 /** The rows of an answer are limited by `mostKeptBytes`: none of them is left out. */
