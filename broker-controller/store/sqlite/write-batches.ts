@@ -169,9 +169,9 @@ type Batch = {
   readonly settled: Promise<void>
   readonly resolve: () => void
   readonly reject: (error: ApiError) => void
-  /** Ends the wait for more changes. */
-  /** Of the JSON of its objects. */
+  /** Length of the JSON of its objects. */
   bytes: number
+  /** Ends the wait for more changes. */
   delay: AbortController | undefined
   urgent: boolean
 }
