@@ -1,7 +1,15 @@
 import { test } from 'tap'
 import { systemClock as clock } from '../daemon/clock.ts'
-import { ensureClusterInfo, ensureFlowControl, ensureNamespaces, ensurePriorityClasses } from './bootstrap-objects.ts'
+import { quietLog } from '../daemon/testing/quiet-log.ts'
+import {
+  ensureClusterInfo,
+  ensureFleetObjectsWithRoom,
+  ensureFlowControl,
+  ensureNamespaces,
+  ensurePriorityClasses,
+} from './bootstrap-objects.ts'
 import { memoryStore } from './store/memory-store.ts'
+import { storeLimits } from './store/room/store-limits.ts'
 
 test('a fleet has its namespaces from the first start on, and keeps what was done to them', async (t) => {
   const store = memoryStore({ clock })
@@ -14,6 +22,17 @@ test('a fleet has its namespaces from the first start on, and keeps what was don
   const version = await store.version()
   await ensureNamespaces(store)
   t.equal(await store.version(), version)
+})
+
+test('a fleet whose store is full starts without what a new version adds; a new fleet does not start', async (t) => {
+  const store = memoryStore({ clock, limits: storeLimits(1000) })
+  const log = quietLog(t)
+  await t.rejects(ensureFleetObjectsWithRoom(memoryStore({ clock, limits: storeLimits(100) }), log), { code: 507 })
+  await ensureNamespaces(store)
+  await ensureFleetObjectsWithRoom(store, log)
+  t.same(log.messages('warn'), [
+    'The store has no room for new objects of the fleet: they are created at the next start',
+  ])
 })
 
 test('a fleet has the two classes of the system', async (t) => {

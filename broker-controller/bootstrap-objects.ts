@@ -5,10 +5,11 @@ import { standardFlowSchemas, standardPriorityLevels } from '../api/flow-control
 import { systemPriorityClasses } from '../api/priority-class.ts'
 import { kubeconfigText } from '../certs/kubeconfig.ts'
 import { type Clock, systemClock } from '../daemon/clock.ts'
+import type { Log } from '../daemon/log.ts'
 import { ensureDefaultRoles } from './access/reconcile-roles.ts'
 import type { PodNetworkSettings } from './pod-network-configuration.ts'
 import { rewrite } from './store/rewrite.ts'
-import type { Store } from './store/store.ts'
+import { type Store, StoreFullError } from './store/store.ts'
 
 const namespaces = ['default', 'kube-system', 'kube-public', 'kube-node-lease']
 
@@ -18,6 +19,20 @@ export async function ensureFleetObjects(store: Store): Promise<void> {
   await ensurePriorityClasses(store)
   await ensureFlowControl(store)
   await ensureDefaultRoles({ store, clock: systemClock })
+}
+
+/**
+ * The same for a store that may be full. Of a fleet that has its namespaces, what a new version adds waits for the next start with room:
+ * without the API no space could be freed.
+ */
+export async function ensureFleetObjectsWithRoom(store: Store, log: Log): Promise<void> {
+  try {
+    await ensureFleetObjects(store)
+  } catch (error) {
+    const known = await Promise.all(namespaces.map((name) => store.get('namespaces', { namespace: '', name })))
+    if (!(error instanceof StoreFullError) || known.includes(undefined)) throw error
+    log.warn('The store has no room for new objects of the fleet: they are created at the next start', { error })
+  }
 }
 
 export async function ensureNamespaces(store: Store): Promise<void> {

@@ -23,7 +23,7 @@ import type { ReadinessCheck } from './apiserver/system-paths.ts'
 import { webhookAdmission } from './apiserver/webhooks/webhook-admission.ts'
 import { webhookCaller } from './apiserver/webhooks/webhook-call.ts'
 import { parseYamlBody } from './apiserver/wire/yaml-body.ts'
-import { ensureFleetObjects } from './bootstrap-objects.ts'
+import { ensureFleetObjectsWithRoom } from './bootstrap-objects.ts'
 import { authorityFolderName } from './commands/backup.ts'
 import type { ControllerFlags } from './commands/command-line.ts'
 import type { ControllerConfiguration, ControllerConfigurationFile } from './configuration.ts'
@@ -80,7 +80,7 @@ export async function openParts(
     random: Math.random,
     log,
   })
-  if (!isShared) await ensureFleetObjects(store)
+  if (!isShared) await ensureFleetObjectsWithRoom(store, log)
   const access = await openAuthorizer({ store, clock, log })
   const keyFolder = join(flags.dataDir, authorityFolderName)
   let tokenKeys = await openTokenKeys(keyFolder)
