@@ -13,7 +13,6 @@ export interface PodClass {
   readonly pod: Pod
   readonly terms: PodTerms
   readonly isLeaving: boolean
-  on(nodeName: string): number
   /** The number of pods by node; nodes without any are absent. */
   readonly byNode: ReadonlyMap<string, number>
   /** The number of pods by the value of that label of their nodes; values without any are absent. Kept for the next call. */
@@ -122,7 +121,6 @@ function counted(pod: Pod, labelsOf: (nodeName: string) => Labels): Counted {
         for (const [nodeName, count] of byNode) addTo(sums, labelsOf(nodeName)[topologyKey], weight * count)
       }
     },
-    on: (nodeName) => byNode.get(nodeName) ?? 0,
     count(nodeName, change) {
       addTo(byNode, nodeName, change)
       for (const [topologyKey, counts] of byTopology) addTo(counts, labelsOf(nodeName)[topologyKey], change)

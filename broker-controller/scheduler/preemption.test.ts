@@ -333,7 +333,7 @@ test('a pod that a budget guards is tried once, and counted once afterwards', as
   const known = aCluster([small('a')], [one('a', 1, web), one('a', 9)])
   t.equal(outcome(asking('1'), known, [webBudget]), 'a: p1')
   t.same(
-    [...known.podClasses.in('default')].map((podClass) => podClass.on('a')),
+    [...known.podClasses.in('default')].map((podClass) => podClass.byNode.get('a')),
     [1, 1],
   )
 })
