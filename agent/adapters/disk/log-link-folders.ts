@@ -1,6 +1,7 @@
 /**
  * `/var/log/pods` and `/var/log/containers`: links to the log files of Docker. Pods may write there through a hostPath, so folders
- * are opened without following links, and only links that lead to a log of a container are replaced or removed.
+ * are opened without following links. A link that has the name of a new one is replaced, and links to logs that are gone are removed;
+ * files of others stay.
  */
 import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, readlink, rmdir, stat, symlink, unlink } from 'node:fs/promises'
