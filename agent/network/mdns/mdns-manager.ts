@@ -80,19 +80,9 @@ export function mdnsManager(needs: MdnsManagerNeeds, settings: MdnsSettings | un
     wanted = new Map([...links].map(([one, link]) => [one, namesToPublish(facts, link, used)]))
   }
 
-  /** A name that others have by one family is not this node's by the other one either: who resolves it would get both. */
   const want = () => {
-    const lost = [...publishers.values()].map((one) => ({ of: one, names: new Set(one.lost()) }))
-    for (const [publisher, names] of wanted) {
-      const { device } = publisher.channel.link
-      const beside = lost.filter(({ of }) => of !== publisher && of.channel.link.device === device)
-      const known = new Set(publisher.lost())
-      const isLost = ({ name }: HostName) => !known.has(name) && beside.some((other) => other.names.has(name))
-      publisher.want(
-        names.filter((name) => !isLost(name)),
-        { own, link: links.get(publisher) ?? publisher.channel.link },
-      )
-    }
+    const allowed = [...wanted].map(([one, names]) => [one, withoutLost(one, names, publishers.values())] as const)
+    for (const [one, names] of allowed) one.want(names, { own, link: links.get(one) ?? one.channel.link })
   }
 
   /** The system may refuse its list of addresses for a moment: names that are published stay. */
@@ -118,11 +108,7 @@ export function mdnsManager(needs: MdnsManagerNeeds, settings: MdnsSettings | un
     return Math.max(0, Math.min(verifyAtMs, ...due) - clock.monotonicMs())
   }
 
-  const setRules = () => {
-    const message = settings && reads.networkMessage.get()
-    needs.writes.mdnsRules.set(message && mdnsRules(message))
-    needs.writes.ipv6MdnsRules.set(message?.ipv6 && ipv6MdnsRules(message.ipv6, reads.podLink.get()))
-  }
+  const setRules = () => writeRules(needs, settings)
 
   return {
     name: 'mdns',
@@ -144,6 +130,21 @@ export function mdnsManager(needs: MdnsManagerNeeds, settings: MdnsSettings | un
       }
     },
   }
+}
+
+/** A name that others have by one family is not this node's by the other one either: who resolves it would get both. */
+function withoutLost(publisher: MdnsPublisher, names: readonly HostName[], publishers: Iterable<MdnsPublisher>) {
+  const { device } = publisher.channel.link
+  const beside = [...publishers].filter((one) => one !== publisher && one.channel.link.device === device)
+  const lost = new Set(beside.flatMap((one) => [...one.lost()]))
+  const known = new Set(publisher.lost())
+  return names.filter(({ name }) => known.has(name) || !lost.has(name))
+}
+
+function writeRules({ reads, writes }: MdnsManagerNeeds, settings: MdnsSettings | undefined): void {
+  const message = settings && reads.networkMessage.get()
+  writes.mdnsRules.set(message && mdnsRules(message))
+  writes.ipv6MdnsRules.set(message?.ipv6 && ipv6MdnsRules(message.ipv6, reads.podLink.get()))
 }
 
 /** By their keys. An interface has one of IPv6, with the first of its links, and none without an address of the link. */
