@@ -9,7 +9,7 @@ import { systemClock as clock } from '../daemon/clock.ts'
 import type { Loop } from '../daemon/run.ts'
 import type { Dashboard } from './apiserver/dashboard/dashboard.ts'
 import { assembledHomeAssistant } from './assembled-home-assistant.ts'
-import { ensureClusterInfo, ensureFleetObjects, type ServerLists } from './bootstrap-objects.ts'
+import { ensureClusterInfo, ensureFleetObjectsWithRoom, type ServerLists } from './bootstrap-objects.ts'
 import { limitMessages } from './broker/inbox/message-limits.ts'
 import { nodeInbox } from './broker/inbox/node-inbox.ts'
 import { networkOutbox } from './broker/outbox/network-outbox.ts'
@@ -56,7 +56,7 @@ export async function openLeading(
     // As at the start: the fleet may have another one since, and its files may have been copied here.
     await followAuthority(shared.store, join(needs.flags.dataDir, authorityFolderName), log)
     await parts.own.reload()
-    await written('the objects of the fleet', () => ensureFleetObjects(shared.store))
+    await written('the objects of the fleet', () => ensureFleetObjectsWithRoom(shared.store, log))
   }
   if (configuration.externalBroker !== undefined) {
     await written('issued certificates', () => beginIssuedCertificates(shared, parts.own.authority().hash))
