@@ -1,6 +1,7 @@
 /** Files that a power cut leaves whole: either the old content or the new, never half of one. */
-import { open, readdir, rename, rm, unlink } from 'node:fs/promises'
+import { mkdir, open, readdir, rename, rm, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { codeOf } from './errors.ts'
 
 /**
  * Writes aside, flushes, renames, flushes the folder. `mode` holds from the first byte on. `owner`: to whom the file is given, by its
@@ -10,6 +11,37 @@ export async function replaceFile(
   path: string,
   content: string | Uint8Array,
   mode = 0o600,
+  owner?: { readonly uid: number; readonly gid: number },
+): Promise<void> {
+  await replaceUnsynced(path, content, mode, owner)
+  await syncFolder(dirname(path))
+}
+
+/** As `replaceFile` for each of these in one folder, which is flushed once. After a power cut before it has resolved, some may be there. */
+export async function replaceFilesIn(
+  folder: string,
+  files: Iterable<readonly [name: string, content: string]>,
+): Promise<void> {
+  for (const [name, content] of files) await replaceUnsynced(join(folder, name), content, 0o600)
+  await syncFolder(folder)
+}
+
+/** Makes the folder, for its owner only, if it is not there. */
+export async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o700 })
+  } catch (cause) {
+    if (codeOf(cause) === 'EEXIST') return
+    throw new Error(`Cannot write ${path}`, { cause })
+  }
+  await syncFolder(dirname(path))
+}
+
+/** The rename may be lost with the power. The content is not half: it is flushed before. */
+async function replaceUnsynced(
+  path: string,
+  content: string | Uint8Array,
+  mode: number,
   owner?: { readonly uid: number; readonly gid: number },
 ): Promise<void> {
   const aside = `${path}.${process.pid}.new`
@@ -29,7 +61,6 @@ export async function replaceFile(
     await unlink(aside).catch(() => undefined)
     throw new Error(`Cannot write ${path}`, { cause })
   }
-  await syncFolder(dirname(path))
 }
 
 /**

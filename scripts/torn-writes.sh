@@ -221,13 +221,22 @@ look_at_disk() {
   e2fsck -fy "$data/copy" >"$data/fsck" 2>&1 || status=$?
   [ "$status" -le 1 ] || fail 'The file system cannot be repaired' 'The output of fsck:' "$data/fsck"
   debugfs -R 'cat /var/lib/bramble/agent/desired.json' "$data/copy" >"$data/desired" 2>/dev/null
+  rm -rf -- "$data/desired.json.contents"
+  debugfs -R "rdump /var/lib/bramble/agent/desired.json.contents $data" "$data/copy" >/dev/null 2>&1
   step=$(node -e '
     const { createHash } = require("crypto")
-    const text = require("fs").readFileSync(process.argv[1], "utf8"), end = text.indexOf("\n")
-    const content = text.slice(end + 1, -1)
-    if (createHash("sha256").update(content).digest("hex") !== JSON.parse(text.slice(0, end)).sha256) throw new Error("The checksum does not fit")
-    console.log(JSON.parse(content).desired.configMaps.find((one) => one.metadata.name === "state").data.step)
-  ' "$data/desired" 2>"$data/why") || { cp "$data/desired" dist/torn-checkpoint && fail "Pull $pull left half a checkpoint (kept: dist/torn-checkpoint)" 'The output of Node.js:' "$data/why"; }
+    const { readFileSync } = require("fs"), [path, folder] = process.argv.slice(1)
+    const text = readFileSync(path, "utf8"), end = text.indexOf("\n"), content = text.slice(end + 1, -1)
+    const expect = (sum, text) => { if (!createHash("sha256").update(text).digest("hex").startsWith(sum)) throw new Error("The checksum does not fit") }
+    expect(JSON.parse(text.slice(0, end)).sha256, content)
+    const { pods, configMaps } = JSON.parse(content).desired
+    const [, found] = [pods, configMaps].map((hashes) => hashes.map((hash) => {
+      const part = readFileSync(`${folder}/${hash}`, "utf8")
+      expect(hash, part)
+      return JSON.parse(part)
+    }))
+    console.log(found.find((one) => one.metadata.name === "state").data.step)
+  ' "$data/desired" "$data/desired.json.contents" 2>"$data/why") || { cp "$data/desired" dist/torn-checkpoint && fail "Pull $pull left half a checkpoint (kept: dist/torn-checkpoint)" 'The output of Node.js:' "$data/why"; }
   [ "$step" -ge "$found" ] && [ "$step" -le "$1" ] || fail "Pull $pull left step $step; $found was found before, and $1 was sent" 'A write that was flushed is lost.'
   found=$step
   aside=$(debugfs -R 'ls -p /var/lib/bramble/agent' "$data/copy" 2>/dev/null | grep -c '\.new/' || true)

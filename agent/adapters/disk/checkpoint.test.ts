@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
@@ -7,7 +7,8 @@ import { aPod } from '../../../api/testing/builders.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import type { CheckpointData } from '../../pods/wanted/pod-checkpoint.ts'
-import { fileCheckpoint, laterFormat, read } from './checkpoint.ts'
+import { fileCheckpoint, laterFormat } from './checkpoint.ts'
+import { readCheckpoint } from './pod-checkpoint/checkpoint-index.ts'
 
 const useless = 'The checkpoint cannot be used'
 
@@ -62,11 +63,11 @@ test('the next agent has the store of the message, also where another store want
 
 test('a damaged file is renamed and never used', async (t) => {
   for (const damage of [
-    (text: string) => text.replace('web', 'wob'),
+    (text: string) => text.replace('one', 'two'),
     (text: string) => text.slice(0, text.length / 2),
     () => '',
     () => '\0'.repeat(100),
-    (text: string) => text.replace('"format":1', '"format":2'),
+    (text: string) => text.replace('"format":2', '"format":3'),
   ]) {
     const { path, open } = place(t)
     await open().save(remembered())
@@ -107,12 +108,13 @@ test('a copy is written when it differs, and never of what is spoiled', async (t
   const { ino } = await stat(`${path}.copy`)
   await checkpoint.keepCopy()
   t.equal((await stat(`${path}.copy`)).ino, ino)
-  await writeFile(path, (await readFile(path, 'utf8')).replace('web', 'wob'))
+  await writeFile(path, (await readFile(path, 'utf8')).replace('one', 'two'))
   await checkpoint.keepCopy()
   t.equal((await stat(`${path}.copy`)).ino, ino)
   await checkpoint.save(remembered(2, 'other'))
   await checkpoint.keepCopy()
-  t.match(await readFile(`${path}.copy`, 'utf8'), /"other"/)
+  await writeFile(path, 'spoiled')
+  t.match(await open(useless).load(), { desired: { pods: [{ metadata: { name: 'other' } }] }, mayBeOld: true })
 })
 
 test('a pod with unknown fields of a later agent affects no other pod, and is still desired', async (t) => {
@@ -147,15 +149,18 @@ const stored = fileURLToPath(new URL('../../../../agent/testing/checkpoints/desi
 
 test('what an earlier agent wrote is read by each later one', async (t) => {
   const text = await readFile(stored, 'utf8')
-  t.match(read(text), { desired: { epoch: 'one', pods: [{ metadata: { name: 'web', uid: 'uid-of-web' } }] } })
+  t.match(readCheckpoint(text), { desired: { epoch: 'one', pods: [{ metadata: { name: 'web', uid: 'uid-of-web' } }] } })
   const renamed = (content: unknown) => {
     const { desired } = content as { readonly desired: { readonly pods: readonly object[] } }
     return { desired: { ...desired, epoch: 'two' }, endings: {} }
   }
   const again = (content: unknown) => ({ ...(content as object), endings: { gone: { phase: 'Failed' } } })
-  t.match(read(text, [renamed, again]), { desired: { epoch: 'two' }, endings: { gone: { phase: 'Failed' } } })
+  t.match(readCheckpoint(text, new Map(), [renamed, again]), {
+    desired: { epoch: 'two' },
+    endings: { gone: { phase: 'Failed' } },
+  })
   t.throws(
-    () => read(text.replace('"format":1', '"format":4'), [renamed, again]),
+    () => readCheckpoint(text.replace('"format":1', '"format":4'), new Map(), [renamed, again]),
     /Format 4 is not supported; this version reads up to 3/,
   )
 })
@@ -165,9 +170,9 @@ test('a file of a later agent is left alone, and the message names the remedy', 
   t.equal(await laterFormat(path), undefined)
   await open().save(remembered())
   t.equal(await laterFormat(path), undefined)
-  const later = (await readFile(path, 'utf8')).replace('"format":1', '"format":2')
+  const later = (await readFile(path, 'utf8')).replace('"format":2', '"format":3')
   await writeFile(path, later)
-  t.match(await laterFormat(path), /later bramble-agent \(format 2; this one reads 1\)\. Install that version again/)
+  t.match(await laterFormat(path), /later bramble-agent \(format 3; this one reads 2\)\. Install that version again/)
   await writeFile(path, later.slice(20))
   t.equal(await laterFormat(path), undefined, 'the writer of that is unknown')
 })
@@ -177,7 +182,11 @@ test('whenever the power goes while it is written, there is the old state or the
   const [old, next] = [remembered(1, 'old'), remembered(2, 'new')]
   await open().save(old)
   const oldText = await readFile(path, 'utf8')
+  const oldContents = await contentsOf(path)
   await open().save(next)
+  // They are removed once the new index is on disk. Of the new contents some are there before it, or half of one aside.
+  for (const [name, text] of oldContents) await writeFile(`${path}.contents/${name}`, text)
+  await writeFile(`${path}.contents/${'0'.repeat(32)}.4711.new`, 'half')
   const nextText = await readFile(path, 'utf8')
   const aside = `${path}.4711.new`
   const lengths = Array.from({ length: 40 }, (_, index) => Math.floor((nextText.length * index) / 39))
@@ -198,4 +207,144 @@ test('whenever the power goes while it is written, there is the old state or the
     await writeFile(path, text)
     t.equal(await open(useless).load(), undefined)
   }
+})
+
+async function contentsOf(path: string): Promise<ReadonlyMap<string, string>> {
+  const names = await readdir(`${path}.contents`)
+  return new Map(
+    await Promise.all(names.map(async (name) => [name, await readFile(`${path}.contents/${name}`, 'utf8')] as const)),
+  )
+}
+
+/** A pod that mounts five ConfigMaps of 1 MB and a Secret, and `others` beside it. */
+function withLargeContents(...others: readonly string[]): CheckpointData {
+  const { desired, endings } = remembered()
+  const metadata = (name: string) => ({ name, namespace: 'default' })
+  const configMaps = [1, 2, 3, 4, 5].map((number) => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: metadata(`large-${number}`),
+    data: { text: String(number).repeat(1_000_000) },
+  }))
+  const secrets = [{ apiVersion: 'v1', kind: 'Secret', metadata: metadata('key'), data: { key: 'a'.repeat(400_000) } }]
+  const pods = [...desired.pods, ...others.map((name) => aPod({ name }))]
+  return { desired: { ...desired, pods, configMaps, secrets } as CheckpointData['desired'], endings }
+}
+
+/** The size of each file of the checkpoint, by name and inode: a file that was written has another one. */
+async function filesOf(path: string): Promise<ReadonlyMap<string, number>> {
+  const folder = join(path, '..')
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name))
+  return new Map(
+    await Promise.all(
+      files.map(async (file): Promise<[string, number]> => {
+        const { ino, size } = await stat(file)
+        return [`${file} ${ino}`, size]
+      }),
+    ),
+  )
+}
+
+async function bytesWritten(path: string, write: () => Promise<unknown>): Promise<number> {
+  const before = await filesOf(path)
+  await write()
+  const after = await filesOf(path)
+  return [...after].reduce((sum, [file, size]) => (before.has(file) ? sum : sum + size), 0)
+}
+
+test('a change of one pod writes that pod and an index, whatever the others have', async (t) => {
+  const { path, open } = place(t)
+  const checkpoint = open()
+  t.ok((await bytesWritten(path, () => checkpoint.save(withLargeContents()))) > 5_000_000, 'once')
+  t.ok((await bytesWritten(path, () => checkpoint.keepCopy())) > 5_000_000, 'and once for the copy')
+  const again = open()
+  await again.load()
+  // Decoded objects are new ones: the next message has no object of the last one.
+  const saved = await bytesWritten(path, () => again.save(structuredClone(withLargeContents('other'))))
+  t.ok(saved < 10_000, `${saved} bytes`)
+  const copied = await bytesWritten(path, () => again.keepCopy())
+  t.ok(copied < 10_000, `${copied} bytes`)
+  t.same(await open().load(), withLargeContents('other'))
+  const removed = await bytesWritten(path, () => again.save(withLargeContents()))
+  t.ok(removed < 10_000, `${removed} bytes`)
+})
+
+test('with 100 pods a change of one writes no other, and the status of one that ends no other status', async (t) => {
+  const { path, open } = place(t)
+  const checkpoint = open()
+  const names = Array.from({ length: 100 }, (_, number) => `pod-${number}`)
+  const message = 'x'.repeat(4000)
+  const endings = Object.fromEntries(names.map((name) => [name, { phase: 'Failed', message } as const]))
+  await checkpoint.save({ ...withLargeContents(...names), endings })
+  const ended = { ...endings, other: { phase: 'Failed', message: 'y'.repeat(4000) } as const }
+  const written = await bytesWritten(path, () =>
+    checkpoint.save({ ...withLargeContents(...names, 'other'), endings: ended }),
+  )
+  t.ok(written < 30_000, `${written} bytes`)
+})
+
+test('contents that nothing names any more are removed, also those of an interrupted write', async (t) => {
+  const { path, open } = place(t)
+  const checkpoint = open()
+  await checkpoint.save(withLargeContents())
+  await writeFile(`${path}.contents/${'0'.repeat(32)}`, 'written before the power went')
+  await writeFile(`${path}.contents/${'1'.repeat(32)}.4711.new`, 'half')
+  await checkpoint.save(remembered(2, 'other'))
+  t.same((await readdir(`${path}.contents`)).length, 2, 'the pod and the ending of a job')
+  t.same(await open().load(), remembered(2, 'other'))
+})
+
+test('contents are readable by root only', async (t) => {
+  const { path, open } = place(t)
+  await open().save(withLargeContents())
+  await open().keepCopy()
+  for (const folder of [`${path}.contents`, `${path}.copy.contents`]) {
+    t.equal((await stat(folder)).mode & 0o777, 0o700)
+    for (const name of await readdir(folder)) t.equal((await stat(join(folder, name))).mode & 0o777, 0o600)
+  }
+})
+
+test('a content that the card damaged is taken from the copy, and written again with the next change', async (t) => {
+  const { path, open } = place(t)
+  await open().save(withLargeContents())
+  await open().keepCopy()
+  for (const damage of ['', 'half']) {
+    for (const name of await readdir(`${path}.contents`)) await writeFile(`${path}.contents/${name}`, damage)
+    const checkpoint = open()
+    t.same(await checkpoint.load(), withLargeContents(), 'equal hashes are equal contents, so it is not marked as old')
+    await checkpoint.save(withLargeContents())
+    await rm(`${path}.copy.contents`, { recursive: true })
+    t.same(await open().load(), withLargeContents())
+    await rm(`${path}.copy`)
+    await open().keepCopy()
+  }
+})
+
+test('a content that is damaged in both makes the checkpoint unusable, and the next save writes all', async (t) => {
+  const { path, open } = place(t)
+  await open().save(withLargeContents())
+  await open().keepCopy()
+  for (const folder of [`${path}.contents`, `${path}.copy.contents`]) {
+    for (const name of await readdir(folder)) await writeFile(join(folder, name), 'half')
+  }
+  const checkpoint = open(useless)
+  t.equal(await checkpoint.load(), undefined)
+  await checkpoint.save(withLargeContents())
+  t.same(await open().load(), withLargeContents())
+})
+
+test('the checkpoint of an earlier agent is brought to this format with the next change', async (t) => {
+  const { path, open } = place(t)
+  await writeFile(path, await readFile(stored))
+  const checkpoint = open()
+  const found = await checkpoint.load()
+  t.match(found, {
+    desired: { pods: [{ metadata: { name: 'web' } }] },
+    endings: { 'uid-of-job': { phase: 'Succeeded' } },
+  })
+  if (found === undefined) return
+  await checkpoint.save(found)
+  t.equal(JSON.parse((await readFile(path, 'utf8')).split('\n')[0] ?? '').format, 2)
+  t.same(await open().load(), found)
 })
