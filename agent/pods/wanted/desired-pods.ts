@@ -1,6 +1,8 @@
 /** The pods that the control plane desires on this node. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Desired, Misread } from '../../../api/desired.ts'
+import type { ObjectMeta } from '../../../api/meta.ts'
+import { configMapsOf, secretsOf } from '../../../api/pod/pod-references.ts'
 import { configSourceAnnotation, isMirrorPod, isStaticPod, mirroredHash } from '../../../api/pod/static-pod.ts'
 import type { Pod } from '../../../api/pod.ts'
 
@@ -76,17 +78,38 @@ export function wantedHere(
   return new Map([...placed, ...free.map((pod): [string, Pod] => [pod.metadata.uid ?? '', withGates(pod, desired)])])
 }
 
-export function podPath({ metadata }: Pod): string {
+export function podPath({ metadata }: { readonly metadata: Pick<ObjectMeta, 'namespace' | 'name'> }): string {
   return `${metadata.namespace ?? 'default'}/${metadata.name ?? ''}`
 }
 
-/** UIDs of the pods that differ between the two, including the objects that they reference. */
+/** UIDs of the pods that differ between the two, or refer to a ConfigMap or a Secret that does. */
 export function changedPods(before: Desired | undefined, after: Desired): readonly string[] {
   if (before === undefined) return [...podsByUID(after).keys()]
   const [old, now] = [podsByUID(before), podsByUID(after)]
   const all = [...new Set([...old.keys(), ...now.keys()])]
-  const sameData =
-    isDeepStrictEqual(before.configMaps ?? [], after.configMaps ?? []) &&
-    isDeepStrictEqual(before.secrets ?? [], after.secrets ?? [])
-  return sameData ? all.filter((uid) => !isDeepStrictEqual(old.get(uid), now.get(uid))) : all
+  const configMaps = changedData(before.configMaps, after.configMaps)
+  const secrets = changedData(before.secrets, after.secrets)
+  return all.filter((uid) => {
+    const pod = now.get(uid)
+    if (pod === undefined || !isDeepStrictEqual(old.get(uid), pod)) return true
+    return (
+      (configMaps.size > 0 && refersTo(configMaps, pod, configMapsOf(pod))) ||
+      (secrets.size > 0 && refersTo(secrets, pod, secretsOf(pod)))
+    )
+  })
+}
+
+type Data = { readonly metadata: ObjectMeta }
+
+/** Those that were added, removed or changed, as `namespace/name`. */
+function changedData(before: readonly Data[] = [], after: readonly Data[] = []): ReadonlySet<string> {
+  const old = new Map(before.map((one) => [podPath(one), one]))
+  const now = new Map(after.map((one) => [podPath(one), one]))
+  return new Set([...old.keys(), ...now.keys()].filter((path) => !isDeepStrictEqual(old.get(path), now.get(path))))
+}
+
+function refersTo(changed: ReadonlySet<string>, { metadata: { namespace } }: Pod, names: ReadonlySet<string>): boolean {
+  return [...names].some((name) =>
+    changed.has(podPath({ metadata: { name, ...(namespace !== undefined && { namespace }) } })),
+  )
 }

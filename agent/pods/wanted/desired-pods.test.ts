@@ -1,0 +1,47 @@
+import { test } from 'tap'
+import { aPod } from '../../../api/testing/builders.ts'
+import { changedPods } from './desired-pods.ts'
+
+const metadata = (name: string) => ({ name, namespace: 'default' })
+const configMap = (name: string, text: string) =>
+  ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: metadata(name), data: { text } }) as const
+const secret = (name: string, text: string) =>
+  ({ apiVersion: 'v1', kind: 'Secret', metadata: metadata(name), data: { text } }) as const
+
+const withMap = aPod({
+  name: 'with-map',
+  uid: 'map',
+  spec: { volumes: [{ name: 'v', configMap: { name: 'settings' } }] },
+})
+const withKey = aPod({
+  name: 'with-key',
+  uid: 'key',
+  spec: { volumes: [{ name: 'v', secret: { secretName: 'key' } }] },
+})
+const elsewhere = aPod({ name: 'elsewhere', namespace: 'other', uid: 'elsewhere', spec: withMap.spec })
+const plain = aPod({ name: 'plain', uid: 'plain' })
+const pods = [withMap, withKey, elsewhere, plain]
+const before = {
+  ...{ epoch: 'one', version: 1, pods },
+  configMaps: [configMap('settings', 'a'), configMap('other', 'a')],
+  secrets: [secret('key', 'a')],
+}
+
+test('a ConfigMap or Secret that changes is a change of the pods that refer to it only', (t) => {
+  t.same(changedPods(before, structuredClone(before)), [])
+  t.same(changedPods(before, { ...before, configMaps: [configMap('settings', 'b'), configMap('other', 'a')] }), ['map'])
+  t.same(changedPods(before, { ...before, secrets: [secret('key', 'b')] }), ['key'])
+  t.same(changedPods(before, { ...before, configMaps: [configMap('settings', 'a')] }), [], 'no pod refers to the other')
+  t.same(changedPods(before, { ...before, configMaps: [] }), ['map'], 'it is gone')
+  t.same(changedPods({ ...before, secrets: [] }, before), ['key'], 'it came')
+  t.same(changedPods(before, { ...before, configMaps: before.configMaps.toReversed() }), [])
+  t.end()
+})
+
+test('a pod that came, went or is another one has changed, and all have where none were known', (t) => {
+  const other = { ...plain, spec: { ...plain.spec, nodeName: 'pi-2' } }
+  t.same(changedPods(before, { ...before, pods: [withMap, withKey, other] }).toSorted(), ['elsewhere', 'plain'])
+  t.same(changedPods({ ...before, pods: [] }, before), ['map', 'key', 'elsewhere', 'plain'])
+  t.same(changedPods(undefined, before), ['map', 'key', 'elsewhere', 'plain'])
+  t.end()
+})
