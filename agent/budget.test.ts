@@ -1,6 +1,6 @@
 /** No message of the controller and no datagram holds the event loop of the agent for more than 100 ms. */
 import { test } from 'tap'
-import { decodeDesired } from '../api/desired.ts'
+import { decodeDesired, decodeReceivedDesired } from '../api/desired.ts'
 import { longestPoliciesMessage } from '../api/network/node-policies.ts'
 import { longestFleetMessage } from '../api/network/service-endpoints.ts'
 import { type BudgetCase, turnsAboveBudget } from '../daemon/testing/turn-budget.ts'
@@ -121,11 +121,22 @@ function messages(): readonly BudgetCase[] {
       decodeDesired,
     ),
     decoding(
+      'desired, contents by name',
+      JSON.stringify(byName(many(110, pod), many(20, data))),
+      decodeReceivedDesired,
+    ),
+    decoding(
       'desired, pods that cannot be decoded',
       JSON.stringify({ ...head, pods: many(110, (number) => ({ ...pod(number), spec: { containers: number } })) }),
       decodeDesired,
     ),
   ]
+}
+
+function byName(pods: readonly object[], secrets: readonly object[]) {
+  const names = { pods: pods.map((_, index) => `pod-${index}`), secrets: secrets.map((_, index) => `secret-${index}`) }
+  const all = [...names.pods, ...names.secrets]
+  return { ...head, names, contents: Object.fromEntries([...pods, ...secrets].map((one, index) => [all[index], one])) }
 }
 
 /** Names that point to one another, and as many records as the length allows. */
@@ -160,7 +171,7 @@ async function* each(cases: readonly BudgetCase[]): AsyncGenerator<BudgetCase> {
 test('no message of the controller holds the event loop for longer than its budget', async (t) => {
   const { count, above } = await turnsAboveBudget(each(messages()))
   t.same(above, [])
-  t.equal(count, 9)
+  t.equal(count, 10)
 })
 
 test('twenty datagrams of the largest size hold the event loop within its budget', async (t) => {

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { decodeDesired } from './desired.ts'
+import { decodeDesired, decodeReceivedDesired } from './desired.ts'
 import { aPod } from './testing/builders.ts'
 
 const web = aPod({ name: 'web' })
@@ -51,4 +51,47 @@ test('a pod that is to go need not be understood', async (t) => {
   const message = value(desired({ pods: [{ ...later, metadata }] }))
   t.match(message, { pods: [{ metadata: { name: 'later', deletionTimestamp: String }, spec: { containers: [] } }] })
   t.equal(message?.misread, undefined)
+})
+
+const names = { pods: ['p'], configMaps: ['c'], secrets: [] }
+const references = (more: object = {}) => ({ epoch: 'one', version: 1, names, contents: {}, ...more })
+
+test('an agent from before contents by name ignores a message that has them, and keeps its pods', async (t) => {
+  t.equal(decodeDesired(references({ contents: { p: web, c: config } })).ok, false)
+})
+
+test('contents are decoded by the list that has their name, and only those that are in a list', async (t) => {
+  const decoded = decodeReceivedDesired(references({ contents: { p: web, c: config, other: { any: 'thing' } } }))
+  if (!decoded.ok) return t.fail(JSON.stringify(decoded.problems))
+  const { contents, ...message } = decoded.value
+  t.same(message, { epoch: 'one', version: 1, names, pods: [] })
+  t.same(
+    [...(contents ?? [])].map(([name, { kind }]) => [name, kind]),
+    [
+      ['p', 'Pod'],
+      ['c', 'ConfigMap'],
+    ],
+  )
+  t.same(decodeReceivedDesired(desired({})), decodeDesired(desired({})), 'the other form is decoded as ever')
+})
+
+test('a content that is not understood takes no other with it, unless it has no identity', async (t) => {
+  const decoded = decodeReceivedDesired(references({ contents: { p: later, c: config } }))
+  t.match(decoded.ok && decoded.value.contents?.get('p'), {
+    kind: 'misread',
+    misread: { kind: 'Pod', name: 'later', content: 'p' },
+  })
+  for (const contents of [{ p: 7 }, { p: { spec: {} } }, [], 'text']) {
+    t.equal(decodeReceivedDesired(references({ contents })).ok, false, JSON.stringify(contents))
+  }
+  t.equal(decodeReceivedDesired({ ...references(), names: 3 }).ok, false)
+})
+
+test('names stay with their objects when one of these is not understood, and do not count without an object', async (t) => {
+  const both = { pods: ['p-later', 'p-web'] }
+  const misread = value(desired({ pods: [later, web], names: both }))
+  t.match(misread, { pods: [web], names: { pods: ['p-web'] }, misread: [{ name: 'later', content: 'p-later' }] })
+  t.same(value(JSON.parse(JSON.stringify(misread))), misread)
+  t.equal(value(desired({ names: both }))?.names, undefined, 'more names than objects')
+  t.same(value(desired({ pods: [web, web], names: { pods: ['p-web'] } }))?.names, { pods: ['p-web'] })
 })

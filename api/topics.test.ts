@@ -21,6 +21,7 @@ const otherVersion: { readonly [Kind in Topic['kind']]: object } = {
     ...{ reason: 'SomethingLater', message: 'm', involvedObject: { kind: 'SomethingLater', later: 1 } },
   },
   stats: { time, summary: { node: { nodeName: 'n', startTime: time, later: 1 }, pods: [] } },
+  contents: { names: ['a'] },
   desired: { epoch: 'e', version: 1, pods: [pod], later: [1] },
   calls: { call: 'report', reason: 'some later reason' },
   controller: { state: 'online', epoch: 'e', time },

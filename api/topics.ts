@@ -12,7 +12,20 @@ import { RebootRequestSchema } from './node/remote-reboot.ts'
 import { SummarySchema } from './node/stats.ts'
 import { NodeStatusSchema } from './node.ts'
 import { PodSchema, PodStatusSchema } from './pod.ts'
-import { bool, type Described, double, integer, list, object, oneOf, optional, type TSchema, text } from './schema.ts'
+import {
+  bool,
+  type Described,
+  decodedLater,
+  double,
+  integer,
+  list,
+  mapOf,
+  object,
+  oneOf,
+  optional,
+  type TSchema,
+  text,
+} from './schema.ts'
 import { SecretSchema } from './secret.ts'
 
 const topicPrefix = 'bramble/v1'
@@ -28,6 +41,8 @@ export const ConnectionMessageSchema = object({
   reason: optional(text),
   expectedBackSeconds: optional(integer),
   leaseDurationSeconds: optional(integer),
+  /** The node reads `desired` by reference, and publishes `contents`. */
+  references: optional(bool),
 })
 export type ConnectionMessage = Described<typeof ConnectionMessageSchema>
 
@@ -75,6 +90,14 @@ export const PodMessageSchema = object({
 })
 export type PodMessage = Described<typeof PodMessageSchema>
 
+/** Names of the objects in `desired`, in the order of its lists: the same name is the same content, in every epoch. */
+export const ContentNamesSchema = object({
+  pods: list(text),
+  configMaps: optional(list(text)),
+  secrets: optional(list(text)),
+})
+export type ContentNames = Described<typeof ContentNamesSchema>
+
 /**
  * All pods bound to the node, with what they name, and the addresses the node may give them. `version` only rises, within
  * one `epoch` of the controller.
@@ -103,8 +126,28 @@ export const DesiredMessageSchema = object({
    * holds, and posts it to `nodes/NODE/checkpoint`.
    */
   awaitsCheckpoint: optional(bool),
+  /** Left out by versions before. */
+  names: optional(ContentNamesSchema),
 })
 export type DesiredMessage = Described<typeof DesiredMessageSchema>
+
+const { pods: _, configMaps: __, secrets: ___, ...besideObjects } = DesiredMessageSchema.properties
+/**
+ * As DesiredMessage, for a node that has published what it holds: `contents` has the objects that it does not hold, by their names. An
+ * agent from before that cannot decode it, and keeps its pods as they are.
+ */
+export const DesiredReferencesSchema = object({
+  ...besideObjects,
+  names: ContentNamesSchema,
+  contents: mapOf(decodedLater),
+})
+export type DesiredReferences = Described<typeof DesiredReferencesSchema>
+
+/** The names of all contents that the node holds. Published on each connection, and when a message refers to others. */
+export const ContentsMessageSchema = object({ names: list(text) })
+export type ContentsMessage = Described<typeof ContentsMessageSchema>
+/** A node has 110 pods. Of one with more contents the others are sent each time. */
+export const mostHeldNames = 4096
 
 /**
  * What the controller asks of a node. `report`: publish the whole state again. `stats`: publish what is used for
@@ -144,12 +187,23 @@ export const ControllerMessageSchema = object({
   network: optional(bool),
   /** The topic `policies` of each node exists, too. */
   policies: optional(bool),
+  /** The topic `contents` of each node exists. */
+  contents: optional(bool),
 })
 export type ControllerMessage = Described<typeof ControllerMessageSchema>
 
 export type NodeTopic =
   | {
-      readonly kind: 'connection' | 'lease' | 'status' | 'events' | 'stats' | 'desired' | 'calls' | 'policies'
+      readonly kind:
+        | 'connection'
+        | 'lease'
+        | 'status'
+        | 'events'
+        | 'stats'
+        | 'contents'
+        | 'desired'
+        | 'calls'
+        | 'policies'
       readonly node: string
     }
   | { readonly kind: 'pod'; readonly node: string; readonly uid: string }
@@ -173,6 +227,7 @@ export const topicRules: { readonly [Kind in Topic['kind']]: TopicRule } = {
   pod: { from: 'node', qos: 1, retain: true, schema: PodMessageSchema },
   events: { from: 'node', qos: 1, retain: false, schema: EventSchema },
   stats: { from: 'node', qos: 0, retain: false, schema: StatsMessageSchema },
+  contents: { from: 'node', qos: 1, retain: false, schema: ContentsMessageSchema },
   desired: { from: 'controller', qos: 1, retain: true, schema: DesiredMessageSchema },
   calls: { from: 'controller', qos: 1, retain: false, schema: CallMessageSchema },
   policies: { from: 'controller', qos: 1, retain: true, schema: PoliciesMessageSchema },
@@ -226,7 +281,17 @@ function shardTopic(text: string | undefined): Topic | undefined {
     : undefined
 }
 
-const plainKinds = ['connection', 'lease', 'status', 'events', 'stats', 'desired', 'calls', 'policies'] as const
+const plainKinds = [
+  'connection',
+  'lease',
+  'status',
+  'events',
+  'stats',
+  'contents',
+  'desired',
+  'calls',
+  'policies',
+] as const
 
 function isPlainKind(kind: string): kind is (typeof plainKinds)[number] {
   return plainKinds.some((plain) => plain === kind)

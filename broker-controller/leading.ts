@@ -135,6 +135,7 @@ async function openBroker(
     sessions,
     broker,
     podsOf: outbox.podsOf,
+    desired: outbox,
     registry,
   })
   const listener = limitMessages(inbox, { clock, registry })

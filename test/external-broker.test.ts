@@ -70,6 +70,7 @@ test('an agent and its controller meet on Mosquitto: lease, status, pods, goodby
     usage: usageBoard({ clock }),
     sessions: sessionBoard({ clock }),
     podsOf: outbox.podsOf,
+    desired: outbox,
   })
   await listen(limitMessages(inbox, { clock, registry }))
   const stopping = new AbortController()

@@ -62,7 +62,7 @@ function messagesOf(client: MqttClient): string[] {
   return messages
 }
 
-const nodeKinds = ['connection', 'lease', 'status', 'events', 'stats', 'desired', 'calls'] as const
+const nodeKinds = ['connection', 'lease', 'status', 'events', 'stats', 'contents', 'desired', 'calls'] as const
 const topicsOf = (node: string): readonly NodeTopic[] => [
   ...nodeKinds.map((kind) => ({ kind, node })),
   { kind: 'pod', node, uid: 'u1' },

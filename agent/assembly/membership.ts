@@ -22,6 +22,7 @@ import {
   serverChoice,
 } from '../node/connection/controller-servers.ts'
 import { checkpointReporter } from '../node/registration/checkpoint-report.ts'
+import { desiredContents } from '../node/registration/desired-contents.ts'
 import { registration } from '../node/registration/registration.ts'
 import type { NodeStatusManager } from '../node/status/node-status-manager.ts'
 import type { PodManager } from '../pods/pod-manager.ts'
@@ -106,6 +107,12 @@ export function assembleMembership(parts: MembershipParts): Membership {
     random,
     log,
   })
+  const contents = desiredContents({
+    remembered: pods.lastDesired,
+    desired: reporter.desired,
+    report: controlPlane.reportContents,
+    log,
+  })
   credentials.onChange(controlPlane.use)
   credentials.onChange(registering.again)
   serverTime.onChange((time) => time && controllerClock.observe(time.wallMs, true))
@@ -114,7 +121,7 @@ export function assembleMembership(parts: MembershipParts): Membership {
   return {
     credentials: credentials.get,
     listener: {
-      desired: reporter.desired,
+      ...contents,
       store: registering.store,
       trust: certificates.trust,
       servers: published(parts),

@@ -20,6 +20,8 @@ export interface FakeControlPlane extends ControlPlane {
   readonly heartbeats: { count: number }
   /** How often all reports were repeated. */
   readonly repeats: { count: number }
+  /** How often the contents were reported. */
+  readonly contentReports: { count: number }
 }
 
 export function fakeControlPlane(): FakeControlPlane {
@@ -36,6 +38,7 @@ export function fakeControlPlane(): FakeControlPlane {
     stats: [],
     heartbeats: { count: 0 },
     repeats: { count: 0 },
+    contentReports: { count: 0 },
     reportNodeStatus: (status) => void fake.statuses.push(status),
     confirmNodeStatus() {
       fake.confirmed.count++
@@ -46,6 +49,7 @@ export function fakeControlPlane(): FakeControlPlane {
     reportEvent: (event) => void fake.events.push(event),
     sendStats: (message) => void fake.stats.push(message),
     reportEverything: () => void fake.repeats.count++,
+    reportContents: () => void fake.contentReports.count++,
     publishLeave: async (leave) => void fake.leaves.push(leave),
     renewLease() {
       if (fake.connected) fake.heartbeats.count++

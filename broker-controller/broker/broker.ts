@@ -50,12 +50,17 @@ export interface Broker {
   /**
    * Resolves when the broker has accepted the message, before any client has read it. QoS and retention are the topic's;
    * `retain: false`: only a connection that exists now receives it, and an earlier retained message stays. `again` makes the same
-   * body once more: a broker may keep it in place of the body, which is larger than what it is made of.
+   * body once more: a broker may keep it in place of the body, which is larger than what it is made of. `retained` makes what is retained
+   * in place of the body, which only a connection that exists now receives; that connection may receive both, in this order.
    */
   publish(
     topic: Topic,
     body: string,
-    options?: { readonly retain?: boolean; readonly again?: (() => string) | undefined },
+    options?: {
+      readonly retain?: boolean
+      readonly again?: (() => string) | undefined
+      readonly retained?: (() => string) | undefined
+    },
   ): Promise<void>
   /** Deletes what is retained on the topic. Connected readers receive nothing, or an empty body, which agents ignore. */
   withdraw(topic: Topic): Promise<void>

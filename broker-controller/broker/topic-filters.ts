@@ -11,6 +11,7 @@ export function topicFilters(node: string): { readonly [Kind in Topic['kind']]: 
     status: ofNode('status'),
     events: ofNode('events'),
     stats: ofNode('stats'),
+    contents: ofNode('contents'),
     pod: topicName({ kind: 'pod', node, uid: '+' }),
     desired: ofNode('desired'),
     calls: ofNode('calls'),

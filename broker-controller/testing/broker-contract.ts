@@ -116,6 +116,22 @@ export function brokerContract(
     t.same([first.messages, second.messages], [['desired second'], []])
   })
 
+  test(`${name}: a later connection receives what is retained in place of a message`, options, async (t) => {
+    const { broker, connect, read } = await opened(t)
+    const present = await read(await connect('pi-a'), 'pi-a', ['desired'])
+    await broker.publish({ kind: 'desired', node: 'pi-a' }, 'whole', { retained: () => 'short' })
+    const later = await read(await connect('pi-b'), 'pi-b', ['desired'])
+    await broker.publish({ kind: 'desired', node: 'pi-b' }, 'whole', { retained: () => 'x'.repeat(100_000) })
+    await present.untilEnd()
+    await later.untilEnd()
+    t.same([present.messages[0], later.messages[0]], ['desired whole', 'desired whole'])
+    const [first, second] = [await read(await connect('pi-a'), 'pi-a', ['desired']), await connect('pi-b')]
+    const long = await read(second, 'pi-b', ['desired'])
+    await first.untilEnd()
+    await long.untilEnd()
+    t.same([first.messages, long.messages], [['desired short'], [`desired ${'x'.repeat(100_000)}`]])
+  })
+
   test(`${name}: a present connection receives each message, and no body of a withdrawn one`, options, async (t) => {
     const { broker, connect, read } = await opened(t)
     const reading = await read(await connect('pi-a'), 'pi-a', ['desired', 'calls'])

@@ -348,3 +348,16 @@ test('the checkpoint of an earlier agent is brought to this format with the next
   t.equal(JSON.parse((await readFile(path, 'utf8')).split('\n')[0] ?? '').format, 2)
   t.same(await open().load(), found)
 })
+
+test('the names of contents are there for the next agent, unless it decodes contents differently', async (t) => {
+  const { path, open } = place(t)
+  const { desired, endings } = remembered()
+  const misread = [{ kind: 'Pod', namespace: 'default', name: 'x', uid: 'u', why: 'spec', content: 'p-x' }] as const
+  await open().save({ desired: { ...desired, names: { pods: ['p-web'] }, misread: [...misread] }, endings })
+  t.match(await open().load(), { desired: { names: { pods: ['p-web'] }, misread: [{ content: 'p-x' }] } })
+  const [, content = ''] = (await readFile(path, 'utf8')).split('\n')
+  const other = JSON.stringify({ ...JSON.parse(content), decoder: 'of a version that has another field' })
+  const sha256 = createHash('sha256').update(other).digest('hex')
+  await writeFile(path, `${JSON.stringify({ format: 2, sha256 })}\n${other}\n`)
+  t.match(await open().load(), { desired: { names: undefined, misread: [{ name: 'x', content: undefined }] } })
+})

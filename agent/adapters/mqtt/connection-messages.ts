@@ -8,7 +8,7 @@ import type { MqttLink, MqttLinkSettings } from './mqtt-link.ts'
 export type ConnectionMessagesNeeds = {
   readonly topic: string
   /** Part of each message. */
-  readonly facts: Pick<ConnectionMessage, 'bootID' | 'agentVersion' | 'leaseDurationSeconds'>
+  readonly facts: Pick<ConnectionMessage, 'bootID' | 'agentVersion' | 'references' | 'leaseDurationSeconds'>
   /** The reason of an agent that stops, and for how long. */
   readonly leave: (() => Promise<Leave>) | undefined
   readonly log: Log

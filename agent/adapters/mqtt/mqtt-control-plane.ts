@@ -7,6 +7,7 @@ import type { ControlPlane, ControlPlaneListener, Leave } from '../../node/conne
 import { controllerTerms } from '../../node/connection/controller-terms.ts'
 import { leaseMessages } from '../../node/connection/lease-messages.ts'
 import { connectionMessages } from './connection-messages.ts'
+import { contentsReport } from './contents-report.ts'
 import { type ConnectionSession, type MqttConnectionSettings, mqttConnection } from './mqtt-connection.ts'
 import type { MqttLink } from './mqtt-link.ts'
 import { nodeTopics } from './node-topics.ts'
@@ -48,16 +49,26 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
   const { open, closed, isIdle, ...reports } = reportMessages({ nodeName, topics, leases, warningsOnly, clock, log })
   const messages = connectionMessages({
     topic: topics.connection,
-    facts: { bootID, agentVersion, ...(leaseDurationSeconds !== undefined && { leaseDurationSeconds }) },
+    facts: {
+      bootID,
+      agentVersion,
+      references: true,
+      ...(leaseDurationSeconds !== undefined && { leaseDurationSeconds }),
+    },
     leave: needs.leave,
     log,
   })
+  const contents = contentsReport(topics.contents, () => listener?.heldContents?.())
   const received = receivedMessages({
     topics,
-    republish: reports.reportEverything,
+    republish() {
+      reports.reportEverything()
+      contents.publish()
+    },
     announced(message) {
       leases.received(message)
       terms.received(message)
+      contents.received(message)
       // Policies first: they are there when the network is complete.
       if (message.network === true && message.policies === true) follow('policies', [topics.policies])
       if (message.network === true) follow('network', [topics.network, ...topics.services])
@@ -77,6 +88,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     receive: (...message) => listener && received.receive(listener, ...message),
     async greet(on) {
       greeted.set('network', on).set('policies', on)
+      contents.opened(on)
       await messages.online(on)
       await on.subscribe([topics.desired, topics.calls, topics.controller])
     },
@@ -91,6 +103,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
       link = undefined
       greeted.clear()
       received.closed()
+      contents.closed()
       closed()
       if (wasOpen) listener?.disconnected?.()
     },
@@ -109,6 +122,7 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
 
   return {
     ...reports,
+    reportContents: contents.publish,
     get connected() {
       return link !== undefined
     },

@@ -11,6 +11,7 @@ export function nodeTopics(node: string) {
     status: topicName({ kind: 'status', node }),
     events: topicName({ kind: 'events', node }),
     stats: topicName({ kind: 'stats', node }),
+    contents: topicName({ kind: 'contents', node }),
     desired: topicName({ kind: 'desired', node }),
     calls: topicName({ kind: 'calls', node }),
     policies: topicName({ kind: 'policies', node }),

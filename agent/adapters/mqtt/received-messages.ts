@@ -1,6 +1,6 @@
 /** Messages of the controller: bytes on a topic → a call of the listener. */
 import { type Decoded, decode } from '../../../api/decode.ts'
-import { decodeDesired } from '../../../api/desired.ts'
+import { decodeReceivedDesired } from '../../../api/desired.ts'
 import { longestFleetMessage } from '../../../api/network/service-endpoints.ts'
 import { problemText } from '../../../api/problem.ts'
 import { parseJson } from '../../../api/text/json.ts'
@@ -82,7 +82,7 @@ export function receivedMessages({ topics, republish, announced, log }: Received
       const shard = topics.services.indexOf(topic)
       if (shard >= 0) return receiveServices(listener, shard, topic, body)
       if (topic !== topics.desired) return
-      const message = decodedOrLogged(decodeDesired(parseJson(body)), topic, log)
+      const message = decodedOrLogged(decodeReceivedDesired(parseJson(body)), topic, log)
       if (message !== undefined) listener.desired(message)
     },
     get epoch() {

@@ -1,5 +1,5 @@
 /** The control plane as the managers of a node use it. On the wire it is MQTT: `agent/adapters/mqtt/mqtt-control-plane.ts`. */
-import type { Desired } from '../../../api/desired.ts'
+import type { ReceivedDesired } from '../../../api/desired.ts'
 import type { Event } from '../../../api/event.ts'
 import type { PoliciesMessage } from '../../../api/network/node-policies.ts'
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
@@ -27,6 +27,8 @@ export interface ControlPlane {
   sendStats(message: StatsMessage): void
   /** Publishes the latest state of the node and its pods again. */
   reportEverything(): void
+  /** Publishes which contents the node holds; at the beginning of a connection that happens by itself. */
+  reportContents(): void
   /** How long the lease is, in seconds: as configured, within what the controller grants. */
   readonly leaseDurationSeconds: number
   /** Sends the heartbeat; false if the network accepts nothing now. */
@@ -40,7 +42,9 @@ export interface ControlPlane {
 
 /** The messages of the control plane to a node. */
 export interface ControlPlaneListener {
-  desired(message: Desired): void
+  desired(message: ReceivedDesired): void
+  /** The names of the contents that the node holds; undefined while the checkpoint is not read. */
+  heldContents?(): readonly string[] | undefined
   /** A client queries the resource usage of the node. */
   readonly stats?: (asked: CallMessage) => void
   /** The controller requests a session under this id. */

@@ -6,6 +6,7 @@ import { ConnectionMessageSchema } from '../../../api/topics.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import type { SessionBoard } from '../../sessions/session-board.ts'
 import type { NodeMessage, Peer } from '../broker.ts'
+import type { NodeOutbox } from '../outbox/node-outbox.ts'
 import type { IdentityConflicts } from './identity-conflicts.ts'
 import type { MessageBodies } from './message-bodies.ts'
 import type { NodeDigests } from './node-digests.ts'
@@ -17,6 +18,7 @@ export type NodeConnectionsNeeds = {
   readonly digests: Pick<NodeDigests, 'reset'>
   readonly conflicts: Pick<IdentityConflicts, 'connected' | 'booted'>
   readonly sessions: Pick<SessionBoard, 'connected' | 'disconnected'>
+  readonly desired: Pick<NodeOutbox, 'nodeOnline'>
   readonly log: LimitedLog
 }
 
@@ -35,7 +37,7 @@ export interface NodeConnections {
 }
 
 export function nodeConnections(needs: NodeConnectionsNeeds): NodeConnections {
-  const { bodies, leases, digests, conflicts, sessions, log } = needs
+  const { bodies, leases, digests, conflicts, sessions, desired, log } = needs
   const peers = new Map<string, Peer>()
   const leaving = new Set<string>()
   const peerOf = (node: string) => peers.get(node) ?? unobserved
@@ -59,6 +61,7 @@ export function nodeConnections(needs: NodeConnectionsNeeds): NodeConnections {
         }
         if (!isRetained) conflicts.booted(node, connection.bootID)
         sessions.connected(node)
+        desired.nodeOnline(node, connection.references ?? false)
       }
       // After a goodbye the node is there for a while, and its logs can be read.
       if (state === 'lost') sessions.disconnected(node)

@@ -518,6 +518,26 @@ test('a message that the store rejects is logged, and requested again', async (t
   t.same(published, [])
 })
 
+test('the outbox learns which nodes read references, and what they hold', async (t) => {
+  const { receive, outboxCalls, dropped } = await inbox(t, { expected: ['Message of a node dropped'] })
+  const connection = { kind: 'connection', node: 'pi-1' } as const
+  const contents = { kind: 'contents', node: 'pi-1' } as const
+  await receive(connection, { state: 'online', bootID: 'b', agentVersion: 'v' })
+  await receive(connection, { state: 'online', bootID: 'b', agentVersion: 'v', references: true })
+  await receive(contents, { names: ['a', 'b'] })
+  await receive(contents, { names: Array.from({ length: 5000 }, String) })
+  await receive(contents, { names: 'a' })
+  const { length } = outboxCalls
+  t.same(outboxCalls.slice(0, 3), [
+    ['pi-1', false],
+    ['pi-1', true],
+    ['pi-1', ['a', 'b']],
+  ])
+  t.match(outboxCalls[3], ['pi-1', { length: 4096 }])
+  t.equal(length, 4)
+  t.equal(await dropped('contents', 'NotUnderstood'), 1)
+})
+
 const aPodTopic = { kind: 'pod', node: 'pi-1', uid: 'u1' } as const
 const aPodMessage = { ...key, uid: 'u1', observedResourceVersion: '1', status: { phase: 'Running' } }
 
@@ -537,6 +557,7 @@ async function inbox(
   const usage = usageBoard({ clock })
   const sessions = sessionBoard({ clock })
   const published: [string, unknown][] = []
+  const outboxCalls: unknown[] = []
   const listener = nodeInbox({
     store,
     usage,
@@ -547,6 +568,10 @@ async function inbox(
     ...(rules && { addressRules: rules }),
     events: eventRecorder({ store, clock }),
     podsOf: (node) => (node === 'pi-1' ? [stored] : []),
+    desired: {
+      nodeOnline: (...online) => void outboxCalls.push(online),
+      nodeHolds: (...held) => void outboxCalls.push(held),
+    },
     broker: {
       publish: async (topic, body) => {
         published.push([topicName(topic), JSON.parse(body)])
@@ -589,7 +614,7 @@ async function inbox(
     await settledTurns()
   }
   return {
-    ...{ store: store as Store, usage, sessions, clock, log, listener, published, dropped, receive },
+    ...{ store: store as Store, usage, sessions, clock, log, listener, published, outboxCalls, dropped, receive },
     ...{ wrongAddresses, runs, setNode },
   }
 }

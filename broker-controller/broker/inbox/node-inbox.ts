@@ -1,7 +1,7 @@
 /** Messages of nodes → the store. */
 
 import { type AddressRules, bridgeRules } from '../../../api/node/reported-addresses.ts'
-import { topicName } from '../../../api/topics.ts'
+import { ContentsMessageSchema, mostHeldNames, topicName } from '../../../api/topics.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { limitLog } from '../../../daemon/log-limit.ts'
@@ -14,6 +14,7 @@ import { informer } from '../../store/informer.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
 import type { UsageBoard } from '../../usage/usage-board.ts'
 import type { Broker, NodeListener, NodeMessage } from '../broker.ts'
+import type { NodeOutbox } from '../outbox/node-outbox.ts'
 import { type Heartbeats, heartbeats } from './heartbeats.ts'
 import { identityConflicts } from './identity-conflicts.ts'
 import { latestOnly } from './latest-only.ts'
@@ -34,6 +35,7 @@ export type NodeInboxNeeds = {
   /** undefined: those of a fleet whose nodes reach no pods of each other. */
   readonly addressRules?: AddressRules
   readonly podsOf: (node: string) => readonly StoredObject<'pods'>[]
+  readonly desired: Pick<NodeOutbox, 'nodeOnline' | 'nodeHolds'>
   readonly clock: Clock
   readonly log: Log
   readonly registry: MetricsRegistry
@@ -43,7 +45,7 @@ export interface NodeInbox extends NodeListener, Loop {}
 
 /** Registers its metrics: once for a registry. Its loop follows the Nodes, and ends the logs when it stops. */
 export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
-  const { store, broker, sessions, events, clock, log } = needs
+  const { store, broker, sessions, desired, events, clock, log } = needs
   /** For lines that a node can cause. */
   const limited = limitLog(log, clock)
   /** A whole fleet may connect at one time: a hundred lines a minute and a count, and they hide no warnings. */
@@ -54,7 +56,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
   const bodies = messageBodies(needs)
   const addresses = reportedAddresses({ rules: needs.addressRules ?? bridgeRules, bodies, digests, events })
   const requests = reportRequests(broker, connectionLog)
-  const connections = nodeConnections({ bodies, leases, digests, conflicts, sessions, log: connectionLog })
+  const connections = nodeConnections({ bodies, leases, digests, conflicts, sessions, desired, log: connectionLog })
 
   const failed = (message: Pick<NodeMessage, 'node' | 'topic'>, error: unknown) => {
     const topic = topicName(message.topic)
@@ -84,7 +86,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     nodeOf: (name) => nodes.get({ namespace: '', name }),
   })
   const receive = messageHandlers({
-    ...{ connections, beats, bodies, digests },
+    ...{ connections, beats, bodies, digests, desired },
     reports: nodeReports({ ...needs, bodies, digests, addresses, unregistered: requests.sendOnceRegistered }),
   })
 
@@ -122,12 +124,13 @@ type Handlers = {
   readonly connections: NodeConnections
   readonly beats: Heartbeats
   readonly reports: NodeReports
-  readonly bodies: Pick<MessageBodies, 'drop'>
+  readonly bodies: Pick<MessageBodies, 'decoded' | 'drop'>
+  readonly desired: Pick<NodeOutbox, 'nodeHolds'>
   readonly digests: Pick<NodeDigests, 'received'>
 }
 
 /** Handles each message by its topic. Of the statuses of one object only the latest waits while another one is being stored. */
-function messageHandlers({ connections, beats, reports, bodies, digests }: Handlers) {
+function messageHandlers({ connections, beats, reports, bodies, digests, desired }: Handlers) {
   const queue = latestOnly()
   return async (message: NodeMessage): Promise<void> => {
     const { node, topic } = message
@@ -147,6 +150,11 @@ function messageHandlers({ connections, beats, reports, bodies, digests }: Handl
         return reports.stats(message)
       case 'lease':
         return beats.receive(message)
+      case 'contents': {
+        const names = bodies.decoded(ContentsMessageSchema, message)?.names
+        if (names !== undefined) desired.nodeHolds(node, names.slice(0, mostHeldNames))
+        return
+      }
       case 'desired':
       case 'calls':
       case 'policies':

@@ -14,6 +14,7 @@ test('each node has a block with its own topics, in the order of names', async (
     'topic write bramble/v1/nodes/pi-a/status',
     'topic write bramble/v1/nodes/pi-a/events',
     'topic write bramble/v1/nodes/pi-a/stats',
+    'topic write bramble/v1/nodes/pi-a/contents',
     'topic write bramble/v1/nodes/pi-a/pods/+',
     'topic read bramble/v1/nodes/pi-a/desired',
     'topic read bramble/v1/nodes/pi-a/calls',

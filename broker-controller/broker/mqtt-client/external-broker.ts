@@ -96,6 +96,11 @@ export function openExternalBroker(needs: ExternalBrokerNeeds): ExternalBroker {
     if (client !== undefined) await retained.publish(client, topicName(topic)).catch(() => undefined)
   }
 
+  const publishOnce = async (topic: Topic, body: string): Promise<void> => {
+    if (server.client === undefined) throw new Error('There is no connection to the MQTT server')
+    await server.client.publish({ topic: topicName(topic), body, qos: topicRules[topic.kind].qos, retain: false })
+  }
+
   return {
     name: 'external-broker',
     identifiesSenders: false,
@@ -114,14 +119,15 @@ export function openExternalBroker(needs: ExternalBrokerNeeds): ExternalBroker {
     renew: () => server.interrupt('The controller has another certificate'),
     foundRetained: inbound.foundRetained,
     onConnected: (listener) => void connectedListeners.push(listener),
-    async publish(topic, body, { retain = topicRules[topic.kind].retain } = {}) {
+    async publish(topic, body, { retain = topicRules[topic.kind].retain, retained: inPlace } = {}) {
       if (retain) {
         if (topic.kind === 'desired') ungreeted.created(topic.node)
-        retained.keep(topic, body)
+        retained.keep(topic, inPlace?.() ?? body)
+        // Where it is lost, the node asks for what the retained message refers to.
+        if (inPlace !== undefined) await publishOnce(topic, body).catch(() => undefined)
         return publishRetained(topic)
       }
-      if (server.client === undefined) throw new Error('There is no connection to the MQTT server')
-      await server.client.publish({ topic: topicName(topic), body, qos: topicRules[topic.kind].qos, retain: false })
+      await publishOnce(topic, body)
     },
     async withdraw(topic) {
       if (topic.kind === 'desired') ungreeted.deleted(topic.node)

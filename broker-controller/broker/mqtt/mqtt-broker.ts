@@ -117,10 +117,13 @@ export async function openMqttBroker(needs: MqttBrokerNeeds): Promise<MqttBroker
       isPaused = next
       if (isPaused) for (const { session } of connections.all()) session.close(new Error('The broker is paused'))
     },
-    async publish(topic, body, { retain = topicRules[topic.kind].retain, again } = {}) {
+    async publish(topic, body, { retain = topicRules[topic.kind].retain, again, retained: inPlace } = {}) {
       const { qos } = topicRules[topic.kind]
       const name = topicName(topic)
-      if (retain) retained.set(name, body.length <= longestMadeAgain ? (again ?? body) : body)
+      if (retain) {
+        const kept = inPlace?.() ?? body
+        retained.set(name, kept.length <= longestMadeAgain ? (inPlace ?? again ?? body) : kept)
+      }
       if (isFleetTopic(topic)) await publishToAll(connections.ofNodes(), name, body)
       else connections.of(topic.node)?.session.publish(name, body, { qos, retain: false })
     },

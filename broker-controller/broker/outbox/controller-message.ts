@@ -37,5 +37,6 @@ export function controllerMessage(
     ...(shortLeases && { shortLeases }),
     ...servers,
     ...(network && { network, policies: true }),
+    contents: true,
   }
 }

@@ -1,12 +1,13 @@
 import { type Test, test } from 'tap'
 import type { Pod } from '../../../api/pod.ts'
 import { aNode, aPod, type PodOverrides } from '../../../api/testing/builders.ts'
-import { type DesiredMessage, type Topic, topicName, topicRules } from '../../../api/topics.ts'
+import { type DesiredMessage, type DesiredReferences, type Topic, topicName, topicRules } from '../../../api/topics.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { contentDigest } from '../../store/checkpoints/checkpoint-data.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import type { StoreOrigin } from '../../store/store.ts'
+import type { Broker } from '../broker.ts'
 import { desiredPods, hasSamePods, projectPod } from './desired-pods.ts'
 import { nodeOutbox } from './node-outbox.ts'
 
@@ -306,6 +307,8 @@ test('a node receives the terminal phase of a pod, and no other status', async (
   t.same(Object.keys(metadata), ['name', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp'])
 })
 
+type PublishOptions = NonNullable<Parameters<Broker['publish']>[2]>
+
 async function outbox(t: Test, ...nodes: readonly string[]) {
   return outboxOf(t, undefined, ...nodes)
 }
@@ -322,9 +325,13 @@ async function outboxOf(t: Test, origin: StoreOrigin | undefined, ...nodes: read
   const retained = new Map<string, string>()
   const broker = {
     identifiesSenders: true,
-    publish: async (topic: Topic, body: string, { retain = topicRules[topic.kind].retain } = {}) => {
+    publish: async (
+      topic: Topic,
+      body: string,
+      { retain = topicRules[topic.kind].retain, retained: inPlace }: PublishOptions = {},
+    ) => {
       published.push({ topic: topicName(topic), body: JSON.parse(body) })
-      if (retain) retained.set(topicName(topic), body)
+      if (retain) retained.set(topicName(topic), inPlace?.() ?? body)
     },
     withdraw: async (topic: Topic) => void retained.delete(topicName(topic)),
   }
@@ -344,6 +351,11 @@ async function outboxOf(t: Test, origin: StoreOrigin | undefined, ...nodes: read
     published,
     retained,
     pass,
+    nodeOnline: loop.nodeOnline,
+    nodeHolds: loop.nodeHolds,
+    /** What the node receives at its next connection. */
+    kept: (node: string): DesiredMessage & DesiredReferences =>
+      JSON.parse(retained.get(topicName({ kind: 'desired', node })) ?? ''),
     close() {
       isOpen = false
       closed()
@@ -356,7 +368,7 @@ async function outboxOf(t: Test, origin: StoreOrigin | undefined, ...nodes: read
     desired: (node: string) =>
       published
         .filter(({ topic }) => topic === topicName({ kind: 'desired', node }))
-        .map(({ body }) => body as DesiredMessage),
+        .map(({ body }) => body as DesiredMessage & DesiredReferences),
     async start() {
       const stop = new AbortController()
       const ended = loop.run(stop.signal)
@@ -378,4 +390,119 @@ test('a node receives the conditions of a pod’s readiness gates, and nothing e
   const gated = aPod({ spec: { readinessGates: [{ conditionType: 'example.com/a' }] }, status: { conditions } })
   t.same(projectPod(gated).status, { conditions: [{ type: 'example.com/a', status: 'True' }] })
   t.equal(projectPod(aPod({ status: { conditions } })).status, undefined)
+})
+
+/** Node pi-1 with a pod that mounts 5 MB of ConfigMaps and a Secret; its agent reads references and holds what it has received. */
+async function withLargeContents(t: Test) {
+  const world = await outbox(t, 'pi-1')
+  const names = ['m1', 'm2', 'm3', 'm4', 'm5']
+  for (const name of names) {
+    const data = { text: name.repeat(500_000) }
+    await world.store.create('configmaps', {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name, namespace: 'default' },
+      data,
+    })
+  }
+  const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'key', namespace: 'default' } } as const
+  const key = await world.store.create('secrets', { ...secret, data: { k: 'eA==' } })
+  const volumes = [
+    ...names.map((name) => ({ name, configMap: { name } })),
+    { name: 'key', secret: { secretName: 'key' } },
+  ]
+  await world.bind({ name: 'large', nodeName: 'pi-1', spec: { volumes } })
+  await world.start()
+  const whole = world.desired('pi-1').at(-1)
+  const held = Object.values(whole?.names ?? {}).flat()
+  // Each megabyte is followed by a pause of a second.
+  const settle = () => world.clock.advance(10_000)
+  await settle()
+  return { ...world, key, held, settle }
+}
+
+function bytesOf(message: object | undefined): number {
+  return JSON.stringify(message).length
+}
+
+test('a change of one pod sends that pod, and of the others only their names', async (t) => {
+  const { bind, desired, kept, held, settle, nodeOnline, nodeHolds } = await withLargeContents(t)
+  t.ok(bytesOf(desired('pi-1').at(-1)) > 5_000_000, 'once')
+  t.equal(held.length, 7, 'all have a name')
+  nodeOnline('pi-1', true)
+  nodeHolds('pi-1', held)
+  await settle()
+  t.ok(bytesOf(kept('pi-1')) < 1000, 'and receives no content at its next connection')
+  await bind({ name: 'other', nodeName: 'pi-1' })
+  await settle()
+  const message = desired('pi-1').at(-1)
+  t.ok(bytesOf(message) < 2000, `${bytesOf(message)} bytes`)
+  t.match(message, { names: { pods: { length: 2 } }, pods: undefined, configMaps: undefined, secrets: undefined })
+  t.match(Object.values(message?.contents ?? {}), [{ kind: 'Pod', metadata: { name: 'other' } }])
+  t.same(kept('pi-1').contents, {}, 'what is retained has names only')
+})
+
+test('a changed Secret is sent once, by its new name', async (t) => {
+  const { store, bind, desired, key, held, settle, nodeHolds } = await withLargeContents(t)
+  nodeHolds('pi-1', held)
+  await settle()
+  await store.update('secrets', { ...key, data: { k: 'eQ==' } })
+  await settle()
+  t.match(Object.values(desired('pi-1').at(-1)?.contents ?? {}), [{ kind: 'Secret', data: { k: 'eQ==' } }])
+  await bind({ name: 'other', nodeName: 'pi-1' })
+  await settle()
+  t.match(Object.values(desired('pi-1').at(-1)?.contents ?? {}), [{ kind: 'Pod' }])
+})
+
+test('a node that lacks contents receives these, and no others', async (t) => {
+  const { desired, held, settle, nodeHolds } = await withLargeContents(t)
+  nodeHolds('pi-1', [...held.slice(1), 'of no object'])
+  await settle()
+  t.same(Object.keys(desired('pi-1').at(-1)?.contents ?? {}), held.slice(0, 1))
+  const count = desired('pi-1').length
+  nodeHolds('pi-1', held)
+  await settle()
+  t.equal(desired('pi-1').length, count, 'nothing is published to a node that holds all')
+  nodeHolds('pi-1', [])
+  await settle()
+  t.same(Object.keys(desired('pi-1').at(-1)?.contents ?? {}).toSorted(), held.toSorted())
+})
+
+test('an earlier agent receives whole messages, also after a later one on the same machine', async (t) => {
+  const { bind, desired, kept, held, settle, nodeOnline, nodeHolds } = await withLargeContents(t)
+  nodeOnline('pi-1', true)
+  nodeHolds('pi-1', held)
+  await settle()
+  t.match(kept('pi-1'), { pods: undefined, contents: {} })
+  nodeOnline('pi-1', false)
+  await settle()
+  t.match(kept('pi-1'), { pods: [{ metadata: { name: 'large' } }], configMaps: { length: 5 }, secrets: { length: 1 } })
+  await bind({ name: 'other', nodeName: 'pi-1' })
+  await settle()
+  t.match(desired('pi-1').at(-1), { pods: { length: 2 }, configMaps: { length: 5 } })
+})
+
+test('a report of a node without a Node object causes no message: it must not read that it has no pods', async (t) => {
+  const { start, published, pass, nodeOnline, nodeHolds } = await outbox(t, 'pi-1')
+  await start()
+  const count = published.length
+  nodeOnline('pi-2', true)
+  nodeHolds('pi-2', ['a'])
+  nodeOnline('pi-2', false)
+  await pass()
+  t.equal(published.length, count)
+})
+
+test('a node holds nothing for a Node that was deleted', async (t) => {
+  const { store, kept, held, settle, nodeHolds } = await withLargeContents(t)
+  nodeHolds('pi-1', held)
+  await settle()
+  const node = await store.get('nodes', { namespace: '', name: 'pi-1' })
+  await store.delete('nodes', { namespace: '', name: 'pi-1' })
+  await settle()
+  if (node === undefined) return t.fail()
+  const { resourceVersion: _, uid: __, ...metadata } = node.metadata
+  await store.create('nodes', { ...node, metadata })
+  await settle()
+  t.match(kept('pi-1'), { pods: { length: 1 }, configMaps: { length: 5 } })
 })

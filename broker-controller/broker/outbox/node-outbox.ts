@@ -1,6 +1,6 @@
 /**
- * Loop: pods bound to a node → one retained message for that node, with all of them and the ConfigMaps and Secrets they refer to.
- * It also publishes that the controller is online, and its time.
+ * Loop: pods bound to a node → one retained message for that node, with all of them and the ConfigMaps and Secrets they refer to: those
+ * that the node holds by reference, the others as they are. It also publishes that the controller is online, and its time.
  */
 import type { ControllerMessage, DesiredMessage } from '../../../api/topics.ts'
 import type { Clock } from '../../../daemon/clock.ts'
@@ -13,7 +13,9 @@ import type { Store, StoredObject, StoreOrigin } from '../../store/store.ts'
 import type { Broker } from '../broker.ts'
 import { controllerMessage } from './controller-message.ts'
 import { type DesiredContent, desiredContent, isPublished, type PublishedDesired } from './desired-content.ts'
+import { namedContents, referencesMessage, wholeMessage } from './desired-message.ts'
 import { desiredSources } from './desired-sources.ts'
+import { type HeldContents, heldContents } from './held-contents.ts'
 
 export type NodeOutboxNeeds = {
   readonly store: Store
@@ -45,6 +47,10 @@ export interface NodeOutbox extends Loop {
   podsOf(node: string): readonly StoredObject<'pods'>[]
   /** Publishes the `controller` message again, because its content changed. */
   announce(): void
+  /** The node has connected, with an agent that reads references or does not. */
+  nodeOnline(node: string, readsReferences: boolean): void
+  /** The node has reported the names of the contents that it holds. */
+  nodeHolds(node: string, names: readonly string[]): void
 }
 
 /** Changes often come together (a deployment, an eviction) and are published in one message. */
@@ -66,7 +72,8 @@ export function nodeOutbox(needs: NodeOutboxNeeds): NodeOutbox {
   checkpoints?.onClose(() => {
     for (const node of sources.nodeNames()) queue.add(node)
   })
-  const publisher = desiredPublisher(needs)
+  const held = heldContents()
+  const publisher = desiredPublisher(needs, held)
   const publishState = statePublisher(needs)
 
   const reconcile = async (name: string): Promise<Reconciled> => {
@@ -86,6 +93,11 @@ export function nodeOutbox(needs: NodeOutboxNeeds): NodeOutbox {
     })
     if (content !== undefined) await publisher.publish(name, nodeUID, content)
     return undefined
+  }
+
+  /** In another form. A node without a Node object must not receive that it has no pods. */
+  const publishAgain = (node: string) => {
+    if (publisher.hasPublished(node)) queue.add(node)
   }
 
   const reconciling = async (signal: AbortSignal) => {
@@ -108,6 +120,13 @@ export function nodeOutbox(needs: NodeOutboxNeeds): NodeOutbox {
     name: 'node-outbox',
     podsOf: sources.podsOf,
     announce: () => void publishState('online').catch((error) => log.warn('A change was not published', { error })),
+    nodeOnline(node, readsReferences) {
+      if (held.connected(node, readsReferences)) publishAgain(node)
+    },
+    nodeHolds(node, names) {
+      held.reported(node, names)
+      publishAgain(node)
+    },
     async run(signal) {
       await publishState('online')
       const own = [
@@ -149,47 +168,57 @@ function statePublisher({
   }
 }
 
+/** `form`: with all objects, or with references to those that the node held. */
+type Published = PublishedDesired & { readonly form: 'whole' | 'references' }
+
 /** Publishes the messages of nodes, and remembers the last one of each. */
-function desiredPublisher({ broker, clock, epoch, origin }: NodeOutboxNeeds) {
-  const published = new Map<string, PublishedDesired>()
+function desiredPublisher({ broker, clock, epoch, origin }: NodeOutboxNeeds, held: HeldContents) {
+  const published = new Map<string, Published>()
   let version = 0
 
-  const remember = (node: string, message: PublishedDesired) => {
+  const remember = (node: string, message: Published) => {
     if (message.nodeUID === undefined && message.pods.size === 0) published.delete(node)
     else published.set(node, message)
   }
 
   return {
+    hasPublished: (node: string) => published.has(node),
     /** Withdraws without a pause the message that is retained for a deleted Node. Gives the message that was published last. */
     async withdrawDeleted(node: string, nodeUID: string | undefined): Promise<PublishedDesired | undefined> {
       const earlier = published.get(node)
       if (earlier?.nodeUID === undefined || earlier.nodeUID === nodeUID) return earlier
       await broker.withdraw({ kind: 'desired', node })
+      held.forget(node)
       const after = { ...earlier, nodeUID: undefined }
       published.set(node, after)
       return after
     },
-    /** Publishes the content if it is not the one that was published last. */
+    /** Publishes the content if it is not the one that was published last, or if the node lacks a part of it. */
     async publish(node: string, nodeUID: string | undefined, content: DesiredContent): Promise<void> {
       const earlier = published.get(node)
-      if (earlier !== undefined && isPublished(content, nodeUID, earlier)) {
+      const holds = content.data.awaitsCheckpoint ? undefined : held.of(node)
+      const form = holds === undefined ? 'whole' : 'references'
+      const named = namedContents(content)
+      const missing = [...named.contents.keys()].filter((name) => holds !== undefined && !holds.has(name))
+      const isComplete = missing.length === 0 && earlier?.form === form
+      if (earlier !== undefined && isComplete && isPublished(content, nodeUID, earlier)) {
         return remember(node, { ...earlier, pods: content.pods })
       }
       version += 1
-      const pods = [...content.pods.values()].map(({ pod }) => pod)
-      const store = origin === undefined ? {} : { store: origin.id }
-      const message: DesiredMessage = { epoch, version, pods, ...content.data, ...store }
-      const again = textOf(message)
+      const head = { epoch, version, ...(origin && { store: origin.id }) }
+      const references = () => JSON.stringify(referencesMessage(head, content, named, []))
+      const whole = wholeMessage(head, content, named.names)
+      const message = holds === undefined ? whole : referencesMessage(head, content, named, missing)
+      const again = () => JSON.stringify(message)
       const body = again()
       // Another machine may take the name of a deleted Node: it must find no Secret of the earlier one.
-      await broker.publish({ kind: 'desired', node }, body, nodeUID === undefined ? { retain: false } : { again })
+      const retaining =
+        nodeUID === undefined ? { retain: false } : missing.length > 0 ? { retained: references } : { again }
+      // Before: a report that arrives meanwhile is newer.
+      if (holds !== undefined) held.published(node, named.contents.keys())
+      await broker.publish({ kind: 'desired', node }, body, retaining)
       const pausedUntilMs = clock.monotonicMs() + body.length / bytesPerMs
-      remember(node, { ...content, nodeUID, pausedUntilMs })
+      remember(node, { ...content, form, nodeUID, pausedUntilMs })
     },
   }
-}
-
-/** Keeps the message only, whose pods are kept anyway: as text they take a multiple of it. */
-function textOf(message: DesiredMessage): () => string {
-  return () => JSON.stringify(message)
 }

@@ -44,19 +44,31 @@ function containersOf({ spec }: Pick<Pod, 'spec'>): readonly Pick<Container, 'en
   return [...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])]
 }
 
-/** The fields that a node needs. Not the version: the node compares contents. */
-export function projectConfigMap({
-  apiVersion,
-  kind,
-  metadata,
-  data,
-  binaryData,
-}: StoredObject<'configmaps'>): ConfigMap {
-  return { apiVersion, kind, metadata: nameOf(metadata), ...(data && { data }), ...(binaryData && { binaryData }) }
-}
+/** The fields that a node needs. Not the version: the node compares contents. The same object for each node. */
+export const projectConfigMap = onceForEach(
+  ({ apiVersion, kind, metadata, data, binaryData }: StoredObject<'configmaps'>): ConfigMap => ({
+    ...{ apiVersion, kind, metadata: nameOf(metadata) },
+    ...(data && { data }),
+    ...(binaryData && { binaryData }),
+  }),
+)
 
-export function projectSecret({ apiVersion, kind, metadata, type, data }: StoredObject<'secrets'>): Secret {
-  return { apiVersion, kind, metadata: nameOf(metadata), ...(type !== undefined && { type }), ...(data && { data }) }
+export const projectSecret = onceForEach(
+  ({ apiVersion, kind, metadata, type, data }: StoredObject<'secrets'>): Secret => ({
+    ...{ apiVersion, kind, metadata: nameOf(metadata) },
+    ...(type !== undefined && { type }),
+    ...(data && { data }),
+  }),
+)
+
+/** Objects of the store are never changed in place. */
+function onceForEach<From extends object, To>(project: (source: From) => To): (source: From) => To {
+  const known = new WeakMap<From, To>()
+  return (source) => {
+    const projected = known.get(source) ?? project(source)
+    known.set(source, projected)
+    return projected
+  }
 }
 
 function nameOf({ name, namespace }: { readonly name: string; readonly namespace?: string }) {

@@ -27,7 +27,7 @@ export async function* inputCases(world: InputWorld): Cases {
 }
 
 async function* messages(given: InputWorld): Cases {
-  const kinds = ['connection', 'lease', 'status', 'pod', 'events', 'stats'] as const
+  const kinds = ['connection', 'lease', 'status', 'pod', 'events', 'stats', 'contents'] as const
   for (const kind of kinds) {
     const topic: NodeTopic = kind === 'pod' ? { kind, node: 'pi-1', uid: 'u1' } : { kind, node: 'pi-1' }
     const bodies = largeValues(topicRules[kind].schema).map(({ field, object }) => ({ field, body: largest(object) }))
@@ -46,6 +46,7 @@ async function* messages(given: InputWorld): Cases {
         sessions: sessionBoard(world),
         broker: { publish: async () => undefined },
         podsOf: () => [made],
+        desired: { nodeOnline: () => undefined, nodeHolds: () => undefined },
         registry: metricsRegistry(),
       })
       yield {

@@ -4,10 +4,11 @@
  */
 import { createHash } from 'node:crypto'
 import { decode } from '../../../../api/decode.ts'
-import { decodeDesired } from '../../../../api/desired.ts'
+import { type Desired, decodeDesired } from '../../../../api/desired.ts'
 import { PodStatusSchema } from '../../../../api/pod.ts'
 import { bool, integer, list, mapOf, object, oneOf, optional, text } from '../../../../api/schema.ts'
 import { isObject } from '../../../../api/text/json.ts'
+import { DesiredMessageSchema } from '../../../../api/topics.ts'
 import type { CheckpointData } from '../../../pods/wanted/pod-checkpoint.ts'
 
 /** Upgrades of the content from one format to the next: the first of these makes format 2 of format 1. */
@@ -41,6 +42,9 @@ const EndsSchema = mapOf(
   ),
 )
 
+/** Another version may have left out fields of the contents that this one reads: the names of its contents do not count. */
+const decoder = sha256(JSON.stringify(DesiredMessageSchema))
+
 type Fields = { readonly [name: string]: unknown }
 
 export type CheckpointIndex = {
@@ -62,7 +66,7 @@ export function checkpointIndex(data: CheckpointData, hashOf: (part: object) => 
     return hash
   })
   const { epoch: _, version: __, reboot: ___, awaitsCheckpoint: ____, ...lasting } = fieldsOf(index['desired'])
-  const content = JSON.stringify(index)
+  const content = JSON.stringify({ ...index, decoder })
   return {
     text: `${JSON.stringify({ format: checkpointFormat, sha256: sha256(content) })}\n${content}\n`,
     essence: sha256(JSON.stringify({ ...index, desired: lasting })),
@@ -104,7 +108,7 @@ export function readCheckpoint(
   const ends = decode(EndsSchema, data['ends'] ?? {})
   if (desired.ok && endings.ok && addresses.ok && ends.ok) {
     return {
-      desired: desired.value,
+      desired: data['decoder'] === decoder ? desired.value : withoutNames(desired.value),
       endings: endings.value,
       ...(Object.keys(addresses.value).length > 0 && { addresses: addresses.value }),
       ...(Object.keys(ends.value).length > 0 && { ends: ends.value }),
@@ -112,6 +116,11 @@ export function readCheckpoint(
   }
   const [problem] = [desired, endings, addresses, ends].flatMap((one) => (one.ok ? [] : one.problems))
   throw new Error(`The content is not valid: ${JSON.stringify(problem)}`)
+}
+
+function withoutNames({ names: _, misread, ...desired }: Desired): Desired {
+  const unnamed = misread?.map(({ content: __, ...one }) => one)
+  return { ...desired, ...(unnamed && { misread: unnamed }) }
 }
 
 /** undefined: the text was not written by any version. */
