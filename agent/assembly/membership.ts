@@ -1,5 +1,6 @@
 /** This machine as a member of its fleet: its certificate, its Node object, its mirror pods, and checkpoints for the controller. */
 import { probePort, probePortAnnotation } from '../../api/network/address-probe.ts'
+import { referencesAnnotation } from '../../api/node/references-annotation.ts'
 import { certificatesIn } from '../../api/text/pem.ts'
 import { caHash } from '../../certs/ca-hash.ts'
 import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
@@ -221,6 +222,7 @@ function registrationOf(parts: MembershipParts) {
 function described({ board, processor }: { readonly board?: string; readonly processor?: string }) {
   return {
     [probePortAnnotation]: String(probePort),
+    [referencesAnnotation]: 'true',
     ...(board === undefined ? {} : { 'bramble.dev/board': board }),
     ...(processor === undefined ? {} : { 'bramble.dev/processor': processor }),
   }

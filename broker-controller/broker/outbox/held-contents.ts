@@ -1,26 +1,36 @@
 /** Which contents of `desired` each node holds, by its own reports and by what was sent to it. A report may be wrong: it gives access to nothing. */
+import { referencesAnnotation } from '../../../api/node/references-annotation.ts'
+import type { StoredObject } from '../../store/store.ts'
+
+/** `all`: the controller has just started, and the node did not lack any before. If it does, it reports. */
+export type HeldNames = ReadonlySet<string> | 'all'
 
 export interface HeldContents {
-  /** undefined: the node does not read references. */
-  of(node: string): ReadonlySet<string> | undefined
-  /** The node has connected. Returns whether it must receive the whole message. */
-  connected(node: string, readsReferences: boolean): boolean
+  /** undefined: the node does not read references, as far as is known. */
+  of(name: string, node: StoredObject<'nodes'> | undefined): HeldNames | undefined
+  /** The node has connected. */
+  connected(name: string, readsReferences: boolean): void
   /** The node has reported the names of all that it holds. */
-  reported(node: string, names: readonly string[]): void
+  reported(name: string, names: readonly string[]): void
   /** A message that refers to these was published: the node holds no others after it. */
-  published(node: string, names: Iterable<string>): void
-  forget(node: string): void
+  published(name: string, names: Iterable<string>): void
+  forget(name: string): void
 }
 
 export function heldContents(): HeldContents {
-  const held = new Map<string, ReadonlySet<string>>()
+  /** undefined: an agent is connected that does not read references. */
+  const held = new Map<string, HeldNames | undefined>()
   return {
-    of: (node) => held.get(node),
-    connected: (node, readsReferences) => !readsReferences && held.delete(node),
-    reported: (node, names) => void held.set(node, new Set(names)),
-    published(node, names) {
-      if (held.has(node)) held.set(node, new Set(names))
+    of(name, node) {
+      if (held.has(name)) return held.get(name)
+      return node?.metadata.annotations?.[referencesAnnotation] === 'true' ? 'all' : undefined
     },
-    forget: (node) => void held.delete(node),
+    connected(name, readsReferences) {
+      if (!readsReferences) held.set(name, undefined)
+      else if (held.get(name) === undefined) held.delete(name)
+    },
+    reported: (name, names) => void held.set(name, new Set(names)),
+    published: (name, names) => void held.set(name, new Set(names)),
+    forget: (name) => void held.delete(name),
   }
 }

@@ -393,8 +393,10 @@ test('a node receives the conditions of a pod’s readiness gates, and nothing e
 })
 
 /** Node pi-1 with a pod that mounts 5 MB of ConfigMaps and a Secret; its agent reads references and holds what it has received. */
-async function withLargeContents(t: Test) {
-  const world = await outbox(t, 'pi-1')
+async function withLargeContents(t: Test, annotations: { readonly [name: string]: string } = {}) {
+  const world = await outbox(t)
+  const { resourceVersion: _, ...metadata } = aNode({ name: 'pi-1' }).metadata
+  await world.store.create('nodes', { ...aNode({ name: 'pi-1' }), metadata: { ...metadata, annotations } })
   const names = ['m1', 'm2', 'm3', 'm4', 'm5']
   for (const name of names) {
     const data = { text: name.repeat(500_000) }
@@ -480,6 +482,27 @@ test('an earlier agent receives whole messages, also after a later one on the sa
   await bind({ name: 'other', nodeName: 'pi-1' })
   await settle()
   t.match(desired('pi-1').at(-1), { pods: { length: 2 }, configMaps: { length: 5 } })
+})
+
+test('a controller that starts refers to all contents of a node whose agent reads references', async (t) => {
+  const { bind, desired, kept, held, settle, nodeOnline, nodeHolds } = await withLargeContents(t, {
+    'bramble.dev/desired-by-reference': 'true',
+  })
+  t.ok(bytesOf(desired('pi-1').at(-1)) < 1000)
+  await bind({ name: 'other', nodeName: 'pi-1' })
+  await settle()
+  t.match(Object.values(desired('pi-1').at(-1)?.contents ?? {}), [{ metadata: { name: 'other' } }])
+  nodeOnline('pi-1', true)
+  nodeHolds('pi-1', held)
+  await settle()
+  t.match(
+    Object.values(desired('pi-1').at(-1)?.contents ?? {}),
+    [{ metadata: { name: 'other' } }],
+    'it was not there yet',
+  )
+  nodeOnline('pi-1', false)
+  await settle()
+  t.match(kept('pi-1'), { pods: { length: 2 }, configMaps: { length: 5 } }, 'an earlier agent was installed meanwhile')
 })
 
 test('a report of a node without a Node object causes no message: it must not read that it has no pods', async (t) => {

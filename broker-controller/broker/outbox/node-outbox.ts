@@ -91,7 +91,7 @@ export function nodeOutbox(needs: NodeOutboxNeeds): NodeOutbox {
       clusterDomain: needs.podNetwork?.clusterDomain,
       earlier,
     })
-    if (content !== undefined) await publisher.publish(name, nodeUID, content)
+    if (content !== undefined) await publisher.publish(name, node, content)
     return undefined
   }
 
@@ -121,7 +121,8 @@ export function nodeOutbox(needs: NodeOutboxNeeds): NodeOutbox {
     podsOf: sources.podsOf,
     announce: () => void publishState('online').catch((error) => log.warn('A change was not published', { error })),
     nodeOnline(node, readsReferences) {
-      if (held.connected(node, readsReferences)) publishAgain(node)
+      held.connected(node, readsReferences)
+      if (!readsReferences) publishAgain(node)
     },
     nodeHolds(node, names) {
       held.reported(node, names)
@@ -194,15 +195,17 @@ function desiredPublisher({ broker, clock, epoch, origin }: NodeOutboxNeeds, hel
       return after
     },
     /** Publishes the content if it is not the one that was published last, or if the node lacks a part of it. */
-    async publish(node: string, nodeUID: string | undefined, content: DesiredContent): Promise<void> {
-      const earlier = published.get(node)
-      const holds = content.data.awaitsCheckpoint ? undefined : held.of(node)
+    async publish(name: string, node: StoredObject<'nodes'> | undefined, content: DesiredContent): Promise<void> {
+      const earlier = published.get(name)
+      const nodeUID = node?.metadata.uid
+      const holds = content.data.awaitsCheckpoint ? undefined : held.of(name, node)
       const form = holds === undefined ? 'whole' : 'references'
       const named = namedContents(content)
-      const missing = [...named.contents.keys()].filter((name) => holds !== undefined && !holds.has(name))
+      const missing =
+        holds === undefined || holds === 'all' ? [] : [...named.contents.keys()].filter((one) => !holds.has(one))
       const isComplete = missing.length === 0 && earlier?.form === form
       if (earlier !== undefined && isComplete && isPublished(content, nodeUID, earlier)) {
-        return remember(node, { ...earlier, pods: content.pods })
+        return remember(name, { ...earlier, pods: content.pods })
       }
       version += 1
       const head = { epoch, version, ...(origin && { store: origin.id }) }
@@ -215,10 +218,10 @@ function desiredPublisher({ broker, clock, epoch, origin }: NodeOutboxNeeds, hel
       const retaining =
         nodeUID === undefined ? { retain: false } : missing.length > 0 ? { retained: references } : { again }
       // Before: a report that arrives meanwhile is newer.
-      if (holds !== undefined) held.published(node, named.contents.keys())
-      await broker.publish({ kind: 'desired', node }, body, retaining)
+      if (holds !== undefined) held.published(name, named.contents.keys())
+      await broker.publish({ kind: 'desired', node: name }, body, retaining)
       const pausedUntilMs = clock.monotonicMs() + body.length / bytesPerMs
-      remember(node, { ...content, form, nodeUID, pausedUntilMs })
+      remember(name, { ...content, form, nodeUID, pausedUntilMs })
     },
   }
 }
