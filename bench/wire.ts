@@ -1,14 +1,12 @@
 /** Measures the network traffic of an idle node. `--help` prints the usage. */
-import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { startDockerd } from '../test/support/dockerd.ts'
-import { type MachineNetwork, machineNetwork } from '../test/support/machine-network.ts'
-import { startProgram } from '../test/support/program.ts'
+import { machineNetwork } from '../test/support/machine-network.ts'
+import { type Counted, nodeInSpace } from './network/node-in-space.ts'
 import { benchmarkOptions } from './options/benchmark-options.ts'
 
 const values = benchmarkOptions({
@@ -24,11 +22,9 @@ bundles (npm run build).`,
   },
 })
 const here = fileURLToPath(new URL('../..', import.meta.url))
-const run = promisify(execFile)
 const ends: (() => Promise<unknown>)[] = []
 const ending = { teardown: (end: () => Promise<unknown>) => void ends.push(end) }
 
-type Counted = { readonly bytes: number; readonly packets: number; readonly ipBytes: number }
 type Measured = { readonly name: string; readonly settings?: Readonly<Record<string, unknown>>; readonly tree: string }
 
 try {
@@ -44,7 +40,8 @@ try {
   const network = await machineNetwork(ending)
   const counters: (() => Promise<Counted>)[] = []
   for (const [index, one] of trees.entries()) {
-    counters.push(await idleNode(one, { folder: join(folder, String(index)), index, docker: dockerd.socket, network }))
+    const place = { folder: join(folder, String(index)), index, docker: dockerd.socket, network }
+    counters.push((await nodeInSpace({ ...one, ...place, teardown: ending.teardown })).count)
   }
   await delay(values.settle * 1000)
   const before = await Promise.all(counters.map((count) => count()))
@@ -64,99 +61,4 @@ try {
   process.exitCode = 1
 } finally {
   for (const end of ends.reverse()) await end().catch((error: unknown) => console.error(error))
-}
-
-type Place = {
-  readonly folder: string
-  readonly index: number
-  readonly docker: string
-  readonly network: MachineNetwork
-}
-
-/** Starts a controller and an agent that reach each other over the pair only; gives the counter of the agent's end. */
-async function idleNode({ tree, settings = {} }: Measured, { folder, index, docker, network }: Place) {
-  const space = `bw-${process.pid}-${index}`
-  const plug = network.plug(space)
-  ending.teardown(() => plug.remove())
-  await plug.fresh()
-  const inSpace = (...args: readonly string[]) => run('ip', ['netns', 'exec', space, ...args])
-  // Router solicitations and duplicate address detection are not the agent's.
-  await inSpace('sh', '-c', 'echo 1 > /proc/sys/net/ipv6/conf/host0/disable_ipv6')
-  await writeFile(`/proc/sys/net/ipv6/conf/${space}/disable_ipv6`, '1')
-
-  const [controllerDir, agentDir] = [join(folder, 'controller'), join(folder, 'agent')]
-  const controllerCommand = join(tree, 'scripts/bramble-controller')
-  const controller = startProgram(
-    [
-      ...[
-        controllerCommand,
-        'run',
-        '--data-dir',
-        controllerDir,
-        '--log-format',
-        'json',
-        '--bind-address',
-        network.hostAddress,
-      ],
-      ...['--advertise-address', network.hostAddress, '--api-port', '0', '--mqtt-port', '0'],
-    ],
-    (end) => ending.teardown(end),
-  )
-  const ready = await controller.logged('Controller ready')
-  const kubeconfig = String(ready['kubeconfig'])
-  const made = await run(controllerCommand, ['token', 'create', '--kubeconfig', kubeconfig, '--print-join-command'])
-  const line = made.stdout.split('\n').find((one) => one.startsWith('bramble-agent join '))
-  if (line === undefined) throw new Error(`No join line: ${made.stdout}${made.stderr}`)
-  const agentCommand = join(tree, 'scripts/bramble-agent')
-  const joining = ['--no-run', '--node-name', `pi-0${index}`, '--data-dir', agentDir]
-  await inSpace(agentCommand, ...line.trim().split(' ').slice(1), ...joining)
-  const config = join(folder, 'agent.yaml')
-  await writeFile(
-    config,
-    JSON.stringify({ apiVersion: 'bramble.dev/v1alpha1', kind: 'AgentConfiguration', ...settings }),
-  )
-  const agent = startProgram(
-    [
-      ...[
-        'ip',
-        'netns',
-        'exec',
-        space,
-        agentCommand,
-        'run',
-        '--data-dir',
-        agentDir,
-        '--config',
-        config,
-        '--docker-socket',
-        docker,
-      ],
-      ...['--healthz-port', '0', '--log-format', 'json'],
-    ],
-    (end) => ending.teardown(end),
-  )
-  await agent.logged('Node status posted')
-  return async (): Promise<Counted> => {
-    const { stdout } = await inSpace('cat', '/proc/net/netstat')
-    return { ...(await counted(space)), ipBytes: ipBytesIn(stdout) }
-  }
-}
-
-/** What the outer end of the pair has received and sent. */
-async function counted(name: string): Promise<Omit<Counted, 'ipBytes'>> {
-  const read = async (field: string) => Number(await readFile(`/sys/class/net/${name}/statistics/${field}`, 'utf8'))
-  const [rx, tx, rxPackets, txPackets] = await Promise.all(
-    ['rx_bytes', 'tx_bytes', 'rx_packets', 'tx_packets'].map(read),
-  )
-  return { bytes: (rx ?? 0) + (tx ?? 0), packets: (rxPackets ?? 0) + (txPackets ?? 0) }
-}
-
-/** `IpExt` of /proc/net/netstat: names on one line, values on the next. Without Ethernet's headers, and without ARP. */
-function ipBytesIn(text: string): number {
-  const [names = [], numbers = []] = text
-    .split('\n')
-    .filter((line) => line.startsWith('IpExt:'))
-    .map((line) => line.split(' '))
-  const value = (name: string) => Number(numbers[names.indexOf(name)] ?? Number.NaN)
-  return value('InOctets') + value('OutOctets')
 }
