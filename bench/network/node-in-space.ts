@@ -1,8 +1,9 @@
 /** A controller, and an agent in a network namespace of its own, which reach each other by a pair of virtual interfaces only. */
 import { execFile } from 'node:child_process'
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { ownAddresses } from '../../test/support/addresses.ts'
 import { inSpace } from '../../test/support/machine-commands.ts'
 import type { MachineNetwork } from '../../test/support/machine-network.ts'
 import { type Program, startProgram } from '../../test/support/program.ts'
@@ -46,19 +47,16 @@ export async function nodeInSpace(place: Place): Promise<NodeInSpace> {
 
   const [controllerDir, agentDir] = [join(folder, 'controller'), join(folder, 'agent')]
   const controllerCommand = join(tree, 'scripts/bramble-controller')
+  const controllerConfig = join(folder, 'controller.yaml')
+  await mkdir(folder, { recursive: true })
+  // Several fleets run on this machine.
+  const facts = { apiVersion: 'bramble.dev/v1alpha1', kind: 'ControllerConfiguration' }
+  await writeFile(controllerConfig, JSON.stringify({ ...facts, clusterCIDR: `${await ownAddresses()}.0/20` }))
   const controller = startProgram(
     [
-      ...[
-        controllerCommand,
-        'run',
-        '--data-dir',
-        controllerDir,
-        '--log-format',
-        'json',
-        '--bind-address',
-        network.hostAddress,
-      ],
-      ...['--advertise-address', network.hostAddress, '--api-port', '0', '--mqtt-port', '0'],
+      ...[controllerCommand, 'run', '--data-dir', controllerDir, '--config', controllerConfig, '--log-format', 'json'],
+      ...['--bind-address', network.hostAddress, '--advertise-address', network.hostAddress],
+      ...['--api-port', '0', '--mqtt-port', '0'],
     ],
     teardown,
   )
