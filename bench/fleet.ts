@@ -119,7 +119,8 @@ try {
   for (const broker of values.broker === 'both' ? (['embedded', 'mosquitto'] as const) : [values.broker]) {
     dataDir = join(folder, broker)
     await mkdir(dataDir, { recursive: true })
-    const settings = { apiVersion: 'bramble.dev/v1alpha1', kind: 'ControllerConfiguration', allocateNodeCIDRs: false }
+    const kind = { apiVersion: 'bramble.dev/v1alpha1', kind: 'ControllerConfiguration' }
+    const settings = { ...kind, allocateNodeCIDRs: false, podNetwork: 'node' }
     const mqttBroker = broker === 'mosquitto' ? `mqtts://localhost:${await freePort()}` : undefined
     await writeFile(config, JSON.stringify({ ...settings, ...members?.fields(broker), mqttBroker }))
     if (values.broker === 'both') console.log(`== ${broker}`)

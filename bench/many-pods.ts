@@ -1,5 +1,5 @@
 /** Measures how a namespace with very many pods that wait is removed, and how a controller ends beside them. `--help` prints the usage. */
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -49,9 +49,12 @@ try {
 async function run(dataDir: string): Promise<void> {
   await fillStore(dataDir)
   const main = fileURLToPath(new URL('../broker-controller/main.js', import.meta.url))
+  const config = join(dataDir, 'controller.yaml')
+  const file = { apiVersion: 'bramble.dev/v1alpha1', kind: 'ControllerConfiguration', podNetwork: 'node' }
+  await writeFile(config, JSON.stringify(file))
   const address = ['--bind-address', '127.0.0.1', '--api-port', '0', '--mqtt-port', '0', '--log-format', 'json']
   const program = startProgram(
-    [process.execPath, '--max-semi-space-size=4', main, 'run', '--data-dir', dataDir, ...address],
+    [process.execPath, '--max-semi-space-size=4', main, 'run', '--data-dir', dataDir, '--config', config, ...address],
     (end) => void ends.push(end),
   )
   const { kubeconfig } = await program.logged('Controller ready')

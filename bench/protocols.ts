@@ -79,7 +79,8 @@ async function onController(use: (server: Server) => Promise<void>): Promise<voi
   const ends: (() => Promise<unknown>)[] = []
   try {
     const config = join(folder, 'controller.yaml')
-    await writeFile(config, JSON.stringify({ apiVersion: 'bramble.dev/v1alpha1', kind: 'ControllerConfiguration' }))
+    const file = { apiVersion: 'bramble.dev/v1alpha1', kind: 'ControllerConfiguration', podNetwork: 'node' }
+    await writeFile(config, JSON.stringify(file))
     const where = [
       '--bind-address',
       '127.0.0.1',

@@ -14,6 +14,7 @@ import { adminSocket, adminSocketPath, type LeaderStatus } from './admin-socket.
 import { mqttServerFolder } from './broker/mosquitto/installed-files.ts'
 import { serverFolder } from './broker/mosquitto/server-folder.ts'
 import { makeBackup } from './commands/backup.ts'
+import { withFleetPodNetwork } from './fleet-pod-network.ts'
 import { openLeading, writeOwnKubeconfig } from './leading.ts'
 import { type OpenApi, openApi } from './open-api.ts'
 import { openStore, pidFileName } from './open-store.ts'
@@ -28,15 +29,15 @@ import type { OpenedStore, Store } from './store/store.ts'
 const storeDeadlineMs = 5_000
 
 /** Resolves when `signal` has aborted and everything is closed. Rejects with the error that ended the controller. */
-export async function runBrokerController(needs: BrokerControllerNeeds, signal: AbortSignal): Promise<void> {
-  const { flags, log } = needs
+export async function runBrokerController(given: BrokerControllerNeeds, signal: AbortSignal): Promise<void> {
+  const { flags, log } = given
   const { dataDir } = flags
   log.info('Controller starts', { version, dataDir, pid: process.pid })
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const closings: (() => Promise<void>)[] = []
   try {
     const closing: Closing = { add: (close) => void closings.unshift(close) }
-    const { etcd, storeLimits } = needs.configuration
+    const { etcd, storeLimits } = given.configuration
     const opening = openStore({ dataDir, etcd, limits: storeLimits, clock, log, signal })
     const opened = await opening.catch((error: unknown) => {
       if (!signal.aborted) throw error
@@ -47,6 +48,7 @@ export async function runBrokerController(needs: BrokerControllerNeeds, signal: 
     const pidFile = join(dataDir, pidFileName)
     await replaceFile(pidFile, `${process.pid}\n`, 0o644)
     closing.add(() => rm(pidFile, { force: true }))
+    const needs = { ...given, configuration: await withFleetPodNetwork(given, opened) }
     const parts = await openParts(needs, opened, closing)
     const api = await openApi(needs, parts, closing)
     const main = await mainLoops(needs, parts, api, closing, signal)

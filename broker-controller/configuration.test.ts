@@ -106,7 +106,10 @@ test('pods and Services have addresses of both IP families where both ranges are
     return (t.throws(() => configured(['run'], file), file) as { problems?: readonly string[] }).problems
   }
   const [pods, services] = ['10.244.0.0/16,fd00:1::/56', '10.96.0.0/12,fd00:2::/112']
-  t.same(problems(pods, services, 'podNetwork: node'), ['clusterCIDR: a range of IPv6 needs podNetwork: routed'])
+  t.same(problems(pods, services, 'podNetwork: node'), [
+    'clusterCIDR: fd00:1::/56 needs podNetwork: routed, as a range of IPv6: set it, or remove the range',
+  ])
+  t.match(configured(['run'], `clusterCIDR: "${pods}"\nserviceCIDR: "${services}"\n`).podNetwork, { ipv6: {} })
   t.same(problems(pods, '10.96.0.0/12'), [
     'clusterCIDR has a range of IPv6 and serviceCIDR has none: add one (like fd00:10:96::/112) or remove that of clusterCIDR',
   ])
@@ -131,8 +134,9 @@ test('pods and Services have addresses of both IP families where both ranges are
   ])
 })
 
-test('the network of the fleet is on only where it is configured', async (t) => {
-  t.equal(configured(['run'], '').podNetwork, undefined)
+test('the network of the fleet is on unless the configuration turns it off, or nodes have no ranges', async (t) => {
+  t.match(configured(['run'], '').podNetwork, { clusterDomain: 'cluster.local' })
+  t.equal(configured(['run'], 'allocateNodeCIDRs: false\n').podNetwork, undefined)
   t.equal(configured(['run'], 'podNetwork: node\nclusterDomain: fleet.example\n').podNetwork, undefined)
   const ranges = { clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12' }
   t.same(configured(['run'], 'podNetwork: routed\n').podNetwork, { ...ranges, clusterDomain: 'cluster.local' })
@@ -146,7 +150,9 @@ test('the network of the fleet is on only where it is configured', async (t) => 
   const problems = (text: string) => (t.throws(() => configured(['run'], text)) as { problems?: unknown }).problems
   t.match(problems('wireguardPort: 0\n'), [/^wireguardPort: 0 must be a port/])
   t.match(problems('clusterDomain: .local\n'), [/^clusterDomain: ".local" must be lower case letters/])
-  t.match(problems('podNetwork: routed\nallocateNodeCIDRs: false\n'), [/^podNetwork: routed needs an address range/])
+  t.same(problems('podNetwork: routed\nallocateNodeCIDRs: false\n'), [
+    'podNetwork: routed needs an address range for each node: remove allocateNodeCIDRs: false, or set podNetwork: node',
+  ])
 })
 
 test('the proxy of Ingresses has its settings, and needs a network', async (t) => {
@@ -162,7 +168,8 @@ test('the proxy of Ingresses has its settings, and needs a network', async (t) =
     nodeSelector: { front: 'yes' },
   })
   const problems = (text: string) => (t.throws(() => configured(['run'], text)) as { problems?: unknown }).problems
-  t.same(problems('ingress: {}\n'), [
+  t.same(configured(['run'], 'ingress: {}\n').ingress, defaultIngressSettings)
+  t.same(problems('podNetwork: node\ningress: {}\n'), [
     'ingress needs podNetwork: routed, as the proxy reaches Services by their addresses: set it, or remove ingress',
   ])
   const wrong =

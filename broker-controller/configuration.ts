@@ -38,7 +38,7 @@ import {
 import { loadBalancerSettings } from './load-balancer-configuration.ts'
 import { type NetworkRanges, networkRanges } from './network-ranges.ts'
 import { NotifySchema, type NotifySettings, notifySettings } from './notifications/notify-settings.ts'
-import { type PodNetworkSettings, podNetworkSettings } from './pod-network-configuration.ts'
+import { type PodNetworkSettings, podNetworkOfNewFleet, podNetworkSettings } from './pod-network-configuration.ts'
 import { type CheckpointWindowSettings, defaultCheckpointWindow } from './store/checkpoints/checkpoint-window.ts'
 import { defaultStoreMaxBytes, type StoreLimits, storeLimits } from './store/room/store-limits.ts'
 
@@ -218,9 +218,13 @@ function fieldReaders({ flags, file }: Given, problems: string[]) {
   }
 }
 
-/** Throws ConfigurationError with everything that is wrong. */
+/**
+ * Throws ConfigurationError with everything that is wrong. Without `podNetwork` it is the configuration of a new fleet: that of one that is
+ * there follows from its store (`fleetPodNetwork`).
+ */
 export function controllerConfiguration(given: Given): ControllerConfiguration {
-  const { flags, file, isTerminal } = given
+  const { flags, isTerminal } = given
+  const file = { ...given.file, podNetwork: given.file.podNetwork ?? podNetworkOfNewFleet(given.file) }
   const problems: string[] = []
   const read = fieldReaders(given, problems)
   const hosts = [...flags.hosts, ...(file.hosts ?? [])]

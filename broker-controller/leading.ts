@@ -22,6 +22,7 @@ import { authorityFolderName } from './commands/backup.ts'
 import { controlLoops } from './control-plane.ts'
 import { kubernetesServiceController } from './controllers/kubernetes-service-controller.ts'
 import { openFleetBroker } from './fleet-broker.ts'
+import { verifyPodNetwork } from './fleet-pod-network.ts'
 import { notificationLoop } from './notifications/notification-loop.ts'
 import { sendNotification } from './notifications/send-notification.ts'
 import type { OpenApi } from './open-api.ts'
@@ -53,6 +54,7 @@ export async function openLeading(
   const keep = replica?.election.keep ?? guard?.run ?? aborted
   const written: Written = (what, act) => untilAnswered({ what, keep, clock, log, signal }, act)
   if (replica !== undefined) {
+    await written('the network of pods', () => verifyPodNetwork(needs, shared.store))
     // As at the start: the fleet may have another one since, and its files may have been copied here.
     await followAuthority(shared.store, join(needs.flags.dataDir, authorityFolderName), log)
     await parts.own.reload()

@@ -15,7 +15,7 @@ const read = (file: LoadBalancerFields) => {
 const withPool = (...loadBalancerPool: readonly string[]) => read({ podNetwork: 'routed', loadBalancerPool })
 
 test('a fleet with a network has load balancers: of its pool, or of its nodes', async (t) => {
-  t.same(read({}), { settings: { mode: 'none' }, problems: [] })
+  t.same(read({ podNetwork: 'node' }), { settings: { mode: 'none' }, problems: [] })
   t.same(read({ podNetwork: 'routed' }), {
     settings: { mode: 'nodes', keptPorts: new Set(['TCP/22', 'TCP/6443', 'TCP/8883', 'UDP/8472']) },
     problems: [],
@@ -51,8 +51,12 @@ test('each problem has its field, its value and a remedy', async (t) => {
   t.same(read({ podNetwork: 'routed', loadBalancer: 'nodes', loadBalancerPool: ['192.168.2.9'] }).problems, [
     'loadBalancerPool: not used with loadBalancer: nodes; remove one of them',
   ])
-  t.match(read({ loadBalancerPool: ['192.168.2.9'] }).problems, [/^loadBalancerPool needs podNetwork: routed/])
-  t.match(read({ loadBalancer: 'nodes' }).problems, [/^loadBalancer: nodes needs podNetwork: routed/])
+  t.match(read({ podNetwork: 'node', loadBalancerPool: ['192.168.2.9'] }).problems, [
+    /^loadBalancerPool: 192\.168\.2\.9 needs podNetwork: routed, .*: set it, or remove loadBalancerPool$/,
+  ])
+  t.match(read({ podNetwork: 'node', loadBalancer: 'nodes' }).problems, [
+    /^loadBalancer: nodes needs podNetwork: routed, .*: set it, or remove loadBalancer$/,
+  ])
 })
 
 const dual = {

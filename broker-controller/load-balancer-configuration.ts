@@ -13,9 +13,10 @@ import {
 } from './controllers/balancers/address-pool.ts'
 import { portKey } from './controllers/balancers/balanced-services.ts'
 import type { LoadBalancerSettings } from './controllers/balancers/load-balancer-controller.ts'
+import type { PodNetworkKind } from './pod-network-configuration.ts'
 
 export type LoadBalancerFields = {
-  readonly podNetwork?: 'node' | 'routed'
+  readonly podNetwork: PodNetworkKind
   readonly loadBalancer?: 'pool' | 'nodes' | 'none'
   readonly loadBalancerPool?: readonly string[]
 }
@@ -42,12 +43,14 @@ export function loadBalancerSettings(
   around: LoadBalancerSurroundings,
   problems: string[],
 ): LoadBalancerSettings {
-  const { podNetwork = 'node', loadBalancerPool } = file
+  const { podNetwork, loadBalancerPool } = file
   const isRouted = podNetwork === 'routed'
   const mode = file.loadBalancer ?? (loadBalancerPool === undefined ? (isRouted ? 'nodes' : 'none') : 'pool')
   if (mode !== 'none' && !isRouted) {
-    const field = file.loadBalancer === undefined ? 'loadBalancerPool' : `loadBalancer: ${mode}`
-    problems.push(`${field} needs podNetwork: routed, which gives Services a data path on every node`)
+    const field =
+      file.loadBalancer === undefined ? `loadBalancerPool: ${loadBalancerPool?.join(', ')}` : `loadBalancer: ${mode}`
+    const remedy = `set it, or remove ${file.loadBalancer === undefined ? 'loadBalancerPool' : 'loadBalancer'}`
+    problems.push(`${field} needs podNetwork: routed, which gives Services a data path on every node: ${remedy}`)
   }
   if (mode !== 'pool') {
     if (loadBalancerPool !== undefined) {

@@ -172,6 +172,33 @@ test('a configuration that is wrong ends with status 78, all mistakes reported; 
   t.equal(await mistyped.ended, 64)
 })
 
+test('a new fleet is routed, and one whose pods stay within nodes does so until its configuration says otherwise', async (t) => {
+  const dataDir = testFolder(t)
+  const config = join(dataDir, 'config.yaml')
+  const start = (more: string) => {
+    writeFileSync(config, `apiVersion: bramble.dev/v1alpha1\nkind: ControllerConfiguration\n${more}`)
+    return started(t, dataDir, '--config', config)
+  }
+  const rangesWith = async (more: string) => {
+    const controller = start(more)
+    const { kubeconfig } = await controller.ready()
+    const info = await get(kubeconfig, '/api/v1/namespaces/kube-public/configmaps/cluster-info')
+    controller.child.kill('SIGTERM')
+    await controller.ended
+    return (info as { readonly data: { readonly [field: string]: string } }).data['clusterCIDR']
+  }
+  t.equal(await rangesWith(''), '10.244.0.0/16')
+  t.equal(await rangesWith('podNetwork: node\n'), undefined)
+  t.equal(await rangesWith(''), undefined)
+  const refused = start('ingress: {}\n')
+  t.equal(await refused.ended, 78)
+  t.match(
+    refused.output(),
+    /does not go with podNetwork: node .*ingress needs podNetwork: routed, .*: set it, or remove ingress/,
+  )
+  t.equal(await rangesWith('podNetwork: routed\ningress: {}\n'), '10.244.0.0/16')
+})
+
 type Ready = { readonly api: string; readonly mqtt: string; readonly kubeconfig: string; readonly caHash: string }
 
 function started(t: Test, dataDir: string, ...more: readonly string[]) {

@@ -120,7 +120,8 @@ async function configured(want: 'run' | 'check', flags: ControllerFlags, signal:
 
 /** Starting again would not help. */
 function isFinal(error: unknown): boolean {
-  if (error instanceof LaterStoreError || error instanceof SecretsKeyError) return true
+  if (error instanceof LaterStoreError || error instanceof SecretsKeyError || error instanceof ConfigurationError)
+    return true
   return error instanceof ForeignAuthorityError || (error instanceof Error && isFinal(error.cause))
 }
 

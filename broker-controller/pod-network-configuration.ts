@@ -16,11 +16,19 @@ export type PodNetworkSettings = {
   readonly wireguard?: { readonly port: number }
 }
 
+/** `node`: the pods of a node reach those of no other, and Services have no data path. */
+export type PodNetworkKind = 'node' | 'routed'
+
 export type PodNetworkFields = {
-  readonly podNetwork?: 'node' | 'routed'
+  readonly podNetwork: PodNetworkKind
   readonly clusterDomain?: string
   readonly podNetworkTunnel?: 'vxlan' | 'wireguard'
   readonly wireguardPort?: number
+}
+
+/** Of a fleet that begins, where the configuration does not choose. Routes need an address range for each node. */
+export function podNetworkOfNewFleet({ allocateNodeCIDRs }: { readonly allocateNodeCIDRs?: boolean }): PodNetworkKind {
+  return allocateNodeCIDRs === false ? 'node' : 'routed'
 }
 
 /** undefined: the pods of a node reach those of no other, and Services have no data path. Adds what is wrong to `problems`. */
@@ -29,17 +37,23 @@ export function podNetworkSettings(
   { nodeCidrs, serviceCIDR, ipv6 }: NetworkRanges,
   problems: string[],
 ): PodNetworkSettings | undefined {
-  const { podNetwork = 'node', clusterDomain = defaultClusterDomain } = file
+  const { podNetwork, clusterDomain = defaultClusterDomain } = file
   const { podNetworkTunnel = 'vxlan', wireguardPort: port = usualWireguardPort } = file
   const problem = dnsSubdomainProblem(clusterDomain)
   if (problem !== undefined) problems.push(`clusterDomain: ${JSON.stringify(clusterDomain)} ${problem}`)
   if (port < 1 || port > 65_535) problems.push(`wireguardPort: ${port} must be a port, 1 to 65535`)
   if (podNetwork === 'node') {
-    if (ipv6 !== undefined) problems.push('clusterCIDR: a range of IPv6 needs podNetwork: routed')
+    if (ipv6 !== undefined) {
+      problems.push(
+        `clusterCIDR: ${ipv6.clusterCIDR} needs podNetwork: routed, as a range of IPv6: set it, or remove the range`,
+      )
+    }
     return undefined
   }
   if (nodeCidrs === undefined) {
-    problems.push('podNetwork: routed needs an address range for each node: remove allocateNodeCIDRs: false')
+    problems.push(
+      'podNetwork: routed needs an address range for each node: remove allocateNodeCIDRs: false, or set podNetwork: node',
+    )
     return undefined
   }
   const { clusterCIDR } = nodeCidrs

@@ -51,12 +51,14 @@ export function serverNames(
   }
 }
 
+/** Of the Service `default/kubernetes`; in the certificate of the server where packets to Services go somewhere. */
+export const apiServiceName = 'kubernetes.default.svc'
+
 /** Those of `default/kubernetes`, as kubeadm puts them into the certificate of the API (app/util/pkiutil, GetAPIServerAltNames). */
 function serviceNames(podNetwork: ServerAddresses['podNetwork']): readonly string[] {
   const range = podNetwork && parseCidr(podNetwork.serviceCIDR)
   if (podNetwork === undefined || range === undefined) return []
-  const name = 'kubernetes.default.svc'
-  const names = ['kubernetes', 'kubernetes.default', name, `${name}.${podNetwork.clusterDomain}`]
+  const names = ['kubernetes', 'kubernetes.default', apiServiceName, `${apiServiceName}.${podNetwork.clusterDomain}`]
   return [kubernetesServiceAddress(range), ...names]
 }
 

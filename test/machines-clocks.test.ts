@@ -8,7 +8,7 @@ import { issueNode } from '../certs/issue.ts'
 import { bootMachine, type Machine } from './support/machine.ts'
 import { commandOrThrow } from './support/machine-commands.ts'
 import { podManifest } from './support/manifests.ts'
-import { hubOn, installOnDisk, isNodeReady, testPackages } from './support/packaged.ts'
+import { hubOn, installController, installOnDisk, isNodeReady, testPackages } from './support/packaged.ts'
 import { eventually } from './support/wait.ts'
 
 const image = 'test/busybox:1'
@@ -20,7 +20,7 @@ test('wrong clocks', async (t) => {
   const machine = await bootMachine(t, {
     name: 'pi-01',
     async prepare(disk) {
-      await installOnDisk(disk, packages.controller)
+      await installController(disk, packages.controller)
       await installOnDisk(disk, packages.agent)
       await writeFile(`${disk}/etc/agents-date.env`, fakedDate(await fakingLibrary(disk)).join('\n'))
       await commandOrThrow('mkdir', ['-p', `${disk}/etc/systemd/system/bramble-agent.service.d`])

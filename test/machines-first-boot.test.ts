@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'tap'
 import { bootMachine, flashMachine } from './support/machine.ts'
 import { machineNetwork } from './support/machine-network.ts'
-import { hubOn, install, installOnDisk, isNodeReady, testPackages } from './support/packaged.ts'
+import { hubOn, installController, installOnDisk, isNodeReady, testPackages } from './support/packaged.ts'
 import { eventually } from './support/wait.ts'
 
 /** The start of the agent at this boot finds that the machine has not joined, and ends when it just has. */
@@ -22,8 +22,8 @@ exit $found
 test('machines join by themselves at their first boot', async (t) => {
   const packages = await testPackages()
   const network = await machineNetwork(t)
-  const hubMachine = await bootMachine(t, { name: 'hub', network })
-  await install(hubMachine, packages.controller)
+  const prepare = (disk: string) => installController(disk, packages.controller)
+  const hubMachine = await bootMachine(t, { name: 'hub', network, prepare })
   const hub = await hubOn(t, hubMachine)
   const line = await hub.joinLine()
   const flash = (boardSerial: string, file: string, change?: (disk: string) => Promise<void>) =>

@@ -3,7 +3,7 @@ import { test } from 'tap'
 import { bootMachine } from './support/machine.ts'
 import { machineNetwork } from './support/machine-network.ts'
 import { podManifest } from './support/manifests.ts'
-import { hubOn, install, installOnDisk, isNodeReady, testPackages } from './support/packaged.ts'
+import { hubOn, install, installController, installOnDisk, isNodeReady, testPackages } from './support/packaged.ts'
 import { eventually } from './support/wait.ts'
 
 const image = 'test/busybox:1'
@@ -30,7 +30,7 @@ test('a machine goes down on purpose', async (t) => {
   const packages = await testPackages()
   const network = await machineNetwork(t)
   const [home, pi] = await Promise.all([
-    bootMachine(t, { name: 'hub', network, prepare: (disk) => installOnDisk(disk, packages.controller) }),
+    bootMachine(t, { name: 'hub', network, prepare: (disk) => installController(disk, packages.controller) }),
     bootMachine(t, { name: 'pi-01', network, prepare: (disk) => installOnDisk(disk, packages.agent) }),
   ])
   await pi.importImage(image)

@@ -22,7 +22,8 @@ export async function withApiServer<T>(launcher: string, act: (server: ApiServer
   try {
     const dataDir = join(folder, 'controller')
     const config = join(folder, 'controller.yaml')
-    await writeFile(config, JSON.stringify({ apiVersion: 'bramble.dev/v1alpha1', kind: 'ControllerConfiguration' }))
+    const file = { apiVersion: 'bramble.dev/v1alpha1', kind: 'ControllerConfiguration', podNetwork: 'node' }
+    await writeFile(config, JSON.stringify(file))
     const where = ['--bind-address', '127.0.0.1', '--advertise-address', '127.0.0.1']
     const ports = ['--api-port', '0', '--mqtt-port', '0']
     const args = ['run', '--data-dir', dataDir, '--config', config, '--log-format', 'json', ...where, ...ports]

@@ -60,7 +60,7 @@ const scrollList = `(async () => {
 try {
   await mkdir(dataDir, { recursive: true })
   const lines = ['apiVersion: bramble.dev/v1alpha1', 'kind: ControllerConfiguration', 'allocateNodeCIDRs: false']
-  await writeFile(config, [...lines, 'advertiseAddress: 127.0.0.1', ''].join('\n'))
+  await writeFile(config, [...lines, 'podNetwork: node', 'advertiseAddress: 127.0.0.1', ''].join('\n'))
   await measure()
 } finally {
   for (const close of closing.reverse()) await close()

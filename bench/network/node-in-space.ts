@@ -50,7 +50,7 @@ export async function nodeInSpace(place: Place): Promise<NodeInSpace> {
   const controllerConfig = join(folder, 'controller.yaml')
   await mkdir(folder, { recursive: true })
   // Several fleets run on this machine.
-  const facts = { apiVersion: 'bramble.dev/v1alpha1', kind: 'ControllerConfiguration' }
+  const facts = { apiVersion: 'bramble.dev/v1alpha1', kind: 'ControllerConfiguration', podNetwork: 'node' }
   await writeFile(controllerConfig, JSON.stringify({ ...facts, clusterCIDR: `${await ownAddresses()}.0/20` }))
   const controller = startProgram(
     [

@@ -24,7 +24,9 @@ export type ServerCertificateNeeds = {
 /** `isKept`: it is from an earlier run, because the clock was wrong when it was to be issued. */
 export type ServerCertificate = Issued & { readonly isKept: boolean }
 
-const files = { key: 'server.key', certificate: 'server.crt' }
+/** In the data directory. */
+export const serverCertificateName = 'server.crt'
+const files = { key: 'server.key', certificate: serverCertificateName }
 
 /**
  * A new certificate with that of its authority behind it, saved: addresses change, so each start issues one. While the clock

@@ -90,6 +90,8 @@ export async function startController(t: Teardown, options: ControllerOptions): 
       apiVersion: 'bramble.dev/v1alpha1',
       kind: 'ControllerConfiguration',
       clusterCIDR: addresses.pods,
+      // Tests of the network of pods turn it on: several fleets run on this machine, and one has its rules and routes.
+      podNetwork: 'node',
       ...settings,
     }),
   )

@@ -1,5 +1,5 @@
 /** Test machines with our Debian packages on them, as a user installs them. */
-import { chmod, copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { appendFile, chmod, copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -50,6 +50,12 @@ export async function installOnDisk(disk: string, path: string): Promise<void> {
   const install = ['apt-get', 'install', '--yes', '/var/tmp/x.deb']
   await commandOrThrow('chroot', [disk, 'env', 'DEBIAN_FRONTEND=noninteractive', ...install], { withinMs: 120_000 })
   await rm(join(disk, 'var/tmp/x.deb'))
+}
+
+/** `installOnDisk` of the controller for tests of other things than the network of pods: pods stay within their node. */
+export async function installController(disk: string, path: string): Promise<void> {
+  await installOnDisk(disk, path)
+  await appendFile(join(disk, 'etc/bramble/controller.yaml'), 'podNetwork: node\n')
 }
 
 /** `apt install` finds what `test/machines/build-root.sh` fetched, as from a mirror of Debian, and asks nothing. */
