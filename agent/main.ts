@@ -30,6 +30,7 @@ import {
 import { diskShortages } from './eviction/disk-shortages.ts'
 import { type FoundIdentity, findIdentity, repairIdentity } from './join/identity.ts'
 import type { JoinPlaces } from './join/join-command.ts'
+import type { FleetRanges } from './network/peers/home-networks.ts'
 
 async function main(argv: readonly string[]): Promise<number> {
   const line = readAgentCommandLine(argv)
@@ -64,7 +65,7 @@ async function joinAtFirstBoot(request: RunRequest): Promise<number> {
     dataDir,
     hostname: machineName(),
     hardware: await readHardwareIdentity(root),
-    routes: () => readAllRoutes(root),
+    obstacleTo: obstacleOn(request),
     clock: systemClock,
     random: Math.random,
     signal: stopping.signal,
@@ -88,7 +89,7 @@ async function joinThenRun(argv: readonly string[]): Promise<number> {
   const joined = await joinCommand(argv, {
     hostname: machineName(),
     readHardware: readHardwareIdentity,
-    readRoutes: readAllRoutes,
+    obstacleOn,
     runningAgent: agentOn,
     isStartedBySystemd,
     diskShortages: readDiskShortages,
@@ -113,6 +114,24 @@ async function readDiskShortages({ dataDir, config, dockerSocket, root }: JoinPl
   const imageDirectory = typeof engine === 'string' ? undefined : engine.rootDirectory
   const observed = await readDiskSignals(dataDir, imageDirectory)
   return diskShortages({ thresholds, observed, dataDirectory: dataDir, imageDirectory })
+}
+
+/** As the agent will judge this machine. Nothing of a Docker that does not answer in time. */
+function obstacleOn({ root, dockerSocket }: Pick<JoinPlaces, 'root' | 'dockerSocket'>) {
+  return async (ranges: FleetRanges) => {
+    const { askDocker } = await import('./doctor/adapters/engine.ts')
+    const { networkToolProblem } = await import('./adapters/network/network-tools.ts')
+    const { ownerOfNetwork } = await import('./adapters/network/network-owner.ts')
+    const { engineObstacle, machineObstacle } = await import('./network/gate/network-obstacle.ts')
+    const [engine, tools, otherAgent, routes] = await Promise.all([
+      withinOr(dockerAnswerMs, 'hangs' as const, askDocker(dockerSocket)),
+      networkToolProblem(),
+      ownerOfNetwork(root),
+      readAllRoutes(root),
+    ])
+    const backend = typeof engine === 'string' ? undefined : engine.firewallBackend
+    return machineObstacle({ otherAgent, tools, ranges, routes }) ?? engineObstacle(backend)
+  }
 }
 
 const dockerAnswerMs = 4_000

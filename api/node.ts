@@ -159,6 +159,7 @@ export const healthConditionTypes = [
   'MemoryCgroupDisabled',
   'DockerUnhealthy',
   'PodNetworkUnavailable',
+  'FleetNetworkUnavailable',
   'KernelDeadlock',
   'FrequentRestarts',
 ] as const

@@ -172,7 +172,7 @@ test('a configuration that is wrong ends with status 78, all mistakes reported; 
   t.equal(await mistyped.ended, 64)
 })
 
-test('a new fleet is routed, and one whose pods stay within nodes does so until its configuration says otherwise', async (t) => {
+test('a new fleet is routed, and one whose pods stay within nodes does so until its configuration has another one', async (t) => {
   const dataDir = testFolder(t)
   const config = join(dataDir, 'config.yaml')
   const start = (more: string) => {

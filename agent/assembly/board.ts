@@ -9,6 +9,7 @@ import type { NodeStatus, PressureType } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
 import { type Cell, cell } from '../../daemon/cell.ts'
 import { isSameHealth, type MachineHealth } from '../health/health-manager.ts'
+import type { NetworkObstacle } from '../network/gate/network-obstacle.ts'
 import type { HostPortRules } from '../network/host-ports/host-port-rules.ts'
 import { isSameNetwork } from '../network/messages/received-network.ts'
 import { areSameServices, type ServiceStates } from '../network/messages/service-states.ts'
@@ -45,15 +46,21 @@ export type AgentBoard = {
   readonly nodeStatus: Cell<NodeStatus | undefined>
   /** Written by static pods; undefined while the folder was not read. Read by pods and mirror pods. */
   readonly staticPods: Cell<readonly Pod[] | undefined>
-  /** Written by the reception of the fleet's network; undefined: the fleet has none, or it was never received. Read by its parts. */
-  readonly networkMessage: Cell<NetworkMessage | undefined>
-  /** Written by the same, from all shards; undefined likewise. */
+  /** Written by the reception of the fleet's network; undefined: the fleet has none, or it was never received. Read by its gate. */
+  readonly fleetNetwork: Cell<NetworkMessage | undefined>
+  /** Written by the same: true once all messages were received since the start, or the fleet has no network. Read by the gate. */
+  readonly fleetNetworkCurrent: Cell<boolean>
+  /** Written by the same, from all shards; undefined likewise. Read by the parts of the network. */
   readonly serviceStates: Cell<ServiceStates | undefined>
+  /** Written by the gate: why this node has no part in the network of the fleet. Read by pods, policies and machine health. */
+  readonly networkObstacle: Cell<NetworkObstacle | undefined>
+  /** Written by the gate: `fleetNetwork`; undefined also where something is in the way. Read by the parts of the network. */
+  readonly networkMessage: Cell<NetworkMessage | undefined>
   /** Written by the probes of addresses: which of other nodes may be used. Read by peers. */
   readonly addressProofs: Cell<AddressProofs>
   /** Written by peers: the rules of the network of pods; undefined: the fleet has none. Read by the network manager. */
   readonly peerRules: Cell<RuleSet | undefined>
-  /** Written by the same: true once both were received since the start, or the fleet has no network. Read by services. */
+  /** Written by the gate: `networkMessage` is that of `fleetNetworkCurrent`. Read by services. */
   readonly networkCurrent: Cell<boolean>
   /** Written by services: `serviceRules` has what was received. Read by the network manager. */
   readonly rulesCurrent: Cell<boolean>
@@ -122,6 +129,9 @@ export function agentBoard(): AgentBoard {
     bootMs: cell<number | undefined>(undefined),
     nodeStatus: cell<NodeStatus | undefined>(undefined),
     staticPods: cell<readonly Pod[] | undefined>(undefined),
+    fleetNetwork: cell<NetworkMessage | undefined>(undefined, isSameNetwork),
+    fleetNetworkCurrent: cell<boolean>(false),
+    networkObstacle: cell<NetworkObstacle | undefined>(undefined, isDeepStrictEqual),
     networkMessage: cell<NetworkMessage | undefined>(undefined, isSameNetwork),
     serviceStates: cell<ServiceStates | undefined>(undefined, areSameServices),
     addressProofs: cell<AddressProofs>(noProofs, areSameProofs),

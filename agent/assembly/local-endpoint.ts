@@ -123,6 +123,7 @@ function doctorArguments({ dataDir, configPath, dockerSocket, root, healthzPort 
 function networkNow(board: AgentBoard): AsyncIterable<Uint8Array> {
   const known = {
     message: board.networkMessage.get(),
+    obstacle: board.networkObstacle.get(),
     proofs: board.addressProofs.get(),
     silentNodes: { ipv4: board.silentNodes.get(), ipv6: board.ipv6SilentNodes.get() },
   }

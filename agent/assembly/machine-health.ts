@@ -15,6 +15,7 @@ import { filesystemWatch } from '../health/filesystem-watch.ts'
 import { healthManager } from '../health/health-manager.ts'
 import { kernelTroubles } from '../health/kernel-trouble.ts'
 import { startCounter } from '../health/restarts.ts'
+import { fleetNetworkReading } from '../network/gate/network-obstacle.ts'
 import type { NodeEvent } from '../node/status/node-event.ts'
 import type { RuntimeHealth } from '../node/status/runtime-health.ts'
 import type { AgentBoard } from './board.ts'
@@ -58,6 +59,7 @@ export async function assembleMachineHealth(parts: MachineHealthParts): Promise<
           ...(isSystemDocker(request.dockerSocket) && { lastLines: dockerLog }),
         }),
         podNetworkProblem: parts.podNetworkProblem,
+        fleetNetwork: () => fleetNetworkReading(board.fleetNetwork.get() !== undefined, board.networkObstacle.get()),
         kernelTroubles: kernelTroubles({ kernel, isStuck: sensors.isStuck, clock }),
         clock: () => ({
           ...sensors.time(),

@@ -3,7 +3,12 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemClock } from '../../daemon/clock.ts'
 import { readSavedAddresses } from '../adapters/disk/address-checkpoint.ts'
-import { networkCheckpointPath, readSavedNetwork, readSavedServices } from '../adapters/disk/network-checkpoint.ts'
+import {
+  networkCheckpointPath,
+  readSavedNetwork,
+  readSavedObstacle,
+  readSavedServices,
+} from '../adapters/disk/network-checkpoint.ts'
 import { volumeFolders } from '../adapters/disk/volume-store.ts'
 import { askAgent } from '../adapters/http/agent-socket.ts'
 import { localSocketPath } from '../adapters/http/local-socket.ts'
@@ -34,8 +39,10 @@ export function networkSources({ root, dataDir }: { readonly root: string; reado
     },
     async savedNetwork() {
       const folder = networkCheckpointPath(dataDir)
+      const obstacle = await readSavedObstacle(folder)
       return {
-        message: await readSavedNetwork(folder),
+        message: obstacle === undefined ? await readSavedNetwork(folder) : undefined,
+        obstacle,
         services: await readSavedServices(folder),
         proofs: proofsOf(await readSavedAddresses(folder)),
       }

@@ -2,10 +2,11 @@
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { addressCheckpoint } from '../adapters/disk/address-checkpoint.ts'
-import { networkCheckpoint, networkCheckpointPath } from '../adapters/disk/network-checkpoint.ts'
+import { networkCheckpoint, networkCheckpointPath, obstacleFile } from '../adapters/disk/network-checkpoint.ts'
 import { policyCheckpoint } from '../adapters/disk/policy-checkpoint.ts'
 import { wireguardKeyPath } from '../adapters/disk/wireguard-key.ts'
 import type { DockerRuntime } from '../adapters/docker/docker-runtime.ts'
+import { readAllRoutes } from '../adapters/kernel/host-routes.ts'
 import { hasOwnAddress } from '../adapters/kernel/own-address.ts'
 import { balancerHost } from '../adapters/network/balancer-host.ts'
 import { conntrackFlows } from '../adapters/network/conntrack.ts'
@@ -22,13 +23,16 @@ import {
   ownedHost,
   ownedTable,
   ownedWireguard,
+  takenBy,
 } from '../adapters/network/network-owner.ts'
+import { networkToolProblem } from '../adapters/network/network-tools.ts'
 import { nftTable } from '../adapters/network/nft.ts'
 import { nftIPv6Guard } from '../adapters/network/nft-ipv6-guard.ts'
 import { probeHost } from '../adapters/network/probe-host.ts'
 import { wireguardLink } from '../adapters/network/wireguard-link.ts'
 import type { AgentConfiguration } from '../configuration.ts'
 import { balancerManager } from '../network/balancers/balancer-manager.ts'
+import { type NetworkGate, networkGate } from '../network/gate/network-gate.ts'
 import { hostPortCleaner } from '../network/host-ports/host-port-cleaner.ts'
 import { hostPortManager } from '../network/host-ports/host-port-manager.ts'
 import { mdnsManager } from '../network/mdns/mdns-manager.ts'
@@ -106,19 +110,25 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
   const { root, dataDir, nodeName, board, machine, engine, log, owner } = parts
   const { clockFor } = machine.watch
   const reception = networkReception({
-    writes: board,
+    writes: {
+      networkMessage: board.fleetNetwork,
+      serviceStates: board.serviceStates,
+      networkCurrent: board.fleetNetworkCurrent,
+    },
     checkpoint: networkCheckpoint(networkCheckpointPath(dataDir), log),
     clock: clockFor('network-reception'),
     log,
   })
   await reception.load()
+  const gate = gateOf(parts)
+  await gate.load()
   const policies = policyReception({
     writes: board,
     checkpoint: policyCheckpoint(networkCheckpointPath(dataDir), log),
     clock: clockFor('policy-reception'),
     log,
   })
-  await policies.load(board.networkMessage.get() !== undefined)
+  await policies.load(board.fleetNetwork.get() !== undefined)
   const probes = addressProbes(parts)
   await probes.load()
   const wireguard = wireguardLink(wireguardKeyPath(dataDir))
@@ -142,7 +152,11 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     { reads: board, publicKey, api: parts.link.api, clock: clockFor('wireguard-key'), log },
     nodeName,
   )
-  const { network, services, networkOff } = reception
+  const { services, networkOff } = reception
+  const network: typeof reception.network = (message) => {
+    reception.network(message)
+    gate.received()
+  }
   const { ipv6PolicyRules: policyRules, ipv6PoliciesReady: policiesReady } = board
   const ofIPv6 = { family: ipv6Rules, writes: { policyRules, policiesReady } }
   const policyLoops = [
@@ -155,6 +169,7 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
     isolation: podIsolation({ reads: board, writes: board, clock: machine.clock }),
     loops: [
       reception,
+      gate,
       probes,
       peers,
       keys,
@@ -168,6 +183,19 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
       assembleNames(parts),
     ],
   }
+}
+
+/** Whether this machine takes part in the network of the fleet. */
+function gateOf({ root, dataDir, board, machine, log, owner }: NetworkParts): NetworkGate {
+  const claim = () => owner.claim().then(() => undefined, takenBy)
+  return networkGate({
+    machine: { claim, toolProblem: () => networkToolProblem(), routes: () => readAllRoutes(root) },
+    saved: obstacleFile(networkCheckpointPath(dataDir), log),
+    reads: board,
+    writes: board,
+    clock: machine.watch.clockFor('network-gate'),
+    log,
+  })
 }
 
 /** The addresses of load balancers that this node answers for. */

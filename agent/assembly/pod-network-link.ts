@@ -23,7 +23,11 @@ export function podNetworkLink(
     await withinOr(preparedMs, undefined, Promise.all([...parts, become(namesTried, Boolean)]))
   }
   return {
-    wanted: () => ({ ...podNetworkForm(networkMessage.get(), nodeName, hasIPv6), podsMayMove: podsMayMove.get() }),
+    wanted: () => ({
+      ...podNetworkForm(networkMessage.get(), nodeName, hasIPv6),
+      podsMayMove: podsMayMove.get(),
+      hasRange: networkMessage.get()?.nodes.some(({ name }) => name === nodeName) === true,
+    }),
     prepared: () => (preparing ??= prepare()),
     // The loop of peers tries it again, and reports why it cannot be done.
     prepareIPv6: () => ipv6Forwarding.enable().catch(() => undefined),

@@ -96,6 +96,7 @@ function nodeOn(board: AgentBoard, memoryCapacityBytes: number): PodManagerNeeds
     memoryCapacityBytes: () => memoryCapacityBytes,
     kernelLimits: () => board.runtime.get().info,
     apiService: () => apiService(board.serviceRules.get(), board.appliedRules.get()),
+    isOffNetwork: () => board.networkObstacle.get() !== undefined,
     pressures: () => board.pressures.get() ?? [],
     isShuttingDown: () => board.goingDown.get() !== undefined,
   }

@@ -5,6 +5,7 @@ import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { agentBoard } from '../assembly/board.ts'
 import { type HealthSource, healthChecks, scheduledChecks } from '../health/checks.ts'
 import { healthManager } from '../health/health-manager.ts'
+import { engineObstacle } from '../network/gate/network-obstacle.ts'
 import { sourceOf } from '../testing/health-source.ts'
 import { verdicts } from '../testing/verdicts.ts'
 import { healthLooks } from './health.ts'
@@ -33,6 +34,7 @@ const illMachine: HealthSource = {
     },
   ],
   docker: () => ({ version: undefined, silence: { kind: 'refuses', sinceMs: 60_000 } }),
+  fleetNetwork: () => ({ obstacle: engineObstacle('nftables') }),
   podNetworkProblem: async () => 'The addresses of the node are used by another network',
   kernelTroubles: () => ({ troubles: [{ reason: 'TaskHung', what: 'dockerd waits', pid: 812 }], isReadable: true }),
   clock: () => ({ synchronized: false, uptimeMs: 3_600_000, controller: undefined }),

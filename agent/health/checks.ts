@@ -10,7 +10,7 @@ import { filesystemCheck } from './filesystem.ts'
 import type { ScheduledCheck } from './health-manager.ts'
 import { kernelDeadlockCheck } from './kernel-trouble.ts'
 import { memoryCgroupCheck } from './memory-cgroup.ts'
-import { podNetworkCheck } from './pod-network.ts'
+import { fleetNetworkCheck, podNetworkCheck } from './pod-network.ts'
 import { type PowerReading, thermalThrottlingCheck, underVoltageCheck } from './power.ts'
 import { restartsCheck } from './restarts.ts'
 import { storageWearCheck } from './storage.ts'
@@ -21,6 +21,7 @@ const checksByType = {
   ReadOnlyFilesystem: filesystemCheck,
   DockerUnhealthy: dockerCheck,
   PodNetworkUnavailable: podNetworkCheck,
+  FleetNetworkUnavailable: fleetNetworkCheck,
   KernelDeadlock: kernelDeadlockCheck,
   ClockUnsynchronized: clockCheck,
   FrequentRestarts: restartsCheck,

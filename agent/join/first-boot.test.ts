@@ -29,7 +29,7 @@ function aMachine(t: Test, file: string) {
       dataDir: path(folder, 'agent'),
       hostname: 'Pi',
       hardware: { boardSerial: '10000000DEADBEEF' },
-      routes: async () => [],
+      obstacleTo: async () => undefined,
       clock: impatient,
       random: () => 1,
       signal: stopping.signal,

@@ -11,11 +11,11 @@ import { replaceFile } from '../../daemon/durable-file.ts'
 import { isMissing } from '../../daemon/errors.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import { ConfigurationError } from '../../daemon/process/configuration-file.ts'
-import type { MachineRoute } from '../network/peers/home-networks.ts'
 import { JoinError } from './failures.ts'
 import { type FirstBoot, readFirstBoot } from './first-boot-file.ts'
 import { readIdentity } from './identity.ts'
 import { join } from './join.ts'
+import type { JoinNeeds } from './join-request.ts'
 import { shred } from './shred.ts'
 
 /** Where images keep what a user may write before the first boot; the first that is there counts. */
@@ -26,8 +26,7 @@ export type FirstBootNeeds = {
   readonly dataDir: string
   readonly hostname: string
   readonly hardware: HardwareIdentity
-  /** Of IPv4, without the default route. */
-  readonly routes: () => Promise<readonly MachineRoute[]>
+  readonly obstacleTo: JoinNeeds['obstacleTo']
   readonly clock: Clock
   readonly random: () => number
   readonly signal: AbortSignal
@@ -74,7 +73,7 @@ export async function firstBoot(needs: FirstBootNeeds): Promise<FirstBootEnd> {
 
 /** The name it joined with; undefined when `signal` stopped it. */
 async function joinAtLast(wanted: FirstBoot, first: string, needs: FirstBootNeeds): Promise<string | undefined> {
-  const { dataDir, hardware, routes, clock, random, signal, log } = needs
+  const { dataDir, hardware, obstacleTo, clock, random, signal, log } = needs
   let nodeName = first
   let lastLogged = ''
   for (let failures = 0; !signal.aborted; failures++) {
@@ -82,7 +81,7 @@ async function joinAtLast(wanted: FirstBoot, first: string, needs: FirstBootNeed
       const print = (progress: string) => log.debug('Joining', { progress })
       const waits = (request: string) => log.warn('The request of this machine waits for an operator', { request })
       const warns = (because: string) => log.warn('A network of this machine has addresses of the fleet', { because })
-      await join({ ...wanted, nodeName, dataDir }, { hardware, clock, signal, print, waits, warns, routes })
+      await join({ ...wanted, nodeName, dataDir }, { hardware, clock, signal, print, waits, warns, obstacleTo })
       return nodeName
     } catch (error) {
       if (signal.aborted) return undefined

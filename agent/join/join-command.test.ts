@@ -9,6 +9,8 @@ import { parseCidr } from '../../api/text/cidr.ts'
 import { openAuthority } from '../../certs/authority.ts'
 import { systemClock } from '../../daemon/clock.ts'
 import { testFolder } from '../../daemon/testing/test-folder.ts'
+import { machineObstacle } from '../network/gate/network-obstacle.ts'
+import type { FleetRanges, MachineRoute } from '../network/peers/home-networks.ts'
 import { type FleetDoor, type FleetDoorHabits, openFleetDoor } from '../testing/fleet-door.ts'
 import { readIdentity } from './identity.ts'
 import { type JoinCommandNeeds, joinCommand } from './join-command.ts'
@@ -30,7 +32,7 @@ function aMachine(t: Test, more: Partial<JoinCommandNeeds> = {}) {
     const result = await joinCommand(argv, {
       hostname: 'Pi-1',
       readHardware: async () => ({ boardSerial: '10000000aaaaaaaa' }),
-      readRoutes: async () => [],
+      obstacleOn: () => async () => undefined,
       runningAgent: async () => undefined,
       isStartedBySystemd: () => false,
       diskShortages: async () => [],
@@ -362,34 +364,37 @@ test('wrong arguments are rejected before anything is done', async (t) => {
   t.match(stdout, /Usage: bramble-agent join/)
 })
 
+/** As on a machine with these routes. */
+const on = (routes: readonly MachineRoute[]) => () => async (ranges: FleetRanges) => machineObstacle({ ranges, routes })
+
 test('a machine whose network has addresses of the fleet joins, and names the network with a remedy', async (t) => {
   const home = parseCidr('10.96.3.0/24')
-  const readRoutes = async () => (home === undefined ? [] : [{ interface: 'eth0', range: home }])
+  const obstacleOn = on(home === undefined ? [] : [{ interface: 'eth0', range: home }])
   const info = { clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12' }
-  const { exitCode, stdout } = await aMachine(t, { readRoutes }).join(await aDoor(t, { info }), '--no-run')
+  const { exitCode, stdout } = await aMachine(t, { obstacleOn }).join(await aDoor(t, { info }), '--no-run')
   t.equal(exitCode, 0)
   t.match(
     stdout,
-    /^Warning: the network 10.96.3.0\/24 on eth0 of this machine has addresses of serviceCIDR 10.96.0.0\/12: .*; give the fleet/m,
+    /^Warning: The network 10.96.3.0\/24 on eth0 of this machine has addresses of serviceCIDR 10.96.0.0\/12\. Pods of this node run in Docker's own network: .*\. Give the fleet/m,
   )
   t.match(stdout, /^Joined as node pi-1/m)
 })
 
 test('the same of a prefix of IPv6, in a fleet with both families', async (t) => {
-  const readRoutes = async () => [{ interface: 'eth0', range: 'fd00:10:96::/64' }]
+  const obstacleOn = on([{ interface: 'eth0', range: 'fd00:10:96::/64' }])
   const info = { clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12' }
   const ofIPv6 = { ipv6ClusterCIDR: 'fd00:10:244::/56', ipv6ServiceCIDR: 'fd00:10:96::/112' }
-  const joined = await aMachine(t, { readRoutes }).join(await aDoor(t, { info: { ...info, ...ofIPv6 } }), '--no-run')
-  t.match(joined.stdout, /^Warning: the network fd00:10:96::\/64 on eth0 .* serviceCIDR fd00:10:96::\/112: .*/m)
-  const ofIPv4 = await aMachine(t, { readRoutes }).join(await aDoor(t, { info }), '--no-run')
+  const joined = await aMachine(t, { obstacleOn }).join(await aDoor(t, { info: { ...info, ...ofIPv6 } }), '--no-run')
+  t.match(joined.stdout, /^Warning: The network fd00:10:96::\/64 on eth0 .* serviceCIDR fd00:10:96::\/112\. .*/m)
+  const ofIPv4 = await aMachine(t, { obstacleOn }).join(await aDoor(t, { info }), '--no-run')
   t.notMatch(ofIPv4.stdout, /Warning/)
 })
 
-test('routes that cannot be read, and a fleet without a network of its own, keep no machine from joining', async (t) => {
-  const readRoutes = async () => Promise.reject(new Error('no /proc'))
+test('a machine that cannot be looked at, and a fleet without a network of its own, keep no machine from joining', async (t) => {
+  const obstacleOn = () => async () => Promise.reject(new Error('no /proc'))
   const info = { clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12' }
   for (const habits of [{ info }, {}, { info: { ...info, serviceCIDR: 'x' } }]) {
-    const { exitCode, stdout } = await aMachine(t, { readRoutes }).join(await aDoor(t, habits), '--no-run')
+    const { exitCode, stdout } = await aMachine(t, { obstacleOn }).join(await aDoor(t, habits), '--no-run')
     t.equal(exitCode, 0)
     t.notMatch(stdout, /Warning/)
   }

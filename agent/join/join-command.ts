@@ -7,19 +7,18 @@ import { type PrintText, printText, readArguments, refuse } from '../../daemon/p
 import { exitCode } from '../../daemon/process/exit-code.ts'
 import { joinRow, runOptions } from '../commands/command-table.ts'
 import { diskShortageRemedy } from '../eviction/disk-shortages.ts'
-import type { MachineRoute } from '../network/peers/home-networks.ts'
 import { JoinError } from './failures.ts'
 import { identityPath, readIdentity } from './identity.ts'
 import { join } from './join.ts'
-import type { JoinRequest } from './join-request.ts'
+import type { JoinNeeds, JoinRequest } from './join-request.ts'
 import { joinTerms } from './terms.ts'
 
 export type JoinCommandNeeds = {
   readonly hostname: string
   /** Reads the machine's marks below this root folder. */
   readonly readHardware: (root: string) => Promise<HardwareIdentity>
-  /** Reads its routes of both families there, without the default ones. */
-  readonly readRoutes: (root: string) => Promise<readonly MachineRoute[]>
+  /** As `JoinNeeds.obstacleTo`, on the machine with these places. */
+  readonly obstacleOn: (places: JoinPlaces) => JoinNeeds['obstacleTo']
   /** The process number of the agent that runs on this data directory, if one does. */
   readonly runningAgent: (dataDir: string) => Promise<number | undefined>
   /** Whether systemd starts the agent of this data directory when its identity is written. */
@@ -63,7 +62,7 @@ export async function joinCommand(argv: readonly string[], needs: JoinCommandNee
       clock: needs.clock,
       signal: needs.signal,
       print,
-      routes: () => needs.readRoutes(root),
+      obstacleTo: needs.obstacleOn(read.places),
     })
     print(`Joined as node ${nodeName}; the identity is in ${identityPath(dataDir)}`)
     if (isRenamed) print(leftBehind(formerName))

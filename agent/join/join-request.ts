@@ -2,7 +2,8 @@
 import type { TokenParts } from '../../api/node/bootstrap-token.ts'
 import type { HardwareIdentity } from '../../api/node/hardware-identity.ts'
 import type { Clock } from '../../daemon/clock.ts'
-import type { MachineRoute } from '../network/peers/home-networks.ts'
+import type { NetworkObstacle } from '../network/gate/network-obstacle.ts'
+import type { FleetRanges } from '../network/peers/home-networks.ts'
 
 export type JoinRequest = {
   /** `https://host:6443` */
@@ -22,8 +23,8 @@ export type JoinNeeds = {
   readonly print: (line: string) => void
   /** Gets the text about the request that waits for an operator, and what to do about it; `print` when it is left out. */
   readonly waits?: (text: string) => void
-  /** Of both families, without the default routes. */
-  readonly routes: () => Promise<readonly MachineRoute[]>
+  /** Why this machine cannot take part in a network with these ranges. */
+  readonly obstacleTo: (ranges: FleetRanges) => Promise<NetworkObstacle | undefined>
   /** Gets what is wrong with this machine for the fleet, and no reason not to join; `print` when it is left out. */
   readonly warns?: (text: string) => void
   /** How long to wait for the approval. */

@@ -10,7 +10,8 @@ import { authorityIn, readServerChain } from '../../certs/server-chain.ts'
 import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
 import { withDeadline } from '../../daemon/deadline.ts'
 import type { KnownTime } from '../../daemon/server-check.ts'
-import { type FleetRanges, homeNetworkOverlaps } from '../network/peers/home-networks.ts'
+import { obstacleText } from '../network/gate/network-obstacle.ts'
+import type { FleetRanges } from '../network/peers/home-networks.ts'
 import { type PublishedServers, publishedServers } from '../node/connection/controller-servers.ts'
 import { reached, requestCertificate } from './certificate-request.ts'
 import { clockTrouble, strangeAnswer, unreachable, wrongHash } from './failures.ts'
@@ -37,14 +38,14 @@ export async function join(request: JoinRequest, needs: JoinNeeds): Promise<Agen
   const addresses = { apiUrl: url.origin, mqttUrl: `mqtts://${url.hostname}:${found.mqttPort}` }
   const identity = { nodeName, ...addresses, ...found.servers, ca, ...ours }
   await writeIdentity(request.dataDir, identity)
-  if (found.ranges !== undefined) await warnOfOverlaps(found.ranges, needs)
+  if (found.ranges !== undefined) await warnOfObstacle(found.ranges, needs)
   return identity
 }
 
-/** Before the agent makes routes and rules of them, which may cut this machine off from its controller. */
-async function warnOfOverlaps(ranges: FleetRanges, { routes, print, warns = print }: JoinNeeds): Promise<void> {
-  const overlaps = homeNetworkOverlaps(ranges, await routes().catch(() => []))
-  for (const text of overlaps) warns(`Warning: ${text}`)
+/** No reason not to join: the machine runs pods all the same. */
+async function warnOfObstacle(ranges: FleetRanges, { obstacleTo, print, warns = print }: JoinNeeds): Promise<void> {
+  const obstacle = await obstacleTo(ranges).catch(() => undefined)
+  if (obstacle !== undefined) warns(`Warning: ${obstacleText(obstacle)}. ${obstacle.remedy}`)
 }
 
 /**

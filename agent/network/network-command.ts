@@ -11,7 +11,13 @@ import type { KnownNetwork } from './live-network.ts'
 import type { NameHost } from './names/name-server.ts'
 import type { RuleTable } from './network-manager.ts'
 import { networkPath, pathText } from './network-path.ts'
-import { type IsolatedPod, type NetworkReport, networkReport, networkText } from './network-report.ts'
+import {
+  type IsolatedPod,
+  type NetworkReport,
+  networkReport,
+  networkText,
+  reportWithoutNetwork,
+} from './network-report.ts'
 import type { IPv6Guard } from './peers/ipv6-guard.ts'
 import { planRoutes } from './peers/route-steps.ts'
 import type { HostNetwork } from './peers/route-sync.ts'
@@ -119,6 +125,7 @@ function print(
 
 async function reportOf(sources: NetworkSources, nodeName: string, known: KnownNetwork): Promise<NetworkReport> {
   const { host, table, balancers } = sources
+  if (known.message === undefined) return reportWithoutNetwork(nodeName, known.obstacle)
   return networkReport({
     ...known,
     nodeName,

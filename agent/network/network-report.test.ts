@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import { parseCidr } from '../../api/text/cidr.ts'
+import { engineObstacle } from './gate/network-obstacle.ts'
 import { type NetworkFindings, networkReport, networkText } from './network-report.ts'
 import { noProofs } from './probes/proven-network.ts'
 import { aService, endpointOn } from './testing/services.ts'
@@ -95,6 +96,9 @@ test('without a network of the fleet, or a range for this node, the report state
   const none = networkReport({ ...whole, message: undefined, hasRules: false, dockerAccepts: false })
   t.same(none.problems, [])
   t.match(networkText(none), /has no network of its own \(podNetwork: node\)/)
+  const off = networkReport({ ...whole, message: undefined, obstacle: engineObstacle('nftables') })
+  t.match(off.problems, [/firewall backend is nftables.*Pods of this node run in Docker's own network.*"iptables"/])
+  t.match(networkText(off), /^Node pi-1: it has no part in the network of the fleet\n/)
   const shared = { ...node(4), address: '192.168.1.1' }
   const message = whole.message && { ...whole.message, nodes: [node(1), shared] }
   t.match(networkReport({ ...whole, message }).network?.nodes[1], { name: 'pi-4', way: 'none', state: 'not reached' })

@@ -1,6 +1,7 @@
 /** What `bramble-agent network` prints: how this node reaches the pods of the others, and what is missing. */
 import type { NetworkMessage } from '../../api/network/pod-network.ts'
 import type { ServiceState } from '../../api/network/service-endpoints.ts'
+import { type NetworkObstacle, obstacleText } from './gate/network-obstacle.ts'
 import { type FamilyNetwork, type PeerNetwork, peerNetworkOf } from './peers/peer-network.ts'
 import { type HostLinks, type MadeRoutes, planRoutes } from './peers/route-steps.ts'
 import { type PodRoute, tunnelDevice, wireguardDevice } from './peers/tunnels.ts'
@@ -10,8 +11,10 @@ import { contactOf, noContactWith, type PeerContact, type WireguardState } from 
 
 export type NetworkFindings = {
   readonly nodeName: string
-  /** What this node has received; undefined: the fleet has no network of its own. */
+  /** What this node has received; undefined: the fleet has no network of its own, or this node no part in it. */
   readonly message: NetworkMessage | undefined
+  /** Why it has no part. */
+  readonly obstacle?: NetworkObstacle | undefined
   /** The same. */
   readonly services: readonly ServiceState[]
   /** Which addresses of nodes may be used. */
@@ -96,9 +99,14 @@ export type BalancedAddress = {
   readonly state: 'in place' | 'missing' | 'other node'
 }
 
+/** Of a node that has no part in a network of the fleet. */
+export function reportWithoutNetwork(node: string, obstacle: NetworkObstacle | undefined): NetworkReport {
+  return { node, problems: obstacle === undefined ? [] : [`${obstacleText(obstacle)}. ${obstacle.remedy}`] }
+}
+
 export function networkReport(findings: NetworkFindings): NetworkReport {
   const { nodeName: node, message, links, made } = findings
-  if (message === undefined) return { node, problems: [] }
+  if (message === undefined) return reportWithoutNetwork(node, findings.obstacle)
   const wanted = peerNetworkOf(message, node, findings.hasIPv6)
   const { steps, inTheWay, ipv6InTheWay, overlaps } = planRoutes(wanted, { ...made, ...asMade(wanted?.tunnel) }, links)
   const contacts = contactsOf(wanted, findings)
@@ -229,9 +237,13 @@ function wayOf(route: PodRoute | undefined): NodeRoute['way'] {
 }
 
 export function networkText({ node, network, problems }: NetworkReport): string {
+  const absent =
+    problems.length > 0
+      ? 'it has no part in the network of the fleet'
+      : 'the fleet has no network of its own (podNetwork: node), or this node has not received it'
   const lines =
     network === undefined
-      ? [`Node ${node}: the fleet has no network of its own (podNetwork: node), or this node has not received it`]
+      ? [`Node ${node}: ${absent}`]
       : [
           `Node ${node}: ${rangesText(network)}`,
           ...(network.ipv6 === undefined ? [] : [`IPv6: ${rangesText(network.ipv6)}`]),

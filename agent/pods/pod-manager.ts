@@ -75,6 +75,8 @@ export type PodManagerNeeds = {
     memoryCapacityBytes(): number
     /** The Service of the API, where packets to it arrive; undefined: containers use the address of the controller. */
     apiService?(): ApiServerLocation | undefined
+    /** The fleet has a network of pods, and this node cannot take part in it. */
+    isOffNetwork?(): boolean
   }
   /** A pod runs, so many seconds after it was first reported. */
   readonly started?: (seconds: number) => void
@@ -233,8 +235,9 @@ function optionSources({ node, clock }: PodManagerNeeds, { podPidsLimit }: PodMa
     allocatable: node.allocatable(),
     kernelLimits: node.kernelLimits(),
     podPidsLimit,
-    podCIDR: wanted.desired?.podCIDR,
-    clusterDomain: wanted.desired?.clusterDomain,
+    ...(node.isOffNetwork?.()
+      ? { isOffNetwork: true }
+      : { podCIDR: wanted.desired?.podCIDR, clusterDomain: wanted.desired?.clusterDomain }),
     apiServer: node.apiService?.() ?? wanted.desired?.apiServer,
     runtimeClasses: wanted.desired?.runtimeClasses ?? nothing,
     services: wanted.desired?.services ?? nothing,

@@ -10,6 +10,7 @@ export function sourceOf(sensors: Sensors, more: Partial<HealthSource> = {}): He
     filesystems: async () => [],
     docker: () => ({ version: undefined, silence: undefined }),
     podNetworkProblem: () => Promise.reject(new Error('Nothing is known of the network of pods')),
+    fleetNetwork: () => undefined,
     kernelTroubles: () => ({ troubles: [], isReadable: false }),
     clock: () => ({ synchronized: undefined, uptimeMs: 0, controller: undefined }),
     restarts: () => Promise.reject(new Error('No starts are recorded')),

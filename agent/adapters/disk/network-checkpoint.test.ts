@@ -5,7 +5,7 @@ import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import type { ServicesMessage } from '../../../api/network/service-endpoints.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { testFolder } from '../../../daemon/testing/test-folder.ts'
-import { networkCheckpoint, networkCheckpointPath } from './network-checkpoint.ts'
+import { networkCheckpoint, networkCheckpointPath, obstacleFile, readSavedObstacle } from './network-checkpoint.ts'
 
 const network: NetworkMessage = {
   epoch: 'e',
@@ -48,4 +48,21 @@ test('a damaged file is left out and logged, and the others are used', async (t)
     (await readdir(folder)).filter((name) => name.endsWith('.new')),
     [],
   )
+})
+
+test('why a node has no part in the network is kept, until it has one', async (t) => {
+  const folder = networkCheckpointPath(testFolder(t))
+  const log = quietLog(t)
+  const file = obstacleFile(folder, log)
+  t.equal(await file.load(), undefined)
+  await file.save(undefined)
+  const obstacle = { reason: 'OtherAgent', found: 'Another agent', remedy: 'Stop it' } as const
+  await file.save(obstacle)
+  t.same(await file.load(), obstacle)
+  t.same(await readSavedObstacle(folder), obstacle)
+  await writeFile(join(folder, 'obstacle.json'), '{')
+  t.equal(await file.load(), undefined)
+  t.same(log.messages('warn'), ['The saved obstacle to the network of pods cannot be used'])
+  await file.save(undefined)
+  t.equal(await readSavedObstacle(folder), undefined)
 })

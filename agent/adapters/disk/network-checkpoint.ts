@@ -1,13 +1,15 @@
 /** The checkpoint of the fleet's network: a file for each of its messages, with a checksum, in one folder. */
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Decoded } from '../../../api/decode.ts'
+import { type Decoded, decode } from '../../../api/decode.ts'
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import { type ServiceState, type ServicesMessage, serviceShards } from '../../../api/network/service-endpoints.ts'
 import { problemText } from '../../../api/problem.ts'
 import { removeUnfinished, replaceFile } from '../../../daemon/durable-file.ts'
 import { isMissing } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
+import type { SavedObstacle } from '../../network/gate/network-gate.ts'
+import { type NetworkObstacle, NetworkObstacleSchema } from '../../network/gate/network-obstacle.ts'
 import type { NetworkCheckpoint } from '../../network/messages/network-reception.ts'
 import { decodeNetwork, type Received } from '../../network/messages/received-network.ts'
 import { decodeServices } from '../../network/messages/received-services.ts'
@@ -56,6 +58,32 @@ export function networkCheckpoint(folder: string, log: Log): NetworkCheckpoint {
       for (const part of ['network', ...Array(serviceShards).keys()] as const) await rm(fileOf(part), { force: true })
     },
   }
+}
+
+const obstacleName = 'obstacle.json'
+
+/** Why this node has no part in the network of the fleet: it stays so after a restart. */
+export function obstacleFile(folder: string, log: Log): SavedObstacle {
+  return {
+    load: () =>
+      readSavedObstacle(folder).catch((error: unknown) => {
+        log.warn('The saved obstacle to the network of pods cannot be used', { error })
+        return undefined
+      }),
+    async save(obstacle) {
+      if (obstacle === undefined) return rm(join(folder, obstacleName), { force: true })
+      await mkdir(folder, { recursive: true, mode: 0o700 })
+      await replaceFile(join(folder, obstacleName), withChecksum(obstacle), 0o600)
+    },
+  }
+}
+
+/** As `readSavedNetwork`. */
+export function readSavedObstacle(folder: string): Promise<NetworkObstacle | undefined> {
+  return readSaved(join(folder, obstacleName), (input) => {
+    const decoded = decode(NetworkObstacleSchema, input)
+    return decoded.ok ? { ...decoded, value: { message: decoded.value, problems: [] } } : decoded
+  })
 }
 
 /** Only read, beside an agent that runs: undefined if there is none. Rejects where the file is damaged or cannot be read. */

@@ -18,6 +18,8 @@ type Network = {
   /** As Docker lists them, beside that of the node. */
   readonly labels?: { readonly [name: string]: string }
   users?: number
+  /** The node of its containers, where it is not that of the network. */
+  readonly usersOf?: string
   /** Of its first container: the address that a host port is open on. */
   readonly portIP?: string
   listed: boolean
@@ -76,10 +78,10 @@ async function engineWith(t: Test, routes: () => Promise<readonly Route[]>, ...n
     }
     if (pathname === '/networks/create') return create(request)
     if (pathname === '/containers/json') {
-      const answer = [...here.values()].flatMap(({ name, node, users = 0, portIP }) =>
+      const answer = [...here.values()].flatMap(({ name, node, users = 0, usersOf = node, portIP }) =>
         Array.from({ length: users }, (_, index) => ({
           Id: `${name}-${index}`,
-          Labels: node === undefined ? {} : { [nodeLabel]: node },
+          Labels: usersOf === undefined ? {} : { [nodeLabel]: usersOf },
           HostConfig: { NetworkMode: name },
           Ports: index === 0 && portIP !== undefined ? [{ IP: portIP }] : [],
         })),
@@ -306,6 +308,28 @@ test('a routed network keeps the addresses of its pods, and other machines may s
       },
     },
   ])
+})
+
+test('pods on the network of the engine move to that of the fleet once their node has a range there', async (t) => {
+  const bridge = { name: 'bridge', subnet: '172.17.0.0/16', users: 2, usersOf: 'pi-01' }
+  const { network, world } = await engine(t, bridge, {
+    name: 'other',
+    subnet: '172.18.0.0/16',
+    users: 1,
+    usersOf: 'pi-01',
+  })
+  for (const wanted of [
+    routed,
+    { ...routed, hasRange: true, podsMayMove: false },
+    { mode: 'node', podsMayMove: true },
+  ]) {
+    world.wanted = wanted as WantedNetwork
+    await network.adjust()
+    t.same(world.removed, [], JSON.stringify(wanted))
+  }
+  world.wanted = { ...routed, hasRange: true }
+  await network.adjust()
+  t.same(world.removed.toSorted(), ['bridge-0', 'bridge-1'])
 })
 
 test('Docker before version 28 is given no gateway mode, which version 27 refuses', async (t) => {

@@ -33,7 +33,7 @@ export interface PodNetwork {
   ensure(podCIDR: string): Promise<AttachableNetwork>
   /**
    * If pods may move: removes this node's networks of the other mode, and those that the engine keeps other nodes from, with the sandboxes
-   * on them; and sandboxes whose host ports are open on addresses of IPv6, as earlier agents left them. Their pods are started again.
+   * on them; sandboxes on the engine's own network; and sandboxes whose host ports are open on addresses of IPv6, as earlier agents left them. Their pods are started again.
    * Resolves with the bridges of the networks with routes that are there then.
    */
   adjust(): Promise<readonly string[]>
@@ -63,6 +63,8 @@ export type WantedNetwork = {
   readonly ipv6CIDR?: string
   /** Else a network of the other mode that exists is used as it is. */
   readonly podsMayMove: boolean
+  /** The node has addresses for its pods: none belongs on the engine's own network, where pods were as long as it could not be on that of the fleet. */
+  readonly hasRange?: boolean
 }
 
 type Sure = { readonly podCIDR: string; readonly wanted: WantedNetwork; readonly on: AttachableNetwork }
@@ -145,7 +147,8 @@ export function podNetwork({ engine, nodeName, routes, wanted, prepareIPv6 }: Po
     ensure,
     async adjust() {
       const tried = 'Cannot list the networks of pods'
-      const networks = (await list(tried)).filter(({ node }) => node === nodeName)
+      const all = await list(tried)
+      const networks = all.filter(({ node }) => node === nodeName)
       const isOutdated = outdatedBy(await protectsNow(tried))
       for (const network of networks.filter(isOutdated)) {
         sure = undefined
@@ -153,6 +156,7 @@ export function podNetwork({ engine, nodeName, routes, wanted, prepareIPv6 }: Po
       }
       const routed = networks.filter((network) => !isOutdated(network) && modeOfNetwork(network) !== 'node')
       if (wanted().podsMayMove) for (const network of routed) await removeSandboxes(network, hasIPv6Port)
+      for (const network of all.filter((one) => mustBeLeft(one, wanted()))) await removeSandboxes(network)
       return routed.map(({ id }) => bridgeOf(id))
     },
     invalidate() {
@@ -177,6 +181,11 @@ async function networkInTheWay(
     await remove(network)
   }
   return undefined
+}
+
+/** The engine's own network, for containers that name none: its pods belong on that of the fleet. */
+function mustBeLeft({ name }: DockerNetwork, { mode, podsMayMove, hasRange = false }: WantedNetwork): boolean {
+  return name === 'bridge' && mode !== 'node' && podsMayMove && hasRange
 }
 
 const modes: readonly NetworkMode[] = ['node', 'routed', 'dual']

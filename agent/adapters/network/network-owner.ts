@@ -9,7 +9,7 @@ import type { RuleTable } from '../../network/network-manager.ts'
 import type { IPv6Guard } from '../../network/peers/ipv6-guard.ts'
 import type { HostNetwork } from '../../network/peers/route-sync.ts'
 import type { WireguardLink } from '../../network/wireguard/wireguard-sync.ts'
-import { AlreadyRunning, lockDirectory } from '../disk/single-instance.ts'
+import { AlreadyRunning, agentOn, lockDirectory } from '../disk/single-instance.ts'
 import type { IPv6Forwarding } from './ipv6-forwarding.ts'
 
 export interface NetworkOwner {
@@ -17,6 +17,26 @@ export interface NetworkOwner {
   claim(): Promise<void>
   /** Whether `claim` has succeeded. */
   isOwner(): boolean
+}
+
+/** Another agent of this machine has it. */
+export class NetworkTaken extends Error {
+  readonly pid: number
+  constructor(pid: number) {
+    super(`Another agent of this machine, process ${pid}, has the network of pods`)
+    this.pid = pid
+  }
+}
+
+/** The process ID in a rejection of `claim`; throws another one. */
+export function takenBy(error: unknown): number {
+  if (error instanceof NetworkTaken) return error.pid
+  throw error
+}
+
+/** The process ID of the agent that has it; undefined: none has. */
+export async function ownerOfNetwork(root: string): Promise<number | undefined> {
+  return agentOn(await networkFolder(root))
 }
 
 /** `root`: where `/run` is. Where no lock can be written, the network is this process's: a full disk is no other agent. */
@@ -29,10 +49,7 @@ export function networkOwner(root: string): NetworkOwner {
       await mkdir(folder, { recursive: true, mode: 0o700 })
       await lockDirectory(folder)
     } catch (error) {
-      if (error instanceof AlreadyRunning)
-        throw new Error(
-          `Another agent of this machine, process ${error.pid}, has the network of pods: give one of their fleets podNetwork: node`,
-        )
+      if (error instanceof AlreadyRunning) throw new NetworkTaken(error.pid)
     }
     isOwner = true
   }

@@ -3,6 +3,7 @@ import { systemClock } from '../../../daemon/clock.ts'
 import { openLog } from '../../../daemon/log.ts'
 import { bootFile } from '../../adapters/disk/boot-file.ts'
 import { filesystemAccess } from '../../adapters/disk/filesystem-access.ts'
+import { networkCheckpointPath, readSavedNetwork, readSavedObstacle } from '../../adapters/disk/network-checkpoint.ts'
 import { readStarts, startsPath } from '../../adapters/disk/start-record.ts'
 import { volumeFolders } from '../../adapters/disk/volume-store.ts'
 import { kernelLog } from '../../adapters/kernel/kernel-log.ts'
@@ -15,6 +16,7 @@ import { filesystemWatch } from '../../health/filesystem-watch.ts'
 import { kernelTroubles } from '../../health/kernel-trouble.ts'
 import { podNetworkCheck } from '../../health/pod-network.ts'
 import { restartsCheck } from '../../health/restarts.ts'
+import { fleetNetworkReading } from '../../network/gate/network-obstacle.ts'
 import type { DockerFacts, DockerSilent } from '../docker.ts'
 import type { MachineFiles } from '../sources.ts'
 
@@ -55,6 +57,10 @@ export async function doctorHealthSource(needs: HealthSourceNeeds): Promise<Heal
       return filesystemWatch({ access, kernel: { subscribe: () => undefined }, clock: systemClock })()
     },
     docker: async () => dockerReading(await docker(), dockerLog),
+    async fleetNetwork() {
+      const folder = networkCheckpointPath(dataDirectory)
+      return fleetNetworkReading((await readSavedNetwork(folder)) !== undefined, await readSavedObstacle(folder))
+    },
     podNetworkProblem: () => Promise.reject(new Error(podNetworkCheck.unknown)),
     clock: async () => ({ synchronized: await timeSynchronized(), uptimeMs: uptimeMs(), controller: undefined }),
     async restarts() {

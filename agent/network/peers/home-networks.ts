@@ -19,10 +19,17 @@ export type MachineRoute = HostRoute | HostIPv6Route
  * and routes to pods are narrower than that of a link: machines there are not reached. A wider network behind a gateway stays
  * reachable, except for these ranges.
  */
-export function homeNetworkOverlaps(
+export function homeNetworkOverlaps(fleet: FleetRanges, routes: readonly MachineRoute[]): readonly string[] {
+  return homeNetworks(fleet, routes).map(({ found, remedy }) => `${found}: its machines may not be reached; ${remedy}`)
+}
+
+export type HomeNetwork = { readonly found: string; readonly remedy: string }
+
+/** The same, without what follows for a node that has routes. */
+export function homeNetworks(
   { clusterCIDR, serviceCIDR, ipv6 }: FleetRanges,
   routes: readonly MachineRoute[],
-): readonly string[] {
+): readonly HomeNetwork[] {
   const ranges = [{ clusterCIDR, serviceCIDR }, ...(ipv6 === undefined ? [] : [ipv6])].flatMap((family) => [
     { field: 'clusterCIDR', text: family.clusterCIDR },
     { field: 'serviceCIDR', text: family.serviceCIDR },
@@ -32,12 +39,12 @@ export function homeNetworkOverlaps(
     .flatMap((route) =>
       ranges
         .filter(({ text }) => hasAddressesOf(route, text))
-        .map(
-          ({ field, text }) =>
-            `the network ${rangeText(route)} on ${route.interface} of this machine has addresses of ${field} ${text}: its machines may not be reached; give the fleet a ${field} that none of its networks has, or renumber ${route.interface}`,
-        ),
+        .map(({ field, text }) => ({
+          found: `the network ${rangeText(route)} on ${route.interface} of this machine has addresses of ${field} ${text}`,
+          remedy: `give the fleet a ${field} that none of its networks has, or renumber ${route.interface}`,
+        })),
     )
-  return [...new Set(found)]
+  return [...new Map(found.map((one) => [one.found, one])).values()]
 }
 
 function hasAddressesOf({ range }: MachineRoute, text: string): boolean {

@@ -32,9 +32,10 @@ function world(given: ReceivedPolicies) {
   const ipv6PolicyRules = cell<PolicyRules | undefined>(undefined)
   const ipv6AppliedRules = cell<readonly RuleSet[]>([])
   const networkMessage = cell<NetworkMessage | undefined>(undefined)
+  const networkObstacle = cell<unknown>(undefined)
   const ipv6HostPortRules = cell<HostPortRules | undefined>(undefined)
   const ofBoth = { policyRules, appliedRules, ipv6PolicyRules, ipv6AppliedRules, ipv6HostPortRules }
-  const reads = { policies, localPods, networkMessage, ...ofBoth }
+  const reads = { policies, localPods, networkMessage, networkObstacle, ...ofBoth }
   const isolation = podIsolation({ reads, writes: { localPods, policies }, clock })
   const end = new AbortController()
   const ofIPv6 = { policyRules: ipv6PolicyRules, policiesReady: cell(false) }
@@ -57,7 +58,7 @@ function world(given: ReceivedPolicies) {
   }
   return {
     ...{ clock, policies, localPods, policyRules, policiesReady, isolation, observe, held },
-    ...{ networkMessage, ipv6PolicyRules, ipv6PoliciesReady: ofIPv6.policiesReady },
+    ...{ networkMessage, networkObstacle, ipv6PolicyRules, ipv6PoliciesReady: ofIPv6.policiesReady },
     applyIPv6: () => ipv6AppliedRules.set([ipv6PolicyRules.get() ?? [], ipv6HostPortRules.get() ?? []].flat()),
     apply: () => {
       const rules = policyRules.get()
@@ -227,5 +228,24 @@ test('rules of IPv6 are made only while the fleet has it, for the pods that have
   await clock.settle()
   t.equal(ipv6PoliciesReady.get(), true)
   t.same([...(ipv6PolicyRules.get()?.sets.get('ingress-pods')?.elements?.keys() ?? [])], ['fd00:10:244:1::5'])
+  await stop()
+})
+
+test('pods of a node that has no part in the network of the fleet wait for no rules, and have none', async (t) => {
+  const { policies, policyRules, networkObstacle, clock, observe, held, isolation, stop } = world(deny)
+  isolation.observedAll()
+  const uid = observe('172.17.0.2')
+  await clock.settle()
+  t.ok(policyRules.get(), 'there are rules')
+  networkObstacle.set({ reason: 'OtherAgent' })
+  await clock.settle()
+  t.equal(policyRules.get(), undefined)
+  t.equal(await held(uid, { isRouted: false }), undefined)
+  policies.set(undefined)
+  t.equal(await held(uid, { isRouted: false }), undefined)
+  networkObstacle.set(undefined)
+  policies.set(deny)
+  await clock.settle()
+  t.ok(policyRules.get(), 'they are back with the network')
   await stop()
 })

@@ -21,6 +21,8 @@ export type LocalPods = {
 export type PodIsolationNeeds = {
   readonly reads: {
     readonly policies: Reader<ReceivedPolicies>
+    /** Why pods of this node are not on the network of the fleet. */
+    readonly networkObstacle: Reader<unknown>
     readonly policyRules: Reader<PolicyRules | undefined>
     readonly appliedRules: Reader<readonly RuleSet[]>
     /** Of IPv6: for pods that have such an address. */
@@ -51,7 +53,12 @@ export function podIsolation({ reads, writes, clock }: PodIsolationNeeds): PodIs
       has: ({ ipv6 }: LocalPod) => ipv6 !== undefined,
     },
   ]
-  const watched = [policies, reads.ipv6HostPortRules, ...families.flatMap(({ rules, applied }) => [rules, applied])]
+  const watched = [
+    policies,
+    reads.networkObstacle,
+    reads.ipv6HostPortRules,
+    ...families.flatMap(({ rules, applied }) => [rules, applied]),
+  ]
   /** By UID: since when its containers wait. */
   const waitingSinceMs = new Map<string, number>()
 
@@ -66,7 +73,7 @@ export function podIsolation({ reads, writes, clock }: PodIsolationNeeds): PodIs
     const pod = localPods.get().pods.get(uid)
     const received = policies.get()
     const isLate = waitedMs >= policiesKnownMs
-    if (pod === undefined) return { isReady: true }
+    if (pod === undefined || reads.networkObstacle.get() !== undefined) return { isReady: true }
     if (isRouted && !hasHostPorts(uid, pod)) return { isReady: false, delay: hostPortsMissing }
     if (received === 'none') return { isReady: true }
     if (received === undefined) return isRouted ? { isReady: false, delay: notReceived(pod) } : { isReady: true }

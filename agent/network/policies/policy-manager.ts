@@ -16,6 +16,8 @@ export type PolicyManagerNeeds = {
     readonly policies: Reader<ReceivedPolicies>
     readonly localPods: Reader<LocalPods>
     readonly networkMessage: Reader<NetworkMessage | undefined>
+    /** Why pods of this node are not on the network of the fleet: their addresses mean nothing there. */
+    readonly networkObstacle: Reader<unknown>
   }
   readonly writes: {
     /** Undefined: there are no policies, or pods have no addresses of the family. */
@@ -30,14 +32,14 @@ export type PolicyManagerNeeds = {
 }
 
 export function policyManager({ family = ipv4Rules, reads, writes, clock }: PolicyManagerNeeds): Loop {
-  const { policies, localPods, networkMessage } = reads
+  const { policies, localPods, networkMessage, networkObstacle } = reads
   const isIPv4 = family.family === 'IPv4'
   const changed = alarm(clock)
   let made = { of: policies.get(), parts: noParts() }
 
   const update = () => {
     const hasFamily = isIPv4 || networkMessage.get()?.ipv6 !== undefined
-    const message = hasFamily ? policies.get() : undefined
+    const message = hasFamily && networkObstacle.get() === undefined ? policies.get() : undefined
     const { pods, isComplete } = localPods.get()
     if (made.of !== message) made = { of: message, parts: noParts() }
     writes.policyRules.set(typeof message === 'object' ? policyRules(message, pods, made.parts, family) : undefined)
@@ -47,7 +49,8 @@ export function policyManager({ family = ipv4Rules, reads, writes, clock }: Poli
   return {
     name: isIPv4 ? 'policies' : 'policies-ipv6',
     async run(signal) {
-      const watched = isIPv4 ? [policies, localPods] : [policies, localPods, networkMessage]
+      const ofBoth = [policies, localPods, networkObstacle]
+      const watched = isIPv4 ? ofBoth : [...ofBoth, networkMessage]
       const stops = watched.map((one) => one.onChange(changed.ring))
       try {
         while (!signal.aborted) {

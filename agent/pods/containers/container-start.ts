@@ -54,9 +54,12 @@ export type OptionSources = {
   readonly otherHostIP?: string | undefined
   readonly memoryCapacityBytes: number
   readonly allocatable: { readonly [resource: string]: string | number }
-  readonly podCIDR: string | undefined
+  /** undefined: pods are on the engine's own network. */
+  readonly podCIDR?: string | undefined
   /** undefined: the fleet has no network of its own. */
-  readonly clusterDomain: string | undefined
+  readonly clusterDomain?: string | undefined
+  /** The fleet has one, and this node has no part in it: it has neither of both. */
+  readonly isOffNetwork?: boolean | undefined
   readonly apiServer: ApiServerLocation | undefined
   readonly runtimeClasses: RuntimeClasses
   readonly services: readonly ServiceLink[]

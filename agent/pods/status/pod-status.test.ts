@@ -361,3 +361,14 @@ test('a container that was added later is shown, and counts for nothing', async 
   const gone = podStatus(debugged, facts([sandbox, found('main')], { last: running }))
   t.match(gone.ephemeralContainerStatuses, [{ state: { terminated: { reason: 'ContainerStatusUnknown' } } }])
 })
+
+test('a pod on the engine’s own network has no address where the fleet has a network, and one on that of its node has', async (t) => {
+  const containers = [sandbox, found('main')]
+  t.equal(podStatus(pod(), facts(containers)).podIP, '10.1.0.5')
+  const off = podStatus(pod(), facts(containers, { isOffNetwork: true }))
+  t.notOk('podIP' in off || 'podIPs' in off)
+  t.match(off, { phase: 'Running', hostIP: '192.0.2.1' })
+  const { spec, ...onNetwork } = pod()
+  const onHost = { ...onNetwork, spec: { ...spec, hostNetwork: true } }
+  t.equal(podStatus(onHost, facts(containers, { isOffNetwork: true })).podIP, '192.0.2.1')
+})

@@ -15,6 +15,8 @@ export type StatusFacts = ContainerFacts & {
   readonly hostIP: string | undefined
   /** Of the other IP family. */
   readonly otherHostIP?: string | undefined
+  /** Addresses of the engine's own network lead nowhere in a fleet that has a network: the pod has none there. */
+  readonly isOffNetwork?: boolean | undefined
   readonly nowWallMs: number
 }
 
@@ -39,7 +41,8 @@ export function podStatus(pod: Pod, facts: StatusFacts): PodStatus {
   const phase = isFinal(before) ? before : goesOn ? 'Running' : decided
   const { sandbox } = found
   const hostIPs = addressesOf(facts.hostIP, facts.otherHostIP)
-  const ownIPs = pod.spec.hostNetwork ? hostIPs : addressesOf(sandbox?.ip, sandbox?.ipv6)
+  const podAddresses = facts.isOffNetwork ? [] : addressesOf(sandbox?.ip, sandbox?.ipv6)
+  const ownIPs = pod.spec.hostNetwork ? hostIPs : podAddresses
   // A pod that has ended keeps its last addresses.
   const podIPs = sandbox !== undefined && isRunning(sandbox) ? ownIPs : isFinal(phase) ? lastIPs(facts) : []
   const startTime = facts.last?.startTime ?? startOf(facts)

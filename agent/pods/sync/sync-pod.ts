@@ -324,7 +324,7 @@ function reportStatus(
   pod: Pod,
   containers: readonly RuntimeContainer[],
   { waiting }: PodPlan,
-  { records, statuses, hostIP, otherHostIP, clock, date, updates, save }: SyncPodNeeds,
+  { records, statuses, sources, hostIP, otherHostIP, clock, date, updates, save }: SyncPodNeeds,
 ): void {
   const known = records.of(uid)
   const over = isOver(pod, known)
@@ -342,6 +342,7 @@ function reportStatus(
     last,
     hostIP: hostIP(),
     otherHostIP: otherHostIP?.(),
+    isOffNetwork: sources().isOffNetwork,
     nowWallMs: date.nowMs() ?? clock.wallMs(),
   })
   const status = over ? endedStatus(found, last ?? {}) : found

@@ -39,6 +39,16 @@ test('a node without a range for pods or without an IPv4 address is not publishe
   t.equal(networkPeer(aNode({ spec: { podCIDR: '10.244.1.0/24' }, status: status() })), undefined)
 })
 
+test('a node that has no part in the network is not published while its condition is True', async (t) => {
+  const off = (value: 'True' | 'False') => ({
+    ...status('192.168.7.5'),
+    conditions: [{ type: 'FleetNetworkUnavailable', status: value, reason: 'OtherAgent', message: '' }],
+  })
+  const spec = { podCIDR: '10.244.1.0/24' }
+  t.equal(networkPeer(aNode({ spec, status: off('True') })), undefined)
+  t.match(networkPeer(aNode({ spec, status: off('False') })), { podCIDR: '10.244.1.0/24' })
+})
+
 test('addresses of other kinds are not used, and most fields of a Node may be missing', async (t) => {
   const external = { type: 'ExternalIP', address: '203.0.113.9' } as const
   const addresses = [external, ...status('192.168.7.5').addresses]

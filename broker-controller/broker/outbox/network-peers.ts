@@ -18,7 +18,7 @@ import { formatIPv6, isRoutableIPv6, parseIPv6 } from '../../../api/text/ipv6-ra
 const zoneLabel = 'topology.kubernetes.io/zone'
 
 /**
- * undefined: the node has no IPv4 range for pods yet, or no IPv4 address. `wireguard`: the fleet uses it between segments. `ipv6`: its
+ * undefined: the node has no IPv4 range for pods yet, no IPv4 address, or no part in the network. `wireguard`: the fleet uses it between segments. `ipv6`: its
  * pods have addresses of both families.
  */
 export function networkPeer(
@@ -28,7 +28,7 @@ export function networkPeer(
   const { metadata } = node
   const podCIDR = podRangeOf(node)
   const address = internalAddresses(node).find((one) => ipVersion(one) === 4)
-  if (podCIDR === undefined || address === undefined || metadata.name === undefined) return undefined
+  if (podCIDR === undefined || address === undefined || metadata.name === undefined || isOff(node)) return undefined
   const port = probePortOf(node)
   const zone = metadata.labels?.[zoneLabel]
   return {
@@ -41,6 +41,13 @@ export function networkPeer(
     ...(zone && { zone }),
     ...(wireguard && wireguardFields(metadata.annotations)),
   }
+}
+
+/** Its pods are on the network of its engine, and it answers no proof of its address. */
+function isOff({ status }: Node): boolean {
+  return (
+    status?.conditions?.some(({ type, status }) => type === 'FleetNetworkUnavailable' && status === 'True') === true
+  )
 }
 
 /** Agents that could not prove their addresses were built before. */

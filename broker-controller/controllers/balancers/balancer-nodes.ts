@@ -22,6 +22,9 @@ export type BalancerNode = {
 /** core/v1 LabelNodeExcludeBalancers: whatever its value. */
 const excludeLabel = 'node.kubernetes.io/exclude-from-external-load-balancers'
 
+/** With one of them packets to Services go nowhere on the node. */
+const offNetwork = ['NetworkUnavailable', 'FleetNetworkUnavailable']
+
 /** undefined: the node has no address. `withIPv6`: pods of the fleet have addresses of both families. */
 export function balancerNode({ metadata, spec, status }: Node, withIPv6: boolean): BalancerNode | undefined {
   const internal = (status?.addresses ?? []).flatMap((one) => (one.type === 'InternalIP' ? [one.address] : []))
@@ -36,7 +39,7 @@ export function balancerNode({ metadata, spec, status }: Node, withIPv6: boolean
     address,
     ...(ipv6 !== undefined && { ipv6: formatIPv6(ipv6) }),
     segment: segmentOf(metadata.annotations, address),
-    isReady: statusOf('Ready') === 'True' && statusOf('NetworkUnavailable') !== 'True',
+    isReady: statusOf('Ready') === 'True' && offNetwork.every((type) => statusOf(type) !== 'True'),
     isExcluded: metadata.labels?.[excludeLabel] !== undefined,
   }
 }

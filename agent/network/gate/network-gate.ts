@@ -1,0 +1,143 @@
+/**
+ * Loop: the network that the controller publishes → the one that this machine takes part in. A machine that cannot do without harm to itself, or at
+ * all, has none: its pods run in the engine's own network, as in a fleet without one, and a condition has the reason. A machine that has
+ * been on the network stays there when another program of it gets an address of the fleet: pods would be started again with each change.
+ */
+import type { NetworkMessage } from '../../../api/network/pod-network.ts'
+import { alarm } from '../../../daemon/alarm.ts'
+import type { Cell, Reader } from '../../../daemon/cell.ts'
+import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { Loop } from '../../../daemon/run.ts'
+import type { MachineRoute } from '../peers/home-networks.ts'
+import { engineObstacle, machineObstacle, type NetworkObstacle, type ToolProblem } from './network-obstacle.ts'
+
+/** What may be in the way on this machine. */
+export interface GatedMachine {
+  /** Takes the network of the machine for this agent. Resolves with the process ID of another agent that has it, else with undefined. */
+  claim(): Promise<number | undefined>
+  toolProblem(): Promise<ToolProblem | undefined>
+  /** Of both families, without the default ones. */
+  routes(): Promise<readonly MachineRoute[]>
+}
+
+export interface SavedObstacle {
+  /** Undefined: this machine is on the network, or was never asked to be. Never rejects. */
+  load(): Promise<NetworkObstacle | undefined>
+  save(obstacle: NetworkObstacle | undefined): Promise<void>
+}
+
+export type NetworkGateNeeds = {
+  readonly machine: GatedMachine
+  readonly saved: SavedObstacle
+  readonly reads: {
+    /** Of the controller, or of the checkpoint; undefined: the fleet has no network, or it was never received. */
+    readonly fleetNetwork: Reader<NetworkMessage | undefined>
+    readonly fleetNetworkCurrent: Reader<boolean>
+    readonly runtime: Reader<{ readonly info?: { readonly firewallBackend?: string | undefined } | undefined }>
+  }
+  readonly writes: {
+    readonly networkMessage: Cell<NetworkMessage | undefined>
+    readonly networkCurrent: Cell<boolean>
+    readonly networkObstacle: Cell<NetworkObstacle | undefined>
+  }
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface NetworkGate extends Loop {
+  /** Once, with the checkpoint: before pods start and messages arrive. */
+  load(): Promise<void>
+  /** A message of the network has arrived, and the machine has its links: what was in the way is looked at again. */
+  received(): void
+}
+
+export function networkGate({ machine, saved, reads, writes, clock, log }: NetworkGateNeeds): NetworkGate {
+  const wake = alarm(clock)
+  /** Of the machine; 'unknown' until it was looked at. */
+  let found: NetworkObstacle | undefined | 'unknown' = 'unknown'
+  /** Of the engine, as long as it has not answered. */
+  let engineBefore: NetworkObstacle | undefined
+  let isDue = false
+  let onDisk: NetworkObstacle | undefined
+
+  const ofEngine = () => {
+    const { info } = reads.runtime.get()
+    if (info !== undefined) engineBefore = engineObstacle(info.firewallBackend)
+    return engineBefore
+  }
+
+  /** Until it is decided, the parts of the network have what they had. */
+  const apply = () => {
+    const message = reads.fleetNetwork.get()
+    if (message === undefined) found = 'unknown'
+    else if (found === 'unknown') return
+    const obstacle = found === 'unknown' ? undefined : (found ?? ofEngine())
+    show(obstacle)
+    writes.networkObstacle.set(obstacle)
+    writes.networkMessage.set(obstacle === undefined ? message : undefined)
+    writes.networkCurrent.set(reads.fleetNetworkCurrent.get())
+    wake.ring()
+  }
+
+  const show = (obstacle: NetworkObstacle | undefined) => {
+    const before = writes.networkObstacle.get()
+    if (obstacle?.found === before?.found) return
+    if (obstacle !== undefined) log.warn('This machine is not on the network of pods', { ...obstacle })
+    else if (reads.fleetNetwork.get() !== undefined) log.info('This machine is on the network of pods')
+  }
+
+  const look = async (message: NetworkMessage) => {
+    const isOn = found === undefined
+    const otherAgent = await machine.claim()
+    if (isOn && otherAgent === undefined) return
+    const routes = await machine.routes().catch(() => [])
+    found = machineObstacle({ otherAgent, tools: await machine.toolProblem(), ranges: message, routes })
+    apply()
+  }
+
+  const persist = async () => {
+    const obstacle = writes.networkObstacle.get()
+    if (obstacle?.found === onDisk?.found) return
+    onDisk = obstacle
+    await saved
+      .save(obstacle)
+      .catch((error: unknown) => log.warn('An obstacle to the network of pods was not saved', { error }))
+  }
+
+  return {
+    name: 'network-gate',
+    async load() {
+      const message = reads.fleetNetwork.get()
+      onDisk = await saved.load()
+      if (message === undefined) return
+      if (onDisk?.reason === 'FirewallBackend') engineBefore = onDisk
+      if (onDisk === undefined || onDisk.reason === 'FirewallBackend') {
+        // It was on the network: what may have changed is who else wants it.
+        const otherAgent = await machine.claim()
+        found = otherAgent === undefined ? undefined : machineObstacle({ otherAgent, ranges: message, routes: [] })
+      } else found = onDisk
+      apply()
+    },
+    received() {
+      isDue = true
+      wake.ring()
+    },
+    async run(signal) {
+      const stops = [reads.fleetNetwork, reads.fleetNetworkCurrent, reads.runtime].map((one) => one.onChange(apply))
+      try {
+        while (!signal.aborted) {
+          const message = reads.fleetNetwork.get()
+          if (isDue && message !== undefined) {
+            isDue = false
+            await look(message)
+          }
+          await persist()
+          if (!isDue) await wake.sleep(longestTimerMs, signal)
+        }
+      } finally {
+        for (const stop of stops) stop()
+      }
+    },
+  }
+}
