@@ -18,6 +18,7 @@ const questions: { readonly [question: string]: (...args: string[]) => Promise<A
   free: portIsFree,
   joined: isJoined,
   member: isMember,
+  obstacle: obstacleIn,
   ready: nodeIsReady,
   'stop-pods': stopPods,
 }
@@ -47,6 +48,18 @@ async function evictionOf(): Promise<Answer> {
   const found = (Array.isArray(findings) ? findings : []).map(field).find((of) => of('check') === 'eviction')
   if (found?.('verdict') !== 'problem') return { yes: true }
   return { yes: false, line: `    Warning: ${found('found')}\n    ${found('remedy')}` }
+}
+
+/** Prints why the node has no part in the network of its fleet, and the remedy. */
+async function obstacleIn(file = ''): Promise<Answer> {
+  try {
+    const [, content = ''] = (await readFile(file, 'utf8')).split('\n')
+    const obstacle = field(JSON.parse(content))
+    const meaning = "Pods of this node run in Docker's own network, without Services."
+    return { yes: false, line: `    ${obstacle('found')}.\n    ${meaning} ${obstacle('remedy')}.` }
+  } catch {
+    return { yes: true }
+  }
 }
 
 async function portIsFree(port = '0'): Promise<Answer> {

@@ -71,6 +71,8 @@ cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
 . scripts/support/data-folder.sh
 # shellcheck source=scripts/support/member.sh
 . scripts/support/member.sh
+# shellcheck source=scripts/support/pod-network.sh
+. scripts/support/pod-network.sh
 
 if [ -z "$data" ]; then
   [ "$(id -u)" = 0 ] && data=/var/lib/bramble || data=${XDG_DATA_HOME:-$HOME/.local/share}/bramble
@@ -107,6 +109,7 @@ main() {
     step 'Agent'
     ensure_member
     step "Node $node_name is connected to its fleet ($SECONDS s)"
+    note_obstacle
     print "    On the machine of the controller: kubectl get node $node_name"
   else
     step 'Broker-controller'
@@ -116,6 +119,7 @@ main() {
     step 'Agent'
     ensure_agent
     step "Node $node_name is Ready ($SECONDS s)"
+    note_obstacle
     what_next
   fi
   exec 9>&-
@@ -147,6 +151,7 @@ install_what_is_missing() {
     want docker.io 'Docker Engine runs the pods'
     want iptables 'Docker needs it'
   fi
+  plan_network
   systemd_runs || [ -S "$socket" ] || command -v ip >/dev/null || want iproute2 'to make a network for the pods'
   is_member || plan_kubectl
   install_missing
@@ -229,6 +234,7 @@ ensure_agent() {
 start_agent() {
   local healthz=10248
   warn_of_disks
+  prepare_network
   probe free "$healthz" >/dev/null || healthz=0
   start agent "$1" "${docker_user[@]}" scripts/bramble-agent run --data-dir "$agent_mark" --docker-socket "$socket" \
     --healthz-port "$healthz" --log-format json
@@ -325,6 +331,7 @@ stop_all() {
 
 stop_agent() {
   stop agent "$agent_mark" 30
+  remove_network
   # The system's Docker goes on without us, and so would the pods.
   [ -S "$data/docker.sock" ] || [ ! -f "$agent_mark/identity.json" ] || stop_pods
 }

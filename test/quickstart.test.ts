@@ -39,6 +39,10 @@ test('a fresh clone becomes a Ready node, and nothing is left of it afterwards',
   t.equal(await ready(data, 'fresh'), 'True', 'kubectl sees it')
   const pids = await pidsOf(data)
   t.hasProps(pids, ['controller', 'agent'])
+  t.equal(await rangeOf(data), '10.244.0.0/16', 'a new fleet is routed')
+  // Tests of other clones may run on this machine.
+  const isAlone = !/Another agent of this machine/.test(first.output)
+  if (isAlone) t.equal(await condition(data, 'fresh', 'FleetNetworkUnavailable'), 'False')
 
   const second = await quickstart(nextStartMs, '--yes', '--background')
   t.equal(second.code, 0, 'a second start changes nothing') || t.comment(second.output)
@@ -71,6 +75,7 @@ test('a fresh clone becomes a Ready node, and nothing is left of it afterwards',
     ...ports,
   )
   t.equal(another.code, 0, 'another fleet runs beside it') || t.comment(another.output)
+  t.match(another.output, /Another agent of this machine, process \d+, has the network of pods/)
   t.equal(await ready(beside, 'beside'), 'True')
   await quickstart(nextStartMs, '--stop', '--data', beside)
   t.same(await processesOf(beside), [])
@@ -83,6 +88,12 @@ test('a fresh clone becomes a Ready node, and nothing is left of it afterwards',
   t.equal(joined.code, 0, 'the printed line of a clone makes a second node') || t.comment(joined.output)
   t.match(joined.output, /Node second is connected to its fleet/)
   t.equal(await ready(data, 'second'), 'True')
+  await eventually(
+    'the second node of the machine names why it has no part in the network',
+    async () => (await condition(data, 'second', 'FleetNetworkUnavailable')) === 'True',
+    { withinMs: 60_000 },
+  )
+  t.equal(await taints(data, 'second'), '', 'and takes pods all the same')
   t.same(Object.keys(await pidsOf(member)).includes('controller'), false, 'without a controller of its own')
   const again = await quickstart(nextStartMs, ...options)
   t.equal(again.code, 0, 'later its data folder alone is sufficient') || t.comment(again.output)
@@ -99,6 +110,7 @@ test('a fresh clone becomes a Ready node, and nothing is left of it afterwards',
   t.same(await processesOf(data), [], 'nothing runs any more')
   t.same(await pidsOf(data), {})
   t.notOk(bridge !== undefined && isThere(bridge), 'and no network of its Docker is in the way of another')
+  if (isAlone) await t.rejects(run('nft', ['list', 'table', 'ip', 'bramble']), 'nor are rules of its agent')
 
   await t.test('a port in use is reported with its remedy', async (t) => {
     const server = createServer().listen(0)
@@ -202,13 +214,23 @@ function going(command: string, args: readonly string[], log: string): Going {
   }
 }
 
-async function ready(data: string, node: string): Promise<string> {
-  const path = '{.status.conditions[?(@.type=="Ready")].status}'
-  const { stdout } = await run('kubectl', [
-    ...['--kubeconfig', join(data, 'kubeconfig')],
-    ...['get', 'node', node, '-o', `jsonpath=${path}`],
-  ])
-  return stdout
+const ready = (data: string, node: string) => condition(data, node, 'Ready')
+
+function condition(data: string, node: string, type: string): Promise<string> {
+  return shown(data, 'get', 'node', node, '-o', `jsonpath={.status.conditions[?(@.type=="${type}")].status}`)
+}
+
+function taints(data: string, node: string): Promise<string> {
+  return shown(data, 'get', 'node', node, '-o', 'jsonpath={.spec.taints}')
+}
+
+/** Of the pods of the fleet; '' without a network between nodes. */
+function rangeOf(data: string): Promise<string> {
+  return shown(data, '-n', 'kube-public', 'get', 'cm', 'cluster-info', '-o', 'jsonpath={.data.clusterCIDR}')
+}
+
+async function shown(data: string, ...args: readonly string[]): Promise<string> {
+  return (await run('kubectl', ['--kubeconfig', join(data, 'kubeconfig'), ...args])).stdout
 }
 
 async function pidsOf(data: string): Promise<{ readonly [name: string]: string }> {

@@ -9,6 +9,7 @@ import {
   readSavedObstacle,
   readSavedServices,
 } from '../adapters/disk/network-checkpoint.ts'
+import { agentOn } from '../adapters/disk/single-instance.ts'
 import { volumeFolders } from '../adapters/disk/volume-store.ts'
 import { askAgent } from '../adapters/http/agent-socket.ts'
 import { localSocketPath } from '../adapters/http/local-socket.ts'
@@ -16,6 +17,7 @@ import { balancerHost } from '../adapters/network/balancer-host.ts'
 import { hostNetwork } from '../adapters/network/host-network.ts'
 import { kernelIPv6Forwarding } from '../adapters/network/ipv6-forwarding.ts'
 import { hasIPv6 } from '../adapters/network/ipv6-support.ts'
+import { ownerOfNetwork } from '../adapters/network/network-owner.ts'
 import { nftTable } from '../adapters/network/nft.ts'
 import { nftIPv6Guard } from '../adapters/network/nft-ipv6-guard.ts'
 import { isolatedPods } from '../adapters/network/nft-isolation.ts'
@@ -46,6 +48,10 @@ export function networkSources({ root, dataDir }: { readonly root: string; reado
         services: await readSavedServices(folder),
         proofs: proofsOf(await readSavedAddresses(folder)),
       }
+    },
+    async otherAgent() {
+      const [owner, own] = await Promise.all([ownerOfNetwork(root), agentOn(dataDir)])
+      return owner === own ? undefined : owner
     },
     host: hostNetwork(root),
     balancers: balancerHost(root),

@@ -73,3 +73,27 @@ test('a checkpoint that cannot be read is an error where no agent answers', asyn
     err: /Cannot read/,
   })
 })
+
+test('what belongs to another agent that runs is not removed', async (t) => {
+  const removed: string[] = []
+  const table = { isIntact: async () => true, remove: async () => void removed.push('table') }
+  const received = async () => withEndpoint('10.244.1.9')
+  const machine = { ...wholeMachine({ liveNetwork: received, savedNetwork: received }), table }
+  const refused = await shown({ ...machine, otherAgent: async () => 42 }, '--remove')
+  t.match(refused, { code: 1, out: '', err: /those of another agent, process 42\. Stop it first/ })
+  t.same(removed, [])
+  t.equal((await shown(machine, '--remove')).code, 0)
+  t.same(removed, ['table'])
+})
+
+test('a node that has no part in the network of the fleet shows why, also where programs are missing', async (t) => {
+  const obstacle = { reason: 'ProgramsMissing', found: 'nft is not installed', remedy: 'Install it' } as const
+  const isIntact = () => Promise.reject(new Error('nft is not installed'))
+  const liveNetwork = async () => ({ ...withEndpoint('10.244.1.9'), message: undefined, obstacle })
+  const table = { isIntact, remove: async () => undefined }
+  t.match(await shown({ ...wholeMachine({ liveNetwork, savedNetwork: liveNetwork }), table }), {
+    code: 1,
+    err: '',
+    out: /it has no part in the network of the fleet\n\nProblems:\n- nft is not installed\. Pods of this node run .*\. Install it\n/,
+  })
+})

@@ -30,6 +30,8 @@ export type NetworkSources = {
   liveNetwork(): Promise<KnownNetwork>
   /** Of the checkpoint: what an agent had at most a minute before it last wrote. */
   savedNetwork(): Promise<KnownNetwork>
+  /** The process ID of the agent that has the network of this machine, where it is not the one of this data directory. */
+  otherAgent(): Promise<number | undefined>
   readonly host: Pick<HostNetwork, 'links' | 'made' | 'apply' | 'refuseMarked'> & {
     isAccepting(): Promise<boolean>
     acceptsIPv6(): Promise<boolean>
@@ -155,9 +157,16 @@ async function ipv6Findings({ host, ipv6Table, forwardsIPv6 }: NetworkSources) {
 
 /** Docker's rule goes last: packets are let through by a mark that nothing sets any more. */
 async function removeAll(
-  { host, table, ipv6, ipv6Forwarding, balancers, names }: NetworkSources,
+  { otherAgent, host, table, ipv6, ipv6Forwarding, balancers, names }: NetworkSources,
   { stdout, stderr }: NetworkCommandNeeds,
 ): Promise<number> {
+  const pid = await otherAgent()
+  if (pid !== undefined) {
+    stderr(
+      `Nothing was removed: the rules and routes of this machine are those of another agent, process ${pid}. Stop it first\n`,
+    )
+    return exitCode.failed
+  }
   const { steps } = planRoutes(undefined, await host.made(), await host.links(true))
   const failed = await host.apply(steps)
   await balancers.clear()

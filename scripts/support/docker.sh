@@ -75,7 +75,8 @@ make_bridge() {
   local subnet
   printf '{}\n' >"$data/dockerd.json"
   ! ip link show "$bridge" >/dev/null 2>&1 || return 0
-  for subnet in 10.{88..250}.0; do
+  # Without addresses that a fleet has for Services (10.96.0.0/12) and pods (10.244.0.0/16).
+  for subnet in 10.{{88..95},{112..243}}.0; do
     ip -4 route show to match "$subnet.1" | grep -qv '^default' || break
   done
   as_root ip link add "$bridge" type bridge

@@ -8,6 +8,7 @@ const yes = async () => true
 export function wholeMachine(received: Pick<NetworkSources, 'liveNetwork' | 'savedNetwork'>): NetworkSources {
   return {
     ...received,
+    otherAgent: async () => undefined,
     nodeName: async () => 'pi-1',
     host: {
       links: async () => ({ routes: [], hasTunnel: false, hasWireguard: false }),

@@ -1,0 +1,31 @@
+# shellcheck shell=bash disable=SC2154
+# Sourced by quickstart.sh: what the network of pods needs of this machine. Needs print.sh, packages.sh, and these: agent_mark, probe.
+
+# Only root may change the firewall: the agent of another user runs pods in Docker's own network, and reports why.
+may_have_network() { [ "$(id -u)" = 0 ]; }
+
+plan_network() {
+  may_have_network && command -v apt-get >/dev/null || return 0
+  local program package
+  for program in nft:nftables ip:iproute2 iptables:iptables conntrack:conntrack; do
+    package=${program#*:}
+    command -v "${program%:*}" >/dev/null || { refresh_package_lists && want "$package" 'for the network of pods'; }
+  done
+}
+
+# Packets between pods of one node pass the rules of Services: as the package of the agent has it.
+prepare_network() {
+  may_have_network || return 0
+  modprobe br_netfilter 2>/dev/null || true
+  [ ! -w /proc/sys/net/bridge/bridge-nf-call-iptables ] || echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables
+}
+
+# Prints why this node has no part in the network of its fleet.
+note_obstacle() { probe obstacle "$agent_mark/network/obstacle.json" || true; }
+
+# Rules, routes and addresses stay while an agent is stopped. Not those of another agent.
+remove_network() {
+  may_have_network && [ -f "$agent_mark/network/network.json" ] && [ ! -f "$agent_mark/network/obstacle.json" ] || return 0
+  scripts/bramble-agent network --remove --data-dir "$agent_mark" >/dev/null ||
+    print '    Not all of the network of pods could be removed: ip route show proto 98, nft list table ip bramble'
+}
