@@ -45,6 +45,17 @@ test('packages on a machine', async (t) => {
     await eventually('systemd has the unit', async () =>
       /Node pi-01: 0 pods/.test(await property('bramble-agent', 'StatusText')),
     )
+    const onNetwork = [
+      'get',
+      'node',
+      'pi-01',
+      '-o',
+      'jsonpath={.status.conditions[?(@.type=="FleetNetworkUnavailable")].status}',
+    ]
+    await eventually(
+      'it is on the network of the fleet, which a new one has',
+      async () => (await hub.kubectl(...onNetwork)) === 'False',
+    )
     const shared = {
       spec: { securityContext: { fsGroup: 2000 }, volumes: [{ name: 'shared', emptyDir: {} }] },
       container: { volumeMounts: [{ name: 'shared', mountPath: '/shared' }] },
@@ -55,6 +66,8 @@ test('packages on a machine', async (t) => {
     t.equal(scratch.trim(), '2777 2000', 'the unit allows what an emptyDir with fsGroup needs')
     pod = await started()
     t.match(pod, /^[0-9a-f]{64} /)
+    const address = await hub.kubectl('get', 'pod', 'web', '-o', 'jsonpath={.status.podIP}')
+    t.match(address, /^10\.244\./, 'the pod has an address of the fleet')
   })
 
   await t.test('an upgrade restarts both programs and no pod', async (t) => {

@@ -37,6 +37,21 @@ export function podNetworkLink(
   }
 }
 
+/**
+ * Before a pod is given a network: once the message of the network is there, its gate decides within moments. A pod that does not wait would be
+ * started again on the other network.
+ */
+export async function networkDecided({
+  fleetNetwork,
+  networkMessage,
+  networkObstacle,
+}: Pick<AgentBoard, 'fleetNetwork' | 'networkMessage' | 'networkObstacle'>): Promise<void> {
+  if (fleetNetwork.get() === undefined) return
+  const isThere = (value: unknown) => value !== undefined
+  const decided = Promise.race([become(networkMessage, isThere), become(networkObstacle, isThere)])
+  await withinOr(preparedMs, undefined, decided)
+}
+
 /** Of the first pod; later ones find it done. A pod that starts without its routes gets them when the node does. */
 const preparedMs = 10_000
 

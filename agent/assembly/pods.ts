@@ -19,6 +19,7 @@ import type { ContainerRuntime } from '../pods/runtime/runtime.ts'
 import type { AgentCounters } from '../usage/agent-counters.ts'
 import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
+import { networkDecided } from './pod-network-link.ts'
 
 export type PodParts = {
   readonly root: string
@@ -52,6 +53,7 @@ export function assemblePods(parts: PodParts): PodManager {
       network: networkProbes(),
       date: { nowMs: date.nowMs, uptimeMs },
       isolation: parts.isolation,
+      networkDecided: () => networkDecided(board),
       gate: boot.startGate({ clock, uptimeMs, log }),
       checkpoint: fileCheckpoint(checkpointPath(dataDir), log),
       started: counters.podStarted,

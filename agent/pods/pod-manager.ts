@@ -78,6 +78,8 @@ export type PodManagerNeeds = {
     /** The fleet has a network of pods, and this node cannot take part in it. */
     isOffNetwork?(): boolean
   }
+  /** Resolves when `node.isOffNetwork` is decided, or after some seconds. */
+  readonly networkDecided?: () => Promise<void>
   /** A pod runs, so many seconds after it was first reported. */
   readonly started?: (seconds: number) => void
   readonly clock: Clock

@@ -18,6 +18,7 @@ export type StepNeeds = ContainerStartNeeds &
     readonly runtime: ContainerRuntime
     readonly images: PodImages
     readonly addresses: Pick<PodAddresses, 'of'>
+    readonly networkDecided?: (() => Promise<void>) | undefined
   }
 
 /** `pod`: undefined when its specification is unknown. Rejects only when the engine does not answer. */
@@ -64,6 +65,7 @@ async function runSandbox(needs: StepNeeds, uid: string, pod: Pod, step: StepOf<
     needs.recordEvent(pod, { type: 'Normal', reason: 'SandboxChanged', message: sandboxChanged })
   }
   try {
+    await needs.networkDecided?.()
     const { podCIDR, clusterDomain, runtimeClasses } = needs.sources()
     const resolver = asksForHostResolver(pod.spec, clusterDomain) ? await needs.hostResolver() : undefined
     const found = runtimeHandler(pod, runtimeClasses)
