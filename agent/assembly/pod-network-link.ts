@@ -13,7 +13,7 @@ export function podNetworkLink(
   { ipv6, ipv6Forwarding, hasIPv6 }: Pick<NetworkGround, 'ipv6' | 'ipv6Forwarding' | 'hasIPv6'>,
   nodeName: string,
 ): PodNetworkLink {
-  const { networkMessage, podsMayMove, appliedRules, routesApplied, namesTried } = board
+  const { networkMessage, networkObstacle, podsMayMove, appliedRules, routesApplied, namesTried } = board
   const { ipv6PeerRules, ipv6AppliedRules } = board
   let preparing: Promise<void> | undefined
   const prepare = async () => {
@@ -26,6 +26,7 @@ export function podNetworkLink(
     wanted: () => ({
       ...podNetworkForm(networkMessage.get(), nodeName, hasIPv6),
       podsMayMove: podsMayMove.get(),
+      isOff: networkObstacle.get() !== undefined,
       hasRange: networkMessage.get()?.nodes.some(({ name }) => name === nodeName) === true,
     }),
     prepared: () => (preparing ??= prepare()),

@@ -310,6 +310,22 @@ test('a routed network keeps the addresses of its pods, and other machines may s
   ])
 })
 
+test('pods of a node that is off the network of its fleet leave each network of ours', async (t) => {
+  const mine = of('pi-01', { users: 1 })
+  const { network, world, names } = await engine(
+    t,
+    mine,
+    of('other', { name: 'bramble_other', subnet: '10.9.0.0/24', users: 1 }),
+  )
+  world.wanted = { mode: 'node', podsMayMove: false, isOff: true }
+  await network.adjust()
+  t.same(world.removed, [])
+  world.wanted = { mode: 'node', podsMayMove: true, isOff: true }
+  await network.adjust()
+  t.same(world.removed, [`${own}-0`])
+  t.same(names(), ['bramble_other'])
+})
+
 test('pods on the network of the engine move to that of the fleet once their node has a range there', async (t) => {
   const bridge = { name: 'bridge', subnet: '172.17.0.0/16', users: 2, usersOf: 'pi-01' }
   const { network, world } = await engine(t, bridge, {

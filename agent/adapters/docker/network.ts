@@ -32,7 +32,7 @@ export interface PodNetwork {
   /** Resolves when the network exists. Bramble's networks without containers are removed if they conflict with it. */
   ensure(podCIDR: string): Promise<AttachableNetwork>
   /**
-   * If pods may move: removes this node's networks of the other mode, and those that the engine keeps other nodes from, with the sandboxes
+   * If pods may move: removes this node's networks of the other mode, or all of a node that is off the network of its fleet, and those that the engine keeps other nodes from, with the sandboxes
    * on them; sandboxes on the engine's own network; and sandboxes whose host ports are open on addresses of IPv6, as earlier agents left them. Their pods are started again.
    * Resolves with the bridges of the networks with routes that are there then.
    */
@@ -65,6 +65,8 @@ export type WantedNetwork = {
   readonly podsMayMove: boolean
   /** The node has addresses for its pods: none belongs on the engine's own network, where pods were as long as it could not be on that of the fleet. */
   readonly hasRange?: boolean
+  /** The node has no part in the network of its fleet: pods are on the engine's own network, and on none of ours. */
+  readonly isOff?: boolean
 }
 
 type Sure = { readonly podCIDR: string; readonly wanted: WantedNetwork; readonly on: AttachableNetwork }
@@ -200,12 +202,12 @@ function attachable(name: string, mode: NetworkMode, id: string, ipv6CIDR: strin
  */
 function mustGo(
   network: DockerNetwork,
-  { mode, ipv6CIDR = '', podsMayMove }: WantedNetwork,
+  { mode, ipv6CIDR = '', podsMayMove, isOff = false }: WantedNetwork,
   protects: boolean,
 ): boolean {
   const isProtected = mode !== 'node' && protects && !network.isUnprotected
   const isOther = modeOfNetwork(network) !== mode || isProtected || (mode === 'routed' && network.hasIPv6)
-  return podsMayMove && (isOther || (mode === 'dual' && !network.ipv6Ranges.includes(ipv6CIDR)))
+  return podsMayMove && (isOff || isOther || (mode === 'dual' && !network.ipv6Ranges.includes(ipv6CIDR)))
 }
 
 /** Docker's proxy would give a client the address of the node, which policies let pass. */

@@ -59,6 +59,7 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
   }
   const networkMessage = cell(first)
   const networkCurrent = cell(false)
+  const networkObstacle = cell<unknown>(undefined)
   const ruleProblem = cell<string | undefined>(undefined)
   const ipv6RuleProblem = cell<string | undefined>(undefined)
   const ipv6PeerRules = cell<RuleSet | undefined>(undefined)
@@ -70,7 +71,7 @@ function running(t: Test, first?: NetworkMessage, left: MadeRoutes['routes'] = [
   const podsMayMove = cell(false)
   const cells = {
     addressProofs: cell(noProofs, areSameProofs),
-    ...{ networkMessage, networkCurrent, ruleProblem, runtime, nodeStatus },
+    ...{ networkMessage, networkCurrent, networkObstacle, ruleProblem, runtime, nodeStatus },
     ...{ ipv6RuleProblem, ipv6PeerRules, podLink: cell<string | undefined>(undefined) },
     ...{ peerRules, networkConditions, routesApplied, podsMayMove },
   }
@@ -167,6 +168,20 @@ test('a fleet without a network costs nothing', async (t) => {
   t.match(world, { steps: [], isAccepting: false, adjusted: 0 })
   t.equal(peerRules.get(), undefined)
   t.same(networkConditions.get(), [])
+})
+
+test('pods of a node that is off the network of its fleet leave the one they are on', async (t) => {
+  const { world, networkObstacle, networkCurrent, podsMayMove, clock } = running(t)
+  networkObstacle.set({ reason: 'OtherAgent' })
+  await clock.settle()
+  t.equal(world.adjusted, 0, 'not before the controller has answered')
+  networkCurrent.set(true)
+  await clock.settle()
+  t.equal(world.adjusted, 1)
+  t.equal(podsMayMove.get(), true)
+  networkObstacle.set({ reason: 'FirewallBackend' })
+  await clock.settle()
+  t.equal(world.adjusted, 2, 'also where it is known already that there is none')
 })
 
 test('a message brings rules, routes and the place among the rules of Docker', async (t) => {

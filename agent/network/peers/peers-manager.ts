@@ -43,6 +43,8 @@ export type PeersManagerNeeds = {
     readonly addressProofs: Reader<AddressProofs>
     /** Without a message: the controller has none, and not only the checkpoint. */
     readonly networkCurrent: Reader<boolean>
+    /** Why this node has no part in the network of the fleet: its pods leave their present one. */
+    readonly networkObstacle: Reader<unknown>
     readonly ruleProblem: Reader<string | undefined>
     readonly ipv6RuleProblem: Reader<string | undefined>
     readonly nodeStatus: Reader<NodeStatus | undefined>
@@ -114,8 +116,8 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
     wake.ring()
   }
 
-  const receiveCurrent = (isCurrent: boolean) => {
-    if (!isCurrent || reads.networkMessage.get() !== undefined) return
+  const leave = () => {
+    if (!reads.networkCurrent.get() || reads.networkMessage.get() !== undefined) return
     writes.podsMayMove.set(true)
     isLeavingDue = true
     wake.ring()
@@ -158,7 +160,7 @@ export function peersManager(needs: PeersManagerNeeds, { nodeName }: { readonly 
     async run(signal) {
       const stops = [
         reads.networkMessage.subscribe(receive),
-        reads.networkCurrent.subscribe(receiveCurrent),
+        ...[reads.networkCurrent, reads.networkObstacle].map((one: Reader<unknown>) => one.subscribe(leave)),
         reads.addressProofs.onChange(want),
         ...[reads.ruleProblem, reads.ipv6RuleProblem, reads.networkCurrent].map((one) => one.onChange(wake.ring)),
         reads.runtime.onChange(verifyNow),
