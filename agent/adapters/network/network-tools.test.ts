@@ -4,7 +4,7 @@ import { test } from 'tap'
 import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { networkToolProblem } from './network-tools.ts'
 
-test('programs that are missing and rights that are are a problem with a remedy', async (t) => {
+test('programs that are missing and rights that are missing are a problem with a remedy', async (t) => {
   const folder = testFolder(t)
   const program = async (name: string, script: string) => {
     await writeFile(join(folder, name), `#!/bin/sh\n${script}\n`)
@@ -15,6 +15,7 @@ test('programs that are missing and rights that are are a problem with a remedy'
   const absent = join(folder, 'absent')
   t.equal(await networkToolProblem({ nft: fine, ip: fine, iptables: fine }), undefined)
   t.same(await networkToolProblem({ nft: absent, ip: fine, iptables: absent }), {
+    reason: 'ProgramsMissing',
     found: 'nft and iptables are not installed',
     remedy: "Run 'apt-get install nftables iptables', then restart the agent",
   })
@@ -24,6 +25,7 @@ test('programs that are missing and rights that are are a problem with a remedy'
   })
   const denied = await program('denied', 'echo "Operation not permitted (you must be root)" >&2; echo more >&2; exit 1')
   t.same(await networkToolProblem({ nft: denied, ip: fine, iptables: fine }), {
+    reason: 'FirewallUnavailable',
     found:
       'This agent cannot change the firewall of the machine: nft ended with Operation not permitted (you must be root)',
     remedy: 'Run the agent as root, on a kernel with nf_tables, then restart it',

@@ -27,6 +27,7 @@ export async function networkToolProblem(tools: Tools = usualTools): Promise<Too
   ])
   if (missing.length > 0) {
     return {
+      reason: 'ProgramsMissing',
       found: `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} not installed`,
       remedy: `Run 'apt-get install ${missing.map((tool) => packages[tool]).join(' ')}', then restart the agent`,
     }
@@ -34,6 +35,7 @@ export async function networkToolProblem(tools: Tools = usualTools): Promise<Too
   if (listed === undefined || listed.code === 0) return undefined
   const [reason = ''] = listed.stderr.trim().split('\n')
   return {
+    reason: 'FirewallUnavailable',
     found: `This agent cannot change the firewall of the machine: nft ended with ${reason.slice(0, 200) || `status ${listed.code}`}`,
     remedy: 'Run the agent as root, on a kernel with nf_tables, then restart it',
   }

@@ -101,7 +101,11 @@ test('a machine with nothing in the way is on the network, and has it after a re
 
 test('what keeps a machine from the network is named with its remedy, and its pods are in the engine’s own network', async (t) => {
   type Machine = ReturnType<typeof world>['machine']
-  const missing = { found: 'nft is not installed', remedy: "Run 'apt-get install nftables', then restart the agent" }
+  const missing: ToolProblem = {
+    reason: 'ProgramsMissing',
+    found: 'nft is not installed',
+    remedy: "Run 'apt-get install nftables', then restart the agent",
+  }
   const cases: readonly [Partial<Machine>, NetworkObstacle['reason'], RegExp, RegExp][] = [
     [
       { otherAgent: 42 },
@@ -161,7 +165,7 @@ test('a Docker with nftables keeps its machine away, from its first answer on, a
 test('a machine that is on the network stays there when it gets an address of the fleet, or loses a program', async (t) => {
   const { start, receive, networkMessage, networkObstacle, machine } = world(t, { checkpoint: message() })
   machine.routes = overlapping
-  machine.tools = { found: 'nft is not installed', remedy: 'install it' }
+  machine.tools = { reason: 'ProgramsMissing', found: 'nft is not installed', remedy: 'install it' }
   await start()
   await receive(message(2))
   t.match(networkMessage.get(), { version: 2 })

@@ -4,14 +4,14 @@ import { firewallProblem, firewallRemedy } from '../peers/firewall-backend.ts'
 import { type FleetRanges, homeNetworks, type MachineRoute } from '../peers/home-networks.ts'
 
 export const NetworkObstacleSchema = object({
-  reason: oneOf('FirewallBackend', 'OtherAgent', 'ProgramsMissing', 'AddressesOverlap'),
+  reason: oneOf('FirewallBackend', 'OtherAgent', 'ProgramsMissing', 'FirewallUnavailable', 'AddressesOverlap'),
   /** A sentence without its full stop. */
   found: text,
   remedy: text,
 })
 export type NetworkObstacle = Described<typeof NetworkObstacleSchema>
 
-export type ToolProblem = { readonly found: string; readonly remedy: string }
+export type ToolProblem = NetworkObstacle & { readonly reason: 'ProgramsMissing' | 'FirewallUnavailable' }
 
 /** What counts for a machine that is not on the network of the fleet yet. */
 export type GateFacts = {
@@ -32,7 +32,7 @@ export function machineObstacle({ otherAgent, tools, ranges, routes }: GateFacts
       remedy: 'To give it to this one, stop the other agent for good, then restart this one',
     }
   }
-  if (tools !== undefined) return { reason: 'ProgramsMissing', ...tools }
+  if (tools !== undefined) return tools
   const [home] = homeNetworks(ranges, routes)
   if (home === undefined) return undefined
   const found = sentence(home.found)
