@@ -40,6 +40,9 @@ test('what the agent has is read as it was written', async (t) => {
 test('a node without a network has none', async (t) => {
   const [text = ''] = await piecesOf({ message: undefined, proofs: noProofs }, [])
   t.strictSame(readLiveNetwork(text), { message: undefined, proofs: noProofs, services: [] })
+  const obstacle = { reason: 'OtherAgent', found: 'Another agent', remedy: 'Stop it' } as const
+  const [off = ''] = await piecesOf({ message: undefined, obstacle, proofs: noProofs }, [])
+  t.same(readLiveNetwork(off), { message: undefined, obstacle, proofs: noProofs, services: [] })
 })
 
 test('the Services of a large fleet are written in pieces', async (t) => {

@@ -62,7 +62,7 @@ export function readLiveNetwork(lines: string): KnownNetwork {
   if (!decoded.ok) throw notValid(decoded.problems)
   return {
     message,
-    obstacle,
+    ...(obstacle && { obstacle }),
     services: decoded.value.message.services,
     proofs: {
       used: new Map(Object.entries(proven)),
