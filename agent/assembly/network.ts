@@ -28,6 +28,8 @@ import {
 import { networkToolProblem } from '../adapters/network/network-tools.ts'
 import { nftTable } from '../adapters/network/nft.ts'
 import { nftIPv6Guard } from '../adapters/network/nft-ipv6-guard.ts'
+import { nftPortGuard } from '../adapters/network/ports/nft-port-guard.ts'
+import { podPorts } from '../adapters/network/ports/pod-ports.ts'
 import { probeHost } from '../adapters/network/probe-host.ts'
 import { wireguardLink } from '../adapters/network/wireguard-link.ts'
 import type { AgentConfiguration } from '../configuration.ts'
@@ -43,6 +45,7 @@ import { peersManager } from '../network/peers/peers-manager.ts'
 import { podIsolation } from '../network/policies/pod-isolation.ts'
 import { policyManager } from '../network/policies/policy-manager.ts'
 import { policyReception } from '../network/policies/policy-reception.ts'
+import { portGuardManager } from '../network/ports/port-guard-manager.ts'
 import { type ProbeManager, probeManager } from '../network/probes/probe-manager.ts'
 import { ipv6Rules } from '../network/rule-family.ts'
 import { keyReport } from '../network/wireguard/key-report.ts'
@@ -177,6 +180,7 @@ export async function assembleNetwork(parts: NetworkParts): Promise<AssembledNet
       // Before those of policies, with which rules of an earlier agent are replaced.
       ...hostPortLoops(parts),
       ...policyLoops,
+      portGuard(parts),
       loadBalancers(parts),
       ...ruleLoops(parts),
       publishedNames(parts),
@@ -196,6 +200,18 @@ function gateOf({ root, dataDir, board, machine, log, owner }: NetworkParts): Ne
     clock: machine.watch.clockFor('network-gate'),
     log,
   })
+}
+
+/** What pods send on their bridge has their own addresses, with and without a network of the fleet. */
+function portGuard({ root, nodeName, board, machine, log }: NetworkParts): Loop {
+  const needs = {
+    ports: podPorts(root),
+    table: nftPortGuard(root),
+    reads: board,
+    clock: machine.watch.clockFor('pod-ports'),
+    log,
+  }
+  return portGuardManager(needs, nodeName)
 }
 
 /** The addresses of load balancers that this node answers for. */

@@ -26,7 +26,7 @@ export const containerShape = {
     },
     Config: { fields: { Image: 'text', Labels: { fields: ownLabels }, Tty: 'flag' } },
     NetworkSettings: {
-      fields: { Networks: { map: { fields: { IPAddress: 'text', GlobalIPv6Address: 'text' } } } },
+      fields: { Networks: { map: { fields: { IPAddress: 'text', GlobalIPv6Address: 'text', MacAddress: 'text' } } } },
     },
     HostConfig: { fields: { Devices: { list: { fields: { PathOnHost: 'text', PathInContainer: 'text' } } } } },
     GraphDriver: { fields: { Data: { fields: { UpperDir: 'text' } } } },
@@ -43,6 +43,7 @@ export function containerOf(
   const networks = Object.values(NetworkSettings?.Networks ?? {})
   const [ip] = networks.flatMap((network) => network?.IPAddress || [])
   const [ipv6] = networks.flatMap((network) => canonicalIPv6(network?.GlobalIPv6Address ?? '') ?? [])
+  const [mac] = networks.flatMap((network) => validMac.exec(network?.MacAddress ?? '')?.[0].toLowerCase() ?? [])
   return {
     id,
     identity,
@@ -58,6 +59,7 @@ export function containerOf(
     finishedAt: instant(State.FinishedAt ?? ''),
     ip,
     ...(ipv6 !== undefined && { ipv6 }),
+    ...(mac !== undefined && { mac }),
     devices: (HostConfig?.Devices ?? []).flatMap(({ PathOnHost: source, PathInContainer: target }) =>
       source === undefined ? [] : [{ source, target: target ?? source }],
     ),
@@ -66,6 +68,8 @@ export function containerOf(
     ...(LogPath && { logPath: LogPath }),
   }
 }
+
+const validMac = /^[\da-f]{2}(:[\da-f]{2}){5}$/i
 
 function stateOf(status: string): RuntimeContainer['state'] {
   switch (status) {

@@ -4,7 +4,7 @@ import { isStaticPod } from '../../../api/pod/static-pod.ts'
 import type { ContainerPort } from '../../../api/pod.ts'
 import type { Cell, Reader } from '../../../daemon/cell.ts'
 import type { Clock } from '../../../daemon/clock.ts'
-import type { PodIsolation } from '../../pods/admission/pod-isolation.ts'
+import type { FoundPod, PodIsolation } from '../../pods/admission/pod-isolation.ts'
 import type { WaitingReason } from '../../pods/record/pod-record.ts'
 import { type HostPortRules, portsOfIPv6 } from '../host-ports/host-port-rules.ts'
 import type { RuleSet } from '../rule-set.ts'
@@ -144,10 +144,8 @@ function stateIn({ pods }: PolicyRules, uid: string, pod: LocalPod): PodState | 
   return found !== undefined && isSamePod(found, pod) ? found.state : undefined
 }
 
-type Found = NonNullable<Parameters<PodIsolation['observe']>[1]>
-
 /** A pod whose specification is not known is one that leaves. */
-function localPod({ pod, path, ip, ipv6 }: Found): LocalPod | undefined {
+function localPod({ pod, path, ip, ipv6, sandbox }: FoundPod): LocalPod | undefined {
   if (pod?.spec.hostNetwork) return undefined
   const [namespace = '', name = ''] = path.split('/')
   const { containers = [], initContainers = [] } = pod?.spec ?? {}
@@ -161,6 +159,7 @@ function localPod({ pod, path, ip, ipv6 }: Found): LocalPod | undefined {
   return {
     ...{ namespace, name, ip, ...(ipv6 !== undefined && { ipv6 }), labels: pod?.metadata.labels, ports, isStatic },
     ...(hostPorts.length > 0 && { hostPorts }),
+    ...(sandbox !== undefined && { sandbox }),
   }
 }
 
@@ -174,8 +173,10 @@ function isSamePod(one: LocalPod | undefined, other: LocalPod | undefined): bool
   return one === other || (one !== undefined && other !== undefined && textOf(one) === textOf(other))
 }
 
-function textOf({ namespace, name, ip, ipv6, labels, ports, hostPorts, isStatic }: LocalPod): string {
-  return JSON.stringify([namespace, name, ip, ipv6, Object.entries(labels ?? {}), ports, hostPorts, isStatic])
+function textOf({ namespace, name, ip, ipv6, labels, ports, hostPorts, isStatic, sandbox }: LocalPod): string {
+  const { id, pid, mac } = sandbox ?? {}
+  const sorted = Object.entries(labels ?? {})
+  return JSON.stringify([namespace, name, ip, ipv6, sorted, ports, hostPorts, isStatic, id, pid, mac])
 }
 
 /** Resolves when a reader changes so that `isDone`, and after some time in any case. */

@@ -24,7 +24,11 @@ export type LocalPod = {
   readonly hostPorts?: readonly PodHostPort[]
   /** Its namespace need not exist in the API, so that its policies need not be known. */
   readonly isStatic: boolean
+  /** Left out: it does not run. */
+  readonly sandbox?: PodSandbox
 }
+/** The container that has the network of a pod. `mac`: as the engine gave it, `02:42:0a:f4:01:05`. */
+export type PodSandbox = { readonly id: string; readonly pid: number; readonly mac: string }
 /** `port`: of the node. `hostIP`: '' at each of its addresses. */
 export type PodHostPort = {
   readonly protocol: 'tcp' | 'udp' | 'sctp'

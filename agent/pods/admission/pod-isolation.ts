@@ -2,14 +2,18 @@
 import type { Pod } from '../../../api/pod.ts'
 import type { WaitingReason } from '../record/pod-record.ts'
 
+export type FoundPod = {
+  readonly pod: Pod | undefined
+  readonly path: string
+  readonly ip: string
+  readonly ipv6?: string
+  /** The container that has its network, while it runs. */
+  readonly sandbox?: { readonly id: string; readonly pid: number; readonly mac: string }
+}
+
 export interface PodIsolation {
   /** The pod as it is now, with the addresses of its sandbox; undefined: it has none. `ipv6`: in canonical form. */
-  observe(
-    uid: string,
-    found:
-      | { readonly pod: Pod | undefined; readonly path: string; readonly ip: string; readonly ipv6?: string }
-      | undefined,
-  ): void
+  observe(uid: string, found: FoundPod | undefined): void
   /** Every pod of this machine was observed once. */
   observedAll(): void
   /**

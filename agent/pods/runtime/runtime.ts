@@ -41,6 +41,8 @@ export type RuntimeContainer = {
   readonly ip: string | undefined
   /** Its address of IPv6, in canonical form, where the pod network has some. */
   readonly ipv6?: string
+  /** Of its interface on the pod network: `02:42:0a:f4:01:05`. */
+  readonly mac?: string
   /** Devices of this machine that are allocated to the container. */
   readonly devices?: readonly ContainerDevice[]
   /** The host PID of its first process; undefined when it does not run. */

@@ -10,6 +10,7 @@ import type { ContainerRuntime, RuntimeContainer } from '../runtime/runtime.ts'
 import type { PodStatusManager } from '../status/pod-status-manager.ts'
 import type { VolumeStore } from '../volumes/volume-store.ts'
 import type { WantedPods } from '../wanted/pod-config.ts'
+import { foundPod, networkSandbox } from './found-pod.ts'
 import type { PodLogLinks } from './log-links.ts'
 import type { PodUpdates } from './pod-updates.ts'
 import type { PodWorkers } from './pod-workers.ts'
@@ -48,8 +49,8 @@ export async function relist(needs: RelistNeeds): Promise<void> {
     records.of(uid)
     records.update(uid, (record) => onAdopted(record, path))
     const { ip, ipv6 } = containers.find((one) => one.identity.kind === 'sandbox' && one.ip !== undefined) ?? {}
-    const found = ip === undefined ? undefined : { pod: wanted.all.get(uid), path, ip, ...(ipv6 && { ipv6 }) }
-    needs.isolation.observe(uid, found)
+    const addresses = { ip, ipv6, sandbox: networkSandbox(containers) }
+    needs.isolation.observe(uid, foundPod({ pod: wanted.all.get(uid), path }, addresses))
   }
   needs.isolation.observedAll()
   records.setComplete()

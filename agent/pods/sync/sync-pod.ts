@@ -49,6 +49,7 @@ import type { VolumeStore } from '../volumes/volume-store.ts'
 import { podPath } from '../wanted/desired-pods.ts'
 import type { PodAddresses } from '../wanted/pod-addresses.ts'
 import type { WantedPods } from '../wanted/pod-config.ts'
+import { foundPod, networkSandbox } from './found-pod.ts'
 import type { PodLogLinks } from './log-links.ts'
 import type { PodUpdates } from './pod-updates.ts'
 import type { Sync } from './pod-workers.ts'
@@ -115,7 +116,7 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
     }
     const moment = { nowMs: clock.monotonicMs(), nowWallMs: clock.wallMs() }
     const known = records.update(uid, (record) => onObserved(record, pod, containers, moment)) ?? records.of(uid)
-    observeAddress(uid, pod, known, needs)
+    observeAddress(uid, pod, known, containers, needs)
     const cut = pod === undefined || isOver(pod, known) ? [] : cutShort(pod, known, containers)
     if (cut.length > 0) {
       for (const target of cut) await needs.execute(uid, pod, { step: 'remove', target })
@@ -212,11 +213,12 @@ function observeAddress(
   uid: string,
   pod: Pod | undefined,
   { podIP: ip, podIPv6: ipv6, pod: last, path }: PodRecord,
+  containers: readonly RuntimeContainer[],
   needs: SyncPodNeeds,
 ): void {
   const known = pod ?? last
   const named = { pod: known, path: known ? podPath(known) : (path ?? '') }
-  needs.isolation.observe(uid, ip === undefined ? undefined : { ...named, ip, ...(ipv6 && { ipv6 }) })
+  needs.isolation.observe(uid, foundPod(named, { ip, ipv6, sandbox: networkSandbox(containers) }))
   const isRouted = needs.sources().clusterDomain !== undefined
   if (isRouted && needs.addresses.observe(uid, { ip, ipv6 })) needs.save()
 }
