@@ -113,6 +113,7 @@ async function openBroker(
     epoch,
     origin,
     checkpoints,
+    contentProver: parts.contentProver,
     apiServer: { host: names.advertisedHost, port: api.port },
     trust: () => trustHash(own.authority().trusted),
     ...(servers && { servers }),

@@ -43,6 +43,7 @@ export async function openApi({ configuration, log }: BrokerControllerNeeds, par
     version,
     origin,
     checkpoints,
+    contentProver: parts.contentProver,
     revocations,
     readiness,
     isOurs: (der) => signerOf(der, own.authority().trusted) !== undefined,

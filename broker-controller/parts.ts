@@ -37,6 +37,7 @@ import { openReplica } from './replicas/open-replica.ts'
 import { anyAddress, serverNames } from './server-names.ts'
 import { sessionBoard } from './sessions/session-board.ts'
 import { openCheckpointWindow } from './store/checkpoints/checkpoint-window.ts'
+import { contentProver } from './store/checkpoints/content-proof.ts'
 import { eventRecorder } from './store/event-recorder.ts'
 import { openRevocationList } from './store/revocations.ts'
 import type { OpenedStore, StoreUpkeep } from './store/store.ts'
@@ -143,6 +144,7 @@ export async function openParts(
     host: listen.bindAddress ?? anyAddress(machine),
     revocations,
     own,
+    contentProver: contentProver(own.authority),
     registry,
     late,
     checkpoints: late ?? (await openCheckpointWindow(shared, origin, configuration.checkpoints)),

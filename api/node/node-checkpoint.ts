@@ -36,6 +36,13 @@ export const learntFromAnnotation = 'bramble.dev/learnt-from'
 export const learntDigestAnnotation = 'bramble.dev/learnt-digest'
 /** On ConfigMaps and Secrets: the nodes that delivered other content. Until an operator decides only its own nodes get it. */
 export const contestedByAnnotation = 'bramble.dev/contested-by'
+/**
+ * On ConfigMaps and Secrets: the node that delivered it without a proof that a controller had sent it. Until an operator decides only its own
+ * nodes get it.
+ */
+export const unprovenFromAnnotation = 'bramble.dev/unproven-from'
+/** On ConfigMaps and Secrets that nodes receive: the proof that a controller of this fleet has sent this content. Nothing reads it in the store. */
+export const contentProofAnnotation = 'bramble.dev/content-proof'
 /** On ConfigMaps and Secrets: `NODE@STORE` of each node whose content was not accepted. What it delivers later is not accepted either. */
 export const rejectedFromAnnotation = 'bramble.dev/rejected-from'
 /** On Secrets in kube-system that keep content that was not applied: `secrets NAMESPACE/NAME`. */

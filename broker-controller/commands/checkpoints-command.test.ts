@@ -4,7 +4,14 @@ import { aNode, aPod } from '../../api/testing/builders.ts'
 import type { ApiAnswer, ApiClient } from '../../daemon/api-client.ts'
 import { checkpointWindowKey } from '../store/checkpoints/checkpoint-window.ts'
 import { type Ask, anApi } from '../testing/api-in-memory.ts'
-import { approveCheckpoint, checkpointsCommand, checkpointsStatus, closeCheckpoints } from './checkpoints-command.ts'
+import {
+  acceptContent,
+  approveCheckpoint,
+  checkpointsCommand,
+  checkpointsStatus,
+  closeCheckpoints,
+  refuseContent,
+} from './checkpoints-command.ts'
 
 const signal = new AbortController().signal
 
@@ -26,13 +33,49 @@ test('an administrator lists what nodes delivered, closes the window, and approv
   t.match(await read(), { code: 200 })
 })
 
+test('an administrator accepts or refuses content that is not proven, and nothing else', async (t) => {
+  const { client, ask, store } = await restored(t)
+  const path = '/api/v1/namespaces/shop/secrets/made-up'
+  const data = { path, shown: 'secret shop/made-up' }
+  const create = () =>
+    store.create('secrets', {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: {
+        name: 'made-up',
+        namespace: 'shop',
+        annotations: { 'bramble.dev/learnt-from': 'pi-3', 'bramble.dev/unproven-from': 'pi-3' },
+      },
+    })
+  await create()
+  t.match(await checkpointsStatus(client, signal), /without a proof.*\nOBJECT +FROM\nsecret shop\/made-up +pi-3\n/)
+  t.match(await acceptContent(data, client, signal), /^secret shop\/made-up accepted/)
+  t.match((await ask('GET', path)).body, { metadata: { annotations: { 'bramble.dev/learnt-from': 'pi-3' } } })
+  t.notMatch(await checkpointsStatus(client, signal), 'without a proof')
+  await t.rejects(acceptContent(data, client, signal), /does not wait for a decision/)
+  await t.rejects(refuseContent(data, client, signal), /does not wait for a decision/)
+  await ask('DELETE', path)
+  await create()
+  t.match(await refuseContent(data, client, signal), /^secret shop\/made-up refused and deleted/)
+  t.match(await ask('GET', path), { code: 404 })
+  await t.rejects(acceptContent(data, client, signal), /Cannot read secret shop\/made-up: .*not found/)
+})
+
 test('a controller that was not restored accepts no checkpoints', async (t) => {
   const { ask } = await anApi(t)
   t.match(await checkpointsStatus(clientOf(ask), signal), /only after a restore/)
 })
 
 test('wrong arguments are rejected', async (t) => {
-  for (const argv of [['approve'], ['approve', 'pi-1', '--all'], ['end'], ['close', 'pi-1'], ['--what']]) {
+  for (const argv of [
+    ['approve'],
+    ['approve', 'pi-1', '--all'],
+    ['end'],
+    ['close', 'pi-1'],
+    ['--what'],
+    ['accept', 'pod', 'a/b'],
+    ['accept', 'secret', 'a'],
+  ]) {
     let error = ''
     const stderr = (text: string) => {
       error += text
@@ -43,7 +86,7 @@ test('wrong arguments are rejected', async (t) => {
   }
 })
 
-function clientOf(ask: Ask): Pick<ApiClient, 'get' | 'patch'> {
+function clientOf(ask: Ask): Pick<ApiClient, 'get' | 'patch' | 'delete'> {
   const answer = ({ code, body }: Awaited<ReturnType<Ask>>): ApiAnswer => ({
     status: code,
     body,
@@ -53,6 +96,7 @@ function clientOf(ask: Ask): Pick<ApiClient, 'get' | 'patch'> {
     get: async (path) => answer(await ask('GET', path)),
     patch: async (path, body, type = 'application/merge-patch+json') =>
       answer(await ask('PATCH', path, { body, type })),
+    delete: async (path, _signal, body) => answer(await ask('DELETE', path, { body })),
   }
 }
 

@@ -9,6 +9,7 @@ import {
   contestedByAnnotation,
   learntByAnnotation,
   learntFromAnnotation,
+  unprovenFromAnnotation,
 } from '../../api/node/node-checkpoint.ts'
 import { type ApiAnswer, type ApiClient, apiClient, statusMessage } from '../../daemon/api-client.ts'
 import { formatDuration } from '../../daemon/duration.ts'
@@ -22,7 +23,8 @@ const windowPath = `/api/v1/namespaces/${checkpointWindowKey.namespace}/configma
 
 /** `argv`: what follows `checkpoints`. The exit code. Never rejects for what was typed or what the API answers. */
 export async function checkpointsCommand(argv: readonly string[], output: CommandOutput): Promise<number> {
-  return runCommand(checkpointsRow, argv, output, ({ form, args: [node], values }) => {
+  return runCommand(checkpointsRow, argv, output, ({ form, args, values }) => {
+    const [node, object = ''] = args
     const act = async (work: Work) => {
       const kubeconfig = values.kubeconfig ?? join(values['data-dir'], 'kubeconfig')
       return work(apiClient(await readKubeconfig(kubeconfig)), output.signal)
@@ -35,11 +37,18 @@ export async function checkpointsCommand(argv: readonly string[], output: Comman
       case 'approve [NODE]':
         if ((node !== undefined) === values.all) return 'Give the name of one node, or --all'
         return () => act((client, signal) => approveCheckpoint(node, client, signal))
+      case 'accept KIND NAMESPACE/NAME':
+      case 'refuse KIND NAMESPACE/NAME': {
+        const path = pathOfData(node, object)
+        if (path === undefined) return 'Give secret or configmap, and its namespace and name: secret default/db'
+        const decide = form.startsWith('accept') ? acceptContent : refuseContent
+        return () => act((client, signal) => decide({ path, shown: `${node} ${object}` }, client, signal))
+      }
     }
   })
 }
 
-type Client = Pick<ApiClient, 'get' | 'patch'>
+type Client = Pick<ApiClient, 'get' | 'patch' | 'delete'>
 type Work = (client: Client, signal: AbortSignal) => Promise<string>
 
 /** Prints the window, the pods that are not approved, the conflicts and the copies. Throws when the API rejects a request. */
@@ -52,10 +61,12 @@ export async function checkpointsStatus(client: Client, signal: AbortSignal): Pr
     itemsOf(client, '/api/v1/configmaps', signal),
   ])
   const claimed = pods.filter((pod) => annotation(pod, learntFromAnnotation) !== undefined)
-  const contested = [
+  const data = [
     ...secrets.map((object) => ({ kind: 'secret', object })),
     ...maps.map((object) => ({ kind: 'configmap', object })),
-  ].filter(({ object }) => annotation(object, contestedByAnnotation) !== undefined)
+  ]
+  const contested = data.filter(({ object }) => annotation(object, contestedByAnnotation) !== undefined)
+  const unproven = data.filter(({ object }) => annotation(object, unprovenFromAnnotation) !== undefined)
   const copies = secrets.filter(({ metadata }) => metadata.labels?.[checkpointCopyLabel] !== undefined)
   return [
     windowText(window, nodes),
@@ -63,6 +74,12 @@ export async function checkpointsStatus(client: Client, signal: AbortSignal): Pr
       nameOf(pod),
       annotation(pod, learntFromAnnotation) ?? '',
     ]),
+    ...table(
+      'Content without a proof that a controller sent it, served only to the nodes that delivered it (accept or refuse it):',
+      ['OBJECT', 'FROM'],
+      unproven,
+      (one) => [`${one.kind} ${nameOf(one.object)}`, annotation(one.object, learntFromAnnotation) ?? ''],
+    ),
     ...table(
       'Conflicting content, served only to the nodes that delivered it:',
       ['OBJECT', 'FROM', 'CONTESTED BY'],
@@ -129,6 +146,46 @@ export async function approveCheckpoint(
     )
   }
   return `${claimed.length} pods approved: their nodes get the ConfigMaps and Secrets that they refer to.\n`
+}
+
+type NamedData = { readonly path: string; readonly shown: string }
+
+/** Undefined: they name no Secret and no ConfigMap. */
+function pathOfData(kind: string | undefined, object: string): string | undefined {
+  const [, namespace, name] = /^([^/]+)\/([^/]+)$/.exec(object) ?? []
+  if ((kind !== 'secret' && kind !== 'configmap') || namespace === undefined || name === undefined) return undefined
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/${kind}s/${encodeURIComponent(name)}`
+}
+
+/** Other nodes get it from now on. The nodes that delivered it keep it for the pods that are not approved. */
+export async function acceptContent(data: NamedData, client: Client, signal: AbortSignal): Promise<string> {
+  const { resourceVersion } = await waitingObject(data, client, signal)
+  const annotations = { [unprovenFromAnnotation]: null, [contestedByAnnotation]: null }
+  const answer = await client.patch(data.path, { metadata: { resourceVersion, annotations } }, undefined, signal)
+  expectSuccess(`Cannot accept ${data.shown}`, answer)
+  return `${data.shown} accepted: each node with a pod that refers to it gets it.\n`
+}
+
+/** Pods that refer to it wait until it is created. */
+export async function refuseContent(data: NamedData, client: Client, signal: AbortSignal): Promise<string> {
+  const { resourceVersion, uid } = await waitingObject(data, client, signal)
+  const answer = await client.delete(data.path, signal, {
+    apiVersion: 'v1',
+    kind: 'DeleteOptions',
+    preconditions: { resourceVersion, uid },
+  })
+  expectSuccess(`Cannot refuse ${data.shown}`, answer)
+  return `${data.shown} refused and deleted: pods that refer to it start when it is created again.\n`
+}
+
+/** Throws where no operator has to decide about it. */
+async function waitingObject({ path, shown }: NamedData, client: Client, signal: AbortSignal) {
+  const answer = await client.get(path, signal)
+  expectSuccess(`Cannot read ${shown}`, answer)
+  const { metadata } = answer.body as KubeObject
+  const waits = [unprovenFromAnnotation, contestedByAnnotation].some((name) => metadata.annotations?.[name])
+  if (!waits) throw new Error(`${shown} does not wait for a decision: bramble-controller checkpoints lists what does`)
+  return metadata
 }
 
 async function windowOf(client: Client, signal: AbortSignal): Promise<ConfigMap | undefined> {

@@ -185,6 +185,9 @@ export const checkpointsRow = {
     close: 'stop accepting checkpoints; tokens may assign names again',
     'approve [NODE]':
       'trust the pods in the checkpoint of this node as if they had been created here: the node gets all ConfigMaps and Secrets that they name',
+    'accept KIND NAMESPACE/NAME':
+      'trust the present content of a secret or configmap that no controller of the fleet is known to have sent, or that nodes contradict',
+    'refuse KIND NAMESPACE/NAME': 'delete such a secret or configmap',
   },
   defaultForm: 'status',
   options: { all: { help: 'approve the pods of all nodes' }, 'data-dir': dataDir, kubeconfig },

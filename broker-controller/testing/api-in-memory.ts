@@ -39,6 +39,7 @@ export type Ask = (method: string, path: string, more?: Sent) => Promise<Got>
 type GivenNeed =
   | 'addressRules'
   | 'checkpoints'
+  | 'contentProver'
   | 'flowControl'
   | 'kinds'
   | 'lapsedWindowMs'
@@ -114,6 +115,8 @@ export async function anApi(
     version: '0.1.0',
     metrics: async () => ({ text: 'up 1\n', contentType: 'text/plain' }),
     readiness: [],
+    // Nodes of most tests return what a controller sent them.
+    contentProver: { isProven: () => true },
     ...more,
   }
   const ask: Ask = async (

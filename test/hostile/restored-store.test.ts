@@ -2,7 +2,7 @@
  * An attacker after a restore, while the controller accepts checkpoints of nodes. It has two machines: `mallory`, a node since before
  * the backup, and one that joins with a bootstrap token after the restore. Neither may read a Secret that it did not have before.
  */
-import { readdir } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { signingRequestsPath } from '../../agent/join/certificate-request.ts'
@@ -65,6 +65,63 @@ test('an attacker after a restore', async (t) => {
   await t.test('is given nothing by the decision of the operator', (t) => operatorDecides(t, scene))
   t.same(await containersOf(fleet), running, 'the honest pods ran all the time')
 })
+
+/** No backup: only the key of the authority is left, and what the nodes have. */
+test('an attacker after the loss of the whole store', async (t) => {
+  const fleet = await attackedFleet(t)
+  const before = await malloryOf(fleet)
+  await register(before.api, mallory)
+  before.api.close()
+  await runWithSecret(fleet.controller, 'late', 'lost')
+  const running = await containersOf(fleet)
+  for (const agent of fleet.agents) await agent.stop()
+  const controller = await withoutStore(fleet)
+  const liar = await attackerOf(t, fleet, mallory)
+  const checkpoints = async (...words: readonly string[]) =>
+    (await controller.command('checkpoints', ...words, '--data-dir', controller.dataDir)).stdout
+
+  await t.test('keeps what it makes up to itself', async (t) => {
+    const pods = [claim(mallory, 'made-up', { secrets: ['lost', 'invented'] })]
+    const secrets = [secretOf('lost', 'forged'), secretOf('invented', 'forged')]
+    t.equal((await liar.deliver({ pods, secrets, complete: true, hasAllPods: true })).status, 201)
+    for (const name of ['lost', 'invented'])
+      t.match(await checkpoints(), new RegExp(`without a proof[^]*secret default/${name} +mallory`))
+    const described = await controller.kubectl('describe', 'node', mallory)
+    t.match(described, /CheckpointNotProven .* Node mallory has not proven .*Secret default\/invented/)
+    const annotations = await controller.kubectl('describe', 'secret', 'invented')
+    t.match(annotations, /bramble\.dev\/unproven-from: mallory/)
+  })
+
+  await t.test('does not keep an honest node from what it has', async (t) => {
+    const again = await fleet.startReady(honest)
+    await Promise.all(
+      again.map((agent) => agent.logged('Checkpoint sent to a controller that lacked the pods of this node')),
+    )
+    t.same((await stateOf(fleet.admin)).secrets, { lost: base64(contents.lost), invented: base64('forged') })
+    // The scheduler and new pods do not wait for an operator either.
+    await runPod(controller, 'another', honest, 'lost')
+    t.same(await containersOf(fleet), running, 'the honest pods are not restarted')
+    t.notMatch(await checkpoints(), /secret default\/lost +mallory/)
+  })
+
+  await t.test('gives pods of others nothing before an operator accepts it', async (t) => {
+    await controller.kubectlWith(manifestOf('poisoned', honest, 'invented'), 'create', '-f', '-')
+    const reason = ['get', 'pod', 'poisoned', '-o', 'jsonpath={.status.containerStatuses[0].state.waiting.reason}']
+    await eventually('it waits', async () => (await controller.kubectl(...reason)) === 'CreateContainerConfigError')
+    t.match(await checkpoints('refuse', 'secret', 'default/invented'), /refused and deleted/)
+    await controller.kubectl('create', 'secret', 'generic', 'invented', '--from-literal=password=own')
+    await controller.kubectl('wait', '--for=condition=Ready', 'pod/poisoned', '--timeout=80s')
+    t.equal((await liar.deliver({ secrets: [secretOf('invented', 'own')] })).status, 409)
+    await readsNothing(t, liar, ['lost', 'invented'])
+  })
+})
+
+async function withoutStore({ controller, controllerAgain }: AttackedFleet): Promise<Controller> {
+  await controller.program.stop()
+  for (const name of await readdir(controller.dataDir))
+    if (name.startsWith('store.db')) await rm(join(controller.dataDir, name))
+  return controllerAgain()
+}
 
 type Attacker = {
   readonly name: string
@@ -193,17 +250,18 @@ async function honestStands(t: Test, { controller, admin, checkpoints }: Scene) 
       `pod ${name}`,
     )
   }
-  t.equal(secrets['kept'], base64(contents.kept))
+  t.same(secrets, { kept: base64(contents.kept), lost: base64(contents.lost) }, 'what a controller has sent')
   const shown = await checkpoints()
-  t.match(shown, /secret default\/lost +mallory +pi-1/, 'the conflict')
+  t.notMatch(shown, /without a proof|Conflicting/, 'nothing waits for an operator')
   t.match(shown, /default\/late +pi-1/, 'the pods that are not approved')
   t.match(shown, /default\/made-up +mallory/)
   t.match(shown, /checkpoint-\w+ +secrets default\/kept +mallory/, 'the content that was not accepted')
-  t.match(shown, /checkpoint-\w+ +secrets default\/lost +pi-1/)
+  t.match(shown, /checkpoint-\w+ +secrets default\/lost +mallory/)
   const events = await controller.kubectl('get', 'events', '--all-namespaces')
   for (const node of [honest, mallory])
     t.match(events, new RegExp(`CheckpointContradiction +node/${node} +Secret default/lost`))
   t.match(events, /CheckpointContradiction +node\/mallory +Secret default\/kept/)
+  t.match(events, /CheckpointNotProven +node\/mallory +.* Secret default\/lost:/)
   t.match(events, /PodNotLearnt +node\/mallory +Pod kube-system\/in-system/)
   t.match(await controller.kubectl('describe', 'node', honest), /CheckpointContradiction/)
 }
@@ -231,20 +289,16 @@ async function liesAfterHonest(t: Test, scene: Scene) {
   const late = await liar.deliver({ secrets: contradicting })
   t.match([late.status, late.text], [409, /its checkpoint was already received/], 'once from each node')
   await eventually('it receives its desired pods', () => /"made-up"/.test(liar.received()))
-  t.match(liar.received(), base64('forged-first'), 'with its own content')
+  t.notMatch(liar.received(), honestContent)
   await readsNothing(t, liar, ['kept', token])
   await readsNothing(t, liar, [token, ...(await copiesIn(admin))], 'kube-system')
-  t.equal(await contentRead(liar.api, 'lost'), 'forged-first')
+  t.equal(await contentRead(liar.api, 'lost'), '403')
   t.same(await stateOf(admin), before, 'pods and Secrets are what they were')
   await refusesNewcomer(t, scene)
 }
 
 /** As docs/operating.md describes it. */
-async function operatorDecides(t: Test, { controller, admin, newcomer, liar, receivedByHonest, checkpoints }: Scene) {
-  const [, copy = ''] = /(checkpoint-\w+) +secrets default\/lost +pi-1/.exec(await checkpoints()) ?? []
-  const kept = await controller.kubectl('get', 'secret', '-n', 'kube-system', copy, '-o', 'json')
-  const object = Buffer.from(JSON.parse(kept).data['object.json'], 'base64').toString()
-  await controller.kubectlWith(object, 'replace', '-f', '-')
+async function operatorDecides(t: Test, { controller, admin, newcomer, liar, receivedByHonest }: Scene) {
   t.equal((await controller.command('checkpoints', 'approve', honest, '--data-dir', controller.dataDir)).code, 0)
   t.same((await stateOf(admin)).secrets, { kept: base64(contents.kept), lost: base64(contents.lost) })
   await runPod(controller, 'third', honest, 'lost')
@@ -333,7 +387,7 @@ function base64(text: string): string {
   return Buffer.from(text).toString('base64')
 }
 
-function manifestOf(name: string, nodeName: string, secret?: SecretName): string {
+function manifestOf(name: string, nodeName: string, secret?: string): string {
   const env = secret && [{ name: 'P', valueFrom: { secretKeyRef: { name: secret, key: 'password' } } }]
   const spec = { nodeName, automountServiceAccountToken: false, terminationGracePeriodSeconds: 1 }
   return podManifest({ name, image, command: listening, spec, ...(env && { container: { env } }) })

@@ -1,7 +1,7 @@
 /** The part of authorization that needs the requested object. */
 import { type Identity, nodeOf } from '../../../api/identity.ts'
 import type { Pod } from '../../../api/pod.ts'
-import { isAssigned, isContested, mayHave } from '../../store/checkpoints/checkpoint-data.ts'
+import { isAssigned, isHeld, mayHave } from '../../store/checkpoints/checkpoint-data.ts'
 import type { Store } from '../../store/store.ts'
 import type { Attributes } from '../handlers/authorizer.ts'
 import { needsForPod } from './authorization.ts'
@@ -46,6 +46,6 @@ export async function isObjectAllowed(
   const found = await store.get(resource, { namespace, name })
   if (found === undefined) return assigned || verb !== 'watch'
   // A watch goes on after this: what the object becomes is not what the node delivered.
-  if (verb === 'watch') return assigned && !isContested(found)
+  if (verb === 'watch') return assigned && !isHeld(found)
   return mayHave(node, found, { assigned })
 }

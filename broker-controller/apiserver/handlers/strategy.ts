@@ -15,6 +15,7 @@ import type { Log } from '../../../daemon/log.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import type { SessionBoard } from '../../sessions/session-board.ts'
 import type { CheckpointWindow } from '../../store/checkpoints/checkpoint-window.ts'
+import type { ContentProver } from '../../store/checkpoints/content-proof.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import type { Store, StoreOrigin } from '../../store/store.ts'
 import type { ApiResponse } from '../wire/answers.ts'
@@ -309,6 +310,8 @@ export type ResourceNeeds = {
   readonly origin?: StoreOrigin
   /** Whether checkpoints of nodes are accepted. undefined: no. */
   readonly checkpoints?: Pick<CheckpointWindow, 'isOpen'>
+  /** Of what nodes return with their checkpoints; undefined: nothing is proven. */
+  readonly contentProver?: Pick<ContentProver, 'isProven'>
   /** undefined: there is no way to nodes. */
   readonly sessions?: Pick<SessionBoard, 'open' | 'awaits' | 'connect'>
 }

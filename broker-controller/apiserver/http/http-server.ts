@@ -47,6 +47,7 @@ export type ApiServerNeeds = Pick<
   | 'commonNameOf'
   | 'origin'
   | 'checkpoints'
+  | 'contentProver'
   | 'sessions'
   | 'quotas'
   | 'podSecurity'
@@ -174,6 +175,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     ...(serverUrl && { serverUrl }),
     ...(origin && { origin }),
     ...(checkpoints && { checkpoints }),
+    ...(needs.contentProver && { contentProver: needs.contentProver }),
     ...(sessions && { sessions }),
     ...(quotas && { quotas }),
     ...(podSecurity && { podSecurity }),

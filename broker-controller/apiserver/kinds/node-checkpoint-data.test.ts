@@ -9,6 +9,7 @@ import {
   learntDigestAnnotation,
   learntFromAnnotation,
   rejectedFromAnnotation,
+  unprovenFromAnnotation,
 } from '../../../api/node/node-checkpoint.ts'
 import { secretsOf } from '../../../api/pod/pod-references.ts'
 import type { Pod } from '../../../api/pod.ts'
@@ -191,6 +192,87 @@ test('of a node that contradicts too often no more copies are kept', async (t) =
   t.equal((await copies()).length, before)
 })
 
+/** The controller has sent this content. */
+const isHonest = (object: ConfigMap | Secret) =>
+  object.kind === 'Secret' && object.data?.['b'] === hidden('honest').data?.['b']
+
+test('content that no controller has sent is served to the node that delivered it only, with an Event', async (t) => {
+  const { deliver, get, store, read, assign } = await fleet(t, isHonest)
+  t.equal(await deliver('pi-1', { secrets: [hidden('forged')], configMaps: [settings({ a: '1' })] }), '')
+  await assign('pi-2')
+  for (const path of [hiddenPath, settingsPath]) {
+    t.equal((await metadataOf(get, path)).annotations?.[unprovenFromAnnotation], 'pi-1')
+    t.same([await read(path, 'pi-1'), await read(path, 'pi-2')], [200, 403])
+  }
+  const [event, ...others] = (await store.list('events')).items
+  t.same(others, [], 'one for all of them')
+  t.match(event, {
+    involvedObject: nodeReference('pi-1'),
+    type: 'Warning',
+    reason: 'CheckpointNotProven',
+    message:
+      /^Node pi-1 has not proven .* sent it ConfigMap shop\/settings, Secret shop\/hidden: .*bramble-controller checkpoints/,
+  })
+})
+
+test('many objects without a proof make one Event that names some', async (t) => {
+  const { deliver, store } = await fleet(t, () => false)
+  const names = Array.from({ length: 12 }, (_, index) => `s-${index}`)
+  const spec = { volumes: names.map((secretName) => ({ name: secretName, secret: { secretName } })) }
+  const pod = aPod({ name: 'many', namespace: 'shop', nodeName: 'pi-1', spec })
+  const secrets = names.map((name) => ({ ...hidden('forged'), metadata: { name, namespace: 'shop' } }))
+  await deliver('pi-1', { pods: [{ ...pod, metadata: { ...pod.metadata, uid: 'many' } }], secrets })
+  const { items } = await store.list('events')
+  t.match(items, [{ message: /Secret shop\/s-7 and 4 more: / }])
+  t.equal(items.length, 1)
+})
+
+test('what is proven takes the place of what is not, in either order, and is not put in doubt by it', async (t) => {
+  for (const [first, second] of [
+    ['pi-1', 'pi-2'],
+    ['pi-2', 'pi-1'],
+  ] as const) {
+    const { deliver, get, read, assign, copies } = await fleet(t, isHonest)
+    const contentOf = (node: string) => ({ secrets: [hidden(node === 'pi-1' ? 'forged' : 'honest')] })
+    await deliver(first, contentOf(first))
+    await deliver(second, contentOf(second))
+    t.match(await get(hiddenPath), { data: hidden('honest').data }, `${first} is first`)
+    const { annotations } = await metadataOf(get, hiddenPath)
+    t.equal(annotations?.[learntFromAnnotation], 'pi-2')
+    t.equal(annotations?.[rejectedFromAnnotation], 'pi-1@store-2')
+    for (const name of [unprovenFromAnnotation, contestedByAnnotation]) t.equal(annotations?.[name], undefined)
+    t.equal((await copies())[0]?.metadata.annotations?.[learntFromAnnotation], 'pi-1', 'the other one is kept apart')
+    await assign('pi-3')
+    t.same([await read(hiddenPath, 'pi-3'), await read(hiddenPath, 'pi-1')], [200, 403])
+    await deliver('pi-1', { secrets: [hidden('honest')] })
+    t.equal(await read(hiddenPath, 'pi-1'), 403, 'the forger does not find the content by trying')
+  }
+})
+
+test('a proof that arrives later is one, and two contents that are proven are for an operator', async (t) => {
+  let isProven = false
+  const { deliver, get, read, assign } = await fleet(t, () => isProven)
+  await deliver('pi-1', { secrets: [hidden('honest')] })
+  await assign('pi-3')
+  t.equal(await read(hiddenPath, 'pi-3'), 403)
+  isProven = true
+  await deliver('pi-2', { secrets: [hidden('honest')] })
+  t.equal(await read(hiddenPath, 'pi-3'), 200)
+  t.equal((await metadataOf(get, hiddenPath)).annotations?.[learntFromAnnotation], 'pi-1,pi-2')
+  await deliver('pi-3', { secrets: [hidden('of last week')] })
+  t.equal((await metadataOf(get, hiddenPath)).annotations?.[contestedByAnnotation], 'pi-3')
+  t.equal(await read(hiddenPath, 'pi-3'), 403)
+})
+
+test('the authorities of the fleet are not taken from a node', async (t) => {
+  const { deliver, ask } = await fleet(t)
+  const spec = { volumes: [{ name: 'ca', configMap: { name: 'kube-root-ca.crt' } }] }
+  const pod = aPod({ name: 'trusting', namespace: 'shop', nodeName: 'pi-1', spec })
+  const forged = { ...settings({ 'ca.crt': 'forged' }), metadata: { name: 'kube-root-ca.crt', namespace: 'shop' } }
+  await deliver('pi-1', { pods: [{ ...pod, metadata: { ...pod.metadata, uid: 'trusting' } }], configMaps: [forged] })
+  t.equal((await ask('GET', '/api/v1/namespaces/shop/configmaps/kube-root-ca.crt')).code, 404)
+})
+
 type Got = (path: string) => Promise<Document>
 
 async function metadataOf(get: Got, path: string): Promise<ObjectMeta> {
@@ -207,9 +289,13 @@ function hidden(text: string): Secret {
 }
 
 /** Nodes whose pods name ConfigMap shop/settings and Secret shop/hidden. */
-async function fleet(t: Test) {
+async function fleet(t: Test, isProven: (object: ConfigMap | Secret) => boolean = () => true) {
   const origin = { id: 'store-2', acceptsCheckpoints: true }
-  const { ask, store } = await anApi(t, { origin, checkpoints: { isOpen: () => true } })
+  const { ask, store } = await anApi(t, {
+    origin,
+    checkpoints: { isOpen: () => true },
+    contentProver: { isProven },
+  })
   await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } })
   const env = [
     { name: 'A', valueFrom: { configMapKeyRef: { name: 'settings', key: 'a' } } },

@@ -14,10 +14,11 @@ import {
   learntDigestAnnotation,
   learntFromAnnotation,
   rejectedFromAnnotation,
+  unprovenFromAnnotation,
 } from '../../../api/node/node-checkpoint.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
-import { contentDigest, deliveredBy, nodeNames } from '../../store/checkpoints/checkpoint-data.ts'
+import { contentDigest, deliveredBy, isUnproven, nodeNames } from '../../store/checkpoints/checkpoint-data.ts'
 import { nodeReference } from '../../store/references.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import { warnLimited } from '../handlers/resource-request.ts'
@@ -51,40 +52,39 @@ type DataResource = 'configmaps' | 'secrets'
 /** Of a node, and whether the controller assigned a pod to it that names the object. */
 export type Deliverer = { readonly node: string; readonly hasAssigned: boolean }
 
-/** `create`: stores a new object with this content. Resolves with why it was not taken, where that is so. */
+export type TakenData = {
+  /** Why it was not taken. */
+  readonly refused: readonly string[]
+  /** The object waits for an operator, because no node has proven its content. */
+  readonly isUnproven: boolean
+}
+
+/** `create`: stores a new object with this content. */
 export async function createDataFromCheckpoint(
   resource: DataResource,
   delivered: Data,
   { node, hasAssigned }: Deliverer,
   needs: ResourceNeeds,
   create: (object: Data) => Promise<void>,
-): Promise<readonly string[]> {
+): Promise<TakenData> {
   const { name = '', namespace = '' } = delivered.metadata
   const key = { namespace, name }
   const digest = contentDigest(delivered)
-  const annotations = { [learntFromAnnotation]: node, [learntDigestAnnotation]: digest }
+  const isProven = needs.contentProver?.isProven(delivered) === true
+  const annotations = {
+    ...{ [learntFromAnnotation]: node, [learntDigestAnnotation]: digest },
+    ...(!isProven && { [unprovenFromAnnotation]: node }),
+  }
   // Other metadata are not the node's to set.
   await create({ ...delivered, metadata: { name, namespace, annotations } })
-  /** After another restore the node may deliver again. */
-  const rejectedNode = `${node}@${needs.origin?.id ?? ''}`
-  let contested: readonly string[] | undefined
+  const claim = { delivered, digest, isProven, node, hasAssigned, store: needs.origin?.id ?? '' }
+  let decided: Decision = { step: 'keep' }
+  let found: Data | undefined
   const change = (present: Data): Data | undefined => {
-    const others = deliveredBy(present)
-    // Equal content gives access to the object, so a node must not find it by trying: its first content counts.
-    if (nodeNames(present.metadata.annotations?.[rejectedFromAnnotation]).includes(rejectedNode)) {
-      contested = others
-      return undefined
-    }
-    const isSame = contentDigest(present) === digest
-    const isOnlyItself = others.length === 1 && others[0] === node
-    contested = isSame || isOnlyItself ? undefined : others
-    if (isSame) {
-      const isNeeded = !others.includes(node) && !(others.length === 0 && hasAssigned)
-      return isNeeded ? withDeliverer(present, node, digest) : undefined
-    }
-    if (isOnlyItself) return undefined
-    const rejected = withNode(present, rejectedFromAnnotation, rejectedNode)
-    return others.length === 0 ? rejected : withNode(rejected, contestedByAnnotation, node)
+    decided = decide(present, claim)
+    const next = 'object' in decided ? decided.object : undefined
+    found = next ?? present
+    return next
   }
   const rewriting = { key, change: (present: Data) => change(present) }
   if (resource === 'secrets') {
@@ -92,7 +92,77 @@ export async function createDataFromCheckpoint(
   } else {
     await rewrite(needs, 'configmaps', { ...rewriting, change: (present) => asConfigMap(change(present)) })
   }
-  return contested === undefined ? [] : refuse(resource, delivered, node, contested, needs)
+  return {
+    refused: await reportDecision(decided, resource, claim, needs),
+    isUnproven: found !== undefined && isUnproven(found) && deliveredBy(found).includes(node),
+  }
+}
+
+type Claim = Deliverer & {
+  readonly delivered: Data
+  readonly digest: string
+  /** See `ContentProver`. */
+  readonly isProven: boolean
+  /** Identifies it: after another restore a node may deliver again. */
+  readonly store: string
+}
+
+type Decision =
+  | { readonly step: 'keep' }
+  | { readonly step: 'write'; readonly object: Data }
+  /** What the node delivered is kept apart. `others`: the nodes that delivered the present content. */
+  | { readonly step: 'refuse'; readonly object?: Data; readonly others: readonly string[] }
+  /** What others delivered is kept apart: they have not proven it, and the node has. */
+  | { readonly step: 'replace'; readonly object: Data; readonly replaced: Data; readonly others: readonly string[] }
+
+/** What becomes of an object that is there, when a node delivers one of its name. */
+function decide(present: Data, { delivered, digest, isProven, node, hasAssigned, store }: Claim): Decision {
+  const others = deliveredBy(present)
+  // Equal content gives access to the object, so a node must not find it by trying: its first content counts.
+  if (nodeNames(present.metadata.annotations?.[rejectedFromAnnotation]).includes(rejection(node, store)))
+    return { step: 'refuse', others }
+  if (contentDigest(present) === digest) {
+    const isNeeded = !others.includes(node) && !(others.length === 0 && hasAssigned)
+    const isNowProven = isProven && isUnproven(present)
+    if (!isNeeded && !isNowProven) return { step: 'keep' }
+    const known = isNeeded ? withDeliverer(present, node, digest) : present
+    return { step: 'write', object: isNowProven ? without(known, unprovenFromAnnotation) : known }
+  }
+  if (others.length === 1 && others[0] === node) return { step: 'keep' }
+  if (isProven && isUnproven(present)) {
+    const rejected = others.reduce(
+      (object, other) => withNode(object, rejectedFromAnnotation, rejection(other, store)),
+      without(present, unprovenFromAnnotation, contestedByAnnotation, learntFromAnnotation),
+    )
+    const { metadata } = withDeliverer(rejected, node, digest)
+    return { step: 'replace', object: { ...delivered, metadata }, replaced: present, others }
+  }
+  const rejected = withNode(present, rejectedFromAnnotation, rejection(node, store))
+  // What no controller has sent does not put in doubt what one has sent.
+  const isInDoubt = others.length > 0 && (isProven || isUnproven(present))
+  return { step: 'refuse', others, object: isInDoubt ? withNode(rejected, contestedByAnnotation, node) : rejected }
+}
+
+function rejection(node: string, store: string): string {
+  return `${node}@${store}`
+}
+
+async function reportDecision(
+  decided: Decision,
+  resource: DataResource,
+  { delivered, node }: Claim,
+  needs: ResourceNeeds,
+): Promise<readonly string[]> {
+  switch (decided.step) {
+    case 'keep':
+    case 'write':
+      return []
+    case 'refuse':
+      return refuse(resource, delivered, node, decided.others, needs)
+    case 'replace':
+      for (const other of decided.others) await refuse(resource, decided.replaced, other, [node], needs)
+      return []
+  }
 }
 
 async function refuse(
@@ -193,6 +263,11 @@ function withDeliverer<T extends Data>(object: T, node: string, digest: string):
     [learntDigestAnnotation]: digest,
   }
   return { ...object, metadata: { ...object.metadata, annotations } }
+}
+
+function without<T extends Data>(object: T, ...names: readonly string[]): T {
+  const annotations = Object.entries(object.metadata.annotations ?? {}).filter(([name]) => !names.includes(name))
+  return { ...object, metadata: { ...object.metadata, annotations: Object.fromEntries(annotations) } }
 }
 
 function withNode<T extends Data>(object: T, annotation: string, node: string): T {

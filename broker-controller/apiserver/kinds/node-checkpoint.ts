@@ -2,6 +2,7 @@
  * create of nodes/checkpoint: a restored or new store gets what the fleet runs from the checkpoints of the nodes. Only
  * such a store accepts them, once from each node, and only the node's own pods and what those refer to.
  */
+import { rootCertificatesName } from '../../../api/access/service-account-names.ts'
 import { ApiError, isApiError, notFound } from '../../../api/api-error.ts'
 import type { ConfigMap } from '../../../api/config-map.ts'
 import { type Identity, nodeOf, olderThanStoreKey } from '../../../api/identity.ts'
@@ -55,6 +56,7 @@ export async function restoreCheckpoint(request: ResourceRequest, needs: Resourc
   }
 
   const refused: string[] = []
+  const unproven: string[] = []
   const restored = await podsFromCheckpoint(route.name, needs)
   for (const pod of delivered.pods ?? []) {
     const isOneMore = !restored.has(keyText(pod.metadata))
@@ -72,14 +74,19 @@ export async function restoreCheckpoint(request: ResourceRequest, needs: Resourc
     if (objects.length === 0) return
     const isNamed = namedBy(bound, namesOf[resource])
     const isNamedByAssigned = namedBy(assigned, namesOf[resource])
-    for (const object of objects.filter(({ metadata }) => isNamed(metadata))) {
+    for (const object of objects.filter(
+      ({ metadata }) => isNamed(metadata) && metadata.name !== rootCertificatesName,
+    )) {
       const deliverer = { node: route.name, hasAssigned: isNamedByAssigned(object.metadata) }
       const create = (made: ConfigMap | Secret) => createFromCheckpoint(kinds[resource], made, identity, needs)
-      refused.push(...(await createDataFromCheckpoint(resource, object, deliverer, needs, create)))
+      const taken = await createDataFromCheckpoint(resource, object, deliverer, needs, create)
+      refused.push(...taken.refused)
+      if (taken.isUnproven) unproven.push(`${kinds[resource].kind} ${keyText(object.metadata)}`)
     }
   }
   await take('configmaps', delivered.configMaps ?? [])
   await take('secrets', delivered.secrets ?? [])
+  await reportUnproven(route.name, unproven, needs)
   if (delivered.complete && delivered.hasAllPods) await removeReplacedPods(route.name, needs)
   if (delivered.complete) await markNode(request, needs)
   return objectAnswer({ ...successStatus(), ...(refused.length > 0 && { message: refused.join('; ') }) }, 201)
@@ -209,6 +216,22 @@ async function reportRefused(node: string, refused: readonly string[], needs: Re
     const what = { type: 'Warning', reason: 'PodNotLearnt', message, component: 'bramble-controller' } as const
     await needs.events.record({ object: nodeReference(node), ...what })
   }
+}
+
+/** One Event for a part of a checkpoint: its message names as many objects as are read. */
+async function reportUnproven(node: string, unproven: readonly string[], needs: ResourceNeeds): Promise<void> {
+  if (unproven.length === 0) return
+  const more = unproven.length - mostReported
+  const named = `${unproven.slice(0, mostReported).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+  const remedy = 'run bramble-controller checkpoints on the controller, and accept or refuse it there'
+  const message = `Node ${node} has not proven that a controller of this fleet sent it ${named}: pods of other nodes do not get it until an operator decides (${remedy})`
+  warnLimited(needs, node, 'Content of a node checkpoint waits for an operator: it is not proven', {
+    node,
+    objects: unproven.length,
+    because: message,
+  })
+  const what = { type: 'Warning', reason: 'CheckpointNotProven', message, component: 'bramble-controller' } as const
+  await needs.events.record({ object: nodeReference(node), ...what })
 }
 
 /** Creates it with its uid, its age and its deletion time. Without owner references: the owners are lost, and the garbage collector would delete it. */

@@ -6,6 +6,7 @@ import { podRangeOf } from '../../../api/node/pod-range.ts'
 import { pendingReboot } from '../../../api/node/remote-reboot.ts'
 import type { DesiredMessage } from '../../../api/topics.ts'
 import { isAssigned, mayHave } from '../../store/checkpoints/checkpoint-data.ts'
+import type { ContentProver } from '../../store/checkpoints/content-proof.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { type DesiredPod, desiredPods, hasSamePods } from './desired-pods.ts'
 import { linkedServices } from './linked-services.ts'
@@ -51,6 +52,8 @@ export type DesiredInputs = {
   readonly apiServer?: DesiredMessage['apiServer']
   /** undefined: the fleet has no network of its own. */
   readonly clusterDomain?: string | undefined
+  /** Undefined: there is none to send. */
+  readonly proofOf?: ContentProver['proofOf']
   readonly earlier: PublishedDesired | undefined
 }
 
@@ -75,7 +78,7 @@ export function desiredContent(name: string, inputs: DesiredInputs): DesiredCont
 function desiredData(
   name: string,
   desired: ReadonlyMap<string, DesiredPod>,
-  { node, configMap, secret, runtimeClass, servicesIn, apiServer, clusterDomain }: DesiredInputs,
+  { node, configMap, secret, runtimeClass, servicesIn, apiServer, clusterDomain, proofOf }: DesiredInputs,
 ): DesiredContent['data'] {
   const pods = [...desired.values()].map(({ pod }) => pod)
   const all = referencedData(pods)
@@ -100,14 +103,14 @@ function desiredData(
   const podCIDR = podRangeOf(node)
   const reboot = node && pendingReboot(node)
   return {
-    ...(configMaps.length > 0 && { configMaps: configMaps.map(projectConfigMap) }),
+    ...(configMaps.length > 0 && { configMaps: configMaps.map((one) => projectConfigMap(one, proofOf?.(one))) }),
     ...(podCIDR && { podCIDR }),
     ...(podCIDR && clusterDomain && { clusterDomain }),
     ...(apiServer && { apiServer }),
     ...(runtimeClasses.length > 0 && { runtimeClasses }),
     ...(services.length > 0 && { services }),
     ...(reboot && { reboot }),
-    ...(secrets.length > 0 && { secrets: secrets.map(projectSecret) }),
+    ...(secrets.length > 0 && { secrets: secrets.map((one) => projectSecret(one, proofOf?.(one))) }),
   }
 }
 

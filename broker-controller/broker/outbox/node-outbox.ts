@@ -9,6 +9,7 @@ import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
 import type { CheckpointWindow } from '../../store/checkpoints/checkpoint-window.ts'
+import type { ContentProver } from '../../store/checkpoints/content-proof.ts'
 import type { Store, StoredObject, StoreOrigin } from '../../store/store.ts'
 import type { Broker } from '../broker.ts'
 import { controllerMessage } from './controller-message.ts'
@@ -28,6 +29,8 @@ export type NodeOutboxNeeds = {
   readonly origin?: StoreOrigin
   /** Are checkpoints of nodes accepted? undefined: no. */
   readonly checkpoints?: Pick<CheckpointWindow, 'isOpen' | 'onClose'>
+  /** Of the content that nodes receive; undefined: it has no proofs. */
+  readonly contentProver?: Pick<ContentProver, 'proofOf'>
   /** Where containers reach the API; undefined: their environment does not name it. */
   readonly apiServer?: DesiredMessage['apiServer']
   /** Identifies the authorities that are trusted now. */
@@ -89,6 +92,7 @@ export function nodeOutbox(needs: NodeOutboxNeeds): NodeOutbox {
       acceptingStoreID: checkpoints?.isOpen() ? needs.origin?.id : undefined,
       apiServer: needs.apiServer,
       clusterDomain: needs.podNetwork?.clusterDomain,
+      ...(needs.contentProver && { proofOf: needs.contentProver.proofOf }),
       earlier,
     })
     if (content !== undefined) await publisher.publish(name, node, content)

@@ -1,5 +1,6 @@
 /** The ConfigMaps and Secrets that a pod refers to. Its node receives those, and no others. */
 import type { ConfigMap } from '../../../api/config-map.ts'
+import { contentProofAnnotation } from '../../../api/node/node-checkpoint.ts'
 import type { Container, Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
 import { keyText } from '../../store/informer.ts'
@@ -44,35 +45,43 @@ function containersOf({ spec }: Pick<Pod, 'spec'>): readonly Pick<Container, 'en
   return [...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])]
 }
 
-/** The fields that a node needs. Not the version: the node compares contents. The same object for each node. */
+/**
+ * The fields that a node needs. Not the version: the node compares contents. The same object for each node, with the same proof: see
+ * `ContentProver`.
+ */
 export const projectConfigMap = onceForEach(
-  ({ apiVersion, kind, metadata, data, binaryData }: StoredObject<'configmaps'>): ConfigMap => ({
-    ...{ apiVersion, kind, metadata: nameOf(metadata) },
+  ({ apiVersion, kind, metadata, data, binaryData }: StoredObject<'configmaps'>, proof): ConfigMap => ({
+    ...{ apiVersion, kind, metadata: metadataOf(metadata, proof) },
     ...(data && { data }),
     ...(binaryData && { binaryData }),
   }),
 )
 
 export const projectSecret = onceForEach(
-  ({ apiVersion, kind, metadata, type, data }: StoredObject<'secrets'>): Secret => ({
-    ...{ apiVersion, kind, metadata: nameOf(metadata) },
+  ({ apiVersion, kind, metadata, type, data }: StoredObject<'secrets'>, proof): Secret => ({
+    ...{ apiVersion, kind, metadata: metadataOf(metadata, proof) },
     ...(type !== undefined && { type }),
     ...(data && { data }),
   }),
 )
 
 /** Objects of the store are never changed in place. */
-function onceForEach<From extends object, To>(project: (source: From) => To): (source: From) => To {
-  const known = new WeakMap<From, To>()
-  return (source) => {
-    const projected = known.get(source) ?? project(source)
-    known.set(source, projected)
+function onceForEach<From extends object, To>(
+  project: (source: From, proof: string | undefined) => To,
+): (source: From, proof?: string) => To {
+  const known = new WeakMap<From, { readonly proof: string | undefined; readonly projected: To }>()
+  return (source, proof) => {
+    const before = known.get(source)
+    if (before !== undefined && before.proof === proof) return before.projected
+    const projected = project(source, proof)
+    known.set(source, { proof, projected })
     return projected
   }
 }
 
-function nameOf({ name, namespace }: { readonly name: string; readonly namespace?: string }) {
-  return { name, ...(namespace !== undefined && { namespace }) }
+function metadataOf({ name, namespace }: { readonly name: string; readonly namespace?: string }, proof?: string) {
+  const annotations = proof !== undefined && { annotations: { [contentProofAnnotation]: proof } }
+  return { name, ...(namespace !== undefined && { namespace }), ...annotations }
 }
 
 export interface ReferencedDataIndex {

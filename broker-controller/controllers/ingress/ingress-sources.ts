@@ -4,6 +4,7 @@ import type { IngressClass } from '../../../api/network/ingress-class.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
+import { isHeld } from '../../store/checkpoints/checkpoint-data.ts'
 import { equalJSON } from '../../store/equal-json.ts'
 import { type Informer, informer, keyFrom, keyText } from '../../store/informer.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
@@ -21,6 +22,7 @@ export interface IngressSources {
   ours(): readonly StoredObject<'ingresses'>[]
   ingress(key: string): StoredObject<'ingresses'> | undefined
   service(key: string): StoredObject<'services'> | undefined
+  /** Not one that waits for an operator after a restore. */
   secret(key: string): StoredObject<'secrets'> | undefined
   /** Of nodes whose proxy is ready. */
   addresses(): readonly string[]
@@ -69,7 +71,9 @@ export function ingressSources(
   const secrets = informer(needs, 'secrets', (present, previous) => {
     const key = keyText((present ?? previous)?.metadata ?? {})
     if (!references.secrets.has(key)) return
-    if (present?.type !== previous?.type || !equalJSON(present?.data, previous?.data)) changed('configuration')
+    const usable = [present, previous].map((one) => one !== undefined && !isHeld(one))
+    const isOther = present?.type !== previous?.type || !equalJSON(present?.data, previous?.data)
+    if (isOther || usable[0] !== usable[1]) changed('configuration')
   })
   const pods = informer(needs, 'pods', (present, previous) => {
     if (!isProxy(present ?? previous)) return
@@ -86,7 +90,10 @@ export function ingressSources(
     ours: () => [...ingresses.all()].filter(isOurs),
     ingress: (key) => ingresses.get(keyFrom(key)),
     service: (key) => services.get(keyFrom(key)),
-    secret: (key) => secrets.get(keyFrom(key)),
+    secret: (key) => {
+      const found = secrets.get(keyFrom(key))
+      return found === undefined || isHeld(found) ? undefined : found
+    },
     addresses() {
       const node = (name: string) => nodes.get({ namespace: '', name })
       return proxyAddresses([...pods.all()].filter(isProxy), node, needs.ipv6)

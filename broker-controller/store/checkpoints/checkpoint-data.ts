@@ -9,6 +9,7 @@ import {
   contestedByAnnotation,
   learntDigestAnnotation,
   learntFromAnnotation,
+  unprovenFromAnnotation,
 } from '../../../api/node/node-checkpoint.ts'
 import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
@@ -25,9 +26,15 @@ export function deliveredBy(object: ConfigMap | Secret): readonly string[] {
   return digest !== undefined && digest === contentDigest(object) ? nodeNames(nodes) : []
 }
 
-/** Whether another node delivered other content for it, and no operator has decided yet. Changed content is a decision. */
-export function isContested(object: ConfigMap | Secret): boolean {
-  return object.metadata.annotations?.[contestedByAnnotation] !== undefined && deliveredBy(object).length > 0
+/** Whether only nodes stand for its content, none of which has proven it, and no operator has decided yet. Changed content is a decision. */
+export function isUnproven(object: ConfigMap | Secret): boolean {
+  return object.metadata.annotations?.[unprovenFromAnnotation] !== undefined && deliveredBy(object).length > 0
+}
+
+/** Whether it waits for an operator: it is unproven, or another node delivered other content. */
+export function isHeld(object: ConfigMap | Secret): boolean {
+  const isContested = object.metadata.annotations?.[contestedByAnnotation] !== undefined
+  return isUnproven(object) || (isContested && deliveredBy(object).length > 0)
 }
 
 /** `assigned`: a pod that the controller assigned to the node names the object; else only claimed pods do. */
@@ -38,7 +45,7 @@ export function mayHave(
 ): boolean {
   // The authorities are no secret, and every pod with a token needs them.
   if (object.kind === 'ConfigMap' && object.metadata.name === rootCertificatesName) return true
-  if (assigned && !isContested(object)) return true
+  if (assigned && !isHeld(object)) return true
   return deliveredBy(object).includes(node)
 }
 
