@@ -12,6 +12,7 @@ import { withDeadline, within } from '../../daemon/deadline.ts'
 import { readSecretFile, readSecretLine } from '../../daemon/process/secret-file.ts'
 import { connectToServer } from '../../daemon/server-check.ts'
 import type { HouseholdBroker } from './household-broker.ts'
+import { pacedReading } from './paced-reading.ts'
 
 export type HouseholdMessage = { readonly topic: string; readonly body: Buffer; readonly isRetained: boolean }
 
@@ -60,11 +61,12 @@ export async function openHouseholdLink(
   const tooLong = () => void socket.destroy(new Error(`A message is longer than ${longestMessageBytes} bytes`))
   // The client keeps what arrives until a message is complete, whatever its length.
   let incompleteBytes = 0
-  socket.on('data', ({ length }: Buffer) => {
+  const incoming = pacedReading(socket)
+  incoming.stream.on('data', ({ length }: Buffer) => {
     incompleteBytes += length
     if (incompleteBytes > longestMessageBytes) tooLong()
   })
-  const client = new mqtt.default(() => socket, {
+  const client = new mqtt.default(() => incoming.stream, {
     protocolVersion: 4,
     clientId,
     clean: true,
@@ -83,8 +85,12 @@ export async function openHouseholdLink(
     refused ??= error
     socket.destroy()
   })
-  client.on('packetreceive', ({ length = 0 }) => {
+  client.on('packetreceive', ({ length = 0, ...packet }) => {
     incompleteBytes = 0
+    incoming.arrived()
+    // The client would keep each message of QoS 2 until it is released, which the broker need not do.
+    if (packet.cmd === 'publish' && packet.qos > 0)
+      socket.destroy(new Error(`The broker sends with QoS ${packet.qos} what was subscribed to with QoS 0`))
     if (length > longestMessageBytes) tooLong()
   })
   client.on('message', (topic, body, { retain }) => receive?.({ topic, body, isRetained: retain }))
