@@ -1,5 +1,5 @@
 /** The port of the API: its TLS settings, and the order in which it opens and closes. */
-import { X509Certificate } from 'node:crypto'
+import { constants, X509Certificate } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
@@ -97,14 +97,17 @@ function divideByProtocol(server: Server, http2: Http2Sessions): void {
 }
 
 function secureContext({ certificate, key, ca }: ServerTls) {
-  return { cert: chainOf(certificate, ca), key, ca, minVersion: 'TLSv1.2' } as const
+  return { cert: chainOf(certificate, ca), key, ca, ...protocol } as const
 }
+
+/** A client that resumes a session has the identity of a certificate without its key: docs/decisions/0008-no-tls-session-resumption.md. */
+const protocol = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_TICKET } as const
 
 /** Undefined for a name: the server's own certificate is used. */
 function namedContext({ certificate, ca, named }: ServerTls): (name: string) => SecureContext | undefined {
   if (named === undefined) return () => undefined
   const [own, other] = [new X509Certificate(certificate), new X509Certificate(named.certificate)]
-  const context = createSecureContext({ cert: named.certificate, key: named.key, ca, minVersion: 'TLSv1.2' })
+  const context = createSecureContext({ cert: named.certificate, key: named.key, ca, ...protocol })
   return (name) => (own.checkHost(name) === undefined && other.checkHost(name) !== undefined ? context : undefined)
 }
 

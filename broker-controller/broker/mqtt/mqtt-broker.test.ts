@@ -386,15 +386,22 @@ test('a broker that closes publishes no wills, and reports no ends of connection
 
 test('no TLS session is resumed without sending the certificate again', async (t) => {
   const { port } = await opened(t)
-  const secured = async (session?: Buffer) => {
-    const client = connect({ ...clientOptions(port), maxVersion: 'TLSv1.2', ...(session && { session }) })
+  const secured = async (version: 'TLSv1.2' | 'TLSv1.3', session?: Buffer) => {
+    const client = connect({
+      ...clientOptions(port),
+      minVersion: version,
+      maxVersion: version,
+      ...(session && { session }),
+    })
     t.teardown(() => client.destroy())
     await once(client, 'secureConnect')
     return client
   }
-  const first = await secured()
-  const second = await secured(first.getSession())
-  t.equal(second.isSessionReused(), false)
+  const older = await secured('TLSv1.2')
+  t.equal((await secured('TLSv1.2', older.getSession())).isSessionReused(), false)
+  const first = await secured('TLSv1.3')
+  const [session] = await once(first, 'session')
+  t.equal((await secured('TLSv1.3', session)).isSessionReused(), false)
 })
 
 /** Not `once` of node:events, which rejects: a byte that arrives after the end resets the connection. */

@@ -137,7 +137,7 @@ export function tlsListener({ tls, limits, clock, log, refused, onSecure }: TlsL
 const backlog = 4096
 
 function secureContext({ ca, certificate, key }: BrokerTls) {
-  // A client that resumes a session does not send its certificate again, and could stay connected after it expires.
+  // A client that resumes a session does not send its certificate again, and need not have its key.
   const secureOptions = constants.SSL_OP_NO_TICKET
   return { ca, cert: certificate, key, minVersion: 'TLSv1.2', secureOptions } as const
 }
