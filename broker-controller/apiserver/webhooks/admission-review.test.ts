@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { leastCpuMs } from '../../../daemon/testing/growth.ts'
 import { builtInKinds } from '../../control-plane.ts'
 import type { ReviewedWrite } from '../handlers/webhook-gate.ts'
 import { reviewRequest, verdictOf } from './admission-review.ts'
@@ -128,6 +129,14 @@ test('an answer allows, with a patch, warnings and annotations', async (t) => {
   )
   t.match(verdict, { allowed: true, patch: operations, warnings: ['a b'] })
   t.same('annotations' in verdict && [...verdict.annotations], [['k', 'v']])
+})
+
+test('a warning of three million control characters is cut before it is cleaned', async (t) => {
+  const warnings = [`first${'\x7f'.repeat(3_000_000)}`]
+  const judge = () => verdictOf(answer({ uid: 'u', allowed: true, warnings }), 'u', true)
+  t.match(judge(), { warnings: [`first${' '.repeat(248)}...`] })
+  const took = await leastCpuMs(judge)
+  t.ok(took < 50, `${took} ms`)
 })
 
 test('an answer denies, with a code of at least 400', async (t) => {

@@ -152,7 +152,7 @@ function warningsIn(value: unknown): readonly string[] {
   return value
     .slice(0, mostWarnings)
     .filter((one) => typeof one === 'string')
-    .map((one) => clipped(one.replaceAll(/[^\P{Cc}\t]/gu, ' '), longestWarning))
+    .map((one) => clipped(one, longestWarning).replaceAll(/[^\P{Cc}\t]/gu, ' '))
 }
 
 function annotationsIn(value: unknown): ReadonlyMap<string, string> {
