@@ -3,6 +3,7 @@
 import { type RequestOptions, request } from 'node:https'
 import { parseJson } from '../api/text/json.ts'
 import { type Clock, systemClock } from './clock.ts'
+import { collectedBytes } from './collected-bytes.ts'
 import { TooLate, withDeadline } from './deadline.ts'
 import { codeOf } from './errors.ts'
 import { connectToServer, type KnownTime } from './server-check.ts'
@@ -150,16 +151,13 @@ async function exchange(
   )
   return new Promise((resolve, reject) => {
     const asked = request(url, { ...options, createConnection: () => socket }, (response) => {
-      const chunks: Buffer[] = []
-      let length = 0
+      const bytes = collectedBytes(longestAnswer)
       response.on('data', (chunk: Buffer) => {
-        length += chunk.length
-        if (length > longestAnswer) asked.destroy(new Error(`The answer is longer than ${longestAnswer} bytes`))
-        else chunks.push(chunk)
+        if (!bytes.add(chunk)) asked.destroy(new Error(`The answer is longer than ${longestAnswer} bytes`))
       })
       response.on('error', reject)
       response.on('end', () => {
-        const text = Buffer.concat(chunks).toString('utf8')
+        const text = bytes.take().toString('utf8')
         resolve({
           status: response.statusCode ?? 0,
           body: parseJson(text) ?? text,

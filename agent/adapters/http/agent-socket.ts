@@ -1,5 +1,6 @@
 /** Asks the agent that runs on this machine, at its local socket. */
 import { request } from 'node:http'
+import { collectedBytes } from '../../../daemon/collected-bytes.ts'
 import { withDeadline } from '../../../daemon/deadline.ts'
 
 const answerMs = 10_000
@@ -24,15 +25,12 @@ type Reply = { readonly status: number | undefined; readonly body: string }
 function get(socketPath: string, path: string, signal: AbortSignal): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const asked = request({ socketPath, path, signal, agent: false }, (response) => {
-      const pieces: Buffer[] = []
-      let bytes = 0
+      const bytes = collectedBytes(mostBytes)
       response.on('data', (piece: Buffer) => {
-        bytes += piece.length
-        if (bytes > mostBytes) asked.destroy(new Error(`The answer has more than ${mostBytes} bytes`))
-        else pieces.push(piece)
+        if (!bytes.add(piece)) asked.destroy(new Error(`The answer has more than ${mostBytes} bytes`))
       })
       response.on('error', reject)
-      response.on('end', () => resolve({ status: response.statusCode, body: Buffer.concat(pieces).toString('utf8') }))
+      response.on('end', () => resolve({ status: response.statusCode, body: bytes.take().toString('utf8') }))
     })
     asked.on('error', reject)
     asked.end()

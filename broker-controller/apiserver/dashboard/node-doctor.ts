@@ -6,6 +6,7 @@ import type { DoctorAnswer } from '../../../api/dashboard/dashboard-messages.ts'
 import { decode } from '../../../api/decode.ts'
 import { list, object, oneOf, optional, text } from '../../../api/schema.ts'
 import { parseJson } from '../../../api/text/json.ts'
+import { collectedBytes } from '../../../daemon/collected-bytes.ts'
 import { withDeadline } from '../../../daemon/deadline.ts'
 import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
 import { connectionOn } from '../proxy/session-connection.ts'
@@ -80,12 +81,9 @@ async function reportOn(connection: Duplex, node: string): Promise<DoctorAnswer>
 }
 
 async function textOf(answer: IncomingMessage): Promise<string> {
-  const pieces: Buffer[] = []
-  let length = 0
+  const bytes = collectedBytes(mostBytes)
   for await (const piece of answer) {
-    length += piece.length
-    if (length > mostBytes) throw new Error(`the report is longer than ${mostBytes} bytes`)
-    pieces.push(piece)
+    if (!bytes.add(piece)) throw new Error(`the report is longer than ${mostBytes} bytes`)
   }
-  return Buffer.concat(pieces).toString('utf8')
+  return bytes.take().toString('utf8')
 }

@@ -2,6 +2,7 @@
 import type { Readable } from 'node:stream'
 import { ApiError } from '../../../api/api-error.ts'
 import { anonymous } from '../../../api/identity.ts'
+import { collectedBytes } from '../../../daemon/collected-bytes.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import { beginOperation } from '../../../daemon/watchdog/event-loop.ts'
@@ -197,18 +198,12 @@ function splitOnce(text: string, at: string): [string, string?] {
 /** What is beyond the limit is read and thrown away, so that the client receives the reason. */
 function bodyOf(body: Readable): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let size = 0
+    const bytes = collectedBytes(maxBodyBytes)
     body.on('data', (chunk: Buffer) => {
-      size += chunk.length
-      if (size <= maxBodyBytes) {
-        chunks.push(chunk)
-        return
-      }
-      chunks.length = 0
-      reject(new ApiError('RequestEntityTooLarge', `Request entity too large: limit is ${maxBodyBytes}`))
+      if (!bytes.add(chunk))
+        reject(new ApiError('RequestEntityTooLarge', `Request entity too large: limit is ${maxBodyBytes}`))
     })
-    body.once('end', () => resolve(Buffer.concat(chunks)))
+    body.once('end', () => resolve(bytes.take()))
     body.once('close', () => {
       if (!body.readableEnded) reject(new ApiError('BadRequest', 'the body of the request ended early'))
     })

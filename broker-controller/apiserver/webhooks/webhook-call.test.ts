@@ -68,6 +68,24 @@ test('an answer may have 3 MiB and no more', async (t) => {
   await t.rejects(call(), { message: 'the answer is longer than 3145728 bytes' })
 })
 
+test('an answer in a million chunks of one byte takes no more memory than one in a single chunk', async (t) => {
+  const answers = (count: number, size: number) => {
+    const chunk = `${size.toString(16)}\r\n${' '.repeat(size)}\r\n`
+    return Buffer.from(
+      `HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(count)}2\r\n{}\r\n0\r\n\r\n`,
+    )
+  }
+  let answer = answers(1, 2 ** 20)
+  const { call } = await aWebhook(t, (_, { socket }) => void socket?.end(answer))
+  const peakMiB = () => process.resourceUsage().maxRSS / 1024
+  t.same(await call(), {})
+  const before = peakMiB()
+  answer = answers(2 ** 20, 1)
+  t.same(await call(), {})
+  // As a list of chunks it takes hundreds of MiB.
+  t.ok(peakMiB() - before < 150, `${peakMiB() - before} MiB`)
+})
+
 test('a webhook that does not answer is given up after its timeout, or with the request', async (t) => {
   const { call, url } = await aWebhook(t, () => undefined)
   await t.rejects(call({ seconds: 1 }), { message: `Post "${url}&timeout=1s": context deadline exceeded` })

@@ -9,6 +9,7 @@ import { connect as connectTls, type TLSSocket } from 'node:tls'
 import type { WebhookClientConfig } from '../../../api/admission/webhook.ts'
 import { isApiError } from '../../../api/api-error.ts'
 import { clipped } from '../../../api/problem.ts'
+import { collectedBytes } from '../../../daemon/collected-bytes.ts'
 import { TooLate, withDeadline } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import { parseJsonBody } from '../wire/request-body.ts'
@@ -140,17 +141,14 @@ function postOptions<More extends object>(body: string, signal: AbortSignal, mor
 function answered(asked: ClientRequest, body: string): Promise<unknown> {
   return new Promise((resolve, reject) => {
     asked.once('response', (answer) => {
-      const parts: Buffer[] = []
-      let size = 0
+      const bytes = collectedBytes(mostAnswerBytes)
       answer.on('data', (part: Buffer) => {
-        size += part.length
-        if (size <= mostAnswerBytes) parts.push(part)
-        else asked.destroy(new AnswerError(`the answer is longer than ${mostAnswerBytes} bytes`))
+        if (!bytes.add(part)) asked.destroy(new AnswerError(`the answer is longer than ${mostAnswerBytes} bytes`))
       })
       answer.on('error', reject)
       answer.once('end', () => {
         try {
-          resolve(answerOf(answer.statusCode ?? 0, Buffer.concat(parts)))
+          resolve(answerOf(answer.statusCode ?? 0, bytes.take()))
         } catch (error) {
           reject(error)
         }

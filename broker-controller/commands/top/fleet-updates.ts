@@ -5,6 +5,7 @@ import type { FleetUpdate } from '../../../api/dashboard/dashboard-messages.ts'
 import { decodeFleetUpdate } from '../../../api/dashboard/update-decoding.ts'
 import { parseJson } from '../../../api/text/json.ts'
 import { statusMessage } from '../../../daemon/api-client.ts'
+import { collectedBytes } from '../../../daemon/collected-bytes.ts'
 import { withDeadline } from '../../../daemon/deadline.ts'
 import { connectToServer } from '../../../daemon/server-check.ts'
 import type { ApiAccess } from '../../kubeconfig.ts'
@@ -70,14 +71,9 @@ async function openStream(
 
 async function refusal(answer: IncomingMessage): Promise<StreamRefusedError> {
   const { statusCode = 0 } = answer
-  const pieces: Buffer[] = []
-  let length = 0
-  for await (const piece of answer) {
-    length += piece.length
-    if (length > longestRefusal) break
-    pieces.push(piece)
-  }
-  const why = statusMessage(parseJson(Buffer.concat(pieces).toString('utf8'))) ?? 'the server is not the API of a fleet'
+  const bytes = collectedBytes(longestRefusal)
+  for await (const piece of answer) if (!bytes.add(piece)) break
+  const why = statusMessage(parseJson(bytes.take().toString('utf8'))) ?? 'the server is not the API of a fleet'
   const remedy = statusCode === 404 ? '. Is the dashboard switched off in its configuration (dashboard: false)?' : ''
   return new StreamRefusedError(
     `${printable(why)} (status ${statusCode})${remedy}`,

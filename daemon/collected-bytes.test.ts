@@ -1,0 +1,35 @@
+import { test } from 'tap'
+import { collectedBytes } from './collected-bytes.ts'
+
+test('the pieces of a body are joined in their order', async (t) => {
+  const body = collectedBytes(100_000)
+  t.equal(body.take().length, 0)
+  const pieces = ['a', '', 'bc', 'x'.repeat(5_000), 'y'.repeat(20_000), 'z']
+  for (const piece of pieces) t.ok(body.add(Buffer.from(piece)))
+  t.equal(body.take().toString(), pieces.join(''))
+})
+
+test('a body may have so many bytes and no more', async (t) => {
+  const body = collectedBytes(10)
+  t.ok(body.add(Buffer.from('0123456789')))
+  t.equal(body.take().toString(), '0123456789')
+  t.notOk(body.add(Buffer.from('a')))
+  t.equal(body.take().length, 0, 'what came is dropped')
+  t.notOk(body.add(Buffer.from('b')), 'and nothing is taken behind a gap')
+})
+
+test('a million pieces of one byte are kept as one buffer', async (t) => {
+  const body = collectedBytes(2 ** 20)
+  const piece = Buffer.alloc(1)
+  for (let at = 0; at < 2 ** 20; at++) {
+    piece[0] = at & 255
+    body.add(piece)
+  }
+  const bytes = body.take()
+  t.equal(bytes.length, 2 ** 20)
+  t.ok(
+    bytes.every((byte, at) => byte === (at & 255)),
+    'of each piece its bytes are kept, not the piece',
+  )
+  t.ok(bytes.buffer.byteLength <= 2 ** 20, 'no more memory than the body may have')
+})
