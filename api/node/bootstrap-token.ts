@@ -41,6 +41,13 @@ export function tokenFrom(random: Uint8Array): TokenParts {
   return { id: chosen.slice(0, 6).join(''), secret: chosen.slice(6, 22).join('') }
 }
 
+const tokenUserPrefix = 'system:bootstrap:'
+
+/** Undefined where the user is no holder of a token. */
+export function tokenIdOf(user: string): string | undefined {
+  return user.startsWith(tokenUserPrefix) ? user.slice(tokenUserPrefix.length) : undefined
+}
+
 /** The Secret's name: the token is looked up by it. */
 export function tokenSecretName(id: string): string {
   return `bootstrap-token-${id}`
@@ -101,7 +108,7 @@ export function judgeToken(kept: BootstrapToken | undefined, presented: TokenPar
   }
   return {
     verdict: 'ok',
-    user: `system:bootstrap:${kept.id}`,
+    user: `${tokenUserPrefix}${kept.id}`,
     groups: [bootstrappersGroup, ...kept.groups],
   }
 }

@@ -48,6 +48,7 @@ const free: Claimed = {
   promisedTo: undefined,
   sinceStartMs: 3_600_000,
   quarantine: false,
+  tokenEnded: false,
   hasPods: false,
   acceptsCheckpoints: false,
   revokedBeforeMs: undefined,
@@ -107,6 +108,12 @@ test('a bootstrap token gives a name that is free, and no other', async (t) => {
       request: token,
       claimed: { hasPods: true },
       step: { step: 'wait', reason: 'PodsBound', againMs: 10_000 },
+    },
+    {
+      title: 'free, a token that has ended',
+      request: token,
+      claimed: { tokenEnded: true },
+      step: { step: 'deny', reason: 'TokenEnded' },
     },
     {
       title: 'not a valid request',

@@ -37,6 +37,8 @@ export type Claimed = {
   readonly sinceStartMs: number
   /** Nodes whose certificate has ended wait for an operator. */
   readonly quarantine: boolean
+  /** The bootstrap token that the request was made with is deleted or expired: its holder cannot read an answer. */
+  readonly tokenEnded: boolean
   /** Pods are bound to the name: those of a Node that was deleted are removed within a minute or so. */
   readonly hasPods: boolean
   /** The store may lack names that are taken: it still accepts checkpoints. */
@@ -111,7 +113,11 @@ function isTakeover(csr: CertificateSigningRequest, checked: Checked, claimed: C
 
 /** A token alone gives a name that is free. */
 function tokenStep(name: string, claimed: Claimed): CertificateStep {
-  const { node, promisedTo, acceptsCheckpoints, hasPods } = claimed
+  const { node, promisedTo, acceptsCheckpoints, hasPods, tokenEnded } = claimed
+  if (tokenEnded) {
+    const message = 'The bootstrap token of this request has expired or was deleted since: join again with another one'
+    return { step: 'deny', reason: 'TokenEnded', message }
+  }
   if (promisedTo !== undefined || isLive(claimed)) {
     const message = `node name ${name} is in use by another machine that is live: give one of them another name`
     return { step: 'deny', reason: 'NodeNameInUse', message, isNameTaken: true }

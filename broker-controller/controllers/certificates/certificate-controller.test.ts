@@ -39,7 +39,22 @@ type Request = {
   proves?: string
 }
 
-async function ask(world: Fleet, { name, asks, user = 'system:bootstrap:abcdef', groups, ...rest }: Request) {
+const joining = { user: 'system:bootstrap:abcdef', token: { namespace: 'kube-system', name: 'bootstrap-token-abcdef' } }
+
+async function ensureToken({ store, clock }: Fleet, lifeMs = 24 * 3_600_000): Promise<void> {
+  if ((await store.get('secrets', joining.token)) !== undefined) return
+  const expiration = rfc3339(clock.wallMs() + lifeMs)
+  const token = {
+    id: 'abcdef',
+    secret: '0123456789abcdef',
+    expiration,
+    usages: ['authentication'],
+    groups: [],
+  } as const
+  await store.create('secrets', encodeToken(token))
+}
+
+async function ask(world: Fleet, { name, asks, user = joining.user, groups, ...rest }: Request) {
   const { board = 'one', machineID, signerName, proves } = rest
   const request: CertificateSigningRequest = {
     apiVersion: 'certificates.k8s.io/v1',
@@ -54,6 +69,7 @@ async function ask(world: Fleet, { name, asks, user = 'system:bootstrap:abcdef',
       ...(proves && { extra: { 'bramble.dev/proven-node': [proves] } }),
     },
   }
+  if (user === joining.user) await ensureToken(world)
   await world.store.create('certificatesigningrequests', request)
   await world.clock.settle()
 }
@@ -227,6 +243,22 @@ test('a name becomes free when its Node is deleted, and the request that waits g
   await world.store.delete('nodes', { namespace: '', name: 'pi-1' })
   await world.clock.settle()
   t.match(await answer(world, 'spare'), { certificate: 'certificate of pi-1 for a year' })
+})
+
+test('a request whose token was deleted or has expired does not get a name that becomes free', async (t) => {
+  for (const end of ['deleted', 'expired']) {
+    const world = opened(t)
+    await world.join({ name: 'pi-1' })
+    world.silence('pi-1')
+    await world.pass(70)
+    await ensureToken(world, 60_000)
+    await ask(world, { name: 'stolen', asks: 'pi-1#other' })
+    if (end === 'deleted') await world.store.delete('secrets', joining.token)
+    else await world.pass(60)
+    await world.store.delete('nodes', { namespace: '', name: 'pi-1' })
+    await world.clock.settle()
+    t.match(await answer(world, 'stolen'), { conditions: ['Denied TokenEnded'], certificate: undefined }, end)
+  }
 })
 
 test('a request that is deleted while it is read does not wait for its name any more', async (t) => {

@@ -1,6 +1,7 @@
 /** Loop: answers and signs certificate requests, and removes old ones. */
 import { peopleSigner } from '../../../api/certificate-signing-request.ts'
 import { nodeLeaseNamespace } from '../../../api/lease.ts'
+import { tokenIdOf, tokenNamespace, tokenSecretName } from '../../../api/node/bootstrap-token.ts'
 import type { NodeCSRAnswer, NodeCSRTerms } from '../../../certs/csr-check.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { runController } from '../../../daemon/controller.ts'
@@ -33,6 +34,7 @@ import {
   revokedBeforeMs,
 } from './request-answers.ts'
 import { requestWarnings } from './request-warnings.ts'
+import { isExpiredToken } from './token-cleaner.ts'
 
 export type CertificateNeeds = {
   readonly store: Store
@@ -145,6 +147,7 @@ async function runCertificates(
       quarantine: settings.quarantine ?? false,
       hasPods: checked.ok && (await store.list('pods')).items.some(({ spec }) => spec.nodeName === name),
       acceptsCheckpoints: checkpoints?.isOpen() ?? false,
+      tokenEnded: await hasTokenEnded(csr, needs),
       revokedBeforeMs: revokedMs,
     })
     if (step.step === 'approve' && checked.ok) {
@@ -168,6 +171,17 @@ async function runCertificates(
     { name: 'clean-up', run: (until: AbortSignal) => cleanUp(requests, needs, until) },
   ]
   await runLoops(loops, signal, log).finally(limited.close)
+}
+
+/** Of a request that waited for its name. One that was not made with a token has none to end. */
+async function hasTokenEnded(
+  { spec: { username = '' } }: StoredObject<'certificatesigningrequests'>,
+  { store, clock }: Pick<CertificateNeeds, 'store' | 'clock'>,
+): Promise<boolean> {
+  const id = tokenIdOf(username)
+  if (id === undefined) return false
+  const secret = await store.get('secrets', { namespace: tokenNamespace, name: tokenSecretName(id) })
+  return secret === undefined || isExpiredToken(secret, clock.wallMs())
 }
 
 async function cleanUp(

@@ -16,7 +16,7 @@ export function tokenCleaner(needs: TokenCleanerNeeds): Loop {
 }
 
 /** Whether this token has expired. A Secret that is no token, or never expires, has not. */
-function isExpiredToken(secret: Secret, nowMs: number): boolean {
+export function isExpiredToken(secret: Secret, nowMs: number): boolean {
   const expiration = secret.type === tokenSecretType ? decodeToken(secret)?.expiration : undefined
   return expiration !== undefined && nowMs >= Date.parse(expiration)
 }
