@@ -13,6 +13,7 @@ import { notifierLoop } from '../daemon/watchdog/systemd-notifier.ts'
 import { adminSocket, adminSocketPath, type LeaderStatus } from './admin-socket.ts'
 import { mqttServerFolder } from './broker/mosquitto/installed-files.ts'
 import { serverFolder } from './broker/mosquitto/server-folder.ts'
+import { displaceConnection } from './broker/mqtt-client/displaced-connection.ts'
 import { makeBackup } from './commands/backup.ts'
 import { withFleetPodNetwork } from './fleet-pod-network.ts'
 import { openLeading, writeOwnKubeconfig } from './leading.ts'
@@ -179,7 +180,12 @@ function mqttServerFiles(
 ): Loop | undefined {
   if (externalBroker === undefined) return undefined
   return serverFolder(
-    { ...shared, authority: own.authority, onAuthorityChange: own.onChange },
+    {
+      ...shared,
+      authority: own.authority,
+      onAuthorityChange: own.onChange,
+      displace: (node) => displaceConnection(node, externalBroker, { authority: own.authority(), clock }),
+    },
     {
       folder: mqttServerFolder(flags.dataDir),
       port: externalBroker.port,

@@ -20,6 +20,11 @@ export function accessList(controller: string, nodes: Iterable<string>): string 
   ].join('\n')
 }
 
+/** Those that have a block in the list. */
+export function usersIn(list: string): ReadonlySet<string> {
+  return new Set([...list.matchAll(/^user (.+)$/gm)].map(([, user = '']) => user))
+}
+
 /** No node has this name. */
 const placeholder = 'NODE'
 

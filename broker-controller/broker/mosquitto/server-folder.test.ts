@@ -21,7 +21,11 @@ async function world(t: Test) {
   const log = quietLog(t)
   await beginIssuedCertificates({ store, clock }, authority.hash)
   const files = join(folder, 'files')
-  const needs = { store, authority: () => authority, onAuthorityChange: () => undefined, clock, log }
+  const displaced: string[] = []
+  const displace = async (node: string) => {
+    displaced.push(`${node} while the server knows ${(await users()).join()}`)
+  }
+  const needs = { store, authority: () => authority, onAuthorityChange: () => undefined, displace, clock, log }
   const loop = serverFolder(needs, { folder: files, port: 8883, names: ['localhost'], controller: 'controller' })
   const stop = new AbortController()
   const running = loop.run(stop.signal)
@@ -34,11 +38,11 @@ async function world(t: Test) {
   const until = async (enough: () => Promise<boolean>) => {
     while (!(await enough())) await new Promise((resolve) => setTimeout(resolve, 10))
   }
-  const joins = async () => {
-    const { certificate } = issueNode(authority, { nodeName: 'pi-1', nowMs: Date.now() })
+  const joins = async (nowMs = Date.now()) => {
+    const { certificate } = issueNode(authority, { nodeName: 'pi-1', nowMs })
     await recordIssuedCertificate({ store, clock }, user, certificate, authority.hash)
   }
-  return { files, store, log, read, users, until, joins }
+  return { files, store, log, read, users, until, joins, displaced }
 }
 
 test('a node has its block from its certificate on, and none once it is revoked', async (t) => {
@@ -54,6 +58,22 @@ test('a node has its block from its certificate on, and none once it is revoked'
   await revoke({ store, clock }, user, 'Revoked')
   await until(async () => !(await users()).includes(user))
   t.not(await read('revoked.crl'), before)
+})
+
+test('a name that was revoked gets rights again after its earlier connection is ended, and once only', async (t) => {
+  const { store, users, until, joins, displaced } = await world(t)
+  await joins()
+  await until(async () => (await users()).includes(user))
+  await revoke({ store, clock }, user, 'Revoked')
+  await until(async () => !(await users()).includes(user))
+  t.same(displaced, [], 'there is nothing to end before')
+  await joins(Date.now() + 3_600_000)
+  await until(async () => (await users()).includes(user))
+  t.same(displaced, ['pi-1 while the server knows controller'])
+  await joins()
+  await revoke({ store, clock }, 'system:node:other', 'Revoked')
+  await until(async () => (await users()).includes(user))
+  t.equal(displaced.length, 1)
 })
 
 test('files that do not change are not written again', async (t) => {

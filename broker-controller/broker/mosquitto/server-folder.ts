@@ -1,11 +1,13 @@
 /** Loop: keeps a folder with the files of a Mosquitto current: access list, revocation lists, authorities and the server's certificate. */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { nodeIdentity } from '../../../api/identity.ts'
 import type { Authority } from '../../../certs/authority.ts'
 import { readIfThere } from '../../../certs/files.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { runController } from '../../../daemon/controller.ts'
 import { replaceFile } from '../../../daemon/durable-file.ts'
+import { inParallel } from '../../../daemon/in-parallel.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
@@ -17,8 +19,10 @@ import {
 import { informer, keyText } from '../../store/informer.ts'
 import { type Revocation, revocationsIn, revocationsKey } from '../../store/revocations.ts'
 import type { Store } from '../../store/store.ts'
+import { usersIn } from './access-list.ts'
 import { authorityLists, certificateHashes, listedByOthers } from './authority-lists.ts'
 import { type NodeRights, nodeRights } from './node-rights.ts'
+import { mosquittoFiles } from './server-configuration.ts'
 import { serverFiles } from './server-files.ts'
 import { keptServerCertificate } from './server-identity.ts'
 
@@ -27,6 +31,8 @@ export type ServerFolderNeeds = {
   readonly authority: () => Authority
   /** Calls the listener when the authority or what it trusts has changed. */
   readonly onAuthorityChange: (listener: () => void) => void
+  /** Ends the connection that the server has of this node, before the name has rights again. Rejects where the server cannot be reached. */
+  readonly displace: (node: string) => Promise<void>
   readonly clock: Clock
   readonly log: Log
 }
@@ -43,6 +49,7 @@ export type ServerFolderSettings = {
 const onlyKey = 'files'
 /** Machines that join together are in one change of the files. */
 const gatherMs = 200
+const displacedAtOnce = 8
 /** Certificates end, and that of the server is renewed. */
 const checkMs = 3600_000
 
@@ -98,6 +105,20 @@ export function serverFolder(needs: ServerFolderNeeds, settings: ServerFolderSet
     )
   }
 
+  /** A connection stays open when its certificate is revoked, and would have the rights of the machine that has the name now. */
+  const displaceRevoked = async (folder: string, allowed: readonly string[]) => {
+    const before = usersIn((await readIfThere(join(folder, mosquittoFiles.accessList))) ?? '')
+    const returning = allowed.filter((node) => {
+      const { user } = nodeIdentity(node)
+      return revocations.has(user) && !before.has(user)
+    })
+    await inParallel(returning, displacedAtOnce, (node) =>
+      needs
+        .displace(node)
+        .catch((error: unknown) => log.warn('No earlier connection of the node was ended', { node, error })),
+    )
+  }
+
   const reconcile = async () => {
     const { folder, port, names, controller } = settings
     await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -109,6 +130,7 @@ export function serverFolder(needs: ServerFolderNeeds, settings: ServerFolderSet
       ...{ folder, port, controller, nodes: allowed, ...server },
       ...{ authorities: present.trusted, revocations: revocationLists },
     })
+    await displaceRevoked(folder, allowed)
     const written: string[] = []
     for (const { name, content } of files) {
       const path = join(folder, name)
