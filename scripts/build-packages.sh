@@ -232,7 +232,7 @@ bramble_controller() {
   completion bramble-certs
   install -m 644 systemd/bramble-controller.service "$root/lib/systemd/system/"
   install -D -m 644 systemd/bramble-controller.sysusers "$root/usr/lib/sysusers.d/bramble-controller.conf"
-  install -D -m 644 --target-directory="$documents/examples" systemd/examples/bramble-backup.service systemd/examples/bramble-backup.timer systemd/examples/bramble-mosquitto.service
+  install -D -m 644 --target-directory="$documents/examples" systemd/examples/bramble-backup.service systemd/examples/bramble-backup.timer systemd/examples/bramble-mosquitto.service systemd/examples/mosquitto-sessions.conf
   install -m 644 scripts/packages/bramble-controller/controller.yaml "$root/etc/bramble/controller.yaml"
 }
 

@@ -109,8 +109,9 @@ test('a fleet moves to Mosquitto, and goes on through restarts of it', {
       'apt-get install --no-install-recommends mosquitto',
       'systemctl stop mosquitto',
       'systemctl restart bramble-controller',
-      'systemctl start mosquitto',
+      'install -D -m 644 /usr/share/doc/bramble-controller/examples/mosquitto-sessions.conf /etc/systemd/system/mosquitto.service.d/bramble.conf',
       'systemctl daemon-reload',
+      'systemctl start mosquitto',
       'systemctl enable --now bramble-mosquitto',
     ],
   )

@@ -1,9 +1,9 @@
 /** A real Mosquitto with the files that a controller writes for it, as Debian's package starts it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, realpath, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { freePort } from '../../agent/testing/free-port.ts'
 import { peerControllerIdentity } from '../../api/identity.ts'
 import { serverFiles } from '../../broker-controller/broker/mosquitto/server-files.ts'
@@ -17,7 +17,8 @@ const program = '/usr/sbin/mosquitto'
 
 export type MosquittoProcess = {
   readonly pidFile: string
-  start(): Promise<void>
+  /** `resumesSessions`: without the drop-in systemd/examples/mosquitto-sessions.conf. */
+  start(options?: { readonly resumesSessions?: true }): Promise<void>
   /** Nothing is saved, and no client is notified. */
   kill(): Promise<void>
   /** Reads its files again. */
@@ -45,8 +46,10 @@ export async function mosquittoProcess(t: Teardown, folder: string, port: number
   t.teardown(kill)
   return {
     pidFile,
-    async start() {
-      const child = spawn(program, ['-c', main], { stdio: 'ignore' })
+    async start({ resumesSessions } = {}) {
+      const openssl = join(dirname(await realpath(join(folder, 'bramble.conf'))), 'openssl.cnf')
+      const env = { ...process.env, ...(resumesSessions === undefined && { OPENSSL_CONF: openssl }) }
+      const child = spawn(program, ['-c', main], { stdio: 'ignore', env })
       running = child
       await eventually(`Mosquitto on port ${port}`, () => {
         if (child.exitCode !== null) throw new Error(`Mosquitto ended with ${child.exitCode}`)

@@ -12,6 +12,7 @@ const files = {
   'server.crt': 'crt',
   'server.key': 'key',
   'revoked.crl': 'crl',
+  'openssl.cnf': 'cnf',
 }
 
 test('what differs is copied, with the paths of the folder, and readable by its owner only', async (t) => {
@@ -51,6 +52,6 @@ test('errors name what is missing, and the remedy', async (t) => {
 
 /** Of their writing: what the access list names is there before it. */
 function byOrder(a: string, b: string): number {
-  const order = ['access-list', 'ca.crt', 'server.crt', 'server.key', 'revoked.crl']
+  const order = ['access-list', 'ca.crt', 'server.crt', 'server.key', 'revoked.crl', 'openssl.cnf']
   return order.indexOf(a) - order.indexOf(b)
 }

@@ -10,7 +10,25 @@ export const mosquittoFiles = {
   certificate: 'server.crt',
   key: 'server.key',
   revocations: 'revoked.crl',
+  openssl: 'openssl.cnf',
 } as const
+
+/**
+ * For OPENSSL_CONF of Mosquitto, in the form of config(5ssl): the server gives no tickets of TLS 1.3. Mosquitto has no option of its own,
+ * and looks at no revocation list when a session is resumed (docs/decisions/0008-no-tls-session-resumption.md).
+ */
+export const opensslConfiguration = `# Written by bramble-controller: changes are lost.
+openssl_conf = bramble
+
+[bramble]
+ssl_conf = programs
+
+[programs]
+system_default = all
+
+[all]
+NumTickets = 0
+`
 
 /** `folder`: where Mosquitto reads the files. */
 export function serverConfiguration(folder: string, port: number): string {
@@ -21,7 +39,8 @@ cafile ${path('authorities')}
 certfile ${path('certificate')}
 keyfile ${path('key')}
 crlfile ${path('revocations')}
-tls_version tlsv1.2
+# Sessions of TLS 1.2 can be resumed without the key of the certificate; tickets of 1.3 are switched off in ${mosquittoFiles.openssl}.
+tls_version tlsv1.3
 
 # The certificate is the identity. A client cannot choose its client ID: that of a node replaces no connection of another one.
 require_certificate true

@@ -1,6 +1,6 @@
 /** The files of a Mosquitto that serves one fleet, each whole. */
 import { accessList } from './access-list.ts'
-import { mosquittoFiles, serverConfiguration } from './server-configuration.ts'
+import { mosquittoFiles, opensslConfiguration, serverConfiguration } from './server-configuration.ts'
 
 export type ServerFacts = {
   /** Where the files are read. */
@@ -30,6 +30,7 @@ export function serverFiles(facts: ServerFacts): readonly ServerFile[] {
     { name: mosquittoFiles.key, content: key },
     { name: mosquittoFiles.revocations, content: revocations },
     { name: mosquittoFiles.accessList, content: accessList(controller, nodes) },
+    { name: mosquittoFiles.openssl, content: opensslConfiguration },
     { name: mosquittoFiles.configuration, content: serverConfiguration(folder, port) },
   ]
 }

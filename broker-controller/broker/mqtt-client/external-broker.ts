@@ -67,12 +67,18 @@ export function openExternalBroker(needs: ExternalBrokerNeeds): ExternalBroker {
   const connectedListeners: (() => void)[] = []
   let isClosed = false
 
+  const gotSession = () =>
+    log.warn('sessions', 'The MQTT server gives sessions of TLS', {
+      ...{ host, port },
+      because: 'the holder of a session needs no key, and is not refused when its certificate was revoked',
+      remedy: "set OPENSSL_CONF of the server as 'Mosquitto in front' in operating.md, and restart it",
+    })
   const server = serverLink({
     async open(signal) {
       const will = { topic: topicName({ kind: 'controller' }), body: needs.lastWill() }
       inbound.reset()
       return openMqttClient(
-        { host, port, clientId: needs.clientId, tls: needs.tls(), will },
+        { host, port, clientId: needs.clientId, tls: needs.tls(), will, gotSession },
         inbound.received,
         clock,
         signal,

@@ -20,6 +20,8 @@ export type MqttClientSettings = {
   /** PEM. */
   readonly tls: { readonly ca: string; readonly certificate: string; readonly key: string }
   readonly will: { readonly topic: string; readonly body: string }
+  /** Called when the server gives a session of TLS 1.3 that could be resumed. */
+  readonly gotSession?: () => void
 }
 
 export type OutgoingMessage = {
@@ -59,7 +61,7 @@ const doubtMs = 2_500
 
 /** Resolves when the server has accepted the connection. Rejects with the reason why it did not. */
 export async function openMqttClient(
-  { host, port, clientId, tls: { ca, certificate, key }, will }: MqttClientSettings,
+  { host, port, clientId, tls: { ca, certificate, key }, will, gotSession }: MqttClientSettings,
   received: ReceivedMessage,
   clock: Clock,
   signal: AbortSignal,
@@ -71,6 +73,7 @@ export async function openMqttClient(
     async (deadline) => {
       const socket = await connectToServer(server, deadline)
       socket.setNoDelay(true)
+      if (gotSession !== undefined && socket.getProtocol() === 'TLSv1.3') socket.once('session', gotSession)
       const opened = clientOn(socket, received, clock)
       const stop = () => opened.abandon(new Error('Not connected in time'))
       deadline.addEventListener('abort', stop, { once: true })
