@@ -16,6 +16,7 @@ import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { equalJSON } from '../../store/equal-json.ts'
 import type { Store } from '../../store/store.ts'
+import { ownerOf } from '../access/flow-levels.ts'
 import type { KindRegistry, KindStrategy, ResourceRoute } from '../handlers/strategy.ts'
 import type { Operation, ReviewedWrite, WebhookGate } from '../handlers/webhook-gate.ts'
 import { jsonPatch } from '../wire/json-patch.ts'
@@ -39,11 +40,11 @@ export type WebhookAdmissionNeeds = {
 export type WebhookLimits = {
   /** For all webhooks of one request; the request has as long in kube-apiserver (--request-timeout). */
   readonly requestMs: number
-  /** Requests that wait for webhooks at one time, those of administrators not counted: half of the seats of people. */
+  /** Places for requests that wait for webhooks, those of administrators not counted. */
   readonly requestsAtOnce: number
 }
 
-export const defaultWebhookLimits: WebhookLimits = { requestMs: 60_000, requestsAtOnce: 20 }
+export const defaultWebhookLimits: WebhookLimits = { requestMs: 60_000, requestsAtOnce: 40 }
 
 type Type = 'admit' | 'validating'
 /** A webhook that a rule chose, and the form in which it is sent the write. */
@@ -117,31 +118,45 @@ export function webhookAdmission(needs: WebhookAdmissionNeeds): WebhookGate {
     async mutate(write) {
       const webhooks = await chosen('admit', write.route, write.operation)
       if (webhooks.length === 0) return write.object
-      return waiting.whileCounted(write, () => mutated(webhooks, write))
+      return waiting.whileCounted(write, webhooks, () => mutated(webhooks, write))
     },
     async validate(write) {
       const webhooks = await chosen('validating', write.route, write.operation)
-      if (webhooks.length > 0) await waiting.whileCounted(write, () => validated(webhooks, write))
+      if (webhooks.length > 0) await waiting.whileCounted(write, webhooks, () => validated(webhooks, write))
     },
   }
 }
 
-/** Counts the requests that wait for webhooks: each holds a seat of the API, and its object. */
+/**
+ * Counts the requests that wait for webhooks: each holds a seat of the API, and its object. Those of one user for the same webhooks get
+ * as many places as they leave free: a webhook that hangs, or a user with many writes, holds half of them, and two hold two thirds.
+ */
 function waitingRequests({ requestsAtOnce }: WebhookLimits) {
-  let count = 0
+  const counts = new Map<string, number>()
+  let total = 0
   return {
     /** Throws TooManyRequests. Administrators are exempt, as from all limits: they must be able to repair a webhook that hangs. */
-    async whileCounted<T>({ identity }: ReviewedWrite, work: () => Promise<T>): Promise<T> {
+    async whileCounted<T>(
+      { identity }: ReviewedWrite,
+      webhooks: readonly Chosen[],
+      work: () => Promise<T>,
+    ): Promise<T> {
       if (identity.groups.includes(mastersGroup)) return work()
-      if (count >= requestsAtOnce) {
-        const message = `Too many requests: ${count} wait for admission webhooks, the limit is ${requestsAtOnce}`
+      const key = JSON.stringify([ownerOf(identity.user), ...webhooks.map(({ webhook }) => webhook.name)])
+      const own = counts.get(key) ?? 0
+      if (own >= requestsAtOnce - total) {
+        const message = `Too many requests: ${own} of this user wait for the same admission webhooks, and ${total} of all users for any`
         throw new ApiError('TooManyRequests', message, { retryAfterSeconds: 1 })
       }
-      count++
+      counts.set(key, own + 1)
+      total += 1
       try {
         return await work()
       } finally {
-        count--
+        total -= 1
+        const left = (counts.get(key) ?? 1) - 1
+        if (left > 0) counts.set(key, left)
+        else counts.delete(key)
       }
     },
   }

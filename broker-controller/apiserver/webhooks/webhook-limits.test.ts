@@ -13,12 +13,12 @@ const rules = [{ operations: ['*'], apiGroups: [''], apiVersions: ['v1'], resour
 const clientConfig = { url: 'https://127.0.0.1/' }
 
 test('webhooks that hang hold some requests at a time, and those of administrators go on', async (t) => {
-  const { gate, hang, write } = await aGate(t, { requestsAtOnce: 2 })
+  const { gate, hang, write } = await aGate(t, { requestsAtOnce: 4 })
   const held = [1, 2].map(() => gate.validate(write()))
   await hang.calls(2)
   const refused = await gate.validate(write()).catch((error: unknown) => error)
   t.ok(isApiError(refused, 'TooManyRequests'), String(refused))
-  t.match(String(refused), /2 wait for admission webhooks, the limit is 2/)
+  t.match(String(refused), /2 of this user wait for the same admission webhooks, and 2 of all users for any/)
   const administrator = gate.validate(write({ identity: { user: 'ada', groups: [mastersGroup] } }))
   await hang.calls(3)
   hang.fail()
@@ -27,6 +27,27 @@ test('webhooks that hang hold some requests at a time, and those of administrato
   await hang.calls(4)
   hang.fail()
   await t.rejects(later, /failed calling webhook/, 'what has ended counts no more')
+})
+
+test('a webhook that hangs, and a user with many writes, leave places for others', async (t) => {
+  const { gate, hang, write } = await aGate(t, { requestsAtOnce: 12 }, ['m'])
+  const ends: Promise<unknown>[] = []
+  /** How many requests of this user wait, of twenty. */
+  const waiting = async (user: string, act: 'mutate' | 'validate') => {
+    const before = hang.made()
+    for (let count = 0; count < 20; count++)
+      ends.push(gate[act](write({ identity: { user, groups: [] } })).catch(() => undefined))
+    await new Promise((resolve) => setImmediate(resolve))
+    return hang.made() - before
+  }
+  t.equal(await waiting('joe', 'validate'), 6)
+  t.equal(await waiting('joe', 'mutate'), 3, 'those that wait for another webhook')
+  t.equal(await waiting('system:serviceaccount:shop:a', 'validate'), 2, 'those of another user')
+  t.equal(await waiting('system:serviceaccount:shop:b', 'validate'), 0, 'which may have several accounts')
+  t.equal(await waiting('jane', 'validate'), 1)
+  hang.fail()
+  await Promise.all(ends)
+  t.equal(await waiting('jane', 'validate'), 6, 'what has ended counts no more')
 })
 
 test('the webhooks of one request share its time, whatever their failurePolicy', async (t) => {
@@ -104,6 +125,7 @@ function hanging() {
         ends.push(() => reject(new Error('it hangs')))
       }),
     last: () => made.at(-1),
+    made: () => made.length,
     /** Resolves when so many have been made. */
     async calls(count: number) {
       while (made.length < count) await new Promise((resolve) => setImmediate(resolve))
