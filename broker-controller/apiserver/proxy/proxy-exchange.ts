@@ -10,7 +10,7 @@ import type { RawRequest } from '../handlers/strategy.ts'
 import type { ApiResponse, TakenConnection } from '../wire/answers.ts'
 import { rewrittenLinks } from './html-links.ts'
 import { joinConnections } from './joined-connections.ts'
-import { answerHeaders } from './proxy-headers.ts'
+import { answerHeaders, upgradeHeaders } from './proxy-headers.ts'
 
 export type Exchange = {
   readonly connection: Duplex
@@ -91,7 +91,8 @@ function answerOn(stream: Duplex, exchange: Exchange): Promise<ApiResponse> {
       }
       const { statusMessage = 'Switching Protocols', rawHeaders } = response
       const take = (connection: TakenConnection) => {
-        const lines = rawHeaders.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${rawHeaders[i + 1]}`] : []))
+        const kept = upgradeHeaders(rawHeaders, exchange.rewriteLocation, exchange.toController)
+        const lines = kept.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${kept[i + 1]}`] : []))
         const answer = `HTTP/1.1 101 ${statusMessage}\r\n${lines.join('\r\n')}\r\n\r\n`
         connection.socket.write(Buffer.from(answer, 'latin1'))
         return joinConnections(connection, { socket: upgraded, head }, exchange.clock)

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { answerHeaders, requestHeaders, rewrittenLocation } from './proxy-headers.ts'
+import { answerHeaders, requestHeaders, rewrittenLocation, upgradeHeaders } from './proxy-headers.ts'
 
 const request = { method: 'GET', headers: [], address: '192.0.2.7', uri: '/api/v1/x', isUpgrade: false }
 
@@ -102,6 +102,29 @@ test('the session of a browser at the API goes no further, and no answer begins 
     answerHeaders(answer, (location) => location, true),
     answer,
   )
+})
+
+test('a browser keeps nothing of an answer beyond the path of the proxy', async (t) => {
+  const to = (path: string) => rewrittenLocation(path, '/api/v1/p/proxy', [])
+  const wide = ['Service-Worker-Allowed', '/', 'CLEAR-SITE-DATA', '"*"', 'Strict-Transport-Security', 'max-age=9']
+  const more = ['Alt-Svc', 'h2="evil:443"', 'NEL', '{}', 'Report-To', '{}']
+  const cookies = {
+    'a=1': 'a=1',
+    'a=1; Path=/; HttpOnly': 'a=1; Path=/api/v1/p/proxy/; HttpOnly',
+    'a=1; pAtH = /ui ;Domain=example.org': 'a=1; Path=/api/v1/p/proxy/ui',
+    'a=1; Path=/x; Path=/api/v1/p/proxy/y': 'a=1; Path=/api/v1/p/proxy/x; Path=/api/v1/p/proxy/y',
+    'a=1; Path=//host/': 'a=1; Path=//host/',
+    'a=1; Path=/api/v1/p/proxy/../../../../ui': 'a=1; Path=/api/v1/p/proxy/../../../../ui',
+    'a=Path=/; Max-Age=1; path': 'a=Path=/; Max-Age=1; path',
+  }
+  for (const [cookie, within] of Object.entries(cookies)) {
+    const answer = ['Set-Cookie', cookie, ...wide, ...more, 'Content-Type', 'text/html']
+    t.same(answerHeaders(answer, to), ['Set-Cookie', within, 'Content-Type', 'text/html'])
+    t.same(answerHeaders(answer, to, true), answer, 'but of another controller')
+    const upgrade = ['Connection', 'Upgrade', 'Set-Cookie', '__Host-bramble-session=x; Path=/', ...answer]
+    t.same(upgradeHeaders(upgrade, to), ['Connection', 'Upgrade', 'Set-Cookie', within, 'Content-Type', 'text/html'])
+    t.same(upgradeHeaders(upgrade, to, true), upgrade)
+  }
 })
 
 test('an upgrade is asked for again', async (t) => {

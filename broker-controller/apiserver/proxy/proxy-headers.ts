@@ -23,6 +23,16 @@ const forTheApi = (name: string) =>
   ['authorization', 'expect', identityHeader].includes(name) || name.startsWith('impersonate-')
 /** Cookies of the API's own pages: only a browser that logs in to the API has them, and only for the API. */
 const ownCookie = /^\s*__Host-bramble-/
+/** What a browser keeps for the whole origin, which is that of the API and of the dashboard: a page behind the proxy is one path of it. */
+const originWide = [
+  'service-worker-allowed',
+  'clear-site-data',
+  'strict-transport-security',
+  'alt-svc',
+  'report-to',
+  'nel',
+  'public-key-pins',
+]
 /** A token that a browser sends with a WebSocket. */
 const bearerProtocol = /^base64url\.bearer\.authorization\.k8s\.io\./
 
@@ -84,9 +94,42 @@ export function answerHeaders(
 ): string[] {
   const all = pairsOf(headers)
   const dropped = new Set([...hopByHop, ...namedIn(all)])
-  return all
-    .filter(([name, value]) => !dropped.has(name.toLowerCase()) && (ofController || !setsOwnCookie(name, value)))
-    .flatMap(([name, value]) => [name, name.toLowerCase() === 'location' ? rewrite(value) : value])
+  const kept = all.filter(([name]) => !dropped.has(name.toLowerCase()))
+  if (ofController) return kept.flatMap(([name, value]) => [name, isNamed(name, 'location') ? rewrite(value) : value])
+  return withinPath(kept, rewrite).flatMap(([name, value]) => [
+    name,
+    isNamed(name, 'location') ? rewrite(value) : value,
+  ])
+}
+
+/** The same of an answer that upgrades the connection: the headers of the connection stay. */
+export function upgradeHeaders(headers: RawHeaders, rewrite: (path: string) => string, ofController = false): string[] {
+  const all = pairsOf(headers)
+  return (ofController ? all : withinPath(all, rewrite)).flat()
+}
+
+type Pairs = readonly (readonly [string, string])[]
+
+/** Without what would reach beyond the path of the proxy in a browser; cookies are for this path. */
+function withinPath(pairs: Pairs, rewrite: (path: string) => string): Pairs {
+  return pairs
+    .filter(([name, value]) => !originWide.includes(name.toLowerCase()) && !setsOwnCookie(name, value))
+    .map(([name, value]) => [name, isNamed(name, 'set-cookie') ? cookieWithin(value, rewrite) : value])
+}
+
+/** RFC 6265, 5.2: without a path that begins with a slash a cookie is for the folder of the page, without a domain for its host. */
+function cookieWithin(cookie: string, rewrite: (path: string) => string): string {
+  const [pair = '', ...attributes] = cookie.split(';')
+  const kept = attributes.flatMap((attribute) => {
+    const [, name = '', value = ''] = /^\s*([^=]*?)\s*(?:=\s*(.*?)\s*)?$/s.exec(attribute) ?? []
+    if (isNamed(name, 'domain')) return []
+    return [isNamed(name, 'path') && value.startsWith('/') ? ` Path=${rewrite(value)}` : attribute]
+  })
+  return [pair, ...kept].join(';')
+}
+
+function isNamed(name: string, wanted: string): boolean {
+  return name.toLowerCase() === wanted
 }
 
 function foreignCookies(name: string, value: string): (readonly [string, string])[] {
@@ -95,7 +138,7 @@ function foreignCookies(name: string, value: string): (readonly [string, string]
 }
 
 function setsOwnCookie(name: string, value: string): boolean {
-  return name.toLowerCase() === 'set-cookie' && ownCookie.test(value)
+  return isNamed(name, 'set-cookie') && ownCookie.test(value)
 }
 
 /**
