@@ -153,7 +153,7 @@ async function exchange(
     const asked = request(url, { ...options, createConnection: () => socket }, (response) => {
       const bytes = collectedBytes(longestAnswer)
       response.on('data', (chunk: Buffer) => {
-        if (!bytes.add(chunk)) asked.destroy(new Error(`The answer is longer than ${longestAnswer} bytes`))
+        if (!bytes.add(chunk)) asked.destroy(new Error(`The answer is longer than ${longestAnswer} bytes, or cut up`))
       })
       response.on('error', reject)
       response.on('end', () => {

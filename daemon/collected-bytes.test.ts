@@ -18,18 +18,33 @@ test('a body may have so many bytes and no more', async (t) => {
   t.notOk(body.add(Buffer.from('b')), 'and nothing is taken behind a gap')
 })
 
-test('a million pieces of one byte are kept as one buffer', async (t) => {
+test('many pieces are kept as one buffer', async (t) => {
   const body = collectedBytes(2 ** 20)
-  const piece = Buffer.alloc(1)
-  for (let at = 0; at < 2 ** 20; at++) {
-    piece[0] = at & 255
+  const piece = Buffer.alloc(64)
+  for (let at = 0; at < 2 ** 14; at++) {
+    piece.fill(at & 255)
     body.add(piece)
   }
   const bytes = body.take()
   t.equal(bytes.length, 2 ** 20)
   t.ok(
-    bytes.every((byte, at) => byte === (at & 255)),
+    bytes.every((byte, at) => byte === ((at >> 6) & 255)),
     'of each piece its bytes are kept, not the piece',
   )
   t.ok(bytes.buffer.byteLength <= 2 ** 20, 'no more memory than the body may have')
+})
+
+test('a body that is cut up is refused after some small pieces, and stays refused', async (t) => {
+  const body = collectedBytes(2 ** 20)
+  const one = Buffer.from('x')
+  let pieces = 0
+  while (body.add(one)) pieces++
+  t.equal(pieces, 1_040, '1,024, and one for each 64 bytes')
+  t.equal(body.isCutUp, true)
+  t.equal(body.take().length, 0)
+  t.notOk(body.add(Buffer.alloc(1_000)))
+  const slow = collectedBytes(2 ** 20)
+  for (let at = 0; at < 1_000; at++) slow.add(one)
+  t.equal(slow.take().length, 1_000, 'a short one may be')
+  t.equal(slow.isCutUp, false)
 })

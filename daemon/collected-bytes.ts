@@ -1,8 +1,25 @@
 /** A body that another program sends, of which it chooses the length and the pieces. */
 
+/** Each piece costs a microsecond or two, also of a body that is thrown away; those of networks have hundreds of bytes. */
+const freePieces = 1_024
+const leastMeanBytes = 64
+
+/** Counts the pieces of one body. False: so many of them are so small that their sender is not to be read any further. */
+export function pieceMeter(): (bytes: number) => boolean {
+  let pieces = 0
+  let total = 0
+  return (bytes) => {
+    pieces += 1
+    total += bytes
+    return pieces <= freePieces + total / leastMeanBytes
+  }
+}
+
 export interface CollectedBytes {
-  /** False: the body would be longer than allowed; what came so far is dropped. The piece may be used otherwise afterwards. */
+  /** False: the body is longer than allowed, or cut up; what came so far is dropped. The piece may be used otherwise afterwards. */
   add(piece: Uint8Array): boolean
+  /** It came in too many small pieces. */
+  readonly isCutUp: boolean
   /** All of them, in one buffer. */
   take(): Buffer
 }
@@ -14,13 +31,16 @@ const leastBytes = 4096
  * every byte be one: chunks of HTTP, frames of HTTP/2, records of TLS.
  */
 export function collectedBytes(mostBytes: number): CollectedBytes {
+  const isFine = pieceMeter()
   let held = Buffer.alloc(0)
   let length = 0
+  let isCutUp = false
   let isTooLong = false
   return {
     add(piece) {
+      isCutUp ||= !isFine(piece.length)
       isTooLong ||= length + piece.length > mostBytes
-      if (isTooLong) {
+      if (isCutUp || isTooLong) {
         held = Buffer.alloc(0)
         length = 0
         return false
@@ -36,6 +56,9 @@ export function collectedBytes(mostBytes: number): CollectedBytes {
       held.set(piece, length)
       length = needed
       return true
+    },
+    get isCutUp() {
+      return isCutUp
     },
     take: () => held.subarray(0, length),
   }

@@ -27,7 +27,7 @@ function get(socketPath: string, path: string, signal: AbortSignal): Promise<Rep
     const asked = request({ socketPath, path, signal, agent: false }, (response) => {
       const bytes = collectedBytes(mostBytes)
       response.on('data', (piece: Buffer) => {
-        if (!bytes.add(piece)) asked.destroy(new Error(`The answer has more than ${mostBytes} bytes`))
+        if (!bytes.add(piece)) asked.destroy(new Error(`The answer has more than ${mostBytes} bytes, or is cut up`))
       })
       response.on('error', reject)
       response.on('end', () => resolve({ status: response.statusCode, body: bytes.take().toString('utf8') }))

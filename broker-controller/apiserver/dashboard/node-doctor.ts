@@ -8,6 +8,7 @@ import { list, object, oneOf, optional, text } from '../../../api/schema.ts'
 import { parseJson } from '../../../api/text/json.ts'
 import { collectedBytes } from '../../../daemon/collected-bytes.ts'
 import { withDeadline } from '../../../daemon/deadline.ts'
+import { limitInformational } from '../../../daemon/informational-answers.ts'
 import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
 import { connectionOn } from '../proxy/session-connection.ts'
 import { openSession } from '../streams/node-session.ts'
@@ -59,6 +60,7 @@ async function reportOn(connection: Duplex, node: string): Promise<DoctorAnswer>
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     const headers = { host: 'node', connection: 'close' }
     const asked = request({ createConnection: () => connection, path: '/doctor', headers }, resolve)
+    limitInformational(asked)
     // Not once: it may fail again while its socket is torn down.
     asked.on('error', reject)
     asked.end()
@@ -83,7 +85,7 @@ async function reportOn(connection: Duplex, node: string): Promise<DoctorAnswer>
 async function textOf(answer: IncomingMessage): Promise<string> {
   const bytes = collectedBytes(mostBytes)
   for await (const piece of answer) {
-    if (!bytes.add(piece)) throw new Error(`the report is longer than ${mostBytes} bytes`)
+    if (!bytes.add(piece)) throw new Error(`the report is longer than ${mostBytes} bytes, or cut up`)
   }
   return bytes.take().toString('utf8')
 }

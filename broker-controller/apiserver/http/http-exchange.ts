@@ -84,6 +84,7 @@ export async function httpExchange(
     endings = [answered.sessionEnded, admission?.displaced, held?.lost].filter((one) => one !== undefined)
     for (const ending of endings) ending.addEventListener('abort', leave, { once: true })
     if (endings.some(({ aborted }) => aborted)) leave()
+    if (answer.kind !== 'proxied' && answer.kind !== 'connection') messages.dropBody?.()
     const isWatch = ['stream', 'flow', 'connection', 'proxied'].includes(answer.kind)
     if (closeConnection !== undefined && isRefusedStranger(answered)) closeConnection()
     const code = 'code' in answer ? answer.code : answer.kind === 'connection' ? 101 : 200
@@ -195,13 +196,14 @@ function splitOnce(text: string, at: string): [string, string?] {
   return index < 0 ? [text] : [text.slice(0, index), text.slice(index + 1)]
 }
 
-/** What is beyond the limit is read and thrown away, so that the client receives the reason. */
+/** What is beyond the limit is read and thrown away, so that the client receives the reason; of a body that is cut up nothing more is read. */
 function bodyOf(body: Readable): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const bytes = collectedBytes(maxBodyBytes)
     body.on('data', (chunk: Buffer) => {
-      if (!bytes.add(chunk))
-        reject(new ApiError('RequestEntityTooLarge', `Request entity too large: limit is ${maxBodyBytes}`))
+      if (bytes.add(chunk)) return
+      if (bytes.isCutUp) body.destroy()
+      else reject(new ApiError('RequestEntityTooLarge', `Request entity too large: limit is ${maxBodyBytes}`))
     })
     body.once('end', () => resolve(bytes.take()))
     body.once('close', () => {

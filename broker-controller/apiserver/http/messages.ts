@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
+import { pieceMeter } from '../../../daemon/collected-bytes.ts'
 import type { Drain } from './slow-readers.ts'
 
 export type Incoming = {
@@ -39,6 +40,8 @@ export type HttpMessages = {
   readonly incoming: Incoming
   readonly body: Readable
   readonly outgoing: Outgoing
+  /** Reads what is left of the body, and throws it away. undefined: HTTP/2, whose client sends no more than is read. */
+  readonly dropBody?: () => void
   /** What was written so far for this request, or on its connection. */
   readonly sentBytes: () => number
   /** No further request is accepted on the connection. undefined: HTTP/1.1, which serves one at a time. */
@@ -46,5 +49,20 @@ export type HttpMessages = {
 }
 
 export function messagesOf(incoming: IncomingMessage, outgoing: ServerResponse): HttpMessages {
-  return { incoming, body: incoming, outgoing, sentBytes: () => incoming.socket.bytesWritten }
+  return {
+    incoming,
+    body: incoming,
+    outgoing,
+    dropBody: () => dropBody(incoming),
+    sentBytes: () => incoming.socket.bytesWritten,
+  }
+}
+
+/** Node.js does that after the answer (`resOnFinish` in lib/_http_server.js), for as long as the client sends pieces of any size. */
+function dropBody(incoming: IncomingMessage): void {
+  if (incoming.complete || incoming.readableFlowing !== null) return
+  const isFine = pieceMeter()
+  incoming.on('data', (piece: Buffer) => {
+    if (!isFine(piece.length)) incoming.destroy()
+  })
 }

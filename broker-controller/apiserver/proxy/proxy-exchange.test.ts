@@ -76,6 +76,15 @@ test('a status that is none counts as a failure of the server, and ends the conn
   t.match(await exchange(connection, 'GET'), { kind: 'proxied', code: 599 })
 })
 
+test('a server that sends informational responses without end is a failure, and ends the connection', async (t) => {
+  const hint = 'HTTP/1.1 103 Early Hints\r\n\r\n'
+  const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'
+  t.match(await exchange(await connectionTo(t, hint.repeat(5) + answer), 'GET'), { code: 200 })
+  const connection = await connectionTo(t, hint.repeat(6))
+  await t.rejects(exchange(connection, 'GET'), { code: 503, message: /too many 1xx informational responses/ })
+  t.ok(connection.destroyed)
+})
+
 test('links of a page are rewritten, and its length is left out', async (t) => {
   const body = '<a href="/x">'
   const head = (more: string) => `HTTP/1.1 200 OK\r\n${more}Content-Length: ${body.length}\r\n\r\n`

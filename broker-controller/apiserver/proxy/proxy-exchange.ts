@@ -6,6 +6,7 @@ import { ApiError } from '../../../api/api-error.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { withDeadline } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
+import { limitInformational } from '../../../daemon/informational-answers.ts'
 import type { RawRequest } from '../handlers/strategy.ts'
 import type { ApiResponse, TakenConnection } from '../wire/answers.ts'
 import { rewrittenLinks } from './html-links.ts'
@@ -80,6 +81,7 @@ function answerOn(stream: Duplex, exchange: Exchange): Promise<ApiResponse> {
       headers,
       maxHeaderSize: longestHead,
     })
+    limitInformational(sent)
     // Not once: it may fail again while its socket is torn down.
     sent.on('error', reject)
     sent.once('upgrade', (response, upgraded, head) => {

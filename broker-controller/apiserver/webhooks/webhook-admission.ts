@@ -4,6 +4,7 @@
  * (staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go, validating/dispatcher.go).
  */
 import { randomUUID } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Webhook } from '../../../api/admission/webhook.ts'
 import { ApiError } from '../../../api/api-error.ts'
 import { mastersGroup } from '../../../api/identity.ts'
@@ -84,6 +85,8 @@ export function webhookAdmission(needs: WebhookAdmissionNeeds): WebhookGate {
       if (!isSelected(one.webhook, { object: asObject(object), old: write.old, namespace })) return
       const decided = await callOne(one, 'admit', write, object, `round_${round}_index_${index}`)
       object = patched(one, write, object, decided)
+      // A patch may take as long as what is done with its result.
+      if (object !== write.object) await nextTurn()
       after.set(one, object)
     }
     for (const [index, one] of webhooks.entries()) await run(one, 0, index)

@@ -12,6 +12,7 @@ import { clipped } from '../../../api/problem.ts'
 import { collectedBytes } from '../../../daemon/collected-bytes.ts'
 import { TooLate, withDeadline } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
+import { limitInformational } from '../../../daemon/informational-answers.ts'
 import { parseJsonBody } from '../wire/request-body.ts'
 
 export type WebhookCall = {
@@ -143,7 +144,9 @@ function answered(asked: ClientRequest, body: string): Promise<unknown> {
     asked.once('response', (answer) => {
       const bytes = collectedBytes(mostAnswerBytes)
       answer.on('data', (part: Buffer) => {
-        if (!bytes.add(part)) asked.destroy(new AnswerError(`the answer is longer than ${mostAnswerBytes} bytes`))
+        if (bytes.add(part)) return
+        const because = bytes.isCutUp ? 'comes in too many small pieces' : `is longer than ${mostAnswerBytes} bytes`
+        asked.destroy(new AnswerError(`the answer ${because}`))
       })
       answer.on('error', reject)
       answer.once('end', () => {
@@ -154,6 +157,7 @@ function answered(asked: ClientRequest, body: string): Promise<unknown> {
         }
       })
     })
+    limitInformational(asked)
     // Not once: it may fail again while its socket is torn down.
     asked.on('error', reject)
     asked.end(body)
