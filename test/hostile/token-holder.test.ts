@@ -91,6 +91,59 @@ test('an attacker with a bootstrap token', async (t) => {
     }
   })
 
+  await t.test('does not get one name for two machines that ask in one moment', async (t) => {
+    const [one, two] = [await holder(), await holder()]
+    const asked = await Promise.all([one, two, one, two].map(async (by) => ({ by, ...(await ask(by, 'wanted')) })))
+    const settled = await Promise.all(asked.map(({ by, path }) => settledRequest(by, path)))
+    const isApproved = ({ status }: Request) => status?.conditions?.some(({ type }) => type === 'Approved')
+    t.equal(settled.filter(isApproved).length, 1)
+  })
+
+  await t.test('is nobody once the token is deleted, and gets no name that becomes free later', async (t) => {
+    const line = await fleet.controller.joinLine()
+    const token = line[line.indexOf('--token') + 1] ?? ''
+    const thief = apiAttacker(fleet.controller.apiUrl, { ca }, { token })
+    t.teardown(async () => thief.close())
+    const absent = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'absent' } }
+    await fleet.admin.sendJson('POST', '/api/v1/nodes', absent)
+    const { path } = await ask(thief, 'absent')
+    await eventually('the request waits', async () => (await thief.send('GET', path)).text.includes('NodeExists'))
+    const [id = ''] = token.split('.')
+    await fleet.admin.send('DELETE', `/api/v1/namespaces/kube-system/secrets/bootstrap-token-${id}`)
+    t.equal((await thief.send('GET', path)).status, 401)
+    t.equal((await ask(thief, 'another')).status, 401)
+    await fleet.admin.send('DELETE', '/api/v1/nodes/absent')
+    const denied = async () => (await fleet.admin.send('GET', path)).text
+    await eventually('the request is denied', async () => (await denied()).includes('TokenEnded'))
+    t.notMatch(JSON.parse(await denied()), { status: { certificate: String } })
+  })
+
+  await t.test('is not found by trying secrets, and refusals show nothing of a token', async (t) => {
+    const line = await fleet.controller.joinLine()
+    const [id = ''] = (line[line.indexOf('--token') + 1] ?? '').split('.')
+    const answers = new Map<string, number>()
+    const tries = Array.from(
+      { length: 400 },
+      (_, at) => `${at % 2 === 0 ? id : 'abcdef'}.${String(at).padStart(16, '0')}`,
+    )
+    await fleet.unnoticed(t, async () => {
+      for (const guess of tries) {
+        const stranger = apiAttacker(fleet.controller.apiUrl, { ca }, { token: guess })
+        const { status, text } = await stranger.send('GET', '/api')
+        stranger.close()
+        const message: string = JSON.parse(text).message
+        const shown = message.replace(/token \w{6} /, '').replace(/the time here is \S+/, '')
+        answers.set(`${status} ${shown}`, (answers.get(`${status} ${shown}`) ?? 0) + 1)
+      }
+    })
+    t.comment(JSON.stringify([...answers]))
+    t.same(
+      [...answers.keys()].map((one) => one.slice(0, 3)).sort(),
+      ['401', '429'],
+      'one sentence for every token that is none, until there are too many',
+    )
+  })
+
   await t.test('cannot occupy the controller with bodies', (t) =>
     fleet.unnoticed(t, async () => {
       for (const [type, body] of expensiveBodies()) {
