@@ -17,6 +17,7 @@ import { firewallFinding } from './docker-firewall.ts'
 import { type DoctorFinding, unknown } from './doctor-finding.ts'
 import { healthLooks } from './health.ts'
 import { identityFindings } from './identity.ts'
+import { imageFindings } from './images.ts'
 import { memoryCgroupFinding } from './kernel.ts'
 import { networkFindings, networkPrograms, savedNetworkMessage } from './network.ts'
 import { agentPort, askedPort, mdnsPort } from './ports.ts'
@@ -158,6 +159,7 @@ function machineLooks({ machine, live, agent, configuration }: DoctorSources): r
       },
     },
     firewallLook({ live, files }),
+    imagesLook(live),
   ]
 }
 
@@ -179,6 +181,18 @@ function firewallLook({ live, files }: Pick<DoctorSources, 'live'> & { readonly 
           liveRestore: engine.liveRestore,
         }),
       ]
+    },
+  }
+}
+
+/** Only overlay2 keeps what the files of an image were. */
+function imagesLook(live: DoctorSources['live']): Look {
+  return {
+    about: 'docker-images',
+    async look() {
+      const engine = await live?.docker()
+      if (live === undefined || engine === undefined || typeof engine === 'string') return []
+      return engine.storageDriver === 'overlay2' ? imageFindings(await live.images(engine.rootDirectory)) : []
     },
   }
 }

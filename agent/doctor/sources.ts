@@ -10,6 +10,7 @@ import type { FileReading } from './agent-files.ts'
 import type { ControllerReading } from './controller.ts'
 import type { DockerFacts, DockerSilent } from './docker.ts'
 import type { Fix } from './doctor-finding.ts'
+import type { ImagesReading } from './images.ts'
 import type { CommandLineFile } from './kernel.ts'
 import type { Listener } from './ports.ts'
 import type { UnitReading } from './shutdown.ts'
@@ -50,6 +51,8 @@ export interface ExaminedMachine {
 export interface LiveMachine {
   space(paths: readonly string[]): Promise<readonly SpaceReading[]>
   docker(): Promise<DockerFacts | DockerSilent>
+  /** What of Docker's images is damaged, below its root directory. Rejects where this user may not read it. */
+  images(rootDirectory: string): Promise<ImagesReading>
   /** As the agent observes them, for the folders of its data and of Docker's images. */
   diskSignals(dataDirectory: string, imageDirectory: string | undefined): Promise<readonly Observation[]>
   /** Whether Docker's chain for rules of others is there; undefined: the user may not see it. */

@@ -28,6 +28,8 @@ export interface FakeRuntime extends ContainerRuntime {
   readonly logs: Map<string, string>
   /** Why the engine makes no container of an image. */
   readonly refusedImages: Map<string, string>
+  /** What is wrong with the files of an image. */
+  readonly damagedImages: Map<string, string>
   /** `linux/arm64`, where an image states its platform. */
   readonly imagePlatforms: Map<string, string>
   /** The exit code of commands in containers: that of `exit N`, else 0. */
@@ -60,6 +62,7 @@ export function fakeRuntime(clock: Clock): FakeRuntime {
   const imageUsers = new Map<string, string>()
   const imagePlatforms = new Map<string, string>()
   const refusedImages = new Map<string, string>()
+  const damagedImages = new Map<string, string>()
   const listeners = new Set<{ nodeName: string; listener: RuntimeListener; broken: (error: Error) => void }>()
   const ends = new Map<string, () => void>()
   const calls: { method: keyof ContainerRuntime; subject: string }[] = []
@@ -227,6 +230,10 @@ export function fakeRuntime(clock: Clock): FakeRuntime {
       const platform = { os, architecture, variant }
       return { id: `sha256:${image}`, sizeBytes: 1_000, platform, ...(refused !== undefined && { refused }) }
     },
+    async imageDamage(image) {
+      await begin('imageDamage', image)
+      return damagedImages.get(image)
+    },
     async imageUser(image) {
       await begin('imageUser', image)
       return imageUsers.get(image) ?? ''
@@ -282,6 +289,7 @@ export function fakeRuntime(clock: Clock): FakeRuntime {
     imageUsers,
     imagePlatforms,
     refusedImages,
+    damagedImages,
     exit: (id, exitCode, more) => end(id, exitCode, more?.oomKilled),
     lose(id) {
       const entry = entryOf(id)

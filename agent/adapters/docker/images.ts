@@ -1,4 +1,6 @@
 /** Images in Docker: inspects, pulls, lists and removes them, and imports the sandbox image. */
+
+import { dirname } from 'node:path'
 import { Readable } from 'node:stream'
 import { configurationProblem, parseImageName } from '../../pods/images/image-decision.ts'
 import { isSandboxArchitecture, sandboxImage, sandboxLayer } from '../../pods/images/sandbox-image.ts'
@@ -8,11 +10,12 @@ import { type EngineReader, imagePath } from './connection.ts'
 import type { Engine } from './engine.ts'
 import type { JsonShape } from './json-reader.ts'
 import { pull } from './pull.ts'
+import { imageDamage } from './store/image-files.ts'
 
 export interface DockerImages
   extends Pick<
     ContainerRuntime,
-    'findImage' | 'imageUser' | 'pullImage' | 'listImages' | 'imagesInUse' | 'removeImage'
+    'findImage' | 'imageDamage' | 'imageUser' | 'pullImage' | 'listImages' | 'imagesInUse' | 'removeImage'
   > {
   /** The image ID in statuses: the digest if it has one. */
   imageIDOf(id: string): Promise<string>
@@ -32,6 +35,12 @@ const imageShape = {
     Config: { fields: { User: 'text' } },
   },
 } as const satisfies JsonShape
+/** The folder of its highest layer: `/var/lib/docker/overlay2/ID/diff`. */
+const storageShape = {
+  fields: { Id: 'text', GraphDriver: { fields: { Name: 'text', Data: { fields: { UpperDir: 'text' } } } } },
+} as const satisfies JsonShape
+/** So long the files of one image are checked. */
+const checkMs = 60_000
 const usersShape = { list: { fields: { ImageID: 'text' } } } as const satisfies JsonShape
 const versionShape = { fields: { Arch: 'text' } } as const satisfies JsonShape
 
@@ -80,6 +89,8 @@ export function dockerImages(engine: Engine): DockerImages {
       const platform = { os, architecture, variant: Variant }
       return { id, sizeBytes, platform, ...(refused !== undefined && { refused }) }
     },
+
+    imageDamage: (image) => damageOf(answers, image),
 
     async imageUser(image) {
       const found = await inspected(image)
@@ -161,4 +172,13 @@ async function imagesInUse(answers: EngineReader): Promise<ReadonlySet<string>> 
 function inspectImage(answers: EngineReader, image: string, ms: number) {
   const request = { path: `${imagePath(image)}/json` }
   return call(`Cannot look at image ${image}`, ms, (signal) => answers.measured(request, imageShape, signal), 404)
+}
+
+async function damageOf(answers: EngineReader, image: string): Promise<string | undefined> {
+  const tried = `Cannot check the files of image ${image}`
+  const path = `${imagePath(image)}/json`
+  const { Id: id = '', GraphDriver } = await call(tried, askMs, (signal) => answers.read(path, storageShape, signal))
+  const folder = GraphDriver?.Data?.UpperDir
+  if (GraphDriver?.Name !== 'overlay2' || folder === undefined) return undefined
+  return await call(tried, checkMs, (signal) => imageDamage(dirname(dirname(dirname(folder))), id, signal))
 }

@@ -18,7 +18,7 @@ import { fixFiles } from './machine-files.ts'
 const defaults = { dataDir: '/var/lib/bramble/agent', dockerSocket: '/var/run/docker.sock' }
 /** A machine that stands still for some seconds is no check that hangs. */
 const patienceMs = 60_000
-const limits = { spaceMs: patienceMs, healthMs: patienceMs }
+const limits = { spaceMs: patienceMs, healthMs: patienceMs, imagesMs: patienceMs }
 const terminal = { columns: 80, isColoured: false }
 const usual = {
   path: undefined,

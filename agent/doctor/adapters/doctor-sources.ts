@@ -38,6 +38,7 @@ import { askDocker } from './engine.ts'
 import { doctorHealthSource } from './health-source.ts'
 import { listeningPorts } from './listening-ports.ts'
 import { fixFiles, machineFiles, modeOf } from './machine-files.ts'
+import { checkImages } from './stored-images.ts'
 import { doctorSystemd } from './systemd.ts'
 
 export type DoctorSettings = {
@@ -48,10 +49,10 @@ export type DoctorSettings = {
   readonly limits?: DoctorLimits
 }
 
-/** How long a filesystem and the agent are waited for. */
-type DoctorLimits = { readonly spaceMs: number; readonly healthMs: number }
+/** How long a filesystem and the agent are waited for, and images are checked. */
+type DoctorLimits = { readonly spaceMs: number; readonly healthMs: number; readonly imagesMs: number }
 
-const usualLimits: DoctorLimits = { spaceMs: 3_000, healthMs: 2_000 }
+const usualLimits: DoctorLimits = { spaceMs: 3_000, healthMs: 2_000, imagesMs: 2_500 }
 
 export function doctorSources({ request, defaults, readConfiguration, limits }: DoctorSettings): DoctorSources {
   const { root } = request
@@ -76,7 +77,7 @@ export function doctorSources({ request, defaults, readConfiguration, limits }: 
   return {
     machine,
     live: isLive
-      ? liveMachine({ dataDir, docker, systemd, isClockRight: machine.timeSynchronized, limits })
+      ? liveMachine({ dataDir, dockerSocket, docker, systemd, isClockRight: machine.timeSynchronized, limits })
       : undefined,
     agent,
     configuration: once(readConfiguration),
@@ -143,6 +144,7 @@ const silent = openLog({ level: 'error', format: 'json', write: () => undefined 
 
 type LiveNeeds = {
   readonly dataDir: string
+  readonly dockerSocket: string
   readonly docker: () => Promise<DockerFacts | DockerSilent>
   readonly systemd: ReturnType<typeof doctorSystemd>
   /** Undefined: the machine has no source for it. */
@@ -150,7 +152,14 @@ type LiveNeeds = {
   readonly limits: DoctorLimits | undefined
 }
 
-function liveMachine({ dataDir, docker, systemd, isClockRight, limits = usualLimits }: LiveNeeds): LiveMachine {
+function liveMachine({
+  dataDir,
+  dockerSocket,
+  docker,
+  systemd,
+  isClockRight,
+  limits = usualLimits,
+}: LiveNeeds): LiveMachine {
   return {
     space: async (paths) => {
       const readings = await Promise.all(paths.map((path) => spaceOf(path, limits.spaceMs)))
@@ -162,6 +171,7 @@ function liveMachine({ dataDir, docker, systemd, isClockRight, limits = usualLim
       })
     },
     docker,
+    images: (rootDirectory) => checkImages(dockerSocket, rootDirectory, limits.imagesMs),
     diskSignals: readDiskSignals,
     hasDockerChain: hasDockerRules,
     firewallRules: readFirewall,

@@ -5,6 +5,7 @@ import type { Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
+import { endsAsDamaged } from '../images/image-damage.ts'
 import type { PodImages } from '../images/pod-images.ts'
 import type { ApiServerLocation } from '../options/container-env.ts'
 import { containerOptions } from '../options/container-options.ts'
@@ -81,7 +82,7 @@ export type ContainerStartNeeds = PostStartNeeds & {
   /** The `/etc/hosts` of this machine; undefined: not to be copied. */
   readonly machineHosts: () => Promise<string | undefined>
   readonly tokens: Pick<TokenManager, 'of'>
-  readonly images: Pick<PodImages, 'pulledMessage'>
+  readonly images: Pick<PodImages, 'pulledMessage' | 'suspect' | 'damageOf'>
   readonly clock: Clock
   readonly log: Log
   readonly recordEvent: (pod: Pod, event: PodEvent) => void
@@ -95,6 +96,8 @@ type Start = {
 
 /** A container that could not be created is tried again after this time. */
 const problemMs = 10_000
+/** The files of a damaged image are checked again in between. */
+const damagedMs = 30_000
 /** The arrival of a token ends the wait: longer than a request for it may take. */
 const tokenMs = 20_000
 /** Wait for the first inspection of the node, shortly after the agent's start. */
@@ -137,6 +140,11 @@ async function create(needs: ContainerStartNeeds, start: Start): Promise<Created
   const { uid, pod, step } = start
   const { container, attempt, sandbox } = step
   const { name, image = '' } = container
+  if (step.previous !== undefined && endsAsDamaged(step.previous)) needs.images.suspect(uid, image)
+  const damage = needs.images.damageOf(uid, image)
+  if (damage !== undefined) {
+    return void notCreated(needs, start, { reason: 'ImageDamaged', message: damage }, damagedMs)
+  }
   const tokens = await needs.tokens.of(pod)
   if ([...tokenNeeds(pod, container).keys()].some((id) => !tokens.has(id))) {
     return void notCreated(needs, start, { reason: 'ContainerCreating', message: '' }, tokenMs)
@@ -210,7 +218,10 @@ async function createIn(
     // The image or the sandbox was removed after planning: the next observation shows that.
     if (error instanceof RuntimeError && error.reason === 'ImageNotFound') {
       needs.records.update(start.uid, withoutImages)
-    } else problem(needs, start, 'CreateContainerError', withoutValues(storyOf(error), options.env))
+    } else {
+      needs.images.suspect(start.uid, options.image)
+      problem(needs, start, 'CreateContainerError', withoutValues(storyOf(error), options.env))
+    }
     return undefined
   }
 }

@@ -3,24 +3,27 @@ import type { ConfigMap } from '../../../api/config-map.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
 import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
 import { containersOf } from '../record/pod-containers.ts'
 import type { PodEvent } from '../record/pod-events.ts'
 import { onImageFound, onPullStarted, type PodRecord } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
 import type { Platform } from '../runtime/platforms.ts'
 import type { ContainerRuntime } from '../runtime/runtime.ts'
+import { damagedImages } from './damaged-images.ts'
 import type { ImageFacts } from './image-decision.ts'
 import { type ImagePuller, pulledMessage, pullingMessage } from './image-puller.ts'
 import { credentialsFor } from './registry-credentials.ts'
 
 export type PodImagesNeeds = {
   readonly records: PodRecords
-  readonly runtime: Pick<ContainerRuntime, 'findImage'>
+  readonly runtime: Pick<ContainerRuntime, 'findImage' | 'imageDamage'>
   readonly puller: ImagePuller
   /** Why an image of this platform does not run on this machine. */
   readonly platformProblem: (image: string, platform: Platform) => Promise<string | undefined>
   readonly sources: () => { readonly configMaps: readonly ConfigMap[]; readonly secrets: readonly Secret[] }
   readonly clock: Clock
+  readonly log: Log
   readonly recordEvent: (pod: Pod, event: PodEvent) => void
   /** A pull has ended: sync the pod again. */
   readonly again: (uid: string) => void
@@ -32,12 +35,19 @@ export interface PodImages {
   lookFor(uid: string, image: string): Promise<void>
   /** Starts a pull, unless one is under way. */
   pull(uid: string, pod: Pod, image: string, containerName: string): void
+  /** A container of the image failed as those of a damaged one do: has its files checked. */
+  suspect(uid: string, image: string): void
+  /** Why no container is started of the image that is present: its files are damaged, as a check found. */
+  damageOf(uid: string, image: string): string | undefined
   /** Message of the Event `Pulled`. `pulled`: it was pulled for this container. */
   pulledMessage(pod: Pod, record: PodRecord, image: string, pulled: boolean): string
 }
 
 export function podImages(needs: PodImagesNeeds): PodImages {
   const { records, runtime, puller, clock, recordEvent } = needs
+
+  const damaged = damagedImages(needs)
+  const idOf = (uid: string, image: string) => records.of(uid).images.get(image)?.image?.id
 
   const pullOf = (pod: Pod, image: string) => ({
     image,
@@ -80,6 +90,14 @@ export function podImages(needs: PodImagesNeeds): PodImages {
           },
         },
       )
+    },
+    suspect(uid, image) {
+      const id = idOf(uid, image)
+      if (id !== undefined) damaged.suspect(image, id, () => needs.again(uid))
+    },
+    damageOf(uid, image) {
+      const id = idOf(uid, image)
+      return id === undefined ? undefined : damaged.messageOf(image, id)
     },
     pulledMessage(pod, { images }, image, pulled) {
       const times = pulled ? puller.timesOf(pullOf(pod, image)) : undefined

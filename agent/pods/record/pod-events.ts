@@ -69,6 +69,8 @@ export function eventsOfWaiting(
       return [event('Normal', 'BackOff', `Back-off pulling image "${image}"`), failed]
     case 'ImagePlatformMismatch':
       return [event('Warning', 'Failed', `Failed to use image: ${message}`), failed]
+    case 'ImageDamaged':
+      return [event('Warning', 'ImageDamaged', message), failed]
     case 'ErrImageNeverPull':
       return [event('Warning', 'ErrImageNeverPull', message), failed]
     case 'InvalidImageName':
