@@ -1,17 +1,16 @@
-/** The usage of filesystems. One that does not answer is not read again until it does, because each call holds a thread. */
-import type { StatsFs } from 'node:fs'
+/** The usage of filesystems. One that does not answer is not read again until it does, because each call holds a thread or a process. */
 import { statfs } from 'node:fs/promises'
 import { onceAtATime, within } from '../../../daemon/deadline.ts'
 import type { FilesystemReading } from '../../usage/usage.ts'
+import { remoteFiles, type Space } from './remote/remote-files.ts'
+import { remoteMountOn } from './remote/remote-mounts.ts'
 
 /** Usage of the filesystem of `path`; undefined if it cannot be read in time. */
 export type FilesystemUsage = (path: string) => Promise<FilesystemReading | undefined>
 
 const deadlineMs = 2_000
 
-export function filesystemUsage(
-  statfsOf: (path: string) => Promise<StatsFs> = (path) => statfs(path),
-): FilesystemUsage {
+export function filesystemUsage(statfsOf: (path: string) => Promise<Space> = spaceOf()): FilesystemUsage {
   const ask = onceAtATime(statfsOf)
   return async (path) => {
     try {
@@ -26,5 +25,14 @@ export function filesystemUsage(
     } catch {
       return undefined
     }
+  }
+}
+
+/** Of a remote mount, such as NTFS through FUSE, it is read by a process: a thread that it holds could not be ended. */
+function spaceOf(): (path: string) => Promise<Space> {
+  const remote = remoteFiles(deadlineMs)
+  return async (path) => {
+    const mount = await remoteMountOn(path)
+    return mount === undefined ? await statfs(path) : await remote.space(mount, path)
   }
 }

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { codeOf } from '../../../daemon/errors.ts'
 import type { NodeLog } from '../http/endpoint-answers.ts'
 import { entryOf, listEntries, openFolder } from './open-folders.ts'
+import { remoteMountOn } from './remote/remote-mounts.ts'
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
 /** A browser or a person reads no more. */
@@ -19,6 +20,10 @@ export function nodeLogs(root: string): (path: string) => Promise<NodeLog | unde
   return async (path) => {
     const parts = path.split('/').filter((part) => part !== '')
     if (parts.some((part) => part === '..' || part === '.' || part.includes('\0'))) return undefined
+    const mount = await remoteMountOn(join(logFolder, ...parts))
+    if (mount !== undefined) {
+      throw new Error(`/var/log/${parts.join('/')} is not read: ${mount.path} is a remote file system (${mount.type})`)
+    }
     let folder = await openFolder(logFolder)
     try {
       for (const [i, part] of parts.entries()) {

@@ -4,6 +4,8 @@ import { basename, dirname, join } from 'node:path'
 import type { RuntimeContainer } from '../../pods/runtime/runtime.ts'
 import type { Filled, PodDiskReading } from '../../usage/usage.ts'
 import { type FolderCounter, mountUsage } from './folder-usage.ts'
+import { mountPoints, mountsAt } from './mounts.ts'
+import { isRemote } from './remote/remote-mounts.ts'
 import type { VolumeFolders } from './volume-store.ts'
 
 /** One after another: concurrent reads slow a card down. */
@@ -32,6 +34,7 @@ export async function readPodDisks(
 
 async function volumesOf(uid: string, { dataDirectory, memoryDirectory }: VolumeFolders, counter: FolderCounter) {
   const volumes: PodDiskReading['volumes'][number][] = []
+  const remote = (await mountPoints()).filter(isRemote)
   for (const [directory, inMemory] of [
     [dataDirectory, false],
     [memoryDirectory, true],
@@ -40,7 +43,8 @@ async function volumesOf(uid: string, { dataDirectory, memoryDirectory }: Volume
     for (const name of await readdir(folder).catch(() => [])) {
       if (name.startsWith('..')) continue // it is being created
       const path = join(folder, name)
-      const own = inMemory && (await isMount(path, folder))
+      // A container may have mounted a remote file system there, whose files are not looked at.
+      const own = inMemory && mountsAt(remote, path).length === 0 && (await isMount(path, folder))
       const used = own ? await mountUsage(path) : await counter.usage(path)
       if (used !== undefined) volumes.push({ name, inMemory, ...used })
     }

@@ -8,6 +8,7 @@ import { startDeadline, TooLate, within } from '../../../daemon/deadline.ts'
 import { codeOf } from '../../../daemon/errors.ts'
 import { openLog } from '../../../daemon/log.ts'
 import { bootFilePath, parseBootFile } from '../../adapters/disk/boot-file.ts'
+import { remoteMountOn } from '../../adapters/disk/remote/remote-mounts.ts'
 import { agentOn } from '../../adapters/disk/single-instance.ts'
 import { knownTimePath, timeFile } from '../../adapters/disk/time-file.ts'
 import { readHardwareIdentity } from '../../adapters/kernel/host-identity.ts'
@@ -200,6 +201,9 @@ type Space = { readonly device: number; readonly space: SpaceReading }
 
 /** Undefined: there is nothing at this path. */
 async function spaceOf(path: string, withinMs: number): Promise<Space | undefined> {
+  // A call on one that does not answer would keep this program from ending.
+  const mount = await remoteMountOn(path)
+  if (mount !== undefined) throw new Error(`${path} is on a remote file system (${mount.type} at ${mount.path})`)
   const read = Promise.all([stat(path), statfs(path)])
   try {
     const [{ dev }, { bavail, blocks, bsize, files, ffree }] = await within(withinMs, `${path}: no answer`, read)

@@ -1,32 +1,14 @@
 import { test } from 'tap'
+import { aContainer } from '../../testing/builders.ts'
 import { listening, nodeInMemory, podRunning } from '../../testing/node-in-memory.ts'
-import type { RuntimeContainer } from '../runtime/runtime.ts'
 import { damageMessage, endsAsDamaged } from './image-damage.ts'
 
-const ended: RuntimeContainer = {
-  id: 'c1',
-  identity: {
-    kind: 'container',
-    podNamespace: 'default',
-    podName: 'web',
-    podUID: 'u',
-    containerName: 'main',
-    attempt: 0,
-    specHash: '',
-    gracePeriodSeconds: 30,
-  },
-  sandboxID: 's',
-  image: 'busybox:1.36',
-  imageID: '',
+const ended = aContainer({
   state: 'exited',
   exitCode: 1,
-  oomKilled: false,
-  error: '',
-  createdAt: '2026-01-01T00:00:00Z',
   startedAt: '2026-01-01T00:00:00Z',
   finishedAt: '2026-01-01T00:00:10Z',
-  ip: undefined,
-}
+})
 
 test('a container that fails right after its start, or does not start, may have a damaged image', (t) => {
   t.equal(endsAsDamaged(ended), true)

@@ -2,11 +2,17 @@ import { ChildProcess } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { isRoot, skipWithout } from '../../../../test/support/missing-parts.ts'
 import { testVolumes } from '../../../../test/support/volumes.ts'
+import { aContainer } from '../../../testing/builders.ts'
 import { mountHung, noFuse } from '../../../testing/hung-filesystem.ts'
+import { filesystemUsage } from '../filesystem-usage.ts'
 import { folderCounter } from '../folder-usage.ts'
+import { mountPoints, mountsAt } from '../mounts.ts'
+import { nodeLogs } from '../node-logs.ts'
+import { readPodDisks } from '../pod-disks.ts'
 import { volumeStore } from '../volume-store.ts'
 import { remoteFiles } from './remote-files.ts'
 
@@ -72,7 +78,7 @@ for (const reads of [false, true]) {
   test(`a file system that does not answer holds up only the volumes on it; ${callers}`, { skip }, async (t) => {
     const { folder, dataDirectory, memoryDirectory } = await testVolumes(t)
     const nas = join(folder, 'nas')
-    await mountHung(t, nas, { reads })
+    const server = await mountHung(t, nas, { reads })
     await symlink(join(nas, 'deep'), join(folder, 'link'))
     const store = volumeStore({ dataDirectory, memoryDirectory }, remoteFiles(300))
     const hostPath = (path: string, type = '') => ({ name: 'data', kind: 'hostPath' as const, path, type })
@@ -95,5 +101,29 @@ for (const reads of [false, true]) {
     t.match(await counter.usage(local), { inodesUsed: 1 })
     await counter.close()
     await store.remove('u')
+
+    const logs = nodeLogs(folder)
+    await mkdir(join(folder, 'var/log'), { recursive: true })
+    await symlink(nas, join(folder, 'var/log/nas'))
+    t.same(await logs(''), { kind: 'folder', names: ['nas'] })
+    await t.rejects(logs('nas/file'), /^\/var\/log\/nas\/file is not read: .* is a remote file system \(fuse\)/)
+    t.equal(await filesystemUsage()(join(nas, 'deep')), undefined)
+
+    const memoryVolumes = join(memoryDirectory, 'pods/v/volumes')
+    await mountHung(t, join(memoryVolumes, 'data'), { reads })
+    const ofPod = aContainer({ identity: { podUID: 'v' } })
+    const [used] = await readPodDisks([ofPod], { dataDirectory, memoryDirectory }, folderCounter())
+    t.match(used?.volumes, [{ name: 'data', incomplete: /is mounted in it$/ }], 'mounted there by a container')
+
+    server.answer()
+    const again = async () => await store.place('u', hostPath(nas, 'Directory')).catch(() => undefined)
+    while ((await again()) === undefined) await setTimeout(20)
+    t.match(await filesystemUsage()(nas), { capacityBytes: 409_600, availableBytes: 204_800, usedBytes: 163_840 })
+
+    const part = await store.part('u', hostPath(nas), '.', mount)
+    server.hang()
+    t.equal(mountsAt(await mountPoints(), part).length, 1)
+    await store.remove('u')
+    t.same(mountsAt(await mountPoints(), part), [], 'the folder of its pod is removed while it hangs')
   })
 }

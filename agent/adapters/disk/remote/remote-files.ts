@@ -1,26 +1,35 @@
 /** File calls on a remote mount, made by processes with a deadline, one at a time for each mount. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import type { StatsFs } from 'node:fs'
 import { startDeadline } from '../../../../daemon/deadline.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import type { Held } from '../inside-volume.ts'
 import type { MountPoint } from '../mounts.ts'
 import { type ChildEnd, leave, NoAnswer, refuseIfLeft, runBounded, type Start } from './bounded-child.ts'
+import { mountTurns } from './mount-turns.ts'
 
 const usualDeadlineMs = 10_000
 const releaseMs = 2_000
+
+/** Of a file system, in blocks of `bsize` bytes. */
+export type Space = Pick<StatsFs, 'bsize' | 'blocks' | 'bfree' | 'bavail' | 'files' | 'ffree'>
 
 export type RemoteFiles = {
   /** The kind of the file, as `stat --format=%F` prints it in English; undefined: it does not exist. Links are followed. */
   kindOf(mount: MountPoint, path: string): Promise<string | undefined>
   makeFolder(mount: MountPoint, path: string): Promise<void>
   makeFile(mount: MountPoint, path: string): Promise<void>
+  /** As statfs(2). */
+  space(mount: MountPoint, path: string): Promise<Space>
   /** As `holdInside`. */
   hold(mount: MountPoint, root: string, subPath: string): Promise<Held>
 }
 
 /** `start`: starts the processes. */
 export function remoteFiles(deadlineMs = usualDeadlineMs, start: Start = spawn): RemoteFiles {
-  const inTurn = turns()
+  const inTurn = mountTurns((mount) =>
+    runBounded({ key: mount.path, command: ['stat', '--', mount.path], deadlineMs, start }),
+  )
   const run = (mount: MountPoint, command: readonly string[]): Promise<ChildEnd> =>
     inTurn(mount, () => runBounded({ key: mount.path, command, deadlineMs, start }))
   const runOrThrow = async (mount: MountPoint, command: readonly string[]) => {
@@ -30,40 +39,20 @@ export function remoteFiles(deadlineMs = usualDeadlineMs, start: Start = spawn):
   }
   return {
     async kindOf(mount, path) {
-      const { code, stdout } = await run(mount, ['stat', '--dereference', '--format=%F', '--', path])
-      return code === 0 ? stdout.trim() : undefined
+      const { code, stdout, stderr } = await run(mount, ['stat', '--dereference', '--format=%F', '--', path])
+      if (code === 0) return stdout.trim()
+      if (/: (No such file or directory|Not a directory)$/m.test(stderr)) return undefined
+      throw new VolumeError(stderr.trim())
     },
     makeFolder: async (mount, path) => void (await runOrThrow(mount, ['mkdir', '--parents', '--', path])),
     makeFile: async (mount, path) => void (await runOrThrow(mount, ['touch', '--', path])),
+    async space(mount, path) {
+      const stdout = await runOrThrow(mount, ['stat', '--file-system', '--format=%S %b %f %a %c %d', '--', path])
+      const [bsize = 0, blocks = 0, bfree = 0, bavail = 0, files = 0, ffree = 0] = stdout.split(' ').map(Number)
+      return { bsize, blocks, bfree, bavail, files, ffree }
+    },
     hold: (mount, root, subPath) => inTurn(mount, () => heldByChild(mount.path, { root, subPath }, deadlineMs, start)),
   }
-}
-
-/** One after another for each mount. If one gets no answer, those that wait for their turn are not tried. */
-function turns() {
-  const last = new Map<string, Promise<unknown>>()
-  return async <T>(mount: MountPoint, call: () => Promise<T>): Promise<T> => {
-    const earlier = last.get(mount.path)
-    const own = (async () => {
-      await earlier?.catch((error: unknown) => {
-        if (error instanceof NoAnswer) throw error
-      })
-      return await call()
-    })()
-    last.set(mount.path, own)
-    try {
-      return await own
-    } catch (error) {
-      throw error instanceof NoAnswer ? notAnswering(mount, error) : error
-    } finally {
-      if (last.get(mount.path) === own) last.delete(mount.path)
-    }
-  }
-}
-
-/** Always the same text, so that the events of the attempts are counted together. */
-function notAnswering({ path, type, source }: MountPoint, cause: NoAnswer): VolumeError {
-  return new VolumeError(`the file system mounted at ${path} (${type}, ${source}) does not answer`, { cause })
 }
 
 /**
