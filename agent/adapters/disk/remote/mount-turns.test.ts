@@ -41,7 +41,7 @@ test('after a call without an answer no other waits, and one probe at a time fin
   t.equal(await turns(nas, call), 2)
 })
 
-test('probes end when nobody calls any more', async (t) => {
+test('probes end when no call is made any more', async (t) => {
   let probes = 0
   const turns = mountTurns(async () => {
     probes++

@@ -150,7 +150,7 @@ test('of a file that an archive has twice the later one is on the disk', async (
   t.equal(await whole(), undefined)
 })
 
-test('a damaged record of files says nothing of the files', async (t) => {
+test('nothing is reported of files whose record is damaged', async (t) => {
   const { root, damage, put } = await storeWith(t, [{ 'etc/passwd': 'root' }])
   const [record = ''] = chainIDs([sha256(JSON.stringify({ 'etc/passwd': 'root' }))])
   const path = `image/overlay2/layerdb/${record.replace(':', '/')}/tar-split.json.gz`

@@ -79,7 +79,7 @@ async function filesDamage(record: string, folder: string, signal: AbortSignal):
   try {
     await pipeline(createReadStream(recorded), createGunzip(), readAll, { signal })
   } catch (error) {
-    // The record itself is damaged, or cannot be read to its end in time: what it says of the files before that holds.
+    // The record itself is damaged, or cannot be read to its end in time: what was read before that holds.
     if (signal.aborted && found === undefined) throw error
   }
   return found?.damage
