@@ -19,6 +19,7 @@ import { serviceNetwork } from './apiserver/handlers/service-network.ts'
 import { podSecurityAdmission } from './apiserver/pod-security/pod-security-admission.ts'
 import { serviceConnections } from './apiserver/proxy/service-connections.ts'
 import { usageLedger } from './apiserver/quota/quota-ledger.ts'
+import { type StandardCheckNeeds, standardChecks } from './apiserver/standard-checks.ts'
 import type { ReadinessCheck } from './apiserver/system-paths.ts'
 import { webhookAdmission } from './apiserver/webhooks/webhook-admission.ts'
 import { webhookCaller } from './apiserver/webhooks/webhook-call.ts'
@@ -129,12 +130,7 @@ export async function openParts(
     origin,
     guard,
     upkeep,
-    readiness: [
-      ...(problems === undefined
-        ? spaceCheck(upkeep)
-        : [{ name: 'etcd', check: () => withoutProblems(problems), warnings: () => upkeep?.warnings() ?? [] }]),
-      ...(replica === undefined ? [] : [replica.readiness]),
-    ],
+    readiness: readinessOf({ store, clock, problems, upkeep, replica }),
     access,
     tokens: serviceAccountTokens(() => tokenKeys, store),
     reloadTokenKeys: async () => {
@@ -165,6 +161,27 @@ function addressRulesOf(network: PodNetworkSettings | undefined): AddressRules {
     podRanges: [clusterCIDR, ...(ipv6 ? [ipv6.clusterCIDR] : [])],
     serviceRanges: [serviceCIDR, ...(ipv6 ? [ipv6.serviceCIDR] : [])],
   }
+}
+
+type ReadinessParts = Pick<StandardCheckNeeds, 'store' | 'clock'> & {
+  /** undefined: the store is not etcd. */
+  readonly problems: (() => Promise<readonly string[]>) | undefined
+  readonly upkeep: StoreUpkeep | undefined
+  readonly replica: { readonly readiness: ReadinessCheck } | undefined
+}
+
+function readinessOf({ store, clock, problems, upkeep, replica }: ReadinessParts): readonly ReadinessCheck[] {
+  const etcd = (asked: NonNullable<typeof problems>): ReadinessCheck => ({
+    name: 'etcd',
+    of: ['healthz', 'readyz'],
+    check: () => withoutProblems(asked),
+    warnings: () => upkeep?.warnings() ?? [],
+  })
+  return [
+    ...standardChecks({ store, clock, isEtcd: problems !== undefined }),
+    ...(problems === undefined ? spaceCheck(upkeep) : [etcd(problems)]),
+    ...(replica === undefined ? [] : [replica.readiness]),
+  ]
 }
 
 /**

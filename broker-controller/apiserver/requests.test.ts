@@ -92,7 +92,7 @@ test('only a few paths are served beside the resources', async (t) => {
   const { ask } = await anApi(t)
   t.match(await ask('GET', '/version'), { body: { major: '1', minor: '32', gitVersion: 'v1.32.4-bramble.0.1.0' } })
   t.match(await ask('GET', '/healthz'), { code: 200, body: { text: 'ok' } })
-  t.match(await ask('GET', '/livez?verbose'), { body: { text: '[+]ping ok\nlivez check passed\n' } })
+  t.match(await ask('GET', '/livez?verbose'), { body: { text: '[+]ping ok\n[+]log ok\nlivez check passed\n' } })
   t.match(await ask('GET', '/metrics'), { body: { text: 'up 1\n' } })
   const proto = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf'
   t.match(await ask('GET', '/openapi/v2', { accept: proto }), { code: 200, body: { text: '' } })

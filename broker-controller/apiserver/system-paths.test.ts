@@ -30,7 +30,7 @@ test('readyz is ok when every check passes; until then it lists each check', asy
   t.match(await get('/readyz', [well]), { code: 200, text: 'ok' })
   t.match(await get('/readyz', [well, broken]), {
     code: 500,
-    text: '[+]ping ok\n[+]store ok\n[-]broker failed: the port is not open yet\nreadyz check failed\n',
+    text: '[+]ping ok\n[+]log ok\n[+]store ok\n[-]broker failed: the port is not open yet\nreadyz check failed\n',
   })
   t.match(await get('/livez', [broken]), { code: 200 }, 'not being ready is no reason to be restarted')
 })
@@ -40,24 +40,32 @@ test('a warning is a line of the verbose answer, and fails nothing', async (t) =
   t.match(await get('/readyz', [warned]), { code: 200, text: 'ok' })
   t.match(await get('/readyz?verbose', [warned]), {
     code: 200,
-    text: '[+]ping ok\n[+]etcd ok\n[!]etcd warning: it is nearly full\nreadyz check passed\n',
+    text: '[+]ping ok\n[+]log ok\n[+]etcd ok\n[!]etcd warning: it is nearly full\nreadyz check passed\n',
   })
 })
 
 test('one check by its path, and all but those that the query excludes', async (t) => {
   const broken: ReadinessCheck = { name: 'broker', check: () => Promise.reject(new Error('the port is not open yet')) }
   t.match(await get('/readyz/ping', [broken]), { code: 200, text: 'ok' })
-  t.match(await get('/readyz/broker', [broken]), { code: 500, text: /^\[-\]broker failed/ })
+  t.match(await get('/readyz/broker', [broken]), {
+    code: 500,
+    text: 'internal server error: the port is not open yet\n',
+  })
   t.match(await get('/readyz?exclude=broker', [broken]), { code: 200, text: 'ok' })
   await t.rejects(get('/readyz/store', [broken]), { code: 404 })
   t.match(await get('/healthz/ping'), { code: 200, text: 'ok' })
+  const hook: ReadinessCheck = { ...broken, name: 'poststarthook/rbac/bootstrap-roles', of: ['healthz'] }
+  t.match(await get('/healthz/poststarthook/rbac/bootstrap-roles', [hook]), { code: 500 })
+  t.match(await get('/healthz', [hook]), { code: 500 })
+  t.match(await get('/livez', [hook]), { code: 200, text: 'ok' })
+  await t.rejects(get('/readyz/poststarthook/rbac/bootstrap-roles', [hook]), { code: 404 })
 })
 
 test('verbose shows a check that the query excludes, and names one that does not exist', async (t) => {
   const broken: ReadinessCheck = { name: 'broker', check: () => Promise.reject(new Error('the port is not open yet')) }
   t.match(await get('/readyz?verbose&exclude=broker&exclude=z&exclude=a', [broken]), {
     code: 200,
-    text: '[+]ping ok\n[+]broker excluded: ok\nwarn: some health checks cannot be excluded: no matches for "a", "z"\nreadyz check passed\n',
+    text: '[+]ping ok\n[+]log ok\n[+]broker excluded: ok\nwarn: some health checks cannot be excluded: no matches for "a", "z"\nreadyz check passed\n',
   })
 })
 
@@ -86,7 +94,7 @@ test('verbose lists passed checks; a passed endpoint is marked so', async (t) =>
   const well: ReadinessCheck = { name: 'store', check: async () => undefined }
   t.match(await get('/readyz?verbose', [well]), {
     code: 200,
-    text: '[+]ping ok\n[+]store ok\nreadyz check passed\n',
+    text: '[+]ping ok\n[+]log ok\n[+]store ok\nreadyz check passed\n',
   })
 })
 
@@ -108,6 +116,8 @@ test('the root lists every path, those of tokens only where tokens are issued', 
     '/fleet/summary',
     '/apis/apps',
     '/healthz',
+    '/healthz/ping',
+    '/livez/log',
     '/livez',
     '/readyz',
     '/metrics',

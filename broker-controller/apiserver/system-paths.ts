@@ -19,8 +19,13 @@ import { openApiAnswer } from './openapi/openapi-answers.ts'
 import { type ApiResponse, objectAnswer, textAnswer } from './wire/answers.ts'
 import { methodNotAllowed, unknownPath } from './wire/status-errors.ts'
 
+export type HealthEndpoint = 'healthz' | 'livez' | 'readyz'
+
 export type ReadinessCheck = {
+  /** That of Kubernetes where it has the same check. */
   readonly name: string
+  /** Left out: of `readyz` only. */
+  readonly of?: readonly HealthEndpoint[]
   /** Rejects, with the reason, where something is not well. */
   readonly check: () => Promise<void>
   /**
@@ -65,14 +70,21 @@ export async function systemAnswer(request: SystemRequest, needs: SystemNeeds): 
 
 async function answerAt(request: SystemRequest, needs: SystemNeeds): Promise<ApiResponse | undefined> {
   const { path, query, accept, ifNoneMatch, host } = request
-  const [, endpoint = '', one] = /^\/(healthz|livez|readyz)(?:\/([^/]+))?$/.exec(path) ?? []
-  if (endpoint !== '') return healthAnswer(endpoint, endpoint === 'readyz' ? needs.readiness : [], one, query)
+  const endpoint = healthEndpoints.find((one) => path === `/${one}` || path.startsWith(`/${one}/`))
+  if (endpoint !== undefined) {
+    const checks = checksOf(endpoint, needs.readiness)
+    const one = path.slice(`/${endpoint}/`.length)
+    return one === '' ? await healthAnswer(endpoint, checks, query) : await singleAnswer(checks, one)
+  }
   switch (path) {
     case '/':
       return objectAnswer({
         paths: [
           ...discoveryPaths(needs.kinds),
-          ...healthPaths,
+          ...healthEndpoints.flatMap((endpoint) => [
+            `/${endpoint}`,
+            ...checksOf(endpoint, needs.readiness).map(({ name }) => `/${endpoint}/${name}`),
+          ]),
           ...fleetPaths,
           '/metrics',
           '/metrics/fleet',
@@ -116,7 +128,13 @@ function jsonText(document: object, contentType: string): ApiResponse {
   return { kind: 'text', code: 200, text: JSON.stringify(document), contentType }
 }
 
-const healthPaths = ['/healthz', '/livez', '/readyz']
+const healthEndpoints: readonly HealthEndpoint[] = ['healthz', 'livez', 'readyz']
+const alwaysWell = async () => undefined
+const ownChecks: readonly ReadinessCheck[] = ['ping', 'log'].map((name) => ({ name, check: alwaysWell }))
+
+function checksOf(endpoint: HealthEndpoint, checks: readonly ReadinessCheck[]): readonly ReadinessCheck[] {
+  return [...ownChecks, ...checks.filter(({ of = ['readyz'] }) => of.includes(endpoint))]
+}
 
 /** Clients choose their manners by it. */
 function versionInfo() {
@@ -133,23 +151,23 @@ function versionInfo() {
   }
 }
 
-/**
- * All checks but those that the query excludes, or the one that the path names; undefined: there is no such check
- * (staging/src/k8s.io/apiserver/pkg/server/healthz/healthz.go).
- */
+/** The one check that the path names; undefined: there is none. The texts are those of adaptCheckToHandler in the file below. */
+async function singleAnswer(checks: readonly ReadinessCheck[], name: string): Promise<ApiResponse | undefined> {
+  const check = checks.find((one) => one.name === name)
+  if (check === undefined) return undefined
+  const { problem } = await resultOf(check)
+  return problem === undefined ? textAnswer('ok') : textAnswer(`internal server error: ${problem}\n`, 500)
+}
+
+/** All checks but those that the query excludes (staging/src/k8s.io/apiserver/pkg/server/healthz/healthz.go). */
 async function healthAnswer(
-  endpoint: string,
-  checks: readonly ReadinessCheck[],
-  one: string | undefined,
+  endpoint: HealthEndpoint,
+  all: readonly ReadinessCheck[],
   query: URLSearchParams,
-): Promise<ApiResponse | undefined> {
-  const all = [{ name: 'ping', check: async () => undefined }, ...checks]
+): Promise<ApiResponse> {
   const excluded = new Set(query.getAll('exclude'))
-  const chosen = all.filter(({ name }) => one === undefined || name === one)
-  if (chosen.length === 0) return undefined
-  const isExcluded = (name: string) => one === undefined && excluded.has(name)
   const results = await Promise.all(
-    chosen.map(async (check) => (isExcluded(check.name) ? excludedResult(check.name) : linesOf(await resultOf(check)))),
+    all.map(async (check) => (excluded.has(check.name) ? excludedResult(check.name) : linesOf(await resultOf(check)))),
   )
   const isWell = results.every(({ failed }) => !failed)
   if (isWell && !query.has('verbose')) return textAnswer('ok')

@@ -1,0 +1,56 @@
+import { test } from 'tap'
+import { fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { ensureFleetObjects } from '../bootstrap-objects.ts'
+import { memoryStore } from '../store/memory-store.ts'
+import { standardChecks } from './standard-checks.ts'
+
+const hooks = [
+  'poststarthook/start-system-namespaces-controller',
+  'poststarthook/rbac/bootstrap-roles',
+  'poststarthook/scheduling/bootstrap-system-priority-classes',
+  'poststarthook/priority-and-fairness-config-producer',
+]
+
+test('the checks have the names of Kubernetes; the store is etcd to clients', (t) => {
+  const clock = fakeClock()
+  const names = (isEtcd: boolean) =>
+    standardChecks({ store: memoryStore({ clock }), clock, isEtcd }).map(({ name }) => name)
+  t.same(names(false), ['etcd', 'informer-sync', ...hooks])
+  t.same(names(true), ['informer-sync', ...hooks])
+  t.end()
+})
+
+test('hooks pass once the objects of the fleet are there, and stay so', async (t) => {
+  const clock = fakeClock()
+  const store = memoryStore({ clock })
+  const checks = standardChecks({ store, clock, isEtcd: false })
+  const failing = async () => {
+    const results = await Promise.all(
+      checks.map(({ name, check }) =>
+        check().then(
+          () => [],
+          () => [name],
+        ),
+      ),
+    )
+    return results.flat()
+  }
+  t.same(await failing(), hooks)
+  await ensureFleetObjects(store)
+  t.same(await failing(), [])
+  await store.delete('priorityclasses', { namespace: '', name: 'system-node-critical' })
+  t.same(await failing(), [])
+})
+
+test('a store that does not answer fails them in time, and never livez', async (t) => {
+  const clock = fakeClock()
+  const silent = { get: () => new Promise<never>(() => undefined), version: () => new Promise<never>(() => undefined) }
+  const checks = standardChecks({ store: silent, clock, isEtcd: false })
+  const results = Promise.all(checks.map(({ check }) => check().then(() => 'ok', String)))
+  await clock.advance(2_000)
+  for (const result of await results) t.match(result, 'no answer within 2 s')
+  t.same(
+    checks.filter(({ of = [] }) => of.includes('livez')),
+    [],
+  )
+})
