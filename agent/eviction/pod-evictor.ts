@@ -1,5 +1,6 @@
 /** Evicts the first pod of the ranking, and waits for its end. */
 import { isCriticalPod } from '../../api/pod/critical-pod.ts'
+import { graceSecondsOf } from '../../api/pod/pod-deletion.ts'
 import type { Pod } from '../../api/pod.ts'
 import { withOwnSignal } from '../../daemon/aborted.ts'
 import type { Clock } from '../../daemon/clock.ts'
@@ -54,7 +55,10 @@ export function podEvictor(
   const graceFor = ({ spec }: Pod, { graceMs }: Threshold) =>
     graceMs === undefined
       ? immediatelySeconds
-      : Math.min(maxPodGraceSeconds, spec.terminationGracePeriodSeconds ?? maxPodGraceSeconds)
+      : Math.min(
+          maxPodGraceSeconds,
+          spec.terminationGracePeriodSeconds === undefined ? maxPodGraceSeconds : graceSecondsOf({ spec }),
+        )
 
   return {
     async evictOne(threshold, observations) {

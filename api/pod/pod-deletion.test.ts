@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import type { ObjectMeta } from '../meta.ts'
 import type { Pod } from '../pod.ts'
-import { planPodDeletion } from './pod-deletion.ts'
+import { graceSecondsOf, planPodDeletion } from './pod-deletion.ts'
 
 const nowMs = Date.parse('2026-01-02T03:04:05Z')
 
@@ -30,6 +30,13 @@ test('the grace that was asked for wins over the pod’s own; a negative one is 
   t.match(planPodDeletion(running(), { nowMs, gracePeriodSeconds: -7 }), {
     pod: { metadata: { deletionGracePeriodSeconds: 1 } },
   })
+})
+
+test('a negative grace of the pod itself is a second', (t) => {
+  t.equal(graceSecondsOf({ spec: { containers: [], terminationGracePeriodSeconds: -1 } }), 1)
+  t.equal(graceSecondsOf({ spec: { containers: [], terminationGracePeriodSeconds: 0 } }), 0)
+  t.equal(graceSecondsOf({ spec: { containers: [] } }), 30)
+  t.end()
 })
 
 test('a grace beyond all dates ends on a date, and can be shortened', async (t) => {

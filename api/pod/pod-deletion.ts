@@ -41,8 +41,17 @@ export function isFinished(pod: Pod): boolean {
 
 function graceOf(pod: Pod, asked: number | undefined): number {
   if (isUnscheduled(pod) || isFinished(pod)) return 0
-  const seconds = asked ?? pod.spec.terminationGracePeriodSeconds ?? 30
-  return seconds < 0 ? 1 : Math.min(seconds, longestGrace)
+  return Math.min(asked === undefined ? graceSecondsOf(pod) : secondsOf(asked), longestGrace)
+}
+
+/** The time that the containers of a pod are given to end, unless a deletion asks for another one. */
+export function graceSecondsOf({ spec }: Pick<Pod, 'spec'>): number {
+  return secondsOf(spec.terminationGracePeriodSeconds ?? 30)
+}
+
+/** A negative value is 1 (staging/src/k8s.io/apiserver/pkg/registry/rest/delete.go, BeforeDelete). */
+function secondsOf(seconds: number): number {
+  return seconds < 0 ? 1 : seconds
 }
 
 /** In seconds, 300 years: a grace may have as many as a number holds, and the end of it must be a date. */

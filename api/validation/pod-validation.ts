@@ -69,15 +69,6 @@ export function podSpecProblems(at: string, spec: PodSpec): readonly Problem[] {
       'Default',
       'None',
     ]),
-    ...(terminationGracePeriodSeconds < 0
-      ? [
-          invalid(
-            `${at}.terminationGracePeriodSeconds`,
-            terminationGracePeriodSeconds,
-            'must be greater than or equal to 0',
-          ),
-        ]
-      : []),
     ...volumesProblems(`${at}.volumes`, spec),
     ...podSecurityProblems(at, spec),
     ...foreignProblems(at, spec),

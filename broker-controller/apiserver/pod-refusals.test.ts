@@ -44,7 +44,6 @@ test('all errors of a pod are reported at once, each with its field', async (t) 
       'spec.containers[2].name',
       'spec.containers[2].ports[0].hostPort',
       'spec.restartPolicy',
-      'spec.terminationGracePeriodSeconds',
       'spec.nodeSelector',
       'spec.tolerations[0].operator',
       'spec.tolerations[1].operator',

@@ -45,9 +45,9 @@ test('a dry run gives the same answer and stores nothing', async (t) => {
   const deletion = { kind: 'DeleteOptions', apiVersion: 'v1', dryRun: ['All'] }
   t.match(await ask('DELETE', `${configMapsPath}/settings`, { body: deletion }), { code: 200 }, 'as kubectl asks')
   t.match(await ask('DELETE', configMapsPath, { body: deletion }), { body: { items: [{}] } })
-  t.match(await ask('DELETE', configMapsPath, { body: { ...deletion, dryRun: ['Some'] } }), { code: 400 })
+  t.match(await ask('DELETE', configMapsPath, { body: { ...deletion, dryRun: ['Some'] } }), { code: 422 })
   t.equal(await store.version(), version)
-  t.match(await ask('POST', `${configMapsPath}?dryRun=maybe`, { body: sentMap() }), { code: 400 })
+  t.match(await ask('POST', `${configMapsPath}?dryRun=maybe`, { body: sentMap() }), { code: 422 })
 })
 
 test('a user without permission gets 403, also an anonymous one; an invalid token gets 401', async (t) => {

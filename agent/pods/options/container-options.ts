@@ -1,5 +1,6 @@
 /** A pod's specification → the options of its sandbox and of one container. */
 
+import { graceSecondsOf } from '../../../api/pod/pod-deletion.ts'
 import { sysctlName } from '../../../api/pod/sysctls.ts'
 import type { Container, Pod } from '../../../api/pod.ts'
 import { milliValue, quantityToNumber } from '../../../api/quantity.ts'
@@ -159,6 +160,6 @@ function podIdentity({
     podNamespace: metadata.namespace ?? 'default',
     podName: metadata.name ?? '',
     podUID: metadata.uid ?? '',
-    gracePeriodSeconds: spec.terminationGracePeriodSeconds ?? 30,
+    gracePeriodSeconds: graceSecondsOf({ spec }),
   }
 }

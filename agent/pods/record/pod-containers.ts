@@ -1,5 +1,6 @@
 /** The containers of one pod in the engine, grouped: its sandbox, and the instances of each container. */
 
+import { graceSecondsOf } from '../../../api/pod/pod-deletion.ts'
 import type { Container, Pod } from '../../../api/pod.ts'
 import { compareInstants } from '../../../daemon/clock.ts'
 import type { RuntimeContainer } from '../runtime/runtime.ts'
@@ -72,7 +73,7 @@ export function exitCodeOf({ state, exitCode }: RuntimeContainer): number {
  */
 export function stopGraceSeconds(pod: Pod): number {
   const { deletionGracePeriodSeconds } = pod.metadata
-  return Math.max(leastGraceSeconds, deletionGracePeriodSeconds ?? pod.spec.terminationGracePeriodSeconds ?? 30)
+  return Math.max(leastGraceSeconds, deletionGracePeriodSeconds ?? graceSecondsOf(pod))
 }
 
 export const leastGraceSeconds = 2

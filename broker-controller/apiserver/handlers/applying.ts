@@ -32,7 +32,7 @@ export async function readApply(
   const { resource: kind } = route
   const write = managedWrite(request, 'Apply', needs.clock.wallMs())
   const force = isSwitchedOn(query, 'force')
-  const validation = fieldValidation(query)
+  const validation = fieldValidation(query, 'PatchOptions')
   const body = parseApplyBody(await request.readBody(), identity, needs.parseYaml)
   const view = viewOf(kind, route.subresource)
   const usable = refuseUnusable(request, body, view ?? kind)

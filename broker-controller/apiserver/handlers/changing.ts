@@ -54,7 +54,7 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
   const { route, query } = request
   const pause = pauses(needs.clock)
   const options = representationOptions(request, needs)
-  const dryRun = isDryRun(query)
+  const dryRun = isDryRun(query, route.verb === 'patch' ? 'PatchOptions' : 'UpdateOptions')
   const isApply = route.verb === 'patch' && patchForm(request.contentType) === 'apply'
   const wantedFrom = isApply ? await readApply(request, needs) : await readChange(request, needs)
   const webhooks = await webhooksOf(request, needs.webhooks, 'UPDATE', dryRun)
@@ -159,7 +159,7 @@ async function replaced(request: ResourceRequest, { parseYaml }: ResourceNeeds):
   const kind = bodyKind(route)
   const body = await request.readBody()
   const input = parseBody(body, request, kind.schema, parseYaml)
-  const validation = fieldValidation(query)
+  const validation = fieldValidation(query, 'UpdateOptions')
   const read = readObject(kind, input, validation, repeatedFields(body, request.contentType, validation))
   return () => read
 }
@@ -174,7 +174,7 @@ async function patched(request: ResourceRequest): Promise<Change> {
   const { route, query, contentType } = request
   const kind = bodyKind(route)
   const form = patchForm(contentType)
-  const validation = fieldValidation(query)
+  const validation = fieldValidation(query, 'PatchOptions')
   const body = await request.readBody()
   const patch = parseJsonBody(body, form === 'json' ? mostPatchValues : undefined)
   const repeated = validation === 'Ignore' || form === 'json' ? [] : duplicateFields(body)

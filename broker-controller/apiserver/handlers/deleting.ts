@@ -94,7 +94,7 @@ export async function deleteObject(request: ResourceRequest, needs: ResourceNeed
   const { resource } = route
   const representation = representationOptions(request, needs)
   const options = await deleteOptions(request, needs)
-  const dryRun = isDryRun(query, options.dryRun)
+  const dryRun = isDryRun(query, 'DeleteOptions', options.dryRun)
   const webhooks = await webhooksOf(request, needs.webhooks, 'DELETE', dryRun)
   const deletion = { key: keyOfRoute(route), options, dryRun, ...(webhooks && { admit: judging(webhooks) }) }
   const { removed, object } = await deleteOne(resource, deletion, needs)
@@ -146,7 +146,7 @@ export async function deleteCollection(request: ResourceRequest, needs: Resource
   const representation = representationOptions(request, needs)
   const { matches } = selectionOf(resource, query)
   const options = await deleteOptions(request, needs)
-  const dryRun = isDryRun(query, options.dryRun)
+  const dryRun = isDryRun(query, 'DeleteOptions', options.dryRun)
   const webhooks = await webhooksOf(request, needs.webhooks, 'DELETE', dryRun)
   const { items, resourceVersion } = await needs.store.list(resource.id, namespace || undefined)
   const ended: AnyObject[] = []

@@ -24,7 +24,7 @@ export async function evictPod(request: ResourceRequest, needs: ResourceNeeds): 
   if (metadata.name !== route.name) {
     throw new ApiError('BadRequest', 'name in URL does not match name in Eviction object')
   }
-  const dryRun = isDryRun(query, options.dryRun)
+  const dryRun = isDryRun(query, 'DeleteOptions', options.dryRun)
   const granted = await grantOf(request, needs, (pod) => refuseOther(route.resource, pod, options), dryRun)
   const { preconditions } = options
   const seen = granted.grant === 'unready' && { resourceVersion: granted.resourceVersion }

@@ -4,7 +4,15 @@ import { ApiError } from '../../../api/api-error.ts'
 import { decode } from '../../../api/decode.ts'
 import type { Identity } from '../../../api/identity.ts'
 import type { AnyObject, KubeObject } from '../../../api/meta.ts'
-import { clipped, invalidObject, mostProblems, nameText, quoted } from '../../../api/problem.ts'
+import {
+  clipped,
+  invalidObject,
+  mostProblems,
+  nameText,
+  notSupported,
+  type Problem,
+  quoted,
+} from '../../../api/problem.ts'
 import { apiVersionOf, type Resource } from '../../../api/resources.ts'
 import type { Described, TSchema } from '../../../api/schema.ts'
 import { isObject, parseJson } from '../../../api/text/json.ts'
@@ -26,20 +34,28 @@ export type FieldValidation = 'Strict' | 'Warn' | 'Ignore'
 
 export type Read<T> = { readonly value: T; readonly warnings: readonly string[] }
 
-export function fieldValidation(query: URLSearchParams): FieldValidation {
+export type OptionsKind = 'CreateOptions' | 'UpdateOptions' | 'PatchOptions' | 'DeleteOptions'
+
+export function fieldValidation(query: URLSearchParams, kind: OptionsKind = 'CreateOptions'): FieldValidation {
   const asked = query.get('fieldValidation') || 'Warn'
   if (asked === 'Strict' || asked === 'Warn' || asked === 'Ignore') return asked
-  throw new ApiError(
-    'BadRequest',
-    `fieldValidation: Unsupported value: ${quoted(asked)}: supported values: "Ignore", "Strict", "Warn"`,
-  )
+  throw invalidOptions(kind, notSupported('fieldValidation', asked, ['Ignore', 'Strict', 'Warn']))
 }
 
 /** Whether this is a dry run: the answer is computed, and nothing is stored. `more`: the values in the body of a deletion. */
-export function isDryRun(query: URLSearchParams, more: readonly string[] = []): boolean {
+export function isDryRun(
+  query: URLSearchParams,
+  kind: OptionsKind = 'CreateOptions',
+  more: readonly string[] = [],
+): boolean {
   const asked = [...query.getAll('dryRun'), ...more].filter((value) => value !== '')
   if (asked.every((value) => value === 'All')) return asked.length > 0
-  throw new ApiError('BadRequest', `dryRun: Unsupported value: ${quoted(asked)}: supported values: "All"`)
+  throw invalidOptions(kind, notSupported('dryRun', asked, ['All']))
+}
+
+/** As ValidateCreateOptions and the others (apimachinery, meta/v1/validation). */
+function invalidOptions(kind: OptionsKind, problem: Problem): ApiError {
+  return invalidObject({ kind, group: 'meta.k8s.io' }, '', [problem])
 }
 
 /** The sender of the body, and its content type. */
