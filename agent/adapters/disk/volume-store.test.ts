@@ -88,6 +88,22 @@ test('volumes on this machine', { skip }, async (t) => {
     t.equal(mountsAt(await mountPoints(), memory).length, 1, 'mounted once')
   })
 
+  t.test('a folder in memory and its parts are sticky, as a tmpfs of the kubelet is', async (t) => {
+    const { store } = await testVolumes(t)
+    for (const [uid, group, wanted] of [
+      ['alone', undefined, 0o1777],
+      ['grouped', 2000, 0o3777],
+    ] as const) {
+      const volume: WantedVolume = { name: 'm', kind: 'emptyDir', memory: true, ...(group !== undefined && { group }) }
+      const path = await store.place(uid, volume)
+      await store.part(uid, volume, 'a/b', mount)
+      for (const one of [path, join(path, 'a'), join(path, 'a/b')]) {
+        const { mode, gid } = await stat(one)
+        t.same([mode & 0o7777, gid], [wanted, group ?? 0], one)
+      }
+    }
+  })
+
   t.test('a path of the host is of the type the volume asks for', async (t) => {
     const { store, folder } = await testVolumes(t)
     const host = (path: string, type: string): WantedVolume => ({

@@ -164,10 +164,11 @@ function once(work: () => Promise<void>): () => Promise<void> {
   }
 }
 
+/** With the sticky bit, which a tmpfs has without a mode, as that of the kubelet: only the owner of a file can remove it. */
 function memoryOptions(sizeBytes: number | undefined, group: number | undefined): readonly string[] {
   return [
     ...(sizeBytes === undefined ? [] : [`size=${Math.ceil(sizeBytes)}`]),
-    ...(group === undefined ? ['mode=0777'] : ['mode=2777', `gid=${group}`]),
+    ...(group === undefined ? ['mode=1777'] : ['mode=3777', `gid=${group}`]),
   ]
 }
 
