@@ -32,6 +32,7 @@ test("without a file everything is as the kubelet's defaults", async (t) => {
     healthzBindAddress: '127.0.0.1',
     podsPerCore: 0,
     podPidsLimit: 0,
+    seccompDefault: true,
     evictionMaxPodGraceSeconds: 0,
     systemReserved: {},
     kubeReserved: {},
@@ -116,6 +117,7 @@ test('a setting has the unit of the decision that uses it', async (t) => {
 maxPods: 20
 podsPerCore: 5
 podPidsLimit: 100
+seccompDefault: false
 evictionMaxPodGracePeriod: 7
 evictionPressureTransitionPeriod: 1m
 kubeReserved: { cpu: 250m }
@@ -146,6 +148,7 @@ imageMaximumGCAge: 4m
     maxPods: 20,
     podsPerCore: 5,
     podPidsLimit: 100,
+    seccompDefault: false,
     evictionMaxPodGraceSeconds: 7,
     evictionPressureTransitionMs: 60_000,
     kubeReserved: { cpu: 0.25 },

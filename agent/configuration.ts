@@ -37,6 +37,7 @@ export const AgentConfigurationSchema = object({
   maxPods: optional(integer),
   podsPerCore: optional(integer),
   podPidsLimit: optional(integer),
+  seccompDefault: optional(bool),
   evictionHard: optional(mapOf(text)),
   evictionSoft: optional(mapOf(text)),
   evictionSoftGracePeriod: optional(mapOf(text)),
@@ -91,6 +92,8 @@ export type AgentConfiguration = EvictionThresholds & {
   readonly podsPerCore: number
   /** Processes and threads of one container; 0: no limit. */
   readonly podPidsLimit: number
+  /** Containers without a seccomp profile have the engine's default one. */
+  readonly seccompDefault: boolean
   readonly evictionMaxPodGraceSeconds: number
   readonly evictionPressureTransitionMs: number
   readonly systemReserved: Amounts
@@ -163,6 +166,7 @@ export function agentConfiguration(file: AgentConfigurationFile, where = 'the de
     maxPods: whole('maxPods', 110, 0, 10_000),
     podsPerCore: whole('podsPerCore', 0, 0, 10_000),
     podPidsLimit: pidsLimitOf(file.podPidsLimit ?? -1, problems),
+    seccompDefault: file.seccompDefault ?? true,
     ...evictionThresholds(file, problems),
     evictionMaxPodGraceSeconds: whole('evictionMaxPodGracePeriod', 0, 0, 86_400),
     evictionPressureTransitionMs: span('evictionPressureTransitionPeriod', 5 * 60_000),

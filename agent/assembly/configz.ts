@@ -29,6 +29,7 @@ export function kubeletConfiguration(configuration: AgentConfiguration): object 
     nodeLeaseDurationSeconds: configuration.nodeLeaseDurationSeconds,
     maxPods: configuration.maxPods,
     podsPerCore: configuration.podsPerCore,
+    seccompDefault: configuration.seccompDefault,
     podPidsLimit: configuration.podPidsLimit === 0 ? -1 : configuration.podPidsLimit,
     imageGCHighThresholdPercent: images.highPercent,
     imageGCLowThresholdPercent: images.lowPercent,

@@ -67,6 +67,7 @@ export function assemblePods(parts: PodParts): PodManager {
       ...defaultPodManagerSettings,
       nodeName,
       podPidsLimit: configuration.podPidsLimit,
+      seccompDefault: configuration.seccompDefault,
       ...(configuration.metered && { tokenRenewalMs: meteredTokenRenewalMs }),
       keptDead: keptDead(configuration),
       pulls: configuration.imagePulls,

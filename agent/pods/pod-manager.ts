@@ -96,6 +96,8 @@ export type PodManagerSettings = {
   readonly pulls: ImagePullerSettings
   /** Processes and threads of one container; 0: no limit. */
   readonly podPidsLimit: number
+  /** Containers without a seccomp profile have the engine's default one. */
+  readonly seccompDefault: boolean
   /** Tokens of service accounts are renewed at least this often. */
   readonly tokenRenewalMs: number
   /** Dead instances of each container of a pod, beside the newest. */
@@ -108,6 +110,7 @@ export const defaultPodManagerSettings: Omit<PodManagerSettings, 'nodeName'> = {
   parallelPods: 4,
   pulls: { parallel: 2, stallMs: 60_000 },
   podPidsLimit: 0,
+  seccompDefault: true,
   tokenRenewalMs: 24 * 3600_000,
   keptDead: 1,
 }
@@ -227,7 +230,11 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
 }
 
 /** The current inputs of container options, and of image pull secrets. */
-function optionSources({ node, clock }: PodManagerNeeds, { podPidsLimit }: PodManagerSettings, wanted: WantedPods) {
+function optionSources(
+  { node, clock }: PodManagerNeeds,
+  { podPidsLimit, seccompDefault }: PodManagerSettings,
+  wanted: WantedPods,
+) {
   const startedMs = clock.monotonicMs()
   return () => ({
     isNodeKnown: node.isKnown() || clock.monotonicMs() >= startedMs + nodeKnownMs,
@@ -237,6 +244,7 @@ function optionSources({ node, clock }: PodManagerNeeds, { podPidsLimit }: PodMa
     allocatable: node.allocatable(),
     kernelLimits: node.kernelLimits(),
     podPidsLimit,
+    seccompDefault,
     ...(node.isOffNetwork?.()
       ? { isOffNetwork: true }
       : { podCIDR: wanted.desired?.podCIDR, clusterDomain: wanted.desired?.clusterDomain }),

@@ -67,6 +67,7 @@ export type OptionSources = {
   /** undefined: unknown. */
   readonly kernelLimits: KernelLimits | undefined
   readonly podPidsLimit: number
+  readonly seccompDefault: boolean
   readonly configMaps: readonly ConfigMap[]
   readonly secrets: readonly Secret[]
 }

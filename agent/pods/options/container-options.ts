@@ -79,6 +79,8 @@ export type ContainerNeeds = EnvSources & {
   readonly memoryCapacityBytes: number
   /** Processes and threads; 0: no limit. */
   readonly podPidsLimit?: number
+  /** False: without a profile a container has none, as by the kubelet's default. */
+  readonly seccompDefault?: boolean
   readonly mounts: readonly ContainerMount[]
   readonly devices: readonly ContainerDevice[]
   /** The container whose processes it shall see, by id. */
@@ -90,7 +92,7 @@ export type ContainerNeeds = EnvSources & {
 export function containerOptions(pod: Pod, container: Container, needs: ContainerNeeds): Made<ContainerOptions> {
   const environment = containerEnv(pod, container, needs)
   if (!environment.ok) return environment
-  const secured = containerSecurity(pod, container, needs.imageUser)
+  const secured = containerSecurity(pod, container, needs.imageUser, needs.seccompDefault)
   if (!secured.ok) return secured
   const expanded = (words: readonly string[] | undefined) =>
     words === undefined || words.length === 0 ? undefined : words.map((word) => expand(word, environment.values))

@@ -12,6 +12,22 @@ function secured(own: SecurityContext, ofPod: PodSpec['securityContext'] = {}, i
   return { asks: asksForImageUser(pod, container), message: answer.ok ? undefined : answer.message, ...security }
 }
 
+test('without a profile a container has the engine’s default one, unless that is switched off', (t) => {
+  const profile = (seccompDefault: boolean | undefined, securityContext = {}) => {
+    const pod = aPod({ containers: [{ name: 'main', securityContext }] })
+    const [container] = pod.spec.containers
+    const answer = container && containerSecurity(pod, container, '', seccompDefault)
+    return answer?.ok ? answer.security.seccomp : undefined
+  }
+  const [usual, none] = [{ kind: 'standard' }, { kind: 'none' }]
+  t.same(profile(undefined), usual)
+  t.same(profile(true), usual)
+  t.same(profile(false), none)
+  t.same(profile(true, { seccompProfile: { type: 'Unconfined' } }), none)
+  t.same(profile(false, { seccompProfile: { type: 'RuntimeDefault' } }), usual)
+  t.end()
+})
+
 test('the container’s security context overrides the pod’s', async (t) => {
   t.match(secured({ runAsUser: 5 }, { runAsUser: 1, runAsGroup: 2, fsGroup: 3, supplementalGroups: [4, 3] }), {
     user: '5:2',

@@ -12,8 +12,10 @@ export function asksForImageUser(pod: Pod, container: Container): boolean {
   return runAsUser === undefined && (runAsNonRoot === true || runAsGroup !== undefined)
 }
 
-/** `imageUser`: as the image names it (`user`, `user:group`), when that was asked for. */
-export function containerSecurity(pod: Pod, container: Container, imageUser = ''): Secured {
+/**
+ * `imageUser`: as the image names it (`user`, `user:group`), when that was asked for. `seccompDefault`: see decision 34 (docs/decisions).
+ */
+export function containerSecurity(pod: Pod, container: Container, imageUser = '', seccompDefault = true): Secured {
   const context = merged(pod, container)
   const refusal = context.runAsNonRoot === true ? whyRoot(pod, container, context.runAsUser, imageUser) : undefined
   if (refusal !== undefined) return { ok: false, message: refusal }
@@ -31,7 +33,7 @@ export function containerSecurity(pod: Pod, container: Container, imageUser = ''
       privileged,
       readOnlyRootFilesystem: context.readOnlyRootFilesystem === true,
       mayGainPrivileges: context.allowPrivilegeEscalation !== false,
-      seccomp: profileOf(context.seccompProfile),
+      seccomp: profileOf(context.seccompProfile ?? (seccompDefault ? undefined : { type: 'Unconfined' })),
       appArmor: profileOf(context.appArmorProfile),
       seLinux: Object.fromEntries(
         Object.entries(context.seLinuxOptions ?? {}).flatMap(([part, value]) => (value ? [[part, value]] : [])),
