@@ -14,6 +14,7 @@ import { rewrite } from '../../../store/rewrite.ts'
 import type { StoredObject, StoredPod } from '../../../store/store.ts'
 import { claimObjects } from '../claims.ts'
 import { controllerOf } from '../controller-ref.ts'
+import { type FailedPods, failedPods } from '../failed-pods.ts'
 import { type HistoryNeeds, type PresentRevision, revisionHistory } from '../history/revision-history.ts'
 import { revisionData, revisionLabel, type StoredRevision, surplusRevisions } from '../history/revisions.ts'
 import type { OwnedObjects } from '../owned-objects.ts'
@@ -25,7 +26,6 @@ import { slowStart } from '../slow-start.ts'
 import { daemonPlacement, daemonTemplate, isUpdatedDaemon, nodeOfDaemon, pinnedTo } from './daemon-placement.ts'
 import { type DaemonFacts, type DaemonNode, daemonStatus, type EndedDaemon, planDaemons } from './daemon-plan.ts'
 import { allowsDaemonSurge, type DaemonUpdate, planDaemonUpdate } from './daemon-update.ts'
-import { type FailedDaemons, failedDaemons } from './failed-daemons.ts'
 
 type StoredDaemonSet = StoredObject<'daemonsets'>
 
@@ -34,12 +34,14 @@ const account = 'daemon-set-controller'
 /** What is created, and what is deleted, in one visit at most (BurstReplicas). */
 const mostAtOnce = 250
 const deletionsAtOnce = 32
+/** Between replacements of a failed pod on a node (pkg/controller/daemon: 15 minutes). */
+const longestWaitMs = 15 * 60_000
 
 /** What a visit reads and writes with. */
 type Daemons = HistoryNeeds & {
   readonly pods: OwnedObjects<'pods'>
   readonly nodes: Informer<'nodes'>
-  readonly failures: FailedDaemons
+  readonly failures: FailedPods
 }
 
 export function daemonSetController(needs: HistoryNeeds, pods: OwnedObjects<'pods'>): Loop {
@@ -48,7 +50,7 @@ export function daemonSetController(needs: HistoryNeeds, pods: OwnedObjects<'pod
     if (isSameForDaemons(present, previous)) return
     for (const set of sets?.all() ?? []) if (isConcerned(set, present, previous)) sets?.enqueue(set)
   })
-  const daemons = { ...needs, pods, nodes, failures: failedDaemons(needs.clock) }
+  const daemons = { ...needs, pods, nodes, failures: failedPods(needs.clock, longestWaitMs) }
   const selects = selecting<StoredDaemonSet>(({ spec }) => spec.selector)
   const work = ownerLoop(needs, {
     name: 'daemonset',

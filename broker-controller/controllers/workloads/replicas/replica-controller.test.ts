@@ -26,6 +26,7 @@ const barePod = (name: string, more: BuiltInTypes['pods']['metadata'] = { labels
   metadata: { name, namespace: 'default', ...more },
   spec: template.spec,
 })
+const rejected = { phase: 'Failed', reason: 'Evicted' } as const
 const started = async (t: Test) => {
   const world = await workloadWorld(t)
   world.start(workloadControllers(world.needs))
@@ -64,6 +65,25 @@ test('a pod that ended or is leaving is replaced at once', async (t) => {
   await world.settle()
   t.equal((await world.pods()).length, 4)
   t.match(await statusOf(world), { replicas: 2, readyReplicas: undefined })
+})
+
+test('pods that a node rejects without end are replaced less and less often, until they are deleted', async (t) => {
+  const world = await started(t)
+  const start = world.clock.wallMs()
+  await aSet(world, { replicas: 3 })
+  const active = async () => (await world.pods()).filter(({ status }) => status?.phase !== 'Failed')
+  while (world.clock.wallMs() < start + 600_000) {
+    await world.settle(1_000)
+    for (const pod of await active()) await world.store.updateStatus('pods', { ...pod, status: rejected })
+  }
+  const { length } = await world.pods()
+  t.ok(length >= 24 && length <= 36, `${length} pods in ten minutes`)
+  t.ok((await world.events()).includes('BackOff'))
+  for (const { metadata } of await world.pods()) {
+    await world.store.delete('pods', { namespace: 'default', name: metadata.name })
+  }
+  await world.settle()
+  t.equal((await active()).length, 3)
 })
 
 test('pods of a silent machine are replaced when they are evicted, and not before', async (t) => {

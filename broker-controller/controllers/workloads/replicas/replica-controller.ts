@@ -1,5 +1,7 @@
 /** Loops: keep as many pods as ReplicaSets and ReplicationControllers want (pkg/controller/replicaset, pkg/controller/replication). */
+
 import type { LabelSelector } from '../../../../api/meta.ts'
+import { hasEndedForGood } from '../../../../api/node/node-shutdown.ts'
 import type { PodTemplateSpec } from '../../../../api/pod.ts'
 import { rfc3339 } from '../../../../daemon/clock.ts'
 import type { Reconciled } from '../../../../daemon/controller.ts'
@@ -18,6 +20,7 @@ import { type PodControl, type PodControlNeeds, podControl } from '../pod-contro
 import { isActivePod, nextAvailableMs } from '../pod-readiness.ts'
 import { selecting } from '../selecting.ts'
 import { slowStart } from '../slow-start.ts'
+import { replacementWaitMs } from './replica-backoff.ts'
 import { countReplicas, planReplicas, replicaStatus } from './replica-plan.ts'
 
 type ReplicaKind = 'replicasets' | 'replicationcontrollers'
@@ -36,6 +39,8 @@ type Variant<R extends ReplicaKind> = {
 }
 
 const writesAtOnce = 32
+const waiting =
+  'Back-off creating pods: those created last failed, see their status. Delete them to create pods at once'
 
 export function replicaSetController(
   needs: PodControlNeeds,
@@ -85,13 +90,17 @@ function replicaLoop<R extends ReplicaKind>(
     const claim = { owners: variant.owners, owner, dependents: pods.resource, selects: select }
     const own = await claimObjects(needs, claim, active)
     const isLeaving = owner.metadata.deletionTimestamp !== undefined
-    const { failure, isPartial } = isLeaving ? nothing : await manage(variant, owner, own, control, clock.wallMs())
+    const failed = found.filter((pod) => hasEndedForGood(pod) && controllerOf(pod)?.uid === owner.metadata.uid)
+    const managed = isLeaving ? nothing : await manage(variant, owner, { own, failed, nowMs: clock.wallMs() }, control)
+    const { failure, isPartial, waitMs } = managed
     const minReadySeconds = owner.spec.minReadySeconds ?? 0
     await writeStatus(needs, variant, owner, own, failure)
     if (failure !== undefined) throw failure
     if (isPartial) return { requeueAfterMs: 1 }
-    const nextMs = nextAvailableMs(own, minReadySeconds, clock.wallMs())
-    return nextMs === undefined ? undefined : { requeueAfterMs: nextMs + 1 - clock.wallMs() }
+    const nowMs = clock.wallMs()
+    const availableMs = (nextAvailableMs(own, minReadySeconds, nowMs) ?? Number.POSITIVE_INFINITY) - nowMs
+    const nextMs = Math.min(availableMs, waitMs === 0 ? Number.POSITIVE_INFINITY : waitMs)
+    return Number.isFinite(nextMs) ? { requeueAfterMs: nextMs + 1 } : undefined
   }
 
   return ownerLoop(needs, {
@@ -105,29 +114,36 @@ function replicaLoop<R extends ReplicaKind>(
   })
 }
 
-/** `failure`: the error of the first write that failed. `isPartial`: the next visit goes on at once. */
-type Managed = { readonly failure: Error | undefined; readonly isPartial: boolean }
-const nothing: Managed = { failure: undefined, isPartial: false }
+/** `failure`: the error of the first write that failed. `isPartial`: the next visit goes on at once. `waitMs`: until pods may be created. */
+type Managed = { readonly failure: Error | undefined; readonly isPartial: boolean; readonly waitMs: number }
+const nothing: Managed = { failure: undefined, isPartial: false, waitMs: 0 }
+
+type Present = { readonly own: readonly StoredPod[]; readonly failed: readonly StoredPod[]; readonly nowMs: number }
 
 async function manage<R extends ReplicaKind>(
   { templateOf, relatedTo }: Variant<R>,
   owner: Owner<R>,
-  own: readonly StoredPod[],
+  { own, failed, nowMs }: Present,
   control: PodControl,
-  nowMs: number,
 ): Promise<Managed> {
   const template = templateOf(owner)
   if (template === undefined) return nothing
-  const plan = planReplicas(owner.spec.replicas ?? 1, own.length)
+  const wanted = owner.spec.replicas ?? 1
+  const plan = planReplicas(wanted, own.length)
   switch (plan.step) {
     case 'none':
       return nothing
     case 'create': {
+      const waitMs = await replacementWaitMs(failed, wanted, nowMs)
+      if (waitMs > 0) {
+        await control.record(owner, { type: 'Warning', reason: 'BackOff', message: waiting })
+        return { ...nothing, waitMs }
+      }
       const create = async () => (await control.create(owner, template)) !== undefined
       const { done, error } = await slowStart(plan.count, create)
       // In a namespace that is being deleted nothing is created, and nothing follows.
       const isPartial = plan.isPartial && done === plan.count
-      return { failure: error === undefined ? undefined : asError(error), isPartial }
+      return { ...nothing, failure: error === undefined ? undefined : asError(error), isPartial }
     }
     case 'delete': {
       const pods = await firstInDeletionOrder(own, relatedTo(owner) ?? [], { count: plan.count, nowMs })
@@ -135,7 +151,7 @@ async function manage<R extends ReplicaKind>(
         () => undefined,
         (error: unknown) => asError(error),
       )
-      return { failure, isPartial: plan.isPartial }
+      return { ...nothing, failure, isPartial: plan.isPartial }
     }
   }
 }

@@ -88,6 +88,28 @@ test('pods come one after the other, with names that stay', async (t) => {
   t.equal(event?.message, 'create Pod db-0 in StatefulSet db successful')
 })
 
+test('a pod that nodes reject without end is replaced less and less often, until the set is changed', async (t) => {
+  const world = await started(t)
+  const start = world.clock.wallMs()
+  await aSet(world)
+  const seen = new Set<string>()
+  const reject = async (forMs: number) => {
+    while (world.clock.wallMs() < start + forMs) {
+      await world.settle(1_000)
+      for (const pod of await world.pods()) {
+        seen.add(pod.metadata.uid)
+        await world.store.updateStatus('pods', { ...pod, status: { phase: 'Failed', reason: 'Evicted' } })
+      }
+    }
+  }
+  await reject(600_000)
+  t.ok(seen.size >= 9 && seen.size <= 12, `${seen.size} pods in ten minutes`)
+  await change(world, { template: template('db:2') })
+  await world.settle()
+  t.same(await imagesOf(world), ['db-0 db:2'])
+  t.equal((await world.pods())[0]?.status?.phase, 'Pending')
+})
+
 test('in parallel they come together', async (t) => {
   const world = await started(t)
   await aSet(world, { podManagementPolicy: 'Parallel', ordinals: { start: 7 } })

@@ -11,6 +11,7 @@ import { rewrite } from '../../../store/rewrite.ts'
 import type { StoredObject, StoredPod } from '../../../store/store.ts'
 import { removePod } from '../../pods/pod-removal.ts'
 import { claimObjects } from '../claims.ts'
+import { type FailedPods, failedPods } from '../failed-pods.ts'
 import { type HistoryNeeds, type PresentRevision, revisionHistory } from '../history/revision-history.ts'
 import { revisionData, revisionTemplate, type StoredRevision, surplusRevisions } from '../history/revisions.ts'
 import type { OwnedObjects } from '../owned-objects.ts'
@@ -28,12 +29,15 @@ type Step = StatefulStep<StoredPod>
 const component = 'statefulset-controller'
 /** ControllerRevisionHashLabel in pkg/controller/history; the pods have the name of the revision under another one. */
 const hashLabel = 'controller.kubernetes.io/hash'
+/** Between replacements of a failed pod: as between the starts of a container that crashes. */
+const longestWaitMs = 5 * 60_000
 
 export function statefulSetController(needs: HistoryNeeds, pods: OwnedObjects<'pods'>): Loop {
   const { clock } = needs
   const selects = selecting<StoredStatefulSet>(({ spec }) => spec.selector)
   const control = statefulPodControl(needs)
   const history = revisionHistory(needs, 'statefulsets', { account: component, hashLabel })
+  const failures = failedPods(clock, longestWaitMs)
 
   const reconcile = async (set: StoredStatefulSet, found: readonly StoredPod[]): Promise<Reconciled> => {
     const select = selects(set)
@@ -55,10 +59,15 @@ export function statefulSetController(needs: HistoryNeeds, pods: OwnedObjects<'p
     const revisions = { current: current.metadata.name, update: update.metadata.name }
     const isLeaving = set.metadata.deletionTimestamp !== undefined
     await yieldTurn()
-    const planned = isLeaving ? [] : planStateful(set, own, revisions, clock.wallMs())
+    const { planned, waitMs } = withoutWaiting(
+      set,
+      failures,
+      isLeaving ? [] : planStateful(set, own, revisions, clock.wallMs()),
+    )
     const isHeld = planned.length > 0 && needs.hold?.holds('statefulsets') === true
     if (isHeld) await control.recordHeld(set)
     const steps = isHeld ? [] : planned
+    for (const one of steps) if (isReplacement(one)) failures.deleted(failureKey(set, one.pod))
     const failure = await takeSteps(control, set, steps, { current, update }).then(
       () => undefined,
       (error: unknown) => ({ error }),
@@ -67,11 +76,33 @@ export function statefulSetController(needs: HistoryNeeds, pods: OwnedObjects<'p
     await writeStatus(needs, set, { own, revisions, steps, collisionCount: present.collisionCount })
     if (!isLeaving) await history.delete(surplusOf(set, present, current, own))
     if (failure !== undefined) throw failure.error
-    const nextMs = nextAvailableMs(own, set.spec.minReadySeconds ?? 0, clock.wallMs())
-    return nextMs === undefined ? undefined : { requeueAfterMs: nextMs + 1 - clock.wallMs() }
+    const nowMs = clock.wallMs()
+    const availableMs = nextAvailableMs(own, set.spec.minReadySeconds ?? 0, nowMs) ?? Number.POSITIVE_INFINITY
+    const nextMs = Math.min(availableMs - nowMs, waitMs)
+    return Number.isFinite(nextMs) ? { requeueAfterMs: nextMs + 1 } : undefined
   }
 
   return ownerLoop(needs, { name: 'statefulset', owners: 'statefulsets', dependents: pods, selects, reconcile })
+}
+
+type Replacement = Extract<Step, { readonly step: 'delete' }>
+
+function isReplacement(one: Step): one is Replacement {
+  return one.step === 'delete' && one.because === 'ended' && one.pod.status?.phase === 'Failed'
+}
+
+/** The steps, except the replacement of pods that failed again too soon. `waitMs`: until the first of those is due. */
+function withoutWaiting(set: StoredStatefulSet, failures: FailedPods, steps: readonly Step[]) {
+  const waits = steps.map((one) => (isReplacement(one) ? failures.waitMs(failureKey(set, one.pod)) : 0))
+  return {
+    planned: steps.filter((_, index) => waits[index] === 0),
+    waitMs: Math.min(...waits.filter((waitMs) => waitMs > 0), Number.POSITIVE_INFINITY),
+  }
+}
+
+/** A set that was changed begins again. */
+function failureKey({ metadata }: StoredStatefulSet, pod: StoredPod): string {
+  return `${metadata.uid}/${metadata.generation ?? 0}/${pod.metadata.name}`
 }
 
 type Revisions = { readonly current: StoredRevision; readonly update: StoredRevision }

@@ -1,10 +1,10 @@
 import { test } from 'tap'
-import { fakeClock } from '../../../../daemon/testing/fake-clock.ts'
-import { failedDaemons } from './failed-daemons.ts'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { failedPods } from './failed-pods.ts'
 
 test('each failure on a node doubles the wait, up to a quarter of an hour', async (t) => {
   const clock = fakeClock()
-  const failures = failedDaemons(clock)
+  const failures = failedPods(clock, 15 * 60_000)
   t.equal(failures.waitMs('a'), 0)
   const waits: number[] = []
   for (let count = 0; count < 12; count++) {
@@ -23,7 +23,7 @@ test('each failure on a node doubles the wait, up to a quarter of an hour', asyn
 
 test('after half an hour without a failure the waits begin again', async (t) => {
   const clock = fakeClock()
-  const failures = failedDaemons(clock)
+  const failures = failedPods(clock, 15 * 60_000)
   for (let count = 0; count < 3; count++) failures.deleted('a')
   await clock.advance(1_799_999)
   failures.deleted('a')
