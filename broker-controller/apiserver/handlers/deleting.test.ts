@@ -75,7 +75,10 @@ test('a finalizer holds a pod beyond its grace, and its node beyond the finalize
   t.match(await ask('GET', path('b')), { code: 404 })
 
   const both = { body: { propagationPolicy: 'Orphan', orphanDependents: true } }
-  t.match(await ask('DELETE', path('c'), both), { code: 422 })
+  const message =
+    'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Invalid value: "Orphan": ' +
+    'orphanDependents and deletionPropagation cannot be both set'
+  t.match(await ask('DELETE', path('c'), both), { code: 422, body: { message } })
   t.match(await ask('DELETE', path('c'), { body: { propagationPolicy: 'Sideways' } }), { code: 422 })
   t.match(await ask('DELETE', path('c'), { body: { dryRun: ['All'] } }), { code: 200 })
   t.notOk(((await ask('GET', path('c'))).body['metadata'] as Document)['deletionTimestamp'], 'it was a rehearsal')

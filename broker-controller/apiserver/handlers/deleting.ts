@@ -3,7 +3,7 @@ import { conflict, isApiError, notFound } from '../../../api/api-error.ts'
 import { type DeleteOptions, DeleteOptionsSchema } from '../../../api/deletion/delete-options.ts'
 import { dependentsFinalizers, planDeletion } from '../../../api/deletion/object-deletion.ts'
 import type { AnyObject } from '../../../api/meta.ts'
-import { forbidden, invalidObject } from '../../../api/problem.ts'
+import { invalid, invalidObject } from '../../../api/problem.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 import type { AnyStored, ObjectKey, Store } from '../../store/store.ts'
@@ -168,8 +168,9 @@ async function deleteOptions(request: ResourceRequest, { parseYaml }: ResourceNe
   const input = isGiven ? parseBody(body, request, DeleteOptionsSchema, parseYaml) : optionsInQuery(request.query)
   const options = readAs(DeleteOptionsSchema, 'DeleteOptions', input)
   if (options.orphanDependents !== undefined && options.propagationPolicy !== undefined) {
-    const problem = forbidden('orphanDependents', 'may not be given together with propagationPolicy')
-    throw invalidObject({ kind: 'DeleteOptions', group: '' }, '', [problem])
+    const detail = 'orphanDependents and deletionPropagation cannot be both set'
+    const problem = invalid('propagationPolicy', options.propagationPolicy, detail)
+    throw invalidObject({ kind: 'DeleteOptions', group: 'meta.k8s.io' }, '', [problem])
   }
   return options
 }
