@@ -38,7 +38,7 @@ test('host ports of IPv6 on a node', { skip: whyNoFlows() }, async (t) => {
       sets: new Map([...(ofPorts?.sets ?? []), ...(ofPolicies?.sets ?? [])]),
     })
   const use = async (...pods: LocalPod[]) => {
-    ofPorts = hostPortRules(new Map(pods.map((pod) => [pod.name, pod])))
+    ofPorts = hostPortRules(new Map(pods.map((pod) => [pod.name, pod])), 'IPv6')
     await apply()
   }
   const at = (address: string, more: Partial<Asked> = {}): Asked => ({ address, port: 80, patienceMs: 10_000, ...more })

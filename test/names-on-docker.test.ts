@@ -35,6 +35,24 @@ const client = (name: string, nodeName: string, spec: object = {}) => ({
   },
 })
 
+/** Has port 53 of pi-2, as Pi-hole has, so that the name server of that machine is not reached; answers with the address of the client. */
+const ownServer = () => {
+  const server = [
+    `const send = function (_, { port, address }) { this.send(address, port, address) }`,
+    `require('dgram').createSocket('udp4').on('message', send).bind(5353)`,
+    `require('net').createServer((socket) => socket.end(socket.remoteAddress)).listen(5353, '0.0.0.0')`,
+  ].join(';')
+  const pod = client('dns', 'pi-2')
+  const ports = ['UDP', 'TCP'].map((protocol) => ({ containerPort: 5353, hostPort: 53, protocol }))
+  const containers = pod.spec.containers.map((main) => ({ ...main, command: [nodeProgram, '-e', server], ports }))
+  return { ...pod, spec: { ...pod.spec, containers } }
+}
+const askings = {
+  udp: `const socket = require('dgram').createSocket('udp4').on('message', (answer) => { console.log(String(answer)); socket.close() })
+    socket.send('?', 53, process.argv[1])`,
+  tcp: `require('net').connect(53, process.argv[1]).on('data', (answer) => console.log(String(answer)))`,
+}
+
 const many = Array.from({ length: 120 }, (_, index) => `10.200.1.${index + 1}`)
 
 const objects = [
@@ -109,8 +127,8 @@ test('pods resolve names', { skip: whyNoRoutedMachines() }, async (t) => {
   let agent = await first.startAgent()
   await second.startAgent()
   await controller.nodesReady('pi-1', 'pi-2')
-  for (const object of objects) await kubectlWith(JSON.stringify(object), 'create', '-f', '-')
-  const pods = ['one', 'two', 'host', 'machine', 'own', 'db-0', 'db-1']
+  for (const object of [...objects, ownServer()]) await kubectlWith(JSON.stringify(object), 'create', '-f', '-')
+  const pods = ['one', 'two', 'host', 'machine', 'own', 'dns', 'db-0', 'db-1']
   await eventually('the StatefulSet has its pods', async () => {
     return (await controller.tryKubectl('get', 'pod', 'db-0', 'db-1')).code === 0
   })
@@ -187,6 +205,16 @@ test('pods resolve names', { skip: whyNoRoutedMachines() }, async (t) => {
       `resolver.resolve4('web.default.svc.cluster.local').then(console.log, ({ code }) => console.log(code))`,
     ].join(';')
     t.equal((await stranger.run(process.execPath, '-e', question)).trim(), 'ETIMEOUT')
+  })
+
+  await t.test('a pod has port 53 of the node beside the name server', async () => {
+    for (const [protocol, asking] of Object.entries(askings)) {
+      const limited = `setTimeout(() => process.exit(1), 5000).unref(); ${asking}`
+      await eventually(`an answer by ${protocol}`, async () => {
+        const { stdout } = await stranger.tryRun(process.execPath, '-e', limited, second.address)
+        return stdout.trim() === stranger.address
+      })
+    }
   })
 
   await t.test('names are back soon after the agent was killed', async (t) => {

@@ -106,6 +106,7 @@ export type AgentBoard = {
   readonly ipv6ServiceRules: Cell<ServiceRules | undefined>
   readonly ipv6RulesCurrent: Cell<boolean>
   readonly ipv6PolicyRules: Cell<PolicyRules | undefined>
+  readonly hostPortRules: Cell<HostPortRules | undefined>
   readonly ipv6HostPortRules: Cell<HostPortRules | undefined>
   readonly ipv6BalancerRules: Cell<RuleSet | undefined>
   readonly ipv6PoliciesReady: Cell<boolean>
@@ -161,6 +162,7 @@ export function agentBoard(): AgentBoard {
     ipv6ServiceRules: cell<ServiceRules | undefined>(undefined),
     ipv6RulesCurrent: cell<boolean>(false),
     ipv6PolicyRules: cell<PolicyRules | undefined>(undefined),
+    hostPortRules: cell<HostPortRules | undefined>(undefined),
     ipv6HostPortRules: cell<HostPortRules | undefined>(undefined),
     ipv6BalancerRules: cell<RuleSet | undefined>(undefined, isDeepStrictEqual),
     ipv6PoliciesReady: cell<boolean>(false),

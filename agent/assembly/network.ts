@@ -230,7 +230,7 @@ function loadBalancers({ root, nodeName, board, machine, controlPlane, event, lo
   )
 }
 
-/** Rules of host ports at addresses of IPv6; flows to those of both families. */
+/** Rules of host ports, and flows to them. */
 function hostPortLoops({ board, machine, log }: NetworkParts): readonly Loop[] {
   const { clockFor } = machine.watch
   const flows = { IPv4: conntrackFlows(), IPv6: conntrackFlows(undefined, ipv6Rules) }

@@ -10,11 +10,11 @@ export function ruleLoops({ board, machine, owner, ipv6, ipv6Table, log }: Netwo
   const { clockFor } = machine.watch
   // Where IPv6 cannot be kept away again, the loop of peers tries it again, and reports why.
   const observe = (chains: string | undefined) => ipv6.observe(chains).catch(() => undefined)
-  const { peerRules, serviceRules, balancerRules, nameRules, mdnsRules, policyRules } = board
+  const { peerRules, serviceRules, balancerRules, nameRules, mdnsRules, policyRules, hostPortRules } = board
   const ofIPv4 = networkManager({
     table: ownedTable(nftTable('nft', observe), owner),
     reads: {
-      rules: [peerRules, serviceRules, balancerRules, nameRules, mdnsRules, policyRules],
+      rules: [peerRules, serviceRules, balancerRules, nameRules, mdnsRules, policyRules, hostPortRules],
       rulesCurrent: board.rulesCurrent,
       policiesReady: board.policiesReady,
     },

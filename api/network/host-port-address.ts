@@ -6,6 +6,16 @@ export function isOpenAtIPv6(hostIP: string): boolean {
   return hostIP === '' || hostIP.includes(':')
 }
 
+/**
+ * At all addresses of IPv4, and its port is that of the name server of the node, which has it at one of them: no other program can open it
+ * at all.
+ */
+export function meetsNameServer(port: number, hostIP: string): boolean {
+  return port === nameServerPort && (hostIP === '' || hostIP === '0.0.0.0')
+}
+
+const nameServerPort = 53
+
 /** Why no packet for a pod has this address of IPv6 as its destination, to follow `is`; undefined: one may have. */
 export function whyUnreachable(hostIP: string): string | undefined {
   const address = canonicalIPv6(hostIP)

@@ -1,5 +1,6 @@
 /** Requests that create containers and sandboxes in Docker. */
 import type Dockerode from 'dockerode'
+import { meetsNameServer } from '../../../api/network/host-port-address.ts'
 import { sandboxImage } from '../../pods/images/sandbox-image.ts'
 import type {
   ContainerOptions,
@@ -159,7 +160,8 @@ function bindings(
 ): { [port: string]: { HostIp: string; HostPort: string }[] } {
   const byPort: { [port: string]: { HostIp: string; HostPort: string }[] } = {}
   for (const port of ports) {
-    if (isRouted && port.hostIP.includes(':')) continue
+    // Rules of the agent open these.
+    if (isRouted && (port.hostIP.includes(':') || meetsNameServer(port.hostPort, port.hostIP))) continue
     const binding = { HostIp: port.hostIP || (isRouted ? '0.0.0.0' : ''), HostPort: String(port.hostPort) }
     byPort[portKey(port)] = [...(byPort[portKey(port)] ?? []), binding]
   }

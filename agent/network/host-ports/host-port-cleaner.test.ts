@@ -53,7 +53,7 @@ function running(t: Test, ...flows: UdpFlow[]) {
   })
   const byUid = (pods: readonly LocalPod[]) => new Map(pods.map((one, index) => [one.labels?.uid ?? `${index}`, one]))
   const apply = async (...pods: LocalPod[]) => {
-    const rules = hostPortRules(byUid(pods))
+    const rules = hostPortRules(byUid(pods), 'IPv6')
     ipv6HostPortRules.set(rules)
     await clock.settle()
     const lists = kernel.lists

@@ -1,4 +1,5 @@
-/** Loop: the rules of host ports at addresses of IPv6 that this node wants, from its pods. */
+/** Loop: the rules of host ports that this node wants, from its pods. */
+import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Cell, Reader } from '../../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
@@ -7,8 +8,15 @@ import type { LocalPods } from '../policies/pod-isolation.ts'
 import { type HostPortRules, hostPortRules } from './host-port-rules.ts'
 
 export type HostPortManagerNeeds = {
-  readonly reads: { readonly localPods: Reader<LocalPods> }
-  readonly writes: { readonly ipv6HostPortRules: Cell<HostPortRules | undefined> }
+  readonly reads: {
+    readonly localPods: Reader<LocalPods>
+    readonly networkMessage: Reader<NetworkMessage | undefined>
+  }
+  readonly writes: {
+    /** undefined: the fleet has no network, and the node no name server. */
+    readonly hostPortRules: Cell<HostPortRules | undefined>
+    readonly ipv6HostPortRules: Cell<HostPortRules | undefined>
+  }
   readonly clock: Clock
 }
 
@@ -17,14 +25,17 @@ export function hostPortManager({ reads, writes, clock }: HostPortManagerNeeds):
   return {
     name: 'host-ports',
     async run(signal) {
-      const stop = reads.localPods.onChange(changed.ring)
+      const stops = [reads.localPods.onChange(changed.ring), reads.networkMessage.onChange(changed.ring)]
       try {
         while (!signal.aborted) {
-          writes.ipv6HostPortRules.set(hostPortRules(reads.localPods.get().pods))
+          const { pods } = reads.localPods.get()
+          const hasNetwork = reads.networkMessage.get() !== undefined
+          writes.hostPortRules.set(hasNetwork ? hostPortRules(pods, 'IPv4') : undefined)
+          writes.ipv6HostPortRules.set(hostPortRules(pods, 'IPv6'))
           await changed.sleep(longestTimerMs, signal)
         }
       } finally {
-        stop()
+        for (const stop of stops) stop()
       }
     },
   }

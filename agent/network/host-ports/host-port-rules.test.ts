@@ -11,7 +11,8 @@ const port = (hostIP: string, given: Partial<PodHostPort> = {}): PodHostPort => 
   ...{ protocol: 'tcp', port: 8080, containerPort: 80, hostIP },
   ...given,
 })
-const rulesOf = (...pods: LocalPod[]) => hostPortRules(new Map(pods.map((one, index) => [`${index}`, one])))
+const byUid = (pods: readonly LocalPod[]) => new Map(pods.map((one, index) => [`${index}`, one]))
+const rulesOf = (...pods: LocalPod[]) => hostPortRules(byUid(pods), 'IPv6')
 /** The chain that a map leads to, by key. */
 const targets = ({ chains, sets }: ReturnType<typeof rulesOf>, map: 'host-ports' | 'host-port-ips') =>
   [...(sets.get(map)?.elements ?? [])].map(([key, verdict]) => [
@@ -54,4 +55,19 @@ test('there are no rules at all for ports that IPv6 has no part in', async (t) =
 test('of two pods with one port the later one has it', async (t) => {
   const rules = rulesOf(pod('fd00:10:244:1::5', port('')), pod('fd00:10:244:1::6', port('')))
   t.same(targets(rules, 'host-ports'), [['tcp . 8080', 'meta l4proto tcp dnat to [fd00:10:244:1::6]:80']])
+})
+
+test('of IPv4 rules lead to the port of the name server alone, which Docker cannot open beside it', async (t) => {
+  const dns = [port('', { port: 53 }), port('0.0.0.0', { protocol: 'udp', port: 53, containerPort: 5353 })]
+  const others = [port(''), port('192.0.2.1', { port: 53 }), port('::', { port: 53 })]
+  const rules = hostPortRules(byUid([pod(undefined, ...dns, ...others)]), 'IPv4')
+  t.same(targets(rules, 'host-ports'), [
+    ['tcp . 53', 'meta l4proto tcp dnat to 10.244.1.5:80'],
+    ['udp . 53', 'meta l4proto udp dnat to 10.244.1.5:5353'],
+  ])
+  t.same(targets(rules, 'host-port-ips'), [])
+  const open =
+    'fib daddr type local ip daddr != { 127.0.0.0/8, 169.254.20.10 } meta l4proto . th dport vmap @host-ports'
+  for (const hook of ['prerouting', 'output']) t.ok(rules.chains.get(`host-ports-${hook}`)?.rules.includes(open), hook)
+  t.equal(hostPortRules(byUid([pod(undefined, ...others)]), 'IPv4').chains.size, 0)
 })

@@ -34,13 +34,21 @@ function world(given: ReceivedPolicies) {
   const networkMessage = cell<NetworkMessage | undefined>(undefined)
   const networkObstacle = cell<unknown>(undefined)
   const ipv6HostPortRules = cell<HostPortRules | undefined>(undefined)
-  const ofBoth = { policyRules, appliedRules, ipv6PolicyRules, ipv6AppliedRules, ipv6HostPortRules }
+  const ofIPv4 = cell<HostPortRules | undefined>(undefined)
+  const ofBoth = {
+    policyRules,
+    appliedRules,
+    ipv6PolicyRules,
+    ipv6AppliedRules,
+    ipv6HostPortRules,
+    hostPortRules: ofIPv4,
+  }
   const reads = { policies, localPods, networkMessage, networkObstacle, ...ofBoth }
   const isolation = podIsolation({ reads, writes: { localPods, policies }, clock })
   const end = new AbortController()
   const ofIPv6 = { policyRules: ipv6PolicyRules, policiesReady: cell(false) }
   const managers = [
-    hostPortManager({ reads, writes: { ipv6HostPortRules }, clock }),
+    hostPortManager({ reads, writes: { ipv6HostPortRules, hostPortRules: ofIPv4 }, clock }),
     policyManager({ reads, writes: { policyRules, policiesReady }, clock }),
     policyManager({ family: ipv6Rules, reads, writes: ofIPv6, clock }),
   ]
@@ -61,8 +69,7 @@ function world(given: ReceivedPolicies) {
     ...{ networkMessage, networkObstacle, ipv6PolicyRules, ipv6PoliciesReady: ofIPv6.policiesReady },
     applyIPv6: () => ipv6AppliedRules.set([ipv6PolicyRules.get() ?? [], ipv6HostPortRules.get() ?? []].flat()),
     apply: () => {
-      const rules = policyRules.get()
-      appliedRules.set(rules === undefined ? [] : [rules])
+      appliedRules.set([policyRules.get() ?? [], ofIPv4.get() ?? []].flat())
     },
     async stop() {
       end.abort()
@@ -195,6 +202,19 @@ test('a pod with a host port waits until the kernel leads its connections of IPv
   t.equal(await held(uid), undefined, 'Docker opens those of IPv4')
   observe('10.244.1.5', web(8081))
   t.equal(await held(uid), undefined, 'it has no address of IPv6')
+  await stop()
+})
+
+test('a pod with the host port of the name server waits for the rules of IPv4, if the fleet has a network', async (t) => {
+  const { clock, networkMessage, observe, held, apply, stop } = world('none')
+  const containers = [{ name: 'c', ports: [{ containerPort: 53, hostPort: 53, protocol: 'UDP' as const }] }]
+  const uid = observe('10.244.1.5', aPod({ name: 'dns', namespace: 'shop', containers }))
+  t.equal(await held(uid), undefined)
+  networkMessage.set(dualStack)
+  await clock.settle()
+  t.match(await held(uid), /host ports are not in the kernel yet/)
+  apply()
+  t.equal(await held(uid), undefined)
   await stop()
 })
 

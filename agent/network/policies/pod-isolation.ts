@@ -6,7 +6,7 @@ import type { Cell, Reader } from '../../../daemon/cell.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { FoundPod, PodIsolation } from '../../pods/admission/pod-isolation.ts'
 import type { WaitingReason } from '../../pods/record/pod-record.ts'
-import { type HostPortRules, portsOfIPv6 } from '../host-ports/host-port-rules.ts'
+import { type HostPortRules, portsOfIPv4, portsOfIPv6 } from '../host-ports/host-port-rules.ts'
 import type { RuleSet } from '../rule-set.ts'
 import type { LocalPod, PodHostPort, PodState, PolicyRules } from './policy-rules.ts'
 import { closedPolicies, type ReceivedPolicies } from './received-state.ts'
@@ -29,6 +29,8 @@ export type PodIsolationNeeds = {
     readonly ipv6PolicyRules: Reader<PolicyRules | undefined>
     readonly ipv6AppliedRules: Reader<readonly RuleSet[]>
     readonly ipv6HostPortRules: Reader<HostPortRules | undefined>
+    /** undefined: the fleet has no network. */
+    readonly hostPortRules: Reader<HostPortRules | undefined>
   }
   readonly writes: { readonly localPods: Cell<LocalPods>; readonly policies: Cell<ReceivedPolicies> }
   readonly clock: Clock
@@ -56,6 +58,7 @@ export function podIsolation({ reads, writes, clock }: PodIsolationNeeds): PodIs
   const watched = [
     policies,
     reads.networkObstacle,
+    reads.hostPortRules,
     reads.ipv6HostPortRules,
     ...families.flatMap(({ rules, applied }) => [rules, applied]),
   ]
@@ -63,9 +66,13 @@ export function podIsolation({ reads, writes, clock }: PodIsolationNeeds): PodIs
   const waitingSinceMs = new Map<string, number>()
 
   const hasHostPorts = (uid: string, pod: LocalPod) => {
-    if (portsOfIPv6(pod).length === 0) return true
-    const rules = reads.ipv6HostPortRules.get()
-    return rules?.pods.get(uid) === pod && reads.ipv6AppliedRules.get().includes(rules)
+    const [ofIPv4, ofIPv6] = [reads.hostPortRules.get(), reads.ipv6HostPortRules.get()]
+    const has = (rules: HostPortRules | undefined, applied: Reader<readonly RuleSet[]>) =>
+      rules?.pods.get(uid) === pod && applied.get().includes(rules)
+    return (
+      (portsOfIPv4(pod).length === 0 || ofIPv4 === undefined || has(ofIPv4, reads.appliedRules)) &&
+      (portsOfIPv6(pod).length === 0 || has(ofIPv6, reads.ipv6AppliedRules))
+    )
   }
 
   /** `waitedMs`: for its policies, so far. */
@@ -129,7 +136,7 @@ const notInForce = policiesMissing(
 )
 const hostPortsMissing: WaitingReason = {
   reason: 'WaitingForHostPorts',
-  message: 'The rules of its host ports of IPv6 are not in the kernel yet: see bramble-agent network on the node',
+  message: 'The rules of its host ports are not in the kernel yet: see bramble-agent network on the node',
 }
 
 function notReceived({ namespace }: LocalPod): WaitingReason {
