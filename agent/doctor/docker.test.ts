@@ -12,6 +12,7 @@ const engine: DockerFacts = {
   cgroupVersion: '2',
   liveRestore: true,
   rootDirectory: '/var/lib/docker',
+  securityOptions: ['name=apparmor', 'name=seccomp,profile=default'],
 }
 
 test('Docker: there, well set up, or what is missing', async (t) => {
@@ -31,17 +32,28 @@ test('Docker: there, well set up, or what is missing', async (t) => {
     docker: 'ok',
     'docker-storage': 'ok',
     'docker-cgroups': 'ok',
+    'docker-users': 'ok',
     'docker-live-restore': 'ok',
   })
-  const poor = at({ ...engine, version: '19.03.8', storageDriver: 'vfs', cgroupDriver: 'cgroupfs', liveRestore: false })
+  const poor = at({
+    ...engine,
+    version: '19.03.8',
+    storageDriver: 'vfs',
+    cgroupDriver: 'cgroupfs',
+    liveRestore: false,
+    securityOptions: ['name=seccomp,profile=default', 'name=userns'],
+  })
   t.same(verdicts(poor), {
     docker: 'problem',
     'docker-storage': 'warning',
     'docker-cgroups': 'warning',
+    'docker-users': 'problem',
     'docker-live-restore': 'warning',
   })
   t.ok(poor.every(({ remedy }) => remedy !== undefined))
   t.equal(verdicts(at({ ...engine, storageDriver: 'aufs' }))['docker-storage'], 'warning')
+  const closed = at({ ...engine, securityOptions: ['name=no-new-privileges'] })
+  t.equal(verdicts(closed)['docker-users'], 'warning')
   t.equal(verdicts(at({ ...engine, cgroupDriver: 'none' }))['docker-cgroups'], 'problem')
   t.same(verdicts(at({ ...engine, hasSettings: false })), { docker: 'ok', 'docker-settings': 'unknown' })
   t.match(at('absent'), [{ verdict: 'problem', found: /no \/run\/docker\.sock/ }])

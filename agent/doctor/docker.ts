@@ -13,6 +13,8 @@ export type DockerFacts = {
   readonly cgroupVersion: string
   readonly liveRestore: boolean
   readonly rootDirectory: string
+  /** `name=seccomp,profile=default`, `name=userns` */
+  readonly securityOptions: readonly string[]
   /** undefined: it does not report one. */
   readonly firewallBackend?: string | undefined
   /** Its bridges whose addresses it translates; undefined: it did not report them in time. */
@@ -42,7 +44,7 @@ export function dockerSettings(facts: DockerFacts, isSystemdHere: boolean): read
       "Where names cannot be resolved it takes a minute: see 'getent hosts registry-1.docker.io', and try again"
     return [unknown('docker-settings', 'Docker did not report its settings in time', remedy)]
   }
-  return [storageDriver(facts), cgroupDriver(facts, isSystemdHere), restore(facts)]
+  return [storageDriver(facts), cgroupDriver(facts, isSystemdHere), users(facts), restore(facts)]
 }
 
 function storageDriver({ storageDriver: driver, rootDirectory }: DockerFacts): DoctorFinding {
@@ -81,6 +83,27 @@ function cgroupDriver({ cgroupDriver: driver, cgroupVersion }: DockerFacts, isSy
     )
   }
   return ok(check, `Docker makes control groups (v${cgroupVersion}) with ${driver}`)
+}
+
+/** What is configured for every container (security options of /info): pods do not expect it. */
+function users({ securityOptions }: DockerFacts): DoctorFinding {
+  const check = 'docker-users'
+  const has = (name: string) => securityOptions.some((option) => option.split(',').includes(`name=${name}`))
+  if (has('userns')) {
+    const found =
+      'Docker gives containers other users than the machine has (userns-remap): pods with hostNetwork, hostPID or privileged ' +
+      'do not start, and files of hostPath volumes belong to other users in pods'
+    const remedy = 'Remove "userns-remap" from /etc/docker/daemon.json and restart Docker; images are then pulled again'
+    return problem(check, found, remedy)
+  }
+  if (has('no-new-privileges')) {
+    const found =
+      'Docker forbids every container to gain privileges (no-new-privileges): sudo and ping fail in some pods'
+    const remedy =
+      'Remove "no-new-privileges" from /etc/docker/daemon.json and restart Docker; pods choose it by allowPrivilegeEscalation: false'
+    return warning(check, found, remedy)
+  }
+  return ok(check, 'Docker gives containers the users and privileges that pods ask for')
 }
 
 function restore({ liveRestore }: DockerFacts): DoctorFinding {

@@ -15,6 +15,7 @@ const settingsShape = {
     CgroupVersion: 'text',
     LiveRestoreEnabled: 'flag',
     DockerRootDir: 'text',
+    SecurityOptions: { list: 'text' },
     FirewallBackend: { fields: { Driver: 'text' } },
   },
 } as const satisfies JsonShape
@@ -63,6 +64,7 @@ export async function askDocker(socketPath: string): Promise<DockerFacts | Docke
       cgroupVersion: info?.CgroupVersion ?? '1',
       liveRestore: info?.LiveRestoreEnabled ?? false,
       rootDirectory: info?.DockerRootDir ?? '/var/lib/docker',
+      securityOptions: info?.SecurityOptions ?? [],
       firewallBackend: info?.FirewallBackend?.Driver,
       networks: networks?.filter(isTranslated).map(bridgeOf),
     }

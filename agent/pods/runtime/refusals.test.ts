@@ -21,6 +21,7 @@ const refusals: readonly (readonly [text: string, remedy: RegExp])[] = [
   ['exec: "/no/such": stat /no/such: no such file or directory', /no such program/],
   ['exec: "/data": permission denied', /file mode/],
   ['exec /run: exec format error', /CPU architecture/],
+  ["cannot share the host's network namespace when user namespaces are enabled", /userns-remap/],
   ['apparmor failed to apply profile', /apparmor_parser/],
   ['seccomp: config provided but seccomp not supported', /seccompProfile/],
   ['open /proc/sys/net/none: sysctl is not known', /sysctls/],

@@ -45,6 +45,10 @@ const remedies: readonly Remedy[] = [
   [/exec format error/i, 'image: it is built for another CPU architecture than this node’s'],
   [/apparmor/i, 'securityContext.appArmorProfile: load the profile on this node with apparmor_parser, or name another'],
   [/seccomp/i, 'securityContext.seccompProfile: check the file in the folder `seccomp` of the agent’s data directory'],
+  [
+    /user namespaces/i,
+    'hostNetwork, hostPID or privileged: Docker remaps the users of containers; remove "userns-remap" from /etc/docker/daemon.json',
+  ],
   [/sysctl/i, 'securityContext.sysctls: this kernel does not support it, or not for pods'],
   [
     /pool overlaps/i,
