@@ -1,6 +1,7 @@
 /** Configuration → store → ports → controllers, running until the signal aborts. */
 import { randomUUID } from 'node:crypto'
 import { mkdir, rm } from 'node:fs/promises'
+import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { peerControllerIdentity } from '../api/identity.ts'
 import { systemClock as clock, rfc3339 } from '../daemon/clock.ts'
@@ -19,11 +20,13 @@ import { withFleetPodNetwork } from './fleet-pod-network.ts'
 import { openLeading, writeOwnKubeconfig } from './leading.ts'
 import { type OpenApi, openApi } from './open-api.ts'
 import { openStore, pidFileName } from './open-store.ts'
+import { ownAddress } from './own-address.ts'
 import { type BrokerControllerNeeds, type Closing, type ControllerParts, openParts } from './parts.ts'
 import { followControllers } from './replicas/follow-controllers.ts'
 import { runningControllers } from './replicas/running-controllers.ts'
 import { settingsOfOthers } from './replicas/settings-of-others.ts'
 import { standbyLoop } from './replicas/standby-loop.ts'
+import { outwardAddresses } from './server-names.ts'
 import type { Term } from './store/election/election.ts'
 import type { OpenedStore, Store } from './store/store.ts'
 
@@ -169,7 +172,13 @@ function leaderStatus(replica: ControllerParts['replica']): LeaderStatus {
 /** The loops of every controller, whether it leads or not. */
 function sharedLoops(needs: BrokerControllerNeeds, parts: ControllerParts, { api, page }: OpenApi): readonly Loop[] {
   const { access, revocations, own, guard, upkeep } = parts
-  const some = [guard, upkeep, page, mqttServerFiles(needs, parts)].filter((loop) => loop !== undefined)
+  const address = ownAddress({
+    advertised: parts.names.advertisedHost,
+    addresses: () => outwardAddresses(networkInterfaces()).map(({ address }) => address),
+    clock,
+    log: needs.log,
+  })
+  const some = [guard, upkeep, page, address, mqttServerFiles(needs, parts)].filter((loop) => loop !== undefined)
   return [...some, { name: 'api', run: api.run }, access, revocations, own]
 }
 

@@ -37,7 +37,7 @@ export function serverNames(
   const bound = bindAddress === undefined || isAny(bindAddress) ? undefined : bindAddress
 
   const addresses = Object.values(interfaces).flatMap((list) => list ?? [])
-  const outward = addresses.filter(({ internal, address }) => !internal && !isLinkLocal(address))
+  const outward = outwardAddresses(interfaces)
   const first = outward.find(({ family }) => family === 'IPv4') ?? outward[0]
   const advertised = advertiseAddress ?? bound ?? first?.address ?? hostname
   const fixed = ['localhost', '127.0.0.1', '::1', hostname.toLowerCase()]
@@ -66,6 +66,12 @@ function serviceNames(podNetwork: ServerAddresses['podNetwork']): readonly strin
 export function urlHost(address: string): string {
   if (isAny(address)) return '127.0.0.1'
   return isIP(address) === 6 ? `[${address}]` : address
+}
+
+/** Addresses of the machine that other machines may reach. */
+export function outwardAddresses(interfaces: HostAddresses['interfaces']): readonly NetworkInterfaceInfo[] {
+  const addresses = Object.values(interfaces).flatMap((list) => list ?? [])
+  return addresses.filter(({ internal, address }) => !internal && !isLinkLocal(address))
 }
 
 /** The unspecified address: '::' accepts IPv4 too, but not every machine has IPv6. */

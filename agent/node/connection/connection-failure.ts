@@ -12,6 +12,9 @@ const willRenew =
   'The agent asks for a new one by itself; if the controller refuses, the log has the reason and the remedy'
 const joinAgain = 'Join again with a new token: bramble-agent join …'
 
+const elsewhere =
+  "If the controller has another address now, join again with the line of 'bramble-controller token create --print-join-command' and --no-run, and restart the agent"
+
 /** TLS alerts and checks by OpenSSL's and Node's codes. */
 const byCode: { readonly [code: string]: ConnectionFailure } = {
   CERT_HAS_EXPIRED: {
@@ -57,9 +60,9 @@ const byCode: { readonly [code: string]: ConnectionFailure } = {
   EAI_AGAIN: { kind: 'network', remedy: 'No name server answers: is the network up?' },
   ECONNREFUSED: {
     kind: 'network',
-    remedy: 'The machine answers, but nothing listens on this port: is the controller running?',
+    remedy: `The machine answers, but nothing listens on this port: is the controller running? ${elsewhere}`,
   },
-  EHOSTUNREACH: { kind: 'network', remedy: 'There is no route to the controller: is the network up?' },
+  EHOSTUNREACH: { kind: 'network', remedy: `There is no route to the controller: is the network up? ${elsewhere}` },
   ENETUNREACH: { kind: 'network', remedy: 'There is no route to the controller: is the network up?' },
 }
 
@@ -79,7 +82,7 @@ const unreadableIdentity: ConnectionFailure = {
 
 const network: ConnectionFailure = {
   kind: 'network',
-  remedy: 'Is the controller running, and does the network reach it?',
+  remedy: `Is the controller running, and does the network reach it? ${elsewhere}`,
 }
 
 /** `own`: of this node's certificate. It is checked first: a server that finds it expired may only close the connection. */
