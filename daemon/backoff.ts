@@ -14,3 +14,39 @@ export function longestBackoffMs(failures: number, { firstMs, maxMs }: BackoffSe
 export function backoffMs(failures: number, settings: BackoffSettings, random: () => number): number {
   return random() * longestBackoffMs(failures, settings)
 }
+
+export interface ConnectionFailures {
+  /** For the wait before the next attempt. */
+  readonly count: number
+  /** An attempt failed. */
+  refused(): void
+  /** A connection was open for so long, and ended. */
+  ended(lastedMs: number): void
+  reset(): void
+}
+
+/**
+ * The failures of a connection that is opened again each time. Those of attempts count until one succeeds: otherwise the second restart
+ * of a server within seconds would begin with the wait to which the first one had led. A connection that ends before `stableMs` counts
+ * until one lasts longer, so that a server that closes each one at once gets fewer and fewer attempts.
+ */
+export function connectionFailures(stableMs: number): ConnectionFailures {
+  let attempts = 0
+  let short = 0
+  return {
+    get count() {
+      return attempts + short
+    },
+    refused() {
+      attempts++
+    },
+    ended(lastedMs) {
+      attempts = 0
+      short = lastedMs >= stableMs ? 0 : short + 1
+    },
+    reset() {
+      attempts = 0
+      short = 0
+    },
+  }
+}

@@ -33,8 +33,8 @@ async function commandsOf(section: string): Promise<readonly string[]> {
     .filter((line) => line !== '')
 }
 
-/** In which an agent tries to connect four times: it waits for about 1, 2 and 4 s between them. The controller tries more often. */
-const longestSeconds = 10
+/** After two short connections an agent waits for up to 4 s, and for up to 8 s where that was too early. The controller tries more often. */
+const longestSeconds = 15
 
 function isConnected({ message }: { readonly message: string }): boolean {
   return message === 'Connected to the control plane'

@@ -1,6 +1,6 @@
 /** Loop, on the controller that leads: the fleet → devices and entities of Home Assistant, by the MQTT broker of the household. */
 import { unlessAborted, withOwnSignal } from '../../daemon/aborted.ts'
-import { backoffMs } from '../../daemon/backoff.ts'
+import { backoffMs, connectionFailures } from '../../daemon/backoff.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { within } from '../../daemon/deadline.ts'
 import type { Log } from '../../daemon/log.ts'
@@ -87,19 +87,22 @@ async function keepConnected(needs: SessionNeeds, settings: HomeAssistantSetting
   const { host, port } = settings.broker
   const server = `${host}:${port}`
   await fleet.listed
-  let failures = 0
+  const failures = connectionFailures(stableMs)
+  let isLogged = false
   while (!signal.aborted) {
     const startedMs = clock.monotonicMs()
-    try {
-      const ended = await session(needs, settings, signal)
-      if (ended !== undefined) throw ended
-    } catch (error) {
-      if (signal.aborted) return
-      if (clock.monotonicMs() - startedMs >= stableMs) failures = 0
-      if (failures++ === 0) log.warn('No connection for Home Assistant, trying until it is back', { server, error })
-      else log.debug('No connection for Home Assistant', { server, error })
-      await clock.sleep(retry.firstMs + backoffMs(failures - 1, retry, random), signal)
-    }
+    const { wasOpen, error } = await session(needs, settings, signal).then(
+      (error) => ({ wasOpen: true, error }),
+      (error: unknown) => ({ wasOpen: false, error }),
+    )
+    if (signal.aborted) return
+    if (wasOpen) failures.ended(clock.monotonicMs() - startedMs)
+    else failures.refused()
+    if (failures.count === 0) isLogged = false
+    if (!isLogged) log.warn('No connection for Home Assistant, trying until it is back', { server, error })
+    else log.debug('No connection for Home Assistant', { server, error })
+    isLogged = true
+    await clock.sleep(retry.firstMs + backoffMs(Math.max(0, failures.count - 1), retry, random), signal)
   }
 }
 

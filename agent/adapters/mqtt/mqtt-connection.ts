@@ -1,5 +1,6 @@
 /** The loop that keeps one connection to the broker. What is published and received on it is the session's. */
 import { unlessAborted, withOwnSignal } from '../../../daemon/aborted.ts'
+import { connectionFailures } from '../../../daemon/backoff.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { judgingMs, type KnownTime } from '../../../daemon/server-check.ts'
@@ -130,17 +131,17 @@ export function mqttConnection(needs: MqttConnectionNeeds, settings: MqttConnect
       reconnect()
     },
     async run(signal) {
-      let failures = 0
+      const failures = connectionFailures(stableMs)
       while (!signal.aborted) {
         const triedMs = clock.monotonicMs()
         try {
           const ended = await connectOnce(signal)
           if (ended === 'renewed') {
-            failures = 0
+            failures.reset()
             continue
           }
           const lastedMs = clock.monotonicMs() - triedMs
-          failures = lastedMs >= stableMs ? 0 : failures + 1
+          failures.ended(lastedMs)
           if (!signal.aborted) {
             outages.lost(ended, lastedMs)
             replaced.lost({ lastedMs, epoch: session.epoch })
@@ -150,13 +151,13 @@ export function mqttConnection(needs: MqttConnectionNeeds, settings: MqttConnect
           if (!signal.aborted) outages.failed(error)
           // Another controller may lead by now: each is tried before the wait.
           if (!choice.failed()) continue
-          failures++
+          failures.refused()
         } finally {
           session.closed()
         }
-        const waitMs = reconnectWaitMs(failures, terms.graceMs, random)
+        const waitMs = reconnectWaitMs(failures.count, terms.graceMs, random)
         const mostMs = choice.isOneOfSeveral() ? severalCeilingMs : waitMs
-        if (await network.cameUpWithin(Math.min(waitMs, mostMs), signal)) failures = 0
+        if (await network.cameUpWithin(Math.min(waitMs, mostMs), signal)) failures.reset()
       }
     },
   }

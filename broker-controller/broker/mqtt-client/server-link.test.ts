@@ -65,6 +65,37 @@ test('the time between attempts grows up to ten seconds, and starts again after 
   t.match(failures.at(-1), /machine is gone/)
 })
 
+test('a server that restarts twice within seconds is waited for no longer the second time', async (t) => {
+  const { clock, attempts, state, connection, end } = world()
+  t.teardown(end)
+  await clock.advance(60_000)
+  const restart = async () => {
+    const first = attempts.length
+    const beganMs = clock.monotonicMs()
+    state.isUp = false
+    connection.client?.abandon(new Error('The server is gone'))
+    await clock.advance(6_500)
+    state.isUp = true
+    await clock.advance(3_500)
+    return attempts.slice(first).map((atMs) => atMs - beganMs)
+  }
+  t.same(await restart(), [500, 1_500, 3_500, 7_500])
+  // The one short connection counts, the attempts before it do not.
+  t.same(await restart(), [1_000, 3_000, 7_000])
+  t.not(connection.client, undefined)
+})
+
+test('a server that closes each connection at once gets fewer and fewer', async (t) => {
+  const { clock, attempts, connection, end } = world()
+  t.teardown(end)
+  for (let i = 0; i < 600; i++) {
+    connection.client?.abandon(new Error('closed'))
+    await clock.advance(100)
+  }
+  const waits = attempts.map((atMs, i) => atMs - (attempts[i - 1] ?? 0)).slice(1)
+  t.ok(waits.length < 12 && (waits.at(-1) ?? 0) >= 10_000, waits.join(' '))
+})
+
 test('while it is paused there is no connection, and then one at once', async (t) => {
   const { clock, attempts, connection, end } = world()
   t.teardown(end)

@@ -1,6 +1,6 @@
 /** The connection to an external MQTT server: opened again with back-off as long as it is wanted. */
 import { withOwnSignal } from '../../../daemon/aborted.ts'
-import { backoffMs } from '../../../daemon/backoff.ts'
+import { backoffMs, connectionFailures } from '../../../daemon/backoff.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { MqttClient } from './mqtt-client.ts'
@@ -28,7 +28,7 @@ export interface ServerLink extends Pick<Loop, 'run'> {
 }
 
 const retry = { firstMs: 500, maxMs: 10_000 }
-/** A connection that lasted so long counts as a success: a server that closes each one at once is not asked all the time. */
+/** A connection that lasted so long counts as a success. */
 const stableMs = 10_000
 
 export function serverLink(needs: ServerLinkNeeds): ServerLink {
@@ -79,18 +79,22 @@ export function serverLink(needs: ServerLinkNeeds): ServerLink {
       interrupt(next ? 'The controller does not lead' : 'The controller leads again')
     },
     async run(signal) {
-      let failures = 0
+      const failures = connectionFailures(stableMs)
       while (!signal.aborted) {
         if (isPaused || !needs.isWanted()) {
           await waitAgain(retry.maxMs, signal)
           continue
         }
         const beganMs = clock.monotonicMs()
-        const because = await connectOnce(signal).catch((error: unknown) => error)
+        const { wasOpen, because } = await connectOnce(signal).then(
+          (because) => ({ wasOpen: true, because }),
+          (because: unknown) => ({ wasOpen: false, because }),
+        )
         if (signal.aborted || isPaused || !needs.isWanted()) continue
         needs.failed(because)
-        failures = clock.monotonicMs() - beganMs > stableMs ? 0 : failures + 1
-        await waitAgain(backoffMs(failures, retry, random), signal)
+        if (wasOpen) failures.ended(clock.monotonicMs() - beganMs)
+        else failures.refused()
+        await waitAgain(backoffMs(failures.count, retry, random), signal)
       }
     },
   }
