@@ -33,12 +33,6 @@ export function tapFiles(): (line: string) => TapFile | undefined {
   let diagnosticEnd: string | undefined
   let lastIndent = 0
   return (line) => {
-    if (diagnosticEnd !== undefined) {
-      if (line === diagnosticEnd) diagnosticEnd = undefined
-      const failure = failures.at(-1)
-      if (failure) inDiff = readDiagnostic(failure, line.trim(), inDiff)
-      return undefined
-    }
     const file = /^(ok|not ok) \d+ - (\S+\.test\.js)(?: # (?:time=)?(.*))?$/.exec(line)
     if (file) {
       const [, result, path = '', time = ''] = file
@@ -48,7 +42,15 @@ export function tapFiles(): (line: string) => TapFile | undefined {
       counts = { passed: 0, failed: 0 }
       failures = []
       lastIndent = 0
+      // A process that was killed may have ended within one.
+      diagnosticEnd = undefined
       return ended
+    }
+    if (diagnosticEnd !== undefined) {
+      if (line === diagnosticEnd) diagnosticEnd = undefined
+      const failure = failures.at(-1)
+      if (failure) inDiff = readDiagnostic(failure, line.trim(), inDiff)
+      return undefined
     }
     const [, diagnosticIndent] = /^( +)---$/.exec(line) ?? []
     if (diagnosticIndent !== undefined) diagnosticEnd = `${diagnosticIndent}...`
@@ -67,18 +69,13 @@ export function tapFiles(): (line: string) => TapFile | undefined {
 
 /** Each file that ended, in that order. */
 export function readTapRun(tap: string): TapRun {
-  const blocks = tap.split(/^(?=# Subtest: |not ok \d+ - timeout!|# \{)/m)
-  const expired = new Set(blocks.flatMap((block) => /^not ok .*\n {2}---\n {2}expired: (.*)$/m.exec(block)?.[1] ?? []))
-  const files = blocks.flatMap((output) => {
+  const files = tap.split(/^(?=# Subtest: |# \{)/m).flatMap((output) => {
     const read = tapFiles()
     const file = output
       .split('\n')
       .map((line) => read(line))
       .find((ended) => ended !== undefined)
-    if (file === undefined) return []
-    const isOk = file.isOk && !expired.has(file.path)
-    const failed = isOk ? file.failed : Math.max(1, file.failed)
-    return [{ ...file, isOk, failed, output, problem: isOk ? '' : problemOf(output, expired.has(file.path)) }]
+    return file === undefined ? [] : [{ ...file, output, problem: file.isOk ? '' : problemOf(output) }]
   })
   // test.sh adds the status of the runner.
   const failsAlone = /^# status: [1-9]/m.test(tap) && !/^not ok /m.test(tap)
@@ -86,10 +83,10 @@ export function readTapRun(tap: string): TapRun {
 }
 
 /** From the diagnostic of the file: its process. */
-function problemOf(output: string, isExpired: boolean): string {
+function problemOf(output: string): string {
   const signal = /^ {2}signal: (SIG\w+)$/m.exec(output)?.[1]
   const status = /^ {2}exitCode: (\d+)$/m.exec(output)?.[1]
-  if (isExpired || signal === 'SIGALRM') return 'did not end in time'
+  if (/^ {2}expired: /m.test(output)) return 'did not end in time'
   if (signal !== undefined) return `its process ended by ${signal}`
   return status === undefined || status === '0' ? '' : `its process ended with status ${status}`
 }

@@ -1,18 +1,7 @@
-/**
- * `test-progress.js`: reads the TAP of test files as they run, and prints a line for each file that ended, with what failed in
- * it below. `test.sh` shows this, as the whole TAP is too long to look for a failure in.
- */
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
+/** Prints a line for each test file that ended, with what failed in it below: the TAP of all is too long to look for a failure in. */
 import { type TapFailure, tapFiles } from './tap-files.ts'
 
 const maxFailures = 10
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const progress = testProgress()
-  for await (const line of createInterface({ input: process.stdin }))
-    for (const printed of progress(line)) console.log(printed)
-}
 
 /** Takes the lines of a TAP one by one; each time the lines to print, mostly none. Subtests are indented in it. */
 export function testProgress(): (line: string) => readonly string[] {

@@ -2,7 +2,7 @@
  * What `test.sh` decides by the TAP of the tests on real parts. Those wait for programs, so a file that failed among others is run
  * once more, alone. One that passes then is unsteady: it is reported, and does not fail the run, as long as there are few.
  *
- * `test-verdict.js --again FIRST FILE…` prints the files to run again. `test-verdict.js FIRST SECOND UNITS FOLDER FILE…` prints the result,
+ * `test-verdict.js --again FIRST` prints the files to run again. `test-verdict.js FIRST SECOND UNITS FOLDER FILE…` prints the result,
  * with the totals as the last line, and keeps the first output of unsteady files in FOLDER; its status is 1 when anything failed. FIRST and
  * SECOND are TAP, UNITS is the output of unit-tests.js; what was not run has no file.
  */
@@ -31,8 +31,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) process.exitCode = main(
 
 function main(args: readonly string[]): number {
   if (args[0] === '--again') {
-    const [, first = '', ...files] = args
-    for (const path of filesToRunAgain(readRun(first), namesInTap(files))) console.log(path)
+    for (const path of filesToRunAgain(readRun(args[1] ?? ''))) console.log(path)
     return 0
   }
   const [first = '', second = '', units = '', folder = '', ...files] = args
@@ -47,18 +46,15 @@ function main(args: readonly string[]): number {
   return verdict.failed === 0 ? 0 : 1
 }
 
-/** Those that failed, unless there are too many, and those that the runner left out. None where it broke off. */
-export function filesToRunAgain({ files, isWhole }: TapRun, wanted: readonly string[]): readonly string[] {
+/** Those that failed, unless there are too many. None where the runner broke off. */
+export function filesToRunAgain({ files, isWhole }: TapRun): readonly string[] {
   const failed = files.filter(({ isOk }) => !isOk).map(({ path }) => path)
-  if (!isWhole || failed.length > maxUnsteady) return []
-  // For a file that did not end in time tap adds a result, and leaves out another file for it, so that their number stays.
-  const ended = new Set(files.map(({ path }) => path))
-  return [...failed, ...wanted.filter((path) => !ended.has(path))]
+  return isWhole && failed.length <= maxUnsteady ? failed : []
 }
 
 /** The result of all tests. For a file that was run again the second run counts. */
 export function testVerdict(wanted: readonly string[], { first, second, units }: TestOutput): Verdict {
-  const again = new Set(second && filesToRunAgain(first, wanted))
+  const again = new Set(second && filesToRunAgain(first))
   const secondFiles = new Map(second?.files.map((file) => [file.path, file]))
   const firstFiles = new Map(first.files.map((file) => [file.path, file]))
   const results = wanted.map((path) => (again.has(path) ? secondFiles : firstFiles).get(path) ?? notRun(path))

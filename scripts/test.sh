@@ -70,7 +70,6 @@ main() {
   ensure_bundles
   quietly 'Building the packages that are tested' "$install_log" test/machines/build-packages.sh ||
     fail 'The packages that are tested cannot be built' 'The cause is in the log.' "$install_log"
-  wait # for the roots
   step 'Tests'
   run_tests
 }
@@ -166,34 +165,26 @@ run_tests() {
     [ -n "$real" ] || node dist/scripts/unit-tests.js --again | tee "$unit_results" | sed 's/^/    /' || true
     mapfile -t files < <(node dist/scripts/unit-tests.js --list-real)
   fi
-  run_tap "$results" "${files[@]}"
-  mapfile -t again < <(node dist/scripts/test-verdict.js --again "$results" "${files[@]}")
+  wait # for the roots, which no unit test needs
+  run_real "$results" "${files[@]}"
+  mapfile -t again < <(node dist/scripts/test-verdict.js --again "$results")
   if [ "${#again[@]}" -gt 0 ]; then
     step 'Failed tests once more, one after the other'
-    run_tap "$again_results" --jobs=1 "${again[@]}"
+    run_real "$again_results" --jobs 1 "${again[@]}"
   fi
   node dist/scripts/test-verdict.js "$results" "$again_results" "$unit_results" "$unsteady" "${files[@]}"
 }
 
-# run_tap OUTPUT ARGUMENT…: what failed and how the run ended is in OUTPUT.
-run_tap() {
-  local output=$1 status=0
+# run_real OUTPUT ARGUMENT…: what failed and how the run ended is in OUTPUT.
+run_real() {
+  local output=$1 jobs=() status=0
   shift
+  if [ "$1" = --jobs ]; then jobs=(--jobs "$2") && shift 2; fi
   : >"$output"
-  print_progress "$output" &
-  # With CI set the runner does not redraw the screen.
-  CI=true node_modules/.bin/tap --reporter=terse --no-color --output-file="$output" "$@" </dev/null |
-    sed 's/\x1b\[[?0-9]*[a-zA-Z]//g' || status=$?
+  node dist/scripts/real-tests.js "${jobs[@]}" "$output" "$@" </dev/null || status=$?
   printf '# status: %s\n' "$status" >>"$output"
-  pause 1.5
-  kill $! 2>/dev/null || true
   print "    The whole output of the tests: $output"
   sed -n '/^# {/p; /^# time/p' "$output"
-}
-
-# A line for each test file that ended, as they end, and what failed in it.
-print_progress() {
-  tail --follow --pid=$$ --lines=+1 --sleep-interval=1 -- "$1" 2>/dev/null | node dist/scripts/test-progress.js
 }
 
 main

@@ -1,6 +1,6 @@
 /**
- * `node --import fail-on-warning.js x.test.js`: the file fails if its process emits a warning of Node.js. .taprc has each test file run
- * with it that has a process of its own; scripts/unit-test-worker.ts does the same for the others.
+ * `node --import fail-on-warning.js x.test.js`: the file fails if its process emits a warning of Node.js. scripts/real-tests.ts and
+ * .taprc have each test file run with it that has a process of its own; scripts/unit-test-worker.ts does the same for the others.
  */
 import { isMainThread } from 'node:worker_threads'
 

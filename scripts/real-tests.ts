@@ -1,0 +1,133 @@
+/**
+ * `real-tests.js [--jobs NUMBER] OUTPUT FILE...`: runs compiled tests, each in a process of its own, and prints a line for each that ends,
+ * with what failed in it below. OUTPUT gets the TAP of all, in which each file is a subtest. The status is 1 when a file failed.
+ *
+ * The runner of tap takes files by name, so the longest may be the last to begin. It also has each Node.js program that a test starts
+ * load its instrumentation: these programs then start later and need more memory than those that a user has.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { appendFileSync, statSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { readTapRun } from './tap-files.ts'
+import { testProgress } from './test-progress.ts'
+
+/** How the process of a file ended. */
+export type RealRun = {
+  readonly path: string
+  readonly ms: number
+  readonly stdout: string
+  readonly stderr: string
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly isExpired: boolean
+}
+
+/** Tests on real parts wait more than they work. */
+const usualJobs = 4
+/** For a test that sets no limit: on two busy cores a machine whose power is cut twenty times takes half of it. tap then names what has not ended. */
+const testSeconds = 600
+/** For a process that does not end after that. */
+const fileMs = 900_000
+const killAfterMs = 10_000
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) process.exitCode = await main(process.argv.slice(2))
+
+async function main(args: readonly string[]): Promise<number> {
+  const [jobs, rest] = args[0] === '--jobs' ? [Number(args[1]), args.slice(2)] : [usualJobs, args]
+  const [output, ...files] = rest
+  if (output === undefined || !(jobs >= 1)) throw new Error('Usage: real-tests.js [--jobs NUMBER] OUTPUT FILE...')
+  const running = new Set<ChildProcess>()
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(signal, () => {
+      for (const child of running) child.kill('SIGTERM')
+      // Without totals in the output.
+      process.exit(1)
+    })
+  const waiting = longestFirst(files, (path) => statSync(path).size)
+  const totals = { passed: 0, failed: 0 }
+  let ended = 0
+  let status = 0
+  const beganMs = performance.now()
+  writeFileSync(output, 'TAP version 14\n')
+  const work = async () => {
+    for (let path = waiting.shift(); path !== undefined; path = waiting.shift()) {
+      const text = tapOf(await runFile(path, running), ++ended)
+      appendFileSync(output, text)
+      for (const line of text.split('\n').flatMap(testProgress())) console.log(line)
+      for (const { passed, failed, isOk } of readTapRun(text).files) {
+        totals.passed += passed
+        totals.failed += failed
+        if (!isOk) status = 1
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: jobs }, work))
+  const { passed, failed } = totals
+  appendFileSync(output, `1..${ended}\n# { total: ${passed + failed}, pass: ${passed}, fail: ${failed} }\n`)
+  appendFileSync(output, `# time=${(performance.now() - beganMs).toFixed(3)}ms\n`)
+  return status
+}
+
+/** Tests of whole fleets first, then the others, each by size: what begins last is short, so that all jobs end at about the same time. */
+export function longestFirst(paths: readonly string[], sizeOf: (path: string) => number): string[] {
+  const ranked = paths.map((path) => ({ path, isOfFleet: /(?:^|\/)dist\/test\//.test(path), size: sizeOf(path) }))
+  return ranked.sort((a, b) => Number(b.isOfFleet) - Number(a.isOfFleet) || b.size - a.size).map(({ path }) => path)
+}
+
+function runFile(path: string, running: Set<ChildProcess>): Promise<RealRun> {
+  const beganMs = performance.now()
+  // The places of failures are those in the sources.
+  const options = ['--enable-source-maps', '--import=./dist/test/support/fail-on-warning.js']
+  const child = spawn(process.execPath, [...options, path], {
+    env: { TAP_TIMEOUT: String(testSeconds), ...process.env, TAP: '1' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  running.add(child)
+  const written = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8')
+    child[name].on('data', (text: string) => {
+      written[name] += text
+    })
+  }
+  let isExpired = false
+  const limits = [
+    setTimeout(() => {
+      isExpired = true
+      child.kill('SIGTERM')
+    }, fileMs),
+    setTimeout(() => child.kill('SIGKILL'), fileMs + killAfterMs),
+  ]
+  return new Promise((resolve, reject) => {
+    const end = (code: number | null, signal: NodeJS.Signals | null) => {
+      running.delete(child)
+      limits.forEach(clearTimeout)
+      // A program that the test left has them open, too.
+      child.stdout.destroy()
+      child.stderr.destroy()
+      resolve({ path, ms: performance.now() - beganMs, ...written, code, signal, isExpired })
+    }
+    child.once('error', reject)
+    child.once('close', end)
+    child.once('exit', (code, signal) => void setTimeout(() => end(code, signal), 1_000).unref())
+  })
+}
+
+/** The file as a subtest; its stderr as comments. */
+export function tapOf({ path, ms, stdout, stderr, code, signal, isExpired }: RealRun, number: number): string {
+  const isOk = code === 0 && !isExpired
+  const lines = stdout.split('\n').filter((line) => !line.startsWith('TAP version'))
+  const comments = stderr.split('\n').flatMap((line) => (line === '' ? [] : `# stderr: ${line}`))
+  const problem = [
+    ...(code === null ? [] : [`exitCode: ${code}`]),
+    ...(signal === null ? [] : [`signal: ${signal}`]),
+    ...(isExpired ? [`expired: ${fileMs}`] : []),
+  ]
+  return [
+    `# Subtest: ${path}`,
+    ...[...lines, ...comments].map((line) => `    ${line}`),
+    `${isOk ? 'ok' : 'not ok'} ${number} - ${path} # time=${ms.toFixed(3)}ms`,
+    ...(isOk ? [] : ['---', ...problem, '...'].map((line) => `  ${line}`)),
+    '',
+  ].join('\n')
+}
