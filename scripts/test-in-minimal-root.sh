@@ -15,7 +15,8 @@ the time of scripts/test.sh and ten minutes.
   --results DIR  where the output and the results of each run are kept (dist/minimal-root)
   --help
 
-The root has mounts and processes of its own, which end with the run, and shares network, devices and control groups with this machine.
+The root has mounts and processes of its own, and the tests have a network of their own, without a route to another machine. All that ends
+with the run, also when it is aborted. Devices and control groups are those of this machine; groups that tests leave are removed.
 Package sources, npm registry, proxies and name servers are those of this machine.
 TXT
 }
@@ -66,7 +67,7 @@ run_once() {
   root=$folder/root
   quietly 'Making a minimal Debian' "$kept/root.log" bash -euc "$(declare -f make_root environment); release=$release clone=$clone make_root $root" || fail 'The root could not be made' 'The cause is in the log.' "$kept/root.log"
   # The processes of the run end with the first of them, and its mounts with the last.
-  unshare --mount --pid --fork --kill-child --propagation private bash -euc "$(declare -f enter_root) && enter_root \"\$@\"" bash \
+  unshare --mount --pid --fork --kill-child --propagation private bash -euc "$(declare -f enter_root own_network); export -f own_network; enter_root \"\$@\"" bash \
     "$root" "$clone" "$@" > >(tee "$kept/output.txt") 2>&1 &
   running=$!
   wait "$running" || status=$?
@@ -121,8 +122,26 @@ enter_root() {
   umount --lazy /outside
   rmdir /outside
   mapfile -t variables </root/environment
+  variables+=(HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8)
   cd "$clone"
-  env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 "${variables[@]}" scripts/test.sh "$@"
+  env -i "${variables[@]}" scripts/test.sh --prepare
+  unshare --mount --net bash -euc 'own_network && exec env -i "$@"' bash "${variables[@]}" scripts/test.sh --quick "$@"
+}
+
+# One address, so that there are names of this machine that are not those of loopback. In /sys are the interfaces of the namespace that mounted it.
+own_network() {
+  ip link set lo up
+  ip link add eth0 type veth peer name cable
+  ip address add 172.31.255.2/24 dev eth0
+  ip link set cable up
+  ip link set eth0 up
+  mkdir /run/control-groups
+  mount --rbind /sys/fs/cgroup /run/control-groups
+  umount --recursive /sys
+  mount -t sysfs sysfs /sys
+  mount --rbind /run/control-groups /sys/fs/cgroup
+  umount --recursive /run/control-groups
+  rmdir /run/control-groups
 }
 
 keep_results() {
@@ -138,8 +157,22 @@ end() {
 }
 
 remove_folder() {
-  [ -z "$folder" ] || rm -rf --one-file-system -- "$folder"
+  [ -n "$folder" ] || return 0
+  remove_control_groups
+  rm -rf --one-file-system -- "$folder"
   folder=''
+}
+
+# Of tests that did not end themselves: their engines (bdID) and machines (bmID) have folders that name them.
+remove_control_groups() {
+  local name group
+  for name in "$folder"/root/tmp/b[dm]????????-*/; do
+    name=$(basename -- "$name")
+    name=${name%%-*}
+    for group in /sys/fs/cgroup/{,*/}{"$name","bramble-test-${name#bd}"}/; do
+      [ ! -d "$group" ] || find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || print "    Left: the control group $group"
+    done
+  done
 }
 
 main "$@"

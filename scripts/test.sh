@@ -5,12 +5,14 @@ set -euo pipefail
 usage() {
   cat <<'TXT'
 Usage: scripts/test.sh [--quick] [--real | FILE…]
+       scripts/test.sh --prepare
 
 Installs what the tests need (Debian packages and npm), then checks format, lint and types, builds, and runs all tests:
 the unit tests (npm run unit), then those on real parts (dockerd, mosquitto, openssl, kubectl). Ends with the totals of both as
 a line "N passed, N failed"; its status is not 0 when anything failed. Installs without asking; needs root or sudo for that.
 
   --quick    install nothing
+  --prepare  only install and build what the tests need; --quick then needs no network
   --real     run only the tests that start other programs; npm run unit runs the rest
   --help
   FILE…      run only these compiled tests, for example dist/api/quantity.test.js
@@ -24,10 +26,11 @@ tests in dist/unit-results.txt.
 TXT
 }
 
-quick='' real='' files=()
+quick='' prepare='' real='' files=()
 for argument in "$@"; do
   case $argument in
     --quick) quick=yes ;;
+    --prepare) prepare=yes ;;
     --real) real=yes ;;
     --help) usage && exit 0 ;;
     -*) echo "test.sh: unknown option $argument; see --help" >&2 && exit 64 ;;
@@ -59,6 +62,12 @@ main() {
   fi
   use_fetched_node
   prepare_roots &
+  if [ -n "$prepare" ]; then
+    build
+    step 'Making the roots of test machines'
+    wait
+    return
+  fi
   step 'Format and lint'
   node_modules/.bin/biome check --error-on-warnings . ||
     fail 'Format or lint' 'npm run format fixes most of it; the rest is listed above.'
@@ -66,12 +75,16 @@ main() {
   step 'Types'
   { node_modules/.bin/tsc && node_modules/.bin/tsc -p broker-controller/page; } ||
     fail 'Types' 'The errors of the compiler are above.'
+  build
+  step 'Tests'
+  run_tests
+}
+
+build() {
   step 'Build'
   ensure_bundles
   quietly 'Building the packages that are tested' "$install_log" test/machines/build-packages.sh ||
     fail 'The packages that are tested cannot be built' 'The cause is in the log.' "$install_log"
-  step 'Tests'
-  run_tests
 }
 
 install_for_tests() {

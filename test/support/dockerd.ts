@@ -87,8 +87,9 @@ export type Ending = { teardown(end: () => Promise<void>): unknown }
 export async function startDockerd(t: Ending, settings: DockerdSettings = {}): Promise<TestDockerd> {
   if (dockerdPath === undefined) throw new Error('No dockerd on this machine')
   const command = dockerdPath
-  const folder = await mkdtemp(join(tmpdir(), 'bd-'))
   const id = randomBytes(4).toString('hex')
+  // scripts/test-in-minimal-root.sh finds the control groups of an engine that was killed by this name.
+  const folder = await mkdtemp(join(tmpdir(), `bd${id}-`))
   const cgroup = `bramble-test-${id}`
   const socket = join(folder, 's')
   const rootDirectory = settings.dataRoot ?? join(folder, 'data')
