@@ -12,6 +12,8 @@ tap.setTimeout(600_000)
 
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
+/** A controller notices within ten seconds that its date has jumped. */
+const soonMs = 15_000
 const patience = { withinMs: 150_000, everyMs: 1000 }
 const library = fakingLibrary()
 
@@ -20,11 +22,13 @@ test('a date that jumps starts one Job for all that were missed, and none twice'
 }, async (t) => {
   const folder = await temporaryFolder(t)
   const file = join(folder, 'date')
-  const setDate = async (date: string) => {
-    await writeFile(`${file}.new`, `${date}\n`)
+  /** Of the controller: so much later, and up to a minute more, so that the next minute begins soon. */
+  const setDate = async (laterMs: number) => {
+    const offsetMs = laterMs + untilMinuteMs(Date.now()) - soonMs
+    await writeFile(`${file}.new`, `${offsetMs < 0 ? '-' : '+'}${Math.abs(offsetMs) / 1000}\n`)
     await rename(`${file}.new`, file)
   }
-  await setDate('+0')
+  await setDate(0)
   // The clock that measures durations stays what it is.
   const faked = { FAKETIME_TIMESTAMP_FILE: file, FAKETIME_NO_CACHE: '1', FAKETIME_DONT_FAKE_MONOTONIC: '1' }
   const env = { LD_PRELOAD: library, ...faked }
@@ -40,7 +44,7 @@ test('a date that jumps starts one Job for all that were missed, and none twice'
   await kubectl('create', 'cronjob', 'tick', '--image=none', '--schedule=* * * * *', '--', 'true')
   await eventually('a minute begins', async () => (await times()).length === 1, patience)
 
-  await setDate('+200d')
+  await setDate(200 * dayMs)
   const farMs = Date.now() + 200 * dayMs - 2 * minuteMs
   const far = await eventually(
     'it goes on',
@@ -56,7 +60,8 @@ test('a date that jumps starts one Job for all that were missed, and none twice'
   const before = (await times()).filter((timeMs) => timeMs < farMs)
   t.ok(before.length <= 2, 'none of the days between')
 
-  await setDate('+0')
+  // Two minutes after the first Job: the minute between was not due while the date was wrong.
+  await setDate(2 * minuteMs)
   const near = await eventually(
     'it goes on by the right date',
     async () => {
@@ -69,6 +74,10 @@ test('a date that jumps starts one Job for all that were missed, and none twice'
   t.ok((near.at(-1) ?? 0) > (before.at(-1) ?? 0) + minuteMs, 'no time is done again, or made up for')
   t.equal(new Set(await times()).size, (await times()).length)
 })
+
+function untilMinuteMs(nowMs: number): number {
+  return minuteMs - (nowMs % minuteMs)
+}
 
 function fakingLibrary(): string | undefined {
   const folders = readdirSync('/usr/lib').filter((name) => name.endsWith('-linux-gnu'))
