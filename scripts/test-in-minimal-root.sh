@@ -16,7 +16,8 @@ the time of scripts/test.sh and ten minutes.
   --help
 
 The root has mounts and processes of its own, and the tests have a network of their own, without a route to another machine. All that ends
-with the run, also when it is aborted. Devices and control groups are those of this machine; groups that tests leave are removed.
+with the run, also when it is aborted. Devices and control groups are those of this machine; groups that tests leave are removed. What a run
+left that was killed, the next one removes.
 Package sources, npm registry, proxies and name servers are those of this machine.
 TXT
 }
@@ -48,6 +49,7 @@ main() {
     command -v "$program" >/dev/null || fail "$program is missing" "apt-get install $program"
   done
   [ -z "$(git status --porcelain)" ] || print 'Changes that are not committed are not tested.'
+  sweep
   trap end EXIT
   trap 'exit 130' INT TERM
   for ((run = 1; run <= times; run++)); do
@@ -65,9 +67,11 @@ run_once() {
   mkdir -p "$kept" || fail "The results cannot be kept in $kept" 'Name another folder with --results.'
   folder=$(mktemp -d /var/tmp/bramble-minimal-root.XXXXXX) || fail 'There is no room for a root' 'Free some in /var/tmp.'
   root=$folder/root
+  exec 9>"$folder/lock"
+  flock 9
   quietly 'Making a minimal Debian' "$kept/root.log" bash -euc "$(declare -f make_root environment); release=$release clone=$clone make_root $root" || fail 'The root could not be made' 'The cause is in the log.' "$kept/root.log"
   # The processes of the run end with the first of them, and its mounts with the last.
-  unshare --mount --pid --fork --kill-child --propagation private bash -euc "$(declare -f enter_root own_network); export -f own_network; enter_root \"\$@\"" bash \
+  setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --propagation private bash -euc "$(declare -f enter_root own_network); export -f own_network; enter_root \"\$@\"" bash \
     "$root" "$clone" "$@" > >(tee "$kept/output.txt") 2>&1 &
   running=$!
   wait "$running" || status=$?
@@ -154,6 +158,16 @@ keep_results() {
 end() {
   [ -z "$running" ] || { kill -KILL "$running" 2>/dev/null && wait "$running" 2>/dev/null; } || true
   remove_folder
+}
+
+# While a run lives, it holds the lock.
+sweep() {
+  local lock
+  for lock in /var/tmp/bramble-minimal-root.*/lock; do
+    [ -e "$lock" ] && flock --nonblock "$lock" true || continue
+    folder=$(dirname -- "$lock")
+    remove_folder
+  done
 }
 
 remove_folder() {
