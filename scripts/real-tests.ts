@@ -35,7 +35,10 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) process.exitCode = await
 async function main(args: readonly string[]): Promise<number> {
   const [jobs, rest] = args[0] === '--jobs' ? [Number(args[1]), args.slice(2)] : [usualJobs, args]
   const [output, ...files] = rest
-  if (output === undefined || !(jobs >= 1)) throw new Error('Usage: real-tests.js [--jobs NUMBER] OUTPUT FILE...')
+  if (output === undefined || !(jobs >= 1)) {
+    console.error('Usage: real-tests.js [--jobs NUMBER] OUTPUT FILE...')
+    return 64
+  }
   const running = new Set<ChildProcess>()
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.once(signal, () => {
