@@ -119,7 +119,10 @@ test('an attacker with the certificate of a node', async (t) => {
     const spec = { selector: labels, ports: [{ port: 80 }], publishNotReadyAddresses: true }
     const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'taken' }, spec }
     await fleet.admin.sendJson('POST', '/api/v1/namespaces/default/services', service)
-    const victim = JSON.parse((await fleet.admin.send('GET', '/api/v1/namespaces/default/pods/web')).text).status
+    const victim = await eventually('the pod of the victim has an address', async () => {
+      const { status } = JSON.parse((await fleet.admin.send('GET', '/api/v1/namespaces/default/pods/web')).text)
+      return status.podIP !== undefined && status
+    })
     const addresses = ['192.0.2.7', victim.hostIP, victim.podIP, '169.254.169.254', '127.0.0.1']
     for (const ip of addresses) {
       const conditions = [{ type: 'Ready', status: 'True', message: ip }]
