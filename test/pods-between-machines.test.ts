@@ -120,34 +120,6 @@ test('pods of two machines on one link', { skip: whyNoRoutedMachines() }, async 
   t.notMatch(await first.run('ip', 'address', 'show', 'dev', 'lo'), /169\.254/)
 })
 
-test('a machine whose address, link or rules change', { skip: whyNoRoutedMachines() }, async (t) => {
-  const machines = await routedMachines(t)
-  const { first, second, network } = machines
-  const { asks, pods } = await withPods(machines)
-  const [one, two] = pods
-  const isReached = async () => (await asks('pod-1', two)) === one
-  await eventually('the program listens, and routes are there', isReached)
-  const gateway = `ip route replace default via ${network.hostAddress}`
-  const other = second.address.replace(/\d+$/, '77')
-  const readdress = `ip address del ${second.address}/24 dev host0; ip address add ${other}/24 dev host0; ${gateway}`
-  await second.run('sh', '-c', readdress)
-  await eventually('the other node has its address', async () =>
-    (await first.run('ip', 'route')).includes(`via ${other}`),
-  )
-  await eventually('pods are reached at the other address', isReached)
-
-  await second.run('sh', '-c', `ip link set host0 down; ip link set host0 up; ${gateway}`)
-  await eventually('routes are back with their link', isReached)
-
-  await first.run('nft', 'delete', 'table', 'ip', 'bramble')
-  await first.run('iptables', '--wait', '--delete', 'DOCKER-USER', '1')
-  await eventually('rules that another program removed are back', async () => {
-    const rules = `${await first.run('nft', 'list', 'tables')}${await first.run('iptables-save')}`
-    return /^table ip bramble$/m.test(rules) && rules.includes('0x8000')
-  })
-  await eventually('pods are reached by them', isReached)
-})
-
 /** Reads them until they are these: Docker changes some a moment after the pod, or the container, is gone. */
 async function haveRules(t: Test, machine: Space, rules: readonly string[], when: string): Promise<void> {
   let last: readonly string[] = []
@@ -251,6 +223,29 @@ async function followLinks(t: Test, machines: RoutedMachines, pods: readonly (re
   await tunnelsHave(1450)
 }
 
+/** `isReached`: whether a pod of the first machine reaches one of the second. */
+async function changeMachines({ first, second, network }: RoutedMachines, isReached: () => Promise<boolean>) {
+  const gateway = `ip route replace default via ${network.hostAddress}`
+  const other = second.address.replace(/\d+$/, '77')
+  const readdress = `ip address del ${second.address}/24 dev host0; ip address add ${other}/24 dev host0; ${gateway}`
+  await second.run('sh', '-c', readdress)
+  await eventually('the other node has its address', async () =>
+    (await first.run('ip', 'route')).includes(`via ${other}`),
+  )
+  await eventually('pods are reached at the other address', isReached)
+
+  await second.run('sh', '-c', `ip link set host0 down; ip link set host0 up; ${gateway}`)
+  await eventually('routes are back with their link', isReached)
+
+  await first.run('nft', 'delete', 'table', 'ip', 'bramble')
+  await first.run('iptables', '--wait', '--delete', 'DOCKER-USER', '1')
+  await eventually('rules that another program removed are back', async () => {
+    const rules = `${await first.run('nft', 'list', 'tables')}${await first.run('iptables-save')}`
+    return /^table ip bramble$/m.test(rules) && rules.includes('0x8000')
+  })
+  await eventually('pods are reached by them', isReached)
+}
+
 test('pods of two machines on different links', { skip: whyNoRoutedMachines() }, async (t) => {
   const machines = await routedMachines(t, { seesLinks: true })
   const { controller, first, second, stranger } = machines
@@ -293,6 +288,8 @@ test('pods of two machines on different links', { skip: whyNoRoutedMachines() },
     await eventually('the tunnel is closed', async () => !/bramble-vxlan/.test(await run('ip', 'link')))
   }
   await eventually('pods reach each other by a route again', isReached)
+
+  await t.test('a machine whose address, link or rules change', () => changeMachines(machines, isReached))
 })
 
 test('a fleet turns its network on, and off again', { skip: whyNoRoutedMachines() }, async (t) => {
