@@ -84,7 +84,7 @@ test('one report is under way at a time, and the next one has what is held then'
 
 test('a connection that does not take the report is ended', async (t) => {
   const { report, aLink } = reports()
-  const on = { ...aLink(), publish: () => Promise.reject(new Error('no answer')) }
+  const on = Object.assign(aLink(), { publish: () => Promise.reject(new Error('no answer')) })
   report.opened(on)
   report.received({ contents: true })
   await settled()
