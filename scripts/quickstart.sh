@@ -289,9 +289,12 @@ TXT
 
 # Until Ctrl-C, or until nothing of ours runs. A program that ends by itself is reported once.
 stay() {
-  local name mark alive gone=''
+  local name mark alive gone='' interrupted=''
+  # Not an exit from within the wait: what ends the programs waits, too.
+  trap 'interrupted=yes' INT TERM
   while :; do
     pause 1
+    [ -z "$interrupted" ] || exit 130
     alive=''
     for name in "${started[@]}"; do
       mark=${name}_mark
