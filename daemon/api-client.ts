@@ -3,9 +3,9 @@
 import { type RequestOptions, request } from 'node:https'
 import { parseJson } from '../api/text/json.ts'
 import { type Clock, systemClock } from './clock.ts'
-import { collectedBytes } from './collected-bytes.ts'
 import { TooLate, withDeadline } from './deadline.ts'
 import { codeOf } from './errors.ts'
+import { collectedBytes } from './http/collected-bytes.ts'
 import { connectToServer, type KnownTime } from './server-check.ts'
 
 export type ApiAnswer = {

@@ -26,3 +26,9 @@ export function serviceAccountOf(user: string): { readonly namespace: string; re
     more.length === 0 && dnsLabelProblem(namespace) === undefined && dnsSubdomainProblem(name) === undefined
   return isNamed ? { namespace, name } : undefined
 }
+
+/** Whose share a user takes from. Who may create one service account in a namespace may create any number: they are one. */
+export function ownerOf(user: string): string {
+  const account = serviceAccountOf(user)
+  return account === undefined ? user : `system:serviceaccounts:${account.namespace}`
+}

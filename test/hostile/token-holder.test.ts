@@ -99,7 +99,7 @@ test('an attacker with a bootstrap token', async (t) => {
     t.equal(settled.filter(isApproved).length, 1)
   })
 
-  await t.test('is nobody once the token is deleted, and gets no name that becomes free later', async (t) => {
+  await t.test('has no access once the token is deleted, and gets no name that becomes free later', async (t) => {
     const line = await fleet.controller.joinLine()
     const token = line[line.indexOf('--token') + 1] ?? ''
     const thief = apiAttacker(fleet.controller.apiUrl, { ca }, { token })

@@ -1,7 +1,7 @@
 /** Asks the agent that runs on this machine, at its local socket. */
 import { request } from 'node:http'
-import { collectedBytes } from '../../../daemon/collected-bytes.ts'
 import { withDeadline } from '../../../daemon/deadline.ts'
+import { collectedBytes } from '../../../daemon/http/collected-bytes.ts'
 
 const answerMs = 10_000
 /** More than the messages of a fleet's network have together. */

@@ -1,6 +1,7 @@
 import { test } from 'tap'
+import { ownerOf } from '../../../api/access/service-account-names.ts'
 import { administrator, anonymous, bootstrappersGroup, type Identity, lapsedNodesGroup } from '../../../api/identity.ts'
-import { connectionOwner, defaultFlowLimits, ownerOf, streamOwner, streamWeights } from './flow-levels.ts'
+import { connectionOwner, defaultFlowLimits, streamOwner, streamWeights } from './flow-levels.ts'
 
 const robot: Identity = { user: 'system:serviceaccount:shop:robot', groups: [] }
 const jane: Identity = { user: 'jane', groups: ['ops'] }

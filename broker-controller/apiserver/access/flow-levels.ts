@@ -1,5 +1,5 @@
 /** The priority level and the flow of a request. As Kubernetes' API priority and fairness, with fixed levels. */
-import { serviceAccountOf } from '../../../api/access/service-account-names.ts'
+import { ownerOf } from '../../../api/access/service-account-names.ts'
 import {
   anonymous,
   bootstrappersGroup,
@@ -99,12 +99,6 @@ export function flowOf(identity: Identity, route: Routed, address: string | unde
   if (groups.includes(lapsedNodesGroup)) return { level: 'bootstrap', key: user }
   if (user === anonymous.user) return strangersFlow(address)
   return { level: 'global-default', key: ownerOf(user) }
-}
-
-/** Whose share a user takes from. Who may create one service account in a namespace may create any number: they are one. */
-export function ownerOf(user: string): string {
-  const account = serviceAccountOf(user)
-  return account === undefined ? user : `system:serviceaccounts:${account.namespace}`
 }
 
 /**

@@ -3,9 +3,9 @@
  * Of each secret its SHA-256 digest is kept.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { ownerOf } from '../../../api/access/service-account-names.ts'
 import type { Identity } from '../../../api/identity.ts'
 import type { Clock } from '../../../daemon/clock.ts'
-import { ownerOf } from '../access/flow-levels.ts'
 
 /** What a session acts as. It is checked again with each request. */
 export type SessionProof =

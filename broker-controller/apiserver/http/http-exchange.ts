@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream'
 import { ApiError } from '../../../api/api-error.ts'
 import { anonymous } from '../../../api/identity.ts'
-import { collectedBytes } from '../../../daemon/collected-bytes.ts'
+import { collectedBytes } from '../../../daemon/http/collected-bytes.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import { beginOperation } from '../../../daemon/watchdog/event-loop.ts'

@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
-import { pieceMeter } from '../../../daemon/collected-bytes.ts'
+import { pieceMeter } from '../../../daemon/http/collected-bytes.ts'
 import type { Drain } from './slow-readers.ts'
 
 export type Incoming = {

@@ -1,4 +1,6 @@
 /** A session with a node: a handler requests something of it or of one of its pods, and gets the node's frames. */
+
+import { ownerOf } from '../../../api/access/service-account-names.ts'
 import { ApiError, isApiError } from '../../../api/api-error.ts'
 import { decode } from '../../../api/decode.ts'
 import { mirrorAnnotation, type Pod } from '../../../api/pod.ts'
@@ -6,7 +8,6 @@ import { type SessionRequest, type SessionStatus, SessionStatusSchema, sessionCh
 import { parseJson } from '../../../api/text/json.ts'
 import { within } from '../../../daemon/deadline.ts'
 import { type SessionFrames, sessionFrames } from '../../../daemon/sessions/session-frames.ts'
-import { ownerOf } from '../access/flow-levels.ts'
 import type { ResourceNeeds, ResourceRequest } from '../handlers/strategy.ts'
 
 type Wanted = Pick<SessionRequest, 'logs' | 'exec' | 'attach' | 'portForward'>

@@ -9,10 +9,10 @@ import { connect as connectTls, type TLSSocket } from 'node:tls'
 import type { WebhookClientConfig } from '../../../api/admission/webhook.ts'
 import { isApiError } from '../../../api/api-error.ts'
 import { clipped } from '../../../api/problem.ts'
-import { collectedBytes } from '../../../daemon/collected-bytes.ts'
 import { TooLate, withDeadline } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
-import { limitInformational } from '../../../daemon/informational-answers.ts'
+import { collectedBytes } from '../../../daemon/http/collected-bytes.ts'
+import { limitInformational } from '../../../daemon/http/informational-answers.ts'
 import { parseJsonBody } from '../wire/request-body.ts'
 
 export type WebhookCall = {

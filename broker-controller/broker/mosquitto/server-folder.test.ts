@@ -23,7 +23,7 @@ async function world(t: Test) {
   const files = join(folder, 'files')
   const displaced: string[] = []
   const displace = async (node: string) => {
-    displaced.push(`${node} while the server knows ${(await users()).join()}`)
+    displaced.push(`${node} while the list has ${(await users()).join()}`)
   }
   const needs = { store, authority: () => authority, onAuthorityChange: () => undefined, displace, clock, log }
   const loop = serverFolder(needs, { folder: files, port: 8883, names: ['localhost'], controller: 'controller' })
@@ -69,7 +69,7 @@ test('a name that was revoked gets rights again after its earlier connection is 
   t.same(displaced, [], 'there is nothing to end before')
   await joins(Date.now() + 3_600_000)
   await until(async () => (await users()).includes(user))
-  t.same(displaced, ['pi-1 while the server knows controller'])
+  t.same(displaced, ['pi-1 while the list has controller'])
   await joins()
   await revoke({ store, clock }, 'system:node:other', 'Revoked')
   await until(async () => (await users()).includes(user))

@@ -105,20 +105,6 @@ export function serverFolder(needs: ServerFolderNeeds, settings: ServerFolderSet
     )
   }
 
-  /** A connection stays open when its certificate is revoked, and would have the rights of the machine that has the name now. */
-  const displaceRevoked = async (folder: string, allowed: readonly string[]) => {
-    const before = usersIn((await readIfThere(join(folder, mosquittoFiles.accessList))) ?? '')
-    const returning = allowed.filter((node) => {
-      const { user } = nodeIdentity(node)
-      return revocations.has(user) && !before.has(user)
-    })
-    await inParallel(returning, displacedAtOnce, (node) =>
-      needs
-        .displace(node)
-        .catch((error: unknown) => log.warn('No earlier connection of the node was ended', { node, error })),
-    )
-  }
-
   const reconcile = async () => {
     const { folder, port, names, controller } = settings
     await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -130,7 +116,7 @@ export function serverFolder(needs: ServerFolderNeeds, settings: ServerFolderSet
       ...{ folder, port, controller, nodes: allowed, ...server },
       ...{ authorities: present.trusted, revocations: revocationLists },
     })
-    await displaceRevoked(folder, allowed)
+    await displaceReturning(folder, allowed, revocations, needs)
     const written: string[] = []
     for (const { name, content } of files) {
       const path = join(folder, name)
@@ -161,4 +147,24 @@ export function serverFolder(needs: ServerFolderNeeds, settings: ServerFolderSet
         log,
       ),
   }
+}
+
+/**
+ * Ends the connections of names that were revoked and get rights again. Such a connection stays open when its certificate is revoked,
+ * and would have the rights of the machine that has the name now.
+ */
+async function displaceReturning(
+  folder: string,
+  allowed: readonly string[],
+  revocations: ReadonlyMap<string, Revocation>,
+  { displace, log }: Pick<ServerFolderNeeds, 'displace' | 'log'>,
+): Promise<void> {
+  const before = usersIn((await readIfThere(join(folder, mosquittoFiles.accessList))) ?? '')
+  const returning = allowed.filter((node) => {
+    const { user } = nodeIdentity(node)
+    return revocations.has(user) && !before.has(user)
+  })
+  await inParallel(returning, displacedAtOnce, (node) =>
+    displace(node).catch((error: unknown) => log.warn('No earlier connection of the node was ended', { node, error })),
+  )
 }

@@ -12,7 +12,7 @@ const displaceMs = 10_000
 const certificateMs = 10 * 60_000
 
 /**
- * Connects as the node, with a certificate that nobody else has, and leaves again. Mosquitto does not look at the certificates of open
+ * Connects as the node, with a certificate of its own, and leaves again. Mosquitto does not look at the certificates of open
  * connections when its revocation lists change. Rejects where the server cannot be reached: then it has no connection either.
  */
 export async function displaceConnection(

@@ -161,13 +161,11 @@ async function runCertificates(
     return step
   }
 
+  const answer = (until: AbortSignal) => runController({ name: 'certificates', reconcile }, queue, log, until)
   const loops = [
     { name: 'requests', run: requests.run },
     { name: 'nodes', run: nodes.run },
-    {
-      name: 'answer',
-      run: (until: AbortSignal) => runController({ name: 'certificates', reconcile }, queue, log, until),
-    },
+    { name: 'answer', run: answer },
     { name: 'clean-up', run: (until: AbortSignal) => cleanUp(requests, needs, until) },
   ]
   await runLoops(loops, signal, log).finally(limited.close)
