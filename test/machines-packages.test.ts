@@ -1,8 +1,13 @@
 /** The life of our packages on a machine: installed, upgraded, hanging, removed, purged. Its pod notices nothing of it. */
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { test } from 'tap'
+import { hostileArchive, hostileImageRefused } from './hostile/support/hostile-image.ts'
+import { temporaryFolder } from './support/fleet.ts'
 import { bootMachine } from './support/machine.ts'
 import { podManifest } from './support/manifests.ts'
 import { hubOn, install, isNodeReady, testPackages } from './support/packaged.ts'
+import { busyboxLayer } from './support/registry.ts'
 import { eventually } from './support/wait.ts'
 
 test('packages on a machine', async (t) => {
@@ -84,6 +89,38 @@ test('packages on a machine', async (t) => {
     t.equal(await started(), pod)
     t.match(await hub.kubectl('get', 'pod', 'web'), /1\/1 +Running +0 /)
     t.match(await machine.run('cat /etc/bramble/agent.yaml'), /maxPods: 50/, 'what was configured is kept')
+  })
+
+  await t.test('an image with 60 MiB of labels takes neither the agent within its unit nor another pod', async (t) => {
+    const archive = join(await temporaryFolder(t), 'hostile.tar')
+    await writeFile(archive, hostileArchive('test/hostile:1', await busyboxLayer()))
+    await machine.copyIn(archive, '/var/tmp/hostile.tar')
+    // Another program uses it: it is there when the agent starts, and stays.
+    const load = 'docker load --quiet --input /var/tmp/hostile.tar && docker create --name other test/hostile:1 true'
+    await machine.run(load, { withinMs: 300_000 })
+    await machine.run('systemctl restart bramble-agent')
+    const pid = await property('bramble-agent', 'MainPID')
+    const never = { spec: { nodeName: 'pi-01' }, container: { imagePullPolicy: 'Never' } }
+    const apply = (name: string, image: string) =>
+      hub.kubectlWith(podManifest({ name, image, ...never }), 'apply', '-f', '-')
+    await apply('loaded', 'test/hostile:1')
+    await apply('after', 'test/busybox:1')
+    await hub.kubectl('wait', '--for=condition=Ready', 'pod/after', '--timeout=120s')
+    const path = '{.status.containerStatuses[0].state.waiting.message}'
+    await eventually(
+      'the pod of the image is refused',
+      async () => hostileImageRefused.test(await hub.kubectl('get', 'pod', 'loaded', '-o', `jsonpath=${path}`)),
+      { withinMs: 300_000 },
+    )
+    t.equal(await property('bramble-agent', 'MainPID'), pid, 'the agent runs')
+    const most = Number(await property('bramble-agent', 'MemoryMax')) / 2 ** 20
+    t.equal(most, 384)
+    const peakKiB = await machine.run(`awk '/^VmHWM/ { print $2 }' /proc/${pid}/status`)
+    const peak = Number(peakKiB) / 1024
+    t.ok(peak > 0 && peak < most, `${Math.round(peak)} MiB at most`)
+    t.notMatch(await machine.journal('bramble-agent'), /oom-kill/)
+    await hub.kubectl('delete', 'pod', 'loaded', 'after', '--timeout=80s')
+    await machine.run('docker rm other && docker rmi test/hostile:1 && rm /var/tmp/hostile.tar')
   })
 
   await t.test('what root does with the controller’s files is the controller’s', async (t) => {

@@ -1,26 +1,19 @@
 /** An image that attacks the machines that run it: its author chooses what Docker repeats in its answers. */
-import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import type Dockerode from 'dockerode'
 import { test } from 'tap'
-import { tarOf } from '../../agent/pods/images/tar.ts'
 import { podManifest } from '../support/manifests.ts'
 import { image } from '../support/pods.ts'
 import type { Program } from '../support/program.ts'
-import { busyboxLayer, hostArchitecture, startRegistry } from '../support/registry.ts'
+import { busyboxLayer, startRegistry } from '../support/registry.ts'
 import { eventually } from '../support/wait.ts'
 import { attackedFleet, honest } from './support/attacked-fleet.ts'
+import { hostileArchive, hostileImageRefused, hostileLabels } from './support/hostile-image.ts'
 
 /** MemoryMax of systemd/bramble-agent.service. */
 const allowedMiB = 384
-
-/** 60 MiB: long labels and many short ones. */
-const labels = Object.fromEntries([
-  ...Array.from({ length: 50 }, (_, i) => [`long.${i}`, 'x'.repeat(1024 * 1024)]),
-  ...Array.from({ length: 300_000 }, (_, i) => [`short.${i}`, `value "${i}"`]),
-])
 
 test('an attacker who makes images', async (t) => {
   const fleet = await attackedFleet(t)
@@ -39,7 +32,7 @@ test('an attacker who makes images', async (t) => {
       async () => {
         const { status } = JSON.parse(await controller.kubectl('get', 'pod', name, '-o', 'json'))
         const { reason, message = '' } = status.containerStatuses?.[0]?.state?.waiting ?? {}
-        return /its configuration is too large \(\d+ KiB, at most 256 KiB\)/.test(message) && String(reason)
+        return hostileImageRefused.test(message) && String(reason)
       },
       // Docker itself takes a while for 60 MiB on a busy machine.
       { withinMs: 300_000 },
@@ -50,7 +43,7 @@ test('an attacker who makes images', async (t) => {
   await t.test('with 60 MiB of labels gets no container, and holds up no other pod', async (t) => {
     const registry = await startRegistry(t)
     const hostile = `${registry.host}/hostile:1`
-    registry.add('hostile', '1', { layers: [await busyboxLayer()], labels })
+    registry.add('hostile', '1', { layers: [await busyboxLayer()], labels: hostileLabels })
     await fleet.unnoticed(t, async () => {
       await apply('large', hostile, 'IfNotPresent')
       await apply('beside', image, 'IfNotPresent')
@@ -66,7 +59,7 @@ test('an attacker who makes images', async (t) => {
 
   await t.test('whose image another program uses takes no agent from its node', async (t) => {
     const hostile = 'test/hostile:1'
-    await text(await docker.loadImage(Readable.from([archiveOf(hostile, await busyboxLayer())])))
+    await text(await docker.loadImage(Readable.from([hostileArchive(hostile, await busyboxLayer())])))
     const { id } = await docker.createContainer({ Image: hostile, Cmd: ['true'] })
     await first.stop()
     const agent = await fleet.startAgent(honest)
@@ -97,22 +90,4 @@ async function isGone(docker: Dockerode, name: string): Promise<boolean> {
 /** The most memory that it had so far. */
 async function peakMiB({ pid }: Program): Promise<number> {
   return Number(/VmHWM:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
-}
-
-/** As `docker save` writes it. */
-function archiveOf(name: string, layer: Buffer): Buffer {
-  const digest = createHash('sha256').update(layer).digest('hex')
-  const config = {
-    architecture: hostArchitecture(),
-    os: 'linux',
-    config: { Cmd: ['sh'], Labels: labels },
-    rootfs: { type: 'layers', diff_ids: [`sha256:${digest}`] },
-  }
-  const manifest = [{ Config: 'config.json', RepoTags: [name], Layers: ['layer.tar'] }]
-  const file = (path: string, content: Buffer) => ({ path, content, mode: 0o644 })
-  return tarOf([
-    file('config.json', Buffer.from(JSON.stringify(config))),
-    file('layer.tar', layer),
-    file('manifest.json', Buffer.from(JSON.stringify(manifest))),
-  ])
 }
