@@ -1,11 +1,14 @@
 import { existsSync } from 'node:fs'
-import { readdir, truncate } from 'node:fs/promises'
+import { readdir, readFile, rm, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { namedImages } from '../agent/adapters/docker/store/image-files.ts'
+import { chainIDs } from '../agent/adapters/docker/store/layer-check.ts'
 import { checkImages } from '../agent/doctor/adapters/stored-images.ts'
 import { aPod } from '../api/testing/builders.ts'
 import { startDockerd, type TestDockerd, whyNoDockerd } from './support/dockerd.ts'
 import { isReady, listening, nodeOnDocker, statusOf } from './support/pods.ts'
+import { busyboxLayer, startRegistry } from './support/registry.ts'
 
 test('an image that a power cut damaged is named, and its pod runs again after the remedy', {
   skip: whyNoDockerd(),
@@ -54,10 +57,7 @@ test('an image that a power cut damaged is named, and its pod runs again after t
   })
 
   await t.test('without its containers it can be removed and had again', async () => {
-    for (const { Id } of await dockerd.docker.listContainers({ all: true, filters: { ancestor: ['damaged:1'] } })) {
-      await dockerd.docker.getContainer(Id).remove({ force: true })
-    }
-    await dockerd.docker.getImage('damaged:1').remove({ force: true })
+    await withoutImage(dockerd, 'damaged:1')
     await dockerd.importImage('damaged:1')
     await pods.until('web', isReady)
   })
@@ -70,4 +70,51 @@ async function programsOf({ rootDirectory }: TestDockerd): Promise<readonly stri
   return layers
     .map((layer) => join(layer, 'bin/busybox'))
     .filter((file) => existsSync(file) && !existsSync(join(file, '../../mark')))
+}
+
+test('an image of which Docker lost a layer waits with the cause, and its pod runs after the remedy', {
+  skip: whyNoDockerd(),
+}, async (t) => {
+  const dockerd = await startDockerd(t)
+  if ((await dockerd.docker.info()).Driver !== 'overlay2') return
+  const registry = await startRegistry(t)
+  registry.add('lost', '1', { layers: [await busyboxLayer()] })
+  const image = `${registry.host}/lost:1`
+  const pods = nodeOnDocker(t, dockerd)
+  const main = { name: 'main', image, imagePullPolicy: 'IfNotPresent', command: listening }
+  pods.want(aPod({ name: 'web', uid: 'uid-web', containers: [main] }))
+  await pods.until('web', isReady)
+
+  await dockerd.cutPower()
+  const [id] = (await namedImages(dockerd.rootDirectory)).filter(({ name }) => name === image)
+  const [layer = ''] = chainIDs(await layersOf(dockerd, id?.id ?? ''))
+  const images = join(dockerd.rootDirectory, 'image/overlay2')
+  const record = join(images, 'layerdb', layer.replace(':', '/'))
+  await truncate(join(record, 'diff'), 0)
+  await dockerd.start()
+  const status = await pods.until(
+    'web',
+    (status) => statusOf(status, 'main')?.state?.waiting?.reason === 'ImageDamaged',
+  )
+  t.match(statusOf(status, 'main')?.state?.waiting?.message, "Docker's record of a layer is lost")
+
+  // The remedy of docs/operating.md.
+  await dockerd.stop()
+  await rm(join(images, 'imagedb/content', (id?.id ?? '').replace(':', '/')))
+  await rm(record, { recursive: true })
+  await dockerd.start()
+  await pods.until('web', isReady)
+})
+
+/** The remedy of the message. */
+async function withoutImage({ docker }: TestDockerd, image: string): Promise<void> {
+  for (const { Id } of await docker.listContainers({ all: true, filters: { ancestor: [image] } })) {
+    await docker.getContainer(Id).remove({ force: true })
+  }
+  await docker.getImage(image).remove({ force: true })
+}
+
+async function layersOf({ rootDirectory }: TestDockerd, id: string): Promise<readonly string[]> {
+  const file = join(rootDirectory, 'image/overlay2/imagedb/content', id.replace(':', '/'))
+  return JSON.parse(await readFile(file, 'utf8')).rootfs.diff_ids
 }

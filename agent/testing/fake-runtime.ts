@@ -28,6 +28,8 @@ export interface FakeRuntime extends ContainerRuntime {
   readonly logs: Map<string, string>
   /** Why the engine makes no container of an image. */
   readonly refusedImages: Map<string, string>
+  /** Images that the engine cannot use until they are pulled again. */
+  readonly lostLayers: Set<string>
   /** What is wrong with the files of an image. */
   readonly damagedImages: Map<string, string>
   /** `linux/arm64`, where an image states its platform. */
@@ -63,6 +65,7 @@ export function fakeRuntime(clock: Clock): FakeRuntime {
   const imagePlatforms = new Map<string, string>()
   const refusedImages = new Map<string, string>()
   const damagedImages = new Map<string, string>()
+  const lostLayers = new Set<string>()
   const listeners = new Set<{ nodeName: string; listener: RuntimeListener; broken: (error: Error) => void }>()
   const ends = new Map<string, () => void>()
   const calls: { method: keyof ContainerRuntime; subject: string }[] = []
@@ -228,6 +231,7 @@ export function fakeRuntime(clock: Clock): FakeRuntime {
       const [os = '', architecture = '', variant = ''] = (imagePlatforms.get(image) ?? '').split('/')
       const refused = refusedImages.get(image)
       const platform = { os, architecture, variant }
+      if (lostLayers.has(image)) return { id: '', sizeBytes: 0, platform, damage: 'a layer is lost' }
       return { id: `sha256:${image}`, sizeBytes: 1_000, platform, ...(refused !== undefined && { refused }) }
     },
     async imageDamage(image) {
@@ -246,6 +250,7 @@ export function fakeRuntime(clock: Clock): FakeRuntime {
       if (signal.aborted) throw new RuntimeError('ImagePull', `Cannot pull image ${image}: it was called off`)
       if (!registry.has(image)) throw new RuntimeError('ImagePull', `manifest for ${image} not found`)
       images.add(image)
+      lostLayers.delete(image)
     },
     async listImages() {
       await begin('listImages')
@@ -290,6 +295,7 @@ export function fakeRuntime(clock: Clock): FakeRuntime {
     imagePlatforms,
     refusedImages,
     damagedImages,
+    lostLayers,
     exit: (id, exitCode, more) => end(id, exitCode, more?.oomKilled),
     lose(id) {
       const entry = entryOf(id)

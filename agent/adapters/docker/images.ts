@@ -4,7 +4,12 @@ import { dirname } from 'node:path'
 import { Readable } from 'node:stream'
 import { configurationProblem, parseImageName } from '../../pods/images/image-decision.ts'
 import { isSandboxArchitecture, sandboxImage, sandboxLayer } from '../../pods/images/sandbox-image.ts'
-import { type ContainerRuntime, type ImageReference, RuntimeError } from '../../pods/runtime/runtime.ts'
+import {
+  type ContainerRuntime,
+  type ImageReference,
+  type LocalImage,
+  RuntimeError,
+} from '../../pods/runtime/runtime.ts'
 import { actMs, askMs, call, progressMessages } from './call.ts'
 import { type EngineReader, imagePath } from './connection.ts'
 import type { Engine } from './engine.ts'
@@ -82,7 +87,8 @@ export function dockerImages(engine: Engine): DockerImages {
 
   return {
     async findImage(image) {
-      const found = await admitted(image)
+      const found = await admitted(image).catch(withoutLayer)
+      if (found === 'damaged') return unusable
       if (found === undefined) return undefined
       const { value, refused } = found
       const { Id: id = '', Size: sizeBytes = 0, Os: os = '', Architecture: architecture = '', Variant = '' } = value
@@ -172,6 +178,26 @@ async function imagesInUse(answers: EngineReader): Promise<ReadonlySet<string>> 
 function inspectImage(answers: EngineReader, image: string, ms: number) {
   const request = { path: `${imagePath(image)}/json` }
   return call(`Cannot look at image ${image}`, ms, (signal) => answers.measured(request, imageShape, signal), 404)
+}
+
+/** After a power cut Docker may have lost its record of a layer (moby's layer/layer.go, ErrLayerDoesNotExist). */
+function withoutLayer(error: unknown): 'damaged' {
+  if (isLayerLost(error)) return 'damaged'
+  throw error
+}
+
+function isLayerLost(error: unknown): boolean {
+  return (
+    error instanceof RuntimeError && error.cause instanceof Error && /layer does not exist/.test(error.cause.message)
+  )
+}
+
+/** Docker then reports nothing else of the image. */
+const unusable: LocalImage = {
+  id: '',
+  sizeBytes: 0,
+  platform: { os: '', architecture: '', variant: '' },
+  damage: "Docker's record of a layer is lost",
 }
 
 async function damageOf(answers: EngineReader, image: string): Promise<string | undefined> {

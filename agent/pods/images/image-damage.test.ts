@@ -76,3 +76,16 @@ test('no image is checked while containers run', async (t) => {
   await clock.advance(600_000)
   t.equal(checks(runtime), 0)
 })
+
+test('a container of an image of which the engine lost a layer waits with the cause until it is there again', async (t) => {
+  const { clock, runtime, world } = nodeInMemory(t)
+  runtime.lostLayers.add('busybox:1.36')
+  world.want(podRunning('web'))
+  await clock.advance(60_000)
+  const message = /^the image busybox:1.36 is damaged on this machine: a layer is lost, so Docker can neither/
+  t.match(world.status('web')?.containerStatuses?.[0]?.state?.waiting, { reason: 'ImageDamaged', message })
+  t.ok(world.eventTexts().some((text) => text.startsWith('ImageDamaged: the image busybox:1.36 is damaged')))
+  runtime.registry.add('busybox:1.36')
+  await clock.advance(360_000)
+  t.equal(world.status('web')?.phase, 'Running')
+})

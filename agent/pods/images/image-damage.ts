@@ -21,6 +21,11 @@ export function damageMessage(image: string, damage: string): string {
   return `the image ${image} is damaged on this machine: ${damage}. ${damageRemedy(image)}`
 }
 
+/** `damage`: why the engine cannot use the image. It can then neither remove it nor pull it again. */
+export function unusableMessage(image: string, damage: string): string {
+  return `the image ${image} is damaged on this machine: ${damage}, so Docker can neither remove it nor pull it again. Remove its files while Docker is stopped (docs/operating.md, Damaged images)`
+}
+
 /** Containers keep the layers of their image: with them, Docker would take the damaged layers again. */
 export function damageRemedy(image: string): string {
   const containers = `docker rm --force $(docker ps --all --quiet --filter ancestor=${image})`

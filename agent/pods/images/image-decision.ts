@@ -49,6 +49,8 @@ export type ImageFacts = {
   readonly present: boolean
   /** Why the image that is present does not run on this machine. */
   readonly unfit?: string
+  /** Why no container can be made of the image that is present: the engine has not all of it. */
+  readonly damaged?: string
   /** Why no container may be made of the image that is present. */
   readonly refused?: string
   /** The last pull since the container last ran: none, in progress, complete, or failed with this message. */
@@ -92,6 +94,9 @@ export function answerImage(
   }
   if (facts.present && facts.refused !== undefined) {
     return answerUnfit({ reason: 'ErrImagePull', message: facts.refused }, policy, facts.pull)
+  }
+  if (facts.present && facts.damaged !== undefined) {
+    return answerUnfit({ reason: 'ImageDamaged', message: facts.damaged }, policy, facts.pull)
   }
   if (facts.present && facts.unfit !== undefined) {
     return answerUnfit({ reason: 'ImagePlatformMismatch', message: facts.unfit }, policy, facts.pull)

@@ -11,6 +11,7 @@ import type { PodRecords } from '../record/pod-records.ts'
 import type { Platform } from '../runtime/platforms.ts'
 import type { ContainerRuntime } from '../runtime/runtime.ts'
 import { damagedImages } from './damaged-images.ts'
+import { unusableMessage } from './image-damage.ts'
 import type { ImageFacts } from './image-decision.ts'
 import { type ImagePuller, pulledMessage, pullingMessage } from './image-puller.ts'
 import { credentialsFor } from './registry-credentials.ts'
@@ -63,13 +64,16 @@ export function podImages(needs: PodImagesNeeds): PodImages {
         const pull = puller.stateOf(pullOf(pod, image), sinceMs)
         const unfit = found.unfit === undefined ? {} : { unfit: found.unfit }
         const refused = found.image?.refused === undefined ? {} : { refused: found.image.refused }
-        return [[name, { present: found.image !== undefined, ...unfit, ...refused, pull }]]
+        const damage = found.image?.damage
+        const damaged = damage === undefined ? {} : { damaged: unusableMessage(image, damage) }
+        return [[name, { present: found.image !== undefined, ...damaged, ...unfit, ...refused, pull }]]
       })
       return new Map(facts)
     },
     async lookFor(uid, name) {
       const image = await runtime.findImage(name)
-      const unfit = image && (await needs.platformProblem(name, image.platform))
+      const isUsable = image !== undefined && image.damage === undefined
+      const unfit = isUsable ? await needs.platformProblem(name, image.platform) : undefined
       records.update(uid, (record) => onImageFound(record, name, { image, unfit }))
     },
     pull(uid, pod, image, containerName) {

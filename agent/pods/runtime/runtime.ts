@@ -210,6 +210,8 @@ export type LocalImage = {
   readonly id: string
   readonly sizeBytes: number
   readonly platform: Platform
+  /** Why the engine cannot use it: its record of a layer is lost. */
+  readonly damage?: string
   /** Why no container may be made of it. The engine has removed it, unless a container uses it. */
   readonly refused?: string
 }
