@@ -15,7 +15,7 @@ the time of scripts/test.sh and ten minutes.
   --results DIR  where the output and the results of each run are kept (dist/minimal-root)
   --help
 
-The root has mounts and processes of its own, and the tests have a network of their own, without a route to another machine. All that ends
+The root has mounts and processes of its own, and the tests have a network of their own, without the internet. All that ends
 with the run, also when it is aborted. Devices and control groups are those of this machine; groups that tests leave are removed. What a run
 left that was killed, the next one removes.
 Package sources, npm registry, proxies and name servers are those of this machine.
@@ -132,13 +132,18 @@ enter_root() {
   unshare --mount --net bash -euc 'own_network && exec env -i "$@"' bash "${variables[@]}" scripts/test.sh --quick "$@"
 }
 
-# One address, so that there are names of this machine that are not those of loopback. In /sys are the interfaces of the namespace that mounted it.
+# As of a machine in a house without the internet: agents report the address of the default route, and the router refuses what goes beyond it
+# at once. In /sys are the interfaces of the namespace that mounted it.
 own_network() {
   ip link set lo up
-  ip link add eth0 type veth peer name cable
+  ip netns add router
+  ip netns exec router sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward && echo 0 >/proc/sys/net/ipv4/icmp_ratelimit'
+  ip link add eth0 type veth peer name lan netns router
+  ip -n router address add 172.31.255.1/24 dev lan
+  ip -n router link set lan up
   ip address add 172.31.255.2/24 dev eth0
-  ip link set cable up
   ip link set eth0 up
+  ip route add default via 172.31.255.1
   mkdir /run/control-groups
   mount --rbind /sys/fs/cgroup /run/control-groups
   umount --recursive /sys
