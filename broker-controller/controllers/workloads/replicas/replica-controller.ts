@@ -90,8 +90,8 @@ function replicaLoop<R extends ReplicaKind>(
     const claim = { owners: variant.owners, owner, dependents: pods.resource, selects: select }
     const own = await claimObjects(needs, claim, active)
     const isLeaving = owner.metadata.deletionTimestamp !== undefined
-    const failed = found.filter((pod) => hasEndedForGood(pod) && controllerOf(pod)?.uid === owner.metadata.uid)
-    const managed = isLeaving ? nothing : await manage(variant, owner, { own, failed, nowMs: clock.wallMs() }, control)
+    const present = { own, failed: failedOf(owner, found), nowMs: clock.wallMs() }
+    const managed = isLeaving ? nothing : await manage(variant, owner, present, control)
     const { failure, isPartial, waitMs } = managed
     const minReadySeconds = owner.spec.minReadySeconds ?? 0
     await writeStatus(needs, variant, owner, own, failure)
@@ -118,7 +118,12 @@ function replicaLoop<R extends ReplicaKind>(
 type Managed = { readonly failure: Error | undefined; readonly isPartial: boolean; readonly waitMs: number }
 const nothing: Managed = { failure: undefined, isPartial: false, waitMs: 0 }
 
-type Present = { readonly own: readonly StoredPod[]; readonly failed: readonly StoredPod[]; readonly nowMs: number }
+type Present = { readonly own: readonly StoredPod[]; readonly failed: Iterable<StoredPod>; readonly nowMs: number }
+
+/** Found one after the other: there may be very many. */
+function* failedOf({ metadata }: StoredObject<ReplicaKind>, pods: readonly StoredPod[]): Generator<StoredPod> {
+  for (const pod of pods) if (hasEndedForGood(pod) && controllerOf(pod)?.uid === metadata.uid) yield pod
+}
 
 async function manage<R extends ReplicaKind>(
   { templateOf, relatedTo }: Variant<R>,
