@@ -137,7 +137,7 @@ enter_root() {
 own_network() {
   ip link set lo up
   ip netns add router
-  ip netns exec router sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward && echo 0 >/proc/sys/net/ipv4/icmp_ratelimit'
+  nsenter --net=/run/netns/router sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward && echo 0 >/proc/sys/net/ipv4/icmp_ratelimit'
   ip link add eth0 type veth peer name lan netns router
   ip -n router address add 172.31.255.1/24 dev lan
   ip -n router link set lan up

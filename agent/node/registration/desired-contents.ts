@@ -51,7 +51,7 @@ export function desiredContents({ remembered, desired, report, log }: DesiredCon
 
   return {
     desired(message) {
-      // Pods that a whole message has do not wait for the checkpoint here: the pod manager knows what of it it may use.
+      // Pods that a whole message has do not wait for the checkpoint here: the pod manager decides what of it may be used.
       if (held === undefined && message.contents !== undefined) early.push(message)
       else if (!take(message, held ?? new Map())) request(message)
     },

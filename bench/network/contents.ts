@@ -4,16 +4,16 @@ import { cpus, loadavg, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { PodStatus } from '../api/pod.ts'
-import { readKubeconfig } from '../broker-controller/kubeconfig.ts'
-import { type ApiClient, apiClient } from '../daemon/api-client.ts'
-import { startDockerd } from '../test/support/dockerd.ts'
-import { machineNetwork } from '../test/support/machine-network.ts'
-import { type NodeInSpace, nodeInSpace } from './network/node-in-space.ts'
-import { benchmarkOptions } from './options/benchmark-options.ts'
+import type { PodStatus } from '../../api/pod.ts'
+import { readKubeconfig } from '../../broker-controller/kubeconfig.ts'
+import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
+import { startDockerd } from '../../test/support/dockerd.ts'
+import { machineNetwork } from '../../test/support/machine-network.ts'
+import { type NodeInSpace, nodeInSpace } from './node-in-space.ts'
+import { benchmarkOptions } from '../options/benchmark-options.ts'
 
 const values = benchmarkOptions({
-  name: 'node dist/bench/contents.js',
+  name: 'node dist/bench/network/contents.js',
   text: `Starts and stops a pod on a node, alone, and then beside a pod that mounts large ConfigMaps. Prints how long both take, the bytes on the wire
 of the node, and the bytes that its agent writes to disk, for each start and stop. Needs root, ip, docker.io, and bundles (npm run build).`,
   options: {
@@ -31,7 +31,7 @@ const ending = { teardown: (end: () => Promise<unknown>) => void ends.push(end) 
 try {
   const folder = await mkdtemp(join(tmpdir(), 'bc-'))
   ending.teardown(() => rm(folder, { recursive: true, force: true }))
-  const here = fileURLToPath(new URL('../..', import.meta.url))
+  const here = fileURLToPath(new URL('../../..', import.meta.url))
   const dockerd = await startDockerd(ending)
   await dockerd.importImage(image, ['sleep', '100000'])
   const network = await machineNetwork(ending)
