@@ -22,7 +22,15 @@ async function world(t: Test) {
   }
   const fill = async () => {
     await mkdir(join(dataDir, 'mosquitto'))
-    for (const name of ['bramble.conf', 'access-list', 'ca.crt', 'server.crt', 'server.key', 'revoked.crl'])
+    for (const name of [
+      'bramble.conf',
+      'access-list',
+      'ca.crt',
+      'server.crt',
+      'server.key',
+      'revoked.crl',
+      'openssl.cnf',
+    ])
       await writeFile(join(dataDir, 'mosquitto', name), name)
   }
   return { folder, target, command, fill }

@@ -22,7 +22,7 @@ import { memoryStore } from '../../store/memory-store.ts'
 import type { Store } from '../../store/store.ts'
 import { workloadNeeds } from '../workload-world.ts'
 
-const pods = 5_000
+const pods = 3_000
 /** Each of them has a slice of its own. */
 const podsApart = 1_000
 /** Of a selector: with the rest of its object nearly as many values as a body may have. */
