@@ -9,8 +9,8 @@ import { readKubeconfig } from '../../broker-controller/kubeconfig.ts'
 import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
 import { startDockerd } from '../../test/support/dockerd.ts'
 import { machineNetwork } from '../../test/support/machine-network.ts'
-import { type NodeInSpace, nodeInSpace } from './node-in-space.ts'
 import { benchmarkOptions } from '../options/benchmark-options.ts'
+import { type NodeInSpace, nodeInSpace } from './node-in-space.ts'
 
 const values = benchmarkOptions({
   name: 'node dist/bench/network/contents.js',
