@@ -127,6 +127,8 @@ enter_root() {
   rmdir /outside
   mapfile -t variables </root/environment
   variables+=(HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8)
+  # The quickstart that is tested installs the packages again, without the registry.
+  variables+=(npm_config_cache=/root/npm-cache npm_config_prefer_offline=true)
   cd "$clone"
   env -i "${variables[@]}" scripts/test.sh --prepare
   unshare --mount --net bash -euc 'own_network && exec env -i "$@"' bash "${variables[@]}" scripts/test.sh --quick "$@"

@@ -135,7 +135,7 @@ use_fetched_node() {
   done
 }
 
-# npm with its cache and its headers in our folder, so that nothing is left in the home folder.
+# npm with its headers in our folder, and its cache unless the environment names one, so that nothing is left in the home folder.
 npm_here() {
   local prefix headers
   prefix=$(dirname -- "$(dirname -- "$(readlink -f -- "$(command -v node)")")")
@@ -145,7 +145,7 @@ npm_here() {
       break
     fi
   done
-  npm_config_cache=$tools/npm-cache npm_config_devdir=$tools/headers npm_config_update_notifier=false npm "$@"
+  npm_config_cache=${npm_config_cache:-$tools/npm-cache} npm_config_devdir=$tools/headers npm_config_update_notifier=false npm "$@"
 }
 
 # ensure_modules run|all: the packages of the lock file, those to build and run with, or those to test with too.
