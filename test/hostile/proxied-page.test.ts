@@ -40,8 +40,11 @@ test('a page of a pod in a browser', { skip }, async (t) => {
   const page = await openBrowser(t, url)
   await page.goto(`${url}/ui/`)
   await page.evaluate(`document.cookie = 'theirs=1; Path=/ui'`)
-  await page.goto(`${url}${proxied}`)
-  t.equal(await page.evaluate('document.title'), 'evil')
+  const open = async () => {
+    await page.goto(`${url}${proxied}`)
+    await page.until('the page of the pod is loaded', "document.title === 'evil' && document.readyState === 'complete'")
+  }
+  await open()
 
   await t.test('registers no service worker beyond its path', async (t) => {
     const register = (scope: string) =>
@@ -61,7 +64,7 @@ test('a page of a pod in a browser', { skip }, async (t) => {
   })
 
   await t.test('shows the dashboard in no frame', async (t) => {
-    await page.goto(`${url}${proxied}`)
+    await open()
     const framed = `new Promise((resolve) => {
       const frame = document.createElement('iframe')
       frame.onload = () => resolve(frame.contentDocument?.querySelector('script, main') ? 'shown' : 'refused')
