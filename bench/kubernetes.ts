@@ -1,36 +1,33 @@
 /** Compares the answers of Bramble's API with those of Kubernetes' own: see --help. */
-import { parseArgs } from 'node:util'
 import { readKubeconfig } from '../broker-controller/kubeconfig.ts'
 import { apiInputs } from './kubernetes/api-inputs.ts'
 import { answersTo, differences, inputSender } from './kubernetes/comparison.ts'
+import { benchmarkOptions, rejectOptions } from './options/benchmark-options.ts'
 
-const help = `Usage: node dist/bench/kubernetes.js [--kubernetes KUBECONFIG] [--bramble KUBECONFIG] [--all]
-
-Sends the ${apiInputs.length} inputs of bench/kubernetes/api-inputs.ts to a kube-apiserver of Kubernetes 1.32 and to Bramble's API, each in a namespace
+const benchmark = {
+  name: 'node dist/bench/kubernetes.js',
+  text: `Sends the ${apiInputs.length} inputs of bench/kubernetes/api-inputs.ts to a kube-apiserver of Kubernetes 1.32 and to Bramble's API, each in a namespace
 that is made and deleted, and prints for each whether the answers are equal, and how they differ. With one of the two it is compared
 with the answers that the file has, which the test suite expects of Bramble. No input needs a controller or a node: a kube-apiserver with
-an etcd is enough. Needs the rights of an administrator. Exit status 1: a difference that is not documented.
-
-  --kubernetes KUBECONFIG  of Kubernetes; its current context
-  --bramble KUBECONFIG     of Bramble: 'bramble-controller kubeconfig' prints one
-  --all                    print equal answers, too
-  --help`
-
-const options = {
-  kubernetes: { type: 'string' },
-  bramble: { type: 'string' },
-  all: { type: 'boolean' },
-  help: { type: 'boolean' },
+an etcd is enough. Needs the rights of an administrator. Exit status 1: a difference that is not documented.`,
+  options: {
+    kubernetes: { value: 'KUBECONFIG', help: 'of Kubernetes; its current context' },
+    bramble: { value: 'KUBECONFIG', help: "of Bramble: 'bramble-controller kubeconfig' prints one" },
+    all: { help: 'print equal answers, too' },
+  },
 } as const
 
-const { values } = parseArgs({ options })
-if (values.help) console.log(help)
-else if (values.kubernetes === undefined && values.bramble === undefined) {
-  console.error(`Name at least one kubeconfig.\n\n${help}`)
-  process.exitCode = 64
-} else await compare(values.kubernetes, values.bramble, values.all ?? false)
+const { kubernetes, bramble, all } = benchmarkOptions(benchmark)
+if (kubernetes === undefined && bramble === undefined) {
+  rejectOptions(benchmark, 'Name at least one kubeconfig, with --kubernetes or --bramble')
+}
+await compareAnswers(kubernetes, bramble, all)
 
-async function compare(kubernetes: string | undefined, bramble: string | undefined, all: boolean): Promise<void> {
+async function compareAnswers(
+  kubernetes: string | undefined,
+  bramble: string | undefined,
+  all: boolean,
+): Promise<void> {
   const ask = async (path: string) => await answersTo(apiInputs, inputSender(await readKubeconfig(path)))
   const known = apiInputs.map(({ expected }) => expected)
   const [expected, found] = [

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openAuthority } from '../../certs/authority.ts'
 import { issueAdmin, issueNode, issueServer } from '../../certs/issue.ts'
+import { freezeProcess } from '../../daemon/testing/freeze-process.ts'
 import { skipWithout } from '../../test/support/missing-parts.ts'
 import { freePort } from './free-port.ts'
 
@@ -89,7 +90,7 @@ export async function mosquitto({ accessList }: { readonly accessList?: string }
       await listening(port)
     },
     kill,
-    freeze: () => void running?.kill('SIGSTOP'),
+    freeze: () => freezeProcess(running),
     async remove() {
       await kill()
       await rm(folder, { recursive: true, force: true })

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { freePort } from '../../agent/testing/free-port.ts'
 import { openAuthority } from '../../certs/authority.ts'
 import { issueAdmin, issueServer } from '../../certs/issue.ts'
+import { freezeProcess } from '../../daemon/testing/freeze-process.ts'
 import { skipWithout } from './missing-parts.ts'
 import { eventually } from './wait.ts'
 
@@ -126,7 +127,7 @@ function member({ name, client, peer, metrics }: Place, folder: string, scheme: 
       await gone
       running = undefined
     },
-    freeze: () => void running?.kill('SIGSTOP'),
+    freeze: () => freezeProcess(running),
     thaw: () => void running?.kill('SIGCONT'),
     isLeader: async () => /^etcd_server_is_leader 1$/m.test(await textAt(`${urls.metrics}/metrics`)),
   }

@@ -10,6 +10,7 @@ import { serverFiles } from '../../broker-controller/broker/mosquitto/server-fil
 import { type Authority, openAuthority } from '../../certs/authority.ts'
 import { issueController, issueNode, issueServer } from '../../certs/issue.ts'
 import { type RevokedCertificate, revocationList } from '../../certs/revocation-list.ts'
+import { freezeProcess } from '../../daemon/testing/freeze-process.ts'
 import { type Teardown, temporaryFolder } from './fleet.ts'
 import { eventually } from './wait.ts'
 
@@ -58,7 +59,7 @@ export async function mosquittoProcess(t: Teardown, folder: string, port: number
     },
     kill,
     reload: () => void running?.kill('SIGHUP'),
-    freeze: (isFrozen) => void running?.kill(isFrozen ? 'SIGSTOP' : 'SIGCONT'),
+    freeze: (isFrozen) => (isFrozen ? freezeProcess(running) : void running?.kill('SIGCONT')),
   }
 }
 
