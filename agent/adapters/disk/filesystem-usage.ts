@@ -28,7 +28,7 @@ export function filesystemUsage(statfsOf: (path: string) => Promise<Space> = spa
   }
 }
 
-/** Of a remote mount, such as NTFS through FUSE, it is read by a process: a thread that it holds could not be ended. */
+/** A process reads the usage of a remote mount, such as NTFS through FUSE: a thread that the mount holds could not be ended. */
 function spaceOf(): (path: string) => Promise<Space> {
   const remote = remoteFiles(deadlineMs)
   return async (path) => {

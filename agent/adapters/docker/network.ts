@@ -33,7 +33,7 @@ export interface PodNetwork {
   ensure(podCIDR: string): Promise<AttachableNetwork>
   /**
    * If pods may move: removes this node's networks of the other mode, or all of a node that is off the network of its fleet, and those that the engine keeps other nodes from, with the sandboxes
-   * on them; sandboxes on the engine's own network; and sandboxes whose host ports are open on addresses of IPv6, as earlier agents left them. Their pods are started again.
+   * on them; sandboxes on the engine's own network; and sandboxes whose host ports are open on IPv6 addresses, as earlier agents left them. Their pods are started again.
    * Resolves with the bridges of the networks with routes that are there then.
    */
   adjust(): Promise<readonly string[]>

@@ -17,7 +17,7 @@ export interface GatedMachine {
   /** Takes the network of the machine for this agent. Resolves with the process ID of another agent that has it, else with undefined. */
   claim(): Promise<number | undefined>
   toolProblem(): Promise<ToolProblem | undefined>
-  /** Of both families, without the default ones. */
+  /** The routes of both families, without the default ones. */
   routes(): Promise<readonly MachineRoute[]>
 }
 
@@ -31,7 +31,7 @@ export type NetworkGateNeeds = {
   readonly machine: GatedMachine
   readonly saved: SavedObstacle
   readonly reads: {
-    /** Of the controller, or of the checkpoint; undefined: the fleet has no network, or it was never received. */
+    /** From the controller or the checkpoint; undefined: the fleet has no network, or it was never received. */
     readonly fleetNetwork: Reader<NetworkMessage | undefined>
     readonly fleetNetworkCurrent: Reader<boolean>
     readonly runtime: Reader<{ readonly info?: { readonly firewallBackend?: string | undefined } | undefined }>
@@ -54,9 +54,9 @@ export interface NetworkGate extends Loop {
 
 export function networkGate({ machine, saved, reads, writes, clock, log }: NetworkGateNeeds): NetworkGate {
   const wake = alarm(clock)
-  /** Of the machine; 'unknown' until it was looked at. */
+  /** What is in the way on the machine; 'unknown' until it was checked. */
   let found: NetworkObstacle | undefined | 'unknown' = 'unknown'
-  /** Of the engine, as long as it has not answered. */
+  /** What was in the way of the engine when it last answered. */
   let engineBefore: NetworkObstacle | undefined
   let isDue = false
   let onDisk: NetworkObstacle | undefined

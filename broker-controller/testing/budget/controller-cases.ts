@@ -359,6 +359,15 @@ function serviceCase(
   }
 }
 
+function endpointsCase(what: string, subsets: readonly object[]): ControllerCase {
+  return {
+    what,
+    loops: (needs) => [endpointsController(needs)],
+    fill: async (world) => void (await create(world, 'services', serviceOf({ clusterIP: 'None' }))),
+    act: (world) => create(world, 'endpoints', { apiVersion: 'v1', kind: 'Endpoints', metadata, subsets }),
+  }
+}
+
 /** Each pod has a slice of its own; then one pod goes, and its slice with it. */
 function losing({ fill, act, ...one }: ControllerCase): ControllerCase {
   return {
@@ -422,38 +431,16 @@ const otherCases: readonly ControllerCase[] = [
       podsApart,
     ),
   ),
-  {
-    what: 'Endpoints of many addresses and ports are written by hand',
-    loops: (needs) => [endpointsController(needs)],
-    fill: async (world) => void (await create(world, 'services', serviceOf({ clusterIP: 'None' }))),
-    act: (world) =>
-      create(world, 'endpoints', {
-        apiVersion: 'v1',
-        kind: 'Endpoints',
-        metadata,
-        subsets: [
-          {
-            addresses: Array.from({ length: 4_000 }, (_, at) => ({ ip: addressAt(at) })),
-            ports: Array.from({ length: 4_000 }, (_, at) => ({ name: `p${at}`, port: 1 + at })),
-          },
-        ],
-      }),
-  },
-  {
-    what: 'Endpoints of many subsets are written by hand',
-    loops: (needs) => [endpointsController(needs)],
-    fill: async (world) => void (await create(world, 'services', serviceOf({ clusterIP: 'None' }))),
-    act: (world) =>
-      create(world, 'endpoints', {
-        apiVersion: 'v1',
-        kind: 'Endpoints',
-        metadata,
-        subsets: Array.from({ length: 3_000 }, (_, at) => ({
-          addresses: [{ ip: addressAt(at) }],
-          ports: [{ port: 1 + at }],
-        })),
-      }),
-  },
+  endpointsCase('Endpoints of many addresses and ports are written by hand', [
+    {
+      addresses: Array.from({ length: 4_000 }, (_, at) => ({ ip: addressAt(at) })),
+      ports: Array.from({ length: 4_000 }, (_, at) => ({ name: `p${at}`, port: 1 + at })),
+    },
+  ]),
+  endpointsCase(
+    'Endpoints of many subsets are written by hand',
+    Array.from({ length: 3_000 }, (_, at) => ({ addresses: [{ ip: addressAt(at) }], ports: [{ port: 1 + at }] })),
+  ),
   {
     what: 'a PodDisruptionBudget with a large selector is created',
     loops: (needs) => [disruptionController(needs)],

@@ -11,7 +11,7 @@ import { mountTurns } from './mount-turns.ts'
 const usualDeadlineMs = 10_000
 const releaseMs = 2_000
 
-/** Of a file system, in blocks of `bsize` bytes. */
+/** The space of a file system, in blocks of `bsize` bytes. */
 export type Space = Pick<StatsFs, 'bsize' | 'blocks' | 'bfree' | 'bavail' | 'files' | 'ffree'>
 
 export type RemoteFiles = {

@@ -9,7 +9,7 @@ import { layerDamage } from './layer-check.ts'
 export type NamedImage = { readonly name: string; readonly id: string }
 
 const digest = /^sha256:[0-9a-f]{64}$/
-/** Of a configuration, and of the names of all images. */
+/** Bounds a configuration, and the list of the names of all images. */
 const mostBytes = 16 * 1024 * 1024
 
 /** The images that have a tag, also those whose configuration Docker could not read at its start. */

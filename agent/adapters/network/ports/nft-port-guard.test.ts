@@ -117,7 +117,7 @@ test('a pod has neither the link nor the addresses of its neighbour, nor any oth
   await eventually('the pod has its own again', () => reaches(pods.thief, gateway.ipv4))
 })
 
-/** A frame of IPv4 with a tag of IEEE 802.1Q, from the addresses of the pod itself. */
+/** An IPv4 frame with an IEEE 802.1Q tag, from the addresses of the pod itself. */
 const sendTagged = String.raw`
   my $index = do { open my $file, '<', '/proc/net/igmp'; my ($own) = map { /^(\d+)\s+eth0/ ? $1 : () } <$file>; $own };
   socket(my $socket, 17, 3, 0) or die $!;

@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os'
 import { basename, join } from 'node:path'
 import type { PodPlace, PodPorts } from '../../../network/ports/port-guard-manager.ts'
 
-/** Of Docker, in a container with one network. */
+/** Docker's name for the interface of a container with one network. */
 const device = 'eth0'
 const validName = /^[\w.-]{1,15}$/
 
@@ -30,7 +30,7 @@ export function podPorts(root: string): PodPorts {
   }
 }
 
-/** Undefined: it is no port of a bridge. */
+/** Undefined: it is not a port of a bridge. */
 async function placeAt(folder: string, port: string): Promise<PodPlace | undefined> {
   const master = await readlink(join(folder, 'master')).catch(() => undefined)
   return master === undefined ? undefined : { port, bridge: basename(master) }
