@@ -1,7 +1,6 @@
 /** Requests that a part of this program sends to its own API: authorized, admitted and audited as those of a client are. */
 import type { Identity } from '../../api/identity.ts'
 import type { RequestNeeds } from './api-request.ts'
-import type { RequestSender } from './audit/audit-event.ts'
 import { answerRequest } from './requests.ts'
 
 export type LocalRequest = {
@@ -26,7 +25,6 @@ export function localRequests(needs: RequestNeeds, userAgent: string): LocalRequ
   const { audit, clock } = needs
   return async (identity, { method, path, body, contentType = 'application/json' }, signal) => {
     const [startedMs, receivedMs] = [clock.monotonicMs(), clock.wallMs()]
-    const sender: RequestSender = { identity }
     const request = {
       method,
       path,
@@ -36,7 +34,7 @@ export function localRequests(needs: RequestNeeds, userAgent: string): LocalRequ
       readBody: async () => Buffer.from(body === undefined ? '' : JSON.stringify(body)),
       signal,
     }
-    const { route, answer, admission, held } = await answerRequest(request, needs, sender)
+    const { route, answer, sender, admission, held } = await answerRequest(request, needs, { identity })
     try {
       const answered = answer.kind === 'object' ? { code: answer.code, body: answer.body } : notAnObject
       const id = route.kind === 'resource' ? audit?.idFor(route) : undefined

@@ -11,16 +11,17 @@ import type { ApiRoute } from './routes.ts'
 import type { ApiResponse } from './wire/answers.ts'
 
 /** A request that another controller passed on is that of its sender: the connection's certificate is the controller's. */
-export async function asSentToController(
-  received: ApiRequest,
-  replica: Replica,
-  sender: RequestSender,
-): Promise<ApiRequest> {
-  const remote = await remoteSender(received, replica)
-  if (remote === undefined) return received
-  Object.assign(sender, remote)
-  return { ...received, certificate: undefined, address: remote.address }
+export async function sentToController(
+  { request, sender }: Sent,
+  replica: Pick<Replica, 'isController'>,
+): Promise<Sent> {
+  const remote = await remoteSender(request, replica)
+  if (remote === undefined) return { request, sender }
+  const { address } = remote
+  return { request: { ...request, certificate: undefined, address }, sender: { ...sender, ...remote } }
 }
+
+type Sent = { readonly request: ApiRequest; readonly sender: RequestSender }
 
 /** Sessions of the dashboard are in the leader, which identifies their users. */
 export function isOfLeader(route: ApiRoute, { headers }: ApiRequest, { replica, dashboard }: RequestNeeds): boolean {

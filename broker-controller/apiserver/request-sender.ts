@@ -6,13 +6,11 @@ import { decodeToken, tokenNamespace, tokenSecretName } from '../../api/node/boo
 import { authenticate, identityOfToken, type RequestCredentials } from './access/authentication.ts'
 import { offeredToken, refuseForeignPage } from './access/browser-credentials.ts'
 import type { AccessCheck } from './access/held-access.ts'
-import { impersonated } from './access/impersonation.ts'
 import { expiryOfToken } from './access/tokens/json-web-token.ts'
 import { otherAudience, tokenIssuer } from './access/tokens/service-account-tokens.ts'
 import { type ApiRequest, firstHeader, type RequestNeeds } from './api-request.ts'
 import type { RequestSender } from './audit/audit-event.ts'
 import { refuseForgery, sessionCookie } from './dashboard/dashboard-credentials.ts'
-import { refuseMachines } from './dashboard/dashboard-requests.ts'
 import type { DashboardSession } from './dashboard/dashboard-sessions.ts'
 import { subresourceOf } from './handlers/strategy.ts'
 import type { TokenHolder } from './reviews/review-answers.ts'
@@ -20,13 +18,9 @@ import type { ApiRoute } from './routes.ts'
 
 export type Identified = { readonly identity: Identity; readonly session?: DashboardSession | undefined }
 
-export function identifyByLatest(
-  request: ApiRequest,
-  route: ApiRoute,
-  needs: RequestNeeds,
-  sender: RequestSender,
-): Promise<Identified> {
-  return byLatest(needs.replica, () => identify(request, route, needs, sender))
+/** Throws Unauthorized for credentials that are not accepted, Forbidden for those that a page of others could send. */
+export function authenticated(request: ApiRequest, route: ApiRoute, needs: RequestNeeds): Promise<Identified> {
+  return byLatest(needs.replica, () => identify(request, route, needs))
 }
 
 /** What the credentials name may have been created a moment ago, with another controller: a standby may not have it yet. */
@@ -42,41 +36,19 @@ async function byLatest<T>(replica: RequestNeeds['replica'], identified: () => P
   }
 }
 
-async function identify(
-  request: ApiRequest,
-  route: ApiRoute,
-  needs: RequestNeeds,
-  sender: RequestSender,
-): Promise<Identified> {
-  const identified = await identifySender(request, route, needs, sender)
-  if (route.kind === 'dashboard') refuseMachines(identified.identity, route.path)
-  return identified
-}
-
-async function identifySender(
-  request: ApiRequest,
-  route: ApiRoute,
-  needs: RequestNeeds,
-  sender: RequestSender,
-): Promise<Identified> {
+async function identify(request: ApiRequest, route: ApiRoute, needs: RequestNeeds): Promise<Identified> {
   const { method, certificate, headers, offered } = request
-  const { access, dashboard } = needs
-  if (sender.identity !== undefined) {
-    return { identity: await impersonatedBy(sender.identity, headers, access, sender) }
-  }
+  const { dashboard } = needs
   const cookie = dashboard && headers['authorization'] === undefined ? sessionCookie(headers) : undefined
   if (dashboard !== undefined && cookie !== undefined) {
     refuseForgery({ method, headers, offered })
     const { identity, session } = await dashboard.identify(cookie)
     if (session !== undefined && isProxied(route)) throw pageOfOthers()
-    sender.identity = identity
-    return { identity: await impersonatedBy(identity, headers, access, sender), session }
+    return { identity, session }
   }
   const authorization = authorizationOf(request)
   if (certificate !== undefined) refuseForeignPage({ headers, offered, hasToken: authorization !== undefined })
-  const identity = await authenticatedBy({ certificate, authorization }, needs)
-  sender.identity = identity
-  return { identity: await impersonatedBy(identity, headers, access, sender) }
+  return { identity: await authenticatedBy({ certificate, authorization }, needs) }
 }
 
 function authorizationOf({ headers, offered }: Pick<ApiRequest, 'headers' | 'offered'>): string | undefined {
@@ -140,17 +112,6 @@ function pageOfOthers(): ApiError {
     'Forbidden',
     `the session of the dashboard opens no pages of pods, services and nodes; ${instead}`,
   )
-}
-
-async function impersonatedBy(
-  identity: Identity,
-  headers: ApiRequest['headers'],
-  access: RequestNeeds['access'],
-  sender: RequestSender,
-): Promise<Identity> {
-  const acting = await impersonated(identity, headers, access)
-  if (acting !== identity) sender.impersonated = acting
-  return acting
 }
 
 /** For a TokenReview. Tokens of joining machines are for this API only (audience.WrapAudienceAgnostic of Kubernetes). */

@@ -9,15 +9,15 @@ import { type ResourceRoute, subresourceOf } from '../handlers/strategy.ts'
 /** What was found out about the sender of a request, as far as it came. */
 export type RequestSender = {
   /** As authenticated. */
-  identity?: Identity
-  impersonated?: Identity
+  readonly identity?: Identity
+  readonly impersonated?: Identity
   /** The controller that passed the request on, and the client's address there. */
-  via?: string
-  address?: string | undefined
+  readonly via?: string
+  readonly address?: string | undefined
   /** undefined: the request was answered before it was authorized. */
-  decision?: 'allow' | 'forbid'
+  readonly decision?: 'allow' | 'forbid'
   /** Of admission webhooks. */
-  annotations?: Readonly<Record<string, string>>
+  readonly annotations?: Readonly<Record<string, string>>
 }
 
 export type AuditFacts = {

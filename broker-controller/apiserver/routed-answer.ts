@@ -1,0 +1,153 @@
+/** The last filter of `requests.ts`: the handler of the route, and what an answer that lasts needs until its end. */
+
+import { streamOwner } from './access/flow-levels.ts'
+import type { AccessCheck } from './access/held-access.ts'
+import { type ApiRequest, firstHeader, type RequestNeeds } from './api-request.ts'
+import type { Dashboard } from './dashboard/dashboard.ts'
+import { type DashboardRequest, privateAnswer } from './dashboard/dashboard-requests.ts'
+import { componentAnswer } from './figures/component-answers.ts'
+import { usageAnswer } from './figures/usage-answers.ts'
+import { changeObject } from './handlers/changing.ts'
+import { createObject } from './handlers/creating.ts'
+import { deleteCollection, deleteObject } from './handlers/deleting.ts'
+import { getObject, listObjects, watchObjects } from './handlers/reading.ts'
+import { type ResourceNeeds, type ResourceRequest, subresourceOf } from './handlers/strategy.ts'
+import { judgeConnection } from './handlers/webhook-actions.ts'
+import { rightsCheck } from './request-rights.ts'
+import { credentialsCheck, tokenHolder, withoutToken } from './request-sender.ts'
+import type { RequestFilter, RequestState } from './request-state.ts'
+import { reviewAnswer } from './reviews/review-answers.ts'
+import { sessionAnswer } from './streams/session-answer.ts'
+import { systemAnswer } from './system-paths.ts'
+import type { ApiResponse } from './wire/answers.ts'
+import { answerEncoding } from './wire/content-negotiation.ts'
+import { methodNotAllowed, unknownPath } from './wire/status-errors.ts'
+
+export const routed: RequestFilter = async (state, needs) => {
+  const { identity, session, route } = state
+  const answer =
+    route.kind === 'dashboard'
+      ? await privateAnswer(ofDashboard(state), { identity, session }, dashboardOf(needs))
+      : await routedAnswer(state, needs)
+  return answeredWith(state, needs, { answer: encodedAnswer(answer, state.request) })
+}
+
+/** Holds the access of an answer that lasts. Called once the answer is there: nothing releases it before. */
+export function answeredWith(
+  state: RequestState,
+  needs: RequestNeeds,
+  answered: { readonly answer: ApiResponse; readonly isForwarded?: true },
+): RequestState {
+  const held = state.streamWeight > 0 ? needs.heldAccess?.hold(accessChecks(state, needs)) : undefined
+  return { ...state, outcome: { kind: 'answered', ...answered, held } }
+}
+
+function accessChecks({ request, sender, identity, attributes }: RequestState, needs: RequestNeeds): AccessCheck[] {
+  const rights = attributes && rightsCheck(attributes, identity, request, sender, needs.access)
+  return [credentialsCheck(request, sender, needs), rights].filter((check) => check !== undefined)
+}
+
+/** The answer in the text that the client accepts. An answer with a content type of its own has no other. */
+export function encodedAnswer(answer: ApiResponse, { headers }: ApiRequest): ApiResponse {
+  if (answer.kind !== 'object' || answer.contentType !== undefined) return answer
+  const encoding = answerEncoding(firstHeader(headers['accept']))
+  return encoding === 'json' ? answer : { ...answer, encoding }
+}
+
+export function ofDashboard(state: RequestState): DashboardRequest {
+  const { method, path, query, headers, offered, address, signal, readBody } = measured(state)
+  return { method, path, query, headers, offered, address, signal, readBody }
+}
+
+export function dashboardOf({ dashboard }: RequestNeeds): Dashboard {
+  if (dashboard === undefined) throw unknownPath()
+  return dashboard
+}
+
+/** The request, whose body counts against its share once it is read. */
+function measured({ request, admission }: RequestState): ApiRequest {
+  if (admission === undefined) return request
+  const readBody = async () => {
+    const body = await request.readBody()
+    admission.readBody(body.length)
+    return body
+  }
+  return { ...request, readBody }
+}
+
+function routedAnswer(state: RequestState, needs: RequestNeeds): Promise<ApiResponse> {
+  const { route, identity, sender, annotations } = state
+  const { query, headers, readBody, offered, raw, signal } = withoutToken(measured(state))
+  const accept = firstHeader(headers['accept'])
+  switch (route.kind) {
+    case 'not-allowed':
+      throw methodNotAllowed()
+    case 'dashboard':
+      throw unknownPath()
+    case 'path':
+      return systemAnswer(
+        {
+          verb: route.verb,
+          path: route.path,
+          query,
+          accept,
+          ifNoneMatch: firstHeader(headers['if-none-match']),
+          host: firstHeader(headers['host'] ?? headers[':authority']),
+        },
+        needs,
+      )
+    case 'session':
+      return sessionAnswer({ id: route.id, identity, offered }, needs)
+    case 'usage':
+      return usageAnswer({ route, query, accept, signal }, needs)
+    case 'component':
+      return componentAnswer({ route, query, accept }, needs)
+    case 'review': {
+      const contentType = firstHeader(headers['content-type'])
+      const identityOfToken = (token: string, audiences: readonly string[]) => tokenHolder(token, audiences, needs)
+      return reviewAnswer({ route, identity, query, accept, contentType, readBody }, { ...needs, identityOfToken })
+    }
+    case 'resource': {
+      const contentType = firstHeader(headers['content-type'])
+      const userAgent = firstHeader(headers['user-agent'])
+      const { annotate } = annotations
+      const sent = { accept, contentType, userAgent, readBody, offered, raw, annotate, signal }
+      const owner = streamOwner(sender.identity ?? identity, identity)
+      return resourceAnswer({ route, identity, streamOwner: owner, query, ...sent }, needs)
+    }
+  }
+}
+
+/** Throws the ApiError of the answer. */
+async function resourceAnswer(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
+  const { resource, subresource, verb } = request.route
+  const row = subresourceOf(resource, subresource)
+  if (row?.access === 'get') return row.get(request, needs)
+  if (row?.access === 'connect') {
+    await judgeConnection(request, row.kind, needs)
+    return row.connect(request, needs)
+  }
+  if (row?.access === 'proxy') {
+    await judgeConnection(request, row.kind, needs)
+    return row.proxy(request, needs)
+  }
+  switch (verb) {
+    case 'get':
+      return getObject(request, needs)
+    case 'list':
+      return listObjects(request, needs)
+    case 'watch':
+      return watchObjects(request, needs)
+    case 'create':
+      return createObject(request, needs)
+    case 'update':
+    case 'patch':
+      return changeObject(request, needs)
+    case 'delete':
+      return deleteObject(request, needs)
+    case 'deletecollection':
+      return deleteCollection(request, needs)
+    case '':
+      throw methodNotAllowed()
+  }
+}
