@@ -15,18 +15,36 @@ export type Decoded<T> =
   | { readonly ok: true; readonly value: T; readonly unknownFields: readonly string[] }
   | { readonly ok: false; readonly problems: readonly Problem[]; readonly unknownFields: readonly string[] }
 
-/** Never throws, whatever comes in. */
-export function decode<const S extends TSchema>(schema: S, input: unknown): Decoded<Described<S>> {
-  const notes: Notes = { problems: [], unknownFields: [] }
-  const value = input === undefined || input === null ? undefined : readerOf(schema)(input, '', notes)
-  if (value === undefined && notes.problems.length === 0) notes.problems.push(required(''))
-  if (notes.problems.length > 0) return { ok: false, ...notes }
-  return { ok: true, value: value as Described<S>, unknownFields: notes.unknownFields }
+/** What a reader found wrong with an input, and the fields that it left out. It names at most `mostProblems` of each. */
+export type ReadNotes = { readonly problems: Problem[]; readonly unknownFields: string[] }
+
+/** Reads what came from outside as an object of one kind. */
+export interface ObjectReader {
+  /** undefined after a problem. Never throws, whatever comes in. */
+  read(body: unknown, notes: ReadNotes): unknown
 }
 
-type Notes = { readonly problems: Problem[]; readonly unknownFields: string[] }
+/** Reads objects that a schema describes. */
+export function schemaReader(schema: TSchema): ObjectReader {
+  return { read: (body, notes) => readerOf(schema)(body, '', notes) }
+}
+
+/** Never throws, whatever comes in. */
+export function decode<const S extends TSchema>(schema: S, input: unknown): Decoded<Described<S>> {
+  return readWith(schemaReader(schema), input) as Decoded<Described<S>>
+}
+
+/** What a reader makes of an input. Never throws. */
+export function readWith(reader: ObjectReader, input: unknown): Decoded<unknown> {
+  const notes: ReadNotes = { problems: [], unknownFields: [] }
+  const value = input === undefined || input === null ? undefined : reader.read(input, notes)
+  if (value === undefined && notes.problems.length === 0) notes.problems.push(required(''))
+  if (notes.problems.length > 0) return { ok: false, ...notes }
+  return { ok: true, value, unknownFields: notes.unknownFields }
+}
+
 /** Returns the decoded value; undefined after a problem. The value is never null. */
-type Reader = (value: unknown, field: string, notes: Notes) => unknown
+type Reader = (value: unknown, field: string, notes: ReadNotes) => unknown
 
 const readers = new WeakMap<object, Reader>()
 const deepest = 32 // levels below a field of any shape
@@ -146,7 +164,7 @@ function timeReader(schema: TSchema, precision: 'seconds' | 'micro'): Reader {
 /** Any shape is fine here, but not any key, nor any depth. */
 const anyReader: Reader = (value, field, notes) => copied(value, field, notes, 0)
 
-function copied(value: unknown, field: string, notes: Notes, depth: number): unknown {
+function copied(value: unknown, field: string, notes: ReadNotes, depth: number): unknown {
   if (typeof value !== 'object' || value === null) return value
   // Only the store freezes, and what it holds was decoded before.
   if (Object.isFrozen(value)) return value
@@ -219,15 +237,15 @@ function limitsOf(schema: TSchema): string {
   return 'is not allowed here'
 }
 
-function isFull({ problems }: Notes): boolean {
+function isFull({ problems }: ReadNotes): boolean {
   return problems.length >= mostProblems
 }
 
-function noteUnknown({ unknownFields }: Notes, field: string): void {
+function noteUnknown({ unknownFields }: ReadNotes, field: string): void {
   if (unknownFields.length < mostProblems) unknownFields.push(field)
 }
 
-function refuse(notes: Notes, problem: Problem): undefined {
+function refuse(notes: ReadNotes, problem: Problem): undefined {
   notes.problems.push(problem)
   return undefined
 }

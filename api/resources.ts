@@ -22,6 +22,7 @@ import { type CronJob, CronJobSchema } from './batch/cron-job.ts'
 import { type Job, JobSchema } from './batch/job.ts'
 import { type CertificateSigningRequest, CertificateSigningRequestSchema } from './certificate-signing-request.ts'
 import { type ConfigMap, ConfigMapSchema } from './config-map.ts'
+import { type ObjectReader, schemaReader } from './decode.ts'
 import { type Event, EventSchema } from './event.ts'
 import { EventV1Schema } from './event-v1.ts'
 import { type FlowSchema, FlowSchemaSchema } from './flow-control/flow-schema.ts'
@@ -128,6 +129,8 @@ export type Resource = {
   /** `metadata.generation` counts changes of the specification. */
   readonly counted: boolean
   readonly schema: TSchema
+  /** Reads the objects that clients send. */
+  readonly reader: ObjectReader
 }
 
 /** The kinds that are served. Router, discovery, store, namespace deletion and garbage collector are given one. */
@@ -342,5 +345,6 @@ function row<Name extends ResourceName>(
     kind,
     group,
     schema,
+    reader: more.reader ?? schemaReader(schema),
   }
 }

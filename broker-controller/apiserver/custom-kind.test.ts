@@ -1,10 +1,12 @@
 import { setTimeout } from 'node:timers/promises'
 import { test } from 'tap'
+import type { ObjectReader } from '../../api/decode.ts'
 import { ObjectMetaSchema } from '../../api/meta.ts'
 import { PodTemplateSpecSchema } from '../../api/pod.ts'
 import { invalid } from '../../api/problem.ts'
 import { customResource, resourceRegistry } from '../../api/resources.ts'
 import { bool, type Described, field, integer, object, oneOf, optional, pointer, text } from '../../api/schema.ts'
+import { isObject } from '../../api/text/json.ts'
 import { withTemplateDefaults } from '../../api/validation/pod-defaults.ts'
 import { podTemplateProblems } from '../../api/validation/pod-validation.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
@@ -177,6 +179,40 @@ test('it is deleted with its owner, and with its namespace', async (t) => {
   // The namespace goes after what was in it.
   for (let waits = 0; (await left()).length > 0 && waits < 2_000; waits++) await setTimeout(10)
   t.same(await left(), [])
+})
+
+test('a kind may have a reader of its own: what it gives is stored, what it notes is a warning or a refusal', async (t) => {
+  const schema = object({ apiVersion: oneOf('example.com/v1'), kind: oneOf('Note'), metadata: ObjectMetaSchema })
+  const reader: ObjectReader = {
+    read(body, { problems, unknownFields }) {
+      if (!isObject(body)) return undefined
+      const { extra, spec, ...rest } = body
+      if (extra !== undefined) unknownFields.push('extra')
+      if (spec === 'wrong') problems.push(invalid('spec', spec, 'is not this one'))
+      return { ...rest, spec: spec ?? null }
+    },
+  }
+  const notes = customResource('notes', 'Note', 'example.com', schema, { namespaced: true, reader })
+  const { table, subresources, selectableFields } = widgetStrategy
+  const noteKind: KindStrategy = { ...notes, table: { ...table, cells: () => [] }, subresources, selectableFields }
+  const { ask } = await anApi(t, { kinds: resourceRegistry<KindStrategy>([...builtInKinds.all, noteKind]) })
+  const at = path.replace('widgets', 'notes')
+  const aNote = (name: string, more: object) => ({ metadata: { name }, ...more })
+  const created = await ask('POST', at, { body: aNote('a', { spec: { any: [null, 1.5] }, extra: 1 }) })
+  t.match(created, { code: 201, warnings: ['unknown field "extra"'] })
+  t.strictSame(created.body['spec'], { any: [null, 1.5] }, 'no schema leaves anything out')
+  t.notOk('extra' in created.body)
+  t.match(await ask('POST', `${at}?fieldValidation=Strict`, { body: aNote('b', { extra: 1 }) }), {
+    code: 400,
+    body: { message: /strict decoding error: unknown field "extra"/ },
+  })
+  t.match(await ask('PUT', `${at}/a`, { body: aNote('a', { spec: 'wrong' }) }), {
+    code: 422,
+    body: { message: 'Note.example.com "a" is invalid: spec: Invalid value: "wrong": is not this one' },
+  })
+  t.match(await ask('PATCH', `${at}/a`, { type: patchTypes.merge, body: { spec: { more: true } } }), {
+    body: { spec: { any: [null, 1.5], more: true } },
+  })
 })
 
 test('two kinds cannot share a path', async (t) => {

@@ -133,8 +133,8 @@ async function mutated(
 
 /** What the body of a change is: the kind, or the view of it that the path names. */
 function bodyKind({ resource, subresource }: ResourceRoute): Resource {
-  const { kind, group, version, schema } = viewOf(resource, subresource) ?? resource
-  return { ...resource, kind, group, version, schema }
+  const { kind, group, version, schema, reader } = viewOf(resource, subresource) ?? resource
+  return { ...resource, kind, group, version, schema, reader }
 }
 
 /** The object, or the view of it, as clients see it. */

@@ -4,6 +4,7 @@
  * and update.go; one strategy.go per kind below pkg/registry).
  */
 import type { Readable } from 'node:stream'
+import type { ObjectReader } from '../../../api/decode.ts'
 import type { Identity } from '../../../api/identity.ts'
 import type { AnyObject } from '../../../api/meta.ts'
 import type { AddressRules } from '../../../api/node/reported-addresses.ts'
@@ -212,6 +213,7 @@ export type SubresourceView<T> = {
   readonly group: string
   readonly version: string
   readonly schema: TSchema
+  readonly reader: ObjectReader
   readonly table: TableOf<AnyObject>
   /** With the metadata of the object, without managedFields. */
   show(stored: T): AnyObject

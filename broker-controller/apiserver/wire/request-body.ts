@@ -1,7 +1,7 @@
 /** Decodes a request body into an object of the kind that the path names, or lists every problem. */
 
 import { ApiError } from '../../../api/api-error.ts'
-import { decode } from '../../../api/decode.ts'
+import { decode, readWith } from '../../../api/decode.ts'
 import type { Identity } from '../../../api/identity.ts'
 import type { AnyObject, KubeObject } from '../../../api/meta.ts'
 import {
@@ -155,9 +155,9 @@ export function readObject(
 ): Read<AnyObject> {
   const typed = withType(input, { apiVersion: apiVersionOf(resource), kind: resource.kind })
   refuseOtherKind(resource, typed)
-  const decoded = decode(resource.schema, typed)
+  const decoded = readWith(resource.reader, typed)
   if (!decoded.ok) throw invalidObject(resource, nameIn(typed), decoded.problems)
-  // Every schema of a row is one of an object with metadata.
+  // Every reader of a row gives an object with metadata.
   const { object: value, warnings } = withOwnersOnce(decoded.value as AnyObject)
   return { value, warnings: [...judged(resource, decoded.unknownFields, repeated, validation), ...warnings] }
 }

@@ -1,4 +1,5 @@
 /** The subresource `scale` of workloads: autoscaling/v1 Scale (ScaleREST in pkg/registry/apps/deployment/storage/storage.go). */
+import { schemaReader } from '../../../../api/decode.ts'
 import type { AnyObject } from '../../../../api/meta.ts'
 import { isObject } from '../../../../api/text/json.ts'
 import { countProblems } from '../../../../api/validation/workload-validation.ts'
@@ -29,6 +30,7 @@ export function scaleView<T extends Scalable>(selectorOf: (object: T) => string)
     group: 'autoscaling',
     version: 'v1',
     schema: ScaleSchema,
+    reader: schemaReader(ScaleSchema),
     table: scaleTable,
     show(object) {
       const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata
