@@ -26,3 +26,13 @@ test('a document is kept for ever only under its own hash', async (t) => {
   t.ok((await answered(`hash=${etag.slice(1, -1)}`)).isImmutable)
   t.notOk((await answered('hash=0')).isImmutable)
 })
+
+test('the whole document is JSON for a client that states nothing, and empty where protobuf is named first', async (t) => {
+  const kindOf = async (accept: string | undefined) => {
+    const request = { path: '/openapi/v2', query: new URLSearchParams(), accept, ifNoneMatch: undefined }
+    return (await openApiAnswer(request, builtInKinds, '0.1.0'))?.kind
+  }
+  t.equal(await kindOf(undefined), 'document')
+  t.equal(await kindOf('*/*'), 'document')
+  t.equal(await kindOf('application/com.github.proto-openapi.spec.v2@v1.0+protobuf'), 'text')
+})

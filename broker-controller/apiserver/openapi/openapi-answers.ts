@@ -1,7 +1,7 @@
 /** The answers below `/openapi`: the documents, in the forms and with the headers by which clients keep them. */
 import type { KindRegistry } from '../handlers/strategy.ts'
 import type { ApiResponse } from '../wire/answers.ts'
-import { prefersJson } from '../wire/content-negotiation.ts'
+import { prefersProtobufDocument } from '../wire/content-negotiation.ts'
 import { type OpenApiDocument, openApiDocuments } from './documents.ts'
 
 export type OpenApiRequest = {
@@ -20,7 +20,9 @@ export async function openApiAnswer(
 ): Promise<ApiResponse | undefined> {
   const { path, accept } = request
   const documents = openApiDocuments(kinds, version)
-  if (path === '/openapi/v2') return prefersJson(accept) ? documentAnswer(await documents.v2(), request) : emptyProtobuf
+  if (path === '/openapi/v2') {
+    return prefersProtobufDocument(accept) ? emptyProtobuf : documentAnswer(await documents.v2(), request)
+  }
   if (path === '/openapi/v3') return documentAnswer(await documents.index(), request)
   const [, group] = /^\/openapi\/v3\/(.+)$/.exec(path) ?? []
   const document = group === undefined ? undefined : await documents.ofGroup(group)

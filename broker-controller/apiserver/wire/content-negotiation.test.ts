@@ -6,7 +6,7 @@ import {
   assertObjectForm,
   bodyForm,
   patchForm,
-  prefersJson,
+  prefersProtobufDocument,
   unsupportedBody,
   watchForm,
 } from './content-negotiation.ts'
@@ -61,10 +61,13 @@ test('patches come in four forms', async (t) => {
   t.throws(() => patchForm(undefined), { code: 415 })
 })
 
-test('the description is JSON only if JSON comes first in Accept', async (t) => {
-  t.ok(prefersJson('application/json'))
-  t.notOk(prefersJson('application/com.github.proto-openapi.spec.v2@v1.0+protobuf'))
-  t.notOk(prefersJson('*/*'))
+test('the OpenAPI document is JSON unless protobuf is named before it', async (t) => {
+  const protobuf = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf'
+  t.ok(prefersProtobufDocument(protobuf))
+  t.ok(prefersProtobufDocument('application/com.github.proto-openapi.spec.v2.v1.0+protobuf,application/json'))
+  for (const accept of [undefined, '', '*/*', 'application/json', 'text/html', `application/json,${protobuf}`]) {
+    t.notOk(prefersProtobufDocument(accept), accept)
+  }
 })
 
 test('the text of an answer is that of the first clause that can be written', async (t) => {

@@ -64,9 +64,13 @@ function formOf(parameters: ReadonlyMap<string, string>): AnswerForm | undefined
   return as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList' ? 'metadata' : undefined
 }
 
-/** Whether the client prefers JSON to every other type. */
-export function prefersJson(accept: string | undefined): boolean {
-  return mediaType((accept ?? '').split(',')[0] ?? '').type === 'application/json'
+const protobufDocument = /^application\/com\.github\.proto-openapi\.spec\.v2[.@]v1\.0\+protobuf$/
+
+/** Whether the client names the OpenAPI document in protobuf, and JSON not before it. */
+export function prefersProtobufDocument(accept: string | undefined): boolean {
+  const types = (accept ?? '').split(',').map((clause) => mediaType(clause).type)
+  const first = types.find((type) => isJson(type) || protobufDocument.test(type))
+  return first !== undefined && !isJson(first)
 }
 
 /** The version of aggregated discovery the client likes best; undefined: it wants the plain lists. */
