@@ -351,9 +351,21 @@ const VolumeSchema = object('core.v1.Volume', {
       }),
     ),
   ),
+  // Accepted by the API, as drivers may exist elsewhere; a node refuses it (`agent/pods/volumes/`).
+  csi: pointer(
+    [2, 28],
+    optional(
+      object('core.v1.CSIVolumeSource', {
+        driver: field(1, text),
+        readOnly: pointer(2, optional(bool)),
+        fsType: pointer(3, optional(text)),
+        volumeAttributes: field(4, optional(mapOf(text))),
+        nodePublishSecretRef: pointer(5, optional(LocalObjectReferenceSchema)),
+      }),
+    ),
+  ),
   nfs: pointer([2, 7], optional(anything)),
   iscsi: pointer([2, 8], optional(anything)),
-  csi: pointer([2, 28], optional(anything)),
   ephemeral: pointer([2, 29], optional(anything)),
   image: pointer([2, 30], optional(anything)),
   // Known so that they are refused: what is not known here is dropped, and a volume without a source is an emptyDir.

@@ -49,9 +49,13 @@ import { type PodDisruptionBudget, PodDisruptionBudgetSchema } from './pod-disru
 import { type PriorityClass, PriorityClassSchema } from './priority-class.ts'
 import type { TSchema } from './schema.ts'
 import { type Secret, SecretSchema } from './secret.ts'
+import { type CSIDriver, CSIDriverSchema } from './storage/csi-driver.ts'
+import { type CSINode, CSINodeSchema } from './storage/csi-node.ts'
+import { type CSIStorageCapacity, CSIStorageCapacitySchema } from './storage/csi-storage-capacity.ts'
 import { type PersistentVolume, PersistentVolumeSchema } from './storage/persistent-volume.ts'
 import { type PersistentVolumeClaim, PersistentVolumeClaimSchema } from './storage/persistent-volume-claim.ts'
 import { type StorageClass, StorageClassSchema, storageGroup } from './storage/storage-class.ts'
+import { type VolumeAttachment, VolumeAttachmentSchema } from './storage/volume-attachment.ts'
 import { type ControllerRevision, ControllerRevisionSchema } from './workloads/controller-revision.ts'
 import { type DaemonSet, DaemonSetSchema } from './workloads/daemon-set.ts'
 import { type Deployment, DeploymentSchema } from './workloads/deployment.ts'
@@ -103,6 +107,10 @@ export type BuiltInTypes = {
   readonly persistentvolumes: PersistentVolume
   readonly persistentvolumeclaims: PersistentVolumeClaim
   readonly storageclasses: StorageClass
+  readonly csidrivers: CSIDriver
+  readonly csinodes: CSINode
+  readonly csistoragecapacities: CSIStorageCapacity
+  readonly volumeattachments: VolumeAttachment
 }
 export type BuiltInName = keyof BuiltInTypes
 
@@ -287,6 +295,12 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
     shortNames: ['pvc'],
   }),
   storageclasses: row('storageclasses', 'StorageClass', storageGroup, StorageClassSchema, { shortNames: ['sc'] }),
+  csidrivers: row('csidrivers', 'CSIDriver', storageGroup, CSIDriverSchema, { counted: true }),
+  csinodes: row('csinodes', 'CSINode', storageGroup, CSINodeSchema, {}),
+  csistoragecapacities: row('csistoragecapacities', 'CSIStorageCapacity', storageGroup, CSIStorageCapacitySchema, {
+    namespaced: true,
+  }),
+  volumeattachments: row('volumeattachments', 'VolumeAttachment', storageGroup, VolumeAttachmentSchema, {}),
   ingressclasses: row('ingressclasses', 'IngressClass', networkingGroup, IngressClassSchema, { counted: true }),
   networkpolicies: row('networkpolicies', 'NetworkPolicy', networkingGroup, NetworkPolicySchema, {
     namespaced: true,

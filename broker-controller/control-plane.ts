@@ -39,9 +39,13 @@ import { clusterRoleStrategy } from './apiserver/kinds/rbac/cluster-role.ts'
 import { clusterRoleBindingStrategy } from './apiserver/kinds/rbac/cluster-role-binding.ts'
 import { roleStrategy } from './apiserver/kinds/rbac/role.ts'
 import { roleBindingStrategy } from './apiserver/kinds/rbac/role-binding.ts'
+import { csiDriverStrategy } from './apiserver/kinds/storage/csi-driver.ts'
+import { csiNodeStrategy } from './apiserver/kinds/storage/csi-node.ts'
+import { csiStorageCapacityStrategy } from './apiserver/kinds/storage/csi-storage-capacity.ts'
 import { persistentVolumeStrategy } from './apiserver/kinds/storage/persistent-volume.ts'
 import { persistentVolumeClaimStrategy } from './apiserver/kinds/storage/persistent-volume-claim.ts'
 import { storageClassStrategy } from './apiserver/kinds/storage/storage-class.ts'
+import { volumeAttachmentStrategy } from './apiserver/kinds/storage/volume-attachment.ts'
 import { controllerRevisionStrategy } from './apiserver/kinds/workloads/controller-revision.ts'
 import { daemonSetStrategy } from './apiserver/kinds/workloads/daemon-set.ts'
 import { deploymentStrategy } from './apiserver/kinds/workloads/deployment.ts'
@@ -125,6 +129,10 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   persistentvolumes: persistentVolumeStrategy,
   persistentvolumeclaims: persistentVolumeClaimStrategy,
   storageclasses: storageClassStrategy,
+  csidrivers: csiDriverStrategy,
+  csinodes: csiNodeStrategy,
+  csistoragecapacities: csiStorageCapacityStrategy,
+  volumeattachments: volumeAttachmentStrategy,
 }
 
 export const builtInKinds: KindRegistry = resourceRegistry<KindStrategy>(Object.values<KindStrategy>(kinds), [

@@ -138,7 +138,8 @@ test('the lists of CONTRIBUTING name few source files, and those of a kind are t
   const together = new Set([...kind, ...controller])
   t.ok(together.size <= 5, `a kind with a controller: ${[...together].join(', ')}`)
   for (const { kind: name } of builtInResources.all) {
-    const file = name.replace(/(?<=[a-z])[A-Z]/g, (letter) => `-${letter}`).toLowerCase()
+    // `CSIDriver` is csi-driver.
+    const file = name.replace(/(?<=[a-z])[A-Z]|(?<=[A-Z])[A-Z](?=[a-z])/g, (letter) => `-${letter}`).toLowerCase()
     const own = kind.map((path = '') => path.replace('KIND', file))
     t.same(
       own.filter((path) => !isThereOrInFolder(path)),

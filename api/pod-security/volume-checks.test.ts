@@ -8,7 +8,7 @@ const withVolumes = (...volumes: readonly Volume[]) =>
 test('restricted allows volumes of the API and claims', async (t) => {
   const allowed: readonly Volume[] = [
     { name: 'v', configMap: { name: 'a' } },
-    { name: 'v', csi: {} },
+    { name: 'v', csi: { driver: 'a' } },
     { name: 'v', downwardAPI: {} },
     { name: 'v', emptyDir: {} },
     { name: 'v', ephemeral: {} },

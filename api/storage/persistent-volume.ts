@@ -16,7 +16,7 @@ import {
 } from '../schema.ts'
 import { persistentVolumeSources } from './volume-source.ts'
 
-const PersistentVolumeSpecSchema = object('core.v1.PersistentVolumeSpec', {
+export const PersistentVolumeSpecSchema = object('core.v1.PersistentVolumeSpec', {
   capacity: field(1, optional(mapOf(quantity))),
   ...persistentVolumeSources,
   accessModes: field(3, optional(list(text))),

@@ -19,7 +19,7 @@ type Unsupported = {
 
 /** One of them makes a volume what it is, even when it is empty. */
 const volumeSources = [
-  ...['persistentVolumeClaim', 'nfs', 'iscsi', 'csi', 'ephemeral', 'image', 'awsElasticBlockStore', 'azureDisk'],
+  ...['persistentVolumeClaim', 'nfs', 'iscsi', 'ephemeral', 'image', 'awsElasticBlockStore', 'azureDisk'],
   ...['azureFile', 'cephfs', 'cinder', 'fc', 'flexVolume', 'flocker', 'gcePersistentDisk', 'gitRepo', 'glusterfs'],
   ...['photonPersistentDisk', 'portworxVolume', 'quobyte', 'rbd', 'scaleIO', 'storageos', 'vsphereVolume'],
 ]

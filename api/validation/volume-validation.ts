@@ -1,10 +1,10 @@
 /** Validates the volumes of a pod, and their mounts in its containers. */
-import { dataKeyProblem, dnsLabelProblem } from '../names.ts'
+import { dataKeyProblem, dnsLabelProblem, dnsSubdomainProblem } from '../names.ts'
 import type { Container, PodSpec, Volume } from '../pod.ts'
 import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../problem.ts'
 import { compareQuantities, zeroQuantity } from '../quantity.ts'
 import { fileFieldProblems, objectNameProblems, resourceProblems } from './env-validation.ts'
-import { problemsWith } from './metadata-validation.ts'
+import { problemsWith, tooLong } from './metadata-validation.ts'
 import { repeatedPlaces } from './repeated.ts'
 
 /** `field` is the path of the list, as `spec.volumes`. */
@@ -26,7 +26,7 @@ function sourceProblems(at: string, { name: _, ...sources }: Volume): readonly P
   if (kinds.length > 1) {
     return kinds.slice(1).map(([kind]) => forbidden(`${at}.${kind}`, 'may not specify more than 1 volume type'))
   }
-  const { emptyDir, hostPath, configMap, secret, downwardAPI, projected } = sources
+  const { emptyDir, hostPath, configMap, secret, downwardAPI, projected, csi } = sources
   return [
     ...(emptyDir ? emptyDirProblems(`${at}.emptyDir`, emptyDir) : []),
     ...(hostPath ? hostPathProblems(`${at}.hostPath`, hostPath) : []),
@@ -34,6 +34,28 @@ function sourceProblems(at: string, { name: _, ...sources }: Volume): readonly P
     ...(secret ? filesProblems(`${at}.secret`, 'secretName', secret.secretName, secret) : []),
     ...(downwardAPI ? downwardProblems(`${at}.downwardAPI`, downwardAPI) : []),
     ...(projected ? projectedProblems(`${at}.projected`, projected) : []),
+    ...(csi ? csiProblems(`${at}.csi`, csi) : []),
+  ]
+}
+
+/** As in Kubernetes, the path of a wrong name of a Secret leaves out the reference. */
+function csiProblems(at: string, { driver, nodePublishSecretRef }: NonNullable<Volume['csi']>): readonly Problem[] {
+  const { name = '' } = nodePublishSecretRef ?? {}
+  return [
+    ...csiDriverNameProblems(`${at}.driver`, driver),
+    ...(nodePublishSecretRef !== undefined && name === '' ? [required(`${at}.nodePublishSecretRef.name`)] : []),
+    ...(name === '' ? [] : problemsWith(`${at}.name`, name, dnsSubdomainProblem)),
+  ]
+}
+
+const longestDriverName = 63
+
+/** Problems with the name of a driver of volumes (ValidateCSIDriverName). */
+export function csiDriverNameProblems(field: string, name: string): readonly Problem[] {
+  return [
+    ...(name === '' ? [required(field)] : []),
+    ...(name.length > longestDriverName ? [tooLong(field, longestDriverName)] : []),
+    ...problemsWith(field, name.toLowerCase(), dnsSubdomainProblem),
   ]
 }
 

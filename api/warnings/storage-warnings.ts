@@ -1,5 +1,6 @@
 /** Warnings about volumes, claims and their classes (pkg/api/persistentvolume/util.go, persistentvolumeclaim/util.go, storage/util.go). */
 import { formatQuantity, parseQuantity } from '../quantity.ts'
+import type { CSIStorageCapacity } from '../storage/csi-storage-capacity.ts'
 import type { PersistentVolume } from '../storage/persistent-volume.ts'
 import { type PersistentVolumeClaim, storageClassAnnotation } from '../storage/persistent-volume-claim.ts'
 import type { StorageClass } from '../storage/storage-class.ts'
@@ -55,6 +56,18 @@ function fractionWarning(at: string, amounts: { readonly [resource: string]: str
   const amount = parseQuantity(amounts['storage'] ?? 0)
   if (amount.nano % 1_000_000_000n === 0n) return []
   return [`${at}[storage]: fractional byte value "${formatQuantity(amount)}" is invalid, must be an integer`]
+}
+
+/** Warnings for the author of a capacity: the topology is matched with labels of nodes (GetWarningsForNodeSelector). */
+export function storageCapacityWarnings({ nodeTopology = {} }: CSIStorageCapacity): readonly string[] {
+  const { matchLabels = {}, matchExpressions = [] } = nodeTopology
+  return [
+    ...nodeTermWarnings('nodeTopology', { matchExpressions }),
+    ...Object.keys(matchLabels).flatMap((label) => {
+      const message = deprecatedNodeLabel(label)
+      return message === undefined ? [] : [`nodeTopology.matchLabels.${label}: ${message}`]
+    }),
+  ]
 }
 
 /** Warnings for the author of a class. */

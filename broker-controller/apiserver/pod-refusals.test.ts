@@ -93,7 +93,7 @@ test('unsupported fields are rejected by name', async (t) => {
 })
 
 test('an unknown volume type is rejected, not treated as an emptyDir', async (t) => {
-  const sources = ['flexVolume', 'rbd', 'cephfs', 'gitRepo', 'azureFile', 'storageos', 'csi', 'persistentVolumeClaim']
+  const sources = ['flexVolume', 'rbd', 'cephfs', 'gitRepo', 'azureFile', 'storageos', 'persistentVolumeClaim']
   for (const source of sources) {
     for (const value of [{}, { driver: 'a', secretRef: { name: 'hidden' }, claimName: 'a' }]) {
       if (source === 'persistentVolumeClaim' && !('claimName' in value)) continue
@@ -104,6 +104,19 @@ test('an unknown volume type is rejected, not treated as an emptyDir', async (t)
       )
     }
   }
+})
+
+test('a volume of a driver is accepted, with its name checked; the node that has no such driver refuses it', async (t) => {
+  const csi = { driver: 'ephemeral.csi.example.com', fsType: 'ext4', volumeAttributes: { size: '1Gi' } }
+  const asked = pod({ volumes: [{ name: 'v', csi }] })
+  t.match(create('pods', asked), { spec: { volumes: [{ name: 'v', csi }] } })
+  const wrong = (more: object) =>
+    causes(() => create('pods', pod({ volumes: [{ name: 'v', csi: { ...csi, ...more } }] })))
+  t.same(wrong({ driver: '' }).slice(0, 1), ['spec.volumes[0].csi.driver: Required value'])
+  t.same(wrong({ driver: 'x'.repeat(64) }), ['spec.volumes[0].csi.driver: Too long: may not be more than 63 bytes'])
+  t.match(wrong({ driver: 'a_b' }), [/^spec\.volumes\[0\]\.csi\.driver: Invalid value: "a_b"/])
+  t.same(wrong({ nodePublishSecretRef: {} }), ['spec.volumes[0].csi.nodePublishSecretRef.name: Required value'])
+  t.match(wrong({ nodePublishSecretRef: { name: 'A' } }), [/^spec\.volumes\[0\]\.csi\.name: Invalid value: "A"/])
 })
 
 test('a termination message is written to a file inside the container', async (t) => {

@@ -154,6 +154,10 @@ test('mounts name what is placed; files are read only, paths may be made of vari
 
 test('a volume of a kind that is not supported is refused by name', async (t) => {
   t.same(wanted({}), { ok: false, message: 'this kind of volume is not supported' })
+  t.match(wanted({ csi: { driver: 'disk.example.com' } }), {
+    ok: false,
+    message: /driver name disk\.example\.com not found in the list of registered CSI drivers$/,
+  })
   t.match(wanted({ projected: { sources: [] } }), { ok: true, value: { kind: 'files', files: [] } })
   t.match(wanted({ projected: {} }), { ok: true, value: { kind: 'files', files: [] } })
   t.match(wanted({ hostPath: { path: '/x' } }), { ok: true, value: { kind: 'hostPath', path: '/x', type: '' } })

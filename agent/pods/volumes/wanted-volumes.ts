@@ -28,7 +28,7 @@ const defaultFileMode = 0o644
 const groupMay = 0o440
 
 export function wantedVolume(pod: Pod, volume: Volume, sources: VolumeSources): VolumeResult<WantedVolume> {
-  const { name, emptyDir, hostPath, configMap, secret, downwardAPI, projected } = volume
+  const { name, emptyDir, hostPath, configMap, secret, downwardAPI, projected, csi } = volume
   const group = pod.spec.securityContext?.fsGroup
   const owned = group === undefined ? {} : { group }
   if (emptyDir !== undefined) {
@@ -39,6 +39,7 @@ export function wantedVolume(pod: Pod, volume: Volume, sources: VolumeSources): 
   if (hostPath !== undefined) {
     return { ok: true, value: { name, kind: 'hostPath', path: hostPath.path, type: hostPath.type ?? '' } }
   }
+  if (csi !== undefined) return { ok: false, message: noDriver(csi.driver) }
   const parts: Found<readonly VolumeFile[]>[] = []
   const { defaultMode = defaultFileMode } = configMap ?? secret ?? downwardAPI ?? projected ?? {}
   if (configMap !== undefined) parts.push(mapFiles(pod, configMap, sources, defaultMode))
@@ -66,6 +67,12 @@ export function wantedVolume(pod: Pod, volume: Volume, sources: VolumeSources): 
   // Of two files at one path the later one counts.
   const byPath = new Map(files.map((file) => [file.path, readable(file)]))
   return { ok: true, value: { name, kind: 'files', files: [...byPath.values()], ...owned } }
+}
+
+/** The kubelet's sentence (pkg/volume/csi/csi_mounter.go): drivers of volumes do not run on nodes of this version. */
+function noDriver(driver: string): string {
+  const because = `driver name ${driver} not found in the list of registered CSI drivers`
+  return `kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: ${because}`
 }
 
 /** A path below something: relative, and without a step up. Names that begin with `..` are our own. */

@@ -24,14 +24,15 @@ export type TableOf<T> = {
   rowConditions?(object: T): readonly RowCondition[] | undefined
 }
 
-/** Columns by name; one with a star is shown with `-o wide` only, one with a hash has integers. The first is the object's name. */
+/** Columns by name; one with a star is shown with `-o wide` only, one with a hash has integers, one with a
+ * question mark true or false. The first is the object's name. */
 export function tableColumns(...names: readonly string[]): readonly Column[] {
   return names.map((name): Column => {
     const wide = name.endsWith('*')
-    const plain = name.replace(/[*#]$/, '')
+    const plain = name.replace(/[*#?]$/, '')
     return {
       name: plain,
-      type: name.endsWith('#') ? 'integer' : 'string',
+      type: name.endsWith('#') ? 'integer' : name.endsWith('?') ? 'boolean' : 'string',
       ...(plain === 'Name' ? { format: 'name' } : {}),
       priority: wide ? 1 : 0,
     }

@@ -4,9 +4,9 @@ import { dnsLabelProblem, dnsSubdomainProblem } from '../../../../api/names.ts'
 import { forbidden, invalid, notSupported, type Problem, required } from '../../../../api/problem.ts'
 import type { PersistentVolume, PersistentVolumeSpec } from '../../../../api/storage/persistent-volume.ts'
 import { volumeSourceNames } from '../../../../api/storage/volume-source.ts'
-import { problemsWith, tooLong } from '../../../../api/validation/metadata-validation.ts'
+import { problemsWith } from '../../../../api/validation/metadata-validation.ts'
 import { nodeTermsProblems } from '../../../../api/validation/scheduling-validation.ts'
-import { hostPathProblems } from '../../../../api/validation/volume-validation.ts'
+import { csiDriverNameProblems, hostPathProblems } from '../../../../api/validation/volume-validation.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import { accessModeProblems, classNameProblems, positiveAmountProblems, volumeModeProblems } from './volume-problems.ts'
 
@@ -23,12 +23,37 @@ export function persistentVolumeProblems({ spec = {} }: PersistentVolume): reado
       ? []
       : [notSupported('spec.persistentVolumeReclaimPolicy', policy, reclaimPolicies)]),
     ...(nodeAffinity === undefined ? [] : affinityProblems('spec.nodeAffinity', nodeAffinity)),
-    ...sourceProblems(spec),
+    ...sourceProblems('spec', spec),
     ...(isRoot && policy === 'Recycle'
       ? [forbidden('spec.persistentVolumeReclaimPolicy', "may not be 'recycle' for a hostPath mount of '/'")]
       : []),
     ...classNameProblems('spec.storageClassName', spec.storageClassName),
     ...volumeModeProblems('spec.volumeMode', spec.volumeMode),
+  ]
+}
+
+/** Problems of a volume that an attachment describes itself: one of a driver, without what claims and nodes are matched by. */
+export function inlineVolumeProblems(at: string, spec: PersistentVolumeSpec): readonly Problem[] {
+  const { accessModes = [], persistentVolumeReclaimPolicy: policy = '', volumeMode = 'Filesystem' } = spec
+  const inContext = 'in the context of inline volumes'
+  const unwanted = [
+    ...(spec.claimRef === undefined ? [] : ['claimRef']),
+    ...(Object.keys(spec.capacity ?? {}).length === 0 ? [] : ['capacity']),
+    ...(spec.nodeAffinity === undefined ? [] : ['nodeAffinity']),
+    ...(spec.storageClassName ? ['storageClassName'] : []),
+  ]
+  return [
+    ...unwanted.map((field) => forbidden(`${at}.${field}`, `may not be specified ${inContext}`)),
+    ...(spec.csi === undefined ? [required(`${at}.csi`, `has to be specified ${inContext}`)] : []),
+    ...(accessModes.length === 0 ? [required(`${at}.accessModes`)] : []),
+    ...accessModeProblems(`${at}.accessModes`, accessModes),
+    ...(policy === '' || policy === 'Retain'
+      ? []
+      : [forbidden(`${at}.persistentVolumeReclaimPolicy`, `may only be Retain ${inContext}`)]),
+    ...sourceProblems(at, spec),
+    ...(volumeMode === 'Filesystem'
+      ? []
+      : [forbidden(`${at}.volumeMode`, `may not specify volumeMode other than Filesystem ${inContext}`)]),
   ]
 }
 
@@ -80,16 +105,16 @@ function affinityProblems(
 }
 
 /** Of the kinds of storage that a fleet of small machines has, the fields are checked, too. */
-function sourceProblems(spec: PersistentVolumeSpec): readonly Problem[] {
+function sourceProblems(at: string, spec: PersistentVolumeSpec): readonly Problem[] {
   const [first, ...more] = volumeSourceNames.filter((name) => spec[name] !== undefined)
-  if (first === undefined) return [required('spec', 'must specify a volume type')]
+  if (first === undefined) return [required(at, 'must specify a volume type')]
   const { hostPath, local, nfs, csi } = spec
   return [
-    ...(first === 'hostPath' && hostPath ? hostPathProblems('spec.hostPath', hostPath) : []),
-    ...(first === 'nfs' && nfs ? nfsProblems('spec.nfs', nfs) : []),
-    ...(first === 'local' && local ? localProblems('spec.local', local, spec) : []),
-    ...(first === 'csi' && csi ? csiProblems('spec.csi', csi) : []),
-    ...more.map((name) => forbidden(`spec.${name}`, 'may not specify more than 1 volume type')),
+    ...(first === 'hostPath' && hostPath ? hostPathProblems(`${at}.hostPath`, hostPath) : []),
+    ...(first === 'nfs' && nfs ? nfsProblems(`${at}.nfs`, nfs) : []),
+    ...(first === 'local' && local ? localProblems(at, local, spec) : []),
+    ...(first === 'csi' && csi ? csiProblems(`${at}.csi`, csi) : []),
+    ...more.map((name) => forbidden(`${at}.${name}`, 'may not specify more than 1 volume type')),
   ]
 }
 
@@ -102,26 +127,23 @@ function nfsProblems(field: string, { server, path }: NonNullable<PersistentVolu
 }
 
 function localProblems(
-  field: string,
+  at: string,
   { path }: NonNullable<PersistentVolumeSpec['local']>,
   { nodeAffinity }: PersistentVolumeSpec,
 ): readonly Problem[] {
+  const field = `${at}.local`
   return [
     ...(path === '' ? [required(`${field}.path`)] : []),
     ...(path.split('/').includes('..') ? [invalid(`${field}.path`, path, "must not contain '..'")] : []),
-    ...(nodeAffinity === undefined ? [required('spec.nodeAffinity', 'Local volume requires node affinity')] : []),
+    ...(nodeAffinity === undefined ? [required(`${at}.nodeAffinity`, 'Local volume requires node affinity')] : []),
   ]
 }
-
-const longestDriver = 63
 
 function csiProblems(field: string, csi: NonNullable<PersistentVolumeSpec['csi']>): readonly Problem[] {
   const { driver, volumeHandle } = csi
   const secrets = ['controllerPublishSecretRef', 'controllerExpandSecretRef', 'nodePublishSecretRef'] as const
   return [
-    ...(driver === '' ? [required(`${field}.driver`)] : []),
-    ...(driver.length > longestDriver ? [tooLong(`${field}.driver`, longestDriver)] : []),
-    ...problemsWith(`${field}.driver`, driver.toLowerCase(), dnsSubdomainProblem),
+    ...csiDriverNameProblems(`${field}.driver`, driver),
     ...(volumeHandle === '' ? [required(`${field}.volumeHandle`)] : []),
     ...[...secrets, 'nodeExpandSecretRef' as const].flatMap((name) => secretProblems(`${field}.${name}`, csi[name])),
   ]
