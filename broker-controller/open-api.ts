@@ -1,8 +1,10 @@
 /** Opens the Kubernetes API of a controller. */
+import { totalmem } from 'node:os'
 import { signerOf } from '../certs/client-certificate.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
 import { type Log, storyOf } from '../daemon/log.ts'
 import { version } from '../daemon/process/version.ts'
+import { serviceAccountLimits } from './apiserver/access/flow-levels.ts'
 import { auditFile } from './apiserver/audit/audit-file.ts'
 import { auditLog } from './apiserver/audit/audit-log.ts'
 import { apiServer } from './apiserver/http/http-server.ts'
@@ -48,6 +50,7 @@ export async function openApi({ configuration, log }: BrokerControllerNeeds, par
     readiness,
     isOurs: (der) => signerOf(der, own.authority().trusted) !== undefined,
     lapsedWindowMs: certificates.expiredWindowMs,
+    flowLimits: { 'workload-low': serviceAccountLimits(totalmem()) },
     ...(file && { audit: auditLog({ file, clock, registry }) }),
     ...(replica && { replica }),
   })

@@ -46,7 +46,7 @@ export type RequestNeeds = SystemNeeds &
     /** undefined: there is no audit log. */
     readonly audit?: AuditLog
     /** undefined: requests are not limited. */
-    readonly flowControl?: FlowControl
+    readonly flowControl?: Pick<FlowControl, 'admitInTurn'>
     /** undefined: the right to an answer that lasts is not asked for again. */
     readonly heldAccess?: Pick<HeldAccess, 'hold'>
     /** undefined: there is no dashboard, and no session of it. */

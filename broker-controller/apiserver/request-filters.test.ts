@@ -2,11 +2,12 @@ import { test } from 'tap'
 import { ApiError } from '../../api/api-error.ts'
 import { type Identity, mastersGroup } from '../../api/identity.ts'
 import { anApi } from '../testing/api-in-memory.ts'
-import type { FlowControl } from './access/flow-control.ts'
 import type { ApiRequest, RequestNeeds } from './api-request.ts'
 import { authentication, authorization, impersonation, paidIfRefused } from './request-filters.ts'
 import { failed, receivedState } from './request-state.ts'
 import { answerRequest } from './requests.ts'
+
+type Turns = NonNullable<RequestNeeds['flowControl']>
 
 const admin: Identity = { user: 'admin', groups: [mastersGroup] }
 const eve: Identity = { user: 'eve', groups: [] }
@@ -36,8 +37,8 @@ test('a refusal is an outcome beside what is known of the sender', async (t) => 
 test('who is refused pays: as itself once it is known, by its address before', async (t) => {
   const { needs } = await anApi(t)
   const paid: string[] = []
-  const flowControl: FlowControl = {
-    admit({ level, key }, streamWeight) {
+  const flowControl: Turns = {
+    async admitInTurn({ level, key }, streamWeight) {
       paid.push(`${level}/${key} ${streamWeight}`)
       return { readBody: () => undefined, answered: () => undefined, release: () => undefined }
     },
@@ -60,8 +61,8 @@ test('who is refused pays: as itself once it is known, by its address before', a
 
 test('the filters have their order: a request over its limit is not authorized, one without a right reads no body', async (t) => {
   const asked: string[] = []
-  const flowControl: FlowControl = {
-    admit() {
+  const flowControl: Turns = {
+    async admitInTurn() {
       asked.push('limit')
       throw new ApiError('TooManyRequests', 'wait')
     },

@@ -20,7 +20,7 @@ export const forwardedSender: RequestFilter = async (state, { replica }) =>
   replica === undefined ? state : { ...state, ...(await sentToController(state, replica)) }
 
 /** What is answered before its sender is known takes from the share of its address. */
-export const strangersShare: RequestFilter = (state, needs) => {
+export const strangersShare: RequestFilter = async (state, needs) => {
   const { request, route, streamWeight } = state
   if (isOfLeader(route, request, needs)) return admitted(state, needs, strangersFlow(request.address), streamWeight)
   return isPublic(route) ? admitted(state, needs, strangersFlow(request.address), 0) : state
@@ -67,7 +67,7 @@ export function paidIfRefused(filter: RequestFilter): RequestFilter {
     try {
       return await filter(state, needs)
     } catch (error) {
-      return failed(admitted(state, needs, flowFor(state), 0), error)
+      return failed(await admitted(state, needs, flowFor(state), 0), error)
     }
   }
 }
@@ -118,13 +118,14 @@ export const authorization: RequestFilter = async (state, { access }) => {
 }
 
 /** Throws TooManyRequests. */
-function admitted(
+async function admitted(
   state: RequestState,
   { flowControl }: Pick<RequestNeeds, 'flowControl'>,
   flow: Flow,
   streamWeight: number,
-): RequestState {
-  return flowControl === undefined ? state : { ...state, admission: flowControl.admit(flow, streamWeight) }
+): Promise<RequestState> {
+  const admission = await flowControl?.admitInTurn(flow, streamWeight, state.request.signal)
+  return { ...state, admission }
 }
 
 /** The sender pays, not the user that it acts as. */

@@ -5,9 +5,11 @@ import { encodeToken } from '../../api/node/bootstrap-token.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { anApi, patchTypes } from '../testing/api-in-memory.ts'
 import { configMapsPath, sentMap } from '../testing/sent-objects.ts'
-import type { FlowControl } from './access/flow-control.ts'
 import { type ServiceAccountTokens, tokenIssuer } from './access/tokens/service-account-tokens.ts'
+import type { RequestNeeds } from './api-request.ts'
 import type { Replica } from './forwarding/replica.ts'
+
+type Turns = NonNullable<RequestNeeds['flowControl']>
 
 test('an object is created, read, listed and deleted', async (t) => {
   const { ask } = await anApi(t)
@@ -180,8 +182,8 @@ test('a list of one name needs no more rights than this object; a create does no
 test('each request takes its share of its flow; watches and streams count as such', async (t) => {
   const admitted: unknown[] = []
   let bodyBytes = 0
-  const flowControl: FlowControl = {
-    admit({ level, key }, streamWeight) {
+  const flowControl: Turns = {
+    async admitInTurn({ level, key }, streamWeight) {
       admitted.push([level, key, streamWeight])
       return { readBody: (bytes) => (bodyBytes += bytes), answered: () => undefined, release: () => undefined }
     },
@@ -210,8 +212,8 @@ test('each request takes its share of its flow; watches and streams count as suc
 
 test('who impersonates pays as itself, also where that is refused', async (t) => {
   const admitted: string[] = []
-  const flowControl: FlowControl = {
-    admit({ level, key }) {
+  const flowControl: Turns = {
+    async admitInTurn({ level, key }) {
       admitted.push(`${level}/${key}`)
       return { readBody: () => undefined, answered: () => undefined, release: () => undefined }
     },
@@ -223,13 +225,13 @@ test('who impersonates pays as itself, also where that is refused', async (t) =>
     t.match(await ask('GET', '/version', { as: robot, headers }), { code: 403 })
     await ask('GET', '/version', { headers })
   }
-  const [refused, allowed] = ['global-default/system:serviceaccounts:shop', 'exempt/admin']
+  const [refused, allowed] = ['workload-low/system:serviceaccount:shop:robot', 'exempt/admin']
   t.same(admitted, [refused, allowed, refused, allowed])
 })
 
 test('a request over its limit is answered with 429', async (t) => {
-  const flowControl: FlowControl = {
-    admit() {
+  const flowControl: Turns = {
+    async admitInTurn() {
       throw new ApiError('TooManyRequests', 'wait', { retryAfterSeconds: 3 })
     },
   }

@@ -15,6 +15,7 @@ import {
   type FlowShare,
   flowOf,
   mostExemptWatches,
+  serviceAccountLimits,
   streamWeights,
 } from './flow-levels.ts'
 
@@ -68,6 +69,10 @@ function retryAfter(act: () => unknown): number | undefined {
   }
 }
 
+function rethrown(error: unknown): never {
+  throw error
+}
+
 test('each kind of client has a level of its own', async (t) => {
   t.same(flowOf(administrator, pods, '192.0.2.1').level, 'exempt')
   t.same(flowOf(nodeIdentity('pi-1'), lease, '192.0.2.1').level, 'leader-election')
@@ -75,7 +80,11 @@ test('each kind of client has a level of its own', async (t) => {
   t.same(flowOf(token, pods, '192.0.2.1'), { level: 'bootstrap', key: 'system:bootstrap:abcdef 192.0.2.1' })
   t.same(flowOf(anonymous, pods, '2001:db8::1').key, flowOf(anonymous, pods, '2001:db8::2').key)
   t.same(user('jane'), { level: 'global-default', key: 'jane' })
-  t.same(account('shop', 'robot'), { level: 'global-default', key: 'system:serviceaccounts:shop' })
+  t.same(account('shop', 'robot'), {
+    level: 'workload-low',
+    key: 'system:serviceaccount:shop:robot',
+    owner: 'system:serviceaccounts:shop',
+  })
 })
 
 test('a node over its rate gets 429 with Retry-After, and other nodes are served', async (t) => {
@@ -252,15 +261,99 @@ test('flows that use up their level leave the others their share of its rate', a
   t.equal(served, 60)
 })
 
-test('all service accounts of a namespace have the share of one flow', async (t) => {
+test('each service account has its own rate, and those of a namespace share the level as one owner', async (t) => {
   const { burst } = aControl(t)
-  const { burst: most } = defaultFlowLimits['global-default'].flow.rate
-  const served = Array.from({ length: 40 }, (_, at) => burst(account('tenant', `robot-${at}`), 100))
+  const { flow, level } = defaultFlowLimits['workload-low']
+  t.equal(burst(account('operators', 'a'), 600), flow.rate.burst)
+  t.equal(burst(account('operators', 'b'), 600), flow.rate.burst)
+  const tenant = Array.from({ length: 40 }, (_, at) => burst(account('tenant', `robot-${at}`), 100))
+  const served = tenant.reduce((sum, one) => sum + one, 0)
+  t.ok(served < level.rate.burst, 'the level is used up')
+  t.equal(burst(account('monitoring', 'prometheus'), 100), 100, 'an owner that has used little is served')
+  t.equal(burst(account('tenant', 'another'), 1), 0)
+})
+
+test('seats and streams of a full level go to the namespace with fewer, however many accounts the other has', async (t) => {
+  const limits = { flow: share({ seats: 2, streams: 2 }), level: share({ seats: 4, streams: 4 }) }
+  const { admit } = aControl(t, { 'workload-low': limits })
+  const robots = ['a', 'b', 'c', 'd'].map((name) => account('tenant', name))
+  const watches = robots.map((robot) => admit(robot, 1))
+  for (const robot of robots) admit(robot, 0)
   t.equal(
-    served.reduce((sum, one) => sum + one, 0),
-    most,
+    retryAfter(() => admit(account('tenant', 'e'), 0)),
+    1,
   )
-  t.equal(burst(account('monitoring', 'prometheus'), 100), 100)
+  t.equal(
+    retryAfter(() => admit(account('shop', 'operator'), 0)),
+    undefined,
+  )
+  t.equal(
+    retryAfter(() => admit(account('tenant', 'e'), 1)),
+    30,
+  )
+  admit(account('shop', 'operator'), 1)
+  t.same(
+    watches.map(({ displaced }) => displaced?.aborted),
+    [false, false, false, true],
+  )
+})
+
+test('a service account over its rate waits for its turn, in the order in which its requests came', async (t) => {
+  const queue = { longestMs: 5_000, perFlow: 3, inLevel: 10 }
+  const limits = { flow: share({ rate: { perSecond: 1, burst: 1 } }), level: share({}), queue }
+  const { admitInTurn, clock } = aControl(t, { 'workload-low': limits })
+  const { signal } = new AbortController()
+  const order: string[] = []
+  const send = (name: string) =>
+    admitInTurn(account('shop', 'robot'), 0, signal).then(
+      ({ release }) => {
+        order.push(name)
+        release()
+      },
+      (error: unknown) => void order.push(`${name} ${retryAfter(() => rethrown(error))}`),
+    )
+  const sent = ['a', 'b', 'c', 'd', 'e'].map(send)
+  await sent[4]
+  t.same(order, ['a', 'e 1'], 'three wait, and the next one is refused')
+  await admitInTurn(account('shop', 'other'), 0, signal)
+  for (let seconds = 0; seconds < 3; seconds++) await clock.advance(1_000)
+  await Promise.all(sent)
+  t.same(order, ['a', 'e 1', 'b', 'c', 'd'])
+})
+
+test('a request that has waited too long, or whose client is gone, leaves the queue', async (t) => {
+  const queue = { longestMs: 5_000, perFlow: 3, inLevel: 10 }
+  const limits = { flow: share({ seats: 1 }), level: share({}), queue }
+  const { admitInTurn, clock } = aControl(t, { 'workload-low': limits })
+  const robot = account('shop', 'robot')
+  const gone = new AbortController()
+  const running = await admitInTurn(robot, 0, gone.signal)
+  const refused = admitInTurn(robot, 0, new AbortController().signal).catch((error: unknown) => error)
+  for (let seconds = 0; seconds < 6; seconds++) await clock.advance(1_000)
+  t.match(await refused, { reason: 'TooManyRequests', details: { retryAfterSeconds: 1 } })
+  const left = admitInTurn(robot, 0, gone.signal).catch((error: unknown) => error)
+  gone.abort()
+  t.match(await left, { reason: 'TooManyRequests' })
+  const next = admitInTurn(robot, 0, new AbortController().signal)
+  running.release()
+  ;(await next).release()
+  t.pass('a seat that is free again is given at once')
+})
+
+test('a place for a stream is not waited for', async (t) => {
+  const queue = { longestMs: 5_000, perFlow: 3, inLevel: 10 }
+  const { admitInTurn } = aControl(t, { 'workload-low': { flow: share({ streams: 0 }), level: share({}), queue } })
+  const refused = admitInTurn(account('shop', 'robot'), 1, new AbortController().signal)
+  t.match(await refused.catch((error: unknown) => error), { details: { retryAfterSeconds: 30 } })
+})
+
+test('watches of service accounts are bounded by the memory of the machine', async (t) => {
+  const gibibyte = 2 ** 30
+  const streams = (bytes: number) => serviceAccountLimits(bytes).level.streams
+  t.same(
+    [0.25, 1, 2, 64].map((size) => streams(size * gibibyte)),
+    [400, 1_024, 2_048, 4_000],
+  )
 })
 
 test('a full level gives seats to flows with few', async (t) => {

@@ -1,5 +1,5 @@
 /** The priority level and the flow of a request. As Kubernetes' API priority and fairness, with fixed levels. */
-import { ownerOf } from '../../../api/access/service-account-names.ts'
+import { ownerOf, serviceAccountOf } from '../../../api/access/service-account-names.ts'
 import {
   anonymous,
   bootstrappersGroup,
@@ -11,13 +11,22 @@ import {
 import type { Rate } from '../../../daemon/limits/token-bucket.ts'
 import { addressKey } from './peer-address.ts'
 
-/** Kubernetes' names where it has one; `bootstrap` is for joining machines. */
-export type Level = 'exempt' | 'leader-election' | 'system' | 'bootstrap' | 'global-default' | 'catch-all'
+/** Kubernetes' names where it has one; `bootstrap` is for joining machines. `workload-low` is for service accounts, as there. */
+export type Level =
+  | 'exempt'
+  | 'leader-election'
+  | 'system'
+  | 'bootstrap'
+  | 'workload-low'
+  | 'global-default'
+  | 'catch-all'
 
 export type Flow = {
   readonly level: Level
   /** Flows of one level do not take from one another. */
   readonly key: string
+  /** Whose fair share of the level it takes from, together with the other flows of this owner; undefined: its own. */
+  readonly owner?: string
 }
 
 /**
@@ -28,8 +37,10 @@ export type FlowShare = { readonly rate: Rate; readonly seats: number; readonly 
 export type LevelLimits = {
   /** Of one flow. */
   readonly flow: FlowShare
-  /** Limits of all flows of the level together, which share it fairly (`daemon/limits/fair-share.ts`). */
+  /** Limits of all flows of the level together, whose owners share it fairly (`daemon/limits/fair-share.ts`). */
   readonly level: FlowShare
+  /** Requests that have no token or seat yet wait this long for one; undefined: they are refused at once. */
+  readonly queue?: { readonly longestMs: number; readonly perFlow: number; readonly inLevel: number }
 }
 
 /**
@@ -42,6 +53,11 @@ export const streamWeights = { watch: 1, connection: 2, dashboard: 8 } as const
 /** The levels that have limits. */
 export type LimitedLevel = Exclude<Level, 'exempt'>
 export type FlowLimits = { readonly [L in LimitedLevel]: LevelLimits }
+
+const streamUnitBytes = 64 * 1024
+/** Watches of service accounts may hold this part of the memory. */
+const memoryOfStreams = 1 / 16
+const [fewestStreams, mostStreams] = [400, 4_000]
 
 /**
  * A node renews a lease each 10 s and otherwise asks when it starts, joins or runs static pods; a kubelet's own default
@@ -60,7 +76,8 @@ export const defaultFlowLimits: FlowLimits = {
     flow: { rate: { perSecond: 50, burst: 500 }, seats: 50, streams: 0 },
     level: { rate: { perSecond: 200, burst: 2_000 }, seats: 100, streams: 0 },
   },
-  // A flow is a user, or all service accounts of a namespace. Streams of the level hold 50 MiB.
+  'workload-low': serviceAccountLimits(2 ** 30),
+  // Streams of the level hold 50 MiB.
   'global-default': {
     flow: { rate: { perSecond: 50, burst: 200 }, seats: 20, streams: 400 },
     level: { rate: { perSecond: 100, burst: 500 }, seats: 40, streams: 800 },
@@ -70,6 +87,21 @@ export const defaultFlowLimits: FlowLimits = {
     flow: { rate: { perSecond: 10, burst: 100 }, seats: 10, streams: 80 },
     level: { rate: { perSecond: 100, burst: 500 }, seats: 40, streams: 400 },
   },
+}
+
+/**
+ * The limits of service accounts on a machine with so much memory. Operators open 15 to 60 watches, and client libraries of today
+ * send without a limit of their own and rely on the server's queues (controller-runtime 0.21): a request waits for its turn. Who may
+ * create one account in a namespace may create any number, so the accounts of a namespace share the level as one owner.
+ */
+export function serviceAccountLimits(memoryBytes: number): LevelLimits {
+  const affordable = Math.floor((memoryBytes * memoryOfStreams) / streamUnitBytes)
+  const streams = Math.min(mostStreams, Math.max(fewestStreams, affordable))
+  return {
+    flow: { rate: { perSecond: 50, burst: 500 }, seats: 20, streams: 200 },
+    level: { rate: { perSecond: 300, burst: 3_000 }, seats: 80, streams },
+    queue: { longestMs: 5_000, perFlow: 100, inLevel: 500 },
+  }
 }
 
 /** Administrators are exempt from rates and seats; only their watches are bounded, for each of them holds memory. */
@@ -98,7 +130,9 @@ export function flowOf(identity: Identity, route: Routed, address: string | unde
   if (groups.includes(bootstrappersGroup)) return { level: 'bootstrap', key: `${user} ${addressKey(address)}` }
   if (groups.includes(lapsedNodesGroup)) return { level: 'bootstrap', key: user }
   if (user === anonymous.user) return strangersFlow(address)
-  return { level: 'global-default', key: ownerOf(user) }
+  return serviceAccountOf(user) === undefined
+    ? { level: 'global-default', key: user }
+    : { level: 'workload-low', key: user, owner: ownerOf(user) }
 }
 
 /**
