@@ -5,7 +5,7 @@ import { ObjectMetaSchema } from '../../api/meta.ts'
 import { PodTemplateSpecSchema } from '../../api/pod.ts'
 import { invalid } from '../../api/problem.ts'
 import { customResource, resourceRegistry } from '../../api/resources.ts'
-import { bool, type Described, field, integer, object, oneOf, optional, pointer, text } from '../../api/schema.ts'
+import { bool, type Described, field, integer, list, object, oneOf, optional, pointer, text } from '../../api/schema.ts'
 import { isObject } from '../../api/text/json.ts'
 import { withTemplateDefaults } from '../../api/validation/pod-defaults.ts'
 import { podTemplateProblems } from '../../api/validation/pod-validation.ts'
@@ -13,6 +13,7 @@ import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import { builtInKinds } from '../control-plane.ts'
 import { garbageCollector } from '../controllers/garbage-collector.ts'
 import { anApi, patchTypes } from '../testing/api-in-memory.ts'
+import { configMapsPath } from '../testing/sent-objects.ts'
 import { ageOf, tableColumns } from './handlers/cells.ts'
 import { type KindStrategy, statusSubresource } from './handlers/strategy.ts'
 import { namespaceDeletion } from './namespace-deletion.ts'
@@ -213,6 +214,32 @@ test('a kind may have a reader of its own: what it gives is stored, what it note
   t.match(await ask('PATCH', `${at}/a`, { type: patchTypes.merge, body: { spec: { more: true } } }), {
     body: { spec: { any: [null, 1.5], more: true } },
   })
+})
+
+test('a kind may have more fields and items than others, in each form of a write', async (t) => {
+  const schema = object({
+    apiVersion: oneOf('example.com/v1'),
+    kind: oneOf('Wide'),
+    metadata: ObjectMetaSchema,
+    items: optional(list(integer)),
+  })
+  const { table, subresources, selectableFields } = widgetStrategy
+  const wide: KindStrategy = {
+    ...customResource('wides', 'Wide', 'example.com', schema, { namespaced: true }),
+    ...{ table: { ...table, cells: () => [] }, subresources, selectableFields, mostValues: 20_000 },
+  }
+  const { ask } = await anApi(t, { kinds: resourceRegistry<KindStrategy>([...builtInKinds.all, wide]) })
+  const at = path.replace('widgets', 'wides')
+  const items = (count: number) => Array.from({ length: count }, () => 1)
+  const aWide = (count: number) => ({ metadata: { name: 'a' }, items: items(count) })
+  t.match(await ask('POST', at, { body: aWide(20_000) }), { code: 413 })
+  t.match(await ask('POST', at, { body: aWide(17_000) }), { code: 201 })
+  t.match(await ask('PUT', `${at}/a`, { body: aWide(18_000) }), { code: 200 })
+  const merge = { type: patchTypes.merge, body: { items: items(19_000) } }
+  t.match(await ask('PATCH', `${at}/a`, merge), { code: 200 })
+  const applied = { type: patchTypes.apply, body: { apiVersion: 'example.com/v1', kind: 'Wide', ...aWide(19_500) } }
+  t.match(await ask('PATCH', `${at}/a?fieldManager=m&force=true`, applied), { code: 200 })
+  t.match(await ask('POST', configMapsPath, { body: { metadata: { name: 'b' }, x: items(17_000) } }), { code: 413 })
 })
 
 test('two kinds cannot share a path', async (t) => {

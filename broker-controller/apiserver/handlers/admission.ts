@@ -74,15 +74,15 @@ export function withDefaults(kind: KindStrategy, object: AnyObject): AnyObject {
 
 /** Throws RequestEntityTooLarge (staging/src/k8s.io/apiserver/pkg/endpoints/handlers/update.go: isTooLargeError). */
 function withManagers(kind: KindStrategy, object: AnyObject, managers: FieldManagers | undefined): AnyObject {
-  refuseManyValues(object)
+  refuseManyValues(object, kind.mostValues)
   const managedFields = managers?.managedFields(shownForm(kind, object)) ?? []
   const whole = managedFields.length === 0 ? object : { ...object, metadata: { ...object.metadata, managedFields } }
   try {
-    refuseLarge(whole, kind.largestBytes)
+    refuseLarge(whole, kind)
     return whole
   } catch (error) {
     if (!managers?.areDispensable || whole === object || !isApiError(error, 'RequestEntityTooLarge')) throw error
-    refuseLarge(object, kind.largestBytes)
+    refuseLarge(object, kind)
     return object
   }
 }

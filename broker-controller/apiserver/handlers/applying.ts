@@ -33,7 +33,7 @@ export async function readApply(
   const write = managedWrite(request, 'Apply', needs.clock.wallMs())
   const force = isSwitchedOn(query, 'force')
   const validation = fieldValidation(query, 'PatchOptions')
-  const body = parseApplyBody(await request.readBody(), identity, needs.parseYaml)
+  const body = parseApplyBody(await request.readBody(), identity, needs.parseYaml, kind.mostValues)
   const view = viewOf(kind, route.subresource)
   const usable = refuseUnusable(request, body, view ?? kind)
   // What is applied to a view are fields of the object (managedfields.NewScaleHandler, apimachinery).

@@ -158,7 +158,7 @@ async function replaced(request: ResourceRequest, { parseYaml }: ResourceNeeds):
   const { route, query } = request
   const kind = bodyKind(route)
   const body = await request.readBody()
-  const input = parseBody(body, request, kind.schema, parseYaml)
+  const input = parseBody(body, request, { ...kind, mostValues: route.resource.mostValues }, parseYaml)
   const validation = fieldValidation(query, 'UpdateOptions')
   const read = readObject(kind, input, validation, repeatedFields(body, request.contentType, validation))
   return () => read
@@ -176,7 +176,7 @@ async function patched(request: ResourceRequest): Promise<Change> {
   const form = patchForm(contentType)
   const validation = fieldValidation(query, 'PatchOptions')
   const body = await request.readBody()
-  const patch = parseJsonBody(body, form === 'json' ? mostPatchValues : undefined)
+  const patch = parseJsonBody(body, form === 'json' ? mostPatchValues : route.resource.mostValues)
   const repeated = validation === 'Ignore' || form === 'json' ? [] : duplicateFields(body)
   const apply = (present: AnyObject) => {
     switch (form) {

@@ -33,7 +33,7 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
   const options = representationOptions(request, needs)
   const write = managedWrite(request, 'Update', needs.clock.wallMs())
   const body = await request.readBody()
-  const input = parseBody(body, request, kind.schema, needs.parseYaml)
+  const input = parseBody(body, request, kind, needs.parseYaml)
   const validation = fieldValidation(query)
   const repeated = repeatedFields(body, request.contentType, validation)
   const { value, warnings } = readObject(kind, input, validation, repeated)

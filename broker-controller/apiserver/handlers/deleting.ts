@@ -165,7 +165,9 @@ export async function deleteCollection(request: ResourceRequest, needs: Resource
 async function deleteOptions(request: ResourceRequest, { parseYaml }: ResourceNeeds): Promise<DeleteOptions> {
   const body = await request.readBody()
   const isGiven = body.toString('utf8').trim() !== ''
-  const input = isGiven ? parseBody(body, request, DeleteOptionsSchema, parseYaml) : optionsInQuery(request.query)
+  const input = isGiven
+    ? parseBody(body, request, { schema: DeleteOptionsSchema }, parseYaml)
+    : optionsInQuery(request.query)
   const options = readAs(DeleteOptionsSchema, 'DeleteOptions', input)
   if (options.orphanDependents !== undefined && options.propagationPolicy !== undefined) {
     const detail = 'orphanDependents and deletionPropagation cannot be both set'

@@ -46,6 +46,8 @@ export type KindStrategy<T extends AnyObject = AnyObject> = Resource & {
   readonly resetFields?: { readonly [subresource: string]: readonly string[] }
   /** The bytes of JSON an object may have; undefined: those of any object. */
   readonly largestBytes?: number
+  /** The fields and items of a body of this kind, and of an object; undefined: those of any object. */
+  readonly mostValues?: number
   /** What is wrong with a name; undefined: it must be a DNS subdomain. */
   readonly nameProblem?: (name: string) => string | undefined
 

@@ -28,7 +28,7 @@ export async function judgedAction(
     )
   }
   const { body: schema = request.route.resource.schema } = action
-  const parsed = isEmpty ? {} : parseBody(body, request, schema, needs.parseYaml)
+  const parsed = isEmpty ? {} : parseBody(body, request, { schema }, needs.parseYaml)
   const object = { ...(isObject(parsed) ? parsed : {}), ...typeOf(request, action) } as unknown as AnyObject
   await webhooks.mutate(object, undefined).then((result) => refuseChange(result !== object))
   await webhooks.validate(object, undefined)

@@ -43,7 +43,7 @@ const mostPods = 500
  */
 export async function restoreCheckpoint(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, identity } = request
-  const input = parseBody(await request.readBody(), request, NodeCheckpointSchema, needs.parseYaml)
+  const input = parseBody(await request.readBody(), request, { schema: NodeCheckpointSchema }, needs.parseYaml)
   const delivered = readAs(NodeCheckpointSchema, 'NodeCheckpoint', input)
   const node = await presentObject(request, needs)
   const because = refusal(delivered.store, node.metadata, needs)

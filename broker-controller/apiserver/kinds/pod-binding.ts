@@ -23,7 +23,7 @@ export const BindingSchema = object({
 export async function bindPod(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query } = request
   const dryRun = isDryRun(query)
-  const input = parseBody(await request.readBody(), request, BindingSchema, needs.parseYaml)
+  const input = parseBody(await request.readBody(), request, { schema: BindingSchema }, needs.parseYaml)
   const { metadata, target } = readAs(BindingSchema, 'Binding', input)
   const node = target.name ?? ''
   if (node === '' || (target.kind ?? 'Node') !== 'Node') {

@@ -15,7 +15,7 @@ import { type EvictionGrant, evictedPod, evictionGrant, notYetKnown } from './ev
 /** 201 when the pod is on its way out; throws TooManyRequests while its budget forbids it. */
 export async function evictPod(request: ResourceRequest, needs: ResourceNeeds): Promise<ApiResponse> {
   const { route, query } = request
-  const input = parseBody(await request.readBody(), request, EvictionSchema, needs.parseYaml)
+  const input = parseBody(await request.readBody(), request, { schema: EvictionSchema }, needs.parseYaml)
   const { metadata, deleteOptions: options = {} } = readAs(
     EvictionSchema,
     'Eviction',

@@ -48,7 +48,7 @@ export async function reviewAnswer(request: ReviewRequest, needs: ReviewNeeds): 
   assertObjectForm(accept)
   const kind = reviewKinds[route.name]
   isDryRun(query) // nothing is stored either way, but a wrong value is refused
-  const input = parseBody(await request.readBody(), request, kind.schema, needs.parseYaml)
+  const input = parseBody(await request.readBody(), request, kind, needs.parseYaml)
   const { value, warnings } = readObject(kind, input, fieldValidation(query))
   const review = reviewIn(value)
   const namespaced = { ...review, ...inPath(review, route) }

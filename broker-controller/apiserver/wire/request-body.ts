@@ -61,6 +61,9 @@ function invalidOptions(kind: OptionsKind, problem: Problem): ApiError {
 /** The sender of the body, and its content type. */
 type Sender = { readonly identity: Identity; readonly contentType: string | undefined }
 
+/** What a body is read as. `mostValues`: its fields and items; undefined: those of any body. */
+type BodyOf = { readonly schema: TSchema; readonly mostValues?: number | undefined }
+
 /**
  * JSON, or YAML or protobuf where the client states it; protobuf is read as an object of `schema`. Throws BadRequest where it cannot be read, UnsupportedMediaType
  * where this client may not use that form, RequestEntityTooLarge where it is too long or has too many values.
@@ -68,13 +71,13 @@ type Sender = { readonly identity: Identity; readonly contentType: string | unde
 export function parseBody(
   body: Buffer,
   { identity, contentType }: Sender,
-  schema: TSchema,
+  { schema, mostValues }: BodyOf,
   parseYaml: (text: string) => unknown,
 ): unknown {
   refuseLongBody(body, identity)
   switch (bodyForm(contentType)) {
     case 'json':
-      return parseJsonBody(body)
+      return parseJsonBody(body, mostValues)
     case 'yaml':
       refuseYaml(body, identity)
       return parsedYaml(body, parseYaml)
@@ -88,10 +91,15 @@ export function parseBody(
  * BadRequest where it cannot be read, UnsupportedMediaType where this client may send JSON only, RequestEntityTooLarge where it is too
  * long or has too many values.
  */
-export function parseApplyBody(body: Buffer, identity: Identity, parseYaml: (text: string) => unknown): unknown {
+export function parseApplyBody(
+  body: Buffer,
+  identity: Identity,
+  parseYaml: (text: string) => unknown,
+  mostValues?: number,
+): unknown {
   refuseLongBody(body, identity)
   if (startsAsJson(body)) {
-    refuseIntricateJson(body)
+    refuseIntricateJson(body, mostValues)
     const value = parseJson(body.toString('utf8'))
     if (value !== undefined) return value
   }

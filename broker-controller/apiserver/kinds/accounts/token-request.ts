@@ -36,7 +36,7 @@ export async function requestToken(request: ResourceRequest, needs: ResourceNeed
   const { store, clock, tokens } = needs
   if (tokens === undefined) throw unknownPath()
   isDryRun(query) // a token is not stored
-  const input = parseBody(await request.readBody(), request, TokenRequestSchema, needs.parseYaml)
+  const input = parseBody(await request.readBody(), request, { schema: TokenRequestSchema }, needs.parseYaml)
   const typed = readAs(
     TokenRequestSchema,
     kind.kind,
