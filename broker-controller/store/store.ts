@@ -6,7 +6,7 @@
  * `testing/store-contract.ts`, and `testing/store-connection-contract.ts` if it can lose its server. A store that keeps a cache of
  * all objects in memory writes a `ChangeWriter` (`cached-store.ts`) and no more.
  */
-import { ApiError } from '../../api/api-error.ts'
+import { ApiError, type StatusDetails } from '../../api/api-error.ts'
 import type { AnyObject, KubeObject, Stored } from '../../api/meta.ts'
 import type { ResourceName, ResourceTypes } from '../../api/resources.ts'
 import type { MetricFamily } from '../../daemon/prometheus-text.ts'
@@ -119,6 +119,18 @@ export class StoreFullError extends ApiError {
   constructor(message: string, options: { readonly cause?: unknown } = {}) {
     super('InsufficientStorage', message, undefined, options)
   }
+}
+
+/** Growth is refused in one namespace until objects of it are deleted; reads are answered. */
+export class NamespaceFullError extends ApiError {
+  constructor(message: string, details: StatusDetails) {
+    super('Forbidden', message, details)
+  }
+}
+
+/** Whether a write was refused for want of room: it may succeed once objects were deleted. */
+export function isWithoutRoom(error: unknown): error is ApiError {
+  return error instanceof StoreFullError || error instanceof NamespaceFullError
 }
 
 /** A later version of the program wrote the store. The message has a remedy; a retry does not help. */

@@ -5,6 +5,7 @@ import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { uncertainStore } from '../../testing/uncertain-store.ts'
 import { eventRecorder } from '../event-recorder.ts'
 import { memoryStore } from '../memory-store.ts'
+import { storeLimits } from '../room/store-limits.ts'
 import type { Store, StoreOrigin } from '../store.ts'
 import { checkpointWindowKey, openCheckpointWindow } from './checkpoint-window.ts'
 
@@ -157,9 +158,37 @@ test('a store of an earlier version that did not record its beginning stays clos
   t.equal((await open()).window.isOpen(), false, 'also without the nodes that show that it is earlier')
 })
 
+test('a backup that is larger than the store may be is opened, and its time is saved once there is room', async (t) => {
+  for (const namespaces of [['shop-1', 'shop-2', 'shop-3'], ['kube-system']]) {
+    for (const hasEarlier of [false, true]) {
+      const { open, clock } = await world(t)
+      const log = quietLog(t)
+      const present = memoryStore({ clock, limits: storeLimits(100_000) })
+      if (hasEarlier) await (await open({ ...origin, id: 'a' }, present)).stop()
+      for (const namespace of namespaces) {
+        const map = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'large', namespace } } as const
+        await present.create('configmaps', { ...map, data: { a: 'x'.repeat(40_000) } })
+      }
+      const saved = async () => (await present.get('configmaps', checkpointWindowKey))?.data?.['store']
+      const { window } = await open(origin, present, log)
+      t.equal(window.isOpen(), true)
+      await clock.advance(10 * minuteMs)
+      t.equal(window.isOpen(), true)
+      t.equal(await saved(), hasEarlier ? 'a' : undefined)
+      t.equal(log.messages('warn').length, 1)
+      for (const namespace of namespaces) await present.delete('configmaps', { namespace, name: 'large' })
+      await clock.advance(minuteMs)
+      t.equal(await saved(), origin.id)
+      await present.delete('configmaps', checkpointWindowKey)
+      await clock.settle()
+      t.equal(window.isOpen(), false, 'it can be closed as before')
+    }
+  }
+})
+
 async function world(t: Test, ...expected: readonly string[]) {
   const clock = fakeClock()
-  const log = quietLog(t, ...expected)
+  const ownLog = quietLog(t, ...expected)
   const store = memoryStore({ clock })
   return {
     clock,
@@ -177,7 +206,7 @@ async function world(t: Test, ...expected: readonly string[]) {
       const annotations = { ...node.metadata.annotations, 'bramble.dev/learnt-by': origin.id }
       await store.update('nodes', { ...node, metadata: { ...node.metadata, annotations } })
     },
-    async open(ours: StoreOrigin = origin, used: Store = store) {
+    async open(ours: StoreOrigin = origin, used: Store = store, log = ownLog) {
       const needs = { store: used, clock, log, events: eventRecorder({ store: used, clock }) }
       const window = await openCheckpointWindow(needs, ours, { limitMs })
       const closed = { count: 0 }

@@ -14,7 +14,7 @@ import type { EventRecorder } from '../event-recorder.ts'
 import { informer, keyText } from '../informer.ts'
 import { nodeReference } from '../references.ts'
 import { rewrite } from '../rewrite.ts'
-import type { ObjectKey, Store, StoredObject, StoreOrigin } from '../store.ts'
+import { isWithoutRoom, type ObjectKey, type Store, type StoredObject, type StoreOrigin } from '../store.ts'
 
 export const checkpointWindowKey: ObjectKey = { namespace: 'kube-system', name: 'bramble-checkpoints' }
 
@@ -92,7 +92,10 @@ export async function openCheckpointWindow(
 ): Promise<CheckpointWindow> {
   const { store, clock, log } = needs
   const listeners: (() => void)[] = []
-  let state = origin.acceptsCheckpoints ? await firstState(needs, origin, limitMs) : closedState(origin)
+  const first = origin.acceptsCheckpoints
+    ? await firstState(needs, origin, limitMs)
+    : { state: closedState(origin), isSaved: true }
+  let { state, isSaved } = first
   if (state.isOpen) log.info('Accepting checkpoints of nodes', { store: origin.id, openMs: state.openMs, limitMs })
 
   const closed = (reason: string) => {
@@ -103,6 +106,9 @@ export async function openCheckpointWindow(
   }
   /** The time so far. A window that was closed since it was last read stays closed. */
   const saveTime = async () => {
+    // Of a store that had no room at the start. Later a ConfigMap that is missing was deleted, which closes the window.
+    if (!isSaved) await saveFirst(store, state)
+    isSaved = true
     const change = (map: ConfigMap) => (isOpenIn(map) ? withState(map, state, undefined, '') : undefined)
     await rewrite({ store, clock }, 'configmaps', { key: checkpointWindowKey, change })
   }
@@ -124,7 +130,7 @@ export async function openCheckpointWindow(
     await recordMissed(needs, late, reason)
   }
   const maps = informer({ store, clock, log }, 'configmaps', (present, previous) => {
-    if (keyText((present ?? previous)?.metadata ?? {}) !== keyText(checkpointWindowKey)) return
+    if (!isSaved || keyText((present ?? previous)?.metadata ?? {}) !== keyText(checkpointWindowKey)) return
     if (!isOpenIn(present)) closed(endedByAdministrator)
     // Deleted, or not understood: the next start must not take this store for one that has not accepted any yet.
     if (stateIn(present) === undefined) {
@@ -138,7 +144,7 @@ export async function openCheckpointWindow(
     // Saved at the first look, too: of a controller that is restarted often the time counts. While workloads may wait it is saved
     // at each look: they wait for ten minutes, and not for ten minutes of one run.
     let savedMs = Number.NEGATIVE_INFINITY
-    let isFailing = false
+    let isFailing = !isSaved
     while (!signal.aborted) {
       if (!state.isOpen) return aborted(signal)
       await clock.sleep(lookMs, signal)
@@ -200,11 +206,14 @@ function closedState({ id }: StoreOrigin): State {
   return { store: id, isOpen: false, openMs: 0, nodes: [] }
 }
 
-/** The saved state, or an open window for a new store. */
-async function firstState({ store, clock }: CheckpointWindowNeeds, origin: StoreOrigin, limitMs: number) {
-  const present = await store.get('configmaps', checkpointWindowKey)
-  const known = stateIn(present)
-  if (known?.store === origin.id) return known
+/** The saved state, or an open window for a new store. `isSaved`: the store had room for it. */
+async function firstState(
+  { store, clock, log }: CheckpointWindowNeeds,
+  origin: StoreOrigin,
+  limitMs: number,
+): Promise<{ readonly state: State; readonly isSaved: boolean }> {
+  const known = stateIn(await store.get('configmaps', checkpointWindowKey))
+  if (known?.store === origin.id) return { state: known, isSaved: true }
   const { items } = await store.list('nodes')
   // An earlier version accepted checkpoints without end and kept no state.
   const isEarlier = items.some(({ metadata }) => metadata.annotations?.[learntByAnnotation] === origin.id)
@@ -213,10 +222,23 @@ async function firstState({ store, clock }: CheckpointWindowNeeds, origin: Store
   // Within what can be saved: the age of a store that did not record its beginning is infinite.
   const savedMs = Math.min(Math.max(0, openMs), limitMs)
   const state: State = { store: origin.id, isOpen: openMs < limitMs, openMs: savedMs, nodes }
-  const wanted = withState(present ?? emptyMap, state, undefined, rfc3339(clock.wallMs()))
+  try {
+    await saveFirst(store, state)
+    return { state, isSaved: true }
+  } catch (error) {
+    // A backup may be larger than the store may be: without the API no space could be freed.
+    if (!isWithoutRoom(error)) throw error
+    log.warn('The time of the checkpoint window is not saved yet', { retryInMs: lookMs, error })
+    return { state, isSaved: false }
+  }
+}
+
+/** In place of what an earlier store saved. */
+async function saveFirst(store: Store, state: State): Promise<void> {
+  const present = await store.get('configmaps', checkpointWindowKey)
+  const wanted = withState(present ?? emptyMap, state, undefined, '')
   if (present === undefined) await store.create('configmaps', wanted)
   else await store.update('configmaps', wanted)
-  return state
 }
 
 function stateIn(map: ConfigMap | undefined): State | undefined {

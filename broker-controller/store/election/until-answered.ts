@@ -4,7 +4,7 @@ import { withOwnSignal } from '../../../daemon/aborted.ts'
 import { longestBackoffMs } from '../../../daemon/backoff.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
-import { StoreFullError } from '../store.ts'
+import { isWithoutRoom } from '../store.ts'
 import { retryPeriodMs } from './election.ts'
 
 export type AnswerNeeds = {
@@ -52,5 +52,5 @@ export async function untilAnswered<T>(needs: AnswerNeeds, act: () => Promise<T>
 const passing: readonly StatusReason[] = ['Timeout', 'ServiceUnavailable', 'AlreadyExists', 'Conflict']
 
 function maySucceedLater(error: unknown): boolean {
-  return error instanceof StoreFullError || (isApiError(error) && passing.includes(error.reason))
+  return isWithoutRoom(error) || (isApiError(error) && passing.includes(error.reason))
 }

@@ -1,8 +1,7 @@
 /** The bounds of a store and of one namespace: what is refused at them, and the warning before. */
-import { ApiError } from '../../../api/api-error.ts'
 import type { Resource } from '../../../api/resources.ts'
 import type { DraftChange } from '../changes.ts'
-import { StoreFullError } from '../store.ts'
+import { NamespaceFullError, StoreFullError } from '../store.ts'
 import { growthOf } from './growth.ts'
 import type { ObjectSizes } from './object-sizes.ts'
 
@@ -27,7 +26,7 @@ export function storeLimits(maxBytes: number): StoreLimits {
   return { maxBytes, namespaceBytes: Math.floor(maxBytes * namespaceShare) }
 }
 
-/** Throws StoreFullError beyond the bound of the store, Forbidden beyond that of a namespace. What frees space is always accepted. */
+/** Throws StoreFullError beyond the bound of the store, NamespaceFullError beyond that of a namespace. What frees space is always accepted. */
 export function refuseBeyond(
   { maxBytes, namespaceBytes }: StoreLimits,
   sizes: ObjectSizes,
@@ -44,7 +43,7 @@ export function refuseBeyond(
   if (isBeyond(inNamespace, namespaceBytes)) {
     const kind = resource.group === '' ? resource.name : `${resource.name}.${resource.group}`
     const message = `${kind} "${name}" is forbidden: the objects of namespace ${namespace} have ${mebibytes(inNamespace)}, and one namespace may have ${mebibytes(namespaceBytes)}, a quarter of storeMaxSize of the controller. Delete objects that are not needed`
-    throw new ApiError('Forbidden', message, {
+    throw new NamespaceFullError(message, {
       name,
       kind: resource.name,
       ...(resource.group && { group: resource.group }),
