@@ -1,9 +1,10 @@
 import { test } from 'tap'
 import { systemClock as clock } from '../daemon/clock.ts'
+import { fakeClock } from '../daemon/testing/fake-clock.ts'
 import { quietLog } from '../daemon/testing/quiet-log.ts'
 import {
+  bootstrapObjects,
   ensureClusterInfo,
-  ensureFleetObjectsWithRoom,
   ensureFlowControl,
   ensureNamespaces,
   ensurePriorityClasses,
@@ -24,15 +25,31 @@ test('a fleet has its namespaces from the first start on, and keeps what was don
   t.equal(await store.version(), version)
 })
 
-test('a fleet whose store is full starts without what a new version adds; a new fleet does not start', async (t) => {
-  const store = memoryStore({ clock, limits: storeLimits(1000) })
-  const log = quietLog(t)
-  await t.rejects(ensureFleetObjectsWithRoom(memoryStore({ clock, limits: storeLimits(100) }), log), { code: 507 })
+test('a fleet whose store is full starts, and gets what a new version adds once there is room', async (t) => {
+  const fake = fakeClock()
+  const store = memoryStore({ clock, limits: storeLimits(40_000) })
+  const log = quietLog(t, 'The store has no room')
   await ensureNamespaces(store)
-  await ensureFleetObjectsWithRoom(store, log)
-  t.same(log.messages('warn'), [
-    'The store has no room for new objects of the fleet: they are created at the next start',
-  ])
+  const metadata = { namespace: 'default', name: 'large' }
+  await store.create('configmaps', { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { a: 'x'.repeat(39_900) } })
+  const objects = bootstrapObjects({ store, clock: fake, log })
+  await objects.ensure()
+  const stop = new AbortController()
+  const running = objects.run(stop.signal)
+  const hasRoles = async () => (await store.list('clusterroles')).items.length > 0
+  await fake.advance(180_000)
+  t.equal(await hasRoles(), false)
+  t.equal(log.messages('warn').length, 1)
+  await store.delete('configmaps', metadata)
+  await fake.advance(60_000)
+  t.equal(await hasRoles(), true)
+  stop.abort()
+  await running
+})
+
+test('a new fleet does not start on a full store', async (t) => {
+  const store = memoryStore({ clock, limits: storeLimits(100) })
+  await t.rejects(bootstrapObjects({ store, clock, log: quietLog(t) }).ensure(), { code: 507 })
 })
 
 test('a fleet has the two classes of the system', async (t) => {

@@ -6,10 +6,11 @@ import { systemPriorityClasses } from '../api/priority-class.ts'
 import { kubeconfigText } from '../certs/kubeconfig.ts'
 import { type Clock, systemClock } from '../daemon/clock.ts'
 import type { Log } from '../daemon/log.ts'
+import type { Loop } from '../daemon/run.ts'
 import { ensureDefaultRoles } from './access/reconcile-roles.ts'
 import type { PodNetworkSettings } from './pod-network-configuration.ts'
 import { rewrite } from './store/rewrite.ts'
-import { type Store, StoreFullError } from './store/store.ts'
+import { isWithoutRoom, type Store } from './store/store.ts'
 
 const namespaces = ['default', 'kube-system', 'kube-public', 'kube-node-lease']
 
@@ -21,17 +22,38 @@ export async function ensureFleetObjects(store: Store): Promise<void> {
   await ensureDefaultRoles({ store, clock: systemClock })
 }
 
-/**
- * The same for a store that may be full. Of a fleet that has its namespaces, what a new version adds waits for the next start with room:
- * without the API no space could be freed.
- */
-export async function ensureFleetObjectsWithRoom(store: Store, log: Log): Promise<void> {
-  try {
-    await ensureFleetObjects(store)
-  } catch (error) {
-    const known = await Promise.all(namespaces.map((name) => store.get('namespaces', { namespace: '', name })))
-    if (!(error instanceof StoreFullError) || known.includes(undefined)) throw error
-    log.warn('The store has no room for new objects of the fleet: they are created at the next start', { error })
+export interface BootstrapObjects extends Loop {
+  /** Creates them. In a fleet that has its namespaces, what a full store refuses is created by the loop: without the API no space could be freed. */
+  ensure(): Promise<void>
+}
+
+const retryMs = 60_000
+
+export function bootstrapObjects({ store, clock, log }: { store: Store; clock: Clock; log: Log }): BootstrapObjects {
+  let isIncomplete = false
+  const ensure = async () => {
+    try {
+      await ensureFleetObjects(store)
+      if (isIncomplete) log.info('The new objects of the fleet are created')
+      isIncomplete = false
+    } catch (error) {
+      const present = await Promise.all(namespaces.map((name) => store.get('namespaces', { namespace: '', name })))
+      if (!isWithoutRoom(error) || present.includes(undefined)) throw error
+      if (!isIncomplete)
+        log.warn('The store has no room for new objects of the fleet yet', { error, retryInMs: retryMs })
+      isIncomplete = true
+    }
+  }
+  return {
+    name: 'fleet-objects',
+    ensure,
+    async run(signal) {
+      while (!signal.aborted) {
+        await clock.sleep(retryMs, signal)
+        if (signal.aborted || !isIncomplete) continue
+        await ensure().catch((error: unknown) => log.debug('New objects of the fleet not created', { error }))
+      }
+    },
   }
 }
 

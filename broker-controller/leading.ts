@@ -9,7 +9,7 @@ import { systemClock as clock } from '../daemon/clock.ts'
 import type { Loop } from '../daemon/run.ts'
 import type { Dashboard } from './apiserver/dashboard/dashboard.ts'
 import { assembledHomeAssistant } from './assembled-home-assistant.ts'
-import { ensureClusterInfo, ensureFleetObjectsWithRoom, type ServerLists } from './bootstrap-objects.ts'
+import { ensureClusterInfo, type ServerLists } from './bootstrap-objects.ts'
 import { limitMessages } from './broker/inbox/message-limits.ts'
 import { nodeInbox } from './broker/inbox/node-inbox.ts'
 import { networkOutbox } from './broker/outbox/network-outbox.ts'
@@ -58,7 +58,7 @@ export async function openLeading(
     // As at the start: the fleet may have another one since, and its files may have been copied here.
     await followAuthority(shared.store, join(needs.flags.dataDir, authorityFolderName), log)
     await parts.own.reload()
-    await written('the objects of the fleet', () => ensureFleetObjectsWithRoom(shared.store, log))
+    await written('the objects of the fleet', parts.objects.ensure)
   }
   if (configuration.externalBroker !== undefined) {
     await written('issued certificates', () => beginIssuedCertificates(shared, parts.own.authority().hash))
@@ -230,6 +230,7 @@ function fleetLoops(
   const { shared, creation, scales, origin, names, own, checkpoints, hold, usage, sessions, registry, replica } = parts
   const authorities = { trusted: () => own.authority().trusted, onChange: own.onChange }
   return [
+    parts.objects,
     checkpoints,
     hold,
     inbox,

@@ -24,7 +24,7 @@ import type { ReadinessCheck } from './apiserver/system-paths.ts'
 import { webhookAdmission } from './apiserver/webhooks/webhook-admission.ts'
 import { webhookCaller } from './apiserver/webhooks/webhook-call.ts'
 import { parseYamlBody } from './apiserver/wire/yaml-body.ts'
-import { ensureFleetObjectsWithRoom } from './bootstrap-objects.ts'
+import { bootstrapObjects } from './bootstrap-objects.ts'
 import { authorityFolderName } from './commands/backup.ts'
 import type { ControllerFlags } from './commands/command-line.ts'
 import type { ControllerConfiguration, ControllerConfigurationFile } from './configuration.ts'
@@ -82,7 +82,8 @@ export async function openParts(
     random: Math.random,
     log,
   })
-  if (!isShared) await ensureFleetObjectsWithRoom(store, log)
+  const objects = bootstrapObjects({ store, clock, log })
+  if (!isShared) await objects.ensure()
   const access = await openAuthorizer({ store, clock, log })
   const keyFolder = join(flags.dataDir, authorityFolderName)
   let tokenKeys = await openTokenKeys(keyFolder)
@@ -124,6 +125,7 @@ export async function openParts(
   const admitting = { ...shared, ...admission, access, random: Math.random, parseYaml: parseYamlBody }
   return {
     shared,
+    objects,
     admission,
     creation: controllerCreation(admitting, builtInKinds),
     scales: controllerScales(admitting, builtInKinds),
