@@ -29,6 +29,25 @@ test('a controller logs once that its machine lost the advertised address, and t
   await ended
 })
 
+test('a controller goes on where the addresses of its machine cannot be read', async (t) => {
+  const [clock, log] = [fakeClock(), quietLog(t)]
+  let read = (): readonly string[] => ['192.0.2.2']
+  const loop = ownAddress({ advertised: '192.0.2.2', addresses: () => read(), clock, log })
+  const end = new AbortController()
+  const ended = loop?.run(end.signal)
+  read = () => {
+    throw new Error('uv_interface_addresses returned Unknown system error 24')
+  }
+  await clock.advance(60_000)
+  t.same(log.messages('warn'), [])
+  read = () => []
+  await clock.advance(60_000)
+  t.same(log.messages('warn'), ['This machine no longer has the advertised address'])
+  end.abort()
+  await clock.settle()
+  await ended
+})
+
 test('a name, and the address of a router, are not looked for', async (t) => {
   const needs = { addresses: () => ['192.0.2.2'], clock: fakeClock(), log: quietLog(t) }
   for (const advertised of ['hub.example', '203.0.113.1', '127.0.0.1']) {

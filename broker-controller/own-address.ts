@@ -6,7 +6,7 @@ import type { Loop } from '../daemon/run.ts'
 export type OwnAddressNeeds = {
   /** Address or name that other machines use. */
   readonly advertised: string
-  /** Those of the machine that others may reach. */
+  /** Those of the machine that others may reach. May throw. */
   readonly addresses: () => readonly string[]
   readonly clock: Pick<Clock, 'sleep'>
   readonly log: Log
@@ -20,18 +20,28 @@ const periodMs = 10_000
  * machine never had.
  */
 export function ownAddress({ advertised, addresses, clock, log }: OwnAddressNeeds): Loop | undefined {
-  if (!addresses().includes(advertised)) return undefined
+  const present = (): readonly string[] | undefined => {
+    try {
+      return addresses()
+    } catch (error) {
+      // os.networkInterfaces() throws where no more files may be opened.
+      log.debug('Addresses of this machine not read', { error })
+      return undefined
+    }
+  }
+  if (present()?.includes(advertised) !== true) return undefined
   let isThere = true
   return {
     name: 'own-address',
     async run(signal) {
       while (!signal.aborted) {
         await clock.sleep(periodMs, signal)
-        const present = addresses()
-        if (present.includes(advertised) === isThere) continue
+        const found = present()
+        if (found === undefined || found.includes(advertised) === isThere) continue
         isThere = !isThere
         if (isThere) log.info('This machine has the advertised address again', { address: advertised })
-        else log.warn('This machine no longer has the advertised address', { address: advertised, present, remedy })
+        else
+          log.warn('This machine no longer has the advertised address', { address: advertised, present: found, remedy })
       }
     },
   }
