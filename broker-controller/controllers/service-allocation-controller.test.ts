@@ -12,8 +12,8 @@ function aService(name: string, spec: ServiceSpec, namespace = 'default'): Servi
   return { apiVersion: 'v1', kind: 'Service', metadata: { name, namespace }, spec }
 }
 
-const found = (services: readonly Service[], of: Parameters<typeof allocationProblems>[1] = cidrs) =>
-  allocationProblems(services, of).map(
+const found = async (services: readonly Service[], of: Parameters<typeof allocationProblems>[1] = cidrs) =>
+  (await allocationProblems(services, of)).map(
     ({ service: { metadata }, reason, message }) => `${metadata.namespace}/${metadata.name} ${reason}: ${message}`,
   )
 
@@ -24,8 +24,8 @@ test('an address that two Services have is named at the later one by namespace a
   ]
   const expected =
     'other/b ClusterIPAlreadyAllocated: Cluster IP [IPv4]:10.96.0.7 was assigned to multiple services; please recreate service'
-  t.same(found([a, b]), [expected])
-  t.same(found([b, a]), [expected], 'in any order of the list')
+  t.same(await found([a, b]), [expected])
+  t.same(await found([b, a]), [expected], 'in any order of the list')
 })
 
 test('an address of IPv6 is the same one however it is written', async (t) => {
@@ -33,25 +33,32 @@ test('an address of IPv6 is the same one however it is written', async (t) => {
     aService('a', { clusterIPs: ['10.96.0.7', 'fd00:10:96::7'] }),
     aService('b', { clusterIPs: ['10.96.0.8', 'fd00:10:96:0::0007'] }),
   ]
-  t.same(found(services), [
+  t.same(await found(services), [
     'default/b ClusterIPAlreadyAllocated: Cluster IP [IPv6]:fd00:10:96:0::0007 was assigned to multiple services; please recreate service',
   ])
 })
 
 test('an address outside of the range is named, and not one of a family without a range', async (t) => {
   const services = [aService('a', { clusterIPs: ['10.43.0.7', 'fd00:10:43::7'] })]
-  t.same(found(services), [
+  t.same(await found(services), [
     'default/a ClusterIPOutOfRange: Cluster IP [IPv4]:10.43.0.7 is not within the service CIDR 10.96.0.0/12; please recreate service',
     'default/a ClusterIPOutOfRange: Cluster IP [IPv6]:fd00:10:43::7 is not within the service CIDR fd00:10:96::/112; please recreate service',
   ])
-  t.match(found(services, { serviceCIDR: '10.43.0.0/16' }), [], 'no range of IPv6')
+  t.match(await found(services, { serviceCIDR: '10.43.0.0/16' }), [], 'no range of IPv6')
 })
 
 test('a node port that two Services have is named once, also as that of health checks', async (t) => {
   const port = (nodePort: number, protocol = 'TCP') => ({ port: 53, nodePort, protocol })
-  t.same(found([aService('a', { ports: [port(30_053), port(30_053, 'UDP')] })]), [], 'both protocols of one Service')
   t.same(
-    found([aService('a', { ports: [port(30_053)] }), aService('b', { ports: [port(0)], healthCheckNodePort: 30_053 })]),
+    await found([aService('a', { ports: [port(30_053), port(30_053, 'UDP')] })]),
+    [],
+    'both protocols of one Service',
+  )
+  t.same(
+    await found([
+      aService('a', { ports: [port(30_053)] }),
+      aService('b', { ports: [port(0)], healthCheckNodePort: 30_053 }),
+    ]),
     ['default/b PortAlreadyAllocated: Port 30053 was assigned to multiple services; please recreate service'],
   )
 })
@@ -65,7 +72,7 @@ test('headless Services, those without addresses, and those with their own have 
     aService('e', { clusterIP: '' }),
     aService('f', { clusterIPs: ['10.96.0.1'], ports: [{ port: 80, nodePort: 30_080 }] }),
   ]
-  t.same(found(services), [])
+  t.same(await found(services), [])
 })
 
 test('the loop records an Event for each, again every three minutes, and changes no Service', async (t) => {

@@ -9,6 +9,7 @@ import { isWithin } from '../../api/text/cidr.ts'
 import { canonicalIPv6 } from '../../api/text/ip-address.ts'
 import { isInIPv6Range } from '../../api/text/ipv6-range.ts'
 import type { Clock } from '../../daemon/clock.ts'
+import { eachInTurns } from '../../daemon/limits/turn-limit.ts'
 import { type Log, storyOf } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import type { EventRecorder } from '../store/event-recorder.ts'
@@ -43,7 +44,7 @@ export function serviceAllocationController(
 ): Loop {
   const check = async () => {
     const { items } = await store.list('services')
-    for (const { service, reason, message } of allocationProblems(items, cidrs)) {
+    for (const { service, reason, message } of await allocationProblems(items, cidrs)) {
       const component = 'service-allocation-controller'
       await events.record({ object: objectReference(service), type: 'Warning', reason, message, component })
     }
@@ -59,40 +60,54 @@ export function serviceAllocationController(
   }
 }
 
-/** Of two Services with one address or port the first by namespace and name keeps it, as in the rules of the nodes; the others are found. */
-export function allocationProblems<S extends Service>(
+/**
+ * Of two Services with one address or port the first by namespace and name keeps it, as in the rules of the nodes; the others are found. Many
+ * Services take several turns of the event loop.
+ */
+export async function allocationProblems<S extends Service>(
   services: readonly S[],
-  { serviceCIDR, ipv6 }: ServiceCidrs,
-): readonly AllocationProblem<S>[] {
+  cidrs: ServiceCidrs,
+): Promise<readonly AllocationProblem<S>[]> {
   const used = new Set<string>()
   const isTaken = (what: string) => used.size === used.add(what).size
-  return inOrder(services).flatMap((service) => {
-    const ofAddresses = clusterIPsOf(service).flatMap((ip): AllocationProblem<S>[] => {
-      const family = ip.includes(':') ? 'IPv6' : 'IPv4'
-      const range = family === 'IPv4' ? serviceCIDR : ipv6?.serviceCIDR
-      // Without a range of IPv6 nodes do not use such an address.
-      if (range === undefined) return []
-      if (!(family === 'IPv4' ? isWithin(ip, range) : isInIPv6Range(ip, range))) {
-        const message = `Cluster IP [${family}]:${ip} is not within the service CIDR ${range}; please recreate service`
-        return [{ service, reason: 'ClusterIPOutOfRange', message }]
-      }
-      if (!isTaken(canonicalIPv6(ip) ?? ip)) return []
-      const message = `Cluster IP [${family}]:${ip} was assigned to multiple services; please recreate service`
-      return [{ service, reason: 'ClusterIPAlreadyAllocated', message }]
-    })
-    const ofPorts = [...nodePortsOf(service)].flatMap((port): AllocationProblem<S>[] => {
-      if (!isTaken(`port ${port}`)) return []
+  const problems: AllocationProblem<S>[] = []
+  await eachInTurns(await inOrder(services), (service) => {
+    for (const ip of clusterIPsOf(service)) {
+      const problem = addressProblem(ip, cidrs, isTaken)
+      if (problem !== undefined) problems.push({ service, ...problem })
+    }
+    for (const port of nodePortsOf(service)) {
+      if (!isTaken(`port ${port}`)) continue
       const message = `Port ${port} was assigned to multiple services; please recreate service`
-      return [{ service, reason: 'PortAlreadyAllocated', message }]
-    })
-    return [...ofAddresses, ...ofPorts]
+      problems.push({ service, reason: 'PortAlreadyAllocated', message })
+    }
   })
+  return problems
 }
 
-function inOrder<S extends Service>(services: readonly S[]): readonly S[] {
-  const named = services.map((service) => {
+function addressProblem(
+  ip: string,
+  { serviceCIDR, ipv6 }: ServiceCidrs,
+  isTaken: (what: string) => boolean,
+): Pick<AllocationProblem, 'reason' | 'message'> | undefined {
+  const family = ip.includes(':') ? 'IPv6' : 'IPv4'
+  const range = family === 'IPv4' ? serviceCIDR : ipv6?.serviceCIDR
+  // Without a range of IPv6 nodes do not use such an address.
+  if (range === undefined) return undefined
+  if (!(family === 'IPv4' ? isWithin(ip, range) : isInIPv6Range(ip, range))) {
+    const message = `Cluster IP [${family}]:${ip} is not within the service CIDR ${range}; please recreate service`
+    return { reason: 'ClusterIPOutOfRange', message }
+  }
+  if (!isTaken(canonicalIPv6(ip) ?? ip)) return undefined
+  const message = `Cluster IP [${family}]:${ip} was assigned to multiple services; please recreate service`
+  return { reason: 'ClusterIPAlreadyAllocated', message }
+}
+
+async function inOrder<S extends Service>(services: readonly S[]): Promise<readonly S[]> {
+  const named: { readonly service: S; readonly key: string }[] = []
+  await eachInTurns(services, (service) => {
     const { namespace = '', name = '' } = service.metadata
-    return { service, key: `${namespace}/${name}` }
+    named.push({ service, key: `${namespace}/${name}` })
   })
   return named.sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ service }) => service)
 }

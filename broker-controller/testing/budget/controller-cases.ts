@@ -17,6 +17,7 @@ import { garbageCollector } from '../../controllers/garbage-collector.ts'
 import { disruptionController } from '../../controllers/pods/disruption-controller.ts'
 import { podCleanupController } from '../../controllers/pods/pod-cleanup-controller.ts'
 import { taintEvictionController } from '../../controllers/pods/taint-eviction-controller.ts'
+import { serviceAllocationController } from '../../controllers/service-allocation-controller.ts'
 import { type WorkloadNeeds, workloadControllers } from '../../controllers/workloads/workload-controllers.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import type { Store } from '../../store/store.ts'
@@ -441,6 +442,17 @@ const otherCases: readonly ControllerCase[] = [
     'Endpoints of many subsets are written by hand',
     Array.from({ length: 3_000 }, (_, at) => ({ addresses: [{ ip: addressAt(at) }], ports: [{ port: 1 + at }] })),
   ),
+  {
+    what: 'the addresses of many Services are checked',
+    loops: (needs) => [serviceAllocationController(needs, { serviceCIDR: '10.0.0.0/8' })],
+    fill: ({ store }) =>
+      each(4_000, async (at) => {
+        const ports = servicePorts.slice(0, 10).map((port, index) => ({ ...port, nodePort: 30_000 + at * 10 + index }))
+        const one = { ...serviceOf({ clusterIP: addressAt(at), ports }), metadata: { ...metadata, name: `s-${at}` } }
+        await store.create('services', one as never)
+      }),
+    act: ({ clock }) => clock.advance(200_000),
+  },
   {
     what: 'a PodDisruptionBudget with a large selector is created',
     loops: (needs) => [disruptionController(needs)],
