@@ -1,24 +1,9 @@
 /** `1m30s` ⇄ milliseconds, as Kubernetes writes spans of time in configuration. */
+import { parseDurationMs } from '../api/batch/go-duration.ts'
 
-const units: { readonly [unit: string]: number } = {
-  ns: 1e-6,
-  us: 1e-3,
-  µs: 1e-3,
-  ms: 1,
-  s: 1_000,
-  m: 60_000,
-  h: 3_600_000,
-}
-
-/** Milliseconds; undefined when the text is no span of time. `0` needs no unit. */
+/** Milliseconds; undefined when the text is no span of time, or has a sign. `0` needs no unit. */
 export function parseDuration(text: string): number | undefined {
-  if (text === '0') return 0
-  if (!/^(\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)(\d+(\.\d*)?(ns|us|µs|ms|s|m|h)|\.\d+(ns|us|µs|ms|s|m|h))*$/.test(text))
-    return undefined
-  return [...text.matchAll(/([\d.]+)([a-zµ]+)/g)].reduce(
-    (sum, [, amount, unit = '']) => sum + Number(amount) * (units[unit] ?? Number.NaN),
-    0,
-  )
+  return /^[+-]/.test(text) ? undefined : parseDurationMs(text)
 }
 
 /** As Go writes it, and with it Kubernetes in JSON: `1h0m0s`, `5m0s`, `1.5s`, `100ms`. */

@@ -2,7 +2,7 @@
  * Schedules of CronJobs, in the dialect of robfig/cron v3 that Kubernetes uses: five fields, names of months and days, `?`,
  * steps, `@daily`, `@every 1h30m`. No library of npm has its sentences and its rules for days, steps and clock changes.
  */
-import { parseDurationMs } from './go-duration.ts'
+import { readDuration } from './go-duration.ts'
 import { type TimeZone, timeZone } from './time-zone.ts'
 
 export type Schedule = {
@@ -83,11 +83,9 @@ function parseDescriptor(text: string, zone: TimeZone): ParsedSchedule {
   const every = '@every '
   if (!text.startsWith(every)) return refused(`unrecognized descriptor: ${text}`)
   const length = text.slice(every.length)
-  const ms = parseDurationMs(length)
-  if (ms === undefined) {
-    return refused(`failed to parse duration ${text}: time: invalid duration ${JSON.stringify(length)}`)
-  }
-  return { ok: true, schedule: constantDelay(Math.max(secondMs, Math.floor(ms / secondMs) * secondMs)) }
+  const read = readDuration(length)
+  if (!read.ok) return refused(`failed to parse duration ${text}: ${read.problem}`)
+  return { ok: true, schedule: constantDelay(Math.max(secondMs, Math.floor(read.ms / secondMs) * secondMs)) }
 }
 
 function constantDelay(stepMs: number): Schedule {

@@ -20,7 +20,8 @@ test('a timeout that is no duration is refused in the words of Kubernetes', asyn
   }
   for (const text of ['', '32s', '1m30s', '-5s', '0', '1.5h']) t.equal(refusal(text), undefined, text)
   t.match(refusal('invalid'), /invalid timeout specified in the request URL - time: invalid duration "invalid"/)
-  t.match(refusal('5'), /missing unit in duration "5"/)
+  t.match(refusal('5'), /time: missing unit in duration "5"/)
+  t.match(refusal('1d'), /time: unknown unit "d" in duration "1d"/)
   const { ask } = await anApi(t)
   t.match(await ask('GET', '/api/v1/namespaces?timeout=invalid'), { code: 400, body: { reason: 'BadRequest' } })
   t.match(await ask('GET', '/api/v1/namespaces?timeout=32s'), { code: 200 })
