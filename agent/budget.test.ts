@@ -4,6 +4,7 @@ import { decodeDesired, decodeReceivedDesired } from '../api/desired.ts'
 import { longestPoliciesMessage } from '../api/network/node-policies.ts'
 import { longestFleetMessage } from '../api/network/service-endpoints.ts'
 import { type BudgetCase, turnsAboveBudget } from '../daemon/testing/turn-budget.ts'
+import { readYamlInTurns } from '../daemon/yaml/yaml-reader.ts'
 import { readMdnsMessage } from './network/mdns/mdns-message.ts'
 import { decodeNetwork } from './network/messages/received-network.ts'
 import { decodePolicies } from './network/messages/received-policies.ts'
@@ -24,6 +25,10 @@ function largest(characters: number, message: (count: number) => object, item: o
 
 function decoding(what: string, body: string, decode: (input: unknown) => unknown): BudgetCase {
   return { what, bytes: body.length, act: async () => decode(JSON.parse(body)) }
+}
+
+function manifest(what: string, text: string): BudgetCase {
+  return { what, bytes: text.length, act: () => readYamlInTurns(text) }
 }
 
 function reading(what: string, datagram: Buffer, read: (bytes: Buffer) => unknown): BudgetCase {
@@ -70,6 +75,11 @@ const data = (number: number) => ({
   ...{ apiVersion: 'v1', kind: 'Secret', metadata: { name: `s${number}`, namespace: 'default', uid: `u${number}` } },
   data: Object.fromEntries(many(500, (key) => [`k${key}`, 'QUJD'])),
 })
+
+const manifests = [
+  manifest('a manifest of the most words', `[${'a,'.repeat(21_000)}]`),
+  manifest('a manifest of the longest text', `a: |\n${'  a line\n'.repeat(110_000)}`),
+]
 
 function messages(): readonly BudgetCase[] {
   const ofFleet = longestFleetMessage
@@ -178,4 +188,10 @@ test('twenty datagrams of the largest size hold the event loop within its budget
   const { count, above } = await turnsAboveBudget(each(datagrams()))
   t.same(above, [])
   t.equal(count, 5)
+})
+
+test('no manifest of a static pod holds the event loop for longer than its budget', async (t) => {
+  const { count, above } = await turnsAboveBudget(each(manifests))
+  t.same(above, [])
+  t.equal(count, 2)
 })

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { growth, linearAtMost } from '../testing/growth.ts'
 import { yamlCases, yamlRefusals } from '../testing/yaml-table.ts'
-import { readYaml } from './yaml-reader.ts'
+import { readYaml, readYamlInTurns } from './yaml-reader.ts'
 
 test('values are those that Kubernetes reads', async (t) => {
   for (const { text, content } of yamlCases) t.same(readYaml(text, { allowDuplicates: true }), content, text)
@@ -68,3 +68,21 @@ test('the cost grows with the text', async (t) => {
 function escaped(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
 }
+
+test('a text that is read in several turns means the same', async (t) => {
+  for (const { text, content } of yamlCases)
+    t.same(await readYamlInTurns(text, { allowDuplicates: true }), content, text)
+  for (const [text, message] of yamlRefusals)
+    await t.rejects(readYamlInTurns(text), { message: new RegExp(escaped(message)) }, text)
+  for (const [text, content] of Object.entries({ 'a: 1\n---\nb: [\n': { a: 1 }, '---\n---\na: 1\n': null, '': null })) {
+    t.same(await readYamlInTurns(text), content)
+  }
+  await t.rejects(readYamlInTurns(`${'['.repeat(101)}${']'.repeat(101)}`), { message: 'it has more than 100 levels' })
+})
+
+test('a manifest of the allowed length is read in turns, or refused for its parts', async (t) => {
+  const others = Array.from({ length: 3_000 }, (_, key) => `k${key}: v`).join('\n')
+  t.match(await readYamlInTurns(`${others}\nlong: |\n${'  a line of a text\n'.repeat(50_000)}`), { k2999: 'v' })
+  const most = { message: 'it has more than 65536 words and signs' }
+  await t.rejects(readYamlInTurns(`[${'a,'.repeat(500_000)}]`), most)
+})

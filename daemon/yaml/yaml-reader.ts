@@ -5,6 +5,7 @@
 import {
   type Alias,
   Composer,
+  type CST,
   type Document,
   isAlias,
   isMap,
@@ -19,6 +20,7 @@ import {
 } from 'yaml'
 import { clipped } from '../../api/problem.ts'
 import { messageOf } from '../errors.ts'
+import { eachInTurns } from '../limits/turn-limit.ts'
 import { isIntegerText, type ScalarValue, yamlScalar } from './yaml-scalar.ts'
 
 /** Of one text. Files of users are smaller than this, and the API accepts less (`body-limits.ts`). */
@@ -27,6 +29,8 @@ export const mostYamlBytes = 1024 * 1024
 const mostYamlLevels = 100
 /** Values that aliases repeat. Those of the text itself are limited by its bytes. */
 const mostAliasedValues = 100_000
+/** Of a text that is read in turns. */
+const mostLexemes = 65_536
 
 export type YamlOptions = {
   /** The last of equal keys counts, as in the bodies of requests. Without this they are an error. */
@@ -40,9 +44,34 @@ export class YamlError extends Error {
 
 /** The content of the first document of a YAML text, as its JSON would give it; null for an empty one. Throws YamlError. */
 export function readYaml(text: string, options: YamlOptions = {}): unknown {
-  if (Buffer.byteLength(text) > mostYamlBytes) throw new YamlError(`it is longer than ${mostYamlBytes} bytes`)
+  refuseLong(text)
   const lines = new LineCounter()
-  const { contents, errors } = firstDocument(text, lines)
+  return contentOf(firstDocument(tokensOf(text, lines), text.length), lines, options)
+}
+
+/**
+ * The same in several turns of the event loop. What is made of the tokens takes one turn, so that there may be `mostLexemes` of them: a
+ * manifest has a few thousand, and a long text in it is one.
+ */
+export async function readYamlInTurns(text: string, options: YamlOptions = {}): Promise<unknown> {
+  refuseLong(text)
+  const lines = new LineCounter()
+  const parser = parserOf(lines)
+  const tokens: CST.Token[] = []
+  let lexemes = 0
+  await eachInTurns(new Lexer().lex(text), (lexeme) => {
+    if (++lexemes > mostLexemes) throw new YamlError(`it has more than ${mostLexemes} words and signs`)
+    tokens.push(...nextTokens(parser, lexeme))
+  })
+  tokens.push(...parser.end())
+  return contentOf(firstDocument(tokens, text.length), lines, options)
+}
+
+function refuseLong(text: string): void {
+  if (Buffer.byteLength(text) > mostYamlBytes) throw new YamlError(`it is longer than ${mostYamlBytes} bytes`)
+}
+
+function contentOf({ contents, errors }: Document.Parsed, lines: LineCounter, options: YamlOptions): unknown {
   const [error] = errors
   if (error === undefined) return contents === null ? null : new Reading(lines, options).value(contents)
   const { line, col } = lines.linePos(error.pos[0])
@@ -52,7 +81,7 @@ export function readYaml(text: string, options: YamlOptions = {}): unknown {
 const tooDeep = `it has more than ${mostYamlLevels} levels`
 
 /** What follows the first document is not read, as in sigs.k8s.io/yaml. "failsafe": all scalars are text, `yamlScalar` has their values. */
-function firstDocument(text: string, lines: LineCounter): Document.Parsed {
+function firstDocument(tokens: Iterable<CST.Token>, length: number): Document.Parsed {
   const options = {
     version: '1.1',
     schema: 'failsafe',
@@ -60,20 +89,26 @@ function firstDocument(text: string, lines: LineCounter): Document.Parsed {
     resolveKnownTags: false,
     uniqueKeys: false,
   } as const
-  for (const document of new Composer(options).compose(tokensOf(text, lines), true, text.length)) return document
+  for (const document of new Composer(options).compose(tokens, true, length)) return document
   throw new YamlError('it has no document') // not reached: `true` has the parser make one
 }
 
-/** What reads them calls itself for each level. */
-function* tokensOf(text: string, lines: LineCounter) {
-  lines.addNewLine(0)
-  const parser = new Parser(lines.addNewLine)
-  for (const lexeme of new Lexer().lex(text)) {
-    yield* parser.next(lexeme)
-    // Around the levels is the document, within them a scalar.
-    if (parser.stack.length > mostYamlLevels + 2) throw new YamlError(tooDeep)
-  }
+function* tokensOf(text: string, lines: LineCounter): Generator<CST.Token> {
+  const parser = parserOf(lines)
+  for (const lexeme of new Lexer().lex(text)) yield* nextTokens(parser, lexeme)
   yield* parser.end()
+}
+
+function parserOf(lines: LineCounter): Parser {
+  lines.addNewLine(0)
+  return new Parser(lines.addNewLine)
+}
+
+/** What reads the tokens calls itself for each level. */
+function* nextTokens(parser: Parser, lexeme: string): Generator<CST.Token> {
+  yield* parser.next(lexeme)
+  // Around the levels is the document, within them a scalar.
+  if (parser.stack.length > mostYamlLevels + 2) throw new YamlError(tooDeep)
 }
 
 /** One pass over a document, from nodes to values. */

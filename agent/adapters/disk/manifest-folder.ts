@@ -4,7 +4,7 @@ import { readdir, readFile, stat, watch } from 'node:fs/promises'
 import { join } from 'node:path'
 import { within } from '../../../daemon/deadline.ts'
 import { codeOf, messageOf } from '../../../daemon/errors.ts'
-import { mostYamlBytes, readYaml, YamlError } from '../../../daemon/yaml/yaml-reader.ts'
+import { mostYamlBytes, readYamlInTurns, YamlError } from '../../../daemon/yaml/yaml-reader.ts'
 import type { ManifestFile, ManifestFolder } from '../../pods/static/static-pod-manager.ts'
 
 const endings = ['.yaml', '.yml', '.json']
@@ -54,7 +54,7 @@ async function namesIn(path: string): Promise<readonly string[]> {
 async function manifest(path: string, size: number): Promise<ManifestFile> {
   if (size > mostYamlBytes) return { path, problem: `it is longer than ${mostYamlBytes} bytes` }
   try {
-    return { path, content: readYaml(await readFile(path, 'utf8'), { allowDuplicates: true }) }
+    return { path, content: await readYamlInTurns(await readFile(path, 'utf8'), { allowDuplicates: true }) }
   } catch (error) {
     return {
       path,
