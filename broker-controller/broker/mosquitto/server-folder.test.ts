@@ -22,8 +22,10 @@ async function world(t: Test) {
   await beginIssuedCertificates({ store, clock }, authority.hash)
   const files = join(folder, 'files')
   const displaced: string[] = []
+  const server: { error?: Error | undefined } = {}
   const displace = async (node: string) => {
     displaced.push(`${node} while the list has ${(await users()).join()}`)
+    if (server.error !== undefined) throw server.error
   }
   const needs = { store, authority: () => authority, onAuthorityChange: () => undefined, displace, clock, log }
   const loop = serverFolder(needs, { folder: files, port: 8883, names: ['localhost'], controller: 'controller' })
@@ -38,11 +40,11 @@ async function world(t: Test) {
   const until = async (enough: () => Promise<boolean>) => {
     while (!(await enough())) await new Promise((resolve) => setTimeout(resolve, 10))
   }
-  const joins = async (nowMs = Date.now()) => {
-    const { certificate } = issueNode(authority, { nodeName: 'pi-1', nowMs })
-    await recordIssuedCertificate({ store, clock }, user, certificate, authority.hash)
+  const joins = async (nowMs = Date.now(), nodeName = 'pi-1') => {
+    const { certificate } = issueNode(authority, { nodeName, nowMs })
+    await recordIssuedCertificate({ store, clock }, `system:node:${nodeName}`, certificate, authority.hash)
   }
-  return { files, store, log, read, users, until, joins, displaced }
+  return { files, store, log, read, users, until, joins, displaced, server }
 }
 
 test('a node has its block from its certificate on, and none once it is revoked', async (t) => {
@@ -74,6 +76,29 @@ test('a name that was revoked gets rights again after its earlier connection is 
   await revoke({ store, clock }, 'system:node:other', 'Revoked')
   await until(async () => (await users()).includes(user))
   t.equal(displaced.length, 1)
+})
+
+test('a name whose earlier connection could not be ended has no rights until it is, unless no server runs', async (t) => {
+  const { store, users, until, joins, log, server, displaced } = await world(t)
+  await joins()
+  await until(async () => (await users()).includes(user))
+  await revoke({ store, clock }, user, 'Revoked')
+  await until(async () => !(await users()).includes(user))
+  server.error = new Error('No connection to the MQTT server: not within 10 s')
+  await joins(Date.now() + 3_600_000)
+  await joins(Date.now(), 'pi-2')
+  await until(async () => (await users()).includes('system:node:pi-2'))
+  t.notOk((await users()).includes(user), 'and other nodes do not wait for it')
+  await joins(Date.now(), 'pi-3')
+  await until(async () => (await users()).includes('system:node:pi-3'))
+  t.notOk((await users()).includes(user))
+  t.ok(displaced.length > 1)
+  t.match(log.messages('warn'), [/^Nodes have no rights on the MQTT server yet: earlier connections/])
+  server.error = new Error('No connection to the MQTT server', {
+    cause: Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:8883'), { code: 'ECONNREFUSED' }),
+  })
+  await joins(Date.now(), 'pi-4')
+  await until(async () => (await users()).includes(user))
 })
 
 test('files that do not change are not written again', async (t) => {

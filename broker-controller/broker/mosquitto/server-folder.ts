@@ -7,6 +7,7 @@ import { readIfThere } from '../../../certs/files.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { runController } from '../../../daemon/controller.ts'
 import { replaceFile } from '../../../daemon/durable-file.ts'
+import { codeOf, withCauses } from '../../../daemon/errors.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
@@ -31,7 +32,7 @@ export type ServerFolderNeeds = {
   readonly authority: () => Authority
   /** Calls the listener when the authority or what it trusts has changed. */
   readonly onAuthorityChange: (listener: () => void) => void
-  /** Ends the connection that the server has of this node, before the name has rights again. Rejects where the server cannot be reached. */
+  /** Ends the connection that the server has of this node, before the name has rights again. Rejects where it cannot, with ECONNREFUSED where no server runs. */
   readonly displace: (node: string) => Promise<void>
   readonly clock: Clock
   readonly log: Log
@@ -50,6 +51,7 @@ const onlyKey = 'files'
 /** Machines that join together are in one change of the files. */
 const gatherMs = 200
 const displacedAtOnce = 8
+const displaceAgainMs = 10_000
 /** Certificates end, and that of the server is renewed. */
 const checkMs = 3600_000
 
@@ -61,6 +63,7 @@ export function serverFolder(needs: ServerFolderNeeds, settings: ServerFolderSet
   const issued = new Map<string, readonly RecordedCertificate[]>()
   let revocations: ReadonlyMap<string, Revocation> = new Map()
   let withheld = ''
+  let waiting = ''
 
   const nodes = informer({ store, clock, log }, 'nodes', (present, previous) => {
     if (present === undefined || previous === undefined) changed()
@@ -105,6 +108,16 @@ export function serverFolder(needs: ServerFolderNeeds, settings: ServerFolderSet
     )
   }
 
+  const warnConnected = (failed: ReadonlyMap<string, unknown>) => {
+    const names = [...failed.keys()].join()
+    if (names !== '' && names !== waiting) {
+      const [error] = failed.values()
+      const facts = { nodes: [...failed.keys()].slice(0, 10), count: failed.size, retryInMs: displaceAgainMs, error }
+      log.warn('Nodes have no rights on the MQTT server yet: earlier connections of their names could not be ended', facts)
+    }
+    waiting = names
+  }
+
   const reconcile = async () => {
     const { folder, port, names, controller } = settings
     await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -112,11 +125,11 @@ export function serverFolder(needs: ServerFolderNeeds, settings: ServerFolderSet
     const { nodes: allowed, withheld: kept, revoked } = rights(await listedByOthers(folder, present))
     const server = await keptServerCertificate(folder, present, names, clock.wallMs())
     const revocationLists = await authorityLists(folder, present, revoked, clock.wallMs())
+    const connected = await displaceReturning(folder, allowed, revocations, needs.displace)
     const files = serverFiles({
-      ...{ folder, port, controller, nodes: allowed, ...server },
+      ...{ folder, port, controller, nodes: allowed.filter((node) => !connected.has(node)), ...server },
       ...{ authorities: present.trusted, revocations: revocationLists },
     })
-    await displaceReturning(folder, allowed, revocations, needs)
     const written: string[] = []
     for (const { name, content } of files) {
       const path = join(folder, name)
@@ -125,9 +138,10 @@ export function serverFolder(needs: ServerFolderNeeds, settings: ServerFolderSet
       written.push(name)
     }
     if (written.length > 0)
-      log.info('Files of the MQTT server written', { folder, files: written, nodes: allowed.length })
+      log.info('Files of the MQTT server written', { folder, files: written, nodes: allowed.length - connected.size })
     warnWithheld(kept)
-    return { requeueAfterMs: checkMs }
+    warnConnected(connected)
+    return { requeueAfterMs: connected.size > 0 ? displaceAgainMs : checkMs }
   }
   const writing = async (signal: AbortSignal) => {
     await Promise.all([nodes.listed, maps.listed])
@@ -151,20 +165,31 @@ export function serverFolder(needs: ServerFolderNeeds, settings: ServerFolderSet
 
 /**
  * Ends the connections of names that were revoked and get rights again. Such a connection stays open when its certificate is revoked,
- * and would have the rights of the machine that has the name now.
+ * and would have the rights of the machine that has the name now. Resolves with the nodes whose connection may be there still, by name.
  */
 async function displaceReturning(
   folder: string,
   allowed: readonly string[],
   revocations: ReadonlyMap<string, Revocation>,
-  { displace, log }: Pick<ServerFolderNeeds, 'displace' | 'log'>,
-): Promise<void> {
+  displace: ServerFolderNeeds['displace'],
+): Promise<ReadonlyMap<string, unknown>> {
   const before = usersIn((await readIfThere(join(folder, mosquittoFiles.accessList))) ?? '')
   const returning = allowed.filter((node) => {
     const { user } = nodeIdentity(node)
     return revocations.has(user) && !before.has(user)
   })
-  await inParallel(returning, displacedAtOnce, (node) =>
-    displace(node).catch((error: unknown) => log.warn('No earlier connection of the node was ended', { node, error })),
-  )
+  const failed = new Map<string, unknown>()
+  await inParallel(returning, displacedAtOnce, async (node) => {
+    try {
+      await displace(node)
+    } catch (error) {
+      if (!isStopped(error)) failed.set(node, error)
+    }
+  })
+  return failed
+}
+
+/** Nothing listens at the port: a server that is stopped has no connections, and may wait for its first files. */
+function isStopped(error: unknown): boolean {
+  return withCauses(error).some((one) => codeOf(one) === 'ECONNREFUSED')
 }

@@ -13,7 +13,7 @@ const certificateMs = 10 * 60_000
 
 /**
  * Connects as the node, with a certificate of its own, and leaves again. Mosquitto does not look at the certificates of open
- * connections when its revocation lists change. Rejects where the server cannot be reached: then it has no connection either.
+ * connections when its revocation lists change. Rejects where the server cannot be reached: it may have the connection still.
  */
 export async function displaceConnection(
   nodeName: string,
