@@ -1,7 +1,6 @@
 /** Loop: keeps a folder with the files of a Mosquitto current: access list, revocation lists, authorities and the server's certificate. */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { nodeIdentity } from '../../../api/identity.ts'
 import type { Authority } from '../../../certs/authority.ts'
 import { readIfThere } from '../../../certs/files.ts'
 import type { Clock } from '../../../daemon/clock.ts'
@@ -23,6 +22,7 @@ import type { Store } from '../../store/store.ts'
 import { usersIn } from './access-list.ts'
 import { authorityLists, certificateHashes, listedByOthers } from './authority-lists.ts'
 import { type NodeRights, nodeRights } from './node-rights.ts'
+import { returningNodes } from './returning-nodes.ts'
 import { mosquittoFiles } from './server-configuration.ts'
 import { serverFiles } from './server-files.ts'
 import { keptServerCertificate } from './server-identity.ts'
@@ -62,8 +62,8 @@ export function serverFolder(needs: ServerFolderNeeds, settings: ServerFolderSet
   const changed = () => queue.addAfter(onlyKey, gatherMs)
   const issued = new Map<string, readonly RecordedCertificate[]>()
   let revocations: ReadonlyMap<string, Revocation> = new Map()
-  let withheld = ''
-  let waiting = ''
+  const decideReturning = returningNodes()
+  const warnings = rightsWarnings(log)
 
   const nodes = informer({ store, clock, log }, 'nodes', (present, previous) => {
     if (present === undefined || previous === undefined) changed()
@@ -94,30 +94,6 @@ export function serverFolder(needs: ServerFolderNeeds, settings: ServerFolderSet
       nowMs: clock.wallMs(),
     })
 
-  const warnWithheld = (names: readonly string[]) => {
-    if (names.join() === withheld) return
-    withheld = names.join()
-    if (names.length === 0) return log.info('No node is kept from the MQTT server any more')
-    log.warn(
-      'Nodes have no rights on the MQTT server: an earlier certificate of their name was revoked, and is in no revocation list',
-      {
-        nodes: names.slice(0, 10),
-        count: names.length,
-        remedy: 'Replace the authority: bramble-controller certificates rollover begin',
-      },
-    )
-  }
-
-  const warnConnected = (failed: ReadonlyMap<string, unknown>) => {
-    const names = [...failed.keys()].join()
-    if (names !== '' && names !== waiting) {
-      const [error] = failed.values()
-      const facts = { nodes: [...failed.keys()].slice(0, 10), count: failed.size, retryInMs: displaceAgainMs, error }
-      log.warn('Nodes have no rights on the MQTT server yet: earlier connections of their names could not be ended', facts)
-    }
-    waiting = names
-  }
-
   const reconcile = async () => {
     const { folder, port, names, controller } = settings
     await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -125,9 +101,12 @@ export function serverFolder(needs: ServerFolderNeeds, settings: ServerFolderSet
     const { nodes: allowed, withheld: kept, revoked } = rights(await listedByOthers(folder, present))
     const server = await keptServerCertificate(folder, present, names, clock.wallMs())
     const revocationLists = await authorityLists(folder, present, revoked, clock.wallMs())
-    const connected = await displaceReturning(folder, allowed, revocations, needs.displace)
+    const before = usersIn((await readIfThere(join(folder, mosquittoFiles.accessList))) ?? '')
+    const returning = decideReturning({ before, allowed, revocations, nowMs: clock.monotonicMs() })
+    const connected = await displaceAll(returning.displace, needs.displace)
+    const withRights = allowed.filter((node) => !returning.waiting.has(node) && !connected.has(node))
     const files = serverFiles({
-      ...{ folder, port, controller, nodes: allowed.filter((node) => !connected.has(node)), ...server },
+      ...{ folder, port, controller, nodes: withRights, ...server },
       ...{ authorities: present.trusted, revocations: revocationLists },
     })
     const written: string[] = []
@@ -138,10 +117,10 @@ export function serverFolder(needs: ServerFolderNeeds, settings: ServerFolderSet
       written.push(name)
     }
     if (written.length > 0)
-      log.info('Files of the MQTT server written', { folder, files: written, nodes: allowed.length - connected.size })
-    warnWithheld(kept)
-    warnConnected(connected)
-    return { requeueAfterMs: connected.size > 0 ? displaceAgainMs : checkMs }
+      log.info('Files of the MQTT server written', { folder, files: written, nodes: withRights.length })
+    warnings.withheld(kept)
+    warnings.connected(connected)
+    return { requeueAfterMs: Math.min(returning.waitMs ?? checkMs, connected.size > 0 ? displaceAgainMs : checkMs) }
   }
   const writing = async (signal: AbortSignal) => {
     await Promise.all([nodes.listed, maps.listed])
@@ -163,23 +142,47 @@ export function serverFolder(needs: ServerFolderNeeds, settings: ServerFolderSet
   }
 }
 
-/**
- * Ends the connections of names that were revoked and get rights again. Such a connection stays open when its certificate is revoked,
- * and would have the rights of the machine that has the name now. Resolves with the nodes whose connection may be there still, by name.
- */
-async function displaceReturning(
-  folder: string,
-  allowed: readonly string[],
-  revocations: ReadonlyMap<string, Revocation>,
+/** Logs which nodes have no rights, when that changes. */
+function rightsWarnings(log: Log) {
+  let [withheld, waiting] = ['', '']
+  return {
+    withheld(names: readonly string[]) {
+      if (names.join() === withheld) return
+      withheld = names.join()
+      if (names.length === 0) return log.info('No node is kept from the MQTT server any more')
+      log.warn(
+        'Nodes have no rights on the MQTT server: an earlier certificate of their name was revoked, and is in no revocation list',
+        {
+          nodes: names.slice(0, 10),
+          count: names.length,
+          remedy: 'Replace the authority: bramble-controller certificates rollover begin',
+        },
+      )
+    },
+    /** `failed`: why their connections could not be ended, by node. */
+    connected(failed: ReadonlyMap<string, unknown>) {
+      const names = [...failed.keys()]
+      const [error] = failed.values()
+      if (names.length > 0 && names.join() !== waiting) {
+        log.warn('Nodes have no rights on the MQTT server yet: earlier connections of their names could not be ended', {
+          nodes: names.slice(0, 10),
+          count: names.length,
+          retryInMs: displaceAgainMs,
+          error,
+        })
+      }
+      waiting = names.join()
+    },
+  }
+}
+
+/** Resolves with the nodes whose earlier connections may be there still, and why. */
+async function displaceAll(
+  nodes: readonly string[],
   displace: ServerFolderNeeds['displace'],
 ): Promise<ReadonlyMap<string, unknown>> {
-  const before = usersIn((await readIfThere(join(folder, mosquittoFiles.accessList))) ?? '')
-  const returning = allowed.filter((node) => {
-    const { user } = nodeIdentity(node)
-    return revocations.has(user) && !before.has(user)
-  })
   const failed = new Map<string, unknown>()
-  await inParallel(returning, displacedAtOnce, async (node) => {
+  await inParallel(nodes, displacedAtOnce, async (node) => {
     try {
       await displace(node)
     } catch (error) {
