@@ -1,6 +1,7 @@
 /** The `desired` message of a node, with all objects, or with references to those that the node holds. */
 import { createHash } from 'node:crypto'
 import type { ContentNames, DesiredMessage, DesiredReferences } from '../../../api/topics.ts'
+import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
 import type { DesiredContent } from './desired-content.ts'
 
 /** Of the controller: `epoch`, `version` and `store`. */
@@ -12,19 +13,28 @@ export type NamedContents = {
   readonly contents: ReadonlyMap<string, object>
 }
 
-/** The same name is the same content, whichever controller gives it. The objects of the store are never changed in place: each is hashed once. */
-export function namedContents({ pods, data: { configMaps = [], secrets = [] } }: DesiredContent): NamedContents {
+/**
+ * The same name is the same content, whichever controller gives it. The objects of the store are never changed in place: each is hashed once.
+ * Many of them, or large ones, take several turns of the event loop.
+ */
+export async function namedContents({
+  pods,
+  data: { configMaps = [], secrets = [] },
+}: DesiredContent): Promise<NamedContents> {
   const contents = new Map<string, object>()
-  const nameAll = (objects: readonly object[]) =>
-    objects.map((one) => {
+  const nameAll = async (objects: Iterable<object>) => {
+    const names: string[] = []
+    await eachInTurns(objects, (one) => {
       const name = contentName(one)
       contents.set(name, one)
-      return name
+      names.push(name)
     })
+    return names
+  }
   const names = {
-    pods: nameAll([...pods.values()].map(({ pod }) => pod)),
-    configMaps: nameAll(configMaps),
-    secrets: nameAll(secrets),
+    pods: await nameAll([...pods.values()].map(({ pod }) => pod)),
+    configMaps: await nameAll(configMaps),
+    secrets: await nameAll(secrets),
   }
   return { names, contents }
 }

@@ -200,11 +200,12 @@ function desiredPublisher({ broker, clock, epoch, origin }: NodeOutboxNeeds, hel
     },
     /** Publishes the content if it is not the one that was published last, or if the node lacks a part of it. */
     async publish(name: string, node: StoredObject<'nodes'> | undefined, content: DesiredContent): Promise<void> {
+      // First: what the node reports meanwhile counts.
+      const named = await namedContents(content)
       const earlier = published.get(name)
       const nodeUID = node?.metadata.uid
       const holds = content.data.awaitsCheckpoint ? undefined : held.of(name, node)
       const form = holds === undefined ? 'whole' : 'references'
-      const named = namedContents(content)
       const missing =
         holds === undefined || holds === 'all' ? [] : [...named.contents.keys()].filter((one) => !holds.has(one))
       const isComplete = missing.length === 0 && earlier?.form === form
