@@ -22,8 +22,8 @@ export type Misread = Described<typeof MisreadSchema>
 
 const DesiredSchema = object({ ...DesiredMessageSchema.properties, misread: optional(list(MisreadSchema)) })
 /**
- * `misread`: also wanted here, in words that are not known. `names`: of the objects in the lists; a list may have others after those
- * that have a name.
+ * `misread`: also wanted here, with fields or values that this version cannot decode. `names`: of the objects in the lists; a list may have
+ * others after those that have a name.
  */
 export type Desired = Described<typeof DesiredSchema>
 
@@ -46,7 +46,7 @@ const lists = [
   { field: 'configMaps', kind: 'ConfigMap', schema: ConfigMapSchema },
   { field: 'secrets', kind: 'Secret', schema: SecretSchema },
 ] as const
-type ListOf = (typeof lists)[number]
+type ObjectList = (typeof lists)[number]
 
 const NamedSchema = object({ metadata: ObjectMetaSchema })
 
@@ -61,23 +61,23 @@ export function decodeDesired(input: unknown): Decoded<Desired> {
   const misread: Misread[] = []
   const found: { [field: string]: unknown } = {}
   const kept: { [field: string]: readonly string[] } = {}
-  for (const of of lists) {
-    const items = input[of.field]
+  for (const one of lists) {
+    const items = input[one.field]
     if (!Array.isArray(items)) continue
-    const names = namesIn(input, of.field, items.length)
+    const names = namesIn(input, one.field, items.length)
     const understood: unknown[] = []
     const understoodNames: string[] = []
     for (const [index, item] of items.entries()) {
       const name = names?.[index]
-      const usable = understoodOf(of, item)
+      const usable = understoodOf(one, item)
       if ('misread' in usable) misread.push({ ...usable.misread, ...(name !== undefined && { content: name }) })
       else {
         understood.push(usable.item)
         if (name !== undefined) understoodNames.push(name)
       }
     }
-    found[of.field] = understood
-    kept[of.field] = understoodNames
+    found[one.field] = understood
+    kept[one.field] = understoodNames
   }
   const named = input['names'] === undefined ? {} : { names: kept }
   const rest = decode(DesiredSchema, { ...input, ...found, ...named })
@@ -94,10 +94,10 @@ export function decodeReceivedDesired(input: unknown): Decoded<ReceivedDesired> 
   if (!message.ok) return message
   const { contents: texts, ...rest } = message.value
   const contents = new Map<string, Content>()
-  for (const of of lists) {
-    for (const name of rest.names[of.field] ?? []) {
+  for (const one of lists) {
+    for (const name of rest.names[one.field] ?? []) {
       if (!Object.hasOwn(texts, name)) continue
-      const content = decodeContent(of, name, texts[name])
+      const content = decodeContent(one, name, texts[name])
       if (!content.ok) return content
       contents.set(name, content.value)
     }
@@ -105,18 +105,18 @@ export function decodeReceivedDesired(input: unknown): Decoded<ReceivedDesired> 
   return { ...message, value: { ...rest, pods: [], contents } }
 }
 
-function decodeContent(of: ListOf, name: string, item: unknown): Decoded<Content> {
-  const usable = understoodOf(of, item)
+function decodeContent(objects: ObjectList, name: string, item: unknown): Decoded<Content> {
+  const usable = understoodOf(objects, item)
   if ('misread' in usable) {
     const misread = { ...usable.misread, content: name }
     return { ok: true, value: { kind: 'misread', misread }, unknownFields: [] }
   }
-  const decoded = decode(of.schema, usable.item)
-  return decoded.ok ? { ...decoded, value: { kind: of.kind, object: decoded.value } as Content } : decoded
+  const decoded = decode(objects.schema, usable.item)
+  return decoded.ok ? { ...decoded, value: { kind: objects.kind, object: decoded.value } as Content } : decoded
 }
 
 function understoodOf(
-  { kind, schema }: ListOf,
+  { kind, schema }: ObjectList,
   item: unknown,
 ): { readonly item: unknown } | { readonly misread: Misread } {
   const decoded = decode(schema, item)
@@ -131,7 +131,7 @@ function understoodOf(
 }
 
 /** undefined: there are none, or not one for each object. */
-function namesIn(input: JsonObject, field: ListOf['field'], count: number): readonly string[] | undefined {
+function namesIn(input: JsonObject, field: ObjectList['field'], count: number): readonly string[] | undefined {
   const names = isObject(input['names']) ? input['names'][field] : undefined
   return Array.isArray(names) && names.length === count && names.every((name) => typeof name === 'string')
     ? names

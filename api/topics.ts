@@ -126,7 +126,7 @@ export const DesiredMessageSchema = object({
    * holds, and posts it to `nodes/NODE/checkpoint`.
    */
   awaitsCheckpoint: optional(bool),
-  /** Left out by versions before. */
+  /** Earlier controllers leave it out. */
   names: optional(ContentNamesSchema),
 })
 export type DesiredMessage = Described<typeof DesiredMessageSchema>
@@ -146,7 +146,7 @@ export type DesiredReferences = Described<typeof DesiredReferencesSchema>
 /** The names of all contents that the node holds. Published on each connection, and when a message refers to others. */
 export const ContentsMessageSchema = object({ names: list(text) })
 export type ContentsMessage = Described<typeof ContentsMessageSchema>
-/** A node has 110 pods. Of one with more contents the others are sent each time. */
+/** A node has 110 pods. The contents beyond this number are sent each time. */
 export const mostHeldNames = 4096
 
 /**

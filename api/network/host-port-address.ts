@@ -6,10 +6,7 @@ export function isOpenAtIPv6(hostIP: string): boolean {
   return hostIP === '' || hostIP.includes(':')
 }
 
-/**
- * At all addresses of IPv4, and its port is that of the name server of the node, which has it at one of them: no other program can open it
- * at all.
- */
+/** Whether no program can open this port at all IPv4 addresses of the node, because the name server of the node has it at one of them. */
 export function meetsNameServer(port: number, hostIP: string): boolean {
   return port === nameServerPort && (hostIP === '' || hostIP === '0.0.0.0')
 }

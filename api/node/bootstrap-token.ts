@@ -43,7 +43,7 @@ export function tokenFrom(random: Uint8Array): TokenParts {
 
 const tokenUserPrefix = 'system:bootstrap:'
 
-/** Undefined where the user is no holder of a token. */
+/** The ID of the token that the user authenticated with; undefined for other users. */
 export function tokenIdOf(user: string): string | undefined {
   return user.startsWith(tokenUserPrefix) ? user.slice(tokenUserPrefix.length) : undefined
 }

@@ -95,11 +95,8 @@ export function answerHeaders(
   const all = pairsOf(headers)
   const dropped = new Set([...hopByHop, ...namedIn(all)])
   const kept = all.filter(([name]) => !dropped.has(name.toLowerCase()))
-  if (ofController) return kept.flatMap(([name, value]) => [name, isNamed(name, 'location') ? rewrite(value) : value])
-  return withinPath(kept, rewrite).flatMap(([name, value]) => [
-    name,
-    isNamed(name, 'location') ? rewrite(value) : value,
-  ])
+  const passed = ofController ? kept : withinPath(kept, rewrite)
+  return passed.flatMap(([name, value]) => [name, isNamed(name, 'location') ? rewrite(value) : value])
 }
 
 /** The same of an answer that upgrades the connection: the headers of the connection stay. */
