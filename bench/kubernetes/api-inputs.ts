@@ -1,6 +1,6 @@
 /**
- * Inputs of which public reports and Kubernetes' own tests depend, with the answers of kube-apiserver 1.32. None needs a controller or a node,
- * so that a kube-apiserver alone answers them.
+ * Inputs that public reports and Kubernetes' own tests depend on, with the answers of kube-apiserver 1.32. None needs a controller or a node,
+ * so a kube-apiserver alone answers them.
  */
 import { type ApiInput, absent, type SentInput } from './api-input.ts'
 
@@ -68,7 +68,7 @@ const yamlInputs: readonly ApiInput[] = [
     expected: { code: 201, fields: { 'spec.template.spec.automountServiceAccountToken': true } },
   },
   {
-    name: 'on in YAML is no text',
+    name: 'on in YAML is not a text',
     sent: {
       method: 'POST',
       path: maps,
@@ -143,7 +143,7 @@ const refusals: readonly ApiInput[] = [
     expected: { code: 422, fields: causes('spec.request', 'FieldValueInvalid') },
   },
   {
-    name: 'a timeout that is no duration',
+    name: 'a timeout that is not a duration',
     sent: { method: 'GET', path: `${maps}?timeout=invalid` },
     expected: { code: 400, fields: { reason: 'BadRequest' } },
   },
@@ -169,7 +169,7 @@ const refusals: readonly ApiInput[] = [
     expected: { code: 400, fields: { reason: 'BadRequest' } },
   },
   {
-    name: 'a patch of a type that is none',
+    name: 'a patch of an unknown type',
     before: [made('patched')],
     sent: { method: 'PATCH', path: `${maps}/patched`, body: {} },
     expected: { code: 415, fields: { reason: 'UnsupportedMediaType' } },
@@ -199,12 +199,12 @@ const refusals: readonly ApiInput[] = [
     expected: { code: 400, fields: { reason: 'BadRequest' } },
   },
   {
-    name: 'a fieldValidation that is none',
+    name: 'an unknown fieldValidation',
     sent: { method: 'POST', path: `${maps}?fieldValidation=Other`, body: map('validated') },
     expected: { code: 422, fields: { reason: 'Invalid', 'details.causes.0.reason': 'FieldValueNotSupported' } },
   },
   {
-    name: 'a dryRun that is none',
+    name: 'an unknown dryRun',
     sent: { method: 'POST', path: `${maps}?dryRun=Some`, body: map('dry') },
     expected: { code: 422, fields: { reason: 'Invalid', 'details.causes.0.reason': 'FieldValueNotSupported' } },
   },
