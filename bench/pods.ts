@@ -14,6 +14,7 @@ import { type DockerDoor, dockerDoor } from '../test/support/docker-door.ts'
 import { startDockerd, type TestDockerd } from '../test/support/dockerd.ts'
 import { joinFleet, startAgent, startController } from '../test/support/fleet.ts'
 import { testVolumes } from '../test/support/volumes.ts'
+import { median } from './figures/median.ts'
 import { benchmarkOptions } from './options/benchmark-options.ts'
 
 const values = benchmarkOptions({
@@ -217,10 +218,6 @@ async function timed(act: () => Promise<unknown>): Promise<number> {
   const beganMs = performance.now()
   await act()
   return performance.now() - beganMs
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
 }
 
 function compared(ms: number, plainMs: number): string[] {

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type ApiAccess, readKubeconfig } from '../broker-controller/kubeconfig.ts'
 import { startProgram } from '../test/support/program.ts'
+import { median } from './figures/median.ts'
 import { benchmarkOptions } from './options/benchmark-options.ts'
 
 const {
@@ -242,10 +243,6 @@ async function inParallel(count: number, atOnce: number, act: (i: number) => Pro
     for (let i = next++; i < count; i = next++) await act(i)
   }
   await Promise.all(Array.from({ length: atOnce }, worker))
-}
-
-function median(all: readonly number[]): number {
-  return all.toSorted((a, b) => a - b)[Math.floor(all.length / 2)] ?? Number.NaN
 }
 
 async function residentKB(pid: number): Promise<number> {

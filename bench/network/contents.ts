@@ -9,6 +9,7 @@ import { readKubeconfig } from '../../broker-controller/kubeconfig.ts'
 import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
 import { startDockerd } from '../../test/support/dockerd.ts'
 import { machineNetwork } from '../../test/support/machine-network.ts'
+import { median } from '../figures/median.ts'
 import { benchmarkOptions } from '../options/benchmark-options.ts'
 import { type NodeInSpace, nodeInSpace } from './node-in-space.ts'
 
@@ -148,8 +149,4 @@ function print(name: string, all: readonly Round[]): void {
     figure(({ written }) => written),
   ]
   console.log(`| ${[name, ...cells].join(' | ')} |`)
-}
-
-function median(numbers: readonly number[]): number {
-  return [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0
 }

@@ -7,6 +7,7 @@ import { podManifest } from '../../test/support/manifests.ts'
 import { image } from '../../test/support/pods.ts'
 import { type RoutedMachine, type RoutedMachines, routedMachines } from '../../test/support/routed-machines.ts'
 import { eventually } from '../../test/support/wait.ts'
+import { median } from '../figures/median.ts'
 import { benchmarkOptions } from '../options/benchmark-options.ts'
 import { barePaths, type Place } from './bare-paths.ts'
 import { wire } from './wire.ts'
@@ -104,10 +105,6 @@ function table(): string {
   }
   const head = '| path | throughput | ratio | round trip | ratio | its CPU time | ratio |'
   return [head, '|---|---|---|---|---|---|---|', ...[...rows].map(line)].join('\n')
-}
-
-function median(numbers: readonly number[]): number {
-  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN
 }
 
 async function measured({ from, to, address }: Path): Promise<Figure> {

@@ -8,6 +8,7 @@ import { aService, endpointOn } from '../../agent/network/testing/services.ts'
 import type { ServiceState } from '../../api/network/service-endpoints.ts'
 import { bareFleet } from '../../test/support/bare-nodes.ts'
 import { ownSpace } from '../../test/support/own-space.ts'
+import { median } from '../figures/median.ts'
 import { benchmarkOptions } from '../options/benchmark-options.ts'
 
 const node = {
@@ -145,8 +146,4 @@ function cpuOf(work: () => void): number {
   work()
   const { user, system } = process.cpuUsage(from)
   return (user + system) / 1000
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((one, other) => one - other)[Math.floor(values.length / 2)] ?? 0
 }
