@@ -106,13 +106,18 @@ export function decodeReceivedDesired(input: unknown): Decoded<ReceivedDesired> 
 }
 
 function decodeContent(objects: ObjectList, name: string, item: unknown): Decoded<Content> {
+  const decoded = decode(objects.schema, item)
+  if (decoded.ok) return contentOf(objects, decoded)
   const usable = understoodOf(objects, item)
   if ('misread' in usable) {
     const misread = { ...usable.misread, content: name }
     return { ok: true, value: { kind: 'misread', misread }, unknownFields: [] }
   }
-  const decoded = decode(objects.schema, usable.item)
-  return decoded.ok ? { ...decoded, value: { kind: objects.kind, object: decoded.value } as Content } : decoded
+  return contentOf(objects, decode(objects.schema, usable.item))
+}
+
+function contentOf({ kind }: ObjectList, decoded: Decoded<unknown>): Decoded<Content> {
+  return decoded.ok ? { ...decoded, value: { kind, object: decoded.value } as Content } : decoded
 }
 
 function understoodOf(
