@@ -1,4 +1,5 @@
 /** A value that loops share: one of them writes it, any number read it and are notified of changes. */
+import type { Clock } from './clock.ts'
 
 export interface Reader<T> {
   get(): T
@@ -54,4 +55,17 @@ export function firstValue<T>(reader: Reader<T | undefined>): Promise<T> {
     stop = reader.onChange(take)
     take(reader.get())
   })
+}
+
+/** Resolves at the first change of one of these after which `isDone`, and after `ms` in any case. No listener is left then. */
+export async function changeWithin(
+  ms: number,
+  readers: readonly { onChange(listener: () => void): () => void }[],
+  isDone: () => boolean,
+  clock: Pick<Clock, 'sleep'>,
+): Promise<void> {
+  const enough = new AbortController()
+  const stops = readers.map((reader) => reader.onChange(() => isDone() && enough.abort('done')))
+  await clock.sleep(ms, enough.signal)
+  for (const stop of stops) stop()
 }

@@ -1,5 +1,6 @@
 /** What the engine needs of the network of pods before the parts of the network are built: the form that is wanted, and when it is ready. */
-import type { Reader } from '../../daemon/cell.ts'
+import { changeWithin, type Reader } from '../../daemon/cell.ts'
+import { systemClock } from '../../daemon/clock.ts'
 import { withinOr } from '../../daemon/deadline.ts'
 import type { PodNetworkLink } from '../adapters/docker/docker-runtime.ts'
 import { reflectPorts } from '../adapters/network/bridge-ports.ts'
@@ -47,10 +48,9 @@ export async function networkDecided({
   networkMessage,
   networkObstacle,
 }: Pick<AgentBoard, 'fleetNetwork' | 'networkMessage' | 'networkObstacle'>): Promise<void> {
-  if (fleetNetwork.get() === undefined) return
-  const isThere = (value: unknown) => value !== undefined
-  const decided = Promise.race([become(networkMessage, isThere), become(networkObstacle, isThere)])
-  await withinOr(preparedMs, undefined, decided)
+  const parts = [networkMessage, networkObstacle]
+  const isDecided = () => fleetNetwork.get() === undefined || parts.some((one) => one.get() !== undefined)
+  if (!isDecided()) await changeWithin(preparedMs, [fleetNetwork, ...parts], isDecided, systemClock)
 }
 
 /** Of the first pod; later ones find it done. A pod that starts without its routes gets them when the node does. */

@@ -2,7 +2,7 @@
 
 import { isStaticPod } from '../../../api/pod/static-pod.ts'
 import type { ContainerPort } from '../../../api/pod.ts'
-import type { Cell, Reader } from '../../../daemon/cell.ts'
+import { type Cell, changeWithin, type Reader } from '../../../daemon/cell.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { FoundPod, PodIsolation } from '../../pods/admission/pod-isolation.ts'
 import type { WaitingReason } from '../../pods/record/pod-record.ts'
@@ -115,7 +115,7 @@ export function podIsolation({ reads, writes, clock }: PodIsolationNeeds): PodIs
       // The controller publishes policies, or it would have announced that it does not.
       const isLate = clock.monotonicMs() - sinceMs >= policiesKnownMs
       if (isLate && isRouted && policies.get() === undefined) writes.policies.set(closedPolicies)
-      if (!verdict().isReady) await changeWithin(watched, () => verdict().isReady, clock)
+      if (!verdict().isReady) await changeWithin(patienceMs, watched, () => verdict().isReady, clock)
       const found = verdict()
       if (found.isReady) {
         waitingSinceMs.delete(uid)
@@ -184,16 +184,4 @@ function textOf({ namespace, name, ip, ipv6, labels, ports, hostPorts, isStatic,
   const { id, pid, mac } = sandbox ?? {}
   const sorted = Object.entries(labels ?? {})
   return JSON.stringify([namespace, name, ip, ipv6, sorted, ports, hostPorts, isStatic, id, pid, mac])
-}
-
-/** Resolves when a reader changes so that `isDone`, and after some time in any case. */
-async function changeWithin(
-  readers: readonly { onChange(listener: () => void): () => void }[],
-  isDone: () => boolean,
-  clock: Clock,
-): Promise<void> {
-  const enough = new AbortController()
-  const stops = readers.map((reader) => reader.onChange(() => isDone() && enough.abort('done')))
-  await clock.sleep(patienceMs, enough.signal)
-  for (const stop of stops) stop()
 }
