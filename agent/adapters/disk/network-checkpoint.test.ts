@@ -5,6 +5,7 @@ import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import type { ServicesMessage } from '../../../api/network/service-endpoints.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { testFolder } from '../../../daemon/testing/test-folder.ts'
+import { withChecksum } from './checked-file.ts'
 import { networkCheckpoint, networkCheckpointPath, obstacleFile, readSavedObstacle } from './network-checkpoint.ts'
 
 const network: NetworkMessage = {
@@ -60,9 +61,13 @@ test('why a node has no part in the network is kept, until it has one', async (t
   await file.save(obstacle)
   t.same(await file.load(), obstacle)
   t.same(await readSavedObstacle(folder), obstacle)
-  await writeFile(join(folder, 'obstacle.json'), '{')
-  t.equal(await file.load(), undefined)
-  t.same(log.messages('warn'), ['The saved obstacle to the network of pods cannot be used'])
+  const later = { ...obstacle, reason: 'OfALaterAgent' }
+  for (const damage of ['{', withChecksum(later)]) {
+    await writeFile(join(folder, 'obstacle.json'), damage)
+    t.match(await file.load(), { reason: 'ObstacleUnreadable' }, 'there is one, whatever it is')
+    await t.rejects(readSavedObstacle(folder))
+  }
+  t.same(new Set(log.messages('warn')), new Set(['The saved obstacle to the network of pods cannot be used']))
   await file.save(undefined)
   t.equal(await readSavedObstacle(folder), undefined)
 })

@@ -9,7 +9,7 @@ import { removeUnfinished, replaceFile } from '../../../daemon/durable-file.ts'
 import { isMissing } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { SavedObstacle } from '../../network/gate/network-gate.ts'
-import { type NetworkObstacle, NetworkObstacleSchema } from '../../network/gate/network-obstacle.ts'
+import { type NetworkObstacle, NetworkObstacleSchema, unreadableObstacle } from '../../network/gate/network-obstacle.ts'
 import type { NetworkCheckpoint } from '../../network/messages/network-reception.ts'
 import { decodeNetwork, type Received } from '../../network/messages/received-network.ts'
 import { decodeServices } from '../../network/messages/received-services.ts'
@@ -68,7 +68,7 @@ export function obstacleFile(folder: string, log: Log): SavedObstacle {
     load: () =>
       readSavedObstacle(folder).catch((error: unknown) => {
         log.warn('The saved obstacle to the network of pods cannot be used', { error })
-        return undefined
+        return unreadableObstacle
       }),
     async save(obstacle) {
       if (obstacle === undefined) return rm(join(folder, obstacleName), { force: true })
@@ -78,11 +78,12 @@ export function obstacleFile(folder: string, log: Log): SavedObstacle {
   }
 }
 
-/** As `readSavedNetwork`. */
+/** As `readSavedNetwork`; rejects also where a later agent wrote what this one does not know. */
 export function readSavedObstacle(folder: string): Promise<NetworkObstacle | undefined> {
   return readSaved(join(folder, obstacleName), (input) => {
     const decoded = decode(NetworkObstacleSchema, input)
-    return decoded.ok ? { ...decoded, value: { message: decoded.value, problems: [] } } : decoded
+    if (!decoded.ok) throw new Error(`${obstacleName} is not valid: ${decoded.problems.map(problemText).join('; ')}`)
+    return { ...decoded, value: { message: decoded.value, problems: [] } }
   })
 }
 

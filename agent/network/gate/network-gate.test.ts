@@ -7,7 +7,7 @@ import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { isSameNetwork } from '../messages/received-network.ts'
 import type { MachineRoute } from '../peers/home-networks.ts'
 import { networkGate } from './network-gate.ts'
-import type { NetworkObstacle, ToolProblem } from './network-obstacle.ts'
+import { type NetworkObstacle, type ToolProblem, unreadableObstacle } from './network-obstacle.ts'
 
 const message = (version = 1): NetworkMessage => ({
   ...{ epoch: 'e', version, clusterCIDR: '10.244.0.0/16', serviceCIDR: '10.96.0.0/12', clusterDomain: 'cluster.local' },
@@ -23,6 +23,7 @@ function world(t: Test, { checkpoint, obstacle }: { checkpoint?: NetworkMessage;
     tools: undefined as ToolProblem | undefined,
     routes: [] as readonly MachineRoute[],
     saved: obstacle,
+    isDiskFull: false,
     looks: 0,
   }
   const fleetNetwork = cell<NetworkMessage | undefined>(checkpoint, isSameNetwork)
@@ -45,6 +46,7 @@ function world(t: Test, { checkpoint, obstacle }: { checkpoint?: NetworkMessage;
     saved: {
       load: async () => machine.saved,
       save: async (next) => {
+        if (machine.isDiskFull) throw new Error('ENOSPC')
         machine.saved = next
       },
     },
@@ -61,6 +63,7 @@ function world(t: Test, { checkpoint, obstacle }: { checkpoint?: NetworkMessage;
     networkCurrent,
     networkObstacle,
     fleetNetworkCurrent,
+    clock,
     log,
     start: async () => {
       await gate.load()
@@ -178,4 +181,32 @@ test('of two agents of a machine the one that starts later has no part in the ne
   await start()
   t.equal(networkMessage.get(), undefined)
   t.match(networkObstacle.get(), { reason: 'OtherAgent' })
+})
+
+test('what could not be saved is saved later: without it the next agent would take part in the network', async (t) => {
+  const { start, receive, machine, clock, log } = world(t)
+  machine.routes = overlapping
+  machine.isDiskFull = true
+  await start()
+  await receive(message())
+  await clock.advance(30 * 60_000)
+  t.equal(machine.saved, undefined)
+  machine.isDiskFull = false
+  await clock.advance(5 * 60_000)
+  t.match(machine.saved, { reason: 'AddressesOverlap' })
+  t.same(log.messages('warn'), [
+    'This machine is not on the network of pods',
+    'An obstacle to the network of pods was not saved',
+  ])
+})
+
+test('a machine whose reason cannot be read has no part in the network until it is looked at again', async (t) => {
+  for (const routes of [[], overlapping]) {
+    const again = world(t, { checkpoint: message(), obstacle: unreadableObstacle })
+    again.machine.routes = routes
+    await again.start()
+    t.equal(again.networkMessage.get(), undefined)
+    await again.receive(message())
+    t.equal(again.networkObstacle.get()?.reason, routes === overlapping ? 'AddressesOverlap' : undefined)
+  }
 })

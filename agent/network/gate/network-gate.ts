@@ -5,6 +5,7 @@
  */
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import { alarm } from '../../../daemon/alarm.ts'
+import { type BackoffSettings, longestBackoffMs } from '../../../daemon/backoff.ts'
 import type { Cell, Reader } from '../../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -52,6 +53,9 @@ export interface NetworkGate extends Loop {
   received(): void
 }
 
+/** Without the file the next agent would take part at once. A full disk may have room again. */
+const retry: BackoffSettings = { firstMs: 1_000, maxMs: 5 * 60_000 }
+
 export function networkGate({ machine, saved, reads, writes, clock, log }: NetworkGateNeeds): NetworkGate {
   const wake = alarm(clock)
   /** What is in the way on the machine; 'unknown' until it was checked. */
@@ -60,6 +64,8 @@ export function networkGate({ machine, saved, reads, writes, clock, log }: Netwo
   let engineBefore: NetworkObstacle | undefined
   let isDue = false
   let onDisk: NetworkObstacle | undefined
+  /** To save it, one after the other. */
+  let failures = 0
 
   const ofEngine = () => {
     const { info } = reads.runtime.get()
@@ -98,11 +104,18 @@ export function networkGate({ machine, saved, reads, writes, clock, log }: Netwo
 
   const persist = async () => {
     const obstacle = writes.networkObstacle.get()
-    if (obstacle?.found === onDisk?.found) return
-    onDisk = obstacle
-    await saved
-      .save(obstacle)
-      .catch((error: unknown) => log.warn('An obstacle to the network of pods was not saved', { error }))
+    if (obstacle?.found === onDisk?.found) {
+      failures = 0
+      return
+    }
+    try {
+      await saved.save(obstacle)
+      onDisk = obstacle
+      failures = 0
+    } catch (error) {
+      if (failures === 0) log.warn('An obstacle to the network of pods was not saved', { error })
+      failures++
+    }
   }
 
   return {
@@ -133,7 +146,7 @@ export function networkGate({ machine, saved, reads, writes, clock, log }: Netwo
             await look(message)
           }
           await persist()
-          if (!isDue) await wake.sleep(longestTimerMs, signal)
+          if (!isDue) await wake.sleep(failures > 0 ? longestBackoffMs(failures - 1, retry) : longestTimerMs, signal)
         }
       } finally {
         for (const stop of stops) stop()

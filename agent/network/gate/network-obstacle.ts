@@ -4,12 +4,26 @@ import { firewallProblem, firewallRemedy } from '../peers/firewall-backend.ts'
 import { type FleetRanges, homeNetworks, type MachineRoute } from '../peers/home-networks.ts'
 
 export const NetworkObstacleSchema = object({
-  reason: oneOf('FirewallBackend', 'OtherAgent', 'ProgramsMissing', 'FirewallUnavailable', 'AddressesOverlap'),
+  reason: oneOf(
+    'FirewallBackend',
+    'OtherAgent',
+    'ProgramsMissing',
+    'FirewallUnavailable',
+    'AddressesOverlap',
+    'ObstacleUnreadable',
+  ),
   /** A sentence without its full stop. */
   found: text,
   remedy: text,
 })
 export type NetworkObstacle = Described<typeof NetworkObstacleSchema>
+
+/** In place of a saved one that cannot be read: a machine that takes part has no such file. */
+export const unreadableObstacle: NetworkObstacle = {
+  reason: 'ObstacleUnreadable',
+  found: 'This node had no part in the network of pods, and the file with the reason cannot be read',
+  remedy: 'The agent looks again when it connects to the controller',
+}
 
 export type ToolProblem = NetworkObstacle & { readonly reason: 'ProgramsMissing' | 'FirewallUnavailable' }
 
