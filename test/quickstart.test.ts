@@ -114,6 +114,7 @@ test('a fresh clone becomes a Ready node, and nothing is left of it afterwards',
   t.same(await pidsOf(data), {})
   t.notOk(bridge !== undefined && isThere(bridge), 'and no network of its Docker is in the way of another')
   if (isAlone) await t.rejects(run('nft', ['list', 'table', 'ip', 'bramble']), 'nor are rules of its agent')
+  t.notMatch(await portRules(), /bramble-(fresh|beside|second)$/m, 'nor those of the ports of pods')
 
   await t.test('a port in use is reported with its remedy', async (t) => {
     const server = createServer().listen(0)
@@ -230,6 +231,14 @@ function taints(data: string, node: string): Promise<string> {
 /** Of the pods of the fleet; '' without a network between nodes. */
 function rangeOf(data: string): Promise<string> {
   return shown(data, '-n', 'kube-public', 'get', 'cm', 'cluster-info', '-o', 'jsonpath={.data.clusterCIDR}')
+}
+
+/** '' without nft. */
+async function portRules(): Promise<string> {
+  return run('nft', ['list', 'tables', 'bridge']).then(
+    ({ stdout }) => stdout,
+    () => '',
+  )
 }
 
 async function shown(data: string, ...args: readonly string[]): Promise<string> {

@@ -22,6 +22,7 @@ import { nftTable } from '../adapters/network/nft.ts'
 import { nftIPv6Guard } from '../adapters/network/nft-ipv6-guard.ts'
 import { isolatedPods } from '../adapters/network/nft-isolation.ts'
 import { nodeDnsHost } from '../adapters/network/node-dns-address.ts'
+import { nftPortGuard } from '../adapters/network/ports/nft-port-guard.ts'
 import { readWireguard } from '../adapters/network/wireguard-link.ts'
 import { findIdentity } from '../join/identity.ts'
 import { readLiveNetwork } from '../network/live-network.ts'
@@ -56,6 +57,7 @@ export function networkSources({ root, dataDir }: { readonly root: string; reado
     host: hostNetwork(root),
     balancers: balancerHost(root),
     table: nftTable(),
+    portTable: nftPortGuard(root),
     ipv6Table: nftTable('nft', undefined, ipv6Rules),
     hasIPv6: hasIPv6(root),
     ipv6Forwarding: kernelIPv6Forwarding(root, dataDir),

@@ -78,12 +78,13 @@ test('what belongs to another agent that runs is not removed', async (t) => {
   const removed: string[] = []
   const table = { isIntact: async () => true, remove: async () => void removed.push('table') }
   const received = async () => withEndpoint('10.244.1.9')
-  const machine = { ...wholeMachine({ liveNetwork: received, savedNetwork: received }), table }
+  const portTable = { remove: async (name: string) => void removed.push(name) }
+  const machine = { ...wholeMachine({ liveNetwork: received, savedNetwork: received }), table, portTable }
   const refused = await shown({ ...machine, otherAgent: async () => 42 }, '--remove')
   t.match(refused, { code: 1, out: '', err: /those of another agent, process 42\. Stop it first/ })
-  t.same(removed, [])
+  t.same(removed, ['bramble-pi-1'], 'rules of the ports of its own pods are')
   t.equal((await shown(machine, '--remove')).code, 0)
-  t.same(removed, ['table'])
+  t.same(removed, ['bramble-pi-1', 'bramble-pi-1', 'table'])
 })
 
 test('a node that has no part in the network of the fleet shows why, also where programs are missing', async (t) => {

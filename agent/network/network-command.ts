@@ -21,6 +21,8 @@ import {
 import type { IPv6Guard } from './peers/ipv6-guard.ts'
 import { planRoutes } from './peers/route-steps.ts'
 import type { HostNetwork } from './peers/route-sync.ts'
+import { portGuardName } from './ports/port-guard.ts'
+import type { PortTable } from './ports/port-guard-manager.ts'
 import type { WireguardState } from './wireguard/wireguard-plan.ts'
 
 export type NetworkSources = {
@@ -37,6 +39,8 @@ export type NetworkSources = {
     acceptsIPv6(): Promise<boolean>
   }
   readonly table: Pick<RuleTable, 'isIntact' | 'remove'>
+  /** Rules of the ports of pods. */
+  readonly portTable: Pick<PortTable, 'remove'>
   readonly ipv6Table: Pick<RuleTable, 'isIntact'>
   readonly hasIPv6: boolean
   readonly ipv6Forwarding: { restore(): Promise<void> }
@@ -155,15 +159,20 @@ async function ipv6Findings({ host, ipv6Table, forwardsIPv6 }: NetworkSources) {
   }
 }
 
-/** Docker's rule goes last: packets are let through by a mark that nothing sets any more. */
+/**
+ * Each agent of a machine has a table of ports, and one has the rest. Docker's rule goes last: packets are let through by a mark that nothing
+ * sets any more.
+ */
 async function removeAll(
-  { otherAgent, host, table, ipv6, ipv6Forwarding, balancers, names }: NetworkSources,
+  { nodeName, portTable, otherAgent, host, table, ipv6, ipv6Forwarding, balancers, names }: NetworkSources,
   { stdout, stderr }: NetworkCommandNeeds,
 ): Promise<number> {
+  const own = await nodeName()
+  if (own !== undefined) await portTable.remove(portGuardName(own))
   const pid = await otherAgent()
   if (pid !== undefined) {
     stderr(
-      `Nothing was removed: the rules and routes of this machine are those of another agent, process ${pid}. Stop it first\n`,
+      `Only rules of the ports of pods were removed: the rules and routes of this machine are those of another agent, process ${pid}. Stop it first\n`,
     )
     return exitCode.failed
   }
@@ -178,7 +187,7 @@ async function removeAll(
   for (const { step, because } of failed) stderr(`${step.step} failed: ${because}\n`)
   if (failed.length > 0) return exitCode.failed
   stdout(
-    'Routes, rules and tunnel of the network of pods, and the addresses of its name server and of load balancers, are removed. A running agent makes them again.\n',
+    'Routes, rules and tunnel of the network of pods, rules of their ports, and the addresses of its name server and of load balancers, are removed. A running agent makes them again.\n',
   )
   return exitCode.fine
 }

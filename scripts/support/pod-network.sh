@@ -25,7 +25,19 @@ note_obstacle() { probe obstacle "$agent_mark/network/obstacle.json" || true; }
 
 # Rules, routes and addresses stay while an agent is stopped. Not those of another agent.
 remove_network() {
-  may_have_network && [ -f "$agent_mark/network/network.json" ] && [ ! -f "$agent_mark/network/obstacle.json" ] || return 0
-  scripts/bramble-agent network --remove --data-dir "$agent_mark" >/dev/null ||
-    print '    Not all of the network of pods could be removed: ip route show proto 98, nft list table ip bramble'
+  may_have_network || return 0
+  if [ -f "$agent_mark/network/network.json" ] && [ ! -f "$agent_mark/network/obstacle.json" ]; then
+    scripts/bramble-agent network --remove --data-dir "$agent_mark" >/dev/null ||
+      print '    Not all of the network of pods could be removed: ip route show proto 98, nft list table ip bramble'
+  else
+    remove_port_rules
+  fi
+}
+
+# Rules of the ports of pods, which are there without a network of the fleet, too: containers that get the addresses of these pods later would
+# have no connections.
+remove_port_rules() {
+  local name
+  command -v nft >/dev/null && name=$(probe member "$agent_mark/identity.json" '') || return 0
+  nft delete table bridge "bramble-$name" 2>/dev/null || true
 }

@@ -19,6 +19,7 @@ export function wholeMachine(received: Pick<NetworkSources, 'liveNetwork' | 'sav
       acceptsIPv6: yes,
     },
     table: { isIntact: yes, remove: done },
+    portTable: { remove: done },
     ipv6Table: { isIntact: yes },
     hasIPv6: true,
     ipv6Forwarding: { restore: done },
