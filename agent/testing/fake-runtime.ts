@@ -234,9 +234,9 @@ export function fakeRuntime(clock: Clock): FakeRuntime {
       if (lostLayers.has(image)) return { id: '', sizeBytes: 0, platform, damage: 'a layer is lost' }
       return { id: `sha256:${image}`, sizeBytes: 1_000, platform, ...(refused !== undefined && { refused }) }
     },
-    async imageDamage(image) {
-      await begin('imageDamage', image)
-      return damagedImages.get(image)
+    async imageDamage(id) {
+      await begin('imageDamage', id)
+      return damagedImages.get(id.replace('sha256:', ''))
     },
     async imageUser(image) {
       await begin('imageUser', image)

@@ -42,7 +42,7 @@ const imageShape = {
 } as const satisfies JsonShape
 /** The folder of its highest layer: `/var/lib/docker/overlay2/ID/diff`. */
 const storageShape = {
-  fields: { Id: 'text', GraphDriver: { fields: { Name: 'text', Data: { fields: { UpperDir: 'text' } } } } },
+  fields: { GraphDriver: { fields: { Name: 'text', Data: { fields: { UpperDir: 'text' } } } } },
 } as const satisfies JsonShape
 /** So long the files of one image are checked. */
 const checkMs = 60_000
@@ -96,7 +96,7 @@ export function dockerImages(engine: Engine): DockerImages {
       return { id, sizeBytes, platform, ...(refused !== undefined && { refused }) }
     },
 
-    imageDamage: (image) => damageOf(answers, image),
+    imageDamage: (id) => damageOf(answers, id),
 
     async imageUser(image) {
       const found = await inspected(image)
@@ -200,10 +200,10 @@ const unusable: LocalImage = {
   damage: "Docker's record of a layer is lost",
 }
 
-async function damageOf(answers: EngineReader, image: string): Promise<string | undefined> {
-  const tried = `Cannot check the files of image ${image}`
-  const path = `${imagePath(image)}/json`
-  const { Id: id = '', GraphDriver } = await call(tried, askMs, (signal) => answers.read(path, storageShape, signal))
+async function damageOf(answers: EngineReader, id: string): Promise<string | undefined> {
+  const tried = `Cannot check the files of image ${id}`
+  const path = `${imagePath(id)}/json`
+  const { GraphDriver } = await call(tried, askMs, (signal) => answers.read(path, storageShape, signal))
   const folder = GraphDriver?.Data?.UpperDir
   if (GraphDriver?.Name !== 'overlay2' || folder === undefined) return undefined
   return await call(tried, checkMs, (signal) => imageDamage(dirname(dirname(dirname(folder))), id, signal))

@@ -30,7 +30,7 @@ export function damagedImages({ runtime, clock, log }: DamagedImagesNeeds): Dama
 
   const check = async (image: string, id: string, found: () => void) => {
     try {
-      const damage = await runtime.imageDamage(image)
+      const damage = await runtime.imageDamage(id)
       if (damage !== undefined && known.get(id)?.damage !== damage) log.warn('Image is damaged', { image, damage })
       known.delete(id)
       known.set(id, { atMs: clock.monotonicMs(), damage })

@@ -1,6 +1,9 @@
 import { test } from 'tap'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { aContainer } from '../../testing/builders.ts'
 import { listening, nodeInMemory, podRunning } from '../../testing/node-in-memory.ts'
+import { damagedImages } from './damaged-images.ts'
 import { damageMessage, endsAsDamaged } from './image-damage.ts'
 
 const ended = aContainer({
@@ -88,4 +91,28 @@ test('a container of an image of which the engine lost a layer waits with the ca
   runtime.registry.add('busybox:1.36')
   await clock.advance(360_000)
   t.equal(world.status('web')?.phase, 'Running')
+})
+
+test('the image that failed is checked, also when its name was given to another one meanwhile', async (t) => {
+  const checked: string[] = []
+  let release = () => {}
+  const imageDamage = async (id: string) => {
+    checked.push(id)
+    await new Promise<void>((resolve) => {
+      release = resolve
+    })
+    return id === 'sha256:old' ? empty : undefined
+  }
+  const images = damagedImages({ runtime: { imageDamage }, clock: fakeClock(), log: quietLog(t) })
+  const settled = () => new Promise((resolve) => setImmediate(resolve))
+  images.suspect('web:1', 'sha256:old', () => undefined)
+  images.suspect('web:1', 'sha256:new', () => undefined)
+  for (let checks = 0; checks < 2; checks++) {
+    await settled()
+    release()
+    await settled()
+  }
+  t.same(checked, ['sha256:old', 'sha256:new'])
+  t.match(images.messageOf('web:1', 'sha256:old'), 'is damaged on this machine')
+  t.equal(images.messageOf('web:1', 'sha256:new'), undefined)
 })

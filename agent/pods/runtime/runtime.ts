@@ -253,8 +253,8 @@ export interface ContainerRuntime {
   removeContainer(id: string): Promise<void>
   /** undefined: it is not present. Removes an image whose configuration is too large, as `pullImage` does. */
   findImage(image: string): Promise<LocalImage | undefined>
-  /** What of the files of the image is damaged; undefined: nothing, or they cannot be checked. Reads each file's size: takes seconds. */
-  imageDamage(image: string): Promise<string | undefined>
+  /** What of the files of the image with this id is damaged; undefined: nothing, or they cannot be checked. Reads each file's size: takes seconds. */
+  imageDamage(id: string): Promise<string | undefined>
   /** The user of the image (`user`, `user:group`), '' for root. */
   imageUser(image: string): Promise<string>
   /**

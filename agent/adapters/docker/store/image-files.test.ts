@@ -4,11 +4,18 @@ import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { type Test, test } from 'tap'
 import { testFolder } from '../../../../daemon/testing/test-folder.ts'
+import { crc64 } from './crc64.ts'
 import { imageDamage, namedImages } from './image-files.ts'
 import { chainIDs } from './layer-check.ts'
 
 const signal = new AbortController().signal
 const sha256 = (text: string) => `sha256:${createHash('sha256').update(text).digest('hex')}`
+
+function checksumOf(content: string): string {
+  const sum = crc64()
+  sum.add(Buffer.from(content))
+  return sum.digest().toString('base64')
+}
 
 type Files = { readonly [name: string]: string }
 
@@ -25,7 +32,7 @@ async function storeWith(t: Test, layers: readonly Files[], more: readonly objec
     const files = Object.entries(layers[index] ?? {})
     const entries = files.flatMap(([name, content]) => [
       { type: 2, payload: Buffer.alloc(700).toString('base64') },
-      { type: 1, name, ...(content === '' ? {} : { size: content.length }), payload: null },
+      { type: 1, name, ...(content === '' ? {} : { size: content.length }), payload: checksumOf(content) },
     ])
     await put(`${record}/cache-id`, `cache${index}`)
     await put(
@@ -90,6 +97,39 @@ test('a program that begins with zeros is damage, a file of data is not', async 
   await put('overlay2/cache0/diff/bin/busybox', '\0'.repeat(11))
   await chmod(join(root, 'overlay2/cache0/diff/bin/busybox'), 0o755)
   t.equal(await damage(), `the file "/bin/busybox" begins with zeros ${layer(0)}`)
+})
+
+test('a file that was unpacked with zeros at its start is not damaged, whatever its mode is', async (t) => {
+  const zeros = '\0'.repeat(5_000)
+  const { root, damage, layer, put } = await storeWith(t, [{ 'data/disk.img': `${zeros}a`, 'lib/x.so.1': `${zeros}b` }])
+  await chmod(join(root, 'overlay2/cache0/diff/data/disk.img'), 0o755)
+  t.equal(await damage(), undefined)
+  await put('overlay2/cache0/diff/lib/x.so.1', `${zeros}\0`)
+  t.equal(await damage(), `the file "/lib/x.so.1" begins with zeros ${layer(0)}`)
+})
+
+test('a file that this process cannot look at is neither damaged nor in order', async (t) => {
+  const name = `etc/${'x'.repeat(300)}`
+  for (const [index, entry] of [name, `${name}/file`].entries()) {
+    const { damage } = await storeWith(t, [{ 'etc/passwd': 'root' }], [{ type: 1, name: entry, size: 3 + index }])
+    await t.rejects(damage(), { code: 'ENAMETOOLONG' })
+  }
+})
+
+test('files of each folder are looked at, whichever folder was before', async (t) => {
+  const files = { 'a/b/c/1': 'x', 'a/b/2': 'x', 'a/b/c/3': 'x', 'd/4': 'x', 'a/5': 'x', '6': 'x' }
+  for (const name of Object.keys(files)) {
+    const { root, damage } = await storeWith(t, [files])
+    t.equal(await damage(), undefined)
+    await rm(join(root, 'overlay2/cache0/diff', name))
+    t.match(await damage(), `the file "/${name}" is missing`)
+  }
+  const { root, damage } = await storeWith(t, [{ 'a/b/1': 'x', 'a/b/c/2': 'x', 'a/d/3': 'x', 'a/4': 'x' }])
+  await rm(join(root, 'overlay2/cache0/diff/a/b'), { recursive: true })
+  await symlink('d', join(root, 'overlay2/cache0/diff/a/b'))
+  t.equal(await damage(), undefined, 'what is behind a link is left out')
+  await rm(join(root, 'overlay2/cache0/diff/a/d/3'))
+  t.match(await damage(), 'the file "/a/d/3" is missing')
 })
 
 test('what Docker needs to mount a layer, and the configuration of the image', async (t) => {

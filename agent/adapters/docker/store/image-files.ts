@@ -4,6 +4,7 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fieldOf, isObject, parseJson } from '../../../../api/text/json.ts'
 import { isMissing } from '../../../../daemon/errors.ts'
+import { diskErrorOf } from './disk-errors.ts'
 import { layerDamage } from './layer-check.ts'
 
 export type NamedImage = { readonly name: string; readonly id: string }
@@ -27,6 +28,16 @@ export async function namedImages(rootDirectory: string): Promise<readonly Named
 /** `id`: `sha256:…`. undefined: nothing of it is damaged, as far as Docker recorded what it was. */
 export async function imageDamage(rootDirectory: string, id: string, signal: AbortSignal): Promise<string | undefined> {
   if (!digest.test(id)) return undefined
+  try {
+    return await foundDamage(rootDirectory, id, signal)
+  } catch (error) {
+    const damage = diskErrorOf(error)
+    if (damage === undefined) throw error
+    return `Docker's record of it cannot be read (${damage})`
+  }
+}
+
+async function foundDamage(rootDirectory: string, id: string, signal: AbortSignal): Promise<string | undefined> {
   const content = await read(join(rootDirectory, 'image/overlay2/imagedb/content', id.replace(':', '/')))
   if (content === undefined) return 'its configuration is missing'
   const found = createHash('sha256').update(content).digest('hex')

@@ -4,13 +4,15 @@
  * daemon/graphdriver/overlay2.
  */
 import { createHash } from 'node:crypto'
-import { createReadStream, type Stats } from 'node:fs'
+import { constants, createReadStream, type Stats } from 'node:fs'
 import { lstat, open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
-import { codeOf, isMissing } from '../../../../daemon/errors.ts'
+import { isMissing } from '../../../../daemon/errors.ts'
 import { type JsonShape, jsonReader, type Kept } from '../json-reader.ts'
+import { crc64 } from './crc64.ts'
+import { diskErrorOf } from './disk-errors.ts'
 
 export type StoredImage = {
   /** `/var/lib/docker` */
@@ -19,8 +21,10 @@ export type StoredImage = {
   readonly layers: readonly string[]
 }
 
-/** An entry of tar-split.json.gz: of type 1 a file, of type 2 bytes between files. */
-const entryShape = { fields: { type: 'number', name: 'text', size: 'number' } } as const satisfies JsonShape
+/** An entry of tar-split.json.gz: of type 1 a file, whose payload is its checksum, of type 2 bytes between files. */
+const entryShape = {
+  fields: { type: 'number', name: 'text', size: 'number', payload: 'text' },
+} as const satisfies JsonShape
 type Entry = Kept<typeof entryShape>
 
 /** The first damaged file of the image; undefined: all are as they were unpacked, as far as Docker recorded that. */
@@ -64,14 +68,21 @@ async function folderDamage(rootDirectory: string, folder: string): Promise<stri
 async function filesDamage(record: string, folder: string, signal: AbortSignal): Promise<string | undefined> {
   const recorded = join(record, 'tar-split.json.gz')
   if (!(await statusOf(recorded))) return undefined
-  const fileDamage = fileCheck(join(folder, 'diff'))
+  const fileDamage = fileCheck(join(folder, 'diff'), signal)
   const reader = jsonReader(entryShape)
   let found: { readonly name: string | undefined; readonly damage: string } | undefined
+  let failed: { readonly error: unknown } | undefined
   const look = async (entry: Entry) => {
     // An archive may have a file twice, and then the later one is on the disk.
     if (found !== undefined && found.name !== entry.name) return
-    const damage = await fileDamage(entry)
-    found = damage === undefined ? undefined : { name: entry.name, damage }
+    try {
+      signal.throwIfAborted()
+      const damage = await fileDamage(entry)
+      found = damage === undefined ? undefined : { name: entry.name, damage }
+    } catch (error) {
+      failed = { error }
+      throw error
+    }
   }
   const readAll = async (pieces: AsyncIterable<Buffer>) => {
     for await (const piece of pieces) for (const entry of reader.read(piece)) await look(entry)
@@ -79,61 +90,88 @@ async function filesDamage(record: string, folder: string, signal: AbortSignal):
   try {
     await pipeline(createReadStream(recorded), createGunzip(), readAll, { signal })
   } catch (error) {
+    if (found !== undefined) return found.damage
+    if (failed !== undefined) throw failed.error
     // The record itself is damaged, or cannot be read to its end in time: what was read before that holds.
-    if (signal.aborted && found === undefined) throw error
+    if (signal.aborted) throw error
   }
   return found?.damage
 }
 
 const firstBytes = 4_096
+const pieceBytes = 64 * 1024
+/** No link, and nothing that waits for another program. */
+const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /** A program or a library begins with a header. */
 const isCode = (name: string, { mode }: Stats) => (mode & 0o111) !== 0 || /\.so(?:\.|$)/.test(name)
 
 /** Looks at one file after the other below `root`. Follows no links: those of a layer may lead to any place of this machine. */
-function fileCheck(root: string): (entry: Entry) => Promise<string | undefined> {
-  const folders = new Map<string, boolean>([[root, true]])
-
-  /** Whether it is a folder of the layer itself. */
-  const isPlain = async (folder: string, parent: string): Promise<boolean> => {
-    const known = folders.get(folder)
-    if (known !== undefined) return known
-    const status = await statusOf(folder)
-    const plain = folders.get(parent) === true && (status === undefined || status.isDirectory())
-    folders.set(folder, plain)
-    return plain
-  }
-
-  return async ({ type, name = '', size = 0 }) => {
+function fileCheck(root: string, signal: AbortSignal): (entry: Entry) => Promise<string | undefined> {
+  const areFolders = folderCheck(root)
+  return async ({ type, name = '', size = 0, payload = '' }) => {
     const parts = name.split('/').filter((part) => part !== '' && part !== '.')
     const last = parts.at(-1) ?? ''
     // Of links and folders no size is recorded; a name with `.wh.` is a removed file of a layer below.
     if (type !== 1 || size <= 0 || last.startsWith('.wh.') || parts.includes('..')) return undefined
-    let folder = root
-    for (const part of parts.slice(0, -1)) {
-      const below = join(folder, part)
-      if (!(await isPlain(below, folder))) return undefined
-      folder = below
-    }
-    const path = join(folder, last)
+    const path = join(root, ...parts)
     const shown = JSON.stringify(`/${parts.join('/')}`)
     try {
+      if (!(await areFolders(parts.slice(0, -1)))) return undefined
       const status = await statusOf(path)
       if (status === undefined) return `the file ${shown} is missing`
       if (!status.isFile()) return undefined
       if (status.size !== size) return `the file ${shown} has ${status.size} of ${size} bytes`
-      return isCode(last, status) && (await beginsWithZeros(path)) ? `the file ${shown} begins with zeros` : undefined
+      if (payload === '' || !isCode(last, status) || !(await beginsWithZeros(path))) return undefined
+      return (await isAsRecorded(path, payload, signal)) ? undefined : `the file ${shown} begins with zeros`
     } catch (error) {
-      return `the file ${shown} cannot be read (${codeOf(error)})`
+      const damage = diskErrorOf(error)
+      if (damage === undefined) throw error
+      return `the file ${shown} cannot be read (${damage})`
     }
   }
 }
 
+/** Whether these, one in the other, are folders of the layer itself. Only those of the last call are remembered: the image chooses how many there are. */
+function folderCheck(root: string): (names: readonly string[]) => Promise<boolean> {
+  let last: readonly string[] = []
+  /** So many of the last ones are. */
+  let depth = 0
+  return async (names) => {
+    const differs = names.findIndex((name, index) => name !== last[index])
+    const common = differs < 0 ? names.length : differs
+    if (common > depth) return false
+    last = names
+    for (depth = common; depth < names.length; depth++) {
+      const status = await statusOf(join(root, ...names.slice(0, depth + 1)))
+      if (status !== undefined && !status.isDirectory()) return false
+    }
+    return true
+  }
+}
+
 async function beginsWithZeros(path: string): Promise<boolean> {
-  const file = await open(path)
+  const file = await open(path, readFlags)
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(firstBytes), 0, firstBytes, 0)
     return bytesRead > 0 && buffer.subarray(0, bytesRead).every((byte) => byte === 0)
+  } finally {
+    await file.close()
+  }
+}
+
+/** `checksum`: in Base64. A file may begin with zeros for good, as a disk image does. */
+async function isAsRecorded(path: string, checksum: string, signal: AbortSignal): Promise<boolean> {
+  const sum = crc64()
+  const buffer = Buffer.alloc(pieceBytes)
+  const file = await open(path, readFlags)
+  try {
+    for (;;) {
+      signal.throwIfAborted()
+      const { bytesRead } = await file.read(buffer, 0, pieceBytes, null)
+      if (bytesRead === 0) return sum.digest().toString('base64') === checksum
+      sum.add(buffer.subarray(0, bytesRead))
+    }
   } finally {
     await file.close()
   }
