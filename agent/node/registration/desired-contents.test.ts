@@ -26,14 +26,17 @@ function received(input: object) {
   return decoded.value
 }
 
-function node(t: Test, remembered?: Desired) {
+function node(t: Test, remembered?: Desired | Error) {
   const passed: Desired[] = []
   const reports: (readonly string[] | undefined)[] = []
   const contents = desiredContents({
-    remembered: async () => remembered && { desired: remembered },
+    async remembered() {
+      if (remembered instanceof Error) throw remembered
+      return remembered && { desired: remembered }
+    },
     desired: (message) => void passed.push(message),
     report: () => void reports.push(contents.heldContents()),
-    log: quietLog(t),
+    log: quietLog(t, 'The contents of the checkpoint are not used'),
   })
   const loaded = () => new Promise((resolve) => setImmediate(resolve))
   return { contents, passed, reports, loaded }
@@ -123,4 +126,14 @@ test('a content that cannot be decoded is held by its name, and is not requested
   await otherLoaded()
   other.desired(received({ ...whole, pods: [web, strange] }))
   t.same(other.heldContents()?.toSorted(), [...names.pods, ...names.configMaps, ...names.secrets].toSorted())
+})
+
+test('a checkpoint that cannot be read keeps no message back', async (t) => {
+  const { contents, passed, reports, loaded } = node(t, new Error('EIO'))
+  const sent = { 'p-web': web, 'p-db': db, 'c-a': configMap('a'), 'c-b': configMap('b'), s: secret }
+  contents.desired(received(references(1, { contents: sent })))
+  await loaded()
+  contents.desired(received(references(2)))
+  t.match(passed, [{ version: 1 }, { version: 2, pods: { length: 2 } }])
+  t.same(reports, [['p-web', 'p-db', 'c-a', 'c-b', 's']])
 })

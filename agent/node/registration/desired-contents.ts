@@ -41,13 +41,20 @@ export function desiredContents({ remembered, desired, report, log }: DesiredCon
     report()
   }
 
+  const checkpoint = async () => {
+    try {
+      return contentsOf((await remembered())?.desired)
+    } catch (error) {
+      log.error('The contents of the checkpoint are not used', { error })
+      return new Map<string, Content>()
+    }
+  }
   const load = async () => {
-    const known = contentsOf((await remembered())?.desired)
-    held = new Map([...known, ...(held ?? [])])
+    held = new Map([...(await checkpoint()), ...(held ?? [])])
     for (const message of early.splice(0)) take(message, held)
     report()
   }
-  void load().catch((error: unknown) => log.error('The contents of the checkpoint are not used', { error }))
+  void load().catch((error: unknown) => log.error('Desired state not used', { error }))
 
   return {
     desired(message) {
