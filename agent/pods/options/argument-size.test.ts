@@ -28,3 +28,10 @@ test('all words together have 2 MiB less 64 KiB, each with its zero and a pointe
     /^env, command and args have 2031617 bytes together, the kernel takes at most 2031616; put large data in/,
   )
 })
+
+test('a word with a NUL character is reported with its field: the program would get the part before it', async (t) => {
+  const problem = 'has a NUL character, with which the kernel ends a variable or argument'
+  t.equal(argumentProblem({ ...none, command: ['sh', 'a\0b'] }), `command[1] ${problem}`)
+  t.equal(argumentProblem({ ...none, args: ['\0'] }), `args[0] ${problem}`)
+  t.equal(argumentProblem({ ...none, env: [{ name: 'A', value: 'b\0' }] }), `env A ${problem}`)
+})

@@ -17,10 +17,13 @@ export type Words = {
 /** undefined: it would. */
 export function argumentProblem({ env, command = [], args = [] }: Words): string | undefined {
   const words = [
-    ...env.map(({ name, value }) => ({ field: `env ${name}`, bytes: Buffer.byteLength(name) + sizeOf(value) + 1 })),
-    ...command.map((word, index) => ({ field: `command[${index}]`, bytes: sizeOf(word) })),
-    ...args.map((word, index) => ({ field: `args[${index}]`, bytes: sizeOf(word) })),
+    ...env.map(({ name, value }) => wordOf(`env ${name}`, `${name}=${value}`)),
+    ...command.map((word, index) => wordOf(`command[${index}]`, word)),
+    ...args.map((word, index) => wordOf(`args[${index}]`, word)),
   ]
+  const ended = words.find(({ hasNul }) => hasNul)
+  if (ended !== undefined)
+    return `${ended.field} has a NUL character, with which the kernel ends a variable or argument`
   const long = words.find(({ bytes }) => bytes > mostBytesOfOne)
   if (long !== undefined) {
     return `${long.field} has ${long.bytes} bytes, the kernel takes at most ${mostBytesOfOne} in one variable or argument; ${remedy}`
@@ -30,7 +33,7 @@ export function argumentProblem({ env, command = [], args = [] }: Words): string
   return `env, command and args have ${all} bytes together, the kernel takes at most ${mostBytesOfAll}; ${remedy}`
 }
 
-/** With the zero at its end. */
-function sizeOf(text: string): number {
-  return Buffer.byteLength(text) + 1
+/** Its bytes have the zero at its end. */
+function wordOf(field: string, text: string) {
+  return { field, bytes: Buffer.byteLength(text) + 1, hasNul: text.includes('\0') }
 }

@@ -89,13 +89,22 @@ function variableValue(
     return { value: expand(value ?? '', before) }
   }
   const { fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef } = valueFrom
-  if (fieldRef !== undefined) return fieldValue(pod, fieldRef.fieldPath, sources)
+  if (fieldRef !== undefined) return fieldOf(pod, name, fieldRef.fieldPath, sources)
   if (resourceFieldRef !== undefined) return resourceValue(pod, resourceFieldRef, container.name, sources)
   if (configMapKeyRef !== undefined) {
     return keyOf(pod, 'ConfigMap', configMapKeyRef, configMapTexts(pod, sources, configMapKeyRef))
   }
   if (secretKeyRef !== undefined) return keyOf(pod, 'Secret', secretKeyRef, secretContents(pod, sources, secretKeyRef))
   return { missing: `environment variable ${name} takes its value from what is not supported` }
+}
+
+/** An annotation may have any character. */
+function fieldOf(pod: Pod, name: string, path: string, sources: DownwardSources): Found<string> {
+  const found = fieldValue(pod, path, sources)
+  if ('missing' in found || !found.value?.includes('\0')) return found
+  return {
+    missing: `${path} cannot be environment variable ${name}: its value has a NUL character; mount it as a file`,
+  }
 }
 
 type KeyReference = Reference & { readonly key: string }

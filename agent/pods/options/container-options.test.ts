@@ -191,7 +191,9 @@ test('a value that Docker cannot pass on unchanged is no variable', async (t) =>
   const messageOf = (container: Partial<Container>) => {
     const whole = { name: 'main', ...container }
     const sources = { ...needs, secrets, configMaps } as typeof needs
-    const result = containerOptions(aPod({ containers: [whole] }), whole, sources)
+    const pod = aPod({ containers: [whole] })
+    const annotated = { ...pod, metadata: { ...pod.metadata, annotations: { text: 'p\0w' } } }
+    const result = containerOptions(annotated, whole, sources)
     return result.ok ? undefined : result.message
   }
   const secretKey = (key: string) => ({ env: [{ name: 'A', valueFrom: { secretKeyRef: { name: 's', key } } }] })
@@ -206,6 +208,12 @@ test('a value that Docker cannot pass on unchanged is no variable', async (t) =>
   const configMapKeyRef = { name: 'c', key: 'nul' }
   t.match(messageOf({ env: [{ name: 'A', valueFrom: { configMapKeyRef } }] }), 'key nul in ConfigMap default/c cannot')
   t.match(messageOf({ env: [{ name: 'A', value: 'p\0w' }] }), 'environment variable A has a NUL')
+  const fieldRef = { fieldPath: "metadata.annotations['text']" }
+  t.equal(
+    messageOf({ env: [{ name: 'A', valueFrom: { fieldRef } }] }),
+    "metadata.annotations['text'] cannot be environment variable A: its value has a NUL character; mount it as a file",
+  )
+  t.match(messageOf({ args: ['p\0w'] }), /^args\[0\] has a NUL character/)
 })
 
 test('cpu and memory become the kernel’s numbers', async (t) => {

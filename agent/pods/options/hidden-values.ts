@@ -2,16 +2,50 @@
 
 type Variable = { readonly name: string; readonly value: string }
 
-/** Shorter ones are in many texts by chance. */
+/** Shorter ones are hidden behind their name only: they are in many texts by chance, and hiding them there would show what they are. */
 const leastLength = 4
 
-/** `text` with each value, also one that Go has quoted, replaced by "[value of NAME]". */
+/**
+ * `text` with each value, also one that Go or JSON has quoted, replaced by "[value of NAME]". In one pass: what is shown in place of one
+ * value may contain another.
+ */
 export function withoutValues(text: string, env: readonly Variable[]): string {
-  const hidden = env
-    .filter(({ value }) => value.length >= leastLength)
-    .flatMap(({ name, value }) => [value, JSON.stringify(value).slice(1, -1)].map((written) => ({ name, written })))
-    // The longest first: one value may be a part of another.
-    .sort((a, b) => b.written.length - a.written.length)
-  // A function: in a text `$&`, which a name may have, would stand for the value.
-  return hidden.reduce((shown, { name, written }) => shown.replaceAll(written, () => `[value of ${name}]`), text)
+  const shown = new Map<string, string>()
+  for (const { name, value } of env) {
+    if (value === '') continue
+    for (const written of new Set([value, JSON.stringify(value).slice(1, -1), quotedByGo(value)])) {
+      shown.set(`${name}=${written}`, `${name}=[value of ${name}]`)
+      if (value.length >= leastLength && !shown.has(written)) shown.set(written, `[value of ${name}]`)
+    }
+  }
+  // The longest first: one value may be a part of another.
+  const found = [...shown.keys()].filter((one) => text.includes(one)).sort((a, b) => b.length - a.length)
+  if (found.length === 0) return text
+  return text.replace(new RegExp(found.map(literal).join('|'), 'g'), (one) => shown.get(one) ?? '')
+}
+
+function literal(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&')
+}
+
+const goEscapes: { readonly [character: string]: string } = {
+  '\x07': '\\a',
+  '\b': '\\b',
+  '\f': '\\f',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+  '\v': '\\v',
+  '\\': '\\\\',
+  '"': '\\"',
+}
+
+/** As `%q` of Go, without the quotes (strconv.Quote): characters that cannot be printed are escaped. */
+function quotedByGo(text: string): string {
+  return text.replace(/["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, (character) => {
+    const code = character.codePointAt(0) ?? 0
+    const digits = (width: number) => code.toString(16).padStart(width, '0')
+    const escaped = code < 0x80 ? `\\x${digits(2)}` : code < 0x10000 ? `\\u${digits(4)}` : `\\U${digits(8)}`
+    return goEscapes[character] ?? escaped
+  })
 }
