@@ -15,7 +15,15 @@ test('an image that a power cut damaged is named, and its pod runs again after t
 }, async (t) => {
   const dockerd = await startDockerd(t)
   await dockerd.importImage('damaged:1')
-  await dockerd.importImage('whole:1', ['sh'], [{ path: 'mark', mode: 0o644, content: Buffer.from('another layer') }])
+  await dockerd.importImage(
+    'whole:1',
+    ['sh'],
+    [
+      { path: 'mark', mode: 0o644, content: Buffer.from('another layer') },
+      // It was unpacked so: the checksum that Docker recorded is that of zeros.
+      { path: 'disk.img', mode: 0o755, content: Buffer.alloc(10_000) },
+    ],
+  )
   const { Driver } = await dockerd.docker.info()
   if (Driver !== 'overlay2') {
     t.comment(`The engine keeps images with ${Driver}, whose files are not checked`)

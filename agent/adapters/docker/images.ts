@@ -44,7 +44,7 @@ const imageShape = {
 const storageShape = {
   fields: { GraphDriver: { fields: { Name: 'text', Data: { fields: { UpperDir: 'text' } } } } },
 } as const satisfies JsonShape
-/** So long the files of one image are checked. */
+/** Limit of one check of the files of an image. */
 const checkMs = 60_000
 const usersShape = { list: { fields: { ImageID: 'text' } } } as const satisfies JsonShape
 const versionShape = { fields: { Arch: 'text' } } as const satisfies JsonShape

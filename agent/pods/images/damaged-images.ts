@@ -11,7 +11,7 @@ export type DamagedImagesNeeds = {
 }
 
 export interface DamagedImages {
-  /** Has the image checked, unless that was done. `found` is called if it is damaged. */
+  /** Checks the image, unless that was done. `found` is called if it is damaged. */
   suspect(image: string, id: string, found: () => void): void
   /** What is known of the image; checks a damaged one again from time to time. */
   messageOf(image: string, id: string): string | undefined

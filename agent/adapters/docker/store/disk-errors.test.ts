@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { test } from 'tap'
 import { diskErrorOf } from './disk-errors.ts'
 
-test('errors of a damaged disk are told from those of this process', async (t) => {
+test('errors of a damaged disk are kept apart from those of this process', async (t) => {
   // The kernel has no memory at the address 0.
   t.equal(await readFile('/proc/self/mem').catch(diskErrorOf), 'EIO')
   t.equal(diskErrorOf(Object.assign(new Error('lstat'), { errno: -117, code: 'Unknown system error -117' })), 'EUCLEAN')

@@ -1,4 +1,4 @@
-/** Docker's files of images, read without Docker: which images it has, and what of them is damaged. Of the storage driver overlay2 only. */
+/** Docker's files of images, read without Docker: which images it has, and what of them is damaged. With the storage driver overlay2 only. */
 import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
