@@ -4,17 +4,19 @@ import { basename, dirname, join } from 'node:path'
 import type { RuntimeContainer } from '../../pods/runtime/runtime.ts'
 import type { Filled, PodDiskReading } from '../../usage/usage.ts'
 import { type FolderCounter, mountUsage } from './folder-usage.ts'
-import { mountPoints, mountsAt } from './mounts.ts'
+import { type MountPoint, mountPoints, mountsAt } from './mounts.ts'
 import { isRemote } from './remote/remote-mounts.ts'
 import type { VolumeFolders } from './volume-store.ts'
 
-/** One after another: concurrent reads slow a card down. */
+/** One after another: concurrent reads slow a card down. Mounts are read once for all pods. */
 export async function readPodDisks(
   containers: readonly RuntimeContainer[],
   folders: VolumeFolders,
   counter: FolderCounter,
+  readMounts = mountPoints,
 ): Promise<readonly PodDiskReading[]> {
   const readings: PodDiskReading[] = []
+  const remote = (await readMounts()).filter(isRemote)
   for (const [uid, own] of byPod(containers)) {
     const found: PodDiskReading['containers'][number][] = []
     for (const [name, attempts] of byName(own)) {
@@ -26,15 +28,21 @@ export async function readPodDisks(
       )
       found.push({ name, ...(rootfs && { rootfs }), ...(logs && { logs }) })
     }
-    readings.push({ uid, containers: found, volumes: await volumesOf(uid, folders, counter) })
+    readings.push({ uid, containers: found, volumes: await volumesOf(uid, { folders, remote, counter }) })
   }
   await counter.endRound()
   return readings
 }
 
-async function volumesOf(uid: string, { dataDirectory, memoryDirectory }: VolumeFolders, counter: FolderCounter) {
+type VolumeNeeds = {
+  readonly folders: VolumeFolders
+  readonly remote: readonly MountPoint[]
+  readonly counter: FolderCounter
+}
+
+async function volumesOf(uid: string, { folders, remote, counter }: VolumeNeeds) {
+  const { dataDirectory, memoryDirectory } = folders
   const volumes: PodDiskReading['volumes'][number][] = []
-  const remote = (await mountPoints()).filter(isRemote)
   for (const [directory, inMemory] of [
     [dataDirectory, false],
     [memoryDirectory, true],
