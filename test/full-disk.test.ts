@@ -19,10 +19,13 @@ test('on a full disk deletions and a start work, and creations work again after 
   await reserveHeld(controller)
 
   const refused = await filledUp(controller, 'a')
-  t.match(refused.message, /The disk of \S+ has \d+ MiB free: objects cannot be created or grow\. Free space on it/)
+  t.match(
+    refused.message,
+    /The disk of \S+ has [\d.]+ [KM]iB free: objects cannot be created or grow\. Free space on it/,
+  )
   t.ok(refused.created > 20, 'most of the disk is used before')
   const verbose = await controller.kubectl('get', '--raw', '/readyz?verbose')
-  t.match(verbose, /\[!\]store-space warning: the disk of \S+ has \d+ MiB free/)
+  t.match(verbose, /\[!\]store-space warning: the disk of \S+ has [\d.]+ [KM]iB free/)
   t.match(verbose, /readyz check passed/)
 
   for (let i = 0; i < 10; i++) t.match(await controller.tryKubectl('delete', 'configmap', `a-${i}`), { code: 0 })

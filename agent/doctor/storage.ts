@@ -1,4 +1,5 @@
 /** Checks of free space, and of programs that wear the memory card. */
+import { byteText } from '../../api/text/byte-text.ts'
 import { diskShortageRemedy } from '../eviction/disk-shortages.ts'
 import { type DoctorFinding, ok, problem, unknown, warning } from './doctor-finding.ts'
 import type { Assignment } from './systemd-settings.ts'
@@ -23,7 +24,7 @@ export function spaceFindings(readings: readonly SpaceReading[]): readonly Docto
   const bySpace = of(
     ({ availableBytes, capacityBytes }) => percent(availableBytes, capacityBytes),
     ({ path, availableBytes, capacityBytes }) =>
-      `${path} has ${inBytes(availableBytes)} free of ${inBytes(capacityBytes)}`,
+      `${path} has ${byteText(availableBytes)} free of ${byteText(capacityBytes)}`,
     space,
   )
   const byInodes = of(
@@ -32,7 +33,7 @@ export function spaceFindings(readings: readonly SpaceReading[]): readonly Docto
     inodes,
   )
   const most = readings.map(
-    ({ path, availableBytes, capacityBytes }) => `${path}: ${inBytes(availableBytes)} of ${inBytes(capacityBytes)}`,
+    ({ path, availableBytes, capacityBytes }) => `${path}: ${byteText(availableBytes)} of ${byteText(capacityBytes)}`,
   )
   return [
     shortage('disk-space', bySpace, space.least) ?? ok('disk-space', `Free: ${most.join(', ')}`),
@@ -58,11 +59,6 @@ function shortage(
 /** 100 % where the filesystem does not count it. */
 function percent(left: number, all: number): number {
   return all === 0 ? 100 : (left / all) * 100
-}
-
-function inBytes(bytes: number): string {
-  const gibi = bytes / 2 ** 30
-  return gibi >= 1 ? `${gibi.toFixed(gibi < 10 ? 1 : 0)} GiB` : `${Math.round(bytes / 2 ** 20)} MiB`
 }
 
 /** `shortages`: sentences of `diskShortages`. */

@@ -15,7 +15,7 @@ test('a disk below a default threshold is named with its figure, the threshold a
   const thresholds = evictionThresholds({}, [])
   const at = (free: number) => diskShortages({ thresholds, observed: sharedDisk(free), ...folders })
   t.same(at(12), [
-    'The disk of /var/lib/docker has 12 % free (12.0 GiB of 100.0 GiB); the agent evicts pods below 15 % (evictionHard imagefs.available)',
+    'The disk of /var/lib/docker has 12 % free (12 GiB of 100 GiB); the agent evicts pods below 15 % (evictionHard imagefs.available)',
   ])
   t.same(at(15), [], 'a threshold is met below it')
   t.match(at(14.96), [/has 14\.9 % free .* below 15 %/])
@@ -39,8 +39,13 @@ test('the configured thresholds count, hard and soft, in bytes and inodes', asyn
   const observed = [...sharedDisk(12), disk('nodefs.inodesFree', 20), disk('memory.available', 1)]
   t.same(diskShortages({ thresholds, observed, ...folders }), [
     'The disk of /var/lib/bramble/agent has 20 % of its inodes free (20 of 100); the agent evicts pods below 50 % (evictionHard nodefs.inodesFree)',
-    'The disk of /var/lib/docker has 12 % free (12.0 GiB of 100.0 GiB); the agent evicts pods below 20Gi (evictionSoft imagefs.available)',
+    'The disk of /var/lib/docker has 12 % free (12 GiB of 100 GiB); the agent evicts pods below 20Gi (evictionSoft imagefs.available)',
   ])
+  t.match(
+    diskShortages({ thresholds, observed: sharedDisk(19.99), ...folders }),
+    [/has 19\.9 % free \(19 GiB of 100 GiB\); .* below 20Gi/],
+    'what is too little is not shown as enough',
+  )
 })
 
 test('a disk that was not read is not judged', async (t) => {

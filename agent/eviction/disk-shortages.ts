@@ -1,4 +1,5 @@
 /** What the disks of a machine lack before the agent starts: it evicts pods and removes images for that within seconds of its start. */
+import { byteText } from '../../api/text/byte-text.ts'
 import type { Observation } from './observations.ts'
 import { amountOf, pressureOf, type Threshold, thresholdsMet, writtenAmount } from './thresholds.ts'
 
@@ -30,7 +31,7 @@ function sentences(
     const path = signal.startsWith('imagefs') ? imageDirectory : dataDirectory
     const free = signal.endsWith('.inodesFree')
       ? `${percent(available, capacity)} of its inodes free (${available} of ${capacity})`
-      : `${percent(available, capacity)} free (${inMebi(available)} of ${inMebi(capacity)})`
+      : `${percent(available, capacity)} free (${byteText(available, Math.floor)} of ${byteText(capacity)})`
     const least =
       'percentage' in value ? `${percent(amountOf(value, capacity), capacity)}` : writtenAmount(value, capacity)
     return [`The disk of ${path} has ${free}; the agent evicts pods below ${least} (${setting} ${signal})`]
@@ -40,10 +41,6 @@ function sentences(
 /** Rounded down: 14.9 % must not be shown as 15 %, which is enough. */
 function percent(part: number, whole: number): string {
   return `${Math.floor((part / whole) * 1000) / 10} %`
-}
-
-function inMebi(bytes: number): string {
-  return bytes >= 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(1)} GiB` : `${Math.floor(bytes / 2 ** 20)} MiB`
 }
 
 /** The remedy for all of them. */

@@ -1,7 +1,7 @@
 import { test } from 'tap'
 import { emptyFleet, fleetAfter } from './fleet-state.ts'
 import { podLevel, shownPods } from './pod-view.ts'
-import { ago, byteText, counted, duration, isFound } from './view-words.ts'
+import { ago, counted, duration, isFound } from './view-words.ts'
 
 test('an update changes the cards that it names, and a reset forgets all', async (t) => {
   const node = { name: 'pi-1', state: 'ready', pods: 0 } as const
@@ -44,7 +44,6 @@ test('pods that need attention come first', async (t) => {
 test('numbers and times are short', async (t) => {
   t.same([5, 65, 7_200, 200_000].map(duration), ['5 s', '1 min', '2 h', '2 d'])
   t.equal(ago(undefined, 10), '')
-  t.same([512, 2_048, 4 * 2 ** 30, 15.5 * 2 ** 30].map(byteText), ['512 B', '2.0 KiB', '4.0 GiB', '16 GiB'])
   t.same([counted(1, 'pod'), counted(2, 'pod')], ['1 pod', '2 pods'])
 })
 

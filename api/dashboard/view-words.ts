@@ -14,15 +14,6 @@ export function ago(at: number | undefined, now: number): string {
   return at === undefined ? '' : `${duration(now - at)} ago`
 }
 
-/** `3.9 GiB` */
-export function byteText(count: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
-  let value = count
-  let unit = 0
-  for (; value >= 1024 && unit < units.length - 1; unit++) value /= 1024
-  return `${value >= 10 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`
-}
-
 /** `1 machine`, `2 machines` */
 export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`

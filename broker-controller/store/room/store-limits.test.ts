@@ -25,7 +25,7 @@ test('beyond its share a namespace gets no new and no larger objects; others do'
   await t.rejects(store.create('configmaps', aMap('a', 'more', 1)), {
     reason: 'Forbidden',
     message:
-      /^configmaps "more" is forbidden: the objects of namespace a have 0 MiB, and one namespace may have 0 MiB, a quarter of storeMaxSize/,
+      /^configmaps "more" is forbidden: the objects of namespace a have 102 KiB, and one namespace may have 100 KiB, a quarter of storeMaxSize/,
     details: { name: 'more', kind: 'configmaps' },
   })
   await t.rejects(store.update('configmaps', aMap('a', 'f1', 12)), { message: /is forbidden/ })
@@ -68,7 +68,7 @@ test('beyond the bound of the store no object is created, and the answer is 507'
     reason: 'InsufficientStorage',
     code: 507,
     message:
-      /^The objects of the fleet have 0 MiB, and storeMaxSize of the controller is 0 MiB: objects cannot be created or grow/,
+      /^The objects of the fleet have 4\d\d KiB, and storeMaxSize of the controller is 400 KiB: objects cannot be created or grow/,
   })
   await store.delete('configmaps', { namespace: 'a', name: 'f1' })
   await store.delete('configmaps', { namespace: 'a', name: 'f2' })

@@ -1,5 +1,6 @@
 /** The bounds of a store and of one namespace: what is refused at them, and the warning before. */
 import type { Resource } from '../../../api/resources.ts'
+import { byteText } from '../../../api/text/byte-text.ts'
 import type { DraftChange } from '../changes.ts'
 import { NamespaceFullError, StoreFullError } from '../store.ts'
 import { growthOf } from './growth.ts'
@@ -42,7 +43,7 @@ export function refuseBeyond(
   const isBeyond = (bytes: number, limit: number) => bytes >= (growth === 'small' ? limit * (1 + smallShare) : limit)
   if (isBeyond(inNamespace, namespaceBytes)) {
     const kind = resource.group === '' ? resource.name : `${resource.name}.${resource.group}`
-    const message = `${kind} "${name}" is forbidden: the objects of namespace ${namespace} have ${mebibytes(inNamespace)}, and one namespace may have ${mebibytes(namespaceBytes)}, a quarter of storeMaxSize of the controller. Delete objects that are not needed`
+    const message = `${kind} "${name}" is forbidden: the objects of namespace ${namespace} have ${byteText(inNamespace)}, and one namespace may have ${byteText(namespaceBytes)}, a quarter of storeMaxSize of the controller. Delete objects that are not needed`
     throw new NamespaceFullError(message, {
       name,
       kind: resource.name,
@@ -51,7 +52,7 @@ export function refuseBeyond(
   }
   if (isBeyond(sizes.total, maxBytes)) {
     throw new StoreFullError(
-      `The objects of the fleet have ${mebibytes(sizes.total)}, and storeMaxSize of the controller is ${mebibytes(maxBytes)}: objects cannot be created or grow. Delete objects that are not needed, or raise it`,
+      `The objects of the fleet have ${byteText(sizes.total)}, and storeMaxSize of the controller is ${byteText(maxBytes)}: objects cannot be created or grow. Delete objects that are not needed, or raise it`,
     )
   }
 }
@@ -59,16 +60,12 @@ export function refuseBeyond(
 /** undefined: there is enough. */
 export function limitWarning({ maxBytes, namespaceBytes }: StoreLimits, sizes: ObjectSizes): string | undefined {
   const largest = sizes.largest()
-  const most = largest && `most are in namespace ${largest.namespace}, ${mebibytes(largest.bytes)}`
+  const most = largest && `most are in namespace ${largest.namespace}, ${byteText(largest.bytes)}`
   if (sizes.total >= maxBytes * warningShare) {
-    return `the objects of the fleet have ${mebibytes(sizes.total)} of the ${mebibytes(maxBytes)} of storeMaxSize, beyond which creations are refused${most ? `; ${most}` : ''}. Delete objects that are not needed, or raise it`
+    return `the objects of the fleet have ${byteText(sizes.total)} of the ${byteText(maxBytes)} of storeMaxSize, beyond which creations are refused${most ? `; ${most}` : ''}. Delete objects that are not needed, or raise it`
   }
   if (largest !== undefined && largest.bytes >= namespaceBytes * warningShare) {
-    return `the objects of namespace ${largest.namespace} have ${mebibytes(largest.bytes)} of the ${mebibytes(namespaceBytes)} that one namespace may have, beyond which creations in it are refused. Delete objects that are not needed, or raise storeMaxSize`
+    return `the objects of namespace ${largest.namespace} have ${byteText(largest.bytes)} of the ${byteText(namespaceBytes)} that one namespace may have, beyond which creations in it are refused. Delete objects that are not needed, or raise storeMaxSize`
   }
   return undefined
-}
-
-export function mebibytes(bytes: number): string {
-  return `${Math.round(bytes / 2 ** 20)} MiB`
 }

@@ -86,7 +86,7 @@ test('growth is refused by a reading of the disk, which is repeated before a ref
   const admit = (mebibytes: number) => guard.admit(() => 'large', mebibytes * mebibyte, noPages)
   admit(1)
   disk.free = 8 * mebibyte
-  t.throws(() => admit(500), { reason: 'InsufficientStorage', message: /^The disk of \/data has 8 MiB free/ })
+  t.throws(() => admit(500), { reason: 'InsufficientStorage', message: /^The disk of \/data has 8.0 MiB free/ })
   disk.free = 2000 * mebibyte
   admit(500)
   t.end()

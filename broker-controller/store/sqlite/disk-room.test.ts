@@ -62,11 +62,11 @@ test('the warning comes before creations are refused, and both name folder, spac
   t.equal(diskWarning(room(79, 0, 16), '/data')?.includes('79 MiB free: soon'), true)
   t.equal(
     diskWarning(room(3), '/data'),
-    `the disk of /data has 3 MiB free: objects cannot be created or grow. ${remedy}`,
+    `the disk of /data has 3.0 MiB free: objects cannot be created or grow. ${remedy}`,
   )
   t.equal(
     diskRefusal(room(3), '/data'),
-    `The disk of /data has 3 MiB free: objects cannot be created or grow. ${remedy}`,
+    `The disk of /data has 3.0 MiB free: objects cannot be created or grow. ${remedy}`,
   )
   t.end()
 })

@@ -1,6 +1,6 @@
 /** Whether the disk of the store has room for a change, before the change is written: pure. */
+import { byteText } from '../../../api/text/byte-text.ts'
 import type { Growth } from '../room/growth.ts'
-import { mebibytes } from '../room/store-limits.ts'
 
 /** All in bytes. */
 export type DiskRoom = {
@@ -43,11 +43,11 @@ export function canTakeReserve({ free, missingReserve = 0 }: DiskRoom): boolean 
 export function diskWarning(room: DiskRoom, folder: string): string | undefined {
   if (room.free - (room.missingReserve ?? 0) + room.freePages >= warningBytes) return undefined
   const state = hasRoomFor(room, 0) ? 'soon objects cannot' : 'objects cannot'
-  return `the disk of ${folder} has ${mebibytes(room.free)} free: ${state} be created or grow. ${remedy}`
+  return `the disk of ${folder} has ${byteText(room.free, Math.floor)} free: ${state} be created or grow. ${remedy}`
 }
 
 export function diskRefusal({ free }: DiskRoom, folder: string): string {
-  return `The disk of ${folder} has ${mebibytes(free)} free: objects cannot be created or grow. ${remedy}`
+  return `The disk of ${folder} has ${byteText(free, Math.floor)} free: objects cannot be created or grow. ${remedy}`
 }
 
 const remedy = 'Free space on it, or delete objects that are not needed: deletions are accepted'

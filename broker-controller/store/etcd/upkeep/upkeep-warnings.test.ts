@@ -12,7 +12,7 @@ test('a database at 80 % of its quota gets a warning with both sizes', (t) => {
   t.same(at(1_600), {
     reason: 'Space',
     message:
-      'the database of etcd has 1600 MiB of its quota of 2000 MiB, and at the quota etcd refuses writes. ' +
+      'the database of etcd has 1.6 GiB of its quota of 2.0 GiB, and at the quota etcd refuses writes. ' +
       'Compact and defragment it, or raise --quota-backend-bytes of etcd',
   })
   t.end()

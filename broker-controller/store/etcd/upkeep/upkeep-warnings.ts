@@ -1,6 +1,5 @@
 /** What the operator of etcd has to do before etcd refuses writes: decided by the size of its database and the age of its revisions. */
-
-import { mebibytes } from '../../room/store-limits.ts'
+import { byteText } from '../../../../api/text/byte-text.ts'
 
 /** All in bytes. */
 export type DatabaseSize = {
@@ -31,7 +30,7 @@ export function spaceWarning({ allocated, used, quota }: DatabaseSize): UpkeepWa
     used < allocated / 2
       ? 'Defragment it (etcdctl defrag)'
       : 'Compact and defragment it, or raise --quota-backend-bytes of etcd'
-  const message = `the database of etcd has ${mebibytes(allocated)} of its quota of ${mebibytes(quota)}, and at the quota etcd refuses writes. ${remedy}`
+  const message = `the database of etcd has ${byteText(allocated)} of its quota of ${byteText(quota)}, and at the quota etcd refuses writes. ${remedy}`
   return { reason: 'Space', message }
 }
 
