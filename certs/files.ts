@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { link, open, readFile, rename, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { syncFolder } from '../daemon/durable-file.ts'
 
 /** Undefined when there is no such file. */
 export async function readIfThere(path: string): Promise<string | undefined> {
@@ -58,15 +59,5 @@ async function writeAside<T>(
   } catch (cause) {
     await unlink(aside).catch(() => undefined)
     throw new Error(`Cannot write ${path}`, { cause })
-  }
-}
-
-/** Names in this folder that were changed stay so when the power is cut. */
-export async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
   }
 }

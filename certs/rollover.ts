@@ -5,9 +5,10 @@
 import { createPrivateKey } from 'node:crypto'
 import { rename, rm, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { syncFolder } from '../daemon/durable-file.ts'
 import { authorityCertificate, newKey, privateKeyPem, readCertificate, refuseWrongDate } from './authority.ts'
 import { caHash } from './ca-hash.ts'
-import { createOnce, readIfThere, replaceWhole, syncFolder } from './files.ts'
+import { createOnce, readIfThere, replaceWhole } from './files.ts'
 
 /** The certificate of the next authority is there, and its key is not. */
 export class NextKeyError extends Error {

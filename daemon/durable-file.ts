@@ -74,7 +74,8 @@ export async function removeUnfinished(folder: string): Promise<void> {
   }
 }
 
-async function syncFolder(path: string): Promise<void> {
+/** Names in this folder that were changed stay so when the power is cut. */
+export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r')
   try {
     await folder.sync()

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { open, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { syncFolder } from '../../daemon/durable-file.ts'
 
 /**
  * Overwritten in place, then removed. A card's controller may write the new bytes elsewhere and keep the old ones out of
@@ -17,8 +18,6 @@ export async function shred(path: string): Promise<void> {
     await file.close()
   }
   await unlink(path)
-  const folder = await open(dirname(path), 'r')
   // Some file systems of boot partitions cannot sync a folder; the file's own bytes are gone by then.
-  await folder.sync().catch(() => undefined)
-  await folder.close()
+  await syncFolder(dirname(path)).catch(() => undefined)
 }

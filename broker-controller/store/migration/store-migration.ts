@@ -1,8 +1,9 @@
 /** Moves all objects between SQLite and etcd, with no controller running: copied, verified, and then out of use where they were. */
-import { open, rename } from 'node:fs/promises'
+import { rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { type ConfigMap, ConfigMapSchema } from '../../../api/config-map.ts'
 import { decode } from '../../../api/decode.ts'
+import { syncFolder } from '../../../daemon/durable-file.ts'
 import { acceptsNow, checkpointWindowKey } from '../checkpoints/checkpoint-window.ts'
 import type { CopySummary } from '../etcd/etcd-copy.ts'
 import { migrationMark, newOrigin, putMigrationMark, putOrigin, readOrigin } from '../etcd/etcd-origin.ts'
@@ -110,13 +111,4 @@ function refuseOpenWindow(origin: StoreOrigin, rows: Iterable<StoredRow>): void 
   throw new Error(
     "The store was restored, or made again, and still accepts checkpoints of nodes: start the controller on it until 'bramble-controller checkpoints status' shows that they are no longer accepted, or close it with 'bramble-controller checkpoints close'; then stop the controller and migrate. A backup is restored into etcd at once with 'bramble-controller restore FILE --replace --config FILE'",
   )
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
 }
