@@ -78,7 +78,7 @@ export function obstacleFile(folder: string, log: Log): SavedObstacle {
   }
 }
 
-/** As `readSavedNetwork`; rejects also where a later agent wrote what this one does not know. */
+/** As `readSavedNetwork`; rejects also where a later agent wrote a reason that this one does not have. */
 export function readSavedObstacle(folder: string): Promise<NetworkObstacle | undefined> {
   return readSaved(join(folder, obstacleName), (input) => {
     const decoded = decode(NetworkObstacleSchema, input)

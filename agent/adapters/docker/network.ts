@@ -32,8 +32,9 @@ export interface PodNetwork {
   /** Resolves when the network exists. Bramble's networks without containers are removed if they conflict with it. */
   ensure(podCIDR: string): Promise<AttachableNetwork>
   /**
-   * If pods may move: removes this node's networks of the other mode, or all of a node that is off the network of its fleet, and those that the engine keeps other nodes from, with the sandboxes
-   * on them; sandboxes on the engine's own network; and sandboxes whose host ports are open on IPv6 addresses, as earlier agents left them. Their pods are started again.
+   * If pods may move: removes this node's networks of the other mode, or all of a node that is off the network of its fleet, and those
+   * that the engine keeps other nodes from, with the sandboxes on them; sandboxes on the engine's own network; and sandboxes whose host
+   * ports are open on IPv6 addresses, as earlier agents left them. Their pods are started again.
    * Resolves with the bridges of the networks with routes that are there then.
    */
   adjust(): Promise<readonly string[]>
@@ -63,7 +64,7 @@ export type WantedNetwork = {
   readonly ipv6CIDR?: string
   /** Else a network of the other mode that exists is used as it is. */
   readonly podsMayMove: boolean
-  /** The node has addresses for its pods: none belongs on the engine's own network, where pods were as long as it could not be on that of the fleet. */
+  /** The node has addresses for its pods: those that started on the engine's own network before leave it. */
   readonly hasRange?: boolean
   /** The node has no part in the network of its fleet: pods are on the engine's own network, and on none of ours. */
   readonly isOff?: boolean

@@ -1,7 +1,8 @@
 /**
- * Loop: the network that the controller publishes → the one that this machine takes part in. A machine that cannot do without harm to itself, or at
- * all, has none: its pods run in the engine's own network, as in a fleet without one, and a condition has the reason. A machine that has
- * been on the network stays there when another program of it gets an address of the fleet: pods would be started again with each change.
+ * Loop: the network that the controller publishes → the one that this machine takes part in. A machine that cannot take part, or not
+ * without harm to itself, has none: its pods run in the engine's own network, as in a fleet without one, and a condition has the reason. A
+ * machine that has been on the network stays there when another program gives it an address of the fleet: pods would be started again with
+ * each change.
  */
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import { alarm } from '../../../daemon/alarm.ts'

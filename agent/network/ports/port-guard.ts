@@ -44,7 +44,7 @@ export function portGuardTable(name: string, ports: readonly PodPort[], gateways
     `add table bridge ${name}`,
     `delete table bridge ${name}`,
     `table bridge ${name} {`,
-    // Of 0.0.0.0 and :: are questions whether an address is in use (RFC 5227, 2.1.1; RFC 4862, 5.4.2).
+    // A question whether an address is in use comes from 0.0.0.0 or :: (RFC 5227, 2.1.1; RFC 4862, 5.4.2).
     ...set('own', 'type ifname . ether_addr . ipv4_addr', [
       ...ports.map(({ port, mac, ip }) => `"${port}" . ${mac} . ${ip}`),
       ...unspecified('0.0.0.0'),

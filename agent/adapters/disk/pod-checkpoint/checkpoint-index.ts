@@ -42,7 +42,7 @@ const EndsSchema = mapOf(
   ),
 )
 
-/** Another version may have left out fields of the contents that this one reads: the names of its contents do not count. */
+/** Another version may have left out fields of the contents that this one reads: the names of its contents are not used. */
 const decoder = sha256(JSON.stringify(DesiredMessageSchema))
 
 type Fields = { readonly [name: string]: unknown }

@@ -1,6 +1,6 @@
 /**
- * Texts in one file each, named by their hash: what does not change is written once. A file whose content does not fit its name counts
- * for nothing.
+ * Texts in one file each, named by their hash: what does not change is written once. A file whose content does not fit its name is not
+ * used.
  */
 import { createHash } from 'node:crypto'
 import { readdir, readFile, unlink } from 'node:fs/promises'
