@@ -170,10 +170,11 @@ test('what another program removed is noticed, and tables of agents whose pods a
     ['gone', false],
   ] as const) {
     await table.apply(portGuardTable(other, [{ ...thief, port }], []))
-    await machine.run('nft', 'add', 'table', 'bridge', 'of-others')
+    const ofOthers = ['of-others', 'bramble-without-ports']
+    for (const one of ofOthers) await machine.run('nft', 'add', 'table', 'bridge', one)
     await table.removeUnused(name)
     t.equal((await tables()).includes(other), isThere, port)
-    for (const kept of [name, 'of-others']) t.match(await tables(), `table bridge ${kept}\n`)
+    for (const kept of [name, ...ofOthers]) t.match(await tables(), `table bridge ${kept}\n`)
   }
   await machine.run('nft', 'flush', 'chain', 'bridge', name, 'pod')
   t.equal(await table.isIntact(name), true, 'rules are not looked at')

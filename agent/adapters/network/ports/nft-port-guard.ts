@@ -29,8 +29,10 @@ export function nftPortGuard(root: string, nft = 'nft'): PortTable {
       const links = new Set(await readdir(join(root, 'sys/class/net')))
       for (const other of await names()) {
         if (other === name) continue
-        const listed = await runToolOrThrow(tried, nft, ['list', 'set', 'bridge', other, 'ports'])
-        const ports = [...listed.matchAll(/"([^"]+)"/g)].map(([, port = '']) => port)
+        const { code, stdout } = await runTool(nft, ['list', 'set', 'bridge', other, 'ports'])
+        // It is another program's, or was removed meanwhile.
+        if (code !== 0) continue
+        const ports = [...stdout.matchAll(/"([^"]+)"/g)].map(([, port = '']) => port)
         if (!ports.some((port) => links.has(port))) await run(portGuardRemoval([other]))
       }
     },
