@@ -175,6 +175,22 @@ test('a machine that is on the network stays there when it gets an address of th
   t.equal(networkObstacle.get(), undefined)
 })
 
+test('a machine that is on the network is looked at again before it takes other ranges', async (t) => {
+  for (const checkpoint of [message(), undefined]) {
+    const { start, receive, networkMessage, networkObstacle, machine } = world(t, checkpoint && { checkpoint })
+    await start()
+    await receive(message())
+    machine.routes = overlapping
+    const seen: (string | undefined)[] = []
+    networkMessage.onChange((next) => seen.push(next?.serviceCIDR))
+    await receive({ ...message(2), serviceCIDR: '10.128.0.0/12' })
+    t.match(networkMessage.get(), { version: 2 }, 'of which it has no network')
+    await receive({ ...message(3), serviceCIDR: '10.100.0.0/16' })
+    t.match(networkObstacle.get(), { reason: 'AddressesOverlap', found: /10\.100\.0\.0\/24 on wlan0/ })
+    t.same(seen, ['10.128.0.0/12', undefined], 'no part of the network has had them')
+  }
+})
+
 test('of two agents of a machine the one that starts later has no part in the network, whatever it had', async (t) => {
   const { start, networkMessage, networkObstacle, machine } = world(t, { checkpoint: message() })
   machine.otherAgent = 7

@@ -2,7 +2,7 @@
  * Loop: the network that the controller publishes → the one that this machine takes part in. A machine that cannot take part, or not
  * without harm to itself, has none: its pods run in the engine's own network, as in a fleet without one, and a condition has the reason. A
  * machine that has been on the network stays there when another program gives it an address of the fleet: pods would be started again with
- * each change.
+ * each change. It is looked at again where the fleet gets other ranges.
  */
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import { alarm } from '../../../daemon/alarm.ts'
@@ -11,7 +11,7 @@ import type { Cell, Reader } from '../../../daemon/cell.ts'
 import { type Clock, longestTimerMs } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
-import type { MachineRoute } from '../peers/home-networks.ts'
+import type { FleetRanges, MachineRoute } from '../peers/home-networks.ts'
 import { engineObstacle, machineObstacle, type NetworkObstacle, type ToolProblem } from './network-obstacle.ts'
 
 /** What may be in the way on this machine. */
@@ -61,6 +61,8 @@ export function networkGate({ machine, saved, reads, writes, clock, log }: Netwo
   const wake = alarm(clock)
   /** What is in the way on the machine; 'unknown' until it was checked. */
   let found: NetworkObstacle | undefined | 'unknown' = 'unknown'
+  /** The ranges of the fleet of which nothing was in the way. */
+  let cleared: string | undefined
   /** What was in the way of the engine when it last answered. */
   let engineBefore: NetworkObstacle | undefined
   let isDue = false
@@ -77,8 +79,8 @@ export function networkGate({ machine, saved, reads, writes, clock, log }: Netwo
   /** Until it is decided, the parts of the network have what they had. */
   const apply = () => {
     const message = reads.fleetNetwork.get()
-    if (message === undefined) found = 'unknown'
-    else if (found === 'unknown') return
+    if (message === undefined || (found === undefined && rangesOf(message) !== cleared)) found = 'unknown'
+    if (message !== undefined && found === 'unknown') return
     const obstacle = found === 'unknown' ? undefined : (found ?? ofEngine())
     show(obstacle)
     writes.networkObstacle.set(obstacle)
@@ -100,6 +102,7 @@ export function networkGate({ machine, saved, reads, writes, clock, log }: Netwo
     if (isOn && otherAgent === undefined) return
     const routes = await machine.routes().catch(() => [])
     found = machineObstacle({ otherAgent, tools: await machine.toolProblem(), ranges: message, routes })
+    cleared = rangesOf(message)
     apply()
   }
 
@@ -130,6 +133,7 @@ export function networkGate({ machine, saved, reads, writes, clock, log }: Netwo
         // It was on the network: what may have changed is who else wants it.
         const otherAgent = await machine.claim()
         found = otherAgent === undefined ? undefined : machineObstacle({ otherAgent, ranges: message, routes: [] })
+        cleared = rangesOf(message)
       } else found = onDisk
       apply()
     },
@@ -154,4 +158,8 @@ export function networkGate({ machine, saved, reads, writes, clock, log }: Netwo
       }
     },
   }
+}
+
+function rangesOf({ clusterCIDR, serviceCIDR, ipv6 }: FleetRanges): string {
+  return JSON.stringify([clusterCIDR, serviceCIDR, ipv6?.clusterCIDR, ipv6?.serviceCIDR])
 }
