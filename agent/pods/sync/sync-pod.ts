@@ -53,6 +53,7 @@ import { foundPod, networkSandbox } from './found-pod.ts'
 import type { PodLogLinks } from './log-links.ts'
 import type { PodUpdates } from './pod-updates.ts'
 import type { Sync } from './pod-workers.ts'
+import { withShownErrors } from './shown-errors.ts'
 
 export type SyncPodNeeds = {
   readonly runtime: Pick<ContainerRuntime, 'listContainers' | 'logTail'>
@@ -102,9 +103,10 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
   records.of(uid)
   records.update(uid, withoutImages)
   for (let round = 0; round < maxRounds && !signal.aborted; round++) {
-    const containers = await runtime.listContainers(uid)
-    await needs.logLinks?.observe(uid, containers)
+    const listed = await runtime.listContainers(uid)
+    await needs.logLinks?.observe(uid, listed)
     const pod = needs.wanted.all.get(uid)
+    const containers = withShownErrors(pod, listed, needs.sources)
     if (containers.length === 0 && (pod === undefined || isLeaving(pod))) {
       needs.prober.forget(uid)
       needs.tokens.forget(uid)
