@@ -66,9 +66,7 @@ export function networkGate({ machine, saved, reads, writes, clock, log }: Netwo
   /** What was in the way of the engine when it last answered. */
   let engineBefore: NetworkObstacle | undefined
   let isDue = false
-  let onDisk: NetworkObstacle | undefined
-  /** To save it, one after the other. */
-  let failures = 0
+  const file = savedState(saved, log)
 
   const ofEngine = () => {
     const { info } = reads.runtime.get()
@@ -106,27 +104,11 @@ export function networkGate({ machine, saved, reads, writes, clock, log }: Netwo
     apply()
   }
 
-  const persist = async () => {
-    const obstacle = writes.networkObstacle.get()
-    if (obstacle?.found === onDisk?.found) {
-      failures = 0
-      return
-    }
-    try {
-      await saved.save(obstacle)
-      onDisk = obstacle
-      failures = 0
-    } catch (error) {
-      if (failures === 0) log.warn('An obstacle to the network of pods was not saved', { error })
-      failures++
-    }
-  }
-
   return {
     name: 'network-gate',
     async load() {
       const message = reads.fleetNetwork.get()
-      onDisk = await saved.load()
+      const onDisk = await file.load()
       if (message === undefined) return
       if (onDisk?.reason === 'FirewallBackend') engineBefore = onDisk
       if (onDisk === undefined || onDisk.reason === 'FirewallBackend') {
@@ -150,13 +132,37 @@ export function networkGate({ machine, saved, reads, writes, clock, log }: Netwo
             isDue = false
             await look(message)
           }
-          await persist()
-          if (!isDue) await wake.sleep(failures > 0 ? longestBackoffMs(failures - 1, retry) : longestTimerMs, signal)
+          await file.save(writes.networkObstacle.get())
+          if (!isDue) await wake.sleep(file.restMs(), signal)
         }
       } finally {
         for (const stop of stops) stop()
       }
     },
+  }
+}
+
+/** What is on disk, and how long to wait before the next attempt to save what is not. */
+function savedState(saved: SavedObstacle, log: Log) {
+  let onDisk: NetworkObstacle | undefined
+  /** One after the other. */
+  let failures = 0
+  return {
+    async load() {
+      onDisk = await saved.load()
+      return onDisk
+    },
+    async save(obstacle: NetworkObstacle | undefined) {
+      try {
+        if (obstacle?.found !== onDisk?.found) await saved.save(obstacle)
+        onDisk = obstacle
+        failures = 0
+      } catch (error) {
+        if (failures === 0) log.warn('An obstacle to the network of pods was not saved', { error })
+        failures++
+      }
+    },
+    restMs: () => (failures > 0 ? longestBackoffMs(failures - 1, retry) : longestTimerMs),
   }
 }
 
