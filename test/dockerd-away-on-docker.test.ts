@@ -93,6 +93,41 @@ test('an engine that goes in the middle of a step', { skip: whyNoDockerd() }, as
   })
 })
 
+test('containers that exit with 0 because Docker is stopped have not completed', {
+  skip: whyNoDockerd(),
+}, async (t) => {
+  const dockerd = await startDockerd(t)
+  await dockerd.importImage(image)
+  const node = nodeOnDocker(t, dockerd)
+  const slowly = 'trap "sleep 2; exit 0" TERM; while :; do sleep 0.1; done'
+  const ending = (name: string, restartPolicy: 'Never' | 'OnFailure', ...scripts: readonly string[]) => {
+    const containers = scripts.map((script, index) => container(index === 0 ? 'main' : 'slow', script))
+    return aPod({ name, uid: `uid-${name}`, restartPolicy, containers })
+  }
+  const script = listening[2] ?? ''
+  node.want(
+    ending('once', 'Never', script, slowly),
+    ending('work', 'OnFailure', script, slowly),
+    ending('done', 'Never', 'exit 0'),
+    ending('stopped', 'OnFailure', script),
+  )
+  for (const name of ['once', 'work', 'stopped']) await node.until(name, isReady)
+  await node.until('done', ({ phase }) => phase === 'Succeeded')
+  const label = ['io.kubernetes.pod.uid=uid-stopped', 'io.kubernetes.container.name=main']
+  const [stopped] = await dockerd.docker.listContainers({ filters: { label } })
+  await dockerd.docker.getContainer(stopped?.Id ?? '').stop()
+  await node.until('stopped', ({ phase }) => phase === 'Succeeded')
+
+  await dockerd.stop()
+  await dockerd.start()
+  const failed = await node.until('once', ({ phase }) => phase === 'Failed' || phase === 'Succeeded')
+  const terminated = { exitCode: 143, reason: 'Error', message: /the container engine is stopped/ }
+  t.match(failed, { phase: 'Failed', containerStatuses: [{ state: { terminated } }, { state: { terminated } }] })
+  const again = await node.until('work', (status) => isReady(status) || status.phase === 'Succeeded')
+  t.match(again, { phase: 'Running', containerStatuses: [{ restartCount: 1 }, { restartCount: 1 }] })
+  for (const name of ['done', 'stopped']) t.match(node.status(name), { phase: 'Succeeded' }, name)
+})
+
 /** The sandbox's image is made with the first one. */
 async function firstPod(t: Test, dockerd: TestDockerd): Promise<void> {
   const node = nodeOnDocker(t, dockerd)

@@ -127,7 +127,6 @@ test('pods stopped by a shutdown have Kubernetes’ final status, and run again 
   next.publishDesired({ epoch: 'two', pods: [...pods, podRunning('late')].map((pod) => ({ ...pod, status: stored })) })
   await clock.advance(3_000)
   t.equal(running().length, 6, 'although the control plane has not received it yet')
-  runtime.exit(running().find(({ identity }) => identity.podName === 'work')?.id ?? '', 0)
   const work = running().find(({ identity }) => identity.podName === 'work' && identity.kind === 'container')
   if (work !== undefined) runtime.exit(work.id, 0)
   await clock.advance(3_000)

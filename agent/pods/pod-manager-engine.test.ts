@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import type { FakeRuntime } from '../testing/fake-runtime.ts'
 import { listening, nodeInMemory, podRunning } from '../testing/node-in-memory.ts'
 import { platformProblem } from './runtime/platforms.ts'
 
@@ -127,4 +128,80 @@ test('an image for another platform is reported, and the pod runs once the right
   runtime.imagePlatforms.delete('app:1')
   await clock.advance(200_000)
   t.equal(world.status('web')?.phase, 'Running')
+})
+
+const ending = (restartPolicy: 'Never' | 'OnFailure') => ({ restartPolicy })
+
+/** As `systemctl stop docker`: all containers are stopped, and from then on no call is answered. */
+function stopEngine(runtime: FakeRuntime) {
+  runtime.setReachable(false)
+  for (const { id, identity } of runtime.containers) runtime.exit(id, identity.kind === 'sandbox' ? 137 : 0)
+}
+
+test('containers that exit with 0 because the engine is stopped have not completed', async (t) => {
+  const { clock, runtime, world } = nodeInMemory(t)
+  const pods = [
+    podRunning('once', listening, ending('Never')),
+    podRunning('work', listening, ending('OnFailure')),
+    podRunning('done', ['sh', '-c', 'exit 0'], ending('Never')),
+  ]
+  world.want(...pods)
+  await clock.advance(1_000)
+  t.match(world.status('done'), { phase: 'Succeeded' })
+  stopEngine(runtime)
+  await clock.advance(20_000)
+  runtime.setReachable(true)
+  await clock.advance(31_000)
+  t.match(world.status('work'), { phase: 'Running', containerStatuses: [{ restartCount: 1 }] })
+  const terminated = {
+    exitCode: 143,
+    reason: 'Error',
+    message: /^The container exited with code 0 when the pod's sandbox ended/,
+  }
+  t.match(world.status('once'), { phase: 'Failed', containerStatuses: [{ state: { terminated } }] })
+  t.match(world.status('done'), { phase: 'Succeeded' })
+})
+
+test('an agent that starts after the engine was stopped finds that they have not completed', async (t) => {
+  const { clock, runtime, start, world } = nodeInMemory(t)
+  world.want(podRunning('once', listening, ending('Never')), podRunning('work', listening, ending('OnFailure')))
+  await clock.advance(1_000)
+  stopEngine(runtime)
+  await world.stop()
+  runtime.setReachable(true)
+  const next = start()
+  await clock.advance(5_000)
+  t.match(next.status('once'), { phase: 'Failed' })
+  t.match(next.status('work'), { phase: 'Running' })
+})
+
+test('a container that a user stops has completed if it exits with 0', async (t) => {
+  const { clock, runtime, running, world } = nodeInMemory(t)
+  world.want(podRunning('work', listening, ending('OnFailure')))
+  await clock.advance(1_000)
+  runtime.exit(running().find(({ identity }) => identity.kind === 'container')?.id ?? '', 0)
+  await clock.advance(5_000)
+  t.match(world.status('work'), { phase: 'Succeeded' })
+})
+
+test('the end of a pod is saved before its sandbox is stopped', async (t) => {
+  const { clock, checkpoint, running, runtime, world } = nodeInMemory(t)
+  const save = checkpoint.save
+  let release = () => undefined as void
+  const released = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  checkpoint.save = async (data) => {
+    if (Object.keys(data.endings).length > 0) await released
+    await save(data)
+  }
+  world.want(podRunning('once', listening, ending('Never')))
+  await clock.advance(1_000)
+  runtime.exit(running().find(({ identity }) => identity.kind === 'container')?.id ?? '', 0)
+  await clock.advance(5_000)
+  t.match(world.status('once'), { phase: 'Succeeded' })
+  t.equal(running().length, 1, 'the sandbox runs')
+  release()
+  await clock.advance(1_000)
+  t.same(running(), [])
 })

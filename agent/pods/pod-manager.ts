@@ -192,7 +192,19 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
   const termination = podTermination({ ...shared, sync: (uid) => workers.add([uid]) })
   const admission = podAdmission({ ...shared, termination })
   const updates = podUpdates({ ...shared, nodeName, admission, reports, gate, relist: engine.wake })
-  const parts = { ...shared, images, execute, sources, tokens, prober: probes, gate, isolation, date, updates }
+  const parts = {
+    ...shared,
+    images,
+    execute,
+    sources,
+    tokens,
+    prober: probes,
+    gate,
+    isolation,
+    date,
+    updates,
+    saved: checkpoints.saved,
+  }
   const sync = syncPod({ ...parts, hostIP: node.hostIP, otherHostIP: node.otherHostIP, keptDead: settings.keptDead })
   const syncAll = () => workers.add(wanted.oldestFirst([...wanted.all.keys(), ...records.entries.keys()]))
   // Once the engine answers again, retries after failures need not wait any longer.

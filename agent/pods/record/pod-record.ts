@@ -7,6 +7,7 @@ import { backoffMs } from '../../../daemon/backoff.ts'
 import type { LocalImage, RuntimeContainer } from '../runtime/runtime.ts'
 import type { ContainerEnd } from '../wanted/container-end.ts'
 import { type ContainerEnds, endsAfter } from './container-ends.ts'
+import { endedWithSandbox } from './ended-with-sandbox.ts'
 import { hasEnded, isHalfMade } from './pod-containers.ts'
 import { isFinal } from './pod-phase.ts'
 import { afterRestart, type CrashBackoff } from './restarts.ts'
@@ -74,6 +75,8 @@ export type PodRecord = {
   readonly stopping: ReadonlyMap<string, number>
   /** By container id: it was stopped so that another takes its place, whatever the restart policy is. */
   readonly replacing: ReadonlySet<string>
+  /** By container id: it exited with code 0 when its sandbox ended, and has not completed. */
+  readonly endedWithSandbox: ReadonlySet<string>
   /** The whole pod is being stopped: its grace period ends at this time. */
   readonly leavingUntilMs: number | undefined
 
@@ -124,6 +127,7 @@ export const newRecord: PodRecord = {
   preStops: new Set(),
   stopping: new Map(),
   replacing: new Set(),
+  endedWithSandbox: new Set(),
   leavingUntilMs: undefined,
   probes: new Map(),
   images: new Map(),
@@ -154,6 +158,8 @@ export function onObserved(
   const sandbox = containers.find(({ identity, ip }) => identity.kind === 'sandbox' && ip !== undefined)
   const ended = containers.filter((one) => hasEnded(one) && !record.exits.has(one.id))
   const exits = ended.map((one): [string, number] => [one.id, exitMs(one, moment)])
+  const mayRun = pod !== undefined && !isLeaving(pod) && !isOver(pod, record)
+  const together = mayRun ? endedWithSandbox(pod, record.ends, containers) : []
   return {
     ...record,
     observed: fingerprint(containers),
@@ -170,6 +176,7 @@ export function onObserved(
     failedPostStarts: presentOf(record.failedPostStarts, ids),
     preStops: presentOf(record.preStops, ids),
     replacing: presentOf(record.replacing, ids),
+    endedWithSandbox: presentOf(new Set([...record.endedWithSandbox, ...together]), ids),
   }
 }
 

@@ -12,9 +12,10 @@ import { readTerminationMessages } from '../containers/termination-message-reade
 import type { ImageFacts } from '../images/image-decision.ts'
 import type { PodImages } from '../images/pod-images.ts'
 import { planEnding, planPod, planRemoval } from '../plan/pod-plan.ts'
-import type { PodPlan } from '../plan/pod-steps.ts'
+import type { PodPlan, PodStep } from '../plan/pod-steps.ts'
 import type { Prober } from '../probes/prober.ts'
 import { endMessages, withEnds } from '../record/container-ends.ts'
+import { withFailed } from '../record/ended-with-sandbox.ts'
 import { containersOf, exitCodeOf, hasEnded, isRunning } from '../record/pod-containers.ts'
 import type { PodEvent } from '../record/pod-events.ts'
 import { isFinal } from '../record/pod-phase.ts'
@@ -76,6 +77,8 @@ export type SyncPodNeeds = {
   readonly logLinks?: Pick<PodLogLinks, 'observe'>
   /** What the checkpoint has changed. */
   readonly save: () => void
+  /** Resolves when the checkpoint has what changed before. */
+  readonly saved: () => Promise<void>
   readonly date: TrustedTime
   readonly keptDead: number
   readonly recordEvent: (pod: Pod, event: PodEvent) => void
@@ -103,11 +106,11 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
   records.of(uid)
   records.update(uid, withoutImages)
   for (let round = 0; round < maxRounds && !signal.aborted; round++) {
-    const listed = await runtime.listContainers(uid)
-    await needs.logLinks?.observe(uid, listed)
+    const present = await runtime.listContainers(uid)
+    await needs.logLinks?.observe(uid, present)
     const pod = needs.wanted.all.get(uid)
-    const containers = withShownErrors(pod, listed, needs.sources)
-    if (containers.length === 0 && (pod === undefined || isLeaving(pod))) {
+    const listed = withShownErrors(pod, present, needs.sources)
+    if (listed.length === 0 && (pod === undefined || isLeaving(pod))) {
       needs.prober.forget(uid)
       needs.tokens.forget(uid)
       needs.isolation.observe(uid, undefined)
@@ -117,9 +120,9 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
       return undefined
     }
     const moment = { nowMs: clock.monotonicMs(), nowWallMs: clock.wallMs() }
-    const known = records.update(uid, (record) => onObserved(record, pod, containers, moment)) ?? records.of(uid)
-    observeAddress(uid, pod, known, containers, needs)
-    const cut = pod === undefined || isOver(pod, known) ? [] : cutShort(pod, known, containers)
+    const known = records.update(uid, (record) => onObserved(record, pod, listed, moment)) ?? records.of(uid)
+    observeAddress(uid, pod, known, listed, needs)
+    const cut = pod === undefined || isOver(pod, known) ? [] : cutShort(pod, known, listed)
     if (cut.length > 0) {
       for (const target of cut) await needs.execute(uid, pod, { step: 'remove', target })
       const names = cut.map(({ identity }) => identity.containerName)
@@ -127,6 +130,7 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
       needs.save()
       continue
     }
+    const containers = withFailed(listed, known.endedWithSandbox)
     observeProbes(uid, pod, containers, needs)
     if (pod !== undefined) await readTerminationMessages(needs, pod, containers)
     const unknownMs = needs.prober.unknownForMs(uid)
@@ -163,12 +167,18 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
       return earliest(plan.againInMs, leftMs, unknownMs || undefined)
     }
     if (pod !== undefined && plan.steps.some(({ step }) => step === 'startContainer')) await needs.gate.starting(pod)
+    // With a sandbox that has stopped, a later agent could not distinguish completed containers from those that the engine stopped.
+    if (plan.steps.some(stopsSandbox)) await needs.saved()
     for (const step of plan.steps) {
       if (!signal.aborted) await needs.execute(uid, pod ?? known.pod, step)
     }
   }
   if (!signal.aborted) log.warn('Pod does not settle', { podUID: uid, rounds: maxRounds })
   return unsettledMs
+}
+
+function stopsSandbox(step: PodStep): boolean {
+  return step.step === 'stop' && step.target.identity.kind === 'sandbox'
 }
 
 /**

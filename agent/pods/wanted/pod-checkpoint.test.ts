@@ -76,6 +76,47 @@ test('a failed save is logged and repeated with a back-off, and again at the end
   t.equal(saved.at(-1), clock.monotonicMs() - 30_000, 'the last attempt is made at the end')
 })
 
+test('who waits for a save waits for one that began after its change, and for none on a disk that fails', async (t) => {
+  const clock = fakeClock()
+  const ends: ((error?: Error) => void)[] = []
+  const checkpoint = {
+    load: async () => undefined,
+    save: () => new Promise<void>((resolve, reject) => void ends.push((error) => (error ? reject(error) : resolve()))),
+    keepCopy: async () => undefined,
+  }
+  const data = { desired: { epoch: 'one', version: 1, pods: [] }, endings: {} }
+  const writer = checkpointWriter({ checkpoint, clock, random: () => 0.5, log: quietLog(t) }, () => data)
+  writer.wake()
+  await writer.saved()
+  const stopping = new AbortController()
+  const running = writer.run(stopping.signal)
+  const saved: string[] = []
+  const wait = (name: string) => writer.saved().then(() => void saved.push(name))
+  void wait('first')
+  await clock.advance(1)
+  t.same([ends.length, saved], [1, []])
+  writer.wake()
+  void wait('second')
+  ends[0]?.()
+  await clock.advance(1)
+  t.same([ends.length, saved], [2, ['first']])
+  ends[1]?.()
+  await clock.advance(1)
+  t.same(saved, ['first', 'second'])
+  await writer.saved()
+  writer.wake()
+  void wait('third')
+  await clock.advance(1)
+  ends[2]?.(new Error('no space left on device'))
+  await clock.advance(1)
+  t.same(saved, ['first', 'second', 'third'])
+  await writer.saved()
+  stopping.abort()
+  await clock.advance(1)
+  ends[3]?.()
+  await running
+})
+
 test('without data nothing is saved', async (t) => {
   const clock = fakeClock()
   let saves = 0

@@ -35,6 +35,8 @@ export interface PodCheckpoint {
 export interface CheckpointWriter {
   /** The data changed: saves soon. */
   wake(): void
+  /** Resolves when the changes before the call are saved. Does not wait for a disk on which the last save failed. */
+  saved(): Promise<void>
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -57,22 +59,31 @@ export function checkpointWriter(
 ): CheckpointWriter {
   const wake = alarm(clock)
   let unsaved = false
+  let failures = 0
+  let runs = false
+  /** Those that wait for the save under way, and for the next one. */
+  let served: (() => void)[] | undefined
+  let waiting: (() => void)[] = []
   /** Monotonic. The previous process may not have written a copy. */
   let copyDueMs = clock.monotonicMs() + copyMs
 
-  const saveNow = async (): Promise<boolean> => {
+  const saveNow = async (): Promise<void> => {
     const data = current()
+    const now = waiting
     unsaved = false
-    if (data === undefined) return true
+    served = now
+    waiting = []
     try {
-      await checkpoint.save(data)
-      copyDueMs = Math.min(copyDueMs, clock.monotonicMs() + copyMs)
-      return true
+      if (data !== undefined) await checkpoint.save(data)
+      if (data !== undefined) copyDueMs = Math.min(copyDueMs, clock.monotonicMs() + copyMs)
+      failures = 0
     } catch (error) {
       log.warn('Checkpoint not saved', { error })
       unsaved = true
-      return false
+      failures++
     }
+    served = undefined
+    for (const resolve of now) resolve()
   }
 
   return {
@@ -80,12 +91,18 @@ export function checkpointWriter(
       unsaved = true
       wake.ring()
     },
+    async saved() {
+      const queue = unsaved ? waiting : served
+      if (!runs || failures > 0 || queue === undefined) return
+      await new Promise<void>((resolve) => void queue.push(resolve))
+    },
     async run(signal) {
-      for (let failures = 0; !signal.aborted; ) {
+      runs = true
+      while (!signal.aborted) {
         const copyInMs = copyDueMs - clock.monotonicMs()
         if (unsaved) {
-          if (await saveNow()) failures = 0
-          else await clock.sleep(backoffMs(failures++, retry, random), signal)
+          await saveNow()
+          if (failures > 0) await clock.sleep(backoffMs(failures - 1, retry, random), signal)
         } else if (copyInMs > 0) {
           await wake.sleep(Math.min(idleMs, copyInMs), signal)
         } else {
@@ -93,7 +110,9 @@ export function checkpointWriter(
           await checkpoint.keepCopy()
         }
       }
+      runs = false
       if (unsaved) await saveNow()
+      for (const resolve of waiting) resolve()
     },
   }
 }
