@@ -90,7 +90,8 @@ function stopAllFor(world: PodWorld) {
 
 test('pods stopped by a shutdown have Kubernetes’ final status, and run again after the boot', async (t) => {
   let isShuttingDown = false
-  const { clock, runtime, start, running, world } = nodeInMemory(t, { isShuttingDown: () => isShuttingDown })
+  const volumes = fakeVolumes()
+  const { clock, runtime, start, running, world } = nodeInMemory(t, { isShuttingDown: () => isShuttingDown, volumes })
   const pods = [
     podRunning('web'),
     podRunning('work', listening, { restartPolicy: 'OnFailure' }),
@@ -104,6 +105,11 @@ test('pods stopped by a shutdown have Kubernetes’ final status, and run again 
   world.want(...pods, podRunning('late'))
   await clock.advance(6_000)
   t.same(running(), [])
+  t.same(
+    volumes.unmounted.toSorted(),
+    ['uid-of-web', 'uid-of-work'],
+    'once each; the volumes of the other one are removed',
+  )
   for (const { metadata } of pods) t.equal(world.manager.holds(metadata.uid ?? ''), false)
   const message = 'Pod was terminated in response to imminent node shutdown.'
   t.match(world.status('web'), { phase: 'Failed', reason: 'Terminated', message })

@@ -38,6 +38,7 @@ import { checkpointOf, type LastDesired, podUpdates } from './sync/pod-updates.t
 import { podWorkers } from './sync/pod-workers.ts'
 import { relist } from './sync/relist.ts'
 import { syncPod } from './sync/sync-pod.ts'
+import { silentVolumes } from './volumes/silent-volumes.ts'
 import { tokenManager } from './volumes/token-manager.ts'
 import type { VolumeStore } from './volumes/volume-store.ts'
 import { lastAddresses } from './wanted/pod-addresses.ts'
@@ -206,6 +207,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     saved: checkpoints.saved,
   }
   const sync = syncPod({ ...parts, hostIP: node.hostIP, otherHostIP: node.otherHostIP, keptDead: settings.keptDead })
+  const silent = silentVolumes({ ...shared, checkMs: resyncMs })
   const syncAll = () => workers.add(wanted.oldestFirst([...wanted.all.keys(), ...records.entries.keys()]))
   // Once the engine answers again, retries after failures need not wait any longer.
   const listener = { relist: () => relist(parts), changed: (uid: string) => workers.add([uid]), opened: syncAll }
@@ -222,6 +224,7 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
         tokens.run(signal),
         probes.run(signal),
         engine.run(listener, signal),
+        silent.run(signal),
         checkpoints.run(signal),
       ])
     },

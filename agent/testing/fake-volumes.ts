@@ -7,6 +7,10 @@ export interface FakeVolumes extends VolumeStore {
   /** By `uid/id`: those that survive a reboot. */
   readonly durableTokens: Map<string, string>
   failNext(message: string): void
+  /** By path of a hostPath volume: why its file system does not answer. */
+  readonly silent: Map<string, string>
+  /** The pods whose parts of volumes were unmounted. */
+  readonly unmounted: string[]
   /** What containers left, by `uid/container/attempt`. As long as it is undefined there are no files for it. */
   messages: Map<string, string> | undefined
   /** The texts of files below `/etc`, by UID and name: `uid/hosts`. As long as it is undefined there are none. */
@@ -54,6 +58,10 @@ export function fakeVolumes(): FakeVolumes {
       } else placed.set(`${podUID}/${volume.name}`, volume)
       return volume.kind === 'hostPath' ? volume.path : `/volumes/${podUID}/${volume.name}`
     },
+    silent: new Map(),
+    unmounted: [],
+    silence: async (path) => fake.silent.get(path),
+    unmountParts: async (podUID) => void fake.unmounted.push(podUID),
     part: async (podUID, volume, subPath) => `/volumes/${podUID}/${volume.name}/${subPath}`,
     async remove(podUID) {
       for (const all of [placed, tokens, fake.durableTokens]) {

@@ -96,15 +96,19 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
     }
   }
 
-  const remove = async (podUID: string, signal?: AbortSignal) => {
-    const folders = [aside(podUID), onDisk(podUID), join(messages, safe(podUID))]
+  const unmountAll = async (...folders: readonly string[]) => {
     const mounted = async () => {
       const points = await mountPoints()
       return folders.flatMap((folder) => mountsAt(points, folder))
     }
     for (const { path } of [...(await mounted())].reverse()) await unmount(path)
+    return await mounted()
+  }
+
+  const remove = async (podUID: string, signal?: AbortSignal) => {
+    const folders = [aside(podUID), onDisk(podUID), join(messages, safe(podUID))]
     // A remaining mount must not be emptied: its content belongs to another program.
-    const [left] = await mounted()
+    const [left] = await unmountAll(...folders)
     if (left !== undefined) throw new VolumeError(`Cannot remove the volumes of pod ${podUID}: ${left.path} is mounted`)
     for (const folder of folders) await removeFolder(folder, signal)
   }
@@ -112,6 +116,12 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
   return {
     place: (podUID, volume) => described(`volume "${volume.name}"`, () => place(podUID, volume)),
     part: (podUID, volume, subPath, mount) => described(subPath, () => part(podUID, volume, subPath, mount)),
+    async silence(path) {
+      const mount = await remoteMountOn(path)
+      return mount && (await remote.silence(mount))
+    },
+    unmountParts: (podUID) =>
+      described(`the volumes of pod ${podUID}`, async () => void (await unmountAll(aside(podUID, 'parts')))),
     messageFile: (podUID, containerName, attempt) =>
       described('the file for a termination message', async () => {
         await messagesInMemory()

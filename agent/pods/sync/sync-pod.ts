@@ -161,6 +161,9 @@ async function syncDecided(uid: string, needs: SyncPodNeeds, signal: AbortSignal
         if (!comesBack(pod, known.ended)) {
           needs.tokens.forget(uid)
           await needs.volumes.remove(uid, signal)
+        } else if (!known.cleared) {
+          // A mount of a network file system that remains would be one more that the machine waits for when it stops.
+          await needs.volumes.unmountParts(uid)
         }
         records.update(uid, onCleared)
       }

@@ -28,6 +28,10 @@ export interface VolumeStore {
    * pkg/kubelet/kubelet_pods.go, makeMounts).
    */
   part(podUID: string, volume: WantedVolume, subPath: string, mount: MountPlace): Promise<string>
+  /** Why the file system of a hostPath volume does not answer; undefined: it answers, or is on this machine. */
+  silence(path: string): Promise<string | undefined>
+  /** Unmounts the parts of the pod's volumes. A container that starts later has its parts mounted again. */
+  unmountParts(podUID: string): Promise<void>
   /** An empty file for what a container leaves to be read, for this attempt at it; those before the last go. */
   messageFile(podUID: string, containerName: string, attempt: number): Promise<string>
   /** The last bytes in it; none when there is no such file. */

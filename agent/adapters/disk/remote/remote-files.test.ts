@@ -121,6 +121,18 @@ for (const reads of [false, true]) {
     t.match(await filesystemUsage()(nas), { capacityBytes: 409_600, availableBytes: 204_800, usedBytes: 163_840 })
 
     const part = await store.part('u', hostPath(nas), '.', mount)
+    const memory = { name: 'memory', kind: 'emptyDir', memory: true } as const
+    const kept = await store.place('u', memory)
+    t.same([await store.silence(nas), await store.silence(folder)], [undefined, undefined])
+    server.hang()
+    t.match(await store.silence(join(nas, 'deep')), noAnswer.message)
+    t.equal(await store.silence(local), undefined)
+    await store.unmountParts('u')
+    t.same(mountsAt(await mountPoints(), part), [], 'the machine does not wait for it when it stops')
+    t.equal(mountsAt(await mountPoints(), kept).length, 1, 'a cancelled shutdown finds the files of the pod')
+    server.answer()
+    while ((await store.silence(nas)) !== undefined) await setTimeout(20)
+    t.equal(await store.part('u', hostPath(nas), '.', mount), part)
     server.hang()
     t.equal(mountsAt(await mountPoints(), part).length, 1)
     await store.remove('u')

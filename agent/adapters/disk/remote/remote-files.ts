@@ -21,6 +21,8 @@ export type RemoteFiles = {
   makeFile(mount: MountPoint, path: string): Promise<void>
   /** As statfs(2). */
   space(mount: MountPoint, path: string): Promise<Space>
+  /** Why the mount does not answer; undefined: it answers, also with an error. */
+  silence(mount: MountPoint): Promise<string | undefined>
   /** As `holdInside`. */
   hold(mount: MountPoint, root: string, subPath: string): Promise<Held>
 }
@@ -50,6 +52,15 @@ export function remoteFiles(deadlineMs = usualDeadlineMs, start: Start = spawn):
       const stdout = await runOrThrow(mount, ['stat', '--file-system', '--format=%S %b %f %a %c %d', '--', path])
       const [bsize = 0, blocks = 0, bfree = 0, bavail = 0, files = 0, ffree = 0] = stdout.split(' ').map(Number)
       return { bsize, blocks, bfree, bavail, files, ffree }
+    },
+    async silence(mount) {
+      try {
+        await run(mount, ['stat', '--', mount.path])
+        return undefined
+      } catch (error) {
+        if (error instanceof VolumeError) return error.message
+        throw error
+      }
     },
     hold: (mount, root, subPath) => inTurn(mount, () => heldByChild(mount.path, { root, subPath }, deadlineMs, start)),
   }

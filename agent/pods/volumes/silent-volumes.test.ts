@@ -1,0 +1,47 @@
+import { test } from 'tap'
+import { fakeVolumes } from '../../testing/fake-volumes.ts'
+import { nodeInMemory, podRunning } from '../../testing/node-in-memory.ts'
+
+const nas = 'the file system mounted at /mnt/nas (nfs4, nas:/export) does not answer'
+
+function onDisk(name: string, path: string) {
+  const pod = podRunning(name)
+  return { ...pod, spec: { ...pod.spec, volumes: [{ name: 'data', hostPath: { path } }] } }
+}
+
+test('a running pod gets one Event when its volume stops answering, and one when it answers again', async (t) => {
+  const volumes = fakeVolumes()
+  const { clock, world } = nodeInMemory(t, { volumes })
+  world.want(onDisk('photos', '/mnt/nas/photos'), onDisk('local', '/srv'), podRunning('other'))
+  const events = () => world.eventTexts().filter((text) => /^Volume/.test(text))
+  await clock.advance(300_000)
+  t.same(events(), [])
+  volumes.silent.set('/mnt/nas/photos', nas)
+  await clock.advance(600_000)
+  t.same(events(), [`VolumeNotResponding: volume "data": ${nas}`], 'once, not with each check')
+  volumes.silent.clear()
+  await clock.advance(120_000)
+  t.same(events().slice(1), ['VolumeResponding: volume "data" answers again'])
+  volumes.silent.set('/mnt/nas/photos', nas)
+  await clock.advance(120_000)
+  t.equal(events().length, 3)
+  world.want()
+  await clock.advance(120_000)
+  t.equal(events().length, 3, 'a pod that is deleted gets none')
+})
+
+test('a volume that cannot be checked does not end the checks of the others', async (t) => {
+  const volumes = fakeVolumes()
+  let fails = true
+  volumes.silence = async () => {
+    if (fails) throw new Error('EMFILE: too many open files')
+    return nas
+  }
+  const { clock, log, world } = nodeInMemory(t, { volumes })
+  world.want(onDisk('photos', '/mnt/nas'))
+  await clock.advance(90_000)
+  t.equal(log.messages('warn').at(-1), 'Volumes of running pods not checked')
+  fails = false
+  await clock.advance(60_000)
+  t.ok(world.eventTexts().some((text) => text.startsWith('VolumeNotResponding')))
+})

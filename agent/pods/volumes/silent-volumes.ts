@@ -1,0 +1,63 @@
+/**
+ * Events for running pods with a hostPath volume on a file system that stops answering, such as NFS without its server: their programs
+ * wait in system calls, and nothing else shows why. One Event when it stops and one when it answers again, whatever the number of checks.
+ */
+import type { Pod } from '../../../api/pod.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { PodEvent } from '../record/pod-events.ts'
+import { isOver } from '../record/pod-record.ts'
+import type { PodRecords } from '../record/pod-records.ts'
+import type { VolumeStore } from './volume-store.ts'
+
+export type SilentVolumesNeeds = {
+  readonly records: Pick<PodRecords, 'entries'>
+  readonly volumes: Pick<VolumeStore, 'silence'>
+  readonly checkMs: number
+  readonly recordEvent: (pod: Pod, event: PodEvent) => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+type HostVolume = { readonly pod: Pod; readonly key: string; readonly name: string; readonly path: string }
+
+export function silentVolumes(needs: SilentVolumesNeeds): { run(signal: AbortSignal): Promise<void> } {
+  const { records, volumes, checkMs, recordEvent, clock, log } = needs
+  let silent: ReadonlySet<string> = new Set()
+
+  const check = async (signal: AbortSignal) => {
+    const found = new Set<string>()
+    for (const { pod, key, name, path } of hostVolumes(records)) {
+      if (signal.aborted) return
+      const why = await volumes.silence(path)
+      const wasSilent = silent.has(key)
+      if (why !== undefined) found.add(key)
+      if (why !== undefined && !wasSilent) {
+        recordEvent(pod, { type: 'Warning', reason: 'VolumeNotResponding', message: `volume "${name}": ${why}` })
+      } else if (why === undefined && wasSilent) {
+        recordEvent(pod, { type: 'Normal', reason: 'VolumeResponding', message: `volume "${name}" answers again` })
+      }
+    }
+    silent = found
+  }
+
+  return {
+    async run(signal) {
+      while (!signal.aborted) {
+        await clock.sleep(checkMs, signal)
+        await check(signal).catch((error: unknown) => log.warn('Volumes of running pods not checked', { error }))
+      }
+    },
+  }
+}
+
+/** The hostPath volumes of the pods that run. */
+function hostVolumes(records: Pick<PodRecords, 'entries'>): readonly HostVolume[] {
+  return [...records.entries].flatMap(([uid, record]) => {
+    const { pod, status } = record
+    if (pod === undefined || status?.phase !== 'Running' || isOver(pod, record)) return []
+    return (pod.spec.volumes ?? []).flatMap(({ name, hostPath }) =>
+      hostPath === undefined ? [] : [{ pod, key: `${uid}/${name}`, name, path: hostPath.path }],
+    )
+  })
+}
