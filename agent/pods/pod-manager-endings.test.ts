@@ -107,8 +107,8 @@ test('pods stopped by a shutdown have Kubernetes’ final status, and run again 
   t.same(running(), [])
   t.same(
     volumes.unmounted.toSorted(),
-    ['uid-of-web', 'uid-of-work'],
-    'once each; the volumes of the other one are removed',
+    ['uid-of-late', 'uid-of-web', 'uid-of-work'],
+    'once each; the volumes of the one that does not come back are removed',
   )
   for (const { metadata } of pods) t.equal(world.manager.holds(metadata.uid ?? ''), false)
   const message = 'Pod was terminated in response to imminent node shutdown.'
