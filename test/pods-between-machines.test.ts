@@ -86,7 +86,17 @@ test('pods of two machines on one link', { skip: whyNoRoutedMachines() }, async 
   await shows('the route to the pods of a node', /pi-1 +10\.\S+ +\S+ +route +in place\n/)
   await shows('the path to an address', new RegExp(`${one} +pi-1 +yes +route by ${first.address}\n`), one)
 
-  await first.docker.restart()
+  const rulesOf = ({ run }: Space) => run('nft', 'list', 'ruleset')
+  for (const { run } of [first, second]) await run('nft', 'flush', 'ruleset')
+  t.notMatch(await rulesOf(first), /table ip bramble/, 'a program flushed the firewall')
+  await eventually('pods are back after the firewall was flushed', backAgain)
+  for (const machine of [first, second]) {
+    await eventually('the rules of the agent are back', async () => /table ip bramble/.test(await rulesOf(machine)))
+  }
+  for (const pod of [one, two]) {
+    t.equal(await askedBy(stranger, pod), undefined, 'a stranger does not reach a pod after the firewall was flushed')
+  }
+  for (const { docker } of [first, second]) await docker.restart()
   await eventually('pods are back after a restart of Docker', backAgain)
 
   agents[0].kill('SIGKILL')
