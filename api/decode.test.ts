@@ -7,6 +7,7 @@ import { NodeSchema } from './node.ts'
 import { PodSchema } from './pod.ts'
 import {
   anything,
+  bool,
   bytes,
   decodedLater,
   integer,
@@ -18,6 +19,7 @@ import {
   oneOf,
   optional,
   quantity,
+  type TSchema,
   text,
   time,
 } from './schema.ts'
@@ -69,7 +71,7 @@ test('all problems are reported together, each with its path', async (t) => {
     ['metadata.labels[app]', 'FieldValueTypeInvalid', 'Invalid value: true: must be text'],
     ['spec.containers[0].ports[0].containerPort', 'FieldValueTypeInvalid', 'Invalid value: "http": must be an integer'],
     ['spec.containers[0].name', 'FieldValueRequired', 'Required value'],
-    ['spec.containers[1]', 'FieldValueRequired', 'Required value'],
+    ['spec.containers[1].name', 'FieldValueRequired', 'Required value'],
     ['spec.containers[2]', 'FieldValueTypeInvalid', 'Invalid value: "x": must be an object'],
     ['spec.hostNetwork', 'FieldValueTypeInvalid', 'Invalid value: "yes": must be true or false'],
     [
@@ -180,6 +182,25 @@ test('a null amount of a resource is zero, as in Kubernetes', async (t) => {
   t.same(decoded.ok && decoded.value.spec.containers[0]?.resources?.requests, { memory: '0', cpu: '1' })
 })
 
+test('a null in a list or a map is the zero of its type, as for Go', async (t) => {
+  const zeros = (schema: TSchema) => {
+    const [inList, inMap] = [decode(list(schema), [null]), decode(mapOf(schema), { a: null })]
+    return [inList.ok && inList.value, inMap.ok && inMap.value]
+  }
+  t.same(zeros(text), [[''], { a: '' }])
+  t.same(zeros(bytes), [[''], { a: '' }])
+  t.same(zeros(integer), [[0], { a: 0 }])
+  t.same(zeros(bool), [[false], { a: false }])
+  t.same(zeros(quantity), [['0'], { a: '0' }])
+  t.same(zeros(intOrString), [[0], { a: 0 }])
+  t.same(zeros(object({ name: optional(text) })), [[{}], { a: {} }])
+  t.same(zeros(mapOf(text)), [[{}], { a: {} }])
+  const refused = decode(list(object({ name: text })), [null])
+  t.same(!refused.ok && refused.problems.map(({ field }) => field), ['[0].name'], 'its fields are missing')
+  const choice = decode(list(oneOf('TCP', 'UDP')), [null])
+  t.match(!choice.ok && choice.problems[0]?.message, /^Unsupported value: ""/)
+})
+
 test('the walk ends with the hundredth problem, and a hundred unknown fields are named', async (t) => {
   const items = Array.from({ length: 100_000 }, () => 1)
   const wrong = [
@@ -219,10 +240,8 @@ test('each kind of value is refused in its own words', async (t) => {
   t.same(refusals(Integer({ multipleOf: 2 }), 3), invalid('3', 'is not allowed here'))
   t.same(refusals(Text({ pattern: '^a' }), 'b'), invalid('"b"', 'must match ^a'))
   t.same(refusals(Text({ minLength: 1 }), ''), invalid('""', 'must not be empty'))
-  t.same(refusals(list(integer), [1, null, '2']), [
-    'f[1] FieldValueRequired: Required value',
-    'f[2] FieldValueTypeInvalid: Invalid value: "2": must be an integer',
-  ])
+  t.same(refusals(list(integer), [1, '2']), ['f[1] FieldValueTypeInvalid: Invalid value: "2": must be an integer'])
+  t.same(refusals(list(time), [null]), ['f[0] FieldValueRequired: Required value'])
 })
 
 test('what is nested deeper than the stack allows is refused, and what is decoded later is not looked at', async (t) => {

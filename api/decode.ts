@@ -1,6 +1,6 @@
 /**
- * What came from outside → typed, or the list of what is wrong with it. One walk along the schema: nulls count as
- * absent, fields that are not in the schema are left out and named, quantities become canonical text, times get the
+ * What came from outside → typed, or the list of what is wrong with it. One walk along the schema: a null field counts as
+ * absent, a null in a list or a map as the zero of its type, as for Go's decoder; fields that are not in the schema are left out and named, quantities become canonical text, times get the
  * precision Kubernetes writes. Single values are judged by TypeBox's checker. The walk ends with the hundredth problem,
  * and no more than a hundred unknown fields are named: an input must not cost more to refuse than to accept.
  */
@@ -91,14 +91,13 @@ function objectReader({ properties = {}, required: mandatory = [] }: Keywords): 
 
 function mapReader(values: TSchema | undefined): Reader {
   const reader = values === undefined ? anyReader : readerOf(values)
-  // A null quantity is zero (apimachinery, Quantity.UnmarshalJSON): `requests: {memory: null}` asks for no memory.
-  const absent = values !== undefined && keywordsOf(values)['x-kubernetes-quantity'] ? '0' : undefined
+  const zero = values === undefined ? undefined : zeroOf(values)
   return (value, field, notes) => {
     if (!isObject(value)) return refuse(notes, typeInvalid(field, value, 'an object'))
     const result: { [name: string]: unknown } = {}
     for (const name of Object.keys(value)) {
       if (isFull(notes)) return undefined
-      const item = value[name] ?? absent
+      const item = value[name] ?? zero
       if (name === '__proto__') notes.problems.push(invalid(field, name, 'this key is not allowed'))
       else if (item !== undefined) result[name] = reader(item, `${field}[${name}]`, notes)
     }
@@ -106,15 +105,31 @@ function mapReader(values: TSchema | undefined): Reader {
   }
 }
 
+/** What Go's decoder makes of a null that is not a field; undefined: this type has no zero here. */
+function zeroOf(schema: TSchema): unknown {
+  const { type, anyOf = [], patternProperties, format, ...rest } = keywordsOf(schema)
+  // apimachinery, Quantity.UnmarshalJSON: `requests: {memory: null}` asks for no memory.
+  if (rest['x-kubernetes-quantity']) return '0'
+  if (rest['x-bramble-time'] !== undefined || rest['x-bramble-decoded-later']) return undefined
+  if (type === 'object' || patternProperties !== undefined) return {}
+  if (type === 'string' || format === 'byte') return ''
+  if (type === 'integer' || type === 'number') return 0
+  if (type === 'boolean') return false
+  const choices = anyOf.map((choice) => keywordsOf(choice))
+  if (choices.some((choice) => choice.type === 'integer')) return 0
+  return choices.length > 0 && choices.every((choice) => typeof choice.const === 'string') ? '' : undefined
+}
+
 function listReader(items: TSchema): Reader {
   const reader = readerOf(items)
+  const zero = zeroOf(items)
   return (value, field, notes) => {
     if (!Array.isArray(value)) return refuse(notes, typeInvalid(field, value, 'a list'))
     // Of its length from the start: a list that grows has room for 17 items, and most of those that are kept have one to three.
     const result = new Array<unknown>(value.length)
     for (let index = 0; index < value.length; index++) {
       if (isFull(notes)) return undefined
-      const item: unknown = value[index]
+      const item: unknown = value[index] ?? zero
       const at = `${field}[${index}]`
       result[index] = item === null || item === undefined ? refuse(notes, required(at)) : reader(item, at, notes)
     }

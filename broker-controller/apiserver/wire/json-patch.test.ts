@@ -46,7 +46,6 @@ test('a JSON patch that does not apply is invalid, one that is none is a bad req
     1,
     { op: 'jump', path: '/a' },
     { op: 'add', path: 'a', value: 1 },
-    { op: 'add', path: '/a' },
     { op: 'add', path: '/__proto__', value: 1 },
   ]
   for (const operation of bad)
@@ -58,6 +57,25 @@ test('a JSON patch that does not apply is invalid, one that is none is a bad req
     refusal(() => jsonPatch(target, {})),
     'BadRequest',
   )
+})
+
+test('a value that is missing is null, and a field that is missing is equal to null', async (t) => {
+  const target = { a: 1, b: {}, list: [] }
+  const after = [
+    { op: 'test', path: '/none', value: null },
+    { op: 'test', path: '/b/none' },
+    { op: 'add', path: '/c' },
+    { op: 'replace', path: '/a', value: null },
+  ]
+  t.same(jsonPatch(target, after), { a: null, b: {}, c: null, list: [] })
+  for (const path of ['/a', '/none/deep', '/list/0']) {
+    const test = [{ op: 'test', path, value: null }]
+    t.equal(
+      refusal(() => jsonPatch(target, test)),
+      'Invalid',
+      path,
+    )
+  }
 })
 
 test('copies of copies do not grow without end', async (t) => {

@@ -42,16 +42,16 @@ type Path = readonly string[]
 
 function apply(draft: Draft, operation: unknown): void {
   if (!isObject(operation)) throw new ApiError('BadRequest', 'A JSON patch operation must be an object')
-  const { op, value } = operation
+  // As in that library: a value that is missing is null, and a field that is missing is equal to null.
+  const { op, value = null } = operation
   const path = pointer(operation['path'])
   switch (op) {
     case 'add':
     case 'replace':
     case 'test':
-      if (value === undefined) throw new ApiError('BadRequest', `JSON patch ${op} needs a value`)
       if (op === 'add') add(draft, op, path, value)
       else if (op === 'replace') replace(draft, path, value)
-      else if (!isDeepStrictEqual(valueAt(draft.document, op, path), value)) {
+      else if (!isEqualAt(draft.document, path, value)) {
         throw doesNotApply(`testing value ${textOf(path)} failed: test failed`)
       }
       break
@@ -88,6 +88,13 @@ function valueAt(document: unknown, op: string, path: Path): unknown {
   let at = document
   for (const token of path) at = childOf(at, op, token, path)
   return at
+}
+
+function isEqualAt(document: unknown, path: Path, value: unknown): boolean {
+  const parent = valueAt(document, 'test', path.slice(0, -1))
+  const last = path.at(-1)
+  if (value === null && last !== undefined && isObject(parent) && fieldOf(parent, last) === undefined) return true
+  return isDeepStrictEqual(valueAt(document, 'test', path), value)
 }
 
 function childOf(at: unknown, op: string, token: string, path: Path): unknown {

@@ -24,6 +24,11 @@ test('a merge patch lays fields over, and null removes them', async (t) => {
   t.notOk('x' in {}, 'nothing reached what all objects share')
 })
 
+test('a merge patch leaves nulls out of the objects of a list, and keeps the nulls that are its items', async (t) => {
+  const patch = { list: [{ a: null, b: { c: null } }, null, [{ d: null }], 'x'] }
+  t.same(mergePatch({ list: [{ a: 1 }] }, patch), { list: [{ b: {} }, null, [{}], 'x'] })
+})
+
 test('the cost of a merge patch grows with its keys, not with their square', async (t) => {
   const cost = growth(3_000, (keys) => {
     const fields = Object.fromEntries(Array.from({ length: keys }, (_, key) => [`k${key}`, 'v']))

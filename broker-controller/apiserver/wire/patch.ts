@@ -6,7 +6,7 @@
 import { ApiError } from '../../../api/api-error.ts'
 import { fieldOf, isObject, type JsonObject } from '../../../api/text/json.ts'
 
-/** `target` with the fields of `patch` laid over it; null removes a field. Throws ApiError BadRequest. */
+/** `target` with the fields of `patch` laid over it; null removes a field, and is left out of objects in lists. Throws ApiError BadRequest. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) throw new ApiError('BadRequest', 'A merge patch must be an object')
   return merged(target, patch)
@@ -29,6 +29,7 @@ export function setField(object: OwnObject, name: string, value: unknown): void 
 }
 
 function merged(target: unknown, patch: unknown): unknown {
+  if (Array.isArray(patch)) return patch.map((item) => (item === null ? null : merged(undefined, item)))
   if (!isObject(patch)) return patch
   const result = isObject(target) ? ownCopy(target) : {}
   for (const [name, value] of Object.entries(patch)) {

@@ -189,12 +189,12 @@ export function readAs<const S extends TSchema>(schema: S, kind: string, input: 
 }
 
 /**
- * The kind and the version that the body leaves out are those of the path: typed clients send none (gvkWithDefaults in
+ * The kind and the version that the body leaves out, or has as null, are those of the path: typed clients send none (gvkWithDefaults in
  * staging/src/k8s.io/apimachinery/pkg/runtime/serializer/json/json.go).
  */
 export function withType(input: unknown, type: { readonly apiVersion: string; readonly kind: string }): unknown {
   if (!isObject(input)) return input
-  const { apiVersion = '', kind = '' } = input
+  const [apiVersion, kind] = [input['apiVersion'] ?? '', input['kind'] ?? '']
   if (apiVersion !== '' && kind !== '') return input
   return { ...input, apiVersion: apiVersion || type.apiVersion, kind: kind || type.kind }
 }
