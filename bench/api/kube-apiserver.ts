@@ -6,6 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../agent/testing/free-port.ts'
+import type { ApiAccess } from '../../broker-controller/kubeconfig.ts'
 import { openAuthority } from '../../certs/authority.ts'
 import { issueAdmin, issueServer } from '../../certs/issue.ts'
 import { etcdCluster } from '../../test/support/etcd.ts'
@@ -16,15 +17,16 @@ import type { ApiServer } from './api-server.ts'
 /** Starts `program` (a kube-apiserver) and the installed etcd, calls `act` and stops both. etcd writes without fsync. */
 export async function withKubeApiserver<T>(
   program: string,
-  act: (server: Omit<ApiServer, 'kubeconfig'>) => Promise<T>,
+  act: (server: Omit<ApiServer, 'kubeconfig'> & { readonly access: ApiAccess }) => Promise<T>,
 ): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'kube-apiserver-'))
   const ends: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true, maxRetries: 5 })]
   try {
     const etcd = await etcdCluster()
     ends.push(() => etcd.remove())
-    const { access, flags } = await credentials(folder)
+    const { credentials, flags } = await issued(folder)
     const port = await freePort()
+    const access: ApiAccess = { url: `https://127.0.0.1:${port}`, ...credentials }
     const child = spawn(
       program,
       [
@@ -36,20 +38,20 @@ export async function withKubeApiserver<T>(
     ends.push(async () => {
       if (child.exitCode === null && child.kill('SIGTERM')) await once(child, 'exit')
     })
-    const load = apiLoad({ url: `https://127.0.0.1:${port}`, ...access })
+    const load = apiLoad({ ...credentials, url: access.url })
     ends.push(async () => load.close())
     const isReady = async () => (await load.send({ method: 'GET', path: '/api/v1/namespaces/default' })) > 0
     await eventually('kube-apiserver answers', isReady, {
       withinMs: 120_000,
       giveUp: () => child.exitCode !== null,
     })
-    return await act({ pid: child.pid ?? 0, load, folder })
+    return await act({ pid: child.pid ?? 0, load, folder, access })
   } finally {
     for (const end of ends.reverse()) await end()
   }
 }
 
-async function credentials(folder: string) {
+async function issued(folder: string) {
   const authority = await openAuthority(join(folder, 'authority'), Date.now())
   const server = issueServer(authority, { names: ['127.0.0.1', 'localhost'], nowMs: Date.now() })
   const admin = issueAdmin(authority, { nowMs: Date.now() })
@@ -68,5 +70,5 @@ async function credentials(folder: string) {
     ...['--service-account-issuer', 'https://kubernetes.default.svc'],
     ...['--service-account-key-file', tokenKey, '--service-account-signing-key-file', tokenKey],
   ]
-  return { flags, access: { ca: authority.certificate, certificate: admin.certificate, key: admin.key } }
+  return { flags, credentials: { ca: authority.certificate, certificate: admin.certificate, key: admin.key } }
 }

@@ -457,4 +457,108 @@ const answers: readonly ApiInput[] = [
   },
 ]
 
-export const apiInputs: readonly ApiInput[] = [...yamlInputs, ...refusals, ...statuses, ...answers]
+const merge = 'application/merge-patch+json'
+const jsonPatch = 'application/json-patch+json'
+const onNull = (name: string, object: string, type: string, body: unknown, fields: object): ApiInput => ({
+  name,
+  before: [made(object, { data: { k: 'v' } })],
+  sent: { method: 'PATCH', path: `${maps}/${object}`, type, body },
+  expected: { code: 200, fields: { ...fields } },
+})
+const containerOf = (container: object) => template({ containers: [{ name: 'c', image: 'i:1', ...container }] })
+const deploymentOf = (name: string, its: object) =>
+  post(deployments, workload('Deployment', name, { replicas: 0, selector, template: its }))
+const networkPolicy = { metadata: { name: 'nulls' }, spec: { podSelector: {}, ingress: [null] } }
+const role = { metadata: { name: 'nulls' }, rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['get', null] }] }
+
+/** A null in a list or a map is the zero of its type. */
+const nulls: readonly ApiInput[] = [
+  {
+    name: 'a label that is null is empty',
+    sent: post(maps, { metadata: { name: 'null-label', labels: { a: null } } }),
+    expected: { code: 201, fields: { 'metadata.labels.a': '' } },
+  },
+  {
+    name: 'data that is null is empty',
+    sent: made('null-data', { data: { k: null } }),
+    expected: { code: 201, fields: { 'data.k': '' } },
+  },
+  {
+    name: 'bytes of a Secret that are null are empty',
+    sent: post('/api/v1/namespaces/NS/secrets', { metadata: { name: 'null-bytes' }, data: { k: null } }),
+    expected: { code: 201, fields: { 'data.k': '' } },
+  },
+  {
+    name: 'a selector of nodes whose value is null selects an empty label',
+    sent: deployment('null-selector', { nodeSelector: { a: null } }),
+    expected: { code: 201, fields: { 'spec.template.spec.nodeSelector.a': '' } },
+  },
+  {
+    name: 'an argument that is null is empty',
+    sent: deploymentOf('null-argument', containerOf({ args: ['a', null] })),
+    expected: { code: 201, fields: { 'spec.template.spec.containers.0.args.1': '' } },
+  },
+  {
+    name: 'a container that is null has no name',
+    sent: deployment('null-container', { containers: [{ name: 'c', image: 'i:1' }, null] }),
+    expected: { code: 422, fields: causes('spec.template.spec.containers[1].name', 'FieldValueRequired') },
+  },
+  {
+    name: 'a variable that is null has no name',
+    sent: deploymentOf('null-variable', containerOf({ env: [null] })),
+    expected: { code: 422, fields: causes('spec.template.spec.containers[0].env[0].name', 'FieldValueRequired') },
+  },
+  {
+    name: 'a rule of a network policy that is null is empty',
+    sent: post('/apis/networking.k8s.io/v1/namespaces/NS/networkpolicies', networkPolicy),
+    expected: { code: 201, fields: { 'spec.ingress.0': {} } },
+  },
+  {
+    name: 'a verb that is null is empty',
+    sent: post('/apis/rbac.authorization.k8s.io/v1/namespaces/NS/roles', role),
+    expected: { code: 201, fields: { 'rules.0.verbs.1': '' } },
+  },
+  {
+    name: 'apiVersion and kind that are null are those of the path',
+    sent: post(maps, { apiVersion: null, kind: null, metadata: { name: 'null-kind' } }),
+    expected: { code: 201, fields: { kind: 'ConfigMap' } },
+  },
+  onNull('a merge patch removes by null', 'null-merge', merge, { data: { k: null, l: null } }, { 'data.k': absent }),
+  onNull(
+    'a JSON patch tests with null that a field is absent',
+    'null-test',
+    jsonPatch,
+    [
+      { op: 'test', path: '/data/l', value: null },
+      { op: 'add', path: '/data/l', value: 'w' },
+    ],
+    { 'data.l': 'w' },
+  ),
+  onNull(
+    'a JSON patch sets null, which is empty',
+    'null-set',
+    jsonPatch,
+    [
+      { op: 'replace', path: '/data/k', value: null },
+      { op: 'add', path: '/data/l' },
+    ],
+    { 'data.k': '', 'data.l': '' },
+  ),
+  {
+    name: 'a merge patch leaves nulls out of what is in a list',
+    before: [deployment('null-in-list', {})],
+    sent: {
+      method: 'PATCH',
+      path: `${deployments}/null-in-list`,
+      type: merge,
+      body: {
+        spec: {
+          template: { spec: { containers: [{ name: 'c', image: 'i:1', resources: { limits: { cpu: null } } }] } },
+        },
+      },
+    },
+    expected: { code: 200, fields: { 'spec.template.spec.containers.0.resources.limits.cpu': absent } },
+  },
+]
+
+export const apiInputs: readonly ApiInput[] = [...yamlInputs, ...refusals, ...statuses, ...answers, ...nulls]
