@@ -187,7 +187,7 @@ test('a container that a user stops has completed if it exits with 0', async (t)
 test('the end of a pod is saved before its sandbox is stopped', async (t) => {
   const { clock, checkpoint, running, runtime, world } = nodeInMemory(t)
   const save = checkpoint.save
-  let release = () => undefined as void
+  let release: () => void = () => undefined
   const released = new Promise<void>((resolve) => {
     release = resolve
   })

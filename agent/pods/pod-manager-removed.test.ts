@@ -21,7 +21,7 @@ for (const [restartPolicy, exitCode, reason] of [
   ['OnFailure', 0, 'Completed'],
 ] as const) {
   test(`with ${restartPolicy} a container that ended with ${exitCode} and was removed does not run again`, async (t) => {
-    const { clock, runtime, messages, start, world, checkpoint } = nodeInMemory(t)
+    const { clock, runtime, running, messages, start, world, checkpoint } = nodeInMemory(t)
     messages.set('uid-of-job/x/0', 'all of it')
     const containers = [
       { ...ending(exitCode), name: 'x' },
@@ -48,7 +48,7 @@ for (const [restartPolicy, exitCode, reason] of [
     t.match(next.status('job'), { phase: 'Running', startTime: before?.startTime })
     t.same(next.status('job')?.containerStatuses, before?.containerStatuses)
     t.same(checkpoint.content?.ends, saved?.ends)
-    for (const { id, state } of runtime.containers) if (state === 'running') runtime.exit(id, 0)
+    runtime.exit(running().find(({ identity }) => identity.containerName === 'y')?.id ?? '', 0)
     await clock.advance(1_000)
     t.equal(next.status('job')?.phase, exitCode === 0 ? 'Succeeded' : 'Failed')
     t.same(checkpoint.content?.ends, {}, 'the final status of the pod has it')

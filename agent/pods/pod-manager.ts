@@ -189,23 +189,12 @@ export function podManager(needs: PodManagerNeeds, settings: PodManagerSettings)
     sources,
   })
 
-  const shared = { ...needs, records, wanted, addresses, statuses, workers, recordEvent, save: checkpoints.wake }
+  const saves = { save: checkpoints.wake, saved: checkpoints.saved }
+  const shared = { ...needs, ...saves, records, wanted, addresses, statuses, workers, recordEvent }
   const termination = podTermination({ ...shared, sync: (uid) => workers.add([uid]) })
   const admission = podAdmission({ ...shared, termination })
   const updates = podUpdates({ ...shared, nodeName, admission, reports, gate, relist: engine.wake })
-  const parts = {
-    ...shared,
-    images,
-    execute,
-    sources,
-    tokens,
-    prober: probes,
-    gate,
-    isolation,
-    date,
-    updates,
-    saved: checkpoints.saved,
-  }
+  const parts = { ...shared, images, execute, sources, tokens, prober: probes, gate, isolation, date, updates }
   const sync = syncPod({ ...parts, hostIP: node.hostIP, otherHostIP: node.otherHostIP, keptDead: settings.keptDead })
   const silent = silentVolumes({ ...shared, checkMs: resyncMs })
   const syncAll = () => workers.add(wanted.oldestFirst([...wanted.all.keys(), ...records.entries.keys()]))

@@ -23,7 +23,7 @@ import { hasFiles, replaceFiles } from './atomic-files.ts'
 import { removeFolder } from './folder-removal.ts'
 import { type Held, holdInside } from './inside-volume.ts'
 import { makeMessageFile, messageMemory, readMessageFile, writeEtcFile } from './message-files.ts'
-import { mountBind, mountMemory, mountPoints, mountsAt, unmount } from './mounts.ts'
+import { type MountPoint, mountBind, mountMemory, mountPoints, mountsAt, unmount } from './mounts.ts'
 import { type RemoteFiles, remoteFiles } from './remote/remote-files.ts'
 import { remoteMountOn } from './remote/remote-mounts.ts'
 import { readToken, writeToken } from './token-files.ts'
@@ -96,19 +96,10 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
     }
   }
 
-  const unmountAll = async (...folders: readonly string[]) => {
-    const mounted = async () => {
-      const points = await mountPoints()
-      return folders.flatMap((folder) => mountsAt(points, folder))
-    }
-    for (const { path } of [...(await mounted())].reverse()) await unmount(path)
-    return await mounted()
-  }
-
   const remove = async (podUID: string, signal?: AbortSignal) => {
     const folders = [aside(podUID), onDisk(podUID), join(messages, safe(podUID))]
     // A remaining mount must not be emptied: its content belongs to another program.
-    const [left] = await unmountAll(...folders)
+    const [left] = await unmountBelow(folders)
     if (left !== undefined) throw new VolumeError(`Cannot remove the volumes of pod ${podUID}: ${left.path} is mounted`)
     for (const folder of folders) await removeFolder(folder, signal)
   }
@@ -121,7 +112,7 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
       return mount && (await remote.silence(mount))
     },
     unmountParts: (podUID) =>
-      described(`the volumes of pod ${podUID}`, async () => void (await unmountAll(aside(podUID, 'parts')))),
+      described(`the volumes of pod ${podUID}`, async () => void (await unmountBelow([aside(podUID, 'parts')]))),
     messageFile: (podUID, containerName, attempt) =>
       described('the file for a termination message', async () => {
         await messagesInMemory()
@@ -149,6 +140,16 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
       return [...new Set(found.flat())]
     },
   }
+}
+
+/** Unmounts these folders and all below them; resolves with the mounts that remain. */
+async function unmountBelow(folders: readonly string[]): Promise<readonly MountPoint[]> {
+  const mounted = async () => {
+    const points = await mountPoints()
+    return folders.flatMap((folder) => mountsAt(points, folder))
+  }
+  for (const { path } of [...(await mounted())].reverse()) await unmount(path)
+  return await mounted()
 }
 
 /** A second mount would hide the first, so an existing one is reused. */

@@ -55,7 +55,7 @@ test('an end that was observed while the sandbox ran stays what it was', async (
   t.same(endedWithSandbox(pod('Never'), ends, [sandbox(1), { ...main, id: 'next' }]), ['next'])
 })
 
-test('it has failed as with SIGTERM, and its status says why', async (t) => {
+test('it has failed as with SIGTERM, and its status has the reason', async (t) => {
   const main = ended('main', 0)
   const listed = [sandbox(0), main]
   t.equal(withFailed(listed, new Set()), listed)
