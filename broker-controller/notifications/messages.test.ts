@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import { growth, linearAtMost } from '../../daemon/testing/growth.ts'
 import { messageFor } from './messages.ts'
 import type { FleetProblem } from './problems.ts'
 
@@ -29,6 +30,14 @@ test('a thousand nodes and a thousand problems are a short message', async (t) =
   t.match(message?.text, /^1000 nodes of zone hall are not ready: .* and 990 more\n/)
   t.match(message?.text, /\nand 981 more$/)
   t.equal(message?.text.split('\n').length, 21)
+})
+
+test('the cost of a message grows with its problems, not with their square', async (t) => {
+  const cost = growth(3_000, (count) => {
+    const firing = Array.from({ length: count }, (_, i) => lost(`pi-${i}`, 'zone hall'))
+    return () => messageFor({ firing, resolved: [] }, everything)
+  })
+  t.ok(cost < linearAtMost, `${cost} times for 8 times the nodes`)
 })
 
 test('what is over is marked; a message of such problems only has its own title', async (t) => {

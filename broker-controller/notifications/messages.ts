@@ -54,7 +54,9 @@ function linesOf(problems: readonly FleetProblem[]): readonly string[] {
   const groups = new Map<string, FleetProblem[]>()
   for (const problem of problems) {
     if (problem.group === undefined) continue
-    groups.set(problem.group, [...(groups.get(problem.group) ?? []), problem])
+    const members = groups.get(problem.group)
+    if (members === undefined) groups.set(problem.group, [problem])
+    else members.push(problem)
   }
   const together = [...groups].filter(([, members]) => members.length > 1)
   const grouped = new Set(together.flatMap(([, members]) => members))
