@@ -64,7 +64,7 @@ export function kubeconfigPlace(given: string | undefined, dataDir: string): Kub
  */
 export async function readKubeconfig(path: string, context?: string): Promise<ApiAccess> {
   try {
-    const config = parseKubeconfig(await readFile(path, 'utf8'))
+    const config = parseKubeconfig(await readFile(path))
     const isThere = config.contexts.some(({ name }) => name === context)
     const chosen = context !== undefined && isThere ? { ...config, 'current-context': context } : config
     return await accessFrom(chosen, dirname(path))
@@ -74,7 +74,7 @@ export async function readKubeconfig(path: string, context?: string): Promise<Ap
 }
 
 /** Throws with what is wrong. */
-export function parseKubeconfig(source: string): Kubeconfig {
+export function parseKubeconfig(source: string | Buffer): Kubeconfig {
   const decoded = decode(KubeconfigSchema, readYaml(source))
   if (decoded.ok) return decoded.value
   throw new Error(decoded.problems.map(problemText).join(', '))

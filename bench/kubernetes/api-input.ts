@@ -4,7 +4,7 @@ export type SentInput = {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** `NS` stands for the namespace of the comparison. */
   readonly path: string
-  /** A text is sent as it is, another value as JSON. */
+  /** A text or bytes are sent as they are, another value as JSON. */
   readonly body?: unknown
   /** Of the body; JSON where it is left out. */
   readonly type?: string

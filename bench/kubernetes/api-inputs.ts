@@ -457,6 +457,7 @@ const answers: readonly ApiInput[] = [
   },
 ]
 
+const latin1 = Buffer.from('metadata: {name: latin1}\ndata: {k: "caf\xe9"}\n', 'latin1')
 const merge = 'application/merge-patch+json'
 const jsonPatch = 'application/json-patch+json'
 const onNull = (name: string, object: string, type: string, body: unknown, fields: object): ApiInput => ({
@@ -477,6 +478,11 @@ const nulls: readonly ApiInput[] = [
     name: 'a label that is null is empty',
     sent: post(maps, { metadata: { name: 'null-label', labels: { a: null } } }),
     expected: { code: 201, fields: { 'metadata.labels.a': '' } },
+  },
+  {
+    name: 'YAML that is not UTF-8 is refused',
+    sent: { method: 'POST', path: maps, type: yaml, body: latin1 },
+    expected: { code: 400, fields: { reason: 'BadRequest' } },
   },
   {
     name: 'data that is null is empty',

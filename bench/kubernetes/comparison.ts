@@ -13,7 +13,8 @@ const deadlineMs = 30_000
 export function inputSender({ url, ca, certificate, key, token }: ApiAccess): SendInput {
   return ({ method, path, body, type = 'application/json', accept = 'application/json' }) =>
     new Promise((resolve, reject) => {
-      const text = typeof body === 'string' || body === undefined ? body : JSON.stringify(body)
+      const isSentAsIs = typeof body === 'string' || body === undefined || Buffer.isBuffer(body)
+      const text = isSentAsIs ? body : JSON.stringify(body)
       const headers = {
         accept,
         ...(token !== undefined && { authorization: `Bearer ${token}` }),

@@ -50,6 +50,11 @@ test('an error of the YAML syntax names the place', async (t) => {
   t.same(problemsOf(`${head}maxPods: 1\nmaxPods: 2\n`), ['line 4: key "maxPods" already set in map'])
 })
 
+test('a file that is not UTF-8 is refused: its characters would be others', async (t) => {
+  const bytes = Buffer.from(`${head}maxPods: 1 # caf\xe9\n`, 'latin1')
+  t.throws(() => decodeConfiguration(bytes, schema, 'agent.yaml'), { message: /it is not UTF-8/ })
+})
+
 test('numbers are those of YAML 1.1, as in the configuration of a kubelet', async (t) => {
   t.same(decodeConfiguration(`${head}maxPods: 0x10\n`, schema, 'agent.yaml').maxPods, 16)
 })

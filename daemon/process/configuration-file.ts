@@ -31,7 +31,11 @@ export async function readConfigurationFile<const S extends TSchema>(path: strin
 }
 
 /** The same for a text; `path` is for the message. A field that is not in the schema is a problem: it may be a typo. */
-export function decodeConfiguration<const S extends TSchema>(source: string, schema: S, path: string): Described<S> {
+export function decodeConfiguration<const S extends TSchema>(
+  source: string | Buffer,
+  schema: S,
+  path: string,
+): Described<S> {
   const decoded = decode(schema, yamlContent(source, path))
   const problems = decoded.ok ? [] : decoded.problems.map(problemAtTop)
   const unknown = decoded.unknownFields.map((field) => `${field}: Unknown field`)
@@ -39,15 +43,15 @@ export function decodeConfiguration<const S extends TSchema>(source: string, sch
   throw new ConfigurationError(`Configuration file ${path} is not valid:`, [...problems, ...unknown])
 }
 
-async function contentOf(path: string): Promise<string> {
+async function contentOf(path: string): Promise<Buffer> {
   try {
-    return await readFile(path, 'utf8')
+    return await readFile(path)
   } catch (cause) {
     throw new ConfigurationError(`Cannot read configuration file ${path}`, [], { cause })
   }
 }
 
-function yamlContent(source: string, path: string): unknown {
+function yamlContent(source: string | Buffer, path: string): unknown {
   try {
     return readYaml(source)
   } catch (error) {

@@ -2,6 +2,7 @@
  * The one reader of YAML, with its limits: static pods, bodies of requests, configuration files and kubeconfigs mean the same to it. It
  * reads as Kubernetes does (sigs.k8s.io/yaml with go-yaml v2); test/yaml-as-kubectl.test.ts compares it with kubectl.
  */
+import { isUtf8 } from 'node:buffer'
 import {
   type Alias,
   Composer,
@@ -42,9 +43,12 @@ export class YamlError extends Error {
   override readonly name = 'YamlError'
 }
 
-/** The content of the first document of a YAML text, as its JSON would give it; null for an empty one. Throws YamlError. */
-export function readYaml(text: string, options: YamlOptions = {}): unknown {
-  refuseLong(text)
+/**
+ * The content of the first document of a YAML text, as its JSON would give it; null for an empty one. Throws YamlError. Bytes that are not
+ * UTF-8 are refused, as by go-yaml: another character in their place would be another value.
+ */
+export function readYaml(source: string | Buffer, options: YamlOptions = {}): unknown {
+  const text = textOf(source)
   const lines = new LineCounter()
   return contentOf(firstDocument(tokensOf(text, lines), text.length), lines, options)
 }
@@ -53,8 +57,8 @@ export function readYaml(text: string, options: YamlOptions = {}): unknown {
  * The same in several turns of the event loop. What is made of the tokens takes one turn, so that there may be `mostLexemes` of them: a
  * manifest has a few thousand, and a long text in it is one.
  */
-export async function readYamlInTurns(text: string, options: YamlOptions = {}): Promise<unknown> {
-  refuseLong(text)
+export async function readYamlInTurns(source: string | Buffer, options: YamlOptions = {}): Promise<unknown> {
+  const text = textOf(source)
   const lines = new LineCounter()
   const parser = parserOf(lines)
   const tokens: CST.Token[] = []
@@ -67,8 +71,11 @@ export async function readYamlInTurns(text: string, options: YamlOptions = {}): 
   return contentOf(firstDocument(tokens, text.length), lines, options)
 }
 
-function refuseLong(text: string): void {
+function textOf(source: string | Buffer): string {
+  if (typeof source !== 'string' && !isUtf8(source)) throw new YamlError('it is not UTF-8')
+  const text = source.toString('utf8')
   if (Buffer.byteLength(text) > mostYamlBytes) throw new YamlError(`it is longer than ${mostYamlBytes} bytes`)
+  return text
 }
 
 function contentOf({ contents, errors }: Document.Parsed, lines: LineCounter, options: YamlOptions): unknown {

@@ -15,6 +15,7 @@ test('manifests are YAML or JSON files in one folder', async (t) => {
   await writeFile(join(path, 'c.yml'), 'kind: [')
   await writeFile(join(path, 'circle.yml'), 'metadata: &m\n  labels: *m\n')
   await writeFile(join(path, 'empty.yml'), '')
+  await writeFile(join(path, 'latin1.yaml'), Buffer.from('kind: caf\xe9\n', 'latin1'))
   await writeFile(join(path, 'long.yaml'), 'x'.repeat(1024 * 1024 + 1))
   await writeFile(join(path, '.hidden.yaml'), 'kind: Pod')
   await writeFile(join(path, 'README'), 'nothing')
@@ -26,6 +27,7 @@ test('manifests are YAML or JSON files in one folder', async (t) => {
     { path: join(path, 'c.yml'), problem: /^it is not YAML: .* at line 1/ },
     { path: join(path, 'circle.yml'), problem: "it is not YAML: line 2: anchor 'm' value contains itself" },
     { path: join(path, 'empty.yml'), content: null },
+    { path: join(path, 'latin1.yaml'), problem: 'it is not YAML: it is not UTF-8' },
     { path: join(path, 'long.yaml'), problem: 'it is longer than 1048576 bytes' },
   ])
   t.equal((await folder.read())[0], files[0], 'what did not change is not read again')

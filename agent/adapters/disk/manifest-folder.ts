@@ -54,7 +54,7 @@ async function namesIn(path: string): Promise<readonly string[]> {
 async function manifest(path: string, size: number): Promise<ManifestFile> {
   if (size > mostYamlBytes) return { path, problem: `it is longer than ${mostYamlBytes} bytes` }
   try {
-    return { path, content: await readYamlInTurns(await readFile(path, 'utf8'), { allowDuplicates: true }) }
+    return { path, content: await readYamlInTurns(await readFile(path), { allowDuplicates: true }) }
   } catch (error) {
     return {
       path,

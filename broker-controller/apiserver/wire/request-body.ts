@@ -1,5 +1,6 @@
 /** Decodes a request body into an object of the kind that the path names, or lists every problem. */
 
+import { isUtf8 } from 'node:buffer'
 import { ApiError } from '../../../api/api-error.ts'
 import { decode, readWith } from '../../../api/decode.ts'
 import type { Identity } from '../../../api/identity.ts'
@@ -111,8 +112,9 @@ function startsAsJson(body: Buffer): boolean {
   return body.toString('latin1', 0, 64).trimStart().startsWith('{')
 }
 
-/** An alias stands for a value of any size, so values are counted once the text is read. */
+/** An alias stands for a value of any size, so values are counted once the text is read. Go's reader of YAML refuses what is not UTF-8, that of JSON does not. */
 function parsedYaml(body: Buffer, parseYaml: (text: string) => unknown): unknown {
+  if (!isUtf8(body)) throw new ApiError('BadRequest', 'the body of the request cannot be read: it is not UTF-8')
   const value = parsed(body, parseYaml)
   refuseIntricateValue(value)
   return value
