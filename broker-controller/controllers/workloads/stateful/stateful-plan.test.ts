@@ -131,6 +131,13 @@ test('an update goes from the last pod to the first, each of which must be ready
   t.equal(plan('0* 1*', parallel), 'create 2', 'and none beside one that is missing')
 })
 
+test('a pod that cannot start holds up an update that would correct it, in order, until it is deleted', async (t) => {
+  t.equal(plan('0 1 2.*'), '', 'its template has been undone')
+  t.equal(plan('0 1 2-.*'), '')
+  t.equal(plan('0 1'), 'create 2')
+  t.equal(plan('0 1 2.*', parallel), 'delete 2 (update)')
+})
+
 test('below the partition pods stay, and come back, as they were', async (t) => {
   const rolling = { updateStrategy: { type: 'RollingUpdate', rollingUpdate: { partition: 2 } } }
   t.equal(plan('0* 1* 2*', rolling), 'delete 2 (update)')
