@@ -20,7 +20,7 @@ import { podSecurityAdmission } from './apiserver/pod-security/pod-security-admi
 import { serviceConnections } from './apiserver/proxy/service-connections.ts'
 import { usageLedger } from './apiserver/quota/quota-ledger.ts'
 import { type StandardCheckNeeds, standardChecks } from './apiserver/standard-checks.ts'
-import type { ReadinessCheck } from './apiserver/system-paths.ts'
+import { type ReadinessCheck, sharedCheck } from './apiserver/system-paths.ts'
 import { webhookAdmission } from './apiserver/webhooks/webhook-admission.ts'
 import { webhookCaller } from './apiserver/webhooks/webhook-call.ts'
 import { parseYamlBody } from './apiserver/wire/yaml-body.ts'
@@ -179,11 +179,12 @@ function readinessOf({ store, clock, problems, upkeep, replica }: ReadinessParts
     check: () => withoutProblems(asked),
     warnings: () => upkeep?.warnings() ?? [],
   })
-  return [
+  const checks = [
     ...standardChecks({ store, clock, isEtcd: problems !== undefined }),
     ...(problems === undefined ? spaceCheck(upkeep) : [etcd(problems)]),
     ...(replica === undefined ? [] : [replica.readiness]),
   ]
+  return checks.map((check) => sharedCheck(check, clock))
 }
 
 /**

@@ -205,6 +205,8 @@ test('each request takes its share of its flow; watches and streams count as suc
   const authorization = 'Bearer abcdef.0123456789abcdef'
   const stranger = await flow('GET', '/version', { as: 'anonymous', headers: { authorization } })
   t.same(stranger, [['catch-all', 'unknown', 0]], 'invalid credentials are a request of a stranger')
+  t.same(await flow('GET', '/readyz?verbose', { as: 'anonymous' }), [['exempt', 'probes', 0]])
+  t.same(await flow('POST', '/readyz', { as: 'anonymous' }), [['catch-all', 'unknown', 0]])
   bodyBytes = 0
   t.match(await ask('POST', configMapsPath, { body: '{"metadata":{"name":"a"}}' }), { code: 201 })
   t.equal(bodyBytes, 25)

@@ -3,6 +3,7 @@ import { fakeClock } from '../../daemon/testing/fake-clock.ts'
 import { ensureFleetObjects } from '../bootstrap-objects.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import { standardChecks } from './standard-checks.ts'
+import { type ReadinessCheck, sharedCheck } from './system-paths.ts'
 
 const hooks = [
   'poststarthook/start-system-namespaces-controller',
@@ -53,4 +54,35 @@ test('a store that does not answer fails them in time, and never livez', async (
     checks.filter(({ of = [] }) => of.includes('livez')),
     [],
   )
+})
+
+test('any number of requests within half a second has one result, and the next one another', async (t) => {
+  const clock = fakeClock()
+  let asked = 0
+  let name = 'standby'
+  const check: ReadinessCheck = {
+    get name() {
+      return name
+    },
+    of: ['readyz'],
+    async check() {
+      asked++
+      if (asked === 2) throw new Error('no controller leads')
+    },
+    warnings: () => ['soon full'],
+  }
+  const shared = sharedCheck(check, clock)
+  t.match(shared, { name: 'standby', of: ['readyz'] })
+  t.same(shared.warnings?.(), ['soon full'])
+  await Promise.all(Array.from({ length: 100 }, () => shared.check()))
+  t.equal(asked, 1)
+  await clock.advance(500)
+  await t.rejects(Promise.all([shared.check(), shared.check()]), /no controller leads/)
+  await t.rejects(shared.check(), /no controller leads/)
+  t.equal(asked, 2)
+  await clock.advance(500)
+  name = 'leading'
+  await shared.check()
+  t.equal(asked, 3)
+  t.equal(shared.name, 'leading')
 })

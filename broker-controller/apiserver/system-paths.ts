@@ -213,6 +213,25 @@ async function resultOf({ name, check, warnings = () => [] }: ReadinessCheck) {
   }
 }
 
+/** The rate of health checks has no limit (`flow-levels.ts`): those within this time share a result. */
+const sharedMs = 500
+
+export function sharedCheck(shared: ReadinessCheck, clock: Pick<Clock, 'monotonicMs'>): ReadinessCheck {
+  let last: { readonly atMs: number; readonly result: Promise<void> } | undefined
+  return {
+    ...shared,
+    // It may change, as `leading` and `standby`.
+    get name() {
+      return shared.name
+    },
+    check() {
+      const nowMs = clock.monotonicMs()
+      if (last === undefined || nowMs - last.atMs >= sharedMs) last = { atMs: nowMs, result: shared.check() }
+      return last.result
+    },
+  }
+}
+
 /** A check that does not answer in time has failed. */
 export function checkWithin(
   name: string,

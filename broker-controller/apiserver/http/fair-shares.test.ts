@@ -125,7 +125,7 @@ test('addresses that use up the share of strangers leave others theirs', async (
   const [flow, level] = [10, 50]
   const { open } = await anApi(t, { clock: standing, flowLimits: fewRequests('catch-all', flow, level) })
   const statusFrom = async (localAddress: string) => {
-    const { code, ended } = await open('/healthz', { localAddress })
+    const { code, ended } = await open('/version', { localAddress })
     await ended
     return code
   }
@@ -140,4 +140,17 @@ test('addresses that use up the share of strangers leave others theirs', async (
   const served = codes.flat().filter((code) => code === 200).length
   t.ok(served >= level && served < most.length * flow, `${served} of 60`)
   for (let count = 0; count < 5; count++) t.equal(await statusFrom('127.0.0.99'), 200)
+})
+
+test('health checks are answered though strangers of the same address have used up its share, as behind a load balancer', async (t) => {
+  const { open } = await anApi(t, { clock: standing, flowLimits: fewRequests('catch-all', 3, 50) })
+  const statusOf = async (path: string) => {
+    const { code, ended } = await open(path)
+    await ended
+    return code
+  }
+  for (let count = 0; count < 3; count++) t.equal(await statusOf('/version'), 200)
+  t.equal(await statusOf('/version'), 429)
+  for (const path of ['/healthz', '/livez', '/readyz', '/readyz?verbose']) t.equal(await statusOf(path), 200, path)
+  t.equal(await statusOf('/readyz/ping'), 429, 'as in Kubernetes: these paths alone')
 })
