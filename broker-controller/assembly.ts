@@ -15,13 +15,14 @@ import { adminSocket, adminSocketPath, type LeaderStatus } from './admin-socket.
 import { mqttServerFolder } from './broker/mosquitto/installed-files.ts'
 import { serverFolder } from './broker/mosquitto/server-folder.ts'
 import { displaceConnection } from './broker/mqtt-client/displaced-connection.ts'
-import { makeBackup } from './commands/backup.ts'
+import { authorityFolderName, makeBackup } from './commands/backup.ts'
 import { withFleetPodNetwork } from './fleet-pod-network.ts'
 import { openLeading, writeOwnKubeconfig } from './leading.ts'
 import { type OpenApi, openApi } from './open-api.ts'
 import { openStore, pidFileName } from './open-store.ts'
 import { ownAddress } from './own-address.ts'
 import { type BrokerControllerNeeds, type Closing, type ControllerParts, openParts } from './parts.ts'
+import { fleetBeginning } from './replicas/fleet-beginning.ts'
 import { followControllers } from './replicas/follow-controllers.ts'
 import { runningControllers } from './replicas/running-controllers.ts'
 import { settingsOfOthers } from './replicas/settings-of-others.ts'
@@ -55,7 +56,7 @@ export async function runBrokerController(given: BrokerControllerNeeds, signal: 
     const needs = { ...given, configuration: await withFleetPodNetwork(given, opened) }
     const parts = await openParts(needs, opened, closing)
     const api = await openApi(needs, parts, closing)
-    const main = await mainLoops(needs, parts, api, closing, signal)
+    const main = await mainLoops(needs, { ...parts, verifySecretsKey: opened.verifySecretsKey }, api, closing, signal)
     const socket = await openAdminSocket(needs, parts, opened)
     const loops = [...serviceLoops(needs, parts, main.status), ...sharedLoops(needs, parts, api), ...main.loops]
     await runLoops([...loops, { name: 'admin-socket', run: socket.run }], signal, log)
@@ -69,7 +70,7 @@ type MainLoops = { readonly loops: readonly Loop[]; readonly status: () => strin
 /** What a controller does by itself: it leads at once, or, as one of several, when it has won an election. */
 async function mainLoops(
   needs: BrokerControllerNeeds,
-  parts: ControllerParts,
+  parts: ControllerParts & Pick<OpenedStore, 'verifySecretsKey'>,
   api: OpenApi,
   closing: Closing,
   signal: AbortSignal,
@@ -108,7 +109,9 @@ async function mainLoops(
       await election.resign()
     }
   }
+  const folder = join(needs.flags.dataDir, authorityFolderName)
   const loops = [
+    fleetBeginning({ ...parts.shared, ...parts, controllers, folder }),
     { name: 'leader-election', run: (signal: AbortSignal) => standing.run(lead, signal) },
     { name: 'controllers', run: controllers.run },
   ]

@@ -34,6 +34,7 @@ async function world(t: Test, nowMs = () => Date.now()) {
     },
     freshness: { latest: async () => true, until: async () => true },
     controllers: {
+      withdraw: async () => undefined,
       async register(self) {
         all = [...all.filter(({ apiServer }) => apiServer !== self.apiServer), self]
       },

@@ -19,6 +19,8 @@ export interface ControllerRegistry {
    * ServiceUnavailable where the store does not answer.
    */
   register(self: ControllerAddress): Promise<void>
+  /** Removes the address of this controller, which is not written again. Rejects as `register` does. */
+  withdraw(): Promise<void>
   /** As far as they are read, by the name of their API. */
   all(): readonly ControllerAddress[]
   /** Reads them now. Rejects where the store cannot be reached. */

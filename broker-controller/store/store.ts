@@ -88,6 +88,8 @@ export type OpenedStore = {
   readonly backUp?: BackUp
   /** Encrypts all Secrets with another key, and returns its ID. undefined: the store does not encrypt them itself. */
   readonly rotateSecretsKey?: () => Promise<string>
+  /** Rejects with SecretsKeyError where Secrets need a key that this process does not have. undefined: as `rotateSecretsKey`, and of a file. */
+  readonly verifySecretsKey?: () => Promise<void>
   /** Rejects when another process has taken the store. undefined: none can. */
   readonly guard?: Loop
   /** Of several controllers on one store. undefined: this one always leads. */

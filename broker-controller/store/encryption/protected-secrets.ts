@@ -31,6 +31,8 @@ export type ProtectedSecretsNeeds = {
 export interface ProtectedSecrets {
   /** Encrypts what is plain, and finishes a rotation that was interrupted. */
   finish(): Promise<void>
+  /** Rejects with SecretsKeyError where the store needs a key that is not among those in use. */
+  verify(): Promise<void>
   /** Encrypts all Secrets with another key and removes the present one. The ID of the new key. */
   rotateKey(): Promise<string>
 }
@@ -71,6 +73,7 @@ export async function openSecrets({ rows, path, keyFile, log }: ProtectedSecrets
   let isRotating = false
   return {
     finish,
+    verify: async () => refuseMissing(await rows.keyIDs(), keys, path, keyFile),
     async rotateKey() {
       if (isRotating) throw new Error('Cannot rotate the key of Secrets: a rotation is in progress')
       isRotating = true
@@ -94,17 +97,20 @@ export async function openSecrets({ rows, path, keyFile, log }: ProtectedSecrets
 async function openKeys(rows: SealedSecrets, path: string, keyFile: string): Promise<SecretKeys> {
   const needed = await rows.keyIDs()
   const found = await readSecretKeys(keyFile)
-  const missing = needed.filter((id) => !found?.some((key) => key.id === id))
-  if (missing.length > 0) {
-    const why = found === undefined ? `${keyFile} does not exist` : `${keyFile} does not contain it`
-    throw new SecretsKeyError(
-      `Secrets in ${path} are encrypted with key ${missing.join(', ')}, and ${why}. Put a copy of that file back, or restore a backup with its passphrase ('bramble-controller restore FILE --replace --passphrase-file FILE')`,
-    )
-  }
+  refuseMissing(needed, found, path, keyFile)
   if (found !== undefined) return found
   const made: SecretKeys = [newSecretKey()]
   await writeSecretKeys(keyFile, made)
   return made
+}
+
+function refuseMissing(needed: readonly string[], found: SecretKeys | undefined, path: string, keyFile: string): void {
+  const missing = needed.filter((id) => !found?.some((key) => key.id === id))
+  if (missing.length === 0) return
+  const why = found === undefined ? `${keyFile} does not exist` : `${keyFile} does not contain it`
+  throw new SecretsKeyError(
+    `Secrets in ${path} are encrypted with key ${missing.join(', ')}, and ${why}. Put a copy of that file back, or restore a backup with its passphrase ('bramble-controller restore FILE --replace --passphrase-file FILE')`,
+  )
 }
 
 /** Others get their turn between transactions. */

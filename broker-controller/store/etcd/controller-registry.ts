@@ -88,6 +88,16 @@ export function controllerRegistry({ client, keys, clock, log }: ControllerRegis
         throw answerOf(error)
       }
     },
+    async withdraw() {
+      own = undefined
+      try {
+        if (lease !== undefined) await client.call(methods.leaseRevoke, { id: lease })
+        lease = undefined
+        await refresh()
+      } catch (error) {
+        throw answerOf(error)
+      }
+    },
     all: () => known,
     refresh,
     onChange: (listener) => void listeners.push(listener),

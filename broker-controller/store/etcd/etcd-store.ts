@@ -173,6 +173,11 @@ async function openShared(needs: EtcdStoreNeeds, client: EtcdClient, keys: EtcdK
           throw new Error('Only the controller that leads can do this')
         return secrets.rotateKey()
       },
+      verifySecretsKey: async () => {
+        await secrets?.verify().catch((error: unknown) => {
+          throw answerOf(error)
+        })
+      },
     }),
     problems: () => problemsOf(client, keys),
     upkeep: etcdUpkeep({ ...needs, client, keys }),
