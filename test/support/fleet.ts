@@ -59,8 +59,10 @@ export type ControllerOptions = {
   readonly env?: NodeJS.ProcessEnv
   /** A configuration file that is there; left out: one with `settings`. */
   readonly config?: string
-  /** Of several controllers, another one leads. */
-  readonly standsBy?: true
+  /** Where others reach it, through a load balancer; left out: at `address`. */
+  readonly advertised?: string
+  /** Of several controllers, another one leads; 'perhaps': whichever is first. */
+  readonly standsBy?: true | 'perhaps'
   /** Process IDs of its own, as on another machine: others cannot see that it has ended. Only SIGKILL ends it. */
   readonly ownPids?: true
 }
@@ -83,6 +85,7 @@ export async function startController(t: Teardown, options: ControllerOptions): 
   const { dataDir, settings = {}, apiPort = 0, mqttPort = 0 } = options
   const addresses = await addressesFor(dataDir)
   const { address = addresses.controller, config = `${dataDir}.yaml` } = options
+  const { advertised = address } = options
   const written = options.config === undefined ? config : `${dataDir}.unused`
   await writeFile(
     written,
@@ -100,12 +103,14 @@ export async function startController(t: Teardown, options: ControllerOptions): 
       ...(options.ownPids ? ['unshare', '--pid', '--fork', '--kill-child=KILL', '--mount-proc'] : []),
       ...[controllerCommand, 'run'],
       ...['--data-dir', dataDir, '--config', config, '--log-format', 'json', '--bind-address', address],
-      ...['--advertise-address', address, '--api-port', String(apiPort), '--mqtt-port', String(mqttPort)],
+      ...['--advertise-address', advertised, '--api-port', String(apiPort), '--mqtt-port', String(mqttPort)],
     ],
     (end) => t.teardown(end),
     options.env,
   )
-  const ready = await program.logged(options.standsBy ? 'Controller stands by' : 'Controller ready')
+  const messages = ['Controller ready', 'Controller stands by']
+  const awaited = messages.slice(options.standsBy === true ? 1 : 0, options.standsBy === undefined ? 1 : 2)
+  const ready = await Promise.any(awaited.map((message) => program.logged(message)))
   const kubeconfig = fact(ready, 'kubeconfig')
   const cache = join(dataDir, '..', 'kube-cache')
   const tryKubectl = (args: readonly string[], input?: string) =>
