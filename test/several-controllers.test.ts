@@ -132,7 +132,6 @@ test('one controller becomes three as operating.md describes it', { skip, timeou
   const [create = '', join = '', begin = '', ...more] = await commandsOf('From one controller to three')
   t.same([begin, ...more], ['systemctl start bramble-controller'])
   await first.kubectl('-n', 'default', 'create', 'secret', 'generic', 'hidden', '--from-literal=word=sesame')
-  const tokens: string[] = []
   for (const number of [1, 2]) {
     const place = places[number]
     if (place === undefined) throw new Error(`There is no place ${number}`)
@@ -147,10 +146,6 @@ test('one controller becomes three as operating.md describes it', { skip, timeou
     )
     const config = `${place.dataDir}.joined.json`
     const own = ['--data-dir', place.dataDir, '--config', config, '--advertise-address', place.address]
-    const joined = await first.command(...line.slice(1), ...own)
-    t.match(joined, { code: 0, stdout: /Start the controller: systemctl start bramble-controller/ }, joined.stderr)
-    const again = await first.command(...line.slice(1), ...own)
-    t.match(again, { code: 1, stderr: /has the state of a controller.*give --replace/ })
     const other = line.map((word) => (/^[0-9a-f]{64}$/.test(word) ? 'a'.repeat(64) : word))
     const refused = await first.command(
       ...other.slice(1),
@@ -164,9 +159,20 @@ test('one controller becomes three as operating.md describes it', { skip, timeou
     const asToken = ['-n', 'kube-system', '--as', `system:bootstrap:${id}`, '--as-group', 'system:bootstrappers']
     const mayGet = async (what: string) =>
       (await first.tryKubectl('auth', 'can-i', 'get', what, ...asToken)).stdout.trim()
-    tokens.push(id)
     t.equal(await mayGet(`secret/bramble-control-plane-${id}`), 'yes')
     t.equal(await mayGet('secrets'), 'no', 'the token reads nothing else')
+    const joined = await first.command(...line.slice(1), ...own)
+    t.match(joined, { code: 0, stdout: /Start the controller: systemctl start bramble-controller/ }, joined.stderr)
+    const again = await first.command(...line.slice(1), ...own)
+    t.match(again, { code: 1, stderr: /has the state of a controller.*give --replace/ })
+    const used = await first.command(
+      ...line.slice(1),
+      '--data-dir',
+      `${folder}/late`,
+      '--config',
+      `${folder}/late.json`,
+    )
+    t.match(used, { code: 1, stderr: /^Cannot join: .*Create a new token with/ }, 'one line joins one controller')
     const controller = await start(number, true, config)
     const word = await controller.kubectl('get', 'secret', 'hidden', '-o', 'jsonpath={.data.word}')
     t.equal(Buffer.from(word, 'base64').toString(), 'sesame', 'it has the key of Secrets')
@@ -191,7 +197,6 @@ test('one controller becomes three as operating.md describes it', { skip, timeou
   }
   const slice = ['get', 'endpoints', 'kubernetes', '-o', 'jsonpath={.subsets[*].addresses[*].ip}']
   t.match(await first.kubectl(...slice), /^127\.\S+$/, 'controllers with other ports are no endpoints of the Service')
-  for (const id of tokens) await first.command('token', 'delete', id, '--data-dir', first.dataDir)
   const token = ['-n', 'kube-system', 'get', 'secrets', '-o', 'name']
   await eventually('no keys are left', async () => !(await first.kubectl(...token)).includes('bramble-control-plane-'))
 })

@@ -19,6 +19,8 @@ export const tokenNamespace = 'kube-system'
 export const tokenSecretType = 'bootstrap.kubernetes.io/token'
 /** What kubeadm gives its node tokens; approvers look for it. */
 export const nodeBootstrapGroup = 'system:bootstrappers:kubeadm:default-node-token'
+/** The group of tokens for controllers: it may read its own bundle and delete its own token, and requests no certificate. */
+export const controlPlaneGroup = 'system:bootstrappers:bramble:control-plane'
 
 const usages: readonly TokenUsage[] = ['authentication', 'signing']
 const groupForm = /^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$/

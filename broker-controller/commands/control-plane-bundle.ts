@@ -20,9 +20,6 @@ export type ControlPlaneBundle = {
   readonly files: ReadonlyMap<string, Uint8Array>
 }
 
-/** The group of tokens for controllers: it may read nothing but its own bundle. */
-export const controlPlaneGroup = 'system:bootstrappers:bramble:control-plane'
-
 export function bundleSecretName({ id }: Pick<TokenParts, 'id'>): string {
   return `bramble-control-plane-${id}`
 }

@@ -47,7 +47,11 @@ export async function controlPlaneCommand(needs: ControlPlaneTokenNeeds, created
     apiVersion: `${rbac}/v1`,
     kind: 'Role',
     metadata,
-    rules: [{ apiGroups: [''], resources: ['secrets'], resourceNames: [name], verbs: ['get'] }],
+    rules: [
+      { apiGroups: [''], resources: ['secrets'], resourceNames: [name], verbs: ['get'] },
+      // Its use is its end: the bundle goes with the token.
+      { apiGroups: [''], resources: ['secrets'], resourceNames: [tokenName], verbs: ['delete'] },
+    ],
   })
   await post(`${rolesPath}/rolebindings`, {
     apiVersion: `${rbac}/v1`,

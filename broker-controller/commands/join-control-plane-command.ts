@@ -2,15 +2,16 @@
 import { mkdir, readdir, rename } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { decode } from '../../api/decode.ts'
-import { parseToken, type TokenParts, tokenNamespace } from '../../api/node/bootstrap-token.ts'
+import { parseToken, type TokenParts, tokenNamespace, tokenSecretName } from '../../api/node/bootstrap-token.ts'
 import { SecretSchema } from '../../api/secret.ts'
 import { openAuthority } from '../../certs/authority.ts'
 import { isCaHash } from '../../certs/ca-hash.ts'
 import { authorityIn, readServerChain } from '../../certs/server-chain.ts'
-import { apiClient, statusMessage } from '../../daemon/api-client.ts'
+import { type ApiClient, apiClient, statusMessage } from '../../daemon/api-client.ts'
 import { rfc3339, systemClock } from '../../daemon/clock.ts'
 import { withDeadline } from '../../daemon/deadline.ts'
 import { replaceFile } from '../../daemon/durable-file.ts'
+import { messageOf } from '../../daemon/errors.ts'
 import { invalidValue } from '../../daemon/process/command-line.ts'
 import { readConfigurationFile } from '../../daemon/process/configuration-file.ts'
 import { adminSocketPath, requestSettings } from '../admin-socket.ts'
@@ -39,8 +40,9 @@ export async function joinControlPlaneCommand(argv: readonly string[], output: C
     const place = { dataDir: resolve(dataDir), config: resolve(config), replace: replace === true, advertiseAddress }
     return async () => {
       const present = await refuseUsed(place, output.signal)
-      const bundle = await fetchBundle({ url: new URL(server), token, caHash, key }, output.signal)
+      const { client, bundle } = await fetchBundle({ url: new URL(server), token, caHash, key }, output.signal)
       await write(bundle, caHash, place, present)
+      await useUp(client, token, output)
       return `This machine has the authority and the keys of the fleet, and its settings in ${place.config}.\nStart the controller: systemctl start bramble-controller\n`
     }
   })
@@ -77,7 +79,10 @@ type Source = { readonly url: URL; readonly token: TokenParts; readonly caHash: 
 const connectMs = 15_000
 
 /** Nothing is sent to a server whose authority does not have the hash. */
-async function fetchBundle({ url, token, caHash, key }: Source, signal: AbortSignal): Promise<ControlPlaneBundle> {
+async function fetchBundle(
+  { url, token, caHash, key }: Source,
+  signal: AbortSignal,
+): Promise<{ readonly client: ApiClient; readonly bundle: ControlPlaneBundle }> {
   const chain = await withDeadline(connectMs, signal, (own) => readServerChain(url, own), 'no answer').catch(
     (cause: unknown) => {
       throw new Error(`Cannot reach the controller at ${url.host}`, { cause })
@@ -97,7 +102,20 @@ async function fetchBundle({ url, token, caHash, key }: Source, signal: AbortSig
       `Cannot join: ${because}. Create a new token with 'bramble-controller token create --control-plane'`,
     )
   }
-  return openBundle(Buffer.from(secret.value.data?.['bundle'] ?? '', 'base64'), key, token)
+  const sealed = Buffer.from(secret.value.data?.['bundle'] ?? '', 'base64')
+  return { client, bundle: openBundle(sealed, key, token) }
+}
+
+/** One line makes one controller: a copy of it gets nothing later, and a machine whose line somebody else has used is refused. */
+async function useUp(client: ApiClient, token: TokenParts, { signal, stderr }: CommandOutput): Promise<void> {
+  const { status, body } = await client
+    .delete(`/api/v1/namespaces/${tokenNamespace}/secrets/${tokenSecretName(token.id)}`, signal)
+    .catch((error: unknown) => ({ status: 0, body: { message: messageOf(error) } }))
+  if (status === 200) return
+  const because = statusMessage(body) ?? `status ${status}`
+  stderr(
+    `The token can still be used (${because}). Run 'bramble-controller token delete ${token.id}' on the first controller\n`,
+  )
 }
 
 /** Each file is written for its owner only. The authority is verified before the configuration leads a controller to it. */

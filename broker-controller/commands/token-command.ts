@@ -4,6 +4,7 @@ import { ConfigMapSchema } from '../../api/config-map.ts'
 import { decode } from '../../api/decode.ts'
 import {
   type BootstrapToken,
+  controlPlaneGroup,
   decodeToken,
   encodeToken,
   formatToken,
@@ -23,7 +24,6 @@ import { formatDuration, parseDuration } from '../../daemon/duration.ts'
 import { invalidValue } from '../../daemon/process/command-line.ts'
 import { type ApiAccess, currentCluster, kubeconfigPlace, parseKubeconfig, readKubeconfig } from '../kubeconfig.ts'
 import { tokenRow } from './command-table.ts'
-import { controlPlaneGroup } from './control-plane-bundle.ts'
 import { controlPlaneCommand } from './control-plane-token.ts'
 import { type CommandOutput, runCommand } from './run-command.ts'
 import { textTable } from './text-table.ts'

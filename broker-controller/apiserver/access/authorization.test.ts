@@ -1,5 +1,6 @@
 import { test } from 'tap'
 import { administrator, anonymous, type Identity, lapsedNodesGroup, nodeIdentity } from '../../../api/identity.ts'
+import { controlPlaneGroup } from '../../../api/node/bootstrap-token.ts'
 import { builtInResources } from '../../../api/resources.ts'
 import { aPod } from '../../../api/testing/builders.ts'
 import type { Attributes } from '../handlers/authorizer.ts'
@@ -52,6 +53,16 @@ test('the rules of nodes and joining machines are for the built-in groups', asyn
   const info = { resource: 'configmaps', namespace: 'kube-public', name: 'cluster-info' }
   t.notOk(may(anonymous, elsewhere(info)), 'cluster-info')
   t.ok(may(administrator, elsewhere({ verb: 'delete' })), 'administrators')
+})
+
+test('the holder of a token for a controller requests no certificate of a node', async (t) => {
+  const request = (verb: string) => about({ verb, resource: 'certificatesigningrequests', name: 'x' })
+  const holder: Identity = { ...bootstrapper, groups: [...bootstrapper.groups, controlPlaneGroup] }
+  for (const verb of ['create', 'get']) {
+    t.ok(may(bootstrapper, request(verb)), verb)
+    t.notOk(may(holder, request(verb)), verb)
+  }
+  t.ok(may(holder, about({ resource: 'configmaps', namespace: 'kube-public', name: 'cluster-info' })))
 })
 
 test('administrators may do everything', async (t) => {

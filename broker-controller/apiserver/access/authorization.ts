@@ -4,6 +4,7 @@
  */
 import { bootstrappersGroup, type Identity, lapsedNodesGroup, mastersGroup, nodeOf } from '../../../api/identity.ts'
 import { nodeLeaseNamespace } from '../../../api/lease.ts'
+import { controlPlaneGroup } from '../../../api/node/bootstrap-token.ts'
 import { configMapsOf, secretsOf } from '../../../api/pod/pod-references.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { builtInResources } from '../../../api/resources.ts'
@@ -41,6 +42,8 @@ export function isAllowedToSystem(identity: Identity, attributes: Attributes, bo
   if (builtInResources.get(attributes.resource)?.group !== attributes.group) return false
   if (isClusterInfo(attributes)) return true
   const { groups } = identity
+  // A token for a controller makes no machine a node. What it may do is in its role.
+  if (groups.includes(controlPlaneGroup)) return false
   if (groups.includes(bootstrappersGroup) || groups.includes(lapsedNodesGroup)) return mayRequestCertificate(attributes)
   const node = nodeOf(identity)
   return node !== undefined && nodeAllowed(node, attributes, boundPods)
