@@ -1,6 +1,7 @@
 /** A fleet to begin with: a controller, machines that have joined it, and one engine for them all, with `image` in it. */
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { ownAddresses } from './addresses.ts'
 import { startDockerd, type TestDockerd } from './dockerd.ts'
 import {
   type AgentOptions,
@@ -23,6 +24,8 @@ export type FleetOptions = {
   readonly isReachable?: true
   /** Its nodes and their engine are there. */
   readonly network?: NatNetwork
+  /** Called with the controller, which others reach at `address` only: what is in front of it there. */
+  readonly front?: (controller: Controller, address: string) => Promise<void>
   /** Of every agent. */
   readonly agents?: AgentOptions['settings']
 }
@@ -53,8 +56,10 @@ export async function joinedFleet(t: Test, options: FleetOptions = {}): Promise<
     settings: options.controller ?? {},
     ...(network && { address: network.hostAddress }),
     ...(options.isReachable && { address: `${docker.subnet}.1` }),
+    ...(options.front && { advertised: (await ownAddresses()).replace(/^10\.(.*)/, '127.$1.9') }),
   }
   const controller = await startController(t, served)
+  if (served.advertised !== undefined) await options.front?.(controller, served.advertised)
   const ports = { apiPort: Number(new URL(controller.apiUrl).port), mqttPort: controller.mqttPort }
   const dataDir = (name = 'pi-1') => join(folder, name)
   for (const name of names) await joinFleet(controller, name, dataDir(name), space)

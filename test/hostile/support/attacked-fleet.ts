@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { volumeFolders } from '../../../agent/adapters/disk/volume-store.ts'
-import { type JoinedFleet, joinedFleet } from '../../support/joined-fleet.ts'
+import { type FleetOptions, type JoinedFleet, joinedFleet } from '../../support/joined-fleet.ts'
 import type { Program } from '../../support/program.ts'
 import { eventually } from '../../support/wait.ts'
 import { type Address, type ApiAttacker, addressOf, adminOf, apiAttacker, nodeOfFolder } from './clients.ts'
@@ -42,8 +42,9 @@ export type AttackedFleet = JoinedFleet & {
 export async function attackedFleet(
   t: Test,
   settings: { readonly [name: string]: unknown } = {},
+  front?: FleetOptions['front'],
 ): Promise<AttackedFleet> {
-  const fleet = await joinedFleet(t, { names: [honest, mallory], controller: settings })
+  const fleet = await joinedFleet(t, { names: [honest, mallory], controller: settings, ...(front && { front }) })
   const { controller } = fleet
   const agents = await fleet.startReady(honest)
   const admin = adminOf(await readFile(controller.kubeconfig, 'utf8'))

@@ -51,10 +51,11 @@ export type ApiAttacker = {
 
 export function apiAttacker(
   url: string,
-  identity: ClientIdentity,
-  options: { readonly token?: string } = {},
+  identity: ClientIdentity & { readonly rejectUnauthorized?: boolean },
+  options: { readonly token?: string; readonly localAddress?: string } = {},
 ): ApiAttacker {
-  const agent = new Agent({ keepAlive: true, maxSockets: 32, ...identity })
+  const from = options.localAddress === undefined ? {} : { localAddress: options.localAddress }
+  const agent = new Agent({ keepAlive: true, maxSockets: 32, ...identity, ...from })
   const bearer = options.token === undefined ? {} : { authorization: `Bearer ${options.token}` }
   const send: ApiAttacker['send'] = (method, path, { body, headers } = {}) => {
     const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
@@ -142,9 +143,12 @@ export function openPlain(
 }
 
 /** A TLS connection after its handshake; undefined when it was refused. */
-export function openTls({ host, port }: Address, identity: ClientIdentity): Promise<TLSSocket | undefined> {
+export function openTls(
+  address: Address & { readonly localAddress?: string },
+  identity: ClientIdentity,
+): Promise<TLSSocket | undefined> {
   return new Promise((resolve) => {
-    const socket = connect({ host, port, ...identity, checkServerIdentity: () => undefined })
+    const socket = connect({ ...address, ...identity, checkServerIdentity: () => undefined })
     socket.on('error', () => resolve(undefined))
     socket.once('secureConnect', () => resolve(socket))
   })
