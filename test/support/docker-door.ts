@@ -3,6 +3,7 @@
 import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
 import { createServer, request, type ServerResponse } from 'node:http'
+import { json } from 'node:stream/consumers'
 import type { Ending } from './dockerd.ts'
 
 export type DockerDoor = {
@@ -19,6 +20,8 @@ export type DockerDoor = {
   readonly wasCut: boolean
   /** Callers that wait for a held answer get a connection error. */
   breakOff(): void
+  /** What `GET /info` has from now on beside the engine's own fields; undefined: these alone. */
+  setInfo(fields: object | undefined): void
 }
 
 export async function dockerDoor(t: Ending, socketPath: string): Promise<DockerDoor> {
@@ -26,6 +29,7 @@ export async function dockerDoor(t: Ending, socketPath: string): Promise<DockerD
   const calls: string[] = []
   let held: { readonly like: RegExp; pass: number; readonly served: boolean; readonly met: () => void } | undefined
   let cutAfter = Number.POSITIVE_INFINITY
+  let info: object | undefined
   const waiting = new Set<ServerResponse>()
   const server = createServer((asked, answer) => {
     const { method = 'GET', url = '/', headers } = asked
@@ -40,6 +44,17 @@ export async function dockerDoor(t: Ending, socketPath: string): Promise<DockerD
       if (cut) {
         response.resume()
         return answer.destroy()
+      }
+      if (info !== undefined && /^GET (\/v[\d.]+)?\/info$/.test(call)) {
+        const fields = info
+        json(response)
+          .then((own) =>
+            answer
+              .writeHead(200, { 'content-type': 'application/json' })
+              .end(JSON.stringify({ ...Object(own), ...fields })),
+          )
+          .catch(() => answer.destroy())
+        return
       }
       answer.writeHead(response.statusCode ?? 500, response.headers)
       answer.flushHeaders()
@@ -74,6 +89,9 @@ export async function dockerDoor(t: Ending, socketPath: string): Promise<DockerD
     },
     cut(pass) {
       cutAfter = pass
+    },
+    setInfo(fields) {
+      info = fields
     },
     breakOff() {
       held = undefined

@@ -36,8 +36,8 @@ export type RoutedMachine = Space & {
   readonly name: string
   readonly dataDir: string
   readonly docker: TestDockerd
-  /** Starts its agent; waits for nothing. */
-  startAgent(): Promise<Program>
+  /** Starts its agent; waits for nothing. `changes`: what it finds in place of what is there. */
+  startAgent(changes?: Pick<AgentOptions, 'env'> & { readonly dockerSocket?: string }): Promise<Program>
 }
 
 export type RoutedMachines = {
@@ -92,7 +92,7 @@ export async function routedMachines(
     const root = settings.seesLinks === true ? await ownRoot(t, place.space) : undefined
     const agents = settings.agents ?? {}
     const options = { dataDir, dockerSocket: docker.socket, space: place.space, root, settings: agents }
-    return { ...place, name, dataDir, docker, startAgent: () => startAgent(t, options) }
+    return { ...place, name, dataDir, docker, startAgent: (changes) => startAgent(t, { ...options, ...changes }) }
   }
   const [first, second] = [await machine('pi-1'), await machine('pi-2')]
   return {
