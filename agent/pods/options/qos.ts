@@ -1,14 +1,23 @@
 /** The OOM score of containers: which process the kernel kills first when memory runs out (pkg/kubelet/qos/policy.go). */
 
-import { qosClassOf } from '../../../api/pod/qos-class.ts'
-import type { Container, Pod } from '../../../api/pod.ts'
+import { type QosClass, qosClassOf } from '../../../api/pod/qos-class.ts'
+import type { Container, Pod, PodSpec } from '../../../api/pod.ts'
 import { quantityToNumber } from '../../../api/quantity.ts'
 import { isSidecar } from '../record/pod-containers.ts'
+
+/** Asked for each container, and the same for all: a pod may have a thousand. */
+const classes = new WeakMap<PodSpec, QosClass>()
+
+function classOf({ spec }: Pod): QosClass {
+  const known = classes.get(spec) ?? qosClassOf(spec)
+  classes.set(spec, known)
+  return known
+}
 
 /** oom_score_adj: -997 (last) to 1000 (first). `memoryCapacityBytes` is the node's. */
 export function oomScoreAdj(pod: Pod, container: Container, memoryCapacityBytes: number): number {
   if (pod.spec.priorityClassName === 'system-node-critical') return -997
-  switch (qosClassOf(pod.spec)) {
+  switch (classOf(pod)) {
     case 'Guaranteed':
       return -997
     case 'BestEffort':

@@ -114,7 +114,7 @@ async function* writesOf(what: string, { send, base, name }: Place, bodies: Bodi
 }
 
 /** As many as the limits of values and bytes allow. */
-function mostItems(object: LargeObject['object'], values: number): number {
+export function mostItems(object: LargeObject['object'], values: number): number {
   const hundred = JSON.stringify(object(100, 'a'))
   const ofValues = Math.floor((values * 100) / (hundred.match(/[,[{]/g) ?? []).length) - 50
   return Math.max(1, Math.min(ofValues, Math.floor((mostBodyBytes * 95) / hundred.length) - 10))
