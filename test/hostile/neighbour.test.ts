@@ -4,6 +4,7 @@ import { podManifest } from '../support/manifests.ts'
 import { image, listening } from '../support/pods.ts'
 import { type RoutedMachines, routedMachines, whyNoRoutedMachines } from '../support/routed-machines.ts'
 import { eventually } from '../support/wait.ts'
+import { unnoticedBy } from './support/attacked-fleet.ts'
 
 const both = { clusterCIDR: '10.244.0.0/16,fd00:10:244::/56', serviceCIDR: '10.96.0.0/12,fd00:10:96::/112' }
 
@@ -70,7 +71,7 @@ test('pods of a fleet with a network and both families', { skip: whyNoRoutedMach
   await controller.nodesReady(first.name)
   await withPods(machines, 'victim', 'thief')
   await eventually('both ports are known', async () => (await portsIn(machines)) === 2)
-  await attacked(t, machines, [4, 6])
+  await unnoticedBy(t, controller.kubeconfig, () => attacked(t, machines, [4, 6]))
 
   await t.test('also without their agent, and when another program has flushed all rules', async (t) => {
     agent.kill('SIGKILL')
@@ -104,5 +105,5 @@ test('pods of a fleet without a network', { skip: whyNoRoutedMachines() }, async
   await controller.nodesReady(first.name)
   await withPods(machines, 'victim', 'thief')
   await eventually('both ports are known', async () => (await portsIn(machines)) === 2)
-  await attacked(t, machines, [4])
+  await unnoticedBy(t, controller.kubeconfig, () => attacked(t, machines, [4]))
 })

@@ -7,6 +7,7 @@ import { joinedFleet } from '../support/joined-fleet.ts'
 import { podManifest } from '../support/manifests.ts'
 import { skipWithout } from '../support/missing-parts.ts'
 import { image } from '../support/pods.ts'
+import { unnoticedBy } from './support/attacked-fleet.ts'
 
 const skip = skipWithout('chromium', hasChromium())
 const proxied = '/api/v1/namespaces/default/pods/evil:8080/proxy/'
@@ -46,32 +47,34 @@ test('a page of a pod in a browser', { skip }, async (t) => {
   }
   await open()
 
-  await t.test('registers no service worker beyond its path', async (t) => {
-    const register = (scope: string) =>
-      page.evaluate<string>(`navigator.serviceWorker.register('worker.js', { scope: '${scope}' })
-        .then(({ scope }) => scope, ({ name }) => name)`)
-    t.equal(await register('/'), 'SecurityError')
-    t.equal(await register('/ui/'), 'SecurityError')
-    t.equal(await register(proxied), `${url}${proxied}`, 'its own path is its own')
-  })
+  await unnoticedBy(t, kubeconfig, async () => {
+    await t.test('registers no service worker beyond its path', async (t) => {
+      const register = (scope: string) =>
+        page.evaluate<string>(`navigator.serviceWorker.register('worker.js', { scope: '${scope}' })
+          .then(({ scope }) => scope, ({ name }) => name)`)
+      t.equal(await register('/'), 'SecurityError')
+      t.equal(await register('/ui/'), 'SecurityError')
+      t.equal(await register(proxied), `${url}${proxied}`, 'its own path is its own')
+    })
 
-  await t.test('has cookies of its own path only, and deletes none of others', async (t) => {
-    t.match(await page.evaluate('document.cookie'), /own=1/)
-    await page.goto(`${url}/ui/`)
-    const cookies = await page.evaluate<string>('document.cookie')
-    t.match(cookies, /theirs=1/)
-    t.notMatch(cookies, /wide|own|forged/)
-  })
+    await t.test('has cookies of its own path only, and deletes none of others', async (t) => {
+      t.match(await page.evaluate('document.cookie'), /own=1/)
+      await page.goto(`${url}/ui/`)
+      const cookies = await page.evaluate<string>('document.cookie')
+      t.match(cookies, /theirs=1/)
+      t.notMatch(cookies, /wide|own|forged/)
+    })
 
-  await t.test('shows the dashboard in no frame', async (t) => {
-    await open()
-    const framed = `new Promise((resolve) => {
-      const frame = document.createElement('iframe')
-      frame.onload = () => resolve(frame.contentDocument?.querySelector('script, main') ? 'shown' : 'refused')
-      frame.src = '/ui/'
-      document.body.append(frame)
-    })`
-    t.equal(await page.evaluate(framed), 'refused')
+    await t.test('shows the dashboard in no frame', async (t) => {
+      await open()
+      const framed = `new Promise((resolve) => {
+        const frame = document.createElement('iframe')
+        frame.onload = () => resolve(frame.contentDocument?.querySelector('script, main') ? 'shown' : 'refused')
+        frame.src = '/ui/'
+        document.body.append(frame)
+      })`
+      t.equal(await page.evaluate(framed), 'refused')
+    })
   })
 })
 
