@@ -57,6 +57,22 @@ test('a controller has one etcd lease, however often it is registered', { skip }
   t.equal(granted(), 1)
 })
 
+test('an address that is withdrawn is gone for all controllers, and is not written again', { skip }, async (t) => {
+  const { prefix } = place()
+  const [one, other] = [await registryIn(t, prefix), await registryIn(t, prefix)]
+  await one.registry.register(address('aa'))
+  other.run()
+  await eventually('the other one reads it', () => other.registry.all().length === 1)
+  await one.registry.withdraw()
+  t.same(one.registry.all(), [])
+  one.run()
+  await eventually('the other one reads none', () => other.registry.all().length === 0)
+  await one.registry.refresh()
+  t.same(one.registry.all(), [])
+  await one.registry.register(address('bb'))
+  t.same(one.registry.all(), [address('bb')], 'it may come back')
+})
+
 test('an address that could not be written is written later', { skip }, async (t) => {
   const { registry, run, state } = await registryIn(t, place().prefix)
   await registry.register(address('aa'))
