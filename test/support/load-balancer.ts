@@ -34,9 +34,8 @@ export type LoadBalancerNeeds = {
 export type BackendState = {
   readonly name: string
   readonly status: string
-  /** Health checks that failed, and how often it was taken out for them. */
-  readonly failedChecks: number
-  readonly timesDown: number
+  /** Of the answer to the last health check; 0: there was none. */
+  readonly lastCode: number
 }
 
 export type LoadBalancer = {
@@ -67,8 +66,7 @@ export async function startLoadBalancer(t: Teardown, needs: LoadBalancerNeeds): 
       .map((field) => ({
         name: field('svname'),
         status: field('status'),
-        failedChecks: Number(field('chkfail')),
-        timesDown: Number(field('chkdown')),
+        lastCode: Number(field('check_code')),
       }))
   }
   await eventually(
