@@ -25,6 +25,8 @@ TXT
 cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
 # shellcheck source=scripts/support/print.sh
 . scripts/support/print.sh
+# shellcheck source=scripts/support/minimal-root.sh
+. scripts/support/minimal-root.sh
 
 times=1 results=$PWD/dist/minimal-root
 while [ $# -gt 0 ]; do
@@ -38,8 +40,6 @@ while [ $# -gt 0 ]; do
 done
 [[ $times =~ ^[1-9][0-9]?$ ]] || { echo "test-in-minimal-root.sh: --times takes a number from 1 to 99, not $times" >&2 && exit 64; }
 
-release=bookworm
-clone=/root/bramble
 folder='' running=''
 
 main() {
@@ -69,10 +69,11 @@ run_once() {
   root=$folder/root
   exec 9>"$folder/lock"
   flock 9
-  quietly 'Making a minimal Debian' "$kept/root.log" bash -euc "$(declare -f make_root environment); release=$release clone=$clone make_root $root" || fail 'The root could not be made' 'The cause is in the log.' "$kept/root.log"
+  quietly 'Making a minimal Debian' "$kept/root.log" bash -euc ". scripts/support/minimal-root.sh; make_root $root" || fail 'The root could not be made' 'The cause is in the log.' "$kept/root.log"
   # The processes of the run end with the first of them, and its mounts with the last.
-  setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --propagation private bash -euc "$(declare -f enter_root own_network); export -f own_network; enter_root \"\$@\"" bash \
-    "$root" "$clone" "$@" > >(tee "$kept/output.txt") 2>&1 &
+  setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --propagation private bash -euc "
+    . scripts/support/minimal-root.sh; $(declare -f enter_root own_network); export -f own_network network_of_a_house; enter_root \"\$@\"" bash \
+    "$root" "$@" > >(tee "$kept/output.txt") 2>&1 &
   running=$!
   wait "$running" || status=$?
   running=''
@@ -82,70 +83,18 @@ run_once() {
   return "$status"
 }
 
-make_root() {
-  local root=$1 source=/etc/apt/sources.list.d/debian.sources mirrors=() valid
-  # This machine's own mirrors, where they have the release; else mmdebstrap's.
-  if grep -qs "^Suites:.*$release" "$source"; then mirrors=("$source"); fi
-  # A mirror that is not updated any more has an old list: this machine's apt takes it, or refuses it.
-  valid=$(apt-config dump --format '%v' Acquire::Check-Valid-Until)
-  # force-unsafe-io: nothing is lost with a root that is removed anyway.
-  mmdebstrap --mode=root --variant=minbase --aptopt="Acquire::Check-Valid-Until \"${valid:-true}\"" --dpkgopt=force-unsafe-io "$release" "$root" "${mirrors[@]}"
-  # That no list is younger than a day has test.sh read them.
-  rm -rf "$root"/var/lib/apt/lists/*
-  cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
-  mkdir -p "$root/etc/ssl"
-  [ ! -f "${NODE_EXTRA_CA_CERTS:-}" ] || cp -L -- "$NODE_EXTRA_CA_CERTS" "$root/etc/ssl/authorities-of-this-machine.crt"
-  environment >"$root/root/environment"
-  git clone --quiet --no-hardlinks -- "$PWD" "$root$clone"
-  [ "$(git -C "$root$clone" rev-parse HEAD)" = "$(git rev-parse HEAD)" ]
-}
-
-# How this machine reaches its registries, and which tests are wanted.
-environment() {
-  local name registry
-  for name in {http,https,no}_proxy {HTTP,HTTPS,NO}_PROXY ${!BRAMBLE_TEST_*}; do
-    [ -z "${!name:-}" ] || printf '%s=%s\n' "$name" "${!name}"
-  done
-  registry=$(npm config get registry 2>/dev/null) || true
-  [ -z "$registry" ] || printf 'npm_config_registry=%s\n' "$registry"
-  [ ! -f "${NODE_EXTRA_CA_CERTS:-}" ] || printf 'NODE_EXTRA_CA_CERTS=/etc/ssl/authorities-of-this-machine.crt\n'
-}
-
-# enter_root ROOT CLONE ARGUMENT…: in mount and process namespaces of its own. Not chroot: in one no container can start, as its root is no mount.
+# enter_root ROOT ARGUMENT…
 enter_root() {
-  local root=$1 clone=$2 variables
-  shift 2
-  mount --bind "$root" "$root"
-  mount -t proc proc "$root/proc"
-  mount --rbind /sys "$root/sys"
-  mount --rbind /dev "$root/dev"
-  mount -t tmpfs -o mode=755 tmpfs "$root/run"
-  cd "$root"
-  mkdir outside
-  pivot_root . outside
-  umount --lazy /outside
-  rmdir /outside
-  mapfile -t variables </root/environment
-  variables+=(HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8)
-  # The quickstart that is tested installs the packages again, without the registry.
-  variables+=(npm_config_cache=/root/npm-cache npm_config_prefer_offline=true)
+  pivot_into "$1"
+  shift
   cd "$clone"
   env -i "${variables[@]}" scripts/test.sh --prepare
   unshare --mount --net bash -euc 'own_network && exec env -i "$@"' bash "${variables[@]}" scripts/test.sh --quick "$@"
 }
 
-# As of a machine in a house without the internet: agents report the address of the default route, and the router refuses what goes beyond it
-# at once. In /sys are the interfaces of the namespace that mounted it.
+# In /sys are the interfaces of the namespace that mounted it.
 own_network() {
-  ip link set lo up
-  ip netns add router
-  nsenter --net=/run/netns/router sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward && echo 0 >/proc/sys/net/ipv4/icmp_ratelimit'
-  ip link add eth0 type veth peer name lan netns router
-  ip -n router address add 172.31.255.1/24 dev lan
-  ip -n router link set lan up
-  ip address add 172.31.255.2/24 dev eth0
-  ip link set eth0 up
-  ip route add default via 172.31.255.1
+  network_of_a_house
   mkdir /run/control-groups
   mount --rbind /sys/fs/cgroup /run/control-groups
   umount --recursive /sys

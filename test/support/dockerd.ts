@@ -14,6 +14,7 @@ import { type TarEntry, tarOf } from '../../agent/pods/images/tar.ts'
 import { inSpace } from './machine-commands.ts'
 import { bridgeMac } from './machine-network.ts'
 import { isRoot, skipWithout } from './missing-parts.ts'
+import { patience } from './patience.ts'
 
 const run = promisify(execFile)
 /** Folders of another engine, with colons between them: its dockerd, containerd and docker-proxy, in place of those installed. */
@@ -129,7 +130,7 @@ export async function startDockerd(t: Ending, settings: DockerdSettings = {}): P
     })
     await log.close()
     child = started
-    const until = Date.now() + 120_000
+    const until = Date.now() + 120_000 * patience
     while (!(await answers(docker))) {
       if (started.exitCode !== null || started.signalCode !== null || Date.now() > until) {
         throw new Error(`dockerd does not start:\n${await tail(join(folder, 'log'))}`)

@@ -1,5 +1,6 @@
 /** Programs of this host, with a deadline. */
 import { execFile } from 'node:child_process'
+import { patience } from './patience.ts'
 
 export type Outcome = { readonly code: number; readonly stdout: string; readonly stderr: string }
 
@@ -15,7 +16,7 @@ export function command(
     const child = execFile(
       file,
       [...args],
-      { timeout: withinMs, killSignal: 'SIGKILL', maxBuffer: 64 * 1024 * 1024 },
+      { timeout: withinMs * patience, killSignal: 'SIGKILL', maxBuffer: 64 * 1024 * 1024 },
       (error, stdout, stderr) => {
         const code = error === null ? 0 : typeof error.code === 'number' ? error.code : 128
         if (error !== null && error.code === 'ENOENT') reject(new Error(`${file} is not installed`, { cause: error }))

@@ -21,7 +21,7 @@ import { type MachineNetwork, machineNetwork } from './machine-network.ts'
 import { image } from './pods.ts'
 import type { Program } from './program.ts'
 import { plugged, type Space, sandboxPid } from './routed-machines.ts'
-import { startWireguardGo, whyNoWireguard } from './wireguard-go.ts'
+import { startWireguard, whyNoWireguard } from './wireguard.ts'
 
 export type SiteMachine = Pick<Space, 'space' | 'run'> & {
   readonly name: string
@@ -71,7 +71,7 @@ export async function natSites(t: Test, settings: ControllerOptions['settings'] 
     await docker.importImage(image)
     const dataDir = join(folder, name)
     await joinFleet(controller, name, dataDir, space)
-    const wireguard = await startWireguardGo(t, space)
+    const wireguard = await startWireguard(t, space)
     const env = { PATH: `${wireguard.folder}:${process.env['PATH'] ?? ''}` }
     const options = { dataDir, dockerSocket: docker.socket, space, env }
     return {

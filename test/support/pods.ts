@@ -9,6 +9,7 @@ import type { Container, ContainerStatus, PodStatus } from '../../api/pod.ts'
 import { systemClock } from '../../daemon/clock.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
 import type { TestDockerd } from './dockerd.ts'
+import { patience } from './patience.ts'
 
 export const image = 'test/busybox:1'
 /** Ends at once on SIGTERM. */
@@ -78,7 +79,7 @@ export async function eventually(
   why: () => string = () => 'It does not come',
   timeoutMs = patienceMs,
 ): Promise<void> {
-  for (const lastMs = performance.now() + timeoutMs; !(await condition()); ) {
+  for (const lastMs = performance.now() + timeoutMs * patience; !(await condition()); ) {
     if (performance.now() > lastMs) throw new Error(why())
     await delay(25)
   }

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import { patience } from './patience.ts'
 import { refuseWarnings } from './process-warnings.ts'
 
 export type LogLine = { readonly level: string; readonly message: string; readonly [fact: string]: unknown }
@@ -54,7 +55,7 @@ export function startProgram(
   const stop = async () => {
     if (over) return ended
     child.kill('SIGTERM')
-    const kill = setTimeout(() => child.kill('SIGKILL'), 30_000)
+    const kill = setTimeout(() => child.kill('SIGKILL'), 30_000 * patience)
     const how = await ended
     clearTimeout(kill)
     return how
@@ -81,7 +82,7 @@ export function startProgram(
           if (line !== undefined) finish(() => resolve(line))
           else if (over) fail('ended without logging')
         }
-        const timer = setTimeout(() => fail(`did not log within ${withinMs} ms`), withinMs)
+        const timer = setTimeout(() => fail(`did not log within ${withinMs * patience} ms`), withinMs * patience)
         waiting.add(look)
         look()
       }),

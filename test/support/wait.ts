@@ -1,5 +1,6 @@
 /** Waiting for the world to become as it should: by looking again, never by sleeping and hoping. */
 import { setTimeout as pause } from 'node:timers/promises'
+import { patience } from './patience.ts'
 
 export type Patience = {
   readonly withinMs?: number
@@ -17,7 +18,8 @@ export async function eventually<T>(
   look: () => Promise<T | undefined | false> | T | undefined | false,
   { withinMs = 90_000, everyMs = 200, giveUp = () => false }: Patience = {},
 ): Promise<T> {
-  const end = performance.now() + withinMs
+  const longestMs = withinMs * patience
+  const end = performance.now() + longestMs
   let last: unknown
   do {
     try {
@@ -31,5 +33,5 @@ export async function eventually<T>(
     await pause(everyMs)
   } while (performance.now() < end)
   const because = last instanceof Error ? ` (${last.message})` : ''
-  throw new Error(`Waited ${withinMs} ms in vain: ${what}${because}`, { cause: last })
+  throw new Error(`Waited ${longestMs} ms in vain: ${what}${because}`, { cause: last })
 }

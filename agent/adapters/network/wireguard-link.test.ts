@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { test } from 'tap'
 import { testFolder } from '../../../daemon/testing/test-folder.ts'
 import { ownSpace } from '../../../test/support/own-space.ts'
-import { startWireguardGo, whyNoWireguard } from '../../../test/support/wireguard-go.ts'
+import { startWireguard, whyNoWireguard } from '../../../test/support/wireguard.ts'
 import { hostNetwork } from './host-network.ts'
 import { readWireguard, wireguardLink } from './wireguard-link.ts'
 
@@ -13,7 +13,7 @@ const otherKey = 'TrMvSoP4jYQlY6RIzBgbssQqY3vxI2Pi+y71lOWWXX0='
 
 test('the key, the port and the peers of WireGuard are set, changed and read', { skip }, async (t) => {
   const space = await ownSpace(t)
-  const { tool } = await startWireguardGo(t, space.name)
+  const { tool } = await startWireguard(t, space.name)
   const keyFile = join(testFolder(t), 'wireguard.key')
   const link = wireguardLink(keyFile, tool)
   const publicKey = await link.publicKey()
@@ -49,7 +49,7 @@ test('the key, the port and the peers of WireGuard are set, changed and read', {
 
 test('a port that another program has, and a program that is missing, are named', { skip }, async (t) => {
   const space = await ownSpace(t)
-  const [first, second] = [await startWireguardGo(t, space.name), await ownSpace(t)]
+  const [first, second] = [await startWireguard(t, space.name), await ownSpace(t)]
   const keyFile = join(testFolder(t), 'wireguard.key')
   const elsewhere = wireguardLink(keyFile, await second.tool('wg'))
   t.equal(await elsewhere.read(), undefined, 'there is no interface')
@@ -95,7 +95,7 @@ test('hosts are addresses, or names that the machine resolves', async (t) => {
 
 test('the interface of another implementation is used, and refused packets have an error', { skip }, async (t) => {
   const space = await ownSpace(t)
-  await startWireguardGo(t, space.name)
+  await startWireguard(t, space.name)
   const [ip, bridge, iptables] = [await space.tool('ip'), await space.tool('bridge'), await space.tool('iptables')]
   const root = testFolder(t, { proc: { net: { dev: '', route: '' } } })
   const host = hostNetwork(root, { ip, bridge, iptables, ip6tables: await space.tool('ip6tables') })
