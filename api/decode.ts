@@ -66,7 +66,7 @@ function makeReader(schema: TSchema): Reader {
   if (keywords['x-bramble-decoded-later']) return (value) => value
   if (keywords.format === 'byte') return bytesReader
   if (keywords['x-bramble-time'] !== undefined) return timeReader(schema, keywords['x-bramble-time'])
-  if (keywords.type === undefined && keywords.anyOf === undefined && keywords.const === undefined) return anyReader
+  if (keywords.type === undefined && keywords.anyOf === undefined && keywords.const === undefined) return readAny
   return valueReader(schema)
 }
 
@@ -90,7 +90,7 @@ function objectReader({ properties = {}, required: mandatory = [] }: Keywords): 
 }
 
 function mapReader(values: TSchema | undefined): Reader {
-  const reader = values === undefined ? anyReader : readerOf(values)
+  const reader = values === undefined ? readAny : readerOf(values)
   const zero = values === undefined ? undefined : zeroOf(values)
   return (value, field, notes) => {
     if (!isObject(value)) return refuse(notes, typeInvalid(field, value, 'an object'))
@@ -177,7 +177,9 @@ function timeReader(schema: TSchema, precision: 'seconds' | 'micro'): Reader {
 }
 
 /** Any shape is fine here, but not any key, nor any depth. */
-const anyReader: Reader = (value, field, notes) => copied(value, field, notes, 0)
+export function readAny(value: unknown, field: string, notes: ReadNotes): unknown {
+  return copied(value, field, notes, 0)
+}
 
 function copied(value: unknown, field: string, notes: ReadNotes, depth: number): unknown {
   if (typeof value !== 'object' || value === null) return value
