@@ -56,6 +56,12 @@ import { type PersistentVolume, PersistentVolumeSchema } from './storage/persist
 import { type PersistentVolumeClaim, PersistentVolumeClaimSchema } from './storage/persistent-volume-claim.ts'
 import { type StorageClass, StorageClassSchema, storageGroup } from './storage/storage-class.ts'
 import { type VolumeAttachment, VolumeAttachmentSchema } from './storage/volume-attachment.ts'
+import {
+  type CustomResourceDefinition,
+  CustomResourceDefinitionSchema,
+  definitionReader,
+  extensionsGroup,
+} from './structural/custom-resource-definition.ts'
 import { type ControllerRevision, ControllerRevisionSchema } from './workloads/controller-revision.ts'
 import { type DaemonSet, DaemonSetSchema } from './workloads/daemon-set.ts'
 import { type Deployment, DeploymentSchema } from './workloads/deployment.ts'
@@ -111,11 +117,17 @@ export type BuiltInTypes = {
   readonly csinodes: CSINode
   readonly csistoragecapacities: CSIStorageCapacity
   readonly volumeattachments: VolumeAttachment
+  readonly customresourcedefinitions: CustomResourceDefinition
 }
 export type BuiltInName = keyof BuiltInTypes
 
 /** `plural.group`, as CustomResourceDefinitions are named: no built-in name has a dot. */
 export type CustomResourceName = `${string}.${string}`
+
+/** Whether a name is that of a kind that is not built in. */
+export function isCustomName(name: string): name is CustomResourceName {
+  return name.includes('.')
+}
 
 /** Typed objects for the built-in kinds; any object for a kind that is registered at run time. */
 export type ResourceTypes = BuiltInTypes & { readonly [name: CustomResourceName]: AnyObject }
@@ -136,6 +148,10 @@ export type Resource = {
   readonly categories: readonly string[]
   /** `metadata.generation` counts changes of the specification. */
   readonly counted: boolean
+  /** It counts changes of the status, too: the status is not written apart. */
+  readonly countsStatus?: true
+  /** The kind of its lists; undefined: its own with `List`. */
+  readonly listKind?: string
   readonly schema: TSchema
   /** Reads the objects that clients send. */
   readonly reader: ObjectReader
@@ -302,6 +318,13 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
   }),
   volumeattachments: row('volumeattachments', 'VolumeAttachment', storageGroup, VolumeAttachmentSchema, {}),
   ingressclasses: row('ingressclasses', 'IngressClass', networkingGroup, IngressClassSchema, { counted: true }),
+  customresourcedefinitions: row(
+    'customresourcedefinitions',
+    'CustomResourceDefinition',
+    extensionsGroup,
+    CustomResourceDefinitionSchema,
+    { counted: true, shortNames: ['crd', 'crds'], categories: ['api-extensions'], reader: definitionReader },
+  ),
   networkpolicies: row('networkpolicies', 'NetworkPolicy', networkingGroup, NetworkPolicySchema, {
     namespaced: true,
     shortNames: ['netpol'],
@@ -322,6 +345,11 @@ export const otherForms = {
 }
 
 export const builtInResources: ResourceRegistry = resourceRegistry(Object.values<Resource>(resources))
+
+/** The name in the store of a kind that may be stored: the custom ones without their definitions, too. undefined: of another program. */
+export function storedName(id: string, resources: Pick<ResourceRegistry, 'get'>): ResourceName | undefined {
+  return resources.get(id)?.id ?? (isCustomName(id) ? id : undefined)
+}
 
 /** `v1`, `coordination.k8s.io/v1`. */
 export function apiVersionOf({ group, version }: Pick<Resource, 'group' | 'version'>): string {

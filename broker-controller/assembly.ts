@@ -12,10 +12,12 @@ import { version } from '../daemon/process/version.ts'
 import { type Loop, runLoops } from '../daemon/run.ts'
 import { notifierLoop } from '../daemon/watchdog/systemd-notifier.ts'
 import { adminSocket, adminSocketPath, type LeaderStatus } from './admin-socket.ts'
+import { liveKinds } from './apiserver/kinds/custom/live-kinds.ts'
 import { mqttServerFolder } from './broker/mosquitto/installed-files.ts'
 import { serverFolder } from './broker/mosquitto/server-folder.ts'
 import { displaceConnection } from './broker/mqtt-client/displaced-connection.ts'
 import { authorityFolderName, makeBackup } from './commands/backup.ts'
+import { builtInKinds } from './control-plane.ts'
 import { withFleetPodNetwork } from './fleet-pod-network.ts'
 import { openLeading, writeOwnKubeconfig } from './leading.ts'
 import { type OpenApi, openApi } from './open-api.ts'
@@ -43,7 +45,8 @@ export async function runBrokerController(given: BrokerControllerNeeds, signal: 
   try {
     const closing: Closing = { add: (close) => void closings.unshift(close) }
     const { etcd, storeLimits } = given.configuration
-    const opening = openStore({ dataDir, etcd, limits: storeLimits, clock, log, signal })
+    const kinds = liveKinds(builtInKinds)
+    const opening = openStore({ dataDir, etcd, limits: storeLimits, resources: kinds, clock, log, signal })
     const opened = await opening.catch((error: unknown) => {
       if (!signal.aborted) throw error
     })
@@ -54,7 +57,7 @@ export async function runBrokerController(given: BrokerControllerNeeds, signal: 
     await replaceFile(pidFile, `${process.pid}\n`, 0o644)
     closing.add(() => rm(pidFile, { force: true }))
     const needs = { ...given, configuration: await withFleetPodNetwork(given, opened) }
-    const parts = await openParts(needs, opened, closing)
+    const parts = await openParts(needs, opened, kinds, closing)
     const api = await openApi(needs, parts, closing)
     const main = await mainLoops(needs, { ...parts, verifySecretsKey: opened.verifySecretsKey }, api, closing, signal)
     const socket = await openAdminSocket(needs, parts, opened)
@@ -174,7 +177,7 @@ function leaderStatus(replica: ControllerParts['replica']): LeaderStatus {
 
 /** The loops of every controller, whether it leads or not. */
 function sharedLoops(needs: BrokerControllerNeeds, parts: ControllerParts, { api, page }: OpenApi): readonly Loop[] {
-  const { access, revocations, own, guard, upkeep } = parts
+  const { access, definitions, revocations, own, guard, upkeep } = parts
   const address = ownAddress({
     advertised: parts.names.advertisedHost,
     addresses: () => outwardAddresses(networkInterfaces()).map(({ address }) => address),
@@ -182,7 +185,7 @@ function sharedLoops(needs: BrokerControllerNeeds, parts: ControllerParts, { api
     log: needs.log,
   })
   const some = [guard, upkeep, page, address, mqttServerFiles(needs, parts)].filter((loop) => loop !== undefined)
-  return [...some, { name: 'api', run: api.run }, access, revocations, own]
+  return [...some, { name: 'api', run: api.run }, access, definitions, revocations, own]
 }
 
 /** A standby writes them, too: the server may be on its machine. */

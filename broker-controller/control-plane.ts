@@ -4,6 +4,7 @@ import { type BuiltInName, type BuiltInTypes, resourceRegistry } from '../api/re
 import type { MetricsRegistry } from '../daemon/metrics-registry.ts'
 import type { Loop } from '../daemon/run.ts'
 import type { KindRegistry, KindStrategy } from './apiserver/handlers/strategy.ts'
+import { kindDeletion } from './apiserver/kind-deletion.ts'
 import { serviceAccountStrategy } from './apiserver/kinds/accounts/service-account.ts'
 import { mutatingWebhookConfigurationStrategy } from './apiserver/kinds/admission/mutating-webhook-configuration.ts'
 import { validatingWebhookConfigurationStrategy } from './apiserver/kinds/admission/validating-webhook-configuration.ts'
@@ -14,6 +15,7 @@ import {
 import { cronJobStrategy } from './apiserver/kinds/batch/cron-job.ts'
 import { jobStrategy } from './apiserver/kinds/batch/job.ts'
 import { certificateSigningRequestStrategy } from './apiserver/kinds/certificate-signing-request.ts'
+import { customResourceDefinitionStrategy } from './apiserver/kinds/custom/custom-resource-definition.ts'
 import { configMapStrategy } from './apiserver/kinds/data/config-map.ts'
 import { secretStrategy } from './apiserver/kinds/data/secret.ts'
 import { eventStrategy } from './apiserver/kinds/event.ts'
@@ -66,6 +68,7 @@ import { type AutoscalerNeeds, horizontalPodAutoscaler } from './controllers/aut
 import { loadBalancerController } from './controllers/balancers/load-balancer-controller.ts'
 import { type CertificateNeeds, certificateController } from './controllers/certificates/certificate-controller.ts'
 import { tokenCleaner } from './controllers/certificates/token-cleaner.ts'
+import { definitionController } from './controllers/custom-kinds/definition-controller.ts'
 import { endpointsController } from './controllers/endpoints/endpoints-controller.ts'
 import { defaultEventCleanup, eventCleanup } from './controllers/event-cleanup.ts'
 import { flowSchemaController } from './controllers/flow-schema-controller.ts'
@@ -133,6 +136,7 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   csinodes: csiNodeStrategy,
   csistoragecapacities: csiStorageCapacityStrategy,
   volumeattachments: volumeAttachmentStrategy,
+  customresourcedefinitions: customResourceDefinitionStrategy,
 }
 
 export const builtInKinds: KindRegistry = resourceRegistry<KindStrategy>(Object.values<KindStrategy>(kinds), [
@@ -161,6 +165,8 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     garbageCollector({ ...needs, resources: needs.kinds }),
     ...(nodeCidrs ? [nodeIpamController(needs, nodeCidrs, ipv6?.clusterCIDR)] : []),
     namespaceDeletion(needs),
+    kindDeletion(needs),
+    definitionController(needs),
     resourceQuotaController(needs),
     roleAggregationController(needs),
     flowSchemaController(needs),

@@ -1,6 +1,7 @@
 /** Opens the store of a data directory. Only this file chooses a kind of store. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { ResourceRegistry } from '../api/resources.ts'
 import type { Clock } from '../daemon/clock.ts'
 import type { Log } from '../daemon/log.ts'
 import { authorityFolderName, isThere, storeFileName, unfinishedRestore } from './commands/backup.ts'
@@ -24,6 +25,8 @@ export type OpenStoreNeeds = {
   readonly etcd?: EtcdSettings | undefined
   /** undefined: none is refused for its size. */
   readonly limits?: StoreLimits
+  /** The kinds that are stored; undefined: the built-in ones, and all others as they are. */
+  readonly resources?: ResourceRegistry
   readonly clock: Clock
   readonly log: Log
   /** Ends the wait for a store that is away: opening rejects. */
@@ -31,7 +34,9 @@ export type OpenStoreNeeds = {
 }
 
 /** The open store also locks the data directory; in etcd, several controllers share it, and one leads. Throws if another controller uses it, and after a restore that was interrupted. */
-export async function openStore({ dataDir, etcd, limits, clock, log, signal }: OpenStoreNeeds): Promise<OpenedStore> {
+export async function openStore(needs: OpenStoreNeeds): Promise<OpenedStore> {
+  const { dataDir, etcd, limits, clock, log, signal, resources } = needs
+  const kinds = resources === undefined ? {} : { resources }
   const path = join(dataDir, storeFileName)
   // An authority without a store: the store was lost, and its nodes have objects that the new one does not have.
   const acceptsCheckpointsIfNew = await isThere(join(dataDir, authorityFolderName, 'ca.key'))
@@ -49,6 +54,7 @@ export async function openStore({ dataDir, etcd, limits, clock, log, signal }: O
     const { openSharedEtcdStore } = await import('./store/etcd/etcd-store.ts')
     return openSharedEtcdStore({
       ...(await etcdPlace(etcd)),
+      ...kinds,
       limits,
       clock,
       log,
@@ -63,7 +69,16 @@ export async function openStore({ dataDir, etcd, limits, clock, log, signal }: O
     )
   }
   try {
-    return await openSqliteStore({ path, limits, clock, log, acceptsCheckpointsIfNew, secretsKeyFile, reserveFile })
+    return await openSqliteStore({
+      ...kinds,
+      path,
+      limits,
+      clock,
+      log,
+      acceptsCheckpointsIfNew,
+      secretsKeyFile,
+      reserveFile,
+    })
   } catch (cause) {
     if (!(cause instanceof StoreInUseError)) throw cause
     const pid = await readFile(join(dataDir, pidFileName), 'utf8').catch(() => 'unknown')

@@ -16,6 +16,8 @@ import { serviceAccountTokens } from './apiserver/access/tokens/service-account-
 import { controllerCreation } from './apiserver/handlers/controller-creation.ts'
 import { controllerScales } from './apiserver/handlers/controller-scales.ts'
 import { serviceNetwork } from './apiserver/handlers/service-network.ts'
+import { followDefinitions } from './apiserver/kinds/custom/follow-definitions.ts'
+import type { LiveKinds } from './apiserver/kinds/custom/live-kinds.ts'
 import { podSecurityAdmission } from './apiserver/pod-security/pod-security-admission.ts'
 import { serviceConnections } from './apiserver/proxy/service-connections.ts'
 import { usageLedger } from './apiserver/quota/quota-ledger.ts'
@@ -28,7 +30,6 @@ import { bootstrapObjects } from './bootstrap-objects.ts'
 import { authorityFolderName } from './commands/backup.ts'
 import type { ControllerFlags } from './commands/command-line.ts'
 import type { ControllerConfiguration, ControllerConfigurationFile } from './configuration.ts'
-import { builtInKinds } from './control-plane.ts'
 import { meterEventLoop } from './event-loop-metrics.ts'
 import { openOwnCertificates } from './own-certificates/own-certificates.ts'
 import type { PodNetworkSettings } from './pod-network-configuration.ts'
@@ -61,6 +62,7 @@ export type Closing = { add(close: () => Promise<void>): void }
 export async function openParts(
   { configuration, flags, log }: BrokerControllerNeeds,
   { store, origin, problems, upkeep, guard, ...shares }: OpenedStore,
+  kinds: LiveKinds,
   closing: Closing,
 ) {
   const { listen } = configuration
@@ -84,6 +86,8 @@ export async function openParts(
   })
   const objects = bootstrapObjects({ store, clock, log })
   if (!isShared) await objects.ensure()
+  const definitions = await followDefinitions({ store, clock, log }, kinds)
+  closing.add(() => definitions.run(AbortSignal.abort()))
   const access = await openAuthorizer({ store, clock, log })
   const keyFolder = join(flags.dataDir, authorityFolderName)
   let tokenKeys = await openTokenKeys(keyFolder)
@@ -99,9 +103,9 @@ export async function openParts(
   })
   const shared = {
     store,
-    kinds: builtInKinds,
+    kinds,
     events: eventRecorder({ store, clock }),
-    quotas: usageLedger({ store, kinds: builtInKinds, clock }),
+    quotas: usageLedger({ store, kinds, clock }),
     clock,
     log,
   }
@@ -119,7 +123,7 @@ export async function openParts(
     services: serviceNetwork(configuration.serviceCIDR, configuration.ipv6),
     podSecurity: podSecurityAdmission({ store, clock, registry }, configuration.podSecurity),
     addressRules: addressRulesOf(configuration.podNetwork),
-    webhooks: webhookAdmission({ store, kinds: builtInKinds, caller, clock, registry, limited }),
+    webhooks: webhookAdmission({ store, kinds, caller, clock, registry, limited }),
     commonNameOf: commonNameOfCSR,
   }
   const admitting = { ...shared, ...admission, access, random: Math.random, parseYaml: parseYamlBody }
@@ -127,13 +131,14 @@ export async function openParts(
     shared,
     objects,
     admission,
-    creation: controllerCreation(admitting, builtInKinds),
-    scales: controllerScales(admitting, builtInKinds),
+    creation: controllerCreation(admitting, kinds),
+    scales: controllerScales(admitting, kinds),
     origin,
     guard,
     upkeep,
     readiness: readinessOf({ store, clock, problems, upkeep, replica }),
     access,
+    definitions,
     tokens: serviceAccountTokens(() => tokenKeys, store),
     reloadTokenKeys: async () => {
       tokenKeys = await openTokenKeys(keyFolder)

@@ -4,6 +4,12 @@ import type { AnyObject } from '../meta.ts'
 import type { Namespace } from '../namespace.ts'
 import { planPodDeletion } from '../pod/pod-deletion.ts'
 import type { Pod } from '../pod.ts'
+import {
+  type CustomResourceDefinition,
+  cleanupFinalizer,
+  extensionsGroup,
+} from '../structural/custom-resource-definition.ts'
+import { withDefinitionCondition } from '../structural/definition-conditions.ts'
 import type { DeleteOptions } from './delete-options.ts'
 
 export type Deletion =
@@ -20,7 +26,8 @@ export const dependentsFinalizers = { Orphan: 'orphan', Foreground: 'foregroundD
 
 /** Pods end on their node first, namespaces when they are empty, and finalizers hold whatever they stand on. */
 export function planDeletion(given: AnyObject, options: DeletionTerms): Deletion {
-  const object = withDependentsFinalizer(given, policyOf(options))
+  const held = isDefinition(given) ? heldDefinition(given, timeOf(options)) : given
+  const object = withDependentsFinalizer(held, policyOf(options))
   if (isPod(object)) {
     const plan = planPodDeletion(object, options)
     return plan.remove ? plan : { remove: false, object: plan.pod }
@@ -28,7 +35,7 @@ export function planDeletion(given: AnyObject, options: DeletionTerms): Deletion
   const { metadata } = object
   if (!isNamespace(object) && (metadata.finalizers ?? []).length === 0) return { remove: true }
   if (metadata.deletionTimestamp !== undefined) return { remove: false, object }
-  const deletionTimestamp = `${new Date(options.nowMs).toISOString().slice(0, 19)}Z`
+  const deletionTimestamp = timeOf(options)
   if (!isNamespace(object)) {
     const marked = { ...metadata, deletionTimestamp, deletionGracePeriodSeconds: 0 }
     return { remove: false, object: { ...object, metadata: marked } }
@@ -38,6 +45,26 @@ export function planDeletion(given: AnyObject, options: DeletionTerms): Deletion
     remove: false,
     object: { ...object, metadata: terminating, status: { ...object.status, phase: 'Terminating' } },
   }
+}
+
+function timeOf({ nowMs }: DeletionTerms): string {
+  return `${new Date(nowMs).toISOString().slice(0, 19)}Z`
+}
+
+function isDefinition(object: AnyObject): object is CustomResourceDefinition {
+  return object['kind'] === 'CustomResourceDefinition' && object['apiVersion'] === `${extensionsGroup}/v1`
+}
+
+/** A definition waits until its objects are deleted (apiextensions-apiserver, registry/customresourcedefinition/etcd.go). */
+function heldDefinition(definition: CustomResourceDefinition, now: string): AnyObject {
+  const { metadata } = definition
+  if (metadata.deletionTimestamp !== undefined) return definition
+  const { finalizers = [] } = metadata
+  const held = finalizers.includes(cleanupFinalizer) ? finalizers : [...finalizers, cleanupFinalizer]
+  const message = 'CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon'
+  const condition = { type: 'Terminating', status: 'True', reason: 'InstanceDeletionPending', message }
+  const status = withDefinitionCondition(definition.status, condition, now)
+  return { ...definition, metadata: { ...metadata, finalizers: held }, status }
 }
 
 /** Whether this object is being deleted and no finalizer holds it any more. */

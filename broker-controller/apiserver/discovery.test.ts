@@ -16,6 +16,7 @@ test('the plain lists lead from the groups to every kind', async (t) => {
     kind: 'APIGroupList',
     groups: [
       { name: 'admissionregistration.k8s.io' },
+      { name: 'apiextensions.k8s.io' },
       { name: 'apps' },
       { name: 'authentication.k8s.io' },
       { name: 'authorization.k8s.io' },

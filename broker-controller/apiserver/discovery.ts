@@ -9,6 +9,8 @@ import { type ApiResponse, objectAnswer } from './wire/answers.ts'
 import { aggregatedDiscovery } from './wire/content-negotiation.ts'
 
 const objectVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'] as const
+/** Of a kind whose definition is being deleted. */
+const endingVerbs = ['delete', 'deletecollection', 'get', 'list', 'watch'] as const
 const verbsByAccess: { readonly [A in Subresource<AnyObject>['access']]: readonly string[] } = {
   create: ['create'],
   update: ['get', 'patch', 'update'],
@@ -87,7 +89,7 @@ function entriesOf(resource: KindStrategy) {
     singularName: singular,
     namespaced,
     kind,
-    verbs: objectVerbs,
+    verbs: objectVerbsOf(resource),
     ...(shortNames.length > 0 && { shortNames }),
     ...(categories.length > 0 && { categories }),
   }
@@ -172,6 +174,10 @@ function aggregatedGroup(group: string, kinds: KindRegistry) {
   }
 }
 
+function objectVerbsOf({ defined }: KindStrategy): readonly string[] {
+  return defined?.isTerminating ? endingVerbs : objectVerbs
+}
+
 function aggregatedResource(resource: KindStrategy) {
   const { name, singular, kind, group, version, namespaced, shortNames, categories } = resource
   return {
@@ -179,7 +185,7 @@ function aggregatedResource(resource: KindStrategy) {
     responseKind: { group, version, kind },
     scope: namespaced ? 'Namespaced' : 'Cluster',
     singularResource: singular,
-    verbs: objectVerbs,
+    verbs: objectVerbsOf(resource),
     ...(shortNames.length > 0 && { shortNames }),
     ...(categories.length > 0 && { categories }),
     subresources: Object.entries(resource.subresources).map(([subresource, row]) => ({
@@ -209,19 +215,26 @@ function servedIn(group: string, kinds: KindRegistry): KindStrategy[] {
 }
 
 function namedGroups(kinds: KindRegistry): string[] {
-  const groups = [...kinds.served, ...computed].map(({ group }) => group)
-  return [...new Set(groups)].filter((group) => group !== coreGroup).sort()
+  const own = [...kinds.served.filter(({ defined }) => defined === undefined), ...computed]
+  // As their priorities have it in Kubernetes: kubectl takes the first kind of an ambiguous name.
+  return [...new Set([...namesOf(own), ...namesOf(kinds.served)])]
+}
+
+function namesOf(kinds: readonly { readonly group: string }[]): string[] {
+  return [...new Set(kinds.map(({ group }) => group))].filter((group) => group !== coreGroup).sort()
 }
 
 /** The newest first, which clients prefer (CompareKubeAwareVersionStrings, apimachinery util/version). */
 function versionsOf(group: string, kinds: KindRegistry): readonly string[] {
   const all = [...servedIn(group, kinds), ...computed.filter((one) => one.group === group)]
-  return [...new Set(all.map(({ version }) => version))].sort((a, b) => rankOf(b) - rankOf(a))
+  const versions = [...new Set(all.map(({ version }) => version))]
+  return versions.sort((a, b) => rankOf(b) - rankOf(a) || (a < b ? -1 : 1))
 }
 
-/** `v2` is before `v1`, and that before any `v1beta1`, `v2alpha1`. */
+/** `v2` is before `v1`, and that before any `v1beta1`, `v2alpha1`; other names come after these. */
 function rankOf(version: string): number {
-  const [, major = '0', stage, minor = '0'] = /^v(\d+)(?:(alpha|beta)(\d+))?$/.exec(version) ?? []
+  const [text, major = '0', stage, minor = '0'] = /^v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?$/.exec(version) ?? []
+  if (text === undefined) return -1
   const stages = ['alpha', 'beta']
   return (stage === undefined ? 2 : stages.indexOf(stage)) * 1e6 + Number(major) * 1e3 + Number(minor)
 }

@@ -5,11 +5,11 @@ import { impersonated } from './access/impersonation.ts'
 import { addressKey } from './access/peer-address.ts'
 import type { RequestNeeds } from './api-request.ts'
 import { isPublicPath, publicAnswer, refuseMachines } from './dashboard/dashboard-requests.ts'
-import { isAnsweredHere, refuseStale, waitUntilReadable } from './forwarding/replica.ts'
+import { isAnsweredHere, refuseStale, waitUntilLatest, waitUntilReadable } from './forwarding/replica.ts'
 import { answerOfLeader, isOfLeader, sentToController } from './passed-requests.ts'
 import { attributesOf, permitRequest } from './request-rights.ts'
 import { authenticated } from './request-sender.ts'
-import { failed, type RequestFilter, type RequestState } from './request-state.ts'
+import { failed, type RequestFilter, type RequestState, receivedState } from './request-state.ts'
 import { answeredWith, dashboardOf, encodedAnswer, ofDashboard } from './routed-answer.ts'
 import type { ApiRoute } from './routes.ts'
 import type { ApiResponse } from './wire/answers.ts'
@@ -78,6 +78,20 @@ export const acceptedConnection: RequestFilter = (state) => {
   const owner = connectionOwner(sender.identity ?? identity)
   if (owner !== undefined) request.onIdentified?.(owner)
   return { ...state, user: identity.user }
+}
+
+/** The kind of a path may have been defined a moment ago, with the controller that leads. Discovery and OpenAPI show it, too. */
+export const latestKinds: RequestFilter = async (state, needs) => {
+  const { request, route, sender } = state
+  const { replica, log } = needs
+  if (replica === undefined || replica.isLeading() || !isOfKinds(route)) return state
+  await waitUntilLatest(replica, log)
+  const routed = receivedState(request, needs, sender)
+  return { ...state, route: routed.route, streamWeight: routed.streamWeight }
+}
+
+function isOfKinds(route: ApiRoute): boolean {
+  return route.kind === 'path' && /^\/(apis|openapi)(\/|$)/.test(route.path)
 }
 
 /** As API priority and fairness; see `access/flow-control.ts`. */

@@ -3,11 +3,15 @@ import { ApiError } from '../../api/api-error.ts'
 import { type Identity, nodeIdentity } from '../../api/identity.ts'
 import { encodeToken } from '../../api/node/bootstrap-token.ts'
 import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { builtInKinds } from '../control-plane.ts'
+import type { StoredObject } from '../store/store.ts'
 import { anApi, patchTypes } from '../testing/api-in-memory.ts'
+import { aDefinition } from '../testing/custom-api.ts'
 import { configMapsPath, sentMap } from '../testing/sent-objects.ts'
 import { type ServiceAccountTokens, tokenIssuer } from './access/tokens/service-account-tokens.ts'
 import type { RequestNeeds } from './api-request.ts'
 import type { Replica } from './forwarding/replica.ts'
+import { liveKinds } from './kinds/custom/live-kinds.ts'
 
 type Turns = NonNullable<RequestNeeds['flowControl']>
 
@@ -83,11 +87,36 @@ test('a standby accepts a token that was created with another controller a momen
   }
   const { ask, store } = await anApi(t, { replica })
   const asBearer = (token: string) =>
-    ask('GET', '/apis', { as: 'anonymous', headers: { authorization: `Bearer ${token}` } })
+    ask('GET', '/api', { as: 'anonymous', headers: { authorization: `Bearer ${token}` } })
   t.match(await asBearer('abcdef.0123456789abcdef'), { code: 200 })
   t.equal(asked, 1)
   t.match(await asBearer('no-token'), { code: 401 })
   t.equal(asked, 1, 'the store is not asked for what is no token')
+})
+
+test('a standby serves a kind that was defined with another controller a moment ago', async (t) => {
+  const kinds = liveKinds(builtInKinds)
+  const { metadata, ...content } = aDefinition({ type: 'object' })
+  const stamps = { uid: '1', resourceVersion: '1', creationTimestamp: '', generation: 1 }
+  const status = { conditions: [{ type: 'Established', status: 'True' }] }
+  const definition = {
+    ...content,
+    metadata: { ...metadata, ...stamps },
+    status,
+  } as StoredObject<'customresourcedefinitions'>
+  const latest = async () => {
+    kinds.change(metadata.name, definition)
+    return true
+  }
+  const replica: Replica = {
+    isLeading: () => false,
+    leader: () => undefined,
+    freshness: { latest, until: async () => true },
+    isController: async () => false,
+    credentials: () => ({ ca: '', certificate: '', key: '' }),
+  }
+  const { ask } = await anApi(t, { kinds, replica })
+  t.match(await ask('GET', '/apis/example.com/v1/shops'), { code: 200, body: { kind: 'ShopList' } })
 })
 
 test('only a few paths are served beside the resources', async (t) => {

@@ -113,9 +113,15 @@ function routedAnswer(state: RequestState, needs: RequestNeeds): Promise<ApiResp
       const { annotate } = annotations
       const sent = { accept, contentType, userAgent, readBody, offered, raw, annotate, signal }
       const owner = streamOwner(sender.identity ?? identity, identity)
-      return resourceAnswer({ route, identity, streamOwner: owner, query, ...sent }, needs)
+      const answering = resourceAnswer({ route, identity, streamOwner: owner, query, ...sent }, needs)
+      const warning = route.resource.defined?.warning
+      return warning === undefined ? answering : answering.then((answer) => withWarning(answer, warning))
     }
   }
+}
+
+function withWarning(answer: ApiResponse, warning: string): ApiResponse {
+  return answer.kind === 'object' ? { ...answer, warnings: [warning, ...(answer.warnings ?? [])] } : answer
 }
 
 /** Throws the ApiError of the answer. */

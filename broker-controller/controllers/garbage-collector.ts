@@ -2,16 +2,17 @@
 
 import { dependentsFinalizers } from '../../api/deletion/object-deletion.ts'
 import type { OwnerReference } from '../../api/meta.ts'
-import type { Resource, ResourceName, ResourceRegistry } from '../../api/resources.ts'
+import { isCustomName, type ResourceName } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { runController } from '../../daemon/controller.ts'
 import { inParallel } from '../../daemon/in-parallel.ts'
 import type { Log } from '../../daemon/log.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
-import { type Informer, informer, keyFrom } from '../store/informer.ts'
+import { informer, keyFrom } from '../store/informer.ts'
 import type { Store } from '../store/store.ts'
 import { isVolatileLease } from '../store/volatile.ts'
+import { type ChangingResources, watchedKinds } from './custom-kinds/watched-kinds.ts'
 import { garbageCollectorWrites } from './garbage-collector-writes.ts'
 import { type OwnerState, ownerResource, ownershipStep } from './ownership.ts'
 import {
@@ -26,7 +27,7 @@ import {
 export type GarbageCollectorNeeds = {
   readonly store: Store
   /** The kinds whose objects may own each other. */
-  readonly resources: ResourceRegistry
+  readonly resources: ChangingResources
   readonly clock: Clock
   readonly log: Log
 }
@@ -46,7 +47,7 @@ async function runGarbageCollector(
   signal: AbortSignal,
 ): Promise<void> {
   const queue = workQueue(clock)
-  const kinds = new Map<string, { readonly resource: Resource; readonly objects: Informer<ResourceName> }>()
+  const gone = recentOwners()
   const write = garbageCollectorWrites({ store, clock, log })
   const graph = ownershipGraph((item, afterMs) => queue.addAfter(ownedItemKey(item), afterMs))
 
@@ -113,25 +114,47 @@ async function runGarbageCollector(
       const isElsewhere = known.resource.namespaced && known.object.metadata.namespace !== namespace
       return isElsewhere ? 'gone' : waitsForDependents(known.object) ? 'waiting' : 'there'
     }
+    if (gone.has(owner.uid)) return 'gone'
     const resource = ownerResource(owner, resources)
     if (resource === undefined) return 'there'
     const found = await store.get(resource.id, { namespace: resource.namespaced ? namespace : '', name: owner.name })
     return found?.metadata.uid === owner.uid ? 'there' : 'gone'
   }
 
-  for (const resource of resources.all) {
-    if (ignored.includes(resource.id)) continue
-    const objects = informer<ResourceName>({ store, clock, log }, resource.id, (present, previous) => {
-      const { metadata } = present ?? previous ?? {}
-      // Those of nodes are renewed by the thousand, and go with their Node.
-      if (metadata === undefined || !isVolatileLease(resource.id, metadata)) graph.observe(resource, present, previous)
-    })
-    kinds.set(resource.id, { resource, objects })
-  }
+  const kinds = watchedKinds(
+    resources,
+    ({ id }) => !ignored.includes(id),
+    (resource) =>
+      informer<ResourceName>({ store, clock, log }, resource.id, (present, previous) => {
+        const { metadata } = present ?? previous ?? {}
+        if (present === undefined && previous !== undefined && isCustomName(resource.id))
+          gone.add(previous.metadata.uid)
+        // Those of nodes are renewed by the thousand, and go with their Node.
+        if (metadata === undefined || !isVolatileLease(resource.id, metadata))
+          graph.observe(resource, present, previous)
+      }),
+  )
   const work = async () => {
-    await Promise.all([...kinds.values()].map(({ objects }) => objects.listed))
+    await kinds.listed
     if (!signal.aborted) await runController({ name: 'garbage-collector', reconcile }, queue, log, signal, visitsAtOnce)
   }
-  const informers = [...kinds.values()].map(({ resource, objects }) => ({ name: resource.id, run: objects.run }))
-  await runLoops([...informers, { name: 'work', run: work }], signal, log)
+  await runLoops([...kinds.loops, { name: 'work', run: work }], signal, log)
+}
+
+const mostRecent = 10_000
+
+/**
+ * Owners that were deleted, the latest: when the definition of their kind goes after them, nothing else shows that they existed (as the
+ * absentOwnerCache of Kubernetes).
+ */
+function recentOwners() {
+  const uids = new Set<string>()
+  return {
+    add(uid: string) {
+      uids.add(uid)
+      const [oldest] = uids
+      if (uids.size > mostRecent && oldest !== undefined) uids.delete(oldest)
+    },
+    has: (uid: string) => uids.has(uid),
+  }
 }

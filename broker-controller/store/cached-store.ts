@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { ApiError } from '../../api/api-error.ts'
-import type { Resource, ResourceName, ResourceRegistry } from '../../api/resources.ts'
+import { isCustomName, type Resource, type ResourceName, type ResourceRegistry } from '../../api/resources.ts'
 import { type Clock, rfc3339 } from '../../daemon/clock.ts'
 import { type AnyStoredObject, created, type DraftChange, deleted, keyOf, statusUpdated, updated } from './changes.ts'
 import { eachChange } from './each-change.ts'
@@ -49,8 +49,10 @@ export function cachedStore({ resources, cache, writer, clock, random, limits }:
   let closed = false
   const rowOf = (id: ResourceName): Resource => {
     const row = resources.get(id)
-    if (row === undefined) throw new TypeError(`No such resource: ${id}`)
-    return row
+    if (row !== undefined) return row
+    if (!isCustomName(id)) throw new TypeError(`No such resource: ${id}`)
+    // Its definition went since the request was routed.
+    throw new ApiError('NotFound', 'the server could not find the requested resource', {})
   }
   const stamp = {
     uid: () => (random === undefined ? randomUUID() : uuidOf(random)),

@@ -60,7 +60,8 @@ export function updated(
   const { generation: _, ...metadata } = object.metadata
   const wanted = frozenCopy({ ...object, metadata: { ...metadata, name: before.metadata.name, ...kept } })
   if (equalJSON(wanted, before)) return undefined
-  const counts = resource.counted && !equalJSON(contentOf(wanted), contentOf(before))
+  const hasSameStatus = !resource.countsStatus || equalJSON(wanted.status, before.status)
+  const counts = resource.counted && !(hasSameStatus && equalJSON(contentOf(wanted), contentOf(before)))
   return modified(before, counts ? { ...wanted, metadata: withGeneration(wanted.metadata) } : wanted)
 }
 

@@ -1,6 +1,6 @@
 /** The objects in memory and their latest changes: get, list and watch read them. */
 import { nodeLeaseNamespace } from '../../api/lease.ts'
-import type { ResourceName, ResourceRegistry } from '../../api/resources.ts'
+import { isCustomName, type ResourceName, type ResourceRegistry } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import { type BoundPods, boundPods } from './bound-pods.ts'
 import { type ChangeHistory, changeHistory, forgetBeyond } from './change-history.ts'
@@ -69,14 +69,19 @@ export function objectCache({
       { shelf: shelf(), history: changeHistory(historyLength, startVersion(id), clock) },
     ]),
   )
-  const histories: readonly ChangeHistory[] = [...kinds.values()].map(({ history }) => history)
+  const histories: ChangeHistory[] = [...kinds.values()].map(({ history }) => history)
   const bound = boundPods()
   const sizes = objectSizes()
   let sweptMs = clock.monotonicMs()
   const kind = (resource: ResourceName) => {
     const found = kinds.get(resource)
-    if (found === undefined) throw new TypeError(`No such resource: ${resource}`)
-    return found
+    if (found !== undefined) return found
+    if (!isCustomName(resource)) throw new TypeError(`No such resource: ${resource}`)
+    // Kinds that are defined at run time come and go; what is stored of them does not depend on their definitions.
+    const added = { shelf: shelf(), history: changeHistory(historyLength, startVersion(resource), clock) }
+    kinds.set(resource, added)
+    histories.push(added.history)
+    return added
   }
   const put = (resource: ResourceName, object: AnyStoredObject, bytes: number) =>
     sizes.add(object.metadata.namespace ?? '', bytes - kind(resource).shelf.put(object, bytes))
@@ -106,7 +111,8 @@ export function objectCache({
     },
     changes: (resource, from) => kind(resource).history.cursor(from, latestVersion(resource)),
     replace(version, objects) {
-      for (const [resource, wanted] of objects) {
+      const empty = [...kinds.keys()].filter((resource) => isCustomName(resource) && !objects.has(resource))
+      for (const [resource, wanted] of [...objects, ...empty.map((resource) => [resource, []] as const)]) {
         const { shelf, history } = kind(resource)
         const present = new Map(shelf.list().map((object) => [placeText(object), object]))
         let differs = false

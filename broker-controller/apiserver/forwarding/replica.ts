@@ -72,6 +72,14 @@ export async function waitUntilReadable(
   }
 }
 
+/** Waits until this controller has what was written before the call. Where the store does not answer, what is in memory counts. */
+export async function waitUntilLatest(
+  { freshness }: Pick<Replica, 'freshness'>,
+  log: Pick<Log, 'debug'>,
+): Promise<void> {
+  await freshness.latest().catch((error: unknown) => log.debug('Objects in memory may be behind the store', { error }))
+}
+
 /** Clients that have seen a version are not led back behind it (storage.NewTooLargeResourceVersionError). */
 function tooLarge(version: string): ApiError {
   const causes = [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }]

@@ -1,12 +1,15 @@
 /** The types of table cells, and the texts that all tables share. */
 
-export type TableCell = string | number | boolean
+/** null: there is no value. */
+export type TableCell = string | number | boolean | null
 export type Column = {
   readonly name: string
-  readonly type: 'string' | 'integer' | 'boolean'
-  readonly format?: 'name'
-  /** 0: always shown; 1: only with `-o wide`. */
-  readonly priority: 0 | 1
+  /** Columns of definitions have `number` and `date` as well. */
+  readonly type: string
+  readonly format?: string
+  readonly description?: string
+  /** 0: always shown; others: only with `-o wide`. */
+  readonly priority: number
 }
 
 /** What clients may hide a row by (meta/v1 TableRowCondition). */

@@ -11,7 +11,7 @@ import { equalJSON } from '../../store/equal-json.ts'
 import type { AnyStored } from '../../store/store.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { mostPatchValues } from '../wire/body-limits.ts'
-import { patchForm, unsupportedBody } from '../wire/content-negotiation.ts'
+import { patchForm, structuralPatchForms, unsupportedBody } from '../wire/content-negotiation.ts'
 import { duplicateFields } from '../wire/duplicate-fields.ts'
 import { jsonPatch } from '../wire/json-patch.ts'
 import { mergePatch } from '../wire/patch.ts'
@@ -148,6 +148,7 @@ function storedPart({ resource, subresource, namespace, name }: ResourceRoute, p
   if (view === undefined) return inNamespace(storedForm(resource, value), namespace)
   const problems = view.problems(inNamespace(value, namespace))
   if (problems.length > 0) throw invalidObject(view, name, problems)
+  if (view.change !== undefined) return view.change(present, value)
   const spec = { ...(isObject(present.spec) ? present.spec : {}), ...view.fields(value).spec }
   return { ...present, spec }
 }
@@ -173,7 +174,7 @@ function writesStatus({ resource, subresource }: ResourceRoute): boolean {
 async function patched(request: ResourceRequest): Promise<Change> {
   const { route, query, contentType } = request
   const kind = bodyKind(route)
-  const form = patchForm(contentType)
+  const form = patchForm(contentType, route.resource.defined ? structuralPatchForms : undefined)
   const validation = fieldValidation(query, 'PatchOptions')
   const body = await request.readBody()
   const patch = parseJsonBody(body, form === 'json' ? mostPatchValues : route.resource.mostValues)
@@ -204,6 +205,13 @@ function refuseOther(request: ResourceRequest, object: AnyObject, present: AnySt
   refuseOtherName(request, object)
   const { route } = request
   const { name = '', uid, resourceVersion } = object.metadata
+  if (route.verb === 'update' && route.resource.defined && !resourceVersion) {
+    // AllowUnconditionalUpdate is false (registry/customresource/strategy.go).
+    const message = 'Invalid value: 0x0: must be specified for an update'
+    throw invalidObject(route.resource, name, [
+      { field: 'metadata.resourceVersion', reason: 'FieldValueInvalid', message },
+    ])
+  }
   if (uid && uid !== present.metadata.uid) {
     const because = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${present.metadata.uid}`
     throw conflict(route.resource, name, because)

@@ -20,6 +20,7 @@ import {
   subresourceOf,
   writeBy,
 } from './strategy.ts'
+import { pauses } from './turns.ts'
 import { judgedAction } from './webhook-actions.ts'
 import { type RequestWebhooks, webhooksOf } from './webhook-gate.ts'
 
@@ -33,10 +34,13 @@ export async function createObject(request: ResourceRequest, needs: ResourceNeed
   const options = representationOptions(request, needs)
   const write = managedWrite(request, 'Update', needs.clock.wallMs())
   const body = await request.readBody()
+  const pause = pauses(needs.clock)
   const input = parseBody(body, request, kind, needs.parseYaml)
   const validation = fieldValidation(query)
   const repeated = repeatedFields(body, request.contentType, validation)
+  await pause()
   const { value, warnings } = readObject(kind, input, validation, repeated)
+  await pause()
   // What admission and the server add has no manager.
   const managersOf = (named: AnyObject): FieldManagers => {
     const { managedFields, areDispensable } = updatedManagers(undefined, value.metadata.managedFields, write)
@@ -82,8 +86,10 @@ export async function makeObject(
     ? (one) => rehearsed(one, request, needs)
     : (one) => needs.store.create(kind.id, one)
   let warnings: readonly string[] = []
+  const pause = pauses(needs.clock)
   const write = async () => {
     const prepared = prepare()
+    await pause()
     const secured = await podSecurityWarnings(request, prepared, undefined, needs)
     warnings = [...(kind.warningsOnCreate?.(prepared) ?? []), ...secured]
     await webhooks?.validate(shownForm(kind, prepared), undefined, prepared.metadata.name)

@@ -31,7 +31,8 @@ export function representPart(route: ResourceRoute, object: AnyObject, options: 
   const view = viewOf(resource, subresource)
   if (view === undefined) return represent(resource, object, options)
   const { kind, group, version, schema, table } = view
-  return represent({ ...resource, kind, group, version, schema, table }, view.show(object), options)
+  const { form: _, ...plain } = resource // the view has a form of its own
+  return represent({ ...plain, kind, group, version, schema, table }, view.show(object), options)
 }
 
 export function representList(
@@ -43,7 +44,12 @@ export function representList(
   switch (options.form) {
     case 'object': {
       const items = resource.form === undefined ? objects : objects.map((object) => shownForm(resource, object))
-      return { kind: `${resource.kind}List`, apiVersion: apiVersionOf(resource), metadata: listMeta, items }
+      return {
+        kind: resource.listKind ?? `${resource.kind}List`,
+        apiVersion: apiVersionOf(resource),
+        metadata: listMeta,
+        items,
+      }
     }
     case 'metadata':
       return {

@@ -11,6 +11,7 @@ import type { AddressRules } from '../../../api/node/reported-addresses.ts'
 import type { Problem } from '../../../api/problem.ts'
 import type { Resource, ResourceRegistry } from '../../../api/resources.ts'
 import type { TSchema } from '../../../api/schema.ts'
+import type { JSONSchemaProps } from '../../../api/structural/json-schema-props.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { LimitedLog } from '../../../daemon/log-limit.ts'
@@ -50,6 +51,9 @@ export type KindStrategy<T extends AnyObject = AnyObject> = Resource & {
   readonly mostValues?: number
   /** What is wrong with a name; undefined: it must be a DNS subdomain. */
   readonly nameProblem?: (name: string) => string | undefined
+
+  /** The definition of the kind; undefined: it is built in. */
+  readonly defined?: DefinedKind
 
   /** Objects of `id` in another form. All other members take them as they are stored. */
   readonly form?: ObjectForm
@@ -101,6 +105,19 @@ export type KindStrategy<T extends AnyObject = AnyObject> = Resource & {
   readonly returnsDeletedObject?: true
   /** How many objects of a collection are deleted at a time; undefined: as many as the store writes together. */
   readonly deletedTogether?: number
+}
+
+/** A kind that was defined at run time. */
+export type DefinedKind = {
+  readonly schema: JSONSchemaProps
+  /** Another one for each change of the definition. */
+  readonly stamp: string
+  /** Aborts when the kind is defined otherwise, or no longer: its watches end. */
+  readonly ended: AbortSignal
+  /** The definition is being deleted: no objects are created. */
+  readonly isTerminating: boolean
+  /** The `Warning` header of a version that is deprecated. */
+  readonly warning?: string
 }
 
 /** How a group shows objects that another one stores. */
@@ -221,6 +238,8 @@ export type SubresourceView<T> = {
   show(stored: T): AnyObject
   /** What is wrong with what a client wants. */
   problems(wanted: AnyObject): readonly Problem[]
+  /** The stored object with what is wanted; undefined: its fields are put into the spec. */
+  change?(stored: T, wanted: AnyObject): AnyObject
   /** The fields of the object that `wanted`, an object of the schema or a part of it, sets. */
   fields(wanted: { readonly spec?: unknown }): { readonly spec?: { readonly [field: string]: unknown } }
 }

@@ -18,6 +18,8 @@ export type WatchOptions = {
   /** Send a bookmark at the end of the initial events (`sendInitialEvents`, KEP-3157). */
   readonly markInitialEnd: boolean
   readonly timeoutMs: number | undefined
+  /** Ends the watch as well; undefined: nothing else does. */
+  readonly ended?: AbortSignal | undefined
   /** The object as this client reads it: itself, a table of one row, its metadata. `first`: nothing was shown before. */
   readonly shown: (object: AnyStored, first: boolean) => unknown
   /** The object of a bookmark, which has only a version. */
@@ -49,8 +51,10 @@ export async function* watchLines(
     own.abort()
     wake.now()
   }
-  if (signal.aborted) return
+  const { ended } = options
+  if (signal.aborted || ended?.aborted) return
   signal.addEventListener('abort', end, { once: true })
+  ended?.addEventListener('abort', end, { once: true })
   if (options.timeoutMs !== undefined) void needs.clock.sleep(options.timeoutMs, own.signal).then(end)
   try {
     yield* lines(needs, resource, options, own.signal, wake)
@@ -59,6 +63,7 @@ export async function* watchLines(
     if (!isApiError(error)) throw error
   } finally {
     signal.removeEventListener('abort', end)
+    ended?.removeEventListener('abort', end)
     end()
   }
 }

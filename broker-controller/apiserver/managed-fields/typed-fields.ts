@@ -10,8 +10,12 @@ import { type FieldSet, fieldSet, keyElement, noFields, oneField, union, valueEl
 /** How server-side apply sees the values of a schema. */
 export type Shape =
   | { readonly shape: 'leaf' }
-  /** An object with these fields. */
-  | { readonly shape: 'struct'; readonly fields: { readonly [name: string]: TSchema } }
+  /** An object with these fields. `others`: of what has no name among them; undefined: there is nothing else. */
+  | {
+      readonly shape: 'struct'
+      readonly fields: { readonly [name: string]: TSchema }
+      readonly others?: TSchema | undefined
+    }
   | { readonly shape: 'map'; readonly values: TSchema | undefined }
   | {
       readonly shape: 'items'
@@ -37,10 +41,9 @@ export function shapeOf(schema: TSchema | undefined): Shape {
 function makeShape(schema: TSchema): Shape {
   const keywords = keywordsOf(schema)
   if (keywords['x-kubernetes-map-type'] === 'atomic') return leaf
-  if (keywords.patternProperties !== undefined) {
-    return { shape: 'map', values: Object.values(keywords.patternProperties)[0] }
-  }
-  if (keywords.properties !== undefined) return { shape: 'struct', fields: keywords.properties }
+  const [others] = Object.values(keywords.patternProperties ?? {})
+  if (keywords.properties !== undefined) return { shape: 'struct', fields: keywords.properties, others }
+  if (keywords.patternProperties !== undefined) return { shape: 'map', values: others }
   const { items } = keywords
   const listType = keywords['x-kubernetes-list-type']
   if (items === undefined || listType === undefined || listType === 'atomic') return leaf
@@ -69,8 +72,8 @@ function mapElement(item: unknown, names: readonly string[], defaults: JsonObjec
 /** The schema of what stands under `name` in an object of this shape; undefined: there is no such field. */
 export function innerSchema(shape: Shape, name: string): TSchema | undefined {
   if (shape.shape === 'map') return shape.values
-  if (shape.shape !== 'struct' || !Object.hasOwn(shape.fields, name)) return undefined
-  return shape.fields[name]
+  if (shape.shape !== 'struct') return undefined
+  return Object.hasOwn(shape.fields, name) ? shape.fields[name] : shape.others
 }
 
 /** Items that share their element: they are one field together. */

@@ -47,9 +47,9 @@ export function typedProblems(schema: TSchema, value: unknown): readonly string[
 
 /** undefined: there is no such field. */
 function fieldOfKeywords({ properties, patternProperties }: Keywords, name: string): TSchema | 'anything' | undefined {
+  if (properties !== undefined && Object.hasOwn(properties, name)) return properties[name]
   if (patternProperties !== undefined) return Object.values(patternProperties)[0] ?? 'anything'
-  if (properties === undefined) return 'anything'
-  return Object.hasOwn(properties, name) ? properties[name] : undefined
+  return properties === undefined ? 'anything' : undefined
 }
 
 function unidentified(item: unknown, keys: readonly string[]): string {

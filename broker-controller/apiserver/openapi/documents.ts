@@ -8,7 +8,8 @@ import { apiVersionOf, type Resource } from '../../../api/resources.ts'
 import { bool, integer, list, object, optional, text } from '../../../api/schema.ts'
 import type { KindRegistry } from '../handlers/strategy.ts'
 import { reviewKinds } from '../reviews/review-kinds.ts'
-import { type DescribedKind, pathsOf } from './operations.ts'
+import { customType } from './custom-types.ts'
+import { type DescribedKind, listTypeName, pathsOf } from './operations.ts'
 import { kindTypeName, wellKnownTypes } from './type-names.ts'
 import { type JsonSchema, type OpenApiVersion, type TypeRegistry, typeRegistry } from './type-schemas.ts'
 
@@ -27,14 +28,15 @@ export type OpenApiDocuments = {
   readonly v2: () => Promise<OpenApiDocument>
 }
 
-const byRegistry = new WeakMap<KindRegistry, OpenApiDocuments>()
+const byKinds = new WeakMap<KindRegistry['served'], OpenApiDocuments>()
 
-/** Of these kinds, always the same documents. `title` and `version`: of the program. */
+/** Of the kinds that are served now, the same documents until they change. `title` and `version`: of the program. */
 export function openApiDocuments(kinds: KindRegistry, version: string): OpenApiDocuments {
-  const known = byRegistry.get(kinds)
+  const { served } = kinds
+  const known = byKinds.get(served)
   if (known !== undefined) return known
-  const documents = makeDocuments(groupsOf(kinds), { title: 'Bramble', version })
-  byRegistry.set(kinds, documents)
+  const documents = makeDocuments(groupsOf(served), { title: 'Bramble', version })
+  byKinds.set(served, documents)
   return documents
 }
 
@@ -52,7 +54,7 @@ function makeDocuments(groups: Groups, info: Info): OpenApiDocuments {
   }
   const ofGroup = (path: string) => {
     const group = groups.get(path)
-    return group && once(`v3 ${path}`, async () => documentOf(groupDocument(group, info)))
+    return group && once(`v3 ${path}`, () => documentOfGroup(group, info))
   }
   return {
     ofGroup,
@@ -61,14 +63,42 @@ function makeDocuments(groups: Groups, info: Info): OpenApiDocuments {
   }
 }
 
+const ofGroups = new WeakMap<
+  object,
+  { readonly kinds: readonly object[]; readonly document: Promise<OpenApiDocument> }
+>()
+
+/** Most groups stay as they are when a kind is defined: their documents do, too. */
+function documentOfGroup(group: readonly DescribedKind[], info: Info): Promise<OpenApiDocument> {
+  const kinds = group.map(({ resource }) => resource)
+  const [first = kinds] = kinds
+  const known = ofGroups.get(first)
+  if (known?.kinds.length === kinds.length && known.kinds.every((kind, index) => kind === kinds[index])) {
+    return known.document
+  }
+  const document = (async () => {
+    const stamp = stampOf(group)
+    const { bytes, hash } = documentOf(groupDocument(group, info))
+    return { bytes, hash: stamp ?? hash }
+  })()
+  ofGroups.set(first, { kinds, document })
+  return document
+}
+
+/** The hash of a document of definitions, which needs no document; undefined: kinds of the group are built in. */
+function stampOf(group: readonly DescribedKind[]): string | undefined {
+  const stamps = group.map(({ resource }) => resource.defined?.stamp)
+  return stamps.includes(undefined) ? undefined : hashOf(JSON.stringify(stamps))
+}
+
 /** By the path of their documents. */
-function groupsOf(kinds: KindRegistry): Groups {
+function groupsOf(served: KindRegistry['served']): Groups {
   const groups = new Map<string, DescribedKind[]>()
   const add = (kind: DescribedKind) => {
     const path = documentPath(kind.resource)
     groups.set(path, [...(groups.get(path) ?? []), kind])
   }
-  for (const resource of kinds.served) add({ resource, subresources: resource.subresources, isStored: true })
+  for (const resource of served) add({ resource, subresources: resource.subresources, isStored: true })
   for (const resource of Object.values<Resource>(reviewKinds)) add({ resource, subresources: {}, isStored: false })
   return groups
 }
@@ -82,9 +112,9 @@ async function indexOf(
   ofGroup: (path: string) => Promise<OpenApiDocument> | undefined,
 ): Promise<OpenApiDocument> {
   const paths: { [path: string]: JsonSchema } = {}
-  for (const path of groups.keys()) {
-    const document = await ofGroup(path)
-    paths[path] = { serverRelativeURL: `/openapi/v3/${path}?hash=${document?.hash}` }
+  for (const [path, group] of groups) {
+    const hash = stampOf(group) ?? (await ofGroup(path))?.hash
+    paths[path] = { serverRelativeURL: `/openapi/v3/${path}?hash=${hash}` }
     await setImmediate()
   }
   return documentOf({ paths })
@@ -93,7 +123,7 @@ async function indexOf(
 function groupDocument(group: readonly DescribedKind[], info: Info): JsonSchema {
   const types = typeRegistry('v3')
   addAnswers(types)
-  for (const kind of group) addTypesOf(kind, types)
+  for (const kind of group) addTypesOf(kind, types, 'v3')
   return { openapi: '3.0.0', info, paths: pathsOfGroup(group, 'v3'), components: { schemas: types.all() } }
 }
 
@@ -102,7 +132,10 @@ async function wholeDocument(groups: Groups, info: Info): Promise<OpenApiDocumen
   addAnswers(types)
   let paths: { readonly [path: string]: JsonSchema } = {}
   for (const group of groups.values()) {
-    for (const kind of group) addTypesOf(kind, types)
+    for (const kind of group) {
+      addTypesOf(kind, types, 'v2')
+      if (kind.resource.defined) await setImmediate()
+    }
     paths = { ...paths, ...pathsOfGroup(group, 'v2') }
     await setImmediate()
   }
@@ -117,18 +150,23 @@ function pathsOfGroup(
 }
 
 /** The type of the kind, and of its lists. kubectl finds them by what is in `x-kubernetes-group-version-kind`. */
-function addTypesOf({ resource, subresources, isStored }: DescribedKind, types: TypeRegistry): void {
+function addTypesOf(
+  { resource, subresources, isStored }: DescribedKind,
+  types: TypeRegistry,
+  openApi: OpenApiVersion,
+): void {
   for (const row of Object.values(subresources)) {
     if (row.access !== 'view') continue
     const { group, version, kind } = row
     types.add(kindTypeName(row), row.schema, { 'x-kubernetes-group-version-kind': [{ group, kind, version }] })
   }
-  const { group, version, kind, schema } = resource
+  const { group, version, kind, schema, defined, listKind = `${kind}List` } = resource
   const name = kindTypeName(resource)
   const known = (of: string) => ({ 'x-kubernetes-group-version-kind': [{ group, kind: of, version }] })
-  types.add(name, schema, known(kind))
+  if (defined === undefined) types.add(name, schema, known(kind))
+  else types.addPlain(name, { ...customType(defined.schema, openApi, types), ...known(kind) })
   if (!isStored) return
-  types.addPlain(`${name}List`, {
+  types.addPlain(listTypeName(resource), {
     type: 'object',
     properties: {
       apiVersion: { type: 'string' },
@@ -137,7 +175,7 @@ function addTypesOf({ resource, subresources, isStored }: DescribedKind, types: 
       metadata: types.reference(wellKnownTypes.listMeta),
     },
     required: ['items'],
-    ...known(`${kind}List`),
+    ...known(listKind),
   })
 }
 
@@ -188,5 +226,9 @@ function addAnswers(types: TypeRegistry): void {
 
 function documentOf(content: JsonSchema): OpenApiDocument {
   const bytes = Buffer.from(JSON.stringify(content))
-  return { bytes, hash: createHash('sha256').update(bytes).digest('hex').slice(0, 32).toUpperCase() }
+  return { bytes, hash: hashOf(bytes) }
+}
+
+function hashOf(content: Buffer | string): string {
+  return createHash('sha256').update(content).digest('hex').slice(0, 32).toUpperCase()
 }

@@ -4,14 +4,14 @@
  */
 
 import type { AnyObject } from '../../../api/meta.ts'
-import type { Resource } from '../../../api/resources.ts'
-import type { Subresource } from '../handlers/strategy.ts'
+import { isCustomName, type Resource } from '../../../api/resources.ts'
+import type { DefinedKind, Subresource } from '../handlers/strategy.ts'
 import { capitalised, kindTypeName, operationPrefix, wellKnownTypes } from './type-names.ts'
 import type { JsonSchema, OpenApiVersion } from './type-schemas.ts'
 
 /** A kind and what can be done with it. A kind that is answered and never stored has no subresources and is `created` only. */
 export type DescribedKind = {
-  readonly resource: Resource
+  readonly resource: Resource & { readonly defined?: DefinedKind }
   readonly subresources: { readonly [name: string]: Subresource<AnyObject> }
   readonly isStored: boolean
 }
@@ -23,6 +23,8 @@ type Operation = {
   readonly id: string
   readonly kind: Pick<Resource, 'group' | 'version' | 'kind'>
   readonly query: readonly Parameter[]
+  /** The types of a patch. */
+  readonly patchTypes?: readonly string[]
   /** The type of the body; undefined: it has none. */
   readonly body?: string
   readonly answer: string
@@ -58,12 +60,18 @@ const deleting = [
 ]
 const deletingMany = [...deleting, text('fieldSelector'), text('labelSelector')]
 
+const strategicMergePatch = 'application/strategic-merge-patch+json'
 const patchTypes = [
   'application/json-patch+json',
   'application/merge-patch+json',
-  'application/strategic-merge-patch+json',
+  strategicMergePatch,
   'application/apply-patch+yaml',
 ]
+
+/** kubectl sends strategic merge patches where the document names them. */
+function patchTypesOf({ id = '' }: { readonly id?: string }): readonly string[] {
+  return isCustomName(id) ? patchTypes.filter((type) => type !== strategicMergePatch) : patchTypes
+}
 
 /** The paths of a kind: each an object of its operations and the parameters in the path. */
 export function pathsOf(described: DescribedKind, version: OpenApiVersion): { readonly [path: string]: JsonSchema } {
@@ -102,7 +110,13 @@ const scopeOf = ({ namespaced }: Resource) => (namespaced ? 'Namespaced' : '')
 
 function listOf(resource: Resource, suffix: '' | 'ForAllNamespaces'): Operation {
   const id = idOf('list', resource, suffix === '' ? scopeOf(resource) : '', suffix)
-  return { method: 'get', action: 'list', id, kind: resource, query: listing, answer: `${kindTypeName(resource)}List` }
+  return { method: 'get', action: 'list', id, kind: resource, query: listing, answer: listTypeName(resource) }
+}
+
+/** The type of the lists of a kind. */
+export function listTypeName(resource: Resource): string {
+  const { kind, listKind = `${kind}List` } = resource
+  return kindTypeName({ ...resource, kind: listKind })
 }
 
 function creation(resource: Resource, type: string): Operation {
@@ -151,7 +165,15 @@ function partOperations(
   return [
     { ...common, method: 'get', action: 'get', id: id('read'), query: [pretty] },
     { ...common, method: 'put', action: 'put', id: id('replace'), query: writing, body: type },
-    { ...common, method: 'patch', action: 'patch', id: id('patch'), query: patching, body: wellKnownTypes.patch },
+    {
+      ...common,
+      method: 'patch',
+      action: 'patch',
+      id: id('patch'),
+      query: patching,
+      body: wellKnownTypes.patch,
+      patchTypes: patchTypesOf(resource),
+    },
   ]
 }
 
@@ -164,7 +186,7 @@ function action(resource: Resource, sub: string, row: ActionKind): Operation {
 }
 
 function operationIn(version: OpenApiVersion, operation: Operation): JsonSchema {
-  const { id, action: actionName, kind, query } = operation
+  const { id, action: actionName, kind, query, patchTypes: consumes = ['*/*'] } = operation
   const { group, version: apiVersion, kind: name } = kind
   const known = {
     'x-kubernetes-action': actionName,
@@ -176,7 +198,6 @@ function operationIn(version: OpenApiVersion, operation: Operation): JsonSchema 
   if (version === 'v3') {
     return { ...common, parameters, ...body, responses: answersIn(version, operation), ...known }
   }
-  const consumes = operation.method === 'patch' ? patchTypes : ['*/*']
   const sent = operation.body === undefined ? [] : [body]
   return {
     ...common,
@@ -188,11 +209,10 @@ function operationIn(version: OpenApiVersion, operation: Operation): JsonSchema 
   }
 }
 
-function bodyIn(version: OpenApiVersion, { method, body }: Operation): JsonSchema {
+function bodyIn(version: OpenApiVersion, { method, body, patchTypes: types = ['*/*'] }: Operation): JsonSchema {
   if (body === undefined) return {}
   const required = method !== 'delete'
   if (version === 'v2') return { name: 'body', in: 'body', required, schema: referenceTo(version, body) }
-  const types = method === 'patch' ? patchTypes : ['*/*']
   const content = Object.fromEntries(types.map((type) => [type, { schema: referenceTo(version, body) }]))
   return { requestBody: { ...(required && { required }), content } }
 }

@@ -2,7 +2,7 @@
  * The names of types in the OpenAPI documents: `io.k8s.api.core.v1.Pod`, as Kubernetes names its own (kube-openapi,
  * GetOpenAPIDefinitionName).
  */
-import type { Resource } from '../../../api/resources.ts'
+import { isCustomName, type Resource } from '../../../api/resources.ts'
 
 const metaPackage = 'io.k8s.apimachinery.pkg.apis.meta.v1'
 
@@ -24,9 +24,12 @@ export function nestedTypeName(short: string): string {
   return meta === undefined ? `io.k8s.api.${short}` : `${metaPackage}.${meta}`
 }
 
+type NamedKind = Pick<Resource, 'group' | 'version' | 'kind'> & { readonly id?: string }
+
 /** Of a kind. A group that is no group of Kubernetes is turned round, as a custom resource's is. */
-export function kindTypeName({ group, version, kind }: Pick<Resource, 'group' | 'version' | 'kind'>): string {
+export function kindTypeName({ id = '', group, version, kind }: NamedKind): string {
   if (group === '') return `io.k8s.api.core.${version}.${kind}`
+  if (isCustomName(id)) return [...group.split('.').reverse(), version, kind].join('.')
   if (group.endsWith('.k8s.io') || !group.includes('.')) return `io.k8s.api.${group.split('.')[0]}.${version}.${kind}`
   return [...group.split('.').reverse(), version, kind].join('.')
 }

@@ -114,10 +114,16 @@ const patchForms: { readonly [type: string]: PatchForm } = {
   'application/apply-patch+yaml': 'apply',
 }
 
-export function patchForm(contentType: string | undefined): PatchForm {
+/** Without strategic merge patches: what identifies the items of a list for these is in schemas of built-in kinds only. */
+export const structuralPatchForms: readonly PatchForm[] = ['json', 'merge', 'apply']
+const allPatchForms: readonly PatchForm[] = Object.values(patchForms)
+
+/** 415 for another type. `allowed`: those that the kind takes. */
+export function patchForm(contentType: string | undefined, allowed: readonly PatchForm[] = allPatchForms): PatchForm {
   const form = patchForms[mediaType(contentType ?? '').type]
-  if (form === undefined) throw unsupported(Object.keys(patchForms))
-  return form
+  if (form !== undefined && allowed.includes(form)) return form
+  const types = Object.entries(patchForms).filter(([, one]) => allowed.includes(one))
+  throw unsupported(types.map(([type]) => type))
 }
 
 function unsupported(accepted: readonly string[], cause?: unknown): ApiError {

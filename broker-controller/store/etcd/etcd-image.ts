@@ -2,7 +2,7 @@
  * All objects of the store in memory: read once, and followed by one watch of all keys, which resumes after the last revision that
  * was applied. So no change is left out and none is applied twice.
  */
-import type { ResourceName, ResourceRegistry } from '../../../api/resources.ts'
+import { type ResourceName, type ResourceRegistry, storedName } from '../../../api/resources.ts'
 import { backoffMs } from '../../../daemon/backoff.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { startDeadline } from '../../../daemon/deadline.ts'
@@ -69,9 +69,13 @@ export async function readObjects({
     for (const { key, value, modRevision } of page) {
       const parsed = keys.parse(key)
       if (parsed === undefined) continue
-      const row = resources.get(parsed.resource)
-      if (row === undefined) log.warn('Stored object of an unknown kind left alone', { resource: parsed.resource })
-      else if (!isVolatileLease(row.id, parsed)) objects.get(row.id)?.push(values.decode(parsed, value, modRevision))
+      const name = storedName(parsed.resource, resources)
+      if (name === undefined) log.warn('Stored object of an unknown kind left alone', { resource: parsed.resource })
+      else if (!isVolatileLease(name, parsed)) {
+        const found = objects.get(name) ?? []
+        found.push(values.decode(parsed, value, modRevision))
+        objects.set(name, found)
+      }
     }
   })
   return { revision, objects }
@@ -205,23 +209,22 @@ async function reachLatest(
 function applyChange(needs: ImageNeeds, type: number, kv: KeyValue): void {
   const { keys, resources, cache, leases } = needs
   const key = keys.parse(kv.key)
-  const row = key && resources.get(key.resource)
-  if (key === undefined || row === undefined || isVolatileLease(row.id, key)) return
-  if (row.id === 'leases') {
+  const name = key && storedName(key.resource, resources)
+  if (key === undefined || name === undefined || isVolatileLease(name, key)) return
+  if (name === 'leases') {
     const object = type === eventType.delete ? undefined : decoded(needs, key, kv)
     if (object !== undefined || type === eventType.delete) leases.apply(key, object, kv.modRevision)
     return
   }
-  const previous = cache.get(row.id, key)
+  const previous = cache.get(name, key)
   const version = kv.modRevision
   if (type === eventType.delete) {
-    if (previous !== undefined)
-      cache.apply(row.id, withVersion({ type: 'DELETED', object: previous, previous }, version))
+    if (previous !== undefined) cache.apply(name, withVersion({ type: 'DELETED', object: previous, previous }, version))
     return
   }
   if (previous?.metadata.resourceVersion === String(version)) return
   const object = decoded(needs, key, kv)
-  if (object !== undefined) cache.apply(row.id, { type: previous ? 'MODIFIED' : 'ADDED', object, previous, version })
+  if (object !== undefined) cache.apply(name, { type: previous ? 'MODIFIED' : 'ADDED', object, previous, version })
 }
 
 function withoutLeases(objects: StoredObjects['objects']): StoredObjects['objects'] {

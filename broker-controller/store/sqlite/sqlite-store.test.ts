@@ -7,6 +7,7 @@ import Database from 'better-sqlite3'
 import { t, test } from 'tap'
 import { leaderLeaseKey } from '../../../api/lease.ts'
 import type { Pod } from '../../../api/pod.ts'
+import { builtInResources, customResource, resourceRegistry } from '../../../api/resources.ts'
 import { systemClock } from '../../../daemon/clock.ts'
 import { openLog } from '../../../daemon/log.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
@@ -23,6 +24,20 @@ t.teardown(() => rmSync(folder, { recursive: true }))
 storeContract(async ({ historyLength }) => {
   const { store } = await openSqliteStore({ path: aPath(), clock, log, historyLength, statusDelayMs: 20 })
   return store
+})
+
+test('objects of a kind that is defined at run time are there after a start, before and without their definition', async (t) => {
+  const path = aPath()
+  const widgets = customResource('widgets', 'Widget', 'example.com', {}, { namespaced: true })
+  const resources = resourceRegistry([...builtInResources.all, widgets])
+  const { store: first } = await openSqliteStore({ path, resources, clock, log })
+  const metadata = { name: 'a', namespace: 'default' }
+  const made = await first.create('widgets.example.com', { apiVersion: 'example.com/v1', kind: 'Widget', metadata })
+  await first.close()
+  const { store: second } = await openSqliteStore({ path, clock, log })
+  t.same((await second.list('widgets.example.com')).items, [made])
+  await t.rejects(second.update('widgets.example.com', made), { code: 404 })
+  await second.close()
 })
 
 test('what was written is there after closing and opening, and versions go on', async (t) => {

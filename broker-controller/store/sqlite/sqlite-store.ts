@@ -2,7 +2,7 @@
  * The embedded store: all objects in memory, and on disk what must outlive the process. Readers and watchers see a change
  * only when it is durable. If it cannot be written, the answer is an error and nothing has changed.
  */
-import { builtInResources, type ResourceRegistry } from '../../../api/resources.ts'
+import { builtInResources, type ResourceRegistry, storedName } from '../../../api/resources.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { cachedStore } from '../cached-store.ts'
@@ -100,8 +100,8 @@ export async function openSqliteStore(needs: SqliteStoreNeeds): Promise<SqliteSt
 
 function load(file: SqliteFile, cache: ObjectCache, resources: ResourceRegistry, log: Log): void {
   for (const { resource, body } of file.rows()) {
-    const row = resources.get(resource)
-    if (row !== undefined) cache.load(row.id, frozenFromJSON(body) as AnyStoredObject, body.length)
+    const name = storedName(resource, resources)
+    if (name !== undefined) cache.load(name, frozenFromJSON(body) as AnyStoredObject, body.length)
     else log.warn('Stored object of an unknown kind left alone', { resource })
   }
 }

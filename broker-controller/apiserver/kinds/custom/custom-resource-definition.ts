@@ -1,0 +1,145 @@
+/**
+ * apiextensions.k8s.io/v1 CustomResourceDefinition (staging/src/k8s.io/apiextensions-apiserver/pkg/registry/
+ * customresourcedefinition/strategy.go, pkg/apis/apiextensions/validation/validation.go).
+ */
+import { ApiError } from '../../../../api/api-error.ts'
+import type { Problem } from '../../../../api/problem.ts'
+import { resources } from '../../../../api/resources.ts'
+import {
+  type CustomResourceDefinition,
+  type DefinedConversion,
+  type DefinitionSpec,
+  schemaOfVersion,
+} from '../../../../api/structural/custom-resource-definition.ts'
+import { definitionChangeProblems, definitionProblems } from '../../../../api/structural/definition-problems.ts'
+import { equalJSON } from '../../../store/equal-json.ts'
+import type { TableOf } from '../../handlers/cells.ts'
+import { tableColumns } from '../../handlers/cells.ts'
+import { type KindStrategy, type ResourceNeeds, statusSubresource } from '../../handlers/strategy.ts'
+import { schemaProblems } from '../../structural/schema-problems.ts'
+import { parseObjectPath } from '../../structural/simple-path.ts'
+import { servingProblems } from './definition-serving.ts'
+
+const definitionTable: TableOf<CustomResourceDefinition> = {
+  columns: tableColumns('Name', 'Created At'),
+  cells: ({ metadata }) => [metadata.name ?? '', metadata.creationTimestamp ?? ''],
+}
+
+/** As many as a fleet of small machines has the memory for; of all CustomResourceDefinitions together. */
+const mostDefinitions = 1_000
+const mostSchemaBytes = 64 * 1024 * 1024
+
+export const customResourceDefinitionStrategy: KindStrategy<CustomResourceDefinition> = {
+  ...resources.customresourcedefinitions,
+  table: definitionTable,
+  selectableFields: [],
+  // AlertmanagerConfig in the bundle of prometheus-operator has 16,613.
+  mostValues: 65_536,
+  subresources: { status: { ...statusSubresource, validateUpdate: (_, now) => storedVersionProblems(now) } },
+  resetFields: { '': ['status'], status: ['metadata', 'spec'] },
+  emptyStatus: { conditions: [], acceptedNames: { plural: '', kind: '' }, storedVersions: [] },
+  withDefaults: ({ spec, ...definition }) => ({ ...definition, spec: withSpecDefaults(spec) }),
+  prepareForCreate: ({ status: _, ...definition }) => withStoredVersion(definition),
+  prepareForUpdate: (_, now) => withStoredVersion(now),
+  validateCreate: (definition) => [...definitionProblems(definition), ...contentProblems(definition)],
+  validateUpdate(old, now) {
+    const isEstablished = old.status?.conditions?.some(
+      ({ type, status }) => type === 'Established' && status === 'True',
+    )
+    // Its status and metadata are written often, and its schemas may be large.
+    if (equalJSON(old.spec, now.spec)) return storedVersionProblems(now)
+    return [
+      ...definitionProblems(now),
+      ...definitionChangeProblems(old.spec, now.spec, isEstablished ?? false),
+      ...contentProblems(now),
+    ]
+  },
+  warningsOnCreate: columnWarnings,
+  warningsOnUpdate: (_, now) => columnWarnings(now),
+  async admitCreate(_, __, needs) {
+    await refuseMoreDefinitions(needs)
+    return {}
+  },
+}
+
+function withSpecDefaults({ names, conversion, ...spec }: DefinitionSpec): DefinitionSpec {
+  const { kind, singular, listKind } = names
+  return {
+    ...spec,
+    names: {
+      ...names,
+      singular: singular || kind.toLowerCase(),
+      listKind: listKind || (kind === '' ? '' : `${kind}List`),
+    },
+    conversion: withConversionDefaults(conversion),
+  }
+}
+
+function withConversionDefaults(conversion: DefinedConversion = { strategy: '' }): DefinedConversion {
+  const { strategy, webhook } = conversion
+  const service = webhook?.clientConfig?.service
+  const complete = { ...conversion, strategy: strategy === '' ? 'None' : strategy }
+  if (service === undefined) return complete
+  const clientConfig = { ...webhook?.clientConfig, service: { ...service, port: service.port ?? 443 } }
+  return { ...complete, webhook: { ...webhook, clientConfig } }
+}
+
+/** The version that objects are stored in is among those that were stored. */
+function withStoredVersion(definition: CustomResourceDefinition): CustomResourceDefinition {
+  const { storedVersions = [] } = definition.status ?? {}
+  const version = definition.spec.versions.find(({ storage }) => storage)?.name
+  if (version === undefined || storedVersions.includes(version)) return definition
+  return { ...definition, status: { ...definition.status, storedVersions: [...storedVersions, version] } }
+}
+
+function storedVersionProblems(definition: CustomResourceDefinition): readonly Problem[] {
+  return definitionProblems(definition).filter(({ field }) => field.startsWith('status.'))
+}
+
+function contentProblems(definition: CustomResourceDefinition): readonly Problem[] {
+  return [
+    ...servingProblems(definition),
+    ...definition.spec.versions.flatMap((version, index) => {
+      const schema = schemaOfVersion(version)
+      return schema === undefined ? [] : schemaProblems(`spec.versions[${index}].schema.openAPIV3Schema`, schema)
+    }),
+  ]
+}
+
+/** Kubernetes accepts all of JSONPath; the cells of other columns stay empty here. */
+function columnWarnings({ spec }: CustomResourceDefinition): readonly string[] {
+  return spec.versions.flatMap(({ additionalPrinterColumns = [] }, version) =>
+    additionalPrinterColumns.flatMap(({ jsonPath }, column) => {
+      const at = `spec.versions[${version}].additionalPrinterColumns[${column}].jsonPath`
+      return parseObjectPath(jsonPath) === undefined
+        ? [`${at}: this form of JSONPath is not supported: the column stays empty`]
+        : []
+    }),
+  )
+}
+
+async function refuseMoreDefinitions({ store }: Pick<ResourceNeeds, 'store'>): Promise<void> {
+  const { items } = await store.list('customresourcedefinitions')
+  const why = 'customresourcedefinitions.apiextensions.k8s.io is forbidden'
+  if (items.length >= mostDefinitions) {
+    throw new ApiError('Forbidden', `${why}: the fleet has ${mostDefinitions} definitions, the most it may have`)
+  }
+  const bytes = items.reduce((sum, item) => sum + definitionBytes(item), 0)
+  if (bytes <= mostSchemaBytes) return
+  throw new ApiError(
+    'Forbidden',
+    `${why}: the definitions of the fleet have more than ${mostSchemaBytes} bytes of JSON`,
+  )
+}
+
+const sizes = new WeakMap<object, number>()
+
+/** The bytes of a stored definition, which does not change. */
+function definitionBytes(definition: { readonly spec: DefinitionSpec }): number {
+  const { spec } = definition
+  const known = sizes.get(spec)
+  if (known !== undefined) return known
+  const bytes = JSON.stringify(spec).length
+  sizes.set(spec, bytes)
+  return bytes
+}

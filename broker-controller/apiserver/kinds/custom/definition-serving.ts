@@ -1,0 +1,84 @@
+/** Why a definition cannot be served here: its group, its conversion, its selectable fields. */
+
+import { duplicate, forbidden, invalid, type Problem, required } from '../../../../api/problem.ts'
+import { builtInResources, otherForms, type Resource } from '../../../../api/resources.ts'
+import {
+  type CustomResourceDefinition,
+  type DefinedConversion,
+  type DefinedVersion,
+  schemaOfVersion,
+} from '../../../../api/structural/custom-resource-definition.ts'
+import { approvalProblems } from '../../../../api/structural/definition-conditions.ts'
+import type { JSONSchemaProps } from '../../../../api/structural/json-schema-props.ts'
+import { tooMany } from '../../../../api/validation/endpoints-validation.ts'
+import { propertyOf } from '../../structural/pruning.ts'
+import { namesOfPath, parseObjectPath } from '../../structural/simple-path.ts'
+
+/** Groups that the fleet serves itself, also what it computes there: usage, and questions about access. */
+const ownGroups: ReadonlySet<string> = new Set([
+  ...[...builtInResources.all, ...Object.values<Resource>(otherForms)].map(({ group }) => group),
+  ...['metrics.k8s.io', 'authentication.k8s.io', 'authorization.k8s.io'],
+])
+
+export function servingProblems({ metadata, spec }: CustomResourceDefinition): readonly Problem[] {
+  return [
+    ...(ownGroups.has(spec.group)
+      ? [forbidden('spec.group', `the kinds of ${spec.group} are served by the fleet itself`)]
+      : []),
+    ...approvalProblems(metadata, spec.group),
+    ...conversionProblems(spec.conversion),
+    ...spec.versions.flatMap((version, index) =>
+      selectableProblems(`spec.versions[${index}].selectableFields`, version),
+    ),
+  ]
+}
+
+function conversionProblems(conversion: DefinedConversion | undefined): readonly Problem[] {
+  const { strategy = 'None', webhook } = conversion ?? {}
+  const at = 'spec.conversion'
+  if (strategy === 'Webhook')
+    return [forbidden(`${at}.strategy`, 'Webhook is not supported by this version of Bramble')]
+  if (strategy !== 'None')
+    return [
+      {
+        ...invalid(`${at}.strategy`, strategy, ''),
+        reason: 'FieldValueNotSupported',
+        message: `Unsupported value: ${JSON.stringify(strategy)}: supported values: "None", "Webhook"`,
+      },
+    ]
+  return webhook === undefined
+    ? []
+    : [forbidden(`${at}.webhook`, 'should not be set when strategy is not set to Webhook')]
+}
+
+const mostSelectable = 8
+const scalars: readonly string[] = ['string', 'boolean', 'integer']
+
+function selectableProblems(at: string, version: DefinedVersion): readonly Problem[] {
+  const { selectableFields = [] } = version
+  const schema = schemaOfVersion(version)
+  if (schema === undefined) return []
+  const paths = selectableFields.map(({ jsonPath }) => jsonPath)
+  return [
+    ...paths.flatMap((path, index) => [
+      ...selectableProblem(`${at}[${index}].jsonPath`, path, schema),
+      ...(paths.indexOf(path) < index ? [duplicate(`${at}[${index}].jsonPath`, path)] : []),
+    ]),
+    ...tooMany(at, new Set(paths).size, mostSelectable),
+  ]
+}
+
+function selectableProblem(field: string, path: string, schema: JSONSchemaProps): readonly Problem[] {
+  if (path === '') return [required(field)]
+  const isPath = path.startsWith('.') && !/[[\]]/.test(path) && parseObjectPath(path) !== undefined
+  if (!isPath) return [invalid(field, path, 'is an invalid path: it must be names with a dot before each')]
+  const names = namesOfPath(path)
+  if (names[0] === 'metadata') return [invalid(field, path, 'must not point to fields in metadata')]
+  let at: JSONSchemaProps | undefined = schema
+  for (const name of names) at = at && propertyOf(at, name)
+  if (at === undefined) return [invalid(field, path, 'is an invalid path: does not refer to a valid field')]
+  if (scalars.includes(at.type ?? '')) return []
+  const allowed =
+    'must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.'
+  return [invalid(field, path, allowed)]
+}
