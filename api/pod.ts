@@ -23,6 +23,7 @@ import {
   text,
   time,
 } from './schema.ts'
+import { EphemeralVolumeSourceSchema } from './storage/persistent-volume-claim.ts'
 
 export const TolerationSchema = object('core.v1.Toleration', {
   key: field(1, optional(text)),
@@ -366,7 +367,7 @@ const VolumeSchema = object('core.v1.Volume', {
   ),
   nfs: pointer([2, 7], optional(anything)),
   iscsi: pointer([2, 8], optional(anything)),
-  ephemeral: pointer([2, 29], optional(anything)),
+  ephemeral: pointer([2, 29], optional(EphemeralVolumeSourceSchema)),
   image: pointer([2, 30], optional(anything)),
   // Known so that they are refused: what is not known here is dropped, and a volume without a source is an emptyDir.
   awsElasticBlockStore: pointer([2, 4], optional(anything)),

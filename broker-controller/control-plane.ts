@@ -85,6 +85,7 @@ import { rebootController } from './controllers/pods/reboot-controller.ts'
 import { taintEvictionController } from './controllers/pods/taint-eviction-controller.ts'
 import { rebootRequestController } from './controllers/reboots/reboot-request-controller.ts'
 import { serviceAllocationController } from './controllers/service-allocation-controller.ts'
+import { volumeControllers } from './controllers/volumes/volume-controllers.ts'
 import { type WorkloadNeeds, workloadControllers } from './controllers/workloads/workload-controllers.ts'
 import { workloadMetrics } from './controllers/workloads/workload-metrics.ts'
 import { type SchedulerNeeds, scheduler } from './scheduler/scheduler.ts'
@@ -174,6 +175,7 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     rebootController(needs),
     rebootRequestController(needs),
     ...workloadControllers({ ...needs, workloadMetrics: workloadMetrics(needs.registry) }),
+    ...volumeControllers(needs),
     endpointsController(needs),
     serviceAllocationController(needs, configuration),
     loadBalancerController(needs, configuration.loadBalancer, ipv6 !== undefined),

@@ -86,5 +86,29 @@ export const PersistentVolumeClaimSchema = object({
 })
 export type PersistentVolumeClaim = Described<typeof PersistentVolumeClaimSchema>
 
+/** A claim that a StatefulSet makes for each of its pods. */
+export const StatefulClaimSchema = object('core.v1.PersistentVolumeClaim', {
+  apiVersion: optional(text),
+  kind: optional(text),
+  metadata: field(1, optional(ObjectMetaSchema)),
+  spec: field(2, optional(PersistentVolumeClaimSpecSchema)),
+  status: field(3, optional(PersistentVolumeClaimStatusSchema)),
+})
+export type StatefulClaim = Described<typeof StatefulClaimSchema>
+
+/** A claim that is made for a volume of one pod. */
+export const EphemeralVolumeSourceSchema = object('core.v1.EphemeralVolumeSource', {
+  volumeClaimTemplate: pointer(
+    1,
+    optional(
+      object('core.v1.PersistentVolumeClaimTemplate', {
+        metadata: field(1, optional(ObjectMetaSchema)),
+        spec: field(2, optional(PersistentVolumeClaimSpecSchema)),
+      }),
+    ),
+  ),
+})
+export type EphemeralVolumeSource = Described<typeof EphemeralVolumeSourceSchema>
+
 /** Its class in the days before `storageClassName` (core/v1 BetaStorageClassAnnotation); it still wins. */
 export const storageClassAnnotation = 'volume.beta.kubernetes.io/storage-class'

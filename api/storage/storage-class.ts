@@ -1,4 +1,5 @@
 /** storage.k8s.io/v1 StorageClass: a kind of storage, by name. */
+import { defaultClassName } from '../default-class.ts'
 import { ObjectMetaSchema } from '../meta.ts'
 import { atomic, bool, type Described, field, list, mapOf, object, oneOf, optional, pointer, text } from '../schema.ts'
 
@@ -38,3 +39,13 @@ export const StorageClassSchema = object({
   ),
 })
 export type StorageClass = Described<typeof StorageClassSchema>
+
+const defaultAnnotations = [
+  'storageclass.kubernetes.io/is-default-class',
+  'storageclass.beta.kubernetes.io/is-default-class',
+]
+
+/** The class of claims that name none; undefined: there is none. */
+export function defaultStorageClass(classes: readonly Pick<StorageClass, 'metadata'>[]): string | undefined {
+  return defaultClassName(classes, ...defaultAnnotations)
+}

@@ -2,7 +2,6 @@
 import { LabelSelectorSchema, ObjectMetaSchema } from '../meta.ts'
 import { PodTemplateSpecSchema } from '../pod.ts'
 import {
-  anything,
   type Described,
   field,
   integer,
@@ -15,6 +14,7 @@ import {
   pointer,
   text,
 } from '../schema.ts'
+import { StatefulClaimSchema } from '../storage/persistent-volume-claim.ts'
 import { conditionFields } from './condition-fields.ts'
 
 const StatefulSetConditionSchema = object('apps.v1.StatefulSetCondition', conditionFields)
@@ -37,8 +37,7 @@ const StatefulSetSpecSchema = object('apps.v1.StatefulSetSpec', {
   replicas: pointer(1, optional(integer)),
   selector: field(2, optional(LabelSelectorSchema)),
   template: field(3, PodTemplateSpecSchema),
-  // Understood so that they are refused with their path: there are no claims yet.
-  volumeClaimTemplates: field(4, optional(list(anything))),
+  volumeClaimTemplates: field(4, optional(list(StatefulClaimSchema))),
   serviceName: field(5, optional(text)),
   podManagementPolicy: field(6, optional(text)),
   updateStrategy: field(

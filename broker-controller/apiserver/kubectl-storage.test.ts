@@ -80,8 +80,13 @@ test('kubectl and volumes', { skip: whyNoKubectl() }, async (t) => {
     t.match(await ok(['apply', '--prune', '-l', 'app=web', '-f', '-'], labelled('kept')), 'configmap/old pruned')
   })
 
-  await t.test('delete them', async (t) => {
-    await ok(['delete', 'pvc,pv,sc', '--all'])
+  await t.test('delete them, once nothing protects them', async (t) => {
+    await ok(['delete', 'pvc,pv,sc', '--all', '--wait=false'])
+    // The controllers that remove the finalizers do not run here.
+    const protectedObjects = ['persistentvolumeclaim/data', 'persistentvolume/disk']
+    t.same((await ok(['get', 'pvc,pv,sc', '-o', 'name'])).trim().split('\n'), protectedObjects)
+    for (const name of protectedObjects)
+      await ok(['patch', name, '--type=merge', '--patch={"metadata":{"finalizers":null}}'])
     t.equal(await ok(['get', 'pvc,pv,sc', '-o', 'name']), '')
   })
 })

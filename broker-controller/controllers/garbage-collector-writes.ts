@@ -1,4 +1,5 @@
 /** The writes of the garbage collector: deletions, owner references and finalizers. */
+import { withoutFinalizer } from '../../api/deletion/finalizers.ts'
 import { isReleased, planDeletion } from '../../api/deletion/object-deletion.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
@@ -77,11 +78,4 @@ function blocksNothing<O extends OwnedItem['object']>(object: O): O | undefined 
   if (!present.some(({ blockOwnerDeletion }) => blockOwnerDeletion === true)) return undefined
   const ownerReferences = present.map((owner) => ({ ...owner, blockOwnerDeletion: false }))
   return { ...object, metadata: { ...object.metadata, ownerReferences } }
-}
-
-function withoutFinalizer<O extends OwnedItem['object']>(object: O, finalizer: string): O | undefined {
-  const { finalizers: present = [], ...metadata } = object.metadata
-  if (!present.includes(finalizer)) return undefined
-  const finalizers = present.filter((name) => name !== finalizer)
-  return { ...object, metadata: { ...metadata, ...(finalizers.length > 0 && { finalizers }) } }
 }

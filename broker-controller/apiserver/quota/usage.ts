@@ -16,7 +16,8 @@ import { isFinished } from '../../../api/pod/pod-deletion.ts'
 import type { Container, Pod } from '../../../api/pod.ts'
 import { compareQuantities } from '../../../api/quantity.ts'
 import type { BuiltInTypes, Resource } from '../../../api/resources.ts'
-import { type PersistentVolumeClaim, storageClassAnnotation } from '../../../api/storage/persistent-volume-claim.ts'
+import type { PersistentVolumeClaim } from '../../../api/storage/persistent-volume-claim.ts'
+import { classOfClaim } from '../../../api/storage/volume-matching.ts'
 
 export type CountedKind = Pick<Resource, 'id' | 'name' | 'group' | 'namespaced'>
 
@@ -121,7 +122,7 @@ function usageOfClaim({ metadata, spec = {}, status = {} }: PersistentVolumeClai
   const isLarger = asked !== undefined && allocated !== undefined && compareQuantities(allocated, asked) > 0
   const storage = isLarger ? allocated : asked
   const all = { persistentvolumeclaims: 1, ...(storage !== undefined && { 'requests.storage': storage }) }
-  const className = metadata.annotations?.[storageClassAnnotation] ?? spec.storageClassName ?? ''
+  const className = classOfClaim({ metadata, spec }) ?? ''
   if (className === '') return all
   const ofClass = Object.entries(all).map(([name, amount]) => [`${className}${ofStorageClass}${name}`, amount] as const)
   return { ...all, ...Object.fromEntries(ofClass) }

@@ -1,10 +1,11 @@
 /** networking.k8s.io/v1 Ingress (pkg/registry/networking/ingress/strategy.go). */
+
+import { defaultClassName } from '../../../../api/default-class.ts'
 import type { Ingress } from '../../../../api/network/ingress.ts'
 import type { IngressClass } from '../../../../api/network/ingress-class.ts'
 import { resources } from '../../../../api/resources.ts'
 import { ageOf, orNone, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
-import { defaultClassName } from '../default-class.ts'
 import {
   ingressClassAnnotation,
   ingressProblems,

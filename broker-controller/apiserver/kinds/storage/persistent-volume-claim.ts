@@ -1,19 +1,21 @@
 /** core/v1 PersistentVolumeClaim (pkg/registry/core/persistentvolumeclaim/strategy.go). */
+import { withFinalizer } from '../../../../api/deletion/finalizers.ts'
 import { amountNamed } from '../../../../api/limits/resource-amounts.ts'
 import { compareQuantities, formatQuantity, zeroQuantity } from '../../../../api/quantity.ts'
 import { resources } from '../../../../api/resources.ts'
-import {
-  type PersistentVolumeClaim,
-  type PersistentVolumeClaimSpec,
-  storageClassAnnotation,
+import type {
+  PersistentVolumeClaim,
+  PersistentVolumeClaimSpec,
 } from '../../../../api/storage/persistent-volume-claim.ts'
+import { defaultStorageClass } from '../../../../api/storage/storage-class.ts'
+import { classOfClaim, requestOfClaim } from '../../../../api/storage/volume-matching.ts'
+import { volumeFinalizers } from '../../../../api/storage/volume-names.ts'
 import { claimWarnings } from '../../../../api/warnings/storage-warnings.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { forbid } from '../../handlers/resource-request.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
 import { claimViolation } from '../limits/limit-ranger.ts'
 import { claimChangeProblems, claimProblems, claimStatusProblems } from './claim-problems.ts'
-import { defaultStorageClass } from './storage-class.ts'
 import { shortAccessModes } from './volume-problems.ts'
 
 const claimTable: TableOf<PersistentVolumeClaim> = {
@@ -30,7 +32,7 @@ const claimTable: TableOf<PersistentVolumeClaim> = {
       spec.volumeName ?? '',
       hasVolume ? formatQuantity(amountNamed(status.capacity ?? {}, 'storage') ?? zeroQuantity) : '',
       hasVolume ? shortAccessModes(status.accessModes) : '',
-      classOf(claim) ?? '',
+      classOfClaim(claim) ?? '',
       spec.volumeAttributesClassName ?? '<unset>',
       ageOf(metadata.creationTimestamp, nowMs),
       spec.volumeMode ?? '<unset>',
@@ -48,7 +50,10 @@ export const persistentVolumeClaimStrategy: KindStrategy<PersistentVolumeClaim> 
     spec: { ...claim.spec, volumeMode: claim.spec?.volumeMode ?? 'Filesystem' },
     status: { ...claim.status, phase: claim.status?.phase || 'Pending' },
   }),
-  prepareForCreate: ({ status: _, ...claim }) => ({ ...claim, spec: withSources(claim.spec ?? {}, undefined) }),
+  prepareForCreate: ({ status: _, ...claim }) => ({
+    ...withFinalizer(claim, volumeFinalizers.claim),
+    spec: withSources(claim.spec ?? {}, undefined),
+  }),
   prepareForUpdate: (old, now) => ({ ...now, spec: withSources(now.spec ?? {}, old.spec) }),
   validateCreate: claimProblems,
   validateUpdate: claimChangeProblems,
@@ -56,7 +61,7 @@ export const persistentVolumeClaimStrategy: KindStrategy<PersistentVolumeClaim> 
   warningsOnUpdate: (_, now) => claimWarnings(now),
   async admitCreate(created, _, { store }) {
     const ranges = (await store.list('limitranges', created.metadata.namespace)).items
-    const classes = classOf(created) === undefined ? (await store.list('storageclasses')).items : []
+    const classes = classOfClaim(created) === undefined ? (await store.list('storageclasses')).items : []
     const storageClassName = defaultStorageClass(classes)
     return {
       mutate: (claim) =>
@@ -71,7 +76,7 @@ export const persistentVolumeClaimStrategy: KindStrategy<PersistentVolumeClaim> 
   /** Only of a bound claim: another one was refused before (plugin/pkg/admission/storage/persistentvolume/resize/admission.go). */
   async admitUpdate(claim, { store }, { old, subresource }) {
     if (subresource !== '' || !isGrown(old, claim)) return
-    const name = classOf(claim) ?? ''
+    const name = classOfClaim(claim) ?? ''
     const found = name === '' ? undefined : await store.get('storageclasses', { namespace: '', name })
     if (found?.allowVolumeExpansion === true) return
     const because =
@@ -84,15 +89,8 @@ function refused({ metadata: { name = '' } }: PersistentVolumeClaim, because: st
   return forbid(resources.persistentvolumeclaims, name, because)
 }
 
-/** undefined: it names none, and gets the default. '' is none. */
-function classOf({ metadata, spec = {} }: PersistentVolumeClaim): string | undefined {
-  return metadata.annotations?.[storageClassAnnotation] ?? spec.storageClassName
-}
-
 function isGrown(old: PersistentVolumeClaim, now: PersistentVolumeClaim): boolean {
-  const sizeOf = ({ spec = {} }: PersistentVolumeClaim) =>
-    amountNamed(spec.resources?.requests ?? {}, 'storage') ?? zeroQuantity
-  return compareQuantities(sizeOf(now), sizeOf(old)) > 0
+  return compareQuantities(requestOfClaim(now), requestOfClaim(old)) > 0
 }
 
 /**

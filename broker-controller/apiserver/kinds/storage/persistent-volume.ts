@@ -1,10 +1,13 @@
 /** core/v1 PersistentVolume (pkg/registry/core/persistentvolume/strategy.go). */
+
+import { withFinalizer } from '../../../../api/deletion/finalizers.ts'
 import { amountNamed } from '../../../../api/limits/resource-amounts.ts'
 import type { AnyObject } from '../../../../api/meta.ts'
 import { formatQuantity, zeroQuantity } from '../../../../api/quantity.ts'
 import { resources } from '../../../../api/resources.ts'
 import type { PersistentVolume } from '../../../../api/storage/persistent-volume.ts'
-import { storageClassAnnotation } from '../../../../api/storage/persistent-volume-claim.ts'
+import { classOfVolume } from '../../../../api/storage/volume-matching.ts'
+import { volumeFinalizers } from '../../../../api/storage/volume-names.ts'
 import { persistentVolumeWarnings } from '../../../../api/warnings/storage-warnings.ts'
 import { rfc3339 } from '../../../../daemon/clock.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
@@ -24,7 +27,7 @@ const persistentVolumeTable: TableOf<PersistentVolume> = {
     spec.persistentVolumeReclaimPolicy ?? '',
     metadata.deletionTimestamp === undefined ? (status.phase ?? '') : 'Terminating',
     spec.claimRef === undefined ? '' : `${spec.claimRef.namespace ?? ''}/${spec.claimRef.name ?? ''}`,
-    metadata.annotations?.[storageClassAnnotation] ?? spec.storageClassName ?? '',
+    classOfVolume({ metadata, spec }),
     spec.volumeAttributesClassName ?? '<unset>',
     status.reason ?? '',
     ageOf(metadata.creationTimestamp, nowMs),
@@ -54,7 +57,7 @@ export const persistentVolumeStrategy: KindStrategy<PersistentVolume> = {
     }
   },
   prepareForCreate: (volume, { nowMs }) => ({
-    ...withoutAttributesClass(volume),
+    ...withFinalizer(withoutAttributesClass(volume), volumeFinalizers.volume),
     status: { phase: 'Pending', lastPhaseTransitionTime: rfc3339(nowMs) },
   }),
   prepareForUpdate: (_, now) => withoutAttributesClass(now),

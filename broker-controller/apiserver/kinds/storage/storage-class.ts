@@ -2,19 +2,13 @@
 import { labelKeyProblem, labelValueProblem, qualifiedNameProblem } from '../../../../api/names.ts'
 import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../../../../api/problem.ts'
 import { resources } from '../../../../api/resources.ts'
-import type { StorageClass } from '../../../../api/storage/storage-class.ts'
+import { defaultStorageClass, type StorageClass } from '../../../../api/storage/storage-class.ts'
 import { problemsWith, tooLong } from '../../../../api/validation/metadata-validation.ts'
 import { repeatedPlaces } from '../../../../api/validation/repeated.ts'
 import { storageClassWarnings } from '../../../../api/warnings/storage-warnings.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import type { KindStrategy } from '../../handlers/strategy.ts'
-import { defaultClassName } from '../default-class.ts'
-
-const defaultAnnotations = [
-  'storageclass.kubernetes.io/is-default-class',
-  'storageclass.beta.kubernetes.io/is-default-class',
-]
 
 const storageClassTable: TableOf<StorageClass> = {
   columns: tableColumns('Name', 'Provisioner', 'ReclaimPolicy', 'VolumeBindingMode', 'AllowVolumeExpansion', 'Age'),
@@ -42,11 +36,6 @@ export const storageClassStrategy: KindStrategy<StorageClass> = {
   validateUpdate: changeProblems,
   warningsOnCreate: storageClassWarnings,
   warningsOnUpdate: (_, now) => storageClassWarnings(now),
-}
-
-/** The class of claims that name none; undefined: there is none. */
-export function defaultStorageClass(classes: readonly Pick<StorageClass, 'metadata'>[]): string | undefined {
-  return defaultClassName(classes, ...defaultAnnotations)
 }
 
 const reclaimPolicies = ['Delete', 'Retain']

@@ -2,13 +2,12 @@ import { test } from 'tap'
 import type { LimitRange } from '../../../../api/limits/limit-range.ts'
 import type { PersistentVolume } from '../../../../api/storage/persistent-volume.ts'
 import type { PersistentVolumeClaim } from '../../../../api/storage/persistent-volume-claim.ts'
-import type { StorageClass } from '../../../../api/storage/storage-class.ts'
+import { defaultStorageClass, type StorageClass } from '../../../../api/storage/storage-class.ts'
 import { kinds } from '../../../control-plane.ts'
 import { causes, create, update } from '../../../testing/admitting.ts'
 import { anApi, patchTypes } from '../../../testing/api-in-memory.ts'
 import { tableOf } from '../../handlers/tables.ts'
 import { claimViolation } from '../limits/limit-ranger.ts'
-import { defaultStorageClass } from './storage-class.ts'
 
 type VolumeSpec = NonNullable<PersistentVolume['spec']>
 type ClaimSpec = NonNullable<PersistentVolumeClaim['spec']>

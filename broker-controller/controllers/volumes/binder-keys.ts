@@ -1,0 +1,103 @@
+/** Which claims and volumes are to be visited after a change of one, of a class or of a pod. In memory only. */
+import { classOfClaim, classOfVolume } from '../../../api/storage/volume-matching.ts'
+import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
+import { keyText } from '../../store/informer.ts'
+import { hasAnnotation, type StoredClaim } from './bind-writes.ts'
+import type { StoredVolume } from './volume-index.ts'
+
+export type BinderKey =
+  | { readonly kind: 'claim' | 'volume'; readonly key: string }
+  /** All claims of a class that have no volume: one visit for many volumes that become free together. */
+  | { readonly kind: 'waiting'; readonly key: string }
+
+export interface BinderKeys {
+  ofClaim(present: StoredClaim | undefined, previous: StoredClaim | undefined): readonly BinderKey[]
+  ofVolume(present: StoredVolume | undefined, previous: StoredVolume | undefined): readonly BinderKey[]
+  ofPodsClaim(claim: string): readonly BinderKey[]
+  /** The keys of the claims of this class that have no volume. '': of no class. */
+  waiting(className: string): Iterable<string>
+}
+
+export function binderKeys(): BinderKeys {
+  /** Claims without a volume, by class. */
+  const waiting = keySets()
+  /** Claims by the volume that they name. */
+  const naming = keySets()
+  /** Volumes by the claim that they name. */
+  const reserved = keySets()
+
+  const claimsOf = (volume: StoredVolume): readonly BinderKey[] => {
+    const { claimRef } = volume.spec ?? {}
+    const keys = new Set(naming.of(volume.metadata.name))
+    if (claimRef !== undefined) keys.add(keyText(claimRef))
+    return [...keys].map((key) => ({ kind: 'claim', key }))
+  }
+
+  return {
+    waiting: waiting.of,
+    ofClaim(present, previous) {
+      const key = keyText((present ?? previous)?.metadata ?? {})
+      if (previous !== undefined) {
+        waiting.delete(classOfClaim(previous) ?? '', key)
+        naming.delete(previous.spec?.volumeName ?? '', key)
+      }
+      if (present !== undefined) {
+        const { volumeName = '' } = present.spec ?? {}
+        if (volumeName !== '') naming.add(volumeName, key)
+        else if (!hasAnnotation(present, volumeAnnotations.bindCompleted)) waiting.add(classOfClaim(present) ?? '', key)
+      }
+      // Its volumes are visited when it comes, goes, or gets another one; also one that it does not name yet.
+      const names = [present, previous].map((one) => one?.spec?.volumeName ?? '')
+      const isOther = present === undefined || previous === undefined || names[0] !== names[1]
+      const volumes = new Set(isOther ? [...reserved.of(key), ...names.filter((name) => name !== '')] : [])
+      return [
+        ...(present === undefined ? [] : [{ kind: 'claim', key } as const]),
+        ...[...volumes].map((name) => ({ kind: 'volume', key: name }) as const),
+      ]
+    },
+    ofVolume(present, previous) {
+      const name = (present ?? previous)?.metadata.name ?? ''
+      if (previous?.spec?.claimRef !== undefined) reserved.delete(keyText(previous.spec.claimRef), name)
+      if (present?.spec?.claimRef !== undefined) reserved.add(keyText(present.spec.claimRef), name)
+      const isFree = present !== undefined && present.spec?.claimRef === undefined
+      return [
+        ...(present === undefined ? [] : [{ kind: 'volume', key: name } as const]),
+        ...(present === undefined ? [] : claimsOf(present)),
+        ...(previous === undefined ? [] : claimsOf(previous)),
+        ...(isFree && present.status?.phase === 'Available'
+          ? [{ kind: 'waiting', key: classOfVolume(present) } as const]
+          : []),
+      ]
+    },
+    ofPodsClaim: (claim) => [
+      { kind: 'claim', key: claim },
+      ...[...reserved.of(claim)].map((key) => ({ kind: 'volume', key }) as const),
+    ],
+  }
+}
+
+function keySets() {
+  const sets = new Map<string, Set<string>>()
+  return {
+    of: (key: string): Iterable<string> => sets.get(key) ?? [],
+    add(key: string, value: string) {
+      sets.set(key, (sets.get(key) ?? new Set()).add(value))
+    },
+    delete(key: string, value: string) {
+      const values = sets.get(key)
+      values?.delete(value)
+      if (values?.size === 0) sets.delete(key)
+    },
+  }
+}
+
+/** The key as a queue has it. */
+export function textOfKey({ kind, key }: BinderKey): string {
+  return `${kind} ${key}`
+}
+
+export function readKey(text: string): BinderKey {
+  const space = text.indexOf(' ')
+  const kind = text.slice(0, space)
+  return { kind: kind === 'claim' || kind === 'volume' ? kind : 'waiting', key: text.slice(space + 1) }
+}

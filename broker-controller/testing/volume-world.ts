@@ -1,0 +1,93 @@
+/** A control plane of claims and volumes. The test plays people, the scheduler, nodes and a provisioner. */
+import type { AnyObject } from '../../api/meta.ts'
+import { aPod } from '../../api/testing/builders.ts'
+import type { Log } from '../../daemon/log.ts'
+import { type Loop, runLoops } from '../../daemon/run.ts'
+import { type FakeClock, fakeClock } from '../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../daemon/testing/quiet-log.ts'
+import { builtInKinds } from '../control-plane.ts'
+import type { VolumeBinderNeeds } from '../controllers/volumes/volume-binder.ts'
+import { volumeControllers } from '../controllers/volumes/volume-controllers.ts'
+import { removeObject } from '../controllers/workloads/object-removal.ts'
+import { eventRecorder } from '../store/event-recorder.ts'
+import { memoryStore } from '../store/memory-store.ts'
+import type { Store, StoredObject } from '../store/store.ts'
+import { create } from './admitting.ts'
+
+type Kind = 'persistentvolumeclaims' | 'persistentvolumes'
+type Test = Parameters<typeof quietLog>[0] & { teardown(end: () => Promise<void> | void): void }
+
+export interface VolumeWorld {
+  /** As others see it: writes to it do not fail with the process. */
+  readonly store: Store
+  readonly clock: FakeClock
+  /** Starts the controllers; they end with the test, or when the function is called. */
+  start(): () => Promise<void>
+  settle(ms?: number): Promise<void>
+  /** As the API makes it of what its author sent. */
+  add(resource: Kind | 'storageclasses', object: AnyObject): Promise<void>
+  /** As the API does when somebody deletes it. */
+  remove(resource: Kind, name: string): Promise<void>
+  /** A pod that uses the claim; '': no node yet. */
+  addPod(name: string, claim: string, nodeName: string): Promise<void>
+  claim(name: string): Promise<StoredObject<'persistentvolumeclaims'> | undefined>
+  volume(name: string): Promise<StoredObject<'persistentvolumes'> | undefined>
+  /** `Reason message` of each Event of this object. */
+  events(name: string): Promise<readonly string[]>
+}
+
+export function volumeWorld(
+  t: Test,
+  given: { readonly store?: (store: Store) => Store; readonly hold?: VolumeBinderNeeds['hold'] } = {},
+): VolumeWorld {
+  const clock = fakeClock()
+  const store = memoryStore({ clock, resources: builtInKinds })
+  const log: Log = quietLog(t)
+  const seen = given.store?.(store) ?? store
+  const { hold } = given
+  const needs = { store: seen, events: eventRecorder({ store: seen, clock }), clock, log, ...(hold && { hold }) }
+  const get = <R extends Kind>(resource: R, namespace: string, name: string) => store.get(resource, { namespace, name })
+  return {
+    store,
+    clock,
+    settle: (ms = 100) => clock.advance(ms),
+    start() {
+      const stop = new AbortController()
+      const loops: readonly Loop[] = volumeControllers(needs)
+      const running = runLoops(loops, stop.signal, log)
+      const end = async () => {
+        stop.abort()
+        let hasEnded = false
+        const ended = running.finally(() => {
+          hasEnded = true
+        })
+        // A write that met another one is tried again before the loop ends.
+        while (!hasEnded) await clock.advance(50)
+        await ended
+      }
+      t.teardown(end)
+      return end
+    },
+    async add(resource, object) {
+      await store.create(resource, create(resource, object) as never)
+    },
+    async remove(resource, name) {
+      const namespace = resource === 'persistentvolumes' ? '' : 'default'
+      const object = await store.get(resource, { namespace, name })
+      if (object !== undefined) await removeObject({ store, clock }, resource, object)
+    },
+    async addPod(name, claim, nodeName) {
+      const pod = aPod({ name })
+      const { uid: _, resourceVersion: __, ...metadata } = pod.metadata
+      const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: claim } }]
+      const spec = { ...pod.spec, volumes, ...(nodeName !== '' && { nodeName }) }
+      await store.create('pods', { ...pod, metadata: { ...metadata, namespace: 'default' }, spec })
+    },
+    claim: (name) => get('persistentvolumeclaims', 'default', name),
+    volume: (name) => get('persistentvolumes', '', name),
+    async events(name) {
+      const all = (await store.list('events')).items.filter(({ involvedObject }) => involvedObject.name === name)
+      return all.map(({ reason, message }) => `${reason} ${message}`)
+    },
+  }
+}
