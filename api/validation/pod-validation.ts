@@ -4,6 +4,7 @@ import { dnsSubdomainProblem, labelKeyProblem, labelValueProblem, qualifiedNameP
 import { schedulingExcesses } from '../pod/scheduling-terms.ts'
 import { mirrorAnnotation, type Pod, type PodSpec, type PodTemplateSpec, type Toleration } from '../pod.ts'
 import { forbidden, invalid, notSupported, type Problem } from '../problem.ts'
+import { podClaimProblems } from '../storage/pod-volume-problems.ts'
 import { containersProblems, initContainersProblems, oneOfWords, requirementProblems } from './container-validation.ts'
 import { annotationProblems, labelProblems, problemsWith } from './metadata-validation.ts'
 import { osProblems } from './os-validation.ts'
@@ -13,10 +14,12 @@ import { unsupportedFields } from './unsupported-fields.ts'
 import { mountsProblems, volumeNames, volumesProblems } from './volume-validation.ts'
 
 /** Of a pod with its defaults filled in. */
-export function podProblems({ metadata, spec }: Pod): readonly Problem[] {
+export function podProblems(pod: Pod): readonly Problem[] {
+  const { metadata, spec } = pod
   const isUnbound = (spec.nodeName ?? '') === ''
   return [
     ...podSpecProblems('spec', spec),
+    ...podClaimProblems(pod),
     ...(isUnbound ? mirrorProblems(metadata, 'must set spec.nodeName if mirror pod annotation is set') : []),
   ]
 }

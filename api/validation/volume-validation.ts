@@ -3,6 +3,7 @@ import { dataKeyProblem, dnsLabelProblem, dnsSubdomainProblem } from '../names.t
 import type { Container, PodSpec, Volume } from '../pod.ts'
 import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../problem.ts'
 import { compareQuantities, zeroQuantity } from '../quantity.ts'
+import { claimVolumeProblems } from '../storage/pod-volume-problems.ts'
 import { fileFieldProblems, objectNameProblems, resourceProblems } from './env-validation.ts'
 import { problemsWith, tooLong } from './metadata-validation.ts'
 import { repeatedPlaces } from './repeated.ts'
@@ -20,7 +21,8 @@ export function volumesProblems(field: string, { volumes = [] }: PodSpec): reado
   })
 }
 
-function sourceProblems(at: string, { name: _, ...sources }: Volume): readonly Problem[] {
+function sourceProblems(at: string, volume: Volume): readonly Problem[] {
+  const { name: _, ...sources } = volume
   const kinds = Object.entries(sources).filter(([, source]) => source !== undefined)
   if (kinds.length === 0) return [required(at, 'must specify a volume type')]
   if (kinds.length > 1) {
@@ -35,6 +37,7 @@ function sourceProblems(at: string, { name: _, ...sources }: Volume): readonly P
     ...(downwardAPI ? downwardProblems(`${at}.downwardAPI`, downwardAPI) : []),
     ...(projected ? projectedProblems(`${at}.projected`, projected) : []),
     ...(csi ? csiProblems(`${at}.csi`, csi) : []),
+    ...claimVolumeProblems(at, volume),
   ]
 }
 
@@ -249,7 +252,7 @@ export function mountsProblems(
 
 /** What the author of a volume left out, as Kubernetes fills it in. */
 export function withVolumeDefaults(volume: Volume): Volume {
-  const { configMap, secret, downwardAPI, projected, hostPath } = volume
+  const { configMap, secret, downwardAPI, projected, hostPath, ephemeral } = volume
   const kinds = Object.entries(volume).filter(([field, source]) => field !== 'name' && source !== undefined)
   if (kinds.length === 0) return { ...volume, emptyDir: {} }
   const readable = <T extends { readonly defaultMode?: number }>(source: T) => ({
@@ -263,6 +266,15 @@ export function withVolumeDefaults(volume: Volume): Volume {
     ...(downwardAPI && { downwardAPI: readable(downwardAPI) }),
     ...(projected && { projected: readable(withProjectionDefaults(projected)) }),
     ...(hostPath && { hostPath: { ...hostPath, type: hostPath.type ?? '' } }),
+    ...(ephemeral?.volumeClaimTemplate && { ephemeral: withClaimDefaults(ephemeral) }),
+  }
+}
+
+function withClaimDefaults(ephemeral: NonNullable<Volume['ephemeral']>): NonNullable<Volume['ephemeral']> {
+  const { spec = {}, ...template } = ephemeral.volumeClaimTemplate ?? {}
+  return {
+    ...ephemeral,
+    volumeClaimTemplate: { ...template, spec: { ...spec, volumeMode: spec.volumeMode ?? 'Filesystem' } },
   }
 }
 

@@ -2,6 +2,7 @@
  * Loops: claims that pods use, and volumes that are bound, are not removed when they are deleted, but when they are not used any
  * more (pkg/controller/volume/pvcprotection and pvprotection of Kubernetes). The finalizer is added at admission.
  */
+import { isApiError } from '../../../api/api-error.ts'
 import { withFinalizer, withoutFinalizer } from '../../../api/deletion/finalizers.ts'
 import { isReleased } from '../../../api/deletion/object-deletion.ts'
 import type { AnyObject } from '../../../api/meta.ts'
@@ -10,10 +11,12 @@ import { type Reconciled, runController } from '../../../daemon/controller.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
 import { type InformerNeeds, informer, keyFrom, keyText } from '../../store/informer.ts'
-import { removeIfThere, rewrite } from '../../store/rewrite.ts'
 import type { StoredObject } from '../../store/store.ts'
 import type { ClaimPods } from './claim-pods.ts'
 import { isUsedBy, isVolumeUsed, protectionStep } from './protection.ts'
+
+/** Another writer was faster. */
+const conflictMs = 20
 
 export function claimProtection(needs: InformerNeeds, pods: ClaimPods): Loop {
   return protection(needs, {
@@ -55,6 +58,7 @@ function protection<R extends 'persistentvolumeclaims' | 'persistentvolumes'>(
   needs: InformerNeeds,
   { name, resource, finalizer, connect, listed, isUsed }: Protection<R>,
 ): Loop {
+  const { store } = needs
   const queue = workQueue(needs.clock)
   const objects = informer(needs, resource, (present) => {
     if (present !== undefined && protectionStep(present, finalizer) !== 'none') queue.add(keyText(present.metadata))
@@ -66,21 +70,30 @@ function protection<R extends 'persistentvolumeclaims' | 'persistentvolumes'>(
     const object = objects.get(keyFrom(key))
     if (object === undefined) return undefined
     const step = protectionStep(object, finalizer)
-    if (step === 'remove') await removeIfThere(needs.store, resource, object)
-    if (step === 'protect') await change(object, (fresh) => withFinalizerIf(fresh, finalizer))
-    if (step !== 'release-if-unused' || (await isUsed(object))) return undefined
-    const written = await change(object, (fresh) => withoutFinalizer(fresh, finalizer))
-    if (written !== undefined && isReleased(written)) await removeIfThere(needs.store, resource, written)
+    if (step === 'protect') await store.update(resource, withFinalizer<AnyObject>(object, finalizer) as StoredObject<R>)
+    if (step === 'release-if-unused' && !(await isUsed(object))) await release(object)
     return undefined
   }
-  const change = (
-    { metadata: { namespace = '', name: objectName, uid } }: StoredObject<R>,
-    decide: (fresh: StoredObject<R>) => StoredObject<R> | undefined,
-  ) => rewrite<R>(needs, resource, { key: { namespace, name: objectName }, uid, change: decide })
+  /** The last finalizer goes with the object, in one write: nobody can use it in between. */
+  const release = async (object: StoredObject<R>) => {
+    const { name: objectName, namespace = '', uid, resourceVersion } = object.metadata
+    const released = withoutFinalizer<StoredObject<R>>(object, finalizer) ?? object
+    if (!isReleased(released)) await store.update(resource, released)
+    else await store.delete(resource, { namespace, name: objectName }, { uid, resourceVersion })
+  }
+  /** Each write is over the version that was decided on: others write these objects, too. */
+  const visit = async (key: string): Promise<Reconciled> => {
+    try {
+      return await reconcile(key)
+    } catch (error) {
+      if (isApiError(error, 'Conflict') || isApiError(error, 'NotFound')) return { requeueAfterMs: conflictMs }
+      throw error
+    }
+  }
 
   const work = async (signal: AbortSignal) => {
     await Promise.all([objects.listed, listed])
-    if (!signal.aborted) await runController({ name, reconcile }, queue, needs.log, signal)
+    if (!signal.aborted) await runController({ name, reconcile: visit }, queue, needs.log, signal)
   }
   return {
     name,
@@ -94,9 +107,4 @@ function protection<R extends 'persistentvolumeclaims' | 'persistentvolumes'>(
         needs.log,
       ),
   }
-}
-
-/** Not while it is being deleted: finalizers are only removed then. */
-function withFinalizerIf<O extends AnyObject>(fresh: O, finalizer: string): O | undefined {
-  return protectionStep(fresh, finalizer) === 'protect' ? withFinalizer(fresh, finalizer) : undefined
 }

@@ -47,7 +47,7 @@ test('what is not being deleted is protected, and what is, is removed when nothi
   t.equal(step({ finalizers: ['mine'] }), 'none')
   t.equal(step({ finalizers: ['mine', 'other'], deletionTimestamp }), 'release-if-unused')
   t.equal(step({ finalizers: ['other'], deletionTimestamp }), 'none')
-  t.equal(step({ deletionTimestamp, deletionGracePeriodSeconds: 0 }), 'remove')
+  t.equal(step({ deletionTimestamp, deletionGracePeriodSeconds: 0 }), 'release-if-unused')
   t.ok(isVolumeUsed(aStoredVolume('disk', { status: { phase: 'Bound' } })))
   t.notOk(isVolumeUsed(aStoredVolume('disk', { status: { phase: 'Released' } })))
 })

@@ -6,15 +6,14 @@ import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts
 import type { PersistentVolumeClaim } from '../../../api/storage/persistent-volume-claim.ts'
 import { claimsOfPod, isMadeForPod } from '../../../api/storage/pod-claims.ts'
 
-export type ProtectionStep = 'protect' | 'release-if-unused' | 'remove' | 'none'
+export type ProtectionStep = 'protect' | 'release-if-unused' | 'none'
 
 export function protectionStep(object: AnyObject, finalizer: string): ProtectionStep {
   const { deletionTimestamp, finalizers = [] } = object.metadata
   const isProtected = finalizers.includes(finalizer)
   if (deletionTimestamp === undefined) return isProtected ? 'none' : 'protect'
-  if (isProtected) return 'release-if-unused'
-  // The process ended after it had removed the last finalizer.
-  return isReleased(object) ? 'remove' : 'none'
+  // One that nothing holds any more was left by a process that ended before it removed the object.
+  return isProtected || isReleased(object) ? 'release-if-unused' : 'none'
 }
 
 /**

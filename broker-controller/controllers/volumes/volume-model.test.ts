@@ -102,7 +102,7 @@ function actors(world: VolumeWorld, random: () => number) {
   const schedule = async () => {
     const [claim, volume] = [await oneOf('persistentvolumeclaims'), await oneOf('persistentvolumes')]
     if (claim === undefined || claim.spec?.volumeName || classOfClaim(claim) !== 'late') return
-    if (volume !== undefined && volume.spec?.claimRef === undefined && isLargeEnoughFor(volume, claim)) {
+    if (volume !== undefined && isFreeFor(volume, claim)) {
       const claimRef = claimRefTo(claim.metadata.name, claim.metadata.uid)
       const annotations = { ...volume.metadata.annotations, [boundByController]: 'yes' }
       const metadata = { ...volume.metadata, annotations }

@@ -57,6 +57,12 @@ test('a volume is bound when its claim names it, and its claim is visited when t
   })
 })
 
+test('a volume that is deleted before its claim names it is let go', async (t) => {
+  const deleted = { ...taken('Bound'), metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }
+  t.same(plan(deleted, boundTo('')), { write: 'whole' })
+  t.same(plan(deleted, boundTo('disk')), {}, 'one that is bound stays')
+})
+
 test('a volume whose claim has another volume is free again, or not needed', async (t) => {
   t.same(plan(taken('Bound'), boundTo('other')), { write: 'whole' })
   t.same(plan(taken('Bound', {}, { [boundByController]: 'yes' }), boundTo('other')), { write: 'whole' })

@@ -1,54 +1,20 @@
 /** Validates claims (ValidatePersistentVolumeClaim and ValidatePersistentVolumeClaimUpdate of Kubernetes). */
 import { amountNamed, type ResourceAmounts } from '../../../../api/limits/resource-amounts.ts'
 import { isStandardOfQuotas } from '../../../../api/limits/resource-names.ts'
-import { dnsSubdomainProblem, qualifiedNameProblem } from '../../../../api/names.ts'
-import { forbidden, invalid, notSupported, type Problem, required } from '../../../../api/problem.ts'
+import { qualifiedNameProblem } from '../../../../api/names.ts'
+import { forbidden, invalid, notSupported, type Problem } from '../../../../api/problem.ts'
 import { compareQuantities, formatQuantity, type QuantityLike, zeroQuantity } from '../../../../api/quantity.ts'
+import { claimSpecProblems } from '../../../../api/storage/claim-spec-problems.ts'
 import {
   type PersistentVolumeClaim,
   type PersistentVolumeClaimSpec,
   storageClassAnnotation,
 } from '../../../../api/storage/persistent-volume-claim.ts'
 import { problemsWith } from '../../../../api/validation/metadata-validation.ts'
-import { selectorProblems } from '../../../../api/validation/scheduling-validation.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
-import { accessModeProblems, classNameProblems, positiveAmountProblems, volumeModeProblems } from './volume-problems.ts'
 
 export function claimProblems({ spec = {} }: PersistentVolumeClaim): readonly Problem[] {
-  const { accessModes = [], dataSource, dataSourceRef } = spec
-  const storage = 'spec.resources[storage]'
-  const asked = amountNamed(spec.resources?.requests ?? {}, 'storage')
-  return [
-    ...(accessModes.length === 0 ? [required('spec.accessModes', 'at least 1 access mode is required')] : []),
-    ...selectorProblems('spec.selector', spec.selector),
-    ...accessModeProblems('spec.accessModes', accessModes),
-    ...(asked === undefined ? [required(storage)] : positiveAmountProblems(storage, asked)),
-    ...classNameProblems('spec.storageClassName', spec.storageClassName),
-    ...volumeModeProblems('spec.volumeMode', spec.volumeMode),
-    ...sourceProblems('spec.dataSource', dataSource),
-    ...sourceProblems('spec.dataSourceRef', dataSourceRef),
-    ...(dataSource && dataSourceRef && !isSame(dataSource, dataSourceRef)
-      ? [invalid('spec', 'spec.dataSource', 'must match dataSourceRef')]
-      : []),
-  ]
-}
-
-type Source = NonNullable<PersistentVolumeClaimSpec['dataSource']>
-
-function sourceProblems(field: string, source: Source | undefined): readonly Problem[] {
-  if (source === undefined) return []
-  const { apiGroup = '', kind, name } = source
-  const inCore = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
-  return [
-    ...(name === '' ? [required(`${field}.name`)] : []),
-    ...(kind === '' ? [required(`${field}.kind`)] : []),
-    ...(apiGroup === '' && kind !== 'PersistentVolumeClaim' ? [invalid(field, kind, inCore)] : []),
-    ...(apiGroup === '' ? [] : problemsWith(`${field}.apiGroup`, apiGroup, dnsSubdomainProblem)),
-  ]
-}
-
-function isSame(one: Source, other: Source): boolean {
-  return one.apiGroup === other.apiGroup && one.kind === other.kind && one.name === other.name
+  return claimSpecProblems('spec', spec)
 }
 
 /** A claim is what it was when it was made, but for its volume, its first class, and the size of a bound one. */

@@ -10,13 +10,13 @@ import type {
 import { defaultStorageClass } from '../../../../api/storage/storage-class.ts'
 import { classOfClaim, requestOfClaim } from '../../../../api/storage/volume-matching.ts'
 import { volumeFinalizers } from '../../../../api/storage/volume-names.ts'
+import { shortAccessModes } from '../../../../api/storage/volume-problems.ts'
 import { claimWarnings } from '../../../../api/warnings/storage-warnings.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { forbid } from '../../handlers/resource-request.ts'
 import { type KindStrategy, statusSubresource } from '../../handlers/strategy.ts'
 import { claimViolation } from '../limits/limit-ranger.ts'
 import { claimChangeProblems, claimProblems, claimStatusProblems } from './claim-problems.ts'
-import { shortAccessModes } from './volume-problems.ts'
 
 const claimTable: TableOf<PersistentVolumeClaim> = {
   columns: tableColumns(

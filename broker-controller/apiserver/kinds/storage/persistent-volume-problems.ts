@@ -3,12 +3,17 @@ import { amountNamed } from '../../../../api/limits/resource-amounts.ts'
 import { dnsLabelProblem, dnsSubdomainProblem } from '../../../../api/names.ts'
 import { forbidden, invalid, notSupported, type Problem, required } from '../../../../api/problem.ts'
 import type { PersistentVolume, PersistentVolumeSpec } from '../../../../api/storage/persistent-volume.ts'
+import {
+  accessModeProblems,
+  classNameProblems,
+  positiveAmountProblems,
+  volumeModeProblems,
+} from '../../../../api/storage/volume-problems.ts'
 import { volumeSourceNames } from '../../../../api/storage/volume-source.ts'
 import { problemsWith } from '../../../../api/validation/metadata-validation.ts'
 import { nodeTermsProblems } from '../../../../api/validation/scheduling-validation.ts'
 import { csiDriverNameProblems, hostPathProblems } from '../../../../api/validation/volume-validation.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
-import { accessModeProblems, classNameProblems, positiveAmountProblems, volumeModeProblems } from './volume-problems.ts'
 
 const reclaimPolicies = ['Delete', 'Recycle', 'Retain']
 

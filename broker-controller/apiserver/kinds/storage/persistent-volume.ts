@@ -8,12 +8,12 @@ import { resources } from '../../../../api/resources.ts'
 import type { PersistentVolume } from '../../../../api/storage/persistent-volume.ts'
 import { classOfVolume } from '../../../../api/storage/volume-matching.ts'
 import { volumeFinalizers } from '../../../../api/storage/volume-names.ts'
+import { shortAccessModes } from '../../../../api/storage/volume-problems.ts'
 import { persistentVolumeWarnings } from '../../../../api/warnings/storage-warnings.ts'
 import { rfc3339 } from '../../../../daemon/clock.ts'
 import { ageOf, type TableOf, tableColumns } from '../../handlers/cells.ts'
 import { type KindStrategy, replaceStatus, withWrittenMetadata } from '../../handlers/strategy.ts'
 import { persistentVolumeChangeProblems, persistentVolumeProblems } from './persistent-volume-problems.ts'
-import { shortAccessModes } from './volume-problems.ts'
 
 const persistentVolumeTable: TableOf<PersistentVolume> = {
   columns: tableColumns(

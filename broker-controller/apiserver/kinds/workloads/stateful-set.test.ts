@@ -44,14 +44,35 @@ test('a StatefulSet gets its defaults, and a status that it cannot bring', async
   )
 })
 
-test('claims are refused with their field and what to do', async (t) => {
-  const volumeClaimTemplates = [{ metadata: { name: 'data' }, spec: { accessModes: ['ReadWriteOnce'] } }]
-  t.match(refused({ volumeClaimTemplates }), [
-    /^spec.volumeClaimTemplates: Forbidden: persistent volumes are not supported by this version of Bramble: use /,
+test('claims of pods are part of a set, with their kind and defaults, and stay as they were', async (t) => {
+  const claim = { metadata: { name: 'data' }, spec: { accessModes: ['ReadWriteOnce'] } }
+  const mounting = template()
+  const mounts = { volumeMounts: [{ name: 'data', mountPath: '/data' }] }
+  const containers = mounting.spec.containers.map((one) => ({ ...one, ...mounts }))
+  const spec = { volumeClaimTemplates: [claim], template: { ...mounting, spec: { ...mounting.spec, containers } } }
+  const set = made(spec)
+  t.match(set.spec, {
+    volumeClaimTemplates: [
+      {
+        apiVersion: 'v1',
+        kind: 'PersistentVolumeClaim',
+        metadata: { name: 'data' },
+        spec: { accessModes: ['ReadWriteOnce'], volumeMode: 'Filesystem' },
+        status: { phase: 'Pending' },
+      },
+    ],
+    template: { spec: { volumes: undefined } },
+  })
+  t.same(refused({ ...spec, volumeClaimTemplates: [] }), [
+    'spec.template.spec.containers[0].volumeMounts[0].name: Not found: "data"',
   ])
-  t.same(refused({ volumeClaimTemplates: [] }), [])
+  const larger = { ...claim, spec: { ...claim.spec, resources: { requests: { storage: '2Gi' } } } }
+  t.match(
+    causes(() => update('statefulsets', set, statefulSet({ ...spec, volumeClaimTemplates: [larger] }))),
+    [/^spec: Forbidden: updates to statefulset spec for fields other than/],
+  )
   const persistentVolumeClaimRetentionPolicy = { whenDeleted: 'Delete', whenScaled: 'Retain' }
-  t.same(refused({ persistentVolumeClaimRetentionPolicy }), [], 'their policy is accepted')
+  t.same(refused({ persistentVolumeClaimRetentionPolicy }), [])
   t.same(refused({ persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Keep' } }), [
     'spec.persistentVolumeClaimRetentionPolicy.whenDeleted: Unsupported value: "Keep": supported values: "Retain", "Delete"',
   ])

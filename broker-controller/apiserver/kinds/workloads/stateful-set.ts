@@ -1,8 +1,10 @@
 /** apps/v1 StatefulSet (pkg/registry/apps/statefulset/strategy.go). */
 import { dnsLabelProblem } from '../../../../api/names.ts'
+import type { PodTemplateSpec } from '../../../../api/pod.ts'
 import { forbidden, invalid, notSupported, type Problem, required } from '../../../../api/problem.ts'
 import { resources } from '../../../../api/resources.ts'
 import { requirementsOf } from '../../../../api/selectors.ts'
+import type { StatefulClaim } from '../../../../api/storage/persistent-volume-claim.ts'
 import { withTemplateDefaults } from '../../../../api/validation/pod-defaults.ts'
 import {
   countProblems,
@@ -64,6 +66,7 @@ function withStatefulSetDefaults({ spec, ...set }: StatefulSet): StatefulSet {
     ...set,
     spec: {
       ...spec,
+      ...(spec.volumeClaimTemplates && { volumeClaimTemplates: spec.volumeClaimTemplates.map(withClaimDefaults) }),
       replicas: spec.replicas ?? 1,
       template: withTemplateDefaults(spec.template),
       serviceName: spec.serviceName ?? '',
@@ -78,6 +81,17 @@ function withStatefulSetDefaults({ spec, ...set }: StatefulSet): StatefulSet {
   }
 }
 
+/** The kind of a claim inside a set is written out (Convert_apps_StatefulSetSpec_To_v1_StatefulSetSpec). */
+function withClaimDefaults({ apiVersion: _, kind: __, spec = {}, status, ...claim }: StatefulClaim): StatefulClaim {
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    ...claim,
+    spec: { ...spec, volumeMode: spec.volumeMode ?? 'Filesystem' },
+    status: { ...status, phase: status?.phase || 'Pending' },
+  }
+}
+
 type Strategy = NonNullable<StatefulSetSpec['updateStrategy']>
 
 /** A strategy that is named without `rollingUpdate` stays without. */
@@ -88,13 +102,9 @@ function withStrategyDefaults({ type, rollingUpdate }: Strategy = {}): Strategy 
   return { type: type || 'RollingUpdate', ...(filled && { rollingUpdate: filled }) }
 }
 
-const claimsProblem =
-  'persistent volumes are not supported by this version of Bramble: use a volume of the template, such as hostPath, ' +
-  'together with a nodeSelector'
-
 function statefulSetProblems({ spec }: StatefulSet): readonly Problem[] {
   const place = { field: 'spec.template', selectorField: 'spec.selector', kind: 'StatefulSet' }
-  const { podManagementPolicy, selector, volumeClaimTemplates = [] } = spec
+  const { podManagementPolicy, selector } = spec
   const isKnown = ['OrderedReady', 'Parallel'].includes(podManagementPolicy ?? '')
   const isReadable = requirementsOf(selector)?.ok !== false
   return [
@@ -107,9 +117,16 @@ function statefulSetProblems({ spec }: StatefulSet): readonly Problem[] {
     ...countProblems('spec.minReadySeconds', spec.minReadySeconds),
     ...countProblems('spec.ordinals.start', spec.ordinals?.start),
     ...workloadSelectorProblems('spec.selector', selector, 'statefulset'),
-    ...lastingTemplateProblems(place, spec.template, isReadable ? selector : undefined),
-    ...(volumeClaimTemplates.length > 0 ? [forbidden('spec.volumeClaimTemplates', claimsProblem)] : []),
+    ...lastingTemplateProblems(place, withClaimVolumes(spec), isReadable ? selector : undefined),
   ]
+}
+
+/** Its containers may mount the claims. Kubernetes does not look at the claims here: what is wrong with one is seen when it is made. */
+function withClaimVolumes({ template, volumeClaimTemplates = [] }: StatefulSetSpec): PodTemplateSpec {
+  const names = new Set(volumeClaimTemplates.map(({ metadata }) => metadata?.name ?? ''))
+  const others = (template.spec.volumes ?? []).filter(({ name }) => !names.has(name))
+  const volumes = [...others, ...[...names].map((name) => ({ name, emptyDir: {} }))]
+  return names.size === 0 ? template : { ...template, spec: { ...template.spec, volumes } }
 }
 
 function strategyProblems(field: string, strategy: Strategy): readonly Problem[] {

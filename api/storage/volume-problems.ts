@@ -1,8 +1,8 @@
 /** Validates what PersistentVolumes and claims share (pkg/apis/core/validation/validation.go of Kubernetes). */
-import { dnsSubdomainProblem } from '../../../../api/names.ts'
-import { forbidden, invalid, notSupported, type Problem } from '../../../../api/problem.ts'
-import { compareQuantities, formatQuantity, type QuantityLike, zeroQuantity } from '../../../../api/quantity.ts'
-import { problemsWith } from '../../../../api/validation/metadata-validation.ts'
+import { dnsSubdomainProblem } from '../names.ts'
+import { forbidden, invalid, notSupported, type Problem } from '../problem.ts'
+import { compareQuantities, formatQuantity, type QuantityLike, zeroQuantity } from '../quantity.ts'
+import { problemsWith } from '../validation/metadata-validation.ts'
 
 const accessModes = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod']
 const volumeModes = ['Block', 'Filesystem']
