@@ -1,5 +1,6 @@
 /** A control plane of claims and volumes. The test plays people, the scheduler, nodes and a provisioner. */
 import type { AnyObject } from '../../api/meta.ts'
+import type { Volume } from '../../api/pod.ts'
 import { aPod } from '../../api/testing/builders.ts'
 import type { Log } from '../../daemon/log.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
@@ -9,10 +10,10 @@ import { builtInKinds } from '../control-plane.ts'
 import type { VolumeBinderNeeds } from '../controllers/volumes/volume-binder.ts'
 import { volumeControllers } from '../controllers/volumes/volume-controllers.ts'
 import { removeObject } from '../controllers/workloads/object-removal.ts'
-import { eventRecorder } from '../store/event-recorder.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import type { Store, StoredObject } from '../store/store.ts'
 import { create } from './admitting.ts'
+import { workloadNeeds } from './workload-world.ts'
 
 type Kind = 'persistentvolumeclaims' | 'persistentvolumes'
 type Test = Parameters<typeof quietLog>[0] & { teardown(end: () => Promise<void> | void): void }
@@ -28,8 +29,8 @@ export interface VolumeWorld {
   add(resource: Kind | 'storageclasses', object: AnyObject): Promise<void>
   /** As the API does when somebody deletes it. */
   remove(resource: Kind, name: string): Promise<void>
-  /** A pod that uses the claim; '': no node yet. */
-  addPod(name: string, claim: string, nodeName: string): Promise<void>
+  /** A pod that uses the claim, or these volumes; `nodeName` '': it has none yet. */
+  addPod(name: string, uses: string | readonly Volume[], nodeName: string): Promise<void>
   claim(name: string): Promise<StoredObject<'persistentvolumeclaims'> | undefined>
   volume(name: string): Promise<StoredObject<'persistentvolumes'> | undefined>
   /** `Reason message` of each Event of this object. */
@@ -42,10 +43,11 @@ export function volumeWorld(
 ): VolumeWorld {
   const clock = fakeClock()
   const store = memoryStore({ clock, resources: builtInKinds })
+  void store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default' } })
   const log: Log = quietLog(t)
   const seen = given.store?.(store) ?? store
   const { hold } = given
-  const needs = { store: seen, events: eventRecorder({ store: seen, clock }), clock, log, ...(hold && { hold }) }
+  const needs = { ...workloadNeeds(seen, clock, log), ...(hold && { hold }) }
   const get = <R extends Kind>(resource: R, namespace: string, name: string) => store.get(resource, { namespace, name })
   return {
     store,
@@ -76,10 +78,10 @@ export function volumeWorld(
       const object = await store.get(resource, { namespace, name })
       if (object !== undefined) await removeObject({ store, clock }, resource, object)
     },
-    async addPod(name, claim, nodeName) {
+    async addPod(name, uses, nodeName) {
       const pod = aPod({ name })
       const { uid: _, resourceVersion: __, ...metadata } = pod.metadata
-      const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: claim } }]
+      const volumes = typeof uses === 'string' ? [{ name: 'data', persistentVolumeClaim: { claimName: uses } }] : uses
       const spec = { ...pod.spec, volumes, ...(nodeName !== '' && { nodeName }) }
       await store.create('pods', { ...pod, metadata: { ...metadata, namespace: 'default' }, spec })
     },

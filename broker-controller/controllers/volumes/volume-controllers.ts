@@ -1,15 +1,19 @@
 /** The controllers of volumes and claims, with the index of pods that they share. */
 import type { Loop } from '../../../daemon/run.ts'
 import { claimPods } from './claim-pods.ts'
+import { type EphemeralClaimsNeeds, ephemeralClaims } from './ephemeral-claims.ts'
 import { claimProtection, volumeProtection } from './protection-controllers.ts'
 import { type VolumeBinderNeeds, volumeBinder } from './volume-binder.ts'
 
-export function volumeControllers(needs: VolumeBinderNeeds): readonly Loop[] {
+export type VolumeControllerNeeds = VolumeBinderNeeds & EphemeralClaimsNeeds
+
+export function volumeControllers(needs: VolumeControllerNeeds): readonly Loop[] {
   const pods = claimPods(needs)
   return [
     { name: 'claim-pods', run: pods.run },
     volumeBinder(needs, pods),
     claimProtection(needs, pods),
     volumeProtection(needs),
+    ephemeralClaims(needs, pods),
   ]
 }
