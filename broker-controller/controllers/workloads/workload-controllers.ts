@@ -9,7 +9,7 @@ import { ttlAfterFinishedController } from './jobs/ttl-after-finished.ts'
 import { ownedObjects } from './owned-objects.ts'
 import type { PodControlNeeds } from './pod-control.ts'
 import { replicaSetController, replicationControllerController } from './replicas/replica-controller.ts'
-import { statefulSetController } from './stateful/stateful-controller.ts'
+import { statefulSetControllers } from './stateful/stateful-controller.ts'
 import type { WorkloadMetrics } from './workload-metrics.ts'
 
 export type WorkloadNeeds = PodControlNeeds & { readonly workloadMetrics: WorkloadMetrics }
@@ -27,7 +27,7 @@ export function workloadControllers(needs: WorkloadNeeds, localZone: TimeZone = 
     replicationControllerController(needs, pods),
     { name: 'owned-revisions', run: revisions.run },
     daemonSetController({ ...needs, revisions }, pods),
-    statefulSetController({ ...needs, revisions }, pods),
+    ...statefulSetControllers({ ...needs, revisions }, pods),
     { name: 'owned-jobs', run: jobs.run },
     jobController(needs, pods),
     cronJobController(needs, jobs, localZone),

@@ -1,27 +1,25 @@
 /** Loop: keeps the pods of StatefulSets (pkg/controller/statefulset). */
 
-import { isApiError } from '../../../../api/api-error.ts'
 import type { PodTemplateSpec } from '../../../../api/pod.ts'
 import type { Reconciled } from '../../../../daemon/controller.ts'
-import { messageOf } from '../../../../daemon/errors.ts'
 import { yieldTurn } from '../../../../daemon/limits/turn-limit.ts'
 import type { Loop } from '../../../../daemon/run.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import { rewrite } from '../../../store/rewrite.ts'
 import type { StoredObject, StoredPod } from '../../../store/store.ts'
-import { removePod } from '../../pods/pod-removal.ts'
 import { claimObjects } from '../claims.ts'
 import { type FailedPods, failedPods } from '../failed-pods.ts'
 import { type HistoryNeeds, type PresentRevision, revisionHistory } from '../history/revision-history.ts'
 import { revisionData, revisionTemplate, type StoredRevision, surplusRevisions } from '../history/revisions.ts'
 import type { OwnedObjects } from '../owned-objects.ts'
 import { ownerLoop } from '../owner-loop.ts'
-import { isNamespaceTerminating, podControl } from '../pod-control.ts'
 import { nextAvailableMs } from '../pod-readiness.ts'
 import { selecting } from '../selecting.ts'
 import { slowStart } from '../slow-start.ts'
-import { ordinalOf, revisionOf, statefulPod, withIdentity } from './stateful-identity.ts'
-import { planStateful, type StatefulStep, statefulStatus } from './stateful-plan.ts'
+import { type StatefulClaimControl, statefulClaimControl } from './stateful-claim-control.ts'
+import { ordinalOf, revisionOf } from './stateful-identity.ts'
+import { type PlaceClaims, planStateful, type StatefulStep, statefulStatus } from './stateful-plan.ts'
+import { type StatefulPodControl, statefulPodControl } from './stateful-pod-control.ts'
 
 type StoredStatefulSet = StoredObject<'statefulsets'>
 type Step = StatefulStep<StoredPod>
@@ -32,10 +30,12 @@ const hashLabel = 'controller.kubernetes.io/hash'
 /** Between replacements of a failed pod: as between the starts of a container that crashes. */
 const longestWaitMs = 5 * 60_000
 
-export function statefulSetController(needs: HistoryNeeds, pods: OwnedObjects<'pods'>): Loop {
+/** With the index of claims that it runs beside it. */
+export function statefulSetControllers(needs: HistoryNeeds, pods: OwnedObjects<'pods'>): readonly Loop[] {
   const { clock } = needs
   const selects = selecting<StoredStatefulSet>(({ spec }) => spec.selector)
-  const control = statefulPodControl(needs)
+  const claims = statefulClaimControl(needs, component)
+  const control = statefulPodControl(needs, claims, component)
   const history = revisionHistory(needs, 'statefulsets', { account: component, hashLabel })
   const failures = failedPods(clock, longestWaitMs)
 
@@ -58,11 +58,13 @@ export function statefulSetController(needs: HistoryNeeds, pods: OwnedObjects<'p
     const current = known.find(({ metadata }) => metadata.name === set.status?.currentRevision) ?? update
     const revisions = { current: current.metadata.name, update: update.metadata.name }
     const isLeaving = set.metadata.deletionTimestamp !== undefined
+    await claims.listed
     await yieldTurn()
+    claims.catchUp()
     const { planned, waitMs } = withoutWaiting(
       set,
       failures,
-      isLeaving ? [] : planStateful(set, own, revisions, clock.wallMs()),
+      isLeaving ? [] : planStateful(set, own, { revisions, claims: claimFacts(claims, set), nowMs: clock.wallMs() }),
     )
     const isHeld = planned.length > 0 && needs.hold?.holds('statefulsets') === true
     if (isHeld) await control.recordHeld(set)
@@ -82,7 +84,24 @@ export function statefulSetController(needs: HistoryNeeds, pods: OwnedObjects<'p
     return Number.isFinite(nextMs) ? { requeueAfterMs: nextMs + 1 } : undefined
   }
 
-  return ownerLoop(needs, { name: 'statefulset', owners: 'statefulsets', dependents: pods, selects, reconcile })
+  const { connect } = claims
+  const controller = {
+    name: 'statefulset',
+    owners: 'statefulsets',
+    dependents: pods,
+    selects,
+    reconcile,
+    connect,
+  } as const
+  return [{ name: 'stateful-claims', run: claims.run }, ownerLoop(needs, controller)]
+}
+
+function claimFacts(claims: StatefulClaimControl, set: StoredStatefulSet): PlaceClaims<StoredPod> {
+  return {
+    isLeaving: (ordinal) => claims.isLeaving(set, ordinal),
+    isMissing: (ordinal) => claims.isMissing(set, ordinal),
+    hasOtherOwners: (pod) => claims.hasOtherOwners(set, pod),
+  }
 }
 
 type Replacement = Extract<Step, { readonly step: 'delete' }>
@@ -139,6 +158,9 @@ async function takeStep(
     case 'identify':
       await control.identify(set, one.pod, one.ordinal)
       return true
+    case 'claims':
+      await control.settleClaims(set, one.pod, one.ordinal)
+      return true
   }
 }
 
@@ -146,71 +168,6 @@ function templateOf(revision: StoredRevision): PodTemplateSpec {
   const template = revisionTemplate(revision)
   if (template === undefined) throw new Error(`ControllerRevision ${revision.metadata.name} holds no template of pods`)
   return template
-}
-
-interface StatefulPodControl {
-  /** False: its namespace is being deleted. */
-  create(set: StoredStatefulSet, ordinal: number, revision: string, template: PodTemplateSpec): Promise<boolean>
-  delete(set: StoredStatefulSet, pod: StoredPod): Promise<void>
-  identify(set: StoredStatefulSet, pod: StoredPod, ordinal: number): Promise<void>
-  /** An Event: it waits after a restore, because a node may run a pod of a name that it lacks. */
-  recordHeld(set: StoredStatefulSet): Promise<void>
-}
-
-/** Writes pods with the Events of StatefulSets (pkg/controller/statefulset/stateful_pod_control.go). */
-function statefulPodControl(needs: HistoryNeeds): StatefulPodControl {
-  const { record } = podControl(needs, component)
-  /** `act` is true when something was written. An error is recorded, unless it is `quiet`, and thrown. */
-  const recorded = async (
-    set: StoredStatefulSet,
-    { verb, pod }: { readonly verb: 'Create' | 'Delete' | 'Update'; readonly pod: string },
-    act: () => Promise<boolean>,
-    isQuiet: (error: unknown) => boolean = () => false,
-  ) => {
-    const subject = `${verb.toLowerCase()} Pod ${pod} in StatefulSet ${set.metadata.name}`
-    try {
-      if (!(await act())) return false
-    } catch (error) {
-      if (!isQuiet(error)) {
-        const message = `${subject} failed error: ${messageOf(error)}`
-        await record(set, { type: 'Warning', reason: `Failed${verb}`, message })
-      }
-      throw error
-    }
-    await record(set, { type: 'Normal', reason: `Successful${verb}`, message: `${subject} successful` })
-    return true
-  }
-  return {
-    async recordHeld(set) {
-      const message = `Pods are not created or deleted after the restore: ${needs.hold?.describe()}`
-      await record(set, { type: 'Warning', reason: 'AcceptsCheckpoints', message })
-    },
-    async create(set, ordinal, revision, template) {
-      const pod = statefulPod(set, ordinal, { name: revision, template })
-      const act = async () => {
-        try {
-          await needs.creation.create('pods', pod, component)
-          return true
-        } catch (error) {
-          if (isNamespaceTerminating(error)) return false
-          throw error
-        }
-      }
-      // A pod of another owner has the name.
-      const isQuiet = (error: unknown) => isApiError(error, 'AlreadyExists')
-      return await recorded(set, { verb: 'Create', pod: pod.metadata.name ?? '' }, act, isQuiet)
-    },
-    async delete(set, pod) {
-      const change = (fresh: StoredPod) => (fresh.metadata.deletionTimestamp === undefined ? fresh : undefined)
-      await recorded(set, { verb: 'Delete', pod: pod.metadata.name }, () => removePod(needs, pod, { change }))
-    },
-    async identify(set, pod, ordinal) {
-      const { name, namespace = '', uid } = pod.metadata
-      const change = (fresh: StoredPod) => withIdentity(fresh, ordinal)
-      const act = async () => (await rewrite(needs, 'pods', { key: { namespace, name }, uid, change })) !== undefined
-      await recorded(set, { verb: 'Update', pod: name }, act)
-    },
-  }
 }
 
 /** Revisions that neither the set nor a pod of it names. */

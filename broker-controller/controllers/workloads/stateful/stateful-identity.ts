@@ -27,7 +27,7 @@ export function revisionOf({ metadata }: Pod): string {
   return metadata.labels?.[revisionLabel] ?? ''
 }
 
-/** A new pod with its name, labels, host name and domain (newStatefulSetPod). Its volumes are those of the template: there are no claims. */
+/** A new pod with its name, labels, host name and domain (newStatefulSetPod), without its claims. */
 export function statefulPod(
   set: AnyStored & StatefulSet,
   ordinal: number,

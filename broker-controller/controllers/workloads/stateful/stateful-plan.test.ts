@@ -2,7 +2,7 @@ import { test } from 'tap'
 import type { Pod } from '../../../../api/pod.ts'
 import { aPod } from '../../../../api/testing/builders.ts'
 import type { StatefulSet, StatefulSetStatus } from '../../../../api/workloads/stateful-set.ts'
-import { planStateful, statefulStatus } from './stateful-plan.ts'
+import { type PlaceClaims, planStateful, statefulStatus } from './stateful-plan.ts'
 
 const revisions = { current: 'old', update: 'new' }
 const nowMs = Date.parse('2026-01-01T01:00:00Z')
@@ -42,12 +42,18 @@ function podsOf(text: string): readonly Pod[] {
       })
     })
 }
-const plan = (text: string, spec: Partial<StatefulSet['spec']> = {}, status?: StatefulSetStatus) =>
-  planStateful(setOf(spec, status), podsOf(text), revisions, nowMs)
+const noClaims: PlaceClaims<Pod> = { isLeaving: () => false, isMissing: () => false, hasOtherOwners: () => false }
+const plan = (
+  text: string,
+  spec: Partial<StatefulSet['spec']> = {},
+  status?: StatefulSetStatus,
+  claims: Partial<PlaceClaims<Pod>> = {},
+) =>
+  planStateful(setOf(spec, status), podsOf(text), { revisions, claims: { ...noClaims, ...claims }, nowMs })
     .map((one) => {
       if (one.step === 'create') return `create ${one.ordinal}${one.revision === 'current' ? ' as it was' : ''}`
       const { name } = one.pod.metadata
-      return one.step === 'delete' ? `delete ${name?.slice(3)} (${one.because})` : `identify ${name?.slice(3)}`
+      return one.step === 'delete' ? `delete ${name?.slice(3)} (${one.because})` : `${one.step} ${name?.slice(3)}`
     })
     .join(', ')
 const parallel = { podManagementPolicy: 'Parallel' }
@@ -65,11 +71,28 @@ test('in order, each pod waits until those before it are available', async (t) =
   t.equal(plan('0', { minReadySeconds: 20 }), 'create 1')
 })
 
+test('claims are made for pods that wait for them, and get their owners before pods go', async (t) => {
+  const withClaims = (text: string, spec: Partial<StatefulSet['spec']>, claims: Partial<PlaceClaims<Pod>>) =>
+    plan(text, spec, undefined, claims)
+  const missing = { isMissing: (ordinal: number) => ordinal === 1 }
+  t.equal(withClaims('0 1.', {}, missing), 'claims 1')
+  t.equal(withClaims('0 1 2', {}, missing), '', 'a pod that runs has what it needs')
+  const others = { hasOtherOwners: ({ metadata }: Pod) => metadata.name === 'db-1' }
+  t.equal(withClaims('0 1.', {}, others), 'claims 1')
+  t.equal(withClaims('0 1!', {}, others), '')
+  t.equal(withClaims('0 1 2', {}, others), 'claims 1')
+  t.equal(withClaims('0 1', { replicas: 1 }, others), 'claims 1, delete 1 (scale-down)')
+  t.equal(withClaims('0 1-', { replicas: 1 }, others), 'claims 1', 'whoever deleted it')
+  const leaving = { isLeaving: (ordinal: number) => ordinal === 1 }
+  t.equal(withClaims('0', {}, leaving), '', 'its data goes with an earlier pod')
+  t.equal(withClaims('0', parallel, leaving), 'create 2')
+})
+
 test('in parallel, no pod waits for another', async (t) => {
   t.equal(plan('', parallel), 'create 0, create 1, create 2')
   t.equal(plan('1!', parallel), 'create 0, create 2')
   t.equal(plan('0x 1 5 6', parallel), 'delete 0 (ended), create 2, delete 6 (scale-down), delete 5 (scale-down)')
-  const many = planStateful(setOf({ ...parallel, replicas: 2_000_000_000 }), [], revisions, nowMs)
+  const many = planStateful(setOf({ ...parallel, replicas: 2_000_000_000 }), [], { revisions, claims: noClaims, nowMs })
   t.equal(many.length, 250, 'a set may want more than can be listed')
 })
 
@@ -167,7 +190,7 @@ test('the status counts pods by state and revision', async (t) => {
   const statusOf = (text: string, spec: Partial<StatefulSet['spec']> = {}, before?: StatefulSetStatus) => {
     const set = setOf(spec, before)
     const pods = podsOf(text)
-    const steps = planStateful(set, pods, revisions, nowMs)
+    const steps = planStateful(set, pods, { revisions, claims: noClaims, nowMs })
     return statefulStatus(set, { pods, revisions, generation: 2, collisionCount: 0, steps, nowMs })
   }
   t.same(statusOf('0* 1- 2!'), {

@@ -19,6 +19,22 @@ export type StatefulStep<P extends Pod> =
   | { readonly step: 'delete'; readonly pod: P; readonly because: 'ended' | 'scale-down' | 'update' }
   /** Its labels are not those of its name. */
   | { readonly step: 'identify'; readonly pod: P; readonly ordinal: number }
+  /** A claim of it is missing, or has other owners than the retention policy gives it. */
+  | { readonly step: 'claims'; readonly pod: P; readonly ordinal: number }
+
+/** What the plan depends on beside the pods. */
+export type StatefulFacts<P extends Pod> = {
+  readonly revisions: StatefulRevisions
+  readonly claims: PlaceClaims<P>
+  readonly nowMs: number
+}
+
+export interface PlaceClaims<P extends Pod> {
+  /** A claim of the place goes with an earlier pod of it. */
+  isLeaving(ordinal: number): boolean
+  isMissing(ordinal: number): boolean
+  hasOtherOwners(pod: P): boolean
+}
 
 type Set = Pick<StatefulSet, 'spec' | 'status'> & { readonly metadata: { readonly name: string } }
 
@@ -38,17 +54,22 @@ const mostAtOnce = 250
 export function planStateful<P extends Pod>(
   set: Set,
   pods: readonly P[],
-  revisions: StatefulRevisions,
-  nowMs: number,
+  { revisions, claims, nowMs }: StatefulFacts<P>,
 ): readonly StatefulStep<P>[] {
   const members = membersOf(set, pods)
   const isOrdered = set.spec.podManagementPolicy !== 'Parallel'
   const isAvailable = (pod: P) => isAvailablePod(pod, set.spec.minReadySeconds ?? 0, nowMs)
-  const filled = fillPlaces(set, members, isAvailable, isOrdered)
+  const filled = fillPlaces(set, members, { isAvailable, isOrdered, claims })
   if (filled.isBlocked) return filled.steps
-  const removed = scaleDown(members, isAvailable, isOrdered)
+  const removed = scaleDown(set, members, { isAvailable, isOrdered, claims })
   if (removed.isBlocked) return [...filled.steps, ...removed.steps]
   return [...filled.steps, ...removed.steps, ...replaceOutdated(set, members, revisions)]
+}
+
+type Rules<P extends Pod> = {
+  readonly isAvailable: (pod: P) => boolean
+  readonly isOrdered: boolean
+  readonly claims: PlaceClaims<P>
 }
 
 type Part<P extends Pod> = { readonly steps: readonly StatefulStep<P>[]; readonly isBlocked: boolean }
@@ -76,19 +97,24 @@ function membersOf<P extends Pod>(set: Set, pods: readonly P[]): Members<P> {
 function fillPlaces<P extends Pod>(
   set: Set,
   { at }: Members<P>,
-  isAvailable: (pod: P) => boolean,
-  isOrdered: boolean,
+  { isAvailable, isOrdered, claims }: Rules<P>,
 ): Part<P> {
   const { first, end } = ordinalRange(set)
   const steps: StatefulStep<P>[] = []
   for (let ordinal = first; ordinal < end && steps.length < mostAtOnce; ordinal++) {
     const pod = at(ordinal)
-    if (pod === undefined) steps.push({ step: 'create', ordinal, revision: revisionFor(set, ordinal - first) })
-    else if (hasEndedForGood(pod)) {
+    if (pod === undefined) {
+      if (!claims.isLeaving(ordinal))
+        steps.push({ step: 'create', ordinal, revision: revisionFor(set, ordinal - first) })
+    } else if (hasEndedForGood(pod)) {
       if (!isLeaving(pod)) steps.push({ step: 'delete', pod, because: 'ended' })
-    } else if (!isOrdered || (!isLeaving(pod) && isRunning(pod) && isAvailable(pod))) {
-      if (!hasIdentity(pod)) steps.push({ step: 'identify', pod, ordinal })
-      continue
+    } else {
+      const isDone = !isOrdered || (!isLeaving(pod) && isRunning(pod) && isAvailable(pod))
+      const isPending = pod.status?.phase === 'Pending'
+      const isDue = (isPending && claims.isMissing(ordinal)) || ((isPending || isDone) && claims.hasOtherOwners(pod))
+      if (isDue) steps.push({ step: 'claims', pod, ordinal })
+      if (isDone && !hasIdentity(pod)) steps.push({ step: 'identify', pod, ordinal })
+      if (isDone) continue
     }
     if (isOrdered) return { steps, isBlocked: true }
   }
@@ -104,12 +130,15 @@ function revisionFor({ spec, status }: Set, place: number): 'current' | 'update'
 
 /** From the highest ordinal down. In order, one at a time: one that is not available waits, unless it is the first that is not. */
 function scaleDown<P extends Pod>(
+  set: Set,
   { ordered, condemned }: Members<P>,
-  isAvailable: (pod: P) => boolean,
-  isOrdered: boolean,
+  { isAvailable, isOrdered, claims }: Rules<P>,
 ): Part<P> {
   const firstUnhealthy = ordered.find((pod) => !isHealthy(pod))
-  const steps: StatefulStep<P>[] = []
+  // Their claims go with them, whoever deletes them.
+  const steps: StatefulStep<P>[] = condemned.filter(claims.hasOtherOwners).map((pod) => {
+    return { step: 'claims', pod, ordinal: ordinalOf(set.metadata.name, pod.metadata.name ?? '') ?? 0 }
+  })
   for (const pod of condemned) {
     if (isLeaving(pod)) {
       if (isOrdered) return { steps, isBlocked: true }
