@@ -1,5 +1,5 @@
 /** storage.k8s.io/v1 StorageClass: a kind of storage, by name. */
-import { defaultClassName } from '../default-class.ts'
+import { defaultClassName } from '../admission/default-class.ts'
 import { ObjectMetaSchema } from '../meta.ts'
 import { atomic, bool, type Described, field, list, mapOf, object, oneOf, optional, pointer, text } from '../schema.ts'
 

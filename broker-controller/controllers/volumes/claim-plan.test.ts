@@ -60,7 +60,7 @@ test('a claim without a class gets the default one, if no volume without a class
   t.same(plan(aStoredClaim('data', old), { defaultClass: 'fast' }), only({ event: because }))
 })
 
-test('a claim of a class that waits tells for whom', async (t) => {
+test('a claim of a class that waits names the pods that it waits for', async (t) => {
   const claim = aStoredClaim('data', { spec: { storageClassName: 'late' } })
   const event = (...pods: string[]) => plan(claim, { storageClass: late, waitingPods: () => pods }).event
   t.equal(event(), 'Normal WaitForFirstConsumer waiting for first consumer to be created before binding')
@@ -87,7 +87,7 @@ test('a provisioner is asked by annotations of the claim: at once, or when the s
   t.match(plan(renamed, { storageClass: aStorageClass('now') }).object, { metadata: { annotations } })
 })
 
-test('a class that does not exist or that nobody provisions is told', async (t) => {
+test('a class that does not exist, or whose provisioner is built in, is recorded', async (t) => {
   const event = (provisionedBy?: string) =>
     plan(aStoredClaim('data', { spec: { storageClassName: 'fast' } }), {
       storageClass: provisionedBy === undefined ? undefined : aStorageClass('fast', { provisioner: provisionedBy }),

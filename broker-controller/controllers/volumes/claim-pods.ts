@@ -51,7 +51,7 @@ export function claimPods(needs: InformerNeeds): ClaimPods {
 }
 
 /** It uses its volumes no longer: it has ended, or it is being deleted and none of its containers runs (IsPodTerminated). */
-export function isOver(pod: StoredPod): boolean {
+export function hasLetGo(pod: StoredPod): boolean {
   if (isFinished(pod)) return true
   const { containerStatuses = [] } = pod.status ?? {}
   return (

@@ -54,7 +54,7 @@ test('a pod that is being deleted gets no claim', async (t) => {
   t.equal(await claimOf(world), undefined)
 })
 
-test('a claim that is refused is told on the pod, and tried again', async (t) => {
+test('a claim that is refused is recorded on the pod, and tried again', async (t) => {
   const world = volumeWorld(t)
   const hard = { persistentvolumeclaims: '0' }
   const quota = {

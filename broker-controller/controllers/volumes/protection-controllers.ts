@@ -74,7 +74,7 @@ function protection<R extends 'persistentvolumeclaims' | 'persistentvolumes'>(
     if (step === 'release-if-unused' && !(await isUsed(object))) await release(object)
     return undefined
   }
-  /** The last finalizer goes with the object, in one write: nobody can use it in between. */
+  /** The last finalizer goes with the object, in one write: nothing can use it in between. */
   const release = async (object: StoredObject<R>) => {
     const { name: objectName, namespace = '', uid, resourceVersion } = object.metadata
     const released = withoutFinalizer<StoredObject<R>>(object, finalizer) ?? object

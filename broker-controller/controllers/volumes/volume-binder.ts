@@ -18,7 +18,7 @@ import type { Store } from '../../store/store.ts'
 import { nextBindWrite, type StoredClaim } from './bind-writes.ts'
 import { type BinderKeys, binderKeys, readKey, textOfKey } from './binder-keys.ts'
 import { type ClaimPlan, planClaim } from './claim-plan.ts'
-import { type ClaimPods, isOver } from './claim-pods.ts'
+import { type ClaimPods, hasLetGo } from './claim-pods.ts'
 import { type StoredVolume, type VolumeIndex, volumeIndex } from './volume-index.ts'
 import { planVolume } from './volume-plan.ts'
 import { type VolumeWrites, volumeWrites } from './volume-writes.ts'
@@ -156,7 +156,7 @@ function claimPlan(
   const { volumeName = '' } = claim.spec ?? {}
   const waitingPods = () =>
     [...pods.podsOf(claimKeyOf(claim))]
-      .filter((pod) => (pod.spec.nodeName ?? '') === '' && !isOver(pod))
+      .filter((pod) => (pod.spec.nodeName ?? '') === '' && !hasLetGo(pod))
       .map(({ metadata }) => metadata.name)
       .sort()
   return planClaim({
@@ -209,7 +209,7 @@ async function visitVolume(visitor: Visitor, name: string): Promise<Reconciled> 
     claim,
     usedBy: () =>
       [...pods.podsOf(claimKey)]
-        .filter((pod) => !isOver(pod))
+        .filter((pod) => !hasLetGo(pod))
         .map(({ metadata }) => keyText(metadata))
         .sort(),
     isHeld: needs.hold?.holds('statefulsets') === true,

@@ -82,7 +82,7 @@ test('a volume whose claim is gone is released', async (t) => {
   t.same(plan(taken('Bound'), { isHeld: true }), {}, 'after a restore the claim may come back')
 })
 
-test('what cannot be deleted has failed, once, and says why', async (t) => {
+test('what cannot be deleted has failed, once, with the reason', async (t) => {
   const deleted = (phase: string, spec: object = {}, annotations: { [name: string]: string } = {}) =>
     plan(taken(phase, { persistentVolumeReclaimPolicy: 'Delete', ...spec }, annotations))
   const because = 'error getting deleter volume plugin for volume "disk": no deletable volume plugin matched'

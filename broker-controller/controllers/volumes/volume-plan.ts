@@ -52,7 +52,7 @@ function written(write: VolumeWrite | undefined): VolumePlan {
   return write === undefined ? {} : { write }
 }
 
-/** The binder does not choose such a volume for the claim, so nothing else would tell why both wait. */
+/** The binder does not choose such a volume for the claim, so nothing else shows why both wait. */
 function modesDiffer(volume: StoredVolume, claim: StoredClaim): VolumePlan {
   const because = 'due to incompatible volumeMode.'
   const event = (message: string): VolumeEvent => ({ type: 'Warning', reason: 'VolumeMismatch', message })

@@ -1,6 +1,6 @@
 /** networking.k8s.io/v1 Ingress (pkg/registry/networking/ingress/strategy.go). */
 
-import { defaultClassName } from '../../../../api/default-class.ts'
+import { defaultClassName } from '../../../../api/admission/default-class.ts'
 import type { Ingress } from '../../../../api/network/ingress.ts'
 import type { IngressClass } from '../../../../api/network/ingress-class.ts'
 import { resources } from '../../../../api/resources.ts'

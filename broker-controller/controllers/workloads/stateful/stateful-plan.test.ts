@@ -82,7 +82,7 @@ test('claims are made for pods that wait for them, and get their owners before p
   t.equal(withClaims('0 1!', {}, others), '')
   t.equal(withClaims('0 1 2', {}, others), 'claims 1')
   t.equal(withClaims('0 1', { replicas: 1 }, others), 'claims 1, delete 1 (scale-down)')
-  t.equal(withClaims('0 1-', { replicas: 1 }, others), 'claims 1', 'whoever deleted it')
+  t.equal(withClaims('0 1-', { replicas: 1 }, others), 'claims 1', 'also when it was deleted by hand')
   const leaving = { isLeaving: (ordinal: number) => ordinal === 1 }
   t.equal(withClaims('0', {}, leaving), '', 'its data goes with an earlier pod')
   t.equal(withClaims('0', parallel, leaving), 'create 2')

@@ -135,7 +135,7 @@ function scaleDown<P extends Pod>(
   { isAvailable, isOrdered, claims }: Rules<P>,
 ): Part<P> {
   const firstUnhealthy = ordered.find((pod) => !isHealthy(pod))
-  // Their claims go with them, whoever deletes them.
+  // Their claims go with them, also when they are deleted by hand.
   const steps: StatefulStep<P>[] = condemned.filter(claims.hasOtherOwners).map((pod) => {
     return { step: 'claims', pod, ordinal: ordinalOf(set.metadata.name, pod.metadata.name ?? '') ?? 0 }
   })

@@ -1,5 +1,5 @@
 /** Which of several classes is the default, for kinds of objects that name a class. */
-import type { AnyObject } from './meta.ts'
+import type { AnyObject } from '../meta.ts'
 
 /**
  * The name of the class that has one of the annotations with the value `true`: of several the newest, then the first by name
