@@ -8,6 +8,7 @@ import { type NodeAllocation, type NodeInfo, nodeInfo } from './node-usage.ts'
 import { type KeyedPod, nominations } from './nominations.ts'
 import { type PodPlacement, placements } from './placements.ts'
 import { type PodClasses, podClasses } from './pod-classes.ts'
+import { type VolumeCache, type VolumeView, volumeCache } from './volumes/volume-cache.ts'
 
 /** Pods of one node that a trial takes away and puts back. */
 export type PodTrial = { readonly putBack: (one: KeyedPod) => void; readonly takeAway: (one: KeyedPod) => void }
@@ -15,6 +16,7 @@ export type PodTrial = { readonly putBack: (one: KeyedPod) => void; readonly tak
 export interface Cluster {
   readonly nodeCount: number
   readonly podClasses: PodClasses
+  readonly volumes: VolumeView & Pick<VolumeCache, 'stored'>
   node(name: string): NodeAllocation | undefined
   /** Every node once, from the index `start`: consecutive decisions start at different nodes. */
   from(start: number): Iterable<NodeAllocation>
@@ -38,12 +40,15 @@ export interface Cluster {
 
 /** The cluster with its changes; decisions see `Cluster`. */
 export interface ClusterCache extends Cluster {
+  readonly volumes: VolumeCache
   putNode(node: StoredObject<'nodes'>): void
   deleteNode(name: string): void
   putNamespace(name: string, labels: Labels | undefined): void
   /** Assigns the pod's requests to that node, and to no other. */
   place(key: string, pod: StoredPod, nodeName: string): void
   remove(key: string): void
+  /** Where the pod is placed. */
+  nodeOf(key: string): string | undefined
   /** '': to none. */
   nominate(key: string, pod: StoredPod, nodeName: string): void
 }
@@ -56,7 +61,20 @@ export function cluster(): ClusterCache {
   const neighbours = podClasses((nodeName) => nodes.get(nodeName)?.labels ?? {})
   let order: readonly NodeInfo[] | undefined
 
-  const { enter, leave, place, remove, moved } = placements(nodes, neighbours, (key, pod) => nominate(key, pod, ''))
+  const volumes = volumeCache()
+  const counters = {
+    enter(pod: StoredPod, nodeName: string) {
+      neighbours.enter(pod, nodeName)
+      volumes.enter(pod)
+    },
+    leave(pod: StoredPod, nodeName: string) {
+      neighbours.leave(pod, nodeName)
+      volumes.leave(pod)
+    },
+  }
+  const { enter, leave, place, remove, moved, nodeOf } = placements(nodes, counters, (key, pod) =>
+    nominate(key, pod, ''),
+  )
 
   const open = (name: string, node: StoredObject<'nodes'>) =>
     moved(name, () => {
@@ -80,6 +98,7 @@ export function cluster(): ClusterCache {
       return nodes.size
     },
     podClasses: neighbours,
+    volumes,
     putNode(node) {
       const { name, labels } = node.metadata
       const info = nodes.get(name)
@@ -122,6 +141,7 @@ export function cluster(): ClusterCache {
     nominationOf,
     place,
     remove,
+    nodeOf,
     nominate,
     ...trials(enter, leave),
   }

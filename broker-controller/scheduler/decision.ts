@@ -7,10 +7,16 @@ import type { Plugin } from './filter.ts'
 import type { KeyedPod } from './nominations.ts'
 import { type Misfit, placePod } from './placement.ts'
 import { type DisruptionBudget, preempt, priorityOf } from './preemption.ts'
+import type { VolumeChoice } from './volumes/volume-cache.ts'
 
 export type Decision = Binding | RoomMade | Waiting
 
-type Binding = KeyedPod & { readonly decided: 'bind'; readonly nodeName: string }
+export type Binding = KeyedPod & {
+  readonly decided: 'bind'
+  readonly nodeName: string
+  /** What its claims get there, before the pod is bound; undefined: all have their volumes already. */
+  readonly volumes: VolumeChoice | undefined
+}
 
 type RoomMade = KeyedPod & {
   readonly decided: 'preempt'
@@ -47,8 +53,10 @@ export function* decide({ key, pod }: KeyedPod, known: ClusterCache, facts: Deci
   const start = Math.floor(facts.random() * known.nodeCount)
   const placement = yield* placePod(pod, known, start, facts.random)
   if (!placement.found) return yield* decideMisfit({ key, pod }, placement, known, facts)
-  known.place(key, pod, placement.nodeName)
-  return { decided: 'bind', key, pod, nodeName: placement.nodeName }
+  const { nodeName, volumes } = placement
+  known.place(key, pod, nodeName)
+  if (volumes !== undefined) known.volumes.promise(key, volumes, nodeName)
+  return { decided: 'bind', key, pod, nodeName, volumes }
 }
 
 const noPlugins: ReadonlySet<Plugin> = new Set()

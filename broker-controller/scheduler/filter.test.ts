@@ -16,7 +16,9 @@ function aNodeInfo(over: NodeOverrides = {}, ...pods: readonly StoredObject<'pod
 }
 
 function refusals(pod: Pod, info: NodeInfo): readonly string[] {
-  return refusal({ pod, needs: podNeeds(pod), spread: [], neighbours: undefined }, info)?.reasons ?? []
+  return (
+    refusal({ pod, needs: podNeeds(pod), volumes: undefined, spread: [], neighbours: undefined }, info)?.reasons ?? []
+  )
 }
 
 test('an empty Ready node takes an ordinary pod', async (t) => {
@@ -185,7 +187,7 @@ test('each refusal names its plugin, and whether evicting pods from the node cou
     { pod: aPod(), on: aNodeInfo({ allocatable: { pods: '1' } }, aPod()), plugin: 'NodeResourcesFit', isFinal: false },
   ] as const
   for (const { pod, on, plugin, isFinal } of cases) {
-    const found = refusal({ pod, needs: podNeeds(pod), spread: [], neighbours: undefined }, on)
+    const found = refusal({ pod, needs: podNeeds(pod), volumes: undefined, spread: [], neighbours: undefined }, on)
     t.match(found, { plugin, isFinal }, `${plugin}: ${found?.reasons}`)
   }
 })

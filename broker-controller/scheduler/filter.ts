@@ -15,6 +15,8 @@ import { isWanted, repellingTaint } from './node-choice.ts'
 import type { NodeAllocation } from './node-usage.ts'
 import { type PodNeeds, podNeeds } from './pod-needs.ts'
 import { missingLabelText, type SpreadRule, spreadRefusal, spreadRulesOf } from './topology-spread.ts'
+import { type PodVolumes, podVolumes, type VolumePlugin } from './volumes/pod-volumes.ts'
+import { volumeRefusal } from './volumes/volume-refusal.ts'
 
 /** Kubernetes' names of the plugins that reject. */
 export type Plugin =
@@ -24,6 +26,7 @@ export type Plugin =
   | 'NodeAffinity'
   | 'NodePorts'
   | 'NodeResourcesFit'
+  | VolumePlugin
   | 'PodTopologySpread'
   | 'InterPodAffinity'
 
@@ -35,10 +38,12 @@ export type NodeRefusal = {
   readonly isFinal: boolean
 }
 
-/** Computed once for a pod, before any node is filtered (PreFilter). Valid until a pod or node is added, changed or deleted. */
+/** Computed once for a pod, before any node is filtered (PreFilter). Valid until a pod, node or volume is added, changed or deleted. */
 export type Round = {
   readonly pod: Pod
   readonly needs: PodNeeds
+  /** undefined: the pod uses no claims. */
+  readonly volumes: PodVolumes | undefined
   readonly spread: readonly SpreadRule[]
   readonly neighbours: Neighbours | undefined
 }
@@ -48,6 +53,7 @@ export function* roundFor(pod: Pod, cluster: Cluster, relations?: PodRelations):
   return {
     pod,
     needs: podNeeds(pod),
+    volumes: yield* podVolumes(pod, cluster.volumes),
     spread: yield* spreadRulesOf(pod, cluster),
     neighbours: yield* neighboursOf(pod, cluster, relations),
   }
@@ -63,6 +69,7 @@ const filters: readonly Filter[] = [
   isChosen,
   hasPorts,
   hasResources,
+  hasVolumes,
   isSpread,
   hasNeighbours,
 ]
@@ -142,6 +149,10 @@ function hasResources({ needs }: Round, usage: NodeAllocation): NodeRefusal | un
 
 /** Reasons that are named for one node. A pod may ask for thousands of resources, and the message names each. */
 const mostReasons = 16
+
+function hasVolumes({ volumes }: Round, usage: NodeAllocation): NodeRefusal | undefined {
+  return volumes && volumeRefusal(volumes, usage)
+}
 
 function isSpread({ spread }: Round, usage: NodeAllocation): NodeRefusal | undefined {
   const text = spreadRefusal(spread, usage)

@@ -1,11 +1,14 @@
 /** Queueing hints: whether a change may let a pod fit that did not fit before. Decided by the plugins that rejected it. */
 import type { Pod } from '../../api/pod.ts'
 import type { Steps } from '../../daemon/watchdog/steps.ts'
+import type { StoredObject } from '../store/store.ts'
 import type { Cluster } from './cluster.ts'
 import { type Plugin, refusal } from './filter.ts'
 import type { NodeAllocation } from './node-usage.ts'
 import { podNeeds } from './pod-needs.ts'
 import { type PodTerm, podTerms, termMatches } from './pod-terms.ts'
+import type { KnownClaim, KnownVolume } from './volumes/volume-cache.ts'
+import { isRefusedByVolumes, mayUseClass, mayUseVolume, shareClaim, usesClaim } from './volumes/volume-hints.ts'
 
 export type ClusterChange =
   /** It was added, it changed, or capacity on it is no longer nominated for a pod. */
@@ -15,6 +18,10 @@ export type ClusterChange =
   | { readonly change: 'pod gone'; readonly pod: Pod; readonly nodeName?: string }
   | { readonly change: 'pod placed'; readonly pod: Pod }
   | { readonly change: 'namespace' }
+  /** Each was added, or changed so that it may matter. */
+  | { readonly change: 'claim'; readonly claim: KnownClaim }
+  | { readonly change: 'volume'; readonly volume: KnownVolume }
+  | { readonly change: 'storage class'; readonly storageClass: StoredObject<'storageclasses'> }
 
 /** Whether one of the changes may let the pod fit. */
 export function* mayFitAfter(waiting: Waiting, changes: readonly ClusterChange[], nodes: Cluster): Steps<boolean> {
@@ -37,6 +44,7 @@ export function mayFit({ pod, refusedBy }: Waiting, change: ClusterChange, nodes
       return (
         (refusedBy.has('PodTopologySpread') && countsFor(pod, change.pod)) ||
         (refusedBy.has('InterPodAffinity') && keepApart(pod, change.pod, nodes)) ||
+        (refusedBy.has('VolumeRestrictions') && shareClaim(pod, change.pod)) ||
         ((refusedBy.has('NodeResourcesFit') || refusedBy.has('NodePorts')) &&
           couldTake(nodes.node(change.nodeName ?? ''), pod))
       )
@@ -47,13 +55,19 @@ export function mayFit({ pod, refusedBy }: Waiting, change: ClusterChange, nodes
       )
     case 'namespace':
       return refusedBy.has('InterPodAffinity')
+    case 'claim':
+      return isRefusedByVolumes(refusedBy) && usesClaim(pod, change.claim)
+    case 'volume':
+      return isRefusedByVolumes(refusedBy) && mayUseVolume(pod, change.volume, nodes.volumes)
+    case 'storage class':
+      return isRefusedByVolumes(refusedBy) && mayUseClass(pod, change.storageClass, nodes.volumes)
   }
 }
 
 /** There is capacity, or there would be after preemption of pods with lower priority. Its inter-pod affinity is checked later. */
 function couldTake(usage: NodeAllocation | undefined, pod: Pod): boolean {
   if (usage === undefined) return false
-  const refused = refusal({ pod, needs: podNeeds(pod), spread: [], neighbours: undefined }, usage)
+  const refused = refusal({ pod, needs: podNeeds(pod), volumes: undefined, spread: [], neighbours: undefined }, usage)
   if (refused === undefined) return true
   return !refused.isFinal && pod.spec.preemptionPolicy !== 'Never' && usage.hasPodBelow(pod.spec.priority ?? 0)
 }

@@ -11,8 +11,17 @@ import type { NodeAllocation } from './node-usage.ts'
 import type { KeyedPod } from './nominations.ts'
 import { bestNode } from './score.ts'
 import { spreadRulesOf } from './topology-spread.ts'
+import { volumesOn } from './volumes/volume-binding.ts'
+import type { VolumeChoice } from './volumes/volume-cache.ts'
 
-export type Placement = { readonly found: true; readonly nodeName: string } | Misfit
+export type Placement = Found | Misfit
+
+type Found = {
+  readonly found: true
+  readonly nodeName: string
+  /** What its claims get there; undefined: all have their volumes already. */
+  readonly volumes: VolumeChoice | undefined
+}
 
 export type Misfit = {
   readonly found: false
@@ -29,12 +38,13 @@ export function* placePod(pod: Pod, nodes: Cluster, start: number, random: () =>
   const key = keyText(pod.metadata)
   const relations = podRelations(pod, nodes)
   const round = yield* roundFor(pod, nodes, relations)
+  const named = namedNodes(pod)
+  if (named?.size === 0) return onNoNode(nodes, 'NodeAffinity', 'pod affinity terms conflict')
+  if (round.volumes?.refused) return onNoNode(nodes, round.volumes.refused.plugin, round.volumes.refused.reason)
   const promised = nodes.node(nodes.nominationOf(key) ?? '')
   if (promised !== undefined && (yield* refusalWithPromises(key, round, promised, nodes, relations)) === undefined) {
-    return { found: true, nodeName: promised.name }
+    return foundOn(promised, round)
   }
-  const named = namedNodes(pod)
-  if (named?.size === 0) return conflicting(nodes.nodeCount)
   const enough = nodesToFind(nodes.nodeCount)
   const fitting: NodeAllocation[] = []
   const refusals = new Map<string, NodeRefusal>()
@@ -44,7 +54,7 @@ export function* placePod(pod: Pod, nodes: Cluster, start: number, random: () =>
     if (refused !== undefined) refusals.set(usage.name, refused)
     else if (fitting.push(usage) >= enough) break
   }
-  if (fitting.length > 0) return { found: true, nodeName: (yield* bestNode(pod, fitting, nodes, random)).name }
+  if (fitting.length > 0) return foundOn(yield* bestNode(pod, fitting, nodes, random), round)
   const refusedBy = new Set([...refusals.values()].map(({ plugin }) => plugin))
   if (named !== undefined) refusedBy.add('NodeAffinity')
   return { found: false, message: misfitMessage(refusals, nodes.nodeCount), refusedBy, refusals }
@@ -92,15 +102,23 @@ function nodesCalled(names: ReadonlySet<string>, nodes: Cluster): readonly NodeA
 }
 
 function misfitMessage(refusals: ReadonlyMap<string, NodeRefusal>, nodeCount: number): string {
-  if (nodeCount === 0) return 'no nodes available to schedule pods'
+  if (nodeCount === 0) return noNodesText
   const reasonsOfEach = [...refusals.values()].map(({ reasons }) => reasons)
   return unavailable(nodeCount, countedReasons(reasonsOfEach, [leftOut, nodeCount - reasonsOfEach.length]))
 }
 
+const noNodesText = 'no nodes available to schedule pods'
 /** For nodes that were not filtered because the pod names others. */
 const leftOut = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 
-function conflicting(nodeCount: number): Misfit {
-  const message = unavailable(nodeCount, 'pod affinity terms conflict')
-  return { found: false, message, refusedBy: new Set<Plugin>(['NodeAffinity']), refusals: new Map() }
+function foundOn(usage: NodeAllocation, { volumes }: Round): Found {
+  const here = volumes === undefined || volumes.refused ? undefined : volumesOn(volumes, usage)
+  const isPending = here !== undefined && !('reasons' in here) && here.bindings.length + here.provisions.length > 0
+  return { found: true, nodeName: usage.name, volumes: isPending ? here : undefined }
+}
+
+/** The pod itself rules out every node, so none is looked at. */
+function onNoNode({ nodeCount }: Cluster, plugin: Plugin, reason: string): Misfit {
+  const message = nodeCount === 0 ? noNodesText : unavailable(nodeCount, reason)
+  return { found: false, message, refusedBy: new Set([plugin]), refusals: new Map() }
 }

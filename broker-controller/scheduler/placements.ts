@@ -1,7 +1,6 @@
 /** The assignment of pods to nodes. Pods of a node that is not in the cache yet are counted when it is added. */
 import type { StoredPod } from '../store/store.ts'
 import type { NodeInfo } from './node-usage.ts'
-import type { PodClasses } from './pod-classes.ts'
 
 export type PodPlacement = { readonly pod: StoredPod; readonly nodeName: string }
 
@@ -12,14 +11,21 @@ export interface Placements {
   /** Assigns the pod's requests to that node, and to no other. */
   place(key: string, pod: StoredPod, nodeName: string): void
   remove(key: string): void
+  nodeOf(key: string): string | undefined
   /** Makes a change to a node while its pods are taken off it. */
   moved(nodeName: string, change: () => void): void
+}
+
+/** What counts pods beside the nodes that they are on. */
+export interface PodCounters {
+  enter(pod: StoredPod, nodeName: string): void
+  leave(pod: StoredPod, nodeName: string): void
 }
 
 /** `onPlaced` is called before a pod is placed. */
 export function placements(
   nodes: ReadonlyMap<string, NodeInfo>,
-  neighbours: Pick<PodClasses, 'enter' | 'leave'>,
+  counters: PodCounters,
   onPlaced: (key: string, pod: StoredPod) => void,
 ): Placements {
   const placed = new Map<string, PodPlacement>()
@@ -30,14 +36,14 @@ export function placements(
     const info = nodes.get(nodeName)
     if (info === undefined) return void waiting.set(nodeName, (waiting.get(nodeName) ?? new Set()).add(key))
     info.add(key, pod)
-    neighbours.enter(pod, nodeName)
+    counters.enter(pod, nodeName)
   }
 
   const leave = (key: string, { pod, nodeName }: PodPlacement) => {
     const info = nodes.get(nodeName)
     if (info === undefined) return void waiting.get(nodeName)?.delete(key)
     info.remove(key)
-    neighbours.leave(pod, nodeName)
+    counters.leave(pod, nodeName)
   }
 
   const remove = (key: string) => {
@@ -67,5 +73,5 @@ export function placements(
     for (const [key, what] of kept) enter(key, what)
   }
 
-  return { enter, leave, place, remove, moved }
+  return { enter, leave, place, remove, moved, nodeOf: (key) => placed.get(key)?.nodeName }
 }

@@ -8,6 +8,9 @@ import type { Decision } from './decision.ts'
 import type { ClusterChange } from './hints.ts'
 import { isOurs } from './scheduler-writes.ts'
 import type { SchedulingQueue } from './scheduling-queue.ts'
+import type { DirectedPods } from './volumes/directed-pods.ts'
+import type { Reservations } from './volumes/reservations.ts'
+import { isFullyBound, usesClaims } from './volumes/volume-cache.ts'
 
 type Observe<T> = (present: T | undefined, previous: T | undefined) => void
 
@@ -15,10 +18,14 @@ export interface SchedulerCache {
   readonly observeNode: Observe<StoredObject<'nodes'>>
   readonly observeNamespace: Observe<StoredObject<'namespaces'>>
   readonly observePod: Observe<StoredPod>
+  readonly observeClaim: Observe<StoredObject<'persistentvolumeclaims'>>
+  readonly observeVolume: Observe<StoredObject<'persistentvolumes'>>
+  readonly observeStorageClass: Observe<StoredObject<'storageclasses'>>
   /** The pod takes room by a decision that the watch has not delivered yet. */
   assume(key: string): void
+  isAssumed(key: string): boolean
   /** Undoes a binding that was not written: the watch has delivered, or will deliver, what became of the pod instead. */
-  undo(decision: Decision): void
+  undo(decision: Pick<Decision, 'key'>): void
   /** The pod is nominated to no node any more. */
   dropNomination(key: string, pod: StoredPod): void
   /** What may let waiting pods fit since the last call. */
@@ -30,21 +37,17 @@ export type CacheNeeds = {
   readonly wake: () => void
   /** Pods that are not to be placed for now: they are observed again later. */
   readonly isHeld: (pod: StoredPod) => boolean
+  /** The pods that wait for their volumes. */
+  readonly reserved: Pick<Reservations, 'remove' | 'claimChanged' | 'volumeChanged' | 'nodeChanged'>
+  /** The pods that came with their node and whose claims may still need volumes there. */
+  readonly directed: Pick<DirectedPods, 'add' | 'delete' | 'volumesChanged'>
 }
 
 export function schedulerCache(known: ClusterCache, queue: SchedulingQueue, needs: CacheNeeds): SchedulerCache {
-  /** What may let pods fit that did not: nodes once each, the rest as it came. */
-  const betterNodes = new Set<string>()
-  const changes: ClusterChange[] = []
   /** Decided, and not yet delivered by the watch. */
   const assumed = new Set<string>()
 
-  const notify = (change: ClusterChange) => {
-    if (!queue.isWaiting) return
-    if (change.change === 'node') betterNodes.add(change.nodeName)
-    else changes.push(change)
-    needs.wake()
-  }
+  const { notify, takeChanges } = helpfulChanges(queue, needs.wake)
 
   const dropNomination = (key: string, pod: StoredPod) => {
     const nodeName = known.nominationOf(key)
@@ -53,9 +56,24 @@ export function schedulerCache(known: ClusterCache, queue: SchedulingQueue, need
     notify({ change: 'node', nodeName })
   }
 
+  /** The pod no longer takes room by a decision. */
+  const endAssumption = (key: string) => {
+    needs.reserved.remove(key)
+    known.volumes.release(key)
+    return assumed.delete(key)
+  }
+
+  const undo = (key: string) => {
+    const nodeName = known.nodeOf(key)
+    if (!endAssumption(key)) return
+    known.remove(key)
+    if (nodeName !== undefined) notify({ change: 'node', nodeName })
+  }
+
   const forget = (key: string, present: StoredPod | undefined, previous: StoredPod | undefined) => {
     queue.remove(key)
-    assumed.delete(key)
+    undo(key)
+    needs.directed.delete(key)
     known.remove(key)
     const gone = previous ?? present
     if (gone === undefined) return
@@ -71,6 +89,10 @@ export function schedulerCache(known: ClusterCache, queue: SchedulingQueue, need
     const isNew = !previous?.spec.nodeName
     if (!isNew && !meansOther(present, previous)) return
     if (!isNew) notify({ change: 'pod gone', pod: previous })
+    else if (usesClaims(present)) {
+      needs.directed.add(key)
+      needs.wake()
+    }
     notify({ change: 'pod placed', pod: present })
   }
 
@@ -82,22 +104,7 @@ export function schedulerCache(known: ClusterCache, queue: SchedulingQueue, need
   }
 
   return {
-    observeNode(present, previous) {
-      if (present === undefined) {
-        if (previous === undefined) return
-        known.deleteNode(previous.metadata.name)
-        return notify({ change: 'node gone' })
-      }
-      known.putNode(present)
-      const nodeName = present.metadata.name
-      if (previous === undefined || decidesDifferently(present, previous)) notify({ change: 'node', nodeName })
-    },
-    observeNamespace(present, previous) {
-      const name = (present ?? previous)?.metadata.name
-      if (name === undefined) return
-      known.putNamespace(name, present && (present.metadata.labels ?? {}))
-      if (!isDeepStrictEqual(present?.metadata.labels, previous?.metadata.labels)) notify({ change: 'namespace' })
-    },
+    ...nodeObservers(known, needs, notify),
     observePod(present, previous) {
       const { metadata } = present ?? previous ?? {}
       if (metadata === undefined) return
@@ -105,27 +112,116 @@ export function schedulerCache(known: ClusterCache, queue: SchedulingQueue, need
       if (present === undefined || hasEndedForGood(present)) return forget(key, present, previous)
       if (present.spec.nodeName) {
         queue.remove(key)
-        assumed.delete(key)
+        endAssumption(key)
         if (previous === undefined || countsDifferently(present, previous)) settle(key, present, previous)
         return
       }
       followNomination(key, present, previous)
-      if (!isOurs(present) || needs.isHeld(present)) return queue.remove(key)
+      if (!isOurs(present) || needs.isHeld(present)) {
+        undo(key)
+        return queue.remove(key)
+      }
+      if (assumed.has(key)) return queue.update(key, present)
       if (previous !== undefined && queue.has(key) && !asksDifferently(present, previous)) return
       queue.add(key, present)
       needs.wake()
     },
+    ...volumeObservers(known, needs, (key) => assumed.has(key), notify),
     assume: (key) => void assumed.add(key),
-    undo(decision) {
-      if (decision.decided !== 'bind' || !assumed.delete(decision.key)) return
-      known.remove(decision.key)
-      notify({ change: 'node', nodeName: decision.nodeName })
-    },
+    isAssumed: (key) => assumed.has(key),
+    undo: ({ key }) => undo(key),
     dropNomination,
-    takeChanges() {
+    takeChanges,
+  }
+}
+
+/** What may let pods fit that did not: nodes once each, the rest as it came. */
+function helpfulChanges(queue: Pick<SchedulingQueue, 'isWaiting'>, wake: () => void) {
+  const betterNodes = new Set<string>()
+  const changes: ClusterChange[] = []
+  return {
+    notify(change: ClusterChange) {
+      if (!queue.isWaiting) return
+      if (change.change === 'node') betterNodes.add(change.nodeName)
+      else changes.push(change)
+      wake()
+    },
+    takeChanges(): readonly ClusterChange[] {
       const nodes = [...betterNodes].map((nodeName): ClusterChange => ({ change: 'node', nodeName }))
       betterNodes.clear()
       return [...nodes, ...changes.splice(0)]
+    },
+  }
+}
+
+function nodeObservers(
+  known: ClusterCache,
+  { reserved, wake }: CacheNeeds,
+  notify: (change: ClusterChange) => void,
+): Pick<SchedulerCache, 'observeNode' | 'observeNamespace'> {
+  return {
+    observeNode(present, previous) {
+      if (present === undefined) {
+        if (previous === undefined) return
+        known.deleteNode(previous.metadata.name)
+        reserved.nodeChanged(previous.metadata.name)
+        wake()
+        return notify({ change: 'node gone' })
+      }
+      known.putNode(present)
+      const nodeName = present.metadata.name
+      if (previous !== undefined && !decidesDifferently(present, previous)) return
+      reserved.nodeChanged(nodeName)
+      wake()
+      notify({ change: 'node', nodeName })
+    },
+    observeNamespace(present, previous) {
+      const name = (present ?? previous)?.metadata.name
+      if (name === undefined) return
+      known.putNamespace(name, present && (present.metadata.labels ?? {}))
+      if (!isDeepStrictEqual(present?.metadata.labels, previous?.metadata.labels)) notify({ change: 'namespace' })
+    },
+  }
+}
+
+/** Each change may end the wait of pods that are reserved, and lets pods fit that were refused. */
+function volumeObservers(
+  { volumes }: ClusterCache,
+  { reserved, directed, wake }: CacheNeeds,
+  isAssumed: (key: string) => boolean,
+  notify: (change: ClusterChange) => void,
+): Pick<SchedulerCache, 'observeClaim' | 'observeVolume' | 'observeStorageClass'> {
+  return {
+    observeClaim(present, previous) {
+      const claim = present ?? previous
+      if (claim === undefined) return
+      const key = keyText(claim.metadata)
+      volumes.putClaim(key, present)
+      reserved.claimChanged(claim)
+      if (present !== undefined && !isFullyBound(present)) {
+        for (const podKey of volumes.usersOf(key)) if (!isAssumed(podKey)) directed.add(podKey)
+      }
+      if (present !== undefined) notify({ change: 'claim', claim: present })
+      wake()
+    },
+    observeVolume(present, previous) {
+      const volume = present ?? previous
+      if (volume === undefined) return
+      volumes.putVolume(volume.metadata.name, present)
+      reserved.volumeChanged(volume)
+      directed.volumesChanged()
+      if (present !== undefined) notify({ change: 'volume', volume: present })
+      wake()
+    },
+    observeStorageClass(present, previous) {
+      const name = (present ?? previous)?.metadata.name
+      if (name === undefined) return
+      volumes.putStorageClass(name, present)
+      directed.volumesChanged()
+      wake()
+      if (present === undefined) return
+      const isOther = !isDeepStrictEqual(present.allowedTopologies, previous?.allowedTopologies)
+      if (previous === undefined || isOther) notify({ change: 'storage class', storageClass: present })
     },
   }
 }

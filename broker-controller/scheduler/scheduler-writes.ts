@@ -11,6 +11,8 @@ import { podReference } from '../store/references.ts'
 import { rewrite } from '../store/rewrite.ts'
 import type { Store, StoredPod } from '../store/store.ts'
 import { preemptedReason } from './preemption.ts'
+import type { VolumeChoice } from './volumes/volume-cache.ts'
+import { writeChoice } from './volumes/volume-writes.ts'
 
 export type SchedulerWriteNeeds = {
   readonly store: Store
@@ -31,8 +33,12 @@ export function isOurs({ metadata, spec }: Pod): boolean {
 export interface SchedulerWrites {
   /** False: the pod was deleted, bound by another client, or assigned to another scheduler. */
   bind(pod: StoredPod, nodeName: string): Promise<boolean>
+  /** Writes what binds the volumes of a pod on that node. The versions as written, by uid. */
+  prepareVolumes(volumes: VolumeChoice, nodeName: string): Promise<ReadonlyMap<string, number>>
   /** `nominatedNodeName`: the room promised to it; '' for none any more, undefined to leave that as it is. */
   explain(pod: StoredPod, message: string, nominatedNodeName: string | undefined): Promise<void>
+  /** The volumes of the pod were not bound where it was to run. */
+  explainFailure(pod: StoredPod, message: string): Promise<void>
   /** Asks a pod to go so that `preemptor` can run on its node. */
   evict(victim: StoredPod, preemptor: StoredPod, nodeName: string): Promise<void>
   /** The promise of room to a pod is taken back. */
@@ -50,6 +56,26 @@ export function schedulerWrites({ store, events, clock, log }: SchedulerWriteNee
     }
   }
 
+  const explain = async (
+    pod: StoredPod,
+    reason: 'Unschedulable' | 'SchedulerError',
+    message: string,
+    nominatedNodeName: string | undefined,
+  ) => {
+    const condition = { type: 'PodScheduled', status: 'False', reason, message } as const
+    const written = await rewrite({ store, clock }, 'pods', {
+      ...whose(pod),
+      part: 'status',
+      change: (fresh) => {
+        if (fresh.spec.nodeName) return undefined
+        const reported = withPodCondition(fresh, condition, now())
+        return withNomination(reported ?? fresh, nominatedNodeName) ?? reported
+      },
+    })
+    if (written !== undefined) log.info('Pod fits nowhere', { pod: keyText(pod.metadata), message })
+    await record(pod, 'Warning', 'FailedScheduling', message)
+  }
+
   return {
     async bind(pod, nodeName) {
       const bound = await rewrite({ store, clock }, 'pods', {
@@ -63,20 +89,11 @@ export function schedulerWrites({ store, events, clock, log }: SchedulerWriteNee
       return true
     },
 
-    async explain(pod, message, nominatedNodeName) {
-      const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message } as const
-      const written = await rewrite({ store, clock }, 'pods', {
-        ...whose(pod),
-        part: 'status',
-        change: (fresh) => {
-          if (fresh.spec.nodeName) return undefined
-          const reported = withPodCondition(fresh, condition, now())
-          return withNomination(reported ?? fresh, nominatedNodeName) ?? reported
-        },
-      })
-      if (written !== undefined) log.info('Pod fits nowhere', { pod: keyText(pod.metadata), message })
-      await record(pod, 'Warning', 'FailedScheduling', message)
-    },
+    prepareVolumes: (volumes, nodeName) => writeChoice({ store, clock }, volumes, nodeName),
+
+    explain: (pod, message, nominatedNodeName) => explain(pod, 'Unschedulable', message, nominatedNodeName),
+
+    explainFailure: (pod, message) => explain(pod, 'SchedulerError', message, undefined),
 
     async evict(victim, preemptor, nodeName) {
       const message = `${schedulerName}: preempting to accommodate a higher priority pod`

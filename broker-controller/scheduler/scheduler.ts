@@ -2,21 +2,27 @@
 import type { PodDisruptionBudget } from '../../api/pod-disruption-budget.ts'
 import { alarm } from '../../daemon/alarm.ts'
 import { waitMs } from '../../daemon/due-times.ts'
+import { messageOf } from '../../daemon/errors.ts'
 import { inParallel } from '../../daemon/in-parallel.ts'
 import type { MetricsRegistry } from '../../daemon/metrics-registry.ts'
 import { type Loop, runLoops } from '../../daemon/run.ts'
 import { type Steps, slices } from '../../daemon/watchdog/steps.ts'
 import type { RestoreHold } from '../store/checkpoints/restore-hold.ts'
-import { informer } from '../store/informer.ts'
+import { informer, keyText } from '../store/informer.ts'
+import type { StoredPod } from '../store/store.ts'
 import { type Cluster, cluster } from './cluster.ts'
-import { type Decision, decide } from './decision.ts'
+import { type Binding, type Decision, decide } from './decision.ts'
 import { type ClusterChange, mayFitAfter } from './hints.ts'
 import type { KeyedPod } from './nominations.ts'
 import { type DisruptionBudget, readBudget } from './preemption.ts'
-import { observationGate, schedulerCache } from './scheduler-cache.ts'
-import { type SchedulerMetrics, schedulerMetrics } from './scheduler-metrics.ts'
+import { observationGate, type SchedulerCache, schedulerCache } from './scheduler-cache.ts'
+import { type AttemptResult, type SchedulerMetrics, schedulerMetrics } from './scheduler-metrics.ts'
 import { type SchedulerWriteNeeds, type SchedulerWrites, schedulerWrites } from './scheduler-writes.ts'
 import { type SchedulingQueue, schedulingQueue } from './scheduling-queue.ts'
+import { directedPods, givenVolumes } from './volumes/directed-pods.ts'
+import { reservationState } from './volumes/reservation-state.ts'
+import { longestWaitForVolumesMs, type Reservations, reservations } from './volumes/reservations.ts'
+import { usesClaims, type VolumeChoice } from './volumes/volume-cache.ts'
 
 export type SchedulerNeeds = SchedulerWriteNeeds & {
   readonly random: () => number
@@ -32,13 +38,16 @@ const writesAtOnce = 128
 const decidesForMs = 20
 /** Everything else in the process waits while we decide. One step takes up to some milliseconds more. */
 const sliceMs = 8
+const never = Number.POSITIVE_INFINITY
 
 export function scheduler(needs: SchedulerNeeds): Loop {
   const metrics = needs.registry && schedulerMetrics(needs.registry)
   return { name: 'scheduler', run: (signal) => runScheduler(needs, metrics, signal) }
 }
 
-type Attempt = { readonly decision: Decision; readonly beganMs: number }
+/** The volumes that were chosen for a pod were not bound in time, or not there: it is decided on again. */
+type Reopening = KeyedPod & { readonly decided: 'again'; readonly message: string }
+type Attempt = { readonly decision: Decision | Reopening; readonly beganMs: number }
 
 async function runScheduler(
   needs: SchedulerNeeds,
@@ -51,7 +60,13 @@ async function runScheduler(
   const queue = schedulingQueue()
   metrics?.watch(queue.counts)
   const bell = alarm(clock)
-  const cache = schedulerCache(known, queue, { wake: () => bell.ring(), isHeld: (pod) => hold?.holdsPod(pod) === true })
+  const [reserved, directed] = [reservations(), directedPods()]
+  const isHeld = (pod: StoredPod) => hold?.holdsPod(pod) === true
+  const cache = schedulerCache(known, queue, {
+    wake: () => bell.ring(),
+    isHeld,
+    ...{ reserved, directed },
+  })
 
   const gate = observationGate()
   const work = slices(sliceMs, clock)
@@ -59,26 +74,43 @@ async function runScheduler(
   const undisturbed = <T>(steps: Steps<T>) => gate.closedDuring(() => work.run(steps))
 
   const observePod = gate.through(cache.observePod)
-  const nodes = informer(needs, 'nodes', gate.through(cache.observeNode))
-  const namespaces = informer(needs, 'namespaces', gate.through(cache.observeNamespace))
-  const pods = informer(needs, 'pods', observePod)
   const budgets = informer(needs, 'poddisruptionbudgets', () => undefined)
+  const followed = {
+    nodes: informer(needs, 'nodes', gate.through(cache.observeNode)),
+    namespaces: informer(needs, 'namespaces', gate.through(cache.observeNamespace)),
+    pods: informer(needs, 'pods', observePod),
+    claims: informer(needs, 'persistentvolumeclaims', gate.through(cache.observeClaim)),
+    volumes: informer(needs, 'persistentvolumes', gate.through(cache.observeVolume)),
+    classes: informer(needs, 'storageclasses', gate.through(cache.observeStorageClass)),
+    budgets,
+  }
   hold?.onRelease(() => {
-    for (const pod of pods.all()) if (!pod.spec.nodeName) observePod(pod, undefined)
+    for (const pod of followed.pods.all()) {
+      if (!pod.spec.nodeName) observePod(pod, undefined)
+      else if (usesClaims(pod)) directed.add(keyText(pod.metadata))
+    }
   })
 
+  const direct = givenVolumes({ known, directed, isHeld, write, clock, log })
+  const carryOut = carryingOut({ write, cache, queue, reserved, clock, log })
   const decideAndWrite = async () => {
-    await Promise.all([nodes.listed, namespaces.listed, pods.listed, budgets.listed])
+    await Promise.all(Object.values(followed).map(({ listed }) => listed))
     while (!signal.aborted) {
       work.begin()
       await undisturbed(wakeWhatMayFit(cache.takeChanges(), queue, known, clock.monotonicMs()))
-      const attempts = await decideSome()
-      await inParallel(attempts, writesAtOnce, async ({ decision, beganMs }) => {
-        const isDone = await carryOut(decision)
-        const result = !isDone ? 'error' : decision.decided === 'bind' ? 'scheduled' : 'unschedulable'
-        metrics?.attempted(result, clock.monotonicMs() - beganMs)
-      })
-      if (attempts.length === 0) await bell.sleep(waitMs(queue.nextMs(), clock.monotonicMs()), signal)
+      const attempts = [...concluded(known, reserved, clock.monotonicMs()), ...(await decideSome())]
+      const orders = await undisturbed(direct.decide())
+      await Promise.all([
+        inParallel(attempts, writesAtOnce, async (attempt) => {
+          const result = await carryOut(attempt)
+          if (result !== 'reserved') metrics?.attempted(result, clock.monotonicMs() - attempt.beganMs)
+        }),
+        inParallel(orders, writesAtOnce, direct.carryOut),
+      ])
+      if (attempts.length + orders.length > 0) continue
+      const nowMs = clock.monotonicMs()
+      const nextMs = Math.min(queue.nextMs() ?? never, reserved.nextMs(nowMs) ?? never, directed.nextMs() ?? never)
+      await bell.sleep(waitMs(nextMs, nowMs), signal)
     }
   }
 
@@ -109,36 +141,86 @@ async function runScheduler(
     return decision
   }
 
-  /** False: it was not written, because the pod has changed or the store failed. */
-  const carryOut = async (decision: Decision): Promise<boolean> => {
+  const loops = Object.entries(followed).map(([name, { run }]) => ({ name, run }))
+  await runLoops([...loops, { name: 'work', run: decideAndWrite }], signal, log)
+}
+
+type CarryOutNeeds = Pick<SchedulerWriteNeeds, 'clock' | 'log'> & {
+  readonly write: SchedulerWrites
+  readonly cache: SchedulerCache
+  readonly queue: SchedulingQueue
+  readonly reserved: Reservations
+}
+
+type Outcome = AttemptResult | 'reserved'
+
+/** Writes what was decided. 'error': it was not written, because the pod has changed or the store failed. */
+function carryingOut({ write, cache, queue, reserved, clock, log }: CarryOutNeeds) {
+  const reopen = async ({ key, pod }: KeyedPod, message: string): Promise<Outcome> => {
+    cache.undo({ key })
+    queue.retry(key, clock.monotonicMs())
+    await write.explainFailure(pod, `running PreBind plugin "VolumeBinding": ${message}`)
+    return 'error'
+  }
+
+  /** The pod is not bound before its volumes are, which may take minutes. */
+  const reserve = async ({ key, pod, nodeName }: Binding, volumes: VolumeChoice, beganMs: number): Promise<Outcome> => {
+    let versions: ReadonlyMap<string, number>
+    try {
+      versions = await write.prepareVolumes(volumes, nodeName)
+    } catch (error) {
+      return reopen({ key, pod }, messageOf(error))
+    }
+    const untilMs = clock.monotonicMs() + longestWaitForVolumesMs
+    // The pod may have been deleted meanwhile.
+    if (cache.isAssumed(key)) reserved.add({ key, pod, nodeName, volumes, versions, beganMs, untilMs })
+    return 'reserved'
+  }
+
+  return async ({ decision, beganMs }: Attempt): Promise<Outcome> => {
     const { key, pod } = decision
     try {
       switch (decision.decided) {
         case 'bind':
+          if (decision.volumes !== undefined) return await reserve(decision, decision.volumes, beganMs)
           if (!(await write.bind(pod, decision.nodeName))) {
             cache.undo(decision)
-            return false
+            return 'error'
           }
           queue.remove(key)
-          return true
+          return 'scheduled'
         case 'preempt':
           await makeRoom(decision, write)
           await write.explain(pod, decision.message, decision.nodeName)
-          return true
+          return 'unschedulable'
         case 'wait':
           await write.explain(pod, decision.message, decision.withdraws ? '' : undefined)
-          return true
+          return 'unschedulable'
+        case 'again':
+          return await reopen(decision, decision.message)
       }
     } catch (error) {
       log.warn('Pod not scheduled', { pod: key, error })
       cache.undo(decision)
       queue.retry(key, clock.monotonicMs())
-      return false
+      return 'error'
     }
   }
+}
 
-  const followed = Object.entries({ nodes, namespaces, pods, budgets }).map(([name, { run }]) => ({ name, run }))
-  await runLoops([...followed, { name: 'work', run: decideAndWrite }], signal, log)
+/** Of the pods that wait for their volumes: those whose wait is over. */
+function concluded(known: Cluster, reserved: Reservations, nowMs: number): readonly Attempt[] {
+  return reserved.take(nowMs, writesAtOnce).flatMap((reservation): readonly Attempt[] => {
+    const { key, pod, nodeName, beganMs } = reservation
+    const result = reservationState(reservation, known.volumes.stored, known.node(nodeName), nowMs)
+    if (result.state === 'waiting') return []
+    reserved.remove(key)
+    const decision: Decision | Reopening =
+      result.state === 'ready'
+        ? { decided: 'bind', key, pod, nodeName, volumes: undefined }
+        : { decided: 'again', key, pod, message: result.message }
+    return [{ decision, beganMs }]
+  })
 }
 
 function* wakeWhatMayFit(

@@ -15,6 +15,8 @@ export interface SchedulingQueue {
   has(key: string): boolean
   /** A pod new to us, or one that changed so that it may fit now. */
   add(key: string, pod: StoredPod): void
+  /** The pod of an attempt under way changed: the next attempt is on it as it is now. */
+  update(key: string, pod: StoredPod): void
   remove(key: string): void
   /** Takes the next pod. End the attempt with `failed` or `remove`. */
   next(nowMs: number): { readonly key: string; readonly pod: StoredPod } | undefined
@@ -101,6 +103,10 @@ export function schedulingQueue(): SchedulingQueue {
         backoffUntilMs: 0,
         refusedBy: noPlugins,
       })
+    },
+    update(key, pod) {
+      const entry = entries.get(key)
+      if (entry !== undefined) put({ ...entry, pod })
     },
     remove(key) {
       entries.delete(key)

@@ -9,6 +9,8 @@ import { type Steps, slices } from '../../../daemon/watchdog/steps.ts'
 import { type ClusterCache, cluster } from '../../scheduler/cluster.ts'
 import { decide } from '../../scheduler/decision.ts'
 import { type DisruptionBudget, readBudget } from '../../scheduler/preemption.ts'
+import { storedClass, using } from '../pods-with-claims.ts'
+import { aStoredClaim, aStoredVolume } from '../volume-objects.ts'
 
 /** As in the scheduler. */
 const sliceMs = 8
@@ -30,14 +32,25 @@ type SchedulerCase = {
   readonly count?: number
   readonly pod: PodOverrides
   readonly budgets?: readonly PodDisruptionBudget[]
+  /** Claims and volumes. */
+  readonly volumes?: (known: ClusterCache) => void
 }
 
 /** The act of each decides once; the pod leaves the cluster again. */
 export function* schedulerCases(): Iterable<BudgetCase> {
-  for (const one of [...termsOfOthers(), ...ownTerms(), ...otherFields(), ...preemptions()]) yield budgetCase(one)
+  for (const one of [...termsOfOthers(), ...ownTerms(), ...otherFields(), ...withClaims(), ...preemptions()])
+    yield budgetCase(one)
 }
 
-function budgetCase({ what, node, placed, count = podCount, pod: over, budgets = [] }: SchedulerCase): BudgetCase {
+function budgetCase({
+  what,
+  node,
+  placed,
+  count = podCount,
+  pod: over,
+  budgets = [],
+  volumes,
+}: SchedulerCase): BudgetCase {
   let known: ClusterCache | undefined
   const pod = aPod({ name: 'decided', ...over })
   const key = 'default/decided'
@@ -53,8 +66,12 @@ function budgetCase({ what, node, placed, count = podCount, pod: over, budgets =
     what: `a pod ${what}`,
     bytes: JSON.stringify(pod).length,
     prepare: async () => {
-      known ??= fleetOf(node, count, placed)
+      if (known === undefined) {
+        known = fleetOf(node, count, placed)
+        volumes?.(known)
+      }
       known.remove(key)
+      known.volumes.release(key)
       known.nominate(key, pod, '')
     },
     act: async () => {
@@ -180,6 +197,45 @@ function otherFields(): readonly SchedulerCase[] {
     { what: 'that requests 8,000 resources', pod: { requests: amounts } },
     { what: 'with 1,200 containers', node: { status: { ...aNode().status, images } }, pod: { containers } },
     { what: 'with 1,200 containers before it runs', pod: { spec: { initContainers: containers } } },
+  ]
+}
+
+/** Volumes that persons made, ten on each node. */
+function withClaims(): readonly SchedulerCase[] {
+  const storageClassName = 'local'
+  const names = many(8, (number) => `data-${number}`)
+  const put =
+    (hostname: (number: number) => string, key = hostKey) =>
+    (known: ClusterCache) => {
+      const mode = { volumeBindingMode: 'WaitForFirstConsumer', provisioner: 'kubernetes.io/no-provisioner' } as const
+      known.volumes.putStorageClass(storageClassName, storedClass(storageClassName, mode))
+      for (const name of names) {
+        known.volumes.putClaim(`default/${name}`, aStoredClaim(name, { spec: { storageClassName } }))
+      }
+      for (const number of many(10 * nodeCount, (one) => one)) {
+        const matchExpressions = [{ key, operator: 'In' as const, values: [hostname(number)] }]
+        const nodeAffinity = {
+          required: { nodeSelectorTerms: [{ matchExpressions }, ...(key === hostKey ? [] : [{}])] },
+        }
+        const capacity = { storage: `${1 + (number % 97)}Gi` }
+        const spec = { storageClassName, capacity, nodeAffinity }
+        known.volumes.putVolume(`volume-${number}`, aStoredVolume(`volume-${number}`, { spec }))
+      }
+    }
+  const one = { spec: using('data-0') }
+  return [
+    {
+      what: 'with a claim, among 10,000 local volumes',
+      volumes: put((number) => `node-${number % nodeCount}`),
+      pod: one,
+    },
+    { what: 'with a claim, and 10,000 volumes elsewhere', volumes: put(() => 'nowhere'), pod: one },
+    { what: 'with a claim, and 10,000 volumes of several terms', volumes: put(() => 'nowhere', 'place'), pod: one },
+    {
+      what: 'with 8 claims, among 10,000 local volumes',
+      volumes: put((number) => `node-${number % nodeCount}`),
+      pod: { spec: using(...names) },
+    },
   ]
 }
 

@@ -1,0 +1,126 @@
+/** What the claims of a pod mean for its place, before any node is looked at (PreFilter of Kubernetes' volume plugins). */
+import type { Pod } from '../../../api/pod.ts'
+import { compareQuantities } from '../../../api/quantity.ts'
+import { claimsOfPod, isMadeForPod, type PodClaim } from '../../../api/storage/pod-claims.ts'
+import { classOfClaim, isDelayed, requestOfClaim } from '../../../api/storage/volume-matching.ts'
+import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
+import type { Steps } from '../../../daemon/watchdog/steps.ts'
+import { keyText } from '../../store/informer.ts'
+import type { StoredObject } from '../../store/store.ts'
+import {
+  claimKeyOf,
+  isFullyBound,
+  type KnownClaim,
+  type KnownVolume,
+  usesClaims,
+  type VolumeView,
+} from './volume-cache.ts'
+import { type Candidates, candidatesFor, noCandidates } from './volume-candidates.ts'
+import { isForOnePod } from './volume-restrictions.ts'
+import { type ZoneRule, zoneRulesOf } from './volume-zone.ts'
+
+export type VolumePlugin = 'VolumeRestrictions' | 'VolumeBinding' | 'VolumeZone'
+
+/** No node can take the pod while this stands. */
+export type PodRefusal = { readonly plugin: VolumePlugin; readonly reason: string }
+
+/** A claim that is bound once the node of its pod is known. */
+export type DelayedClaim = Candidates & {
+  readonly claim: KnownClaim
+  readonly storageClass: StoredObject<'storageclasses'>
+  /** A volume is being made for it on that node. */
+  readonly selectedNode: string | undefined
+}
+
+export type PodVolumes =
+  | { readonly refused: PodRefusal }
+  | {
+      readonly refused?: undefined
+      /** undefined: a volume that does not exist. */
+      readonly bound: readonly (KnownVolume | undefined)[]
+      /** The smallest claim first, so that each gets the smallest volume that fits. */
+      readonly delayed: readonly DelayedClaim[]
+      /** Whether another pod has one of its claims that are for one pod alone. Trials of preemption change the answer. */
+      readonly isTaken: () => boolean
+      readonly zones: readonly ZoneRule[]
+    }
+
+/** undefined: the pod uses no claims. */
+export function* podVolumes(pod: Pod, view: VolumeView): Steps<PodVolumes | undefined> {
+  if (!usesClaims(pod)) return undefined
+  const uses = [...new Map(claimsOfPod(pod).map((use) => [use.name, use])).values()]
+  const found = claimsOf(pod, uses, view)
+  if ('reason' in found) return { refused: found }
+  const bound: (KnownVolume | undefined)[] = []
+  const delayed: DelayedClaim[] = []
+  for (const claim of found) {
+    const storageClass = view.storageClass(classOfClaim(claim) ?? '')
+    if (isFullyBound(claim)) bound.push(view.volume(claim.spec?.volumeName ?? ''))
+    else if (!claim.spec?.volumeName && storageClass !== undefined && isDelayed(storageClass)) {
+      delayed.push(yield* delayedClaim(claim, storageClass, view))
+    } else return { refused: refusedBy('VolumeBinding', 'pod has unbound immediate PersistentVolumeClaims') }
+    yield
+  }
+  const shared = uses.flatMap(({ isEphemeral }, i) => (isEphemeral ? [] : (found[i] ?? [])))
+  const missing = shared.find(({ spec }) => spec?.volumeName && view.volume(spec.volumeName) === undefined)
+  if (missing !== undefined) {
+    return { refused: refusedBy('VolumeZone', `persistentvolume "${missing.spec?.volumeName}" not found`) }
+  }
+  const exclusive = shared.filter(isForOnePod).map(({ metadata }) => keyText(metadata))
+  return {
+    bound,
+    delayed: delayed.sort((a, b) => compareQuantities(requestOfClaim(a.claim), requestOfClaim(b.claim))),
+    isTaken: () => exclusive.some((key) => view.isClaimUsed(key)),
+    zones: shared.flatMap(({ spec }) => {
+      const volume = view.volume(spec?.volumeName ?? '')
+      return volume === undefined ? [] : zoneRulesOf(volume)
+    }),
+  }
+}
+
+/** The claims in the order of `uses`, or why the pod cannot have one of them. */
+function claimsOf(pod: Pod, uses: readonly PodClaim[], view: VolumeView): readonly KnownClaim[] | PodRefusal {
+  const claims = uses.map(({ name }) => view.claim(claimKeyOf(pod, name)))
+  const missing = uses.find(({ isEphemeral }, i) => !isEphemeral && claims[i] === undefined)
+  if (missing !== undefined) return refusedBy('VolumeRestrictions', `${claimText(missing.name)} not found`)
+  const found: KnownClaim[] = []
+  for (const [i, use] of uses.entries()) {
+    const claim = claims[i]
+    const reason = claim === undefined ? awaitedText(use.name) : unusable(claim, use, pod)
+    if (reason !== undefined) return refusedBy('VolumeBinding', reason)
+    if (claim !== undefined) found.push(claim)
+  }
+  return found
+}
+
+function unusable(claim: KnownClaim, { name, isEphemeral }: PodClaim, pod: Pod): string | undefined {
+  const { metadata, spec, status } = claim
+  if (status?.phase === 'Lost') {
+    return `${claimText(name)} bound to non-existent persistentvolume "${spec?.volumeName ?? ''}"`
+  }
+  if (metadata.deletionTimestamp !== undefined) return `${claimText(name)} is being deleted`
+  if (!isEphemeral || isMadeForPod(claim, pod)) return undefined
+  return `PVC ${keyText(metadata)} was not created for pod ${keyText(pod.metadata)} (pod is not owner)`
+}
+
+function* delayedClaim(
+  claim: KnownClaim,
+  storageClass: StoredObject<'storageclasses'>,
+  view: VolumeView,
+): Steps<DelayedClaim> {
+  const selectedNode = claim.metadata.annotations?.[volumeAnnotations.selectedNode]
+  const candidates = selectedNode === undefined ? yield* candidatesFor(claim, view) : noCandidates
+  return { claim, storageClass, selectedNode, ...candidates }
+}
+
+function refusedBy(plugin: VolumePlugin, reason: string): PodRefusal {
+  return { plugin, reason }
+}
+
+function claimText(name: string): string {
+  return `persistentvolumeclaim "${name}"`
+}
+
+function awaitedText(name: string): string {
+  return `waiting for ephemeral volume controller to create the ${claimText(name)}`
+}

@@ -1,0 +1,74 @@
+/** VolumeBinding: whether the volumes of a pod can be used on a node, and which volumes its delayed claims get there. */
+import type { StoredObject } from '../../store/store.ts'
+import type { NodeAllocation } from '../node-usage.ts'
+import type { DelayedClaim, PodVolumes } from './pod-volumes.ts'
+import type { KnownClaim, KnownVolume, VolumeBinding, VolumeChoice } from './volume-cache.ts'
+import { isReachable } from './volume-candidates.ts'
+
+const conflictText = 'node(s) had volume node affinity conflict'
+const bindText = "node(s) didn't find available persistent volumes to bind"
+const missingText = 'node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)'
+
+/** Volumes of this class are made by persons (NotSupportedProvisioner). */
+const noProvisioner = 'kubernetes.io/no-provisioner'
+
+export type VolumesOnNode = VolumeChoice | { readonly reasons: readonly string[] }
+
+/** No preemption removes any of the reasons. */
+export function volumesOn({ bound, delayed }: PlaceableVolumes, node: NodeAllocation): VolumesOnNode {
+  const choice = chooseVolumes(delayed, node)
+  const unusable = bound.findIndex((volume) => volume === undefined || !isReachable(volume, node))
+  if (unusable < 0) return choice ?? { reasons: [bindText] }
+  const isMissing = bound[unusable] === undefined
+  return {
+    reasons: [
+      ...(isMissing ? [] : [conflictText]),
+      ...(choice === undefined ? [bindText] : []),
+      ...(isMissing ? [missingText] : []),
+    ],
+  }
+}
+
+export type PlaceableVolumes = PodVolumes & { readonly refused?: undefined }
+
+/** A claim whose volume is elsewhere, and is being bound, gets no second one; one that a person only reserved may (findMatchingVolumes). */
+function chooseVolumes(delayed: readonly DelayedClaim[], node: NodeAllocation): VolumeChoice | undefined {
+  const bindings: VolumeBinding[] = []
+  const provisions: KnownClaim[] = []
+  const taken = new Set<KnownVolume>()
+  for (const one of delayed) {
+    const { claim, selectedNode, storageClass } = one
+    if (selectedNode !== undefined && selectedNode !== node.name) return undefined
+    const volume = selectedNode === undefined ? volumeFor(one, node, taken) : undefined
+    if (volume !== undefined) {
+      taken.add(volume)
+      bindings.push({ claim, volume })
+    } else if (!one.own?.spec?.claimRef?.uid && canProvision(storageClass, node)) provisions.push(claim)
+    else return undefined
+  }
+  return { bindings, provisions }
+}
+
+function volumeFor(
+  { own, free }: DelayedClaim,
+  node: NodeAllocation,
+  taken: ReadonlySet<KnownVolume>,
+): KnownVolume | undefined {
+  if (own === undefined) return free.smallestOn(node, taken)
+  return isReachable(own, node) ? own : undefined
+}
+
+function canProvision(
+  { provisioner, allowedTopologies = [] }: StoredObject<'storageclasses'>,
+  { labels }: NodeAllocation,
+): boolean {
+  if (provisioner === '' || provisioner === noProvisioner) return false
+  if (allowedTopologies.length === 0) return true
+  return allowedTopologies.some(({ matchLabelExpressions = [] }) => {
+    const isMet = matchLabelExpressions.every(({ key, values }) => {
+      const value = labels[key]
+      return value !== undefined && values.includes(value)
+    })
+    return matchLabelExpressions.length > 0 && isMet
+  })
+}
