@@ -1,6 +1,7 @@
 import { type Test, test } from 'tap'
 import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
 import type { Store } from '../../store/store.ts'
+import { crashingStore } from '../../testing/crashing-store.ts'
 import { type Fleet, fleet } from '../../testing/fleet.ts'
 import { delayedClasses, onNodes, using } from '../../testing/pods-with-claims.ts'
 import { aStoredClaim, aStoredVolume } from '../../testing/volume-objects.ts'
@@ -144,6 +145,38 @@ test('a controller that was restarted takes up where the first one was', async (
   await offered(world, 'made', 'late', selected ?? '')
   await bind(world, 'data', 'made')
   t.equal(await nodeOf(world, 'web'), selected)
+})
+
+test('a controller that was killed between any two writes is followed by one that makes the others', async (t) => {
+  const writesOfAll = 4
+  for (let writes = 0; writes <= writesOfAll; writes++) {
+    const world = fleet(t)
+    const crashing = crashingStore(world.store)
+    for (const { metadata, ...one } of delayedClasses()) {
+      await world.store.create('storageclasses', { ...one, metadata: { name: metadata.name } })
+    }
+    await world.join({ name: 'pi-1' }, { name: 'pi-2' })
+    for (const name of ['data', 'logs']) {
+      await claimed(world, name, 'fixed')
+      await offered(world, `disk-of-${name}`, 'fixed', 'pi-2')
+    }
+    await claimed(world, 'cache', 'late')
+    await pending(world, 'web', 'data', 'logs', 'cache')
+    crashing.allow(writes)
+    const stop = started(world, crashing.store)
+    await world.clock.settle()
+    await stop()
+    t.teardown(started(world))
+    await world.clock.settle()
+    t.equal(await selectedFor(world, 'cache'), 'pi-2')
+    const volumes = (await world.store.list('persistentvolumes')).items
+    for (const { metadata, spec } of volumes) await bind(world, spec?.claimRef?.name ?? '', metadata.name)
+    await offered(world, 'made', 'late', 'pi-2')
+    await bind(world, 'cache', 'made')
+    t.equal(await nodeOf(world, 'web'), 'pi-2', `killed after ${writes} writes`)
+    const bound = await Promise.all(['data', 'logs'].map(async (name) => (await claim(world, name)).spec?.volumeName))
+    t.same(bound.sort(), ['disk-of-data', 'disk-of-logs'])
+  }
 })
 
 test('a pod that is deleted while it waits gives its room and its volume back', async (t) => {
