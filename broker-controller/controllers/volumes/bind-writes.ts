@@ -61,10 +61,7 @@ export function unbinding(volume: StoredVolume): VolumeWrite {
     const { uid: _, ...reserved } = claimRef
     return whole({ ...volume, spec: { ...spec, claimRef: reserved } })
   }
-  const { [volumeAnnotations.boundByController]: _, ...annotations } = volume.metadata.annotations ?? {}
-  const { annotations: __, ...metadata } = volume.metadata
-  const isEmpty = Object.keys(annotations).length === 0
-  return whole({ ...volume, metadata: { ...metadata, ...(!isEmpty && { annotations }) }, spec })
+  return whole(unannotated({ ...volume, spec }, volumeAnnotations.boundByController))
 }
 
 /** undefined: it is in that phase. */
@@ -105,6 +102,20 @@ function capacityInStatus({ metadata, spec }: PersistentVolume): PersistentVolum
   return { ...spec?.capacity, storage: before }
 }
 
+/** The node where the volume of this claim is to be made; undefined: it has a volume, or none is selected. */
+export function selectedNodeOf({ metadata, spec = {} }: StoredClaim): string | undefined {
+  return spec.volumeName ? undefined : metadata.annotations?.[volumeAnnotations.selectedNode]
+}
+
+/** The scheduler may choose another node (rescheduleProvisioning). */
+export function withoutSelectedNode(claim: StoredClaim): VolumeWrite {
+  return {
+    resource: 'persistentvolumeclaims',
+    part: 'whole',
+    object: unannotated(claim, volumeAnnotations.selectedNode),
+  }
+}
+
 export function hasAnnotation({ metadata }: { readonly metadata: ObjectMeta }, name: string): boolean {
   return metadata.annotations !== undefined && Object.hasOwn(metadata.annotations, name)
 }
@@ -118,6 +129,12 @@ export function annotated<O extends StoredVolume | StoredClaim | PersistentVolum
     ...object,
     metadata: { ...object.metadata, annotations: { ...annotations, ...object.metadata.annotations } },
   }
+}
+
+function unannotated<O extends StoredVolume | StoredClaim>(object: O, annotation: string): O {
+  const { annotations: { [annotation]: _, ...annotations } = {}, ...metadata } = object.metadata
+  const isEmpty = Object.keys(annotations).length === 0
+  return { ...object, metadata: { ...metadata, ...(!isEmpty && { annotations }) } }
 }
 
 function whole(object: StoredVolume): VolumeWrite {

@@ -2,7 +2,7 @@
 import { classOfClaim, classOfVolume } from '../../../api/storage/volume-matching.ts'
 import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
 import { keyText } from '../../store/informer.ts'
-import { hasAnnotation, type StoredClaim } from './bind-writes.ts'
+import { hasAnnotation, type StoredClaim, selectedNodeOf } from './bind-writes.ts'
 import type { StoredVolume } from './volume-index.ts'
 
 export type BinderKey =
@@ -14,6 +14,8 @@ export interface BinderKeys {
   ofClaim(present: StoredClaim | undefined, previous: StoredClaim | undefined): readonly BinderKey[]
   ofVolume(present: StoredVolume | undefined, previous: StoredVolume | undefined): readonly BinderKey[]
   ofPodsClaim(claim: string): readonly BinderKey[]
+  /** The claims whose volume is to be made on this node. */
+  ofNode(name: string): readonly BinderKey[]
   /** The keys of the claims of this class that have no volume. '': of no class. */
   waiting(className: string): Iterable<string>
 }
@@ -25,6 +27,8 @@ export function binderKeys(): BinderKeys {
   const naming = keySets()
   /** Volumes by the claim that they name. */
   const reserved = keySets()
+  /** Claims by the node that was selected for them. */
+  const selecting = keySets()
 
   const claimsOf = (volume: StoredVolume): readonly BinderKey[] => {
     const { claimRef } = volume.spec ?? {}
@@ -40,9 +44,12 @@ export function binderKeys(): BinderKeys {
       if (previous !== undefined) {
         waiting.delete(classOfClaim(previous) ?? '', key)
         naming.delete(previous.spec?.volumeName ?? '', key)
+        selecting.delete(selectedNodeOf(previous) ?? '', key)
       }
       if (present !== undefined) {
         const { volumeName = '' } = present.spec ?? {}
+        const selectedNode = selectedNodeOf(present)
+        if (selectedNode !== undefined) selecting.add(selectedNode, key)
         if (volumeName !== '') naming.add(volumeName, key)
         else if (!hasAnnotation(present, volumeAnnotations.bindCompleted)) waiting.add(classOfClaim(present) ?? '', key)
       }
@@ -73,6 +80,7 @@ export function binderKeys(): BinderKeys {
       { kind: 'claim', key: claim },
       ...[...reserved.of(claim)].map((key) => ({ kind: 'volume', key }) as const),
     ],
+    ofNode: (name) => [...selecting.of(name)].map((key) => ({ kind: 'claim', key }) as const),
   }
 }
 

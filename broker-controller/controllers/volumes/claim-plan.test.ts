@@ -15,6 +15,7 @@ const plan = (claim: ClaimFacts['claim'], facts: Partial<ClaimFacts> = {}) => {
     storageClass: undefined,
     defaultClass: undefined,
     waitingPods: () => [],
+    hasNode: () => true,
     isHeld: false,
     ...facts,
   })
@@ -85,6 +86,21 @@ test('a provisioner is asked by annotations of the claim: at once, or when the s
   const other = { ...annotations, [provisioner]: 'example.com/old' }
   const renamed = aStoredClaim('data', { metadata: { annotations: other }, spec: { storageClassName: 'now' } })
   t.match(plan(renamed, { storageClass: aStorageClass('now') }).object, { metadata: { annotations } })
+})
+
+test('a node that was selected for a claim and is gone is selected no longer, so that the scheduler chooses another one', async (t) => {
+  const annotations = { [selectedNode]: 'pi-01', [provisioner]: 'example.com/disk' }
+  const placed = aStoredClaim('data', { metadata: { annotations }, spec: { storageClassName: 'late' } })
+  const facts = { storageClass: late, hasNode: (name: string) => name !== 'pi-01' }
+  const event = 'Warning ProvisioningFailed failed to get target node: node "pi-01" not found'
+  const again = plan(placed, facts)
+  t.match(again, { write: 'whole', event })
+  t.same(again.object?.metadata.annotations, { [provisioner]: 'example.com/disk' }, 'the provisioner was asked already')
+  const disk = aStoredVolume('disk')
+  t.same(plan(placed, { ...facts, fitting: () => disk }), only({ bind: 'disk' }), 'it was made before the node went')
+  t.equal(plan(placed, { ...facts, isHeld: true }).write, undefined, 'after a restore the node may come back')
+  const named = aStoredClaim('data', { metadata: { annotations }, spec: { volumeName: 'disk' } })
+  t.equal(plan(named, facts).write, undefined, 'it has a volume')
 })
 
 test('a class that does not exist, or whose provisioner is built in, is recorded', async (t) => {

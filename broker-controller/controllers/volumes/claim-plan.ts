@@ -15,7 +15,14 @@ import {
 } from '../../../api/storage/volume-matching.ts'
 import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
 import type { Occurrence } from '../../store/event-correlation.ts'
-import { claimPhase, hasAnnotation, type StoredClaim, type VolumeWrite } from './bind-writes.ts'
+import {
+  claimPhase,
+  hasAnnotation,
+  type StoredClaim,
+  selectedNodeOf,
+  type VolumeWrite,
+  withoutSelectedNode,
+} from './bind-writes.ts'
 import type { StoredVolume } from './volume-index.ts'
 
 export type VolumeEvent = Pick<Occurrence, 'type' | 'reason' | 'message'>
@@ -40,7 +47,8 @@ export type ClaimFacts = {
   readonly defaultClass: string | undefined
   /** The names of pods without a node that use it and have not ended. */
   readonly waitingPods: () => readonly string[]
-  /** The store was restored, and volumes may come back: nothing is concluded from one that is missing. */
+  readonly hasNode: (name: string) => boolean
+  /** The store was restored, and volumes and nodes may come back: nothing is concluded from one that is missing. */
   readonly isHeld: boolean
 }
 
@@ -50,7 +58,8 @@ export function planClaim(facts: ClaimFacts): ClaimPlan {
   return (claim.spec?.volumeName ?? '') === '' ? planUnbound(facts) : planNamed(claim, named)
 }
 
-function planUnbound({ claim, fitting, storageClass, defaultClass, waitingPods }: ClaimFacts): ClaimPlan {
+function planUnbound(facts: ClaimFacts): ClaimPlan {
+  const { claim, fitting, storageClass, defaultClass, waitingPods } = facts
   const delayed = isDelayed(storageClass)
   const volume = fitting(delayed)
   if (volume !== undefined) return { bind: volume }
@@ -59,10 +68,24 @@ function planUnbound({ claim, fitting, storageClass, defaultClass, waitingPods }
     const object = { ...claim, spec: { ...claim.spec, storageClassName: defaultClass } }
     return { write: { resource: 'persistentvolumeclaims', part: 'whole', object } }
   }
+  const missing = missingNode(facts)
+  if (missing !== undefined) {
+    const message = `failed to get target node: node "${missing}" not found`
+    return { write: withoutSelectedNode(claim), event: { type: 'Warning', reason: 'ProvisioningFailed', message } }
+  }
   if (delayed && !hasAnnotation(claim, volumeAnnotations.selectedNode)) return pending(claim, waiting(waitingPods()))
   if (className) return planProvisioning(claim, className, storageClass)
   const message = 'no persistent volumes available for this claim and no storage class is set'
   return pending(claim, { type: 'Normal', reason: 'FailedBinding', message })
+}
+
+/**
+ * The node that was selected for the claim, if it is gone: no pod of the claim would be placed anywhere else. A provisioner does the same
+ * where one runs (provisionClaimOperation of sig-storage-lib-external-provisioner).
+ */
+function missingNode({ claim, hasNode, isHeld }: ClaimFacts): string | undefined {
+  const node = selectedNodeOf(claim)
+  return node === undefined || isHeld || hasNode(node) ? undefined : node
 }
 
 function waiting(pods: readonly string[]): VolumeEvent {

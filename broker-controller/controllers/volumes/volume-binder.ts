@@ -49,6 +49,7 @@ type Sources = {
   readonly claims: Informer<'persistentvolumeclaims'>
   readonly volumes: Informer<'persistentvolumes'>
   readonly classes: Informer<'storageclasses'>
+  readonly nodes: Informer<'nodes'>
   readonly pods: ClaimPods
   readonly index: VolumeIndex
   readonly keys: BinderKeys
@@ -74,6 +75,9 @@ async function runBinder(needs: VolumeBinderNeeds, pods: ClaimPods, signal: Abor
     // Those without a class get it, if it is the default one now.
     for (const key of new Set([(present ?? previous)?.metadata.name ?? '', ''])) add({ kind: 'waiting', key })
   })
+  const nodes = informer(needs, 'nodes', (present, previous) => {
+    if (present === undefined) for (const key of keys.ofNode(previous?.metadata.name ?? '')) add(key)
+  })
   pods.onChange((claimKeys) => {
     for (const claim of claimKeys) for (const key of keys.ofPodsClaim(claim)) add(key)
   })
@@ -82,27 +86,28 @@ async function runBinder(needs: VolumeBinderNeeds, pods: ClaimPods, signal: Abor
     for (const { metadata } of volumes.all()) add({ kind: 'volume', key: metadata.name })
   })
 
-  const sources = { claims, volumes, classes, pods, index, keys }
+  const sources = { claims, volumes, classes, nodes, pods, index, keys }
   const reconcile = visits(needs, sources, queue)
   const work = async (until: AbortSignal) => {
-    await Promise.all([claims, volumes, classes, pods].map(({ listed }) => listed))
+    await Promise.all([claims, volumes, classes, nodes, pods].map(({ listed }) => listed))
     if (!until.aborted) await runController({ name: 'volume-binder', reconcile }, queue, log, until, visitsAtOnce)
   }
   const loops = [
     { name: 'claims', run: claims.run },
     { name: 'volumes', run: volumes.run },
     { name: 'classes', run: classes.run },
+    { name: 'nodes', run: nodes.run },
     { name: 'work', run: work },
   ]
   await runLoops(loops, signal, log)
 }
 
 function visits(needs: VolumeBinderNeeds, sources: Sources, queue: WorkQueue) {
-  const { claims, volumes, classes, pods, keys } = sources
+  const { claims, volumes, classes, nodes, pods, keys } = sources
   const writes = volumeWrites(needs)
   const visitor = { needs, sources, writes, queue, bindings: bindingsUnderWay(queue) }
   const visit = async (text: string): Promise<Reconciled> => {
-    for (const source of [claims, volumes, classes, pods]) source.catchUp()
+    for (const source of [claims, volumes, classes, nodes, pods]) source.catchUp()
     const { kind, key } = readKey(text)
     if (kind === 'claim') return await visitClaim(visitor, key)
     if (kind === 'volume') return await visitVolume(visitor, key)
@@ -148,7 +153,7 @@ async function visitClaim(visitor: Visitor, key: string): Promise<Reconciled> {
 
 function claimPlan(
   { hold }: VolumeBinderNeeds,
-  { volumes, classes, pods, index }: Sources,
+  { volumes, classes, nodes, pods, index }: Sources,
   claim: StoredClaim,
   isTaken: (name: string) => boolean,
 ): ClaimPlan {
@@ -166,6 +171,7 @@ function claimPlan(
     storageClass: className === '' ? undefined : classes.get({ namespace: '', name: className }),
     defaultClass: classOfClaim(claim) === undefined ? defaultStorageClass([...classes.all()]) : undefined,
     waitingPods,
+    hasNode: (name) => nodes.get({ namespace: '', name }) !== undefined,
     isHeld: hold?.holds('statefulsets') === true,
   })
 }

@@ -22,6 +22,7 @@ type Test = Parameters<typeof volumeWorld>[0]
 const { provisionedBy, provisioner, selectedNode, boundByController } = volumeAnnotations
 
 const names = ['a', 'b', 'c', 'd', 'e']
+const nodes = ['pi-01', 'pi-02']
 const classes = { late: 'WaitForFirstConsumer', made: 'Immediate', fast: 'Immediate' } as const
 
 /** What people, the scheduler, nodes and a provisioner do to the objects of a world. */
@@ -108,7 +109,7 @@ function actors(world: VolumeWorld, random: () => number) {
       const metadata = { ...volume.metadata, annotations }
       return await store.update('persistentvolumes', { ...volume, metadata, spec: { ...volume.spec, claimRef } })
     }
-    const annotations = { ...claim.metadata.annotations, [selectedNode]: 'pi-01' }
+    const annotations = { ...claim.metadata.annotations, [selectedNode]: among(nodes) }
     return await store.update('persistentvolumeclaims', { ...claim, metadata: { ...claim.metadata, annotations } })
   }
   /** Makes what is asked for, and removes what it made and is released. */
@@ -139,13 +140,18 @@ function actors(world: VolumeWorld, random: () => number) {
     const { claimRef: _, ...spec } = volume.spec ?? {}
     return await store.update('persistentvolumes', { ...volume, spec })
   }
+  const toggleNode = async () => {
+    const key = { namespace: '', name: among(nodes) }
+    if ((await store.get('nodes', key)) !== undefined) return await store.delete('nodes', key)
+    return await store.create('nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: key.name } })
+  }
   const removeOne = async (resource: 'persistentvolumes' | 'persistentvolumeclaims') => {
     const object = await oneOf(resource)
     if (object !== undefined) await world.remove(resource, object.metadata.name)
   }
   const acts: readonly (() => Promise<unknown>)[] = [
     ...[addClaim, addClaim, addClaim, addVolume, addVolume, toggleClass, usePods, usePods, schedule, schedule],
-    ...[provision, provision, provision, freeVolume],
+    ...[provision, provision, provision, freeVolume, toggleNode],
     () => removeOne('persistentvolumes'),
     () => removeOne('persistentvolumeclaims'),
   ]
@@ -177,6 +183,7 @@ async function problemsAtRest({ store }: VolumeWorld): Promise<readonly string[]
   const claims = (await store.list('persistentvolumeclaims')).items
   const volumes = (await store.list('persistentvolumes')).items
   const pods = (await store.list('pods')).items
+  const present = new Set((await store.list('nodes')).items.map(({ metadata }) => metadata.name))
   const storageClasses = new Map((await store.list('storageclasses')).items.map((one) => [one.metadata.name, one]))
   const isDelayed = (claim: StoredClaim) =>
     storageClasses.get(classOfClaim(claim) ?? '')?.volumeBindingMode === 'WaitForFirstConsumer'
@@ -200,6 +207,8 @@ async function problemsAtRest({ store }: VolumeWorld): Promise<readonly string[]
       ({ spec }) => spec.nodeName && spec.volumes?.some((one) => one.persistentVolumeClaim?.claimName === name),
     )
     must(deletionTimestamp === undefined || isUsed, `claim ${name} is not used, and not removed`)
+    const selected = claim.spec?.volumeName ? undefined : claim.metadata.annotations?.[selectedNode]
+    must(selected === undefined || present.has(selected), `claim ${name} waits for a node that is gone`)
     must(finalizers.includes(volumeFinalizers.claim), `claim ${name} is not protected`)
   }
   for (const volume of volumes) {
@@ -288,7 +297,7 @@ test('whatever people do and wherever the process is killed, claims and volumes 
     watching.choices.length = 0
     const end = world.start()
     await world.settle(1_000)
-    for (let step = 0; step < 8; step++) {
+    for (let step = 0; step < 16; step++) {
       await act()
       await world.settle()
     }

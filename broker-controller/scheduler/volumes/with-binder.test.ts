@@ -43,6 +43,23 @@ test('the provisioner of a delayed claim is asked once a node is selected, and t
   t.match(await world.claim('data'), { spec: { volumeName: `pvc-${claim.metadata.uid}` }, status: { phase: 'Bound' } })
 })
 
+test('a claim whose selected node is removed before its volume is made follows its pod to another node', async (t) => {
+  const world = await opened(t, 'pi-1', 'pi-2')
+  await world.addClaim('data', { storageClassName: 'late' })
+  await world.addPods({ name: 'web', spec: using('data') })
+  await world.pass(3)
+  const selected = (await world.claim('data')).metadata.annotations?.[selectedNode] ?? ''
+  world.silence(selected)
+  await world.store.delete('nodes', { namespace: '', name: selected })
+  await world.pass(30)
+  const claim = await world.claim('data')
+  const next = claim.metadata.annotations?.[selectedNode] ?? ''
+  t.same(new Set([selected, next]), new Set(['pi-1', 'pi-2']))
+  await world.provision(claim, { storageClassName: 'late', ...onNodes(next) })
+  await world.pass(3)
+  t.equal(await nodeOf(world, 'web'), next)
+})
+
 test('the claim of a generic ephemeral volume is made, provisioned where its pod will run, and bound', async (t) => {
   const world = await opened(t, 'pi-1')
   const accessModes = ['ReadWriteOnce']
