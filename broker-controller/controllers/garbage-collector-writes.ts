@@ -1,11 +1,10 @@
 /** The writes of the garbage collector: deletions, owner references and finalizers. */
-import { withoutFinalizer } from '../../api/deletion/finalizers.ts'
-import { isReleased, planDeletion } from '../../api/deletion/object-deletion.ts'
+import { planDeletion } from '../../api/deletion/object-deletion.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import { keyText } from '../store/informer.ts'
 import { revokeIfNode } from '../store/revocations.ts'
-import { removeIfThere, rewrite } from '../store/rewrite.ts'
+import { removeFinalizer, removeIfThere, rewrite } from '../store/rewrite.ts'
 import type { Store } from '../store/store.ts'
 import { withoutOwners } from './ownership.ts'
 import type { OwnedItem } from './ownership-graph.ts'
@@ -43,7 +42,10 @@ export function garbageCollectorWrites({
         return plan.remove || plan.object === fresh ? undefined : plan.object
       },
     })
-    if (gone) await takeAway({ resource, object })
+    if (gone) {
+      await revoked({ resource, object })
+      await removeIfThere(store, resource.id, object)
+    }
     log.info('Removed with its owner', { resource: resource.id, object: keyText(object.metadata) })
   }
 
@@ -58,17 +60,10 @@ export function garbageCollectorWrites({
     await rewrite({ store, clock }, resource.id, { key: { namespace, name }, uid, change: blocksNothing })
   }
 
-  const letGo = async ({ resource, object }: OwnedItem, finalizer: string) => {
-    const { name, namespace = '', uid } = object.metadata
-    const change = (fresh: OwnedItem['object']) => withoutFinalizer(fresh, finalizer)
-    const written = await rewrite({ store, clock }, resource.id, { key: { namespace, name }, uid, change })
-    if (written !== undefined && isReleased(written)) await takeAway({ resource, object: written })
-  }
+  const letGo = ({ resource, object }: OwnedItem, finalizer: string) =>
+    removeFinalizer({ store, clock }, resource.id, object, finalizer, () => revoked({ resource, object }))
 
-  const takeAway = async ({ resource, object }: OwnedItem) => {
-    await revokeIfNode({ store, clock }, resource.id, object.metadata.name)
-    await removeIfThere(store, resource.id, object)
-  }
+  const revoked = ({ resource, object }: OwnedItem) => revokeIfNode({ store, clock }, resource.id, object.metadata.name)
 
   return { remove, forget, unblock, letGo }
 }

@@ -3,6 +3,8 @@ import { type DeletionTerms, planDeletion } from '../../api/deletion/object-dele
 import type { ObjectMeta, OwnerReference } from '../../api/meta.ts'
 import { builtInResources } from '../../api/resources.ts'
 import { revocationsIn, revocationsKey } from '../store/revocations.ts'
+import type { Store } from '../store/store.ts'
+import { crashingStore } from '../testing/crashing-store.ts'
 import { type Fleet, fleet } from '../testing/fleet.ts'
 import { garbageCollector } from './garbage-collector.ts'
 import { ownershipStep } from './ownership.ts'
@@ -121,6 +123,31 @@ test('orphans are set free before their owner goes', async (t) => {
   await world.pass(1)
   t.same(await maps(world), ['child'])
   t.notOk('ownerReferences' in ((await world.store.get('configmaps', key('child')))?.metadata ?? {}))
+})
+
+test('a process that ends after any write leaves no object that nothing holds and nothing removes', async (t) => {
+  for (const propagationPolicy of ['Foreground', 'Orphan'] as const) {
+    for (let writes = 0; writes < 4; writes++) {
+      const world = fleet({ ...t, fail: () => true })
+      const crashing = crashingStore(world.store)
+      const live = (store: Store) => world.start(garbageCollector({ ...world, store, resources: builtInResources }))
+      const owner = await aMap(world, 'owner')
+      await aMap(world, 'child', { ownerReferences: [{ ...owner, blockOwnerDeletion: true }] })
+      await deleted(world, 'owner', { propagationPolicy })
+      crashing.allow(writes)
+      const kill = live(crashing.store)
+      await world.pass(5)
+      await kill()
+      const end = live(world.store)
+      await world.pass(5)
+      t.same(
+        await maps(world),
+        propagationPolicy === 'Orphan' ? ['child'] : [],
+        `${propagationPolicy}, ${writes} writes`,
+      )
+      await end()
+    }
+  }
 })
 
 test('in the foreground the owner waits for those that block it', async (t) => {

@@ -1,5 +1,7 @@
 /** Writes that others may race with: read, decide, write, and again after a conflict; removal of what may be gone already. */
 import { isApiError } from '../../api/api-error.ts'
+import { withoutFinalizer } from '../../api/deletion/finalizers.ts'
+import { isReleased } from '../../api/deletion/object-deletion.ts'
 import type { ResourceName, ResourceTypes } from '../../api/resources.ts'
 import type { Clock } from '../../daemon/clock.ts'
 import type { ObjectKey, Store, StoredObject } from './store.ts'
@@ -20,18 +22,60 @@ export type RewriteNeeds = { readonly store: Store; readonly clock: Clock }
 const waitsMs = [20, 40, 80, 160]
 
 /** The object as written; undefined when it is gone or was left as it is. The fifth conflict in a row is thrown. */
-export async function rewrite<R extends ResourceName>(
-  { store, clock }: RewriteNeeds,
+export function rewrite<R extends ResourceName>(
+  needs: RewriteNeeds,
   resource: R,
   { key, uid, part = 'whole', change }: Rewriting<R>,
+): Promise<StoredObject<R> | undefined> {
+  const { store } = needs
+  return onNewest(needs, resource, { key, ...(uid !== undefined && { uid }) }, (object) => {
+    const wanted = change(object)
+    if (wanted === undefined) return undefined
+    return () => (part === 'status' ? store.updateStatus(resource, wanted) : store.update(resource, wanted))
+  })
+}
+
+/**
+ * Removes the finalizer of this very object. An object that nothing else holds goes in the same write: between two of them a process may
+ * end, and then nothing would remove it. `beforeRemoval`: what has to be written before the object is gone.
+ */
+export async function removeFinalizer<R extends ResourceName>(
+  needs: RewriteNeeds,
+  resource: R,
+  { metadata: { name, namespace = '', uid } }: StoredObject<R>,
+  finalizer: string,
+  beforeRemoval: () => Promise<void> = async () => {},
+): Promise<void> {
+  const { store } = needs
+  const key = { namespace, name }
+  await onNewest(needs, resource, { key, uid }, (object) => {
+    const wanted = withoutFinalizer<StoredObject<R>>(object, finalizer)
+    if (wanted === undefined) return undefined
+    return async () => {
+      if (!isReleased(wanted)) return await store.update(resource, wanted)
+      await beforeRemoval()
+      return await store.delete(resource, key, { uid, resourceVersion: object.metadata.resourceVersion })
+    }
+  })
+}
+
+/**
+ * Tries again on the newest version after a conflict, but not when the object is gone. `decide` gives the write, or undefined for none; what it
+ * throws itself is not tried again.
+ */
+async function onNewest<R extends ResourceName>(
+  { store, clock }: RewriteNeeds,
+  resource: R,
+  { key, uid }: Pick<Rewriting<R>, 'key' | 'uid'>,
+  decide: (object: StoredObject<R>) => (() => Promise<StoredObject<R> | undefined>) | undefined,
 ): Promise<StoredObject<R> | undefined> {
   for (let failures = 0; ; failures++) {
     const object = await store.get(resource, key)
     if (object === undefined || (uid !== undefined && object.metadata.uid !== uid)) return undefined
-    const wanted = change(object)
-    if (wanted === undefined) return undefined
+    const write = decide(object)
+    if (write === undefined) return undefined
     try {
-      return await (part === 'status' ? store.updateStatus(resource, wanted) : store.update(resource, wanted))
+      return await write()
     } catch (error) {
       if (isApiError(error, 'NotFound')) return undefined
       const waitMs = waitsMs[failures]

@@ -1,8 +1,13 @@
 import { test } from 'tap'
 import { jobNames } from '../../../../api/batch/job.ts'
 import type { OwnerReference } from '../../../../api/meta.ts'
+import type { Pod } from '../../../../api/pod.ts'
+import { fakeClock } from '../../../../daemon/testing/fake-clock.ts'
+import { memoryStore } from '../../../store/memory-store.ts'
+import { crashingStore } from '../../../testing/crashing-store.ts'
 import { jobTemplate, jobWorld } from '../../../testing/job-world.ts'
 import { isTracked } from './job-pods.ts'
+import { releasePod } from './tracking-finalizer.ts'
 
 type World = Awaited<ReturnType<typeof jobWorld>>
 const owner = (kind: string, name: string, uid: string, apiVersion = 'batch/v1'): OwnerReference => ({
@@ -69,4 +74,17 @@ test('a pod that only the finalizer kept goes with it', async (t) => {
   await world.store.update('pods', { ...pod, metadata: { ...pod.metadata, ...deleted } })
   await world.settle()
   t.same(await world.pods(), [])
+})
+
+test('a process that ends after any write leaves no pod that nothing holds and nothing removes', async (t) => {
+  const clock = fakeClock()
+  const { store, allow } = crashingStore(memoryStore({ clock }))
+  const finalizers = [jobNames.trackingFinalizer]
+  const marks = { finalizers, deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePeriodSeconds: 0 }
+  const { spec } = jobTemplate()
+  const metadata = { name: 'ended', namespace: 'default', ...marks }
+  const pod = await store.create('pods', { apiVersion: 'v1', kind: 'Pod', metadata, spec } as Pod)
+  allow(1)
+  await releasePod({ store, clock }, pod)
+  t.same((await store.list('pods')).items, [])
 })

@@ -1,6 +1,5 @@
 /** Takes the finalizer of Jobs off pods, and off those whose Job is gone or has ended. */
 import { finishedConditionOf, jobNames } from '../../../../api/batch/job.ts'
-import { isReleased } from '../../../../api/deletion/object-deletion.ts'
 import { isFinished } from '../../../../api/pod/pod-deletion.ts'
 import type { Clock } from '../../../../daemon/clock.ts'
 import { runController } from '../../../../daemon/controller.ts'
@@ -8,27 +7,15 @@ import type { Log } from '../../../../daemon/log.ts'
 import type { Loop } from '../../../../daemon/run.ts'
 import { workQueue } from '../../../../daemon/work-queue.ts'
 import { keyFrom, keyText } from '../../../store/informer.ts'
-import { type RewriteNeeds, removeIfThere, rewrite } from '../../../store/rewrite.ts'
+import { type RewriteNeeds, removeFinalizer } from '../../../store/rewrite.ts'
 import type { Store, StoredPod } from '../../../store/store.ts'
 import { controllerOf } from '../controller-ref.ts'
 import type { OwnedObjects } from '../owned-objects.ts'
 import { isTracked } from './job-pods.ts'
 
 /** A pod that only this finalizer kept goes with it. */
-export async function releasePod({ store, clock }: RewriteNeeds, { metadata }: StoredPod): Promise<void> {
-  const { name, namespace = '', uid } = metadata
-  const written = await rewrite({ store, clock }, 'pods', {
-    key: { namespace, name },
-    uid,
-    change: (fresh) => (isTracked(fresh) ? withoutFinalizer(fresh) : undefined),
-  })
-  if (written !== undefined && isReleased(written)) await removeIfThere(store, 'pods', written)
-}
-
-function withoutFinalizer(pod: StoredPod): StoredPod {
-  const { finalizers = [], ...metadata } = pod.metadata
-  const left = finalizers.filter((name) => name !== jobNames.trackingFinalizer)
-  return { ...pod, metadata: { ...metadata, ...(left.length > 0 && { finalizers: left }) } }
+export function releasePod(needs: RewriteNeeds, pod: StoredPod): Promise<void> {
+  return removeFinalizer(needs, 'pods', pod, jobNames.trackingFinalizer)
 }
 
 export type OrphanNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
