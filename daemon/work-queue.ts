@@ -72,12 +72,17 @@ export function workQueue(clock: Clock, random: () => number = Math.random): Wor
       }
       signal.addEventListener('abort', stop, { once: true })
       try {
+        // One iterator for many keys: a new one would pass over all places of keys that were taken before.
+        let order = ready.keys()
         while (!signal.aborted) {
-          const [key] = ready.keys()
-          if (key === undefined) {
-            await new Promise<void>((resolve) => {
-              wake = resolve
-            })
+          const { value: key, done } = order.next()
+          if (done === true) {
+            if (ready.size === 0) {
+              await new Promise<void>((resolve) => {
+                wake = resolve
+              })
+            }
+            order = ready.keys()
             continue
           }
           counts.lastWaitMs = clock.monotonicMs() - (ready.get(key) ?? 0)
