@@ -10,6 +10,8 @@ export interface ApiLoad {
   many(count: number, writers: number, call: (i: number) => Call): Promise<number>
   /** Bytes of the answer's body. Rejects on a refusal. */
   send(call: Call): Promise<number>
+  /** The answer's body. Rejects on a refusal. */
+  read(path: string): Promise<string>
   /** Opens a watch on a connection of its own; `onEvent` is called with each line. Resolves when the answer began. */
   watch(path: string, onEvent: () => void): Promise<void>
   close(): void
@@ -42,18 +44,15 @@ export function apiLoad({ url, ca, certificate, key }: ApiAccess): ApiLoad {
     return [{ agent, hostname, port, method, path, headers }, text]
   }
 
-  const send = (call: Call) =>
-    new Promise<number>((resolve, reject) => {
+  const exchange = (call: Call, onData: (part: Buffer) => void) =>
+    new Promise<void>((resolve, reject) => {
       const [options, text] = optionsOf(call, kept)
       const asked = request({ ...options, timeout: deadlineMs }, (answer) => {
-        let bytes = 0
-        answer.on('data', (part: Buffer) => {
-          bytes += part.length
-        })
+        answer.on('data', onData)
         answer.once('error', reject)
         answer.once('end', () => {
           const { statusCode = 0 } = answer
-          if (statusCode < 300) resolve(bytes)
+          if (statusCode < 300) resolve()
           else reject(new Error(`${call.method} ${call.path} was refused with ${statusCode}`))
         })
       })
@@ -62,8 +61,21 @@ export function apiLoad({ url, ca, certificate, key }: ApiAccess): ApiLoad {
       asked.end(text)
     })
 
+  const send: ApiLoad['send'] = async (call) => {
+    let bytes = 0
+    await exchange(call, (part) => {
+      bytes += part.length
+    })
+    return bytes
+  }
+
   return {
     send,
+    async read(path) {
+      const parts: Buffer[] = []
+      await exchange({ method: 'GET', path }, (part) => void parts.push(part))
+      return Buffer.concat(parts).toString()
+    },
     async many(count, writers, call) {
       const started = performance.now()
       let next = 0
