@@ -38,7 +38,7 @@ type World = {
   readonly counts: Counts
 }
 type Counts = Map<string, number>
-type ControllerCase = {
+export type ControllerCase = {
   readonly what: string
   readonly loops: (needs: WorkloadNeeds) => readonly Loop[]
   /** Before the controllers start. */
@@ -47,11 +47,13 @@ type ControllerCase = {
 }
 type Silent = WorkloadNeeds['log']
 
-export function* controllerCases(log: Silent): Generator<BudgetCase & { readonly end: () => Promise<void> }> {
-  for (const one of [...workloadCases, ...otherCases]) yield budgetCase(one, log)
+export type EndingCase = BudgetCase & { readonly end: () => Promise<void> }
+
+export function* controllerCases(log: Silent): Generator<EndingCase> {
+  for (const one of [...workloadCases, ...otherCases]) yield controllerCase(one, log)
 }
 
-function budgetCase({ what, loops, fill, act }: ControllerCase, log: Silent) {
+export function controllerCase({ what, loops, fill, act }: ControllerCase, log: Silent): EndingCase {
   let world: World | undefined
   let end = async () => {}
   return {

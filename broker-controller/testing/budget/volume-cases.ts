@@ -1,0 +1,95 @@
+/** The controllers of volumes over very many claims and volumes. */
+import { aPod } from '../../../api/testing/builders.ts'
+import { inParallel } from '../../../daemon/in-parallel.ts'
+import { volumeControllers } from '../../controllers/volumes/volume-controllers.ts'
+import { aStoredClaim, aStoredVolume } from '../volume-objects.ts'
+import { type ControllerCase, controllerCase, type EndingCase } from './controller-cases.ts'
+
+type World = Parameters<ControllerCase['fill']>[0]
+type ClaimSpec = NonNullable<Parameters<typeof aStoredClaim>[1]>['spec']
+type VolumeSpec = NonNullable<Parameters<typeof aStoredVolume>[1]>['spec']
+
+const most = 4_000
+const pods = 3_000
+/** Few, so that the writes of the case itself are a small part of a turn. */
+const writtenTogether = 20
+/** Of a selector: with the rest of its object nearly as many as a body may have. */
+const requirements = 5_000
+
+function each(count: number, act: (at: number) => Promise<unknown>): Promise<void> {
+  const numbers = Array.from({ length: count }, (_, at) => at)
+  return inParallel(numbers, writtenTogether, async (at) => void (await act(at)))
+}
+
+function addClaims({ store }: World, count: number, given?: ClaimSpec): Promise<void> {
+  return each(count, (at) => {
+    const { metadata, ...claim } = aStoredClaim(`data-${at}`, { spec: given })
+    const finalizers = ['kubernetes.io/pvc-protection']
+    return store.create('persistentvolumeclaims', {
+      ...claim,
+      metadata: { name: metadata.name, namespace: 'many', finalizers },
+    })
+  })
+}
+
+function addVolumes({ store }: World, first: number, count: number, given?: VolumeSpec): Promise<void> {
+  return each(count, (at) => {
+    const { metadata, ...volume } = aStoredVolume(`disk-${first + at}`, { spec: given })
+    const finalizers = ['kubernetes.io/pv-protection']
+    return store.create('persistentvolumes', { ...volume, metadata: { name: metadata.name, finalizers } })
+  })
+}
+
+export function* volumeCases(log: Parameters<typeof controllerCase>[1]): Generator<EndingCase> {
+  for (const one of cases) yield controllerCase(one, log)
+}
+
+const loops: ControllerCase['loops'] = (needs) => volumeControllers(needs)
+/** No volume has these labels. */
+const selector = {
+  matchLabels: { disk: 'fast' },
+  matchExpressions: Array.from({ length: requirements }, (_, at) => ({
+    key: `k${at}`,
+    operator: 'DoesNotExist' as const,
+  })),
+}
+
+const cases: readonly ControllerCase[] = [
+  {
+    what: `claims with large selectors wait beside ${most} volumes, and another one becomes free`,
+    loops,
+    fill: async (world) => {
+      await addVolumes(world, 0, most)
+      await addClaims(world, 20, { selector })
+    },
+    act: (world) => addVolumes(world, most, 1),
+  },
+  {
+    what: `claims wait beside ${most} volumes that are of another mode, and another one becomes free`,
+    loops,
+    fill: async (world) => {
+      await addVolumes(world, 0, most, { volumeMode: 'Block' })
+      await addClaims(world, 300)
+    },
+    act: (world) => addVolumes(world, most, 1, { volumeMode: 'Block' }),
+  },
+  {
+    what: `claims are deleted together beside ${pods} pods`,
+    loops,
+    fill: async (world) => {
+      const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'another' } }]
+      await each(pods, (at) => {
+        const { metadata, ...pod } = aPod({ name: `web-${at}`, nodeName: 'pi-0', spec: { volumes } })
+        return world.store.create('pods', { ...pod, metadata: { name: metadata.name, namespace: 'many' } })
+      })
+      await addClaims(world, 100)
+    },
+    act: ({ store }) =>
+      each(100, async (at) => {
+        const claim = await store.get('persistentvolumeclaims', { namespace: 'many', name: `data-${at}` })
+        if (claim === undefined) throw new Error('no claim')
+        const metadata = { ...claim.metadata, deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePeriodSeconds: 0 }
+        await store.update('persistentvolumeclaims', { ...claim, metadata })
+      }),
+  },
+]
