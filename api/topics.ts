@@ -27,6 +27,7 @@ import {
   text,
 } from './schema.ts'
 import { SecretSchema } from './secret.ts'
+import { NodeClaimSchema } from './storage/node-claim.ts'
 
 const topicPrefix = 'bramble/v1'
 
@@ -117,6 +118,8 @@ export const DesiredMessageSchema = object({
   runtimeClasses: optional(list(object({ name: text, handler: text }))),
   /** The Services whose addresses the containers of these pods get as variables. */
   services: optional(list(ServiceLinkSchema)),
+  /** The claims that the pods use, with their volumes. */
+  claims: optional(list(NodeClaimSchema)),
   /** The machine is to restart, if it has this boot still. */
   reboot: optional(RebootRequestSchema),
   /** Which store this is from. */

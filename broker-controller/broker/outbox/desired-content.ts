@@ -10,6 +10,7 @@ import type { ContentProver } from '../../store/checkpoints/content-proof.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { type DesiredPod, desiredPods, hasSamePods } from './desired-pods.ts'
 import { linkedServices } from './linked-services.ts'
+import { type NodeClaimSources, nodeClaims } from './node-claims.ts'
 import { projectConfigMap, projectSecret, referencedData } from './referenced-data.ts'
 
 /** `awaitsCheckpoint`: the node keeps its pods running and posts its checkpoint; the other fields do not count. */
@@ -24,6 +25,7 @@ export type DesiredContent = {
     | 'apiServer'
     | 'runtimeClasses'
     | 'services'
+    | 'claims'
     | 'reboot'
     | 'awaitsCheckpoint'
   >
@@ -37,7 +39,7 @@ export type PublishedDesired = DesiredContent & {
   readonly pausedUntilMs: number
 }
 
-export type DesiredInputs = {
+export type DesiredInputs = Omit<NodeClaimSources, 'node'> & {
   readonly node: StoredObject<'nodes'> | undefined
   readonly pods: readonly StoredObject<'pods'>[]
   /** By `namespace/name`. */
@@ -71,15 +73,16 @@ export function desiredContent(name: string, inputs: DesiredInputs): DesiredCont
 }
 
 /**
- * ConfigMaps and Secrets that the pods refer to and the node may have, the Services of their namespaces, its addresses, and whether
+ * ConfigMaps and Secrets that the pods refer to and the node may have, the Services of their namespaces, their claims, its addresses, and whether
  * the machine is to restart. A pod that a node claimed in its checkpoint
  * gives it access to nothing that other nodes have.
  */
 function desiredData(
   name: string,
   desired: ReadonlyMap<string, DesiredPod>,
-  { node, configMap, secret, runtimeClass, servicesIn, apiServer, clusterDomain, proofOf }: DesiredInputs,
+  inputs: DesiredInputs,
 ): DesiredContent['data'] {
+  const { node, configMap, secret, runtimeClass, servicesIn, apiServer, clusterDomain, proofOf } = inputs
   const pods = [...desired.values()].map(({ pod }) => pod)
   const all = referencedData(pods)
   const assigned = pods.every(isAssigned) ? all : referencedData(pods.filter(isAssigned))
@@ -100,6 +103,7 @@ function desiredData(
     return found === undefined ? [] : [{ name: className, handler: found.handler }]
   })
   const services = linkedServices(pods, servicesIn)
+  const claims = nodeClaims(pods, inputs)
   const podCIDR = podRangeOf(node)
   const reboot = node && pendingReboot(node)
   return {
@@ -109,6 +113,7 @@ function desiredData(
     ...(apiServer && { apiServer }),
     ...(runtimeClasses.length > 0 && { runtimeClasses }),
     ...(services.length > 0 && { services }),
+    ...(claims.length > 0 && { claims }),
     ...(reboot && { reboot }),
     ...(secrets.length > 0 && { secrets: secrets.map((one) => projectSecret(one, proofOf?.(one))) }),
   }

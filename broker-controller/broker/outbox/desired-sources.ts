@@ -1,6 +1,6 @@
 /**
- * Follows the objects from which the message of a node is made: Nodes, pods, ConfigMaps, Secrets, RuntimeClasses and
- * Services.
+ * Follows the objects from which the message of a node is made: Nodes, pods, ConfigMaps, Secrets, RuntimeClasses, Services, claims and
+ * volumes.
  */
 import type { ObjectMeta } from '../../../api/meta.ts'
 import type { ServiceLink } from '../../../api/network/service-links.ts'
@@ -10,11 +10,13 @@ import type { Loop } from '../../../daemon/run.ts'
 import { informer, keyFrom, keyText } from '../../store/informer.ts'
 import { podsByNode } from '../../store/pods-by-node.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
+import { claimUsersIndex } from './claim-users.ts'
 import { isOtherNode } from './desired-content.ts'
 import { linkedServicesIndex } from './linked-services.ts'
+import { isForOnePod, type NodeClaimSources } from './node-claims.ts'
 import { type ReferencedData, referencedDataIndex } from './referenced-data.ts'
 
-export interface DesiredSources {
+export interface DesiredSources extends Omit<NodeClaimSources, 'node'> {
   node(name: string): StoredObject<'nodes'> | undefined
   nodeNames(): readonly string[]
   /** The pods bound to this node. */
@@ -39,15 +41,23 @@ export function desiredSources(
   const pods = podsByNode()
   const references = referencedDataIndex()
   const services = linkedServicesIndex()
+  const claimOf = (key: string) => claimLoop.get(keyFrom(key))
+  const claimUsers = claimUsersIndex((key) => {
+    const claim = claimOf(key)
+    return claim !== undefined && isForOnePod(claim)
+  })
   const nodeLoop = informer(needs, 'nodes', (present, previous) => {
     const name = (present ?? previous)?.metadata.name
-    if (name !== undefined && isOtherNode(present, previous)) changed(name, 'node')
+    if (name === undefined) return
+    if (isOtherNode(present, previous)) changed(name, 'node')
+    else if (claimUsers.mayMove(name, present, previous)) changed(name, 'content')
   })
   const podLoop = informer(needs, 'pods', (present, previous) => {
     pods.update(present, previous)
     references.update(present, previous)
     services.updatePod(present, previous)
-    for (const node of new Set([present?.spec.nodeName, previous?.spec.nodeName])) {
+    const others = claimUsers.update(present, previous)
+    for (const node of new Set([present?.spec.nodeName, previous?.spec.nodeName, ...others])) {
       if (node) changed(node, 'content')
     }
   })
@@ -70,6 +80,17 @@ export function desiredSources(
   const serviceLoop = informer(needs, 'services', (present, previous) => {
     for (const node of services.updateService(present, previous)) changed(node, 'content')
   })
+  const claimChanged = (key: string) => {
+    for (const node of claimUsers.nodesUsing(key)) changed(node, 'content')
+  }
+  const claimLoop = informer(needs, 'persistentvolumeclaims', (present, previous) =>
+    claimChanged(keyText((present ?? previous)?.metadata ?? {})),
+  )
+  const volumeLoop = informer(needs, 'persistentvolumes', (present, previous) => {
+    for (const { claimRef } of [present?.spec ?? {}, previous?.spec ?? {}]) {
+      if (claimRef !== undefined) claimChanged(keyText(claimRef))
+    }
+  })
   return {
     node: (name) => nodeLoop.get({ namespace: '', name }),
     nodeNames: () => [...nodeLoop.all()].map(({ metadata }) => metadata.name),
@@ -78,8 +99,13 @@ export function desiredSources(
     secret: (key) => secretLoop.get(keyFrom(key)),
     runtimeClass: (name) => classLoop.get({ namespace: '', name }),
     servicesIn: services.servicesIn,
+    claim: claimOf,
+    volume: (name) => volumeLoop.get({ namespace: '', name }),
+    podsUsing: claimUsers.podsUsing,
     listed: Promise.all(
-      [nodeLoop, podLoop, configMapLoop, secretLoop, classLoop, serviceLoop].map(({ listed }) => listed),
+      [nodeLoop, podLoop, configMapLoop, secretLoop, classLoop, serviceLoop, claimLoop, volumeLoop].map(
+        ({ listed }) => listed,
+      ),
     ),
     loops: [
       { name: 'node-outbox-nodes', run: nodeLoop.run },
@@ -88,6 +114,8 @@ export function desiredSources(
       { name: 'node-outbox-secrets', run: secretLoop.run },
       { name: 'node-outbox-runtimeclasses', run: classLoop.run },
       { name: 'node-outbox-services', run: serviceLoop.run },
+      { name: 'node-outbox-claims', run: claimLoop.run },
+      { name: 'node-outbox-volumes', run: volumeLoop.run },
     ],
   }
 }

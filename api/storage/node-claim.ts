@@ -1,0 +1,45 @@
+/** A claim that pods of a node use, as the node receives it with them: what it needs to mount the volume, and no more. */
+import { hardwareIdentityAnnotation } from '../node/hardware-identity.ts'
+import type { Node } from '../node.ts'
+import { bool, type Described, list, object, oneOf, optional, text } from '../schema.ts'
+
+const NodeVolumeSchema = object({
+  name: text,
+  uid: text,
+  /** What it is made of. `other`: nothing that this version of the controller sends. */
+  source: oneOf('hostPath', 'local', 'other'),
+  /** Of `hostPath` and `local`. */
+  path: optional(text),
+  /** Of `hostPath`. */
+  type: optional(text),
+  /** Left out: Filesystem. */
+  volumeMode: optional(text),
+  mountOptions: optional(list(text)),
+  /** Its node affinity does not match the node. */
+  elsewhere: optional(bool),
+})
+export type NodeVolume = Described<typeof NodeVolumeSchema>
+
+/** With neither `refusal` nor `volume` it cannot be mounted, either. */
+export const NodeClaimSchema = object({
+  namespace: text,
+  name: text,
+  uid: text,
+  accessModes: optional(list(text)),
+  /** The uid of the pod that it was made for. */
+  owner: optional(text),
+  /** Why no pod can mount it now, in the words of the kubelet. */
+  refusal: optional(text),
+  volume: optional(NodeVolumeSchema),
+  /** Of a claim for one pod alone: the uid of the pod that may mount it. */
+  pod: optional(text),
+})
+export type NodeClaim = Described<typeof NodeClaimSchema>
+
+/** On a Node, written by its agent: `true` if it mounts the volumes of claims. */
+export const mountsClaimsAnnotation = 'bramble.dev/mounts-claims'
+
+/** The agent that registered the Node is of a version that does not mount them. A Node that no agent registered is not judged. */
+export function runsOlderAgent({ metadata: { annotations = {} } }: Node): boolean {
+  return hardwareIdentityAnnotation in annotations && annotations[mountsClaimsAnnotation] !== 'true'
+}

@@ -1,0 +1,100 @@
+/** The claims that the pods of a node use, with their volumes, as they are published to it. Pure. */
+import type { Node } from '../../../api/node.ts'
+import { isFinished } from '../../../api/pod/pod-deletion.ts'
+import type { Pod } from '../../../api/pod.ts'
+import { matchesNodeSelectorTerms } from '../../../api/selectors.ts'
+import type { NodeClaim, NodeVolume } from '../../../api/storage/node-claim.ts'
+import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts'
+import type { PersistentVolumeClaim } from '../../../api/storage/persistent-volume-claim.ts'
+import { claimsOfPod } from '../../../api/storage/pod-claims.ts'
+import { volumeFinalizers } from '../../../api/storage/volume-names.ts'
+
+export type NodeClaimSources = {
+  readonly node: Node | undefined
+  /** By `namespace/name`. */
+  readonly claim: (key: string) => PersistentVolumeClaim | undefined
+  readonly volume: (name: string) => PersistentVolume | undefined
+  /** All pods that use the claim, on any node. */
+  readonly podsUsing: (key: string) => readonly Pod[]
+}
+
+/** By namespace and name. A claim that does not exist is left out. */
+export function nodeClaims(pods: readonly Pod[], sources: NodeClaimSources): readonly NodeClaim[] {
+  const keys = new Set(pods.flatMap(claimKeysOf))
+  return [...keys].sort().flatMap((key) => {
+    const claim = sources.claim(key)
+    return claim === undefined ? [] : [nodeClaim(key, claim, sources)]
+  })
+}
+
+/** As `namespace/name`. */
+export function claimKeysOf(pod: Pod): readonly string[] {
+  return claimsOfPod(pod).map(({ name }) => `${pod.metadata.namespace}/${name}`)
+}
+
+/** One pod at a time may use it. */
+export function isForOnePod({ spec }: PersistentVolumeClaim): boolean {
+  return spec?.accessModes?.includes('ReadWriteOncePod') ?? false
+}
+
+/** As the kubelet judges a claim (getPVCExtractPV and getPVSpec in pkg/kubelet/volumemanager/populator). */
+function nodeClaim(key: string, claim: PersistentVolumeClaim, sources: NodeClaimSources): NodeClaim {
+  const { namespace = '', name = '', uid = '', deletionTimestamp, finalizers = [] } = claim.metadata
+  const { volumeName = '' } = claim.spec ?? {}
+  const accessModes = claim.spec?.accessModes ?? []
+  const { ownerReferences = [] } = claim.metadata
+  const owner = ownerReferences.find(({ controller, kind }) => controller === true && kind === 'Pod')
+  const head = { namespace, name, uid, accessModes, ...(owner !== undefined && { owner: owner.uid }) }
+  const refused = (refusal: string): NodeClaim => ({ ...head, refusal })
+  // A protected claim stays as long as a pod uses it: a pod that has it goes on.
+  if (deletionTimestamp !== undefined && !finalizers.includes(volumeFinalizers.claim)) {
+    return refused('PVC is being deleted')
+  }
+  if (claim.status?.phase !== 'Bound') return refused('PVC is not bound')
+  if (volumeName === '') return refused('PVC has empty pvc.Spec.VolumeName')
+  const volume = sources.volume(volumeName)
+  if (volume === undefined) {
+    return refused(`failed to fetch PV ${volumeName} from API server: persistentvolumes "${volumeName}" not found`)
+  }
+  const { claimRef } = volume.spec ?? {}
+  if (claimRef === undefined) {
+    return refused(
+      `found PV object ${volumeName} but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim`,
+    )
+  }
+  if (claimRef.uid !== uid) {
+    return refused(
+      `found PV object ${volumeName} but its pv.Spec.ClaimRef.UID ${claimRef.uid ?? ''} does not point to claim.UID ${uid}`,
+    )
+  }
+  const holder = isForOnePod(claim) ? holderOf(sources.podsUsing(key)) : undefined
+  return { ...head, volume: nodeVolume(volume, sources.node), ...(holder !== undefined && { pod: holder }) }
+}
+
+/**
+ * Of the pods that use a claim for one pod alone, the one that may: the first that its node has begun with, or else the oldest. The others
+ * wait until it is gone, on whichever node it is.
+ */
+function holderOf(pods: readonly Pod[]): string | undefined {
+  const order = ({ metadata, status }: Pod) =>
+    [status?.startTime ?? '~', metadata.creationTimestamp ?? '', metadata.uid ?? ''].join(' ')
+  const able = pods.filter((pod) => pod.spec.nodeName && !isFinished(pod))
+  const [first] = able.sort((a, b) => (order(a) < order(b) ? -1 : 1))
+  return first?.metadata.uid
+}
+
+function nodeVolume({ metadata, spec = {} }: PersistentVolume, node: Node | undefined): NodeVolume {
+  const { hostPath, local, volumeMode, mountOptions = [], nodeAffinity } = spec
+  const { name = '', uid = '' } = metadata
+  const terms = nodeAffinity?.required?.nodeSelectorTerms
+  const elsewhere = terms !== undefined && node !== undefined && !matchesNodeSelectorTerms(terms, node)
+  const { path } = hostPath ?? local ?? {}
+  return {
+    ...{ name, uid, source: hostPath ? 'hostPath' : local ? 'local' : 'other' },
+    ...(path !== undefined && { path }),
+    ...(hostPath?.type && { type: hostPath.type }),
+    ...(volumeMode !== undefined && volumeMode !== 'Filesystem' && { volumeMode }),
+    ...(mountOptions.length > 0 && { mountOptions }),
+    ...(elsewhere && { elsewhere }),
+  }
+}
