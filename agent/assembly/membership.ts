@@ -1,6 +1,7 @@
 /** This machine as a member of its fleet: its certificate, its Node object, its mirror pods, and checkpoints for the controller. */
 import { probePort, probePortAnnotation } from '../../api/network/address-probe.ts'
 import { referencesAnnotation } from '../../api/node/references-annotation.ts'
+import { mountsClaimsAnnotation } from '../../api/storage/node-claim.ts'
 import { certificatesIn } from '../../api/text/pem.ts'
 import { caHash } from '../../certs/ca-hash.ts'
 import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
@@ -223,6 +224,7 @@ function described({ board, processor }: { readonly board?: string; readonly pro
   return {
     [probePortAnnotation]: String(probePort),
     [referencesAnnotation]: 'true',
+    [mountsClaimsAnnotation]: 'true',
     ...(board === undefined ? {} : { 'bramble.dev/board': board }),
     ...(processor === undefined ? {} : { 'bramble.dev/processor': processor }),
   }

@@ -257,6 +257,7 @@ function optionSources(
     services: wanted.desired?.services ?? nothing,
     configMaps: wanted.desired?.configMaps ?? nothing,
     secrets: wanted.desired?.secrets ?? nothing,
+    claims: wanted.desired?.claims ?? nothing,
   })
 }
 

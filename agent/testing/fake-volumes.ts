@@ -52,11 +52,13 @@ export function fakeVolumes(): FakeVolumes {
       const message = failure
       failure = undefined
       if (message !== undefined) throw new VolumeError(message)
-      if (volume.kind === 'earlierFiles') {
-        if (placed.get(`${podUID}/${volume.name}`) === undefined)
-          throw new VolumeError('its files were not written before')
-      } else placed.set(`${podUID}/${volume.name}`, volume)
-      return volume.kind === 'hostPath' ? volume.path : `/volumes/${podUID}/${volume.name}`
+      const key = `${podUID}/${volume.name}`
+      const earlier = placed.get(key)
+      const isEarlier = volume.kind === 'earlierFiles' || volume.kind === 'earlierClaim'
+      if (!isEarlier) placed.set(key, volume)
+      else if (earlier === undefined) throw new VolumeError('it was not placed before')
+      const found = isEarlier ? earlier : volume
+      return found?.kind === 'hostPath' || found?.kind === 'claim' ? found.path : `/volumes/${podUID}/${volume.name}`
     },
     silent: new Map(),
     unmounted: [],

@@ -4,18 +4,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import {
-  chmod,
-  chown,
-  mkdir,
-  mkdtemp,
-  readdir,
-  realpath,
-  rename,
-  type stat,
-  stat as statOf,
-  writeFile,
-} from 'node:fs/promises'
+import { chmod, chown, mkdir, mkdtemp, readdir, realpath, rename, stat as statOf, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { messageOf } from '../../../daemon/errors.ts'
 import { VolumeError, type VolumeStore, type WantedVolume } from '../../pods/volumes/volume-store.ts'
@@ -27,6 +16,8 @@ import { type MountPoint, mountBind, mountMemory, mountPoints, mountsAt, unmount
 import { type RemoteFiles, remoteFiles } from './remote/remote-files.ts'
 import { remoteMountOn } from './remote/remote-mounts.ts'
 import { readToken, writeToken } from './token-files.ts'
+import { claimVolumes } from './volumes/claim-volumes.ts'
+import { checkHostPath } from './volumes/host-files.ts'
 
 export type VolumeFolders = {
   readonly dataDirectory: string
@@ -51,8 +42,13 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
   const onDisk = (podUID: string, ...rest: readonly string[]) => join(dataDirectory, 'pods', safe(podUID), ...rest)
   const aside = (podUID: string, ...rest: readonly string[]) => join(memoryDirectory, 'pods', safe(podUID), ...rest)
   const tokenFolders = (podUID: string) => [aside(podUID, 'tokens'), onDisk(podUID, 'tokens')]
+  const claims = claimVolumes({
+    folderOf: (podUID) => aside(podUID, 'claims'),
+    pods: join(memoryDirectory, 'pods'),
+    remote,
+  })
   const placeOf = (podUID: string, volume: WantedVolume) => {
-    if (volume.kind === 'hostPath') return volume.path
+    if (volume.kind === 'hostPath' || volume.kind === 'claim') return volume.path
     const isOnDisk = volume.kind === 'emptyDir' && !volume.memory
     return (isOnDisk ? onDisk : aside)(podUID, 'volumes', safe(volume.name))
   }
@@ -68,7 +64,9 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
       return path
     }
     if (volume.kind === 'earlierFiles') return await withFiles(path)
+    if (volume.kind === 'earlierClaim') return await claims.earlier(podUID, safe(volume.name))
     await inMemory()
+    if (volume.kind === 'claim') return await claims.place(podUID, safe(volume.name), volume)
     await mkdir(path, { recursive: true })
     if (volume.kind === 'files') await writeFiles(path, volume)
     else if (mountsAt(await mountPoints(), path).length === 0) {
@@ -78,7 +76,8 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
   }
 
   const part: VolumeStore['part'] = async (podUID, volume, subPath, { containerName, index }) => {
-    const path = placeOf(podUID, volume)
+    const path =
+      volume.kind === 'earlierClaim' ? await claims.earlier(podUID, safe(volume.name)) : placeOf(podUID, volume)
     if (volume.kind === 'files' || volume.kind === 'earlierFiles') return await amongFiles(path, subPath)
     await inMemory()
     const held = await holdPart(path, subPath, remote)
@@ -97,11 +96,8 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
   }
 
   const remove = async (podUID: string, signal?: AbortSignal) => {
-    const folders = [aside(podUID), onDisk(podUID), join(messages, safe(podUID))]
-    // A remaining mount must not be emptied: its content belongs to another program.
-    const [left] = await unmountBelow(folders)
-    if (left !== undefined) throw new VolumeError(`Cannot remove the volumes of pod ${podUID}: ${left.path} is mounted`)
-    for (const folder of folders) await removeFolder(folder, signal)
+    claims.stop(podUID)
+    await removeUnmounted(podUID, [aside(podUID), onDisk(podUID), join(messages, safe(podUID))], signal)
   }
 
   return {
@@ -140,6 +136,13 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
       return [...new Set(found.flat())]
     },
   }
+}
+
+async function removeUnmounted(podUID: string, folders: readonly string[], signal?: AbortSignal): Promise<void> {
+  // A remaining mount must not be emptied: its content belongs to another program.
+  const [left] = await unmountBelow(folders)
+  if (left !== undefined) throw new VolumeError(`Cannot remove the volumes of pod ${podUID}: ${left.path} is mounted`)
+  for (const folder of folders) await removeFolder(folder, signal)
 }
 
 /** Unmounts these folders and all below them; resolves with the mounts that remain. */
@@ -191,65 +194,6 @@ async function scratchFolder(path: string, group: number | undefined): Promise<v
   if (group !== undefined) await chown(fresh, process.getuid?.() ?? 0, group)
   await chmod(fresh, group === undefined ? 0o777 : 0o2777)
   await rename(fresh, path)
-}
-
-type HostFiles = {
-  /** As `stat --format=%F` prints it; undefined: it does not exist. */
-  kind(): Promise<string | undefined>
-  makeFolder(): Promise<unknown>
-  makeFile(): Promise<unknown>
-}
-
-/** On a remote mount that does not answer, its methods reject in time, and no call is left in this process. */
-async function hostFiles(path: string, remote: RemoteFiles): Promise<HostFiles> {
-  const mount = await remoteMountOn(path)
-  if (mount === undefined) {
-    return {
-      kind: async () => kindOf(await statOf(path).catch(() => undefined)),
-      makeFolder: () => mkdir(path, { recursive: true, mode: 0o755 }),
-      makeFile: () => writeFile(path, '', { mode: 0o644, flag: 'a' }),
-    }
-  }
-  return {
-    kind: () => remote.kindOf(mount, path),
-    makeFolder: () => remote.makeFolder(mount, path),
-    makeFile: () => remote.makeFile(mount, path),
-  }
-}
-
-function kindOf(found: Awaited<ReturnType<typeof stat>> | undefined): string | undefined {
-  if (found === undefined) return undefined
-  if (found.isDirectory()) return 'directory'
-  if (found.isFile()) return 'regular file'
-  if (found.isSocket()) return 'socket'
-  if (found.isCharacterDevice()) return 'character special file'
-  return found.isBlockDevice() ? 'block special file' : 'other'
-}
-
-const kinds: { readonly [type: string]: { readonly is: RegExp; readonly called: string } } = {
-  Directory: { is: /^directory$/, called: 'directory' },
-  DirectoryOrCreate: { is: /^directory$/, called: 'directory' },
-  File: { is: /^regular (empty )?file$/, called: 'file' },
-  FileOrCreate: { is: /^regular (empty )?file$/, called: 'file' },
-  Socket: { is: /^socket$/, called: 'socket file' },
-  CharDevice: { is: /^character special file$/, called: 'character device' },
-  BlockDevice: { is: /^block special file$/, called: 'block device' },
-}
-
-async function checkHostPath(path: string, type: string, remote: RemoteFiles): Promise<void> {
-  if (!path.startsWith('/') || path.split('/').includes('..')) throw new VolumeError(`${path} is not an absolute path`)
-  const files = await hostFiles(path, remote)
-  let found = await files.kind()
-  if (found === undefined) {
-    if (type === '' || type === 'DirectoryOrCreate') await files.makeFolder()
-    else if (type === 'FileOrCreate') await files.makeFile()
-    if (type !== '') found = await files.kind()
-  }
-  const kind = kinds[type]
-  if (type === '') return
-  if (kind === undefined || found === undefined || !kind.is.test(found)) {
-    throw new VolumeError(`hostPath type check failed: ${path} is not a ${kind?.called ?? type}`)
-  }
 }
 
 /** A link in the volume may lead to a remote mount, too. */

@@ -3,6 +3,7 @@ import type { ConfigMap } from '../../../api/config-map.ts'
 import type { ServiceLink } from '../../../api/network/service-links.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
+import type { NodeClaim } from '../../../api/storage/node-claim.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
 import { endsAsDamaged } from '../images/image-damage.ts'
@@ -70,6 +71,7 @@ export type OptionSources = {
   readonly seccompDefault: boolean
   readonly configMaps: readonly ConfigMap[]
   readonly secrets: readonly Secret[]
+  readonly claims: readonly NodeClaim[]
 }
 
 export type ContainerStartNeeds = PostStartNeeds & {
@@ -254,18 +256,17 @@ async function etcMounts(
 function notMounted(
   needs: ContainerStartNeeds,
   start: Start,
-  { volume, message }: Mounts & { readonly ok: false },
+  { volume, event, message }: Mounts & { readonly ok: false },
 ): void {
-  if (volume === undefined) {
+  if (volume === undefined || event === undefined) {
     problem(needs, start, 'CreateContainerConfigError', message)
     return
   }
-  const failed = `MountVolume.SetUp failed for volume "${volume}" : ${message}`
   const { uid, pod, step } = start
-  if (needs.records.get(uid)?.startProblems.get(step.container.name)?.message !== failed) {
-    needs.recordEvent(pod, { type: 'Warning', reason: 'FailedMount', message: failed })
+  if (needs.records.get(uid)?.startProblems.get(step.container.name)?.message !== event) {
+    needs.recordEvent(pod, { type: 'Warning', reason: 'FailedMount', message: event })
   }
-  problem(needs, start, 'ContainerCreating', failed)
+  problem(needs, start, 'ContainerCreating', event)
 }
 
 function problem(needs: ContainerStartNeeds, start: Start, reason: string, message: string): void {

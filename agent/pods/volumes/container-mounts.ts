@@ -5,15 +5,16 @@ import type { Container, Pod } from '../../../api/pod.ts'
 import { containerEnv, type EnvSources } from '../options/container-env.ts'
 import { expand } from '../options/expansion.ts'
 import type { ContainerMount } from '../runtime/runtime.ts'
-import { VolumeError, type VolumeStore, type WantedVolume } from './volume-store.ts'
+import { setUpFailed, VolumeError, type VolumeStore, type WantedVolume } from './volume-store.ts'
+import { isClaim, isReadOnlyClaim } from './wanted-claims.ts'
 import { isInside, type VolumeResult, type VolumeSources, wantedVolume } from './wanted-volumes.ts'
 
 type MountSources = EnvSources & VolumeSources
 
 export type Mounts =
   | { readonly ok: true; readonly mounts: readonly ContainerMount[] }
-  /** `volume`: this one is not there yet. Without one, the container asks for what cannot be. */
-  | { readonly ok: false; readonly volume?: string; readonly message: string }
+  /** `volume`: this one is not there yet, and `event` is the text of its Event. Without one, the container asks for what cannot be. */
+  | { readonly ok: false; readonly volume?: string; readonly event?: string; readonly message: string }
 
 export async function containerMounts(
   pod: Pod,
@@ -25,11 +26,14 @@ export async function containerMounts(
   const mounts: ContainerMount[] = []
   for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
     const wanted = await volumeNamed(pod, mount.name, sources, store)
-    if (!wanted.ok) return { ok: false, volume: mount.name, message: wanted.message }
+    if (!wanted.ok) return { event: failedText(mount.name, wanted), ...wanted, volume: mount.name }
     const subPath = subPathOf(pod, container, mount, sources)
     if (!subPath.ok) return { ok: false, message: subPath.message }
     const placed = await tried(() => store.place(uid, wanted.value))
-    if (!placed.ok) return { ok: false, volume: mount.name, message: placed.message }
+    if (!placed.ok) {
+      const name = wanted.value.kind === 'claim' ? wanted.value.volume : mount.name
+      return { ok: false, volume: mount.name, event: failedText(name, placed), message: placed.message }
+    }
     const source =
       subPath.value === ''
         ? placed
@@ -41,7 +45,7 @@ export async function containerMounts(
     mounts.push({
       source: source.value,
       target: mount.mountPath.startsWith('/') ? mount.mountPath : `/${mount.mountPath}`,
-      readOnly: mount.readOnly === true || hasFiles(wanted.value),
+      readOnly: mount.readOnly === true || hasFiles(wanted.value) || isReadOnlyClaim(pod, mount.name, sources),
       propagation: propagationOf(mount.mountPropagation),
     })
   }
@@ -63,7 +67,7 @@ function isMounted({ spec }: Pod, name: string): boolean {
 }
 
 /**
- * The volume to place. One that was placed before and cannot be written now, as its ConfigMap or Secret is gone, is used as it is: the
+ * The volume to place. One that was placed before and cannot be now, as its ConfigMap, Secret or claim is gone, is used as it is: the
  * kubelet asks only whether a volume is mounted before it starts a container again, and a failed update leaves it mounted
  * (pkg/kubelet/volumemanager/volume_manager.go, verifyVolumesMounted).
  */
@@ -77,7 +81,7 @@ async function volumeNamed(
   if (volume === undefined) return { ok: false, message: 'the pod has no such volume' }
   const wanted = wantedVolume(pod, volume, sources)
   if (wanted.ok) return wanted
-  const earlier: WantedVolume = { name, kind: 'earlierFiles' }
+  const earlier: WantedVolume = { name, kind: isClaim(volume) ? 'earlierClaim' : 'earlierFiles' }
   const placed = await tried(() => store.place(pod.metadata.uid ?? '', earlier))
   return placed.ok ? { ok: true, value: earlier } : wanted
 }
@@ -112,11 +116,23 @@ function propagationOf(mode: string | undefined): ContainerMount['propagation'] 
   return mode === 'Bidirectional' ? 'rshared' : 'rprivate'
 }
 
-async function tried(work: () => Promise<string>): Promise<VolumeResult<string>> {
+type Tried =
+  | { readonly ok: true; readonly value: string }
+  | { readonly ok: false; readonly message: string; readonly step: string }
+
+async function tried(work: () => Promise<string>): Promise<Tried> {
   try {
     return { ok: true, value: await work() }
   } catch (error) {
-    if (error instanceof VolumeError) return { ok: false, message: error.message }
+    if (error instanceof VolumeError) return { ok: false, message: error.message, step: error.step }
     throw error
   }
+}
+
+/** The text of the kubelet's Event. */
+function failedText(
+  volume: string,
+  { message, step = setUpFailed }: { readonly message: string; readonly step?: string },
+) {
+  return `${step} for volume "${volume}" : ${message}`
 }

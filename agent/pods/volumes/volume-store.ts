@@ -16,7 +16,28 @@ export type WantedVolume = { readonly name: string } & (
   | { readonly kind: 'files'; readonly files: readonly VolumeFile[]; readonly group?: number }
   /** Files that were placed before, as they are: what they were written from is missing now. */
   | { readonly kind: 'earlierFiles' }
+  | ({ readonly kind: 'claim' } & ClaimVolume)
+  /** The volume that was placed for its claim before: now the claim cannot be mounted, or is missing. */
+  | { readonly kind: 'earlierClaim' }
 )
+
+/** The volume that a claim is bound to. */
+export type ClaimVolume = {
+  /** Of the PersistentVolume. */
+  readonly uid: string
+  readonly volume: string
+  /** A local one must exist. */
+  readonly source: 'hostPath' | 'local'
+  readonly path: string
+  /** Of a hostPath. */
+  readonly type: string
+  /** No other pod of this machine may have it. */
+  readonly isForOnePod: boolean
+  /** All its files get this group. */
+  readonly group?: number
+  /** Only if its folder does not have the group and the permissions. */
+  readonly groupOnMismatch?: boolean
+}
 
 /** Doing a thing twice is doing it once. What cannot be done is thrown as VolumeError. */
 export interface VolumeStore {
@@ -52,7 +73,17 @@ export interface VolumeStore {
 
 export type MountPlace = { readonly containerName: string; readonly index: number }
 
+/** What the kubelet calls the placing of a volume that failed. */
+export const setUpFailed = 'MountVolume.SetUp failed'
+
 /** Why a volume cannot be provided, as a message for the author of the pod. */
 export class VolumeError extends Error {
   override readonly name = 'VolumeError'
+  /** What failed, in the words of the kubelet. */
+  readonly step: string
+
+  constructor(message: string, { step = setUpFailed, ...options }: ErrorOptions & { step?: string } = {}) {
+    super(message, options)
+    this.step = step
+  }
 }

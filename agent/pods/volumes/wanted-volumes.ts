@@ -1,6 +1,7 @@
 /** A pod's volumes → what is to be on this machine, or what is missing for it, in Kubernetes' words. */
 import type { Pod, Volume } from '../../../api/pod.ts'
 import { quantityToNumber } from '../../../api/quantity.ts'
+import type { NodeClaim } from '../../../api/storage/node-claim.ts'
 import { type DownwardSources, fieldText, type ResourceFieldRef, resourceValue } from '../options/downward.ts'
 import {
   type Contents,
@@ -12,16 +13,20 @@ import {
 import { onlyUser } from '../options/security.ts'
 import { type PodTokens, type TokenProjection, tokenId, tokenNeed } from './token-needs.ts'
 import type { VolumeFile, WantedVolume } from './volume-store.ts'
+import { isClaim, wantedClaim } from './wanted-claims.ts'
 
 export type VolumeSources = NamedSources &
   DownwardSources & {
+    /** undefined: the controller has sent none. */
+    readonly claims?: readonly NodeClaim[]
     /** undefined: this node requests none. */
     readonly tokens?: PodTokens
   }
 
 export type VolumeResult<T> =
   | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly message: string }
+  /** `event`: the whole text of the Event, where it is not that of a failed MountVolume.SetUp. */
+  | { readonly ok: false; readonly message: string; readonly event?: string }
 
 const defaultFileMode = 0o644
 /** What a group that owns the volume may do with its files. */
@@ -29,6 +34,7 @@ const groupMay = 0o440
 
 export function wantedVolume(pod: Pod, volume: Volume, sources: VolumeSources): VolumeResult<WantedVolume> {
   const { name, emptyDir, hostPath, configMap, secret, downwardAPI, projected, csi } = volume
+  if (isClaim(volume)) return wantedClaim(pod, volume, sources.claims)
   const group = pod.spec.securityContext?.fsGroup
   const owned = group === undefined ? {} : { group }
   if (emptyDir !== undefined) {

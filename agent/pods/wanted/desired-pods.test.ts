@@ -38,6 +38,22 @@ test('a ConfigMap or Secret that changes is a change of the pods that refer to i
   t.end()
 })
 
+test('a claim that is bound, or changes, is a change of the pods that use it', (t) => {
+  const pod = aPod({
+    ...{ name: 'db', uid: 'db' },
+    spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'data' } }] },
+  })
+  const scratch = aPod({ name: 'job', uid: 'job', spec: { volumes: [{ name: 'tmp', ephemeral: {} }] } })
+  const claim = { namespace: 'default', uid: 'u1' }
+  const data = { ...claim, name: 'data', refusal: 'PVC is not bound' }
+  const own = { ...claim, name: 'job-tmp', refusal: 'PVC is not bound' }
+  const now = { ...before, pods: [pod, scratch, plain], claims: [data, own] }
+  t.same(changedPods(now, structuredClone(now)), [])
+  t.same(changedPods(now, { ...now, claims: [{ ...data, refusal: 'PVC is being deleted' }, own] }), ['db'])
+  t.same(changedPods(now, { ...now, claims: [data] }), ['job'])
+  t.end()
+})
+
 test('a pod that came, went or is another one has changed, and all have where none were known', (t) => {
   const other = { ...plain, spec: { ...plain.spec, nodeName: 'pi-2' } }
   t.same(changedPods(before, { ...before, pods: [withMap, withKey, other] }).toSorted(), ['elsewhere', 'plain'])

@@ -5,6 +5,8 @@ import type { ObjectMeta } from '../../../api/meta.ts'
 import { configMapsOf, secretsOf } from '../../../api/pod/pod-references.ts'
 import { configSourceAnnotation, isMirrorPod, isStaticPod, mirroredHash } from '../../../api/pod/static-pod.ts'
 import type { Pod } from '../../../api/pod.ts'
+import type { NodeClaim } from '../../../api/storage/node-claim.ts'
+import { claimsOfPod } from '../../../api/storage/pod-claims.ts'
 
 /**
  * A message contains the complete desired state. Within one epoch of the controller an older version is ignored. A new epoch is
@@ -82,21 +84,27 @@ export function podPath({ metadata }: { readonly metadata: Pick<ObjectMeta, 'nam
   return `${metadata.namespace ?? 'default'}/${metadata.name ?? ''}`
 }
 
-/** UIDs of the pods that differ between the two, or refer to a ConfigMap or a Secret that does. */
+/** UIDs of the pods that differ between the two, or refer to a ConfigMap, a Secret or a claim that does. */
 export function changedPods(before: Desired | undefined, after: Desired): readonly string[] {
   if (before === undefined) return [...podsByUID(after).keys()]
   const [old, now] = [podsByUID(before), podsByUID(after)]
   const all = [...new Set([...old.keys(), ...now.keys()])]
   const configMaps = changedData(before.configMaps, after.configMaps)
   const secrets = changedData(before.secrets, after.secrets)
+  const claims = changedData(dataOf(before.claims), dataOf(after.claims))
   return all.filter((uid) => {
     const pod = now.get(uid)
     if (pod === undefined || !isDeepStrictEqual(old.get(uid), pod)) return true
     return (
       (configMaps.size > 0 && refersTo(configMaps, pod, configMapsOf(pod))) ||
-      (secrets.size > 0 && refersTo(secrets, pod, secretsOf(pod)))
+      (secrets.size > 0 && refersTo(secrets, pod, secretsOf(pod))) ||
+      (claims.size > 0 && refersTo(claims, pod, new Set(claimsOfPod(pod).map(({ name }) => name))))
     )
   })
+}
+
+function dataOf(claims: readonly NodeClaim[] = []): readonly Data[] {
+  return claims.map((claim) => ({ ...claim, metadata: { namespace: claim.namespace, name: claim.name } }))
 }
 
 type Data = { readonly metadata: ObjectMeta }

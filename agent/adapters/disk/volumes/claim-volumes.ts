@@ -1,0 +1,163 @@
+/**
+ * The volumes that the claims of pods are bound to: which pod of this machine has which. A record in memory for each lasts as long as the
+ * pod, also beyond a restart of the agent; after a reboot volumes are placed again.
+ */
+import { mkdir, readdir, readFile, realpath, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { decode } from '../../../../api/decode.ts'
+import { object, oneOf, text } from '../../../../api/schema.ts'
+import { parseJson } from '../../../../api/text/json.ts'
+import { startDeadline } from '../../../../daemon/deadline.ts'
+import { type ClaimVolume, VolumeError } from '../../../pods/volumes/volume-store.ts'
+import { inUseElsewhere } from '../../../pods/volumes/wanted-claims.ts'
+import type { RemoteFiles } from '../remote/remote-files.ts'
+import { remoteMountOn } from '../remote/remote-mounts.ts'
+import { giveToGroup } from './group-ownership.ts'
+import { checkHostPath, checkLocalPath } from './host-files.ts'
+
+export interface ClaimVolumes {
+  /** Gives where it is on this machine. */
+  place(podUID: string, name: string, volume: ClaimVolume): Promise<string>
+  /** Where the volume is that was placed before. */
+  earlier(podUID: string, name: string): Promise<string>
+  /** The pod goes: its files are not changed any more. */
+  stop(podUID: string): void
+}
+
+export type ClaimVolumesNeeds = {
+  /** Has the records of the pod. */
+  readonly folderOf: (podUID: string) => string
+  /** Has a folder for each pod, in it `claims`. */
+  readonly pods: string
+  readonly remote: RemoteFiles
+  /** A worker waits so long for the files of a volume to get their group. The work goes on afterwards. */
+  readonly patienceMs?: number
+}
+
+const RecordSchema = object({ uid: text, source: oneOf('hostPath', 'local'), path: text, type: text })
+type Placed = Pick<ClaimVolume, 'uid' | 'source' | 'path' | 'type'>
+
+/** The hint is the kubelet's (SetVolumeOwnership in pkg/volume/volume_linux.go). */
+const stillChanging =
+  'the files of the volume are being given to the fsGroup. If the volume has a lot of files then setting volume ownership could be slow, see https://github.com/kubernetes/kubernetes/issues/69699; fsGroupChangePolicy: OnRootMismatch does it once'
+
+export function claimVolumes({ folderOf, pods, remote, patienceMs = 2_000 }: ClaimVolumesNeeds): ClaimVolumes {
+  const inTurn = turns()
+  const changes = groupChanges(patienceMs)
+
+  const check = ({ source, path, type }: Placed) =>
+    source === 'local' ? checkLocalPath(path, remote) : checkHostPath(path, type, remote)
+
+  const read = async (folder: string, name: string): Promise<Placed | undefined> => {
+    const found = await readFile(join(folder, name), 'utf8').catch(() => undefined)
+    if (found === undefined) return undefined
+    const record = decode(RecordSchema, parseJson(found))
+    return record.ok ? record.value : undefined
+  }
+
+  const write = async (podUID: string, name: string, { uid, source, path, type }: Placed) => {
+    const folder = folderOf(podUID)
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    // Names of volumes do not begin with a dot.
+    await writeFile(join(folder, `.${name}`), JSON.stringify({ uid, source, path, type }))
+    await rename(join(folder, `.${name}`), join(folder, name))
+  }
+
+  const othersHave = async (uid: string, podUID: string): Promise<boolean> => {
+    for (const other of await readdir(pods).catch(() => [])) {
+      if (other === podUID) continue
+      for (const name of await readdir(folderOf(other)).catch(() => [])) {
+        if ((await read(folderOf(other), name))?.uid === uid) return true
+      }
+    }
+    return false
+  }
+
+  return {
+    place: (podUID, name, volume) =>
+      inTurn(volume.uid, async () => {
+        const record = await read(folderOf(podUID), name)
+        const isPlaced = record?.uid === volume.uid && record.path === volume.path
+        if (!isPlaced && volume.isForOnePod && (await othersHave(volume.uid, podUID))) {
+          throw new VolumeError(inUseElsewhere)
+        }
+        await check(volume)
+        if (isPlaced) return volume.path
+        const { group, groupOnMismatch = false } = volume
+        if (group !== undefined && !(await othersHave(volume.uid, podUID)) && !(await remoteMountOn(volume.path))) {
+          await changes.run(podUID, name, async (signal) =>
+            giveToGroup(await realpath(volume.path), group, { onMismatchOnly: groupOnMismatch, signal }),
+          )
+        }
+        await write(podUID, name, volume)
+        return volume.path
+      }),
+    async earlier(podUID, name) {
+      const record = await read(folderOf(podUID), name)
+      if (record === undefined) throw new VolumeError('it was not mounted before')
+      await check(record)
+      return record.path
+    },
+    stop: changes.stop,
+  }
+}
+
+/** One after another for each key. */
+function turns() {
+  const last = new Map<string, Promise<unknown>>()
+  return async <T>(key: string, work: () => Promise<T>): Promise<T> => {
+    const own = (last.get(key) ?? Promise.resolve()).then(work, work)
+    last.set(key, own)
+    try {
+      return await own
+    } finally {
+      if (last.get(key) === own) last.delete(key)
+    }
+  }
+}
+
+type Change = { readonly stopping: AbortController; readonly done: Promise<void> }
+
+/** Work that may take long, and goes on while its caller is refused. The next call for the same volume waits for it again. */
+function groupChanges(patienceMs: number) {
+  const running = new Map<string, Map<string, Change>>()
+
+  const start = (podUID: string, name: string, work: (signal: AbortSignal) => Promise<void>): Change => {
+    const stopping = new AbortController()
+    const change = { stopping, done: work(stopping.signal) }
+    change.done.catch(() => undefined) // The caller that waits for it, or the next one, throws its error.
+    const own = running.get(podUID) ?? new Map<string, Change>()
+    running.set(podUID, own.set(name, change))
+    return change
+  }
+
+  return {
+    async run(podUID: string, name: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+      const { done } = running.get(podUID)?.get(name) ?? start(podUID, name, work)
+      let isOver = true
+      let stop = () => {}
+      const patience = new Promise<void>((resolve) => {
+        stop = startDeadline(patienceMs, () => {
+          isOver = false
+          resolve()
+        })
+      })
+      try {
+        await Promise.race([done, patience])
+      } finally {
+        stop()
+        if (isOver) forget(podUID, name)
+      }
+      if (!isOver) throw new VolumeError(stillChanging)
+    },
+    stop(podUID: string): void {
+      for (const { stopping } of running.get(podUID)?.values() ?? []) stopping.abort()
+      running.delete(podUID)
+    },
+  }
+
+  function forget(podUID: string, name: string): void {
+    running.get(podUID)?.delete(name)
+    if (running.get(podUID)?.size === 0) running.delete(podUID)
+  }
+}

@@ -1,0 +1,105 @@
+import { test } from 'tap'
+import type { PodSpec, Volume } from '../../../api/pod.ts'
+import type { NodeClaim, NodeVolume } from '../../../api/storage/node-claim.ts'
+import { aPod } from '../../../api/testing/builders.ts'
+import { fakeVolumes } from '../../testing/fake-volumes.ts'
+import { containerMounts } from './container-mounts.ts'
+import { wantedVolume } from './wanted-volumes.ts'
+
+const others = { hostIP: undefined, podIP: undefined, allocatable: {}, configMaps: [], secrets: [] }
+const local: NodeVolume = { name: 'pv', uid: 'uid-pv', source: 'local', path: '/mnt/disk' }
+const bound = (volume: Partial<NodeVolume> = {}, more: Partial<NodeClaim> = {}): NodeClaim => ({
+  ...{ namespace: 'default', name: 'data', uid: 'uid-data', accessModes: ['ReadWriteOnce'] },
+  volume: { ...local, ...volume },
+  ...more,
+})
+const persistentVolumeClaim = { claimName: 'data' }
+
+function wanted(
+  claims: readonly NodeClaim[],
+  volume: Partial<Volume> = { persistentVolumeClaim },
+  spec: Partial<PodSpec> = {},
+) {
+  return wantedVolume(aPod({ name: 'db-0', uid: 'u', spec }), { name: 'v', ...volume }, { ...others, claims })
+}
+
+function eventOf(claims: readonly NodeClaim[], volume?: Partial<Volume>) {
+  const answer = wanted(claims, volume)
+  return answer.ok ? undefined : answer.event
+}
+
+const processing = (why: string) =>
+  `Unable to attach or mount volumes: unmounted volumes=[v], unattached volumes=[], failed to process volumes=[v]: ${why}: timed out waiting for the condition`
+
+test('the volume of a bound claim is found by the name of the claim', async (t) => {
+  const value = { name: 'v', kind: 'claim', uid: 'uid-pv', volume: 'pv', source: 'local', path: '/mnt/disk', type: '' }
+  t.same(wanted([bound()]), { ok: true, value: { ...value, isForOnePod: false } })
+  const folder: Partial<NodeVolume> = { source: 'hostPath', path: '/srv', type: 'DirectoryOrCreate' }
+  t.match(wanted([bound(folder)]), { value: { source: 'hostPath', path: '/srv', type: 'DirectoryOrCreate' } })
+  const single = bound({}, { accessModes: ['ReadWriteOncePod'], pod: 'u' })
+  t.match(wanted([single]), { value: { isForOnePod: true } })
+})
+
+test('the fsGroup of the pod is for local volumes that it may write', async (t) => {
+  const spec = { securityContext: { fsGroup: 2000, fsGroupChangePolicy: 'OnRootMismatch' } }
+  const group = (claim: NodeClaim, readOnly = false, from: Partial<PodSpec> = spec) => {
+    const answer = wanted([claim], { persistentVolumeClaim: { claimName: 'data', readOnly } }, from)
+    return answer.ok && answer.value.kind === 'claim' ? [answer.value.group, answer.value.groupOnMismatch] : answer
+  }
+  t.same(group(bound()), [2000, true])
+  t.same(group(bound(), false, { securityContext: { fsGroup: 2000 } }), [2000, false])
+  t.same(group(bound(), true), [undefined, undefined])
+  t.same(group(bound({ mountOptions: ['ro'] })), [undefined, undefined])
+  t.same(group(bound({ source: 'hostPath' })), [undefined, undefined])
+})
+
+test('a claim that cannot be mounted is reported in the words of the kubelet', async (t) => {
+  const missing = 'failed to fetch PVC from API server: persistentvolumeclaims "data" not found'
+  t.equal(eventOf([]), processing(`error processing PVC default/data: ${missing}`))
+  t.equal(eventOf([{ ...bound(), namespace: 'other' }]), processing(`error processing PVC default/data: ${missing}`))
+  const unbound = { namespace: 'default', name: 'data', uid: 'uid-data', refusal: 'PVC is not bound' }
+  t.equal(eventOf([unbound]), processing('error processing PVC default/data: PVC is not bound'))
+  t.equal(
+    eventOf([bound({ volumeMode: 'Block' })]),
+    processing('volume v has volumeMode Block, but is specified in volumeMounts'),
+  )
+  t.equal(
+    eventOf([bound({ elsewhere: true })]),
+    'MountVolume.NodeAffinity check failed for volume "pv" : no matching NodeSelectorTerms',
+  )
+  t.equal(eventOf([bound({ source: 'other' })]), 'MountVolume.SetUp failed for volume "pv" : no volume plugin matched')
+  const unsupported = 'Mount options are not supported for this volume type: noatime'
+  t.equal(
+    eventOf([bound({ mountOptions: ['ro', 'noatime'] })]),
+    `MountVolume.MountOptionSupport check failed for volume "pv" : ${unsupported}`,
+  )
+  const inUse = 'volume uses the ReadWriteOncePod access mode and is already in use by another pod'
+  t.equal(eventOf([bound({}, { pod: 'other' })]), `MountVolume.SetUp failed for volume "pv" : ${inUse}`)
+})
+
+test('a pod takes only the ephemeral claim that was made for it', async (t) => {
+  const made = (owner: string) => [bound({}, { name: 'db-0-v', owner })]
+  t.match(wanted(made('u'), { ephemeral: {} }), { ok: true })
+  const other = 'PVC default/db-0-v was not created for pod default/db-0 (pod is not owner)'
+  t.equal(eventOf(made('other'), { ephemeral: {} }), processing(other))
+})
+
+test('a container that starts again keeps the volume of a claim that is missing now; a new pod waits for it', async (t) => {
+  const store = fakeVolumes()
+  const container = { name: 'main', volumeMounts: [{ name: 'v', mountPath: '/data' }] }
+  const pod = (uid: string) =>
+    aPod({
+      ...{ name: 'db-0', uid, containers: [container] },
+      spec: { volumes: [{ name: 'v', persistentVolumeClaim: { ...persistentVolumeClaim, readOnly: true } }] },
+    })
+  const mounts = (uid: string, claims: readonly NodeClaim[]) =>
+    containerMounts(pod(uid), container, { ...others, claims }, store)
+  const mount = { source: '/mnt/disk', target: '/data', readOnly: true, propagation: 'rprivate' }
+  t.same(await mounts('u', [bound()]), { ok: true, mounts: [mount] })
+  t.same(await mounts('u', []), { ok: true, mounts: [mount] })
+  t.match(await mounts('new', []), { ok: false, volume: 'v', event: /persistentvolumeclaims "data" not found/ })
+  store.failNext('path "/mnt/disk" does not exist')
+  t.match(await mounts('u', [bound()]), {
+    event: 'MountVolume.SetUp failed for volume "pv" : path "/mnt/disk" does not exist',
+  })
+})
