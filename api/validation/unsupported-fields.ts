@@ -19,8 +19,6 @@ type Unsupported = {
 
 /** One of them makes a volume what it is, even when it is empty. */
 const volumeSources = [
-  // Claims are bound, and no node mounts them yet.
-  ...['persistentVolumeClaim', 'ephemeral'],
   ...['nfs', 'iscsi', 'image', 'awsElasticBlockStore', 'azureDisk'],
   ...['azureFile', 'cephfs', 'cinder', 'fc', 'flexVolume', 'flocker', 'gcePersistentDisk', 'gitRepo', 'glusterfs'],
   ...['photonPersistentDisk', 'portworxVolume', 'quobyte', 'rbd', 'scaleIO', 'storageos', 'vsphereVolume'],

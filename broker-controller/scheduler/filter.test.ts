@@ -25,6 +25,21 @@ test('an empty Ready node takes an ordinary pod', async (t) => {
   t.same(refusals(aPod(), aNodeInfo()), [])
 })
 
+test('a pod with claims stays off a node whose agent does not mount them', async (t) => {
+  const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }]
+  const withClaim = aPod({ spec: { volumes } })
+  const scratch = aPod({ spec: { volumes: [{ name: 'data', ephemeral: {} }] } })
+  const older = aNodeInfo({ annotations: { 'bramble.dev/hardware-identity': '{}' } })
+  const newer = aNodeInfo({
+    annotations: { 'bramble.dev/hardware-identity': '{}', 'bramble.dev/mounts-claims': 'true' },
+  })
+  for (const pod of [withClaim, scratch]) {
+    t.same(refusals(pod, older), ['node(s) ran an agent without volumes'])
+    t.same(refusals(pod, newer), [])
+  }
+  t.same(refusals(aPod(), older), [])
+})
+
 test('requests are held against what is allocatable and not yet requested', async (t) => {
   const half = aPod({ requests: { cpu: '2', memory: '1Gi' } })
   t.same(refusals(half, aNodeInfo({}, half)), [], 'an exact fit is a fit')

@@ -2,6 +2,8 @@
 import type { Taint } from '../../api/node.ts'
 import { tolerates } from '../../api/pod/tolerations.ts'
 import type { Pod } from '../../api/pod.ts'
+import { runsOlderAgent } from '../../api/storage/node-claim.ts'
+import { claimsOfPod } from '../../api/storage/pod-claims.ts'
 import type { Steps } from '../../daemon/watchdog/steps.ts'
 import type { Cluster } from './cluster.ts'
 import {
@@ -18,12 +20,13 @@ import { missingLabelText, type SpreadRule, spreadRefusal, spreadRulesOf } from 
 import { type PodVolumes, podVolumes, type VolumePlugin } from './volumes/pod-volumes.ts'
 import { volumeRefusal } from './volumes/volume-refusal.ts'
 
-/** Kubernetes' names of the plugins that reject. */
+/** Kubernetes' names of the plugins that reject, and our own one. */
 export type Plugin =
   | 'NodeUnschedulable'
   | 'NodeName'
   | 'TaintToleration'
   | 'NodeAffinity'
+  | 'AgentVersion'
   | 'NodePorts'
   | 'NodeResourcesFit'
   | VolumePlugin
@@ -67,6 +70,7 @@ const filters: readonly Filter[] = [
   isNamed,
   toleratesTaints,
   isChosen,
+  mountsVolumes,
   hasPorts,
   hasResources,
   hasVolumes,
@@ -126,6 +130,12 @@ function toleratesTaints({ pod }: Round, usage: NodeAllocation): NodeRefusal | u
 
 function isChosen({ pod }: Round, usage: NodeAllocation): NodeRefusal | undefined {
   return isWanted(pod, usage) ? undefined : final('NodeAffinity', "node(s) didn't match Pod's node affinity/selector")
+}
+
+/** Not of Kubernetes, whose nodes all mount claims. */
+function mountsVolumes({ pod }: Round, { node }: NodeAllocation): NodeRefusal | undefined {
+  if (!runsOlderAgent(node) || claimsOfPod(pod).length === 0) return undefined
+  return final('AgentVersion', 'node(s) ran an agent without volumes')
 }
 
 function hasPorts({ needs }: Round, usage: NodeAllocation): NodeRefusal | undefined {

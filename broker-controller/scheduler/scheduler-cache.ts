@@ -1,6 +1,7 @@
 /** The scheduler's cache of the cluster, its queue of pending pods, and the events that may let them fit. */
 import { isDeepStrictEqual } from 'node:util'
 import { hasEndedForGood } from '../../api/node/node-shutdown.ts'
+import { runsOlderAgent } from '../../api/storage/node-claim.ts'
 import { keyText } from '../store/informer.ts'
 import type { StoredObject, StoredPod } from '../store/store.ts'
 import type { ClusterCache } from './cluster.ts'
@@ -256,7 +257,7 @@ export function observationGate(): ObservationGate {
 /** Heartbeats and the like make no pod fit. */
 function decidesDifferently(a: StoredObject<'nodes'>, b: StoredObject<'nodes'>): boolean {
   const relevant = ({ metadata, spec, status }: StoredObject<'nodes'>) => [metadata.labels, spec, status?.allocatable]
-  return !isDeepStrictEqual(relevant(a), relevant(b))
+  return runsOlderAgent(a) !== runsOlderAgent(b) || !isDeepStrictEqual(relevant(a), relevant(b))
 }
 
 function asksDifferently(a: StoredPod, b: StoredPod): boolean {

@@ -19,6 +19,28 @@ test('a pod is bound once', async (t) => {
   t.match(await bind('pi-02'), { code: 409, body: { message: /already assigned to node "pi-01"/ } })
 })
 
+test('a pod with claims is not bound to a node whose agent does not mount them', async (t) => {
+  const { ask } = await anApi(t)
+  await ask('POST', podsPath, {
+    body: sentPod('web', { volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }] }),
+  })
+  const register = (name: string, annotations: object) =>
+    ask('POST', '/api/v1/nodes', { body: { apiVersion: 'v1', kind: 'Node', metadata: { name, annotations } } })
+  await register('old', { 'bramble.dev/hardware-identity': '{}' })
+  await register('new', { 'bramble.dev/hardware-identity': '{}', 'bramble.dev/mounts-claims': 'true' })
+  const bind = (name: string) =>
+    ask('POST', `${podsPath}/web/binding`, {
+      body: { apiVersion: 'v1', kind: 'Binding', metadata: { name: 'web' }, target: { kind: 'Node', name } },
+    })
+  t.match(await bind('old'), {
+    code: 409,
+    body: {
+      message: /node "old" runs a version of bramble-agent that does not mount persistentVolumeClaims: update it/,
+    },
+  })
+  t.match(await bind('new'), { code: 201 })
+})
+
 test('ephemeral containers are added through their subresource, and stay', async (t) => {
   const { ask } = await anApi(t)
   const look = { name: 'look', image: 'busybox', targetContainerName: 'main' }

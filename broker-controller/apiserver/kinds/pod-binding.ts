@@ -1,9 +1,12 @@
 /** create of pods/binding: what a scheduler outside of the controller sends (pkg/registry/core/pod/storage/storage.go). */
 import { ApiError, conflict, notFound } from '../../../api/api-error.ts'
 import { ObjectMetaSchema, ObjectReferenceSchema } from '../../../api/meta.ts'
+import type { Node } from '../../../api/node.ts'
 import { boundPod } from '../../../api/pod/pod-conditions.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { field, object, optional, text } from '../../../api/schema.ts'
+import { runsOlderAgent } from '../../../api/storage/node-claim.ts'
+import { claimsOfPod } from '../../../api/storage/pod-claims.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { rewrite } from '../../store/rewrite.ts'
 import { keyOfRoute } from '../handlers/resource-request.ts'
@@ -29,8 +32,9 @@ export async function bindPod(request: ResourceRequest, needs: ResourceNeeds): P
   if (node === '' || (target.kind ?? 'Node') !== 'Node') {
     throw new ApiError('BadRequest', 'the target of a binding must be a node, by its name')
   }
+  const present = await needs.store.get('nodes', { namespace: '', name: node })
   const change = (pod: Pod) => {
-    const problem = bindingProblem(pod)
+    const problem = bindingProblem(pod) ?? agentProblem(pod, present)
     const isOther = metadata.uid !== undefined && metadata.uid !== pod.metadata.uid
     if (isOther) throw conflict({ name: 'pods/binding', group: '' }, route.name, 'this is another pod of that name')
     if (problem !== undefined) throw conflict({ name: 'pods/binding', group: '' }, route.name, problem)
@@ -48,4 +52,10 @@ function bindingProblem({ metadata, spec }: Pod): string | undefined {
   if ((spec.schedulingGates ?? []).length > 0) return `pod ${metadata.name} has non-empty .spec.schedulingGates`
   if (spec.nodeName) return `pod ${metadata.name} is already assigned to node "${spec.nodeName}"`
   return undefined
+}
+
+/** Its containers would wait there for ever. */
+function agentProblem(pod: Pod, node: Node | undefined): string | undefined {
+  if (node === undefined || claimsOfPod(pod).length === 0 || !runsOlderAgent(node)) return undefined
+  return `node "${node.metadata.name}" runs a version of bramble-agent that does not mount persistentVolumeClaims: update it`
 }

@@ -1,0 +1,128 @@
+/** Claims on prepared volumes, with the real kubectl: a StatefulSet keeps its data, also without a controller. */
+import { mkdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { whyNoDockerd } from './support/dockerd.ts'
+import { joinedFleet } from './support/joined-fleet.ts'
+import { image, removeAllContainers } from './support/pods.ts'
+import { eventually } from './support/wait.ts'
+
+const storage = { accessModes: ['ReadWriteOnce'], storageClassName: 'disks' }
+const request = { ...storage, resources: { requests: { storage: '1Gi' } } }
+const hostname = { key: 'kubernetes.io/hostname', operator: 'In', values: ['pi-1'] }
+const volume = (name: string, source: object) => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolume',
+  metadata: { name },
+  spec: {
+    ...storage,
+    capacity: { storage: '1Gi' },
+    nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [hostname] }] } },
+    ...source,
+  },
+})
+const main = {
+  name: 'main',
+  image,
+  imagePullPolicy: 'Never',
+  command: ['sh', '-c', 'trap "exit 0" TERM; hostname >> /data/starts; while :; do sleep 0.1; done'],
+  volumeMounts: [{ name: 'data', mountPath: '/data' }],
+}
+const podSpec = { containers: [main], terminationGracePeriodSeconds: 2, securityContext: { fsGroup: 2000 } }
+const set = {
+  apiVersion: 'apps/v1',
+  kind: 'StatefulSet',
+  metadata: { name: 'db' },
+  spec: {
+    replicas: 2,
+    serviceName: 'db',
+    selector: { matchLabels: { app: 'db' } },
+    template: { metadata: { labels: { app: 'db' } }, spec: podSpec },
+    volumeClaimTemplates: [{ metadata: { name: 'data' }, spec: request }],
+  },
+}
+/** A pod with a claim of the same name on a volume that nothing else may take. */
+const single = (name: string, source: object) => [
+  volume(name, { ...source, storageClassName: name }),
+  {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name },
+    spec: { ...request, storageClassName: name },
+  },
+  {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: { ...podSpec, volumes: [{ name: 'data', persistentVolumeClaim: { claimName: name } }] },
+  },
+]
+
+test('pods with claims on volumes of their machine', { skip: whyNoDockerd(), timeout: 300_000 }, async (t) => {
+  const fleet = await joinedFleet(t)
+  let { controller } = fleet
+  const { folder, docker } = fleet
+  const [agent] = await fleet.startReady()
+  const create = (...objects: readonly object[]) =>
+    controller.kubectlWith(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }), 'create', '-f', '-')
+  const disks = ['disk-a', 'disk-b']
+  for (const disk of disks) await mkdir(join(folder, disk), { mode: 0o700 })
+  await create(...disks.map((disk) => volume(disk, { local: { path: join(folder, disk) } })), set)
+  t.match(await controller.kubectl('rollout', 'status', 'sts/db', '--timeout=85s'), /2 pods at revision|complete/)
+  const volumeOf = (claim: string) => controller.kubectl('get', 'pvc', claim, '-o', 'jsonpath={.spec.volumeName}')
+  const disk = join(folder, await volumeOf('data-db-0'))
+  const starts = async () => (await readFile(join(disk, 'starts'), 'utf8')).split('\n').filter((line) => line !== '')
+
+  await t.test('each has the volume of its claim, with its group', async (t) => {
+    t.same(await starts(), ['db-0'])
+    t.not(await volumeOf('data-db-1'), await volumeOf('data-db-0'))
+    const { gid, mode } = await stat(disk)
+    t.same([gid, (mode & 0o7777).toString(8)], [2000, '2770'])
+    t.equal((await stat(join(disk, 'starts'))).gid, 2000)
+  })
+
+  await t.test('the data stays when the pod is replaced', async (t) => {
+    await controller.kubectl('delete', 'pod', 'db-0', '--timeout=60s')
+    t.match(await controller.kubectl('rollout', 'status', 'sts/db', '--timeout=85s'), /2 pods at revision|complete/)
+    t.same(await starts(), ['db-0', 'db-0'])
+  })
+
+  await t.test('a volume that is missing is waited for, and never made', async (t) => {
+    const path = join(folder, 'unplugged')
+    await create(
+      ...single('unplugged', { local: { path } }),
+      ...single('shared', { nfs: { server: 'nas', path: '/x' } }),
+    )
+    const events = (pod: string) =>
+      controller.kubectl(
+        'get',
+        'events',
+        '--field-selector',
+        `involvedObject.name=${pod}`,
+        '-o',
+        'jsonpath={.items[*].message}',
+      )
+    const failed = async (pod: string, text: string) =>
+      await eventually(`${pod}: ${text}`, async () => (await events(pod)).includes(text))
+    const initialization = 'MountVolume.NewMounter initialization failed for volume "unplugged"'
+    await failed('unplugged', `${initialization} : path "${path}" does not exist`)
+    await failed('shared', 'MountVolume.SetUp failed for volume "shared" : no volume plugin matched')
+    await t.rejects(stat(path), { code: 'ENOENT' })
+    await mkdir(path)
+    await controller.kubectl('wait', '--for=condition=Ready', 'pod/unplugged', '--timeout=60s')
+    t.same(await readFile(join(path, 'starts'), 'utf8'), 'unplugged\n')
+  })
+
+  await t.test('a machine that starts without its controller starts its pods with their data', async (t) => {
+    await controller.program.stop()
+    await agent.stop()
+    await removeAllContainers(docker)
+    const again = await fleet.startAgent()
+    t.teardown(() => again.stop())
+    await eventually('db-0 starts', async () => (await starts()).length === 3, { withinMs: 90_000 })
+    controller = await fleet.controllerAgain()
+    await controller.nodesReady('pi-1')
+    t.match(await controller.kubectl('rollout', 'status', 'sts/db', '--timeout=85s'), /2 pods at revision|complete/)
+    t.same(await starts(), ['db-0', 'db-0', 'db-0'])
+  })
+})
