@@ -73,7 +73,7 @@ test('a claim for one pod is for the pod that has begun, or the oldest, wherever
   t.equal(holder(young, old), 'old')
   t.equal(holder(old, begun), 'young')
   t.equal(holder({ ...old, status: { phase: 'Succeeded' } }, young), 'young')
-  t.equal(sent({ podsUsing: () => [old] })[0]?.pod, undefined, 'of other claims nobody is the holder')
+  t.equal(sent({ podsUsing: () => [old] })[0]?.pod, undefined, 'other claims have no holder')
 })
 
 test('a change of a pod concerns other nodes only by a claim for one pod', async (t) => {
