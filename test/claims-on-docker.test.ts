@@ -113,6 +113,31 @@ test('pods with claims on volumes of their machine', { skip: whyNoDockerd(), tim
     t.same(await readFile(join(path, 'starts'), 'utf8'), 'unplugged\n')
   })
 
+  await t.test('a volume is made in the pool of the machine', async (t) => {
+    const storageClass = {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'StorageClass',
+      metadata: { name: 'kept' },
+      provisioner: 'bramble.dev/local-path',
+      reclaimPolicy: 'Retain',
+      volumeBindingMode: 'WaitForFirstConsumer',
+    }
+    const [, claim, pod] = single('made', {})
+    const selected = { 'volume.kubernetes.io/selected-node': 'pi-1' }
+    const metadata = { name: 'made', annotations: selected }
+    await create(storageClass, { ...claim, metadata, spec: { ...request, storageClassName: 'kept' } }, pod ?? {})
+    await controller.kubectl('wait', '--for=condition=Ready', 'pod/made', '--timeout=60s')
+    const name = await volumeOf('made')
+    const pool = join(fleet.dataDir(), 'volumes')
+    t.same(await readFile(join(pool, `default_made_${name}`, 'starts'), 'utf8'), 'made\n')
+    await controller.kubectl('delete', 'pod/made', 'pvc/made', '--timeout=60s')
+    await eventually(
+      'the volume is released',
+      async () => (await controller.kubectl('get', 'pv', name, '-o', 'jsonpath={.status.phase}')) === 'Released',
+    )
+    t.same(await readFile(join(pool, `default_made_${name}`, 'starts'), 'utf8'), 'made\n', 'the data stays')
+  })
+
   await t.test('a machine that starts without its controller starts its pods with their data', async (t) => {
     await controller.program.stop()
     await agent.stop()

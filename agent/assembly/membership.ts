@@ -2,12 +2,14 @@
 import { probePort, probePortAnnotation } from '../../api/network/address-probe.ts'
 import { referencesAnnotation } from '../../api/node/references-annotation.ts'
 import { mountsClaimsAnnotation } from '../../api/storage/node-claim.ts'
+import { type Pool, poolsAnnotation } from '../../api/storage/pools.ts'
 import { certificatesIn } from '../../api/text/pem.ts'
 import { caHash } from '../../certs/ca-hash.ts'
 import { type ApiClient, apiClient } from '../../daemon/api-client.ts'
 import { type Cell, cell, firstValue } from '../../daemon/cell.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
+import { type VolumePool, volumePool } from '../adapters/disk/volumes/pool.ts'
 import { readHardwareIdentity } from '../adapters/kernel/host-identity.ts'
 import { describeMachine } from '../adapters/kernel/host-inventory.ts'
 import type { MqttControlPlane } from '../adapters/mqtt/mqtt-control-plane.ts'
@@ -188,6 +190,8 @@ type Description = Awaited<ReturnType<typeof describeMachine>>
 function registrationOf(parts: MembershipParts) {
   const { root, configuration, identity, board, machine, status, link, log } = parts
   const { api, credentials } = link
+  const pool = volumePool(machine.volumes.dataDirectory)
+  const poolAnnotations = async () => ({ [poolsAnnotation]: JSON.stringify(await reported(pool, log)) })
   const { operatingSystem, architecture } = machine.inventory.system
   const description = cell<Description | undefined>(undefined)
   let isDescribed = false
@@ -198,7 +202,7 @@ function registrationOf(parts: MembershipParts) {
       operatingSystem,
       architecture,
       hardware: await readHardwareIdentity(root),
-      annotations: described(description.get() ?? {}),
+      annotations: { ...described(description.get() ?? {}), ...(await poolAnnotations()) },
       nodeLabels: configuration.nodeLabels,
       taints: configuration.registerWithTaints,
       trusted: certificatesIn(credentials.get().ca).map(caHash),
@@ -218,6 +222,16 @@ function registrationOf(parts: MembershipParts) {
   })
   description.onChange(registering.again)
   return registering
+}
+
+/** Without its pool the node reports that it has none: what was written before is not true any more. */
+async function reported(pool: VolumePool, log: Log): Promise<readonly Pool[]> {
+  try {
+    return [await pool.open()]
+  } catch (error) {
+    log.error('This machine has no pool for volumes: claims of the class local-path are not placed on it', { error })
+    return []
+  }
 }
 
 function described({ board, processor }: { readonly board?: string; readonly processor?: string }) {

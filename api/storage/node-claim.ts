@@ -10,6 +10,8 @@ const NodeVolumeSchema = object({
   source: oneOf('hostPath', 'local', 'other'),
   /** Of `hostPath` and `local`. */
   path: optional(text),
+  /** The id of the pool that it is in: its folder is made at the first mount. */
+  pool: optional(text),
   /** Of `hostPath`. */
   type: optional(text),
   /** Left out: Filesystem. */

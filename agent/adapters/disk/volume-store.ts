@@ -18,6 +18,7 @@ import { remoteMountOn } from './remote/remote-mounts.ts'
 import { readToken, writeToken } from './token-files.ts'
 import { claimVolumes } from './volumes/claim-volumes.ts'
 import { checkHostPath } from './volumes/host-files.ts'
+import { volumePool } from './volumes/pool.ts'
 
 export type VolumeFolders = {
   readonly dataDirectory: string
@@ -46,6 +47,7 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
     folderOf: (podUID) => aside(podUID, 'claims'),
     pods: join(memoryDirectory, 'pods'),
     remote,
+    pool: volumePool(dataDirectory),
   })
   const placeOf = (podUID: string, volume: WantedVolume) => {
     if (volume.kind === 'hostPath' || volume.kind === 'claim') return volume.path
@@ -76,8 +78,8 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
   }
 
   const part: VolumeStore['part'] = async (podUID, volume, subPath, { containerName, index }) => {
-    const path =
-      volume.kind === 'earlierClaim' ? await claims.earlier(podUID, safe(volume.name)) : placeOf(podUID, volume)
+    const isClaim = volume.kind === 'claim' || volume.kind === 'earlierClaim'
+    const path = isClaim ? await claims.earlier(podUID, safe(volume.name)) : placeOf(podUID, volume)
     if (volume.kind === 'files' || volume.kind === 'earlierFiles') return await amongFiles(path, subPath)
     await inMemory()
     const held = await holdPart(path, subPath, remote)

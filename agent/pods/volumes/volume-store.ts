@@ -31,6 +31,10 @@ export type ClaimVolume = {
   readonly path: string
   /** Of a hostPath. */
   readonly type: string
+  /** The id of the pool in which its folder is made; `path` then has its name in the pool. */
+  readonly pool?: string
+  /** The claim, as `namespace/name`. */
+  readonly claim: string
   /** No other pod of this machine may have it. */
   readonly isForOnePod: boolean
   /** All its files get this group. */

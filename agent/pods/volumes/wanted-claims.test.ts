@@ -32,7 +32,16 @@ const processing = (why: string) =>
   `Unable to attach or mount volumes: unmounted volumes=[v], unattached volumes=[], failed to process volumes=[v]: ${why}: timed out waiting for the condition`
 
 test('the volume of a bound claim is found by the name of the claim', async (t) => {
-  const value = { name: 'v', kind: 'claim', uid: 'uid-pv', volume: 'pv', source: 'local', path: '/mnt/disk', type: '' }
+  const value = {
+    name: 'v',
+    kind: 'claim',
+    uid: 'uid-pv',
+    volume: 'pv',
+    source: 'local',
+    path: '/mnt/disk',
+    type: '',
+    claim: 'default/data',
+  }
   t.same(wanted([bound()]), { ok: true, value: { ...value, isForOnePod: false } })
   const folder: Partial<NodeVolume> = { source: 'hostPath', path: '/srv', type: 'DirectoryOrCreate' }
   t.match(wanted([bound(folder)]), { value: { source: 'hostPath', path: '/srv', type: 'DirectoryOrCreate' } })

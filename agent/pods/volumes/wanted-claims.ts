@@ -56,7 +56,7 @@ function claimOf({ metadata, spec }: Pod, volume: Volume, claims: readonly NodeC
 function wantedVolumeOf(
   pod: Pod,
   { name, persistentVolumeClaim }: Volume,
-  { pod: holder, accessModes = [] }: NodeClaim,
+  { pod: holder, accessModes = [], ...claim }: NodeClaim,
   volume: NodeVolume,
 ): VolumeResult<WantedVolume> {
   const { source, path, type = '', mountOptions = [], elsewhere } = volume
@@ -79,6 +79,8 @@ function wantedVolumeOf(
     ok: true,
     value: {
       ...{ name, kind: 'claim', uid: volume.uid, volume: volume.name, source, path, type },
+      claim: `${claim.namespace}/${claim.name}`,
+      ...(volume.pool !== undefined && { pool: volume.pool }),
       isForOnePod: accessModes.includes('ReadWriteOncePod'),
       ...(isOwned && { group: fsGroup, groupOnMismatch: fsGroupChangePolicy === 'OnRootMismatch' }),
     },

@@ -7,7 +7,8 @@ import type { NodeClaim, NodeVolume } from '../../../api/storage/node-claim.ts'
 import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts'
 import type { PersistentVolumeClaim } from '../../../api/storage/persistent-volume-claim.ts'
 import { claimsOfPod } from '../../../api/storage/pod-claims.ts'
-import { volumeFinalizers } from '../../../api/storage/volume-names.ts'
+import { localProvisioner, poolAnnotation } from '../../../api/storage/pools.ts'
+import { volumeAnnotations, volumeFinalizers } from '../../../api/storage/volume-names.ts'
 
 export type NodeClaimSources = {
   readonly node: Node | undefined
@@ -89,9 +90,13 @@ function nodeVolume({ metadata, spec = {} }: PersistentVolume, node: Node | unde
   const terms = nodeAffinity?.required?.nodeSelectorTerms
   const elsewhere = terms !== undefined && node !== undefined && !matchesNodeSelectorTerms(terms, node)
   const { path } = hostPath ?? local ?? {}
+  const { annotations = {} } = metadata
+  const isOurs = local !== undefined && annotations[volumeAnnotations.provisionedBy] === localProvisioner
+  const pool = isOurs ? annotations[poolAnnotation] : undefined
   return {
     ...{ name, uid, source: hostPath ? 'hostPath' : local ? 'local' : 'other' },
     ...(path !== undefined && { path }),
+    ...(pool !== undefined && { pool }),
     ...(hostPath?.type && { type: hostPath.type }),
     ...(volumeMode !== undefined && volumeMode !== 'Filesystem' && { volumeMode }),
     ...(mountOptions.length > 0 && { mountOptions }),

@@ -2,6 +2,8 @@
 import type { Loop } from '../../../daemon/run.ts'
 import { claimPods } from './claim-pods.ts'
 import { type EphemeralClaimsNeeds, ephemeralClaims } from './ephemeral-claims.ts'
+import { localProvisioning } from './local-provisioner.ts'
+import { poolLabelController } from './pool-labels.ts'
 import { claimProtection, volumeProtection } from './protection-controllers.ts'
 import { type VolumeBinderNeeds, volumeBinder } from './volume-binder.ts'
 
@@ -15,5 +17,7 @@ export function volumeControllers(needs: VolumeControllerNeeds): readonly Loop[]
     claimProtection(needs, pods),
     volumeProtection(needs),
     ephemeralClaims(needs, pods),
+    poolLabelController(needs),
+    localProvisioning(needs),
   ]
 }

@@ -12,7 +12,17 @@ import { giveToGroup } from './group-ownership.ts'
 const skip = skipWithout('root', isRoot())
 type Claim = WantedVolume & { readonly kind: 'claim' }
 const claim = (path: string, more: Partial<Claim> = {}): Claim => ({
-  ...{ name: 'data', kind: 'claim', uid: 'pv-1', volume: 'pv', source: 'local', path, type: '', isForOnePod: false },
+  ...{
+    name: 'data',
+    kind: 'claim',
+    uid: 'pv-1',
+    volume: 'pv',
+    source: 'local',
+    path,
+    type: '',
+    claim: 'default/data',
+    isForOnePod: false,
+  },
   ...more,
 })
 const earlier: WantedVolume = { name: 'data', kind: 'earlierClaim' }

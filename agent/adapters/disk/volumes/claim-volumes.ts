@@ -14,6 +14,7 @@ import type { RemoteFiles } from '../remote/remote-files.ts'
 import { remoteMountOn } from '../remote/remote-mounts.ts'
 import { giveToGroup } from './group-ownership.ts'
 import { checkHostPath, checkLocalPath } from './host-files.ts'
+import type { VolumePool } from './pool.ts'
 
 export interface ClaimVolumes {
   /** Gives where it is on this machine. */
@@ -30,6 +31,7 @@ export type ClaimVolumesNeeds = {
   /** Has a folder for each pod, in it `claims`. */
   readonly pods: string
   readonly remote: RemoteFiles
+  readonly pool: VolumePool
   /** A worker waits so long for the files of a volume to get their group. The work goes on afterwards. */
   readonly patienceMs?: number
 }
@@ -41,12 +43,19 @@ type Placed = Pick<ClaimVolume, 'uid' | 'source' | 'path' | 'type'>
 const stillChanging =
   'the files of the volume are being given to the fsGroup. If the volume has a lot of files then setting volume ownership could be slow, see https://github.com/kubernetes/kubernetes/issues/69699; fsGroupChangePolicy: OnRootMismatch does it once'
 
-export function claimVolumes({ folderOf, pods, remote, patienceMs = 2_000 }: ClaimVolumesNeeds): ClaimVolumes {
+export function claimVolumes({ folderOf, pods, remote, pool, patienceMs = 2_000 }: ClaimVolumesNeeds): ClaimVolumes {
   const inTurn = turns()
   const changes = groupChanges(patienceMs)
 
   const check = ({ source, path, type }: Placed) =>
     source === 'local' ? checkLocalPath(path, remote) : checkHostPath(path, type, remote)
+
+  /** It exists there. */
+  const located = async (volume: ClaimVolume): Promise<string> => {
+    if (volume.pool === undefined) await check(volume)
+    else return await pool.folder({ ...volume, pool: volume.pool, hasGroup: volume.group !== undefined })
+    return volume.path
+  }
 
   const read = async (folder: string, name: string): Promise<Placed | undefined> => {
     const found = await readFile(join(folder, name), 'utf8').catch(() => undefined)
@@ -77,20 +86,20 @@ export function claimVolumes({ folderOf, pods, remote, patienceMs = 2_000 }: Cla
     place: (podUID, name, volume) =>
       inTurn(volume.uid, async () => {
         const record = await read(folderOf(podUID), name)
-        const isPlaced = record?.uid === volume.uid && record.path === volume.path
+        const isPlaced = record?.uid === volume.uid
         if (!isPlaced && volume.isForOnePod && (await othersHave(volume.uid, podUID))) {
           throw new VolumeError(inUseElsewhere)
         }
-        await check(volume)
-        if (isPlaced) return volume.path
         const { group, groupOnMismatch = false } = volume
-        if (group !== undefined && !(await othersHave(volume.uid, podUID)) && !(await remoteMountOn(volume.path))) {
+        const path = await located(volume)
+        if (isPlaced) return path
+        if (group !== undefined && !(await othersHave(volume.uid, podUID)) && !(await remoteMountOn(path))) {
           await changes.run(podUID, name, async (signal) =>
-            giveToGroup(await realpath(volume.path), group, { onMismatchOnly: groupOnMismatch, signal }),
+            giveToGroup(await realpath(path), group, { onMismatchOnly: groupOnMismatch, signal }),
           )
         }
-        await write(podUID, name, volume)
-        return volume.path
+        await write(podUID, name, { ...volume, path })
+        return path
       }),
     async earlier(podUID, name) {
       const record = await read(folderOf(podUID), name)

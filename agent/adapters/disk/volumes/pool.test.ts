@@ -1,0 +1,90 @@
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { isRoot, skipWithout } from '../../../../test/support/missing-parts.ts'
+import { testVolumes } from '../../../../test/support/volumes.ts'
+import { volumePool } from './pool.ts'
+
+const skip = skipWithout('root', isRoot())
+const volume = { uid: 'uid-pv', path: '/old/place/default_data_pvc-1', claim: 'default/data', hasGroup: false }
+
+async function aPool(t: Parameters<typeof testVolumes>[0]) {
+  const { folder } = await testVolumes(t)
+  const pool = () => volumePool(folder)
+  const { id } = await pool().open()
+  return { folder, path: join(folder, 'volumes'), id, pool }
+}
+
+test('the pool of a machine', { skip }, async (t) => {
+  t.test('has an identity, which stays', async (t) => {
+    const { id, path, pool } = await aPool(t)
+    t.same(await pool().open(), { id, path })
+    t.match(id, /^[0-9a-f-]{36}$/)
+  })
+
+  t.test('makes the folder of a volume once, and writes down whose it is', async (t) => {
+    const { id, path, pool } = await aPool(t)
+    const made = await pool().folder({ ...volume, pool: id })
+    t.equal(made, join(path, 'default_data_pvc-1'))
+    t.equal((await stat(made)).mode & 0o7777, 0o777)
+    const record = JSON.parse(await readFile(join(path, '.bramble/volumes/uid-pv.json'), 'utf8'))
+    t.same(record, { uid: 'uid-pv', claim: 'default/data' })
+    await writeFile(join(made, 'file'), '')
+    t.equal(await pool().folder({ ...volume, pool: id }), made)
+    t.same(await readdir(made), ['file'])
+    const owned = await pool().folder({ ...volume, pool: id, uid: 'uid-2', path: '/x/b', hasGroup: true })
+    t.equal((await stat(owned)).mode & 0o7777, 0o770)
+  })
+
+  t.test('does not make the folder again for data that is missing', async (t) => {
+    const { id, pool } = await aPool(t)
+    await rm(await pool().folder({ ...volume, pool: id }), { recursive: true })
+    await t.rejects(pool().folder({ ...volume, pool: id }), {
+      name: 'VolumeError',
+      message: /was made before and is missing/,
+    })
+  })
+
+  t.test('is missing while its disk is not mounted, and no folder is made in its place', async (t) => {
+    const { id, path, pool } = await aPool(t)
+    await rename(path, `${path}.disk`)
+    await t.rejects(pool().open(), {
+      message: /^the pool .* is not at .*: its identity is missing\. Mount its disk there$/,
+    })
+    await mkdir(path)
+    await t.rejects(pool().folder({ ...volume, pool: id }), { message: /its identity is missing/ })
+    t.same(await readdir(path), [])
+    await rm(path, { recursive: true })
+    await rename(`${path}.disk`, path)
+    t.same(await pool().open(), { id, path })
+  })
+
+  t.test('is not another disk at the same path', async (t) => {
+    const { id, path, pool } = await aPool(t)
+    const other = '00000000-0000-4000-8000-000000000000'
+    await writeFile(join(path, '.bramble/pool.json'), JSON.stringify({ id: other }))
+    await t.rejects(pool().folder({ ...volume, pool: id }), { message: new RegExp(`pool ${other} is there`) })
+    await writeFile(join(path, '.bramble/pool.json'), 'torn')
+    await t.rejects(pool().open(), { message: /is not the identity of a pool$/ })
+  })
+
+  t.test('is a disk from another machine, with its identity, where none was before', async (t) => {
+    const { id, path } = await aPool(t)
+    const { folder } = await testVolumes(t)
+    await mkdir(folder, { recursive: true })
+    await rename(path, join(folder, 'volumes'))
+    t.equal((await volumePool(folder).open()).id, id)
+  })
+
+  t.test('is not a folder with other files', async (t) => {
+    const { folder } = await testVolumes(t)
+    await mkdir(join(folder, 'volumes'))
+    await writeFile(join(folder, 'volumes/photo'), '')
+    await t.rejects(volumePool(folder).open(), { message: /has files and no identity of a pool$/ })
+  })
+
+  t.test('is not asked for a volume of another pool', async (t) => {
+    const { pool } = await aPool(t)
+    await t.rejects(pool().folder({ ...volume, pool: 'other' }), { message: /^the pool other is not on this machine/ })
+  })
+})

@@ -1,0 +1,118 @@
+/**
+ * The pool of this machine: the folder `volumes` in the data directory, or the disk that is mounted there. A file in it has its identity. The
+ * data directory remembers it: once a pool was there, a folder without it is a disk that is missing, and gets no volumes.
+ */
+import { randomUUID } from 'node:crypto'
+import { chmod, lstat, mkdtemp, readdir, readFile, rename } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { decode } from '../../../../api/decode.ts'
+import { object, text } from '../../../../api/schema.ts'
+import { isPool, type Pool } from '../../../../api/storage/pools.ts'
+import { parseJson } from '../../../../api/text/json.ts'
+import { makeFolder, replaceFile } from '../../../../daemon/durable-file.ts'
+import { codeOf } from '../../../../daemon/errors.ts'
+import { VolumeError } from '../../../pods/volumes/volume-store.ts'
+import { remoteMountOn } from '../remote/remote-mounts.ts'
+
+const IdentitySchema = object({ id: text })
+
+export interface VolumePool {
+  /** Makes it at the first call. Throws VolumeError if it is missing. */
+  open(): Promise<Pool>
+  /** Where the volume is in this pool. Makes its folder if it was never made; throws VolumeError if it is missing. */
+  folder(volume: PoolVolume): Promise<string>
+}
+
+export type PoolVolume = {
+  /** The id of its pool. */
+  readonly pool: string
+  readonly uid: string
+  /** Its path on the node that it was made for: the last part is its name in the pool. */
+  readonly path: string
+  /** For people who read the disk: `namespace/name`. */
+  readonly claim: string
+  /** Only its owner and a group may use it. */
+  readonly hasGroup: boolean
+}
+
+/** `dataDirectory`: without links. */
+export function volumePool(dataDirectory: string): VolumePool {
+  const path = join(dataDirectory, 'volumes')
+  const remembered = join(dataDirectory, 'pool.json')
+  const own = join(path, '.bramble')
+
+  const open = async (): Promise<Pool> => {
+    const remote = await remoteMountOn(path)
+    if (remote !== undefined) throw new VolumeError(`the pool ${path} is on a remote file system (${remote.type})`)
+    const [known, found] = [await readId(remembered), await readId(join(own, 'pool.json'))]
+    if (known !== undefined && found !== known) {
+      const there = found === undefined ? 'its identity is missing' : `pool ${found} is there`
+      throw new VolumeError(`the pool ${known} is not at ${path}: ${there}. Mount its disk there`)
+    }
+    const id = found ?? (await made(path, own))
+    if (known === undefined) await replaceFile(remembered, `${JSON.stringify({ id })}\n`)
+    return { id, path }
+  }
+
+  return {
+    open,
+    async folder({ pool, uid, path: madeFor, claim, hasGroup }) {
+      const { id } = await open()
+      if (id !== pool) throw new VolumeError(`the pool ${pool} is not on this machine, which has the pool ${id}`)
+      const folder = join(path, basename(madeFor))
+      const record = join(own, 'volumes', `${safeName(uid)}.json`)
+      if (await isFolder(folder)) return folder
+      if ((await readFile(record, 'utf8').catch(() => undefined)) !== undefined) {
+        throw new VolumeError(
+          `the folder ${folder} was made before and is missing. Its data is not in the pool ${pool}`,
+        )
+      }
+      await makeVolume(path, folder, hasGroup)
+      await makeFolder(join(own, 'volumes'))
+      await replaceFile(record, `${JSON.stringify({ uid, claim })}\n`)
+      return folder
+    },
+  }
+}
+
+async function readId(path: string): Promise<string | undefined> {
+  const found = await readFile(path, 'utf8').catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return undefined
+    throw new VolumeError(`${path} cannot be read: ${codeOf(error)}`, { cause: error })
+  })
+  if (found === undefined) return undefined
+  const identity = decode(IdentitySchema, parseJson(found))
+  if (!identity.ok || !isPool({ id: identity.value.id, path: '/' }))
+    throw new VolumeError(`${path} is not the identity of a pool`)
+  return identity.value.id
+}
+
+/** A folder with other files is not taken as a pool. A disk that was just formatted has `lost+found`. */
+async function made(path: string, own: string): Promise<string> {
+  await makeFolder(path)
+  const others = (await readdir(path)).filter((name) => name !== 'lost+found' && name !== '.bramble')
+  if (others.length > 0) throw new VolumeError(`${path} has files and no identity of a pool`)
+  await makeFolder(own)
+  const id = randomUUID()
+  await replaceFile(join(own, 'pool.json'), `${JSON.stringify({ id })}\n`)
+  return id
+}
+
+/** Created with its mode, or not at all. Images with a user and without an fsGroup must be able to write. */
+async function makeVolume(pool: string, folder: string, hasGroup: boolean): Promise<void> {
+  const fresh = await mkdtemp(join(pool, '.bramble', 'new-'))
+  await chmod(fresh, hasGroup ? 0o770 : 0o777)
+  await rename(fresh, folder)
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return await lstat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )
+}
+
+function safeName(uid: string): string {
+  if (!/^[\w-]{1,128}$/.test(uid)) throw new VolumeError(`Not a name for a file: ${JSON.stringify(uid)}`)
+  return uid
+}

@@ -1,0 +1,112 @@
+/**
+ * Loop: the provisioner of the class `local-path`. The volume is an object only: its folder is made by the agent of its node when the first
+ * pod mounts it, so that nothing is waited for.
+ */
+import { isApiError } from '../../../api/api-error.ts'
+import { localProvisioner } from '../../../api/storage/pools.ts'
+import { classOfClaim } from '../../../api/storage/volume-matching.ts'
+import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
+import { type Reconciled, runController } from '../../../daemon/controller.ts'
+import { messageOf } from '../../../daemon/errors.ts'
+import { type Loop, runLoops } from '../../../daemon/run.ts'
+import { workQueue } from '../../../daemon/work-queue.ts'
+import type { EventRecorder } from '../../store/event-recorder.ts'
+import { type InformerNeeds, informer, keyFrom, keyText } from '../../store/informer.ts'
+import { rewrite } from '../../store/rewrite.ts'
+import type { AdmittedCreation } from '../workloads/admitted-creation.ts'
+import type { StoredClaim } from './bind-writes.ts'
+import { planProvision } from './local-provision-plan.ts'
+
+export type LocalProvisionerNeeds = InformerNeeds & {
+  readonly creation: AdmittedCreation
+  readonly events: EventRecorder
+}
+
+const account = 'local-path-provisioner'
+/** A change of the claim is looked at at once; one of its class or node after this time. */
+const againMs = 30_000
+
+export function localProvisioning(needs: LocalProvisionerNeeds): Loop {
+  const { store, clock, log, creation, events } = needs
+  const queue = workQueue(clock)
+  const claims = informer(needs, 'persistentvolumeclaims', (present) => {
+    const asked = present?.metadata.annotations?.[volumeAnnotations.provisioner]
+    if (present !== undefined && asked === localProvisioner && !present.spec?.volumeName)
+      queue.add(keyText(present.metadata))
+  })
+  const classes = informer(needs, 'storageclasses', () => undefined)
+  const nodes = informer(needs, 'nodes', () => undefined)
+
+  const record = async (claim: StoredClaim, type: 'Normal' | 'Warning', reason: string, message: string) => {
+    const { namespace, name, uid } = claim.metadata
+    const object = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', ...(namespace && { namespace }), name, uid }
+    try {
+      await events.record({ object, component: localProvisioner, type, reason, message })
+    } catch (error) {
+      log.warn('Event not recorded', { reason, object: keyText(claim.metadata), error })
+    }
+  }
+
+  /** The scheduler takes it as a refusal of the node. */
+  const chooseAgain = ({ metadata }: StoredClaim) =>
+    rewrite({ store, clock }, 'persistentvolumeclaims', {
+      key: { namespace: metadata.namespace ?? '', name: metadata.name },
+      uid: metadata.uid,
+      change(fresh) {
+        const { [volumeAnnotations.selectedNode]: selected, ...annotations } = fresh.metadata.annotations ?? {}
+        if (selected === undefined || fresh.spec?.volumeName) return undefined
+        return { ...fresh, metadata: { ...fresh.metadata, annotations } }
+      },
+    })
+
+  const reconcile = async (key: string): Promise<Reconciled> => {
+    for (const source of [claims, classes, nodes]) source.catchUp()
+    const claim = claims.get(keyFrom(key))
+    if (claim === undefined) return undefined
+    const storageClass = classes.get({ namespace: '', name: classOfClaim(claim) ?? '' })
+    const plan = planProvision({ claim, storageClass, node: (name) => nodes.get({ namespace: '', name }) })
+    if (plan.plan === 'nothing') return undefined
+    const failed = (message: string) =>
+      record(
+        claim,
+        'Warning',
+        'ProvisioningFailed',
+        `failed to provision volume with StorageClass "${classOfClaim(claim)}": ${message}`,
+      )
+    if (plan.plan === 'refuse') {
+      await failed(plan.message)
+      if (plan.chooseAgain) await chooseAgain(claim)
+      return { requeueAfterMs: againMs }
+    }
+    const { name = '' } = plan.volume.metadata
+    try {
+      await creation.create('persistentvolumes', plan.volume, account)
+    } catch (error) {
+      // Made before, for this claim: the name has its uid.
+      if (isApiError(error, 'AlreadyExists')) return undefined
+      await failed(messageOf(error))
+      throw error
+    }
+    await record(claim, 'Normal', 'ProvisioningSucceeded', `Successfully provisioned volume ${name}`)
+    return undefined
+  }
+
+  return {
+    name: 'local-provisioner',
+    run: (signal) =>
+      runLoops(
+        [
+          ...[claims, classes, nodes].map(({ run }, index) => ({ name: `source-${index}`, run })),
+          {
+            name: 'work',
+            async run(stop) {
+              await Promise.all([claims, classes, nodes].map(({ listed }) => listed))
+              if (!stop.aborted) await runController({ name: 'local-provisioner', reconcile }, queue, log, stop, 5)
+            },
+          },
+        ],
+        signal,
+        log,
+      ),
+  }
+}

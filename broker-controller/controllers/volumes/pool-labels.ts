@@ -1,0 +1,96 @@
+/**
+ * Loop: labels nodes with the pools that they report, so that volumes can require them. A pool that two nodes report stays with the one that
+ * has its label: the other one may have a copy of its disk.
+ */
+
+import { isDeepStrictEqual } from 'node:util'
+import type { Node } from '../../../api/node.ts'
+import { labelledPools, poolLabel, reportedPools } from '../../../api/storage/pools.ts'
+import { type Reconciled, runController } from '../../../daemon/controller.ts'
+import { type Loop, runLoops } from '../../../daemon/run.ts'
+import { workQueue } from '../../../daemon/work-queue.ts'
+import { type InformerNeeds, informer } from '../../store/informer.ts'
+import { rewrite } from '../../store/rewrite.ts'
+
+/** The labels of the pools that the node is to have. `isElsewhere`: another node has its label. */
+export function poolLabels(node: Node, isElsewhere: (id: string) => boolean): ReadonlySet<string> {
+  const own = new Set(labelledPools(node))
+  return new Set(reportedPools(node).flatMap(({ id }) => (own.has(id) || !isElsewhere(id) ? [poolLabel(id)] : [])))
+}
+
+/** undefined: it has them already. */
+export function withPoolLabels<N extends Node>(node: N, wanted: ReadonlySet<string>): N | undefined {
+  const present = labelledPools(node).map(poolLabel)
+  if (present.length === wanted.size && present.every((label) => wanted.has(label))) return undefined
+  const others = Object.entries(node.metadata.labels ?? {}).filter(([label]) => !present.includes(label))
+  const labels = Object.fromEntries([...others, ...[...wanted].map((label): [string, string] => [label, ''])])
+  return { ...node, metadata: { ...node.metadata, labels } }
+}
+
+function idsOf(node: Node | undefined): readonly string[] {
+  return node === undefined ? [] : reportedPools(node).map(({ id }) => id)
+}
+
+export function poolLabelController(needs: InformerNeeds): Loop {
+  const { store, clock, log } = needs
+  const queue = workQueue(clock)
+  /** By id: the node with its label, and all that report it. */
+  const holders = new Map<string, string>()
+  const reporters = new Map<string, Set<string>>()
+
+  const report = (name: string, before: readonly string[], now: readonly string[]) => {
+    for (const id of before) {
+      reporters.get(id)?.delete(name)
+      if (reporters.get(id)?.size === 0) reporters.delete(id)
+    }
+    for (const id of now) reporters.set(id, (reporters.get(id) ?? new Set()).add(name))
+  }
+
+  const nodes = informer(needs, 'nodes', (present, previous) => {
+    const { name } = (present ?? previous)?.metadata ?? {}
+    if (name === undefined) return
+    const [reportedBefore, reported] = [previous, present].map(idsOf)
+    report(name, reportedBefore ?? [], reported ?? [])
+    const labelled = present === undefined ? [] : labelledPools(present)
+    for (const id of labelled) if (!holders.has(id)) holders.set(id, name)
+    for (const id of previous === undefined ? [] : labelledPools(previous)) {
+      if (labelled.includes(id) || holders.get(id) !== name) continue
+      holders.delete(id)
+      for (const other of reporters.get(id) ?? []) queue.add(other)
+    }
+    if (present !== undefined && !isDeepStrictEqual(reportedBefore, reported)) queue.add(name)
+  })
+
+  const reconcile = async (name: string): Promise<Reconciled> => {
+    nodes.catchUp()
+    const isElsewhere = (id: string) => (holders.get(id) ?? name) !== name
+    const node = nodes.get({ namespace: '', name })
+    if (node === undefined) return undefined
+    await rewrite({ store, clock }, 'nodes', {
+      key: { namespace: '', name },
+      uid: node.metadata.uid,
+      change: (fresh) => withPoolLabels(fresh, poolLabels(fresh, isElsewhere)),
+    })
+    return undefined
+  }
+
+  return {
+    name: 'pool-labels',
+    run: (signal) =>
+      runLoops(
+        [
+          { name: 'nodes', run: nodes.run },
+          {
+            name: 'work',
+            async run(stop) {
+              await nodes.listed
+              // One after another: two nodes with one pool are decided in turn.
+              if (!stop.aborted) await runController({ name: 'pool-labels', reconcile }, queue, log, stop)
+            },
+          },
+        ],
+        signal,
+        log,
+      ),
+  }
+}
