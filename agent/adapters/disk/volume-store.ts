@@ -82,19 +82,9 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
     const path = isClaim ? await claims.earlier(podUID, safe(volume.name)) : placeOf(podUID, volume)
     if (volume.kind === 'files' || volume.kind === 'earlierFiles') return await amongFiles(path, subPath)
     await inMemory()
-    const held = await holdPart(path, subPath, remote)
-    try {
-      const target = aside(podUID, 'parts', safe(containerName), String(index))
-      const old = mountsAt(await mountPoints(), target)
-      for (const { path: mounted } of [...old].reverse()) await unmount(mounted)
-      await removeFolder(target)
-      await mkdir(held.folder ? target : dirname(target), { recursive: true })
-      if (!held.folder) await writeFile(target, '')
-      await mountBind(held.link, target)
-      return target
-    } finally {
-      await held.release()
-    }
+    const target = aside(podUID, 'parts', safe(containerName), String(index))
+    await mountPart(await holdPart(path, subPath, remote), target)
+    return target
   }
 
   const remove = async (podUID: string, signal?: AbortSignal) => {
@@ -137,6 +127,19 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
       const found = await Promise.all(folders.map((folder) => readdir(folder).catch(() => [])))
       return [...new Set(found.flat())]
     },
+  }
+}
+
+/** In place of what is mounted at the target. Releases the part. */
+async function mountPart(held: Held, target: string): Promise<void> {
+  try {
+    await unmountBelow([target])
+    await removeFolder(target)
+    await mkdir(held.folder ? target : dirname(target), { recursive: true })
+    if (!held.folder) await writeFile(target, '')
+    await mountBind(held.link, target)
+  } finally {
+    await held.release()
   }
 }
 
