@@ -4,16 +4,17 @@ set -euo pipefail
 
 usage() {
   cat <<'TXT'
-Usage: scripts/test-in-debian-kernel.sh [--results DIR] [--memory MIB] [--keep-disk FILE] [FILE…]
+Usage: scripts/test-in-debian-kernel.sh [--results DIR] [--memory MIB] [--keep-disk FILE] [--yes] [FILE…]
 
 Makes a Debian 12 with its kernel, as a disk with a clone of the last commit and all that its tests need, boots it under qemu (two cores in software,
 no /dev/kvm), and runs these compiled tests there, one after the other. Without a FILE those that need a module which kernels of test machines may lack: the
 sites that reach each other by WireGuard. Prints what the machine prints; its status is 1 when a test failed. Not part of the tests: programs take
-ten to twenty times as long there. Needs root, mmdebstrap, git, e2fsprogs, qemu-system-x86, and 25 GB in /var/tmp.
+ten to twenty times as long there. Needs root, and 25 GB in /var/tmp.
 
   --results DIR     where the output and the results are kept (dist/debian-kernel)
   --memory MIB      of the machine (6144)
   --keep-disk FILE  keep the disk; if FILE is there, boot it as it is and make none
+  --yes             do not ask before installing what is missing
   --help
 
 The machine has a network of its own, without the internet.
@@ -25,13 +26,18 @@ cd "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.."
 . scripts/support/print.sh
 # shellcheck source=scripts/support/minimal-root.sh
 . scripts/support/minimal-root.sh
+# shellcheck source=scripts/support/packages.sh
+. scripts/support/packages.sh
 
+mkdir -p dist
+tools=$PWD/dist/tools install_log=$PWD/dist/install.log assume_yes=''
 results=$PWD/dist/debian-kernel memory=6144 keep='' files=()
 while [ $# -gt 0 ]; do
   case $1 in
     --results) results=$(realpath -m -- "${2:?"--results: which folder?"}") && shift 2 ;;
     --memory) memory=${2:?"--memory: how many MiB?"} && shift 2 ;;
     --keep-disk) keep=$(realpath -m -- "${2:?"--keep-disk: which file?"}") && shift 2 ;;
+    --yes) assume_yes=yes && shift ;;
     --help) usage && exit 0 ;;
     -*) echo "test-in-debian-kernel.sh: unknown option $1; see --help" >&2 && exit 64 ;;
     *) files+=("$1") && shift ;;
@@ -44,13 +50,8 @@ folder=''
 
 main() {
   [ "$(id -u)" = 0 ] || fail 'Only root can make a root file system' 'Run it with sudo.'
-  local program package status
-  while read -r program package; do
-    command -v "$program" >/dev/null || fail "$program is missing" "apt-get install $package"
-  done <<<'mmdebstrap mmdebstrap
-git git
-mke2fs e2fsprogs
-qemu-system-x86_64 qemu-system-x86'
+  local status
+  install_needed
   mkdir -p "$results" || fail "The results cannot be kept in $results" 'Name another folder with --results.'
   trap 'rm -rf --one-file-system -- "$folder"' EXIT
   trap 'exit 130' INT TERM
@@ -63,6 +64,15 @@ qemu-system-x86_64 qemu-system-x86'
   status=$(cat "$results/results/status" 2>/dev/null) || fail 'The machine ended without a result' 'What it printed is above.'
   print "    The results: $results"
   return "$status"
+}
+
+install_needed() {
+  want mmdebstrap 'to make a Debian'
+  want git 'to clone the last commit'
+  want e2fsprogs 'the disk'
+  want qemu-system-x86 'the emulated machine'
+  [ "${#missing_packages[@]}" = 0 ] || refresh_package_lists
+  install_missing
 }
 
 make_disk() {

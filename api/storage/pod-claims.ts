@@ -29,3 +29,8 @@ export function isMadeForPod(claim: PersistentVolumeClaim, { metadata }: Pod): b
   const controller = claim.metadata.ownerReferences?.find(({ controller: isController }) => isController === true)
   return claim.metadata.namespace === metadata.namespace && controller !== undefined && controller.uid === metadata.uid
 }
+
+/** ReadWriteOncePod: no second pod uses it, on any node. */
+export function isForOnePod({ spec }: Pick<PersistentVolumeClaim, 'spec'>): boolean {
+  return spec?.accessModes?.includes('ReadWriteOncePod') === true
+}

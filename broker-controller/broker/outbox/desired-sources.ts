@@ -4,6 +4,7 @@
  */
 import type { ObjectMeta } from '../../../api/meta.ts'
 import type { ServiceLink } from '../../../api/network/service-links.ts'
+import { isForOnePod } from '../../../api/storage/pod-claims.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
@@ -13,7 +14,7 @@ import type { Store, StoredObject } from '../../store/store.ts'
 import { claimUsersIndex } from './claim-users.ts'
 import { isOtherNode } from './desired-content.ts'
 import { linkedServicesIndex } from './linked-services.ts'
-import { isForOnePod, type NodeClaimSources } from './node-claims.ts'
+import type { NodeClaimSources } from './node-claims.ts'
 import { type ReferencedData, referencedDataIndex } from './referenced-data.ts'
 
 export interface DesiredSources extends Omit<NodeClaimSources, 'node'> {

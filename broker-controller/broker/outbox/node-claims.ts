@@ -6,7 +6,7 @@ import { matchesNodeSelectorTerms } from '../../../api/selectors.ts'
 import type { NodeClaim, NodeVolume } from '../../../api/storage/node-claim.ts'
 import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts'
 import type { PersistentVolumeClaim } from '../../../api/storage/persistent-volume-claim.ts'
-import { claimsOfPod } from '../../../api/storage/pod-claims.ts'
+import { claimsOfPod, isForOnePod } from '../../../api/storage/pod-claims.ts'
 import { localProvisioner, poolAnnotation } from '../../../api/storage/pools.ts'
 import { volumeAnnotations, volumeFinalizers } from '../../../api/storage/volume-names.ts'
 
@@ -31,11 +31,6 @@ export function nodeClaims(pods: readonly Pod[], sources: NodeClaimSources): rea
 /** As `namespace/name`. */
 export function claimKeysOf(pod: Pod): readonly string[] {
   return claimsOfPod(pod).map(({ name }) => `${pod.metadata.namespace}/${name}`)
-}
-
-/** One pod at a time may use it. */
-export function isForOnePod({ spec }: PersistentVolumeClaim): boolean {
-  return spec?.accessModes?.includes('ReadWriteOncePod') ?? false
 }
 
 /** As the kubelet judges a claim (getPVCExtractPV and getPVSpec in pkg/kubelet/volumemanager/populator). */

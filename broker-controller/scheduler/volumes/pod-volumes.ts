@@ -1,7 +1,7 @@
 /** What the claims of a pod mean for its place, before any node is looked at (PreFilter of Kubernetes' volume plugins). */
 import type { Pod } from '../../../api/pod.ts'
 import { compareQuantities } from '../../../api/quantity.ts'
-import { claimsOfPod, isMadeForPod, type PodClaim } from '../../../api/storage/pod-claims.ts'
+import { claimsOfPod, isForOnePod, isMadeForPod, type PodClaim } from '../../../api/storage/pod-claims.ts'
 import { classOfClaim, isDelayed, requestOfClaim } from '../../../api/storage/volume-matching.ts'
 import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
 import type { Steps } from '../../../daemon/watchdog/steps.ts'
@@ -16,7 +16,6 @@ import {
   type VolumeView,
 } from './volume-cache.ts'
 import { type Candidates, candidatesFor, noCandidates } from './volume-candidates.ts'
-import { isForOnePod } from './volume-restrictions.ts'
 import { type ZoneRule, zoneRulesOf } from './volume-zone.ts'
 
 export type VolumePlugin = 'VolumeRestrictions' | 'VolumeBinding' | 'VolumeZone'

@@ -2,8 +2,9 @@
 import type { NodeAllocation } from '../node-usage.ts'
 import type { PodVolumes, VolumePlugin } from './pod-volumes.ts'
 import { volumesOn } from './volume-binding.ts'
-import { takenText } from './volume-restrictions.ts'
 import { zoneRefusal } from './volume-zone.ts'
+
+const takenText = 'node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode'
 
 export type VolumeRefusal = {
   readonly plugin: VolumePlugin
