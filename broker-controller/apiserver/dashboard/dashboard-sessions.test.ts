@@ -11,7 +11,9 @@ test('a link serves once, for ten minutes, with its whole secret', async (t) => 
   const clock = fakeClock()
   const sessions = dashboardSessions({ clock })
   const { link } = sessions.createLink(jane)
-  t.equal(sessions.redeemLink(`${link.slice(0, -1)}_`), undefined)
+  // Not the last character: some of its bits are not of the secret.
+  const other = `${link.startsWith('A') ? 'B' : 'A'}${link.slice(1)}`
+  t.equal(sessions.redeemLink(other), undefined)
   t.equal(sessions.redeemLink(''), undefined)
   t.match(sessions.redeemLink(link), { kind: 'identity', identity: jane, sinceMs: clock.wallMs() })
   t.equal(sessions.redeemLink(link), undefined, 'it was used')
