@@ -10,18 +10,24 @@ import { controllerReference } from '../broker-controller/controllers/workloads/
 import { newReplicaSet } from '../broker-controller/controllers/workloads/deployments/deployment-revisions.ts'
 import { readKubeconfig } from '../broker-controller/kubeconfig.ts'
 import { openStore } from '../broker-controller/open-store.ts'
+import { openEtcdStore } from '../broker-controller/store/etcd/etcd-store.ts'
 import type { Store } from '../broker-controller/store/store.ts'
 import { type ApiClient, apiClient } from '../daemon/api-client.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
 import { openLog } from '../daemon/log.ts'
 import { type Program, startProgram } from '../test/support/program.ts'
+import { type Members, startMembers } from './fleet/members.ts'
 import { benchmarkOptions } from './options/benchmark-options.ts'
 
 const namespace = 'many'
-const together = 500
 const containers = { containers: [{ name: 'main', image: 'web:1' }] }
 
-const { pods, what, wait } = benchmarkOptions({
+const {
+  pods,
+  what,
+  wait,
+  store: kind,
+} = benchmarkOptions({
   name: 'node dist/bench/many-pods.js',
   text: `Creates pods of one Deployment in the store of a controller, without nodes, starts the controller, and removes them. Prints the time until they
 are gone, the longest answer to an administrator meanwhile, and the memory of the controller. Needs no root.`,
@@ -33,6 +39,12 @@ are gone, the longest answer to an administrator meanwhile, and the memory of th
       choices: ['namespace', 'deployment', 'foreground', 'stop'],
       default: 'namespace',
     },
+    store: {
+      value: 'KIND',
+      help: 'where the objects are; etcd: three members on this machine, without fsync',
+      choices: ['sqlite', 'etcd'],
+      default: 'sqlite',
+    },
     wait: { value: 'S', help: 'give up after so many seconds', range: [1, 100_000], default: '600' },
   },
 })
@@ -40,17 +52,24 @@ are gone, the longest answer to an administrator meanwhile, and the memory of th
 const folder = await mkdtemp(join(tmpdir(), 'many-pods-'))
 const ends: (() => Promise<unknown>)[] = []
 try {
-  await run(folder)
+  const members = kind === 'etcd' ? await startMembers() : undefined
+  if (members !== undefined) ends.push(members.end)
+  await run(folder, members)
 } finally {
   for (const end of ends.reverse()) await end()
   await rm(folder, { recursive: true, force: true })
 }
 
-async function run(dataDir: string): Promise<void> {
-  await fillStore(dataDir)
+async function run(dataDir: string, members: Members | undefined): Promise<void> {
+  await fillStore(dataDir, members)
   const main = fileURLToPath(new URL('../broker-controller/main.js', import.meta.url))
   const config = join(dataDir, 'controller.yaml')
-  const file = { apiVersion: 'bramble.dev/v1alpha1', kind: 'ControllerConfiguration', podNetwork: 'node' }
+  const file = {
+    apiVersion: 'bramble.dev/v1alpha1',
+    kind: 'ControllerConfiguration',
+    podNetwork: 'node',
+    ...members?.fields(namespace),
+  }
   await writeFile(config, JSON.stringify(file))
   const address = ['--bind-address', '127.0.0.1', '--api-port', '0', '--mqtt-port', '0', '--log-format', 'json']
   const program = startProgram(
@@ -108,10 +127,13 @@ function blocked({ lines }: Program): Row {
   return ['logged "Event loop blocked"', `${times.length} times, at most ${Math.max(0, ...times)} ms`]
 }
 
-async function fillStore(dataDir: string): Promise<void> {
+async function fillStore(dataDir: string, members: Members | undefined): Promise<void> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const log = openLog({ level: 'error', format: 'text', write: (line) => process.stderr.write(line) })
-  const { store } = await openStore({ dataDir, clock, log })
+  const { store } =
+    members === undefined
+      ? await openStore({ dataDir, clock, log })
+      : await openEtcdStore({ ...members.place(namespace), clock, log })
   const contents = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } } as const
   await store.create('namespaces', { ...contents, spec: { finalizers: ['kubernetes'] } })
   const owner = await store.create('deployments', aDeployment(what === 'stop' ? 2_000_000_000 : pods))
@@ -134,11 +156,11 @@ async function fillStore(dataDir: string): Promise<void> {
     },
     status: { phase: 'Pending', qosClass: 'BestEffort' },
   })
-  await createAll(store, pod)
+  await createAll(store, pod, members === undefined ? 500 : 50)
   await store.close()
 }
 
-async function createAll(store: Store, pod: (at: number) => Pod): Promise<void> {
+async function createAll(store: Store, pod: (at: number) => Pod, together: number): Promise<void> {
   for (let at = 0; at < pods; at += together) {
     const some = Array.from({ length: Math.min(together, pods - at) }, (_, index) => pod(at + index))
     await Promise.all(some.map((one) => store.create('pods', one)))
