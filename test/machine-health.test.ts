@@ -1,7 +1,8 @@
 /** What goes wrong with a machine is seen by kubectl within seconds, on real parts: mounts, dockerd, the kernel's log. */
 import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { accessSync, constants, readFileSync, writeFileSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type Test, test } from 'tap'
@@ -93,7 +94,7 @@ test('a failing disk, a silent Docker and a stuck kernel are seen, and seen to b
             'the hung task is reported',
             async () => {
               const { reason, message = '' } = (await conditionsOf(controller)).get('KernelDeadlock') ?? {}
-              return reason === 'TaskHung' && message.includes(`touch (process ${hung.pid})`)
+              return reason === 'TaskHung' && message.includes(`${hung.name} (process `)
             },
             patience,
           ),
@@ -123,7 +124,7 @@ test('a failing disk, a silent Docker and a stuck kernel are seen, and seen to b
 })
 
 /** A task that waits for a disk that does not answer, and a kernel that reports it after seconds; `end` puts both right. */
-async function hungTask(t: Test): Promise<{ pid: number | undefined; end(): Promise<void> } | undefined> {
+async function hungTask(t: Test): Promise<{ readonly name: string; end(): Promise<void> } | undefined> {
   const settings = ['hung_task_timeout_secs', 'hung_task_warnings'].map((name) => join('/proc/sys/kernel', name))
   if (!settings.every(isWritable)) {
     t.comment('skipped: this kernel does not report hung tasks, or not when we want it to')
@@ -132,12 +133,16 @@ async function hungTask(t: Test): Promise<{ pid: number | undefined; end(): Prom
   const before = settings.map((path) => readFileSync(path, 'utf8'))
   const disk = await smallDisk(t, 8)
   await run('fsfreeze', ['--freeze', disk])
-  const task = run('touch', [join(disk, 'file')])
+  // Its process number is another one where the test runs in a namespace of processes.
+  const name = `touch-${randomBytes(4).toString('hex')}`
+  const program = join(await temporaryFolder(t), name)
+  await symlink('/usr/bin/touch', program)
+  const task = run(program, [join(disk, 'file')])
   // However many tasks hang on this host meanwhile: it has ten lines for all of them.
   writeFileSync('/proc/sys/kernel/hung_task_warnings', '-1')
   writeFileSync('/proc/sys/kernel/hung_task_timeout_secs', '3')
   return {
-    pid: task.child.pid,
+    name,
     async end() {
       for (const [index, path] of settings.entries()) writeFileSync(path, before[index] ?? '')
       await run('fsfreeze', ['--unfreeze', disk])
