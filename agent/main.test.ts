@@ -138,7 +138,7 @@ test('an agent starts without controller, network and Docker, answers on its end
   t.notMatch(agent.output(), /Warning/)
   t.same(
     readdirSync(directory).toSorted(),
-    ['boot-id', 'identity.json', 'identity.json.copy', 'last-known-time'],
+    ['boot-id', 'identity.json', 'identity.json.copy', 'last-known-time', 'pool.json', 'volumes'],
     'no lock and no litter stays',
   )
 })

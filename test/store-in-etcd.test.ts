@@ -146,11 +146,17 @@ const configMaps = '/api/v1/namespaces/default/configmaps'
 async function load(t: Test, controller: Controller) {
   const api = apiSession(await readKubeconfig(controller.kubeconfig), 10_000)
   t.teardown(() => api.close())
-  const create = (name: string, data: object) => api.send('POST', configMaps, { metadata: { name }, data })
+  const create = async (name: string, data: object) => {
+    const answer = await api.send('POST', configMaps, { metadata: { name }, data })
+    if (answer?.status !== 201) throw new Error(`${name} is not created: ${JSON.stringify(answer)}`)
+  }
   const text = 'x'.repeat(2_000)
-  await Promise.all(Array.from({ length: 400 }, (_, i) => create(`many-${i}`, { text })))
+  // Not all at once: a server with many connections that have sent nothing yet closes some of them.
+  for (let at = 0; at < 400; at += 40)
+    await Promise.all(Array.from({ length: 40 }, (_, i) => create(`many-${at + i}`, { text })))
   for (const name of ['a-first', 'z-last']) await create(name, {})
   const stopping = new AbortController()
+  t.teardown(() => stopping.abort())
   let count = 0
   const counting = async () => {
     while (!stopping.signal.aborted) {

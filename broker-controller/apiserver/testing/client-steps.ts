@@ -67,7 +67,7 @@ export const headlamp: readonly ClientStep[] = [
   [{ path: '/apis/autoscaling.k8s.io/v1' }, { code: 404, body: { kind: 'Status', reason: 'NotFound' } }],
   [
     { path: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions' },
-    { code: 404, body: { kind: 'Status', reason: 'NotFound' } },
+    { code: 200, body: { kind: 'CustomResourceDefinitionList', items: [] } },
   ],
 ]
 
