@@ -280,7 +280,7 @@ function labelsOf(
 ): { readonly [name: string]: string } {
   for (const [name, value] of Object.entries(labels)) {
     // The API would reject these labels, and the node with them.
-    const reserved = isReservedNodeLabel(name) ? 'belongs to Kubernetes; a node may not set it' : undefined
+    const reserved = isReservedNodeLabel(name) ? 'is reserved; a node may not set it' : undefined
     const because = labelKeyProblem(name) ?? reserved
     if (because !== undefined) problems.push(`nodeLabels[${name}]: ${because}`)
     const wrong = labelValueProblem(value)

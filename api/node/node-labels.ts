@@ -1,4 +1,5 @@
 /** The labels that a node may set on itself. */
+import { poolLabelDomain } from '../storage/pools.ts'
 
 /** Labels that a node may set on itself, as NodeRestriction lists them. */
 const allowed = new Set([
@@ -15,11 +16,14 @@ const allowed = new Set([
   'failure-domain.beta.kubernetes.io/region',
 ])
 
-/** Keys of Kubernetes' own domains, except those that a node may set on itself: only an administrator may set them on a Node. */
+/**
+ * Keys of Kubernetes' own domains, except those that a node may set on itself: only an administrator may set them on a Node. Labels of pools
+ * lead pods to the data of their claims, and are set by a controller.
+ */
 export function isReservedNodeLabel(key: string): boolean {
   const [prefix, name] = key.split('/')
   if (prefix === undefined || name === undefined || allowed.has(key)) return false
-  if (isWithin(prefix, 'node-restriction.kubernetes.io')) return true
+  if (prefix === poolLabelDomain || isWithin(prefix, 'node-restriction.kubernetes.io')) return true
   if (isWithin(prefix, 'kubelet.kubernetes.io') || isWithin(prefix, 'node.kubernetes.io')) return false
   return isWithin(prefix, 'kubernetes.io') || isWithin(prefix, 'k8s.io')
 }

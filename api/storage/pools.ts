@@ -11,8 +11,9 @@ export type Pool = Described<typeof PoolSchema>
 export const poolsAnnotation = 'bramble.dev/pools'
 /** On a PersistentVolume: the id of its pool. */
 export const poolAnnotation = 'bramble.dev/pool'
-/** Label of a Node for each pool that it has. Only the controller sets it. */
-const poolLabelPrefix = 'pool.bramble.dev/'
+/** Of the label of a Node for each pool that it has. Only a controller sets it: pods are placed by it. */
+export const poolLabelDomain = 'pool.bramble.dev'
+const poolLabelPrefix = `${poolLabelDomain}/`
 
 export const localProvisioner = 'bramble.dev/local-path'
 

@@ -59,7 +59,7 @@ test('a node may not change its own finalizers', async (t) => {
   t.equal(nodeRestriction('pi-01', 'nodes', held, held), undefined)
 })
 
-test('a node may not set the labels of its topology', async (t) => {
+test('a node may not set the labels of its topology, nor those of pools', async (t) => {
   const labelled = (key: string) => nodeRestriction('pi-01', 'nodes', aNode({ labels: { [key]: 'x' } }), aNode())
   for (const key of [
     'site',
@@ -76,6 +76,7 @@ test('a node may not set the labels of its topology', async (t) => {
     'node-restriction.kubernetes.io/tenant',
     'x.node-restriction.kubernetes.io/tenant',
     'a.k8s.io/b',
+    'pool.bramble.dev/11111111-1111-4111-8111-111111111111',
   ]) {
     t.match(labelled(key), new RegExp(`not allowed to modify labels: ${key}`))
   }
