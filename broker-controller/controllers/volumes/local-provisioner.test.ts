@@ -69,6 +69,15 @@ test('a claim that was given a node without a pool is placed again', async (t) =
   t.ok((await world.events('data')).includes(`ProvisioningFailed ${because}`))
 })
 
+test('a node has the labels of the pools that it reports, whatever it was given before', async (t) => {
+  const world = await aWorld(t)
+  const { metadata, ...node } = aNode({ name: 'pi-1', labels: { [`pool.bramble.dev/${first}`]: '', site: 'a' } })
+  const { uid: _uid, resourceVersion: _version, ...own } = metadata
+  await world.store.create('nodes', { ...node, metadata: own })
+  await world.settle()
+  t.same(await poolsOf(world, 'pi-1'), [])
+})
+
 test('a pool stays with its node until that no longer reports it', async (t) => {
   const world = await aWorld(t)
   await addNode(world, 'pi-1', first, second)

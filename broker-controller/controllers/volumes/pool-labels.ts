@@ -2,8 +2,6 @@
  * Loop: labels nodes with the pools that they report, so that volumes can require them. A pool that two nodes report stays with the one that
  * has its label: the other one may have a copy of its disk.
  */
-
-import { isDeepStrictEqual } from 'node:util'
 import type { Node } from '../../../api/node.ts'
 import { labelledPools, poolLabel, reportedPools } from '../../../api/storage/pools.ts'
 import { type Reconciled, runController } from '../../../daemon/controller.ts'
@@ -21,10 +19,15 @@ export function poolLabels(node: Node, isElsewhere: (id: string) => boolean): Re
 /** undefined: it has them already. */
 export function withPoolLabels<N extends Node>(node: N, wanted: ReadonlySet<string>): N | undefined {
   const present = labelledPools(node).map(poolLabel)
-  if (present.length === wanted.size && present.every((label) => wanted.has(label))) return undefined
+  if (isSame(present, [...wanted])) return undefined
   const others = Object.entries(node.metadata.labels ?? {}).filter(([label]) => !present.includes(label))
   const labels = Object.fromEntries([...others, ...[...wanted].map((label): [string, string] => [label, ''])])
   return { ...node, metadata: { ...node.metadata, labels } }
+}
+
+function isSame(some: readonly string[], others: readonly string[]): boolean {
+  const all = new Set(others)
+  return new Set(some).size === all.size && some.every((one) => all.has(one))
 }
 
 function idsOf(node: Node | undefined): readonly string[] {
@@ -49,8 +52,8 @@ export function poolLabelController(needs: InformerNeeds): Loop {
   const nodes = informer(needs, 'nodes', (present, previous) => {
     const { name } = (present ?? previous)?.metadata ?? {}
     if (name === undefined) return
-    const [reportedBefore, reported] = [previous, present].map(idsOf)
-    report(name, reportedBefore ?? [], reported ?? [])
+    const reported = idsOf(present)
+    report(name, idsOf(previous), reported)
     const labelled = present === undefined ? [] : labelledPools(present)
     for (const id of labelled) if (!holders.has(id)) holders.set(id, name)
     for (const id of previous === undefined ? [] : labelledPools(previous)) {
@@ -58,7 +61,8 @@ export function poolLabelController(needs: InformerNeeds): Loop {
       holders.delete(id)
       for (const other of reporters.get(id) ?? []) queue.add(other)
     }
-    if (present !== undefined && !isDeepStrictEqual(reportedBefore, reported)) queue.add(name)
+    // Also what was left by a controller that ended before it wrote, and what a person changed.
+    if (present !== undefined && !isSame(labelled, reported)) queue.add(name)
   })
 
   const reconcile = async (name: string): Promise<Reconciled> => {
