@@ -167,6 +167,17 @@ test('the claims of one pod get different volumes on one node', async (t) => {
   )
 })
 
+test('a volume of a pool is made on a node with a pool', async (t) => {
+  const claims = [delayed('data', 'late')]
+  const classes = [
+    storedClass('late', { volumeBindingMode: 'WaitForFirstConsumer', provisioner: 'bramble.dev/local-path' }),
+  ]
+  const full = { a: ['node(s) did not have enough free storage'] }
+  const nodes = [{ name: 'a' }, { name: 'b', labels: { 'pool.bramble.dev/11111111-1111-4111-8111-111111111111': '' } }]
+  t.same(refused({ claims, classes, nodes }), full)
+  t.match(decided({ claims, classes, nodes }).decision, { decided: 'bind', nodeName: 'b' })
+})
+
 test('a volume is made where the class allows it, and where it is being made already', async (t) => {
   const claims = [delayed('data', 'late')]
   t.same(refused({ claims }), {})

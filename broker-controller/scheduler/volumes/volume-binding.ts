@@ -1,4 +1,5 @@
 /** VolumeBinding: whether the volumes of a pod can be used on a node, and which volumes its delayed claims get there. */
+import { labelledPools, localProvisioner } from '../../../api/storage/pools.ts'
 import type { StoredObject } from '../../store/store.ts'
 import type { NodeAllocation } from '../node-usage.ts'
 import type { DelayedClaim, PodVolumes } from './pod-volumes.ts'
@@ -7,6 +8,7 @@ import { isReachable } from './volume-candidates.ts'
 
 const conflictText = 'node(s) had volume node affinity conflict'
 const bindText = "node(s) didn't find available persistent volumes to bind"
+const spaceText = 'node(s) did not have enough free storage'
 const missingText = 'node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)'
 
 /** Volumes of this class are made by persons (NotSupportedProvisioner). */
@@ -18,12 +20,12 @@ export type VolumesOnNode = VolumeChoice | { readonly reasons: readonly string[]
 export function volumesOn({ bound, delayed }: PlaceableVolumes, node: NodeAllocation): VolumesOnNode {
   const choice = chooseVolumes(delayed, node)
   const unusable = bound.findIndex((volume) => volume === undefined || !isReachable(volume, node))
-  if (unusable < 0) return choice ?? { reasons: [bindText] }
+  if (unusable < 0) return typeof choice === 'string' ? { reasons: [choice] } : choice
   const isMissing = bound[unusable] === undefined
   return {
     reasons: [
       ...(isMissing ? [] : [conflictText]),
-      ...(choice === undefined ? [bindText] : []),
+      ...(typeof choice === 'string' ? [choice] : []),
       ...(isMissing ? [missingText] : []),
     ],
   }
@@ -31,20 +33,24 @@ export function volumesOn({ bound, delayed }: PlaceableVolumes, node: NodeAlloca
 
 export type PlaceableVolumes = PodVolumes & { readonly refused?: undefined }
 
-/** A claim whose volume is elsewhere, and is being bound, gets no second one; one that a person only reserved may (findMatchingVolumes). */
-function chooseVolumes(delayed: readonly DelayedClaim[], node: NodeAllocation): VolumeChoice | undefined {
+/**
+ * Or why there is no choice. A claim whose volume is elsewhere, and is being bound, gets no second one; one that a person only reserved may
+ * (findMatchingVolumes).
+ */
+function chooseVolumes(delayed: readonly DelayedClaim[], node: NodeAllocation): VolumeChoice | string {
   const bindings: VolumeBinding[] = []
   const provisions: KnownClaim[] = []
   const taken = new Set<KnownVolume>()
   for (const one of delayed) {
     const { claim, selectedNode, storageClass } = one
-    if (selectedNode !== undefined && selectedNode !== node.name) return undefined
+    if (selectedNode !== undefined && selectedNode !== node.name) return bindText
     const volume = selectedNode === undefined ? volumeFor(one, node, taken) : undefined
     if (volume !== undefined) {
       taken.add(volume)
       bindings.push({ claim, volume })
-    } else if (!one.own?.spec?.claimRef?.uid && canProvision(storageClass, node)) provisions.push(claim)
-    else return undefined
+    } else if (one.own?.spec?.claimRef?.uid || !canProvision(storageClass, node)) return bindText
+    else if (hasRoom(storageClass, node)) provisions.push(claim)
+    else return spaceText
   }
   return { bindings, provisions }
 }
@@ -56,6 +62,11 @@ function volumeFor(
 ): KnownVolume | undefined {
   if (own === undefined) return free.smallestOn(node, taken)
   return isReachable(own, node) ? own : undefined
+}
+
+/** As for a CSI driver that reports its capacity: a node without a pool would be refused by the provisioner, each time it is chosen. */
+function hasRoom({ provisioner }: StoredObject<'storageclasses'>, { node }: NodeAllocation): boolean {
+  return provisioner !== localProvisioner || labelledPools(node).length > 0
 }
 
 function canProvision(
