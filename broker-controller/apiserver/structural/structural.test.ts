@@ -78,10 +78,25 @@ test('defaults are set where a value is missing, and null counts as missing wher
       list: { type: 'array', items: { type: 'object', properties: { e: { type: 'integer', default: 5 } } } },
     },
   })
-  const complete = defaultedObject(schema, { spec: { a: null, b: null, c: null, list: [{}, { e: 1 }] } })
+  const complete = defaultedObject(schema, { spec: { a: null, b: null, c: null, list: [{}, { e: 1 }] } }) ?? {}
   t.strictSame(complete, { spec: { a: 1, b: null, inner: { d: false }, list: [{ e: 5 }, { e: 1 }] } })
   t.equal(defaultedObject(schema, complete), complete)
   t.strictSame(defaultedObject(schema, {}), {}, 'what has no default stays away, with all in it')
+})
+
+test('defaults that multiply are not set beyond what an object may have', async (t) => {
+  const ofItems = (items: JSONSchemaProps): JSONSchemaProps => ({
+    type: 'object',
+    properties: { list: { type: 'array', items, default: Array.from({ length: 100 }, () => ({})) } },
+  })
+  let schema: JSONSchemaProps = { type: 'object', properties: { a: { type: 'string' } } }
+  for (let level = 0; level < 20; level++) schema = ofItems(schema)
+  t.equal(defaultedObject(schema, {}), undefined)
+  t.match(defaultedObject(schema, { list: [] }), { list: [] })
+  const long = { type: 'object', properties: { a: { type: 'string', default: 'x'.repeat(100_000) } } }
+  const items = { type: 'object', properties: { list: { type: 'array', items: long } } }
+  t.match(defaultedObject(items, { list: [{}, {}] }), { list: [{ a: /^x+$/ }, { a: /^x+$/ }] })
+  t.equal(defaultedObject(items, { list: Array.from({ length: 100 }, () => ({})) }), undefined)
 })
 
 test('each keyword has its sentence', async (t) => {

@@ -5,6 +5,7 @@ import { systemClock } from '../../../../daemon/clock.ts'
 import { budgetMs, turnCost } from '../../../../daemon/testing/turn-budget.ts'
 import { budgetedApi } from '../../../testing/budget/budgeted-api.ts'
 import { aDefinition, definitionsPath } from '../../../testing/custom-api.ts'
+import { defaultedObject } from '../../structural/defaulting.ts'
 import { valueProblems } from '../../structural/value-problems.ts'
 
 test('a definition with as many values as it may have is written in time', async (t) => {
@@ -50,4 +51,13 @@ test('an object is compared with its schema in time, whatever the schema asks', 
     const { ms } = await turnCost({ what, bytes: 0, act: async () => valueProblems(schema, value, '') })
     t.ok(ms <= budgetMs, `${what}: ${ms.toFixed(0)} ms`)
   }
+})
+
+test('an object gets its defaults in time, whatever properties its items could have', async (t) => {
+  const properties = Object.fromEntries(Array.from({ length: 16_000 }, (_, n) => [`field${n}`, { type: 'integer' }]))
+  const items: JSONSchemaProps = { type: 'object', properties }
+  const schema: JSONSchemaProps = { type: 'object', properties: { list: { type: 'array', items } } }
+  const object = { list: Array.from({ length: 16_000 }, () => ({})) }
+  const { ms } = await turnCost({ what: 'defaults', bytes: 0, act: async () => defaultedObject(schema, object) })
+  t.ok(ms <= budgetMs, `defaults: ${ms.toFixed(0)} ms`)
 })

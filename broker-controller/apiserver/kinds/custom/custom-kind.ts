@@ -70,7 +70,7 @@ export function customKind(definition: Definition, version: DefinedVersion, ende
       show: content.shown,
       fields: {},
     },
-    withDefaults: (object) => defaultedObject(schema, object) as AnyObject,
+    withDefaults: (object) => (defaultedObject(schema, object) ?? refuseDefaults(object)) as AnyObject,
     prepareForCreate: (object) => (hasStatus ? replaceStatus(object, undefined) : object),
     validateCreate: (object) => [
       ...valueProblems(schema, withApiVersion(object, apiVersion), ''),
@@ -95,6 +95,11 @@ export function customKind(definition: Definition, version: DefinedVersion, ende
   }
 }
 
+function refuseDefaults({ kind, metadata }: AnyObject): never {
+  const because = `${kind} "${metadata.name ?? ''}" would be larger with the defaults of its definition than an object may be`
+  throw new ApiError('RequestEntityTooLarge', `Request entity too large: ${because}`)
+}
+
 function withApiVersion(object: AnyObject, apiVersion: string): AnyObject {
   return object['apiVersion'] === apiVersion ? object : { ...object, apiVersion }
 }
@@ -107,7 +112,9 @@ function contentOf(schema: JSONSchemaProps, apiVersion: string) {
       const made = known.get(stored)
       if (made !== undefined) return made
       const typed = withApiVersion(stored, apiVersion)
-      const result = defaultedObject(schema, prunedObject(schema, typed)) as AnyObject
+      const pruned = prunedObject(schema, typed)
+      // The definition may have got such defaults after the object was stored.
+      const result = (defaultedObject(schema, pruned) ?? pruned) as AnyObject
       known.set(stored, result)
       return result
     },

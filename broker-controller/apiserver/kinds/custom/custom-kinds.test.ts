@@ -95,6 +95,26 @@ test('a definition gets its defaults and its conditions, and its kind is discove
   t.equal(groups.at(-1), 'example.com', 'kubectl takes built-in kinds of an ambiguous name')
 })
 
+test('an object is refused whose defaults multiply, and shown without them if it was there before', async (t) => {
+  const { define, ask, until } = await aCustomApi(t)
+  const item = { type: 'object', properties: { text: { type: 'string', default: 'x'.repeat(1000) } } }
+  const spec = (items: object) => ({
+    type: 'object',
+    properties: { spec: { type: 'object', properties: { list: { type: 'array', items } } } },
+  })
+  const before = aDefinition(spec({ type: 'object' }))
+  await define(before)
+  const many = { apiVersion: 'example.com/v1', kind: 'Shop', spec: { list: Array.from({ length: 5000 }, () => ({})) } }
+  t.match(await ask('POST', path, { body: { ...many, metadata: { name: 'a' } } }), { code: 201 })
+  const { body } = await ask('GET', `${definitionsPath}/shops.example.com`)
+  const { metadata } = body as { metadata: { resourceVersion: string } }
+  const { resourceVersion } = metadata
+  const after = { ...aDefinition(spec(item)), metadata: { ...before.metadata, resourceVersion } }
+  t.match(await ask('PUT', `${definitionsPath}/shops.example.com`, { body: after }), { code: 200 })
+  await until(async () => (await ask('POST', path, { body: { ...many, metadata: { name: 'b' } } })).code === 413)
+  t.match(await ask('GET', `${path}/a`), { code: 200, body: { spec: { list: [{}] } } })
+})
+
 test('objects are pruned, defaulted, validated and printed by the schema', async (t) => {
   const { define, ask } = await aCustomApi(t)
   await define(shops)
