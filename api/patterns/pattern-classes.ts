@@ -1,7 +1,11 @@
 /** Sets of characters in patterns: what a class, an escape or a dot stands for. */
 
-/** Whether a character, as a code point, is in the set. */
-export type CharacterSet = (code: number) => boolean
+export type CharacterSet = {
+  /** Whether a character, as a code point, is in the set. */
+  has(code: number): boolean
+  /** What that costs, in steps through a pattern. */
+  readonly cost: number
+}
 
 type Range = readonly [first: number, last: number]
 
@@ -66,20 +70,22 @@ const posixClasses: ReadonlyMap<string, readonly Range[]> = new Map<string, read
   ['xdigit', [...digits, [0x41, 0x46], [0x61, 0x66]]],
 ])
 
+export const everyCharacter: CharacterSet = { has: () => true, cost: 1 }
+
 export function rangeSet(ranges: readonly Range[]): CharacterSet {
-  return (code) => ranges.some(([first, last]) => code >= first && code <= last)
+  return { has: (code) => ranges.some(([first, last]) => code >= first && code <= last), cost: ranges.length }
 }
 
 export function oneCharacter(code: number): CharacterSet {
-  return (other) => other === code
+  return { has: (other) => other === code, cost: 1 }
 }
 
 export function anyOfSets(sets: readonly CharacterSet[]): CharacterSet {
-  return (code) => sets.some((set) => set(code))
+  return { has: (code) => sets.some((set) => set.has(code)), cost: sets.reduce((sum, { cost }) => sum + cost, 1) }
 }
 
 export function otherThan(set: CharacterSet): CharacterSet {
-  return (code) => !set(code)
+  return { has: (code) => !set.has(code), cost: set.cost + 1 }
 }
 
 /** `d`, `D`, `s`, `S`, `w`, `W`; undefined: another letter. */
@@ -97,14 +103,22 @@ export function posixClass(name: string): CharacterSet | undefined {
   return isNegated ? otherThan(rangeSet(ranges)) : rangeSet(ranges)
 }
 
-/** `L`, `Lu`, `Greek`: a general category or a script of Unicode; undefined: there is none of this name. */
+const unicodeClasses = new Map<string, CharacterSet>([['Any', everyCharacter]])
+
+/**
+ * `L`, `Lu`, `Greek`: a general category or a script of Unicode; undefined: there is none of this name. There are some hundreds, and each is
+ * made once: a pattern may name them thousands of times.
+ */
 export function unicodeClass(name: string): CharacterSet | undefined {
   if (!/^[A-Za-z_]+$/.test(name)) return undefined
-  if (name === 'Any') return () => true
+  const known = unicodeClasses.get(name)
+  if (known !== undefined) return known
   for (const property of [`General_Category=${name}`, `Script=${name}`]) {
     try {
       const one = new RegExp(`^\\p{${property}}$`, 'u')
-      return (code) => one.test(String.fromCodePoint(code))
+      const made: CharacterSet = { has: (code) => one.test(String.fromCodePoint(code)), cost: 8 }
+      unicodeClasses.set(name, made)
+      return made
     } catch {
       // No property of this kind has the name.
     }
@@ -114,16 +128,21 @@ export function unicodeClass(name: string): CharacterSet | undefined {
 
 /** The set without a difference between upper and lower case. */
 export function foldedSet(set: CharacterSet): CharacterSet {
-  return (code) => {
-    if (set(code)) return true
-    const text = String.fromCodePoint(code)
-    return [text.toLowerCase(), text.toUpperCase()].some((other) => {
-      const [first, second] = other
-      return first !== undefined && second === undefined && set(first.codePointAt(0) ?? code)
-    })
+  return {
+    cost: 3 * set.cost + 8,
+    has(code) {
+      if (set.has(code)) return true
+      const text = String.fromCodePoint(code)
+      return [text.toLowerCase(), text.toUpperCase()].some((other) => {
+        const [first, second] = other
+        return first !== undefined && second === undefined && set.has(first.codePointAt(0) ?? code)
+      })
+    },
   }
 }
 
+const wordSet = rangeSet(word)
+
 export function isWordCharacter(code: number): boolean {
-  return rangeSet(word)(code)
+  return wordSet.has(code)
 }

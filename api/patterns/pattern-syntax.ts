@@ -6,6 +6,7 @@ import { clipped } from '../problem.ts'
 import {
   anyOfSets,
   type CharacterSet,
+  everyCharacter,
   foldedSet,
   oneCharacter,
   otherThan,
@@ -168,7 +169,7 @@ class Parser {
       case '$':
         return { kind: 'assertion', assertion: flags.m ? 'lineEnd' : 'textEnd' }
       case '.':
-        return { kind: 'character', set: flags.s ? () => true : otherThan(oneCharacter(0x0a)) }
+        return { kind: 'character', set: flags.s ? everyCharacter : otherThan(oneCharacter(0x0a)) }
       case '[':
         return { kind: 'character', set: this.#class(flags) }
       case '*':

@@ -89,3 +89,22 @@ test('a pattern that JavaScript matches in exponential time takes steps in propo
 test('a match ends when its steps are used up', async (t) => {
   t.equal(compilePattern('^(a|b|ab)*$').matches('ab'.repeat(5_000), { left: 1_000 }), undefined)
 })
+
+test('a pattern has no memory of the texts before', async (t) => {
+  const pattern = compilePattern('^(a|bb)+$')
+  const found = (text: string, left = 1_000) => pattern.matches(text, { left })
+  const answers = [found('abb'), found('ab'), found('b'.repeat(100), 50), found('abb'), found(''), found('bba')]
+  t.same(answers, [true, false, undefined, true, false, true])
+})
+
+test('a class costs steps for what it looks through', async (t) => {
+  const many = Array.from({ length: 500 }, (_, n) => `\\x{${(0x1000 + 3 * n).toString(16)}}`).join('')
+  const stepsFor = (pattern: string, text: string) => {
+    const steps = { left: 1_000_000 }
+    compilePattern(pattern).matches(text, steps)
+    return 1_000_000 - steps.left
+  }
+  t.ok(stepsFor(`^[${many}]`, 'é') > 500)
+  t.ok(stepsFor(`^(?i)[${many}]`, 'é') > 1_500)
+  t.ok(stepsFor(`^[^${many}]*$`, 'a'.repeat(1_000)) < 10_000, 'once for each character below 128')
+})

@@ -14,12 +14,13 @@ export interface Pattern {
 }
 
 type Instruction =
-  /** `ascii`: what is known of the set, by code: 0 nothing, 1 in it, 2 not in it; made when it is first needed. */
-  | { readonly op: 'character'; readonly set: CharacterSet; ascii?: Uint8Array }
+  | { readonly op: 'character'; readonly set: KnownSet }
   | { readonly op: 'assertion'; readonly assertion: Assertion }
   | Split
   | Jump
   | { readonly op: 'match' }
+/** A set of characters, which many instructions may have. `ascii`: what is known of it, by code: 0 nothing, 1 in it, 2 not in it. */
+type KnownSet = { readonly set: CharacterSet; readonly ascii: Uint8Array }
 /** Continues at the next instruction and at another one. */
 type Split = { readonly op: 'split'; other: number }
 type Jump = { readonly op: 'jump'; to: number }
@@ -34,7 +35,15 @@ export function compilePattern(source: string): Pattern {
   const writer = new ProgramWriter(source)
   writer.write(parsePattern(source))
   const program: readonly Instruction[] = [...writer.program, { op: 'match' }]
-  return { size: program.length, matches: (text, steps) => run(program, text, steps) }
+  let places: readonly [Places, Places] | undefined
+  return {
+    size: program.length,
+    matches(text, steps) {
+      // Kept: thousands of texts are matched with one pattern.
+      places ??= [new Places(program.length), new Places(program.length)]
+      return run(program, places, text, steps)
+    },
+  }
 }
 
 function tooLarge(source: string): PatternError {
@@ -44,6 +53,7 @@ function tooLarge(source: string): PatternError {
 class ProgramWriter {
   readonly program: Instruction[] = []
   readonly #source: string
+  readonly #sets = new Map<CharacterSet, KnownSet>()
   /** Also those of parts that match nothing, as in `(){1000}`. */
   #parts = 0
 
@@ -55,7 +65,7 @@ class ProgramWriter {
     if (++this.#parts > mostInstructions || this.program.length > mostInstructions) throw tooLarge(this.#source)
     switch (node.kind) {
       case 'character':
-        this.program.push({ op: 'character', set: node.set })
+        this.program.push({ op: 'character', set: this.#known(node.set) })
         return
       case 'assertion':
         this.program.push({ op: 'assertion', assertion: node.assertion })
@@ -100,12 +110,21 @@ class ProgramWriter {
     for (const split of splits) split.other = this.program.length
   }
 
+  #known(set: CharacterSet): KnownSet {
+    const known = this.#sets.get(set) ?? { set, ascii: new Uint8Array(128) }
+    this.#sets.set(set, known)
+    return known
+  }
+
   #split(): Split {
     const split: Split = { op: 'split', other: 0 }
     this.program.push(split)
     return split
   }
 }
+
+/** The largest number that `Places` can keep for a place. */
+const mostRounds = 2 ** 32 - 1
 
 /** The places of a program that are reached at one place of the text. */
 class Places {
@@ -118,6 +137,10 @@ class Places {
   }
 
   clear(): void {
+    if (this.#round === mostRounds) {
+      this.#seen.fill(0)
+      this.#round = 0
+    }
     this.#round++
     this.found.length = 0
   }
@@ -130,8 +153,13 @@ class Places {
   }
 }
 
-function run(program: readonly Instruction[], text: string, steps: { left: number }): boolean | undefined {
-  let [present, next] = [new Places(program.length), new Places(program.length)]
+function run(
+  program: readonly Instruction[],
+  places: readonly [Places, Places],
+  text: string,
+  steps: { left: number },
+): boolean | undefined {
+  let [present, next] = places
   next.clear()
   let before: number | undefined
   for (let at = 0; ; ) {
@@ -145,7 +173,8 @@ function run(program: readonly Instruction[], text: string, steps: { left: numbe
     for (const place of present.found) {
       const instruction = program[place]
       if (instruction?.op !== 'character') continue
-      if (isIn(instruction, code)) next.found.push(place + 1)
+      if (isIn(instruction.set, code, steps)) next.found.push(place + 1)
+      if (steps.left < 0) return undefined
     }
     steps.left -= present.found.length + 1
     before = code
@@ -153,13 +182,14 @@ function run(program: readonly Instruction[], text: string, steps: { left: numbe
   }
 }
 
-function isIn(instruction: Extract<Instruction, { op: 'character' }>, code: number): boolean {
-  const { set } = instruction
-  if (code >= 128) return set(code)
-  instruction.ascii ??= new Uint8Array(128)
-  const { ascii } = instruction
-  if (ascii[code] === 0) ascii[code] = set(code) ? 1 : 2
-  return ascii[code] === 1
+/** A class may have thousands of ranges: what it costs to look through them is paid in steps. */
+function isIn({ set, ascii }: KnownSet, code: number, steps: { left: number }): boolean {
+  const known = code < 128 ? ascii[code] : 0
+  if (known !== 0) return known === 1
+  steps.left -= set.cost
+  const isThere = set.has(code)
+  if (code < 128) ascii[code] = isThere ? 1 : 2
+  return isThere
 }
 
 type Around = { readonly before: number | undefined; readonly after: number | undefined }

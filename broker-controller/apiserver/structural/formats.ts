@@ -142,7 +142,7 @@ function isDateTime(text: string): boolean {
 /** As Go's time.ParseDuration, or one number with the name of a unit: `1h30m`, `22 ns`, `3 days`. */
 function isDuration(text: string): boolean {
   if (text.length > 256) return false
-  if (/^[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/.test(text)) return true
+  if (/^[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/.test(text)) return true
   return /^(\d+)\s*(?:ns|nano|nanosecond|us|micro|microsecond|ms|milli|millisecond|s|sec|second|m|min|minute|h|hr|hour|d|day|w|wk|week)s?$/i.test(
     text,
   )

@@ -9,15 +9,21 @@ import { prunedBySchema, schemaOfItems } from './pruning.ts'
 import { ValidationRun } from './validation-run.ts'
 import { patternOf, valueProblems } from './value-problems.ts'
 
-/** All patterns of a schema together. */
-const mostPatternParts = 200_000
+/** All patterns of a schema together, each counted once: as many as are kept compiled. Schemas of real projects have up to 504. */
+const mostPatternParts = 50_000
 const mostDefaults = 5_000
 
-type Walk = { readonly found: Problem[]; readonly run: ValidationRun; patternParts: number; defaults: number }
+type Walk = {
+  readonly found: Problem[]
+  readonly run: ValidationRun
+  readonly patterns: Set<string>
+  patternParts: number
+  defaults: number
+}
 
 /** At most `mostProblems`. The schema is structural, and its keywords are those of JSONSchemaProps. */
 export function schemaProblems(at: string, schema: JSONSchemaProps): readonly Problem[] {
-  const walk: Walk = { found: [], run: new ValidationRun(), patternParts: 0, defaults: 0 }
+  const walk: Walk = { found: [], run: new ValidationRun(), patterns: new Set(), patternParts: 0, defaults: 0 }
   visit(walk, at, schema, 'specified')
   return walk.found.slice(0, mostProblems)
 }
@@ -51,8 +57,10 @@ function visit(walk: Walk, at: string, schema: JSONSchemaProps, place: Place): v
 }
 
 function checkPattern(walk: Walk, field: string, pattern: string): void {
+  if (walk.patterns.has(pattern) || walk.patternParts > mostPatternParts) return
   try {
     walk.patternParts += patternOf(pattern).size
+    walk.patterns.add(pattern)
     if (walk.patternParts > mostPatternParts)
       walk.found.push(forbidden(field, 'the patterns of the schema are too large'))
   } catch (error) {

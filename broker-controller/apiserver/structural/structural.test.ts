@@ -206,6 +206,17 @@ test('a validation ends when it would take too long', async (t) => {
   t.match(problemsOf(slow, 'ab'.repeat(500_000)), [/takes too long to compare with its schema/])
 })
 
+test('the patterns of a schema are no more than are kept compiled, each counted once', async (t) => {
+  const withPatterns = (patterns: readonly string[]) => {
+    const properties = Object.fromEntries(patterns.map((pattern, at) => [`p${at}`, { type: 'string', pattern }]))
+    return schemaProblems('schema', ofSpec({ type: 'object', properties })).map(({ message }) => message)
+  }
+  const large = (name: number) => `${name}x{1000}y{1000}z{1000}`
+  t.same(withPatterns(Array.from({ length: 100 }, () => large(0))), [])
+  const distinct = Array.from({ length: 100 }, (_, name) => large(name))
+  t.same(withPatterns(distinct), ['Forbidden: the patterns of the schema are too large'])
+})
+
 test('the defaults of a schema are checked within the bound of one validation', async (t) => {
   let branches: JSONSchemaProps = { properties: { a: { minLength: 1_000 } } }
   for (let level = 0; level < 4; level++) branches = { oneOf: Array.from({ length: 10 }, () => branches) }

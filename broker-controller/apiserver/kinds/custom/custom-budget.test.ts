@@ -41,10 +41,14 @@ test('an object is compared with its schema in time, whatever the schema asks', 
   let branches: JSONSchemaProps = { properties: { a: { minLength: 1_000, pattern: 'x' } } }
   for (let level = 0; level < 8; level++) branches = { oneOf: Array.from({ length: 10 }, () => branches) }
   const items: JSONSchemaProps = { ...text, pattern: '^(a|b|ab|ba|aab)*c$' }
+  const many = Array.from({ length: 900 }, (_, n) => `\\x{${(0x1000 + 3 * n).toString(16)}}`).join('')
+  const durations = Array.from({ length: 6_000 }, () => '1'.repeat(250))
   const cases: readonly (readonly [what: string, schema: JSONSchemaProps, value: unknown])[] = [
     ['alternatives', { type: 'object', properties: { a: text }, ...branches }, { a: 'x' }],
     ['a pattern on a long text', items, 'ab'.repeat(500_000)],
     ['a pattern on many texts', { type: 'array', items }, Array.from({ length: 16_000 }, () => 'abab')],
+    ['a class with many characters', { ...text, pattern: `(?i)[${many}]{900}!` }, 'é'.repeat(100_000)],
+    ['texts that are almost durations', { type: 'array', items: { ...text, format: 'duration' } }, durations],
     ['items of the wrong type', { type: 'array', items: text }, Array.from({ length: 16_000 }, () => 1)],
   ]
   for (const [what, schema, value] of cases) {
