@@ -6,6 +6,7 @@ import { type Controller, runController } from '../../../daemon/controller.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
+import { equalJSON } from '../../store/equal-json.ts'
 import { informer } from '../../store/informer.ts'
 import type { Store } from '../../store/store.ts'
 
@@ -18,8 +19,10 @@ export function definitionController({ store, clock, log }: DefinitionController
       const queue = workQueue(clock)
       const definitions = informer({ store, clock, log }, 'customresourcedefinitions', (present, previous) => {
         if (present !== undefined) queue.add(present.metadata.name)
-        // The names of one that is gone are free for others of its group.
-        else if (previous !== undefined) for (const name of namesIn(previous.spec.group)) queue.add(name)
+        // Names that it had are free for others of its group.
+        const had = previous?.status?.acceptedNames
+        if (previous === undefined || equalJSON(had, present?.status?.acceptedNames)) return
+        for (const name of namesIn(previous.spec.group)) queue.add(name)
       })
       const namesIn = (group: string) =>
         [...definitions.all()].filter(({ spec }) => spec.group === group).map(({ metadata }) => metadata.name)

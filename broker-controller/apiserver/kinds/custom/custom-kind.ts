@@ -32,8 +32,10 @@ export type Definition = Pick<CustomResourceDefinition, 'metadata' | 'spec' | 's
 /** The kind in this version. `ended`: see `DefinedKind`. */
 export function customKind(definition: Definition, version: DefinedVersion, ended: AbortSignal): KindStrategy {
   const { spec, status, metadata } = definition
-  const names = { ...spec.names, ...status?.acceptedNames }
-  const { plural, kind, singular = kind.toLowerCase(), listKind, shortNames = [], categories = [] } = names
+  const { plural, kind } = spec.names
+  // Names that conflict are not served; plural and kind do not change once the kind is established.
+  const accepted = status?.acceptedNames ?? spec.names
+  const { singular = kind.toLowerCase(), listKind, shortNames = [], categories = [] } = accepted
   const schema: JSONSchemaProps = schemaOfVersion(version) ?? { 'x-kubernetes-preserve-unknown-fields': true }
   const apiVersion = `${spec.group}/${version.name}`
   const storedVersion = `${spec.group}/${spec.versions.find(({ storage }) => storage)?.name ?? version.name}`

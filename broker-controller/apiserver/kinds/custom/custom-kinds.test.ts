@@ -316,6 +316,32 @@ test('the first definition of a name has it, and another one gets it when the fi
   t.match(await ask('GET', path.replace('shops', 'stores')), { code: 200 })
 })
 
+test('a short name that another definition has is not served, until that one changes', async (t) => {
+  const { define, ask, conditionOf, until } = await aCustomApi(t)
+  const aKind = (plural: string, kind: string, ...shortNames: readonly string[]) => ({
+    ...aDefinition(shopSchema, { spec: { names: { plural, kind, ...(shortNames.length > 0 && { shortNames }) } } }),
+    metadata: { name: `${plural}.example.com` },
+  })
+  const replace = async (definition: ReturnType<typeof aKind>) => {
+    const at = `${definitionsPath}/${definition.metadata.name}`
+    const { metadata } = (await ask('GET', at)).body as { metadata: object }
+    t.match(await ask('PUT', at, { body: { ...definition, metadata } }), { code: 200 })
+  }
+  const shortNamesOf = async (plural: string) => {
+    const { body } = await ask('GET', '/apis/example.com/v1')
+    return (body['resources'] as { name: string; shortNames?: string[] }[]).find(({ name }) => name === plural)
+      ?.shortNames
+  }
+  await define(aKind('stores', 'Store', 's'))
+  await define(aKind('shops', 'Shop'))
+  await replace(aKind('shops', 'Shop', 's'))
+  await until(async () => (await conditionOf('shops.example.com', 'NamesAccepted'))?.status === 'False')
+  t.equal(await shortNamesOf('shops'), undefined)
+  await replace(aKind('stores', 'Store', 'st'))
+  await until(async () => (await conditionOf('shops.example.com', 'NamesAccepted'))?.status === 'True')
+  t.same([await shortNamesOf('shops'), await shortNamesOf('stores')], [['s'], ['st']])
+})
+
 test('a definition that is wrong, or asks for what is not there, is refused with the reasons', async (t) => {
   const { ask } = await aCustomApi(t)
   const refused = async (definition: object) => {
