@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { isRoot, skipWithout } from '../../../../test/support/missing-parts.ts'
@@ -43,6 +43,37 @@ test('the pool of a machine', { skip }, async (t) => {
       name: 'VolumeError',
       message: /was made before and is missing/,
     })
+  })
+
+  t.test('remembers a folder that an agent made before it ended', async (t) => {
+    const { id, path, pool } = await aPool(t)
+    const folder = await pool().folder({ ...volume, pool: id })
+    await rm(join(path, '.bramble/volumes/uid-pv.json'))
+    t.equal(await pool().folder({ ...volume, pool: id }), folder)
+    await rm(folder, { recursive: true })
+    await t.rejects(pool().folder({ ...volume, pool: id }), { message: /was made before and is missing/ })
+  })
+
+  t.test('makes no folder where it cannot read whether it made one, or something else is there', async (t) => {
+    const { id, path, pool } = await aPool(t)
+    await mkdir(join(path, '.bramble/volumes/uid-pv.json'), { recursive: true })
+    await t.rejects(pool().folder({ ...volume, pool: id }), { message: /uid-pv\.json cannot be read: EISDIR$/ })
+    await symlink('/etc', join(path, 'link'))
+    await t.rejects(pool().folder({ ...volume, pool: id, uid: 'uid-2', path: '/link' }), {
+      message: /is not a folder$/,
+    })
+    t.same((await readdir(path)).sort(), ['.bramble', 'link'])
+  })
+
+  t.test('gives no pod its own folder, nor what is outside', async (t) => {
+    const { id, pool } = await aPool(t)
+    for (const wrong of ['/', '/pool/..', '/pool/.', '/pool/.bramble']) {
+      await t.rejects(
+        pool().folder({ ...volume, pool: id, path: wrong }),
+        { message: /^Not a path of a volume/ },
+        wrong,
+      )
+    }
   })
 
   t.test('is missing while its disk is not mounted, and no folder is made in its place', async (t) => {

@@ -9,7 +9,7 @@ import { decode } from '../../../../api/decode.ts'
 import { object, text } from '../../../../api/schema.ts'
 import { isPool, type Pool } from '../../../../api/storage/pools.ts'
 import { parseJson } from '../../../../api/text/json.ts'
-import { makeFolder, replaceFile } from '../../../../daemon/durable-file.ts'
+import { makeFolder, replaceFile, syncFolder } from '../../../../daemon/durable-file.ts'
 import { codeOf } from '../../../../daemon/errors.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import { remoteMountOn } from '../remote/remote-mounts.ts'
@@ -59,15 +59,18 @@ export function volumePool(dataDirectory: string): VolumePool {
     async folder({ pool, uid, path: madeFor, claim, hasGroup }) {
       const { id } = await open()
       if (id !== pool) throw new VolumeError(`the pool ${pool} is not on this machine, which has the pool ${id}`)
-      const folder = join(path, basename(madeFor))
+      const folder = join(path, folderName(madeFor))
       const record = join(own, 'volumes', `${safeName(uid)}.json`)
-      if (await isFolder(folder)) return folder
-      if ((await readFile(record, 'utf8').catch(() => undefined)) !== undefined) {
+      const wasMade = (await readIfThere(record)) !== undefined
+      const isThere = await isFolder(folder)
+      if (wasMade && isThere) return folder
+      if (wasMade) {
         throw new VolumeError(
           `the folder ${folder} was made before and is missing. Its data is not in the pool ${pool}`,
         )
       }
-      await makeVolume(path, folder, hasGroup)
+      if (!isThere) await makeVolume(path, folder, hasGroup)
+      // The record comes after its folder, which is on the disk by then: an agent that ends in between writes it the next time.
       await makeFolder(join(own, 'volumes'))
       await replaceFile(record, `${JSON.stringify({ uid, claim })}\n`)
       return folder
@@ -75,11 +78,20 @@ export function volumePool(dataDirectory: string): VolumePool {
   }
 }
 
-async function readId(path: string): Promise<string | undefined> {
-  const found = await readFile(path, 'utf8').catch((error: unknown) => {
+/** undefined: it is not there. A disk that fails is no reason to make anything in the place of data. */
+async function readIfThere(path: string): Promise<string | undefined> {
+  return await readFile(path, 'utf8').catch(unlessMissing(path))
+}
+
+function unlessMissing(path: string): (error: unknown) => undefined {
+  return (error) => {
     if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return undefined
     throw new VolumeError(`${path} cannot be read: ${codeOf(error)}`, { cause: error })
-  })
+  }
+}
+
+async function readId(path: string): Promise<string | undefined> {
+  const found = await readIfThere(path)
   if (found === undefined) return undefined
   const identity = decode(IdentitySchema, parseJson(found))
   if (!identity.ok || !isPool({ id: identity.value.id, path: '/' }))
@@ -103,13 +115,21 @@ async function makeVolume(pool: string, folder: string, hasGroup: boolean): Prom
   const fresh = await mkdtemp(join(pool, '.bramble', 'new-'))
   await chmod(fresh, hasGroup ? 0o770 : 0o777)
   await rename(fresh, folder)
+  await syncFolder(pool)
 }
 
+/** False: nothing is there. */
 async function isFolder(path: string): Promise<boolean> {
-  return await lstat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
-  )
+  const found = await lstat(path).catch(unlessMissing(path))
+  if (found !== undefined && !found.isDirectory()) throw new VolumeError(`${path} is not a folder`)
+  return found !== undefined
+}
+
+/** Names that begin with a dot are the pool's own. */
+function folderName(path: string): string {
+  const name = basename(path)
+  if (name === '' || name.startsWith('.')) throw new VolumeError(`Not a path of a volume: ${JSON.stringify(path)}`)
+  return name
 }
 
 function safeName(uid: string): string {
