@@ -321,6 +321,25 @@ test('a service account over its rate waits for its turn, in the order in which 
   t.same(order, ['a', 'e 1', 'b', 'c', 'd'])
 })
 
+test('a full queue takes requests of the namespace with fewer, however many accounts the other has', async (t) => {
+  const queue = { longestMs: 5_000, perFlow: 3, inLevel: 4 }
+  const limits = { flow: share({ rate: { perSecond: 1, burst: 1 } }), level: share({}), queue }
+  const { admitInTurn, clock } = aControl(t, { 'workload-low': limits })
+  const { signal } = new AbortController()
+  const send = (flow: Flow) =>
+    admitInTurn(flow, 0, signal).then(
+      () => 'served',
+      (error: unknown) => `refused ${retryAfter(() => rethrown(error))}`,
+    )
+  const robots = [0, 1, 2].map((name) => account('tenant', `${name}`))
+  const sent = robots.flatMap((robot) => [send(robot), send(robot), send(robot)])
+  const others = [1, 2, 3].map(() => send(account('shop', 'operator')))
+  for (let seconds = 0; seconds < 3; seconds++) await clock.advance(1_000)
+  const served = ['served', 'served', 'served']
+  t.same(await Promise.all(others), served)
+  t.same(await Promise.all(sent), [...served, ...served, 'served', 'refused 1', 'refused 1'])
+})
+
 test('a request that has waited too long, or whose client is gone, leaves the queue', async (t) => {
   const queue = { longestMs: 5_000, perFlow: 3, inLevel: 10 }
   const limits = { flow: share({ seats: 1 }), level: share({}), queue }

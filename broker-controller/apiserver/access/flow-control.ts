@@ -151,11 +151,11 @@ export function flowControl({ limits, clock, registry, log }: FlowControlNeeds):
       return admissionOf(flow, attempt(flow.level, flow, streamWeight))
     },
     async admitInTurn(flow, streamWeight, signal) {
-      const { level, key } = flow
+      const { level } = flow
       if (level === 'exempt') return exempt(flow, streamWeight > 0)
       const once = () => attempt(level, flow, streamWeight)
       const { queue } = levels[level]
-      return admissionOf(flow, queue === undefined ? once() : await queue.inTurn(key, once, signal))
+      return admissionOf(flow, queue === undefined ? once() : await queue.inTurn(flow, once, signal))
     },
   }
 }

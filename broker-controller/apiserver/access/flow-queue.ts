@@ -1,6 +1,7 @@
 /** Requests of a level that wait for their turn: those of a flow in the order in which they came, for a bounded time. */
 import type { Clock } from '../../../daemon/clock.ts'
-import type { LevelLimits } from './flow-levels.ts'
+import { isWithinFairShare } from '../../../daemon/limits/fair-share.ts'
+import type { Flow, LevelLimits } from './flow-levels.ts'
 
 /** Why a request is not admitted now, and when another attempt may succeed. */
 export type FlowRefusal = { readonly reason: 'rate' | 'concurrency' | 'watches'; readonly waitMs: number }
@@ -8,10 +9,11 @@ export type Attempt<T> = { readonly ok: true; readonly value: T } | ({ readonly 
 
 export interface FlowQueue {
   /**
-   * What `attempt` gives once it is this request's turn. The refusal where its flow or the level has too many that wait, where it has
-   * waited too long, or when `signal` aborts. A place for a stream is not waited for: streams last.
+   * What `attempt` gives once it is this request's turn. The refusal where its flow has too many that wait, where the level has and its
+   * owner has not fewer than others, where it has waited too long, or when `signal` aborts. A place for a stream is not waited for:
+   * streams last.
    */
-  inTurn<T>(flow: string, attempt: () => Attempt<T>, signal: AbortSignal): Promise<Attempt<T>>
+  inTurn<T>(flow: Pick<Flow, 'key' | 'owner'>, attempt: () => Attempt<T>, signal: AbortSignal): Promise<Attempt<T>>
   /** A seat is free again. */
   freed(): void
 }
@@ -24,24 +26,37 @@ export function flowQueue(
   clock: Pick<Clock, 'monotonicMs' | 'sleep'>,
 ): FlowQueue {
   const lines = new Map<string, Waiter[]>()
+  /** How many requests of each owner wait. */
+  const byOwner = new Map<string, number>()
   let waiting = 0
 
-  const leave = (flow: string, line: Waiter[], waiter: Waiter) => {
-    waiting -= 1
+  const count = (owner: string, change: 1 | -1) => {
+    waiting += change
+    const left = (byOwner.get(owner) ?? 0) + change
+    if (left > 0) byOwner.set(owner, left)
+    else byOwner.delete(owner)
+  }
+  /** A queue that is full takes more of owners with few: the accounts of one owner cannot keep those of others from waiting. */
+  const hasRoom = (owner: string) => {
+    if (waiting < inLevel) return true
+    const others = [...byOwner].filter(([other]) => other !== owner).map(([, some]) => some)
+    return isWithinFairShare((byOwner.get(owner) ?? 0) + 1, others, inLevel)
+  }
+  const leave = (key: string, line: Waiter[], waiter: Waiter) => {
     line.splice(line.indexOf(waiter), 1)
-    if (line.length === 0) lines.delete(flow)
+    if (line.length === 0) lines.delete(key)
     line[0]?.wake.abort(woken)
   }
 
   return {
-    async inTurn(flow, attempt, signal) {
-      const line = lines.get(flow) ?? []
+    async inTurn({ key, owner = key }, attempt, signal) {
+      const line = lines.get(key) ?? []
       let last = line.length === 0 ? attempt() : behindOthers
-      if (last.ok || last.reason === 'watches' || line.length >= perFlow || waiting >= inLevel) return last
+      if (last.ok || last.reason === 'watches' || line.length >= perFlow || !hasRoom(owner)) return last
       const waiter: Waiter = { wake: new AbortController() }
-      lines.set(flow, line)
+      lines.set(key, line)
       line.push(waiter)
-      waiting += 1
+      count(owner, 1)
       const endMs = clock.monotonicMs() + longestMs
       try {
         while (!last.ok && !signal.aborted && clock.monotonicMs() < endMs) {
@@ -53,7 +68,8 @@ export function flowQueue(
         }
         return last
       } finally {
-        leave(flow, line, waiter)
+        count(owner, -1)
+        leave(key, line, waiter)
       }
     },
     freed() {
