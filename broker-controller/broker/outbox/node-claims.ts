@@ -72,11 +72,14 @@ function nodeClaim(key: string, claim: PersistentVolumeClaim, sources: NodeClaim
  * wait until it is gone, on whichever node it is.
  */
 function holderOf(pods: readonly Pod[]): string | undefined {
-  const order = ({ metadata, status }: Pod) =>
-    [status?.startTime ?? '~', metadata.creationTimestamp ?? '', metadata.uid ?? ''].join(' ')
-  const able = pods.filter((pod) => pod.spec.nodeName && !isFinished(pod))
-  const [first] = able.sort((a, b) => (order(a) < order(b) ? -1 : 1))
-  return first?.metadata.uid
+  let first: { readonly order: string; readonly uid: string | undefined } | undefined
+  for (const pod of pods) {
+    if (!pod.spec.nodeName || isFinished(pod)) continue
+    const { creationTimestamp = '', uid = '' } = pod.metadata
+    const order = [pod.status?.startTime ?? '~', creationTimestamp, uid].join(' ')
+    if (first === undefined || order < first.order) first = { order, uid }
+  }
+  return first?.uid
 }
 
 function nodeVolume({ metadata, spec = {} }: PersistentVolume, node: Node | undefined): NodeVolume {
