@@ -3,7 +3,14 @@ import { ApiError } from '../../api/api-error.ts'
 import { type Identity, mastersGroup } from '../../api/identity.ts'
 import { anApi } from '../testing/api-in-memory.ts'
 import type { ApiRequest, RequestNeeds } from './api-request.ts'
-import { authentication, authorization, impersonation, paidIfRefused } from './request-filters.ts'
+import {
+  authentication,
+  authorization,
+  flowControlled,
+  impersonation,
+  paidIfRefused,
+  strangersShare,
+} from './request-filters.ts'
 import { failed, receivedState } from './request-state.ts'
 import { answerRequest } from './requests.ts'
 
@@ -57,6 +64,22 @@ test('who is refused pays: as itself once it is known, by its address before', a
   const passing = paidIfRefused((state) => state)
   const passed = await passing(receivedState(watch, limited, {}), limited)
   t.equal(passed.admission, undefined)
+})
+
+test('a request whose controller begins to lead on its way has one place, that of its sender', async (t) => {
+  const { needs } = await anApi(t)
+  const places: string[] = []
+  const flowControl: Turns = {
+    async admitInTurn({ level }) {
+      places.push(level)
+      return { readBody: () => undefined, answered: () => undefined, release: () => places.splice(0, 1) }
+    },
+  }
+  const limited: RequestNeeds = { ...needs, flowControl }
+  const page = await strangersShare(receivedState(aRequest('/ui/login'), limited, {}), limited)
+  t.same(places, ['catch-all'])
+  await flowControlled({ ...page, sender: { identity: eve } }, limited)
+  t.same(places, ['global-default'])
 })
 
 test('the filters have their order: a request over its limit is not authorized, one without a right reads no body', async (t) => {

@@ -131,13 +131,14 @@ export const authorization: RequestFilter = async (state, { access }) => {
   }
 }
 
-/** Throws TooManyRequests. */
+/** Throws TooManyRequests. A place that the request has already is given back: whether it is the leader's may change on its way. */
 async function admitted(
   state: RequestState,
   { flowControl }: Pick<RequestNeeds, 'flowControl'>,
   flow: Flow,
   streamWeight: number,
 ): Promise<RequestState> {
+  state.admission?.release()
   const admission = await flowControl?.admitInTurn(flow, streamWeight, state.request.signal)
   return { ...state, admission }
 }
