@@ -58,7 +58,8 @@ export function binderKeys(): BinderKeys {
       const isOther = present === undefined || previous === undefined || names[0] !== names[1]
       const volumes = new Set(isOther ? [...reserved.of(key), ...names.filter((name) => name !== '')] : [])
       return [
-        ...(present === undefined ? [] : [{ kind: 'claim', key } as const]),
+        // Also one that is gone: what is remembered of it is forgotten.
+        { kind: 'claim', key },
         ...[...volumes].map((name) => ({ kind: 'volume', key: name }) as const),
       ]
     },
@@ -68,7 +69,7 @@ export function binderKeys(): BinderKeys {
       if (present?.spec?.claimRef !== undefined) reserved.add(keyText(present.spec.claimRef), name)
       const isFree = present !== undefined && present.spec?.claimRef === undefined
       return [
-        ...(present === undefined ? [] : [{ kind: 'volume', key: name } as const]),
+        { kind: 'volume', key: name },
         ...(present === undefined ? [] : claimsOf(present)),
         ...(previous === undefined ? [] : claimsOf(previous)),
         ...(isFree && present.status?.phase === 'Available'
