@@ -80,23 +80,27 @@ export const acceptedConnection: RequestFilter = (state) => {
   return { ...state, user: identity.user }
 }
 
-/** The kind of a path may have been defined a moment ago, with the controller that leads. Discovery and OpenAPI show it, too. */
+/** As API priority and fairness; see `access/flow-control.ts`. */
+export const flowControlled: RequestFilter = (state, needs) =>
+  admitted(state, needs, flowFor(state), state.streamWeight)
+
+/**
+ * The kind of a path may have been defined a moment ago, with the controller that leads. Discovery and OpenAPI show it, too. It comes after
+ * the limits, for it asks etcd; a watch of such a kind takes its place among streams then.
+ */
 export const latestKinds: RequestFilter = async (state, needs) => {
   const { request, route, sender } = state
   const { replica, log } = needs
   if (replica === undefined || replica.isLeading() || !isOfKinds(route)) return state
   await waitUntilLatest(replica, log)
-  const routed = receivedState(request, needs, sender)
-  return { ...state, route: routed.route, streamWeight: routed.streamWeight }
+  const { route: latest, streamWeight } = receivedState(request, needs, sender)
+  const next = { ...state, route: latest, streamWeight }
+  return streamWeight === state.streamWeight ? next : await admitted(next, needs, flowFor(next), streamWeight)
 }
 
 function isOfKinds(route: ApiRoute): boolean {
   return route.kind === 'path' && /^\/(apis|openapi)(\/|$)/.test(route.path)
 }
-
-/** As API priority and fairness; see `access/flow-control.ts`. */
-export const flowControlled: RequestFilter = (state, needs) =>
-  admitted(state, needs, flowFor(state), state.streamWeight)
 
 /** The controller that does not lead answers reads, once it has what they may expect, and passes the others on. */
 export const leadersRequests: RequestFilter = async (state, needs) => {

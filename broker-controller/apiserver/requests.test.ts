@@ -104,9 +104,17 @@ test('a standby serves a kind that was defined with another controller a moment 
     metadata: { ...metadata, ...stamps },
     status,
   } as StoredObject<'customresourcedefinitions'>
+  const steps: string[] = []
   const latest = async () => {
+    steps.push('store')
     kinds.change(metadata.name, definition)
     return true
+  }
+  const flowControl: Turns = {
+    async admitInTurn(_, streamWeight) {
+      steps.push(`weight ${streamWeight}`)
+      return { readBody: () => undefined, answered: () => undefined, release: () => steps.push('released') }
+    },
   }
   const replica: Replica = {
     isLeading: () => false,
@@ -115,8 +123,14 @@ test('a standby serves a kind that was defined with another controller a moment 
     isController: async () => false,
     credentials: () => ({ ca: '', certificate: '', key: '' }),
   }
-  const { ask } = await anApi(t, { kinds, replica })
+  const { ask, watch } = await anApi(t, { kinds, replica, flowControl })
   t.match(await ask('GET', '/apis/example.com/v1/shops'), { code: 200, body: { kind: 'ShopList' } })
+  t.equal(steps.shift(), 'weight 0', 'a request over its limit does not ask the store')
+  steps.length = 0
+  kinds.change(metadata.name, undefined)
+  const events = watch('/apis/example.com/v1/shops?watch=1&timeoutSeconds=1', AbortSignal.abort())
+  for await (const _ of events);
+  t.same(steps.slice(0, 4), ['weight 0', 'store', 'released', 'weight 1'], 'a watch takes its place among streams')
 })
 
 test('only a few paths are served beside the resources', async (t) => {
