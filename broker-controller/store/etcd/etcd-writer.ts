@@ -5,6 +5,7 @@
 import { ApiError, conflict } from '../../../api/api-error.ts'
 import type { ResourceName, ResourceRegistry } from '../../../api/resources.ts'
 import type { Clock } from '../../../daemon/clock.ts'
+import { turnsByKey } from '../../../daemon/limits/turns-by-key.ts'
 import type { ChangeWriter, Decide } from '../cached-store.ts'
 import { type AnyStoredObject, type DraftChange, withVersion } from '../changes.ts'
 import type { ObjectCache } from '../object-cache.ts'
@@ -43,7 +44,7 @@ const pauseMs = 50
 
 export function etcdWriter(needs: EtcdWriterNeeds): ChangeWriter {
   const { client, keys, values, resources, cache, image, leaseVersions, fence, clock } = needs
-  const inTurn = turns()
+  const inTurn = turnsByKey() // Writes of one object would only make each other decide again.
   const storedVersion = etcdVersions(client)
 
   /** Repeats a call that was refused because no member can be reached or leads. */
@@ -154,19 +155,4 @@ function decided(decide: Decide, present: AnyStoredObject | undefined): Decision
 
 function notOwned(): ApiError {
   return new ApiError('ServiceUnavailable', 'This controller does not own the store in etcd', { retryAfterSeconds: 1 })
-}
-
-/** Writes of one object wait for each other: those of this process would only make each other decide again. */
-function turns() {
-  const last = new Map<string, Promise<unknown>>()
-  return <T>(name: string, act: () => Promise<T>): Promise<T> => {
-    const before = last.get(name)
-    const turn = before === undefined ? act() : before.then(act, act)
-    last.set(name, turn)
-    const done = () => {
-      if (last.get(name) === turn) last.delete(name)
-    }
-    turn.then(done, done)
-    return turn
-  }
 }

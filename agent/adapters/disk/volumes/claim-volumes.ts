@@ -8,6 +8,7 @@ import { decode } from '../../../../api/decode.ts'
 import { object, oneOf, text } from '../../../../api/schema.ts'
 import { parseJson } from '../../../../api/text/json.ts'
 import { startDeadline } from '../../../../daemon/deadline.ts'
+import { turnsByKey } from '../../../../daemon/limits/turns-by-key.ts'
 import { type ClaimVolume, VolumeError } from '../../../pods/volumes/volume-store.ts'
 import { inUseElsewhere } from '../../../pods/volumes/wanted-claims.ts'
 import type { RemoteFiles } from '../remote/remote-files.ts'
@@ -44,7 +45,7 @@ const stillChanging =
   'the files of the volume are being given to the fsGroup. If the volume has a lot of files then setting volume ownership could be slow, see https://github.com/kubernetes/kubernetes/issues/69699; fsGroupChangePolicy: OnRootMismatch does it once'
 
 export function claimVolumes({ folderOf, pods, remote, pool, patienceMs = 2_000 }: ClaimVolumesNeeds): ClaimVolumes {
-  const inTurn = turns()
+  const inTurn = turnsByKey()
   const changes = groupChanges(patienceMs)
 
   const check = ({ source, path, type }: Placed) =>
@@ -108,20 +109,6 @@ export function claimVolumes({ folderOf, pods, remote, pool, patienceMs = 2_000 
       return record.path
     },
     stop: changes.stop,
-  }
-}
-
-/** One after another for each key. */
-function turns() {
-  const last = new Map<string, Promise<unknown>>()
-  return async <T>(key: string, work: () => Promise<T>): Promise<T> => {
-    const own = (last.get(key) ?? Promise.resolve()).then(work, work)
-    last.set(key, own)
-    try {
-      return await own
-    } finally {
-      if (last.get(key) === own) last.delete(key)
-    }
   }
 }
 
