@@ -1,6 +1,7 @@
 /** Whether a volume suits a claim: what the binder and the scheduler decide alike (component-helpers/storage/volume/pv_helpers.go). Pure. */
 import { amountNamed, type ResourceAmounts } from '../limits/resource-amounts.ts'
 import { compareQuantities, type QuantityLike, zeroQuantity } from '../quantity.ts'
+import { type LabelMatcher, labelMatcher, requirementsOf } from '../selectors.ts'
 import type { PersistentVolume } from './persistent-volume.ts'
 import { type PersistentVolumeClaim, storageClassAnnotation } from './persistent-volume-claim.ts'
 import type { StorageClass } from './storage-class.ts'
@@ -53,6 +54,13 @@ export function hasAccessModesOf({ spec: has = {} }: PersistentVolume, { spec: a
 
 export function isLargeEnoughFor(volume: PersistentVolume, claim: PersistentVolumeClaim): boolean {
   return compareQuantities(capacityOfVolume(volume), requestOfClaim(claim)) >= 0
+}
+
+/** Which volumes the claim selects by their labels. A selector that cannot be read selects nothing: the API accepts none. */
+export function selectorOfClaim({ spec }: PersistentVolumeClaim): LabelMatcher {
+  const asked = requirementsOf(spec?.selector)
+  if (asked === undefined) return () => true
+  return asked.ok ? labelMatcher(asked.value) : () => false
 }
 
 /** The claim waits for a pod, so that its volume can be where the pod can run. A class that does not exist delays nothing. */

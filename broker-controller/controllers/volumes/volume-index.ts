@@ -3,7 +3,6 @@
  * pkg/controller/volume/persistentvolume/index.go). In memory only: thousands of claims choose among thousands of volumes.
  */
 import { addQuantities, compareQuantities, type Quantity, zeroQuantity } from '../../../api/quantity.ts'
-import { type LabelMatcher, labelMatcher, requirementsOf } from '../../../api/selectors.ts'
 import type { PersistentVolumeClaim } from '../../../api/storage/persistent-volume-claim.ts'
 import {
   capacityOfVolume,
@@ -14,6 +13,7 @@ import {
   isLargeEnoughFor,
   isReservedFor,
   requestOfClaim,
+  selectorOfClaim,
 } from '../../../api/storage/volume-matching.ts'
 import { keyText } from '../../store/informer.ts'
 import type { StoredObject } from '../../store/store.ts'
@@ -136,12 +136,6 @@ function smallestIn(
     if (selects(volume.metadata.labels) && hasVolumeModeOf(volume, claim)) return volume
   }
   return undefined
-}
-
-function selectorOfClaim({ spec = {} }: PersistentVolumeClaim): LabelMatcher {
-  const requirements = requirementsOf(spec.selector)
-  if (requirements === undefined) return () => true
-  return requirements.ok ? labelMatcher(requirements.value) : () => false
 }
 
 type Sought = { readonly capacity: Quantity; readonly volume?: StoredVolume }

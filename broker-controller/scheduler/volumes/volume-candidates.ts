@@ -1,12 +1,6 @@
 /** The volumes that a delayed claim could get, wherever its pod runs (FindMatchingVolume of Kubernetes, without its question for the node). */
 import { parseQuantity } from '../../../api/quantity.ts'
-import {
-  type LabelMatcher,
-  type Labels,
-  labelMatcher,
-  matchesNodeSelectorTerms,
-  requirementsOf,
-} from '../../../api/selectors.ts'
+import { type LabelMatcher, type Labels, matchesNodeSelectorTerms } from '../../../api/selectors.ts'
 import {
   capacityOfVolume,
   classOfClaim,
@@ -16,6 +10,7 @@ import {
   hasVolumeModeOf,
   isLargeEnoughFor,
   isReservedFor,
+  selectorOfClaim,
 } from '../../../api/storage/volume-matching.ts'
 import type { Steps } from '../../../daemon/watchdog/steps.ts'
 import type { NodeAllocation } from '../node-usage.ts'
@@ -35,7 +30,7 @@ export interface FreeVolumes {
 export const noCandidates: Candidates = { own: undefined, free: { smallestOn: () => undefined } }
 
 export function* candidatesFor(claim: KnownClaim, view: Pick<VolumeView, 'volumesOfClass'>): Steps<Candidates> {
-  const selects = selectorOf(claim)
+  const selects = selectorOfClaim(claim)
   const free: Sized[] = []
   for (const volume of view.volumesOfClass(classOfClaim(claim) ?? '')) {
     yield
@@ -117,7 +112,7 @@ function* listsFor(byLabel: ReadonlyMap<string, ReadonlyMap<string, readonly Siz
 
 /** Whether the claim could be bound to the volume now. */
 export function isBindable(volume: KnownVolume, claim: KnownClaim): boolean {
-  return suitsClaim(volume, claim) && (isReservedFor(volume, claim) || isFreeFor(volume, claim, selectorOf(claim)))
+  return suitsClaim(volume, claim) && (isReservedFor(volume, claim) || isFreeFor(volume, claim, selectorOfClaim(claim)))
 }
 
 /** What is asked also of a volume that is reserved for the claim. */
@@ -138,11 +133,4 @@ function isFreeFor(volume: KnownVolume, claim: KnownClaim, selects: LabelMatcher
     hasAccessModesOf(volume, claim) &&
     selects(volume.metadata.labels)
   )
-}
-
-/** A selector that cannot be read selects nothing: the API accepts none. */
-function selectorOf({ spec }: KnownClaim): LabelMatcher {
-  const asked = requirementsOf(spec?.selector)
-  if (asked === undefined) return () => true
-  return asked.ok ? labelMatcher(asked.value) : () => false
 }
