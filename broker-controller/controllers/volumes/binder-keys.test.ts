@@ -42,7 +42,10 @@ test('the claims of a class that wait, and those of a node that was selected, ar
 })
 
 test('a key is read as it was written', async (t) => {
-  for (const key of [{ kind: 'claim', key: 'default/data' }, { kind: 'waiting', key: '' }] as const) {
+  for (const key of [
+    { kind: 'claim', key: 'default/data' },
+    { kind: 'waiting', key: '' },
+  ] as const) {
     t.same(readKey(textOfKey(key)), key)
   }
 })

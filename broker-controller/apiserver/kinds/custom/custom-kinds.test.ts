@@ -1,4 +1,5 @@
 import { test } from 'tap'
+import type { CustomResourceDefinition } from '../../../../api/structural/custom-resource-definition.ts'
 import { quietLog } from '../../../../daemon/testing/quiet-log.ts'
 import { garbageCollector } from '../../../controllers/garbage-collector.ts'
 import { patchTypes } from '../../../testing/api-in-memory.ts'
@@ -340,6 +341,27 @@ test('a short name that another definition has is not served, until that one cha
   await replace(aKind('stores', 'Store', 'st'))
   await until(async () => (await conditionOf('shops.example.com', 'NamesAccepted'))?.status === 'True')
   t.same([await shortNamesOf('shops'), await shortNamesOf('stores')], [['s'], ['st']])
+})
+
+test('the definitions of a fleet do not grow beyond what they may have together', async (t) => {
+  const { ask, store } = await aCustomApi(t)
+  const described = (length: number) => aDefinition({ type: 'object', description: 'x'.repeat(length) })
+  const full = { ...described(63 * 2 ** 20), metadata: { name: 'full.example.com' } }
+  await store.create('customresourcedefinitions', full as unknown as CustomResourceDefinition)
+  t.match(await ask('POST', definitionsPath, { body: described(1) }), { code: 201 })
+  const to = async (length: number) => {
+    const [value, at] = ['x'.repeat(length), '/spec/versions/0/schema/openAPIV3Schema/description']
+    const sent = { type: patchTypes.json, body: [{ op: 'replace', path: at, value }] }
+    return (await ask('PATCH', `${definitionsPath}/shops.example.com`, sent)).code
+  }
+  t.same([await to(1_000_000), await to(1_100_000)], [200, 403])
+  const other = { ...described(100_000), metadata: { name: 'stores.example.com' } }
+  other.spec.names = { ...other.spec.names, plural: 'stores' }
+  t.match(await ask('POST', definitionsPath, { body: other }), {
+    code: 403,
+    body: { message: /would have more than 67108864 bytes/ },
+  })
+  t.equal(await to(10), 200, 'it may become smaller')
 })
 
 test('a definition that is wrong, or asks for what is not there, is refused with the reasons', async (t) => {

@@ -56,9 +56,13 @@ export const customResourceDefinitionStrategy: KindStrategy<CustomResourceDefini
   },
   warningsOnCreate: columnWarnings,
   warningsOnUpdate: (_, now) => columnWarnings(now),
-  async admitCreate(_, __, needs) {
-    await refuseMoreDefinitions(needs)
+  async admitCreate(definition, _, needs) {
+    await refuseMore(needs, definition)
     return {}
+  },
+  async admitUpdate(definition, needs, { old, subresource }) {
+    if (subresource === '' && definitionBytes(definition) > definitionBytes(old))
+      await refuseMore(needs, definition, old)
   },
 }
 
@@ -118,23 +122,29 @@ function columnWarnings({ spec }: CustomResourceDefinition): readonly string[] {
   )
 }
 
-async function refuseMoreDefinitions({ store }: Pick<ResourceNeeds, 'store'>): Promise<void> {
+/** `old`: what the definition replaces; undefined: it is one more. */
+async function refuseMore(
+  { store }: Pick<ResourceNeeds, 'store'>,
+  definition: CustomResourceDefinition,
+  old?: CustomResourceDefinition,
+): Promise<void> {
   const { items } = await store.list('customresourcedefinitions')
   const why = 'customresourcedefinitions.apiextensions.k8s.io is forbidden'
-  if (items.length >= mostDefinitions) {
+  if (old === undefined && items.length >= mostDefinitions) {
     throw new ApiError('Forbidden', `${why}: the fleet has ${mostDefinitions} definitions, the most it may have`)
   }
-  const bytes = items.reduce((sum, item) => sum + definitionBytes(item), 0)
+  const others = items.filter(({ metadata }) => metadata.name !== old?.metadata.name)
+  const bytes = [definition, ...others].reduce((sum, item) => sum + definitionBytes(item), 0)
   if (bytes <= mostSchemaBytes) return
   throw new ApiError(
     'Forbidden',
-    `${why}: the definitions of the fleet have more than ${mostSchemaBytes} bytes of JSON`,
+    `${why}: the definitions of the fleet would have more than ${mostSchemaBytes} bytes of JSON`,
   )
 }
 
 const sizes = new WeakMap<object, number>()
 
-/** The bytes of a stored definition, which does not change. */
+/** The bytes of a definition, which does not change. */
 function definitionBytes(definition: { readonly spec: DefinitionSpec }): number {
   const { spec } = definition
   const known = sizes.get(spec)
