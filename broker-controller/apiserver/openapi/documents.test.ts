@@ -4,9 +4,12 @@ import { customResource, resourceRegistry } from '../../../api/resources.ts'
 import { integer, object, oneOf, optional } from '../../../api/schema.ts'
 import { leastCpuMs } from '../../../daemon/testing/growth.ts'
 import { builtInKinds } from '../../control-plane.ts'
+import type { StoredObject } from '../../store/store.ts'
 import { anApi } from '../../testing/api-in-memory.ts'
+import { aDefinition } from '../../testing/custom-api.ts'
 import { tableColumns } from '../handlers/cells.ts'
 import type { KindStrategy } from '../handlers/strategy.ts'
+import { liveKinds } from '../kinds/custom/live-kinds.ts'
 import { type OpenApiDocument, openApiDocuments } from './documents.ts'
 
 type Json = { readonly [name: string]: unknown }
@@ -175,6 +178,22 @@ test('a hash is 32 hexadecimal digits in capitals, as those of kube-openapi', as
   const documents = openApiDocuments(resourceRegistry(builtInKinds.all), '0.1.0')
   t.match((await documents.ofGroup('api/v1'))?.hash, /^[0-9A-F]{32}$/)
   t.equal(openApiDocuments(builtInKinds, '0.1.0'), openApiDocuments(builtInKinds, '0.1.0'), 'kept for its kinds')
+})
+
+test('a document of a custom kind has another hash with each definition and each version of the program', async (t) => {
+  const hashOf = async (generation: number, version: string) => {
+    const kinds = liveKinds(builtInKinds)
+    const { metadata, ...content } = aDefinition({ type: 'object' })
+    const stamps = { uid: '1', resourceVersion: '1', creationTimestamp: '', generation }
+    const status = { conditions: [{ type: 'Established', status: 'True' }] }
+    const definition = { ...content, metadata: { ...metadata, ...stamps }, status }
+    kinds.change(metadata.name, definition as StoredObject<'customresourcedefinitions'>)
+    return (await openApiDocuments(kinds, version).ofGroup('apis/example.com/v1'))?.hash
+  }
+  const hash = await hashOf(1, '1.0')
+  t.equal(await hashOf(1, '1.0'), hash)
+  t.not(await hashOf(2, '1.0'), hash)
+  t.not(await hashOf(1, '1.1'), hash)
 })
 
 test('a document is built once, in less than 100 ms of CPU time', async (t) => {

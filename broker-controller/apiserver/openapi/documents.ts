@@ -58,7 +58,7 @@ function makeDocuments(groups: Groups, info: Info): OpenApiDocuments {
   }
   return {
     ofGroup,
-    index: () => once('index', () => indexOf(groups, ofGroup)),
+    index: () => once('index', () => indexOf(groups, info, ofGroup)),
     v2: () => once('v2', () => wholeDocument(groups, info)),
   }
 }
@@ -77,7 +77,7 @@ function documentOfGroup(group: readonly DescribedKind[], info: Info): Promise<O
     return known.document
   }
   const document = (async () => {
-    const stamp = stampOf(group)
+    const stamp = stampOf(group, info)
     const { bytes, hash } = documentOf(groupDocument(group, info))
     return { bytes, hash: stamp ?? hash }
   })()
@@ -85,10 +85,13 @@ function documentOfGroup(group: readonly DescribedKind[], info: Info): Promise<O
   return document
 }
 
-/** The hash of a document of definitions, which needs no document; undefined: kinds of the group are built in. */
-function stampOf(group: readonly DescribedKind[]): string | undefined {
+/**
+ * The hash of a document of definitions, which needs no document; undefined: kinds of the group are built in. Another version of the program
+ * may describe them otherwise, and clients keep a document for good.
+ */
+function stampOf(group: readonly DescribedKind[], { version }: Info): string | undefined {
   const stamps = group.map(({ resource }) => resource.defined?.stamp)
-  return stamps.includes(undefined) ? undefined : hashOf(JSON.stringify(stamps))
+  return stamps.includes(undefined) ? undefined : hashOf(JSON.stringify([version, ...stamps]))
 }
 
 /** By the path of their documents. */
@@ -109,11 +112,12 @@ function documentPath(resource: Resource): string {
 
 async function indexOf(
   groups: Groups,
+  info: Info,
   ofGroup: (path: string) => Promise<OpenApiDocument> | undefined,
 ): Promise<OpenApiDocument> {
   const paths: { [path: string]: JsonSchema } = {}
   for (const [path, group] of groups) {
-    const hash = stampOf(group) ?? (await ofGroup(path))?.hash
+    const hash = stampOf(group, info) ?? (await ofGroup(path))?.hash
     paths[path] = { serverRelativeURL: `/openapi/v3/${path}?hash=${hash}` }
     await setImmediate()
   }
