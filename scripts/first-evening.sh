@@ -66,7 +66,7 @@ evening() {
   timed 'kubectl create deployment' kubectl create deployment web --image=evening:1 --replicas=2 -- /bin/busybox sh -c \
     'mkdir /www && hostname >/www/index.html && exec /bin/busybox httpd -f -p 8080 -h /www'
   timed '… rollout status' kubectl rollout status deployment/web --timeout=120s
-  timed 'kubectl expose, until a pod answers at the name of the Service' pod_answers
+  timed 'kubectl expose, until it has a name and a pod answers' pod_answers
   timed 'token create --print-join-command' bash -c 'scripts/bramble-controller token create --kubeconfig "$KUBECONFIG" --print-join-command | tee /root/join'
   timed 'its line with --data and --node-name, until the second node is Ready' second_node
   timed 'kubectl get nodes' kubectl get nodes -o wide
@@ -88,10 +88,13 @@ timed() {
 
 fetch_kubectl() { ln -s "$(test/clients/fetch-kubectl.sh | grep '1\.32')" /usr/local/bin/kubectl; }
 
+# By the name in its DNS, and at the address: a static busybox cannot resolve the names of its requests.
 pod_answers() {
+  local address
   kubectl expose deployment web --port=80 --target-port=8080
+  address=$(kubectl get service web --output 'jsonpath={.spec.clusterIP}')
   for _ in {1..60}; do
-    kubectl exec deployment/web -- /bin/busybox wget -qO- -T 2 http://web && return
+    kubectl exec deployment/web -- /bin/busybox sh -c "/bin/busybox nslookup web.default.svc.cluster.local && /bin/busybox wget -qO- -T 2 http://$address" && return
     sleep 1
   done
   fail 'The Service does not answer' 'See above.'
