@@ -88,13 +88,13 @@ timed() {
 
 fetch_kubectl() { ln -s "$(test/clients/fetch-kubectl.sh | grep '1\.32')" /usr/local/bin/kubectl; }
 
-# By the name in its DNS, and at the address: a static busybox cannot resolve the names of its requests.
+# By the name in its DNS, and at the address: the static busybox cannot resolve the names of its requests itself.
 pod_answers() {
   local address
   kubectl expose deployment web --port=80 --target-port=8080
   address=$(kubectl get service web --output 'jsonpath={.spec.clusterIP}')
   for _ in {1..60}; do
-    kubectl exec deployment/web -- /bin/busybox sh -c "/bin/busybox nslookup web.default.svc.cluster.local && /bin/busybox wget -qO- -T 2 http://$address" && return
+    kubectl exec deployment/web -- /bin/busybox sh -c "/bin/busybox nslookup web.default.svc.cluster.local && printf 'GET / HTTP/1.0\r\n\r\n' | /bin/busybox nc -w 2 $address 80 | /bin/busybox grep '^web-'" && return
     sleep 1
   done
   fail 'The Service does not answer' 'See above.'
