@@ -51,7 +51,7 @@ test('patterns of schemas match as in Go, which means anywhere in the text', asy
   for (const [pattern, text, isMatch] of cases) t.equal(matches(pattern, text), isMatch, `${pattern} ${text}`)
 })
 
-test('what is no pattern of RE2 is refused in the words of Go', async (t) => {
+test('what is not a pattern of RE2 is refused in the words of Go', async (t) => {
   const wrong: readonly (readonly [pattern: string, problem: RegExp])[] = [
     ['(a', /missing closing \): `\(a`/],
     ['a)', /unexpected \)/],

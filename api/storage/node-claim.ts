@@ -8,11 +8,11 @@ const NodeVolumeSchema = object({
   uid: text,
   /** What it is made of. `other`: nothing that this version of the controller sends. */
   source: oneOf('hostPath', 'local', 'other'),
-  /** Of `hostPath` and `local`. */
+  /** The path of `hostPath` and `local`. */
   path: optional(text),
   /** The id of the pool that it is in: its folder is made at the first mount. */
   pool: optional(text),
-  /** Of `hostPath`. */
+  /** The type of `hostPath`. */
   type: optional(text),
   /** Left out: Filesystem. */
   volumeMode: optional(text),
@@ -33,7 +33,7 @@ export const NodeClaimSchema = object({
   /** Why no pod can mount it now, in the words of the kubelet. */
   refusal: optional(text),
   volume: optional(NodeVolumeSchema),
-  /** Of a claim for one pod alone: the uid of the pod that may mount it. */
+  /** The uid of the pod that may mount a claim for one pod alone. */
   pod: optional(text),
 })
 export type NodeClaim = Described<typeof NodeClaimSchema>

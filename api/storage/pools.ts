@@ -11,7 +11,7 @@ export type Pool = Described<typeof PoolSchema>
 export const poolsAnnotation = 'bramble.dev/pools'
 /** On a PersistentVolume: the id of its pool. */
 export const poolAnnotation = 'bramble.dev/pool'
-/** Of the label of a Node for each pool that it has. Only a controller sets it: pods are placed by it. */
+/** The domain of the label that a Node has for each of its pools. Only a controller sets it: pods are placed by it. */
 export const poolLabelDomain = 'pool.bramble.dev'
 const poolLabelPrefix = `${poolLabelDomain}/`
 

@@ -23,13 +23,13 @@ export type WantedVolume = { readonly name: string } & (
 
 /** The volume that a claim is bound to. */
 export type ClaimVolume = {
-  /** Of the PersistentVolume. */
+  /** The uid of the PersistentVolume. */
   readonly uid: string
   readonly volume: string
   /** A local one must exist. */
   readonly source: 'hostPath' | 'local'
   readonly path: string
-  /** Of a hostPath. */
+  /** The type of a hostPath. */
   readonly type: string
   /** The id of the pool in which its folder is made; `path` then has its name in the pool. */
   readonly pool?: string

@@ -2,7 +2,7 @@
 
 export interface Crc64 {
   add(bytes: Uint8Array): void
-  /** Of all bytes so far, the highest byte first. */
+  /** The sum of all bytes so far, the highest byte first. */
   digest(): Buffer
 }
 
