@@ -8,6 +8,7 @@ import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { workQueue } from '../../daemon/work-queue.ts'
 import { informer } from '../store/informer.ts'
+import { removeOrRewrite } from '../store/rewrite.ts'
 import type { Store } from '../store/store.ts'
 import { deleteEach } from './handlers/deleting.ts'
 import type { KindRegistry, KindStrategy } from './handlers/strategy.ts'
@@ -53,9 +54,13 @@ function emptier(needs: NamespaceDeletionNeeds): Controller {
       if (status !== namespace.status) await store.updateStatus('namespaces', { ...namespace, status })
       if (content.failures.length > 0) throw new Error(content.failures.join(', ')) // logged, and repeated with a growing pause
       if (content.remaining.length > 0) return { requeueAfterMs: pollMs }
-      if (isHeld(namespace)) return undefined // reconciled again when the last finalizer is removed
-      await store.delete('namespaces', key, { uid: namespace.metadata.uid })
-      log.info('Namespace removed', { namespace: name })
+      const isGone = await removeOrRewrite(needs, 'namespaces', {
+        key,
+        uid: namespace.metadata.uid,
+        // One that is held is reconciled again when its last finalizer is removed.
+        plan: (fresh) => (isHeld(fresh) ? undefined : 'remove'),
+      })
+      if (isGone) log.info('Namespace removed', { namespace: name })
       return undefined
     },
   }

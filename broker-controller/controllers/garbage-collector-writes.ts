@@ -4,7 +4,7 @@ import type { Clock } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import { keyText } from '../store/informer.ts'
 import { revokeIfNode } from '../store/revocations.ts'
-import { removeFinalizer, removeIfThere, rewrite } from '../store/rewrite.ts'
+import { removeFinalizer, removeOrRewrite, rewrite } from '../store/rewrite.ts'
 import type { Store } from '../store/store.ts'
 import { withoutOwners } from './ownership.ts'
 import type { OwnedItem } from './ownership-graph.ts'
@@ -31,21 +31,17 @@ export function garbageCollectorWrites({
 }): GarbageCollectorWrites {
   const remove = async ({ resource, object }: OwnedItem, first: boolean) => {
     const { name, namespace = '', uid } = object.metadata
-    let gone = false
-    await rewrite({ store, clock }, resource.id, {
+    const policy = first ? ({ propagationPolicy: 'Foreground' } as const) : {}
+    await removeOrRewrite({ store, clock }, resource.id, {
       key: { namespace, name },
       uid,
-      change: (fresh) => {
-        const policy = first ? ({ propagationPolicy: 'Foreground' } as const) : {}
+      plan: (fresh) => {
         const plan = planDeletion(fresh, { ...policy, nowMs: clock.wallMs() })
-        gone = plan.remove
-        return plan.remove || plan.object === fresh ? undefined : plan.object
+        if (plan.remove) return 'remove'
+        return plan.object === fresh ? undefined : plan.object
       },
+      beforeRemoval: () => revoked({ resource, object }),
     })
-    if (gone) {
-      await revoked({ resource, object })
-      await removeIfThere(store, resource.id, object)
-    }
     log.info('Removed with its owner', { resource: resource.id, object: keyText(object.metadata) })
   }
 

@@ -8,7 +8,7 @@ import type { Log } from '../../daemon/log.ts'
 import type { EventRecorder } from '../store/event-recorder.ts'
 import { keyText } from '../store/informer.ts'
 import { podReference } from '../store/references.ts'
-import { rewrite } from '../store/rewrite.ts'
+import { removeOrRewrite, rewrite } from '../store/rewrite.ts'
 import type { Store, StoredPod } from '../store/store.ts'
 import { preemptedReason } from './preemption.ts'
 import type { VolumeChoice } from './volumes/volume-cache.ts'
@@ -99,20 +99,17 @@ export function schedulerWrites({ store, events, clock, log }: SchedulerWriteNee
       const message = `${schedulerName}: preempting to accommodate a higher priority pod`
       const condition = { type: 'DisruptionTarget', status: 'True', reason: preemptedReason, message } as const
       const { key, uid } = whose(victim)
-      let remove = false
-      const marked = await rewrite({ store, clock }, 'pods', {
+      const isLeaving = await removeOrRewrite({ store, clock }, 'pods', {
         key,
         uid,
-        change: (fresh) => {
+        plan: (fresh) => {
           if (fresh.metadata.deletionTimestamp !== undefined) return undefined
           const reported = withPodCondition(fresh, condition, now()) ?? fresh
           const plan = planPodDeletion(reported, { nowMs: clock.wallMs() })
-          remove = plan.remove
-          return plan.remove ? undefined : plan.pod
+          return plan.remove ? 'remove' : plan.pod
         },
       })
-      if (remove) await store.delete('pods', key, { uid })
-      if (!remove && marked === undefined) return
+      if (!isLeaving) return
       log.info('Pod preempted', { pod: keyText(key), by: keyText(preemptor.metadata), node: nodeName })
       await record(victim, 'Normal', 'Preempted', `Preempted by pod ${preemptor.metadata.uid} on node ${nodeName}`)
     },

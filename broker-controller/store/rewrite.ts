@@ -59,6 +59,36 @@ export async function removeFinalizer<R extends ResourceName>(
   })
 }
 
+export type Removing<R extends ResourceName> = Pick<Rewriting<R>, 'key' | 'uid'> & {
+  /** What becomes of the newest version; an object: it is written. undefined: it is left as it is. */
+  readonly plan: (object: StoredObject<R>) => 'remove' | ResourceTypes[R] | undefined
+  /** What has to be written before the object is gone. */
+  readonly beforeRemoval?: () => Promise<void>
+}
+
+/**
+ * True when the object was removed or written. It is removed in the version that was decided on: a finalizer that was added since holds
+ * it. The fifth conflict in a row is thrown.
+ */
+export async function removeOrRewrite<R extends ResourceName>(
+  needs: RewriteNeeds,
+  resource: R,
+  { key, uid, plan, beforeRemoval }: Removing<R>,
+): Promise<boolean> {
+  const { store } = needs
+  const written = await onNewest(needs, resource, { key, ...(uid !== undefined && { uid }) }, (object) => {
+    const wanted = plan(object)
+    if (wanted === undefined) return undefined
+    return async () => {
+      if (wanted !== 'remove') return await store.update(resource, wanted)
+      await beforeRemoval?.()
+      const { uid: present, resourceVersion } = object.metadata
+      return await store.delete(resource, key, { uid: present, resourceVersion })
+    }
+  })
+  return written !== undefined
+}
+
 /**
  * Tries again on the newest version after a conflict, but not when the object is gone. `decide` gives the write, or undefined for none; what it
  * throws itself is not tried again.
@@ -85,7 +115,7 @@ async function onNewest<R extends ResourceName>(
   }
 }
 
-/** Removes this very object, whatever its version; true when this call removed it. */
+/** Removes this very object, whatever its version and its finalizers; true when this call removed it. */
 export async function removeIfThere<R extends ResourceName>(
   store: Store,
   resource: R,

@@ -11,6 +11,7 @@ import { sessionBoard } from '../../sessions/session-board.ts'
 import { eventRecorder } from '../../store/event-recorder.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
+import { holdLate, lateFinalizer } from '../../testing/late-finalizer.ts'
 import { usageBoard } from '../../usage/usage-board.ts'
 import { nodeInbox } from './node-inbox.ts'
 
@@ -222,6 +223,18 @@ test('only a finalizer keeps a pod that its node has removed', async (t) => {
     held?.metadata.resourceVersion,
     'a second message changes nothing',
   )
+})
+
+test('a finalizer that is added while a pod that its node has removed goes holds the pod', async (t) => {
+  const { store, clock, receive } = await inbox(t)
+  const pod = await store.get('pods', key)
+  if (pod === undefined) return t.fail('no pod')
+  await store.update('pods', { ...pod, metadata: { ...pod.metadata, deletionTimestamp: '2026-01-01T00:00:30Z' } })
+  holdLate(store, 'pods')
+  const received = receive(aPodTopic, '')
+  await clock.advance(1_000)
+  await received
+  t.match((await store.get('pods', key))?.metadata.finalizers, [lateFinalizer])
 })
 
 test('the digest of a node is forgotten when its connection ends', async (t) => {

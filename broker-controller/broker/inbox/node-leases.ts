@@ -1,7 +1,8 @@
 /** The lease of each node: created for its Node, renewed by the node's messages, deleted with its Node. */
 import { nodeLeaseNamespace } from '../../../api/lease.ts'
 import type { Clock } from '../../../daemon/clock.ts'
-import { removeIfThere, rewrite } from '../../store/rewrite.ts'
+import { removeObject } from '../../store/object-removal.ts'
+import { rewrite } from '../../store/rewrite.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
 import type { Peer } from '../broker.ts'
 import { hasReported, isOwnedBy, type LeaseInput, leaseAfter, renewedLease, restoredLease } from './node-lease.ts'
@@ -94,7 +95,9 @@ export function nodeLeases({ store, clock }: { readonly store: Store; readonly c
       inOrder(name, async () => {
         written.delete(name)
         const lease = await store.get('leases', { namespace: nodeLeaseNamespace, name })
-        if (lease !== undefined && isOwnedBy(lease, uid)) await removeIfThere(store, 'leases', lease)
+        if (lease === undefined) return
+        const isStillWanted = (fresh: StoredObject<'leases'>) => isOwnedBy(fresh, uid)
+        await removeObject({ store, clock }, 'leases', lease, { isStillWanted })
       }),
   }
 }

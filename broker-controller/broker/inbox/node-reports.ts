@@ -3,7 +3,7 @@ import { EventSchema } from '../../../api/event.ts'
 import { NodeStatusSchema } from '../../../api/node.ts'
 import { PodMessageSchema, StatsMessageSchema, topicName } from '../../../api/topics.ts'
 import { tokenBuckets } from '../../../daemon/limits/token-bucket.ts'
-import { removeIfThere, rewrite } from '../../store/rewrite.ts'
+import { removeOrRewrite, rewrite } from '../../store/rewrite.ts'
 import type { NodeMessage } from '../broker.ts'
 import { involvedObjectOf } from './event-object.ts'
 import type { MessageBodies } from './message-bodies.ts'
@@ -94,18 +94,15 @@ export function nodeReports(needs: NodeReportsNeeds): NodeReports {
     const present = podsOf(node).find(({ metadata }) => metadata.uid === uid)
     if (present === undefined) return
     const { namespace = '', name } = present.metadata
-    const key = { namespace, name }
-    let remove = false
-    await rewrite({ store, clock }, 'pods', {
-      key,
+    await removeOrRewrite({ store, clock }, 'pods', {
+      key: { namespace, name },
       uid,
-      change(pod) {
+      plan(pod) {
         const plan = removedPod(pod, clock.wallMs())
-        remove = plan?.remove === true
-        return plan === undefined || plan.remove || plan.pod === pod ? undefined : plan.pod
+        if (plan?.remove) return 'remove'
+        return plan?.pod === pod ? undefined : plan?.pod
       },
     })
-    if (remove) await removeIfThere(store, 'pods', present)
   }
 
   const event = async (message: NodeMessage) => {

@@ -13,7 +13,7 @@ import { workQueue } from '../../../daemon/work-queue.ts'
 import type { CheckpointWindow } from '../../store/checkpoints/checkpoint-window.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import { type Informer, informer, keyFrom, keyText } from '../../store/informer.ts'
-import { removeIfThere } from '../../store/rewrite.ts'
+import { removeObject } from '../../store/object-removal.ts'
 import type { Store, StoredObject, StoreOrigin } from '../../store/store.ts'
 import { defaultNodeLifecycleSettings } from '../node-lifecycle/node-lifecycle-settings.ts'
 import { isReady } from '../node-lifecycle/zones.ts'
@@ -201,7 +201,8 @@ async function removeHistory(
   present: Iterable<StoredObject<'certificatesigningrequests'>>,
   { store, clock, log }: Pick<CertificateNeeds, 'store' | 'clock' | 'log'>,
 ): Promise<void> {
-  const history = [...present].filter((csr) => isHistory(csr, clock.wallMs()))
-  for (const csr of history) await removeIfThere(store, 'certificatesigningrequests', csr)
+  const isStillWanted = (csr: StoredObject<'certificatesigningrequests'>) => isHistory(csr, clock.wallMs())
+  const history = [...present].filter(isStillWanted)
+  for (const csr of history) await removeObject({ store, clock }, 'certificatesigningrequests', csr, { isStillWanted })
   if (history.length > 0) log.info('Old certificate requests removed', { count: history.length })
 }

@@ -4,7 +4,7 @@ import type { Secret } from '../../../api/secret.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
-import { removeIfThere } from '../../store/rewrite.ts'
+import { removeObject } from '../../store/object-removal.ts'
 import type { Store } from '../../store/store.ts'
 
 export type TokenCleanerNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
@@ -24,8 +24,9 @@ export function isExpiredToken(secret: Secret, nowMs: number): boolean {
 async function runTokenCleaner({ store, clock, log }: TokenCleanerNeeds, signal: AbortSignal): Promise<void> {
   const clean = async () => {
     const { items } = await store.list('secrets', tokenNamespace)
-    for (const secret of items.filter((item) => isExpiredToken(item, clock.wallMs()))) {
-      if (await removeIfThere(store, 'secrets', secret)) {
+    const isStillWanted = (secret: Secret) => isExpiredToken(secret, clock.wallMs())
+    for (const secret of items.filter(isStillWanted)) {
+      if (await removeObject({ store, clock }, 'secrets', secret, { isStillWanted })) {
         log.info('Expired bootstrap token removed', { secret: secret.metadata.name })
       }
     }

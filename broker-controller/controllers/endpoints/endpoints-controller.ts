@@ -8,7 +8,7 @@ import { yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
 import { informer, keyFrom, keyText } from '../../store/informer.ts'
-import { removeIfThere } from '../../store/rewrite.ts'
+import { removeObject } from '../../store/object-removal.ts'
 import type { StoredObject, StoredPod } from '../../store/store.ts'
 import { type EndpointsNeeds, endpointsWrites } from './endpoints-writes.ts'
 import { isLeaderLock, isMirrored, mirroring, mirroringController } from './mirrored-slices.ts'
@@ -100,7 +100,7 @@ async function runEndpoints(needs: EndpointsNeeds, signal: AbortSignal): Promise
       leftBehind.delete(key)
       return isByHand ? undefined : await visitSelecting(key, service)
     }
-    if (leftBehind.has(key) && written !== undefined) await removeIfThere(store, 'endpoints', written)
+    if (leftBehind.has(key) && written !== undefined) await removeObject({ store, clock }, 'endpoints', written)
     leftBehind.delete(key)
     return undefined
   }

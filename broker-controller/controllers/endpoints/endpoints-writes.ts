@@ -1,11 +1,11 @@
 /** Writes what was decided about the endpoints of a Service. */
 
-import { isApiError } from '../../../api/api-error.ts'
 import type { Endpoints } from '../../../api/network/endpoints.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 import { type Log, storyOf } from '../../../daemon/log.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
+import { removeObject } from '../../store/object-removal.ts'
 import { objectReference } from '../../store/references.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
 import type { AdmittedCreation } from '../workloads/admitted-creation.ts'
@@ -35,7 +35,10 @@ export interface EndpointsWrites {
 const sliceAccount = 'endpointslice-controller'
 const endpointsAccount = 'endpoint-controller'
 
-export function endpointsWrites({ store, creation, events, log }: EndpointsNeeds, index: SliceIndex): EndpointsWrites {
+export function endpointsWrites(
+  { store, clock, creation, events, log }: EndpointsNeeds,
+  index: SliceIndex,
+): EndpointsWrites {
   const slices = async (service: string, { create, update, remove }: SliceChanges) => {
     if (create.length + update.length + remove.length === 0) return
     await index.whileWriting(service, async (wrote) => {
@@ -54,9 +57,8 @@ export function endpointsWrites({ store, creation, events, log }: EndpointsNeeds
       }
       for (const slice of remove) {
         await yieldTurn()
-        const { name, namespace = '', uid } = slice.metadata
         wrote(slice)
-        await store.delete('endpointslices', { namespace, name }, { uid }).catch(unlessGone)
+        await removeObject({ store, clock }, 'endpointslices', slice)
       }
     })
   }
@@ -82,8 +84,4 @@ export function endpointsWrites({ store, creation, events, log }: EndpointsNeeds
       }
     },
   }
-}
-
-function unlessGone(error: unknown): void {
-  if (!isApiError(error, 'NotFound')) throw error
 }

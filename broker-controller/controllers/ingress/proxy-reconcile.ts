@@ -4,10 +4,10 @@ import type { IngressClass } from '../../../api/network/ingress-class.ts'
 import type { DaemonSet } from '../../../api/workloads/daemon-set.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { equalJSON } from '../../store/equal-json.ts'
-import { removeIfThere, rewrite } from '../../store/rewrite.ts'
+import { removeObject } from '../../store/object-removal.ts'
+import { rewrite } from '../../store/rewrite.ts'
 import type { Store } from '../../store/store.ts'
 import type { AdmittedCreation } from '../workloads/admitted-creation.ts'
-import { removeObject } from '../workloads/object-removal.ts'
 import { writeAddresses } from './ingress-addresses.ts'
 import type { IngressSettings } from './ingress-settings.ts'
 import { isOurClass, namedClass } from './ingress-sources.ts'
@@ -83,5 +83,5 @@ export async function removeProxy(needs: ProxyNeeds): Promise<void> {
   }
   const namespace = await store.get('namespaces', { namespace: '', name: ingressNamespace })
   if (namespace !== undefined && isMade(namespace)) await removeObject(needs, 'namespaces', namespace)
-  for (const one of made) await removeIfThere(store, 'ingressclasses', one)
+  for (const one of made) await removeObject(needs, 'ingressclasses', one)
 }

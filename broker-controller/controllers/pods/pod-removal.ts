@@ -1,6 +1,6 @@
 /** Deletes a pod as the API would: marked for its node to end, or removed at once when no node has to stop it. */
 import { planPodDeletion } from '../../../api/pod/pod-deletion.ts'
-import { type RewriteNeeds, removeIfThere, rewrite } from '../../store/rewrite.ts'
+import { type RewriteNeeds, removeOrRewrite } from '../../store/rewrite.ts'
 import type { StoredPod } from '../../store/store.ts'
 
 export type PodRemoval = {
@@ -11,22 +11,21 @@ export type PodRemoval = {
 }
 
 /** True when the pod was marked or removed by this. */
-export async function removePod(
+export function removePod(
   { store, clock }: RewriteNeeds,
   pod: StoredPod,
   { gracePeriodSeconds, change = (fresh) => fresh }: PodRemoval = {},
 ): Promise<boolean> {
   const { name, namespace = '', uid } = pod.metadata
-  let remove = false
-  const marked = await rewrite({ store, clock }, 'pods', {
+  return removeOrRewrite({ store, clock }, 'pods', {
     key: { namespace, name },
     uid,
-    change: (fresh) => {
+    plan: (fresh) => {
       const wanted = change(fresh)
-      const plan = wanted && planPodDeletion(wanted, { gracePeriodSeconds, nowMs: clock.wallMs() })
-      remove = plan?.remove === true
-      return plan === undefined || plan.remove || plan.pod === fresh ? undefined : plan.pod
+      if (wanted === undefined) return undefined
+      const plan = planPodDeletion(wanted, { gracePeriodSeconds, nowMs: clock.wallMs() })
+      if (plan.remove) return 'remove'
+      return plan.pod === fresh ? undefined : plan.pod
     },
   })
-  return remove ? removeIfThere(store, 'pods', pod) : marked !== undefined
 }

@@ -7,11 +7,11 @@ import type { Reconciled } from '../../../../daemon/controller.ts'
 import { messageOf } from '../../../../daemon/errors.ts'
 import { type Loop, runLoops } from '../../../../daemon/run.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
+import { removeObject } from '../../../store/object-removal.ts'
 import { objectReference } from '../../../store/references.ts'
 import type { StoredObject } from '../../../store/store.ts'
 import { watchClock } from '../clock-jumps.ts'
 import { controllerOf } from '../controller-ref.ts'
-import { removeJob } from '../jobs/job-removal.ts'
 import type { OwnedObjects } from '../owned-objects.ts'
 import { type OwnersInQueue, ownerLoop } from '../owner-loop.ts'
 import { isNamespaceTerminating, type PodControl, type PodControlNeeds, podControl } from '../pod-control.ts'
@@ -143,7 +143,7 @@ async function createJob(
 async function remove(needs: VisitNeeds, cronJob: StoredCronJob, job: StoredObject<'jobs'>): Promise<void> {
   const { control } = needs
   try {
-    await removeJob(needs, job, 'Background')
+    await removeObject(needs, 'jobs', job, { propagationPolicy: 'Background' })
   } catch (error) {
     await control.record(cronJob, {
       type: 'Warning',

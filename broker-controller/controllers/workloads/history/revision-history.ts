@@ -2,7 +2,8 @@
 import { isApiError } from '../../../../api/api-error.ts'
 import type { BuiltInName } from '../../../../api/resources.ts'
 import type { LabelMatcher, Labels } from '../../../../api/selectors.ts'
-import { removeIfThere, rewrite } from '../../../store/rewrite.ts'
+import { removeObject } from '../../../store/object-removal.ts'
+import { rewrite } from '../../../store/rewrite.ts'
 import type { AnyStored, StoredObject } from '../../../store/store.ts'
 import { claimObjects } from '../claims.ts'
 import { controllerOf, controllerReference } from '../controller-ref.ts'
@@ -103,7 +104,7 @@ export function revisionHistory<R extends BuiltInName>(
       return { current: await renumbered(current, number), duplicates, old, collisionCount }
     },
     async delete(surplus) {
-      for (const revision of surplus) await removeIfThere(store, 'controllerrevisions', revision)
+      for (const revision of surplus) await removeObject(needs, 'controllerrevisions', revision)
     },
   }
 }

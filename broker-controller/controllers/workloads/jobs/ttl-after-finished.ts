@@ -6,10 +6,10 @@ import type { Log } from '../../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../../daemon/run.ts'
 import { workQueue } from '../../../../daemon/work-queue.ts'
 import { keyFrom, keyText } from '../../../store/informer.ts'
+import { removeObject } from '../../../store/object-removal.ts'
 import type { Store } from '../../../store/store.ts'
 import { watchClock } from '../clock-jumps.ts'
 import type { OwnedObjects } from '../owned-objects.ts'
-import { removeJob } from './job-removal.ts'
 
 export type TtlNeeds = { readonly store: Store; readonly clock: Clock; readonly log: Log }
 
@@ -43,7 +43,10 @@ export function ttlAfterFinishedController(needs: TtlNeeds, jobs: OwnedObjects<'
     if (job === undefined || leftMs === undefined) return undefined
     if (leftMs > 0) return { requeueAfterMs: leftMs }
     // Its pods go first, so that no log is lost of a Job that seems to be gone.
-    await removeJob(needs, job, 'Foreground', (fresh) => ttlLeftMs(fresh, clock.wallMs()) === 0)
+    await removeObject(needs, 'jobs', job, {
+      propagationPolicy: 'Foreground',
+      isStillWanted: (fresh) => ttlLeftMs(fresh, clock.wallMs()) === 0,
+    })
     return undefined
   }
   const work = {
