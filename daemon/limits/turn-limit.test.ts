@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { test } from 'tap'
 import { eachInTurns, yieldTurn } from './turn-limit.ts'
 
@@ -23,6 +24,33 @@ test('work that waits for nothing leaves turns to others', async (t) => {
   await Promise.all([work(), work()])
   isOver = true
   t.ok(turns >= 10, `${turns} turns`)
+})
+
+test('work that comes into a turn shares its limit with the work that is there', async (t) => {
+  // The turn of the test before has ended.
+  await delay(20)
+  let inTurn = 0
+  let most = 0
+  let isOver = false
+  const count = () => {
+    most = Math.max(most, inTurn)
+    inTurn = 0
+    if (!isOver) setImmediate(count)
+  }
+  setImmediate(count)
+  const work = async (steps: number) => {
+    for (let step = 0; step < steps; step++) {
+      await yieldTurn()
+      busy(6)
+      inTurn++
+    }
+  }
+  const inNextTurn = () => new Promise<void>((resolve) => setImmediate(() => resolve(work(6))))
+  // One comes before what the first look at the clock in this turn leaves for the next one, the other after it.
+  await Promise.all([inNextTurn(), work(1), inNextTurn()])
+  isOver = true
+  count()
+  t.ok(most <= 2, `${most} steps of 6 ms in one turn`)
 })
 
 test('each of many items is handled once and in order, with turns of others between them', async (t) => {

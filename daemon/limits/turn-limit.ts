@@ -26,9 +26,10 @@ function turnMs(): number {
   const now = performance.now()
   if (startedMs === undefined) {
     startedMs = now
-    setImmediate(() => {
+    // Due before anything of the next turn. A setImmediate comes after those that were there first: they would have a limit of their own.
+    setTimeout(() => {
       startedMs = undefined
-    })
+    }, 1).unref()
   }
   return now - startedMs
 }
