@@ -1,15 +1,19 @@
 /** The controllers of volumes over very many claims and volumes. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { aPod } from '../../../api/testing/builders.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
 import { volumeControllers } from '../../controllers/volumes/volume-controllers.ts'
-import { aStoredClaim, aStoredVolume } from '../volume-objects.ts'
+import type { StoredObject } from '../../store/store.ts'
+import { aStorageClass, aStoredClaim, aStoredVolume } from '../volume-objects.ts'
 import { type ControllerCase, controllerCase, type EndingCase } from './controller-cases.ts'
 
 type World = Parameters<ControllerCase['fill']>[0]
 type ClaimSpec = NonNullable<Parameters<typeof aStoredClaim>[1]>['spec']
 type VolumeSpec = NonNullable<Parameters<typeof aStoredVolume>[1]>['spec']
 
+/** Of more the garbage collection of the test itself would be the longest turn. */
 const most = 4_000
+const some = 20
 const pods = 3_000
 /** Few, so that the writes of the case itself are a small part of a turn. */
 const writtenTogether = 20
@@ -44,6 +48,20 @@ export function* volumeCases(log: Parameters<typeof controllerCase>[1]): Generat
   for (const one of cases) yield controllerCase(one, log)
 }
 
+/** Waits until nothing is written any more; then so many claims are as `wanted`. */
+async function written(
+  { store, clock }: World,
+  count: number,
+  wanted: (claim: StoredObject<'persistentvolumeclaims'>) => boolean,
+): Promise<void> {
+  for (let before = ''; before !== (await store.version()); await nextTurn()) {
+    before = await store.version()
+    await clock.advance(1_000)
+  }
+  const { length } = (await store.list('persistentvolumeclaims')).items.filter(wanted)
+  if (length !== count) throw new Error(`${length} claims are as wanted instead of ${count}`)
+}
+
 const loops: ControllerCase['loops'] = (needs) => volumeControllers(needs)
 /** No volume has these labels. */
 const selector = {
@@ -55,6 +73,25 @@ const selector = {
 }
 
 const cases: readonly ControllerCase[] = [
+  {
+    what: `${most} claims wait, and ${some} get volumes`,
+    loops,
+    fill: (world) => addClaims(world, most),
+    async act(world) {
+      await addVolumes(world, 0, some)
+      await written(world, some, ({ status }) => status?.phase === 'Bound')
+    },
+  },
+  {
+    what: `${most} claims get a default class`,
+    loops,
+    fill: (world) => addClaims(world, most),
+    async act(world) {
+      const annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' }
+      await world.store.create('storageclasses', aStorageClass('fast', { metadata: { name: 'fast', annotations } }))
+      await written(world, most, ({ spec }) => spec?.storageClassName === 'fast')
+    },
+  },
   {
     what: `claims with large selectors wait beside ${most} volumes, and another one becomes free`,
     loops,
