@@ -7,7 +7,7 @@ import { defaultStorageClass } from '../../../api/storage/storage-class.ts'
 import { classOfClaim } from '../../../api/storage/volume-matching.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { type Reconciled, runController } from '../../../daemon/controller.ts'
-import { eachInTurns } from '../../../daemon/limits/turn-limit.ts'
+import { eachInTurns, yieldTurn } from '../../../daemon/limits/turn-limit.ts'
 import type { Log } from '../../../daemon/log.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { type WorkQueue, workQueue } from '../../../daemon/work-queue.ts'
@@ -32,8 +32,8 @@ export type VolumeBinderNeeds = {
   readonly hold?: RestoreHold
 }
 
-/** A write waits until it is kept: so many at once are kept together. */
-const visitsAtOnce = 50
+/** A write waits until it is kept, a status 100 ms for others: so many at once are kept together. */
+const visitsAtOnce = 200
 /** Volumes that become free within moments are one search of the claims that wait. */
 const debounceMs = 20
 /** Another writer was faster: its write is visible by then. */
@@ -190,6 +190,8 @@ async function bindTogether(
   while (volume !== undefined) {
     const next = nextBindWrite(claim, volume, needs.clock.wallMs())
     if (next === undefined) return
+    // The store answers many writes in one turn.
+    await yieldTurn()
     if (next.resource === 'persistentvolumes') volume = await writes.writeVolume(next)
     else claim = await writes.writeClaim(next)
   }
