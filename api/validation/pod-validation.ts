@@ -13,6 +13,16 @@ import { containerSecurityProblems, foreignProblems, nameProblems, podSecurityPr
 import { unsupportedFields } from './unsupported-fields.ts'
 import { mountsProblems, volumeNames, volumesProblems } from './volume-validation.ts'
 
+/** Containers and init containers of a pod, and those that are added later. Its node decides about each of them at each change of one. */
+export const mostContainers = 250
+
+/** Of a new pod, or of a template. `at`: the path of the list that is too long. */
+export function containerExcess(at: string, count: number): readonly Problem[] {
+  if (count <= mostContainers) return []
+  const message = `Too many: ${count}: must have at most ${mostContainers} containers and init containers`
+  return [{ field: at, reason: 'FieldValueTooMany', message }]
+}
+
 /** Of a pod with its defaults filled in. */
 export function podProblems(pod: Pod): readonly Problem[] {
   const { metadata, spec } = pod
@@ -34,6 +44,7 @@ export function podTemplateProblems(at: string, { metadata = {}, spec }: PodTemp
     ...labelProblems(`${at}.metadata.labels`, metadata.labels),
     ...annotationProblems(`${at}.metadata.annotations`, metadata.annotations),
     ...podSpecProblems(specAt, spec),
+    ...containerExcess(`${specAt}.containers`, containerCount(spec)),
     ...unsupportedFields(specAt, spec),
     ...((spec.ephemeralContainers ?? []).length === 0
       ? []
@@ -110,6 +121,11 @@ export function podSpecProblems(at: string, spec: PodSpec): readonly Problem[] {
       problemsWith(`${at}.readinessGates[${index}].conditionType`, conditionType, qualifiedNameProblem),
     ),
   ]
+}
+
+/** Those that a pod begins with. */
+export function containerCount({ containers, initContainers = [] }: PodSpec): number {
+  return containers.length + initContainers.length
 }
 
 export const mirrorField = `metadata.annotations[${mirrorAnnotation}]`

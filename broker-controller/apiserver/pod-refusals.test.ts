@@ -1,5 +1,8 @@
 import { test } from 'tap'
-import { causes, create, createdPod, fields, pod } from '../testing/admitting.ts'
+import { problemText } from '../../api/problem.ts'
+import { withPodDefaults } from '../../api/validation/pod-defaults.ts'
+import { causes, create, createdPod, createPod, fields, pod } from '../testing/admitting.ts'
+import { ephemeralChangeProblems, podChangeProblems } from './kinds/pod-change.ts'
 
 test('all errors of a pod are reported at once, each with its field', async (t) => {
   const wrong = pod(
@@ -123,6 +126,37 @@ test('a termination message is written to a file inside the container', async (t
   for (const wrong of ['../../etc/passwd', '/dev/../../x', '/', '//', '/./', '/a:ro']) {
     t.match(path(wrong), [/^spec\.containers\[0\]\.terminationMessagePath: Invalid value/], wrong)
   }
+})
+
+test('a pod has at most 250 containers, init containers and those that are added to it included', async (t) => {
+  const many = (kind: string, count: number) =>
+    Array.from({ length: count }, (_, at) => ({ name: `${kind}-${at}`, image: 'app:1' }))
+  const most = pod({ containers: many('c', 150), initContainers: many('i', 100) })
+  const more = pod({ containers: many('c', 150), initContainers: many('i', 101) })
+  const tooMany = 'Too many: 251: must have at most 250 containers and init containers'
+  const stored = createPod(most)
+  t.same(
+    causes(() => create('pods', more)),
+    [`spec.containers: ${tooMany}`],
+  )
+  const template = (of: typeof most) => ({
+    apiVersion: 'v1',
+    kind: 'PodTemplate',
+    metadata: { name: 'web', namespace: 'default' },
+    template: { spec: of.spec },
+  })
+  create('podtemplates', template(most))
+  t.same(
+    causes(() => create('podtemplates', template(more))),
+    [`template.spec.containers: ${tooMany}`],
+  )
+  const added = withPodDefaults({ ...stored.spec, ephemeralContainers: many('e', 1) })
+  t.same(ephemeralChangeProblems(stored, { ...stored, spec: added }).map(problemText), [
+    `spec.ephemeralContainers: ${tooMany}`,
+  ])
+  const { containers } = more.spec
+  const before = { ...stored, spec: { ...stored.spec, containers: [...containers, ...many('d', 200)] } }
+  t.same(podChangeProblems(before, before), [], 'one that an earlier version accepted is changed as any other')
 })
 
 test('supported fields and empty values are accepted', async (t) => {

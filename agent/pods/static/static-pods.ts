@@ -10,7 +10,7 @@ import { isObject } from '../../../api/text/json.ts'
 import { earlyProblems } from '../../../api/validation/ephemeral-validation.ts'
 import { metadataProblems } from '../../../api/validation/metadata-validation.ts'
 import { withPodDefaults } from '../../../api/validation/pod-defaults.ts'
-import { podProblems } from '../../../api/validation/pod-validation.ts'
+import { containerCount, containerExcess, podProblems } from '../../../api/validation/pod-validation.ts'
 import { unsupportedFields } from '../../../api/validation/unsupported-fields.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 
@@ -37,6 +37,7 @@ export function staticPod(content: unknown, facts: ManifestFacts): StaticPod {
   const problems = [
     ...metadataProblems(resources.pods, pod.metadata),
     ...podProblems(pod),
+    ...containerExcess('spec.containers', containerCount(pod.spec)),
     ...earlyProblems('spec', pod.spec),
     ...unsupportedFields('spec', pod.spec),
     ...dependencies(pod),

@@ -12,7 +12,12 @@ import {
 import { forbidden, invalid, type Problem } from '../../../api/problem.ts'
 import { imageProblems } from '../../../api/validation/container-validation.ts'
 import { ephemeralProblems } from '../../../api/validation/ephemeral-validation.ts'
-import { mirrorField, tolerationProblems } from '../../../api/validation/pod-validation.ts'
+import {
+  containerCount,
+  containerExcess,
+  mirrorField,
+  tolerationProblems,
+} from '../../../api/validation/pod-validation.ts'
 import { schedulingProblems } from '../../../api/validation/scheduling-validation.ts'
 import { unsupportedFields } from '../../../api/validation/unsupported-fields.ts'
 
@@ -112,7 +117,13 @@ export function ephemeralChangeProblems({ metadata, spec: old }: Pod, now: Pod):
     if (isDeepStrictEqual(same, container)) return []
     return [forbidden(field, `existing ephemeral containers "${name}" may not be changed`)]
   })
-  return [...ephemeralProblems('spec', now.spec), ...unsupportedFields('spec', now.spec), ...stays]
+  const count = containerCount(now.spec) + added.size
+  return [
+    ...containerExcess(field, count),
+    ...ephemeralProblems('spec', now.spec),
+    ...unsupportedFields('spec', now.spec),
+    ...stays,
+  ]
 }
 
 /** What a gated pod may still change: which nodes it asks for. */

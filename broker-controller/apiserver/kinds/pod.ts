@@ -14,7 +14,7 @@ import { resources } from '../../../api/resources.ts'
 import { podAddressProblems, withPairedPodIPs } from '../../../api/validation/address-pairs.ts'
 import { earlyProblems } from '../../../api/validation/ephemeral-validation.ts'
 import { withPodDefaults } from '../../../api/validation/pod-defaults.ts'
-import { podProblems } from '../../../api/validation/pod-validation.ts'
+import { containerCount, containerExcess, podProblems } from '../../../api/validation/pod-validation.ts'
 import { unsupportedFields } from '../../../api/validation/unsupported-fields.ts'
 import { podWarnings } from '../../../api/warnings/pod-warnings.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
@@ -90,7 +90,10 @@ export const podStrategy: KindStrategy<Pod> = {
   warningsOnCreate: podWarnings,
   validateCreate: (pod, { restored }) => [
     ...podProblems(pod),
-    ...(restored ? [] : earlyProblems('spec', pod.spec)),
+    // A pod that ran before this limit runs on.
+    ...(restored
+      ? []
+      : [...containerExcess('spec.containers', containerCount(pod.spec)), ...earlyProblems('spec', pod.spec)]),
     ...unsupportedFields('spec', pod.spec),
   ],
   validateUpdate: podChangeProblems,
