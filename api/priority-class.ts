@@ -6,7 +6,8 @@ export const PriorityClassSchema = object({
   apiVersion: oneOf('scheduling.k8s.io/v1'),
   kind: oneOf('PriorityClass'),
   metadata: field(1, ObjectMetaSchema),
-  value: pointer(2, integer),
+  /** Stored with each: 0 where its author gave none. */
+  value: pointer(2, optional(integer)),
   globalDefault: field(3, optional(bool)),
   description: field(4, optional(text)),
   preemptionPolicy: pointer(5, optional(text)),

@@ -3,17 +3,46 @@ import { withDefaultTolerations } from '../pod/default-tolerations.ts'
 import {
   type Container,
   type ContainerPort,
+  type EnvVar,
   type PodSpec,
   type PodTemplateSpec,
   PodTemplateSpecSchema,
   type Probe,
 } from '../pod.ts'
-import { withVolumeDefaults } from './volume-validation.ts'
+import { withFieldVersion, withVolumeDefaults } from './volume-validation.ts'
 import { withoutZeros } from './zero-fields.ts'
 
 /** The specification of a pod. Admission adds the tolerations of the node lifecycle to pods, not to templates. */
 export function withPodDefaults(spec: PodSpec): PodSpec {
-  return { ...withPodSpecDefaults(spec), tolerations: withDefaultTolerations(spec.tolerations ?? []) }
+  return {
+    ...withImpliedFields(withPodSpecDefaults(spec)),
+    enableServiceLinks: spec.enableServiceLinks ?? true,
+    tolerations: withDefaultTolerations(spec.tolerations ?? []),
+  }
+}
+
+/** What other fields of a pod imply. A template does not show it (SetDefaults_Pod). */
+export function withImpliedFields(spec: PodSpec): PodSpec {
+  const isOnHost = spec.hostNetwork === true
+  const implied = <C extends Container>(container: C) => withRequests(isOnHost ? withHostPorts(container) : container)
+  return {
+    ...spec,
+    containers: spec.containers.map(implied),
+    ...(spec.initContainers && { initContainers: spec.initContainers.map(implied) }),
+  }
+}
+
+/** A limit without a request is a request, too. */
+function withRequests<C extends Container>(container: C): C {
+  const { limits, requests } = container.resources ?? {}
+  if (limits === undefined || Object.keys(limits).length === 0) return container
+  return { ...container, resources: { ...container.resources, requests: { ...limits, ...requests } } }
+}
+
+function withHostPorts<C extends Container>(container: C): C {
+  if (container.ports === undefined) return container
+  const ports = container.ports.map((port) => ({ ...port, hostPort: port.hostPort || port.containerPort }))
+  return { ...container, ports }
 }
 
 /** A pod template as Kubernetes stores it: also without the fields that are empty, so that equal templates are equal JSON. */
@@ -25,13 +54,11 @@ export function withTemplateDefaults(template: PodTemplateSpec): PodTemplateSpec
 /** The specification of a pod or of a pod template (SetDefaults_PodSpec in pkg/apis/core/v1/defaults.go). */
 function withPodSpecDefaults(spec: PodSpec): PodSpec {
   const account = spec.serviceAccountName || spec.serviceAccount
-  const withDefaults = <C extends Container>(container: C) =>
-    withContainerDefaults(container, spec.hostNetwork === true)
   return {
     ...spec,
-    containers: spec.containers.map(withDefaults),
-    ...(spec.initContainers && { initContainers: spec.initContainers.map(withDefaults) }),
-    ...(spec.ephemeralContainers && { ephemeralContainers: spec.ephemeralContainers.map(withDefaults) }),
+    containers: spec.containers.map(withContainerDefaults),
+    ...(spec.initContainers && { initContainers: spec.initContainers.map(withContainerDefaults) }),
+    ...(spec.ephemeralContainers && { ephemeralContainers: spec.ephemeralContainers.map(withContainerDefaults) }),
     ...(spec.volumes && { volumes: spec.volumes.map(withVolumeDefaults) }),
     restartPolicy: spec.restartPolicy || 'Always',
     terminationGracePeriodSeconds: spec.terminationGracePeriodSeconds ?? 30,
@@ -42,18 +69,23 @@ function withPodSpecDefaults(spec: PodSpec): PodSpec {
   }
 }
 
-function withContainerDefaults<C extends Container>(container: C, hostNetwork: boolean): C {
-  const { limits = {}, requests = {} } = container.resources ?? {}
-  const filled = { ...limits, ...requests }
+function withContainerDefaults<C extends Container>(container: C): C {
   return {
     ...container,
-    ...(container.ports && { ports: container.ports.map((port) => withPortDefaults(port, hostNetwork)) }),
-    resources: { ...container.resources, ...(Object.keys(filled).length > 0 && { requests: filled }) },
+    ...(container.env && { env: container.env.map(withVariableDefaults) }),
+    ...(container.ports && { ports: container.ports.map(withPortDefaults) }),
+    resources: { ...container.resources },
     ...probesWithDefaults(container),
     imagePullPolicy: container.imagePullPolicy || pullPolicyFor(container.image ?? ''),
     terminationMessagePath: container.terminationMessagePath || '/dev/termination-log',
     terminationMessagePolicy: container.terminationMessagePolicy || 'File',
   }
+}
+
+function withVariableDefaults(variable: EnvVar): EnvVar {
+  const { fieldRef, ...from } = variable.valueFrom ?? {}
+  if (fieldRef === undefined) return variable
+  return { ...variable, valueFrom: { ...from, fieldRef: withFieldVersion(fieldRef) } }
 }
 
 function probesWithDefaults({ livenessProbe, readinessProbe, startupProbe, lifecycle }: Container) {
@@ -74,6 +106,7 @@ function probesWithDefaults({ livenessProbe, readinessProbe, startupProbe, lifec
 function withProbeDefaults(probe: Probe): Probe {
   return {
     ...withHandlerDefaults(probe),
+    ...(probe.grpc && { grpc: { ...probe.grpc, service: probe.grpc.service ?? '' } }),
     timeoutSeconds: probe.timeoutSeconds || 1,
     periodSeconds: probe.periodSeconds || 10,
     successThreshold: probe.successThreshold || 1,
@@ -87,9 +120,8 @@ function withHandlerDefaults<H extends Pick<Probe, 'httpGet'>>(handler: H): H {
   return { ...handler, httpGet: { ...httpGet, path: httpGet.path || '/', scheme: httpGet.scheme || 'HTTP' } }
 }
 
-function withPortDefaults(port: ContainerPort, hostNetwork: boolean): ContainerPort {
-  const hostPort = port.hostPort || (hostNetwork ? port.containerPort : undefined)
-  return { ...port, ...(hostPort === undefined ? {} : { hostPort }), protocol: port.protocol || 'TCP' }
+function withPortDefaults(port: ContainerPort): ContainerPort {
+  return { ...port, protocol: port.protocol || 'TCP' }
 }
 
 /** A tag that moves is pulled every time: `latest`, or none at all. A digest never moves. */

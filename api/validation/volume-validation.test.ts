@@ -202,7 +202,15 @@ test('files are readable for all, and a host path is of any type, unless written
   for (const [written, stored] of [
     [{ configMap: { name: 'c' } }, { configMap: { name: 'c', defaultMode: 0o644 } }],
     [{ configMap: { name: 'c', defaultMode: 0 } }, { configMap: { name: 'c', defaultMode: 0 } }],
-    [{ downwardAPI: { items } }, { downwardAPI: { items, defaultMode: 0o644 } }],
+    [
+      { downwardAPI: { items } },
+      {
+        downwardAPI: {
+          items: [{ path: 'x', fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } }],
+          defaultMode: 0o644,
+        },
+      },
+    ],
     [{ projected: { sources: [] } }, { projected: { sources: [], defaultMode: 0o644 } }],
     [{ projected: {} }, { projected: { defaultMode: 0o644 } }],
     [

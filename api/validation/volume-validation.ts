@@ -263,7 +263,7 @@ export function withVolumeDefaults(volume: Volume): Volume {
     ...volume,
     ...(configMap && { configMap: readable(configMap) }),
     ...(secret && { secret: readable(secret) }),
-    ...(downwardAPI && { downwardAPI: readable(downwardAPI) }),
+    ...(downwardAPI && { downwardAPI: readable(withFieldVersions(downwardAPI)) }),
     ...(projected && { projected: readable(withProjectionDefaults(projected)) }),
     ...(hostPath && { hostPath: { ...hostPath, type: hostPath.type ?? '' } }),
     ...(ephemeral?.volumeClaimTemplate && { ephemeral: withClaimDefaults(ephemeral) }),
@@ -287,10 +287,26 @@ function withProjectionDefaults(projected: NonNullable<Volume['projected']>): No
   })
   return {
     ...projected,
-    sources: sources.map((source) =>
-      source.serviceAccountToken === undefined
-        ? source
-        : { ...source, serviceAccountToken: withExpiration(source.serviceAccountToken) },
-    ),
+    sources: sources.map((source) => ({
+      ...source,
+      ...(source.serviceAccountToken && { serviceAccountToken: withExpiration(source.serviceAccountToken) }),
+      ...(source.downwardAPI && { downwardAPI: withFieldVersions(source.downwardAPI) }),
+    })),
   }
+}
+
+type FileOfField = { readonly fieldRef?: { readonly apiVersion?: string } }
+
+function withFieldVersions<D extends { readonly items?: readonly FileOfField[] }>(downwardAPI: D): D {
+  const { items } = downwardAPI
+  if (items === undefined) return downwardAPI
+  return {
+    ...downwardAPI,
+    items: items.map((item) => (item.fieldRef ? { ...item, fieldRef: withFieldVersion(item.fieldRef) } : item)),
+  }
+}
+
+/** SetDefaults_ObjectFieldSelector. */
+export function withFieldVersion<R extends { readonly apiVersion?: string }>(fieldRef: R): R {
+  return { ...fieldRef, apiVersion: fieldRef.apiVersion || 'v1' }
 }

@@ -28,6 +28,7 @@ test('a new pod gets the defaults', async (t) => {
     dnsPolicy: 'ClusterFirst',
     schedulerName: 'default-scheduler',
     securityContext: {},
+    enableServiceLinks: true,
     tolerations: [
       { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 300 },
       { key: 'node.kubernetes.io/unreachable', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 300 },

@@ -14,7 +14,7 @@ const priorityClassTable: TableOf<PriorityClass> = {
     { name: 'Global-Default', type: 'boolean', priority: 0 },
     ...tableColumns('Age', 'PreemptionPolicy'),
   ],
-  cells: ({ metadata, value, globalDefault = false, preemptionPolicy = '' }, nowMs) => [
+  cells: ({ metadata, value = 0, globalDefault = false, preemptionPolicy = '' }, nowMs) => [
     metadata.name ?? '',
     value,
     globalDefault,
@@ -28,7 +28,11 @@ export const priorityClassStrategy: KindStrategy<PriorityClass> = {
   table: priorityClassTable,
   selectableFields: [],
   subresources: {},
-  withDefaults: (one) => ({ ...one, preemptionPolicy: one.preemptionPolicy || 'PreemptLowerPriority' }),
+  withDefaults: (one) => ({
+    ...one,
+    value: one.value ?? 0,
+    preemptionPolicy: one.preemptionPolicy || 'PreemptLowerPriority',
+  }),
   validateCreate: priorityClassProblems,
   validateUpdate: changeProblems,
   async admitCreate(_, __, { store }) {
@@ -53,7 +57,7 @@ function onlyDefault(one: PriorityClass, classes: readonly PriorityClass[]): Pri
   throw forbid(resources.priorityclasses, name, because)
 }
 
-function priorityClassProblems({ metadata, value, preemptionPolicy = '' }: PriorityClass): readonly Problem[] {
+function priorityClassProblems({ metadata, value = 0, preemptionPolicy = '' }: PriorityClass): readonly Problem[] {
   return [...rankProblems(metadata.name ?? '', value), ...policyProblems('preemptionPolicy', preemptionPolicy)]
 }
 

@@ -40,6 +40,17 @@ test('a pod has the priority of its class, of the default class, or none', async
   t.match(spec({ spec: { preemptionPolicy: 'Never' } }), /computed PreemptLowerPriority/)
 })
 
+test('a class without a value has 0, and shows it', async (t) => {
+  const { value: _, ...unvalued } = aClass('plain', 0)
+  t.equal((create('priorityclasses', unvalued) as PriorityClass).value, 0)
+  const { ask } = await anApi(t)
+  const path = '/apis/scheduling.k8s.io/v1/priorityclasses'
+  t.match(await ask('POST', path, { body: unvalued }), { code: 201, body: { value: 0 } })
+  t.match(withPriority(aPod({ spec: { priorityClassName: 'plain' } }), [unvalued]), {
+    object: { spec: { priority: 0 } },
+  })
+})
+
 test('one class is the default; user classes stay below the system ones; a value stays', async (t) => {
   const usual = aClass('usual', 10, { globalDefault: true })
   const { ask } = await anApi(t)

@@ -39,7 +39,7 @@ export function withPriority(pod: Pod, classes: readonly PriorityClass[]): Admit
 function defaultClass(classes: readonly PriorityClass[]): PriorityClass | undefined {
   const defaults = classes.filter(({ globalDefault }) => globalDefault === true)
   return defaults.reduce<PriorityClass | undefined>(
-    (least, one) => (least === undefined || one.value < least.value ? one : least),
+    (least, one) => (least === undefined || (one.value ?? 0) < (least.value ?? 0) ? one : least),
     undefined,
   )
 }

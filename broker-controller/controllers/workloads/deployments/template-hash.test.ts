@@ -32,6 +32,17 @@ test('a variable without a value is an empty one, and so is each field that Go l
   t.notOk(isSameTemplate(withContainer({ env: [{ name: 'A', value: '' }] }), withContainer({})))
 })
 
+test('what limits and the network of the host imply makes no other template', async (t) => {
+  const limits = { cpu: '1' }
+  const on = (ports: object, resources: object) =>
+    template(
+      {},
+      { hostNetwork: true, containers: [{ name: 'main', ports: [{ containerPort: 80, ...ports }], resources }] },
+    )
+  t.ok(isSameTemplate(on({}, { limits }), on({ hostPort: 80 }, { limits, requests: limits })))
+  t.notOk(isSameTemplate(on({}, { limits }), on({}, { limits, requests: { cpu: '500m' } })))
+})
+
 test('quantities are compared by their amount, and labels by their text', async (t) => {
   const limited = (cpu: string) => template({}, { containers: [{ name: 'main', resources: { limits: { cpu } } }] })
   t.ok(isSameTemplate(limited('500m'), limited('0.5')))

@@ -2,7 +2,7 @@
 import type { PodTemplateSpec } from '../../../../api/pod.ts'
 import { tryParseQuantity } from '../../../../api/quantity.ts'
 import { isObject } from '../../../../api/text/json.ts'
-import { withTemplateDefaults } from '../../../../api/validation/pod-defaults.ts'
+import { withImpliedFields, withTemplateDefaults } from '../../../../api/validation/pod-defaults.ts'
 
 export const templateHashLabel = 'pod-template-hash'
 
@@ -29,7 +29,8 @@ function canonicalTemplate(template: PodTemplateSpec): string {
   const { [templateHashLabel]: _, ...labels } = template.metadata?.labels ?? {}
   // Kubernetes reads every object with its defaults: one that was stored before a default existed is no other template.
   const whole = withTemplateDefaults({ ...template, metadata: { ...template.metadata, labels } })
-  const text = JSON.stringify(canonical(whole, false))
+  // Earlier versions stored these in templates: one without them is the same.
+  const text = JSON.stringify(canonical({ ...whole, spec: withImpliedFields(whole.spec) }, false))
   known.set(template, text)
   return text
 }
