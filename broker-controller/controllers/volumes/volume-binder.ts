@@ -147,6 +147,7 @@ async function visitClaim(visitor: Visitor, key: string): Promise<Reconciled> {
   }
   if (plan.write !== undefined) await writes.write(plan.write)
   if (plan.event === undefined) return undefined
+  await yieldTurn()
   await writes.record(claim, plan.event)
   return { requeueAfterMs: repeatMs }
 }

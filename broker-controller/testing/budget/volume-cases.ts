@@ -11,7 +11,6 @@ type World = Parameters<ControllerCase['fill']>[0]
 type ClaimSpec = NonNullable<Parameters<typeof aStoredClaim>[1]>['spec']
 type VolumeSpec = NonNullable<Parameters<typeof aStoredVolume>[1]>['spec']
 
-/** Of more the garbage collection of the test itself would be the longest turn. */
 const most = 4_000
 const some = 20
 const pods = 3_000
@@ -49,7 +48,7 @@ export function* volumeCases(log: Parameters<typeof controllerCase>[1]): Generat
 }
 
 /** Waits until nothing is written any more; then so many claims are as `wanted`. */
-async function written(
+async function settled(
   { store, clock }: World,
   count: number,
   wanted: (claim: StoredObject<'persistentvolumeclaims'>) => boolean,
@@ -79,7 +78,7 @@ const cases: readonly ControllerCase[] = [
     fill: (world) => addClaims(world, most),
     async act(world) {
       await addVolumes(world, 0, some)
-      await written(world, some, ({ status }) => status?.phase === 'Bound')
+      await settled(world, some, ({ status }) => status?.phase === 'Bound')
     },
   },
   {
@@ -89,7 +88,7 @@ const cases: readonly ControllerCase[] = [
     async act(world) {
       const annotations = { 'storageclass.kubernetes.io/is-default-class': 'true' }
       await world.store.create('storageclasses', aStorageClass('fast', { metadata: { name: 'fast', annotations } }))
-      await written(world, most, ({ spec }) => spec?.storageClassName === 'fast')
+      await settled(world, most, ({ spec }) => spec?.storageClassName === 'fast')
     },
   },
   {
