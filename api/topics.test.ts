@@ -37,6 +37,11 @@ const otherVersion: { readonly [Kind in Topic['kind']]: object } = {
   },
   services: { epoch: 'e', version: 1, services: [] },
   policies: { epoch: 'e', version: 1, namespaces: ['n'], sets: [], policies: [] },
+  volumes: {
+    ...{ epoch: 'e', version: 1, store: 's' },
+    orders: [{ kind: 'something later', volume: 'v', uid: 'u', pool: 'p', folder: 'f', later: 1 }],
+  },
+  storage: { done: ['u'], refused: [{ uid: 'u', reason: 'r', later: 1 }] },
 }
 
 test('every message is understood whatever a later version has added to it', async (t) => {
@@ -94,6 +99,7 @@ test('the broker keeps the last state of each topic that is a state, and no sing
     'policies',
     'services',
     'status',
+    'volumes',
   ])
 })
 

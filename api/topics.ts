@@ -28,6 +28,7 @@ import {
 } from './schema.ts'
 import { SecretSchema } from './secret.ts'
 import { NodeClaimSchema } from './storage/node-claim.ts'
+import { StorageMessageSchema, VolumesMessageSchema } from './storage/volume-messages.ts'
 
 const topicPrefix = 'bramble/v1'
 
@@ -192,6 +193,8 @@ export const ControllerMessageSchema = object({
   policies: optional(bool),
   /** The topic `contents` of each node exists. */
   contents: optional(bool),
+  /** The topics `volumes` and `storage` of each node exist. */
+  volumes: optional(bool),
 })
 export type ControllerMessage = Described<typeof ControllerMessageSchema>
 
@@ -207,6 +210,8 @@ export type NodeTopic =
         | 'desired'
         | 'calls'
         | 'policies'
+        | 'volumes'
+        | 'storage'
       readonly node: string
     }
   | { readonly kind: 'pod'; readonly node: string; readonly uid: string }
@@ -234,6 +239,8 @@ export const topicRules: { readonly [Kind in Topic['kind']]: TopicRule } = {
   desired: { from: 'controller', qos: 1, retain: true, schema: DesiredMessageSchema },
   calls: { from: 'controller', qos: 1, retain: false, schema: CallMessageSchema },
   policies: { from: 'controller', qos: 1, retain: true, schema: PoliciesMessageSchema },
+  volumes: { from: 'controller', qos: 1, retain: true, schema: VolumesMessageSchema },
+  storage: { from: 'node', qos: 1, retain: false, schema: StorageMessageSchema },
   controller: { from: 'controller', qos: 1, retain: true, schema: ControllerMessageSchema },
   network: { from: 'controller', qos: 1, retain: true, schema: NetworkMessageSchema },
   services: { from: 'controller', qos: 1, retain: true, schema: ServicesMessageSchema },
@@ -294,6 +301,8 @@ const plainKinds = [
   'desired',
   'calls',
   'policies',
+  'volumes',
+  'storage',
 ] as const
 
 function isPlainKind(kind: string): kind is (typeof plainKinds)[number] {

@@ -17,6 +17,7 @@ import { nodeOutbox } from './broker/outbox/node-outbox.ts'
 import { servicesOutbox } from './broker/outbox/services-outbox.ts'
 import { sessionRequests } from './broker/outbox/session-requests.ts'
 import { usageRequests } from './broker/outbox/usage-requests.ts'
+import { volumesOutbox } from './broker/outbox/volumes-outbox.ts'
 import { policiesOutbox } from './broker/policies/policies-outbox.ts'
 import { authorityFolderName } from './commands/backup.ts'
 import { controlLoops } from './control-plane.ts'
@@ -136,6 +137,7 @@ async function openBroker(
     addressRules: parts.admission.addressRules,
     usage,
     sessions,
+    storage: parts.storage,
     broker,
     podsOf: outbox.podsOf,
     desired: outbox,
@@ -144,7 +146,7 @@ async function openBroker(
   const listener = limitMessages(inbox, { clock, registry })
   const mqttPort = await broker.listen(listener)
   const mqttServer = configuration.externalBroker?.url ?? `mqtts://${names.advertised}:${mqttPort}`
-  return { broker, mqttPort, mqttServer, servers, inbox, outbox, networkLoops }
+  return { broker, epoch, mqttPort, mqttServer, servers, inbox, outbox, networkLoops }
 }
 
 /** The addresses of all controllers and brokers; undefined: both are those of this controller. */
@@ -225,9 +227,10 @@ function fleetLoops(
   { configuration }: BrokerControllerNeeds,
   parts: LeadingParts,
   api: OpenApi,
-  { broker, inbox, outbox, networkLoops }: BrokerPorts,
+  { broker, epoch, inbox, outbox, networkLoops }: BrokerPorts,
 ): readonly Loop[] {
   const { shared, creation, scales, origin, names, own, checkpoints, hold, usage, sessions, registry, replica } = parts
+  const { storage } = parts
   const authorities = { trusted: () => own.authority().trusted, onChange: own.onChange }
   return [
     parts.objects,
@@ -236,6 +239,7 @@ function fleetLoops(
     inbox,
     outbox,
     ...networkLoops,
+    volumesOutbox({ ...shared, broker, epoch, origin, hold }),
     ...broker.loops,
     ...(api.dashboard === undefined ? [] : dashboardLoops(api.dashboard)),
     usageRequests({ usage, broker, clock, log: shared.log }),
@@ -246,6 +250,7 @@ function fleetLoops(
         creation,
         scales,
         usage,
+        storage,
         registry,
         random: Math.random,
         signer: own.signer,

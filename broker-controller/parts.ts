@@ -43,6 +43,7 @@ import { contentProver } from './store/checkpoints/content-proof.ts'
 import { eventRecorder } from './store/event-recorder.ts'
 import { openRevocationList } from './store/revocations.ts'
 import type { OpenedStore, StoreUpkeep } from './store/store.ts'
+import { storageBoard } from './usage/storage-board.ts'
 import { usageBoard } from './usage/usage-board.ts'
 
 export type BrokerControllerNeeds = {
@@ -153,6 +154,7 @@ export async function openParts(
     checkpoints: late ?? (await openCheckpointWindow(shared, origin, configuration.checkpoints)),
     replica,
     usage: usageBoard({ clock }),
+    storage: storageBoard(),
     sessions,
   }
 }

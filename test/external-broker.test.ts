@@ -15,6 +15,7 @@ import { sessionBoard } from '../broker-controller/sessions/session-board.ts'
 import { eventRecorder } from '../broker-controller/store/event-recorder.ts'
 import { memoryStore } from '../broker-controller/store/memory-store.ts'
 import { brokerContract } from '../broker-controller/testing/broker-contract.ts'
+import { storageBoard } from '../broker-controller/usage/storage-board.ts'
 import { usageBoard } from '../broker-controller/usage/usage-board.ts'
 import { systemClock as clock } from '../daemon/clock.ts'
 import { metricsRegistry } from '../daemon/metrics-registry.ts'
@@ -69,6 +70,7 @@ test('an agent and its controller meet on Mosquitto: lease, status, pods, goodby
     ...shared,
     usage: usageBoard({ clock }),
     sessions: sessionBoard({ clock }),
+    storage: storageBoard(),
     podsOf: outbox.podsOf,
     desired: outbox,
   })

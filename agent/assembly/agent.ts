@@ -30,6 +30,7 @@ import { assemblePressure } from './pressure.ts'
 import { assembleSessions } from './sessions.ts'
 import { assembleShutdown, type Farewell, farewell } from './shutdown.ts'
 import { readStaticPods } from './static-pods.ts'
+import { assembleVolumes, withOrders } from './volumes.ts'
 
 export type Assembly = {
   readonly request: RunRequest
@@ -85,7 +86,8 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   const staticPods = await readStaticPods({ board, configuration, nodeName, event, watch, log })
   const shared = { root, dataDir, request, configuration, nodeName, board, machine, controlPlane, event, counters, log }
   const network = await assembleNetwork({ ...shared, ...ground, controllerUrls, engine, link })
-  const pods = assemblePods({ ...shared, runtime, api: link.api, isolation: network.isolation })
+  const { disk, orders } = assembleVolumes(shared)
+  const pods = assemblePods({ ...shared, disk, runtime, api: link.api, isolation: network.isolation })
   const pressure = assemblePressure({ ...shared, containers, pods, clock, clockFor: watch.clockFor })
   const { podNetworkProblem } = engine
   const machineHealth = await assembleMachineHealth({ ...shared, health, podNetworkProblem })
@@ -125,17 +127,15 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
     name: 'control-plane',
     run: (signal) => {
       const stats = configuration.metered ? {} : { stats: sampler.call }
-      return controlPlane.run(
-        {
-          ...membership.listener,
-          ...network.listener,
-          ...stats,
-          session: sessions.requested,
-          connected: status.update,
-          disconnected: sessions.disconnected,
-        },
-        signal,
-      )
+      const listener = {
+        ...membership.listener,
+        ...network.listener,
+        ...stats,
+        session: sessions.requested,
+        connected: status.update,
+        disconnected: sessions.disconnected,
+      }
+      return controlPlane.run(withOrders(listener, orders), signal)
     },
   }
   const statusLine = () => {
@@ -149,7 +149,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
   return [
     ...(service === undefined ? [] : [notifierLoop(service, view, clock, log)]),
     ...[connect, ...membership.loops, ...network.loops, ...staticPods, ...machine.loops, ...pressure, engineHealth],
-    ...[...machineHealth, status, lease, pods, ...shutdown, sampler, endpoint, sessions],
+    ...[...machineHealth, status, lease, pods, orders, ...shutdown, sampler, endpoint, sessions],
   ]
 }
 

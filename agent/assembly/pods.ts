@@ -5,7 +5,6 @@ import type { ApiClient } from '../../daemon/api-client.ts'
 import type { Log } from '../../daemon/log.ts'
 import { checkpointPath, fileCheckpoint } from '../adapters/disk/checkpoint.ts'
 import { logLinkFolders } from '../adapters/disk/log-link-folders.ts'
-import { volumeStore } from '../adapters/disk/volume-store.ts'
 import { networkProbes } from '../adapters/http/network-probes.ts'
 import { deviceNumber, findDevices } from '../adapters/kernel/host-devices.ts'
 import { hostPlatform } from '../adapters/kernel/host-platform.ts'
@@ -16,6 +15,7 @@ import type { ControlPlane } from '../node/connection/control-plane.ts'
 import type { PodIsolation } from '../pods/admission/pod-isolation.ts'
 import { defaultPodManagerSettings, type PodManager, type PodManagerNeeds, podManager } from '../pods/pod-manager.ts'
 import type { ContainerRuntime } from '../pods/runtime/runtime.ts'
+import type { VolumeStore } from '../pods/volumes/volume-store.ts'
 import type { AgentCounters } from '../usage/agent-counters.ts'
 import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
@@ -28,6 +28,7 @@ export type PodParts = {
   readonly configuration: AgentConfiguration
   readonly nodeName: string
   readonly machine: AgentMachine
+  readonly disk: VolumeStore
   readonly runtime: ContainerRuntime
   readonly isolation: PodIsolation
   readonly controlPlane: ControlPlane
@@ -38,12 +39,12 @@ export type PodParts = {
 
 export function assemblePods(parts: PodParts): PodManager {
   const { root, dataDir, board, configuration, nodeName, machine, runtime, controlPlane, api, counters, log } = parts
-  const { boot, clock, date, inventory, random, sensors, volumes } = machine
+  const { boot, clock, date, inventory, random, sensors } = machine
   const uptimeMs = () => sensors.time().uptimeMs
   const pods = podManager(
     {
       runtime,
-      volumes: volumeStore(volumes),
+      volumes: parts.disk,
       hostResolver: () => readResolver(root),
       machineHosts: () => readHosts(root),
       platformProblem: hostPlatform({ root, machine: unameMachine() }),

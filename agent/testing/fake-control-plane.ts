@@ -1,6 +1,7 @@
 /** A control plane that holds the newest report of a node, and all its reports in order. */
 import type { Event } from '../../api/event.ts'
 import type { NodeStatus } from '../../api/node.ts'
+import type { StorageMessage } from '../../api/storage/volume-messages.ts'
 import type { PodMessage, StatsMessage } from '../../api/topics.ts'
 import type { ControlPlane, Leave } from '../node/connection/control-plane.ts'
 
@@ -22,6 +23,7 @@ export interface FakeControlPlane extends ControlPlane {
   readonly repeats: { count: number }
   /** How often the contents were reported. */
   readonly contentReports: { count: number }
+  readonly storage: StorageMessage[]
 }
 
 export function fakeControlPlane(): FakeControlPlane {
@@ -39,6 +41,7 @@ export function fakeControlPlane(): FakeControlPlane {
     heartbeats: { count: 0 },
     repeats: { count: 0 },
     contentReports: { count: 0 },
+    storage: [],
     reportNodeStatus: (status) => void fake.statuses.push(status),
     confirmNodeStatus() {
       fake.confirmed.count++
@@ -49,6 +52,7 @@ export function fakeControlPlane(): FakeControlPlane {
     reportEvent: (event) => void fake.events.push(event),
     sendStats: (message) => void fake.stats.push(message),
     reportEverything: () => void fake.repeats.count++,
+    reportStorage: (message) => void fake.storage.push(message),
     reportContents: () => void fake.contentReports.count++,
     publishLeave: async (leave) => void fake.leaves.push(leave),
     renewLease() {

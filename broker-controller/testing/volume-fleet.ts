@@ -7,6 +7,7 @@ import { runLoops } from '../../daemon/run.ts'
 import { volumeControllers } from '../controllers/volumes/volume-controllers.ts'
 import { scheduler } from '../scheduler/scheduler.ts'
 import type { Store, StoredObject } from '../store/store.ts'
+import { storageBoard } from '../usage/storage-board.ts'
 import { type Fleet, fleet } from './fleet.ts'
 import { delayedClasses } from './pods-with-claims.ts'
 import { aStoredClaim, aStoredVolume, claimRefTo } from './volume-objects.ts'
@@ -51,7 +52,11 @@ export async function volumeFleet(t: Parameters<typeof fleet>[0], ...nodes: read
     live(seen = store, random = () => 0) {
       const needs = workloadNeeds(seen, clock, log)
       const stop = new AbortController()
-      const running = runLoops([scheduler({ ...needs, random }), ...volumeControllers(needs)], stop.signal, log)
+      const running = runLoops(
+        [scheduler({ ...needs, random }), ...volumeControllers({ ...needs, storage: storageBoard() })],
+        stop.signal,
+        log,
+      )
       return async () => {
         stop.abort()
         let hasEnded = false

@@ -12,6 +12,7 @@ import { volumeControllers } from '../controllers/volumes/volume-controllers.ts'
 import { memoryStore } from '../store/memory-store.ts'
 import { removeObject } from '../store/object-removal.ts'
 import type { Store, StoredObject } from '../store/store.ts'
+import { type StorageBoard, storageBoard } from '../usage/storage-board.ts'
 import { create } from './admitting.ts'
 import { workloadNeeds } from './workload-world.ts'
 
@@ -22,6 +23,8 @@ export interface VolumeWorld {
   /** As others see it: writes to it do not fail with the process. */
   readonly store: Store
   readonly clock: FakeClock
+  /** What nodes report. */
+  readonly storage: StorageBoard
   /** Starts the controllers; they end with the test, or when the function is called. */
   start(): () => Promise<void>
   settle(ms?: number): Promise<void>
@@ -47,10 +50,12 @@ export function volumeWorld(
   const log: Log = quietLog(t)
   const seen = given.store?.(store) ?? store
   const { hold } = given
-  const needs = { ...workloadNeeds(seen, clock, log), ...(hold && { hold }) }
+  const storage = storageBoard()
+  const needs = { ...workloadNeeds(seen, clock, log), storage, ...(hold && { hold }) }
   const get = <R extends Kind>(resource: R, namespace: string, name: string) => store.get(resource, { namespace, name })
   return {
     store,
+    storage,
     clock,
     settle: (ms = 100) => clock.advance(ms),
     start() {

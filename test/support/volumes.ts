@@ -4,12 +4,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { mountPoints, mountsAt, unmount } from '../../agent/adapters/disk/mounts.ts'
-import { volumeFolders, volumeStore } from '../../agent/adapters/disk/volume-store.ts'
-import type { VolumeStore } from '../../agent/pods/volumes/volume-store.ts'
+import { type DiskVolumes, volumeFolders, volumeStore } from '../../agent/adapters/disk/volume-store.ts'
 import type { Ending } from './dockerd.ts'
 
 export type TestVolumes = {
-  readonly store: VolumeStore
+  readonly store: DiskVolumes
   readonly folder: string
   readonly dataDirectory: string
   readonly memoryDirectory: string

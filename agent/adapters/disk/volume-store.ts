@@ -8,6 +8,7 @@ import { chmod, chown, mkdir, mkdtemp, readdir, realpath, rename, stat as statOf
 import { dirname, join } from 'node:path'
 import { messageOf } from '../../../daemon/errors.ts'
 import { VolumeError, type VolumeStore, type WantedVolume } from '../../pods/volumes/volume-store.ts'
+import type { VolumeTrash } from '../../pods/volumes/volume-trash.ts'
 import { hasFiles, replaceFiles } from './atomic-files.ts'
 import { removeFolder } from './folder-removal.ts'
 import { type Held, holdInside } from './inside-volume.ts'
@@ -17,6 +18,7 @@ import { type RemoteFiles, remoteFiles } from './remote/remote-files.ts'
 import { remoteMountOn } from './remote/remote-mounts.ts'
 import { readToken, writeToken } from './token-files.ts'
 import { claimVolumes } from './volumes/claim-volumes.ts'
+import { diskTrash } from './volumes/disk-trash.ts'
 import { checkHostPath } from './volumes/host-files.ts'
 import { volumePool } from './volumes/pool.ts'
 
@@ -33,7 +35,11 @@ export async function volumeFolders(dataDir: string): Promise<VolumeFolders> {
   return { dataDirectory, memoryDirectory: join(await realpath('/run'), 'bramble', id) }
 }
 
-export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, remote = remoteFiles()): VolumeStore {
+export interface DiskVolumes extends VolumeStore {
+  readonly trash: VolumeTrash
+}
+
+export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, remote = remoteFiles()): DiskVolumes {
   const messages = join(memoryDirectory, 'messages')
   const inMemory = once(() => mountOwnMemory(memoryDirectory, ['mode=0700', 'nosuid', 'nodev', 'size=25%']))
   const messagesInMemory = once(async () => {
@@ -43,11 +49,12 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
   const onDisk = (podUID: string, ...rest: readonly string[]) => join(dataDirectory, 'pods', safe(podUID), ...rest)
   const aside = (podUID: string, ...rest: readonly string[]) => join(memoryDirectory, 'pods', safe(podUID), ...rest)
   const tokenFolders = (podUID: string) => [aside(podUID, 'tokens'), onDisk(podUID, 'tokens')]
+  const pool = volumePool(dataDirectory)
   const claims = claimVolumes({
     folderOf: (podUID) => aside(podUID, 'claims'),
     pods: join(memoryDirectory, 'pods'),
     remote,
-    pool: volumePool(dataDirectory),
+    pool,
   })
   const placeOf = (podUID: string, volume: WantedVolume) => {
     if (volume.kind === 'hostPath' || volume.kind === 'claim') return volume.path
@@ -93,6 +100,7 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
   }
 
   return {
+    trash: diskTrash({ pool, discard: claims.discard }),
     place: (podUID, volume) => described(`volume "${volume.name}"`, () => place(podUID, volume)),
     part: (podUID, volume, subPath, mount) => described(subPath, () => part(podUID, volume, subPath, mount)),
     async silence(path) {

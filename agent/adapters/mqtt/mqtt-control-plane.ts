@@ -13,6 +13,7 @@ import type { MqttLink } from './mqtt-link.ts'
 import { nodeTopics } from './node-topics.ts'
 import { receivedMessages } from './received-messages.ts'
 import { reportMessages } from './report-messages.ts'
+import { storageReport } from './storage-report.ts'
 
 export type MqttControlPlaneNeeds = {
   readonly clock: Clock
@@ -59,26 +60,29 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     log,
   })
   const contents = contentsReport(topics.contents, () => listener?.heldContents?.())
+  const storage = storageReport(topics.storage)
   const received = receivedMessages({
     topics,
     republish() {
       reports.reportEverything()
       contents.publish()
+      storage.publish()
     },
     announced(message) {
       leases.received(message)
       terms.received(message)
       contents.received(message)
+      storage.received(message)
+      if (message.volumes === true) followed.follow('volumes', [topics.volumes])
       // Policies first: they are there when the network is complete.
-      if (message.network === true && message.policies === true) follow('policies', [topics.policies])
-      if (message.network === true) follow('network', [topics.network, ...topics.services])
+      if (message.network === true && message.policies === true) followed.follow('policies', [topics.policies])
+      if (message.network === true) followed.follow('network', [topics.network, ...topics.services])
     },
     log,
   })
   let listener: ControlPlaneListener | undefined
   let link: MqttLink | undefined
-  /** By what the controller may announce: the link on which it has not; it closes on a subscription to a topic that it has not. */
-  const greeted = new Map<'network' | 'policies', MqttLink>()
+  const followed = followedTopics(log)
 
   const session: ConnectionSession = {
     connecting() {
@@ -87,8 +91,9 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     },
     receive: (...message) => listener && received.receive(listener, ...message),
     async greet(on) {
-      greeted.set('network', on).set('policies', on)
+      followed.opened(on)
       contents.opened(on)
+      storage.opened(on)
       await messages.online(on)
       await on.subscribe([topics.desired, topics.calls, topics.controller])
     },
@@ -101,9 +106,10 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     closed() {
       const wasOpen = link !== undefined
       link = undefined
-      greeted.clear()
+      followed.closed()
       received.closed()
       contents.closed()
+      storage.closed()
       closed()
       if (wasOpen) listener?.disconnected?.()
     },
@@ -111,18 +117,12 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
       return received.epoch
     },
   }
-  function follow(what: 'network' | 'policies', announced: readonly string[]) {
-    const on = greeted.get(what)
-    greeted.delete(what)
-    on?.subscribe(announced).catch((error: unknown) => {
-      log.warn('The network of the fleet is not received', { what, error })
-    })
-  }
   const connection = mqttConnection({ terms, session, will: messages.will, clock, random, log }, settings)
 
   return {
     ...reports,
     reportContents: contents.publish,
+    reportStorage: storage.report,
     get connected() {
       return link !== undefined
     },
@@ -137,6 +137,28 @@ export function mqttControlPlane(needs: MqttControlPlaneNeeds, settings: MqttCon
     async run(to, signal) {
       listener = to
       await connection.run(signal)
+    },
+  }
+}
+
+/** What the controller may announce that it publishes. */
+const announcements = ['network', 'policies', 'volumes'] as const
+
+/** Subscribes once for each link to what its controller has announced: it closes on a subscription to a topic that it has not. */
+function followedTopics(log: Log) {
+  /** The link on which it was not announced yet. */
+  const greeted = new Map<(typeof announcements)[number], MqttLink>()
+  return {
+    opened(on: MqttLink) {
+      for (const what of announcements) greeted.set(what, on)
+    },
+    closed: () => greeted.clear(),
+    follow(what: (typeof announcements)[number], topics: readonly string[]) {
+      const on = greeted.get(what)
+      greeted.delete(what)
+      on?.subscribe(topics).catch((error: unknown) => {
+        log.warn('Messages of the controller are not received', { what, error })
+      })
     },
   }
 }

@@ -15,6 +15,8 @@ export function nodeTopics(node: string) {
     desired: topicName({ kind: 'desired', node }),
     calls: topicName({ kind: 'calls', node }),
     policies: topicName({ kind: 'policies', node }),
+    volumes: topicName({ kind: 'volumes', node }),
+    storage: topicName({ kind: 'storage', node }),
     controller: topicName({ kind: 'controller' }),
     network: topicName({ kind: 'network' }),
     /** By shard. */

@@ -10,6 +10,7 @@ import { decodeNetwork } from '../../network/messages/received-network.ts'
 import { decodePolicies } from '../../network/messages/received-policies.ts'
 import { decodeServices } from '../../network/messages/received-services.ts'
 import type { ControlPlaneListener } from '../../node/connection/control-plane.ts'
+import { decodeOrders } from '../../pods/volumes/received-orders.ts'
 import type { NodeTopics } from './node-topics.ts'
 
 export type ReceivedMessagesNeeds = {
@@ -52,6 +53,14 @@ export function receivedMessages({ topics, republish, announced, log }: Received
     if (message !== undefined) listener.policies?.(message)
   }
 
+  const receiveVolumes = (listener: ControlPlaneListener, body: string) => {
+    const message = receivedOrLogged(decodeOrders, body, topics.volumes, log)
+    if (message === undefined) return
+    // Retained from a controller that does not lead any more.
+    if (message.epoch === epoch) listener.volumes?.(message)
+    else log.debug('Orders for volumes are from another controller', { epoch: message.epoch })
+  }
+
   const receiveServices = (listener: ControlPlaneListener, shard: number, topic: string, body: string) => {
     const message = receivedOrLogged(decodeServices, body, topic, log)
     if (message !== undefined) listener.services?.(shard, message)
@@ -63,6 +72,7 @@ export function receivedMessages({ topics, republish, announced, log }: Received
     announced(message)
     // Behind an external broker the controller may restart while this connection lasts.
     if (epoch !== undefined && epoch !== message.epoch) republish()
+    if (epoch !== message.epoch) listener.volumesOff?.()
     epoch = message.epoch
     if (message.network !== true) listener.networkOff?.()
     if (message.network !== true || message.policies !== true) listener.policiesOff?.()
@@ -79,6 +89,7 @@ export function receivedMessages({ topics, republish, announced, log }: Received
       if (topic === topics.controller) return receiveController(listener, body, isRetained)
       if (topic === topics.network) return receiveNetwork(listener, body)
       if (topic === topics.policies) return receivePolicies(listener, body)
+      if (topic === topics.volumes) return receiveVolumes(listener, body)
       const shard = topics.services.indexOf(topic)
       if (shard >= 0) return receiveServices(listener, shard, topic, body)
       if (topic !== topics.desired) return

@@ -5,6 +5,7 @@ import type { PoliciesMessage } from '../../../api/network/node-policies.ts'
 import type { NetworkMessage } from '../../../api/network/pod-network.ts'
 import type { ServicesMessage } from '../../../api/network/service-endpoints.ts'
 import type { NodeStatus } from '../../../api/node.ts'
+import type { StorageMessage, VolumesMessage } from '../../../api/storage/volume-messages.ts'
 import type { CallMessage, PodMessage, StatsMessage } from '../../../api/topics.ts'
 import type { PublishedServers } from './controller-servers.ts'
 
@@ -29,6 +30,8 @@ export interface ControlPlane {
   reportEverything(): void
   /** Publishes which contents the node holds; at the beginning of a connection that happens by itself. */
   reportContents(): void
+  /** The volumes of this node, whole: published at the beginning of each connection, and on change. */
+  reportStorage(message: StorageMessage): void
   /** How long the lease is, in seconds: as configured, within what the controller grants. */
   readonly leaseDurationSeconds: number
   /** Sends the heartbeat; false if the network accepts nothing now. */
@@ -71,4 +74,8 @@ export interface ControlPlaneListener {
   policies?(message: PoliciesMessage): void
   /** The controller publishes none. */
   policiesOff?(): void
+  /** Orders for volumes of this node, from the controller that announced itself. */
+  volumes?(message: VolumesMessage): void
+  /** A controller has announced itself whose orders are not received yet: earlier ones do not count. */
+  volumesOff?(): void
 }

@@ -35,6 +35,7 @@ export type ClaimVolume = {
   readonly pool?: string
   /** The claim, as `namespace/name`. */
   readonly claim: string
+  readonly claimUID?: string
   /** No other pod of this machine may have it. */
   readonly isForOnePod: boolean
   /** All its files get this group. */

@@ -41,6 +41,7 @@ test('the volume of a bound claim is found by the name of the claim', async (t) 
     path: '/mnt/disk',
     type: '',
     claim: 'default/data',
+    claimUID: 'uid-data',
   }
   t.same(wanted([bound()]), { ok: true, value: { ...value, isForOnePod: false } })
   const folder: Partial<NodeVolume> = { source: 'hostPath', path: '/srv', type: 'DirectoryOrCreate' }

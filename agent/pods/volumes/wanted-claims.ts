@@ -80,6 +80,7 @@ function wantedVolumeOf(
     value: {
       ...{ name, kind: 'claim', uid: volume.uid, volume: volume.name, source, path, type },
       claim: `${claim.namespace}/${claim.name}`,
+      claimUID: claim.uid,
       ...(volume.pool !== undefined && { pool: volume.pool }),
       isForOnePod: accessModes.includes('ReadWriteOncePod'),
       ...(isOwned && { group: fsGroup, groupOnMismatch: fsGroupChangePolicy === 'OnRootMismatch' }),

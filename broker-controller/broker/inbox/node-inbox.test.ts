@@ -12,6 +12,7 @@ import { eventRecorder } from '../../store/event-recorder.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
 import { holdLate, lateFinalizer } from '../../testing/late-finalizer.ts'
+import { storageBoard } from '../../usage/storage-board.ts'
 import { usageBoard } from '../../usage/usage-board.ts'
 import { nodeInbox } from './node-inbox.ts'
 
@@ -551,6 +552,20 @@ test('the outbox learns which nodes read references, and what they hold', async 
   t.equal(await dropped('contents', 'NotUnderstood'), 1)
 })
 
+test('what a node reports of its volumes is kept under its name, and bounded', async (t) => {
+  const { receive, storage, dropped } = await inbox(t, {
+    expected: ['Message of a node dropped', 'Report of a node shortened'],
+  })
+  const topic = { kind: 'storage', node: 'pi-1' } as const
+  await receive(topic, { done: ['u1'], refused: [{ uid: 'u2', reason: 'it is mounted' }] })
+  t.same([...(storage.reportOf('pi-1')?.done ?? [])], ['u1'])
+  await receive(topic, { done: Array.from({ length: 1000 }, (_, index) => String(index)), refused: [] })
+  t.equal(storage.reportOf('pi-1')?.done.size, 256)
+  await receive(topic, { done: 'all', refused: [] })
+  await receive({ kind: 'volumes', node: 'pi-1' }, { done: [], refused: [] })
+  t.same([await dropped('storage', 'NotUnderstood'), await dropped('volumes', 'NotANodeTopic')], [1, 1])
+})
+
 const aPodTopic = { kind: 'pod', node: 'pi-1', uid: 'u1' } as const
 const aPodMessage = { ...key, uid: 'u1', observedResourceVersion: '1', status: { phase: 'Running' } }
 
@@ -571,6 +586,7 @@ async function inbox(
   const sessions = sessionBoard({ clock })
   const published: [string, unknown][] = []
   const outboxCalls: unknown[] = []
+  const storage = storageBoard()
   const listener = nodeInbox({
     store,
     usage,
@@ -581,6 +597,7 @@ async function inbox(
     ...(rules && { addressRules: rules }),
     events: eventRecorder({ store, clock }),
     podsOf: (node) => (node === 'pi-1' ? [stored] : []),
+    storage,
     desired: {
       nodeOnline: (...online) => void outboxCalls.push(online),
       nodeHolds: (...held) => void outboxCalls.push(held),
@@ -627,7 +644,19 @@ async function inbox(
     await settledTurns()
   }
   return {
-    ...{ store: store as Store, usage, sessions, clock, log, listener, published, outboxCalls, dropped, receive },
+    ...{
+      store: store as Store,
+      usage,
+      sessions,
+      storage,
+      clock,
+      log,
+      listener,
+      published,
+      outboxCalls,
+      dropped,
+      receive,
+    },
     ...{ wrongAddresses, runs, setNode },
   }
 }

@@ -1,6 +1,7 @@
 /** Messages of nodes → the store. */
 
 import { type AddressRules, bridgeRules } from '../../../api/node/reported-addresses.ts'
+import { StorageMessageSchema } from '../../../api/storage/volume-messages.ts'
 import { ContentsMessageSchema, mostHeldNames, topicName } from '../../../api/topics.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import type { Log } from '../../../daemon/log.ts'
@@ -12,6 +13,7 @@ import type { SessionBoard } from '../../sessions/session-board.ts'
 import type { EventRecorder } from '../../store/event-recorder.ts'
 import { informer } from '../../store/informer.ts'
 import type { Store, StoredObject } from '../../store/store.ts'
+import type { StorageBoard } from '../../usage/storage-board.ts'
 import type { UsageBoard } from '../../usage/usage-board.ts'
 import type { Broker, NodeListener, NodeMessage } from '../broker.ts'
 import type { NodeOutbox } from '../outbox/node-outbox.ts'
@@ -29,6 +31,7 @@ import { reportedAddresses } from './reported-addresses.ts'
 export type NodeInboxNeeds = {
   readonly store: Store
   readonly usage: Pick<UsageBoard, 'receive'>
+  readonly storage: Pick<StorageBoard, 'receive' | 'forget'>
   readonly sessions: Pick<SessionBoard, 'connected' | 'disconnected'>
   readonly broker: Pick<Broker, 'publish'>
   readonly events: EventRecorder
@@ -45,7 +48,7 @@ export interface NodeInbox extends NodeListener, Loop {}
 
 /** Registers its metrics: once for a registry. Its loop follows the Nodes, and ends the logs when it stops. */
 export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
-  const { store, broker, sessions, desired, events, clock, log } = needs
+  const { store, broker, sessions, desired, storage, events, clock, log } = needs
   /** For lines that a node can cause. */
   const limited = limitLog(log, clock)
   /** A whole fleet may connect at one time: a hundred lines a minute and a count, and they hide no warnings. */
@@ -77,6 +80,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
       })
     } else if (previous !== undefined) {
       conflicts.forget(name)
+      storage.forget(name)
       leases.nodeDeleted(previous).catch(leaseFailed(name))
     }
   })
@@ -86,7 +90,7 @@ export function nodeInbox(needs: NodeInboxNeeds): NodeInbox {
     nodeOf: (name) => nodes.get({ namespace: '', name }),
   })
   const receive = messageHandlers({
-    ...{ connections, beats, bodies, digests, desired },
+    ...{ connections, beats, bodies, digests, desired, storage },
     reports: nodeReports({ ...needs, bodies, digests, addresses, unregistered: requests.sendOnceRegistered }),
   })
 
@@ -124,13 +128,14 @@ type Handlers = {
   readonly connections: NodeConnections
   readonly beats: Heartbeats
   readonly reports: NodeReports
-  readonly bodies: Pick<MessageBodies, 'decoded' | 'drop'>
+  readonly bodies: Pick<MessageBodies, 'decoded' | 'drop' | 'recordCut'>
   readonly desired: Pick<NodeOutbox, 'nodeHolds'>
+  readonly storage: Pick<StorageBoard, 'receive'>
   readonly digests: Pick<NodeDigests, 'received'>
 }
 
 /** Handles each message by its topic. Of the statuses of one object only the latest waits while another one is being stored. */
-function messageHandlers({ connections, beats, reports, bodies, digests, desired }: Handlers) {
+function messageHandlers({ connections, beats, reports, bodies, digests, desired, storage }: Handlers) {
   const queue = latestOnly()
   return async (message: NodeMessage): Promise<void> => {
     const { node, topic } = message
@@ -155,9 +160,15 @@ function messageHandlers({ connections, beats, reports, bodies, digests, desired
         if (names !== undefined) desired.nodeHolds(node, names.slice(0, mostHeldNames))
         return
       }
+      case 'storage': {
+        const report = bodies.decoded(StorageMessageSchema, message)
+        if (report !== undefined) bodies.recordCut(message, storage.receive(node, report))
+        return
+      }
       case 'desired':
       case 'calls':
       case 'policies':
+      case 'volumes':
         return bodies.drop(message, 'NotANodeTopic')
     }
   }

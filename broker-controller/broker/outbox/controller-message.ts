@@ -38,5 +38,6 @@ export function controllerMessage(
     ...servers,
     ...(network && { network, policies: true }),
     contents: true,
+    ...(storeID !== undefined && { volumes: true }),
   }
 }

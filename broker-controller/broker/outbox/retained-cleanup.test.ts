@@ -22,10 +22,12 @@ test('messages of and for nodes that do not exist are withdrawn, those of others
     'bramble/v1/nodes/gone/pods/u1',
     'bramble/v1/nodes/gone/policies',
     'bramble/v1/nodes/gone/status',
+    'bramble/v1/nodes/gone/volumes',
     'bramble/v1/nodes/old/connection',
     'bramble/v1/nodes/old/desired',
     'bramble/v1/nodes/old/policies',
     'bramble/v1/nodes/old/status',
+    'bramble/v1/nodes/old/volumes',
   ])
 })
 

@@ -46,6 +46,7 @@ export function staleTopics({ found, nodes, deleted, hasNetwork }: RetainedFacts
       { kind: 'connection', node } as const,
       { kind: 'status', node } as const,
       policiesOf(node),
+      { kind: 'volumes', node } as const,
     ]),
   ]
 }

@@ -36,6 +36,7 @@ test('a claim gets a volume in the pool of the node that was selected for it', a
       kind: 'PersistentVolume',
       metadata: {
         name: 'pvc-uid-data',
+        finalizers: ['bramble.dev/volume-data'],
         annotations: { 'pv.kubernetes.io/provisioned-by': 'bramble.dev/local-path', 'bramble.dev/pool': id },
       },
       spec: {

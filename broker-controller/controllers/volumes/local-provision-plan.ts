@@ -13,6 +13,7 @@ import {
 } from '../../../api/storage/pools.ts'
 import type { StorageClass } from '../../../api/storage/storage-class.ts'
 import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
+import { volumeDataFinalizer } from '../../../api/storage/volume-orders.ts'
 import type { StoredClaim } from './bind-writes.ts'
 
 export type ProvisionPlan =
@@ -83,6 +84,7 @@ function volumeFor(claim: StoredClaim, storageClass: StorageClass, { id, path }:
     kind: 'PersistentVolume',
     metadata: {
       name: volumeName,
+      finalizers: [volumeDataFinalizer],
       annotations: { [volumeAnnotations.provisionedBy]: localProvisioner, [poolAnnotation]: id },
     },
     spec: {

@@ -6,8 +6,9 @@ import { localProvisioning } from './local-provisioner.ts'
 import { poolLabelController } from './pool-labels.ts'
 import { claimProtection, volumeProtection } from './protection-controllers.ts'
 import { type VolumeBinderNeeds, volumeBinder } from './volume-binder.ts'
+import { type VolumeDeletionNeeds, volumeDeletion } from './volume-deletion.ts'
 
-export type VolumeControllerNeeds = VolumeBinderNeeds & EphemeralClaimsNeeds
+export type VolumeControllerNeeds = VolumeBinderNeeds & EphemeralClaimsNeeds & VolumeDeletionNeeds
 
 export function volumeControllers(needs: VolumeControllerNeeds): readonly Loop[] {
   const pods = claimPods(needs)
@@ -19,5 +20,6 @@ export function volumeControllers(needs: VolumeControllerNeeds): readonly Loop[]
     ephemeralClaims(needs, pods),
     poolLabelController(needs),
     localProvisioning(needs),
+    volumeDeletion(needs),
   ]
 }

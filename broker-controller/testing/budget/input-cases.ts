@@ -12,6 +12,7 @@ import { nodeInbox } from '../../broker/inbox/node-inbox.ts'
 import { defaultBrokerLimits } from '../../broker/mqtt/broker-limits.ts'
 import { sessionBoard } from '../../sessions/session-board.ts'
 import type { Store } from '../../store/store.ts'
+import { storageBoard } from '../../usage/storage-board.ts'
 import { usageBoard } from '../../usage/usage-board.ts'
 import { largeValues } from '../largest-objects.ts'
 import { budgetedApi, mostBodyBytes } from './budgeted-api.ts'
@@ -27,7 +28,7 @@ export async function* inputCases(world: InputWorld): Cases {
 }
 
 async function* messages(given: InputWorld): Cases {
-  const kinds = ['connection', 'lease', 'status', 'pod', 'events', 'stats', 'contents'] as const
+  const kinds = ['connection', 'lease', 'status', 'pod', 'events', 'stats', 'contents', 'storage'] as const
   for (const kind of kinds) {
     const topic: NodeTopic = kind === 'pod' ? { kind, node: 'pi-1', uid: 'u1' } : { kind, node: 'pi-1' }
     const bodies = largeValues(topicRules[kind].schema).map(({ field, object }) => ({ field, body: largest(object) }))
@@ -45,6 +46,7 @@ async function* messages(given: InputWorld): Cases {
         usage: usageBoard(world),
         sessions: sessionBoard(world),
         broker: { publish: async () => undefined },
+        storage: storageBoard(),
         podsOf: () => [made],
         desired: { nodeOnline: () => undefined, nodeHolds: () => undefined },
         registry: metricsRegistry(),

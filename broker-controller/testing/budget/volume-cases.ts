@@ -4,6 +4,7 @@ import { aPod } from '../../../api/testing/builders.ts'
 import { inParallel } from '../../../daemon/in-parallel.ts'
 import { volumeControllers } from '../../controllers/volumes/volume-controllers.ts'
 import type { StoredObject } from '../../store/store.ts'
+import { storageBoard } from '../../usage/storage-board.ts'
 import { aStorageClass, aStoredClaim, aStoredVolume } from '../volume-objects.ts'
 import { type ControllerCase, controllerCase, type EndingCase } from './controller-cases.ts'
 
@@ -61,7 +62,7 @@ async function settled(
   if (length !== count) throw new Error(`${length} claims are as wanted instead of ${count}`)
 }
 
-const loops: ControllerCase['loops'] = (needs) => volumeControllers(needs)
+const loops: ControllerCase['loops'] = (needs) => volumeControllers({ ...needs, storage: storageBoard() })
 /** No volume has these labels. */
 const selector = {
   matchLabels: { disk: 'fast' },

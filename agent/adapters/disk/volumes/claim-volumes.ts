@@ -6,6 +6,7 @@ import { mkdir, readdir, readFile, realpath, rename, writeFile } from 'node:fs/p
 import { join } from 'node:path'
 import { decode } from '../../../../api/decode.ts'
 import { object, oneOf, text } from '../../../../api/schema.ts'
+import type { NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
 import { parseJson } from '../../../../api/text/json.ts'
 import { startDeadline } from '../../../../daemon/deadline.ts'
 import { turnsByKey } from '../../../../daemon/limits/turns-by-key.ts'
@@ -24,6 +25,8 @@ export interface ClaimVolumes {
   earlier(podUID: string, name: string): Promise<string>
   /** The pod goes: its files are not changed any more. */
   stop(podUID: string): void
+  /** Moves the folder of the volume to the trash of its pool, unless a pod has it. */
+  discard(order: NodeVolumeOrder): Promise<void>
 }
 
 export type ClaimVolumesNeeds = {
@@ -73,15 +76,19 @@ export function claimVolumes({ folderOf, pods, remote, pool, patienceMs = 2_000 
     await rename(join(folder, `.${name}`), join(folder, name))
   }
 
-  const othersHave = async (uid: string, podUID: string): Promise<boolean> => {
-    for (const other of await readdir(pods).catch(() => [])) {
-      if (other === podUID) continue
-      for (const name of await readdir(folderOf(other)).catch(() => [])) {
-        if ((await read(folderOf(other), name))?.uid === uid) return true
+  /** The uid of a pod that has a volume for which this is true. */
+  const podWith = async (isIt: (placed: Placed) => boolean, except = ''): Promise<string | undefined> => {
+    for (const pod of await readdir(pods).catch(() => [])) {
+      if (pod === except) continue
+      for (const name of await readdir(folderOf(pod)).catch(() => [])) {
+        const placed = await read(folderOf(pod), name)
+        if (placed !== undefined && isIt(placed)) return pod
       }
     }
-    return false
+    return undefined
   }
+  const othersHave = async (uid: string, podUID: string): Promise<boolean> =>
+    (await podWith((placed) => placed.uid === uid, podUID)) !== undefined
 
   return {
     place: (podUID, name, volume) =>
@@ -109,6 +116,16 @@ export function claimVolumes({ folderOf, pods, remote, pool, patienceMs = 2_000 
       return record.path
     },
     stop: changes.stop,
+    discard: (order) =>
+      inTurn(order.uid, async () => {
+        const { path } = await pool.open()
+        const folder = join(path, order.folder)
+        // Another volume may have the same folder, or a part of it.
+        const isIt = (placed: Placed) => placed.uid === order.uid || `${placed.path}/`.startsWith(`${folder}/`)
+        const pod = await podWith(isIt)
+        if (pod !== undefined) throw new VolumeError(`the pod with the UID ${pod} has it mounted`)
+        await pool.discard(order)
+      }),
   }
 }
 

@@ -6,7 +6,13 @@ import { testVolumes } from '../../../../test/support/volumes.ts'
 import { volumePool } from './pool.ts'
 
 const skip = skipWithout('root', isRoot())
-const volume = { uid: 'uid-pv', path: '/old/place/default_data_pvc-1', claim: 'default/data', hasGroup: false }
+const volume = {
+  uid: 'uid-pv',
+  path: '/old/place/default_data_pvc-1',
+  claim: 'default/data',
+  claimUID: 'uid-claim',
+  hasGroup: false,
+}
 
 async function aPool(t: Parameters<typeof testVolumes>[0]) {
   const { folder } = await testVolumes(t)
@@ -28,7 +34,7 @@ test('the pool of a machine', { skip }, async (t) => {
     t.equal(made, join(path, 'default_data_pvc-1'))
     t.equal((await stat(made)).mode & 0o7777, 0o777)
     const record = JSON.parse(await readFile(join(path, '.bramble/volumes/uid-pv.json'), 'utf8'))
-    t.same(record, { uid: 'uid-pv', claim: 'default/data' })
+    t.same(record, { uid: 'uid-pv', claim: 'default/data', claimUID: 'uid-claim', folder: 'default_data_pvc-1' })
     await writeFile(join(made, 'file'), '')
     t.equal(await pool().folder({ ...volume, pool: id }), made)
     t.same(await readdir(made), ['file'])

@@ -8,11 +8,14 @@ import { basename, join } from 'node:path'
 import { decode } from '../../../../api/decode.ts'
 import { object, text } from '../../../../api/schema.ts'
 import { isPool, type Pool } from '../../../../api/storage/pools.ts'
+import type { NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
 import { parseJson } from '../../../../api/text/json.ts'
 import { makeFolder, replaceFile, syncFolder } from '../../../../daemon/durable-file.ts'
 import { codeOf } from '../../../../daemon/errors.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import { remoteMountOn } from '../remote/remote-mounts.ts'
+import { poolTrash } from './pool-trash.ts'
+import { volumeRecords } from './volume-records.ts'
 
 const IdentitySchema = object({ id: text })
 
@@ -21,6 +24,8 @@ export interface VolumePool {
   open(): Promise<Pool>
   /** Where the volume is in this pool. Makes its folder if it was never made; throws VolumeError if it is missing. */
   folder(volume: PoolVolume): Promise<string>
+  /** Moves the folder of the volume to the trash. Throws VolumeError if it must not be: see `pool-trash.ts`. */
+  discard(order: NodeVolumeOrder): Promise<void>
 }
 
 export type PoolVolume = {
@@ -31,6 +36,7 @@ export type PoolVolume = {
   readonly path: string
   /** For people who read the disk: `namespace/name`. */
   readonly claim: string
+  readonly claimUID?: string
   /** Only its owner and a group may use it. */
   readonly hasGroup: boolean
 }
@@ -54,26 +60,34 @@ export function volumePool(dataDirectory: string): VolumePool {
     return { id, path }
   }
 
+  const openThis = async (pool: string) => {
+    const { id } = await open()
+    if (id !== pool) throw new VolumeError(`the pool ${pool} is not on this machine, which has the pool ${id}`)
+  }
+  const records = volumeRecords(own)
+  const trash = poolTrash(path)
+
   return {
     open,
-    async folder({ pool, uid, path: madeFor, claim, hasGroup }) {
-      const { id } = await open()
-      if (id !== pool) throw new VolumeError(`the pool ${pool} is not on this machine, which has the pool ${id}`)
+    async folder({ pool, uid, path: madeFor, claim, claimUID, hasGroup }) {
+      await openThis(pool)
       const folder = join(path, folderName(madeFor))
-      const record = join(own, 'volumes', `${safeName(uid)}.json`)
-      const wasMade = (await readIfThere(record)) !== undefined
-      const isThere = await isFolder(folder)
-      if (wasMade && isThere) return folder
-      if (wasMade) {
-        throw new VolumeError(
-          `the folder ${folder} was made before and is missing. Its data is not in the pool ${pool}`,
-        )
+      const before = await records.read(uid)
+      if (!(await isFolder(folder))) {
+        if (before !== undefined) {
+          const missing = `the folder ${folder} was made before and is missing. Its data is not in the pool ${pool}`
+          throw new VolumeError(missing)
+        }
+        if (await trash.has(uid)) throw new VolumeError(`its data is in the trash of the pool ${pool}`)
+        await makeVolume(path, folder, hasGroup)
       }
-      if (!isThere) await makeVolume(path, folder, hasGroup)
       // The record comes after its folder, which is on the disk by then: an agent that ends in between writes it the next time.
-      await makeFolder(join(own, 'volumes'))
-      await replaceFile(record, `${JSON.stringify({ uid, claim })}\n`)
+      await records.write({ uid, claim, ...(claimUID && { claimUID }), folder: basename(folder) }, before)
       return folder
+    },
+    async discard(order) {
+      await openThis(order.pool)
+      await trash.discard(order)
     },
   }
 }
@@ -130,9 +144,4 @@ function folderName(path: string): string {
   const name = basename(path)
   if (name === '' || name.startsWith('.')) throw new VolumeError(`Not a path of a volume: ${JSON.stringify(path)}`)
   return name
-}
-
-function safeName(uid: string): string {
-  if (!/^[\w-]{1,128}$/.test(uid)) throw new VolumeError(`Not a name for a file: ${JSON.stringify(uid)}`)
-  return uid
 }

@@ -1,0 +1,129 @@
+/**
+ * The trash of a pool: `.bramble/trash/UID` has the folder of a volume as `data`, and in `volume.json` what it was. A folder gets there by a
+ * rename, and by that alone: one step in the same file system.
+ */
+import { lstat, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { decode } from '../../../../api/decode.ts'
+import { type Described, integer, object, optional, text } from '../../../../api/schema.ts'
+import type { NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
+import { parseJson } from '../../../../api/text/json.ts'
+import { makeFolder, replaceFile, syncFolder } from '../../../../daemon/durable-file.ts'
+import { codeOf, isMissing } from '../../../../daemon/errors.ts'
+import { VolumeError } from '../../../pods/volumes/volume-store.ts'
+import { nextRemoval, otherVolume } from '../../../pods/volumes/volume-trash.ts'
+import { removeFolder } from '../folder-removal.ts'
+import { safeFileName, volumeRecords } from './volume-records.ts'
+
+const DiscardedSchema = object({
+  uid: text,
+  volume: text,
+  folder: text,
+  claim: optional(text),
+  claimUID: optional(text),
+  /** For so long it was in the trash while the agent ran: a date may be wrong. */
+  keptSeconds: integer,
+})
+export type Discarded = Described<typeof DiscardedSchema>
+
+type Room = { readonly capacityBytes: number; readonly availableBytes: number }
+
+export interface PoolTrash {
+  /** Throws VolumeError where the folder is not, or cannot be proven to be, that of the volume and its claim. */
+  discard(order: NodeVolumeOrder): Promise<void>
+  has(uid: string): Promise<boolean>
+  list(): Promise<readonly Discarded[]>
+  /** Removes what is old, and the oldest while the pool is full. */
+  age(elapsedMs: number, room: () => Promise<Room | undefined>, signal: AbortSignal): Promise<void>
+}
+
+/** `path`: of the pool. */
+export function poolTrash(path: string): PoolTrash {
+  const own = join(path, '.bramble')
+  const folder = join(own, 'trash')
+  const records = volumeRecords(own)
+  const entryOf = (uid: string) => join(folder, safeFileName(uid))
+  const saveEntry = (discarded: Discarded) =>
+    replaceFile(join(entryOf(discarded.uid), 'volume.json'), `${JSON.stringify(discarded)}\n`)
+
+  const readEntry = async (uid: string): Promise<Discarded> => {
+    const found = await readFile(join(entryOf(uid), 'volume.json'), 'utf8').catch(() => '')
+    const discarded = decode(DiscardedSchema, parseJson(found))
+    // Without what it was it is kept as long as the others.
+    return discarded.ok ? { ...discarded.value, uid } : { uid, volume: '', folder: '', keptSeconds: 0 }
+  }
+  const list = async () => {
+    const names = await readdir(folder).catch((error: unknown): string[] => {
+      if (isMissing(error)) return []
+      throw error
+    })
+    return await Promise.all(names.filter((name) => /^[\w-]{1,128}$/.test(name)).map(readEntry))
+  }
+
+  const move = async (order: NodeVolumeOrder, from: string) => {
+    const { uid, volume, folder: name, claim, claimUID } = order
+    const entry = entryOf(uid)
+    await makeFolder(folder)
+    await makeFolder(entry)
+    await saveEntry({
+      ...{ uid, volume, folder: name, keptSeconds: 0 },
+      ...(claim !== undefined && { claim }),
+      ...(claimUID !== undefined && { claimUID }),
+    })
+    try {
+      await rename(from, join(entry, 'data'))
+    } catch (error) {
+      const data = await lstat(join(entry, 'data')).catch(() => undefined)
+      if (data === undefined) await rm(entry, { recursive: true, force: true })
+      // EXDEV, EBUSY: something is mounted there. It is never copied.
+      throw new VolumeError(`${from} cannot be moved to the trash of its pool: ${codeOf(error)}`, { cause: error })
+    }
+    await syncFolder(path)
+    await syncFolder(entry)
+  }
+
+  return {
+    list,
+    has: async (uid) => (await lstat(entryOf(uid)).catch(() => undefined)) !== undefined,
+    async discard(order) {
+      const from = join(path, order.folder)
+      const record = await records.read(order.uid)
+      const because = record && otherVolume(record, order)
+      if (because !== undefined) throw new VolumeError(because)
+      const found = await lstat(from).catch((error: unknown) => {
+        if (isMissing(error)) return undefined
+        throw new VolumeError(`${from} cannot be read: ${codeOf(error)}`, { cause: error })
+      })
+      if (found !== undefined) {
+        if (!found.isDirectory()) throw new VolumeError(`${from} is not a folder`)
+        if (record !== undefined) await move(order, from)
+        else await removeEmpty(from)
+      }
+      if (record !== undefined) await records.remove(order.uid)
+    },
+    async age(elapsedMs, room, signal) {
+      let entries = await list()
+      for (const entry of elapsedMs > 0 ? entries : []) {
+        signal.throwIfAborted()
+        await saveEntry({ ...entry, keptSeconds: entry.keptSeconds + Math.round(elapsedMs / 1000) })
+      }
+      if (elapsedMs > 0) entries = await list()
+      for (;;) {
+        const kept = entries.map(({ uid, keptSeconds }) => ({ id: uid, keptMs: keptSeconds * 1000 }))
+        const next = nextRemoval(kept, entries.length === 0 ? undefined : await room())
+        if (next === undefined) return
+        // What it was goes last: an end in between does not make it older or younger.
+        await removeFolder(join(entryOf(next), 'data'), signal)
+        await rm(entryOf(next), { recursive: true, force: true })
+        entries = entries.filter(({ uid }) => uid !== next)
+      }
+    },
+  }
+}
+
+/** A power cut came between the folder and its record: no pod has had it. */
+async function removeEmpty(folder: string): Promise<void> {
+  await rmdir(folder).catch((cause: unknown) => {
+    throw new VolumeError(`${folder} has files, and no record of the pool names its volume`, { cause })
+  })
+}

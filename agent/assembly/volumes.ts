@@ -1,0 +1,45 @@
+/** The volumes on this machine, and the orders of the controller for them. */
+import type { Log } from '../../daemon/log.ts'
+import { type DiskVolumes, volumeStore } from '../adapters/disk/volume-store.ts'
+import { knownStores } from '../adapters/disk/volumes/disk-trash.ts'
+import type { ControlPlane, ControlPlaneListener } from '../node/connection/control-plane.ts'
+import { type VolumeOrders, volumeOrders } from '../pods/volumes/volume-orders.ts'
+import type { AgentMachine } from './machine.ts'
+
+export type VolumeParts = {
+  readonly machine: AgentMachine
+  readonly controlPlane: ControlPlane
+  readonly log: Log
+}
+
+export function assembleVolumes({ machine, controlPlane, log }: VolumeParts): {
+  readonly disk: DiskVolumes
+  readonly orders: VolumeOrders
+} {
+  const { volumes, watch } = machine
+  const disk = volumeStore(volumes)
+  const orders = volumeOrders({
+    trash: disk.trash,
+    stores: knownStores(volumes.dataDirectory),
+    controlPlane,
+    clock: watch.clockFor('volume-orders'),
+    log,
+  })
+  return { disk, orders }
+}
+
+/** The listener with that of the orders, which follows the store and the end of a connection, too. */
+export function withOrders(listener: ControlPlaneListener, { listener: orders }: VolumeOrders): ControlPlaneListener {
+  return {
+    ...listener,
+    ...orders,
+    store(id) {
+      listener.store?.(id)
+      orders.store(id)
+    },
+    disconnected() {
+      listener.disconnected?.()
+      orders.volumesOff()
+    },
+  }
+}

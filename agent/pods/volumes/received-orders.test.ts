@@ -1,0 +1,45 @@
+import { test } from 'tap'
+import { decodeOrders } from './received-orders.ts'
+
+const pool = '11111111-1111-4111-8111-111111111111'
+const order = {
+  kind: 'trash',
+  volume: 'pvc-1',
+  uid: 'u-1',
+  pool,
+  folder: 'default_a_pvc-1',
+  claim: 'default/a',
+  claimUID: 'c',
+}
+const head = { epoch: 'e', version: 1, store: 's' }
+
+test('orders are used as they were sent', async (t) => {
+  const decoded = decodeOrders({ ...head, orders: [order] })
+  t.match(decoded, { ok: true, value: { message: { ...head, orders: [order] }, problems: [] } })
+  t.match(decodeOrders({ ...head, orders: 'all' }), { ok: false })
+  t.match(decodeOrders({ ...head, store: undefined, orders: [] }), { ok: false })
+})
+
+test('what could name another folder than one of the pool is left out', async (t) => {
+  const wrong = [
+    ...['', '.', '..', '.bramble', '../x', 'a/b', '/', 'a\0b', 'x'.repeat(256)].map((folder) => ({ folder })),
+    ...['', '../x', 'a/b', 'x'.repeat(129)].map((uid) => ({ uid })),
+    ...['', '../../etc', pool.slice(1)].map((id) => ({ pool: id })),
+    { kind: 'erase' },
+    { kind: 1 },
+    { claim: 'x'.repeat(513) },
+  ]
+  const decoded = decodeOrders({ ...head, orders: [...wrong.map((part) => ({ ...order, ...part })), order] })
+  t.match(decoded, { ok: true, value: { message: { orders: [order] } } })
+  if (!decoded.ok) return
+  t.equal(decoded.value.message.orders.length, 1)
+  t.equal(decoded.value.problems.length, wrong.length)
+})
+
+test('a message has no more orders than a node reports', async (t) => {
+  const decoded = decodeOrders({
+    ...head,
+    orders: Array.from({ length: 1000 }, (_, index) => ({ ...order, uid: `u${index}` })),
+  })
+  t.equal(decoded.ok && decoded.value.message.orders.length, 256)
+})

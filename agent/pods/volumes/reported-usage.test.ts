@@ -1,0 +1,39 @@
+import { test } from 'tap'
+import { reportedUsage } from './reported-usage.ts'
+
+const mib = 2 ** 20
+const id = 'p'
+const pool = (availableBytes: number, more: object = {}) => ({
+  id,
+  capacityBytes: 10_000 * mib,
+  availableBytes,
+  ...more,
+})
+const used = (uid: string, usedBytes: number) => ({ uid, usedBytes })
+
+test('the first sizes are reported, and none where there are none', async (t) => {
+  t.same(reportedUsage({}, { pool: undefined, volumes: [] }), {})
+  const first = { pools: [pool(5000 * mib)], volumes: [used('a', 1)] }
+  t.same(reportedUsage({}, { pool: pool(5000 * mib), volumes: [used('a', 1)] }), first)
+})
+
+test('changes below 64 MiB or 1 % are not reported', async (t) => {
+  const before = { pools: [pool(5000 * mib)], volumes: [used('a', 100 * mib), used('b', 20_000 * mib)] }
+  const after = (available: number, a: number, b: number) =>
+    reportedUsage(before, { pool: pool(available * mib), volumes: [used('a', a * mib), used('b', b * mib)] })
+  const same = after(5063, 163, 20_199)
+  t.equal(same.pools, before.pools)
+  t.equal(same.volumes, before.volumes)
+  t.same(after(5064, 100, 20_000).pools, [pool(5064 * mib)])
+  t.same(after(5000, 164, 20_000).volumes?.[0], used('a', 164 * mib))
+  t.same(after(5000, 100, 20_200).volumes?.[1], used('b', 20_200 * mib))
+})
+
+test('a pool or a volume that comes or goes is reported', async (t) => {
+  const before = { pools: [pool(5000)], volumes: [used('a', 1)] }
+  t.same(reportedUsage(before, { pool: undefined, volumes: [] }), { pools: [], volumes: [] })
+  t.same(reportedUsage(before, { pool: pool(5000, { inTrash: 1 }), volumes: [used('b', 1)] }), {
+    pools: [pool(5000, { inTrash: 1 })],
+    volumes: [used('b', 1)],
+  })
+})

@@ -1,0 +1,42 @@
+/** Which sizes of volumes are reported: small changes are not. Pure. */
+import type { PoolUsage, VolumeUsage } from '../../../api/storage/volume-messages.ts'
+
+export type StorageUsage = { readonly pools?: readonly PoolUsage[]; readonly volumes?: readonly VolumeUsage[] }
+
+export type MeasuredUsage = {
+  /** undefined: the pool is missing, or does not answer. */
+  readonly pool: PoolUsage | undefined
+  readonly volumes: readonly VolumeUsage[]
+}
+
+const leastBytes = 64 * 2 ** 20
+const leastPart = 0.01
+
+/** The very same lists where nothing in them changed enough. */
+export function reportedUsage(before: StorageUsage, { pool, volumes }: MeasuredUsage): StorageUsage {
+  const pools = pool === undefined ? [] : [pool]
+  const known = new Map(before.volumes?.map((one) => [one.uid, one]))
+  const areSamePools =
+    before.pools?.length === pools.length && pools.every((one, index) => isSamePool(one, before.pools?.[index]))
+  const isSameVolume = ({ uid, usedBytes }: VolumeUsage) => {
+    const last = known.get(uid)
+    return last !== undefined && isNear(usedBytes, last.usedBytes)
+  }
+  const areSameVolumes = known.size === volumes.length && volumes.every(isSameVolume)
+  return {
+    ...((pools.length > 0 || before.pools) && { pools: areSamePools && before.pools ? before.pools : pools }),
+    ...((volumes.length > 0 || before.volumes) && {
+      volumes: areSameVolumes && before.volumes ? before.volumes : volumes,
+    }),
+  }
+}
+
+function isSamePool(pool: PoolUsage, last: PoolUsage | undefined): boolean {
+  if (last?.id !== pool.id || last.capacityBytes !== pool.capacityBytes || last.inTrash !== pool.inTrash) return false
+  return isNear(pool.availableBytes, last.availableBytes)
+}
+
+function isNear(bytes: number, last: number): boolean {
+  const difference = Math.abs(bytes - last)
+  return difference < leastBytes || difference < last * leastPart
+}

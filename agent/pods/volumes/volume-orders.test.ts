@@ -1,0 +1,123 @@
+import { type Test, test } from 'tap'
+import type { NodeVolumeOrder } from '../../../api/storage/volume-messages.ts'
+import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
+import { quietLog } from '../../../daemon/testing/quiet-log.ts'
+import { fakeControlPlane } from '../../testing/fake-control-plane.ts'
+import { volumeOrders } from './volume-orders.ts'
+import { VolumeError } from './volume-store.ts'
+
+const minute = 60_000
+const anOrder = (uid: string): NodeVolumeOrder => ({ kind: 'trash', volume: uid, uid, pool: 'p', folder: uid })
+
+/** A node that has volumes, and may know a store. */
+function aNode(t: Test, known: readonly string[] = []) {
+  const clock = fakeClock()
+  const controlPlane = fakeControlPlane()
+  const discarded: string[] = []
+  const mounted = new Set<string>()
+  const saved: (readonly string[])[] = []
+  let [age, pool] = [0, { id: 'p', capacityBytes: 2 ** 40, availableBytes: 2 ** 39 }]
+  const orders = volumeOrders({
+    trash: {
+      async discard({ uid }) {
+        if (mounted.has(uid)) throw new VolumeError('it is mounted')
+        discarded.push(uid)
+      },
+      isEmpty: async () => false,
+      async age(elapsedMs) {
+        age += elapsedMs
+      },
+      poolUsage: async () => pool,
+      volumeUsage: async () => [],
+    },
+    stores: { load: async () => known, save: async (stores) => void saved.push(stores) },
+    controlPlane,
+    clock,
+    log: quietLog(t),
+  })
+  const stop = new AbortController()
+  const running = orders.run(stop.signal)
+  t.teardown(async () => {
+    stop.abort()
+    await running
+  })
+  let version = 0
+  return {
+    ...{ clock, discarded, mounted, saved, orders },
+    age: () => age,
+    fill: () => {
+      pool = { ...pool, availableBytes: 2 ** 38 }
+    },
+    reports: controlPlane.storage,
+    async receive(store: string, uids: readonly string[], message: { epoch?: string; version?: number } = {}) {
+      orders.listener.store(store)
+      version += 1
+      orders.listener.volumes({ epoch: 'e', version, store, orders: uids.map(anOrder), ...message })
+      await clock.advance(100)
+    },
+  }
+}
+
+test('the orders of the known store are followed, and reported', async (t) => {
+  const { receive, discarded, reports } = aNode(t, ['a'])
+  await receive('a', ['v1', 'v2'])
+  t.same(discarded, ['v1', 'v2'])
+  t.match(reports.at(-1), { done: ['v1', 'v2'], refused: [] })
+  await receive('a', ['v2'])
+  t.same(discarded, ['v1', 'v2'], 'once')
+  t.match(reports.at(-1), { done: ['v2'] })
+  await receive('a', [])
+  t.match(reports.at(-1), { done: [], refused: [] })
+})
+
+test('another store is obeyed after ten minutes, and the one before not again', async (t) => {
+  const { receive, clock, discarded, reports, saved } = aNode(t, ['a'])
+  await receive('b', ['v1'])
+  await clock.advance(9 * minute)
+  t.same(discarded, [])
+  t.match(reports.at(-1), { refused: [{ uid: 'v1', reason: /when it has known it for 10 minutes/ }] })
+  await clock.advance(minute)
+  t.same([discarded, saved], [['v1'], [['a', 'b']]])
+  await receive('a', ['v2'])
+  await clock.advance(60 * minute)
+  t.same(discarded, ['v1'])
+  t.match(reports.at(-1), { refused: [{ uid: 'v2', reason: /^the order is from an earlier store/ }] })
+})
+
+test('a volume that a pod has mounted stays until the pod is gone', async (t) => {
+  const { receive, clock, discarded, mounted, reports } = aNode(t, ['a'])
+  mounted.add('v1')
+  await receive('a', ['v1', 'v2'])
+  t.same(discarded, ['v2'])
+  t.match(reports.at(-1), { done: ['v2'], refused: [{ uid: 'v1', reason: 'it is mounted' }] })
+  mounted.clear()
+  await clock.advance(minute)
+  t.same(discarded, ['v2', 'v1'])
+  t.match(reports.at(-1), { done: ['v1', 'v2'], refused: [] })
+})
+
+test('an older message, and one of a controller that is gone, are not followed', async (t) => {
+  const { receive, clock, discarded, mounted, orders } = aNode(t, ['a'])
+  await receive('a', [], { version: 5 })
+  await receive('a', ['v1'], { version: 4 })
+  t.same(discarded, [])
+  mounted.add('v2')
+  await receive('a', ['v2'], { version: 6 })
+  orders.listener.volumesOff()
+  mounted.clear()
+  await clock.advance(5 * minute)
+  t.same(discarded, [])
+})
+
+test('sizes are reported at most once a minute, and what is in the trash gets older by the time of the agent', async (t) => {
+  const { clock, reports, fill, age } = aNode(t)
+  await clock.advance(5 * minute)
+  t.equal(reports.length, 1)
+  fill()
+  await clock.advance(minute)
+  t.equal(reports.length, 2)
+  t.match(reports.at(-1), { pools: [{ availableBytes: 2 ** 38 }] })
+  clock.setWall(0)
+  await clock.advance(60 * minute)
+  t.ok(age() >= 60 * minute && age() <= 66 * minute)
+})

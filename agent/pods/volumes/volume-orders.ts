@@ -1,0 +1,157 @@
+/**
+ * Loop: follows the orders of the controller for volumes, and reports which are done. An order that is refused is tried again: the pod that has
+ * the volume mounted may be gone then.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import type { NodeVolumeOrder, StorageMessage, VolumesMessage } from '../../../api/storage/volume-messages.ts'
+import { alarm } from '../../../daemon/alarm.ts'
+import type { Clock } from '../../../daemon/clock.ts'
+import { messageOf } from '../../../daemon/errors.ts'
+import type { Log } from '../../../daemon/log.ts'
+import type { Loop } from '../../../daemon/run.ts'
+import type { ControlPlane, ControlPlaneListener } from '../../node/connection/control-plane.ts'
+import { reportedUsage, type StorageUsage } from './reported-usage.ts'
+import { distrust, type StoreTrust, trustAfter, trustWaitMs } from './store-trust.ts'
+import { VolumeError } from './volume-store.ts'
+import type { KnownStores, VolumeTrash } from './volume-trash.ts'
+
+export type VolumeOrdersNeeds = {
+  readonly trash: VolumeTrash
+  readonly stores: KnownStores
+  readonly controlPlane: Pick<ControlPlane, 'reportStorage'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface VolumeOrders extends Loop {
+  readonly listener: Required<Pick<ControlPlaneListener, 'store' | 'volumes' | 'volumesOff'>>
+}
+
+/** Sizes are read so often, and orders that were refused tried again. */
+const roundMs = 60_000
+const retryMs = 15_000
+const ageMs = 3600_000
+
+/** Follows the orders of one message after another, and remembers what became of each. */
+function orderFollower({ trash, stores, clock, log }: VolumeOrdersNeeds) {
+  const finished = new Set<string>()
+  const refusals = new Map<string, string>()
+  let trust: StoreTrust | undefined
+
+  const renewTrust = async (store: string | undefined): Promise<StoreTrust> => {
+    const before = trust ?? { known: await stores.load() }
+    if (store === undefined) return before
+    const after = trustAfter(before, { store, nowMs: clock.monotonicMs(), isEmpty: await trash.isEmpty() })
+    // Saved first: after a restart it is not a stranger again, and the store before it is not obeyed.
+    if (after.known !== before.known) await stores.save(after.known)
+    return after
+  }
+
+  const follow = async (order: NodeVolumeOrder, from: string, judged: StoreTrust): Promise<string | undefined> => {
+    const reason = distrust(judged, from)
+    if (reason !== undefined) return reason
+    try {
+      await trash.discard(order)
+      log.info('A volume is in the trash', { volume: order.volume, claim: order.claim, pool: order.pool })
+      return undefined
+    } catch (error) {
+      if (!(error instanceof VolumeError)) throw error
+      return messageOf(error)
+    }
+  }
+
+  return {
+    /** `isCurrent`: no other message has come meanwhile, and no other controller. */
+    async follow(store: string | undefined, message: VolumesMessage | undefined, isCurrent: () => boolean) {
+      trust = await renewTrust(store)
+      const wanted = new Set(message?.orders.map(({ uid }) => uid))
+      for (const uid of finished) if (!wanted.has(uid)) finished.delete(uid)
+      for (const uid of refusals.keys()) if (!wanted.has(uid)) refusals.delete(uid)
+      for (const order of message?.orders ?? []) {
+        if (message === undefined || !isCurrent()) return
+        if (finished.has(order.uid)) continue
+        const reason = await follow(order, message.store, trust)
+        if (reason === undefined) finished.add(order.uid)
+        else if (refusals.get(order.uid) !== reason)
+          log.warn('An order for a volume is refused', { volume: order.volume, reason })
+        if (reason === undefined) refusals.delete(order.uid)
+        else refusals.set(order.uid, reason)
+      }
+    },
+    outcome: (orders: readonly NodeVolumeOrder[]): Pick<StorageMessage, 'done' | 'refused'> => ({
+      done: orders.flatMap(({ uid }) => (finished.has(uid) ? [uid] : [])),
+      refused: orders.flatMap(({ uid }) => {
+        const reason = refusals.get(uid)
+        return reason === undefined ? [] : [{ uid, reason }]
+      }),
+    }),
+    /** When to follow the same orders again. */
+    waitMs() {
+      const waitMs = refusals.size > 0 ? retryMs : roundMs
+      return Math.min(waitMs, (trust && trustWaitMs(trust, clock.monotonicMs())) ?? waitMs)
+    },
+  }
+}
+
+export function volumeOrders(needs: VolumeOrdersNeeds): VolumeOrders {
+  const { trash, controlPlane, clock, log } = needs
+  const bell = alarm(clock)
+  const follower = orderFollower(needs)
+  let store: string | undefined
+  let message: VolumesMessage | undefined
+  let usage: StorageUsage = {}
+  let reported: StorageMessage = { done: [], refused: [] }
+
+  const report = () => {
+    const next: StorageMessage = { ...follower.outcome(message?.orders ?? []), ...usage }
+    if (isDeepStrictEqual(next, reported)) return
+    reported = next
+    controlPlane.reportStorage(next)
+  }
+  const measure = async () => {
+    usage = reportedUsage(usage, { pool: await trash.poolUsage(), volumes: await trash.volumeUsage() })
+  }
+
+  const run = async (signal: AbortSignal): Promise<void> => {
+    let agedMs = clock.monotonicMs()
+    let measuredMs = Number.NEGATIVE_INFINITY
+    while (!signal.aborted) {
+      try {
+        const current = message
+        await follower.follow(store, current, () => message === current)
+        const nowMs = clock.monotonicMs()
+        if (nowMs - measuredMs >= roundMs) {
+          measuredMs = nowMs
+          await measure()
+          const elapsedMs = nowMs - agedMs >= ageMs ? nowMs - agedMs : 0
+          await trash.age(elapsedMs, signal)
+          if (elapsedMs > 0) agedMs = nowMs
+        }
+        report()
+      } catch (error) {
+        if (!signal.aborted) log.warn('Orders for volumes are not followed now', { error })
+      }
+      await bell.sleep(follower.waitMs(), signal)
+    }
+  }
+
+  return {
+    name: 'volume-orders',
+    listener: {
+      store(id) {
+        if (store === id) return
+        store = id
+        bell.ring()
+      },
+      volumes(received) {
+        if (received.epoch === message?.epoch && received.version < message.version) return
+        message = received
+        bell.ring()
+      },
+      volumesOff() {
+        message = undefined
+      },
+    },
+    run,
+  }
+}

@@ -1,0 +1,61 @@
+/** The messages about volumes in pools: orders for a node, and what it reports. See docs/mqtt.md. */
+import { type Described, integer, list, object, optional, text } from '../schema.ts'
+
+export const VolumeOrderSchema = object({
+  /** `trash`: the folder goes to the trash of its pool. A node does nothing about an order of another kind. */
+  kind: text,
+  /** Name and uid of the PersistentVolume. */
+  volume: text,
+  uid: text,
+  /** The id of the pool. */
+  pool: text,
+  /** The name of the folder in it. */
+  folder: text,
+  /** The claim that the volume belonged to, as `namespace/name`, and its uid; left out: it is reserved for none. */
+  claim: optional(text),
+  claimUID: optional(text),
+})
+export type NodeVolumeOrder = Described<typeof VolumeOrderSchema>
+
+/** All orders for a node. `version` only rises, within one `epoch` of the controller. */
+export const VolumesMessageSchema = object({
+  epoch: text,
+  version: integer,
+  /** Which store they are from. A node obeys a store that it has known for ten minutes. */
+  store: text,
+  orders: list(VolumeOrderSchema),
+})
+export type VolumesMessage = Described<typeof VolumesMessageSchema>
+
+const RefusedOrderSchema = object({ uid: text, reason: text })
+export type RefusedOrder = Described<typeof RefusedOrderSchema>
+
+const PoolUsageSchema = object({
+  id: text,
+  capacityBytes: integer,
+  availableBytes: integer,
+  /** How many volumes are in its trash. */
+  inTrash: optional(integer),
+})
+export type PoolUsage = Described<typeof PoolUsageSchema>
+
+const VolumeUsageSchema = object({
+  /** Of the PersistentVolume. */
+  uid: text,
+  usedBytes: integer,
+})
+export type VolumeUsage = Described<typeof VolumeUsageSchema>
+
+/** Of the node, whole. Orders are named by the uid of their volume. */
+export const StorageMessageSchema = object({
+  done: list(text),
+  refused: list(RefusedOrderSchema),
+  pools: optional(list(PoolUsageSchema)),
+  volumes: optional(list(VolumeUsageSchema)),
+})
+export type StorageMessage = Described<typeof StorageMessageSchema>
+
+/** The others follow when these are done. An order has less than 2,048 bytes. */
+export const mostOrders = 256
+/** Of a node's report, in characters. */
+export const longestRefusal = 1_024

@@ -1,0 +1,47 @@
+import { test } from 'tap'
+import type { PersistentVolume } from './persistent-volume.ts'
+import { deletionOrder, poolOfVolume, volumeDataFinalizer } from './volume-orders.ts'
+
+const metadata = {
+  ...{ name: 'pvc-1', uid: 'u-1', deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [volumeDataFinalizer] },
+  annotations: { 'pv.kubernetes.io/provisioned-by': 'bramble.dev/local-path', 'bramble.dev/pool': 'p' },
+}
+const spec = {
+  local: { path: '/pool/default_a_pvc-1' },
+  persistentVolumeReclaimPolicy: 'Delete',
+  claimRef: { namespace: 'default', name: 'a', uid: 'c-1' },
+} as const
+const volume: PersistentVolume = {
+  apiVersion: 'v1',
+  kind: 'PersistentVolume',
+  metadata,
+  spec,
+  status: { phase: 'Released' },
+}
+
+test('the data of a volume that is on its way out is ordered to the trash', async (t) => {
+  const order = { kind: 'trash', volume: 'pvc-1', uid: 'u-1', pool: 'p', folder: 'default_a_pvc-1' }
+  t.same(deletionOrder(volume), { ...order, claim: 'default/a', claimUID: 'c-1' })
+  const { claimRef: _, ...freed } = spec
+  t.same(deletionOrder({ ...volume, spec: freed, status: { phase: 'Available' } }), order)
+  t.ok(deletionOrder({ ...volume, status: { phase: 'Failed' } }))
+})
+
+test('the data of every other volume stays', async (t) => {
+  const { deletionTimestamp: _, ...standing } = metadata
+  const kept: readonly PersistentVolume[] = [
+    { ...volume, metadata: standing },
+    { ...volume, metadata: { ...metadata, finalizers: [] } },
+    { ...volume, metadata: { ...metadata, annotations: { 'bramble.dev/pool': 'p' } } },
+    { ...volume, spec: { ...spec, persistentVolumeReclaimPolicy: 'Retain' } },
+    { ...volume, status: { phase: 'Bound' } },
+    { ...volume, status: {} },
+  ]
+  for (const one of kept) t.equal(deletionOrder(one), undefined, JSON.stringify(one))
+})
+
+test('a volume is of a pool if the provisioner made it there', async (t) => {
+  t.equal(poolOfVolume(volume), 'p')
+  const { local: _, ...other } = spec
+  t.equal(poolOfVolume({ ...volume, spec: { ...other, hostPath: { path: '/' } } }), undefined)
+})

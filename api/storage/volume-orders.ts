@@ -1,0 +1,34 @@
+/** When the data of a volume in a pool is to be deleted, and by which order. Pure. */
+import type { PersistentVolume } from './persistent-volume.ts'
+import { localProvisioner, poolAnnotation } from './pools.ts'
+import type { NodeVolumeOrder } from './volume-messages.ts'
+import { volumeAnnotations } from './volume-names.ts'
+
+/** Holds a PersistentVolume that is being deleted until its node confirms that the data is in the trash. */
+export const volumeDataFinalizer = 'bramble.dev/volume-data'
+
+/** The pool that the provisioner made it in; undefined: it is not of a pool. */
+export function poolOfVolume({ metadata, spec }: PersistentVolume): string | undefined {
+  const { annotations = {} } = metadata
+  const isOurs = spec?.local !== undefined && annotations[volumeAnnotations.provisionedBy] === localProvisioner
+  return isOurs ? annotations[poolAnnotation] : undefined
+}
+
+/**
+ * undefined: no data is to be deleted. The object must be on its way out: nothing takes that back, so an order is as right later, from an older
+ * message, as it was at first.
+ */
+export function deletionOrder(volume: PersistentVolume): NodeVolumeOrder | undefined {
+  const { name = '', uid = '', deletionTimestamp, finalizers = [] } = volume.metadata
+  const { local, claimRef, persistentVolumeReclaimPolicy } = volume.spec ?? {}
+  const pool = poolOfVolume(volume)
+  if (pool === undefined || local === undefined || deletionTimestamp === undefined) return undefined
+  if (persistentVolumeReclaimPolicy !== 'Delete' || !finalizers.includes(volumeDataFinalizer)) return undefined
+  // Bound: its claim goes first. Without a phase the binder has not looked for the claim.
+  if (!['Available', 'Released', 'Failed'].includes(volume.status?.phase ?? '')) return undefined
+  return {
+    ...{ kind: 'trash', volume: name, uid, pool, folder: local.path?.split('/').at(-1) ?? '' },
+    ...(claimRef?.name && { claim: `${claimRef.namespace ?? ''}/${claimRef.name}` }),
+    ...(claimRef?.uid && { claimUID: claimRef.uid }),
+  }
+}

@@ -1,0 +1,68 @@
+/** What each node reported last of its volumes: its pools, their usage, and which orders it has done. In memory only: nodes report at each connection. */
+import { isPool } from '../../api/storage/pools.ts'
+import {
+  longestRefusal,
+  mostOrders,
+  type PoolUsage,
+  type StorageMessage,
+  type VolumeUsage,
+} from '../../api/storage/volume-messages.ts'
+
+export type StorageReport = {
+  readonly done: ReadonlySet<string>
+  /** The reason, by the uid of the volume. */
+  readonly refused: ReadonlyMap<string, string>
+  readonly pools: readonly PoolUsage[]
+  readonly volumes: readonly VolumeUsage[]
+}
+
+export interface StorageBoard {
+  /** Gives the names of fields that were longer than a node may report. */
+  receive(node: string, message: StorageMessage): readonly string[]
+  reportOf(node: string): StorageReport | undefined
+  /** Called with the name of a node that has reported. */
+  onReport(listener: (node: string) => void): void
+  forget(node: string): void
+}
+
+const most = { done: mostOrders, refused: mostOrders, pools: 16, volumes: 1_024 } as const
+
+export function storageBoard(): StorageBoard {
+  const reports = new Map<string, StorageReport>()
+  const listeners: ((node: string) => void)[] = []
+  return {
+    receive(node, message) {
+      const { report, cut } = boundedStorage(message)
+      reports.set(node, report)
+      for (const notify of listeners) notify(node)
+      return cut
+    },
+    reportOf: (node) => reports.get(node),
+    onReport: (listener) => void listeners.push(listener),
+    forget: (node) => void reports.delete(node),
+  }
+}
+
+/** Numbers that are not sizes are left out. */
+export function boundedStorage({ done, refused, pools = [], volumes = [] }: StorageMessage) {
+  const cut: string[] = []
+  const bounded = <T>(field: keyof typeof most, list: readonly T[]): readonly T[] => {
+    if (list.length <= most[field]) return list
+    cut.push(field)
+    return list.slice(0, most[field])
+  }
+  const report: StorageReport = {
+    done: new Set(bounded('done', done)),
+    refused: new Map(bounded('refused', refused).map(({ uid, reason }) => [uid, reason.slice(0, longestRefusal)])),
+    pools: bounded('pools', pools).filter(
+      ({ id, capacityBytes, availableBytes, inTrash = 0 }) =>
+        isPool({ id, path: '/' }) && [capacityBytes, availableBytes, inTrash].every(isSize),
+    ),
+    volumes: bounded('volumes', volumes).filter(({ uid, usedBytes }) => uid.length <= 128 && isSize(usedBytes)),
+  }
+  return { report, cut }
+}
+
+function isSize(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0
+}
