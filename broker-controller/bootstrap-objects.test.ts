@@ -6,6 +6,7 @@ import {
   bootstrapObjects,
   ensureClusterInfo,
   ensureFlowControl,
+  ensureLocalClass,
   ensureNamespaces,
   ensurePriorityClasses,
 } from './bootstrap-objects.ts'
@@ -66,6 +67,34 @@ test('a fleet has the two classes of the system', async (t) => {
   const version = await store.version()
   await ensurePriorityClasses(store)
   t.equal(await store.version(), version)
+})
+
+test('the class local-path is made once, and is the default unless there is one', async (t) => {
+  const isDefault = 'storageclass.kubernetes.io/is-default-class'
+  const store = memoryStore({ clock })
+  const key = { namespace: '', name: 'local-path' }
+  await ensureLocalClass(store)
+  t.equal(await store.get('storageclasses', key), undefined, 'not before the namespaces')
+  await ensureNamespaces(store)
+  await ensureLocalClass(store)
+  t.match(await store.get('storageclasses', key), {
+    metadata: { annotations: { [isDefault]: 'true' } },
+    provisioner: 'bramble.dev/local-path',
+    volumeBindingMode: 'WaitForFirstConsumer',
+  })
+  await store.delete('storageclasses', key)
+  await ensureLocalClass(store)
+  t.equal(await store.get('storageclasses', key), undefined, 'its owner deleted it')
+
+  const other = memoryStore({ clock })
+  await ensureNamespaces(other)
+  const metadata = { name: 'mine', annotations: { [isDefault]: 'true' } }
+  await other.create('storageclasses', {
+    ...{ apiVersion: 'storage.k8s.io/v1', kind: 'StorageClass', metadata },
+    provisioner: 'example.com/disk',
+  })
+  await ensureLocalClass(other)
+  t.equal((await other.get('storageclasses', key))?.metadata.annotations, undefined)
 })
 
 test('the standard levels and schemas of flow control are created once', async (t) => {

@@ -3,6 +3,8 @@ import { isApiError } from '../api/api-error.ts'
 import type { ConfigMap } from '../api/config-map.ts'
 import { standardFlowSchemas, standardPriorityLevels } from '../api/flow-control/standard-objects.ts'
 import { systemPriorityClasses } from '../api/priority-class.ts'
+import { localProvisioner } from '../api/storage/pools.ts'
+import { defaultStorageClass, type StorageClass } from '../api/storage/storage-class.ts'
 import { kubeconfigText } from '../certs/kubeconfig.ts'
 import { type Clock, systemClock } from '../daemon/clock.ts'
 import type { Log } from '../daemon/log.ts'
@@ -20,6 +22,7 @@ export async function ensureFleetObjects(store: Store): Promise<void> {
   await ensurePriorityClasses(store)
   await ensureFlowControl(store)
   await ensureDefaultRoles({ store, clock: systemClock })
+  await ensureLocalClass(store)
 }
 
 export interface BootstrapObjects extends Loop {
@@ -82,6 +85,47 @@ export async function ensurePriorityClasses(store: Store): Promise<void> {
       await store.create('priorityclasses', priorityClass)
     }),
   )
+}
+
+/** The class of a new fleet. */
+const localClass: StorageClass = {
+  apiVersion: 'storage.k8s.io/v1',
+  kind: 'StorageClass',
+  metadata: { name: 'local-path', annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' } },
+  provisioner: localProvisioner,
+  reclaimPolicy: 'Delete',
+  volumeBindingMode: 'WaitForFirstConsumer',
+  allowVolumeExpansion: true,
+}
+
+/** On the namespace kube-system: the class was made once. */
+const classMadeAnnotation = 'bramble.dev/made-storage-class'
+
+/** Once in the life of a store: a class that its owner deleted, or that is not the default any more, stays so. */
+export async function ensureLocalClass(store: Store): Promise<void> {
+  const key = { namespace: '', name: 'kube-system' }
+  const system = await store.get('namespaces', key)
+  if (system === undefined || system.metadata.annotations?.[classMadeAnnotation] !== undefined) return
+  const { items } = await store.list('storageclasses')
+  const { name = '', annotations, ...metadata } = localClass.metadata
+  // The newest of several defaults would be taken.
+  const isDefault = defaultStorageClass(items) === undefined
+  if (!items.some((one) => one.metadata.name === name)) {
+    await store.create('storageclasses', {
+      ...localClass,
+      metadata: { ...metadata, name, ...(isDefault && annotations && { annotations }) },
+    })
+  }
+  await rewrite({ store, clock: systemClock }, 'namespaces', {
+    key,
+    change: (found) => ({
+      ...found,
+      metadata: {
+        ...found.metadata,
+        annotations: { ...found.metadata.annotations, [classMadeAnnotation]: localClass.metadata.name ?? '' },
+      },
+    }),
+  })
 }
 
 /** The priority levels and flow schemas that every cluster has. The limits of this API do not follow them. */

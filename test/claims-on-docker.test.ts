@@ -138,6 +138,24 @@ test('pods with claims on volumes of their machine', { skip: whyNoDockerd(), tim
     t.same(await readFile(join(pool, `default_made_${name}`, 'starts'), 'utf8'), 'made\n', 'the data stays')
   })
 
+  await t.test('a claim without a class has the default one, grows, and leaves its data in the trash', async (t) => {
+    const [, claim, pod] = single('scrap', {})
+    const { storageClassName: _, ...unclassed } = request
+    await create({ ...claim, spec: unclassed }, pod ?? {})
+    await controller.kubectl('wait', '--for=condition=Ready', 'pod/scrap', '--timeout=60s')
+    const larger = JSON.stringify({ spec: { resources: { requests: { storage: '2Gi' } } } })
+    await controller.kubectl('patch', 'pvc', 'scrap', '-p', larger)
+    await controller.kubectl('wait', '--for=jsonpath={.status.capacity.storage}=2Gi', 'pvc/scrap', '--timeout=60s')
+    const name = await volumeOf('scrap')
+    const uid = await controller.kubectl('get', 'pv', name, '-o', 'jsonpath={.metadata.uid}')
+    await controller.kubectl('delete', 'pod/scrap', 'pvc/scrap', '--timeout=60s')
+    const isGone = async () => (await controller.kubectl('get', 'pv', name, '--ignore-not-found')) === ''
+    await eventually('the volume is gone', isGone, { withinMs: 60_000 })
+    const pool = join(fleet.dataDir(), 'volumes')
+    await t.rejects(stat(join(pool, `default_scrap_${name}`)), { code: 'ENOENT' })
+    t.same(await readFile(join(pool, '.bramble/trash', uid, 'data/starts'), 'utf8'), 'scrap\n')
+  })
+
   await t.test('a machine that starts without its controller starts its pods with their data', async (t) => {
     await controller.program.stop()
     await agent.stop()

@@ -47,7 +47,7 @@ function world(random: () => number) {
   let trust: StoreTrust = { known: [] }
   let finished = new Set<string>()
   let last: VolumesMessage | undefined
-  /** As an owner would say whose word counts: kept apart from what the agent keeps. */
+  /** The store that people use: kept apart from what the agent keeps. */
   let owner: string | undefined
   const former = new Set<string>()
   let seenSince: { readonly store: string; readonly sinceMs: number } | undefined

@@ -28,7 +28,7 @@ test('another store is obeyed after ten minutes without the first one between', 
   t.same(back, ofA)
   t.equal(trustWaitMs(back, 0), undefined)
   const again = seen(back, 'b', 9 * minute + 1)
-  t.ok(distrust(seen(again, 'b', 11 * minute), 'b'), 'the time begins anew')
+  t.ok(distrust(seen(again, 'b', 11 * minute), 'b'), 'the time begins again')
   t.same(seen(again, 'c', 19 * minute + 1).other, { store: 'c', sinceMs: 19 * minute + 1 })
   t.same(seen(again, 'b', 19 * minute + 1), { known: ['a', 'b'] })
 })

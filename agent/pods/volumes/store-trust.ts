@@ -1,6 +1,6 @@
 /**
- * Which store this node takes orders from that delete data: the one that it knows, by its identity. Another one must be there for ten minutes,
- * because it may be a backup that somebody tries out. An earlier one is never obeyed again. No date decides. Pure.
+ * Which store this node takes orders from that delete data: the one whose orders it followed before, by its identity. Another one must be there for
+ * ten minutes, because it may be a backup that somebody tries out. An earlier one is never obeyed again. No date decides. Pure.
  */
 
 export type StoreTrust = {

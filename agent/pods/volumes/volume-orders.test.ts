@@ -9,7 +9,7 @@ import { VolumeError } from './volume-store.ts'
 const minute = 60_000
 const anOrder = (uid: string): NodeVolumeOrder => ({ kind: 'trash', volume: uid, uid, pool: 'p', folder: uid })
 
-/** A node that has volumes, and may know a store. */
+/** A node that has volumes, and obeyed these stores before. */
 function aNode(t: Test, known: readonly string[] = []) {
   const clock = fakeClock()
   const controlPlane = fakeControlPlane()

@@ -2,6 +2,7 @@
 import type { Loop } from '../../../daemon/run.ts'
 import { claimPods } from './claim-pods.ts'
 import { type EphemeralClaimsNeeds, ephemeralClaims } from './ephemeral-claims.ts'
+import { localExpander } from './local-expander.ts'
 import { localProvisioning } from './local-provisioner.ts'
 import { poolLabelController } from './pool-labels.ts'
 import { claimProtection, volumeProtection } from './protection-controllers.ts'
@@ -20,6 +21,7 @@ export function volumeControllers(needs: VolumeControllerNeeds): readonly Loop[]
     ephemeralClaims(needs, pods),
     poolLabelController(needs),
     localProvisioning(needs),
+    localExpander(needs),
     volumeDeletion(needs),
   ]
 }

@@ -1,0 +1,70 @@
+import { test } from 'tap'
+import { volumeDataFinalizer } from '../../../api/storage/volume-orders.ts'
+import { rewrite } from '../../store/rewrite.ts'
+import { aStoredClaim, aStoredVolume, claimRefTo } from '../../testing/volume-objects.ts'
+import { volumeWorld } from '../../testing/volume-world.ts'
+import { nextExpansion } from './local-expander.ts'
+
+const annotations = { 'pv.kubernetes.io/provisioned-by': 'bramble.dev/local-path', 'bramble.dev/pool': 'p' }
+const claimOf = (request: string, has: string | undefined) =>
+  aStoredClaim('data', {
+    spec: { volumeName: 'v', resources: { requests: { storage: request } } },
+    status: { phase: 'Bound', ...(has !== undefined && { capacity: { storage: has } }) },
+  })
+const volumeOf = (storage: string, given: object = annotations) =>
+  aStoredVolume('v', {
+    metadata: { annotations: { ...given }, finalizers: [volumeDataFinalizer] },
+    spec: { local: { path: '/pool/v' }, capacity: { storage }, claimRef: claimRefTo('data', 'uid-data') },
+    status: { phase: 'Bound' },
+  })
+
+test('the volume grows first, then its claim', async (t) => {
+  t.match(nextExpansion(claimOf('2Gi', '1Gi'), volumeOf('1Gi')), {
+    resource: 'persistentvolumes',
+    object: { spec: { capacity: { storage: '2Gi' } } },
+  })
+  t.match(nextExpansion(claimOf('2Gi', '1Gi'), volumeOf('2Gi')), {
+    resource: 'persistentvolumeclaims',
+    part: 'status',
+    object: { status: { capacity: { storage: '2Gi' } } },
+  })
+  t.equal(nextExpansion(claimOf('2Gi', '2Gi'), volumeOf('2Gi')), undefined)
+})
+
+test('a claim that is not bound, and a volume of another provisioner, do not grow', async (t) => {
+  const { status: _, ...unbound } = claimOf('2Gi', '1Gi')
+  t.equal(nextExpansion({ ...unbound, status: { phase: 'Pending' } }, volumeOf('1Gi')), undefined)
+  t.equal(nextExpansion(claimOf('2Gi', '1Gi'), volumeOf('1Gi', {})), undefined)
+  t.equal(nextExpansion(claimOf('2Gi', '1Gi'), undefined), undefined)
+  t.equal(nextExpansion(claimOf('2Gi', undefined), volumeOf('1Gi')), undefined, 'the binder writes the first capacity')
+  t.equal(nextExpansion(claimOf('1Gi', '2Gi'), volumeOf('2Gi')), undefined)
+})
+
+test('a bound claim that requests more has it at once, with an Event', async (t) => {
+  const world = volumeWorld(t)
+  const { store, clock } = world
+  world.start()
+  const { metadata, status: _, ...volume } = volumeOf('1Gi')
+  await store.create('persistentvolumes', {
+    ...volume,
+    metadata: { name: 'v', annotations: metadata.annotations ?? {} },
+  })
+  const { status: __, metadata: ___, ...claim } = claimOf('1Gi', undefined)
+  await world.add('persistentvolumeclaims', { ...claim, metadata: { namespace: 'default', name: 'data' } })
+  const uid = (await world.claim('data'))?.metadata.uid ?? ''
+  await rewrite({ store, clock }, 'persistentvolumes', {
+    key: { namespace: '', name: 'v' },
+    change: (found) => ({ ...found, spec: { ...found.spec, claimRef: claimRefTo('data', uid) } }),
+  })
+  await world.settle(500)
+  t.match(await world.claim('data'), { status: { phase: 'Bound', capacity: { storage: '1Gi' } } })
+  await rewrite({ store, clock }, 'persistentvolumeclaims', {
+    key: { namespace: 'default', name: 'data' },
+    change: (found) => ({ ...found, spec: { ...found.spec, resources: { requests: { storage: '5Gi' } } } }),
+  })
+  await world.settle(500)
+  t.match(await world.volume('v'), { spec: { capacity: { storage: '5Gi' } } })
+  t.match(await world.claim('data'), { status: { capacity: { storage: '5Gi' } } })
+  const expanded = 'VolumeResizeSuccessful ExpandVolume succeeded for volume default/data'
+  t.ok((await world.events('data')).includes(expanded))
+})

@@ -1,0 +1,106 @@
+/**
+ * Loop: expands the volumes of pools when their claims request more. The size is not enforced, so nothing waits for a node: first the volume has the
+ * new capacity, then the status of the claim (pkg/controller/volume/expand of Kubernetes).
+ */
+import { isApiError } from '../../../api/api-error.ts'
+import { compareQuantities } from '../../../api/quantity.ts'
+import { localProvisioner } from '../../../api/storage/pools.ts'
+import { capacityOfVolume, requestOfClaim } from '../../../api/storage/volume-matching.ts'
+import { poolOfVolume } from '../../../api/storage/volume-orders.ts'
+import { type Reconciled, runController } from '../../../daemon/controller.ts'
+import { type Loop, runLoops } from '../../../daemon/run.ts'
+import { workQueue } from '../../../daemon/work-queue.ts'
+import type { EventRecorder } from '../../store/event-recorder.ts'
+import { type InformerNeeds, informer, keyFrom, keyText } from '../../store/informer.ts'
+import { objectReference } from '../../store/references.ts'
+import type { StoredClaim, VolumeWrite } from './bind-writes.ts'
+import type { StoredVolume } from './volume-index.ts'
+import { volumeWrites } from './volume-writes.ts'
+
+export type LocalExpanderNeeds = InformerNeeds & { readonly events: EventRecorder }
+
+/** Another writer was faster: its write is visible by then. */
+const conflictMs = 20
+
+/** The next write; undefined: the claim has what it requests, or its volume is not of a pool. Admission has refused what may not grow. */
+export function nextExpansion(claim: StoredClaim, volume: StoredVolume | undefined): VolumeWrite | undefined {
+  const isBound = claim.status?.phase === 'Bound' && claim.spec?.volumeName === volume?.metadata.name
+  if (volume === undefined || !isBound || volume.spec?.claimRef?.uid !== claim.metadata.uid) return undefined
+  if (poolOfVolume(volume) === undefined) return undefined
+  const request = requestOfClaim(claim)
+  const storage = claim.spec?.resources?.requests?.['storage']
+  const has = claim.status?.capacity?.['storage']
+  if (storage === undefined || has === undefined || compareQuantities(request, has) <= 0) return undefined
+  if (compareQuantities(capacityOfVolume(volume), request) < 0) {
+    const spec = { ...volume.spec, capacity: { ...volume.spec?.capacity, storage } }
+    return { resource: 'persistentvolumes', part: 'whole', object: { ...volume, spec } }
+  }
+  const status = { ...claim.status, capacity: { ...claim.status?.capacity, storage } }
+  return { resource: 'persistentvolumeclaims', part: 'status', object: { ...claim, status } }
+}
+
+/** Most claims have what they request, in the same words: they are not visited. */
+function mayGrow({ spec, status }: StoredClaim): boolean {
+  const has = status?.capacity?.['storage']
+  return has !== undefined && has !== spec?.resources?.requests?.['storage']
+}
+
+export function localExpander(needs: LocalExpanderNeeds): Loop {
+  const { clock, log, events } = needs
+  const queue = workQueue(clock)
+  const writes = volumeWrites(needs)
+  const claims = informer(needs, 'persistentvolumeclaims', (present) => {
+    if (present !== undefined && mayGrow(present)) queue.add(keyText(present.metadata))
+  })
+  const volumes = informer(needs, 'persistentvolumes', (present) => {
+    const { claimRef } = present?.spec ?? {}
+    const claim = claimRef && claims.get(keyFrom(keyText(claimRef)))
+    if (claim !== undefined && mayGrow(claim)) queue.add(keyText(claim.metadata))
+  })
+
+  const visit = async (key: string): Promise<Reconciled> => {
+    for (const source of [claims, volumes]) source.catchUp()
+    const claim = claims.get(keyFrom(key))
+    const volume = volumes.get({ namespace: '', name: claim?.spec?.volumeName ?? '' })
+    const next = claim && nextExpansion(claim, volume)
+    if (claim === undefined || next === undefined) return undefined
+    await writes.write(next)
+    if (next.resource === 'persistentvolumes') return undefined
+    const message = `ExpandVolume succeeded for volume ${key}`
+    await events
+      .record({
+        ...{ object: objectReference(claim), component: localProvisioner, type: 'Normal' },
+        ...{ reason: 'VolumeResizeSuccessful', message },
+      })
+      .catch((error: unknown) => log.warn('Event not recorded', { object: key, error }))
+    return undefined
+  }
+  const reconcile = async (key: string): Promise<Reconciled> => {
+    try {
+      return await visit(key)
+    } catch (error) {
+      if (isApiError(error, 'Conflict') || isApiError(error, 'NotFound')) return { requeueAfterMs: conflictMs }
+      throw error
+    }
+  }
+
+  return {
+    name: 'local-expander',
+    run: (signal) =>
+      runLoops(
+        [
+          { name: 'claims', run: claims.run },
+          { name: 'volumes', run: volumes.run },
+          {
+            name: 'work',
+            async run(stop) {
+              await Promise.all([claims.listed, volumes.listed])
+              if (!stop.aborted) await runController({ name: 'local-expander', reconcile }, queue, log, stop, 5)
+            },
+          },
+        ],
+        signal,
+        log,
+      ),
+  }
+}
