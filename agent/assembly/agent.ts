@@ -110,7 +110,7 @@ async function agentLoops(assembly: Assembly, machine: AgentMachine): Promise<re
     endpoint,
     sampler,
     view: shown,
-  } = assembleLocalEndpoint({ ...shared, command, link, health, pods, containers, problems: hanging })
+  } = assembleLocalEndpoint({ ...shared, command, link, health, pods, orders, containers, problems: hanging })
   const sessions = assembleSessions({
     ...shared,
     apiUrl: link.url,

@@ -20,6 +20,7 @@ import { certificateDates } from '../node/certificate/certificate-dates.ts'
 import type { RuntimeHealth } from '../node/status/runtime-health.ts'
 import type { PodManager } from '../pods/pod-manager.ts'
 import { probeDurationBuckets } from '../pods/probes/probe-counts.ts'
+import type { VolumeOrders } from '../pods/volumes/volume-orders.ts'
 import type { AgentCounters } from '../usage/agent-counters.ts'
 import { scrapes } from '../usage/scrapes.ts'
 import { type UsageSampler, usageSampler } from '../usage/usage-sampler.ts'
@@ -39,6 +40,7 @@ export type LocalEndpointParts = {
   readonly health: RuntimeHealth
   readonly pods: PodManager
   readonly containers: Containers
+  readonly orders: Pick<VolumeOrders, 'measured'>
   readonly controlPlane: MqttControlPlane
   readonly board: AgentBoard
   readonly counters: AgentCounters
@@ -92,6 +94,7 @@ export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpo
           ...healthMetrics(healthNow(parts)),
           ...(await machineMetrics({ root, filesystemAt }, clock.wallMs())),
         ],
+        volumes: parts.orders.measured,
         counts: parts.counters.text,
         certificateTtlSeconds: () => certificateTtlSeconds(parts),
         probes: () => ({ counts: pods.probes(), buckets: probeDurationBuckets }),

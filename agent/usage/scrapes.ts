@@ -6,6 +6,7 @@ import type { RuntimeContainer } from '../pods/runtime/runtime.ts'
 import { agentMetrics, cadvisorMetrics, resourceMetrics } from './pod-metrics.ts'
 import { type ProbeFigures, probeMetrics } from './probe-metrics.ts'
 import type { NodeUsage, PodUsage } from './usage.ts'
+import { type VolumeFigures, volumeMetrics } from './volume-metrics.ts'
 
 export type ScrapeNeeds = {
   readonly pods: Pick<PodUsage, 'podReadings' | 'podDiskUsage'>
@@ -15,6 +16,8 @@ export type ScrapeNeeds = {
   readonly machine: () => Promise<readonly MetricFamily[]>
   /** Counts of the probes of all pods, and the seconds that their buckets stand for. */
   readonly probes: () => { readonly counts: readonly ProbeFigures[]; readonly buckets: readonly number[] }
+  /** As they were measured last. */
+  readonly volumes: () => VolumeFigures
   /** Counts of the agent itself, as text for Prometheus. */
   readonly counts: () => string
   /** To the end of the node's certificate; infinite if it cannot be read, as with the kubelet. */
@@ -52,7 +55,7 @@ export function scrapes(needs: ScrapeNeeds, facts: ScrapeFacts): Scrapes {
       for (const { state } of inside) states.set(state, (states.get(state) ?? 0) + 1)
       const certificateTtlSeconds = needs.certificateTtlSeconds()
       const figures = { ...found, nodeName, containers: states, startedMs, certificateTtlSeconds }
-      return text([...agentMetrics(figures), ...families]) + counts()
+      return text([...agentMetrics(figures), ...volumeMetrics(needs.volumes()), ...families]) + counts()
     },
     async cadvisor() {
       const readDisks = pods.podDiskUsage().catch(() => undefined)

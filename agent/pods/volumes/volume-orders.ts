@@ -3,7 +3,12 @@
  * the volume mounted may be gone then.
  */
 import { isDeepStrictEqual } from 'node:util'
-import type { NodeVolumeOrder, StorageMessage, VolumesMessage } from '../../../api/storage/volume-messages.ts'
+import type {
+  NodeVolumeOrder,
+  PoolUsage,
+  StorageMessage,
+  VolumesMessage,
+} from '../../../api/storage/volume-messages.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { messageOf } from '../../../daemon/errors.ts'
@@ -13,7 +18,7 @@ import type { ControlPlane, ControlPlaneListener } from '../../node/connection/c
 import { reportedUsage, type StorageUsage } from './reported-usage.ts'
 import { distrust, type StoreTrust, trustAfter, trustWaitMs } from './store-trust.ts'
 import { VolumeError } from './volume-store.ts'
-import type { KnownStores, VolumeTrash } from './volume-trash.ts'
+import type { CountedVolume, KnownStores, VolumeTrash } from './volume-trash.ts'
 
 export type VolumeOrdersNeeds = {
   readonly trash: VolumeTrash
@@ -23,7 +28,11 @@ export type VolumeOrdersNeeds = {
   readonly log: Log
 }
 
+type Measured = { readonly pool: PoolUsage | undefined; readonly volumes: readonly CountedVolume[] }
+
 export interface VolumeOrders extends Loop {
+  /** The pool and its volumes, as they were measured last. */
+  measured(): Measured
   readonly listener: Required<Pick<ControlPlaneListener, 'store' | 'volumes' | 'volumesOff'>>
 }
 
@@ -100,6 +109,7 @@ export function volumeOrders(needs: VolumeOrdersNeeds): VolumeOrders {
   let store: string | undefined
   let message: VolumesMessage | undefined
   let usage: StorageUsage = {}
+  let measured: Measured = { pool: undefined, volumes: [] }
   let reported: StorageMessage = { done: [], refused: [] }
 
   const report = () => {
@@ -109,7 +119,9 @@ export function volumeOrders(needs: VolumeOrdersNeeds): VolumeOrders {
     controlPlane.reportStorage(next)
   }
   const measure = async () => {
-    usage = reportedUsage(usage, { pool: await trash.poolUsage(), volumes: await trash.volumeUsage() })
+    const [pool, counted] = [await trash.poolUsage(), await trash.volumeUsage()]
+    measured = { pool, volumes: counted }
+    usage = reportedUsage(usage, { pool, volumes: counted.map(({ uid, usedBytes }) => ({ uid, usedBytes })) })
   }
 
   const run = async (signal: AbortSignal): Promise<void> => {
@@ -137,6 +149,7 @@ export function volumeOrders(needs: VolumeOrdersNeeds): VolumeOrders {
 
   return {
     name: 'volume-orders',
+    measured: () => measured,
     listener: {
       store(id) {
         if (store === id) return

@@ -14,8 +14,11 @@ export interface VolumeTrash {
   /** undefined: the pool is missing, or does not answer. */
   poolUsage(): Promise<PoolUsage | undefined>
   /** Of the volume that was counted least recently, and of those counted before. */
-  volumeUsage(): Promise<readonly VolumeUsage[]>
+  volumeUsage(): Promise<readonly CountedVolume[]>
 }
+
+/** `claim`: `namespace/name`. */
+export type CountedVolume = VolumeUsage & { readonly claim: string }
 
 /** Saves which stores were obeyed. */
 export interface KnownStores {

@@ -7,7 +7,7 @@ import type { NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts
 import { parseJson } from '../../../../api/text/json.ts'
 import { replaceFile } from '../../../../daemon/durable-file.ts'
 import { isMissing } from '../../../../daemon/errors.ts'
-import type { KnownStores, VolumeTrash } from '../../../pods/volumes/volume-trash.ts'
+import type { CountedVolume, KnownStores, VolumeTrash } from '../../../pods/volumes/volume-trash.ts'
 import { type FilesystemUsage, filesystemUsage } from '../filesystem-usage.ts'
 import { type FolderCounter, folderCounter } from '../folder-usage.ts'
 import type { VolumePool } from './pool.ts'
@@ -29,19 +29,20 @@ export function diskTrash({
   counter = folderCounter(),
 }: DiskTrashNeeds): VolumeTrash {
   /** By uid, in the order in which they were counted. */
-  const counted = new Map<string, number>()
+  const counted = new Map<string, Omit<CountedVolume, 'uid'>>()
   const opened = () => pool.open().catch(() => undefined)
   const countNext = async (path: string) => {
     const records = volumeRecords(join(path, '.bramble'))
     const uids = await records.uids()
     for (const uid of counted.keys()) if (!uids.includes(uid)) counted.delete(uid)
     const next = uids.find((uid) => !counted.has(uid)) ?? counted.keys().next().value
-    const folder = next === undefined ? undefined : (await records.read(next))?.folder
-    if (next === undefined) return
+    const record = next === undefined ? undefined : await records.read(next)
+    if (next === undefined || record === undefined) return
+    const { folder, claim } = record
     const filled = folder === undefined ? undefined : await counter.usage(join(path, folder))
     const before = counted.get(next)
     counted.delete(next)
-    counted.set(next, filled?.usedBytes ?? before ?? 0)
+    counted.set(next, { claim, usedBytes: filled?.usedBytes ?? before?.usedBytes ?? 0 })
   }
   return {
     discard,
@@ -70,7 +71,7 @@ export function diskTrash({
       const found = await opened()
       if (found === undefined) return []
       await countNext(found.path)
-      return [...counted].map(([uid, usedBytes]) => ({ uid, usedBytes })).sort((a, b) => (a.uid < b.uid ? -1 : 1))
+      return [...counted].map(([uid, one]) => ({ uid, ...one })).sort((a, b) => (a.uid < b.uid ? -1 : 1))
     },
   }
 }

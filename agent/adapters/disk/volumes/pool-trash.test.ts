@@ -149,7 +149,7 @@ test('the sizes of the pool and of its volumes are measured', async (t) => {
   await writeFile(join(await made(), 'large'), Buffer.alloc(100_000))
   t.equal(await trash.isEmpty(), false)
   const [found] = await trash.volumeUsage()
-  t.equal(found?.uid, 'uid-pv')
+  t.match(found, { uid: 'uid-pv', claim: 'default/data' })
   t.ok((found?.usedBytes ?? 0) >= 100_000)
   const usage = await trash.poolUsage()
   t.equal(usage?.id, id)

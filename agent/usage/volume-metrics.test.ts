@@ -1,0 +1,22 @@
+import { test } from 'tap'
+import { metricsText } from '../../daemon/prometheus-text.ts'
+import { volumeMetrics } from './volume-metrics.ts'
+
+test('a volume has the size of its files, and the space of its pool', async (t) => {
+  const pool = { id: 'p', capacityBytes: 100, availableBytes: 40, inTrash: 2 }
+  const text = [...metricsText(volumeMetrics({ pool, volumes: [{ claim: 'shop/data', usedBytes: 7 }] }))].join('')
+  const labels = '{namespace="shop",persistentvolumeclaim="data"}'
+  for (const line of [
+    `kubelet_volume_stats_capacity_bytes${labels} 100`,
+    `kubelet_volume_stats_available_bytes${labels} 40`,
+    `kubelet_volume_stats_used_bytes${labels} 7`,
+    'bramble_pool_capacity_bytes{pool="p"} 100',
+    'bramble_pool_available_bytes{pool="p"} 40',
+    'bramble_pool_trash_volumes{pool="p"} 2',
+  ])
+    t.ok(text.includes(line), line)
+})
+
+test('without its pool nothing is reported', async (t) => {
+  t.same([...volumeMetrics({ pool: undefined, volumes: [{ claim: 'shop/data', usedBytes: 7 }] })], [])
+})
