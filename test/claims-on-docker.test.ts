@@ -154,6 +154,19 @@ test('pods with claims on volumes of their machine', { skip: whyNoDockerd(), tim
     const pool = join(fleet.dataDir(), 'volumes')
     await t.rejects(stat(join(pool, `default_scrap_${name}`)), { code: 'ENOENT' })
     t.same(await readFile(join(pool, '.bramble/trash', uid, 'data/starts'), 'utf8'), 'scrap\n')
+
+    const { id } = JSON.parse(await readFile(join(pool, '.bramble/pool.json'), 'utf8')) as { id: string }
+    const inPool = { key: `pool.bramble.dev/${id}`, operator: 'Exists' }
+    const annotations = { 'pv.kubernetes.io/provisioned-by': 'bramble.dev/local-path', 'bramble.dev/pool': id }
+    const again = volume('scrap-again', {
+      ...{ storageClassName: 'local-path', claimRef: { namespace: 'default', name: 'scrap' } },
+      local: { path: join(pool, `default_scrap_${name}`) },
+      nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [inPool] }] } },
+    })
+    await create({ ...again, metadata: { name: 'scrap-again', annotations } }, { ...claim, spec: unclassed }, pod ?? {})
+    await controller.kubectl('wait', '--for=condition=Ready', 'pod/scrap', '--timeout=60s')
+    t.equal(await volumeOf('scrap'), 'scrap-again')
+    t.same(await readFile(join(pool, `default_scrap_${name}`, 'starts'), 'utf8'), 'scrap\nscrap\n', 'it is back')
   })
 
   await t.test('a machine that starts without its controller starts its pods with their data', async (t) => {

@@ -142,6 +142,26 @@ test('a volume that a pod has stays, also where another volume has the folder', 
   t.same(await readdir(path), ['.bramble'])
 })
 
+test('a volume that names a folder in the trash takes it back, with another uid only', async (t) => {
+  const { pool, order, made, inTrash, trash, id } = await aPool(t)
+  const folder = await made()
+  await pool.discard(order)
+  const again = { ...volume, uid: 'uid-2', claim: 'default/again', claimUID: 'uid-claim-2', pool: id, hasGroup: false }
+  await t.rejects(pool.folder({ ...again, uid: 'uid-pv' }), { message: /^its data is in the trash/ })
+  t.equal(await pool.folder(again), folder)
+  t.equal(await readFile(join(folder, 'file'), 'utf8'), 'precious')
+  t.same(await trash.list(), [])
+  await t.rejects(stat(inTrash), { code: 'ENOENT' })
+  await t.rejects(pool.discard(order), { message: /no record of the pool names its volume/ })
+  t.equal(await readFile(join(folder, 'file'), 'utf8'), 'precious', 'the order was for the volume before')
+  await pool.discard({ ...order, uid: 'uid-2', claim: 'default/again', claimUID: 'uid-claim-2' })
+  t.match(await trash.list(), [{ uid: 'uid-2', claim: 'default/again' }])
+  await rename(join(folder, '../.bramble/trash/uid-2/data'), join(folder, '../.bramble/trash/uid-2/removing'))
+  t.equal(await trash.restore('default_data_pvc-1'), false, 'a half of it is not restored')
+  await trash.age(8 * day, async () => undefined, signal)
+  t.same(await trash.list(), [])
+})
+
 test('the sizes of the pool and of its volumes are measured', async (t) => {
   const { pool, made, order, id } = await aPool(t)
   const trash = diskTrash({ pool, discard: pool.discard })

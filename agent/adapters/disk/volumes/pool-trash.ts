@@ -32,6 +32,8 @@ export interface PoolTrash {
   /** Throws VolumeError where the folder is not, or cannot be proven to be, that of the volume and its claim. */
   discard(order: NodeVolumeOrder): Promise<void>
   has(uid: string): Promise<boolean>
+  /** Moves the folder of this name back from the trash, by a rename; false: it is not there. */
+  restore(folder: string): Promise<boolean>
   list(): Promise<readonly Discarded[]>
   /** Removes what is old, and the oldest while the pool is full. */
   age(elapsedMs: number, room: () => Promise<Room | undefined>, signal: AbortSignal): Promise<void>
@@ -101,6 +103,17 @@ export function poolTrash(path: string): PoolTrash {
       }
       if (record !== undefined) await records.remove(order.uid)
     },
+    async restore(name) {
+      for (const { uid, folder: was } of await list()) {
+        const data = join(entryOf(uid), 'data')
+        if (was !== name || (await lstat(data).catch(() => undefined)) === undefined) continue
+        await rename(data, join(path, name))
+        await syncFolder(path)
+        await rm(entryOf(uid), { recursive: true, force: true })
+        return true
+      }
+      return false
+    },
     async age(elapsedMs, room, signal) {
       let entries = await list()
       for (const entry of elapsedMs > 0 ? entries : []) {
@@ -112,8 +125,12 @@ export function poolTrash(path: string): PoolTrash {
         const kept = entries.map(({ uid, keptSeconds }) => ({ id: uid, keptMs: keptSeconds * 1000 }))
         const next = nextRemoval(kept, entries.length === 0 ? undefined : await room())
         if (next === undefined) return
-        // What it was goes last: an end in between does not make it older or younger.
-        await removeFolder(join(entryOf(next), 'data'), signal)
+        // By another name: a half of it is not restored. What it was goes last.
+        const removing = join(entryOf(next), 'removing')
+        await rename(join(entryOf(next), 'data'), removing).catch((error: unknown) => {
+          if (!isMissing(error)) throw error
+        })
+        await removeFolder(removing, signal)
         await rm(entryOf(next), { recursive: true, force: true })
         entries = entries.filter(({ uid }) => uid !== next)
       }

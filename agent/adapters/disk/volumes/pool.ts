@@ -79,7 +79,8 @@ export function volumePool(dataDirectory: string): VolumePool {
           throw new VolumeError(missing)
         }
         if (await trash.has(uid)) throw new VolumeError(`its data is in the trash of the pool ${pool}`)
-        await makeVolume(path, folder, hasGroup)
+        // A PersistentVolume that names a folder in the trash takes it back.
+        if (!(await trash.restore(basename(folder)))) await makeVolume(path, folder, hasGroup)
       }
       // The record comes after its folder, which is on the disk by then: an agent that ends in between writes it the next time.
       await records.write({ uid, claim, ...(claimUID && { claimUID }), folder: basename(folder) }, before)
