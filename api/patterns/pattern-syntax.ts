@@ -24,8 +24,16 @@ export type PatternNode =
   /** One after the other. */
   | { readonly kind: 'sequence'; readonly parts: readonly PatternNode[] }
   | { readonly kind: 'choice'; readonly branches: readonly PatternNode[] }
-  /** `most` undefined: any number. */
-  | { readonly kind: 'repeat'; readonly part: PatternNode; readonly least: number; readonly most: number | undefined }
+  | Repeat
+
+/** `most` undefined: any number. `prefersFew`: as `a*?`, which matches as little as it can. */
+export type Repeat = {
+  readonly kind: 'repeat'
+  readonly part: PatternNode
+  readonly least: number
+  readonly most: number | undefined
+  readonly prefersFew: boolean
+}
 
 /** What is wrong with a pattern, in Go's words. */
 export class PatternError extends Error {
@@ -286,14 +294,14 @@ class Parser {
     const start = this.#at
     const bounds = this.#repetition()
     if (bounds === undefined) return part
-    this.#takeText('?')
+    const prefersFew = this.#takeText('?')
     const operator = this.#pattern.slice(start, this.#at)
     const { least, most } = bounds
     if (least > mostRepeats || (most ?? 0) > mostRepeats || (most !== undefined && most < least)) {
       throw new PatternError('invalid repeat count', operator)
     }
     if (this.#isRepetition()) throw new PatternError('invalid nested repetition operator', this.#rest(start))
-    return { kind: 'repeat', part, least, most }
+    return { kind: 'repeat', part, least, most, prefersFew }
   }
 
   #isRepetition(): boolean {

@@ -108,3 +108,20 @@ test('a class costs steps for what it looks through', async (t) => {
   t.ok(stepsFor(`^(?i)[${many}]`, 'é') > 1_500)
   t.ok(stepsFor(`^[^${many}]*$`, 'a'.repeat(1_000)) < 10_000, 'once for each character below 128')
 })
+
+test('a search finds the first place, and there the match that Go prefers', async (t) => {
+  const found = (pattern: string, text: string, from = 0) => {
+    const place = compilePattern(pattern).search(text, from, { left: 10_000 })
+    return place === undefined || place === 'none' ? place : [place.start, place.end]
+  }
+  t.same(found('a+', 'xaab'), [1, 3])
+  t.same(found('a+?', 'xaab'), [1, 2])
+  t.same(found('ab|abcd', 'abcd'), [0, 2])
+  t.same(found('(a|ab)(c|bcd)', 'abcd'), [0, 4])
+  t.same(found('a*', 'baa'), [0, 0])
+  t.same(found('a', 'aba', 1), [2, 3])
+  t.same(found('^a', 'aa', 1), 'none')
+  t.same(found('\\bb', 'a b', 1), [2, 3])
+  t.same(found('.b', '😀b', 0), [0, 3])
+  t.equal(compilePattern('x*y').search('x'.repeat(1_000), 0, { left: 100 }), undefined)
+})
