@@ -86,6 +86,11 @@ const wrong: readonly Wrong[] = [
     why: 'parts of the controller use the store by its interface',
   },
   {
+    from: /^broker-controller\/cel\//,
+    to: /^(?!broker-controller\/cel\/|api\/)/,
+    why: 'expressions are evaluated without the rest of the controller: cel/ imports api/',
+  },
+  {
     from: /^broker-controller\/(sessions|usage)\//,
     to: /^broker-controller\/(?!(sessions|usage)\/)/,
     why: 'where the API and the broker meet, neither is known',
