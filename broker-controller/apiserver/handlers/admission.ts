@@ -1,6 +1,6 @@
 /**
  * An object on its way into the store: defaults are set, what only the server sets is set, and an invalid object is refused
- * with every field at fault. Pure; permissions and admission are asked elsewhere.
+ * with every field at fault. Permissions and admission are asked elsewhere.
  */
 import { ApiError, isApiError } from '../../../api/api-error.ts'
 import type { AnyObject, ManagedFieldsEntry, ObjectMeta } from '../../../api/meta.ts'
@@ -8,7 +8,8 @@ import { invalidObject, type Problem } from '../../../api/problem.ts'
 import { isObject } from '../../../api/text/json.ts'
 import { metadataChangeProblems, metadataProblems } from '../../../api/validation/metadata-validation.ts'
 import { refuseLarge, refuseManyValues } from '../wire/object-size.ts'
-import { type CreateFacts, type KindStrategy, shownForm, subresourceOf } from './strategy.ts'
+import { type CreateFacts, type KindStrategy, type ResourceNeeds, shownForm, subresourceOf } from './strategy.ts'
+import { inPieces } from './turns.ts'
 
 /** What the managers of the fields of an object are once it is written. */
 export type FieldManagers = {
@@ -61,6 +62,17 @@ export function prepareForUpdate(
     ...(validator.validateUpdate?.(withDefaults(kind, old), prepared) ?? []),
   ])
   return prepared
+}
+
+/** Throws ApiError Invalid where the object, which is prepared, has problems that take long to find. */
+export async function refuseLengthyProblems(
+  kind: KindStrategy,
+  now: AnyObject,
+  old: AnyObject | undefined,
+  { clock }: Pick<ResourceNeeds, 'clock'>,
+): Promise<void> {
+  if (kind.lengthyProblems === undefined) return
+  refuse(kind, now, await inPieces(kind.lengthyProblems(now, old), clock))
 }
 
 /** What the author left out, set. */

@@ -26,7 +26,7 @@ import {
   repeatedFields,
 } from '../wire/request-body.ts'
 import { strategicMergePatch } from '../wire/strategic-merge-patch.ts'
-import { type FieldManagers, prepareForUpdate } from './admission.ts'
+import { type FieldManagers, prepareForUpdate, refuseLengthyProblems } from './admission.ts'
 import { permitCreation, readApply, type Wanted } from './applying.ts'
 import { makeObject } from './creating.ts'
 import { managedWrite, updatedManagers } from './field-managers.ts'
@@ -74,6 +74,7 @@ export async function changeObject(request: ResourceRequest, needs: ResourceNeed
         const made = await makeObject(request, needs, value, () => managers)
         return objectAnswer(represent(route.resource, made.object, options), 201, [...warnings, ...made.warnings])
       }
+      await refuseLengthyProblems(route.resource, next, present, needs)
       await route.resource.admitUpdate?.(next, needs, {
         old: present,
         requester: request.identity,

@@ -5,7 +5,7 @@ import type { AnyObject } from '../../../api/meta.ts'
 import { rfc3339 } from '../../../daemon/clock.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { fieldValidation, inNamespace, isDryRun, parseBody, readObject, repeatedFields } from '../wire/request-body.ts'
-import { type FieldManagers, prepareForCreate, withDefaults } from './admission.ts'
+import { type FieldManagers, prepareForCreate, refuseLengthyProblems, withDefaults } from './admission.ts'
 import { managedWrite, updatedManagers } from './field-managers.ts'
 import { generatedName } from './generated-name.ts'
 import { podSecurityWarnings } from './pod-security-gate.ts'
@@ -89,6 +89,7 @@ export async function makeObject(
   const pause = pauses(needs.clock)
   const write = async () => {
     const prepared = prepare()
+    await refuseLengthyProblems(kind, prepared, undefined, needs)
     await pause()
     const secured = await podSecurityWarnings(request, prepared, undefined, needs)
     warnings = [...(kind.warningsOnCreate?.(prepared) ?? []), ...secured]

@@ -73,6 +73,11 @@ export type KindStrategy<T extends AnyObject = AnyObject> = Resource & {
   validateCreate?(object: T, facts: CreateFacts): readonly Problem[]
   /** What is wrong with the object that replaces `old`. Both have their defaults. */
   validateUpdate?(old: T, now: T): readonly Problem[]
+  /**
+   * What is wrong with an object that has no other problems, where it may take long to find out: stops in between. `old`: what it
+   * replaces, also by a write of a subresource; undefined: it is new.
+   */
+  lengthyProblems?(now: T, old: T | undefined): Generator<undefined, readonly Problem[]>
 
   /** `Warning` headers for the author of a new object that is valid, prepared and with its defaults. */
   warningsOnCreate?(object: T): readonly string[]

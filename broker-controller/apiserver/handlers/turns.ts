@@ -15,6 +15,16 @@ export function pauses({ monotonicMs }: Pick<Clock, 'monotonicMs'>): () => Promi
   }
 }
 
+/** Does work that stops now and then, with a pause where it has taken long since the last one. */
+export async function inPieces<T>(work: Generator<undefined, T>, clock: Pick<Clock, 'monotonicMs'>): Promise<T> {
+  const pause = pauses(clock)
+  for (;;) {
+    const step = work.next()
+    if (step.done) return step.value
+    await pause()
+  }
+}
+
 /** Many waiting readers, resumed a few at a time: calls each function that it is given once, in order, at most `atOnce` in one turn of the event loop. */
 export function inTurns(atOnce: number): (resume: () => void) => void {
   const waiting = new Set<() => void>()

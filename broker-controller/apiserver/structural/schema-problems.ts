@@ -1,4 +1,4 @@
-/** What is wrong with the patterns, defaults and rules of a schema: `api/structural/` checks its other keywords. */
+/** What is wrong with the patterns and defaults of a schema: `rules/` checks its rules, and `api/structural/` its other keywords. */
 import { PatternError } from '../../../api/patterns/pattern-syntax.ts'
 import { forbidden, invalid, mostProblems, type Problem } from '../../../api/problem.ts'
 import type { JSONSchemaProps } from '../../../api/structural/json-schema-props.ts'
@@ -36,10 +36,6 @@ function visit(walk: Walk, at: string, schema: JSONSchemaProps, place: Place): v
   const { pattern, additionalProperties, properties = {}, not } = schema
   if (pattern !== undefined && pattern !== '') checkPattern(walk, `${at}.pattern`, pattern)
   if (schema.default !== undefined && place === 'specified') checkDefault(walk, `${at}.default`, schema, schema.default)
-  if ((schema['x-kubernetes-validations'] ?? []).length > 0) {
-    // A rule that is not evaluated must not seem to be: the objects of this kind would mean less than their author wrote.
-    walk.found.push(forbidden(`${at}.x-kubernetes-validations`, 'is not supported by this version of Bramble'))
-  }
   const items = schemaOfItems(schema)
   if (items !== undefined) visit(walk, `${at}.items`, items, place)
   if (typeof additionalProperties === 'object') {

@@ -14,7 +14,7 @@ import { propertyOf, schemaOfItems } from './pruning.ts'
 import { addProblems, TooCostlyError, ValidationRun } from './validation-run.ts'
 
 /** There is no earlier value that corresponds: as for a new object. */
-const uncorrelated = Symbol('no earlier value')
+export const uncorrelated = Symbol('no earlier value')
 type Earlier = unknown | typeof uncorrelated
 
 /**
@@ -216,7 +216,7 @@ function listProblems(
 }
 
 /** The earlier item of an item: in a list that is a map by its keys, the one with the same keys. */
-function earlierItems(schema: JSONSchemaProps, old: Earlier): (item: unknown) => Earlier {
+export function earlierItems(schema: JSONSchemaProps, old: Earlier): (item: unknown) => Earlier {
   const keys = schema['x-kubernetes-list-type'] === 'map' ? (schema['x-kubernetes-list-map-keys'] ?? []) : []
   if (keys.length === 0 || !Array.isArray(old)) return () => uncorrelated
   const keyOf = (item: unknown) => JSON.stringify(keys.map((key) => (isObject(item) ? fieldOf(item, key) : undefined)))

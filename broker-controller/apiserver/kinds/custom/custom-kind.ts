@@ -21,6 +21,7 @@ import {
   withEmbeddedMetadata,
 } from '../../structural/object-problems.ts'
 import { propertyOf, prunedObject } from '../../structural/pruning.ts'
+import { objectRuleProblems } from '../../structural/rules/object-rules.ts'
 import { namesOfPath, valueAtNames } from '../../structural/simple-path.ts'
 import { valueProblems } from '../../structural/value-problems.ts'
 import { customTable } from './custom-columns.ts'
@@ -87,6 +88,8 @@ export function customKind(definition: Definition, version: DefinedVersion, ende
         ...(repeatedItemProblems(schema, before).length > 0 ? [] : repeatedItemProblems(schema, now)),
       ]
     },
+    lengthyProblems: (now, old) =>
+      objectRuleProblems(schema, withApiVersion(now, apiVersion), '', old && content.shown(old)),
     warningsOnCreate: ({ metadata: { finalizers } }) => finalizerWarnings(finalizers),
     warningsOnUpdate: (old, { metadata: { finalizers = [] } }) =>
       finalizerWarnings(finalizers.filter((name) => !old.metadata.finalizers?.includes(name))),

@@ -16,8 +16,10 @@ import { equalJSON } from '../../../store/equal-json.ts'
 import type { TableOf } from '../../handlers/cells.ts'
 import { tableColumns } from '../../handlers/cells.ts'
 import { type KindStrategy, type ResourceNeeds, statusSubresource } from '../../handlers/strategy.ts'
+import { ruleProblems } from '../../structural/rules/rule-problems.ts'
 import { schemaProblems } from '../../structural/schema-problems.ts'
 import { parseObjectPath } from '../../structural/simple-path.ts'
+import { addProblems } from '../../structural/validation-run.ts'
 import { servingProblems } from './definition-serving.ts'
 
 const definitionTable: TableOf<CustomResourceDefinition> = {
@@ -54,6 +56,7 @@ export const customResourceDefinitionStrategy: KindStrategy<CustomResourceDefini
       ...contentProblems(now),
     ]
   },
+  lengthyProblems: definedRuleProblems,
   warningsOnCreate: columnWarnings,
   warningsOnUpdate: (_, now) => columnWarnings(now),
   async admitCreate(definition, _, needs) {
@@ -108,6 +111,21 @@ function contentProblems(definition: CustomResourceDefinition): readonly Problem
       return schema === undefined ? [] : schemaProblems(`spec.versions[${index}].schema.openAPIV3Schema`, schema)
     }),
   ]
+}
+
+/** Rules are compiled where their schema is new: hundreds of them take longer than a turn of the event loop may. */
+function* definedRuleProblems(
+  now: CustomResourceDefinition,
+  old: CustomResourceDefinition | undefined,
+): Generator<undefined, readonly Problem[]> {
+  const found: Problem[] = []
+  for (const [index, version] of now.spec.versions.entries()) {
+    const schema = schemaOfVersion(version)
+    const before = old?.spec.versions.find(({ name }) => name === version.name)
+    if (schema === undefined || (before !== undefined && equalJSON(schemaOfVersion(before), schema))) continue
+    addProblems(found, yield* ruleProblems(`spec.versions[${index}].schema.openAPIV3Schema`, schema))
+  }
+  return found
 }
 
 /** Kubernetes accepts all of JSONPath; the cells of other columns stay empty here. */

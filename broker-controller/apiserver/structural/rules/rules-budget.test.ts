@@ -1,0 +1,48 @@
+/** Rules that cost most to compile or to evaluate hold the event loop for 20 ms at most. */
+import { test } from 'tap'
+import type { JSONSchemaProps } from '../../../../api/structural/json-schema-props.ts'
+import { systemClock } from '../../../../daemon/clock.ts'
+import { turnCost } from '../../../../daemon/testing/turn-budget.ts'
+import { inPieces } from '../../handlers/turns.ts'
+import { objectRuleProblems } from './object-rules.ts'
+import { ruleProblems } from './rule-problems.ts'
+
+const mostTurnMs = 20
+
+const ruled = (schema: JSONSchemaProps, ...rules: readonly string[]): JSONSchemaProps => ({
+  type: 'object',
+  properties: { spec: { ...schema, 'x-kubernetes-validations': rules.map((rule) => ({ rule })) } },
+})
+const text: JSONSchemaProps = { type: 'string' }
+const texts: JSONSchemaProps = { type: 'array', items: text }
+const lists: JSONSchemaProps = { type: 'array', items: texts }
+const many = Array.from({ length: 16_000 }, (_, index) => `${index}`)
+
+const cases: readonly (readonly [what: string, schema: JSONSchemaProps, value: unknown])[] = [
+  ['loops', ruled(texts, 'self.all(a, self.all(b, self.all(c, a + b + c != "")))'), many],
+  ['a list that grows', ruled(texts, 'self.map(a, self.map(b, b)).size() >= 0'), many],
+  ['a map that grows', ruled(texts, 'self.transformMap(i, a, a).size() > 0'), many],
+  ['lists that are equal', ruled(lists, 'self.all(a, self.all(b, a == b))'), [many, many]],
+  ['values in a list', ruled(texts, 'self.all(a, a in self)'), many],
+  ['a pattern', ruled(text, 'self.matches("^(a|b|ab|ba|aab)*c$")'), 'ab'.repeat(500_000)],
+  ['all places of a pattern', ruled(text, 'self.findAll("a*?b").size() >= 0'), 'ab'.repeat(500_000)],
+  ['a search', ruled(text, `self.contains("b${'a'.repeat(4_000)}")`), 'a'.repeat(1_000_000)],
+  ['pieces of a text', ruled(text, 'self.split("").join("-").replace("a", "bbbb").size() >= 0'), 'a'.repeat(500_000)],
+]
+
+for (const [what, schema, value] of cases) {
+  test(`a rule with ${what} is evaluated in pieces`, async (t) => {
+    const act = () => inPieces(objectRuleProblems(schema, { spec: value }, ''), systemClock)
+    const { ms } = await turnCost({ what, bytes: 0, act }, { enoughMs: mostTurnMs })
+    t.ok(ms <= mostTurnMs, `${ms.toFixed(0)} ms`)
+  })
+}
+
+test('many rules, and long ones, are compiled in pieces', async (t) => {
+  const long = Array.from({ length: 400 }, (_, index) => `self != "${index}"`).join(' || ')
+  const schema = ruled({ ...text, maxLength: 10 }, ...Array.from({ length: 20 }, () => long))
+  const act = () => inPieces(ruleProblems('', schema), systemClock)
+  const { ms, result } = await turnCost({ what: 'rules', bytes: 0, act }, { enoughMs: mostTurnMs })
+  t.same(result, [])
+  t.ok(ms <= mostTurnMs, `${ms.toFixed(0)} ms`)
+})

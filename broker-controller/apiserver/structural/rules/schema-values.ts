@@ -1,0 +1,148 @@
+/** Values of an object as the rules of its schema see them (apiextensions-apiserver/pkg/apiserver/schema/cel/values.go). */
+import { fieldOf, isObject, type JsonObject } from '../../../../api/text/json.ts'
+import { durationOf, parseGoDuration, parseTimestamp } from '../../../cel/values/time-values.ts'
+import { Bytes, Double, ListValue, MapValue, mapKeyText, ObjectValue, type Value } from '../../../cel/values/value.ts'
+import type { Declared } from './declared-type.ts'
+import { escapedName } from './escaped-name.ts'
+
+/** The value, which is as the schema specifies it. */
+export function schemaValue(declared: Declared, value: unknown): Value {
+  if (value === null || value === undefined) return null
+  if (typeof value === 'string') return textValue(declared, value)
+  if (typeof value === 'number') {
+    const isInt = declared.type.kind !== 'double' && Number.isSafeInteger(value)
+    return isInt ? value : declared.type.kind === 'int' ? BigInt(value) : new Double(value)
+  }
+  if (typeof value === 'boolean') return value
+  if (Array.isArray(value))
+    return declared.element === undefined ? null : new SchemaList(declared, declared.element, value)
+  if (!isObject(value)) return null
+  return declared.element === undefined ? new SchemaObject(declared, value) : new SchemaMap(declared.element, value)
+}
+
+function textValue({ type, schema }: Declared, text: string): Value {
+  switch (type.kind) {
+    case 'bytes':
+      return new Bytes(Buffer.from(text, 'base64'))
+    case 'duration':
+      return durationValue(text)
+    case 'timestamp':
+      return parseTimestamp(schema.format === 'date' ? `${text}T00:00:00Z` : text) ?? null
+    default:
+      return text
+  }
+}
+
+const unitNanos: readonly (readonly [unit: RegExp, nanos: bigint])[] = [
+  [/^n(?:s|ano|anosecond)s?$/i, 1n],
+  [/^u(?:s)$|^micro(?:second)?s?$/i, 1_000n],
+  [/^ms$|^milli(?:second)?s?$/i, 1_000_000n],
+  [/^s(?:ec|econd)?s?$/i, 1_000_000_000n],
+  [/^m(?:in|inute)?s?$/i, 60_000_000_000n],
+  [/^h(?:r|our)?s?$/i, 3_600_000_000_000n],
+  [/^d(?:ay)?s?$/i, 86_400_000_000_000n],
+  [/^w(?:k|eek)?s?$/i, 604_800_000_000_000n],
+]
+
+/** As the format `duration` has it: also `3 days`. */
+function durationValue(text: string): Value {
+  const duration = parseGoDuration(text)
+  if (duration !== undefined) return duration
+  const [, amount, unit = ''] = /^(\d{1,12})\s*([a-z]+)$/i.exec(text) ?? []
+  const nanos = unitNanos.find(([pattern]) => pattern.test(unit))?.[1]
+  return amount === undefined || nanos === undefined ? null : (durationOf(BigInt(amount) * nanos) ?? null)
+}
+
+class SchemaObject extends ObjectValue {
+  readonly #declared: Declared
+  readonly #object: JsonObject
+
+  constructor(declared: Declared, object: JsonObject) {
+    super()
+    this.#declared = declared
+    this.#object = object
+  }
+
+  get typeName(): string {
+    return this.#declared.type.name
+  }
+
+  field(name: string): Value | undefined {
+    const { fields } = this.#declared
+    // Few names are escaped.
+    const field = fields?.has(name) && escapedName(name) === name ? name : fieldNamed(fields, name)
+    const declared = field === undefined ? undefined : fields?.get(field)
+    if (declared === undefined || field === undefined || !Object.hasOwn(this.#object, field)) return undefined
+    return schemaValue(declared, this.#object[field])
+  }
+
+  names(): readonly string[] {
+    const { fields } = this.#declared
+    return Object.keys(this.#object).flatMap((name) => (fields?.has(name) ? (escapedName(name) ?? []) : []))
+  }
+}
+
+function fieldNamed(fields: Declared['fields'], escaped: string): string | undefined {
+  for (const name of fields?.keys() ?? []) if (escapedName(name) === escaped) return name
+  return undefined
+}
+
+class SchemaMap extends MapValue {
+  readonly #element: Declared
+  readonly #object: JsonObject
+
+  constructor(element: Declared, object: JsonObject) {
+    super()
+    this.#element = element
+    this.#object = object
+  }
+
+  get size(): number {
+    return Object.keys(this.#object).length
+  }
+
+  get(key: Value): Value | undefined {
+    if (typeof key !== 'string' || !Object.hasOwn(this.#object, key)) return undefined
+    return schemaValue(this.#element, fieldOf(this.#object, key))
+  }
+
+  keys(): readonly Value[] {
+    return Object.keys(this.#object)
+  }
+}
+
+class SchemaList extends ListValue {
+  readonly #declared: Declared
+  readonly #element: Declared
+  readonly #items: readonly unknown[]
+
+  constructor(declared: Declared, element: Declared, items: readonly unknown[]) {
+    super()
+    this.#declared = declared
+    this.#element = element
+    this.#items = items
+  }
+
+  override get identityOf(): ((item: Value) => string) | undefined {
+    const { 'x-kubernetes-list-type': listType, 'x-kubernetes-list-map-keys': keys = [] } = this.#declared.schema
+    if (listType === 'set' && this.#element.element === undefined && this.#element.fields === undefined) {
+      return (item) => mapKeyText(item) ?? ''
+    }
+    if (listType !== 'map') return undefined
+    const names = keys.map((key) => escapedName(key) ?? '')
+    return (item) =>
+      JSON.stringify(names.map((name) => (item instanceof ObjectValue ? identity(item.field(name)) : '')))
+  }
+
+  get size(): number {
+    return this.#items.length
+  }
+
+  at(index: number): Value {
+    return schemaValue(this.#element, this.#items[index])
+  }
+}
+
+function identity(value: Value | undefined): string {
+  return value === undefined ? '' : (mapKeyText(value) ?? '')
+}
