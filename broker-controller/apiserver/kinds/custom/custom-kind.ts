@@ -21,7 +21,7 @@ import {
   withEmbeddedMetadata,
 } from '../../structural/object-problems.ts'
 import { propertyOf, prunedObject } from '../../structural/pruning.ts'
-import { objectRuleProblems } from '../../structural/rules/object-rules.ts'
+import { objectRuleProblems, withUncheckedRules } from '../../structural/rules/object-rules.ts'
 import { namesOfPath, valueAtNames } from '../../structural/simple-path.ts'
 import { valueProblems } from '../../structural/value-problems.ts'
 import { customTable } from './custom-columns.ts'
@@ -75,18 +75,19 @@ export function customKind(definition: Definition, version: DefinedVersion, ende
     },
     withDefaults: (object) => (defaultedObject(schema, object) ?? refuseDefaults(object)) as AnyObject,
     prepareForCreate: (object) => (hasStatus ? replaceStatus(object, undefined) : object),
-    validateCreate: (object) => [
-      ...valueProblems(schema, withApiVersion(object, apiVersion), ''),
-      ...problems(object),
-      ...repeatedItemProblems(schema, object),
-    ],
+    validateCreate: (object) =>
+      withUncheckedRules(schema, [
+        ...valueProblems(schema, withApiVersion(object, apiVersion), ''),
+        ...problems(object),
+        ...repeatedItemProblems(schema, object),
+      ]),
     validateUpdate(old, now) {
       const before = content.shown(old)
-      return [
+      return withUncheckedRules(schema, [
         ...valueProblems(schema, withApiVersion(now, apiVersion), '', { old: before }),
         ...problems(now),
         ...(repeatedItemProblems(schema, before).length > 0 ? [] : repeatedItemProblems(schema, now)),
-      ]
+      ])
     },
     lengthyProblems: (now, old) =>
       objectRuleProblems(schema, withApiVersion(now, apiVersion), '', old && content.shown(old)),
@@ -160,7 +161,7 @@ function subresourcesOf(
     validateUpdate(old, now) {
       const own = propertyOf(schema, 'status')
       const problems = own === undefined || now.status === undefined ? [] : statusProblems(own, old, now)
-      return [...problems, ...scaleProblems(subresources?.scale, now)]
+      return withUncheckedRules(schema, [...problems, ...scaleProblems(subresources?.scale, now)])
     },
   }
   return {

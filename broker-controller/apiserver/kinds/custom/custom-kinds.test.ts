@@ -418,6 +418,10 @@ test('rules are evaluated for each write, with the earlier object, and not for w
       details: { causes: [{ reason: 'FieldValueInvalid', field: 'spec' }] },
     },
   })
+  t.match(await ask('POST', path, { body: shop('none', { count: 'x' }) }), {
+    code: 422,
+    body: { message: /must be of type integer.*<nil>: Invalid value: null: some validation rules were not checked/ },
+  })
   t.match(await ask('POST', path, { body: shop('b', { count: 2 }) }), { code: 201 })
   t.match(await merge({ spec: { count: 1 } }), { code: 422, body: { message: /spec\.count: .*only more/ } })
   t.match(await merge({ spec: { count: 3 } }), { code: 200 })

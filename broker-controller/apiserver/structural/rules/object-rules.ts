@@ -10,7 +10,7 @@ import { CostExceededError, Meter } from '../../../cel/values/meter.ts'
 import { CelFailure, type CelOutcome, none, Optional, type Value } from '../../../cel/values/value.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import { earlierItems, uncorrelated } from '../value-problems.ts'
-import type { CompiledExpression, CompiledRule } from './compiled-rules.ts'
+import { type CompiledExpression, type CompiledRule, hasRules } from './compiled-rules.ts'
 import { type RuleNode, ruleNodesOf } from './rule-nodes.ts'
 import { schemaValue } from './schema-values.ts'
 
@@ -44,6 +44,14 @@ export function* valueRuleProblems(
   const isSame = () => old !== undefined && equalJSON(object, old)
   yield* visit(run, node, { value: object, old: old === undefined ? uncorrelated : old, at, isSame })
   return run.found
+}
+
+const unchecked =
+  'some validation rules were not checked because the object was invalid; correct the existing errors to complete validation'
+
+/** The problems of an object by its schema, and that its rules are not evaluated before these are gone. */
+export function withUncheckedRules(schema: JSONSchemaProps, problems: readonly Problem[]): readonly Problem[] {
+  return problems.length === 0 || !hasRules(schema) ? problems : [...problems, invalid('<nil>', null, unchecked)]
 }
 
 type Run = {
@@ -95,7 +103,12 @@ function* evaluateAll(run: Run, { rules, declared }: RuleNode, place: Place): Ge
   const self = schemaValue(declared, place.value)
   const hasOld = place.old !== uncorrelated && place.old !== null && place.old !== undefined
   const oldSelf = hasOld ? schemaValue(declared, place.old) : undefined
-  for (const compiled of rules) {
+  for (const lazy of rules) {
+    if (!lazy.isCompiled) {
+      lazy.compiled()
+      yield
+    }
+    const compiled = lazy.compiled()
     const { rule, condition, usesOldSelf } = compiled
     if (condition === undefined || (usesOldSelf && !hasOld && !rule.optionalOldSelf)) continue
     const old: Value | undefined = rule.optionalOldSelf

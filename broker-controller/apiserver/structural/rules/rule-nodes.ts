@@ -1,44 +1,63 @@
-/** The rules of a schema as a tree of what has some: compiled when an object is first judged by them, and kept while they are in use. */
-import type { JSONSchemaProps } from '../../../../api/structural/json-schema-props.ts'
+/** The rules of a schema as a tree of what has some. Each is compiled when it first judges an object, and kept while the schema is in use. */
+import type { JSONSchemaProps, ValidationRule } from '../../../../api/structural/json-schema-props.ts'
 import { schemaOfItems } from '../pruning.ts'
 import { type CompiledRule, compiledRule, hasRules } from './compiled-rules.ts'
 import { type Declared, declaredType } from './declared-type.ts'
 
+export class LazyRule {
+  readonly rule: ValidationRule
+  readonly #declared: Declared
+  #compiled: CompiledRule | undefined
+
+  constructor(rule: ValidationRule, declared: Declared) {
+    this.rule = rule
+    this.#declared = declared
+  }
+
+  get isCompiled(): boolean {
+    return this.#compiled !== undefined
+  }
+
+  compiled(): CompiledRule {
+    this.#compiled ??= compiledRule(this.rule, this.#declared)
+    return this.#compiled
+  }
+}
+
 export type RuleNode = {
   readonly declared: Declared
-  readonly rules: readonly CompiledRule[]
+  readonly rules: readonly LazyRule[]
   readonly properties: ReadonlyMap<string, RuleNode>
   /** Of the items of a list, or the values of a map. */
   readonly element: RuleNode | undefined
 }
 
-type Kept = { readonly node: RuleNode | undefined; readonly characters: number }
-
-/** By schema, those that were used last at the end. */
-const kept = new Map<JSONSchemaProps, Kept>()
+/** By schema: what a definition no longer has is not kept. */
+const nodes = new WeakMap<JSONSchemaProps, RuleNode>()
+/** Those of `nodes`, the oldest first. */
+const sizes: { readonly schema: WeakRef<JSONSchemaProps>; readonly characters: number }[] = []
 /** Of all expressions that are kept compiled: about 10 MB. */
 const mostCharacters = 100_000
+const leastCharacters = 100
 let characters = 0
 
-/** undefined: the schema of a whole object has no rules. */
+/** undefined: the schema, which is that of a whole object, has no rules. */
 export function ruleNodesOf(schema: JSONSchemaProps): RuleNode | undefined {
-  const known = kept.get(schema)
-  const made = known ?? compiledSchema(schema)
-  kept.delete(schema)
-  kept.set(schema, made)
-  if (known === undefined) characters += made.characters
-  for (const [one, { characters: size }] of kept) {
-    if (characters <= mostCharacters || one === schema) break
-    kept.delete(one)
-    characters -= size
+  const known = nodes.get(schema)
+  if (known !== undefined || !hasRules(schema)) return known
+  const made = ruleNodeOf(schema, undefined, true)
+  if (made === undefined) return undefined
+  nodes.set(schema, made)
+  const size = Math.max(leastCharacters, charactersIn(made))
+  sizes.push({ schema: new WeakRef(schema), characters: size })
+  characters += size
+  while (characters > mostCharacters && sizes.length > 1) {
+    const oldest = sizes.shift()
+    characters -= oldest?.characters ?? 0
+    const gone = oldest?.schema.deref()
+    if (gone !== undefined) nodes.delete(gone)
   }
-  return made.node
-}
-
-function compiledSchema(schema: JSONSchemaProps): Kept {
-  if (!hasRules(schema)) return { node: undefined, characters: 1 }
-  const node = ruleNodeOf(schema, undefined, true)
-  return { node, characters: node === undefined ? 1 : charactersIn(node) }
+  return made
 }
 
 function charactersIn({ rules, properties, element }: RuleNode): number {
@@ -66,7 +85,7 @@ export function ruleNodeOf(
   const inner = schemaOfItems(schema) ?? (typeof additionalProperties === 'object' ? additionalProperties : undefined)
   return {
     declared,
-    rules: (schema['x-kubernetes-validations'] ?? []).map((rule) => compiledRule(rule, declared)),
+    rules: (schema['x-kubernetes-validations'] ?? []).map((rule) => new LazyRule(rule, declared)),
     properties,
     element: inner && ruleNodeOf(inner, declared.element, isEmbedded(inner)),
   }

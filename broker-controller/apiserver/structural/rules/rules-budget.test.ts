@@ -38,6 +38,14 @@ for (const [what, schema, value] of cases) {
   })
 }
 
+test('an object that is the first to be judged by many rules is judged in pieces', async (t) => {
+  const rules = Array.from({ length: 300 }, (_, index) => `self.all(a, self.exists(b, a == b || b != "${index}"))`)
+  const act = () => inPieces(objectRuleProblems(ruled(texts, ...rules), { spec: ['a', 'b'] }, ''), systemClock)
+  const { ms, result } = await turnCost({ what: 'rules', bytes: 0, act }, { enoughMs: mostTurnMs })
+  t.same(result, [])
+  t.ok(ms <= mostTurnMs, `${ms.toFixed(0)} ms`)
+})
+
 test('many rules, and long ones, are compiled in pieces', async (t) => {
   const long = Array.from({ length: 400 }, (_, index) => `self != "${index}"`).join(' || ')
   const schema = ruled({ ...text, maxLength: 10 }, ...Array.from({ length: 20 }, () => long))
