@@ -159,7 +159,7 @@ test('times and durations are those of Go', async (t) => {
   })
 })
 
-test('the libraries of Kubernetes know addresses, ranges, quantities, URLs, lists and formats', async (t) => {
+test('the libraries of Kubernetes have addresses, ranges, quantities, URLs, lists and formats', async (t) => {
   isEach(t, {
     'isIP("10.0.0.1") && isIP("::1") && !isIP("10.0.0.01") && !isIP("::ffff:1.2.3.4")': 'true',
     'ip("fe80::1").isLinkLocalUnicast() && ip("127.0.0.1").isLoopback()': 'true',

@@ -67,7 +67,7 @@ type Place = {
   readonly value: unknown
   readonly old: unknown
   readonly at: string
-  /** Whether the value is as it was, or what is around it, where it has no earlier value: then it is not judged anew. */
+  /** Whether the value is as it was, or what is around it, where it has no earlier value: then it is not judged again. */
   readonly isSame: () => boolean
 }
 

@@ -43,7 +43,7 @@ test('a rule that does not hold is a problem of the value that it stands at', as
   t.same(judged(labels, { k: 'y' }), [`spec[k]: Invalid value: "string": failed rule: self.startsWith('x')`])
 })
 
-test('message, messageExpression, reason and fieldPath say what is wrong and where', async (t) => {
+test('message, messageExpression, reason and fieldPath make the problem', async (t) => {
   const count = { type: 'integer' }
   const rule = { rule: 'self.count < 3', message: 'plain' }
   const of = (more: Partial<ValidationRule>) => object({ count }, rules({ ...rule, ...more }))
@@ -94,7 +94,7 @@ test('transition rules compare with the earlier value, where there is one', asyn
   ])
 })
 
-test('a part of an object that stays as it was is not judged anew', async (t) => {
+test('a part of an object that stays as it was is not judged again', async (t) => {
   const name = { ...text, ...rules("self != 'bad'") }
   const spec = object({ name, other: text })
   t.same(judged(spec, { name: 'bad', other: 'b' }, { name: 'bad', other: 'a' }), [])
@@ -163,7 +163,7 @@ test('a definition is refused where a rule does not compile, gives no bool, or m
   t.match(defined(wrong), [/properties\[spec\]\.default: Invalid value: "object": failed rule/])
 })
 
-test('rules that fail when they run say so, and those that cost too much end the judgement', async (t) => {
+test('rules that fail when they run are problems too, and those that cost too much end the judgement', async (t) => {
   const port = { 'x-kubernetes-int-or-string': true }
   t.match(judged(object({ port }, rules('self.port > 1')), { port: 'a' }), [
     /'no such overload': call arguments did not match a supported operator, function or macro signature for rule: self\.port > 1/,
