@@ -127,8 +127,8 @@ test('texts are sequences of characters, of which some have two code units in Ja
     "'''a\n'b'''": "a\n'b",
     'r"\\d" == "\\\\d"': 'true',
     'b"\\xff".size()': '1',
-    '"%d of %s: %.2f, %x".format([1, ["a"].size(), 2, 255].map(x, dyn(x)).filter(x, true))':
-      'error: error during formatting: fixed-point clause can only be used on doubles, was given int',
+    '"%d of %s: %.2f, %x, %s".format([1, ["a"], 2.5, 255, duration("1m")])': '1 of ["a"]: 2.50, ff, 60s',
+    '"%f".format([2])': 'error: error during formatting: fixed-point clause can only be used on doubles, was given int',
   })
 })
 
@@ -151,6 +151,7 @@ test('times and durations are those of Go', async (t) => {
     'duration("1h30m").getMinutes()': '90',
     'duration("1.5s").getMilliseconds()': '1500',
     'duration("90m")': '5400s',
+    'string(timestamp("2024-01-01T00:00:00.5+01:30"))': '2024-01-01T00:00:00.5+01:30',
     'timestamp("2024-02-29T23:00:00Z") + duration("2h")': '2024-03-01T01:00:00Z',
     'timestamp("2024-01-01T00:00:00Z").getHours("Europe/Vienna")': '1',
     'timestamp("2024-01-01T00:00:00Z").getDayOfYear("-01:00")': '364',
@@ -175,6 +176,8 @@ test('the libraries of Kubernetes have addresses, ranges, quantities, URLs, list
     'url("https://[::1]:80/c").getHostname()': '::1',
     'isURL("a b")': 'false',
     '[1, 3, 2].max() + [1, 3, 2].min() + [1, 3, 2].sum()': '10',
+    '[duration("1s")].filter(d, false).sum()': '0s',
+    'type(ip("::1")) == net.IP': 'true',
     '[1, 2].isSorted() && [1, 2, 1].lastIndexOf(1) == 2': 'true',
     'sets.contains([1, 2], [1]) && sets.intersects([1], [1, 2]) && sets.equivalent([1, 1], [1])': 'true',
     'format.dns1123Label().validate("a-b")': 'none',

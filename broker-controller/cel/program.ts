@@ -1,5 +1,5 @@
 /** A checked expression as instructions of a machine with a stack: such a program can be stopped at any place and continued. */
-import { type CalledFunction, type Checked, dottedName } from './checking/checker.ts'
+import { type CalledFunction, type Checked, dottedName, isTypeName } from './checking/checker.ts'
 import type { FunctionDefinition } from './functions/definition.ts'
 import { definitionOf } from './functions/library.ts'
 import {
@@ -121,7 +121,7 @@ class ProgramWriter {
   /** `google.protobuf.Duration` is the name of a type. */
   #isType(expression: Expression): boolean {
     const name = this.#checked.typeOf(expression).kind === 'type' ? dottedName(expression) : undefined
-    if (name === undefined || !name.startsWith('google.protobuf.')) return false
+    if (name === undefined || !isTypeName(name)) return false
     this.code.push({ op: 'constant', value: new TypeValue(name) })
     return true
   }
@@ -133,18 +133,23 @@ class ProgramWriter {
       const isLogical = called.name === '_&&_' || called.name === '_||_'
       if (isLogical) this.#logical(first, second, called.name === '_||_')
       else if (called.name === '_?_:_' && third !== undefined) this.#conditional(first, second, third)
-      else if (!this.#appends(call)) this.#plainCall(called, call.args)
+      else if (!this.#appends(call)) this.#plainCall(called, call)
     } else if (called.name === '@not_strictly_false' && first !== undefined) {
       this.write(first)
       this.code.push({ op: 'notFalse' })
-    } else this.#plainCall(called, call.args)
+    } else this.#plainCall(called, call)
   }
 
-  #plainCall({ name, target }: CalledFunction, args: readonly Expression[]): void {
-    const all = target === undefined ? args : [target, ...args]
+  #plainCall({ name, target }: CalledFunction, call: Call): void {
+    const all = target === undefined ? call.args : [target, ...call.args]
     for (const arg of all) this.write(arg)
     const definition = definitionOf(name) ?? { overloads: [], call: () => new CelFailure(`no such function: ${name}`) }
-    this.code.push({ op: 'call', definition, arguments: all.length })
+    const typed = definition.callFor?.(this.#checked.typeOf(call).name)
+    this.code.push({
+      op: 'call',
+      definition: typed === undefined ? definition : { ...definition, call: typed },
+      arguments: all.length,
+    })
   }
 
   /** What a macro collects is not copied for each item. */

@@ -26,6 +26,7 @@ import {
   mapType,
   mostGeneral,
   nullType,
+  opaqueType,
   optionalType,
   Substitutions,
   sameType,
@@ -84,6 +85,9 @@ const typeNames: ReadonlyMap<string, CelType> = new Map([
   ['optional_type', optionalType(dynType)],
   ['google.protobuf.Timestamp', timestampType],
   ['google.protobuf.Duration', durationType],
+  ...['net.IP', 'net.CIDR', 'kubernetes.URL', 'kubernetes.Quantity', 'kubernetes.NamedFormat'].map(
+    (name) => [name, opaqueType(name)] as const,
+  ),
 ])
 
 /** `a.b.c` of selections; undefined: it is something else. */
@@ -241,7 +245,7 @@ class Checker {
     let joined: CelType | undefined
     for (const [index, item] of items.entries()) {
       const type = this.check(item)
-      joined = this.#joined(item, joined, optional.has(index) ? this.#unwrapped(item, type) : type)
+      joined = this.#joined(joined, optional.has(index) ? this.#unwrapped(item, type) : type)
     }
     return listType(joined ?? this.#known.fresh())
   }
@@ -249,9 +253,9 @@ class Checker {
   #map({ entries }: MapLiteral): CelType {
     let [keys, values]: [CelType | undefined, CelType | undefined] = [undefined, undefined]
     for (const { key, value, optional } of entries) {
-      keys = this.#joined(key, keys, this.check(key))
+      keys = this.#joined(keys, this.check(key))
       const type = this.check(value)
-      values = this.#joined(value, values, optional ? this.#unwrapped(value, type) : type)
+      values = this.#joined(values, optional ? this.#unwrapped(value, type) : type)
     }
     return mapType(keys ?? this.#known.fresh(), values ?? this.#known.fresh())
   }
@@ -263,12 +267,9 @@ class Checker {
     return this.#problem(at, `expected type 'optional_type(${typeText(given)})' but found '${typeText(given)}'`)
   }
 
-  /** Items of a literal are of one type (cel.HomogeneousAggregateLiterals). */
-  #joined({ at }: Expression, before: CelType | undefined, type: CelType): CelType {
+  #joined(before: CelType | undefined, type: CelType): CelType {
     if (before === undefined) return type
-    if (this.#known.assignable([before], [type])) return mostGeneral(before, type)
-    const [expected, found] = [before, type].map((one) => typeText(this.resolved(one)))
-    return this.#problem(at, `expected type '${expected}' but found '${found}'`)
+    return this.#known.assignable([before], [type]) ? mostGeneral(before, type) : dynType
   }
 
   #comprehension(one: Comprehension): CelType {

@@ -16,6 +16,8 @@ export type FunctionDefinition = {
   readonly overloads: readonly string[]
   /** All arguments have values; the target is the first. Values of other types than the overloads name may come where types are dyn. */
   readonly call: (args: readonly Value[], meter: Meter) => CelOutcome
+  /** The same where what it gives follows its type: the sum of no durations. undefined: it does not. */
+  readonly callFor?: (result: string) => FunctionDefinition['call']
   /** In the units of Kubernetes (apiserver/pkg/cel/library/cost.go, cel-go's interpreter/runtimecost.go); undefined: 1. */
   readonly cost?: (args: readonly Value[]) => number
 }

@@ -58,7 +58,7 @@ function clauseText(verb: string, arg: Value, precision: number, meter: Meter): 
     case 'f':
       return floating(arg, (value) => value.toFixed(precision), 'fixed-point')
     case 'e':
-      return floating(arg, (value) => value.toExponential(precision).replace(/e([+-])(\d)$/, 'e$10$2'), 'scientific')
+      return floating(arg, (value) => scientific(value, precision), 'scientific')
     case 'b':
       if (typeof arg === 'boolean') return arg ? '1' : '0'
       return inBase(arg, 2, 'only integers and bools can be formatted as binary')
@@ -72,6 +72,15 @@ function clauseText(verb: string, arg: Value, precision: number, meter: Meter): 
     default:
       throw new FormatError(`could not parse formatting clause: unrecognized formatting clause "${verb}"`)
   }
+}
+
+const raised = '⁰¹²³⁴⁵⁶⁷⁸⁹'
+
+/** As Go's golang.org/x/text/message: `3.140000×10⁰⁰`. */
+function scientific(value: number, precision: number): string {
+  const [mantissa = '', exponent = ''] = value.toExponential(precision).split('e')
+  const digits = exponent.replace(/[+-]/, '').padStart(2, '0')
+  return `${mantissa}×10${exponent.startsWith('-') ? '⁻' : ''}${digits.replace(/\d/g, (digit) => raised.charAt(Number(digit)))}`
 }
 
 function decimal(arg: Value): string {

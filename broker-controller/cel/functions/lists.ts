@@ -41,17 +41,23 @@ function isSorted(list: ListValue): CelOutcome {
   return true
 }
 
-function sum(list: ListValue, meter: Meter): CelOutcome {
-  const add = operators['_+_']
-  const first = list.size === 0 ? 0 : list.at(0)
+const sumFrom = (zero: Value) =>
+  ofList((list, meter) => {
+    const add = operators['_+_']
+    let total = zero
+    for (const item of listItems(list)) {
+      const next: CelOutcome = add?.call([total, item], meter) ?? noSuchOverload
+      if (next instanceof CelFailure) return next
+      total = next
+    }
+    return total
+  })
+
+/** Where the type is not known before. */
+const sum = ([list]: readonly Value[], meter: Meter): CelOutcome => {
+  const first = list instanceof ListValue && list.size > 0 ? list.at(0) : 0
   const zero = Object.values(zeros).find((value) => value?.constructor === first?.constructor) ?? 0
-  let total: Value = zero
-  for (const item of listItems(list)) {
-    const next: CelOutcome = add?.call([total, item], meter) ?? noSuchOverload
-    if (next instanceof CelFailure) return next
-    total = next
-  }
-  return total
+  return sumFrom(zero)([list ?? null], meter)
 }
 
 /** The first item that none of the others is before, in this direction. */
@@ -117,7 +123,8 @@ export const lists: FunctionTable = {
   sum: {
     overloads: Object.keys(zeros).map((type) => `list<${type}>.(): ${type}`),
     cost: wholeCost,
-    call: ofList(sum),
+    call: sum,
+    callFor: (result) => (Object.hasOwn(zeros, result) ? sumFrom(zeros[result] ?? 0) : sum),
   },
   min: {
     overloads: comparable.map((type) => `list<${type}>.(): ${type}`),

@@ -1,4 +1,6 @@
 /** Values that may not be there (cel-go's cel.OptionalTypes). `or` and `orValue` are strict here: what they are given has no effects. */
+
+import { timestampText } from '../values/time-values.ts'
 import {
   Bytes,
   type CelOutcome,
@@ -26,7 +28,8 @@ function isZero(value: Value): boolean {
   if (value instanceof Uint) return value.value === 0n
   if (value instanceof Double) return value.value === 0
   if (value instanceof Duration) return value.nanos === 0n
-  if (value instanceof Timestamp) return false
+  // As Go's time.Time.
+  if (value instanceof Timestamp) return timestampText(value) === '0001-01-01T00:00:00Z'
   if (value instanceof ObjectValue) return value.names().length === 0
   const isSized = value instanceof Bytes || value instanceof ListValue || value instanceof MapValue
   return isSized && valueSize(value) === 0

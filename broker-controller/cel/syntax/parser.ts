@@ -196,7 +196,7 @@ class Parser {
   #name(): string {
     const token = this.#peek()
     const isWord = token.kind === 'name' && token.text !== 'in' && !literalWords.has(token.text)
-    if (!isWord) throw new SourceError(token.at, `Syntax error: no viable alternative at input '.${token.text}'`)
+    if (!isWord) throw new SourceError(token.at, `Syntax error: mismatched input '${token.text}' expecting IDENTIFIER`)
     this.#next++
     return token.text
   }

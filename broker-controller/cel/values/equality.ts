@@ -71,7 +71,7 @@ function equalObjects(left: ObjectValue, right: ObjectValue, meter: Meter): bool
   const names = left.names()
   if (names.length !== right.names().length) return false
   return names.every((name) => {
-    const [one, other] = [left.field(name), right.field(name)]
+    const [one, other] = [left.part(name), right.part(name)]
     return one !== undefined && other !== undefined && equalValues(one, other, meter)
   })
 }

@@ -40,9 +40,9 @@ const leastSecond = -62_135_596_800n // 0001-01-01T00:00:00Z
 const mostSecond = 253_402_300_799n // 9999-12-31T23:59:59Z
 
 /** undefined: it is outside of the years 1 to 9999. */
-export function timestampOf(nanos: bigint): Timestamp | undefined {
+export function timestampOf(nanos: bigint, offset = 0): Timestamp | undefined {
   const { seconds } = celSeconds(nanos)
-  return seconds < leastSecond || seconds > mostSecond ? undefined : new Timestamp(nanos)
+  return seconds < leastSecond || seconds > mostSecond ? undefined : new Timestamp(nanos, offset)
 }
 
 /** Whole seconds, rounded down, and the rest. */
@@ -64,16 +64,23 @@ export function parseTimestamp(text: string): Timestamp | undefined {
   const isDate = date.getUTCMonth() === month - 1 && date.getUTCDate() === day
   if (!isDate || hour > 23 || minute > 59 || second > 59 || Number(offsetHours) > 23 || Number(offsetMinutes) > 59)
     return undefined
-  const offset = (Number(offsetHours) * 60 + Number(offsetMinutes)) * (sign === '-' ? -60 : 60)
-  const seconds = BigInt(date.getTime() / 1000 + hour * 3600 + minute * 60 + second - offset)
-  return timestampOf(seconds * nanosPerSecond + BigInt(fraction.slice(0, 9).padEnd(9, '0')))
+  const offset = (Number(offsetHours) * 60 + Number(offsetMinutes)) * (sign === '-' ? -1 : 1)
+  const seconds = BigInt(date.getTime() / 1000 + hour * 3600 + minute * 60 + second - offset * 60)
+  return timestampOf(seconds * nanosPerSecond + BigInt(fraction.slice(0, 9).padEnd(9, '0')), offset)
 }
 
-export function timestampText({ nanos }: Timestamp): string {
+export function timestampText({ nanos, offset }: Timestamp): string {
   const { seconds, rest } = celSeconds(nanos)
   const fraction = String(rest).padStart(9, '0').replace(/0+$/, '')
-  const [whole = ''] = new Date(Number(seconds) * 1000).toISOString().split('.')
-  return `${whole}${fraction === '' ? '' : `.${fraction}`}Z`
+  const [whole = ''] = new Date(Number(seconds) * 1000 + offset * 60_000).toISOString().split('.')
+  return `${whole}${fraction === '' ? '' : `.${fraction}`}${zoneText(offset)}`
+}
+
+function zoneText(offset: number): string {
+  if (offset === 0) return 'Z'
+  const [hours, minutes] = [Math.floor(Math.abs(offset) / 60), Math.abs(offset) % 60]
+  const [hourText, minuteText] = [hours, minutes].map((part) => String(part).padStart(2, '0'))
+  return `${offset < 0 ? '-' : '+'}${hourText}:${minuteText}`
 }
 
 /** The time of a zone as a date of UTC: `UTC`, `+02:00`, `Europe/Vienna`. undefined: there is no such zone. */

@@ -31,9 +31,12 @@ export class Bytes {
 /** Nanoseconds since 1970. */
 export class Timestamp {
   readonly nanos: bigint
+  /** Of the time zone that its text has, in minutes. */
+  readonly offset: number
 
-  constructor(nanos: bigint) {
+  constructor(nanos: bigint, offset = 0) {
     this.nanos = nanos
+    this.offset = offset
   }
 }
 
@@ -126,8 +129,10 @@ export class EntryMap extends MapValue {
 export abstract class ObjectValue {
   abstract readonly typeName: string
   abstract field(name: string): Value | undefined
-  /** Of the fields that are set. */
+  /** Of all that it has, also of what no expression can name. */
   abstract names(): readonly string[]
+  /** What it has under one of `names`. */
+  abstract part(name: string): Value | undefined
 }
 
 /** A value of a library: an address, a quantity. */

@@ -18,7 +18,7 @@ import {
   timestampType,
 } from '../../../cel/checking/types.ts'
 import { schemaOfItems } from '../pruning.ts'
-import { escapedName } from './escaped-name.ts'
+import { escapedName, isReservedName } from './escaped-name.ts'
 
 export type Declared = {
   readonly schema: JSONSchemaProps
@@ -95,6 +95,7 @@ function declaredObject(schema: JSONSchemaProps, name: string): Declared | undef
     fields.set(field, declared)
     const escaped = escapedName(field)
     if (escaped !== undefined) types.set(escaped, declared.type)
+    if (isReservedName(field)) types.set(field, declared.type)
     if (mandatory.has(field) && own.default === undefined) least += field.length + declared.least + 4
   }
   return { schema, type: objectType(name, types), fields, least, most: 0 }
@@ -146,7 +147,7 @@ function fieldNamed({ fields }: Declared, name: string): Declared | undefined {
   const plain = fields?.get(name)
   if (plain !== undefined && escapedName(name) === name) return plain
   for (const [field, declared] of fields ?? []) if (escapedName(field) === name) return declared
-  return undefined
+  return plain
 }
 
 /** As Kubernetes has it for the keys of a map: nothing is known of their length, and they count as none. */

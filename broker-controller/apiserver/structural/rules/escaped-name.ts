@@ -8,6 +8,11 @@ const signs: { readonly [sign: string]: string } = {
   ...{ __: '__underscores__', '.': '__dot__', '-': '__dash__', '/': '__slash__' },
 }
 
+/** Whether the name is a word of the language: expressions may write it as it is, behind a dot, but for `in` and the literals. */
+export function isReservedName(name: string): boolean {
+  return reserved.has(name)
+}
+
 /** undefined: an expression cannot name the field. */
 export function escapedName(name: string): string | undefined {
   if (reserved.has(name)) return `__${name}__`

@@ -42,7 +42,7 @@ export function* valueRuleProblems(
 ): Generator<undefined, readonly Problem[]> {
   const run: Run = { found: [], cost: mostObjectCost, steps: mostSteps, isOver: false }
   const isSame = () => old !== undefined && equalJSON(object, old)
-  yield* visit(run, node, { value: object, old: old === undefined ? uncorrelated : old, at, isSame })
+  yield* visit(run, node, { value: object, old: old === undefined ? uncorrelated : old, at, isSame, isWhole: true })
   return run.found
 }
 
@@ -69,7 +69,11 @@ type Place = {
   readonly at: string
   /** Whether the value is as it was, or what is around it, where it has no earlier value: then it is not judged again. */
   readonly isSame: () => boolean
+  /** The object itself. */
+  readonly isWhole?: true
 }
+
+const typeFields: ReadonlySet<string> = new Set(['apiVersion', 'kind'])
 
 function* visit(run: Run, node: RuleNode, place: Place): Generator<undefined, void> {
   const { value } = place
@@ -90,7 +94,9 @@ function* visit(run: Run, node: RuleNode, place: Place): Generator<undefined, vo
       const old = isObject(place.old) && Object.hasOwn(place.old, name) ? place.old[name] : uncorrelated
       const child =
         node.element === undefined ? `${place.at}${place.at === '' ? '' : '.'}${name}` : `${place.at}[${name}]`
-      yield* visit(run, own, inner(place, value[name], old, child))
+      const part = inner(place, value[name], old, child)
+      // The type of an object is that of the request: it is never as it was.
+      yield* visit(run, own, place.isWhole && typeFields.has(name) ? { ...part, isSame: () => false } : part)
     }
   }
 }
@@ -110,7 +116,14 @@ function* evaluateAll(run: Run, { rules, declared }: RuleNode, place: Place): Ge
     }
     const compiled = lazy.compiled()
     const { rule, condition, usesOldSelf } = compiled
-    if (condition === undefined || (usesOldSelf && !hasOld && !rule.optionalOldSelf)) continue
+    const field = place.at === '' ? '<nil>' : place.at
+    const type = declared.schema.type ?? ''
+    if (condition === undefined) {
+      // Of a definition that another version of Bramble accepted: a rule is never left out.
+      run.found.push(invalid(field, type, `rule compile error: ${compiled.problem}`))
+      continue
+    }
+    if (usesOldSelf && !hasOld && !rule.optionalOldSelf) continue
     const old: Value | undefined = rule.optionalOldSelf
       ? oldSelf === undefined
         ? none
@@ -118,8 +131,6 @@ function* evaluateAll(run: Run, { rules, declared }: RuleNode, place: Place): Ge
       : oldSelf
     const variables = { self, oldSelf: old }
     const outcome = yield* evaluated(run, condition, variables)
-    const field = place.at === '' ? '<nil>' : place.at
-    const type = declared.schema.type ?? ''
     if (outcome === true) continue
     if (outcome !== false) {
       run.found.push(invalid(field, type, failureText(run, outcome, rule)))

@@ -99,6 +99,9 @@ test('a part of an object that stays as it was is not judged again', async (t) =
   const spec = object({ name, other: text })
   t.same(judged(spec, { name: 'bad', other: 'b' }, { name: 'bad', other: 'a' }), [])
   t.match(judged(spec, { name: 'bad' }, { name: 'good' }), [/failed rule/])
+  const typed = object({ apiVersion: { ...text, ...rules("self == 'v1'") } })
+  const v2 = { apiVersion: 'v2' }
+  t.match(finished(objectRuleProblems(typed, v2, '', v2)).result.map(problemText), [/^apiVersion: .*failed rule/])
   const items = list(name)
   t.same(judged(object({ items, other: text }), { items: ['bad'], other: '1' }, { items: ['bad'], other: '2' }), [])
   t.match(judged(object({ items }), { items: ['bad', 'x'] }, { items: ['bad'] }), [/spec.items\[0\]/])
@@ -144,6 +147,18 @@ test('values have the types of the schema', async (t) => {
   t.match(defined({ ...spec, ...rules("self.share == 'a'") }), [/found no matching overload/])
 })
 
+test('null counts as absent, and objects are compared with all that they keep', async (t) => {
+  const kept = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
+  const spec = object({ all: list(kept), name: { ...text, nullable: true } })
+  const holds = (rule: string, value: unknown) => {
+    const ruled = { ...spec, ...rules(rule) }
+    t.same([defined(ruled), judged(ruled, value)], [[], []], rule)
+  }
+  holds('!has(self.name)', { name: null })
+  holds('self.all[0] != self.all[1]', { all: [{ x: 1 }, { x: 2 }] })
+  holds('self.all[0] == self.all[1]', { all: [{ x: [1] }, { x: [1] }] })
+})
+
 test('a definition is refused where a rule does not compile, gives no bool, or may cost too much', async (t) => {
   t.match(defined({ ...text, ...rules('self.x') }), [
     /^s\.properties\[spec\]\.x-kubernetes-validations\[0\]\.rule: Invalid value: "self\.x": compilation failed: ERROR: <input>:1:5: type 'string' does not support field selection/,
@@ -169,6 +184,7 @@ test('rules that fail when they run are problems too, and those that cost too mu
     /'no such overload': call arguments did not match a supported operator, function or macro signature for rule: self\.port > 1/,
   ])
   t.match(judged(object({ a: text }, rules("self.a == 'x'")), {}), [/no such key: a evaluating rule: self\.a == 'x'/])
+  t.match(judged(object({ a: text }, rules('self.b')), { a: 'x' }), [/rule compile error: compilation failed/])
   const numbers = { type: 'array', items: { type: 'integer' } }
   const costly = { ...numbers, ...rules('self.all(a, self.all(b, self.all(c, a + b + c >= 0)))', 'false') }
   const many = Array.from({ length: 500 }, (_, index) => index)

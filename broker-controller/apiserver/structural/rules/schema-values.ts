@@ -1,7 +1,18 @@
 /** Values of an object as the rules of its schema see them (apiextensions-apiserver/pkg/apiserver/schema/cel/values.go). */
 import { fieldOf, isObject, type JsonObject } from '../../../../api/text/json.ts'
 import { durationOf, parseGoDuration, parseTimestamp } from '../../../cel/values/time-values.ts'
-import { Bytes, Double, ListValue, MapValue, mapKeyText, ObjectValue, type Value } from '../../../cel/values/value.ts'
+import {
+  Bytes,
+  Double,
+  ListValue,
+  MapValue,
+  mapKeyText,
+  ObjectValue,
+  OpaqueValue,
+  type Value,
+} from '../../../cel/values/value.ts'
+import { equalJSON } from '../../../store/equal-json.ts'
+import { propertyOf } from '../pruning.ts'
 import type { Declared } from './declared-type.ts'
 import { escapedName } from './escaped-name.ts'
 
@@ -71,20 +82,47 @@ class SchemaObject extends ObjectValue {
     const { fields } = this.#declared
     // Few names are escaped.
     const field = fields?.has(name) && escapedName(name) === name ? name : fieldNamed(fields, name)
-    const declared = field === undefined ? undefined : fields?.get(field)
-    if (declared === undefined || field === undefined || !Object.hasOwn(this.#object, field)) return undefined
-    return schemaValue(declared, this.#object[field])
+    return field === undefined ? undefined : this.#specified(field)
   }
 
   names(): readonly string[] {
-    const { fields } = this.#declared
-    return Object.keys(this.#object).flatMap((name) => (fields?.has(name) ? (escapedName(name) ?? []) : []))
+    const preserves = this.#declared.schema['x-kubernetes-preserve-unknown-fields'] === true
+    return Object.keys(this.#object).filter(
+      (name) => this.#object[name] !== null && (preserves || propertyOf(this.#declared.schema, name) !== undefined),
+    )
+  }
+
+  part(name: string): Value | undefined {
+    return this.#specified(name) ?? new UnseenValue(this.#object[name])
+  }
+
+  /** A field that is null counts as absent. */
+  #specified(name: string): Value | undefined {
+    const declared = this.#declared.fields?.get(name)
+    if (declared === undefined || !Object.hasOwn(this.#object, name)) return undefined
+    return schemaValue(declared, this.#object[name]) ?? undefined
+  }
+}
+
+/** A value that no expression can name: it only counts where objects are compared. */
+class UnseenValue extends OpaqueValue {
+  readonly typeName = 'unknown'
+  readonly #value: unknown
+
+  constructor(value: unknown) {
+    super()
+    this.#value = value
+  }
+
+  equals(other: OpaqueValue): boolean {
+    return other instanceof UnseenValue && equalJSON(this.#value, other.#value)
   }
 }
 
 function fieldNamed(fields: Declared['fields'], escaped: string): string | undefined {
   for (const name of fields?.keys() ?? []) if (escapedName(name) === escaped) return name
-  return undefined
+  // Reserved words, which later versions of Kubernetes take as they are.
+  return fields?.has(escaped) ? escaped : undefined
 }
 
 class SchemaMap extends MapValue {
