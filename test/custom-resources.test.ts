@@ -30,6 +30,13 @@ const definition = {
               spec: {
                 type: 'object',
                 required: ['owner'],
+                'x-kubernetes-validations': [
+                  {
+                    rule: 'self.replicas <= 5 && self.replicas >= oldSelf.replicas',
+                    messageExpression: "'from ' + string(oldSelf.replicas) + ' to 5'",
+                    fieldPath: '.replicas',
+                  },
+                ],
                 properties: {
                   owner: { type: 'string', description: 'Who runs it' },
                   replicas: { type: 'integer', default: 1 },
@@ -78,6 +85,12 @@ test('kubectl defines a kind, explains it, and works with its objects', async (t
   })
   await kubectl('scale', 'shop/corner', '--replicas=3')
   t.equal(await kubectl('get', 'shop', 'corner', '-o', 'jsonpath={.spec.replicas}'), '3')
+  for (const replicas of [2, 6]) {
+    t.match(await controller.tryKubectl('scale', 'shop/corner', `--replicas=${replicas}`), {
+      code: 1,
+      stderr: /spec\.replicas: Invalid value: "object": from 3 to 5/,
+    })
+  }
   t.match(await kubectl('apply', '--server-side', '--force-conflicts', '-f', shopFile), /serverside-applied/)
 
   await controller.program.stop()

@@ -20,7 +20,7 @@ const mostNamed = 4
 /** At most `mostProblems`. The schema, at the path `at`, has no other problems. */
 export function* ruleProblems(at: string, schema: JSONSchemaProps): Generator<undefined, readonly Problem[]> {
   if (!hasRules(schema)) return []
-  const walk: Walk = { found: [], costs: [] }
+  const walk: Walk = { found: [], costs: [], characters: 0 }
   yield* visit(walk, at, schema, { count: 1, declared: undefined, isResource: true, uncorrelated: undefined })
   const found = [...walk.found, ...totalProblems(at, walk.costs)]
   if (found.length === 0) yield* judgeDefaults(found, at, schema)
@@ -38,7 +38,12 @@ function* judgeDefaults(found: Problem[], at: string, schema: JSONSchemaProps): 
   for (const [path, inner] of innerPlaces(at, schema, place)) yield* judgeDefaults(found, `${at}${path}`, inner)
 }
 
-type Walk = { readonly found: Problem[]; readonly costs: { readonly at: string; readonly cost: number }[] }
+type Walk = {
+  readonly found: Problem[]
+  readonly costs: { readonly at: string; readonly cost: number }[]
+  /** Of the expressions so far. */
+  characters: number
+}
 
 type Place = {
   /** How many values of the schema an object may have; undefined: only the size of a request bounds them. */
@@ -60,6 +65,11 @@ function* visit(walk: Walk, at: string, schema: JSONSchemaProps, place: Place): 
       const why = 'the schema has a type that rules cannot name: x-kubernetes-preserve-unknown-fields without a type'
       walk.found.push(forbidden(field, why))
       continue
+    }
+    walk.characters += rule.rule.length + (rule.messageExpression?.length ?? 0)
+    if (walk.characters > mostCharacters) {
+      walk.found.push(forbidden(field, `the rules of the schema have more than ${mostCharacters} characters together`))
+      return
     }
     const lengths = lengthProblems(field, rule)
     if (lengths.length > 0) walk.found.push(...lengths)
@@ -134,6 +144,8 @@ function problemsOf(
 
 /** An expression is compiled in one turn of the event loop. Those of real projects have up to 2,500 characters. */
 const longestExpression = 8_192
+/** Two seconds to compile. The largest schema of the Gateway API has 8,300. */
+const mostCharacters = 500_000
 
 function lengthProblems(at: string, { rule, messageExpression = '' }: ValidationRule): readonly Problem[] {
   return [

@@ -174,6 +174,8 @@ test('a definition is refused where a rule does not compile, gives no bool, or m
   t.match(defined({ ...text, ...rules(`self != '${'a'.repeat(9_000)}'`) }), [
     /Too long: may not be more than 8192 bytes/,
   ])
+  const long = `self != '${'a'.repeat(8_000)}'`
+  t.match(defined({ ...text, ...rules(...Array.from({ length: 70 }, () => long)) }), [/more than 500000 characters/])
   const wrong = object({ size: { type: 'integer', default: 1 } }, { default: { size: 1 }, ...rules('self.size > 1') })
   t.match(defined(wrong), [/properties\[spec\]\.default: Invalid value: "object": failed rule/])
 })
