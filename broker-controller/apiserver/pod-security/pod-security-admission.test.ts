@@ -331,10 +331,10 @@ test('the mirror pod of a static pod is judged as any pod', async (t) => {
   t.equal((await createPod(mirror({}), { as })).code, 201)
 })
 
-test('a pod with a thousand containers is refused with a bounded text', async (t) => {
+test('a pod with as many containers as it may have is refused with a bounded text', async (t) => {
   const { createPod } = await aShop(t, { enforce: 'restricted', audit: 'restricted' })
-  const containers = Array.from({ length: 1000 }, (_, number) => ({
-    name: `container-with-a-long-name-${number}`,
+  const containers = Array.from({ length: 250 }, (_, number) => ({
+    name: `container-with-a-long-name-of-fifty-characters-${number}`,
     image: 'i',
   }))
   const refused = await createPod(podNamed('x', { containers }))
