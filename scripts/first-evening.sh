@@ -67,7 +67,7 @@ evening() {
     'mkdir /www && hostname >/www/index.html && exec /bin/busybox httpd -f -p 8080 -h /www'
   timed '… rollout status' kubectl rollout status deployment/web --timeout=120s
   timed 'kubectl expose, until it has a name and a pod answers' pod_answers
-  timed 'token create --print-join-command' bash -c 'scripts/bramble-controller token create --kubeconfig "$KUBECONFIG" --print-join-command | tee /root/join'
+  timed 'token create --print-join-command' bash -c 'scripts/bramble-controller token create --kubeconfig "$KUBECONFIG" --print-join-command 2>&1 | tee /root/join'
   timed 'its line with --data and --node-name, until the second node is Ready' second_node
   timed 'kubectl get nodes' kubectl get nodes -o wide
   timed 'scripts/quickstart.sh --stop, the second node' scripts/quickstart.sh --stop --data /root/second
