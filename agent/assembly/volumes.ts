@@ -39,7 +39,7 @@ export function withOrders(listener: ControlPlaneListener, { listener: orders }:
     },
     disconnected() {
       listener.disconnected?.()
-      orders.volumesOff()
+      orders.disconnected()
     },
   }
 }

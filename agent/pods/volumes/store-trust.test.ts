@@ -4,7 +4,7 @@ import { distrust, type StoreTrust, trustAfter, trustWaitMs } from './store-trus
 const minute = 60_000
 const fresh: StoreTrust = { known: [] }
 const ofA: StoreTrust = { known: ['a'] }
-const seen = (trust: StoreTrust, store: string, nowMs: number, isEmpty = false) =>
+const seen = (trust: StoreTrust, store: string | undefined, nowMs: number, isEmpty = false) =>
   trustAfter(trust, { store, nowMs, isEmpty })
 
 test('the first store of a machine without volumes is obeyed at once', async (t) => {
@@ -29,8 +29,19 @@ test('another store is obeyed after ten minutes without the first one between', 
   t.equal(trustWaitMs(back, 0), undefined)
   const again = seen(back, 'b', 9 * minute + 1)
   t.ok(distrust(seen(again, 'b', 11 * minute), 'b'), 'the time begins again')
-  t.same(seen(again, 'c', 19 * minute + 1).other, { store: 'c', sinceMs: 19 * minute + 1 })
+  t.same(seen(again, 'c', 19 * minute + 1).other, { store: 'c', seenMs: 0, sinceMs: 19 * minute + 1 })
   t.same(seen(again, 'b', 19 * minute + 1), { known: ['a', 'b'] })
+})
+
+test('the time without a connection does not count', async (t) => {
+  const tried = seen(ofA, 'b', 0)
+  const gone = seen(tried, undefined, minute)
+  t.equal(trustWaitMs(gone, minute), undefined)
+  t.equal(seen(gone, undefined, 60 * minute), gone)
+  t.same(seen(gone, 'a', 60 * minute), ofA, 'a backup that was tried for a minute')
+  const again = seen(gone, 'b', 60 * minute)
+  t.equal(trustWaitMs(again, 62 * minute), 7 * minute)
+  t.same(seen(again, 'b', 69 * minute), { known: ['a', 'b'] })
 })
 
 test('an earlier store is never obeyed again', async (t) => {
@@ -45,7 +56,7 @@ test('an earlier store is never obeyed again', async (t) => {
 test('a machine remembers 32 stores', async (t) => {
   const many: StoreTrust = {
     known: Array.from({ length: 32 }, (_, index) => `s${index}`),
-    other: { store: 'x', sinceMs: 0 },
+    other: { store: 'x', seenMs: 0, sinceMs: 0 },
   }
   const { known } = seen(many, 'x', 10 * minute)
   t.equal(known.length, 32)

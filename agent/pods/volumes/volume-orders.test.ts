@@ -109,6 +109,16 @@ test('an older message, and one of a controller that is gone, are not followed',
   t.same(discarded, [])
 })
 
+test('a store that was tried for a minute is not obeyed later, and takes nothing from the one before', async (t) => {
+  const { receive, clock, discarded, saved, orders } = aNode(t, ['a'])
+  await receive('b', ['v1'])
+  await clock.advance(minute)
+  orders.listener.disconnected()
+  await clock.advance(60 * minute)
+  await receive('a', ['v2'])
+  t.same([discarded, saved], [['v2'], []])
+})
+
 test('sizes are reported at most once a minute, and what is in the trash gets older by the time of the agent', async (t) => {
   const { clock, reports, fill, age } = aNode(t)
   await clock.advance(5 * minute)

@@ -33,7 +33,7 @@ type Measured = { readonly pool: PoolUsage | undefined; readonly volumes: readon
 export interface VolumeOrders extends Loop {
   /** The pool and its volumes, as they were measured last. */
   measured(): Measured
-  readonly listener: Required<Pick<ControlPlaneListener, 'store' | 'volumes' | 'volumesOff'>>
+  readonly listener: Required<Pick<ControlPlaneListener, 'store' | 'volumes' | 'volumesOff' | 'disconnected'>>
 }
 
 /** Sizes are read so often, and orders that were refused tried again. */
@@ -49,7 +49,6 @@ function orderFollower({ trash, stores, clock, log }: VolumeOrdersNeeds) {
 
   const renewTrust = async (store: string | undefined): Promise<StoreTrust> => {
     const before = trust ?? { known: await stores.load() }
-    if (store === undefined) return before
     const after = trustAfter(before, { store, nowMs: clock.monotonicMs(), isEmpty: await trash.isEmpty() })
     // Saved first: after a restart it is not a stranger again, and the store before it is not obeyed.
     if (after.known !== before.known) await stores.save(after.known)
@@ -163,6 +162,11 @@ export function volumeOrders(needs: VolumeOrdersNeeds): VolumeOrders {
       },
       volumesOff() {
         message = undefined
+      },
+      disconnected() {
+        message = undefined
+        store = undefined
+        bell.ring()
       },
     },
     run,
