@@ -1,6 +1,7 @@
 /** Sizes, types, and conversions between types. */
-import { charactersOf } from '../values/characters.ts'
+import { countedCharacters } from '../values/characters.ts'
 import { isNumber } from '../values/equality.ts'
+import type { Meter } from '../values/meter.ts'
 import {
   celDurationText,
   celSeconds,
@@ -33,8 +34,8 @@ import {
 } from '../values/value.ts'
 import { type FunctionDefinition, type FunctionTable, fail, traversal } from './definition.ts'
 
-function sized([value]: readonly Value[]): CelOutcome {
-  if (typeof value === 'string') return charactersOf(value).length
+function sized([value]: readonly Value[], meter: Meter): CelOutcome {
+  if (typeof value === 'string') return countedCharacters(value, meter).length
   if (value instanceof ListValue || value instanceof MapValue) return value.size
   return value instanceof Bytes ? value.value.length : noSuchOverload
 }

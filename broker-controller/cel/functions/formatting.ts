@@ -114,9 +114,13 @@ function hexText(arg: Value): string {
   return inBase(arg, 16, 'only integers, byte buffers, and strings can be formatted as hex')
 }
 
-/** `isInside`: of a list or map, where texts are quoted. */
+/** A value is printed in the time of so many steps, and so many characters in that of one more. */
+const printingSteps = 16
+const charactersPerStep = 16
+
+/** `isInside`: in a list or map, where texts are quoted. */
 function shown(arg: Value, meter: Meter, depth: number, isInside: boolean): string {
-  meter.step()
+  meter.step(printingSteps + (typeof arg === 'string' ? arg.length / charactersPerStep : 0))
   if (depth > deepest) throw new FormatError('the value is nested too deeply')
   if (arg === null) return 'null'
   if (arg instanceof ListValue) {

@@ -104,8 +104,7 @@ function added([left = null, right = null]: readonly Value[], meter: Meter): Cel
   const number = calculated(left, right, addition)
   if (number !== undefined) return number
   if (typeof left === 'string' && typeof right === 'string') return left + right
-  if (left instanceof Bytes && right instanceof Bytes)
-    return new Bytes(Uint8Array.from([...left.value, ...right.value]))
+  if (left instanceof Bytes && right instanceof Bytes) return new Bytes(Buffer.concat([left.value, right.value]))
   if (left instanceof ListValue && right instanceof ListValue) return joinedLists(left, right, meter)
   if (left instanceof Duration && right instanceof Duration) return durationOf(left.nanos + right.nanos) ?? outOfRange
   const [moment, length] = left instanceof Timestamp ? [left, right] : [right, left]

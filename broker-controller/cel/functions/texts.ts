@@ -1,5 +1,5 @@
 /** Functions of strings: those of the language, and cel-go's ext.Strings in version 2, as Kubernetes 1.32 has them. */
-import { charactersOf, isPlain } from '../values/characters.ts'
+import { charactersOf, countedCharacters, isPlain } from '../values/characters.ts'
 import type { Meter } from '../values/meter.ts'
 import { ArrayList, type CelOutcome, isInt, ListValue, noSuchOverload, type Value } from '../values/value.ts'
 import { type FunctionTable, fail, patternCost, traversal, traversalFactor, valueSize } from './definition.ts'
@@ -49,9 +49,9 @@ const substring: TextCall = (text, [start, end]) => {
   return text.slice(unitsOf(text, start), unitsOf(text, last))
 }
 
-const charAt: TextCall = (text, [index]) => {
+const charAt: TextCall = (text, [index], meter) => {
   if (!isInt(index ?? null)) return noSuchOverload
-  const all = charactersOf(text)
+  const all = countedCharacters(text, meter)
   const at = Number(index)
   return at < 0 || at > all.length ? fail(`index out of range: ${index}`) : (all[at] ?? '')
 }

@@ -20,6 +20,7 @@ import {
 /** Values of different types are not equal. Takes steps for what it compares. */
 export function equalValues(left: Value, right: Value, meter: Meter): boolean {
   meter.step()
+  if (typeof left === 'string' && typeof right === 'string') return equalTexts(left, right, meter)
   if (left === right) return true
   if (typeof left !== 'object' && typeof left === typeof right) return false
   if (isNumber(left) && isNumber(right)) return compareNumbers(left, right) === 0
@@ -35,6 +36,15 @@ export function equalValues(left: Value, right: Value, meter: Meter): boolean {
   if (!(left instanceof Optional) || !(right instanceof Optional)) return false
   if (left.value === undefined || right.value === undefined) return left.value === right.value
   return equalValues(left.value, right.value, meter)
+}
+
+/** Characters that are compared in the time of one step. */
+const charactersPerStep = 128
+
+function equalTexts(left: string, right: string, meter: Meter): boolean {
+  if (left.length !== right.length) return false
+  meter.step(left.length / charactersPerStep)
+  return left === right
 }
 
 function equalLists(left: ListValue, right: ListValue, meter: Meter): boolean {

@@ -104,6 +104,7 @@ export abstract class MapValue {
 /** A map as a literal writes it. */
 export class EntryMap extends MapValue {
   readonly #entries: ReadonlyMap<string, readonly [key: Value, value: Value]>
+  #keys: readonly Value[] | undefined
 
   /** By `mapKeyText`. */
   constructor(entries: ReadonlyMap<string, readonly [key: Value, value: Value]>) {
@@ -121,7 +122,8 @@ export class EntryMap extends MapValue {
   }
 
   keys(): readonly Value[] {
-    return [...this.#entries.values()].map(([key]) => key)
+    this.#keys ??= [...this.#entries.values()].map(([key]) => key)
+    return this.#keys
   }
 }
 

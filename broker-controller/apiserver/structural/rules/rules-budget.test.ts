@@ -18,7 +18,7 @@ const texts: JSONSchemaProps = { type: 'array', items: text }
 const lists: JSONSchemaProps = { type: 'array', items: texts }
 const many = Array.from({ length: 16_000 }, (_, index) => `${index}`)
 
-const cases: readonly (readonly [what: string, schema: JSONSchemaProps, value: unknown])[] = [
+const cases: (readonly [what: string, schema: JSONSchemaProps, value: unknown])[] = [
   ['loops', ruled(texts, 'self.all(a, self.all(b, self.all(c, a + b + c != "")))'), many],
   ['a list that grows', ruled(texts, 'self.map(a, self.map(b, b)).size() >= 0'), many],
   ['a map that grows', ruled(texts, 'self.transformMap(i, a, a).size() > 0'), many],
@@ -29,6 +29,42 @@ const cases: readonly (readonly [what: string, schema: JSONSchemaProps, value: u
   ['a search', ruled(text, `self.contains("b${'a'.repeat(4_000)}")`), 'a'.repeat(1_000_000)],
   ['pieces of a text', ruled(text, 'self.split("").join("-").replace("a", "bbbb").size() >= 0'), 'a'.repeat(500_000)],
 ]
+
+/** Functions and fields with little cost for much work. */
+const cheap: readonly (readonly [what: string, rule: string])[] = [
+  ['the size of a text', 'self.text.size() > 0'],
+  ['a character of a text', 'self.text.charAt(0) != ""'],
+  ['the size of a map', 'self.map.size() > 0'],
+  ['the keys of a map', 'self.map.exists(k, true)'],
+  ['the names of an object', 'dyn(self.object) != dyn(self.other)'],
+  ['bytes', 'self.bytes.size() > 0'],
+  ['texts in lists', 'self.one == self.two'],
+  ['a name that is escaped', 'self.object.__in__ != "x"'],
+  ['a text that is not a duration', 'duration(self.digits) == duration("1s") || true'],
+  ['a printed list', '"%s".format([self.list]) != ""'],
+]
+const fields: JSONSchemaProps = {
+  type: 'object',
+  properties: Object.fromEntries([...many, 'in'].map((name) => [name, text])),
+}
+const large: JSONSchemaProps = {
+  type: 'object',
+  properties: {
+    ...{ list: texts, text, digits: text, one: texts, two: texts, object: fields, other: fields },
+    bytes: { type: 'string', format: 'byte' },
+    map: { type: 'object', additionalProperties: text },
+  },
+}
+const longText = () => Buffer.from('ä😀'.repeat(100_000)).toString()
+const entries = Object.fromEntries(many.map((name) => [name, '']))
+const largeValue = {
+  ...{ list: many, text: longText(), digits: '1'.repeat(300_000), one: [longText()], two: [longText()] },
+  ...{ bytes: 'AAAA'.repeat(100_000), map: entries, object: { ...entries, in: 'y' }, other: {} },
+}
+
+for (const [what, rule] of cheap) {
+  cases.push([`${what} in a loop`, ruled(large, `self.list.all(a, self.list.all(b, ${rule}))`), largeValue])
+}
 
 for (const [what, schema, value] of cases) {
   test(`a rule with ${what} is evaluated in pieces`, async (t) => {

@@ -64,9 +64,22 @@ function durationValue(text: string): Value {
   return amount === undefined || nanos === undefined ? null : (durationOf(BigInt(amount) * nanos) ?? null)
 }
 
+/** Values of the parts of one value, each made once: an expression may read them a million times. Scalars are made as fast as found. */
+class Parts<Key> {
+  readonly #made = new Map<Key, Value>()
+
+  get(key: Key, declared: Declared, value: unknown): Value {
+    const made = this.#made.get(key) ?? schemaValue(declared, value)
+    if (typeof made === 'object' && made !== null) this.#made.set(key, made)
+    return made
+  }
+}
+
 class SchemaObject extends ObjectValue {
   readonly #declared: Declared
   readonly #object: JsonObject
+  readonly #parts = new Parts<string>()
+  #names: readonly string[] | undefined
 
   constructor(declared: Declared, object: JsonObject) {
     super()
@@ -81,15 +94,16 @@ class SchemaObject extends ObjectValue {
   field(name: string): Value | undefined {
     const { fields } = this.#declared
     // Few names are escaped.
-    const field = fields?.has(name) && escapedName(name) === name ? name : fieldNamed(fields, name)
+    const field = fields?.has(name) && escapedName(name) === name ? name : fields && fieldNamed(fields, name)
     return field === undefined ? undefined : this.#specified(field)
   }
 
   names(): readonly string[] {
     const preserves = this.#declared.schema['x-kubernetes-preserve-unknown-fields'] === true
-    return Object.keys(this.#object).filter(
+    this.#names ??= Object.keys(this.#object).filter(
       (name) => this.#object[name] !== null && (preserves || propertyOf(this.#declared.schema, name) !== undefined),
     )
+    return this.#names
   }
 
   part(name: string): Value | undefined {
@@ -100,7 +114,7 @@ class SchemaObject extends ObjectValue {
   #specified(name: string): Value | undefined {
     const declared = this.#declared.fields?.get(name)
     if (declared === undefined || !Object.hasOwn(this.#object, name)) return undefined
-    return schemaValue(declared, this.#object[name]) ?? undefined
+    return this.#parts.get(name, declared, this.#object[name]) ?? undefined
   }
 }
 
@@ -119,15 +133,26 @@ class UnseenValue extends OpaqueValue {
   }
 }
 
-function fieldNamed(fields: Declared['fields'], escaped: string): string | undefined {
-  for (const name of fields?.keys() ?? []) if (escapedName(name) === escaped) return name
+type Fields = NonNullable<Declared['fields']>
+
+/** Names by their escaped forms. */
+const escapedNames = new WeakMap<Fields, ReadonlyMap<string, string>>()
+
+function fieldNamed(fields: Fields, escaped: string): string | undefined {
+  let names = escapedNames.get(fields)
+  if (names === undefined) {
+    names = new Map([...fields.keys()].map((name) => [escapedName(name) ?? '', name]))
+    escapedNames.set(fields, names)
+  }
   // Reserved words, which later versions of Kubernetes take as they are.
-  return fields?.has(escaped) ? escaped : undefined
+  return names.get(escaped) ?? (fields.has(escaped) ? escaped : undefined)
 }
 
 class SchemaMap extends MapValue {
   readonly #element: Declared
   readonly #object: JsonObject
+  readonly #parts = new Parts<string>()
+  #keys: readonly string[] | undefined
 
   constructor(element: Declared, object: JsonObject) {
     super()
@@ -136,16 +161,17 @@ class SchemaMap extends MapValue {
   }
 
   get size(): number {
-    return Object.keys(this.#object).length
+    return this.keys().length
   }
 
   get(key: Value): Value | undefined {
     if (typeof key !== 'string' || !Object.hasOwn(this.#object, key)) return undefined
-    return schemaValue(this.#element, fieldOf(this.#object, key))
+    return this.#parts.get(key, this.#element, fieldOf(this.#object, key))
   }
 
   keys(): readonly Value[] {
-    return Object.keys(this.#object)
+    this.#keys ??= Object.keys(this.#object)
+    return this.#keys
   }
 }
 
@@ -153,6 +179,7 @@ class SchemaList extends ListValue {
   readonly #declared: Declared
   readonly #element: Declared
   readonly #items: readonly unknown[]
+  readonly #parts = new Parts<number>()
 
   constructor(declared: Declared, element: Declared, items: readonly unknown[]) {
     super()
@@ -177,7 +204,7 @@ class SchemaList extends ListValue {
   }
 
   at(index: number): Value {
-    return schemaValue(this.#element, this.#items[index])
+    return this.#parts.get(index, this.#element, this.#items[index])
   }
 }
 
