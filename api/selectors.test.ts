@@ -110,6 +110,8 @@ test('field selectors look into objects', async (t) => {
   t.equal(matches('spec.hostNetwork=false'), true)
   t.equal(matches('spec.image=x'), 'field label not supported: spec.image')
   t.equal(matches('web'), 'invalid field selector: "web"')
+  t.equal(matches(' spec.nodeName =pi-01'), true)
+  t.equal(matches(' =pi-01'), 'invalid field selector: " =pi-01"')
   t.same(parseFieldSelector(['reason'], 'reason=a\\,b\\=c'), {
     ok: true,
     value: [{ field: 'reason', equal: true, value: 'a,b=c' }],

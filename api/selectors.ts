@@ -92,9 +92,10 @@ export function parseFieldSelector(
   const fields = ['metadata.name', 'metadata.namespace', ...selectableFields]
   const requirements: FieldRequirement[] = []
   for (const part of text.match(/(?:\\.|[^,\\])+/g) ?? []) {
-    const match = /^\s*([^=!\\]+?)\s*(==|!=|=)((?:\\.|[^=\\])*)$/.exec(part)
-    if (match === null) return { ok: false, problem: `invalid field selector: ${shown(part)}` }
-    const [, field = '', operator, value = ''] = match
+    // Spaces are not part of the pattern: it would need cubic time for many.
+    const [, before = '', operator, value = ''] = /^([^=!\\]*)(==|!=|=)((?:\\.|[^=\\])*)$/.exec(part) ?? []
+    const field = before.trim()
+    if (field === '') return { ok: false, problem: `invalid field selector: ${shown(part)}` }
     if (!fields.includes(field)) return { ok: false, problem: `field label not supported: ${field}` }
     requirements.push({ field, equal: operator !== '!=', value: value.replace(/\\([\\,=])/g, '$1') })
   }

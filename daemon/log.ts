@@ -100,7 +100,12 @@ const priorities: { readonly [level: string]: number } = { error: 3, warn: 4, in
 /** A line of the journal ends where the text does, so an error's stack stays on it. */
 function forJournal(line: string): string {
   const { time: _time, level, message, ...facts } = JSON.parse(line) as { [name: string]: unknown }
-  const text = [message, ...worded(facts)].join(' ').replace(/\s*\n\s*/g, ' | ')
+  const text = [message, ...worded(facts)]
+    .join(' ')
+    .split('\n')
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+    .join(' | ')
   return `<${priorities[String(level)] ?? 6}>${text}\n`
 }
 

@@ -32,7 +32,8 @@ function fixOf({ path, content: instead, mode }: CommandLineFile, content: strin
 
 /** Adds the parameters to the line. Undefined when the file has several lines: the firmware would read only the first. */
 export function withMemoryCgroup(content: string): string | undefined {
-  const [, line = '', end = ''] = /^([^\n]*?)(\s*)$/.exec(content) ?? []
+  const line = content.trimEnd()
+  const end = content.slice(line.length)
   if (line.trim() === '' || line.includes('\n')) return undefined
   const kept = line
     .trim()

@@ -26,8 +26,8 @@ export function assignmentsOf(files: readonly SettingFile[], section: string, ke
     let value: string | undefined
     for (const line of content.split('\n').map((text) => text.trim())) {
       if (line.startsWith('[')) inSection = line === `[${section}]`
-      const [, name, text] = /^([^#;=][^=]*?)\s*=\s*(.*)$/.exec(line) ?? []
-      if (inSection && name === key) value = text
+      const [name = '', ...rest] = line.split('=')
+      if (inSection && rest.length > 0 && name.trimEnd() === key) value = rest.join('=').trimStart()
     }
     return value === undefined ? [] : [{ file: path, value }]
   })
@@ -44,8 +44,12 @@ const units: { readonly [unit: string]: number } = {
   w: 604_800,
 }
 
+const longestSpan = 256
+
 /** `1min 30s` → 90, `infinity` → Infinity; undefined when it is not a time span. As in systemd.time(7). */
 export function spanSeconds(text: string): number | undefined {
+  // The pattern needs quadratic time.
+  if (text.length > longestSpan) return undefined
   if (text === 'infinity') return Number.POSITIVE_INFINITY
   if (!/^\s*(\d+(\.\d+)?\s*[a-z]*\s*)+$/i.test(text)) return undefined
   let seconds = 0

@@ -61,7 +61,12 @@ function maskByte(bits: number, index: number): number {
   return (0xff << (8 - ones)) & 0xff
 }
 
+/** An IPv6 address has at most 45 characters; zeros before numbers are more. */
+const longestAddress = 128
+
 function bytesOf(address: string): readonly number[] | undefined {
+  // First: the pattern needs quadratic time.
+  if (address.length > longestAddress) return undefined
   const plain = address.replace(/(^|[.:])0+(?=\d+(\.|$))/g, '$1')
   if (!address.includes(':')) return ipVersion(plain) === 4 ? plain.split('.').map(Number) : undefined
   const canonical = canonicalIPv6(address)

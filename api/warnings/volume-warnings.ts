@@ -1,6 +1,7 @@
 /** Files of one volume that stand in each other's way (warningsForOverlappingVirtualPaths in pkg/api/pod/warnings.go). */
 import type { Volume } from '../pod.ts'
 import { clipped } from '../problem.ts'
+import { withoutEnd } from '../text/without-end.ts'
 
 type PlacedFile = { readonly path: string; readonly source: string }
 
@@ -34,7 +35,7 @@ function projectedFiles({ configMap, secret, downwardAPI, serviceAccountToken }:
 }
 
 function filesIn(items: readonly { readonly path: string }[] = [], source = ''): readonly PlacedFile[] {
-  return items.map(({ path }) => ({ path: path.replace(/\/+$/, ''), source }))
+  return items.map(({ path }) => ({ path: withoutEnd(path, '/'), source }))
 }
 
 function overlaps(volume: string, what: string, all: readonly PlacedFile[]): readonly string[] {

@@ -68,7 +68,7 @@ function conditionValues({ status }: Node, card: NodeCard): Partial<MachineState
     return found !== undefined && found.status !== 'Unknown' ? found : undefined
   }
   const throttling = has('ThermalThrottling')
-  const [, wear] = /(\d+) %/.exec(card.wear ?? '') ?? []
+  const [, wear] = /(?<!\d)(\d+) %/.exec(card.wear ?? '') ?? []
   // A node that is lost, or has not reported yet, reports no condition at all: that shows nothing about its sensors.
   const isSilent = card.state === 'lost' || card.state === 'new'
   const values: { readonly [K in MachineKey]?: EntityValue | undefined } = {

@@ -6,7 +6,7 @@ import { textOf } from './kernel-files.ts'
 
 /** `179:0` → `mmcblk0`, of /proc/diskstats below `root`. */
 export function deviceNames(root: string): ReadonlyMap<string, string> {
-  const lines = [...(textOf(join(root, 'proc/diskstats')) ?? '').matchAll(/^\s*(\d+)\s+(\d+)\s+(\S+)/gm)]
+  const lines = [...(textOf(join(root, 'proc/diskstats')) ?? '').matchAll(/^ *(\d+) +(\d+) +(\S+)/gm)]
   return new Map(lines.map(([, major = '', minor = '', name = '']) => [`${major}:${minor}`, name]))
 }
 
@@ -29,7 +29,7 @@ export function readIo(
   }
   const stat = second === undefined ? undefined : textOf(join(second, 'io.stat'))
   return [...(stat ?? '').matchAll(/^(\d+:\d+) (.*)$/gm)].map(([, number = '', fields = '']) => {
-    const of = new Map([...fields.matchAll(/(\w+)=(\d+)/g)].map(([, key = '', value]) => [key, Number(value)]))
+    const of = new Map([...fields.matchAll(/\b(\w+)=(\d+)/g)].map(([, key = '', value]) => [key, Number(value)]))
     return {
       device: device(number),
       readBytes: of.get('rbytes') ?? 0,

@@ -86,7 +86,7 @@ export function machineSensors({ root, kernel, otherTimeService }: MachineSensor
         }
       }),
     radio: () =>
-      [...(files.text('proc/net/wireless') ?? '').matchAll(/^\s*(\S+):\s+\S+\s+\S+\s+(-\d+)\.?\s/gm)].map(
+      [...(files.text('proc/net/wireless') ?? '').matchAll(/^ *([^\s:]+): +\S+ +\S+ +(-\d+)\.?\s/gm)].map(
         ([, name = '', level]) => ({ name, signalDbm: Number(level) }),
       ),
     memoryCgroup: () => memoryCgroup(files),

@@ -88,7 +88,7 @@ async function lastWord(root: string): Promise<string | undefined> {
     const path = found.get(name)
     if (path === undefined || name <= ownName) return undefined
     const text = await readFile(join(root, path), 'utf8').catch(() => '')
-    if (/^\s*InhibitDelayMaxSec\s*=/m.test(text)) return `${path} grants less`
+    if (/^[ \t]*InhibitDelayMaxSec[ \t]*=/m.test(text)) return `${path} grants less`
   }
   return undefined
 }

@@ -118,7 +118,8 @@ function withinPath(pairs: Pairs, rewrite: (path: string) => string): Pairs {
 function cookieWithin(cookie: string, rewrite: (path: string) => string): string {
   const [pair = '', ...attributes] = cookie.split(';')
   const kept = attributes.flatMap((attribute) => {
-    const [, name = '', value = ''] = /^\s*([^=]*?)\s*(?:=\s*(.*?)\s*)?$/s.exec(attribute) ?? []
+    const at = `${attribute}=`.indexOf('=')
+    const [name, value] = [attribute.slice(0, at).trim(), attribute.slice(at + 1).trim()] as const
     if (isNamed(name, 'domain')) return []
     return [isNamed(name, 'path') && value.startsWith('/') ? ` Path=${rewrite(value)}` : attribute]
   })

@@ -3,6 +3,7 @@
  * strings of users are keys of these tables, never text of the configuration, and consist of characters that a key may have.
  */
 import type { HTTPIngressPath, Ingress, IngressBackend } from '../../../api/network/ingress.ts'
+import { withoutEnd } from '../../../api/text/without-end.ts'
 import {
   type BackendPlace,
   backendText,
@@ -158,7 +159,7 @@ function routeOf(host: string, { path = '', pathType }: HTTPIngressPath): Omit<E
   if (!isPath(given)) return undefined
   const where = host === '' ? 'without a host' : `of host ${host}`
   if (pathType === 'Exact') return { table: 'exact', key: `${host}${given}`, what: `Path ${given} ${where}` }
-  const prefix = `${given.replace(/\/+$/, '')}/`
+  const prefix = `${withoutEnd(given, '/')}/`
   return { table: 'prefix', key: `${host}${prefix}`, what: `Path ${given} ${where}` }
 }
 

@@ -148,6 +148,8 @@ async function* lists(given: InputWorld): Cases {
     'labels, no end': { labelSelector: `app in (${'('.repeat(15_000)}` },
     'fields, the same again': { fieldSelector: many(() => 'spec.nodeName=pi-1') },
     'fields, each another': { fieldSelector: many((number) => `metadata.name!=x${number}`) },
+    'fields, spaces': { fieldSelector: `${' '.repeat(15_000)}x` },
+    'labels, spaces': { labelSelector: `${' '.repeat(15_000)}!!` },
     'fields, escaped': { fieldSelector: `metadata.name=${'\\\\'.repeat(7_500)}` },
     'pages of 500': { limit: '500' },
     'continue from the middle': {
