@@ -6,6 +6,7 @@ import { ConfigMapSchema } from '../config-map.ts'
 import { PodSchema } from '../pod.ts'
 import { bool, type Described, list, object, oneOf, optional, text } from '../schema.ts'
 import { SecretSchema } from '../secret.ts'
+import { ProvenRecordSchema } from '../storage/node-claim.ts'
 
 export const NodeCheckpointSchema = object({
   apiVersion: oneOf('bramble.dev/v1alpha1'),
@@ -15,6 +16,8 @@ export const NodeCheckpointSchema = object({
   pods: optional(list(PodSchema)),
   configMaps: optional(list(ConfigMapSchema)),
   secrets: optional(list(SecretSchema)),
+  /** The claims of the pods, with the volumes that they are bound to. */
+  claims: optional(list(ProvenRecordSchema)),
   complete: optional(bool),
   /**
    * Of the last part: the node has its checkpoint, and no pod that it did not send. Absent: it has lost it, has an older copy or cannot decode
@@ -28,8 +31,8 @@ export type NodeCheckpoint = Described<typeof NodeCheckpointSchema>
 export const learntByAnnotation = 'bramble.dev/learnt-by'
 
 /**
- * On a Pod, and on ConfigMaps and Secrets (comma-separated): the nodes whose checkpoints it came with. Removed from a pod,
- * it counts as assigned by the controller. Only the controller may set it.
+ * On a Pod, a claim and a volume, and on ConfigMaps and Secrets (comma-separated): the nodes whose checkpoints it came with. Removed from a
+ * pod, it counts as assigned by the controller. On pods, ConfigMaps and Secrets only the controller may set it.
  */
 export const learntFromAnnotation = 'bramble.dev/learnt-from'
 /** On ConfigMaps and Secrets: the SHA-256 of the content that those nodes delivered. */

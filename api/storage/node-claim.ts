@@ -22,6 +22,10 @@ const NodeVolumeSchema = object({
 })
 export type NodeVolume = Described<typeof NodeVolumeSchema>
 
+/** A record of a claim and its volume (see `claim-record.ts`). `proof`: a controller of this fleet has sent this text. */
+export const ProvenRecordSchema = object({ text, proof: text })
+export type ProvenRecord = Described<typeof ProvenRecordSchema>
+
 /** With neither `refusal` nor `volume` it cannot be mounted, either. */
 export const NodeClaimSchema = object({
   namespace: text,
@@ -35,6 +39,8 @@ export const NodeClaimSchema = object({
   volume: optional(NodeVolumeSchema),
   /** The uid of the pod that may mount a claim for one pod alone. */
   pod: optional(text),
+  /** The claim and its volume, for a controller that has lost them. */
+  record: optional(ProvenRecordSchema),
 })
 export type NodeClaim = Described<typeof NodeClaimSchema>
 

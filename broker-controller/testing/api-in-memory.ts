@@ -116,7 +116,7 @@ export async function anApi(
     metrics: async () => ({ text: 'up 1\n', contentType: 'text/plain' }),
     readiness: [],
     // Nodes of most tests return what a controller sent them.
-    contentProver: { isProven: () => true },
+    contentProver: { isProven: () => true, isProvenRecord: () => true },
     ...more,
   }
   const ask: Ask = async (

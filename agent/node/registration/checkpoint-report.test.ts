@@ -36,6 +36,21 @@ test('desired pods are ignored until the controller has the checkpoint', async (
   t.same(received, [wanted])
 })
 
+test('the records of claims are returned as they were received, after the pods', async (t) => {
+  const record = { text: '{"claim":{},"volume":{}}', proof: 'proof' }
+  const claims = [
+    { namespace: 'default', name: 'db', uid: 'one', record },
+    { namespace: 'default', name: 'old', uid: 'of a controller that sends no records' },
+  ]
+  const { reporter, sent, clock } = node(t, { ...saved, claims })
+  reporter.desired(awaiting)
+  await clock.settle()
+  t.same(
+    sent.map((part) => part.claims ?? Object.keys(part).at(-1)),
+    ['pods', [record], 'secrets', 'hasAllPods'],
+  )
+})
+
 test('a node without a checkpoint reports an empty one', async (t) => {
   const { reporter, sent, clock } = node(t, undefined)
   reporter.desired(awaiting)

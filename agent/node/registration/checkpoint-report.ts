@@ -7,6 +7,7 @@ import type { Desired } from '../../../api/desired.ts'
 import type { NodeCheckpoint } from '../../../api/node/node-checkpoint.ts'
 import type { Pod } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
+import type { ProvenRecord } from '../../../api/storage/node-claim.ts'
 import { alarm } from '../../../daemon/alarm.ts'
 import { type ApiClient, statusMessage } from '../../../daemon/api-client.ts'
 import { backoffMs } from '../../../daemon/backoff.ts'
@@ -33,7 +34,7 @@ export interface CheckpointReporter extends Loop {
   desired(message: Desired): void
 }
 
-type Part = Pick<NodeCheckpoint, 'pods' | 'configMaps' | 'secrets'>
+type Part = Pick<NodeCheckpoint, 'pods' | 'configMaps' | 'secrets' | 'claims'>
 
 const retry = { firstMs: 1_000, maxMs: 60_000 }
 /** The API takes 3 MiB and 16,384 fields and items, of which a pod has one for every 20 bytes or so. */
@@ -63,14 +64,16 @@ export function checkpointReporter(needs: CheckpointReporterNeeds): CheckpointRe
     // A checkpoint of this very store is not reported: the node was deleted there since, and its pods with it.
     const last = remembered?.desired.store === store ? undefined : remembered
     const { pods = [], configMaps = [], secrets = [] } = last?.desired ?? {}
-    // Pods first: the controller accepts only those ConfigMaps and Secrets that they name.
-    for (const part of partsOf({ pods, configMaps, secrets })) await post(store, part, signal)
+    const claims = last?.desired.claims?.flatMap(({ record }) => record ?? []) ?? []
+    // Pods first: the controller accepts only those claims, ConfigMaps and Secrets that they name.
+    for (const part of partsOf({ pods, claims, configMaps, secrets })) await post(store, part, signal)
     await post(store, { complete: true, ...(last?.hasAllPods && { hasAllPods: true }) }, signal)
     log.info('Checkpoint sent to a controller that lacked the pods of this node', {
       store,
       pods: pods.length,
       configMaps: configMaps.length,
       secrets: secrets.length,
+      claims: claims.length,
     })
     if (awaitedBy === store) awaitedBy = undefined
     needs.accepted()
@@ -110,11 +113,13 @@ type Whole = {
   readonly pods: readonly Pod[]
   readonly configMaps: readonly ConfigMap[]
   readonly secrets: readonly Secret[]
+  readonly claims: readonly ProvenRecord[]
 }
 
-function partsOf({ pods, configMaps, secrets }: Whole): readonly Part[] {
+function partsOf({ pods, claims, configMaps, secrets }: Whole): readonly Part[] {
   return [
     ...chunks(pods).map((some) => ({ pods: some })),
+    ...chunks(claims).map((some) => ({ claims: some })),
     ...chunks(configMaps).map((some) => ({ configMaps: some })),
     ...chunks(secrets).map((some) => ({ secrets: some })),
   ]

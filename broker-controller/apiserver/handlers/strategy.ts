@@ -339,7 +339,7 @@ export type ResourceNeeds = {
   /** Whether checkpoints of nodes are accepted. undefined: no. */
   readonly checkpoints?: Pick<CheckpointWindow, 'isOpen'>
   /** Of what nodes return with their checkpoints; undefined: nothing is proven. */
-  readonly contentProver?: Pick<ContentProver, 'isProven'>
+  readonly contentProver?: Pick<ContentProver, 'isProven' | 'isProvenRecord'>
   /** undefined: there is no way to nodes. */
   readonly sessions?: Pick<SessionBoard, 'open' | 'awaits' | 'connect'>
 }

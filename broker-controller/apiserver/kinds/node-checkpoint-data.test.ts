@@ -294,7 +294,7 @@ async function fleet(t: Test, isProven: (object: ConfigMap | Secret) => boolean 
   const { ask, store } = await anApi(t, {
     origin,
     checkpoints: { isOpen: () => true },
-    contentProver: { isProven },
+    contentProver: { isProven, isProvenRecord: () => true },
   })
   await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } })
   const env = [

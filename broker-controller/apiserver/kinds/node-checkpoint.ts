@@ -31,6 +31,7 @@ import { secretStrategy } from './data/secret.ts'
 import { namespaceStrategy } from './namespace.ts'
 import { createDataFromCheckpoint, namedBy, ownNamespaces } from './node-checkpoint-data.ts'
 import { podStrategy } from './pod.ts'
+import { restoreClaims } from './storage/restored-claims.ts'
 
 const kinds = { configmaps: configMapStrategy, secrets: secretStrategy }
 const namesOf = { configmaps: configMapsOf, secrets: secretsOf }
@@ -83,6 +84,10 @@ export async function restoreCheckpoint(request: ResourceRequest, needs: Resourc
       refused.push(...taken.refused)
       if (taken.isUnproven) unproven.push(`${kinds[resource].kind} ${keyText(object.metadata)}`)
     }
+  }
+  if (delivered.claims !== undefined) {
+    const create = (kind: KindStrategy, object: AnyObject) => createFromCheckpoint(kind, object, identity, needs)
+    refused.push(...(await restoreClaims(delivered.claims, { node: route.name, pods: bound }, needs, create)))
   }
   await take('configmaps', delivered.configMaps ?? [])
   await take('secrets', delivered.secrets ?? [])
@@ -234,28 +239,33 @@ async function reportUnproven(node: string, unproven: readonly string[], needs: 
   await needs.events.record({ object: nodeReference(node), ...what })
 }
 
-/** Creates it with its uid, its age and its deletion time. Without owner references: the owners are lost, and the garbage collector would delete it. */
+/**
+ * Creates it with its uid, its age and its deletion time. Without owner references: the owners are lost, and the garbage collector would delete
+ * it. The pod that a claim was made for is not lost.
+ */
 async function createFromCheckpoint(kind: KindStrategy, object: AnyObject, requester: Identity, needs: ResourceNeeds) {
   const { store, clock } = needs
   const { name = '', namespace = '', uid, creationTimestamp } = object.metadata
   const { deletionTimestamp, deletionGracePeriodSeconds } = object.metadata
   const present = await store.get(kind.id, { namespace, name })
   if (present !== undefined && !isLaterPod(object, present, needs)) return
-  const { ownerReferences: _, resourceVersion: __, ...own } = object.metadata
+  const { ownerReferences, resourceVersion: _, ...own } = object.metadata
   const prepared = prepareForCreate(
     kind,
     { ...object, metadata: own },
     { nowMs: clock.wallMs(), requester, restored: true },
   )
-  await ensureNamespace(namespace, requester, needs)
+  if (namespace !== '') await ensureNamespace(namespace, requester, needs)
   const metadata = {
     ...prepared.metadata,
     ...(uid !== undefined && { uid }),
     ...(creationTimestamp !== undefined && { creationTimestamp }),
     ...(deletionTimestamp !== undefined && { deletionTimestamp }),
     ...(deletionGracePeriodSeconds !== undefined && { deletionGracePeriodSeconds }),
+    ...(!isPod(object) && ownerReferences && { ownerReferences }),
   }
-  const ended = isPod(object) && isFinished(object) && { status: object.status }
+  const hasStatus = isPod(object) ? isFinished(object) : object.status !== undefined
+  const ended = hasStatus && { status: object.status }
   if (present !== undefined) await removeIfThere(store, kind.id, present)
   await createIfAbsent(kind, { ...prepared, ...ended, metadata }, needs)
 }

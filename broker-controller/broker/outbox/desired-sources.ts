@@ -17,7 +17,7 @@ import { linkedServicesIndex } from './linked-services.ts'
 import type { NodeClaimSources } from './node-claims.ts'
 import { type ReferencedData, referencedDataIndex } from './referenced-data.ts'
 
-export interface DesiredSources extends Omit<NodeClaimSources, 'node'> {
+export interface DesiredSources extends Omit<NodeClaimSources, 'node' | 'recordOf'> {
   node(name: string): StoredObject<'nodes'> | undefined
   nodeNames(): readonly string[]
   /** The pods bound to this node. */

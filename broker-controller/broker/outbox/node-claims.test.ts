@@ -36,6 +36,16 @@ test('a node receives where the volume of a bound claim is, once for all its pod
   t.same(sent({}, [aPod({ nodeName: 'pi-1' })]), [])
 })
 
+test('a node keeps the record of a claim with its volume, and none of a claim that it cannot mount', async (t) => {
+  const recordOf: NodeClaimSources['recordOf'] = ({ claim, volume }) => ({
+    text: `${claim.metadata.uid} ${volume.metadata.uid}`,
+    proof: 'sent',
+  })
+  t.match(sent({ recordOf }), [{ record: { text: 'uid-data uid-pv', proof: 'sent' } }])
+  for (const claim of [aStoredClaim('data'), bound({ volumeName: '' })])
+    t.notOk(sent({ recordOf, claim: () => claim })[0]?.record)
+})
+
 test('a claim that cannot be mounted is sent with the reason of the kubelet', async (t) => {
   const refusal = (over: Partial<NodeClaimSources>) => sent(over).map((one) => one.refusal)
   const at = { deletionTimestamp: '2026-01-01T00:00:00Z' }

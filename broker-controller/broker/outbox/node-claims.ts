@@ -3,7 +3,8 @@ import type { Node } from '../../../api/node.ts'
 import { isFinished } from '../../../api/pod/pod-deletion.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { matchesNodeSelectorTerms } from '../../../api/selectors.ts'
-import type { NodeClaim, NodeVolume } from '../../../api/storage/node-claim.ts'
+import type { ClaimRecord } from '../../../api/storage/claim-record.ts'
+import type { NodeClaim, NodeVolume, ProvenRecord } from '../../../api/storage/node-claim.ts'
 import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts'
 import type { PersistentVolumeClaim } from '../../../api/storage/persistent-volume-claim.ts'
 import { claimsOfPod, isForOnePod } from '../../../api/storage/pod-claims.ts'
@@ -17,6 +18,8 @@ export type NodeClaimSources = {
   readonly volume: (name: string) => PersistentVolume | undefined
   /** All pods that use the claim, on any node. */
   readonly podsUsing: (key: string) => readonly Pod[]
+  /** What the node keeps of both for a controller that has lost them; left out: nothing. */
+  readonly recordOf?: (record: ClaimRecord) => ProvenRecord | undefined
 }
 
 /** By namespace and name. A claim that does not exist is left out. */
@@ -64,7 +67,12 @@ function nodeClaim(key: string, claim: PersistentVolumeClaim, sources: NodeClaim
     )
   }
   const holder = isForOnePod(claim) ? holderOf(sources.podsUsing(key)) : undefined
-  return { ...head, volume: nodeVolume(volume, sources.node), ...(holder !== undefined && { pod: holder }) }
+  const record = sources.recordOf?.({ claim, volume })
+  return {
+    ...{ ...head, volume: nodeVolume(volume, sources.node) },
+    ...(holder !== undefined && { pod: holder }),
+    ...(record !== undefined && { record }),
+  }
 }
 
 /**

@@ -12,6 +12,7 @@ import type { CheckpointWindow } from '../../store/checkpoints/checkpoint-window
 import type { ContentProver } from '../../store/checkpoints/content-proof.ts'
 import type { Store, StoredObject, StoreOrigin } from '../../store/store.ts'
 import type { Broker } from '../broker.ts'
+import { claimRecords } from './claim-records.ts'
 import { controllerMessage } from './controller-message.ts'
 import { type DesiredContent, desiredContent, isPublished, type PublishedDesired } from './desired-content.ts'
 import { namedContents, referencesMessage, wholeMessage } from './desired-message.ts'
@@ -30,7 +31,7 @@ export type NodeOutboxNeeds = {
   /** Are checkpoints of nodes accepted? undefined: no. */
   readonly checkpoints?: Pick<CheckpointWindow, 'isOpen' | 'onClose'>
   /** Of the content that nodes receive; undefined: it has no proofs. */
-  readonly contentProver?: Pick<ContentProver, 'proofOf'>
+  readonly contentProver?: Pick<ContentProver, 'proofOf' | 'proofOfRecord'>
   /** Where containers reach the API; undefined: their environment does not name it. */
   readonly apiServer?: DesiredMessage['apiServer']
   /** Identifies the authorities that are trusted now. */
@@ -76,6 +77,7 @@ export function nodeOutbox(needs: NodeOutboxNeeds): NodeOutbox {
     for (const node of sources.nodeNames()) queue.add(node)
   })
   const held = heldContents()
+  const recordOf = needs.contentProver && claimRecords(needs.contentProver)
   const publisher = desiredPublisher(needs, held)
   const publishState = statePublisher(needs)
 
@@ -93,6 +95,7 @@ export function nodeOutbox(needs: NodeOutboxNeeds): NodeOutbox {
       apiServer: needs.apiServer,
       clusterDomain: needs.podNetwork?.clusterDomain,
       ...(needs.contentProver && { proofOf: needs.contentProver.proofOf }),
+      ...(recordOf && { recordOf }),
       earlier,
     })
     if (content !== undefined) await publisher.publish(name, node, content)

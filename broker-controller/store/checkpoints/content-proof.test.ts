@@ -66,3 +66,16 @@ test('content that waits for an operator gets no proof with which a node could c
   t.ok(proofOf(annotated({})))
   t.ok(proofOf({ ...annotated({ [unprovenFromAnnotation]: 'pi-1' }), data: { password: 'Yw==' } }), 'changed since')
 })
+
+test('the record of a claim is proven as it was sent, and no other text, nor a Secret, with the same proof', async (t) => {
+  let current = authority
+  const { proofOf, proofOfRecord, isProven, isProvenRecord } = contentProver(() => current)
+  const [record, proof] = ['{"claim":{}}', proofOfRecord('{"claim":{}}')]
+  t.ok(isProvenRecord({ text: record, proof }))
+  for (const wrong of ['', 'x', `${proof}A`, proofOf(secret) ?? ''])
+    t.notOk(isProvenRecord({ text: record, proof: wrong }))
+  t.notOk(isProvenRecord({ text: `${record} `, proof }))
+  t.notOk(isProven(returned(secret, proof)))
+  current = { key: newKey(), hash: 'sha256:two' }
+  t.notOk(isProvenRecord({ text: record, proof }))
+})
