@@ -70,6 +70,23 @@ test('an agent that ended between two steps goes on', async (t) => {
   await t.rejects(stat(folder), { code: 'ENOENT' }, 'an empty folder without a record was not used yet')
 })
 
+test('a volume whose PersistentVolume was created again is moved by its order, and not by that of the one before', async (t) => {
+  const { pool, order, made, trash, id, path } = await aPool(t)
+  const folder = await made()
+  await t.rejects(pool.discard({ ...order, uid: 'uid-again', claimUID: 'uid-other' }), { message: /has used it since/ })
+  await pool.folder({ ...volume, uid: 'uid-again', pool: id, hasGroup: false })
+  const before = JSON.stringify({ ...volume, uid: 'uid-pv', folder: order.folder })
+  await writeFile(join(path, '.bramble/volumes/uid-pv.json'), before)
+  await t.rejects(pool.discard(order), {
+    message: /the volume uid-again of the claim default\/data has the same folder/,
+  })
+  t.equal(await readFile(join(folder, 'file'), 'utf8'), 'precious')
+  await rm(join(path, '.bramble/volumes/uid-again.json'))
+  await pool.discard({ ...order, uid: 'uid-again' })
+  t.match(await trash.list(), [{ uid: 'uid-again', folder: order.folder }], 'no pod had mounted it since')
+  t.same(await readdir(join(path, '.bramble/volumes')), [])
+})
+
 test('what is not proven to be the volume of the order stays', async (t) => {
   const { pool, path, order, made, trash } = await aPool(t)
   const folder = await made()
@@ -80,7 +97,12 @@ test('what is not proven to be the volume of the order stays', async (t) => {
   }
   await stays({ claimUID: 'uid-other' }, /a pod of the claim default\/data has used it since/)
   await stays({ pool: '22222222-2222-4222-8222-222222222222' }, /is not on this machine/)
-  await stays({ uid: 'uid-unknown' }, /no record of the pool names its volume/)
+  await stays({ uid: 'uid-2', claimUID: 'uid-claim-2' }, /a pod of the claim default\/data has used it since/)
+  const { claimUID: _, ...unclaimed } = order
+  await t.rejects(pool.discard({ ...unclaimed, uid: 'uid-2' }), { message: /its folder is that of the volume uid-pv/ })
+  await rename(join(path, '.bramble/volumes/uid-pv.json'), join(path, 'record'))
+  await stays({}, /no record of the pool names its volume/)
+  await rename(join(path, 'record'), join(path, '.bramble/volumes/uid-pv.json'))
   await stays({ folder: 'other' }, /the folder of the volume is default_data_pvc-1$/)
   await rename(folder, `${folder}.kept`)
   await symlink('/', folder)
@@ -152,7 +174,7 @@ test('a volume that names a folder in the trash takes it back, with another uid 
   t.equal(await readFile(join(folder, 'file'), 'utf8'), 'precious')
   t.same(await trash.list(), [])
   await t.rejects(stat(inTrash), { code: 'ENOENT' })
-  await t.rejects(pool.discard(order), { message: /no record of the pool names its volume/ })
+  await t.rejects(pool.discard(order), { message: /a pod of the claim default\/again has used it since/ })
   t.equal(await readFile(join(folder, 'file'), 'utf8'), 'precious', 'the order was for the volume before')
   await pool.discard({ ...order, uid: 'uid-2', claim: 'default/again', claimUID: 'uid-claim-2' })
   t.match(await trash.list(), [{ uid: 'uid-2', claim: 'default/again' }])

@@ -89,8 +89,15 @@ export function poolTrash(path: string): PoolTrash {
     has: async (uid) => (await lstat(entryOf(uid)).catch(() => undefined)) !== undefined,
     async discard(order) {
       const from = join(path, order.folder)
-      const record = await records.read(order.uid)
-      const because = record && otherVolume(record, order)
+      const own = await records.read(order.uid)
+      const other = await records.ofFolder(order.folder, order.uid)
+      if (own !== undefined && other !== undefined) {
+        throw new VolumeError(`the volume ${other.uid} of the claim ${other.claim} has the same folder`)
+      }
+      const record = own ?? other
+      // No pod has mounted this PersistentVolume: the record is that of the one before it, if that was of the same claim.
+      const isUnclear = own === undefined && other !== undefined && order.claimUID === undefined
+      const because = isUnclear ? `its folder is that of the volume ${other.uid}` : record && otherVolume(record, order)
       if (because !== undefined) throw new VolumeError(because)
       const found = await lstat(from).catch((error: unknown) => {
         if (isMissing(error)) return undefined
@@ -101,7 +108,7 @@ export function poolTrash(path: string): PoolTrash {
         if (record !== undefined) await move(order, from)
         else await removeEmpty(from)
       }
-      if (record !== undefined) await records.remove(order.uid)
+      if (record !== undefined) await records.remove(record.uid)
     },
     async restore(name) {
       for (const { uid, folder: was } of await list()) {

@@ -60,6 +60,20 @@ test('the pool of a machine', { skip }, async (t) => {
     await t.rejects(pool().folder({ ...volume, pool: id }), { message: /was made before and is missing/ })
   })
 
+  t.test('has one record for a folder, also when its PersistentVolume was created again', async (t) => {
+    const { id, path, pool } = await aPool(t)
+    const folder = await pool().folder({ ...volume, pool: id })
+    t.equal(await pool().folder({ ...volume, pool: id, uid: 'uid-again' }), folder)
+    t.same(await readdir(join(path, '.bramble/volumes')), ['uid-again.json'])
+    await rm(folder, { recursive: true })
+    await t.rejects(pool().folder({ ...volume, pool: id, uid: 'uid-third' }), {
+      message: /was made before and is missing/,
+    })
+    await writeFile(join(path, '.bramble/volumes/torn.json'), '{')
+    const other = { ...volume, pool: id, uid: 'uid-other', path: '/x/default_other_pvc-2' }
+    t.equal(await pool().folder(other), join(path, 'default_other_pvc-2'), 'a torn record stops its own volume only')
+  })
+
   t.test('makes no folder where it cannot read whether it made one, or something else is there', async (t) => {
     const { id, path, pool } = await aPool(t)
     await mkdir(join(path, '.bramble/volumes/uid-pv.json'), { recursive: true })

@@ -73,8 +73,9 @@ export function volumePool(dataDirectory: string): VolumePool {
       await openThis(pool)
       const folder = join(path, folderName(madeFor))
       const before = await records.read(uid)
+      const earlier = before === undefined ? await records.ofFolder(basename(folder), uid) : undefined
       if (!(await isFolder(folder))) {
-        if (before !== undefined) {
+        if (before !== undefined || earlier !== undefined) {
           const missing = `the folder ${folder} was made before and is missing. Its data is not in the pool ${pool}`
           throw new VolumeError(missing)
         }
@@ -82,6 +83,8 @@ export function volumePool(dataDirectory: string): VolumePool {
         // A PersistentVolume that names a folder in the trash takes it back.
         if (!(await trash.restore(basename(folder)))) await makeVolume(path, folder, hasGroup)
       }
+      // The PersistentVolume was created again. Without any record, after a power cut here, nothing deletes the folder.
+      if (earlier !== undefined) await records.remove(earlier.uid)
       // The record comes after its folder, which is on the disk by then: an agent that ends in between writes it the next time.
       await records.write({ uid, claim, ...(claimUID && { claimUID }), folder: basename(folder) }, before)
       return folder

@@ -19,13 +19,35 @@ export interface VolumeRecords {
   write(record: VolumeRecord, before: VolumeRecord | undefined): Promise<void>
   remove(uid: string): Promise<void>
   uids(): Promise<readonly string[]>
+  /**
+   * That of another volume with this folder. The same claim has it with another uid when its PersistentVolume was created again. Records that
+   * cannot be decoded are passed over.
+   */
+  ofFolder(folder: string, exceptUID: string): Promise<VolumeRecord | undefined>
 }
 
 /** `own`: the folder of the pool that has its identity. */
 export function volumeRecords(own: string): VolumeRecords {
   const folder = join(own, 'volumes')
   const fileOf = (uid: string) => join(folder, `${safeFileName(uid)}.json`)
+  const uids = async () => {
+    const names = await readdir(folder).catch((error: unknown): string[] => {
+      if (codeOf(error) === 'ENOENT') return []
+      throw error
+    })
+    return names.flatMap((name) => (name.endsWith('.json') ? [name.slice(0, -'.json'.length)] : []))
+  }
   return {
+    uids,
+    async ofFolder(name, exceptUID) {
+      for (const uid of await uids()) {
+        if (uid === exceptUID) continue
+        const text = await readFile(join(folder, `${uid}.json`), 'utf8').catch(() => '')
+        const record = decode(VolumeRecordSchema, parseJson(text))
+        if (record.ok && record.value.uid === uid && record.value.folder === name) return record.value
+      }
+      return undefined
+    },
     async read(uid) {
       const path = fileOf(uid)
       const found = await readFile(path, 'utf8').catch((error: unknown) => {
@@ -45,13 +67,6 @@ export function volumeRecords(own: string): VolumeRecords {
     async remove(uid) {
       await rm(fileOf(uid), { force: true })
       await syncFolder(folder).catch(() => undefined)
-    },
-    async uids() {
-      const names = await readdir(folder).catch((error: unknown): string[] => {
-        if (codeOf(error) === 'ENOENT') return []
-        throw error
-      })
-      return names.flatMap((name) => (name.endsWith('.json') ? [name.slice(0, -'.json'.length)] : []))
     },
   }
 }
