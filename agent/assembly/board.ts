@@ -7,6 +7,7 @@ import type { NetworkMessage } from '../../api/network/pod-network.ts'
 import type { RebootRequest } from '../../api/node/remote-reboot.ts'
 import type { NodeStatus, PressureType } from '../../api/node.ts'
 import type { Pod } from '../../api/pod.ts'
+import type { Pool } from '../../api/storage/pools.ts'
 import { type Cell, cell } from '../../daemon/cell.ts'
 import { isSameHealth, type MachineHealth } from '../health/health-manager.ts'
 import type { NetworkObstacle } from '../network/gate/network-obstacle.ts'
@@ -112,6 +113,8 @@ export type AgentBoard = {
   readonly ipv6PoliciesReady: Cell<boolean>
   readonly ipv6RuleProblem: Cell<string | undefined>
   readonly ipv6AppliedRules: Cell<readonly RuleSet[]>
+  /** Written by the orders for volumes; undefined while it is missing. Read by registration. */
+  readonly pool: Cell<Pool | undefined>
 }
 
 export function agentBoard(): AgentBoard {
@@ -168,6 +171,7 @@ export function agentBoard(): AgentBoard {
     ipv6PoliciesReady: cell<boolean>(false),
     ipv6RuleProblem: cell<string | undefined>(undefined),
     ipv6AppliedRules: cell<readonly RuleSet[]>([]),
+    pool: cell<Pool | undefined>(undefined, isDeepStrictEqual),
   }
 }
 

@@ -191,7 +191,11 @@ function registrationOf(parts: MembershipParts) {
   const { root, configuration, identity, board, machine, status, link, log } = parts
   const { api, credentials } = link
   const pool = volumePool(machine.volumes.dataDirectory)
-  const poolAnnotations = async () => ({ [poolsAnnotation]: JSON.stringify(await reported(pool, log)) })
+  let registeredPools: readonly Pool[] | undefined
+  const poolAnnotations = async () => {
+    registeredPools = await reported(pool, log)
+    return { [poolsAnnotation]: JSON.stringify(registeredPools) }
+  }
   const { operatingSystem, architecture } = machine.inventory.system
   const description = cell<Description | undefined>(undefined)
   let isDescribed = false
@@ -221,6 +225,10 @@ function registrationOf(parts: MembershipParts) {
     log,
   })
   description.onChange(registering.again)
+  // A disk that came or went since. The first look is usually after the registration, and finds the same.
+  board.pool.onChange((found) => {
+    if (registeredPools !== undefined && registeredPools[0]?.id !== found?.id) registering.again()
+  })
   return registering
 }
 

@@ -3,16 +3,20 @@ import type { Log } from '../../daemon/log.ts'
 import { type DiskVolumes, volumeStore } from '../adapters/disk/volume-store.ts'
 import { knownStores } from '../adapters/disk/volumes/disk-trash.ts'
 import type { ControlPlane, ControlPlaneListener } from '../node/connection/control-plane.ts'
+import type { NodeEvent } from '../node/status/node-event.ts'
 import { type VolumeOrders, volumeOrders } from '../pods/volumes/volume-orders.ts'
+import type { AgentBoard } from './board.ts'
 import type { AgentMachine } from './machine.ts'
 
 export type VolumeParts = {
   readonly machine: AgentMachine
   readonly controlPlane: ControlPlane
+  readonly event: (event: NodeEvent) => void
+  readonly board: AgentBoard
   readonly log: Log
 }
 
-export function assembleVolumes({ machine, controlPlane, log }: VolumeParts): {
+export function assembleVolumes({ machine, controlPlane, event, board, log }: VolumeParts): {
   readonly disk: DiskVolumes
   readonly orders: VolumeOrders
 } {
@@ -22,6 +26,8 @@ export function assembleVolumes({ machine, controlPlane, log }: VolumeParts): {
     trash: disk.trash,
     stores: knownStores(volumes.dataDirectory),
     controlPlane,
+    event,
+    writes: board,
     clock: watch.clockFor('volume-orders'),
     log,
   })

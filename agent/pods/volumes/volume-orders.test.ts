@@ -1,10 +1,13 @@
 import { type Test, test } from 'tap'
+import type { Pool } from '../../../api/storage/pools.ts'
 import type { NodeVolumeOrder } from '../../../api/storage/volume-messages.ts'
+import { cell } from '../../../daemon/cell.ts'
 import { fakeClock } from '../../../daemon/testing/fake-clock.ts'
 import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { fakeControlPlane } from '../../testing/fake-control-plane.ts'
 import { volumeOrders } from './volume-orders.ts'
 import { VolumeError } from './volume-store.ts'
+import type { PoolState } from './volume-trash.ts'
 
 const minute = 60_000
 const anOrder = (uid: string): NodeVolumeOrder => ({ kind: 'trash', volume: uid, uid, pool: 'p', folder: uid })
@@ -17,6 +20,9 @@ function aNode(t: Test, known: readonly string[] = []) {
   const mounted = new Set<string>()
   const saved: (readonly string[])[] = []
   let [age, pool] = [0, { id: 'p', capacityBytes: 2 ** 40, availableBytes: 2 ** 39 }]
+  let state: PoolState | undefined = { id: 'p', path: '/pool' }
+  const events: string[] = []
+  const present = cell<Pool | undefined>(undefined)
   const orders = volumeOrders({
     trash: {
       async discard({ uid }) {
@@ -27,11 +33,14 @@ function aNode(t: Test, known: readonly string[] = []) {
       async age(elapsedMs) {
         age += elapsedMs
       },
+      poolState: () => state,
       poolUsage: async () => pool,
       volumeUsage: async () => [],
     },
     stores: { load: async () => known, save: async (stores) => void saved.push(stores) },
     controlPlane,
+    event: ({ reason }) => void events.push(reason),
+    writes: { pool: present },
     clock,
     log: quietLog(t),
   })
@@ -43,7 +52,10 @@ function aNode(t: Test, known: readonly string[] = []) {
   })
   let version = 0
   return {
-    ...{ clock, discarded, mounted, saved, orders },
+    ...{ clock, discarded, mounted, saved, orders, events, present },
+    findPool(found: PoolState) {
+      state = found
+    },
     age: () => age,
     fill: () => {
       pool = { ...pool, availableBytes: 2 ** 38 }
@@ -130,4 +142,16 @@ test('sizes are reported at most once a minute, and what is in the trash gets ol
   clock.setWall(0)
   await clock.advance(60 * minute)
   t.ok(age() >= 60 * minute && age() <= 66 * minute)
+})
+
+test('a disk that is removed while the agent runs, or comes back, is noticed within a minute', async (t) => {
+  const { clock, events, present, findPool } = aNode(t)
+  await clock.advance(minute)
+  t.same([present.get()?.id, events], ['p', []], 'it was there from the beginning')
+  findPool({ missing: 'its identity is missing' })
+  await clock.advance(3 * minute)
+  t.same([present.get()?.id, events], [undefined, ['PoolMissing']], 'one Event')
+  findPool({ id: 'p', path: '/pool' })
+  await clock.advance(minute)
+  t.same([present.get()?.id, events], ['p', ['PoolMissing', 'PoolFound']])
 })

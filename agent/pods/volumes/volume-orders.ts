@@ -3,6 +3,7 @@
  * the volume mounted may be gone then.
  */
 import { isDeepStrictEqual } from 'node:util'
+import type { Pool } from '../../../api/storage/pools.ts'
 import type {
   NodeVolumeOrder,
   PoolUsage,
@@ -10,20 +11,26 @@ import type {
   VolumesMessage,
 } from '../../../api/storage/volume-messages.ts'
 import { alarm } from '../../../daemon/alarm.ts'
+import type { Cell } from '../../../daemon/cell.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import type { Log } from '../../../daemon/log.ts'
 import type { Loop } from '../../../daemon/run.ts'
 import type { ControlPlane, ControlPlaneListener } from '../../node/connection/control-plane.ts'
+import type { NodeEvent } from '../../node/status/node-event.ts'
+import { poolEvent } from './pool-presence.ts'
 import { reportedUsage, type StorageUsage } from './reported-usage.ts'
 import { distrust, type StoreTrust, trustAfter, trustWaitMs } from './store-trust.ts'
 import { VolumeError } from './volume-store.ts'
-import type { CountedVolume, KnownStores, VolumeTrash } from './volume-trash.ts'
+import type { CountedVolume, KnownStores, PoolState, VolumeTrash } from './volume-trash.ts'
 
 export type VolumeOrdersNeeds = {
   readonly trash: VolumeTrash
   readonly stores: KnownStores
   readonly controlPlane: Pick<ControlPlane, 'reportStorage'>
+  readonly event: (event: NodeEvent) => void
+  /** The pool that is there; undefined: it is missing. */
+  readonly writes: { readonly pool: Cell<Pool | undefined> }
   readonly clock: Clock
   readonly log: Log
 }
@@ -102,13 +109,14 @@ function orderFollower({ trash, stores, clock, log }: VolumeOrdersNeeds) {
 }
 
 export function volumeOrders(needs: VolumeOrdersNeeds): VolumeOrders {
-  const { trash, controlPlane, clock, log } = needs
+  const { trash, controlPlane, event, writes, clock, log } = needs
   const bell = alarm(clock)
   const follower = orderFollower(needs)
   let store: string | undefined
   let message: VolumesMessage | undefined
   let usage: StorageUsage = {}
   let measured: Measured = { pool: undefined, volumes: [] }
+  let presence: PoolState | undefined
   let reported: StorageMessage = { done: [], refused: [] }
 
   const report = () => {
@@ -117,8 +125,17 @@ export function volumeOrders(needs: VolumeOrdersNeeds): VolumeOrders {
     reported = next
     controlPlane.reportStorage(next)
   }
+  /** The disk of the pool may be removed at any time, and come back. */
+  const lookForPool = () => {
+    const now = trash.poolState()
+    const change = poolEvent(presence, now)
+    if (now !== undefined) writes.pool.set('id' in now ? now : undefined)
+    presence = now
+    if (change !== undefined) event(change)
+  }
   const measure = async () => {
     const [pool, counted] = [await trash.poolUsage(), await trash.volumeUsage()]
+    lookForPool()
     measured = { pool, volumes: counted }
     usage = reportedUsage(usage, { pool, volumes: counted.map(({ uid, usedBytes }) => ({ uid, usedBytes })) })
   }

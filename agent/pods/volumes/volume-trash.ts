@@ -1,4 +1,5 @@
 /** The volumes of this machine's pool as orders and reports see them. `agent/adapters/disk/volumes/pool-trash.ts` implements it on files. */
+import type { Pool } from '../../../api/storage/pools.ts'
 import type { NodeVolumeOrder, PoolUsage, VolumeUsage } from '../../../api/storage/volume-messages.ts'
 
 export interface VolumeTrash {
@@ -11,11 +12,15 @@ export interface VolumeTrash {
   isEmpty(): Promise<boolean>
   /** What is in the trash gets older by this, and is removed where it is old or the pool is full. */
   age(elapsedMs: number, signal: AbortSignal): Promise<void>
+  /** The pool as it was opened last, or why it could not be; undefined: it was not opened yet. */
+  poolState(): PoolState | undefined
   /** undefined: the pool is missing, or does not answer. */
   poolUsage(): Promise<PoolUsage | undefined>
   /** Of the volume that was counted least recently, and of those counted before. */
   volumeUsage(): Promise<readonly CountedVolume[]>
 }
+
+export type PoolState = Pool | { readonly missing: string }
 
 /** `claim`: `namespace/name`. */
 export type CountedVolume = VolumeUsage & { readonly claim: string }

@@ -3,11 +3,12 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../../../api/decode.ts'
 import { list, object, text } from '../../../../api/schema.ts'
+import type { Pool } from '../../../../api/storage/pools.ts'
 import type { NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
 import { parseJson } from '../../../../api/text/json.ts'
 import { replaceFile } from '../../../../daemon/durable-file.ts'
-import { isMissing } from '../../../../daemon/errors.ts'
-import type { CountedVolume, KnownStores, VolumeTrash } from '../../../pods/volumes/volume-trash.ts'
+import { isMissing, messageOf } from '../../../../daemon/errors.ts'
+import type { CountedVolume, KnownStores, PoolState, VolumeTrash } from '../../../pods/volumes/volume-trash.ts'
 import { type FilesystemUsage, filesystemUsage } from '../filesystem-usage.ts'
 import { type FolderCounter, folderCounter } from '../folder-usage.ts'
 import type { VolumePool } from './pool.ts'
@@ -30,7 +31,17 @@ export function diskTrash({
 }: DiskTrashNeeds): VolumeTrash {
   /** By uid, in the order in which they were counted. */
   const counted = new Map<string, Omit<CountedVolume, 'uid'>>()
-  const opened = () => pool.open().catch(() => undefined)
+  let state: PoolState | undefined
+  const opened = async (): Promise<Pool | undefined> => {
+    try {
+      const found = await pool.open()
+      state = found
+      return found
+    } catch (error) {
+      state = { missing: messageOf(error) }
+      return undefined
+    }
+  }
   const countNext = async (path: string) => {
     const records = volumeRecords(join(path, '.bramble'))
     const uids = await records.uids()
@@ -46,6 +57,7 @@ export function diskTrash({
   }
   return {
     discard,
+    poolState: () => state,
     async isEmpty() {
       const found = await opened()
       if (found === undefined) return false
