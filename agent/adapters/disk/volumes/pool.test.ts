@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { test } from 'tap'
 import { isRoot, skipWithout } from '../../../../test/support/missing-parts.ts'
 import { testVolumes } from '../../../../test/support/volumes.ts'
+import { mountMemory, unmount } from '../mounts.ts'
 import { volumePool } from './pool.ts'
 
 const skip = skipWithout('root', isRoot())
@@ -112,6 +113,7 @@ test('the pool of a machine', { skip }, async (t) => {
 
   t.test('is not another disk at the same path', async (t) => {
     const { id, path, pool } = await aPool(t)
+    await pool().folder({ ...volume, pool: id })
     const other = '00000000-0000-4000-8000-000000000000'
     await writeFile(join(path, '.bramble/pool.json'), JSON.stringify({ id: other }))
     await t.rejects(pool().folder({ ...volume, pool: id }), { message: new RegExp(`pool ${other} is there`) })
@@ -125,6 +127,39 @@ test('the pool of a machine', { skip }, async (t) => {
     await mkdir(folder, { recursive: true })
     await rename(path, join(folder, 'volumes'))
     t.equal((await volumePool(folder).open()).id, id)
+  })
+
+  t.test('is a disk that is mounted later, if no volume was made before, and then no other one', async (t) => {
+    const disk = await aPool(t)
+    await writeFile(join(await disk.pool().folder({ ...volume, pool: disk.id }), 'file'), 'precious')
+    const { folder, path, id, pool } = await aPool(t)
+    t.not(id, disk.id)
+    await rename(path, `${path}.own`)
+    await rename(disk.path, path)
+    t.same(await pool().open(), { id: disk.id, path })
+    t.equal(await readFile(join(await pool().folder({ ...volume, pool: disk.id }), 'file'), 'utf8'), 'precious')
+    await rename(path, `${path}.disk`)
+    await rename(`${path}.own`, path)
+    await t.rejects(volumePool(folder).open(), { message: new RegExp(`the pool ${disk.id} is not at`) })
+  })
+
+  t.test('is an empty disk that is mounted later, if no volume was made before', async (t) => {
+    const { path, pool, id } = await aPool(t)
+    await mountMemory(path, ['size=1m'])
+    t.teardown(() => unmount(path))
+    const { id: onDisk } = await pool().open()
+    t.not(onDisk, id)
+    await pool().folder({ ...volume, pool: onDisk })
+    await unmount(path)
+    await t.rejects(pool().open(), { message: new RegExp(`pool ${onDisk} is not at .*: pool ${id} is there`) })
+    await mountMemory(path, ['size=1m'])
+    await t.rejects(pool().open(), { message: /its identity is missing/ }, 'another empty disk, and data is missing')
+  })
+
+  t.test('is missing, also if it has no volumes, while nothing is mounted', async (t) => {
+    const { path, pool } = await aPool(t)
+    await rename(path, `${path}.disk`)
+    await t.rejects(pool().open(), { message: /its identity is missing/ })
   })
 
   t.test('is not a folder with other files', async (t) => {

@@ -1,12 +1,13 @@
 /**
  * The pool of this machine: the folder `volumes` in the data directory, or the disk that is mounted there. A file in it has its identity. The
- * data directory remembers it: once a pool was there, a folder without it is a disk that is missing, and gets no volumes.
+ * data directory remembers it: once a pool was there, a folder without it is a disk that is missing, and gets no volumes. A pool in which no
+ * volume was ever made is given up for that of a disk which is mounted there later.
  */
 import { randomUUID } from 'node:crypto'
 import { chmod, lstat, mkdtemp, readdir, readFile, rename } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { decode } from '../../../../api/decode.ts'
-import { object, text } from '../../../../api/schema.ts'
+import { bool, type Described, object, optional, text } from '../../../../api/schema.ts'
 import { isPool, type Pool } from '../../../../api/storage/pools.ts'
 import type { NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
 import { parseJson } from '../../../../api/text/json.ts'
@@ -17,7 +18,9 @@ import { remoteMountOn } from '../remote/remote-mounts.ts'
 import { poolTrash } from './pool-trash.ts'
 import { volumeRecords } from './volume-records.ts'
 
-const IdentitySchema = object({ id: text })
+/** `unused`, in the data directory: this agent made the pool, and no volume in it. */
+const IdentitySchema = object({ id: text, unused: optional(bool) })
+type Identity = Described<typeof IdentitySchema>
 
 export interface VolumePool {
   /** Makes it at the first call. Throws VolumeError if it is missing. */
@@ -50,14 +53,22 @@ export function volumePool(dataDirectory: string): VolumePool {
   const open = async (): Promise<Pool> => {
     const remote = await remoteMountOn(path)
     if (remote !== undefined) throw new VolumeError(`the pool ${path} is on a remote file system (${remote.type})`)
-    const [known, found] = [await readId(remembered), await readId(join(own, 'pool.json'))]
-    if (known !== undefined && found !== known) {
+    const known = await readIdentity(remembered)
+    const found = (await readIdentity(join(own, 'pool.json')))?.id
+    const isGivenUp = known?.unused === true && (found !== undefined || (await isOtherDisk(path, dataDirectory)))
+    if (known !== undefined && found !== known.id && !isGivenUp) {
       const there = found === undefined ? 'its identity is missing' : `pool ${found} is there`
-      throw new VolumeError(`the pool ${known} is not at ${path}: ${there}. Mount its disk there`)
+      throw new VolumeError(`the pool ${known.id} is not at ${path}: ${there}. Mount its disk there`)
     }
     const id = found ?? (await made(path, own))
-    if (known === undefined) await replaceFile(remembered, `${JSON.stringify({ id })}\n`)
+    // A pool that was found may have volumes.
+    if (known?.id !== id) await remember({ id, ...(found === undefined && { unused: true }) })
     return { id, path }
+  }
+  const remember = (pool: Identity) => replaceFile(remembered, `${JSON.stringify(pool)}\n`)
+  /** Before its first volume is made. */
+  const use = async (id: string) => {
+    if ((await readIdentity(remembered))?.unused === true) await remember({ id })
   }
 
   const openThis = async (pool: string) => {
@@ -81,6 +92,7 @@ export function volumePool(dataDirectory: string): VolumePool {
         }
         if (await trash.has(uid)) throw new VolumeError(`its data is in the trash of the pool ${pool}`)
         // A PersistentVolume that names a folder in the trash takes it back.
+        await use(pool)
         if (!(await trash.restore(basename(folder)))) await makeVolume(path, folder, hasGroup)
       }
       // The PersistentVolume was created again. Without any record, after a power cut here, nothing deletes the folder.
@@ -108,13 +120,19 @@ function unlessMissing(path: string): (error: unknown) => undefined {
   }
 }
 
-async function readId(path: string): Promise<string | undefined> {
+async function readIdentity(path: string): Promise<Identity | undefined> {
   const found = await readIfThere(path)
   if (found === undefined) return undefined
   const identity = decode(IdentitySchema, parseJson(found))
   if (!identity.ok || !isPool({ id: identity.value.id, path: '/' }))
     throw new VolumeError(`${path} is not the identity of a pool`)
-  return identity.value.id
+  return identity.value
+}
+
+/** An empty disk that is mounted there is not a disk that is missing. */
+async function isOtherDisk(path: string, dataDirectory: string): Promise<boolean> {
+  const [there, own] = [await lstat(path).catch(unlessMissing(path)), await lstat(dataDirectory)]
+  return there !== undefined && there.dev !== own.dev
 }
 
 /** A folder with other files is not taken as a pool. A disk that was just formatted has `lost+found`. */
