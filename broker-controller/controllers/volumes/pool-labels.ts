@@ -7,8 +7,11 @@ import { labelledPools, poolLabel, reportedPools } from '../../../api/storage/po
 import { type Reconciled, runController } from '../../../daemon/controller.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { workQueue } from '../../../daemon/work-queue.ts'
+import type { EventRecorder } from '../../store/event-recorder.ts'
 import { type InformerNeeds, informer } from '../../store/informer.ts'
+import { nodeReference } from '../../store/references.ts'
 import { rewrite } from '../../store/rewrite.ts'
+import { isReady } from '../node-lifecycle/zones.ts'
 
 /** The labels of the pools that the node is to have. `isElsewhere`: another node has its label. */
 export function poolLabels(node: Node, isElsewhere: (id: string) => boolean): ReadonlySet<string> {
@@ -34,8 +37,30 @@ function idsOf(node: Node | undefined): readonly string[] {
   return node === undefined ? [] : reportedPools(node).map(({ id }) => id)
 }
 
-export function poolLabelController(needs: InformerNeeds): Loop {
-  const { store, clock, log } = needs
+/** A pool of the node that another one has the label of; undefined: there is none. */
+export function poolElsewhere(
+  node: Node,
+  holderOf: (id: string) => Node | undefined,
+): { readonly message: string } | undefined {
+  for (const { id } of reportedPools(node)) {
+    const holder = labelledPools(node).includes(id) ? undefined : holderOf(id)
+    if (holder === undefined) continue
+    const { name = '' } = holder.metadata
+    const remedy = isReady(holder)
+      ? 'The disk of one of them is a copy: remove it'
+      : `If this machine was node ${name} before, or has its disk now, delete that Node: kubectl delete node ${name}`
+    return { message: `The pool ${id} is that of node ${name}, so volumes in it are not used here. ${remedy}` }
+  }
+  return undefined
+}
+
+export type PoolLabelNeeds = InformerNeeds & { readonly events: EventRecorder }
+
+/** Events are kept for an hour. */
+const repeatMs = 10 * 60_000
+
+export function poolLabelController(needs: PoolLabelNeeds): Loop {
+  const { store, clock, log, events } = needs
   const queue = workQueue(clock)
   /** By id: the node with its label, and all that report it. */
   const holders = new Map<string, string>()
@@ -75,7 +100,15 @@ export function poolLabelController(needs: InformerNeeds): Loop {
       uid: node.metadata.uid,
       change: (fresh) => withPoolLabels(fresh, poolLabels(fresh, isElsewhere)),
     })
-    return undefined
+    const holderOf = (id: string) => {
+      const holder = holders.get(id)
+      return holder === undefined || holder === name ? undefined : nodes.get({ namespace: '', name: holder })
+    }
+    const elsewhere = poolElsewhere(node, holderOf)
+    if (elsewhere === undefined) return undefined
+    const what = { type: 'Warning', reason: 'PoolElsewhere', component: 'pool-labels', ...elsewhere } as const
+    await events.record({ object: nodeReference(name), ...what })
+    return { requeueAfterMs: repeatMs }
   }
 
   return {
