@@ -22,7 +22,7 @@ import { type SchedulingQueue, schedulingQueue } from './scheduling-queue.ts'
 import { directedPods, givenVolumes } from './volumes/directed-pods.ts'
 import { reservationState } from './volumes/reservation-state.ts'
 import { longestWaitForVolumesMs, type Reservations, reservations } from './volumes/reservations.ts'
-import { usesClaims, type VolumeChoice } from './volumes/volume-cache.ts'
+import { type KnownVolume, usesClaims, type VolumeChoice } from './volumes/volume-cache.ts'
 
 export type SchedulerNeeds = SchedulerWriteNeeds & {
   readonly random: () => number
@@ -74,17 +74,21 @@ async function runScheduler(
   const undisturbed = <T>(steps: Steps<T>) => gate.closedDuring(() => work.run(steps))
 
   const observePod = gate.through(cache.observePod)
+  const observeVolume = gate.through<KnownVolume>((present, previous) =>
+    cache.observeVolume(present && unlessHeld(present, hold), previous),
+  )
   const budgets = informer(needs, 'poddisruptionbudgets', () => undefined)
   const followed = {
     nodes: informer(needs, 'nodes', gate.through(cache.observeNode)),
     namespaces: informer(needs, 'namespaces', gate.through(cache.observeNamespace)),
     pods: informer(needs, 'pods', observePod),
     claims: informer(needs, 'persistentvolumeclaims', gate.through(cache.observeClaim)),
-    volumes: informer(needs, 'persistentvolumes', gate.through(cache.observeVolume)),
+    volumes: informer(needs, 'persistentvolumes', observeVolume),
     classes: informer(needs, 'storageclasses', gate.through(cache.observeStorageClass)),
     budgets,
   }
   hold?.onRelease(() => {
+    for (const volume of followed.volumes.all()) if (!volume.spec?.claimRef) observeVolume(volume, undefined)
     for (const pod of followed.pods.all()) {
       if (!pod.spec.nodeName) observePod(pod, undefined)
       else if (usesClaims(pod)) directed.add(keyText(pod.metadata))
@@ -249,4 +253,10 @@ async function makeRoom(
     ...victims.map((victim) => write.evict(victim.pod, pod, nodeName)),
     ...displaced.map((other) => write.withdraw(other.pod)),
   ])
+}
+
+/** A free volume of a backup may have a claim that its node returns: until then no other claim gets it. */
+function unlessHeld(volume: KnownVolume, hold: RestoreHold | undefined): KnownVolume {
+  const isHeld = volume.spec?.claimRef === undefined && hold?.holdsUnbound(volume) === true
+  return isHeld ? { ...volume, status: { ...volume.status, phase: 'Pending' } } : volume
 }

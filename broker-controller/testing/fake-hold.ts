@@ -12,6 +12,7 @@ export function fakeHold(): FakeHold {
   return {
     holds: (what) => held === 'all' || held === what,
     holdsPod: () => held === 'all',
+    holdsUnbound: () => held !== 'none',
     describe: () => (held === 'none' ? undefined : 'StatefulSets wait for the checkpoints of pi-2'),
     onRelease: (released) => void listeners.push(released),
     release(to) {

@@ -50,6 +50,8 @@ export type ClaimFacts = {
   readonly hasNode: (name: string) => boolean
   /** The store was restored, and volumes and nodes may come back: nothing is concluded from one that is missing. */
   readonly isHeld: boolean
+  /** It came with the backup, and a node may return it with the volume that it got since. */
+  readonly mayBeBound?: boolean
 }
 
 export function planClaim(facts: ClaimFacts): ClaimPlan {
@@ -59,10 +61,11 @@ export function planClaim(facts: ClaimFacts): ClaimPlan {
 }
 
 function planUnbound(facts: ClaimFacts): ClaimPlan {
-  const { claim, fitting, storageClass, defaultClass, waitingPods } = facts
+  const { claim, fitting, storageClass, defaultClass, waitingPods, mayBeBound = false } = facts
   const delayed = isDelayed(storageClass)
-  const volume = fitting(delayed)
+  const volume = fitting(delayed || mayBeBound)
   if (volume !== undefined) return { bind: volume }
+  if (mayBeBound) return pending(claim, waitingForNodes)
   const className = classOfClaim(claim)
   if (className === undefined && defaultClass !== undefined) {
     const object = { ...claim, spec: { ...claim.spec, storageClassName: defaultClass } }
@@ -77,6 +80,14 @@ function planUnbound(facts: ClaimFacts): ClaimPlan {
   if (className) return planProvisioning(claim, className, storageClass)
   const message = 'no persistent volumes available for this claim and no storage class is set'
   return pending(claim, { type: 'Normal', reason: 'FailedBinding', message })
+}
+
+const waitingForNodes: VolumeEvent = {
+  type: 'Normal',
+  reason: 'AcceptsCheckpoints',
+  message:
+    'the claim came with the backup, and may have got a volume since: it waits for the checkpoints of nodes ' +
+    "('bramble-controller checkpoints' shows until when)",
 }
 
 /**

@@ -196,6 +196,7 @@ test('after a restore nothing is released or lost until all may have come back',
     hold: {
       holds: () => isHeld,
       holdsPod: () => false,
+      holdsUnbound: () => false,
       describe: () => undefined,
       onRelease: (listener) => void released.push(listener),
     },
@@ -217,6 +218,40 @@ test('after a restore nothing is released or lost until all may have come back',
   await world.settle()
   t.match(await world.volume('disk'), { status: { phase: 'Released' } })
   t.match(await world.claim('data'), { status: { phase: 'Lost' } })
+})
+
+test('after a restore what came unbound with the backup is bound to nothing else until its node may have returned it', async (t) => {
+  let isHeld = true
+  const released: (() => void)[] = []
+  const world = volumeWorld(t, {
+    hold: {
+      holds: () => isHeld,
+      holdsPod: () => false,
+      holdsUnbound: ({ metadata }) => isHeld && (metadata.name ?? '').startsWith('old'),
+      describe: () => undefined,
+      onRelease: (listener) => void released.push(listener),
+    },
+  })
+  world.start()
+  await world.add('persistentvolumes', volume('old-disk'))
+  await world.add('persistentvolumeclaims', claim('new-claim'))
+  await world.settle(60_000)
+  t.match(await world.claim('new-claim'), { status: { phase: 'Pending' } }, 'the volume may have another claim')
+  await world.add('persistentvolumes', volume('new-disk'))
+  await world.add('persistentvolumeclaims', claim('old-claim'))
+  await world.settle(60_000)
+  t.match(await world.claim('new-claim'), { spec: { volumeName: 'new-disk' } })
+  t.match(await world.claim('old-claim'), { status: { phase: 'Pending' } })
+  t.match((await world.events('old-claim')).join(), /^AcceptsCheckpoints the claim came with the backup/)
+  const own = claimRefTo('old-own', '')
+  await world.add('persistentvolumes', volume('old-own-disk', { spec: { claimRef: own } }))
+  await world.add('persistentvolumeclaims', claim('old-own'))
+  await world.settle()
+  t.match(await world.claim('old-own'), { spec: { volumeName: 'old-own-disk' } }, 'it was reserved for it')
+  isHeld = false
+  for (const notify of released) notify()
+  await world.settle()
+  t.match(await world.claim('old-claim'), { spec: { volumeName: 'old-disk' }, status: { phase: 'Bound' } })
 })
 
 test('a claim that is deleted stays while a pod on a node uses it, and its volume while it is bound', async (t) => {

@@ -165,15 +165,20 @@ function claimPlan(
       .filter((pod) => (pod.spec.nodeName ?? '') === '' && !hasLetGo(pod))
       .map(({ metadata }) => metadata.name)
       .sort()
+  const isHeldVolume = (name: string) => {
+    const volume = volumes.get({ namespace: '', name })
+    return volume !== undefined && hold?.holdsUnbound(volume) === true
+  }
   return planClaim({
     claim,
     named: volumeName === '' ? undefined : volumes.get({ namespace: '', name: volumeName }),
-    fitting: (delayed) => index.choose(claim, { delayed, isTaken }),
+    fitting: (delayed) => index.choose(claim, { delayed, isTaken: (name) => isTaken(name) || isHeldVolume(name) }),
     storageClass: className === '' ? undefined : classes.get({ namespace: '', name: className }),
     defaultClass: classOfClaim(claim) === undefined ? defaultStorageClass([...classes.all()]) : undefined,
     waitingPods,
     hasNode: (name) => nodes.get({ namespace: '', name }) !== undefined,
     isHeld: hold?.holds('statefulsets') === true,
+    mayBeBound: hold?.holdsUnbound(claim) === true,
   })
 }
 

@@ -1,8 +1,10 @@
 /** The scheduler with the controllers that bind, protect and make claims: each reads what the others write. */
 import { type Test, test } from 'tap'
 import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
+import { fakeHold } from '../../testing/fake-hold.ts'
 import { onNodes, using } from '../../testing/pods-with-claims.ts'
 import { type VolumeFleet, volumeFleet } from '../../testing/volume-fleet.ts'
+import { scheduler } from '../scheduler.ts'
 
 const { selectedNode, provisioner } = volumeAnnotations
 
@@ -128,4 +130,25 @@ test('a second pod of a claim for one pod alone runs when the first is gone', as
   await world.store.delete('pods', { namespace: 'default', name: 'one' })
   await world.pass(3)
   t.ok(await nodeOf(world, 'two'))
+})
+
+test('a free volume of a backup is not chosen for a new claim while its node may return its claim', async (t) => {
+  const world = await volumeFleet(t, 'pi-1')
+  const hold = fakeHold()
+  hold.release('statefulsets')
+  t.teardown(world.start(scheduler({ ...world, random: () => 0, hold })))
+  await world.addVolume('disk', { storageClassName: 'fixed', ...onNodes('pi-1') })
+  const [disk] = await world.volumes()
+  if (disk === undefined) throw new Error('there is no volume')
+  await world.store.updateStatus('persistentvolumes', {
+    ...disk,
+    status: { phase: 'Available' },
+  })
+  await world.addClaim('data', { storageClassName: 'fixed' })
+  await world.addPods({ name: 'web', spec: using('data') })
+  await world.pass(3)
+  t.notOk((await world.volumes())[0]?.spec?.claimRef)
+  hold.release('none')
+  await world.pass(3)
+  t.match((await world.volumes())[0], { spec: { claimRef: { name: 'data' } } })
 })

@@ -78,6 +78,19 @@ test('pending pods of the backup are not scheduled meanwhile, pods created since
   t.same([hold.holdsPod(pod(before, 'StatefulSet')), hold.holdsPod(pod(after, 'StatefulSet'))], [true, false])
 })
 
+test('claims and volumes of the backup stay unbound until no checkpoint is accepted, those created since do not', async (t) => {
+  const { hold, send, close } = await world(t, { nodes: ['pi-1'], expected: [waits] })
+  const held = () =>
+    ['2025-12-31T23:59:00Z', '2026-01-01T00:01:00Z'].map((creationTimestamp) =>
+      hold.holdsUnbound({ metadata: { creationTimestamp } }),
+    )
+  t.same(held(), [true, false])
+  await send('pi-1')
+  t.same(held(), [true, false])
+  await close()
+  t.same(held(), [false, false])
+})
+
 const waits = 'Workloads wait for the checkpoints of nodes'
 
 type Given = {

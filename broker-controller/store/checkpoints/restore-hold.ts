@@ -2,6 +2,7 @@
  * What waits after a restore: nodes run pods that the store does not have until they have sent their checkpoints. A controller that
  * counted only the pods in the store would create them a second time, and the scheduler would bind a pod that another node runs.
  */
+import type { AnyObject } from '../../../api/meta.ts'
 import type { Pod } from '../../../api/pod.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
 import { type InformerNeeds, informer } from '../informer.ts'
@@ -38,6 +39,8 @@ export interface RestoreHold {
   holds(what: 'workloads' | 'statefulsets'): boolean
   /** Whether the scheduler leaves it alone: it came with the backup, and a node may run it. */
   holdsPod(pod: Pod): boolean
+  /** Whether a claim without a volume, or a volume without a claim, stays so: it came with the backup, and a node may have it bound. */
+  holdsUnbound(object: Pick<AnyObject, 'metadata'>): boolean
   /** What waits and for which nodes, for people; undefined: nothing waits. */
   describe(): string | undefined
   /** Called when less is held than before. */
@@ -83,13 +86,15 @@ export async function openRestoreHold(
       look()
     }
   }
+  const isNew = ({ metadata }: Pick<AnyObject, 'metadata'>) =>
+    origin.sinceMs !== undefined && Date.parse(metadata.creationTimestamp ?? '') > origin.sinceMs
   const holds = (what: 'workloads' | 'statefulsets') => held === 'all' || held === what
   return {
     name: 'restore-hold',
     holds,
+    holdsUnbound: (object) => held !== 'none' && !isNew(object),
     holdsPod({ metadata }) {
-      const isNew = origin.sinceMs !== undefined && Date.parse(metadata.creationTimestamp ?? '') > origin.sinceMs
-      if (held === 'none' || isNew) return false
+      if (held === 'none' || isNew({ metadata })) return false
       const isStateful = metadata.ownerReferences?.some(({ controller, kind }) => controller && kind === 'StatefulSet')
       return holds(isStateful ? 'statefulsets' : 'workloads')
     },
