@@ -11,9 +11,9 @@ import { parseJson } from '../../../../api/text/json.ts'
 import { makeFolder, replaceFile, syncFolder } from '../../../../daemon/durable-file.ts'
 import { codeOf, isMissing } from '../../../../daemon/errors.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
-import { nextRemoval, otherVolume } from '../../../pods/volumes/volume-trash.ts'
+import { nextRemoval, otherVolume, type VolumeRecord } from '../../../pods/volumes/volume-trash.ts'
 import { removeFolder } from '../folder-removal.ts'
-import { safeFileName, volumeRecords } from './volume-records.ts'
+import { safeFileName, type VolumeRecords, volumeRecords } from './volume-records.ts'
 
 const DiscardedSchema = object({
   uid: text,
@@ -89,16 +89,7 @@ export function poolTrash(path: string): PoolTrash {
     has: async (uid) => (await lstat(entryOf(uid)).catch(() => undefined)) !== undefined,
     async discard(order) {
       const from = join(path, order.folder)
-      const own = await records.read(order.uid)
-      const other = await records.ofFolder(order.folder, order.uid)
-      if (own !== undefined && other !== undefined) {
-        throw new VolumeError(`the volume ${other.uid} of the claim ${other.claim} has the same folder`)
-      }
-      const record = own ?? other
-      // No pod has mounted this PersistentVolume: the record is that of the one before it, if that was of the same claim.
-      const isUnclear = own === undefined && other !== undefined && order.claimUID === undefined
-      const because = isUnclear ? `its folder is that of the volume ${other.uid}` : record && otherVolume(record, order)
-      if (because !== undefined) throw new VolumeError(because)
+      const record = await recordOfOrder(records, order)
       const found = await lstat(from).catch((error: unknown) => {
         if (isMissing(error)) return undefined
         throw new VolumeError(`${from} cannot be read: ${codeOf(error)}`, { cause: error })
@@ -150,4 +141,18 @@ async function removeEmpty(folder: string): Promise<void> {
   await rmdir(folder).catch((cause: unknown) => {
     throw new VolumeError(`${folder} has files, and no record of the pool names its volume`, { cause })
   })
+}
+
+/** That of the volume; or, if no pod has mounted this PersistentVolume, that of the one before it, of the same claim. */
+async function recordOfOrder(records: VolumeRecords, order: NodeVolumeOrder): Promise<VolumeRecord | undefined> {
+  const own = await records.read(order.uid)
+  const other = await records.ofFolder(order.folder, order.uid)
+  if (own !== undefined && other !== undefined) {
+    throw new VolumeError(`the volume ${other.uid} of the claim ${other.claim} has the same folder`)
+  }
+  const isUnclear = own === undefined && other !== undefined && order.claimUID === undefined
+  const record = own ?? other
+  const because = isUnclear ? `its folder is that of the volume ${other.uid}` : record && otherVolume(record, order)
+  if (because !== undefined) throw new VolumeError(because)
+  return record
 }
