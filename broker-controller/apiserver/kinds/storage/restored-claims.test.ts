@@ -105,6 +105,15 @@ test('a volume that another claim has taken stays with that, and the claim is no
   t.match(await get(volumePath), { spec: { claimRef: { name: 'other' } } })
 })
 
+test('a volume that is not valid for this version does not keep the other claims from coming back', async (t) => {
+  const { deliver, get } = await fleet(t)
+  const invalid = proven(recordOf({ hostPath: undefined, local: { path: '/without/a/node' } }))
+  const message = await deliver({ claims: [invalid] })
+  t.match(message, /default\/db of node pi-1: not restored: PersistentVolume "pv" is invalid/)
+  t.same(await deliver({ claims: [proven(recordOf())] }), undefined)
+  t.match(await get(volumePath), { spec: { claimRef: { uid: 'uid-db' } } })
+})
+
 test('an older claim of the backup makes place for the later one, and its volume keeps its data', async (t) => {
   const { deliver, get, store } = await fleet(t)
   const older = { namespace: 'default', name: 'db', uid: 'older', creationTimestamp: '2025-01-01T00:00:00Z' }

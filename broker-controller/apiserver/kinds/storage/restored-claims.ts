@@ -66,6 +66,8 @@ async function restoreClaim(
     try {
       return await tryRestore(record, node, needs, create)
     } catch (error) {
+      // It was valid for the controller that sent it. The other claims come back.
+      if (isApiError(error, 'Invalid')) return `not restored: ${error.message}`
       if (tries === mostTries || !isApiError(error, 'Conflict')) throw error
     }
   }
