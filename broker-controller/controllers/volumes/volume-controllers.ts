@@ -8,6 +8,7 @@ import { poolLabelController } from './pool-labels.ts'
 import { claimProtection, volumeProtection } from './protection-controllers.ts'
 import { type VolumeBinderNeeds, volumeBinder } from './volume-binder.ts'
 import { type VolumeDeletionNeeds, volumeDeletion } from './volume-deletion.ts'
+import { volumeFill } from './volume-fill.ts'
 
 export type VolumeControllerNeeds = VolumeBinderNeeds & EphemeralClaimsNeeds & VolumeDeletionNeeds
 
@@ -23,5 +24,6 @@ export function volumeControllers(needs: VolumeControllerNeeds): readonly Loop[]
     localProvisioning(needs),
     localExpander(needs),
     volumeDeletion(needs),
+    volumeFill(needs),
   ]
 }
