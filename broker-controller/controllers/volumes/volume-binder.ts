@@ -165,19 +165,22 @@ function claimPlan(
       .filter((pod) => (pod.spec.nodeName ?? '') === '' && !hasLetGo(pod))
       .map(({ metadata }) => metadata.name)
       .sort()
+  const isHeld = hold?.holds('statefulsets') === true
   const isHeldVolume = (name: string) => {
     const volume = volumes.get({ namespace: '', name })
     return volume !== undefined && hold?.holdsUnbound(volume) === true
   }
+  // A claim may be compared with thousands of volumes.
+  const isUnavailable = isHeld ? (name: string) => isTaken(name) || isHeldVolume(name) : isTaken
   return planClaim({
     claim,
     named: volumeName === '' ? undefined : volumes.get({ namespace: '', name: volumeName }),
-    fitting: (delayed) => index.choose(claim, { delayed, isTaken: (name) => isTaken(name) || isHeldVolume(name) }),
+    fitting: (delayed) => index.choose(claim, { delayed, isTaken: isUnavailable }),
     storageClass: className === '' ? undefined : classes.get({ namespace: '', name: className }),
     defaultClass: classOfClaim(claim) === undefined ? defaultStorageClass([...classes.all()]) : undefined,
     waitingPods,
     hasNode: (name) => nodes.get({ namespace: '', name }) !== undefined,
-    isHeld: hold?.holds('statefulsets') === true,
+    isHeld,
     mayBeBound: hold?.holdsUnbound(claim) === true,
   })
 }
