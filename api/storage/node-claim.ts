@@ -12,6 +12,8 @@ const NodeVolumeSchema = object({
   path: optional(text),
   /** The id of the pool that it is in: its folder is made at the first mount. */
   pool: optional(text),
+  /** Its folder is in the pool, or in its trash: none is made in its place. */
+  hasData: optional(bool),
   /** The type of `hostPath`. */
   type: optional(text),
   /** Left out: Filesystem. */

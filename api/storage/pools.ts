@@ -11,6 +11,8 @@ export type Pool = Described<typeof PoolSchema>
 export const poolsAnnotation = 'bramble.dev/pools'
 /** On a PersistentVolume: the id of its pool. */
 export const poolAnnotation = 'bramble.dev/pool'
+/** On a PersistentVolume of a pool, `true`: its data was there before it. Nothing is made in its place. */
+export const hasDataAnnotation = 'bramble.dev/has-data'
 /** The domain of the label that a Node has for each of its pools. Only a controller sets it: pods are placed by it. */
 export const poolLabelDomain = 'pool.bramble.dev'
 const poolLabelPrefix = `${poolLabelDomain}/`

@@ -33,6 +33,8 @@ export type ClaimVolume = {
   readonly type: string
   /** The id of the pool in which its folder is made; `path` then has its name in the pool. */
   readonly pool?: string
+  /** Its folder is there, or in the trash: none is made. */
+  readonly hasData?: boolean
   /** The claim, as `namespace/name`. */
   readonly claim: string
   readonly claimUID?: string

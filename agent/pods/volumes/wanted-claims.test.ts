@@ -46,6 +46,7 @@ test('the volume of a bound claim is found by the name of the claim', async (t) 
   t.same(wanted([bound()]), { ok: true, value: { ...value, isForOnePod: false } })
   const folder: Partial<NodeVolume> = { source: 'hostPath', path: '/srv', type: 'DirectoryOrCreate' }
   t.match(wanted([bound(folder)]), { value: { source: 'hostPath', path: '/srv', type: 'DirectoryOrCreate' } })
+  t.match(wanted([bound({ pool: 'p', hasData: true })]), { value: { pool: 'p', hasData: true } })
   const single = bound({}, { accessModes: ['ReadWriteOncePod'], pod: 'u' })
   t.match(wanted([single]), { value: { isForOnePod: true } })
 })

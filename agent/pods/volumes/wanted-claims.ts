@@ -82,6 +82,7 @@ function wantedVolumeOf(
       claim: `${claim.namespace}/${claim.name}`,
       claimUID: claim.uid,
       ...(volume.pool !== undefined && { pool: volume.pool }),
+      ...(volume.hasData && { hasData: true }),
       isForOnePod: accessModes.includes('ReadWriteOncePod'),
       ...(isOwned && { group: fsGroup, groupOnMismatch: fsGroupChangePolicy === 'OnRootMismatch' }),
     },

@@ -46,6 +46,25 @@ test('a node keeps the record of a claim with its volume, and none of a claim th
     t.notOk(sent({ recordOf, claim: () => claim })[0]?.record)
 })
 
+test('a volume of a pool is sent with its pool, and whether its data is there already', async (t) => {
+  const ofPool = (annotations: object) =>
+    sent({
+      volume: () => ({
+        ...pv({ hostPath: undefined, local: { path: '/mnt/disk/a' } }),
+        metadata: {
+          ...pv().metadata,
+          annotations: {
+            'pv.kubernetes.io/provisioned-by': 'bramble.dev/local-path',
+            'bramble.dev/pool': 'p',
+            ...annotations,
+          },
+        },
+      }),
+    })[0]?.volume
+  t.same(ofPool({}), { name: 'pv', uid: 'uid-pv', source: 'local', path: '/mnt/disk/a', pool: 'p' })
+  t.match(ofPool({ 'bramble.dev/has-data': 'true' }), { pool: 'p', hasData: true })
+})
+
 test('a claim that cannot be mounted is sent with the reason of the kubelet', async (t) => {
   const refusal = (over: Partial<NodeClaimSources>) => sent(over).map((one) => one.refusal)
   const at = { deletionTimestamp: '2026-01-01T00:00:00Z' }

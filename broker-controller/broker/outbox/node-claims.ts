@@ -8,7 +8,7 @@ import type { NodeClaim, NodeVolume, ProvenRecord } from '../../../api/storage/n
 import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts'
 import type { PersistentVolumeClaim } from '../../../api/storage/persistent-volume-claim.ts'
 import { claimsOfPod, isForOnePod } from '../../../api/storage/pod-claims.ts'
-import { localProvisioner, poolAnnotation } from '../../../api/storage/pools.ts'
+import { hasDataAnnotation, localProvisioner, poolAnnotation } from '../../../api/storage/pools.ts'
 import { volumeAnnotations, volumeFinalizers } from '../../../api/storage/volume-names.ts'
 
 export type NodeClaimSources = {
@@ -103,6 +103,7 @@ function nodeVolume({ metadata, spec = {} }: PersistentVolume, node: Node | unde
     ...{ name, uid, source: hostPath ? 'hostPath' : local ? 'local' : 'other' },
     ...(path !== undefined && { path }),
     ...(pool !== undefined && { pool }),
+    ...(pool !== undefined && annotations[hasDataAnnotation] === 'true' && { hasData: true }),
     ...(hostPath?.type && { type: hostPath.type }),
     ...(volumeMode !== undefined && volumeMode !== 'Filesystem' && { volumeMode }),
     ...(mountOptions.length > 0 && { mountOptions }),

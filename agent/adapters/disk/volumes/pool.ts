@@ -40,6 +40,8 @@ export type PoolVolume = {
   /** For people who read the disk: `namespace/name`. */
   readonly claim: string
   readonly claimUID?: string
+  /** Its folder is in the pool or in its trash: none is made. */
+  readonly hasData?: boolean
   /** Only its owner and a group may use it. */
   readonly hasGroup: boolean
 }
@@ -80,7 +82,7 @@ export function volumePool(dataDirectory: string): VolumePool {
 
   return {
     open,
-    async folder({ pool, uid, path: madeFor, claim, claimUID, hasGroup }) {
+    async folder({ pool, uid, path: madeFor, claim, claimUID, hasData = false, hasGroup }) {
       await openThis(pool)
       const folder = join(path, folderName(madeFor))
       const before = await records.read(uid)
@@ -93,7 +95,10 @@ export function volumePool(dataDirectory: string): VolumePool {
         if (await trash.has(uid)) throw new VolumeError(`its data is in the trash of the pool ${pool}`)
         // A PersistentVolume that names a folder in the trash takes it back.
         await use(pool)
-        if (!(await trash.restore(basename(folder)))) await makeVolume(path, folder, hasGroup)
+        const isRestored = await trash.restore(basename(folder))
+        if (!isRestored && hasData)
+          throw new VolumeError(`the folder ${folder} is missing, and not in the trash of the pool ${pool}`)
+        if (!isRestored) await makeVolume(path, folder, hasGroup)
       }
       // The PersistentVolume was created again. Without any record, after a power cut here, nothing deletes the folder.
       if (earlier !== undefined) await records.remove(earlier.uid)
