@@ -14,6 +14,11 @@ export const VolumeOrderSchema = object({
   /** The claim that the volume belonged to, as `namespace/name`, and its uid; left out: it is reserved for none. */
   claim: optional(text),
   claimUID: optional(text),
+  /** What it is made again with: the size and the class of the volume. */
+  capacity: optional(text),
+  storageClass: optional(text),
+  /** How long it stays in the trash; left out: 7 days. */
+  keepSeconds: optional(integer),
 })
 export type NodeVolumeOrder = Described<typeof VolumeOrderSchema>
 
@@ -46,12 +51,32 @@ const VolumeUsageSchema = object({
 })
 export type VolumeUsage = Described<typeof VolumeUsageSchema>
 
+const TrashedVolumeSchema = object({
+  /** Of the PersistentVolume that it was, with its name, and the name of its folder. */
+  uid: text,
+  pool: text,
+  volume: text,
+  folder: text,
+  /** As in the order. */
+  claim: optional(text),
+  capacity: optional(text),
+  storageClass: optional(text),
+  /** Left out: not measured yet. */
+  usedBytes: optional(integer),
+  /** So long it has been there while the agent ran, and so long it stays. */
+  keptSeconds: integer,
+  keepSeconds: integer,
+})
+export type TrashedVolume = Described<typeof TrashedVolumeSchema>
+
 /** Of the node, whole. Orders are named by the uid of their volume. */
 export const StorageMessageSchema = object({
   done: list(text),
   refused: list(RefusedOrderSchema),
   pools: optional(list(PoolUsageSchema)),
   volumes: optional(list(VolumeUsageSchema)),
+  /** What is in the trash of its pools, the latest first. */
+  trash: optional(list(TrashedVolumeSchema)),
 })
 export type StorageMessage = Described<typeof StorageMessageSchema>
 
@@ -59,3 +84,7 @@ export type StorageMessage = Described<typeof StorageMessageSchema>
 export const mostOrders = 256
 /** Of a node's report, in characters. */
 export const longestRefusal = 1_024
+/** Entries of the trash in a report: the pool's `inTrash` counts all. */
+export const mostTrashed = 128
+/** What is in the trash is reported again when it is so much older. */
+export const trashReportSeconds = 6 * 3600

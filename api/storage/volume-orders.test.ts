@@ -27,6 +27,19 @@ test('the data of a volume that is on its way out is ordered to the trash', asyn
   t.ok(deletionOrder({ ...volume, status: { phase: 'Failed' } }))
 })
 
+test('the order has what the volume is made again with, and how long its data stays in the trash', async (t) => {
+  const sized = { ...spec, capacity: { storage: '5Gi' }, storageClassName: 'disks' }
+  const keptFor = (trash: string) =>
+    deletionOrder({
+      ...volume,
+      metadata: { ...metadata, annotations: { ...metadata.annotations, 'bramble.dev/trash': trash } },
+      spec: sized,
+    })
+  t.match(keptFor('30d'), { capacity: '5Gi', storageClass: 'disks', keepSeconds: 30 * 86_400 })
+  t.equal(keptFor('0')?.keepSeconds, 0)
+  t.equal(keptFor('for ever')?.keepSeconds, undefined, 'the usual time')
+})
+
 test('the data of every other volume stays', async (t) => {
   const { deletionTimestamp: _, ...standing } = metadata
   const kept: readonly PersistentVolume[] = [

@@ -1,6 +1,7 @@
 /** When the data of a volume in a pool is to be deleted, and by which order. Pure. */
 import type { PersistentVolume } from './persistent-volume.ts'
 import { localProvisioner, poolAnnotation } from './pools.ts'
+import { trashAnnotation, trashSeconds } from './trash-time.ts'
 import type { NodeVolumeOrder } from './volume-messages.ts'
 import { volumeAnnotations } from './volume-names.ts'
 
@@ -20,7 +21,7 @@ export function poolOfVolume({ metadata, spec }: PersistentVolume): string | und
  */
 export function deletionOrder(volume: PersistentVolume): NodeVolumeOrder | undefined {
   const { name = '', uid = '', deletionTimestamp, finalizers = [] } = volume.metadata
-  const { local, claimRef, persistentVolumeReclaimPolicy } = volume.spec ?? {}
+  const { local, claimRef, persistentVolumeReclaimPolicy, capacity = {}, storageClassName } = volume.spec ?? {}
   const pool = poolOfVolume(volume)
   if (pool === undefined || local === undefined || deletionTimestamp === undefined) return undefined
   if (persistentVolumeReclaimPolicy !== 'Delete' || !finalizers.includes(volumeDataFinalizer)) return undefined
@@ -30,5 +31,14 @@ export function deletionOrder(volume: PersistentVolume): NodeVolumeOrder | undef
     ...{ kind: 'trash', volume: name, uid, pool, folder: local.path?.split('/').at(-1) ?? '' },
     ...(claimRef?.name && { claim: `${claimRef.namespace ?? ''}/${claimRef.name}` }),
     ...(claimRef?.uid && { claimUID: claimRef.uid }),
+    ...(capacity['storage'] !== undefined && { capacity: String(capacity['storage']) }),
+    ...(storageClassName && { storageClass: storageClassName }),
+    ...keptFor(volume),
   }
+}
+
+/** An annotation that is not a time keeps it for the usual one. */
+function keptFor({ metadata: { annotations = {} } }: PersistentVolume): Pick<NodeVolumeOrder, 'keepSeconds'> {
+  const keepSeconds = trashSeconds(annotations[trashAnnotation] ?? '')
+  return keepSeconds === undefined ? {} : { keepSeconds }
 }

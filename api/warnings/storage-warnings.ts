@@ -3,7 +3,9 @@ import { formatQuantity, parseQuantity } from '../quantity.ts'
 import type { CSIStorageCapacity } from '../storage/csi-storage-capacity.ts'
 import type { PersistentVolume } from '../storage/persistent-volume.ts'
 import { type PersistentVolumeClaim, storageClassAnnotation } from '../storage/persistent-volume-claim.ts'
+import { localProvisioner } from '../storage/pools.ts'
 import type { StorageClass } from '../storage/storage-class.ts'
+import { trashProblem } from '../storage/trash-time.ts'
 import { deprecatedNodeLabel, nodeTermWarnings } from './node-label-warnings.ts'
 
 const deprecatedClass = 'deprecated since v1.8; use "storageClassName" attribute instead'
@@ -71,11 +73,17 @@ export function storageCapacityWarnings({ nodeTopology = {} }: CSIStorageCapacit
 }
 
 /** Warnings for the author of a class. */
-export function storageClassWarnings({ allowedTopologies = [] }: StorageClass): readonly string[] {
-  return allowedTopologies.flatMap(({ matchLabelExpressions = [] }, term) =>
+export function storageClassWarnings({
+  provisioner,
+  parameters,
+  allowedTopologies = [],
+}: StorageClass): readonly string[] {
+  const problem = provisioner === localProvisioner ? trashProblem(parameters ?? {}) : undefined
+  const deprecated = allowedTopologies.flatMap(({ matchLabelExpressions = [] }, term) =>
     matchLabelExpressions.flatMap(({ key }, index) => {
       const message = deprecatedNodeLabel(key)
       return message === undefined ? [] : [`allowedTopologies[${term}].matchLabelExpressions[${index}].key: ${message}`]
     }),
   )
+  return [...(problem === undefined ? [] : [`parameters: ${problem}. No volumes are made`]), ...deprecated]
 }

@@ -42,3 +42,30 @@ test('a report is bounded, and sizes are sizes', async (t) => {
   })
   t.same(board.reportOf('pi-1')?.volumes, [])
 })
+
+test('entries of the trash are bounded, and name a folder in the pool', async (t) => {
+  const board = storageBoard()
+  const entry = { uid: 'u', pool: id, volume: 'pvc-1', folder: 'default_a_pvc-1', keptSeconds: 1, keepSeconds: 2 }
+  const reported = (...trash: readonly (typeof entry)[]) => {
+    const cut = board.receive('pi-1', { done: [], refused: [], trash })
+    return [cut, board.reportOf('pi-1')?.trash.length]
+  }
+  t.same(reported(entry, { ...entry, folder: '' }), [[], 2])
+  t.same(reported(...Array.from({ length: 200 }, () => entry)), [['trash'], 128])
+  for (const wrong of [
+    { uid: '../u' },
+    { pool: 'p' },
+    { folder: '../etc' },
+    { folder: '..' },
+    { folder: '.bramble' },
+    { folder: 'x'.repeat(256) },
+    { volume: 'x'.repeat(254) },
+    { claim: 'x'.repeat(508) },
+    { storageClass: 'x'.repeat(254) },
+    { capacity: 'x'.repeat(65) },
+    { usedBytes: -1 },
+    { keptSeconds: 0.5 },
+    { keepSeconds: 2 ** 60 },
+  ])
+    t.same(reported({ ...entry, ...wrong }), [[], 0], JSON.stringify(wrong))
+})

@@ -3,8 +3,10 @@ import { isPool } from '../../api/storage/pools.ts'
 import {
   longestRefusal,
   mostOrders,
+  mostTrashed,
   type PoolUsage,
   type StorageMessage,
+  type TrashedVolume,
   type VolumeUsage,
 } from '../../api/storage/volume-messages.ts'
 
@@ -14,6 +16,7 @@ export type StorageReport = {
   readonly refused: ReadonlyMap<string, string>
   readonly pools: readonly PoolUsage[]
   readonly volumes: readonly VolumeUsage[]
+  readonly trash: readonly TrashedVolume[]
 }
 
 export interface StorageBoard {
@@ -25,7 +28,7 @@ export interface StorageBoard {
   forget(node: string): void
 }
 
-const most = { done: mostOrders, refused: mostOrders, pools: 16, volumes: 1_024 } as const
+const most = { done: mostOrders, refused: mostOrders, pools: 16, volumes: 1_024, trash: mostTrashed } as const
 
 export function storageBoard(): StorageBoard {
   const reports = new Map<string, StorageReport>()
@@ -44,7 +47,7 @@ export function storageBoard(): StorageBoard {
 }
 
 /** Numbers that are not sizes are left out. */
-export function boundedStorage({ done, refused, pools = [], volumes = [] }: StorageMessage) {
+export function boundedStorage({ done, refused, pools = [], volumes = [], trash = [] }: StorageMessage) {
   const cut: string[] = []
   const bounded = <T>(field: keyof typeof most, list: readonly T[]): readonly T[] => {
     if (list.length <= most[field]) return list
@@ -59,8 +62,29 @@ export function boundedStorage({ done, refused, pools = [], volumes = [] }: Stor
         isPool({ id, path: '/' }) && [capacityBytes, availableBytes, inTrash].every(isSize),
     ),
     volumes: bounded('volumes', volumes).filter(({ uid, usedBytes }) => uid.length <= 128 && isSize(usedBytes)),
+    trash: bounded('trash', trash).filter(isTrashed),
   }
   return { report, cut }
+}
+
+const longestName = 253
+const longestText = 64
+
+/** The folder is one in the pool, and not one of the pool's own. */
+function isTrashed({ uid, pool, volume, folder, claim = '', ...rest }: TrashedVolume): boolean {
+  const { capacity = '', storageClass = '', usedBytes = 0, keptSeconds, keepSeconds } = rest
+  const isPlace = /^[^./][^/]{0,254}$/.test(folder) || folder === ''
+  const areShort =
+    volume.length <= longestName && claim.length <= 2 * longestName + 1 && storageClass.length <= longestName
+  const areSizes = [usedBytes, keptSeconds, keepSeconds].every(isSize)
+  return (
+    isPool({ id: pool, path: '/' }) &&
+    /^[\w-]{1,128}$/.test(uid) &&
+    isPlace &&
+    areShort &&
+    capacity.length <= longestText &&
+    areSizes
+  )
 }
 
 function isSize(value: number): boolean {

@@ -1,19 +1,29 @@
-/** Which sizes of volumes are reported: small changes are not. Pure. */
-import type { PoolUsage, VolumeUsage } from '../../../api/storage/volume-messages.ts'
+/** Which sizes of volumes, and which contents of the trash, are reported: small changes are not. Pure. */
+import {
+  type PoolUsage,
+  type TrashedVolume,
+  trashReportSeconds,
+  type VolumeUsage,
+} from '../../../api/storage/volume-messages.ts'
 
-export type StorageUsage = { readonly pools?: readonly PoolUsage[]; readonly volumes?: readonly VolumeUsage[] }
+export type StorageUsage = {
+  readonly pools?: readonly PoolUsage[]
+  readonly volumes?: readonly VolumeUsage[]
+  readonly trash?: readonly TrashedVolume[]
+}
 
 export type MeasuredUsage = {
   /** undefined: the pool is missing, or does not answer. */
   readonly pool: PoolUsage | undefined
   readonly volumes: readonly VolumeUsage[]
+  readonly trash: readonly TrashedVolume[]
 }
 
 const leastBytes = 64 * 2 ** 20
 const leastPart = 0.01
 
 /** The very same lists where nothing in them changed enough. */
-export function reportedUsage(before: StorageUsage, { pool, volumes }: MeasuredUsage): StorageUsage {
+export function reportedUsage(before: StorageUsage, { pool, volumes, trash }: MeasuredUsage): StorageUsage {
   const pools = pool === undefined ? [] : [pool]
   const known = new Map(before.volumes?.map((one) => [one.uid, one]))
   const areSamePools =
@@ -28,7 +38,20 @@ export function reportedUsage(before: StorageUsage, { pool, volumes }: MeasuredU
     ...((volumes.length > 0 || before.volumes) && {
       volumes: areSameVolumes && before.volumes ? before.volumes : volumes,
     }),
+    ...((trash.length > 0 || before.trash) && { trash: isSameTrash(trash, before.trash) ? before.trash : trash }),
   }
+}
+
+function isSameTrash(
+  trash: readonly TrashedVolume[],
+  last: readonly TrashedVolume[] | undefined,
+): last is readonly TrashedVolume[] {
+  const known = new Map(last?.map((one) => [one.uid, one]))
+  const isSame = ({ uid, usedBytes, keptSeconds }: TrashedVolume) => {
+    const before = known.get(uid)
+    return before?.usedBytes === usedBytes && keptSeconds - (before?.keptSeconds ?? 0) < trashReportSeconds
+  }
+  return last?.length === trash.length && trash.every((one) => known.has(one.uid) && isSame(one))
 }
 
 function isSamePool(pool: PoolUsage, last: PoolUsage | undefined): boolean {

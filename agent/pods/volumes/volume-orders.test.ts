@@ -36,6 +36,8 @@ function aNode(t: Test, known: readonly string[] = []) {
       poolState: () => state,
       poolUsage: async () => pool,
       volumeUsage: async () => [],
+      trashed: async () =>
+        discarded.map((uid) => ({ uid, pool: 'p', volume: uid, folder: uid, keptSeconds: 0, keepSeconds: 60 })),
     },
     stores: { load: async () => known, save: async (stores) => void saved.push(stores) },
     controlPlane,
@@ -74,7 +76,7 @@ test('the orders of the known store are followed, and reported', async (t) => {
   const { receive, discarded, reports } = aNode(t, ['a'])
   await receive('a', ['v1', 'v2'])
   t.same(discarded, ['v1', 'v2'])
-  t.match(reports.at(-1), { done: ['v1', 'v2'], refused: [] })
+  t.match(reports.at(-1), { done: ['v1', 'v2'], refused: [], trash: [{ uid: 'v1' }, { uid: 'v2' }] })
   await receive('a', ['v2'])
   t.same(discarded, ['v1', 'v2'], 'once')
   t.match(reports.at(-1), { done: ['v2'] })

@@ -76,14 +76,19 @@ function orderFollower({ trash, stores, clock, log }: VolumeOrdersNeeds) {
   }
 
   return {
-    /** `isCurrent`: no other message has come meanwhile, and no other controller. */
-    async follow(store: string | undefined, message: VolumesMessage | undefined, isCurrent: () => boolean) {
+    /** Whether an order was carried out. `isCurrent`: no other message has come meanwhile, and no other controller. */
+    async follow(
+      store: string | undefined,
+      message: VolumesMessage | undefined,
+      isCurrent: () => boolean,
+    ): Promise<boolean> {
+      let isDone = false
       trust = await renewTrust(store)
       const wanted = new Set(message?.orders.map(({ uid }) => uid))
       for (const uid of finished) if (!wanted.has(uid)) finished.delete(uid)
       for (const uid of refusals.keys()) if (!wanted.has(uid)) refusals.delete(uid)
       for (const order of message?.orders ?? []) {
-        if (message === undefined || !isCurrent()) return
+        if (message === undefined || !isCurrent()) break
         if (finished.has(order.uid)) continue
         const reason = await follow(order, message.store, trust)
         if (reason === undefined) finished.add(order.uid)
@@ -91,7 +96,9 @@ function orderFollower({ trash, stores, clock, log }: VolumeOrdersNeeds) {
           log.warn('An order for a volume is refused', { volume: order.volume, reason })
         if (reason === undefined) refusals.delete(order.uid)
         else refusals.set(order.uid, reason)
+        isDone ||= reason === undefined
       }
+      return isDone
     },
     outcome: (orders: readonly NodeVolumeOrder[]): Pick<StorageMessage, 'done' | 'refused'> => ({
       done: orders.flatMap(({ uid }) => (finished.has(uid) ? [uid] : [])),
@@ -137,7 +144,8 @@ export function volumeOrders(needs: VolumeOrdersNeeds): VolumeOrders {
     const [pool, counted] = [await trash.poolUsage(), await trash.volumeUsage()]
     lookForPool()
     measured = { pool, volumes: counted }
-    usage = reportedUsage(usage, { pool, volumes: counted.map(({ uid, usedBytes }) => ({ uid, usedBytes })) })
+    const volumes = counted.map(({ uid, usedBytes }) => ({ uid, usedBytes }))
+    usage = reportedUsage(usage, { pool, volumes, trash: await trash.trashed() })
   }
 
   const run = async (signal: AbortSignal): Promise<void> => {
@@ -146,9 +154,10 @@ export function volumeOrders(needs: VolumeOrdersNeeds): VolumeOrders {
     while (!signal.aborted) {
       try {
         const current = message
-        await follower.follow(store, current, () => message === current)
+        // What an order has moved to the trash is reported with it: a person may want it back.
+        const isDone = await follower.follow(store, current, () => message === current)
         const nowMs = clock.monotonicMs()
-        if (nowMs - measuredMs >= roundMs) {
+        if (isDone || nowMs - measuredMs >= roundMs) {
           measuredMs = nowMs
           await measure()
           const elapsedMs = nowMs - agedMs >= ageMs ? nowMs - agedMs : 0

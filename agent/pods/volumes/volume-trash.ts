@@ -1,6 +1,6 @@
 /** The volumes of this machine's pool as orders and reports see them. `agent/adapters/disk/volumes/pool-trash.ts` implements it on files. */
 import type { Pool } from '../../../api/storage/pools.ts'
-import type { NodeVolumeOrder, PoolUsage, VolumeUsage } from '../../../api/storage/volume-messages.ts'
+import type { NodeVolumeOrder, PoolUsage, TrashedVolume, VolumeUsage } from '../../../api/storage/volume-messages.ts'
 
 export interface VolumeTrash {
   /**
@@ -18,6 +18,8 @@ export interface VolumeTrash {
   poolUsage(): Promise<PoolUsage | undefined>
   /** Of the volume that was counted least recently, and of those counted before. */
   volumeUsage(): Promise<readonly CountedVolume[]>
+  /** What is in the trash, the latest first. */
+  trashed(): Promise<readonly TrashedVolume[]>
 }
 
 export type PoolState = Pool | { readonly missing: string }
@@ -47,18 +49,20 @@ export function otherVolume(record: VolumeRecord, { folder, claim, claimUID }: N
   return isOther ? `a pod of the claim ${record.claim} has used it since` : undefined
 }
 
-type Kept = { readonly id: string; readonly keptMs: number }
+type Kept = { readonly id: string; readonly keptMs: number; readonly keepMs: number }
 type Room = { readonly capacityBytes: number; readonly availableBytes: number }
 
-/** By the time that this machine was running: a date may be wrong. */
-const keptInTrashMs = 7 * 24 * 3600_000
 const gibibyte = 2 ** 30
 
-/** What is removed from the trash next; undefined: nothing. The rest is judged again after it. `room`: of the pool. */
+/**
+ * What is removed from the trash next; undefined: nothing. The rest is judged again after it. `room`: of the pool. Times are those that this
+ * machine was running: a date may be wrong.
+ */
 export function nextRemoval(entries: readonly Kept[], room: Room | undefined): string | undefined {
-  const [oldest] = [...entries].sort((a, b) => b.keptMs - a.keptMs)
+  const [oldest, ...others] = [...entries].sort((a, b) => b.keptMs - a.keptMs)
   if (oldest === undefined) return undefined
-  return oldest.keptMs >= keptInTrashMs || isFull(room) ? oldest.id : undefined
+  const due = [oldest, ...others].find(({ keptMs, keepMs }) => keptMs >= keepMs)
+  return (due ?? (isFull(room) ? oldest : undefined))?.id
 }
 
 /** Less than 5 % is free, or less than 1 GiB; of a small disk a fifth. */

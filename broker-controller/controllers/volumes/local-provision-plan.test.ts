@@ -99,3 +99,14 @@ test('a node is labelled with its pools, and a pool that another node has stays 
   t.match(withPoolLabels(unlabelled, new Set([label]))?.metadata.labels, { a: 'b', [label]: '' })
   t.notOk(label in (withPoolLabels(node, new Set())?.metadata.labels ?? {}))
 })
+
+test('the class decides how long deleted data stays in the trash, and is refused if it gives no time', async (t) => {
+  const withTrash = (trash: string) => plan(claim(), { storageClass: { ...storageClass, parameters: { trash } } })
+  t.match(withTrash('30d'), { volume: { metadata: { annotations: { 'bramble.dev/trash': '30d' } } } })
+  t.match(withTrash('0'), { volume: { metadata: { annotations: { 'bramble.dev/trash': '0' } } } })
+  t.match(withTrash('never'), {
+    plan: 'refuse',
+    chooseAgain: false,
+    message: 'invalid value "never" for the parameter trash: use days or hours, like 30d or 12h, or 0',
+  })
+})

@@ -12,6 +12,7 @@ import {
   volumeFolder,
 } from '../../../api/storage/pools.ts'
 import type { StorageClass } from '../../../api/storage/storage-class.ts'
+import { trashAnnotation, trashParameter, trashProblem } from '../../../api/storage/trash-time.ts'
 import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
 import { volumeDataFinalizer } from '../../../api/storage/volume-orders.ts'
 import type { StoredClaim } from './bind-writes.ts'
@@ -38,7 +39,7 @@ export function planProvision({ claim, storageClass, node }: ProvisionFacts): Pr
   const isAsked = annotations[volumeAnnotations.provisioner] === localProvisioner
   if (!isAsked || deletionTimestamp !== undefined || (spec.volumeName ?? '') !== '') return nothing
   if (storageClass === undefined || storageClass.provisioner !== localProvisioner) return nothing
-  const problem = claimProblem(spec)
+  const problem = claimProblem(spec) ?? trashProblem(storageClass.parameters ?? {})
   if (problem !== undefined) return { plan: 'refuse', message: problem, chooseAgain: false }
   const selected = annotations[volumeAnnotations.selectedNode] ?? ''
   if (selected === '') {
@@ -78,6 +79,7 @@ function poolOf(node: Node): Pool | undefined {
 function volumeFor(claim: StoredClaim, storageClass: StorageClass, { id, path }: Pool): PersistentVolume {
   const { namespace = '', name, uid } = claim.metadata
   const volumeName = `pvc-${uid}`
+  const trash = storageClass.parameters?.[trashParameter]
   const inPool = { key: poolLabel(id), operator: 'Exists' }
   return {
     apiVersion: 'v1',
@@ -85,7 +87,11 @@ function volumeFor(claim: StoredClaim, storageClass: StorageClass, { id, path }:
     metadata: {
       name: volumeName,
       finalizers: [volumeDataFinalizer],
-      annotations: { [volumeAnnotations.provisionedBy]: localProvisioner, [poolAnnotation]: id },
+      annotations: {
+        [volumeAnnotations.provisionedBy]: localProvisioner,
+        [poolAnnotation]: id,
+        ...(trash !== undefined && { [trashAnnotation]: trash }),
+      },
     },
     spec: {
       capacity: { storage: claim.spec?.resources?.requests?.['storage'] ?? '0' },

@@ -13,6 +13,7 @@ import { type FilesystemUsage, filesystemUsage } from '../filesystem-usage.ts'
 import { type FolderCounter, folderCounter } from '../folder-usage.ts'
 import type { VolumePool } from './pool.ts'
 import { poolTrash } from './pool-trash.ts'
+import { trashContents } from './trash-contents.ts'
 import { volumeRecords } from './volume-records.ts'
 
 export type DiskTrashNeeds = {
@@ -42,6 +43,7 @@ export function diskTrash({
       return undefined
     }
   }
+  const contents = trashContents(counter)
   const countNext = async (path: string) => {
     const records = volumeRecords(join(path, '.bramble'))
     const uids = await records.uids()
@@ -78,6 +80,10 @@ export function diskTrash({
       const inTrash = (await poolTrash(found.path).list()).length
       const { capacityBytes, availableBytes } = read
       return { id: found.id, capacityBytes, availableBytes, ...(inTrash > 0 && { inTrash }) }
+    },
+    async trashed() {
+      const found = await opened()
+      return found === undefined ? [] : await contents.read(found)
     },
     async volumeUsage() {
       const found = await opened()

@@ -184,6 +184,44 @@ test('a volume that names a folder in the trash takes it back, with another uid 
   t.same(await trash.list(), [])
 })
 
+test('what is in the trash is reported, the latest first, and measured', async (t) => {
+  const { pool, made, order, path, id, trash } = await aPool(t)
+  const contents = diskTrash({ pool, discard: pool.discard })
+  t.same(await contents.trashed(), [])
+  await writeFile(join(await made(), 'large'), Buffer.alloc(100_000))
+  await pool.discard({ ...order, capacity: '5Gi', storageClass: 'disks', keepSeconds: 3600 })
+  await trash.age(1000_000, async () => undefined, signal)
+  await mkdir(join(path, '.bramble/trash/uid-torn'))
+  const [torn, known] = await contents.trashed()
+  t.match(torn, { uid: 'uid-torn', folder: '', keptSeconds: 0, keepSeconds: 7 * 24 * 3600 })
+  t.same(
+    { ...known, usedBytes: 0 },
+    {
+      ...{ uid: 'uid-pv', pool: id, volume: 'pvc-1', folder: 'default_data_pvc-1', claim: 'default/data' },
+      ...{ capacity: '5Gi', storageClass: 'disks', keptSeconds: 1000, keepSeconds: 3600, usedBytes: 0 },
+    },
+  )
+  const [, measured] = await contents.trashed()
+  t.ok((measured?.usedBytes ?? 0) >= 100_000)
+  await trash.age(3600_000, async () => undefined, signal)
+  t.same(
+    (await contents.trashed()).map(({ uid }) => uid),
+    ['uid-torn'],
+  )
+})
+
+test('no folder is made in the place of data that is gone', async (t) => {
+  const { pool, order, made, trash, id } = await aPool(t)
+  await made()
+  await pool.discard(order)
+  const again = { ...volume, uid: 'uid-2', pool: id, hasData: true, hasGroup: false }
+  const elsewhere = { ...again, path: '/made/for/default_data_pvc-2' }
+  await t.rejects(pool.folder(elsewhere), { message: /pvc-2 is missing, and not in the trash of the pool/ })
+  await trash.age(8 * day, async () => undefined, signal)
+  await t.rejects(pool.folder(again), { message: /is missing, and not in the trash/ })
+  await t.rejects(stat(join((await pool.open()).path, 'default_data_pvc-1')), { code: 'ENOENT' })
+})
+
 test('the sizes of the pool and of its volumes are measured', async (t) => {
   const { pool, made, order, id } = await aPool(t)
   const trash = diskTrash({ pool, discard: pool.discard })

@@ -6,6 +6,7 @@ import { lstat, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { decode } from '../../../../api/decode.ts'
 import { type Described, integer, object, optional, text } from '../../../../api/schema.ts'
+import { usualTrashSeconds } from '../../../../api/storage/trash-time.ts'
 import type { NodeVolumeOrder } from '../../../../api/storage/volume-messages.ts'
 import { parseJson } from '../../../../api/text/json.ts'
 import { makeFolder, replaceFile, syncFolder } from '../../../../daemon/durable-file.ts'
@@ -21,6 +22,9 @@ const DiscardedSchema = object({
   folder: text,
   claim: optional(text),
   claimUID: optional(text),
+  capacity: optional(text),
+  storageClass: optional(text),
+  keepSeconds: optional(integer),
   /** For so long it was in the trash while the agent ran: a date may be wrong. */
   keptSeconds: integer,
 })
@@ -32,6 +36,8 @@ export interface PoolTrash {
   /** Throws VolumeError where the folder is not, or cannot be proven to be, that of the volume and its claim. */
   discard(order: NodeVolumeOrder): Promise<void>
   has(uid: string): Promise<boolean>
+  /** Where the data of an entry is. */
+  dataOf(uid: string): string
   /** Moves the folder of this name back from the trash, by a rename; false: it is not there. */
   restore(folder: string): Promise<boolean>
   list(): Promise<readonly Discarded[]>
@@ -63,15 +69,12 @@ export function poolTrash(path: string): PoolTrash {
   }
 
   const move = async (order: NodeVolumeOrder, from: string) => {
-    const { uid, volume, folder: name, claim, claimUID } = order
+    const { kind: _, pool: __, ...kept } = order
+    const { uid } = order
     const entry = entryOf(uid)
     await makeFolder(folder)
     await makeFolder(entry)
-    await saveEntry({
-      ...{ uid, volume, folder: name, keptSeconds: 0 },
-      ...(claim !== undefined && { claim }),
-      ...(claimUID !== undefined && { claimUID }),
-    })
+    await saveEntry({ ...kept, keptSeconds: 0 })
     try {
       await rename(from, join(entry, 'data'))
     } catch (error) {
@@ -86,6 +89,7 @@ export function poolTrash(path: string): PoolTrash {
 
   return {
     list,
+    dataOf: (uid) => join(entryOf(uid), 'data'),
     has: async (uid) => (await lstat(entryOf(uid)).catch(() => undefined)) !== undefined,
     async discard(order) {
       const from = join(path, order.folder)
@@ -120,7 +124,9 @@ export function poolTrash(path: string): PoolTrash {
       }
       if (elapsedMs > 0) entries = await list()
       for (;;) {
-        const kept = entries.map(({ uid, keptSeconds }) => ({ id: uid, keptMs: keptSeconds * 1000 }))
+        const kept = entries.map(({ uid, keptSeconds, keepSeconds = usualTrashSeconds }) => {
+          return { id: uid, keptMs: keptSeconds * 1000, keepMs: keepSeconds * 1000 }
+        })
         const next = nextRemoval(kept, entries.length === 0 ? undefined : await room())
         if (next === undefined) return
         // By another name: a half of it is not restored. What it was goes last.
