@@ -73,6 +73,10 @@ async function main(argv: readonly string[], signal: AbortSignal): Promise<numbe
       const { topCommand } = await import('./commands/top/top-command.ts')
       return topCommand(wanted.argv, { ...output, input: process.stdin, output: process.stdout, env: process.env })
     }
+    case 'volumes': {
+      const { volumesCommand } = await import('./commands/volumes/volumes-command.ts')
+      return volumesCommand(wanted.argv, output)
+    }
     case 'homeassistant':
       return homeAssistantCommand(wanted.argv, output)
     case 'notify':

@@ -35,6 +35,7 @@ export async function openApi({ configuration, log }: BrokerControllerNeeds, par
     access,
     tokens,
     serverUrl,
+    storage: parts.storage,
     ...(dashboard && { dashboard }),
     usage,
     sessions,

@@ -1,5 +1,5 @@
 /** Claims on prepared volumes, with the real kubectl: a StatefulSet keeps its data, also without a controller. */
-import { mkdir, readFile, stat } from 'node:fs/promises'
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { whyNoDockerd } from './support/dockerd.ts'
@@ -65,6 +65,7 @@ test('pods with claims on volumes of their machine', { skip: whyNoDockerd(), tim
   const [agent] = await fleet.startReady()
   const create = (...objects: readonly object[]) =>
     controller.kubectlWith(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }), 'create', '-f', '-')
+  const admin = () => ['--kubeconfig', controller.kubeconfig]
   const disks = ['disk-a', 'disk-b']
   for (const disk of disks) await mkdir(join(folder, disk), { mode: 0o700 })
   await create(...disks.map((disk) => volume(disk, { local: { path: join(folder, disk) } })), set)
@@ -155,18 +156,28 @@ test('pods with claims on volumes of their machine', { skip: whyNoDockerd(), tim
     await t.rejects(stat(join(pool, `default_scrap_${name}`)), { code: 'ENOENT' })
     t.same(await readFile(join(pool, '.bramble/trash', uid, 'data/starts'), 'utf8'), 'scrap\n')
 
-    const { id } = JSON.parse(await readFile(join(pool, '.bramble/pool.json'), 'utf8')) as { id: string }
-    const inPool = { key: `pool.bramble.dev/${id}`, operator: 'Exists' }
-    const annotations = { 'pv.kubernetes.io/provisioned-by': 'bramble.dev/local-path', 'bramble.dev/pool': id }
-    const again = volume('scrap-again', {
-      ...{ storageClassName: 'local-path', claimRef: { namespace: 'default', name: 'scrap' } },
-      local: { path: join(pool, `default_scrap_${name}`) },
-      nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [inPool] }] } },
-    })
-    await create({ ...again, metadata: { name: 'scrap-again', annotations } }, { ...claim, spec: unclassed }, pod ?? {})
+    const volumes = (...args: readonly string[]) => controller.command('volumes', ...args, ...admin())
+    t.match(await volumes('trash'), { code: 0, stdout: new RegExp(`\\ndefault/scrap +${uid} +pi-1 `) })
+    t.match(await volumes('undelete', 'scrap'), { code: 0, stdout: /^The claim default\/scrap is created\./ })
+    await create(pod ?? {})
     await controller.kubectl('wait', '--for=condition=Ready', 'pod/scrap', '--timeout=60s')
-    t.equal(await volumeOf('scrap'), 'scrap-again')
+    t.equal(await volumeOf('scrap'), name)
     t.same(await readFile(join(pool, `default_scrap_${name}`, 'starts'), 'utf8'), 'scrap\nscrap\n', 'it is back')
+    t.match(await volumes('list'), {
+      code: 0,
+      stdout: new RegExp(`\\ndefault/scrap +${name} +Bound +pi-1 .* scrap\\n`),
+    })
+  })
+
+  await t.test('a folder of the machine becomes the volume of a claim', async (t) => {
+    const path = join(folder, 'pvc-3d3f6f0e-6d3c-4c1e-9d0b-0d8e5d8d1f11_default_taken')
+    await mkdir(path)
+    await writeFile(join(path, 'starts'), 'k3s\n')
+    t.match(await controller.command('volumes', 'adopt', 'pi-1', path, '--size', '1Gi', ...admin()), { code: 0 })
+    const [, , pod] = single('taken', {})
+    await create(pod ?? {})
+    await controller.kubectl('wait', '--for=condition=Ready', 'pod/taken', '--timeout=60s')
+    t.same(await readFile(join(path, 'starts'), 'utf8'), 'k3s\ntaken\n')
   })
 
   await t.test('a machine that starts without its controller starts its pods with their data', async (t) => {

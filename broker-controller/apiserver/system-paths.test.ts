@@ -114,6 +114,7 @@ test('the root lists every path, those of tokens only where tokens are issued', 
     '/api/v1',
     '/fleet/http_sd',
     '/fleet/summary',
+    '/fleet/volumes',
     '/apis/apps',
     '/healthz',
     '/healthz/ping',
@@ -232,6 +233,10 @@ test('the summary is a flat object, the badge an image that is not kept', async 
     code: 200,
     headers: { 'content-type': 'image/svg+xml; charset=utf-8', 'cache-control': /no-store/ },
   })
+  const answer = await get('/fleet/volumes')
+  let text = ''
+  if (answer.kind === 'pieces') for await (const piece of answer.pieces) text += piece
+  t.same(JSON.parse(text), { pools: [], volumes: [], trash: [] })
   await t.rejects(get('/fleet/other'), { code: 404 })
   await t.rejects(get('/fleet/summary', [], {}, 'post'), { code: 405 })
 })

@@ -5,6 +5,7 @@ import { messageOf } from '../../daemon/errors.ts'
 import { kubernetes, nodeVersion } from '../../daemon/process/version.ts'
 import { gauge, metricsContentType, metricsText } from '../../daemon/prometheus-text.ts'
 import type { Store } from '../store/store.ts'
+import type { StorageBoard } from '../usage/storage-board.ts'
 import {
   keySet,
   openidConfiguration,
@@ -48,6 +49,8 @@ export type SystemNeeds = {
   readonly tokens?: Pick<ServiceAccountTokens, 'publicKeys'>
   /** `https://HOST:PORT` as other machines reach this API, for what names its own address; undefined: not yet known. */
   readonly serverUrl?: () => string | undefined
+  /** What nodes report of their volumes. */
+  readonly storage?: Pick<StorageBoard, 'reportOf'>
 }
 
 export type SystemRequest = {

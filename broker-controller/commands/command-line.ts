@@ -49,6 +49,7 @@ const commands = [
   'login-link',
   'dashboard',
   'top',
+  'volumes',
   'notify',
   'homeassistant',
   'broker',

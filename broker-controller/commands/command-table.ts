@@ -319,6 +319,32 @@ Without a terminal the fleet is printed once: one line for each machine, waiting
   },
 } as const satisfies Command
 
+export const volumesRow = {
+  name: 'bramble-controller volumes',
+  about: 'show claims, pools and the trash, and get data back',
+  text: `Show where the data of claims is, and what is in the trash; give it back to a claim, or make a folder of a machine a volume.
+A CLAIM is NAMESPACE/NAME; without a namespace it is in default.`,
+  forms: {
+    list: 'list claims and volumes with their places and sizes',
+    pools: 'list the pools of the machines',
+    'show NAME': 'show a claim or a volume',
+    trash: 'list what was deleted and is still there',
+    'undelete CLAIM|UID':
+      'give data from the trash back: creates the volume, and the claim if it is gone; the UID is that of the list',
+    'adopt NODE PATH':
+      "make a folder of a machine the volume of a claim; those of k3s' local-path name their claim, others need --claim",
+  },
+  defaultForm: 'list',
+  options: {
+    output: { value: 'FORMAT', short: 'o', help: 'of the lists', choices: ['table', 'json'], default: 'table' },
+    claim: { value: 'CLAIM', help: 'the claim that gets the data' },
+    size: { value: 'SIZE', help: 'what a new claim requests, like 5Gi', defaultText: 'that of the claim before' },
+    'volume-only': { help: 'create no claim: the volume waits for the one that a chart creates' },
+    'data-dir': dataDir,
+    kubeconfig,
+  },
+} as const satisfies Command
+
 export const notifyRow = {
   name: 'bramble-controller notify',
   about: 'send a test message to the channels of notifications',
@@ -380,6 +406,7 @@ export const commands = {
   'login-link': loginLinkRow,
   dashboard: dashboardRow,
   top: topRow,
+  volumes: volumesRow,
   notify: notifyRow,
   homeassistant: homeAssistantRow,
   broker: brokerRow,

@@ -15,6 +15,7 @@ import {
 } from '../apiserver/pod-security/pod-security-settings.ts'
 import { usageLedger } from '../apiserver/quota/quota-ledger.ts'
 import { answerRequest } from '../apiserver/requests.ts'
+import type { ApiResponse } from '../apiserver/wire/answers.ts'
 import { parseYamlBody } from '../apiserver/wire/yaml-body.ts'
 import { builtInKinds } from '../control-plane.ts'
 import { eventRecorder } from '../store/event-recorder.ts'
@@ -51,6 +52,7 @@ type GivenNeed =
   | 'replica'
   | 'revocations'
   | 'services'
+  | 'storage'
   | 'tokens'
 type Sent = {
   readonly body?: unknown
@@ -139,16 +141,11 @@ export async function anApi(
       },
       needs,
     )
-    if (answer.kind !== 'object' && answer.kind !== 'text' && answer.kind !== 'document') throw new Error('a stream')
-    const document =
-      answer.kind === 'text'
-        ? { text: answer.text }
-        : answer.kind === 'document'
-          ? (JSON.parse(answer.bytes.toString()) as Document)
-          : (JSON.parse(JSON.stringify(answer.body)) as Document)
+    const document = await documentOf(answer)
     const { warnings = [], retryAfterSeconds, encoding = 'json' } = answer.kind === 'object' ? answer : {}
     const { annotations = {} } = sender
-    return { code: answer.code, body: document, warnings, retryAfterSeconds, encoding, annotations }
+    const code = 'code' in answer ? answer.code : 200
+    return { code, body: document, warnings, retryAfterSeconds, encoding, annotations }
   }
   const watch: Watch = async function* (target, signal) {
     const [path = '', query = ''] = target.split('?')
@@ -159,6 +156,24 @@ export async function anApi(
     for await (const piece of answer.pieces) yield JSON.parse(Buffer.from(piece).toString()) as Document
   }
   return { ask, watch, needs, store, clock, usage, registry, scales: controllerScales(needs, kinds) }
+}
+
+async function documentOf(answer: ApiResponse): Promise<Document> {
+  switch (answer.kind) {
+    case 'text':
+      return { text: answer.text }
+    case 'document':
+      return JSON.parse(answer.bytes.toString()) as Document
+    case 'object':
+      return JSON.parse(JSON.stringify(answer.body)) as Document
+    case 'pieces': {
+      let text = ''
+      for await (const piece of answer.pieces) text += piece
+      return JSON.parse(text) as Document
+    }
+    default:
+      throw new Error('a stream')
+  }
 }
 
 function bytesOf(body: unknown): Buffer {

@@ -1,12 +1,16 @@
 /** Answers about the whole fleet for dashboards: below `/fleet/`, authorized by their paths like `/metrics/fleet`. */
+import { setImmediate } from 'node:timers/promises'
 import { ApiError } from '../../../api/api-error.ts'
+import type { FleetVolumes } from '../../../api/storage/fleet-volumes.ts'
 import type { Store } from '../../store/store.ts'
+import type { StorageBoard } from '../../usage/storage-board.ts'
 import { type ApiResponse, objectAnswer } from '../wire/answers.ts'
 import { fleetBadge } from './fleet-badge.ts'
 import { type FleetSummary, fleetSummary } from './fleet-summary.ts'
+import { fleetVolumes } from './fleet-volumes.ts'
 import { scrapeAddress, type TargetGroup, targetGroups } from './scrape-targets.ts'
 
-export const fleetPaths = ['/fleet/badge.svg', '/fleet/http_sd', '/fleet/summary'] as const
+export const fleetPaths = ['/fleet/badge.svg', '/fleet/http_sd', '/fleet/summary', '/fleet/volumes'] as const
 
 export type FleetRequest = {
   readonly path: string
@@ -19,6 +23,8 @@ export type FleetNeeds = {
   readonly store: Store
   /** `https://HOST:PORT` of this API, for a request without a host. */
   readonly serverUrl?: () => string | undefined
+  /** What nodes report of their volumes; undefined: none do. */
+  readonly storage?: Pick<StorageBoard, 'reportOf'>
 }
 
 /** Undefined: there is nothing at this path. Throws the ApiError of a refusal. */
@@ -29,6 +35,13 @@ export async function fleetAnswer(
   switch (path) {
     case '/fleet/summary':
       return objectAnswer(await summaryNow(needs.store))
+    case '/fleet/volumes':
+      return {
+        kind: 'pieces',
+        code: 200,
+        contentType: 'application/json',
+        pieces: volumePieces(await volumesNow(needs)),
+      }
     case '/fleet/badge.svg':
       return {
         kind: 'plain',
@@ -59,19 +72,47 @@ async function summaryNow(store: Store): Promise<FleetSummary> {
   return fleetSummary(nodes.items, pods.items)
 }
 
+async function volumesNow({ store, storage }: Pick<FleetNeeds, 'store' | 'storage'>): Promise<FleetVolumes> {
+  const [nodes, volumes, claims, pods] = await Promise.all([
+    store.list('nodes'),
+    store.list('persistentvolumes'),
+    store.list('persistentvolumeclaims'),
+    store.list('pods'),
+  ])
+  const rows = fleetVolumes({
+    ...{ nodes: nodes.items, volumes: volumes.items, claims: claims.items, pods: pods.items },
+    reportOf: (node) => storage?.reportOf(node),
+  })
+  for (let count = 1; ; count++) {
+    const step = rows.next()
+    if (step.done === true) return step.value
+    if (count % rowsInTurn === 0) await setImmediate()
+  }
+}
+
+const rowsInTurn = 512
+
+async function* volumePieces({ pools, volumes, trash }: FleetVolumes): AsyncIterable<string> {
+  for (const [at, rows] of Object.entries({ '{"pools":': pools, ',"volumes":': volumes, ',"trash":': trash })) {
+    yield at
+    yield* jsonPieces<object>(rows)
+  }
+  yield '}\n'
+}
+
 /** About 64 KiB. */
-const groupsInPiece = 256
+const rowsInPiece = 256
 
 /** A JSON array; yields to the event loop between two pieces. */
-async function* jsonPieces(groups: Iterable<TargetGroup>): AsyncIterable<string> {
+async function* jsonPieces<T extends object = TargetGroup>(groups: Iterable<T>): AsyncIterable<string> {
   let piece = '['
   let count = 0
   for (const group of groups) {
     piece += `${count === 0 ? '' : ','}${JSON.stringify(group)}`
-    if (++count % groupsInPiece !== 0) continue
+    if (++count % rowsInPiece !== 0) continue
     yield piece
     piece = ''
-    await new Promise((resolve) => setImmediate(resolve))
+    await setImmediate()
   }
   yield `${piece}]\n`
 }

@@ -39,6 +39,7 @@ export type ApiServerNeeds = Pick<
   | 'access'
   | 'tokens'
   | 'serverUrl'
+  | 'storage'
   | 'events'
   | 'usage'
   | 'clock'
@@ -173,6 +174,7 @@ function requestNeeds(needs: ApiServerNeeds, limited: LimitedLog, flowLog: Limit
     ...(addressRules && { addressRules }),
     ...(tokens && { tokens }),
     ...(serverUrl && { serverUrl }),
+    ...(needs.storage && { storage: needs.storage }),
     ...(origin && { origin }),
     ...(checkpoints && { checkpoints }),
     ...(needs.contentProver && { contentProver: needs.contentProver }),
