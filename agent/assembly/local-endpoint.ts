@@ -1,4 +1,5 @@
 /** The local endpoint: health of the agent, its pods, their resource usage, and metrics. */
+import { rfc3339 } from '../../daemon/clock.ts'
 import type { Log } from '../../daemon/log.ts'
 import type { Loop } from '../../daemon/run.ts'
 import { filesystemUsage } from '../adapters/disk/filesystem-usage.ts'
@@ -22,6 +23,7 @@ import type { PodManager } from '../pods/pod-manager.ts'
 import { probeDurationBuckets } from '../pods/probes/probe-counts.ts'
 import type { VolumeOrders } from '../pods/volumes/volume-orders.ts'
 import type { AgentCounters } from '../usage/agent-counters.ts'
+import { withClaims } from '../usage/claim-stats.ts'
 import { scrapes } from '../usage/scrapes.ts'
 import { type UsageSampler, usageSampler } from '../usage/usage-sampler.ts'
 import type { AgentBoard } from './board.ts'
@@ -80,7 +82,11 @@ export function assembleLocalEndpoint(parts: LocalEndpointParts): AssembledEndpo
     problems: parts.problems,
     pods: pods.pods,
     spec: () => machineInfo(inventory),
-    summary: sampler.summary,
+    summary: async (brief) => {
+      const summary = await sampler.summary(brief)
+      const time = rfc3339(clock.wallMs())
+      return brief ? summary : withClaims(summary, pods.pods(), parts.orders.measured(), time)
+    },
     configz: () => kubeletConfiguration(configuration),
     doctor: doctorProcess({ command: parts.command, args: doctorArguments(request) }),
     logs: nodeLogs(root),

@@ -71,7 +71,10 @@ const PodStatsSchema = object({
   cpu: optional(CPUStatsSchema),
   memory: optional(MemoryStatsSchema),
   network: optional(NetworkStatsSchema),
-  volume: optional(list(object({ ...fsFields, name: text }))),
+  /** `pvcRef`: the claim whose volume it is. */
+  volume: optional(
+    list(object({ ...fsFields, name: text, pvcRef: optional(object({ name: text, namespace: text })) })),
+  ),
   'ephemeral-storage': optional(FsStatsSchema),
   process_stats: optional(object({ process_count: optional(integer) })),
   swap: optional(SwapStatsSchema),

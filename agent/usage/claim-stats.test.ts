@@ -1,0 +1,47 @@
+import { test } from 'tap'
+import type { Summary } from '../../api/node/stats.ts'
+import { aPod } from '../../api/testing/builders.ts'
+import { withClaims } from './claim-stats.ts'
+
+const time = '2026-01-01T00:00:00Z'
+const summary = (...uids: readonly string[]): Summary => ({
+  node: { nodeName: 'pi-1' },
+  pods: uids.map((uid) => ({
+    podRef: { name: uid, namespace: 'shop', uid },
+    containers: [],
+    volume: [{ name: 'tmp', time, usedBytes: 1 }],
+  })),
+})
+const pod = aPod({
+  ...{ name: 'db-0', namespace: 'shop', uid: 'u-1' },
+  spec: {
+    volumes: [
+      { name: 'tmp', emptyDir: {} },
+      { name: 'data', persistentVolumeClaim: { claimName: 'db' } },
+      { name: 'cache', ephemeral: {} },
+      { name: 'nas', persistentVolumeClaim: { claimName: 'photos' } },
+    ],
+  },
+})
+const pool = { id: 'p', capacityBytes: 100, availableBytes: 40 }
+
+test('the summary has the volumes of claims with their claims, and the space of the pool', async (t) => {
+  const volumes = [
+    { claim: 'shop/db', usedBytes: 7 },
+    { claim: 'shop/db-0-cache', usedBytes: 3 },
+    { claim: 'other/photos', usedBytes: 9 },
+  ]
+  const { pods } = withClaims(summary('u-1', 'u-2'), [pod], { pool, volumes }, time)
+  const space = { time, capacityBytes: 100, availableBytes: 40 }
+  t.same(pods[0]?.volume, [
+    { name: 'tmp', time, usedBytes: 1 },
+    { ...space, name: 'data', usedBytes: 7, pvcRef: { name: 'db', namespace: 'shop' } },
+    { ...space, name: 'cache', usedBytes: 3, pvcRef: { name: 'db-0-cache', namespace: 'shop' } },
+  ])
+  t.same(pods[1]?.volume, [{ name: 'tmp', time, usedBytes: 1 }])
+})
+
+test('without a pool the summary stays as it is', async (t) => {
+  const before = summary('u-1')
+  t.equal(withClaims(before, [pod], { pool: undefined, volumes: [{ claim: 'shop/db', usedBytes: 7 }] }, time), before)
+})
