@@ -114,6 +114,25 @@ test('the dashboard shows a fleet as it is, and changes it for those who may', {
     await picture(page, 'workloads')
   })
 
+  await t.test('pools and claims are shown with their sizes', async (t) => {
+    const claim = {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name: 'photos' },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '5Gi' } } },
+    }
+    await controller.kubectlWith(JSON.stringify(claim), 'apply', '-f', '-')
+    await page.click('nav a', 'Storage')
+    await page.until(
+      'the pools of three machines',
+      `document.querySelectorAll('ul[aria-label=Pools] .row').length === 3`,
+    )
+    await page.until('the claim', `/photos[^]*Pending[^]*5.0 GiB/.test(${text('ul[aria-label=Volumes]')})`)
+    t.same(await seriousProblems(page), [])
+    await picture(page, 'storage')
+    await controller.kubectl('delete', 'pvc', 'photos')
+  })
+
   await t.test('a drain shows its progress, and uncordon ends it', async (t) => {
     await page.click('nav a', 'Fleet')
     const [node = ''] = await eventually('the pods of before the restart have ended', async () => {

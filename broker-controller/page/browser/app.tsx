@@ -13,6 +13,7 @@ import { MapView } from './map-view.tsx'
 import { NodePage } from './node-page.tsx'
 import { PodPage } from './pod-page.tsx'
 import { PodsView } from './pods-view.tsx'
+import { StorageView } from './storage-view.tsx'
 import { WorkloadsView } from './workloads-view.tsx'
 
 type Access =
@@ -88,6 +89,8 @@ function CurrentView({ session }: { readonly session: SessionAnswer }) {
       return <PodsView place={place} />
     case 'workloads':
       return <WorkloadsView place={place} />
+    case 'storage':
+      return <StorageView place={place} />
     case 'events':
       return <EventsView place={place} />
   }

@@ -13,6 +13,7 @@ const titles: { readonly [V in ViewName]: string } = {
   map: 'Map',
   pods: 'Pods',
   workloads: 'Workloads',
+  storage: 'Storage',
   events: 'Events',
 }
 

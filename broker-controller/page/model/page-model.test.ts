@@ -7,6 +7,7 @@ import { logLines } from './log-lines.ts'
 import { lostLinks } from './lost-links.ts'
 import { hrefOf, listPlace, placeOf } from './places.ts'
 import { columnsIn, drawnRows } from './virtual-rows.ts'
+import { judgedPool, sortedVolumes } from './volume-view.ts'
 
 test('every place has an address that leads back to it', async (t) => {
   const places = [
@@ -90,4 +91,34 @@ test('findings of the doctor that need attention come first, and the others apar
     ['c', 'a'],
   )
   t.same(all.map(findingLevel), ['good', 'warn', 'idle', 'bad'])
+})
+
+test('pools and volumes that need attention say why, and volumes come the worst first', async (t) => {
+  const pool = { id: 'p', node: 'pi-1', state: 'Ready', volumes: 1, capacityBytes: 100, availableBytes: 5 } as const
+  t.equal(judgedPool(pool).level, 'good')
+  t.match(judgedPool({ ...pool, availableBytes: 4 }), { level: 'warn', why: /^Less than 5 % is free/ })
+  t.match(judgedPool({ ...pool, state: 'NodeNotReady' }), { level: 'warn', why: 'Its machine is not ready' })
+  const missing = { id: 'q', state: 'Missing', volumes: 1 } as const
+  t.match(judgedPool(missing), { level: 'bad', why: /mount its disk/ })
+  const bound = { state: 'Bound', requestedBytes: 10, pods: [], pool: 'p' }
+  const volumes = [
+    { ...bound, claim: 'shop/fine', usedBytes: 10 },
+    { ...bound, claim: 'shop/large', usedBytes: 11 },
+    { ...bound, claim: 'shop/lost-disk', pool: 'q' },
+    { ...bound, claim: 'shop/freed', state: 'Released' },
+    { ...bound, claim: 'shop/waits', state: 'Pending' },
+    { ...bound, claim: 'shop/gone', state: 'Lost' },
+  ]
+  t.same(
+    sortedVolumes(volumes, [pool, missing], '').map(({ row, level, why }) => [row.claim, level, why]),
+    [
+      ['shop/lost-disk', 'bad', 'No machine has its pool'],
+      ['shop/gone', 'bad', 'Lost'],
+      ['shop/large', 'warn', 'Uses more than it requests'],
+      ['shop/waits', 'warn', 'Pending'],
+      ['shop/fine', 'good', undefined],
+      ['shop/freed', 'idle', 'Released'],
+    ],
+  )
+  t.same(sortedVolumes(volumes, [pool], 'large').length, 1)
 })

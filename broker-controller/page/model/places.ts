@@ -1,7 +1,7 @@
 /** What the page shows, as it stands in the address behind `#`: it can be kept, sent and gone back to. */
 import { nodeHref } from '../../../api/dashboard/node-href.ts'
 
-export const viewNames = ['fleet', 'map', 'pods', 'workloads', 'events'] as const
+export const viewNames = ['fleet', 'map', 'pods', 'workloads', 'storage', 'events'] as const
 export type ViewName = (typeof viewNames)[number]
 
 export type Place =
