@@ -24,6 +24,7 @@ import {
   time,
 } from './schema.ts'
 import { EphemeralVolumeSourceSchema } from './storage/persistent-volume-claim.ts'
+import { NFSVolumeSourceSchema } from './storage/volume-source.ts'
 
 export const TolerationSchema = object('core.v1.Toleration', {
   key: field(1, optional(text)),
@@ -365,7 +366,7 @@ const VolumeSchema = object('core.v1.Volume', {
       }),
     ),
   ),
-  nfs: pointer([2, 7], optional(anything)),
+  nfs: pointer([2, 7], optional(NFSVolumeSourceSchema)),
   iscsi: pointer([2, 8], optional(anything)),
   ephemeral: pointer([2, 29], optional(EphemeralVolumeSourceSchema)),
   image: pointer([2, 30], optional(anything)),

@@ -92,7 +92,7 @@ test('pods with claims on volumes of their machine', { skip: whyNoDockerd(), tim
     const path = join(folder, 'unplugged')
     await create(
       ...single('unplugged', { local: { path } }),
-      ...single('shared', { nfs: { server: 'nas', path: '/x' } }),
+      ...single('shared', { iscsi: { targetPortal: 'nas', iqn: 'iqn.2026-01.lan.nas:x', lun: 0 } }),
     )
     const events = (pod: string) =>
       controller.kubectl(

@@ -63,6 +63,10 @@ export function fakeVolumes(): FakeVolumes {
     silent: new Map(),
     unmounted: [],
     silence: async (path) => fake.silent.get(path),
+    async placedAt(podUID, name) {
+      const volume = placed.get(`${podUID}/${name}`)
+      return volume?.kind === 'claim' ? volume.path : undefined
+    },
     unmountParts: async (podUID) => void fake.unmounted.push(podUID),
     part: async (podUID, volume, subPath) => `/volumes/${podUID}/${volume.name}/${subPath}`,
     async remove(podUID) {

@@ -30,7 +30,14 @@ test('restricted names the type of any other volume', async (t) => {
   t.equal(foundIn(withVolumes({ name: 'v', hostPath: { path: '/a' } }), 'restricted'), named('hostPath'))
   t.equal(foundIn(withVolumes({ name: 'v', image: {} }), 'restricted'), named('unknown'))
   t.equal(
-    foundIn(withVolumes({ name: 'a', nfs: {} }, { name: 'b', emptyDir: {} }, { name: 'c', image: {} }), 'restricted'),
+    foundIn(
+      withVolumes(
+        { name: 'a', nfs: { server: 'nas', path: '/' } },
+        { name: 'b', emptyDir: {} },
+        { name: 'c', image: {} },
+      ),
+      'restricted',
+    ),
     'restricted volume types (volumes "a", "c" use restricted volume types "nfs", "unknown")',
   )
 })

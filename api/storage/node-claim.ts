@@ -2,11 +2,12 @@
 import { hardwareIdentityAnnotation } from '../node/hardware-identity.ts'
 import type { Node } from '../node.ts'
 import { bool, type Described, list, object, oneOf, optional, text } from '../schema.ts'
+import { ShareSchema } from './shares.ts'
 
 const NodeVolumeSchema = object({
   name: text,
   uid: text,
-  /** What it is made of. `other`: nothing that this version of the controller sends. */
+  /** What it is made of. `other`: a `share`, or nothing that this version of the controller sends. */
   source: oneOf('hostPath', 'local', 'other'),
   /** The path of `hostPath` and `local`. */
   path: optional(text),
@@ -19,6 +20,7 @@ const NodeVolumeSchema = object({
   /** Left out: Filesystem. */
   volumeMode: optional(text),
   mountOptions: optional(list(text)),
+  share: optional(ShareSchema),
   /** Its node affinity does not match the node. */
   elsewhere: optional(bool),
 })

@@ -1,8 +1,10 @@
 /** Validates what PersistentVolumes and claims share (pkg/apis/core/validation/validation.go of Kubernetes). */
 import { dnsSubdomainProblem } from '../names.ts'
-import { forbidden, invalid, notSupported, type Problem } from '../problem.ts'
+import { forbidden, invalid, notSupported, type Problem, required } from '../problem.ts'
 import { compareQuantities, formatQuantity, type QuantityLike, zeroQuantity } from '../quantity.ts'
+import type { Described } from '../schema.ts'
 import { problemsWith } from '../validation/metadata-validation.ts'
+import type { NFSVolumeSourceSchema } from './volume-source.ts'
 
 const accessModes = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod']
 const volumeModes = ['Block', 'Filesystem']
@@ -30,6 +32,18 @@ export function classNameProblems(field: string, name: string | undefined): read
 export function positiveAmountProblems(field: string, amount: QuantityLike): readonly Problem[] {
   if (compareQuantities(amount, zeroQuantity) > 0) return []
   return [invalid(field, formatQuantity(amount), 'must be greater than zero')]
+}
+
+/** Also of a pod's own volume. */
+export function nfsProblems(
+  field: string,
+  { server, path }: Described<typeof NFSVolumeSourceSchema>,
+): readonly Problem[] {
+  return [
+    ...(server === '' ? [required(`${field}.server`)] : []),
+    ...(path === '' ? [required(`${field}.path`)] : []),
+    ...(path.startsWith('/') ? [] : [invalid(`${field}.path`, path, 'must be an absolute path')]),
+  ]
 }
 
 /** `RWO,ROX`, each mode once (GetAccessModesAsString). */

@@ -10,6 +10,12 @@ const secretRef = optional(
   atomic(object('core.v1.SecretReference', { name: field(1, anyText), namespace: field(2, anyText) })),
 )
 
+export const NFSVolumeSourceSchema = object('core.v1.NFSVolumeSource', {
+  server: field(1, text),
+  path: field(2, text),
+  readOnly: field(3, readOnly),
+})
+
 const sources = {
   gcePersistentDisk: field(
     1,
@@ -48,16 +54,7 @@ const sources = {
       }),
     ),
   ),
-  nfs: field(
-    5,
-    optional(
-      object('core.v1.NFSVolumeSource', {
-        server: field(1, text),
-        path: field(2, text),
-        readOnly: field(3, readOnly),
-      }),
-    ),
-  ),
+  nfs: field(5, optional(NFSVolumeSourceSchema)),
   rbd: field(
     6,
     optional(

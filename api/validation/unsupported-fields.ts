@@ -19,7 +19,7 @@ type Unsupported = {
 
 /** One of them makes a volume what it is, even when it is empty. */
 const volumeSources = [
-  ...['nfs', 'iscsi', 'image', 'awsElasticBlockStore', 'azureDisk'],
+  ...['iscsi', 'image', 'awsElasticBlockStore', 'azureDisk'],
   ...['azureFile', 'cephfs', 'cinder', 'fc', 'flexVolume', 'flocker', 'gcePersistentDisk', 'gitRepo', 'glusterfs'],
   ...['photonPersistentDisk', 'portworxVolume', 'quobyte', 'rbd', 'scaleIO', 'storageos', 'vsphereVolume'],
 ]

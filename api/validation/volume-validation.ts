@@ -4,6 +4,7 @@ import type { Container, PodSpec, Volume } from '../pod.ts'
 import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../problem.ts'
 import { compareQuantities, zeroQuantity } from '../quantity.ts'
 import { claimVolumeProblems } from '../storage/pod-volume-problems.ts'
+import { nfsProblems } from '../storage/volume-problems.ts'
 import { fileFieldProblems, objectNameProblems, resourceProblems } from './env-validation.ts'
 import { problemsWith, tooLong } from './metadata-validation.ts'
 import { repeatedPlaces } from './repeated.ts'
@@ -28,7 +29,7 @@ function sourceProblems(at: string, volume: Volume): readonly Problem[] {
   if (kinds.length > 1) {
     return kinds.slice(1).map(([kind]) => forbidden(`${at}.${kind}`, 'may not specify more than 1 volume type'))
   }
-  const { emptyDir, hostPath, configMap, secret, downwardAPI, projected, csi } = sources
+  const { emptyDir, hostPath, configMap, secret, downwardAPI, projected, csi, nfs } = sources
   return [
     ...(emptyDir ? emptyDirProblems(`${at}.emptyDir`, emptyDir) : []),
     ...(hostPath ? hostPathProblems(`${at}.hostPath`, hostPath) : []),
@@ -37,6 +38,7 @@ function sourceProblems(at: string, volume: Volume): readonly Problem[] {
     ...(downwardAPI ? downwardProblems(`${at}.downwardAPI`, downwardAPI) : []),
     ...(projected ? projectedProblems(`${at}.projected`, projected) : []),
     ...(csi ? csiProblems(`${at}.csi`, csi) : []),
+    ...(nfs ? nfsProblems(`${at}.nfs`, nfs) : []),
     ...claimVolumeProblems(at, volume),
   ]
 }

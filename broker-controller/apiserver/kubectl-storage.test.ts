@@ -62,12 +62,12 @@ test('kubectl and volumes', { skip: whyNoKubectl() }, async (t) => {
       metadata: { name: 'web' },
       spec: {
         containers: [{ name: 'web', image: 'busybox:1.36' }],
-        volumes: [{ name: 'data', nfs: { server: 'nas', path: '/export' } }],
+        volumes: [{ name: 'data', iscsi: { targetPortal: 'nas' } }],
       },
     }
     const ran = await kubectl(['create', '-f', '-'], { input: JSON.stringify(pod) })
     t.equal(ran.code, 1)
-    t.match(ran.stderr, /spec.volumes\[0\].nfs: Forbidden: is not supported by this version of Bramble/)
+    t.match(ran.stderr, /spec.volumes\[0\].iscsi: Forbidden: is not supported by this version of Bramble/)
   })
 
   await t.test('apply --prune finds every kind that it asks for by default', async (t) => {

@@ -72,7 +72,7 @@ test('all errors of a pod are reported at once, each with its field', async (t) 
 test('unsupported fields are rejected by name', async (t) => {
   const asked = pod(
     {
-      volumes: [{ name: 'v', nfs: { server: 's', path: '/' } }],
+      volumes: [{ name: 'v', iscsi: {} }],
       hostUsers: false,
     },
     {
@@ -83,7 +83,7 @@ test('unsupported fields are rejected by name', async (t) => {
   t.same(
     fields(() => create('pods', asked)),
     [
-      'spec.volumes[0].nfs',
+      'spec.volumes[0].iscsi',
       'spec.hostUsers',
       'spec.containers[0].volumeMounts[0].recursiveReadOnly',
       'spec.containers[0].securityContext.procMount',

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto'
 import { chmod, chown, mkdir, mkdtemp, readdir, realpath, rename, stat as statOf, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { withinOr } from '../../../daemon/deadline.ts'
 import { messageOf } from '../../../daemon/errors.ts'
 import { VolumeError, type VolumeStore, type WantedVolume } from '../../pods/volumes/volume-store.ts'
 import type { VolumeTrash } from '../../pods/volumes/volume-trash.ts'
@@ -16,11 +17,14 @@ import { makeMessageFile, messageMemory, readMessageFile, writeEtcFile } from '.
 import { type MountPoint, mountBind, mountMemory, mountPoints, mountsAt, unmount } from './mounts.ts'
 import { type RemoteFiles, remoteFiles } from './remote/remote-files.ts'
 import { remoteMountOn } from './remote/remote-mounts.ts'
+import { shareMounts } from './shares/share-mounts.ts'
 import { readToken, writeToken } from './token-files.ts'
 import { claimVolumes } from './volumes/claim-volumes.ts'
 import { diskTrash } from './volumes/disk-trash.ts'
 import { checkHostPath } from './volumes/host-files.ts'
 import { volumePool } from './volumes/pool.ts'
+
+const releaseMs = 1_000
 
 export type VolumeFolders = {
   readonly dataDirectory: string
@@ -55,6 +59,7 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
     pods: join(memoryDirectory, 'pods'),
     remote,
     pool,
+    shares: shareMounts({ folder: memoryDirectory, remote }),
   })
   const placeOf = (podUID: string, volume: WantedVolume) => {
     if (volume.kind === 'hostPath' || volume.kind === 'claim') return volume.path
@@ -97,6 +102,12 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
   const remove = async (podUID: string, signal?: AbortSignal) => {
     claims.stop(podUID)
     await removeUnmounted(podUID, [aside(podUID), onDisk(podUID), join(messages, safe(podUID))], signal)
+    // The unmount of a share whose server is away may take long, and is tried again with the next pod.
+    await withinOr(
+      releaseMs,
+      undefined,
+      claims.release().catch(() => undefined),
+    )
   }
 
   return {
@@ -107,6 +118,7 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
       const mount = await remoteMountOn(path)
       return mount && (await remote.silence(mount))
     },
+    placedAt: (podUID, name) => claims.placedAt(podUID, safe(name)),
     unmountParts: (podUID) =>
       described(`the volumes of pod ${podUID}`, async () => void (await unmountBelow([aside(podUID, 'parts')]))),
     messageFile: (podUID, containerName, attempt) =>

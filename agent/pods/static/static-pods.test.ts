@@ -83,9 +83,7 @@ test('all problems of a manifest are reported at once, with their fields', async
     'spec.contaners: Unknown field',
   ])
   t.match(problemsOf(web({ name: undefined })), [/^metadata\.name: Required value/])
-  t.match(problemsOf(web({}, { volumes: [{ name: 'v', nfs: { server: 'a', path: '/' } }] })), [
-    /^spec\.volumes\[0\]\.nfs: Forbidden/,
-  ])
+  t.match(problemsOf(web({}, { volumes: [{ name: 'v', iscsi: {} }] })), [/^spec\.volumes\[0\]\.iscsi: Forbidden/])
 })
 
 test('it must not need the API', async (t) => {

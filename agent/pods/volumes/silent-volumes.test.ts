@@ -30,6 +30,20 @@ test('a running pod gets one Event when its volume stops answering, and one when
   t.equal(events().length, 3, 'a pod that is deleted gets none')
 })
 
+test('the volume of a claim and a share of a pod are checked where they are mounted', async (t) => {
+  const volumes = fakeVolumes()
+  const { clock, world } = nodeInMemory(t, { volumes })
+  const pod = podRunning('photos')
+  const nfs = { server: 'nas', path: '/export' }
+  world.want({ ...pod, spec: { ...pod.spec, volumes: [{ name: 'data', nfs }] } })
+  const path = '/run/bramble/x/shares/pv'
+  volumes.placedAt = async (_, name) => (name === 'data' ? path : undefined)
+  volumes.silent.set(path, nas)
+  await clock.advance(300_000)
+  const events = world.eventTexts().filter((text) => /^Volume/.test(text))
+  t.same(events, [`VolumeNotResponding: volume "data": ${nas}`])
+})
+
 test('a volume that cannot be checked does not end the checks of the others', async (t) => {
   const volumes = fakeVolumes()
   let fails = true

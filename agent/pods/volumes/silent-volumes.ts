@@ -1,5 +1,5 @@
 /**
- * Events for running pods with a hostPath volume on a file system that stops answering, such as NFS without its server: their programs
+ * Events for running pods with a volume on a file system that stops answering, such as NFS without its server: their programs
  * wait in system calls, and nothing else shows why. One Event when it stops and one when it answers again, whatever the number of checks.
  */
 import type { Pod } from '../../../api/pod.ts'
@@ -9,17 +9,19 @@ import type { PodEvent } from '../record/pod-events.ts'
 import { isOver } from '../record/pod-record.ts'
 import type { PodRecords } from '../record/pod-records.ts'
 import type { VolumeStore } from './volume-store.ts'
+import { isClaim } from './wanted-claims.ts'
 
 export type SilentVolumesNeeds = {
   readonly records: Pick<PodRecords, 'entries'>
-  readonly volumes: Pick<VolumeStore, 'silence'>
+  readonly volumes: Pick<VolumeStore, 'silence' | 'placedAt'>
   readonly checkMs: number
   readonly recordEvent: (pod: Pod, event: PodEvent) => void
   readonly clock: Clock
   readonly log: Log
 }
 
-type HostVolume = { readonly pod: Pod; readonly key: string; readonly name: string; readonly path: string }
+/** Without a path it is a claim or a share. */
+type MountedVolume = { readonly pod: Pod; readonly uid: string; readonly name: string; readonly path?: string }
 
 export function silentVolumes(needs: SilentVolumesNeeds): { run(signal: AbortSignal): Promise<void> } {
   const { records, volumes, checkMs, recordEvent, clock, log } = needs
@@ -27,9 +29,11 @@ export function silentVolumes(needs: SilentVolumesNeeds): { run(signal: AbortSig
 
   const check = async (signal: AbortSignal) => {
     const found = new Set<string>()
-    for (const { pod, key, name, path } of hostVolumes(records)) {
+    for (const { pod, uid, name, path } of mountedVolumes(records)) {
       if (signal.aborted) return
-      const why = await volumes.silence(path)
+      const key = `${uid}/${name}`
+      const placed = path ?? (await volumes.placedAt(uid, name))
+      const why = placed === undefined ? undefined : await volumes.silence(placed)
       const wasSilent = silent.has(key)
       if (why !== undefined) found.add(key)
       if (why !== undefined && !wasSilent) {
@@ -51,13 +55,15 @@ export function silentVolumes(needs: SilentVolumesNeeds): { run(signal: AbortSig
   }
 }
 
-/** The hostPath volumes of the pods that run. */
-function hostVolumes(records: Pick<PodRecords, 'entries'>): readonly HostVolume[] {
+/** The volumes of the pods that run that may be on a file system of another machine. */
+function mountedVolumes(records: Pick<PodRecords, 'entries'>): readonly MountedVolume[] {
   return [...records.entries].flatMap(([uid, record]) => {
     const { pod, status } = record
     if (pod === undefined || status?.phase !== 'Running' || isOver(pod, record)) return []
-    return (pod.spec.volumes ?? []).flatMap(({ name, hostPath }) =>
-      hostPath === undefined ? [] : [{ pod, key: `${uid}/${name}`, name, path: hostPath.path }],
-    )
+    return (pod.spec.volumes ?? []).flatMap((volume) => {
+      const { name, hostPath, nfs } = volume
+      if (hostPath !== undefined) return [{ pod, uid, name, path: hostPath.path }]
+      return nfs !== undefined || isClaim(volume) ? [{ pod, uid, name }] : []
+    })
   })
 }

@@ -1,4 +1,5 @@
 /** The interface to the volumes on this machine. `agent/adapters/disk/volume-store.ts` implements it on files. */
+import type { MountedShare } from './share-mount.ts'
 
 /** A file of a volume: `path` within it, already found safe. */
 export type VolumeFile = {
@@ -26,9 +27,11 @@ export type ClaimVolume = {
   /** The uid of the PersistentVolume. */
   readonly uid: string
   readonly volume: string
-  /** A local one must exist. */
-  readonly source: 'hostPath' | 'local'
+  /** A local one must exist; a share is mounted. */
+  readonly source: 'hostPath' | 'local' | 'share'
+  /** Not of a share. */
   readonly path: string
+  readonly share?: MountedShare
   /** The type of a hostPath. */
   readonly type: string
   /** The id of the pool in which its folder is made; `path` then has its name in the pool. */
@@ -56,8 +59,10 @@ export interface VolumeStore {
    * pkg/kubelet/kubelet_pods.go, makeMounts).
    */
   part(podUID: string, volume: WantedVolume, subPath: string, mount: MountPlace): Promise<string>
-  /** Why the file system of a hostPath volume does not answer; undefined: it answers, or is on this machine. */
+  /** Why the file system of a volume does not answer; undefined: it answers, or is on this machine. */
   silence(path: string): Promise<string | undefined>
+  /** Where the volume of a claim, or a share, was placed for the pod; undefined: it was not. */
+  placedAt(podUID: string, name: string): Promise<string | undefined>
   /** Unmounts the parts of the pod's volumes. A container that starts later has its parts mounted again. */
   unmountParts(podUID: string): Promise<void>
   /** An empty file for what a container leaves to be read, for this attempt at it; those before the last go. */

@@ -88,6 +88,49 @@ test('a claim that cannot be mounted is reported in the words of the kubelet', a
   t.equal(eventOf([bound({}, { pod: 'other' })]), `MountVolume.SetUp failed for volume "pv" : ${inUse}`)
 })
 
+test('a claim on a share is mounted with the user in its Secret', async (t) => {
+  const nfs = { kind: 'nfs', server: 'nas', path: '/export', mountOptions: ['soft'] } as const
+  const onShare = (share: NodeVolume['share'], more: Partial<NodeClaim> = {}) => {
+    const { path: _, ...rest } = local
+    return { ...bound({}, more), volume: { ...rest, source: 'other' as const, ...(share && { share }) } }
+  }
+  t.match(wanted([onShare(nfs)]), { ok: true, value: { kind: 'claim', source: 'share', uid: 'uid-pv', share: nfs } })
+  t.match(eventOf([onShare(nfs, { pod: 'other' })]), /already in use by another pod$/)
+  const secret = { namespace: 'storage', name: 'nas' }
+  const smb = { kind: 'smb', server: 'nas', path: '/photos', secret } as const
+  const missing = 'MountVolume.SetUp failed for volume "pv" : secret "storage/nas" not found'
+  t.equal(eventOf([onShare(smb)]), missing)
+  const data = { username: 'YWRh', password: 'eA==' }
+  const sources = (namespace: string) => ({
+    ...others,
+    claims: [onShare(smb)],
+    secrets: [{ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'nas', namespace }, data } as const],
+  })
+  const pod = aPod({ name: 'db-0', uid: 'u', spec: { securityContext: { fsGroup: 2000 } } })
+  const volume = { name: 'v', persistentVolumeClaim }
+  const { secret: _, ...plain } = smb
+  t.match(wantedVolume(pod, volume, sources('storage')), {
+    value: { share: { ...plain, group: 2000, user: { username: 'ada', password: 'x' } } },
+  })
+  t.match(wantedVolume(pod, volume, sources('default')), { event: missing }, 'of another namespace')
+})
+
+test('an nfs volume of a pod is mounted for this pod, read-only if it says so', async (t) => {
+  const store = fakeVolumes()
+  const container = { name: 'main', volumeMounts: [{ name: 'v', mountPath: '/data' }] }
+  const nfs = { server: 'nas', path: '/export', readOnly: true }
+  const pod = aPod({ name: 'web', uid: 'u', containers: [container], spec: { volumes: [{ name: 'v', nfs }] } })
+  t.match(await containerMounts(pod, container, { ...others, claims: [] }, store), {
+    ok: true,
+    mounts: [{ target: '/data', readOnly: true }],
+  })
+  t.match(store.placed.get('u/v'), { uid: 'u.v', source: 'share', share: { kind: 'nfs', ...nfs } })
+  store.failNext('nas does not answer on port 2049')
+  t.match(await containerMounts(pod, container, { ...others, claims: [] }, store), {
+    event: 'MountVolume.SetUp failed for volume "v" : nas does not answer on port 2049',
+  })
+})
+
 test('a pod takes only the ephemeral claim that was made for it', async (t) => {
   const made = (owner: string) => [bound({}, { name: 'db-0-v', owner })]
   t.match(wanted(made('u'), { ephemeral: {} }), { ok: true })

@@ -1,7 +1,10 @@
 /** The claim of a pod's volume → the volume that it is bound to, or why it cannot be mounted, in the kubelet's words. Pure. */
 import type { Pod, Volume } from '../../../api/pod.ts'
+import type { Secret } from '../../../api/secret.ts'
 import type { NodeClaim, NodeVolume } from '../../../api/storage/node-claim.ts'
 import { claimsOfPod } from '../../../api/storage/pod-claims.ts'
+import type { Share } from '../../../api/storage/shares.ts'
+import { type MountedShare, shareUser } from './share-mount.ts'
 import { setUpFailed, type WantedVolume } from './volume-store.ts'
 import type { VolumeResult } from './wanted-volumes.ts'
 
@@ -11,20 +14,32 @@ export function isClaim({ persistentVolumeClaim, ephemeral }: Volume): boolean {
   return persistentVolumeClaim !== undefined || ephemeral !== undefined
 }
 
-/** The pod or the volume asks for it. A volume that is not a claim is not meant. */
+/** The pod or the volume asks for it. A volume that is not a claim, nor a share, is not meant. */
 export function isReadOnlyClaim(pod: Pod, volumeName: string, sources: { readonly claims?: readonly NodeClaim[] }) {
   const volume = pod.spec.volumes?.find(({ name }) => name === volumeName)
+  if (volume?.nfs !== undefined) return volume.nfs.readOnly === true
   if (volume === undefined || !isClaim(volume)) return false
-  const options = claimOf(pod, volume, sources.claims).found?.volume?.mountOptions ?? []
-  return volume.persistentVolumeClaim?.readOnly === true || options.includes('ro')
+  const { mountOptions = [], share } = claimOf(pod, volume, sources.claims).found?.volume ?? {}
+  const isReadOnly = mountOptions.includes('ro') || share?.readOnly === true
+  return volume.persistentVolumeClaim?.readOnly === true || isReadOnly
 }
 
-export function wantedClaim(
-  pod: Pod,
-  volume: Volume,
-  claims: readonly NodeClaim[] | undefined,
-): VolumeResult<WantedVolume> {
-  const { name, namespace, isEphemeral, found } = claimOf(pod, volume, claims)
+type ClaimSources = { readonly claims?: readonly NodeClaim[]; readonly secrets: readonly Secret[] }
+
+/** A pod's own `nfs` volume: as a claim, of no other pod. */
+export function wantedShare(pod: Pod, name: string, nfs: NonNullable<Volume['nfs']>): VolumeResult<WantedVolume> {
+  const { server, path, readOnly } = nfs
+  return {
+    ok: true,
+    value: {
+      ...{ name, kind: 'claim', uid: `${pod.metadata.uid}.${name}`, volume: name, source: 'share', path: '', type: '' },
+      ...{ claim: '', isForOnePod: false, share: { kind: 'nfs', server, path, ...(readOnly && { readOnly }) } },
+    },
+  }
+}
+
+export function wantedClaim(pod: Pod, volume: Volume, sources: ClaimSources): VolumeResult<WantedVolume> {
+  const { name, namespace, isEphemeral, found } = claimOf(pod, volume, sources.claims)
   const path = `${namespace}/${name}`
   if (found === undefined) {
     const missing = `failed to fetch PVC from API server: persistentvolumeclaims "${name}" not found`
@@ -43,7 +58,7 @@ export function wantedClaim(
     const other = `volume ${volume.name} has volumeMode ${volumeMode}, but is specified in volumeMounts`
     return notProcessed(volume.name, other)
   }
-  return wantedVolumeOf(pod, volume, found, found.volume)
+  return wantedVolumeOf(pod, volume, { claim: found, volume: found.volume, secrets: sources.secrets })
 }
 
 function claimOf({ metadata, spec }: Pod, volume: Volume, claims: readonly NodeClaim[] = []) {
@@ -56,21 +71,34 @@ function claimOf({ metadata, spec }: Pod, volume: Volume, claims: readonly NodeC
 function wantedVolumeOf(
   pod: Pod,
   { name, persistentVolumeClaim }: Volume,
-  { pod: holder, accessModes = [], ...claim }: NodeClaim,
-  volume: NodeVolume,
+  found: { readonly claim: NodeClaim; readonly volume: NodeVolume; readonly secrets: readonly Secret[] },
 ): VolumeResult<WantedVolume> {
+  const { volume, secrets } = found
+  const { pod: holder, accessModes = [], ...claim } = found.claim
   const { source, path, type = '', mountOptions = [], elsewhere } = volume
   const failed = (step: string, message: string) => ({
     ...{ ok: false as const, message, event: `${step} for volume "${volume.name}" : ${message}` },
   })
   if (elsewhere) return failed('MountVolume.NodeAffinity check failed', 'no matching NodeSelectorTerms')
+  const head = {
+    ...{ name, kind: 'claim' as const, uid: volume.uid, volume: volume.name, type },
+    ...{ claim: `${claim.namespace}/${claim.name}`, claimUID: claim.uid },
+    isForOnePod: accessModes.includes('ReadWriteOncePod'),
+  }
+  const isHeld = holder !== undefined && holder !== pod.metadata.uid
+  if (volume.share !== undefined) {
+    if (isHeld) return failed(setUpFailed, inUseElsewhere)
+    const share = withUser(volume.share, secrets, pod.spec.securityContext?.fsGroup)
+    if ('ok' in share) return failed(setUpFailed, share.message)
+    return { ok: true, value: { ...head, source: 'share', path: '', share } }
+  }
   if (source === 'other' || path === undefined) return failed(setUpFailed, 'no volume plugin matched')
   const options = mountOptions.filter((option) => source === 'hostPath' || !['ro', 'rw', 'defaults'].includes(option))
   if (options.length > 0) {
     const refused = 'Mount options are not supported for this volume type'
     return failed('MountVolume.MountOptionSupport check failed', `${refused}: ${options.join(',')}`)
   }
-  if (holder !== undefined && holder !== pod.metadata.uid) return failed(setUpFailed, inUseElsewhere)
+  if (isHeld) return failed(setUpFailed, inUseElsewhere)
   const { fsGroup, fsGroupChangePolicy } = pod.spec.securityContext ?? {}
   const isReadOnly = persistentVolumeClaim?.readOnly === true || mountOptions.includes('ro')
   // Not those of a hostPath, which belongs to the machine (hostPath.GetAttributes in pkg/volume/hostpath).
@@ -78,15 +106,26 @@ function wantedVolumeOf(
   return {
     ok: true,
     value: {
-      ...{ name, kind: 'claim', uid: volume.uid, volume: volume.name, source, path, type },
-      claim: `${claim.namespace}/${claim.name}`,
-      claimUID: claim.uid,
+      ...{ ...head, source, path },
       ...(volume.pool !== undefined && { pool: volume.pool }),
       ...(volume.hasData && { hasData: true }),
-      isForOnePod: accessModes.includes('ReadWriteOncePod'),
       ...(isOwned && { group: fsGroup, groupOnMismatch: fsGroupChangePolicy === 'OnRootMismatch' }),
     },
   }
+}
+
+/** The files of an SMB share get the fsGroup, as it has no owners. Those of NFS do not (nfs.GetAttributes in pkg/volume/nfs). */
+function withUser(
+  { secret, ...share }: Share,
+  secrets: readonly Secret[],
+  group: number | undefined,
+): MountedShare | { readonly ok: false; readonly message: string } {
+  const owned = { ...share, ...(share.kind === 'smb' && group !== undefined && { group }) }
+  if (secret === undefined) return owned
+  const found = secrets.find(({ metadata }) => metadata.name === secret.name && metadata.namespace === secret.namespace)
+  if (found === undefined) return { ok: false, message: `secret "${secret.namespace}/${secret.name}" not found` }
+  const user = shareUser(found.data ?? {})
+  return 'ok' in user ? user : { ...owned, user }
 }
 
 /** The pod waits for the claim (WaitForAttachAndMount in pkg/kubelet/volumemanager/volume_manager.go). */

@@ -13,7 +13,7 @@ import {
 import { onlyUser } from '../options/security.ts'
 import { type PodTokens, type TokenProjection, tokenId, tokenNeed } from './token-needs.ts'
 import type { VolumeFile, WantedVolume } from './volume-store.ts'
-import { isClaim, wantedClaim } from './wanted-claims.ts'
+import { isClaim, wantedClaim, wantedShare } from './wanted-claims.ts'
 
 export type VolumeSources = NamedSources &
   DownwardSources & {
@@ -33,8 +33,9 @@ const defaultFileMode = 0o644
 const groupMay = 0o440
 
 export function wantedVolume(pod: Pod, volume: Volume, sources: VolumeSources): VolumeResult<WantedVolume> {
-  const { name, emptyDir, hostPath, configMap, secret, downwardAPI, projected, csi } = volume
-  if (isClaim(volume)) return wantedClaim(pod, volume, sources.claims)
+  const { name, emptyDir, hostPath, configMap, secret, downwardAPI, projected, csi, nfs } = volume
+  if (isClaim(volume)) return wantedClaim(pod, volume, sources)
+  if (nfs !== undefined) return wantedShare(pod, name, nfs)
   const group = pod.spec.securityContext?.fsGroup
   const owned = group === undefined ? {} : { group }
   if (emptyDir !== undefined) {

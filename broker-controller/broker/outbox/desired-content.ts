@@ -4,14 +4,16 @@ import type { ServiceLink } from '../../../api/network/service-links.ts'
 import { learntByAnnotation } from '../../../api/node/node-checkpoint.ts'
 import { podRangeOf } from '../../../api/node/pod-range.ts'
 import { pendingReboot } from '../../../api/node/remote-reboot.ts'
+import type { Pod } from '../../../api/pod.ts'
+import type { NodeClaim } from '../../../api/storage/node-claim.ts'
 import type { DesiredMessage } from '../../../api/topics.ts'
 import { isAssigned, mayHave } from '../../store/checkpoints/checkpoint-data.ts'
 import type { ContentProver } from '../../store/checkpoints/content-proof.ts'
 import type { StoredObject } from '../../store/store.ts'
 import { type DesiredPod, desiredPods, hasSamePods } from './desired-pods.ts'
 import { linkedServices } from './linked-services.ts'
-import { type NodeClaimSources, nodeClaims } from './node-claims.ts'
-import { projectConfigMap, projectSecret, referencedData } from './referenced-data.ts'
+import { type NodeClaimSources, nodeClaims, secretsOfClaims } from './node-claims.ts'
+import { projectConfigMap, projectSecret, type ReferencedData, referencedData } from './referenced-data.ts'
 
 /** `awaitsCheckpoint`: the node keeps its pods running and posts its checkpoint; the other fields do not count. */
 export type DesiredContent = {
@@ -73,9 +75,9 @@ export function desiredContent(name: string, inputs: DesiredInputs): DesiredCont
 }
 
 /**
- * ConfigMaps and Secrets that the pods refer to and the node may have, the Services of their namespaces, their claims, its addresses, and whether
- * the machine is to restart. A pod that a node claimed in its checkpoint
- * gives it access to nothing that other nodes have.
+ * ConfigMaps and Secrets that the pods and the volumes of their claims refer to and the node may have, the Services of their namespaces,
+ * their claims, its addresses, and whether the machine is to restart. A pod that a node claimed in its checkpoint gives it access to nothing
+ * that other nodes have.
  */
 function desiredData(
   name: string,
@@ -84,8 +86,14 @@ function desiredData(
 ): DesiredContent['data'] {
   const { node, configMap, secret, runtimeClass, servicesIn, apiServer, clusterDomain, proofOf } = inputs
   const pods = [...desired.values()].map(({ pod }) => pod)
-  const all = referencedData(pods)
-  const assigned = pods.every(isAssigned) ? all : referencedData(pods.filter(isAssigned))
+  const claims = nodeClaims(pods, inputs)
+  const dataFor = (some: readonly Pod[], theirs: readonly NodeClaim[]): ReferencedData => {
+    const { configMaps, secrets } = referencedData(some)
+    return { configMaps, secrets: [...new Set([...secrets, ...secretsOfClaims(theirs)])].sort() }
+  }
+  const all = dataFor(pods, claims)
+  const own = pods.filter(isAssigned)
+  const assigned = own.length === pods.length ? all : dataFor(own, nodeClaims(own, inputs))
   const allowed = <T extends StoredObject<'configmaps'> | StoredObject<'secrets'>>(
     keys: readonly string[],
     assignedKeys: ReadonlySet<string>,
@@ -103,7 +111,6 @@ function desiredData(
     return found === undefined ? [] : [{ name: className, handler: found.handler }]
   })
   const services = linkedServices(pods, servicesIn)
-  const claims = nodeClaims(pods, inputs)
   const podCIDR = podRangeOf(node)
   const reboot = node && pendingReboot(node)
   return {

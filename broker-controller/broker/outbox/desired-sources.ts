@@ -16,6 +16,7 @@ import { isOtherNode } from './desired-content.ts'
 import { linkedServicesIndex } from './linked-services.ts'
 import type { NodeClaimSources } from './node-claims.ts'
 import { type ReferencedData, referencedDataIndex } from './referenced-data.ts'
+import { shareSecretsIndex } from './share-secrets.ts'
 
 export interface DesiredSources extends Omit<NodeClaimSources, 'node' | 'recordOf'> {
   node(name: string): StoredObject<'nodes'> | undefined
@@ -68,9 +69,11 @@ export function desiredSources(
   const configMapLoop = informer(needs, 'configmaps', (present, previous) =>
     dataChanged('configMaps', (present ?? previous)?.metadata),
   )
-  const secretLoop = informer(needs, 'secrets', (present, previous) =>
-    dataChanged('secrets', (present ?? previous)?.metadata),
-  )
+  const secretLoop = informer(needs, 'secrets', (present, previous) => {
+    const { metadata } = present ?? previous ?? {}
+    dataChanged('secrets', metadata)
+    for (const key of shareSecrets.claimsWith(keyText(metadata ?? {}))) claimChanged(key)
+  })
   // A class exists before its pods, and its handler never changes; one that is created again after them is rare.
   const classLoop = informer(needs, 'runtimeclasses', (present, previous) => {
     const name = (present ?? previous)?.metadata.name
@@ -87,7 +90,9 @@ export function desiredSources(
   const claimLoop = informer(needs, 'persistentvolumeclaims', (present, previous) =>
     claimChanged(keyText((present ?? previous)?.metadata ?? {})),
   )
+  const shareSecrets = shareSecretsIndex()
   const volumeLoop = informer(needs, 'persistentvolumes', (present, previous) => {
+    shareSecrets.update(present, previous)
     for (const { claimRef } of [present?.spec ?? {}, previous?.spec ?? {}]) {
       if (claimRef !== undefined) claimChanged(keyText(claimRef))
     }

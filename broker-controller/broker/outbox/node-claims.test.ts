@@ -31,7 +31,11 @@ test('a node receives where the volume of a bound claim is, once for all its pod
     },
   ])
   const nfs = { hostPath: undefined, nfs: { server: 'nas', path: '/export' } }
-  t.same(sent({ volume: () => pv(nfs) }), [{ ...head, volume: { name: 'pv', uid: 'uid-pv', source: 'other' } }])
+  const other = { name: 'pv', uid: 'uid-pv', source: 'other' }
+  const share = { kind: 'nfs', server: 'nas', path: '/export' }
+  t.same(sent({ volume: () => pv(nfs) }), [{ ...head, volume: { ...other, share } }])
+  const iscsi = { hostPath: undefined, iscsi: { targetPortal: 'nas', iqn: 'x' } }
+  t.same(sent({ volume: () => pv(iscsi) }), [{ ...head, volume: other }])
   t.same(sent({ claim: () => undefined }), [], 'the claim does not exist')
   t.same(sent({}, [aPod({ nodeName: 'pi-1' })]), [])
 })

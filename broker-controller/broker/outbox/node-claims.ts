@@ -9,6 +9,7 @@ import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts
 import type { PersistentVolumeClaim } from '../../../api/storage/persistent-volume-claim.ts'
 import { claimsOfPod, isForOnePod } from '../../../api/storage/pod-claims.ts'
 import { hasDataAnnotation, localProvisioner, poolAnnotation } from '../../../api/storage/pools.ts'
+import { type Share, shareOfVolume } from '../../../api/storage/shares.ts'
 import { volumeAnnotations, volumeFinalizers } from '../../../api/storage/volume-names.ts'
 
 export type NodeClaimSources = {
@@ -34,6 +35,15 @@ export function nodeClaims(pods: readonly Pod[], sources: NodeClaimSources): rea
 /** As `namespace/name`. */
 export function claimKeysOf(pod: Pod): readonly string[] {
   return claimsOfPod(pod).map(({ name }) => `${pod.metadata.namespace}/${name}`)
+}
+
+/** The Secrets, as `namespace/name`, that the node needs to mount these claims. */
+export function secretsOfClaims(claims: readonly NodeClaim[]): readonly string[] {
+  return claims.flatMap(({ volume }) => secretOfShare(volume?.share))
+}
+
+export function secretOfShare(share: Share | undefined): readonly string[] {
+  return share?.secret === undefined ? [] : [`${share.secret.namespace}/${share.secret.name}`]
 }
 
 /** As the kubelet judges a claim (getPVCExtractPV and getPVSpec in pkg/kubelet/volumemanager/populator). */
@@ -90,12 +100,14 @@ function holderOf(pods: readonly Pod[]): string | undefined {
   return first?.uid
 }
 
-function nodeVolume({ metadata, spec = {} }: PersistentVolume, node: Node | undefined): NodeVolume {
+function nodeVolume(persistent: PersistentVolume, node: Node | undefined): NodeVolume {
+  const { metadata, spec = {} } = persistent
   const { hostPath, local, volumeMode, mountOptions = [], nodeAffinity } = spec
   const { name = '', uid = '' } = metadata
   const terms = nodeAffinity?.required?.nodeSelectorTerms
   const elsewhere = terms !== undefined && node !== undefined && !matchesNodeSelectorTerms(terms, node)
   const { path } = hostPath ?? local ?? {}
+  const share = shareOfVolume(persistent)
   const { annotations = {} } = metadata
   const isOurs = local !== undefined && annotations[volumeAnnotations.provisionedBy] === localProvisioner
   const pool = isOurs ? annotations[poolAnnotation] : undefined
@@ -106,7 +118,8 @@ function nodeVolume({ metadata, spec = {} }: PersistentVolume, node: Node | unde
     ...(pool !== undefined && annotations[hasDataAnnotation] === 'true' && { hasData: true }),
     ...(hostPath?.type && { type: hostPath.type }),
     ...(volumeMode !== undefined && volumeMode !== 'Filesystem' && { volumeMode }),
-    ...(mountOptions.length > 0 && { mountOptions }),
+    ...(share === undefined && mountOptions.length > 0 && { mountOptions }),
+    ...(share !== undefined && { share }),
     ...(elsewhere && { elsewhere }),
   }
 }

@@ -7,6 +7,7 @@ import { quietLog } from '../../../daemon/testing/quiet-log.ts'
 import { contentDigest } from '../../store/checkpoints/checkpoint-data.ts'
 import { memoryStore } from '../../store/memory-store.ts'
 import type { StoreOrigin } from '../../store/store.ts'
+import { aStoredClaim, aStoredVolume } from '../../testing/volume-objects.ts'
 import type { Broker } from '../broker.ts'
 import { desiredPods, hasSamePods, projectPod } from './desired-pods.ts'
 import { nodeOutbox } from './node-outbox.ts'
@@ -156,6 +157,40 @@ test('a node receives the ConfigMaps and Secrets that its pods refer to, their c
   await pass()
   t.equal(desired('pi-1').length, before, 'labels of a ConfigMap are not published')
   t.equal(desired('pi-2').length, 1, 'and another node receives nothing of this')
+})
+
+test('the Secret of a share reaches the node with a pod whose claim is on it, and no other', async (t) => {
+  const { start, bind, desired, store, pass } = await outbox(t, 'pi-1', 'pi-2')
+  const hidden = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'nas', namespace: 'storage' } } as const
+  await store.create('secrets', { ...hidden, data: { username: 'YQ==' } })
+  const { metadata: claimMeta, ...claim } = aStoredClaim('photos', { spec: { volumeName: 'pv' } })
+  const made = await store.create('persistentvolumeclaims', {
+    ...{ ...claim, status: { phase: 'Bound' }, metadata: { namespace: 'default', name: claimMeta.name } },
+  })
+  const csi = {
+    ...{ driver: 'smb.bramble.dev', volumeHandle: 'photos', volumeAttributes: { source: '//nas/photos', subDir: 'a' } },
+    nodeStageSecretRef: { namespace: 'storage', name: 'nas' },
+  }
+  const claimRef = { namespace: 'default', name: 'photos', uid: made.metadata.uid }
+  const { metadata: _, spec: { hostPath: __, ...spec } = {}, ...volume } = aStoredVolume('pv')
+  await store.create('persistentvolumes', { ...volume, metadata: { name: 'pv' }, spec: { ...spec, csi, claimRef } })
+  const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'photos' } }]
+  await bind({ name: 'web', nodeName: 'pi-1', spec: { containers: [{ name: 'main', image: 'a' }], volumes } })
+  await bind({ name: 'other', nodeName: 'pi-2' })
+  await start()
+  t.match(desired('pi-1').at(-1), {
+    claims: [{ volume: { source: 'other', share: { kind: 'smb', server: 'nas', path: '/photos/a' } } }],
+    secrets: [{ metadata: { name: 'nas', namespace: 'storage' }, data: { username: 'YQ==' } }],
+  })
+  t.equal(desired('pi-2').at(-1)?.secrets, undefined)
+  const present = await store.get('secrets', { namespace: 'storage', name: 'nas' })
+  if (present === undefined) return t.fail()
+  await store.update('secrets', { ...present, data: { username: 'Yg==' } })
+  await pass()
+  t.match(desired('pi-1').at(-1)?.secrets, [{ data: { username: 'Yg==' } }], 'also when it changes')
+  await store.delete('pods', { namespace: 'default', name: 'web' })
+  await pass()
+  t.equal(desired('pi-1').at(-1)?.secrets, undefined)
 })
 
 test('a node receives the addresses its pods may have', async (t) => {

@@ -22,6 +22,8 @@ export type BoundedChild = {
   readonly command: readonly string[]
   readonly deadlineMs: number
   readonly start?: Start
+  /** It is killed with the programs that it has started. */
+  readonly ownGroup?: true
 }
 
 /** Together they must not use up the tasks that the unit of the agent allows. */
@@ -30,11 +32,18 @@ const mostText = 10_000
 const left = new Map<string, ChildProcess>()
 
 /** Rejects with NoAnswer if the program does not end in time, and with the error of its start. */
-export async function runBounded({ key, command, deadlineMs, start = spawn }: BoundedChild): Promise<ChildEnd> {
+export async function runBounded({
+  key,
+  command,
+  deadlineMs,
+  start = spawn,
+  ownGroup,
+}: BoundedChild): Promise<ChildEnd> {
   const [program = '', ...args] = command
   refuseIfLeft(key)
   return new Promise((resolve, reject) => {
-    const child = start(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, LC_ALL: 'C' } })
+    const env = { ...process.env, LC_ALL: 'C' }
+    const child = start(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env, detached: ownGroup === true })
     const texts = { stdout: '', stderr: '' }
     for (const name of ['stdout', 'stderr'] as const) {
       child[name]?.setEncoding('utf8').on('data', (text: string) => {
@@ -42,6 +51,7 @@ export async function runBounded({ key, command, deadlineMs, start = spawn }: Bo
       })
     }
     const stop = startDeadline(deadlineMs, () => {
+      if (ownGroup) killGroup(child)
       leave(key, child)
       reject(new NoAnswer(`${program} did not end within ${deadlineMs / 1000} s`))
     })
@@ -54,6 +64,14 @@ export async function runBounded({ key, command, deadlineMs, start = spawn }: Bo
       resolve({ code, ...texts })
     })
   })
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL')
+  } catch {
+    // ESRCH: it has just ended.
+  }
 }
 
 /** Kills it, and does not wait for its end. */

@@ -1,10 +1,12 @@
 import { chmod, lstat, mkdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'tap'
 import { isRoot, skipWithout } from '../../../../test/support/missing-parts.ts'
 import { testVolumes } from '../../../../test/support/volumes.ts'
 import type { WantedVolume } from '../../../pods/volumes/volume-store.ts'
 import { mountHung, noFuse } from '../../../testing/hung-filesystem.ts'
+import { mountPoints } from '../mounts.ts'
 import { remoteFiles } from '../remote/remote-files.ts'
 import { volumeStore } from '../volume-store.ts'
 import { giveToGroup } from './group-ownership.ts'
@@ -129,6 +131,38 @@ test('volumes of claims on this machine', { skip }, async (t) => {
         message: /deeper than 128 folders$/,
       },
     )
+  })
+
+  t.test('a share is mounted for the first pod that has it, and unmounted after the last', async (t) => {
+    const { store, folder, memoryDirectory } = await testVolumes(t)
+    const bin = join(folder, 'bin')
+    await mkdir(bin, { recursive: true })
+    await writeFile(join(bin, 'mount.nfs'), '#!/bin/sh\nmount -t tmpfs none "$2"\n', { mode: 0o755 })
+    const [path, server] = [process.env['PATH'], createServer((socket) => socket.destroy())]
+    process.env['PATH'] = `${bin}:${path}`
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    t.teardown(() => {
+      process.env['PATH'] = path
+      server.close()
+    })
+    const address = server.address()
+    const port = address !== null && typeof address === 'object' ? address.port : 0
+    const mountOptions = [`port=${port}`]
+    const share = { kind: 'nfs', server: '127.0.0.1', path: '/export', mountOptions } as const
+    const onShare = claim('', { source: 'share', share })
+    const mounted = await store.place('u', onShare)
+    t.equal(mounted, join(memoryDirectory, 'shares/pv-1'))
+    t.equal(await store.place('v', onShare), mounted)
+    t.equal(await store.placedAt('u', 'data'), mounted)
+    t.equal(await store.place('u', earlier), mounted)
+    const part = await store.part('u', onShare, 'sub', { containerName: 'main', index: 0 })
+    t.equal((await stat(part)).ino, (await stat(join(mounted, 'sub'))).ino)
+    const isMounted = async () => (await mountPoints()).some((point) => point.path === mounted)
+    await store.remove('u')
+    t.equal(await isMounted(), true)
+    await store.remove('v')
+    t.equal(await isMounted(), false)
+    await t.rejects(store.place('v', earlier), { message: 'it was not mounted before' })
   })
 
   t.test('a volume on a file system that does not answer is refused in time', { skip: noFuse }, async (t) => {

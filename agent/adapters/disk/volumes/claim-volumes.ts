@@ -14,6 +14,7 @@ import { type ClaimVolume, VolumeError } from '../../../pods/volumes/volume-stor
 import { inUseElsewhere } from '../../../pods/volumes/wanted-claims.ts'
 import type { RemoteFiles } from '../remote/remote-files.ts'
 import { remoteMountOn } from '../remote/remote-mounts.ts'
+import type { ShareMounts } from '../shares/share-mounts.ts'
 import { giveToGroup } from './group-ownership.ts'
 import { checkHostPath, checkLocalPath } from './host-files.ts'
 import type { VolumePool } from './pool.ts'
@@ -25,6 +26,10 @@ export interface ClaimVolumes {
   earlier(podUID: string, name: string): Promise<string>
   /** The pod goes: its files are not changed any more. */
   stop(podUID: string): void
+  /** Where it was placed for the pod; undefined: it was not. */
+  placedAt(podUID: string, name: string): Promise<string | undefined>
+  /** Unmounts the shares that no pod has. */
+  release(): Promise<void>
   /** Moves the folder of the volume to the trash of its pool, unless a pod has it. */
   discard(order: NodeVolumeOrder): Promise<void>
 }
@@ -36,26 +41,31 @@ export type ClaimVolumesNeeds = {
   readonly pods: string
   readonly remote: RemoteFiles
   readonly pool: VolumePool
+  readonly shares: ShareMounts
   /** A worker waits so long for the files of a volume to get their group. The work goes on afterwards. */
   readonly patienceMs?: number
 }
 
-const RecordSchema = object({ uid: text, source: oneOf('hostPath', 'local'), path: text, type: text })
+const RecordSchema = object({ uid: text, source: oneOf('hostPath', 'local', 'share'), path: text, type: text })
 type Placed = Pick<ClaimVolume, 'uid' | 'source' | 'path' | 'type'>
 
 /** The hint is the kubelet's (SetVolumeOwnership in pkg/volume/volume_linux.go). */
 const stillChanging =
   'the files of the volume are being given to the fsGroup. If the volume has a lot of files then setting volume ownership could be slow, see https://github.com/kubernetes/kubernetes/issues/69699; fsGroupChangePolicy: OnRootMismatch does it once'
 
-export function claimVolumes({ folderOf, pods, remote, pool, patienceMs = 2_000 }: ClaimVolumesNeeds): ClaimVolumes {
+export function claimVolumes(needs: ClaimVolumesNeeds): ClaimVolumes {
+  const { folderOf, pods, remote, pool, shares, patienceMs = 2_000 } = needs
   const inTurn = turnsByKey()
   const changes = groupChanges(patienceMs)
 
-  const check = ({ source, path, type }: Placed) =>
-    source === 'local' ? checkLocalPath(path, remote) : checkHostPath(path, type, remote)
+  const check = ({ uid, source, path, type }: Placed) => {
+    if (source === 'share') return shares.check(uid)
+    return source === 'local' ? checkLocalPath(path, remote) : checkHostPath(path, type, remote)
+  }
 
   /** It exists there. */
   const located = async (volume: ClaimVolume): Promise<string> => {
+    if (volume.share !== undefined) return await shares.place(volume.uid, volume.share)
     if (volume.pool === undefined) await check(volume)
     else return await pool.folder({ ...volume, pool: volume.pool, hasGroup: volume.group !== undefined })
     return volume.path
@@ -114,6 +124,14 @@ export function claimVolumes({ folderOf, pods, remote, pool, patienceMs = 2_000 
       if (record === undefined) throw new VolumeError('it was not mounted before')
       await check(record)
       return record.path
+    },
+    placedAt: async (podUID, name) => (await read(folderOf(podUID), name))?.path,
+    async release() {
+      for (const uid of await shares.uids()) {
+        await inTurn(uid, async () => {
+          if ((await podWith((placed) => placed.uid === uid)) === undefined) await shares.unmount(uid)
+        })
+      }
     },
     stop: changes.stop,
     discard: (order) =>

@@ -6,6 +6,7 @@ import type { PersistentVolume, PersistentVolumeSpec } from '../../../../api/sto
 import {
   accessModeProblems,
   classNameProblems,
+  nfsProblems,
   positiveAmountProblems,
   volumeModeProblems,
 } from '../../../../api/storage/volume-problems.ts'
@@ -120,14 +121,6 @@ function sourceProblems(at: string, spec: PersistentVolumeSpec): readonly Proble
     ...(first === 'local' && local ? localProblems(at, local, spec) : []),
     ...(first === 'csi' && csi ? csiProblems(`${at}.csi`, csi) : []),
     ...more.map((name) => forbidden(`${at}.${name}`, 'may not specify more than 1 volume type')),
-  ]
-}
-
-function nfsProblems(field: string, { server, path }: NonNullable<PersistentVolumeSpec['nfs']>): readonly Problem[] {
-  return [
-    ...(server === '' ? [required(`${field}.server`)] : []),
-    ...(path === '' ? [required(`${field}.path`)] : []),
-    ...(path.startsWith('/') ? [] : [invalid(`${field}.path`, path, 'must be an absolute path')]),
   ]
 }
 

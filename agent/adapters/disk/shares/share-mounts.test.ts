@@ -1,0 +1,146 @@
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { isRoot, skipWithout } from '../../../../test/support/missing-parts.ts'
+import type { MountedShare } from '../../../pods/volumes/share-mount.ts'
+import { VolumeError } from '../../../pods/volumes/volume-store.ts'
+import { mountHung, noFuse } from '../../../testing/hung-filesystem.ts'
+import { mountPoints, mountsAt, unmount } from '../mounts.ts'
+import { remoteFiles } from '../remote/remote-files.ts'
+import { shareMounts } from './share-mounts.ts'
+
+const skip = skipWithout('root', isRoot())
+const nfs: MountedShare = { kind: 'nfs', server: '10.0.0.5', path: '/export' }
+const user = { username: 'ada', password: 'top, secret' }
+const smb: MountedShare = { kind: 'smb', server: 'nas', path: '/photos', user }
+
+type Ending = { teardown(end: () => unknown): void }
+
+/** Shares whose helpers are these shell programs: `$1` is the source, `$2` the folder, `$4` the options. */
+async function shares(t: Ending, helpers: { readonly [name: string]: string }, more = {}) {
+  const folder = await mkdtemp(join(tmpdir(), 'bs-'))
+  const bin = join(folder, 'bin')
+  await mkdir(bin)
+  for (const [name, program] of Object.entries(helpers)) {
+    await writeFile(join(bin, name), `#!/bin/sh\n${program.replaceAll('FOLDER', folder)}\n`)
+    await chmod(join(bin, name), 0o755)
+  }
+  const path = process.env['PATH'] ?? ''
+  process.env['PATH'] = `${bin}:${path}`
+  t.teardown(async () => {
+    process.env['PATH'] = path
+    for (const { path: mounted } of mountsAt(await mountPoints(), folder)) await unmount(mounted)
+    await rm(folder, { recursive: true, force: true })
+  })
+  const needs = { folder, remote: remoteFiles(500), probe: async () => {}, ...more }
+  return { folder, mounts: shareMounts(needs) }
+}
+
+const asTmpfs = 'mount -t tmpfs none "$2" && echo "$1 $4" >> FOLDER/log'
+
+test('shares of a NAS', { skip }, async (t) => {
+  t.test('a share is mounted once, and unmounted when asked', async (t) => {
+    const { folder, mounts } = await shares(t, { 'mount.nfs': asTmpfs })
+    const path = await mounts.place('pv-1', nfs)
+    t.equal(path, join(folder, 'shares/pv-1'))
+    t.equal(await mounts.place('pv-1', nfs), path)
+    const log = (await readFile(join(folder, 'log'), 'utf8')).trim().split('\n')
+    t.equal(log.length, 1, 'another pod has the same mount')
+    t.match(log[0], /^10\.0\.0\.5:\/export hard,/)
+    await mounts.check('pv-1')
+    t.same(await mounts.uids(), ['pv-1'])
+    await mounts.unmount('pv-1')
+    t.same(await mounts.uids(), [])
+    await t.rejects(mounts.check('pv-1'), { message: 'its share is not mounted any more' })
+  })
+
+  t.test('the password is in a file for root alone, which exists during the mount only', async (t) => {
+    const cifs = `file=\${4##*credentials=}; { cat "$file"; stat --format=%a "$file"; } > FOLDER/seen; ${asTmpfs}`
+    const { folder, mounts } = await shares(t, { 'mount.cifs': cifs })
+    await mounts.place('pv-1', smb)
+    t.equal(await readFile(join(folder, 'seen'), 'utf8'), 'username=ada\npassword=top, secret\n600\n')
+    t.notMatch(await readFile(join(folder, 'log'), 'utf8'), /secret/)
+    t.same(await readdir(join(folder, 'credentials')), [])
+    const failing = await shares(t, { 'mount.cifs': 'echo "mount error(13): Permission denied" >&2; exit 32' })
+    const denied = { message: 'mount failed: exit status 32: mount error(13): Permission denied' }
+    await t.rejects(failing.mounts.place('pv-1', smb), denied)
+    t.same(await readdir(join(failing.folder, 'credentials')), [])
+  })
+
+  t.test('a missing helper is reported with the package that has it', async (t) => {
+    const { mounts } = await shares(t, {})
+    const path = process.env['PATH']
+    process.env['PATH'] = '/nowhere'
+    const missing = 'mount.nfs is not on this machine. Install the package nfs-common'
+    await t.rejects(mounts.place('pv-1', nfs), { name: 'VolumeError', message: `mount failed: ${missing}` })
+    process.env['PATH'] = path
+  })
+
+  t.test('nothing is mounted from a server that does not answer', async (t) => {
+    const probe = async () => {
+      throw new VolumeError('10.0.0.5 does not answer on port 2049')
+    }
+    const { folder, mounts } = await shares(t, { 'mount.nfs': asTmpfs }, { probe })
+    await t.rejects(mounts.place('pv-1', nfs), { message: '10.0.0.5 does not answer on port 2049' })
+    await t.rejects(stat(join(folder, 'log')), { code: 'ENOENT' })
+  })
+
+  t.test('a worker does not wait for a slow mount, which goes on', async (t) => {
+    const slow = `until [ -e FOLDER/go ]; do sleep 0.05; done; ${asTmpfs}`
+    const { folder, mounts } = await shares(t, { 'mount.nfs': slow }, { patienceMs: 10 })
+    const late = { message: 'the mount of /export of 10.0.0.5 takes longer than usual' }
+    await t.rejects(mounts.place('pv-1', nfs), late)
+    await t.rejects(mounts.place('pv-1', nfs), late, 'no second helper is started')
+    await writeFile(join(folder, 'go'), '')
+    while ((await mounts.uids()).length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+    for (;;) {
+      const placed = await mounts.place('pv-1', nfs).catch(() => undefined)
+      if (placed !== undefined) break
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+    t.equal((await readFile(join(folder, 'log'), 'utf8')).trim().split('\n').length, 1)
+  })
+
+  t.test('a helper that hangs is killed with its children, and the next attempt reports it', async (t) => {
+    const hangs = 'sleep 1000 & echo $! > FOLDER/child; wait'
+    const { folder, mounts } = await shares(t, { 'mount.nfs': hangs }, { deadlineMs: 500 })
+    await t.rejects(mounts.place('pv-1', nfs), { message: 'mount failed: mount.nfs did not end within 0.5 s' })
+    const child = (await readFile(join(folder, 'child'), 'utf8')).trim()
+    const isGone = async () =>
+      /^State:\s+[ZX]/m.test(await readFile(`/proc/${child}/status`, 'utf8').catch(() => 'State: X'))
+    while (!(await isGone())) await new Promise((resolve) => setTimeout(resolve, 5))
+    t.pass('its child is gone, too')
+  })
+
+  t.test('a share that the server has replaced is mounted again', async (t) => {
+    const { folder, mounts } = await shares(
+      t,
+      { 'mount.nfs': asTmpfs },
+      {
+        remote: {
+          ...remoteFiles(500),
+          kindOf: async () => {
+            throw new VolumeError("stat: cannot statx '/x': Stale file handle")
+          },
+        },
+      },
+    )
+    const path = await mounts.place('pv-1', nfs)
+    await writeFile(join(path, 'old'), '')
+    await mounts.place('pv-1', nfs)
+    t.same(await readdir(path), [])
+    t.equal(mountsAt(await mountPoints(), folder).length, 1)
+  })
+
+  t.test('a share that hangs is refused in time, and holds up no other', { skip: noFuse }, async (t) => {
+    for (const reads of [true, false]) {
+      const { folder, mounts } = await shares(t, { 'mount.nfs': asTmpfs })
+      const server = await mountHung(t, join(folder, 'shares/pv-1'), { reads })
+      await t.rejects(mounts.place('pv-1', nfs), { message: /^the file system mounted at .* does not answer$/ })
+      t.equal(await mounts.place('pv-2', nfs), join(folder, 'shares/pv-2'), 'other volumes are not affected')
+      t.same([...(await mounts.uids())].sort(), ['pv-1', 'pv-2'])
+      server.answer()
+    }
+  })
+})

@@ -1,0 +1,46 @@
+/** Folders of a NAS, as PersistentVolumes and pods name them and nodes mount them. */
+import { bool, type Described, list, object, oneOf, optional, text } from '../schema.ts'
+import type { PersistentVolume } from './persistent-volume.ts'
+
+const ShareSecretSchema = object({ namespace: text, name: text })
+
+export const ShareSchema = object({
+  kind: oneOf('nfs', 'smb'),
+  server: text,
+  /** Absolute. The first part of an SMB share is its name. */
+  path: text,
+  readOnly: optional(bool),
+  mountOptions: optional(list(text)),
+  /** The user of an SMB share is in this Secret. */
+  secret: optional(ShareSecretSchema),
+})
+export type Share = Described<typeof ShareSchema>
+
+/**
+ * The driver of PersistentVolumes on an SMB share. Nodes mount them by themselves: there is no CSI driver to install. Attributes and Secret are
+ * those of csi-driver-smb.
+ */
+export const smbDriver = 'smb.bramble.dev'
+const mountOptionsAnnotation = 'volume.beta.kubernetes.io/mount-options'
+
+/** undefined: the volume is not on a share. What is wrong with it is found by the node (`share-mount.ts`). */
+export function shareOfVolume({ metadata, spec = {} }: PersistentVolume): Share | undefined {
+  const annotated = metadata.annotations?.[mountOptionsAnnotation]
+  const mountOptions = annotated === undefined ? (spec.mountOptions ?? []) : annotated.split(',')
+  const options = mountOptions.length > 0 && { mountOptions }
+  const { nfs, csi } = spec
+  if (nfs !== undefined) {
+    const { server, path, readOnly } = nfs
+    return { kind: 'nfs', server, path, ...(readOnly && { readOnly }), ...options }
+  }
+  if (csi?.driver !== smbDriver) return undefined
+  const { readOnly, volumeAttributes = {}, nodeStageSecretRef: secret } = csi
+  const [, server = '', share = ''] = /^\/\/([^/]*)(\/.*)?$/.exec(volumeAttributes['source'] ?? '') ?? []
+  const { subDir = '' } = volumeAttributes
+  return {
+    ...{ kind: 'smb', server, path: `${share}${subDir === '' ? '' : `/${subDir}`}` },
+    ...(readOnly && { readOnly }),
+    ...options,
+    ...(secret?.name && { secret: { namespace: secret.namespace ?? '', name: secret.name } }),
+  }
+}
