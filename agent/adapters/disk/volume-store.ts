@@ -19,7 +19,7 @@ import { type RemoteFiles, remoteFiles } from './remote/remote-files.ts'
 import { remoteMountOn } from './remote/remote-mounts.ts'
 import { shareMounts } from './shares/share-mounts.ts'
 import { readToken, writeToken } from './token-files.ts'
-import { claimVolumes } from './volumes/claim-volumes.ts'
+import { type ClaimVolumes, claimVolumes } from './volumes/claim-volumes.ts'
 import { diskTrash } from './volumes/disk-trash.ts'
 import { checkHostPath } from './volumes/host-files.ts'
 import { volumePool } from './volumes/pool.ts'
@@ -102,22 +102,14 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
   const remove = async (podUID: string, signal?: AbortSignal) => {
     claims.stop(podUID)
     await removeUnmounted(podUID, [aside(podUID), onDisk(podUID), join(messages, safe(podUID))], signal)
-    // The unmount of a share whose server is away may take long, and is tried again with the next pod.
-    await withinOr(
-      releaseMs,
-      undefined,
-      claims.release().catch(() => undefined),
-    )
+    await releaseShares(claims)
   }
 
   return {
     trash: diskTrash({ pool, discard: claims.discard }),
     place: (podUID, volume) => described(`volume "${volume.name}"`, () => place(podUID, volume)),
     part: (podUID, volume, subPath, mount) => described(subPath, () => part(podUID, volume, subPath, mount)),
-    async silence(path) {
-      const mount = await remoteMountOn(path)
-      return mount && (await remote.silence(mount))
-    },
+    silence: (path) => silenceAt(path, remote),
     placedAt: (podUID, name) => claims.placedAt(podUID, safe(name)),
     unmountParts: (podUID) =>
       described(`the volumes of pod ${podUID}`, async () => void (await unmountBelow([aside(podUID, 'parts')]))),
@@ -148,6 +140,17 @@ export function volumeStore({ dataDirectory, memoryDirectory }: VolumeFolders, r
       return [...new Set(found.flat())]
     },
   }
+}
+
+async function silenceAt(path: string, remote: RemoteFiles): Promise<string | undefined> {
+  const mount = await remoteMountOn(path)
+  return mount && (await remote.silence(mount))
+}
+
+/** The unmount of a share whose server is away may take long, and is tried again with the next pod. */
+async function releaseShares(claims: Pick<ClaimVolumes, 'release'>): Promise<void> {
+  const released = claims.release().catch(() => undefined)
+  await withinOr(releaseMs, undefined, released)
 }
 
 /** In place of what is mounted at the target. Releases the part. */

@@ -1,10 +1,10 @@
 /** A share of a NAS → the command that mounts it, or why it must not be mounted. Pure. Every field comes from the API. */
-import type { Share } from '../../../api/storage/shares.ts'
+import type { NasShare } from '../../../api/storage/shares.ts'
 
 export type ShareUser = { readonly username: string; readonly password: string; readonly domain?: string }
 
 /** `user`: of an SMB share. `group`: the fsGroup of the pod, which gets the files of an SMB share. */
-export type MountedShare = Omit<Share, 'secret'> & { readonly user?: ShareUser; readonly group?: number }
+export type MountedShare = Omit<NasShare, 'secret'> & { readonly user?: ShareUser; readonly group?: number }
 
 export type ShareMount = {
   /** In the PATH of the agent. mount(8) is left out: it would handle options of its own, and start other programs. */
@@ -55,6 +55,19 @@ export function shareMount(share: MountedShare): ShareMountResult {
   }
 }
 
+/**
+ * The folders of the share that are made at the first mount: below `root`, which is mounted for that as a share of its own. undefined: the
+ * share must be there as it is.
+ */
+export function madeFolder({
+  root,
+  ...share
+}: MountedShare): { readonly root: MountedShare; readonly folder: string } | undefined {
+  const start = root?.replace(/\/+$/, '')
+  if (root === undefined || start === undefined || !share.path.startsWith(`${start}/`)) return undefined
+  return { root: { ...share, path: root }, folder: share.path.slice(start.length + 1) }
+}
+
 /** Who may use the files is decided here: an SMB server has one user for all of them. */
 function smbOptions({ user, group }: MountedShare, names: ReadonlySet<string>): readonly string[] {
   const isGuest = user === undefined && !names.has('guest') && !names.has('sec')
@@ -84,7 +97,7 @@ const harmful = [
 ]
 const ofTheSecret = ['credentials', 'cred', 'username', 'user', 'password', 'pass', 'password2', 'pass2']
 
-function optionProblem(kind: Share['kind'], option: string): string | undefined {
+function optionProblem(kind: NasShare['kind'], option: string): string | undefined {
   const name = nameOf(option)
   const shown = JSON.stringify(name.slice(0, 64))
   // Values are not shown: one may be a password.

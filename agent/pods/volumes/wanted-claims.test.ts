@@ -115,7 +115,7 @@ test('a claim on a share is mounted with the user in its Secret', async (t) => {
   t.match(wantedVolume(pod, volume, sources('default')), { event: missing }, 'of another namespace')
 })
 
-test('an nfs volume of a pod is mounted for this pod, read-only if it says so', async (t) => {
+test('an nfs volume of a pod is mounted for this pod, read-only if it is', async (t) => {
   const store = fakeVolumes()
   const container = { name: 'main', volumeMounts: [{ name: 'v', mountPath: '/data' }] }
   const nfs = { server: 'nas', path: '/export', readOnly: true }

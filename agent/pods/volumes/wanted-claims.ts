@@ -3,7 +3,7 @@ import type { Pod, Volume } from '../../../api/pod.ts'
 import type { Secret } from '../../../api/secret.ts'
 import type { NodeClaim, NodeVolume } from '../../../api/storage/node-claim.ts'
 import { claimsOfPod } from '../../../api/storage/pod-claims.ts'
-import type { Share } from '../../../api/storage/shares.ts'
+import type { NasShare } from '../../../api/storage/shares.ts'
 import { type MountedShare, shareUser } from './share-mount.ts'
 import { setUpFailed, type WantedVolume } from './volume-store.ts'
 import type { VolumeResult } from './wanted-volumes.ts'
@@ -116,7 +116,7 @@ function wantedVolumeOf(
 
 /** The files of an SMB share get the fsGroup, as it has no owners. Those of NFS do not (nfs.GetAttributes in pkg/volume/nfs). */
 function withUser(
-  { secret, ...share }: Share,
+  { secret, ...share }: NasShare,
   secrets: readonly Secret[],
   group: number | undefined,
 ): MountedShare | { readonly ok: false; readonly message: string } {

@@ -34,6 +34,9 @@ test('a node receives where the volume of a bound claim is, once for all its pod
   const other = { name: 'pv', uid: 'uid-pv', source: 'other' }
   const share = { kind: 'nfs', server: 'nas', path: '/export' }
   t.same(sent({ volume: () => pv(nfs) }), [{ ...head, volume: { ...other, share } }])
+  const annotations = { 'pv.kubernetes.io/provisioned-by': 'bramble.dev/nfs', 'bramble.dev/share-root': '/' }
+  const made = () => aStoredVolume('pv', { metadata: { annotations }, spec: { claimRef: claimRefTo('data'), ...nfs } })
+  t.match(sent({ volume: made }), [{ volume: { share: { ...share, root: '/' } } }], 'its folder is made')
   const iscsi = { hostPath: undefined, iscsi: { targetPortal: 'nas', iqn: 'x' } }
   t.same(sent({ volume: () => pv(iscsi) }), [{ ...head, volume: other }])
   t.same(sent({ claim: () => undefined }), [], 'the claim does not exist')

@@ -9,7 +9,7 @@ import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts
 import type { PersistentVolumeClaim } from '../../../api/storage/persistent-volume-claim.ts'
 import { claimsOfPod, isForOnePod } from '../../../api/storage/pod-claims.ts'
 import { hasDataAnnotation, localProvisioner, poolAnnotation } from '../../../api/storage/pools.ts'
-import { type Share, shareOfVolume } from '../../../api/storage/shares.ts'
+import { type NasShare, shareOfVolume } from '../../../api/storage/shares.ts'
 import { volumeAnnotations, volumeFinalizers } from '../../../api/storage/volume-names.ts'
 
 export type NodeClaimSources = {
@@ -42,7 +42,7 @@ export function secretsOfClaims(claims: readonly NodeClaim[]): readonly string[]
   return claims.flatMap(({ volume }) => secretOfShare(volume?.share))
 }
 
-export function secretOfShare(share: Share | undefined): readonly string[] {
+export function secretOfShare(share: NasShare | undefined): readonly string[] {
   return share?.secret === undefined ? [] : [`${share.secret.namespace}/${share.secret.name}`]
 }
 

@@ -32,6 +32,20 @@ test('a released volume with the policy Delete is deleted', async (t) => {
   t.same(plan({ volume: { ...volume, status: { phase: 'Failed' } } }), { plan: 'delete' })
 })
 
+test('a released volume on a share goes, and its folder stays there', async (t) => {
+  const onShare: PersistentVolume = {
+    ...volume,
+    metadata: { name: 'pvc-1', uid: 'u-1', annotations: { 'pv.kubernetes.io/provisioned-by': 'bramble.dev/nfs' } },
+    spec: { nfs: { server: 'nas', path: '/export/a' }, persistentVolumeReclaimPolicy: 'Delete' },
+  }
+  t.same(plan({ volume: onShare }), { plan: 'delete' })
+  t.same(plan({ volume: onShare, hasClaim: true }), { plan: 'nothing' })
+  t.same(plan({ volume: onShare, isHeld: true }), { plan: 'nothing' })
+  t.same(plan({ volume: withPolicy(onShare, 'Retain') }), { plan: 'nothing' })
+  const metadata = { ...onShare.metadata, deletionTimestamp, finalizers: [volumeDataFinalizer] }
+  t.same(plan({ volume: { ...onShare, metadata } }), { plan: 'release' })
+})
+
 test('no volume is deleted while it may be wanted', async (t) => {
   const nothing = { plan: 'nothing' }
   t.same(plan({ hasClaim: true }), nothing)

@@ -1,5 +1,6 @@
-/** What the deletion of a volume of a pool needs next. Pure. */
+/** What the deletion of a volume of a pool, or on the share of a class, needs next. Pure. */
 import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts'
+import { isOnClassShare } from '../../../api/storage/shares.ts'
 import { deletionOrder, poolOfVolume, volumeDataFinalizer } from '../../../api/storage/volume-orders.ts'
 import type { StorageReport } from '../../usage/storage-board.ts'
 import type { VolumeEvent } from './claim-plan.ts'
@@ -23,7 +24,9 @@ export type Holder = {
 
 export type VolumeDeletionPlan =
   | { readonly plan: 'nothing' }
-  /** The object is deleted, with the finalizer: it stays, and its node gets the order. */
+  /**
+   * The object is deleted, with the finalizer: it stays, and its node gets the order. One on a share goes at once, and its folder stays there.
+   */
   | { readonly plan: 'delete' }
   /** The data is in the trash, or the policy keeps it: the finalizer goes. */
   | { readonly plan: 'release' }
@@ -36,12 +39,14 @@ export function planVolumeDeletion({ volume, hasClaim, holder, isHeld }: VolumeD
   const { deletionTimestamp, finalizers = [], uid = '' } = volume.metadata
   const isProtected = finalizers.includes(volumeDataFinalizer)
   const isUnwanted = volume.spec?.persistentVolumeReclaimPolicy === 'Delete'
-  if (pool === undefined) return deletionTimestamp !== undefined && isProtected ? { plan: 'release' } : nothing
+  const isOnShare = isOnClassShare(volume)
+  if (pool === undefined && deletionTimestamp !== undefined) return isProtected ? { plan: 'release' } : nothing
+  if (pool === undefined && !isOnShare) return nothing
   if (deletionTimestamp === undefined) {
     const isReleased = ['Released', 'Failed'].includes(volume.status?.phase ?? '')
     return isReleased && isUnwanted && !hasClaim && !isHeld ? { plan: 'delete' } : nothing
   }
-  if (!isProtected) return nothing
+  if (!isProtected || pool === undefined) return nothing
   if (!isUnwanted) return { plan: 'release' }
   // Bound or not visited by the binder yet, or its claim may come back.
   if (deletionOrder(volume) === undefined || isHeld) return { plan: 'wait' }

@@ -69,6 +69,22 @@ test('a claim that was given a node without a pool is placed again', async (t) =
   t.ok((await world.events('data')).includes(`ProvisioningFailed ${because}`))
 })
 
+test('a claim of a class on a share is bound to a folder there, and the volume goes after the claim', async (t) => {
+  const world = await aWorld(t)
+  const parameters = { server: '10.0.0.5', share: '/export' }
+  await world.add('storageclasses', aStorageClass('nas', { provisioner: 'bramble.dev/nfs', parameters }))
+  const spec = { ...sent.spec, storageClassName: 'nas' }
+  await world.add('persistentvolumeclaims', { ...sent, spec, metadata: { namespace: 'default', name: 'photos' } })
+  await world.settle(500)
+  const claim = await world.claim('photos')
+  const name = `pvc-${claim?.metadata.uid}`
+  t.match(claim, { spec: { volumeName: name }, status: { phase: 'Bound' } })
+  t.match(await world.volume(name), { spec: { nfs: { server: '10.0.0.5', path: '/export/default/photos' } } })
+  await world.store.delete('persistentvolumeclaims', { namespace: 'default', name: 'photos' })
+  await world.settle(500)
+  t.equal(await world.volume(name), undefined, 'the folder stays on the share')
+})
+
 test('a node has the labels of the pools that it reports, whatever it was given before', async (t) => {
   const world = await aWorld(t)
   const { metadata, ...node } = aNode({ name: 'pi-1', labels: { [`pool.bramble.dev/${first}`]: '', site: 'a' } })

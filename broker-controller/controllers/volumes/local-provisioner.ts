@@ -1,9 +1,10 @@
 /**
- * Loop: the provisioner of the class `local-path`. The volume is an object only: its folder is made by the agent of its node when the first
- * pod mounts it, so that nothing is waited for.
+ * Loop: the provisioner of the class `local-path`, and of classes that give each claim a folder on a share. The volume is an object only: its
+ * folder is made by the agent of its node when the first pod mounts it, so that nothing is waited for.
  */
 import { isApiError } from '../../../api/api-error.ts'
 import { localProvisioner } from '../../../api/storage/pools.ts'
+import { shareProvisioners } from '../../../api/storage/shares.ts'
 import { classOfClaim } from '../../../api/storage/volume-matching.ts'
 import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
 import { type Reconciled, runController } from '../../../daemon/controller.ts'
@@ -16,6 +17,7 @@ import { rewrite } from '../../store/rewrite.ts'
 import type { AdmittedCreation } from '../workloads/admitted-creation.ts'
 import type { StoredClaim } from './bind-writes.ts'
 import { planProvision } from './local-provision-plan.ts'
+import { planShareProvision } from './share-provision-plan.ts'
 
 export type LocalProvisionerNeeds = InformerNeeds & {
   readonly creation: AdmittedCreation
@@ -26,13 +28,18 @@ const account = 'local-path-provisioner'
 /** A change of the claim is looked at at once; one of its class or node after this time. */
 const againMs = 30_000
 
+function isOurs(provisioner: string | undefined): boolean {
+  return (
+    provisioner !== undefined && (provisioner === localProvisioner || Object.hasOwn(shareProvisioners, provisioner))
+  )
+}
+
 export function localProvisioning(needs: LocalProvisionerNeeds): Loop {
   const { store, clock, log, creation, events } = needs
   const queue = workQueue(clock)
   const claims = informer(needs, 'persistentvolumeclaims', (present) => {
     const asked = present?.metadata.annotations?.[volumeAnnotations.provisioner]
-    if (present !== undefined && asked === localProvisioner && !present.spec?.volumeName)
-      queue.add(keyText(present.metadata))
+    if (present !== undefined && isOurs(asked) && !present.spec?.volumeName) queue.add(keyText(present.metadata))
   })
   const classes = informer(needs, 'storageclasses', () => undefined)
   const nodes = informer(needs, 'nodes', () => undefined)
@@ -41,7 +48,8 @@ export function localProvisioning(needs: LocalProvisionerNeeds): Loop {
     const { namespace, name, uid } = claim.metadata
     const object = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', ...(namespace && { namespace }), name, uid }
     try {
-      await events.record({ object, component: localProvisioner, type, reason, message })
+      const component = claim.metadata.annotations?.[volumeAnnotations.provisioner] ?? localProvisioner
+      await events.record({ object, component, type, reason, message })
     } catch (error) {
       log.warn('Event not recorded', { reason, object: keyText(claim.metadata), error })
     }
@@ -64,7 +72,9 @@ export function localProvisioning(needs: LocalProvisionerNeeds): Loop {
     const claim = claims.get(keyFrom(key))
     if (claim === undefined) return undefined
     const storageClass = classes.get({ namespace: '', name: classOfClaim(claim) ?? '' })
-    const plan = planProvision({ claim, storageClass, node: (name) => nodes.get({ namespace: '', name }) })
+    const facts = { claim, storageClass, node: (name: string) => nodes.get({ namespace: '', name }) }
+    const asked = claim.metadata.annotations?.[volumeAnnotations.provisioner]
+    const plan = asked === localProvisioner ? planProvision(facts) : planShareProvision(facts)
     if (plan.plan === 'nothing') return undefined
     const failed = (message: string) =>
       record(

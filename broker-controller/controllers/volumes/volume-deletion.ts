@@ -6,6 +6,7 @@ import { isApiError } from '../../../api/api-error.ts'
 import { withFinalizer } from '../../../api/deletion/finalizers.ts'
 import { planDeletion } from '../../../api/deletion/object-deletion.ts'
 import { labelledPools } from '../../../api/storage/pools.ts'
+import { isOnClassShare } from '../../../api/storage/shares.ts'
 import { poolOfVolume, volumeDataFinalizer } from '../../../api/storage/volume-orders.ts'
 import { type Reconciled, runController } from '../../../daemon/controller.ts'
 import { type Loop, runLoops } from '../../../daemon/run.ts'
@@ -45,7 +46,7 @@ function deletionSources(needs: VolumeDeletionNeeds, add: (name: string) => void
     const pool = volume && poolOfVolume(volume)
     if (volume === undefined) return
     const { name, finalizers = [] } = volume.metadata
-    if (pool === undefined && !finalizers.includes(volumeDataFinalizer)) return
+    if (pool === undefined && !isOnClassShare(volume) && !finalizers.includes(volumeDataFinalizer)) return
     if (present?.metadata.deletionTimestamp !== undefined && pool !== undefined) {
       leaving.set(pool, (leaving.get(pool) ?? new Set()).add(name))
     } else if (pool !== undefined) {

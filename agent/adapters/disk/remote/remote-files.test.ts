@@ -1,4 +1,4 @@
-import { ChildProcess } from 'node:child_process'
+import { ChildProcess, spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -36,6 +36,18 @@ test('files of a remote mount are read and made by other processes', async (t) =
   await files.makeFolder(nas, join(folder, 'a/b'))
   t.ok((await stat(join(folder, 'a/b'))).isDirectory())
   await t.rejects(files.makeFolder(nas, join(folder, 'file/b')), { name: 'VolumeError', message: /Not a directory/ })
+})
+
+test('a folder that was replaced on its server is reported; other errors are answers', async (t) => {
+  const nas = { path: '/mnt/nas', type: 'nfs4', source: '10.0.0.5:/export' }
+  const answering = (text: string) =>
+    remoteFiles(10_000, (_, __, options) => spawn('sh', ['-c', `echo '${text}' >&2; exit 1`], options))
+  const stale = "stat: cannot statx '/mnt/nas': Stale file handle"
+  t.match(
+    await answering(stale).silence(nas),
+    /^the folder mounted at \/mnt\/nas .* was removed or replaced on the server/,
+  )
+  t.equal(await answering("stat: cannot statx '/mnt/nas': Permission denied").silence(nas), undefined)
 })
 
 test('a part of a volume on a remote mount is held by another process, and no link leads out of it', async (t) => {

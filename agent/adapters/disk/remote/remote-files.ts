@@ -21,7 +21,7 @@ export type RemoteFiles = {
   makeFile(mount: MountPoint, path: string): Promise<void>
   /** As statfs(2). */
   space(mount: MountPoint, path: string): Promise<Space>
-  /** Why the mount does not answer; undefined: it answers, also with an error. */
+  /** Why the mount does not answer, or cannot be used any more; undefined: it answers, also with another error. */
   silence(mount: MountPoint): Promise<string | undefined>
   /** As `holdInside`. */
   hold(mount: MountPoint, root: string, subPath: string): Promise<Held>
@@ -55,8 +55,8 @@ export function remoteFiles(deadlineMs = usualDeadlineMs, start: Start = spawn):
     },
     async silence(mount) {
       try {
-        await run(mount, ['stat', '--', mount.path])
-        return undefined
+        const { code, stderr } = await run(mount, ['stat', '--', mount.path])
+        return code === 0 || !/Stale file handle/.test(stderr) ? undefined : replacedText(mount)
       } catch (error) {
         if (error instanceof VolumeError) return error.message
         throw error
@@ -64,6 +64,12 @@ export function remoteFiles(deadlineMs = usualDeadlineMs, start: Start = spawn):
     },
     hold: (mount, root, subPath) => inTurn(mount, () => heldByChild(mount.path, { root, subPath }, deadlineMs, start)),
   }
+}
+
+/** Containers that have it mounted keep the old folder. */
+function replacedText({ path, type, source }: MountPoint): string {
+  const mounted = `the folder mounted at ${path} (${type}, ${source})`
+  return `${mounted} was removed or replaced on the server: Stale file handle. Its containers get the new one when they start again`
 }
 
 /**

@@ -30,7 +30,7 @@ test('all volumes of a server that does not answer share one question', async (t
   t.pass('a probe in the background found that it is back')
 })
 
-test('a server that takes connections is there; one without the service says so at once', async (t) => {
+test('a server that takes connections is there; one without the service refuses at once', async (t) => {
   const server = createServer((socket) => socket.destroy())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()

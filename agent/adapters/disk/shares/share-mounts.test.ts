@@ -1,4 +1,4 @@
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'tap'
@@ -67,6 +67,37 @@ test('shares of a NAS', { skip }, async (t) => {
     await t.rejects(failing.mounts.place('pv-1', smb), denied)
     t.same(await readdir(join(failing.folder, 'credentials')), [])
   })
+
+  t.test(
+    'the folder of a claim is made once on its share, and never again in the place of one that is missing',
+    async (t) => {
+      const bind =
+        'from=FOLDER/server$(echo "$1" | cut -d : -f 2); [ -d "$from" ] || { echo "mount.nfs: No such file or directory" >&2; exit 32; }; mount --bind "$from" "$2"'
+      const { folder, mounts } = await shares(t, { 'mount.nfs': bind })
+      await mkdir(join(folder, 'server/export'), { recursive: true })
+      await chmod(join(folder, 'server/export'), 0o777)
+      const share: MountedShare = { ...nfs, path: '/export/default/data', root: '/export' }
+      await writeFile(join(await mounts.place('pv-1', share), 'file'), '')
+      const made = join(folder, 'server/export/default/data')
+      t.same(await readdir(made), ['file'])
+      t.equal((await stat(made)).mode & 0o777, 0o777, 'as the share itself')
+      t.same(await mounts.uids(), ['pv-1'])
+      t.same(mountsAt(await mountPoints(), join(folder, 'roots')), [], 'the whole share is not left mounted')
+      await mounts.unmount('pv-1')
+      await rm(made, { recursive: true })
+      const missing = 'the folder default/data was made before and is missing on 10.0.0.5'
+      await t.rejects(mounts.place('pv-1', share), { name: 'VolumeError', message: missing })
+      await t.rejects(stat(made), { code: 'ENOENT' })
+      await mkdir(made, { recursive: true })
+      await mounts.place('pv-1', share)
+      await symlink('/etc', join(folder, 'server/export/link'))
+      await t.rejects(mounts.place('pv-2', { ...share, path: '/export/link/nas-folder' }), {
+        message: /leads out of the volume/,
+      })
+      await t.rejects(stat('/etc/nas-folder'), { code: 'ENOENT' })
+      await t.rejects(mounts.place('pv-3', { ...nfs, path: '/export/none' }), { message: /No such file or directory$/ })
+    },
+  )
 
   t.test('a missing helper is reported with the package that has it', async (t) => {
     const { mounts } = await shares(t, {})

@@ -1,0 +1,123 @@
+/** Mounts a share, and makes its folder first where it has one of its own. */
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { codeOf, messageOf } from '../../../../daemon/errors.ts'
+import {
+  type MountedShare,
+  madeFolder,
+  type ShareMount,
+  type ShareUser,
+  shareMount,
+} from '../../../pods/volumes/share-mount.ts'
+import { VolumeError } from '../../../pods/volumes/volume-store.ts'
+import { mountPoints, unmount } from '../mounts.ts'
+import { runBounded } from '../remote/bounded-child.ts'
+import type { RemoteFiles } from '../remote/remote-files.ts'
+import { type ServerProbe, serverProbe } from './server-probe.ts'
+
+export type ShareMounterNeeds = {
+  /** In memory, for the agent alone. */
+  readonly folder: string
+  readonly remote: RemoteFiles
+  readonly probe?: ServerProbe
+  readonly deadlineMs?: number
+}
+
+/** Mounts the share of the volume `uid` at the path. Throws VolumeError. */
+export type ShareMounter = (path: string, uid: string, share: MountedShare) => Promise<void>
+
+const longestOutput = 1_000
+
+export function shareMounter(needs: ShareMounterNeeds): ShareMounter {
+  const { folder, remote, probe = serverProbe(), deadlineMs = 30_000 } = needs
+
+  const mountShare: ShareMounter = async (path, uid, share) => {
+    const mount = commandOf(share)
+    await probe({ server: share.server, port: mount.port })
+    await withCredentials(join(folder, 'credentials', safeUID(uid)), share.user, async (options) => {
+      const failure = await attempt(path, mount, options)
+      if (failure === undefined) return
+      const made = madeFolder(share)
+      if (made === undefined || !/No such file or directory/.test(failure.message)) throw failure
+      await makeFolder(uid, made, options)
+      const second = await attempt(path, mount, options)
+      if (second !== undefined) throw second
+    })
+  }
+
+  /** Why it could not be mounted there. */
+  const attempt = async (path: string, mount: ShareMount, options: readonly string[]) => {
+    await mkdir(path, { recursive: true, mode: 0o700 })
+    const command = [mount.helper, mount.source, path, '-o', [...mount.options, ...options].join(',')]
+    const { code, stderr } = await runBounded({ key: path, command, deadlineMs, ownGroup: true }).catch((cause) => {
+      const missing = `${mount.helper} is not on this machine. Install the package ${mount.package}`
+      throw new VolumeError(`mount failed: ${codeOf(cause) === 'ENOENT' ? missing : messageOf(cause)}`, { cause })
+    })
+    if (code === 0) return undefined
+    return new VolumeError(`mount failed: exit status ${code}: ${stderr.trim().slice(0, longestOutput)}`)
+  }
+
+  /**
+   * At the first mount. A folder beside it on the share remembers that it was made: later it is missing, and an empty one would look like
+   * lost data. Every step is held open, as pods that have the whole share could put a link there.
+   */
+  const makeFolder = async (
+    uid: string,
+    { root, folder: made }: NonNullable<ReturnType<typeof madeFolder>>,
+    options: readonly string[],
+  ) => {
+    const mount = commandOf(root)
+    const path = join(folder, 'roots', safeUID(uid))
+    const failure = await attempt(path, mount, options)
+    if (failure !== undefined) throw failure
+    try {
+      const point = (await mountPoints()).findLast((one) => one.path === path)
+      if (point === undefined) throw new VolumeError(`the share ${root.path} of ${root.server} is not mounted`)
+      const record = join('.bramble', 'volumes', safeUID(uid))
+      const isMade = (await remote.kindOf(point, join(path, record))) !== undefined
+      if (isMade && (await remote.kindOf(point, join(path, made))) === undefined) {
+        throw new VolumeError(`the folder ${made} was made before and is missing on ${root.server}`)
+      }
+      for (const one of [made, record]) await (await remote.hold(point, path, one)).release()
+    } finally {
+      await unmount(path)
+    }
+  }
+
+  return mountShare
+}
+
+/** Throws VolumeError where the share must not be mounted. */
+export function commandOf(share: MountedShare): ShareMount {
+  const mount = shareMount(share)
+  if (!mount.ok) throw new VolumeError(mount.message)
+  return mount.value
+}
+
+/** In a file that exists while the helper runs: a command line can be read by all users. */
+async function withCredentials(
+  path: string,
+  user: ShareUser | undefined,
+  work: (options: readonly string[]) => Promise<void>,
+): Promise<void> {
+  if (user === undefined) return await work([])
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  try {
+    const { username, password, domain } = user
+    const lines = [
+      `username=${username}`,
+      `password=${password}`,
+      ...(domain === undefined ? [] : [`domain=${domain}`]),
+    ]
+    await rm(path, { force: true })
+    await writeFile(path, `${lines.join('\n')}\n`, { mode: 0o600, flag: 'wx' })
+    await work([`credentials=${path}`])
+  } finally {
+    await rm(path, { force: true })
+  }
+}
+
+export function safeUID(uid: string): string {
+  if (!/^[\w-][\w.-]{0,254}$/.test(uid)) throw new VolumeError(`Not a name for a mount: ${JSON.stringify(uid)}`)
+  return uid
+}

@@ -1,0 +1,121 @@
+/** What the provisioners of shares do for a claim that asks one for a volume: a folder of its own on the share. Pure. */
+import type { PersistentVolume } from '../../../api/storage/persistent-volume.ts'
+import { type NasShare, shareProvisioners, shareRootAnnotation, smbDriver } from '../../../api/storage/shares.ts'
+import type { StorageClass } from '../../../api/storage/storage-class.ts'
+import { volumeAnnotations } from '../../../api/storage/volume-names.ts'
+import type { StoredClaim } from './bind-writes.ts'
+import type { ProvisionFacts, ProvisionPlan } from './local-provision-plan.ts'
+
+/** As the parameters of csi-driver-nfs and csi-driver-smb. */
+const parametersOf: { readonly [Kind in NasShare['kind']]: readonly string[] } = {
+  nfs: ['server', 'share', 'subDir', 'onDelete'],
+  smb: [
+    ...['source', 'subDir', 'onDelete', 'csi.storage.k8s.io/node-stage-secret-name'],
+    'csi.storage.k8s.io/node-stage-secret-namespace',
+  ],
+}
+const longestFolder = 512
+
+type Parameters = { readonly [name: string]: string }
+type Made = Pick<NonNullable<PersistentVolume['spec']>, 'nfs' | 'csi'> & { readonly root: string }
+
+export function planShareProvision({ claim, storageClass }: Omit<ProvisionFacts, 'node'>): ProvisionPlan {
+  const { annotations = {}, deletionTimestamp } = claim.metadata
+  const provisioner = annotations[volumeAnnotations.provisioner] ?? ''
+  const kind = Object.hasOwn(shareProvisioners, provisioner) ? shareProvisioners[provisioner] : undefined
+  if (kind === undefined || deletionTimestamp !== undefined || claim.spec?.volumeName) return { plan: 'nothing' }
+  if (storageClass?.provisioner !== provisioner) return { plan: 'nothing' }
+  const refuse = (message: string): ProvisionPlan => ({ plan: 'refuse', message, chooseAgain: false })
+  const { parameters = {} } = storageClass
+  const problem = claimProblem(provisioner, claim) ?? parameterProblem(kind, parameters)
+  if (problem !== undefined) return refuse(problem)
+  const folder = folderFor(claim, parameters['subDir'])
+  if (!isFolder(folder)) return refuse(`the subDir ${JSON.stringify(folder)} is not a folder below the share`)
+  const made = kind === 'nfs' ? onNFS(parameters, folder) : onSMB(parameters, folder, claim)
+  return { plan: 'create', volume: volumeOn(made, claim, storageClass) }
+}
+
+function claimProblem(provisioner: string, { spec = {} }: StoredClaim): string | undefined {
+  if (spec.dataSource !== undefined || spec.dataSourceRef !== undefined) {
+    return `plugin "${provisioner}" is not a CSI plugin. Only CSI plugin can provision a claim with a datasource`
+  }
+  if (spec.selector !== undefined) return 'claim.Spec.Selector is not supported'
+  return spec.volumeMode === 'Block' ? 'volumes of a share are folders: volumeMode Block is not supported' : undefined
+}
+
+function parameterProblem(kind: NasShare['kind'], parameters: Parameters): string | undefined {
+  const unknown = Object.keys(parameters).find((name) => !parametersOf[kind].includes(name))
+  if (unknown !== undefined) return `invalid parameter "${unknown}" in storage class`
+  const { onDelete = 'retain', server = '', share = '', source = '' } = parameters
+  if (onDelete !== 'retain') return `onDelete "${onDelete}" is not supported: the folder stays on the share (retain)`
+  if (kind === 'smb') return /^\/\/[^/]+\/[^/]/.test(source) ? undefined : 'the parameter source is not //SERVER/SHARE'
+  if (server === '') return 'the parameter server is missing'
+  return share.startsWith('/') ? undefined : 'the parameter share is not an absolute path'
+}
+
+function folderFor(claim: StoredClaim, subDir: string | undefined): string {
+  const { namespace = '', name } = claim.metadata
+  return subDir ? filledIn(subDir, claim) : `${namespace}/${name}`
+}
+
+/** Names of csi-driver-nfs, and shorter ones. A name that is not one of these stays, and is refused. */
+function filledIn(template: string, { metadata: { namespace = '', name, uid } }: StoredClaim): string {
+  return template
+    .replaceAll(/\$\{pvc\.(metadata\.)?namespace\}/g, () => namespace)
+    .replaceAll(/\$\{pvc\.(metadata\.)?name\}/g, () => name)
+    .replaceAll(/\$\{pv\.(metadata\.)?name\}/g, () => `pvc-${uid}`)
+}
+
+/** Names that begin with a dot are kept for records. */
+function isFolder(folder: string): boolean {
+  const isPlain = /^[\w-][\w. -]*(\/[\w-][\w. -]*)*$/.test(folder)
+  return isPlain && folder.length <= longestFolder
+}
+
+function onNFS({ server = '', share = '' }: Parameters, folder: string): Made {
+  const root = withoutEnd(share)
+  return { root: root || '/', nfs: { server, path: `${root}/${folder}` } }
+}
+
+function onSMB({ source: given = '', ...parameters }: Parameters, folder: string, claim: StoredClaim): Made {
+  const source = withoutEnd(given)
+  const [name, namespace] = ['name', 'namespace'].map((part) =>
+    filledIn(parameters[`csi.storage.k8s.io/node-stage-secret-${part}`] ?? '', claim),
+  )
+  return {
+    root: source.replace(/^\/\/[^/]+/, ''),
+    csi: {
+      ...{ driver: smbDriver, volumeHandle: `${source}/${folder}`, volumeAttributes: { source, subDir: folder } },
+      ...(name && { nodeStageSecretRef: { name, namespace: namespace || (claim.metadata.namespace ?? '') } }),
+    },
+  }
+}
+
+function volumeOn({ root, ...source }: Made, claim: StoredClaim, storageClass: StorageClass): PersistentVolume {
+  const { namespace = '', name, uid } = claim.metadata
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: {
+      name: `pvc-${uid}`,
+      annotations: {
+        [volumeAnnotations.provisionedBy]: storageClass.provisioner,
+        [shareRootAnnotation]: root,
+      },
+    },
+    spec: {
+      capacity: { storage: claim.spec?.resources?.requests?.['storage'] ?? '0' },
+      accessModes: claim.spec?.accessModes ?? [],
+      claimRef: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace, name, uid },
+      persistentVolumeReclaimPolicy: storageClass.reclaimPolicy ?? 'Delete',
+      storageClassName: storageClass.metadata.name ?? '',
+      volumeMode: 'Filesystem',
+      ...(storageClass.mountOptions && { mountOptions: storageClass.mountOptions }),
+      ...source,
+    },
+  }
+}
+
+function withoutEnd(path: string): string {
+  return path.replace(/\/+$/, '')
+}
