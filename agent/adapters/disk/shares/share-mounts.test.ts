@@ -6,7 +6,7 @@ import { isRoot, skipWithout } from '../../../../test/support/missing-parts.ts'
 import type { MountedShare } from '../../../pods/volumes/share-mount.ts'
 import { VolumeError } from '../../../pods/volumes/volume-store.ts'
 import { mountHung, noFuse } from '../../../testing/hung-filesystem.ts'
-import { mountPoints, mountsAt, unmount } from '../mounts.ts'
+import { mountMemory, mountPoints, mountsAt, unmount } from '../mounts.ts'
 import { remoteFiles } from '../remote/remote-files.ts'
 import { shareMounts } from './share-mounts.ts'
 
@@ -49,9 +49,12 @@ test('shares of a NAS', { skip }, async (t) => {
     t.equal(log.length, 1, 'another pod has the same mount')
     t.match(log[0], /^10\.0\.0\.5:\/export hard,/)
     await mounts.check('pv-1')
-    t.same(await mounts.uids(), ['pv-1'])
+    await mkdir(join(path, 'export below'))
+    await mountMemory(join(path, 'export below'), ['mode=0700'])
+    t.same(await mounts.uids(), ['pv-1'], 'what the kernel has mounted below it goes with it')
     await mounts.unmount('pv-1')
     t.same(await mounts.uids(), [])
+    t.same(mountsAt(await mountPoints(), folder), [])
     await t.rejects(mounts.check('pv-1'), { message: 'its share is not mounted any more' })
   })
 

@@ -88,7 +88,9 @@ export function shareMounts(needs: ShareMountsNeeds): ShareMounts {
     },
     async uids() {
       const points = await mountPoints()
-      return points.flatMap(({ path }) => (path.startsWith(`${mounts}/`) ? [path.slice(mounts.length + 1)] : []))
+      const below = points.flatMap(({ path }) => (path.startsWith(`${mounts}/`) ? [path.slice(mounts.length + 1)] : []))
+      // A server may have exports below one, which the kernel mounts by itself: they go with it.
+      return below.filter((name) => !name.includes('/'))
     },
   }
 }
