@@ -6,7 +6,17 @@ import { valueText } from './functions/conversions.ts'
 import { Machine, type Variables } from './machine.ts'
 import { entriesByKey } from './values/equality.ts'
 import { Meter } from './values/meter.ts'
-import { ArrayList, CelFailure, type CelOutcome, EntryMap, ListValue, MapValue, Optional } from './values/value.ts'
+import {
+  ArrayList,
+  CelFailure,
+  type CelOutcome,
+  Deferred,
+  EntryMap,
+  LazyObject,
+  ListValue,
+  MapValue,
+  Optional,
+} from './values/value.ts'
 
 const none = new Map()
 const exceeded = { message: 'operation cancelled: actual cost limit exceeded' }
@@ -15,7 +25,8 @@ const exceeded = { message: 'operation cancelled: actual cost limit exceeded' }
 function evaluated(source: string, types = none, variables: Variables = {}): string {
   const compiled = compileExpression(source, types)
   if (typeof compiled === 'string') return compiled
-  return shown(new Machine(compiled.program, variables, new Meter(1_000_000)).run(Number.POSITIVE_INFINITY) ?? null)
+  const outcome = new Machine(compiled.program, variables, new Meter(1_000_000)).run(Number.POSITIVE_INFINITY) ?? null
+  return outcome instanceof Deferred ? 'deferred' : shown(outcome)
 }
 
 function shown(value: CelOutcome): string {
@@ -236,7 +247,7 @@ test('an evaluation ends when it has cost what it may, and can be done in slices
   const few = new ArrayList([1, 2, 3, 4, 5, 6, 7, 8])
   const machine = new Machine(pairs.program, { list: few }, new Meter(1_000_000))
   let slices = 0
-  let result: CelOutcome | undefined
+  let result: CelOutcome | Deferred | undefined
   while (result === undefined) {
     result = machine.run(50)
     slices += 1
@@ -274,4 +285,44 @@ test('expressions of any depth and length are refused or read, without a stack t
   t.equal(evaluated(Array.from({ length: 5_000 }, () => 'true').join(' && ')), 'true')
   t.match(evaluated(`"${'a'.repeat(200_000)}"`), /exceeds limit/)
   t.match(evaluated('optional.of(1)'.concat('.optMap(x, x)'.repeat(100))), /of\(1\)|recursion/)
+})
+
+test('a machine stops at an outcome that comes from outside, and continues with it', async (t) => {
+  class Asked extends LazyObject {
+    readonly typeName = 'asked'
+    names = () => ['a']
+    deferred = (name: string) => (name === 'a' ? new Deferred(async () => 41) : undefined)
+  }
+  const types = new Map([['asked', objectType('asked', new Map([['a', intType]]))]])
+  const started = (source: string) => {
+    const compiled = compileExpression(source, types)
+    if (typeof compiled === 'string') throw new Error(compiled)
+    const machine = new Machine(compiled.program, { asked: new Asked() }, new Meter(1_000))
+    return { machine, first: machine.run(1_000) }
+  }
+  const { machine, first } = started('asked.a + 1')
+  if (!(first instanceof Deferred)) return t.fail('it is not deferred')
+  t.equal(machine.run(1_000), first, 'it waits')
+  machine.resume(await first.find())
+  t.equal(machine.run(1_000), 42)
+  const failing = started('asked.a == 1 || true')
+  failing.machine.resume(new CelFailure('gone'))
+  t.equal(failing.machine.run(1_000), true, 'a failure is one as any other')
+  t.equal(started('has(asked.a)').first, true, 'whether it is there needs no value')
+  const optional = started('asked.?a.orValue(0)')
+  if (!(optional.first instanceof Deferred)) return t.fail('it is not deferred')
+  optional.machine.resume(await optional.first.find())
+  t.equal(optional.machine.run(1_000), 41)
+})
+
+test('a variable may have dots in its name, and a variable of a macro hides it', async (t) => {
+  const types = new Map([
+    ['a.b', intType],
+    ['a', mapType(stringType, intType)],
+  ])
+  const a = new EntryMap(new Map([['"c', ['c', 3] as const]]))
+  const variables = { 'a.b': 2, a }
+  t.equal(evaluated('a.b', types, variables), '2')
+  t.equal(evaluated('a.c', types, variables), '3')
+  t.equal(evaluated('[{"b": 5}].map(a, a.b)[0]', types, variables), '5')
 })

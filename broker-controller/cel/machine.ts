@@ -8,7 +8,9 @@ import {
   ArrayList,
   CelFailure,
   type CelOutcome,
+  Deferred,
   EntryMap,
+  LazyObject,
   ListValue,
   MapValue,
   none,
@@ -49,6 +51,8 @@ export class Machine {
   readonly #slots: CelOutcome[]
   readonly #ranges: Range[] = []
   #next = 0
+  /** What the machine is to be resumed with. */
+  #awaited: Deferred | undefined
 
   constructor(program: Program, variables: Variables, meter: Meter) {
     this.#program = program
@@ -57,11 +61,15 @@ export class Machine {
     this.#slots = Array.from({ length: program.slots }, () => null)
   }
 
-  /** What the program gives; undefined: it is to be continued, for it has taken more than these steps. Throws CostExceededError. */
-  run(steps: number): CelOutcome | undefined {
+  /**
+   * What the program gives; undefined: it is to be continued, for it has taken more than these steps. Deferred: it is to be resumed
+   * with what that finds, and then continued. Throws CostExceededError.
+   */
+  run(steps: number): CelOutcome | Deferred | undefined {
     const { code } = this.#program
     const end = this.#meter.work + steps
-    while (this.#next < code.length) {
+    while (this.#next < code.length || this.#awaited !== undefined) {
+      if (this.#awaited !== undefined) return this.#awaited
       if (this.#meter.work > end) return undefined
       const instruction = code[this.#next++]
       if (instruction === undefined) break
@@ -71,12 +79,19 @@ export class Machine {
     return this.#stack.at(-1) ?? null
   }
 
+  /** The outcome that the last `run` asked for. */
+  resume(outcome: CelOutcome): void {
+    this.#awaited = undefined
+    this.#push(outcome)
+  }
+
   #pop(): CelOutcome {
     return this.#stack.pop() ?? null
   }
 
-  #push(value: CelOutcome): void {
-    this.#stack.push(value)
+  #push(value: CelOutcome | Deferred): void {
+    if (value instanceof Deferred) this.#awaited = value
+    else this.#stack.push(value)
   }
 
   #do(instruction: MachineInstruction): void {
@@ -173,18 +188,19 @@ export class Machine {
     this.#next = end
   }
 
-  #selected(op: 'select' | 'has' | 'optionalSelect', operand: CelOutcome, field: string): CelOutcome {
+  #selected(op: 'select' | 'has' | 'optionalSelect', operand: CelOutcome, field: string): CelOutcome | Deferred {
     if (op !== 'has') this.#meter.charge(1)
     if (operand instanceof CelFailure) return operand
     const container = operand instanceof Optional ? operand.value : operand
     const found = container === undefined ? undefined : fieldOf(container, field)
     if (found instanceof CelFailure) return found
     if (op === 'has') return found !== undefined
+    if (found instanceof Deferred) return op === 'select' ? found : optionally(found)
     if (op === 'optionalSelect' || operand instanceof Optional) return found === undefined ? none : new Optional(found)
     return found === undefined ? noSuchKey(field) : found
   }
 
-  #called({ call, cost }: FunctionDefinition, args: readonly CelOutcome[]): CelOutcome {
+  #called({ call, cost }: FunctionDefinition, args: readonly CelOutcome[]): CelOutcome | Deferred {
     const values: Value[] = []
     for (const arg of args) {
       if (arg instanceof CelFailure) return arg
@@ -244,9 +260,17 @@ export class Machine {
 }
 
 /** undefined: it is not there. */
-function fieldOf(container: Value, field: string): CelOutcome | undefined {
+function fieldOf(container: Value, field: string): CelOutcome | Deferred | undefined {
+  if (container instanceof LazyObject) return container.deferred(field)
   if (container instanceof ObjectValue) return container.field(field)
   return container instanceof MapValue ? container.get(field) : fail('no such overload')
+}
+
+function optionally({ find }: Deferred): Deferred {
+  return new Deferred(async () => {
+    const outcome = await find()
+    return outcome instanceof CelFailure ? outcome : new Optional(outcome)
+  })
 }
 
 /** `by`: the value that decides. A failure of one operand does not matter where the other one decides. */

@@ -75,7 +75,7 @@ class ProgramWriter {
         return
       case 'select': {
         const { field, testsOnly, optional } = expression
-        if (this.#isType(expression)) return
+        if (this.#isQualified(expression) || this.#isType(expression)) return
         this.write(expression.operand)
         this.code.push({ op: testsOnly ? 'has' : optional ? 'optionalSelect' : 'select', field })
         return
@@ -116,6 +116,15 @@ class ProgramWriter {
     if (slot !== undefined) this.code.push({ op: 'load', slot })
     else if (this.#checked.variables.has(name)) this.code.push({ op: 'variable', name })
     else this.code.push({ op: 'constant', value: new TypeValue(name) })
+  }
+
+  /** `authorizer.requestResource` is a variable. */
+  #isQualified(expression: Expression): boolean {
+    const name = dottedName(expression)
+    if (name === undefined || !this.#checked.variables.has(name)) return false
+    if (this.#slotOf(name.slice(0, name.indexOf('.'))) !== undefined) return false
+    this.code.push({ op: 'variable', name })
+    return true
   }
 
   /** `google.protobuf.Duration` is the name of a type. */

@@ -85,9 +85,12 @@ const typeNames: ReadonlyMap<string, CelType> = new Map([
   ['optional_type', optionalType(dynType)],
   ['google.protobuf.Timestamp', timestampType],
   ['google.protobuf.Duration', durationType],
-  ...['net.IP', 'net.CIDR', 'kubernetes.URL', 'kubernetes.Quantity', 'kubernetes.NamedFormat'].map(
-    (name) => [name, opaqueType(name)] as const,
-  ),
+  ...[
+    ...['net.IP', 'net.CIDR', 'kubernetes.URL', 'kubernetes.Quantity', 'kubernetes.NamedFormat'],
+    ...['Authorizer', 'PathCheck', 'GroupCheck', 'ResourceCheck', 'Decision'].map(
+      (name) => `kubernetes.authorization.${name}`,
+    ),
+  ].map((name) => [name, opaqueType(name)] as const),
 ])
 
 /** `a.b.c` of selections; undefined: it is something else. */
@@ -169,6 +172,12 @@ class Checker {
     return declared
   }
 
+  /** A variable with dots in its name: `authorizer.requestResource`. */
+  #qualified(name: string): CelType | undefined {
+    const [root] = name.split('.', 1)
+    return this.#scopes.some(([one]) => one === root) ? undefined : this.#variable(name)
+  }
+
   #identifier({ at, name }: Identifier): CelType {
     const type = this.#variable(name)
     if (type !== undefined) return type
@@ -181,6 +190,8 @@ class Checker {
   #select(select: Select): CelType {
     const { at, field, testsOnly, optional } = select
     const name = dottedName(select)
+    const qualified = name === undefined ? undefined : this.#qualified(name)
+    if (qualified !== undefined) return qualified
     const named = name === undefined ? undefined : typeNames.get(name)
     if (named !== undefined && this.#variable(name?.split('.', 1)[0] ?? '') === undefined) return typeType(named)
     const given = this.#known.resolved(this.check(select.operand))

@@ -4,6 +4,7 @@ import {
   Bytes,
   CelFailure,
   type CelOutcome,
+  type Deferred,
   ListValue,
   MapValue,
   OpaqueValue,
@@ -15,7 +16,7 @@ export type FunctionDefinition = {
   /** What it takes and gives, as `checking/signatures.ts` reads it. */
   readonly overloads: readonly string[]
   /** All arguments have values; the target is the first. Values of other types than the overloads name may come where types are dyn. */
-  readonly call: (args: readonly Value[], meter: Meter) => CelOutcome
+  readonly call: (args: readonly Value[], meter: Meter) => CelOutcome | Deferred
   /** The same where what it gives follows its type: the sum of no durations. undefined: it does not. */
   readonly callFor?: (result: string) => FunctionDefinition['call']
   /** In the units of Kubernetes (apiserver/pkg/cel/library/cost.go, cel-go's interpreter/runtimecost.go); undefined: 1. */

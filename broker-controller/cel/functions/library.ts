@@ -1,6 +1,7 @@
 /** All functions that an expression can call: those of the language, and the libraries of Kubernetes 1.32 (apiserver/pkg/cel/environment). */
 import { type Overload, overloadOf } from '../checking/signatures.ts'
 import { addresses } from './addresses.ts'
+import { accessFunctions } from './authorization.ts'
 import { conversions } from './conversions.ts'
 import type { FunctionDefinition } from './definition.ts'
 import { namedFormats } from './formats.ts'
@@ -14,7 +15,7 @@ import { urls } from './urls.ts'
 
 const tables = [
   ...[operators, conversions, texts, patterns, lists, optionals],
-  ...[addresses, quantities, urls, namedFormats],
+  ...[addresses, quantities, urls, namedFormats, accessFunctions],
 ]
 
 const definitions: ReadonlyMap<string, FunctionDefinition> = new Map(tables.flatMap((table) => Object.entries(table)))

@@ -5,6 +5,7 @@ import {
   Bytes,
   CelFailure,
   type CelOutcome,
+  Deferred,
   Double,
   Duration,
   ListValue,
@@ -46,7 +47,8 @@ const sumFrom = (zero: Value) =>
     const add = operators['_+_']
     let total = zero
     for (const item of listItems(list)) {
-      const next: CelOutcome = add?.call([total, item], meter) ?? noSuchOverload
+      const next = add?.call([total, item], meter) ?? noSuchOverload
+      if (next instanceof Deferred) return noSuchOverload
       if (next instanceof CelFailure) return next
       total = next
     }

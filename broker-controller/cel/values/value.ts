@@ -137,6 +137,20 @@ export abstract class ObjectValue {
   abstract part(name: string): Value | undefined
 }
 
+/** An object whose fields are found when an expression reads them. */
+export abstract class LazyObject extends ObjectValue {
+  /** undefined: it has no such field. */
+  abstract deferred(name: string): Deferred | undefined
+
+  field(): undefined {
+    return undefined
+  }
+
+  part(): undefined {
+    return undefined
+  }
+}
+
 /** A value of a library: an address, a quantity. */
 export abstract class OpaqueValue {
   abstract readonly typeName: string
@@ -175,6 +189,15 @@ export class CelFailure {
 }
 
 export type CelOutcome = Value | CelFailure
+
+/** An outcome that the machine does not compute: it stops, and is resumed with what `find` gives. */
+export class Deferred {
+  readonly find: () => Promise<CelOutcome>
+
+  constructor(find: () => Promise<CelOutcome>) {
+    this.find = find
+  }
+}
 
 export const noSuchOverload = new CelFailure('no such overload')
 

@@ -7,7 +7,15 @@ import type { JSONSchemaProps, ValidationRule } from '../../../../api/structural
 import { isObject } from '../../../../api/text/json.ts'
 import { Machine } from '../../../cel/machine.ts'
 import { CostExceededError, Meter } from '../../../cel/values/meter.ts'
-import { CelFailure, type CelOutcome, none, Optional, type Value } from '../../../cel/values/value.ts'
+import {
+  CelFailure,
+  type CelOutcome,
+  Deferred,
+  none,
+  noSuchOverload,
+  Optional,
+  type Value,
+} from '../../../cel/values/value.ts'
 import { equalJSON } from '../../../store/equal-json.ts'
 import { earlierItems, uncorrelated } from '../value-problems.ts'
 import { type CompiledExpression, type CompiledRule, hasRules } from './compiled-rules.ts'
@@ -159,7 +167,9 @@ function* evaluated(
   try {
     for (;;) {
       const outcome = machine.run(slice)
-      if (outcome !== undefined) return outcome
+      // Rules have no variable whose functions ask others.
+      if (outcome instanceof Deferred) machine.resume(noSuchOverload)
+      else if (outcome !== undefined) return outcome
       yield
     }
   } catch (error) {

@@ -16,7 +16,9 @@ const ruled = (schema: JSONSchemaProps, ...rules: readonly string[]): JSONSchema
 const text: JSONSchemaProps = { type: 'string' }
 const texts: JSONSchemaProps = { type: 'array', items: text }
 const lists: JSONSchemaProps = { type: 'array', items: texts }
+const map: JSONSchemaProps = { type: 'object', additionalProperties: text }
 const many = Array.from({ length: 16_000 }, (_, index) => `${index}`)
+const entries = Object.fromEntries(many.map((name) => [`n${name}`, name]))
 
 const cases: (readonly [what: string, schema: JSONSchemaProps, value: unknown])[] = [
   ['loops', ruled(texts, 'self.all(a, self.all(b, self.all(c, a + b + c != "")))'), many],
@@ -24,6 +26,7 @@ const cases: (readonly [what: string, schema: JSONSchemaProps, value: unknown])[
   ['a map that grows', ruled(texts, 'self.transformMap(i, a, a).size() > 0'), many],
   ['lists that are equal', ruled(lists, 'self.all(a, self.all(b, a == b))'), [many, many]],
   ['values in a list', ruled(texts, 'self.all(a, a in self)'), many],
+  ['the size of a map, again and again', ruled(map, `self.size() ${'+ self.size() '.repeat(500)}> 0`), entries],
   ['a pattern', ruled(text, 'self.matches("^(a|b|ab|ba|aab)*c$")'), 'ab'.repeat(500_000)],
   ['all places of a pattern', ruled(text, 'self.findAll("a*?b").size() >= 0'), 'ab'.repeat(500_000)],
   ['a search', ruled(text, `self.contains("b${'a'.repeat(4_000)}")`), 'a'.repeat(1_000_000)],
