@@ -124,7 +124,7 @@ export async function openParts(
     services: serviceNetwork(configuration.serviceCIDR, configuration.ipv6),
     podSecurity: podSecurityAdmission({ store, clock, registry }, configuration.podSecurity),
     addressRules: addressRulesOf(configuration.podNetwork),
-    webhooks: webhookAdmission({ store, kinds, caller, clock, registry, limited }),
+    webhooks: webhookAdmission({ store, kinds, access, caller, clock, registry, limited }),
     commonNameOf: commonNameOfCSR,
   }
   const admitting = { ...shared, ...admission, access, random: Math.random, parseYaml: parseYamlBody }

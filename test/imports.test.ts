@@ -214,6 +214,7 @@ test('the rooms of the API import one way', async (t) => {
     'wire',
     'managed-fields',
     'handlers',
+    'expressions',
     'quota',
     'pod-security',
     'webhooks',

@@ -33,7 +33,7 @@ const ClientConfigSchema = object('admissionregistration.v1.WebhookClientConfig'
 })
 export type WebhookClientConfig = Described<typeof ClientConfigSchema>
 
-const RuleSchema = object('admissionregistration.v1.RuleWithOperations', {
+export const ruleFields = {
   operations: field(1, optional(list(text))),
   ...inside(2, {
     apiGroups: field(1, optional(list(text))),
@@ -41,13 +41,16 @@ const RuleSchema = object('admissionregistration.v1.RuleWithOperations', {
     resources: field(3, optional(list(text))),
     scope: pointer(4, optional(text)),
   }),
-})
+}
+
+const RuleSchema = object('admissionregistration.v1.RuleWithOperations', ruleFields)
 export type WebhookRule = Described<typeof RuleSchema>
 
 export const MatchConditionSchema = object('admissionregistration.v1.MatchCondition', {
   name: field(1, text),
   expression: field(2, text),
 })
+export type MatchCondition = Described<typeof MatchConditionSchema>
 
 /** The fields that webhooks of both kinds have, under the same numbers. */
 export const webhookFields = {

@@ -74,9 +74,20 @@ test('each wrong field is named', async (t) => {
       { timeoutSeconds: 31 },
       `${field}.timeoutSeconds: Invalid value: 31: the timeout value must be between 1 and 30 seconds`,
     ],
+    [{ matchConditions: [{ name: '', expression: 'true' }] }, `${field}.matchConditions[0].name: Required value`],
+    [{ matchConditions: [{ name: 'c', expression: ' ' }] }, `${field}.matchConditions[0].expression: Required value`],
     [
-      { matchConditions: [{ name: 'c', expression: 'true' }] },
-      `${field}.matchConditions: Forbidden: expressions (CEL) are not supported: select requests with rules, namespaceSelector and objectSelector`,
+      { matchConditions: Array.from({ length: 65 }, (_, index) => ({ name: `c${index}`, expression: 'true' })) },
+      `${field}.matchConditions: Too many: 65: must have at most 64 items`,
+    ],
+    [
+      {
+        matchConditions: [
+          { name: 'c', expression: 'true' },
+          { name: 'c', expression: 'false' },
+        ],
+      },
+      `${field}.matchConditions[1].name: Duplicate value: "c"`,
     ],
     [{ clientConfig: {} }, `${field}.clientConfig: Required value: exactly one of url or service is required`],
   ]
@@ -90,6 +101,14 @@ test('each wrong field is named', async (t) => {
   t.same(webhooksProblems([aWebhook(), aWebhook()], true).map(problemText), [
     'webhooks[1].name: Duplicate value: "a.example.com"',
   ])
+})
+
+test('conditions that were accepted before stay, until one of them is changed', async (t) => {
+  const conditions = [{ name: 'a b', expression: 'true' }]
+  const old = [{ ...aWebhook(), matchConditions: conditions }]
+  t.same(webhooksProblems([{ ...aWebhook(), matchConditions: conditions, timeoutSeconds: 5 }], true, old), [])
+  const changed = [{ ...aWebhook(), matchConditions: [...conditions, { name: 'c', expression: 'true' }] }]
+  t.match(webhooksProblems(changed, true, old).map(problemText), [/matchConditions\[0\]\.name: Invalid value: "a b"/])
 })
 
 test('rules must be complete, and a star stands alone', async (t) => {

@@ -1,13 +1,18 @@
 /** What is wrong with a webhook configuration (pkg/apis/admissionregistration/validation/validation.go). */
-import type { Webhook, WebhookClientConfig, WebhookRule } from '../admission/webhook.ts'
-import { dnsSubdomainProblem } from '../names.ts'
-import { duplicate, forbidden, invalid, notSupported, type Problem, required } from '../problem.ts'
+import type { MatchCondition, Webhook, WebhookClientConfig, WebhookRule } from '../admission/webhook.ts'
+import { dnsSubdomainProblem, qualifiedNameProblem } from '../names.ts'
+import { duplicate, invalid, notSupported, type Problem, required } from '../problem.ts'
 import { problemsWith } from './metadata-validation.ts'
 import { repeatedPlaces } from './repeated.ts'
 import { selectorProblems } from './scheduling-validation.ts'
 
-/** Of the webhooks of one configuration, with their defaults. */
-export function webhooksProblems(webhooks: readonly Webhook[] = [], isMutating: boolean): readonly Problem[] {
+/** Of the webhooks of one configuration, with their defaults. What is wrong with expressions is found elsewhere: they are compiled. */
+export function webhooksProblems(
+  webhooks: readonly Webhook[] = [],
+  isMutating: boolean,
+  old?: readonly Webhook[],
+): readonly Problem[] {
+  const hasNewConditions = old === undefined || !sameConditions(webhooks, old)
   const seen = new Set<string>()
   return webhooks.flatMap((webhook, index) => {
     const field = `webhooks[${index}]`
@@ -15,18 +20,19 @@ export function webhooksProblems(webhooks: readonly Webhook[] = [], isMutating: 
     seen.add(webhook.name)
     return [
       ...webhookProblems(field, webhook, isMutating),
+      ...(hasNewConditions ? conditionProblems(`${field}.matchConditions`, webhook.matchConditions ?? []) : []),
       ...(isRepeated ? [duplicate(`${field}.name`, webhook.name)] : []),
     ]
   })
 }
 
 function webhookProblems(field: string, webhook: Webhook, isMutating: boolean): readonly Problem[] {
-  const { timeoutSeconds = 10, reinvocationPolicy, matchConditions = [], admissionReviewVersions = [] } = webhook
+  const { timeoutSeconds = 10, reinvocationPolicy, admissionReviewVersions = [] } = webhook
   return [
     ...nameProblems(`${field}.name`, webhook.name),
     ...oneOfProblems(`${field}.sideEffects`, webhook.sideEffects, ['None', 'NoneOnDryRun'], true),
     ...versionProblems(`${field}.admissionReviewVersions`, admissionReviewVersions),
-    ...(webhook.rules ?? []).flatMap((rule, index) => ruleProblems(`${field}.rules[${index}]`, rule)),
+    ...(webhook.rules ?? []).flatMap((rule, index) => webhookRuleProblems(`${field}.rules[${index}]`, rule)),
     ...oneOfProblems(`${field}.failurePolicy`, webhook.failurePolicy, ['Fail', 'Ignore']),
     ...oneOfProblems(`${field}.matchPolicy`, webhook.matchPolicy, ['Equivalent', 'Exact']),
     ...(isMutating ? oneOfProblems(`${field}.reinvocationPolicy`, reinvocationPolicy, ['IfNeeded', 'Never']) : []),
@@ -36,12 +42,36 @@ function webhookProblems(field: string, webhook: Webhook, isMutating: boolean): 
     ...selectorProblems(`${field}.namespaceSelector`, webhook.namespaceSelector),
     ...selectorProblems(`${field}.objectSelector`, webhook.objectSelector),
     ...clientProblems(`${field}.clientConfig`, webhook.clientConfig),
-    ...(matchConditions.length > 0 ? [forbidden(`${field}.matchConditions`, noConditions)] : []),
   ]
 }
 
-const noConditions =
-  'expressions (CEL) are not supported: select requests with rules, namespaceSelector and objectSelector'
+/** Whether no condition was changed: then those that an earlier version accepted stay (ignoreValidatingWebhookMatchConditions). */
+export function sameConditions(webhooks: readonly Webhook[], old: readonly Webhook[]): boolean {
+  const textOf = (all: readonly Webhook[]) =>
+    JSON.stringify(
+      all.map(({ matchConditions = [] }) => matchConditions.map(({ name, expression }) => [name, expression])),
+    )
+  return webhooks.length === old.length && textOf(webhooks) === textOf(old)
+}
+
+const mostConditions = 64
+
+/** Of `matchConditions`, but for their expressions. */
+export function conditionProblems(field: string, conditions: readonly MatchCondition[]): readonly Problem[] {
+  const many = `Too many: ${conditions.length}: must have at most ${mostConditions} items`
+  const places = repeatedPlaces(conditions.map(({ name }) => name))
+  return [
+    ...(conditions.length > mostConditions
+      ? [{ field, reason: 'FieldValueTooMany' as const, message: many }]
+      : conditions.flatMap(({ name, expression }, index) => [
+          ...(expression.trim() === '' ? [required(`${field}[${index}].expression`)] : []),
+          ...(name === ''
+            ? [required(`${field}[${index}].name`)]
+            : problemsWith(`${field}[${index}].name`, name, qualifiedNameProblem)),
+          ...(name !== '' && places.has(index) ? [duplicate(`${field}[${index}].name`, name)] : []),
+        ])),
+  ]
+}
 
 function nameProblems(field: string, name: string): readonly Problem[] {
   if (name === '') return [required(field)]
@@ -73,7 +103,8 @@ function versionProblems(field: string, versions: readonly string[]): readonly P
 const operations = ['*', 'CREATE', 'UPDATE', 'DELETE', 'CONNECT']
 const scopes = ['*', 'Cluster', 'Namespaced']
 
-function ruleProblems(field: string, rule: WebhookRule): readonly Problem[] {
+/** With its defaults. */
+export function webhookRuleProblems(field: string, rule: WebhookRule): readonly Problem[] {
   return [
     ...listProblems(`${field}.operations`, rule.operations),
     ...(rule.operations ?? []).flatMap((operation, index) =>

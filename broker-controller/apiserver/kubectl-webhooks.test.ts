@@ -194,7 +194,6 @@ test('kubectl meets admission webhooks', { skip: whyNoKubectl() }, async (t) => 
           clientConfig: { url: 'http://x' },
           sideEffects: 'None',
           admissionReviewVersions: ['v1'],
-          matchConditions: [{ name: 'c', expression: 'true' }],
         },
       ],
     }
@@ -203,7 +202,18 @@ test('kubectl meets admission webhooks', { skip: whyNoKubectl() }, async (t) => 
       refused.stderr,
       /webhooks\[0\]\.clientConfig\.url: Invalid value: "http": 'https' is the only allowed URL scheme/,
     )
-    t.match(refused.stderr, /webhooks\[0\]\.matchConditions: Forbidden: expressions \(CEL\) are not supported/)
+    const [webhook] = configuration.webhooks
+    const conditioned = (expression: string) => ({
+      ...configuration,
+      webhooks: [{ ...webhook, clientConfig: { url: 'https://x' }, matchConditions: [{ name: 'c', expression }] }],
+    })
+    const wrong = await kubectl(['create', '-f', '-'], { input: JSON.stringify(conditioned('[] bad expression')) })
+    t.match(wrong.stderr, /webhooks\[0\]\.matchConditions\[0\]\.expression: .*compilation failed/)
+    const untyped = await kubectl(['create', '-f', '-'], { input: JSON.stringify(conditioned('object.metadata.name')) })
+    t.match(untyped.stderr, /must evaluate to bool but got dyn/)
+    const right = conditioned("object.metadata.name != 'skip-me'")
+    const dry = await kubectl(['create', '--dry-run=server', '-f', '-'], { input: JSON.stringify(right) })
+    t.match(dry.stdout, /created \(server dry run\)/)
   })
 })
 

@@ -94,7 +94,7 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
     events: eventRecorder({ store, clock }),
     quotas,
     podSecurity: podSecurityAdmission({ store, clock, registry }, defaultPodSecuritySettings),
-    webhooks: webhookAdmission({ store, kinds: builtInKinds, caller, clock, registry }),
+    webhooks: webhookAdmission({ store, kinds: builtInKinds, access, caller, clock, registry }),
     usage: usageBoard({ clock }),
     clock,
     log,

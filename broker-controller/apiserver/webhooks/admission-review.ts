@@ -2,7 +2,7 @@
 import type { Identity } from '../../../api/identity.ts'
 import { clipped, nameText, quoted } from '../../../api/problem.ts'
 import type { Resource } from '../../../api/resources.ts'
-import { isObject } from '../../../api/text/json.ts'
+import { isObject, type JsonObject } from '../../../api/text/json.ts'
 import type { ReviewedWrite } from '../handlers/webhook-gate.ts'
 import { mostPatchValues } from '../wire/body-limits.ts'
 import { parseJsonBody } from '../wire/request-body.ts'
@@ -30,30 +30,33 @@ export type WebhookVerdict =
 export type DenialStatus = { readonly code: number; readonly reason: string; readonly message: string }
 
 /** The body of the call. The form is the write as the webhook sees it. */
-export function reviewRequest(write: ReviewedWrite, { resource, object, old }: ReviewedForm, uid: string): unknown {
+export function reviewRequest(write: ReviewedWrite, form: ReviewedForm, uid: string): unknown {
+  const { object = null, old: oldObject = null } = form
+  return {
+    kind: 'AdmissionReview',
+    apiVersion: reviewVersion,
+    request: { uid, ...requestFacts(write, form), object, oldObject },
+  }
+}
+
+/** The request as an AdmissionReview describes it, without the objects. */
+export function requestFacts(write: ReviewedWrite, { resource, object }: ReviewedForm): JsonObject {
   const { route, operation, name, identity, dryRun } = write
   const own = isObject(object) && route.subresource !== '' ? typeOf(object) : undefined
   const part = route.subresource === '' ? undefined : route.subresource
   return {
-    kind: 'AdmissionReview',
-    apiVersion: reviewVersion,
-    request: {
-      uid,
-      kind: own ?? kindIn(resource),
-      resource: resourceIn(resource),
-      ...(part && { subResource: part }),
-      requestKind: (resource === route.resource ? own : undefined) ?? kindIn(route.resource),
-      requestResource: resourceIn(route.resource),
-      ...(part && { requestSubResource: part }),
-      ...(name && { name }),
-      ...(route.namespace && { namespace: route.namespace }),
-      operation,
-      userInfo: userInfo(identity),
-      object: object ?? null,
-      oldObject: old ?? null,
-      dryRun,
-      options: optionsOf(write),
-    },
+    kind: own ?? kindIn(resource),
+    resource: resourceIn(resource),
+    ...(part && { subResource: part }),
+    requestKind: (resource === route.resource ? own : undefined) ?? kindIn(route.resource),
+    requestResource: resourceIn(route.resource),
+    ...(part && { requestSubResource: part }),
+    ...(name && { name }),
+    ...(route.namespace && { namespace: route.namespace }),
+    operation,
+    userInfo: userInfo(identity),
+    dryRun,
+    options: optionsOf(write),
   }
 }
 

@@ -5,6 +5,7 @@ import { systemClock as clock } from '../../../daemon/clock.ts'
 import { metricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { builtInKinds } from '../../control-plane.ts'
 import { memoryStore } from '../../store/memory-store.ts'
+import type { Attributes, Authorizer } from '../handlers/authorizer.ts'
 import type { Operation, ReviewedWrite } from '../handlers/webhook-gate.ts'
 import { reviewVersion } from './admission-review.ts'
 import { webhookAdmission } from './webhook-admission.ts'
@@ -31,7 +32,11 @@ const patch = (...operations: unknown[]) => ({
 const label = (name: string, value: string) => ({ op: 'add', path: `/metadata/labels/${name}`, value })
 
 /** Admission with these webhooks, each of which is called by its name. */
-async function anAdmission(mutating: readonly Hooked[], validating: readonly Hooked[] = []) {
+async function anAdmission(
+  mutating: readonly Hooked[],
+  validating: readonly Hooked[] = [],
+  access: Pick<Authorizer, 'decide'> = { decide: async () => ({ allowed: true, reason: '' }) },
+) {
   const store = memoryStore({ clock })
   const registry = metricsRegistry()
   const hooks = new Map([...mutating, ...validating].map(({ name, hook }) => [`https://${name}/`, hook]))
@@ -76,7 +81,7 @@ async function anAdmission(mutating: readonly Hooked[], validating: readonly Hoo
   await store.create('namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default', labels } })
   const limited = { warn: (key: string, text: string, facts?: unknown) => void warned.push([key, text, facts]) }
   return {
-    gate: webhookAdmission({ store, kinds: builtInKinds, caller, clock, registry, limited }),
+    gate: webhookAdmission({ store, kinds: builtInKinds, access, caller, clock, registry, limited }),
     calls,
     warned,
     registry,
@@ -356,4 +361,125 @@ test('warnings and annotations are passed on, also of a denial', async (t) => {
     t.same(trail.warnings, ['old'])
     t.same([...trail.annotations], [['v/owner', 'red']])
   }
+})
+
+const condition = (...expressions: readonly string[]) => ({
+  matchConditions: expressions.map((expression, index) => ({ name: `c${index}`, expression })),
+})
+
+/** Which webhooks are called for a write, one mutating and one validating, both with these settings. */
+async function calledWith(
+  webhook: Partial<Webhook>,
+  write: Partial<ReviewedWrite> = {},
+  access?: Pick<Authorizer, 'decide'>,
+) {
+  const hooked = (name: string) => ({ name, hook: allow, ...webhook })
+  const { gate, calls } = await anAdmission([hooked('m')], [hooked('v')], access)
+  const reviewed = aWrite(write).write
+  await gate.mutate(reviewed)
+  await gate.validate(reviewed)
+  return calls.join('')
+}
+
+test('conditions choose by the object, the one before, and the request', async (t) => {
+  const chosen = (expression: string, write?: Partial<ReviewedWrite>) => calledWith(condition(expression), write)
+  t.equal(await chosen("object.metadata.name != 'skip-me'"), 'mv')
+  t.equal(await chosen("object.metadata.name == 'skip-me'"), '')
+  t.equal(await chosen('oldObject == null'), 'mv')
+  const deletion = { operation: 'DELETE' as const, object: undefined, old: config }
+  t.equal(await chosen("object == null && oldObject.metadata.name == 'c'", deletion), 'mv')
+  t.equal(await chosen("request.operation == 'CREATE' && request.userInfo.username == 'ada'"), 'mv')
+  t.equal(await chosen("request.resource.resource == 'configmaps' && request.kind.kind == 'ConfigMap'"), 'mv')
+  t.equal(await chosen("request.namespace == 'default' && !request.dryRun && !has(request.subResource)"), 'mv')
+  t.equal(await chosen("!('system:nodes' in request.userInfo.groups)"), 'mv')
+})
+
+test('a condition that is false decides whatever the others are; otherwise one that fails follows the failure policy', async (t) => {
+  t.equal(await calledWith(condition('object.none', 'false')), '')
+  t.equal(await calledWith({ ...condition('object.none == 1'), failurePolicy: 'Ignore' }), '')
+  await t.rejects(calledWith(condition('true', 'object.none == 1')), {
+    code: 403,
+    message: 'configmaps "c" is forbidden: expression \'object.none == 1\' resulted in error: no such key: none',
+  })
+  await t.rejects(calledWith(condition('object.none == 1', 'object.other == 1')), {
+    message: /is forbidden: \[expression .*none == 1.*, expression .*other == 1.*\]$/,
+  })
+})
+
+test('a condition that was stored and does not compile fails as one that has no value', async (t) => {
+  await t.rejects(calledWith(condition('] bad')), {
+    code: 403,
+    message: /compilation error: compilation failed: ERROR/,
+  })
+  t.equal(await calledWith({ ...condition('] bad'), failurePolicy: 'Ignore' }), '')
+})
+
+test('the conditions of one webhook share a budget', async (t) => {
+  const items = Array.from({ length: 300 }, (_, index) => index)
+  const object: AnyObject = { ...config, metadata: { ...config.metadata, labels: {} }, spec: { items } }
+  const costly = 'object.spec.items.all(a, object.spec.items.all(b, a + b >= 0))'
+  t.equal(await calledWith(condition(costly), { object }), 'mv')
+  await t.rejects(calledWith(condition(...Array.from({ length: 10 }, () => costly)), { object }), {
+    code: 403,
+    message: /validation failed due to running out of cost budget, no further validation rules will be run$/,
+  })
+})
+
+test('conditions ask the authorizer about the user, a service account, a path and the resource of the request', async (t) => {
+  const asked: [string, Attributes][] = []
+  const access: Pick<Authorizer, 'decide'> = {
+    async decide({ user }, attributes) {
+      asked.push([user, attributes])
+      return { allowed: attributes.verb !== 'delete', reason: 'by a role' }
+    },
+  }
+  const chosen = (expression: string) => calledWith(condition(expression), {}, access)
+  const pods = "authorizer.group('').resource('pods').namespace('a').name('b').subresource('status')"
+  t.equal(await chosen(`${pods}.check('get').allowed()`), 'mv')
+  t.same(asked[0], [
+    'ada',
+    {
+      ...{
+        kind: 'resource',
+        verb: 'get',
+        group: '',
+        resource: 'pods',
+        subresource: 'status',
+        namespace: 'a',
+        name: 'b',
+      },
+      fields: new Map(),
+    },
+  ])
+  asked.length = 0
+  t.equal(await chosen("authorizer.requestResource.check('delete').allowed()"), '')
+  t.match(asked[0], ['ada', { verb: 'delete', resource: 'configmaps', namespace: 'default', name: 'c' }])
+  asked.length = 0
+  t.equal(
+    await chosen("authorizer.serviceAccount('a', 'robot').path('/healthz').check('get').reason() == 'by a role'"),
+    'mv',
+  )
+  t.same(asked[0], ['system:serviceaccount:a:robot', { kind: 'path', verb: 'get', path: '/healthz' }])
+  asked.length = 0
+  const twice = "authorizer.path('/x').check('get').allowed() && !authorizer.path('/x').check('get').errored()"
+  t.equal(await chosen(twice), 'mv')
+  t.equal(asked.length, 2, 'one for each of the two webhooks of different kinds')
+})
+
+test('a question that cannot be answered is an error that the expression can read, and one that makes no sense fails', async (t) => {
+  const access = { decide: () => Promise.reject(new Error('the store is closed')) }
+  const chosen = (expression: string) => calledWith(condition(expression), {}, access)
+  const check = "authorizer.path('/x').check('get')"
+  t.equal(await chosen(`${check}.errored() && !${check}.allowed()`), 'mv')
+  t.equal(await chosen(`${check}.error() == 'the store is closed'`), 'mv')
+  await t.rejects(chosen("authorizer.path(' ').check('get').allowed()"), { message: /path must not be empty/ })
+  await t.rejects(chosen("authorizer.group('').resource('').check('get').allowed()"), {
+    message: /resource must not be empty/,
+  })
+  await t.rejects(chosen("authorizer.serviceAccount('a', '@').path('/').check('get').allowed()"), {
+    message: /Invalid service account name/,
+  })
+  // Each check costs 350,000 of 1,000,000.
+  const many = ['/a', '/b', '/c'].map((path) => `authorizer.path('${path}').check('get').errored()`).join(' && ')
+  await t.rejects(chosen(many), { message: /actual cost limit exceeded/ })
 })

@@ -18,11 +18,13 @@ import type { LimitedLog } from '../../../daemon/log-limit.ts'
 import type { MetricsRegistry } from '../../../daemon/metrics-registry.ts'
 import { equalJSON } from '../../store/equal-json.ts'
 import type { Store } from '../../store/store.ts'
+import type { Authorizer } from '../handlers/authorizer.ts'
 import type { KindRegistry, KindStrategy, ResourceRoute } from '../handlers/strategy.ts'
 import type { Operation, ReviewedWrite, WebhookGate } from '../handlers/webhook-gate.ts'
 import { jsonPatch } from '../wire/json-patch.ts'
 import { reviewRequest, verdictOf, type WebhookVerdict } from './admission-review.ts'
 import type { WebhookCaller } from './webhook-call.ts'
+import { webhookConditions } from './webhook-conditions.ts'
 import { denial } from './webhook-denial.ts'
 import { formOf, writtenForm } from './webhook-form.ts'
 import { chosenForm, isExemptFromWebhooks, isSelected } from './webhook-match.ts'
@@ -31,6 +33,7 @@ import { type WebhookMetrics, webhookMetrics } from './webhook-metrics.ts'
 export type WebhookAdmissionNeeds = {
   readonly store: Pick<Store, 'get' | 'list'>
   readonly kinds: Pick<KindRegistry, 'served'>
+  readonly access: Pick<Authorizer, 'decide'>
   readonly caller: Pick<WebhookCaller, 'call'>
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly registry: MetricsRegistry
@@ -73,16 +76,19 @@ export function webhookAdmission(needs: WebhookAdmissionNeeds): WebhookGate {
       return resource === undefined ? [] : [{ webhook, resource }]
     })
   }
+  const conditions = webhookConditions(needs)
   const callOne = (one: Chosen, type: Type, write: ReviewedWrite, object: unknown, at: string) =>
     judged(one, type, write, object, at, needs, metrics)
 
   const mutated = async (webhooks: readonly Chosen[], write: ReviewedWrite) => {
     const namespace = await namespaceLabels(write, store)
+    const matches = conditions.of(write)
     let object: unknown = write.object
     /** The object as it was after the call of this webhook. */
     const after = new Map<Chosen, unknown>()
     const run = async (one: Chosen, round: number, index: number) => {
       if (!isSelected(one.webhook, { object: asObject(object), old: write.old, namespace })) return
+      if (!(await matches(one.webhook, () => formOf(write, object, one.resource)))) return
       const decided = await callOne(one, 'admit', write, object, `round_${round}_index_${index}`)
       object = patched(one, write, object, decided)
       // A patch may take as long as what is done with its result.
@@ -98,7 +104,12 @@ export function webhookAdmission(needs: WebhookAdmissionNeeds): WebhookGate {
   }
   const validated = async (webhooks: readonly Chosen[], write: ReviewedWrite) => {
     const facts = { object: write.object, old: write.old, namespace: await namespaceLabels(write, store) }
-    const selected = webhooks.filter(({ webhook }) => isSelected(webhook, facts))
+    const matches = conditions.of(write)
+    const selected: Chosen[] = []
+    for (const one of webhooks) {
+      const form = () => formOf(write, write.object, one.resource)
+      if (isSelected(one.webhook, facts) && (await matches(one.webhook, form))) selected.push(one)
+    }
     const refusals = new Map<number, unknown>()
     await inParallel(selected.entries(), callsAtOnce, async ([index, one]) => {
       await callOne(one, 'validating', write, write.object, `round_0_index_${index}`).catch((error: unknown) => {
@@ -244,7 +255,7 @@ function patched(
 }
 
 /** A Namespace is chosen by its own labels; objects of the cluster by none. */
-async function namespaceLabels({ route, object, old }: ReviewedWrite, store: Pick<Store, 'get'>) {
+export async function namespaceLabels({ route, object, old }: ReviewedWrite, store: Pick<Store, 'get'>) {
   const { resource, namespace } = route
   if (resource.id === 'namespaces') return (object ?? old)?.metadata.labels ?? {}
   if (!resource.namespaced) return undefined

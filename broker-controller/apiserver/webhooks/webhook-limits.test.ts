@@ -88,6 +88,7 @@ async function aGate(t: Test, limits: Partial<typeof defaultWebhookLimits>, muta
   const gate = webhookAdmission({
     store,
     kinds: builtInKinds,
+    access: { decide: async () => ({ allowed: false, reason: '' }) },
     caller: hang,
     clock,
     registry: metricsRegistry(),

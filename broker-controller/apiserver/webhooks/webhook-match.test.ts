@@ -25,7 +25,7 @@ const all: WebhookRule = { operations: ['*'], apiGroups: ['*'], apiVersions: ['*
 const chooses = (rule: WebhookRule, route: ResourceRoute, operation: 'CREATE' | 'UPDATE' = 'CREATE') =>
   chosenForm(aWebhook({ rules: [rule] }), route, operation, []) !== undefined
 
-test('configurations of webhooks are exempt, and nothing else is', async (t) => {
+test('configurations of webhooks and admission policies are exempt, and nothing else is', async (t) => {
   t.ok(isExemptFromWebhooks(aRoute('mutatingwebhookconfigurations')))
   t.ok(isExemptFromWebhooks(aRoute('validatingwebhookconfigurations')))
   for (const id of ['pods', 'secrets', 'roles']) t.notOk(isExemptFromWebhooks(aRoute(id)), id)
@@ -33,7 +33,9 @@ test('configurations of webhooks are exempt, and nothing else is', async (t) => 
   const named = (over: Partial<KindStrategy>) =>
     isExemptFromWebhooks({ ...exempt, resource: { ...exempt.resource, ...over } })
   t.notOk(named({ group: 'example.com' }), 'a custom resource of that name')
-  t.notOk(named({ name: 'validatingadmissionpolicies' }), 'another kind of that group')
+  t.ok(named({ name: 'validatingadmissionpolicies' }))
+  t.ok(named({ name: 'validatingadmissionpolicybindings' }))
+  t.notOk(named({ name: 'others' }), 'another kind of that group')
 })
 
 test('a rule chooses by operation, group, version and scope, and each of them must fit', async (t) => {

@@ -5,11 +5,14 @@ import { type Labels, matchesLabels, requirementsOf } from '../../../api/selecto
 import type { KindStrategy, ResourceRoute } from '../handlers/strategy.ts'
 import type { Operation } from '../handlers/webhook-gate.ts'
 
-/** Webhooks never see these: one that refuses everything could not be removed. */
+const exempt: ReadonlySet<string> = new Set([
+  ...['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'],
+  ...['validatingadmissionpolicies', 'validatingadmissionpolicybindings'],
+])
+
+/** Webhooks never see these: one that refuses everything could not be removed (IsExemptAdmissionConfigurationResource). */
 export function isExemptFromWebhooks({ resource: { group, name } }: ResourceRoute): boolean {
-  return (
-    group === admissionGroup && (name === 'mutatingwebhookconfigurations' || name === 'validatingwebhookconfigurations')
-  )
+  return group === admissionGroup && exempt.has(name)
 }
 
 /**
@@ -18,7 +21,7 @@ export function isExemptFromWebhooks({ resource: { group, name } }: ResourceRout
  * (ShouldCallHook in webhook/generic/webhook.go).
  */
 export function chosenForm(
-  { rules = [], matchPolicy = 'Equivalent' }: Webhook,
+  { rules = [], matchPolicy = 'Equivalent' }: Pick<Webhook, 'rules' | 'matchPolicy'>,
   route: ResourceRoute,
   operation: Operation,
   others: readonly KindStrategy[],
@@ -32,7 +35,12 @@ export function chosenForm(
   return undefined
 }
 
-function matchesRule(rule: WebhookRule, { resource, subresource }: ResourceRoute, operation: Operation): boolean {
+/** Whether the rule names the operation on the resource of the route. */
+export function matchesRule(
+  rule: WebhookRule,
+  { resource, subresource }: ResourceRoute,
+  operation: Operation,
+): boolean {
   const { operations = [], apiGroups = [], apiVersions = [], resources = [], scope = '*' } = rule
   // A namespace is an object of the cluster.
   const scopeOf = resource.namespaced ? 'Namespaced' : 'Cluster'
@@ -65,8 +73,11 @@ export type MatchFacts = {
 }
 
 /** Whether the selectors choose the object, as it was or as it will be. */
-export function isSelected(webhook: Webhook, { object, old, namespace }: MatchFacts): boolean {
-  const { namespaceSelector = {}, objectSelector = {} } = webhook
+export function isSelected(
+  selectors: Pick<Webhook, 'namespaceSelector' | 'objectSelector'>,
+  { object, old, namespace }: MatchFacts,
+): boolean {
+  const { namespaceSelector = {}, objectSelector = {} } = selectors
   if (namespace !== undefined && !selects(namespaceSelector, namespace)) return false
   if (isEmpty(objectSelector)) return true
   return [object, old].some((one) => one !== undefined && selects(objectSelector, one.metadata?.labels ?? {}))
