@@ -12,6 +12,14 @@ import {
   MutatingWebhookConfigurationSchema,
 } from './admission/mutating-webhook-configuration.ts'
 import {
+  type ValidatingAdmissionPolicy,
+  ValidatingAdmissionPolicySchema,
+} from './admission/validating-admission-policy.ts'
+import {
+  type ValidatingAdmissionPolicyBinding,
+  ValidatingAdmissionPolicyBindingSchema,
+} from './admission/validating-admission-policy-binding.ts'
+import {
   type ValidatingWebhookConfiguration,
   ValidatingWebhookConfigurationSchema,
 } from './admission/validating-webhook-configuration.ts'
@@ -107,6 +115,8 @@ export type BuiltInTypes = {
   readonly horizontalpodautoscalers: HorizontalPodAutoscaler
   readonly mutatingwebhookconfigurations: MutatingWebhookConfiguration
   readonly validatingwebhookconfigurations: ValidatingWebhookConfiguration
+  readonly validatingadmissionpolicies: ValidatingAdmissionPolicy
+  readonly validatingadmissionpolicybindings: ValidatingAdmissionPolicyBinding
   readonly limitranges: LimitRange
   readonly resourcequotas: ResourceQuota
   readonly runtimeclasses: RuntimeClass
@@ -294,6 +304,20 @@ export const resources: { readonly [Name in BuiltInName]: Resource & { readonly 
     'ValidatingWebhookConfiguration',
     admissionGroup,
     ValidatingWebhookConfigurationSchema,
+    { counted: true, categories: ['api-extensions'] },
+  ),
+  validatingadmissionpolicies: row(
+    'validatingadmissionpolicies',
+    'ValidatingAdmissionPolicy',
+    admissionGroup,
+    ValidatingAdmissionPolicySchema,
+    { counted: true, categories: ['api-extensions'] },
+  ),
+  validatingadmissionpolicybindings: row(
+    'validatingadmissionpolicybindings',
+    'ValidatingAdmissionPolicyBinding',
+    admissionGroup,
+    ValidatingAdmissionPolicyBindingSchema,
     { counted: true, categories: ['api-extensions'] },
   ),
   endpointslices: row('endpointslices', 'EndpointSlice', 'discovery.k8s.io', EndpointSliceSchema, {

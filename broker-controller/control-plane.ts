@@ -7,6 +7,8 @@ import type { KindRegistry, KindStrategy } from './apiserver/handlers/strategy.t
 import { kindDeletion } from './apiserver/kind-deletion.ts'
 import { serviceAccountStrategy } from './apiserver/kinds/accounts/service-account.ts'
 import { mutatingWebhookConfigurationStrategy } from './apiserver/kinds/admission/mutating-webhook-configuration.ts'
+import { validatingAdmissionPolicyStrategy } from './apiserver/kinds/admission/validating-admission-policy.ts'
+import { validatingAdmissionPolicyBindingStrategy } from './apiserver/kinds/admission/validating-admission-policy-binding.ts'
 import { validatingWebhookConfigurationStrategy } from './apiserver/kinds/admission/validating-webhook-configuration.ts'
 import {
   horizontalPodAutoscalerStrategy,
@@ -63,6 +65,7 @@ import {
   namespaceAccessController,
 } from './controllers/access/namespace-access-controller.ts'
 import { roleAggregationController } from './controllers/access/role-aggregation-controller.ts'
+import { admissionPolicyController } from './controllers/admission-policy-controller.ts'
 import { autoscalerMetrics } from './controllers/autoscaling/autoscaler-metrics.ts'
 import { type AutoscalerNeeds, horizontalPodAutoscaler } from './controllers/autoscaling/horizontal-controller.ts'
 import { loadBalancerController } from './controllers/balancers/load-balancer-controller.ts'
@@ -128,6 +131,8 @@ export const kinds: { readonly [Name in BuiltInName]: KindStrategy<BuiltInTypes[
   horizontalpodautoscalers: horizontalPodAutoscalerStrategy,
   mutatingwebhookconfigurations: mutatingWebhookConfigurationStrategy,
   validatingwebhookconfigurations: validatingWebhookConfigurationStrategy,
+  validatingadmissionpolicies: validatingAdmissionPolicyStrategy,
+  validatingadmissionpolicybindings: validatingAdmissionPolicyBindingStrategy,
   limitranges: limitRangeStrategy,
   resourcequotas: resourceQuotaStrategy,
   runtimeclasses: runtimeClassStrategy,
@@ -173,6 +178,7 @@ export function controlLoops(needs: ControlLoopNeeds, configuration: ControllerC
     resourceQuotaController(needs),
     roleAggregationController(needs),
     flowSchemaController(needs),
+    admissionPolicyController(needs),
     namespaceAccessController(needs),
     rebootController(needs),
     rebootRequestController(needs),

@@ -19,11 +19,11 @@ import { serviceNetwork } from './apiserver/handlers/service-network.ts'
 import { followDefinitions } from './apiserver/kinds/custom/follow-definitions.ts'
 import type { LiveKinds } from './apiserver/kinds/custom/live-kinds.ts'
 import { podSecurityAdmission } from './apiserver/pod-security/pod-security-admission.ts'
+import { admissionGate } from './apiserver/policies/admission-gate.ts'
 import { serviceConnections } from './apiserver/proxy/service-connections.ts'
 import { usageLedger } from './apiserver/quota/quota-ledger.ts'
 import { type StandardCheckNeeds, standardChecks } from './apiserver/standard-checks.ts'
 import { type ReadinessCheck, sharedCheck } from './apiserver/system-paths.ts'
-import { webhookAdmission } from './apiserver/webhooks/webhook-admission.ts'
 import { webhookCaller } from './apiserver/webhooks/webhook-call.ts'
 import { parseYamlBody } from './apiserver/wire/yaml-body.ts'
 import { bootstrapObjects } from './bootstrap-objects.ts'
@@ -124,7 +124,7 @@ export async function openParts(
     services: serviceNetwork(configuration.serviceCIDR, configuration.ipv6),
     podSecurity: podSecurityAdmission({ store, clock, registry }, configuration.podSecurity),
     addressRules: addressRulesOf(configuration.podNetwork),
-    webhooks: webhookAdmission({ store, kinds, access, caller, clock, registry, limited }),
+    webhooks: admissionGate({ store, kinds, access, caller, clock, registry, limited }),
     commonNameOf: commonNameOfCSR,
   }
   const admitting = { ...shared, ...admission, access, random: Math.random, parseYaml: parseYamlBody }

@@ -218,6 +218,7 @@ test('the rooms of the API import one way', async (t) => {
     'quota',
     'pod-security',
     'webhooks',
+    'policies',
     'access',
     'audit',
     'streams',

@@ -8,11 +8,14 @@ import { openAuthorizer } from '../apiserver/access/authorizer.ts'
 import type { RequestNeeds } from '../apiserver/api-request.ts'
 import { type ControllerScales, controllerScales } from '../apiserver/handlers/controller-scales.ts'
 import { serviceNetwork } from '../apiserver/handlers/service-network.ts'
+import type { WebhookGate } from '../apiserver/handlers/webhook-gate.ts'
 import { podSecurityAdmission } from '../apiserver/pod-security/pod-security-admission.ts'
 import {
   defaultPodSecuritySettings,
   type PodSecuritySettings,
 } from '../apiserver/pod-security/pod-security-settings.ts'
+import { policiesBeforeWebhooks } from '../apiserver/policies/admission-gate.ts'
+import { policyAdmission } from '../apiserver/policies/policy-admission.ts'
 import { usageLedger } from '../apiserver/quota/quota-ledger.ts'
 import { answerRequest } from '../apiserver/requests.ts'
 import type { ApiResponse } from '../apiserver/wire/answers.ts'
@@ -54,6 +57,7 @@ type GivenNeed =
   | 'services'
   | 'storage'
   | 'tokens'
+  | 'webhooks'
 type Sent = {
   readonly body?: unknown
   readonly type?: string
@@ -72,6 +76,16 @@ export const patchTypes = {
   strategic: 'application/strategic-merge-patch+json',
   json: 'application/json-patch+json',
   apply: 'application/apply-patch+yaml',
+}
+
+/** Webhooks are not called; policies are evaluated. */
+function noWebhooks({ monotonicMs }: FakeClock): WebhookGate {
+  return {
+    nowMs: monotonicMs,
+    concerns: async () => false,
+    mutate: async ({ object }) => object,
+    validate: async () => undefined,
+  }
 }
 
 /** An API over a store in memory, with its first namespaces. */
@@ -113,6 +127,7 @@ export async function anApi(
     services: serviceNetwork(),
     quotas: usageLedger({ store, kinds, clock }),
     podSecurity: podSecurityAdmission({ store, clock, registry }, podSecurity),
+    webhooks: policiesBeforeWebhooks(policyAdmission({ store, kinds, access, clock, registry }), noWebhooks(clock)),
     commonNameOf: commonNameOfCSR,
     version: '0.1.0',
     metrics: async () => ({ text: 'up 1\n', contentType: 'text/plain' }),

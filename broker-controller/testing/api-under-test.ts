@@ -21,10 +21,10 @@ import { type ApiServerNeeds, apiServer } from '../apiserver/http/http-server.ts
 import { namespaceDeletion } from '../apiserver/namespace-deletion.ts'
 import { podSecurityAdmission } from '../apiserver/pod-security/pod-security-admission.ts'
 import { defaultPodSecuritySettings } from '../apiserver/pod-security/pod-security-settings.ts'
+import { admissionGate } from '../apiserver/policies/admission-gate.ts'
 import { serviceConnections } from '../apiserver/proxy/service-connections.ts'
 import { resourceQuotaController } from '../apiserver/quota/quota-controller.ts'
 import { usageLedger } from '../apiserver/quota/quota-ledger.ts'
-import { webhookAdmission } from '../apiserver/webhooks/webhook-admission.ts'
 import { webhookCaller } from '../apiserver/webhooks/webhook-call.ts'
 import { builtInKinds } from '../control-plane.ts'
 import { eventRecorder } from '../store/event-recorder.ts'
@@ -94,7 +94,7 @@ export async function startApi({ log, over = {} }: ApiTestSettings): Promise<Api
     events: eventRecorder({ store, clock }),
     quotas,
     podSecurity: podSecurityAdmission({ store, clock, registry }, defaultPodSecuritySettings),
-    webhooks: webhookAdmission({ store, kinds: builtInKinds, access, caller, clock, registry }),
+    webhooks: admissionGate({ store, kinds: builtInKinds, access, caller, clock, registry }),
     usage: usageBoard({ clock }),
     clock,
     log,

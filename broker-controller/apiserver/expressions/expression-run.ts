@@ -2,6 +2,7 @@
  * Evaluates the expressions about one write, within the budgets of Kubernetes and one of our own for the whole request
  * (apiserver/pkg/admission/plugin/cel/activation.go). In slices: expressions are those of clients, and may take long.
  */
+import { ApiError } from '../../../api/api-error.ts'
 import type { Clock } from '../../../daemon/clock.ts'
 import {
   type AskAccess,
@@ -35,8 +36,24 @@ const runSteps = 2_000
 /** What the expressions of a request may still take. */
 export type RequestWork = { steps: number; readonly pause: () => Promise<void> }
 
-export function requestWork(clock: Pick<Clock, 'monotonicMs'>, steps = mostRequestSteps): RequestWork {
-  return { steps, pause: pauses(clock) }
+/** The request has as long as in kube-apiserver (--request-timeout). */
+const mostRequestMs = 60_000
+
+/** `startedMs`: by the monotonic clock. After a minute `pause` throws Timeout. */
+export function requestWork(
+  { monotonicMs }: Pick<Clock, 'monotonicMs'>,
+  startedMs: number,
+  steps = mostRequestSteps,
+): RequestWork {
+  const pause = pauses({ monotonicMs })
+  return {
+    steps,
+    async pause() {
+      await pause()
+      if (monotonicMs() - startedMs <= mostRequestMs) return
+      throw new ApiError('Timeout', 'request did not complete within requested timeout')
+    },
+  }
 }
 
 export const outOfBudget =

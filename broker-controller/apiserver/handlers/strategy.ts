@@ -312,6 +312,8 @@ export type OfferedProtocols = {
 
 export type ResourceNeeds = {
   readonly store: Store
+  /** By what an object names; undefined: kinds are not resolved. */
+  readonly kinds?: Pick<KindRegistry, 'ofKind'>
   /** Authorization, also of what a handler does on behalf of the requester. */
   readonly access: Authorizer
   /** Issues tokens of service accounts; undefined: there are none. */

@@ -34,7 +34,7 @@ export function webhookConditions({ access, kinds, clock }: ConditionNeeds) {
   return {
     /** For the webhooks of one write. */
     of(write: ReviewedWrite): MatchesConditions {
-      const work = requestWork(clock)
+      const work = requestWork(clock, write.startedMs)
       const asked = accessOf(write, { access, kinds })
       return async ({ matchConditions = [], failurePolicy }, form) => {
         if (matchConditions.length === 0) return true
