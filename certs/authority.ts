@@ -108,9 +108,9 @@ async function madeCertificate(path: string, keyPem: string, nowMs: number): Pro
 }
 
 /** The certificate, PEM, that an authority with this key signs for itself. */
-export function authorityCertificate(key: KeyObject, nowMs: number): string {
+export function authorityCertificate(key: KeyObject, nowMs: number, commonName = 'bramble-ca'): string {
   const publicKey = createPublicKey(key)
-  const name = nameDer({ commonName: 'bramble-ca', organizations: [] })
+  const name = nameDer({ commonName, organizations: [] })
   return signCertificate(
     {
       serial: randomBytes(16),

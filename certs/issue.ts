@@ -68,6 +68,15 @@ export function issueController(authority: Authority, { nowMs }: Pick<Leaf, 'now
   return withNewKey((publicKey) => issue(authority, { subject, publicKey, usage: 'clientAuth', nowMs, lifeMs: yearMs }))
 }
 
+/** The only name that extension servers let name users to them. */
+export const frontProxyName = 'front-proxy-client'
+
+/** For requests to extension servers. `authority`: that of the front proxy. */
+export function issueFrontProxyClient(authority: Authority, { nowMs }: Pick<Leaf, 'nowMs'>): Issued {
+  const subject = { commonName: frontProxyName, organizations: [] }
+  return withNewKey((publicKey) => issue(authority, { subject, publicKey, usage: 'clientAuth', nowMs, lifeMs: yearMs }))
+}
+
 export type NodeRequest = { readonly nodeName: string; readonly nowMs: number; readonly lifeMs?: number }
 
 /** A node's certificate with a key made here; a machine that joins makes its own and asks with a CSR. */
